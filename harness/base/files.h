@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_BASE_FILES_H_
+#define HARNESS_BASE_FILES_H_
+
+#include <filesystem>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace bkm {
+
+// The whole file. The error names the path and the system's reason.
+absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path);
+
+// Writes a temporary file beside `path` and renames it: a reader sees the old content or the new,
+// never half. Creates missing folders.
+absl::Status WriteFile(const std::filesystem::path& path, absl::string_view content);
+
+// mkdir -p.
+absl::Status CreateDirectories(const std::filesystem::path& path);
+
+// A new empty folder whose name starts with `prefix`, in `parent` (created if missing).
+absl::StatusOr<std::filesystem::path> CreateTempDirectory(const std::filesystem::path& parent,
+                                                          absl::string_view prefix);
+
+// Removes a tree, also where a subject left folders without write permission. Missing is fine.
+absl::Status RemoveTree(const std::filesystem::path& path);
+
+// $BKM_CACHE, else $XDG_CACHE_HOME/bkm, else ~/.cache/bkm.
+std::filesystem::path CacheDirectory();
+
+}  // namespace bkm
+
+#endif  // HARNESS_BASE_FILES_H_

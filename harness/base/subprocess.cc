@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/base/subprocess.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "harness/base/status_macros.h"
+
+extern char** environ;
+
+namespace bkm {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+struct Pipe {
+  int read = -1;
+  int write = -1;
+};
+
+absl::StatusOr<Pipe> MakePipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    return absl::UnavailableError(absl::StrCat("pipe: ", std::strerror(errno)));
+  return Pipe{ends[0], ends[1]};
+}
+
+std::vector<std::string> Environment(const Command& command) {
+  std::vector<std::string> result;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string name = std::string(*entry).substr(0, std::string(*entry).find('='));
+    const bool unset = std::find(command.unset_env.begin(), command.unset_env.end(), name) !=
+                       command.unset_env.end();
+    if (!unset && !command.set_env.contains(name)) result.push_back(*entry);
+  }
+  for (const auto& [name, value] : command.set_env)
+    result.push_back(absl::StrCat(name, "=", value));
+  return result;
+}
+
+std::vector<char*> Pointers(std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (std::string& s : strings) pointers.push_back(s.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// Starts `command` with the three descriptors as its stdin, stdout and stderr (-1: inherited).
+absl::StatusOr<pid_t> Spawn(const Command& command, int in, int out, int err) {
+  std::vector<std::string> argv = command.argv;
+  std::vector<std::string> env = Environment(command);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  if (in >= 0) posix_spawn_file_actions_adddup2(&actions, in, 0);
+  if (out >= 0) posix_spawn_file_actions_adddup2(&actions, out, 1);
+  if (err >= 0) posix_spawn_file_actions_adddup2(&actions, err, 2);
+  if (!command.directory.empty()) {
+    posix_spawn_file_actions_addchdir_np(&actions, command.directory.c_str());
+  }
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  // A group of its own: Ctrl-C reaches us alone, and we end what we started.
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  sigset_t set;
+  sigemptyset(&set);
+  posix_spawnattr_setsigmask(&attributes, &set);
+  sigaddset(&set, SIGPIPE);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  posix_spawnattr_setsigdefault(&attributes, &set);
+  pid_t pid = -1;
+  const int error = ::posix_spawnp(&pid, argv[0].c_str(), &actions, &attributes,
+                                   Pointers(argv).data(), Pointers(env).data());
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (error == ENOENT)
+    return absl::NotFoundError(
+        absl::StrCat("cannot start ", argv[0], ": no such program or folder"));
+  if (error != 0)
+    return absl::UnavailableError(
+        absl::StrCat("cannot start ", argv[0], ": ", std::strerror(error)));
+  return pid;
+}
+
+void CloseAll(std::initializer_list<int> descriptors) {
+  for (int descriptor : descriptors) {
+    if (descriptor >= 0) ::close(descriptor);
+  }
+}
+
+// Feeds stdin and drains stdout and stderr until both close or the deadline passes (false).
+bool Pump(int in, int out, int err, const Command& command, ProcessResult& result) {
+  const auto deadline = SteadyClock::now() + command.timeout.value_or(std::chrono::hours(24 * 365));
+  size_t written = 0;
+  while (out >= 0 || err >= 0) {
+    pollfd fds[3] = {{out, POLLIN, 0}, {err, POLLIN, 0}, {in, POLLOUT, 0}};
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - SteadyClock::now())
+            .count();
+    if (left <= 0) {
+      CloseAll({in, out, err});
+      return false;
+    }
+    ::poll(fds, 3, static_cast<int>(std::min<int64_t>(left, 1000)));
+    char buffer[65536];
+    const auto drain = [&](pollfd& fd, int& descriptor, std::string& into) {
+      if (!fd.revents) return;
+      const ssize_t n = ::read(descriptor, buffer, sizeof buffer);
+      if (n > 0) into.append(buffer, static_cast<size_t>(n));
+      if (n == 0 || (n < 0 && errno != EINTR)) ::close(descriptor), descriptor = -1;
+    };
+    drain(fds[0], out, result.out);
+    drain(fds[1], err, result.err);
+    if (in >= 0 && fds[2].revents) {
+      const ssize_t n = ::write(in, command.input.data() + written, command.input.size() - written);
+      if (n > 0) written += static_cast<size_t>(n);
+      if ((n < 0 && errno != EINTR) || written == command.input.size()) ::close(in), in = -1;
+    }
+  }
+  CloseAll({in});
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<ProcessResult> RunCommand(const Command& command) {
+  ASSIGN_OR_RETURN(Pipe in, MakePipe());
+  ASSIGN_OR_RETURN(Pipe out, MakePipe());
+  ASSIGN_OR_RETURN(Pipe err, MakePipe());
+  const absl::StatusOr<pid_t> pid = Spawn(command, in.read, out.write, err.write);
+  CloseAll({in.read, out.write, err.write});
+  if (!pid.ok()) {
+    CloseAll({in.write, out.read, err.read});
+    return pid.status();
+  }
+  if (command.input.empty()) ::close(in.write), in.write = -1;
+  ProcessResult result;
+  if (!Pump(in.write, out.read, err.read, command, result)) {
+    result.timed_out = true;
+    ::kill(-*pid, SIGKILL);
+  }
+  int status = 0;
+  while (::waitpid(*pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return result;
+}
+
+absl::StatusOr<std::string> RunForOutput(const Command& command) {
+  ASSIGN_OR_RETURN(ProcessResult result, RunCommand(command));
+  if (result.ok()) return std::move(result.out);
+  const absl::string_view err = absl::StripSuffix(result.err, "\n");
+  const std::string last(err.substr(err.rfind('\n') == err.npos ? 0 : err.rfind('\n') + 1));
+  return absl::UnavailableError(
+      absl::StrCat(absl::StrJoin(command.argv, " "),
+                   result.timed_out ? " timed out" : absl::StrCat(" ended with ", result.exit_code),
+                   last.empty() ? "" : ": ", last));
+}
+
+absl::StatusOr<PipedProcess> StartPiped(const Command& command,
+                                        const std::filesystem::path& stderr_file) {
+  int err = -1;
+  if (!stderr_file.empty()) {
+    err = ::open(stderr_file.c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0644);
+    if (err < 0)
+      return absl::UnavailableError(
+          absl::StrCat("cannot write ", stderr_file.string(), ": ", std::strerror(errno)));
+  }
+  ASSIGN_OR_RETURN(const Pipe in, MakePipe());
+  ASSIGN_OR_RETURN(const Pipe out, MakePipe());
+  const absl::StatusOr<pid_t> pid = Spawn(command, in.read, out.write, err);
+  CloseAll({in.read, out.write, err});
+  if (!pid.ok()) {
+    CloseAll({in.write, out.read});
+    return pid.status();
+  }
+  return PipedProcess{*pid, in.write, out.read};
+}
+
+}  // namespace bkm
