@@ -5,9 +5,12 @@
 namespace bkm {
 
 Json ToJson(const OptimizerSettings& optimizer) {
-  return {{"learning_rate", optimizer.learning_rate}, {"beta1", optimizer.beta1},
-          {"beta2", optimizer.beta2},                 {"epsilon", optimizer.epsilon},
-          {"weight_decay", optimizer.weight_decay},   {"clip_norm", optimizer.clip_norm}};
+  return {{"learning_rate", optimizer.learning_rate},
+          {"beta1", optimizer.beta1},
+          {"beta2", optimizer.beta2},
+          {"epsilon", optimizer.epsilon},
+          {"weight_decay", optimizer.weight_decay},
+          {"clip_norm", optimizer.clip_norm}};
 }
 
 Json NumericsOf(const Probe& probe) {
@@ -26,7 +29,8 @@ Json ToJson(const Probe& probe) {
   json["ranks"] = probe.ranks;
   json["threads"] = probe.threads;
   Json options = Json::object();
-  for (const auto& [name, value] : probe.engine_options) options[name] = Json::parse(value, nullptr, false);
+  for (const auto& [name, value] : probe.engine_options)
+    options[name] = Json::parse(value, nullptr, false);
   json["engine_options"] = options;
   return json;
 }
@@ -44,7 +48,8 @@ absl::StatusOr<Probe> ProbeFromJson(const Json& json, const std::string& origin)
   probe.seed = reader.Int("seed", probe.seed, 0, INT64_MAX);
   if (const Json* documents = reader.Child("documents")) {
     probe.documents.clear();
-    if (!documents->is_array() || documents->empty()) reader.Fail("documents", "a list of token counts is needed here");
+    if (!documents->is_array() || documents->empty())
+      reader.Fail("documents", "a list of token counts is needed here");
     for (const Json& length : *documents) {
       if (!length.is_number_integer() || length.get<int64_t>() < 2) {
         reader.Fail("documents", "a document has at least 2 tokens");

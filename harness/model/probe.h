@@ -13,7 +13,8 @@
 
 namespace bkm {
 
-// Gradient clipping by total norm, then AdamW with a constant learning rate (torch.optim.AdamW's rule).
+// Gradient clipping by total norm, then AdamW with a constant learning rate (torch.optim.AdamW's
+// rule).
 struct OptimizerSettings {
   double learning_rate = 1e-4;
   double beta1 = 0.9;
@@ -24,17 +25,19 @@ struct OptimizerSettings {
   bool operator==(const OptimizerSettings&) const = default;
 };
 
-// What is asked of a pairing: model, packed batch, attention, precision, options, optimizer, number of steps, device.
+// What is asked of a pairing: model, packed batch, attention, precision, options, optimizer, number
+// of steps, device.
 struct Probe {
   std::string model = "qwen3";
-  std::string attention;           // flex, varlen, sdpa; for HF: eager, sdpa, flex_attention, flash_attention_2
+  std::string
+      attention;  // flex, varlen, sdpa; for HF: eager, sdpa, flex_attention, flash_attention_2
   std::string precision = "bf16";  // bf16 or fp32
   std::string device = "cpu";
   int ranks = 1;
   int threads = 1;
   int steps = 3;
-  uint64_t seed = 1;                                      // of weights and data
-  std::vector<int64_t> documents = {37, 90, 64, 20};      // tokens per packed document
+  uint64_t seed = 1;                                       // of weights and data
+  std::vector<int64_t> documents = {37, 90, 64, 20};       // tokens per packed document
   std::map<std::string, std::string> engine_options = {};  // name -> value as JSON text
   OptimizerSettings optimizer;
   bool operator==(const Probe&) const = default;
@@ -45,7 +48,8 @@ Json ToJson(const Probe& probe);
 // Strict: unknown keys and wrong types are errors that start with `origin`.
 absl::StatusOr<Probe> ProbeFromJson(const Json& json, const std::string& origin);
 
-// The part of the probe that weights, data and golden depend on; its hash names them in caches and in golden/numeric.
+// The part of the probe that weights, data and golden depend on; its hash names them in caches and
+// in golden/numeric.
 Json NumericsOf(const Probe& probe);
 
 }  // namespace bkm

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/model/verdict.h"
+
+#include <array>
+
+#include "harness/base/status_macros.h"
+
+namespace bkm {
+namespace {
+
+constexpr std::array<absl::string_view, 11> kStages = {"resolve",  "install", "import", "construct",
+                                                       "load",     "backend", "mask",   "forward",
+                                                       "backward", "step",    "golden"};
+constexpr std::array<absl::string_view, 7> kKinds = {"ok",          "refused",  "broken", "wrong",
+                                                     "unsupported", "spurious", "skipped"};
+
+template <typename Enum, size_t n>
+std::optional<Enum> FromName(const std::array<absl::string_view, n>& names,
+                             absl::string_view name) {
+  for (size_t i = 0; i < n; ++i) {
+    if (names[i] == name) return static_cast<Enum>(i);
+  }
+  return std::nullopt;
+}
+
+template <size_t n>
+std::vector<std::string> Strings(const std::array<absl::string_view, n>& names) {
+  return std::vector<std::string>(names.begin(), names.end());
+}
+
+}  // namespace
+
+absl::string_view Name(Stage stage) { return kStages[static_cast<size_t>(stage)]; }
+absl::string_view Name(VerdictKind kind) { return kKinds[static_cast<size_t>(kind)]; }
+std::optional<Stage> StageFromName(absl::string_view name) {
+  return FromName<Stage>(kStages, name);
+}
+std::optional<VerdictKind> VerdictKindFromName(absl::string_view name) {
+  return FromName<VerdictKind>(kKinds, name);
+}
+
+Json ToJson(const Verdict& verdict) {
+  return {{"verdict", std::string(Name(verdict.kind))},
+          {"stage", std::string(Name(verdict.stage))},
+          {"reason", verdict.reason},
+          {"message", verdict.message},
+          {"blame", verdict.blame},
+          {"evidence", verdict.evidence}};
+}
+
+absl::StatusOr<Verdict> VerdictFromJson(const Json& json, const std::string& origin) {
+  ObjectReader reader(json, origin);
+  Verdict verdict;
+  verdict.kind =
+      VerdictKindFromName(reader.OneOf("verdict", Strings(kKinds))).value_or(VerdictKind::kSkipped);
+  verdict.stage = StageFromName(reader.OneOf("stage", Strings(kStages))).value_or(Stage::kResolve);
+  verdict.reason = reader.String("reason");
+  verdict.message = reader.String("message");
+  verdict.blame = reader.Strings("blame");
+  if (const Json* evidence = reader.Child("evidence")) verdict.evidence = *evidence;
+  RETURN_IF_ERROR(reader.Finish());
+  return verdict;
+}
+
+}  // namespace bkm
