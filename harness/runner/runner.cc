@@ -105,9 +105,7 @@ absl::StatusOr<bool> Runner::TakeWithoutRunning(size_t index, const Json& reques
 std::deque<Runner::Pending>::iterator Runner::NextPending() {
   // A cell of a worker that is already up first: its runtime is loaded.
   const auto worker_is_up = [&](const Pending& pending) {
-    return std::any_of(in_flight_.begin(), in_flight_.end(), [&](const auto& entry) {
-      return cells_[entry.second.index].worker.key == cells_[pending.index].worker.key;
-    });
+    return workers_up_.contains(cells_[pending.index].worker.key);
   };
   const auto first_try = [](const Pending& pending) { return !pending.second_try; };
   auto it = std::find_if(pending_.begin(), pending_.end(),
@@ -136,6 +134,7 @@ absl::Status Runner::StartOne(const Pending& pending) {
   RETURN_IF_ERROR(directory_.PrepareCell(cell.record, request, options_.launcher));
   alone_ = pending.second_try;
   in_flight_[cell.record.id] = pending;
+  workers_up_.insert(cell.worker.key);
   executor_.Start({cell.record.id, cell.worker, request});
   observer_.OnStarted(cell.record, executor_.running());
   return absl::OkStatus();
@@ -159,7 +158,8 @@ absl::Status Runner::HandleFinished(const CellFinished& finished) {
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(Record(pending.index, observation, /*reused=*/false));
-  return ReleaseWorker(cells_[pending.index].worker.key);
+  ReleaseWorker(cells_[pending.index].worker.key);
+  return absl::OkStatus();
 }
 
 absl::Status Runner::Record(size_t index, const Json& observation, bool reused) {
@@ -195,14 +195,15 @@ absl::Status Runner::AddControlFor(size_t index, const Json& observation) {
   return Add(*std::move(control), /*front=*/true);
 }
 
-absl::Status Runner::ReleaseWorker(const std::string& key) {
+void Runner::ReleaseWorker(const std::string& key) {
   const auto uses = [&](size_t index) { return cells_[index].worker.key == key; };
   const bool needed = std::any_of(pending_.begin(), pending_.end(),
                                   [&](const Pending& p) { return uses(p.index); }) ||
                       std::any_of(in_flight_.begin(), in_flight_.end(),
                                   [&](const auto& e) { return uses(e.second.index); });
-  if (!needed) executor_.Release(key);
-  return absl::OkStatus();
+  if (needed) return;
+  executor_.Release(key);
+  workers_up_.erase(key);
 }
 
 absl::Status Runner::WriteRunSoon(bool now) {

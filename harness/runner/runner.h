@@ -68,7 +68,7 @@ class Runner {
   absl::Status HandleFinished(const CellFinished& finished);
   absl::Status Record(size_t index, const Json& observation, bool reused);
   absl::Status AddControlFor(size_t index, const Json& observation);
-  absl::Status ReleaseWorker(const std::string& key);
+  void ReleaseWorker(const std::string& key);
   std::deque<Pending>::iterator NextPending();
   absl::Status WriteRunSoon(bool now);
 
@@ -85,9 +85,10 @@ class Runner {
   std::map<std::string, size_t>
       first_of_request_;  // request key -> cell whose observation stands for its equals
   std::map<size_t, std::vector<size_t>>
-      waiting_;                     // cell -> equal cells that wait for its observation
-  std::set<std::string> controls_;  // ControlKey of every control in the run
-  bool alone_ = false;              // a second try is running
+      waiting_;                       // cell -> equal cells that wait for its observation
+  std::set<std::string> controls_;    // ControlKey of every control in the run
+  std::set<std::string> workers_up_;  // keys that cells were started for and that were not released
+  bool alone_ = false;                // a second try is running
   int background_ = 0;
   size_t unwritten_ = 0;
 };
