@@ -141,13 +141,6 @@ absl::Status ReadGroup(const Json& json, const std::string& origin, const std::s
   return absl::OkStatus();
 }
 
-absl::Status ReadSource(const std::string& name, const Json& json, const std::string& origin,
-                        Matrix& matrix) {
-  ObjectReader reader(json, origin, absl::StrCat("$.sources.", name));
-  matrix.git_sources[name] = reader.String("git");
-  return reader.Finish();
-}
-
 absl::Status ReadExclusion(const Json& json, const std::string& origin, const std::string& path,
                            Matrix& matrix) {
   ObjectReader reader(json, origin, path);
@@ -182,12 +175,7 @@ absl::StatusOr<Matrix> MatrixFromJson(const Json& json, const std::string& origi
   reader.String("$schema", "");
   reader.Int("schema", 1, 1, 1);
   matrix.name = reader.String("name");
-  if (const Json* sources = reader.Child("sources")) {
-    if (!sources->is_object())
-      reader.Fail("sources", "an object is needed here: {\"verl\": {\"git\": \"https://...\"}}");
-    for (const auto& [name, source] : sources->items())
-      reader.Keep(ReadSource(name, source, origin, matrix));
-  }
+  if (const Json* sources = reader.Child("sources")) matrix.sources = *sources;
   if (!reader.Has("groups")) reader.Fail("groups", "missing: a matrix has at least one group");
   reader.ForEach("groups", [&](const Json& group, const std::string& path) {
     return ReadGroup(group, origin, path, matrix);

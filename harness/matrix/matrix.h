@@ -50,7 +50,8 @@ struct MatrixExclusion {
 // A matrix file (DESIGN.md section 6), or the same made from command-line flags.
 struct Matrix {
   std::string name;
-  std::map<std::string, std::string> git_sources;  // name -> URL
+  // As written: {"NAME": {"git": URL, "package": IMPORT NAME}}; harness/source reads it.
+  Json sources = Json::object();
   std::vector<MatrixGroup> groups;
   std::vector<MatrixExclusion> exclusions;
   CellLimits limits;

@@ -24,6 +24,7 @@ struct Installation {
   }
   std::filesystem::path kernels() const { return bin / "harness/kernels/libvarlen_cpu.so"; }
   std::filesystem::path python_code() const { return root / "harness/cell/python"; }
+  std::filesystem::path preload() const { return python_code() / "bkm_cell/preload.txt"; }
   std::filesystem::path goldens() const { return root / "golden/numeric"; }
   std::filesystem::path runtimes() const { return root / "matrices/runtimes"; }
 
