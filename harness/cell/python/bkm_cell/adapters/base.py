@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""What the ladder (bkm_cell.sft) asks of an adapter."""
+
+from __future__ import annotations
+
+import abc
+import importlib
+import importlib.util
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from bkm_cell.probe import Batch, Probe
+from bkm_cell.witnesses.named_tensors import NamedTensors
+
+# The package of a HF model type in torchtitan, where the names differ.
+_TORCHTITAN_PACKAGES = {"llama": "llama3", "qwen2": "qwen3", "qwen3_moe": "qwen3"}
+
+
+@dataclass
+class StepOutcome:
+    """What the engine itself reported of one training step."""
+
+    loss: float | None = None
+    grad_norm: float | None = None
+    log_probs: torch.Tensor | None = None  # [T], in the batch's order
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+class Adapter(abc.ABC):
+    """Drives one engine, or a library alone. Its methods are called in the order in which they stand here."""
+
+    def __init__(self, probe: Probe, attention: str) -> None:
+        self.probe = probe
+        self.attention = attention  # what is asked of the subject
+
+    @abc.abstractmethod
+    def import_modules(self) -> None:
+        """Imports every module of the subjects that is needed; makes no object."""
+
+    @abc.abstractmethod
+    def construct(self) -> None:
+        """Configs, constructor, initialisation; weights are read on the way."""
+
+    @abc.abstractmethod
+    def modules(self) -> list[torch.nn.Module]:
+        """The model's parts."""
+
+    @abc.abstractmethod
+    def tensors(self) -> NamedTensors: ...
+
+    @abc.abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """How the API was met: engine class, what was asked."""
+
+    @abc.abstractmethod
+    def configured(self) -> str | None:
+        """The attention that the built model's own configuration names."""
+
+    @abc.abstractmethod
+    def evaluate(self, batch: Batch) -> torch.Tensor:
+        """Log-probs [T] of a forward pass that trains nothing."""
+
+    @abc.abstractmethod
+    def train_step(self, batch: Batch) -> StepOutcome: ...
+
+
+def import_all(names: Iterable[str]) -> None:
+    for name in names:
+        importlib.import_module(name)
+
+
+def import_if_there(name: str) -> None:
+    """Imports what a subject will import by a computed name, if that is its name at this version."""
+    try:
+        found = importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return
+    if found:
+        importlib.import_module(name)
+
+
+def torchtitan_package(model_type: str) -> str:
+    return f"torchtitan.models.{_TORCHTITAN_PACKAGES.get(model_type, model_type)}"
+
+
+def transformers_module(model_type: str) -> str:
+    return f"transformers.models.{model_type}.modeling_{model_type}"
+
+
+def accepted(options: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Those of the options whose names are among `names`."""
+    known = set(names)
+    return {name: value for name, value in options.items() if name in known}
+
+
+def log_probs_of(logits: torch.Tensor, input_ids: torch.Tensor) -> torch.Tensor:
+    """fp32 log-prob, at flat position t, of the token at t+1; the last position has the first token as label."""
+    labels = torch.roll(input_ids, -1)
+    return torch.log_softmax(logits.float(), -1).gather(-1, labels[:, None]).squeeze(-1)
+
+
+def sft_loss(log_probs: torch.Tensor, loss_mask: torch.Tensor) -> torch.Tensor:
+    """verl's SFT loss (workers/utils/losses.py) on one data-parallel rank."""
+    weights = torch.roll(loss_mask, -1)
+    return -(log_probs * weights).sum() / loss_mask.sum()

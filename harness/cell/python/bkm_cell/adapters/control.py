@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""A library alone: its model, torch's own AdamW, verl's loss. Subclasses build the model and call it."""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+from typing import Any
+
+import torch
+
+from bkm_cell.adapters.base import Adapter, StepOutcome, log_probs_of, sft_loss
+from bkm_cell.probe import Batch
+
+
+class ControlAdapter(Adapter):
+    """fp32 parameters, and bf16 autocast around model and loss where bf16 is asked for, as verl's engines run."""
+
+    model: torch.nn.Module
+    optimizer: torch.optim.Optimizer
+
+    @abc.abstractmethod
+    def logits(self, batch: Batch) -> torch.Tensor:
+        """[T, vocabulary] of the packed batch."""
+
+    def modules(self) -> list[torch.nn.Module]:
+        return [self.model]
+
+    def make_optimizer(self) -> None:
+        asked = self.probe.optimizer
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(),
+            lr=asked["learning_rate"],
+            betas=(asked["beta1"], asked["beta2"]),
+            eps=asked["epsilon"],
+            weight_decay=asked["weight_decay"],
+        )
+
+    def _autocast(self) -> contextlib.AbstractContextManager[Any]:
+        if self.probe.precision == "fp32":
+            return contextlib.nullcontext()
+        return torch.autocast(self.probe.device.type, torch.bfloat16)
+
+    def _log_probs(self, batch: Batch) -> torch.Tensor:
+        logits = self.logits(batch)
+        return log_probs_of(logits, batch.input_ids.to(logits.device))
+
+    def evaluate(self, batch: Batch) -> torch.Tensor:
+        with torch.no_grad(), self._autocast():
+            return self._log_probs(batch)
+
+    def train_step(self, batch: Batch) -> StepOutcome:
+        self.optimizer.zero_grad()
+        with self._autocast():
+            log_probs = self._log_probs(batch)
+            loss = sft_loss(log_probs, batch.loss_mask.to(log_probs.device))
+        loss.backward()
+        clip = self.probe.optimizer["clip_norm"]
+        grad_norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), clip)
+        self.optimizer.step()
+        return StepOutcome(loss.item(), grad_norm.item(), log_probs.detach())

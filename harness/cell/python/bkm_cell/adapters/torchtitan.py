@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""The control `torchtitan`: the library's own model, masks and state-dict adapter, without its Trainer.
+
+The Trainer's configuration changed with nearly every era and wants a data loader, a tokenizer and a loss that verl
+replaces anyway; the model, its registry and its masks are what a pairing depends on, so the control calls those.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+import torch.nn.attention.flex_attention as flex
+from safetensors.torch import load_file
+
+from bkm_cell.adapters.base import torchtitan_package
+from bkm_cell.adapters.control import ControlAdapter
+from bkm_cell.probe import Batch
+from bkm_cell.witnesses.named_tensors import NamedTensors
+
+_ATTENTION_MODULES = ("torchtitan.models.common.attention", "torchtitan.models.attention")
+
+
+class Adapter(ControlAdapter):
+    def import_modules(self) -> None:
+        self._package = importlib.import_module(
+            torchtitan_package(self.probe.hf_config["model_type"])
+        )
+        home = next(name for name in _ATTENTION_MODULES if _exists(name))
+        self._attention = importlib.import_module(home)
+
+    def construct(self) -> None:
+        self._asked_by = ""
+        spec, config = self._spec_and_config()
+        if hasattr(config, "build"):
+            self.model = config.build()
+        else:
+            self.model = spec.model_cls(config)
+        self.model.to(self.probe.device)
+        with torch.no_grad():
+            getattr(
+                self.model, "init_states" if hasattr(self.model, "init_states") else "init_weights"
+            )(buffer_device=self.probe.device)
+        self._config = config
+        self._to_hf = spec.state_dict_adapter(config, self.probe.model_dir)
+        path = os.path.join(self.probe.model_dir, "model.safetensors")
+        state = self._to_hf.from_hf(load_file(path, device=str(self.probe.device)))
+        missing, unexpected = self.model.load_state_dict(state, strict=False)
+        self._unmatched = {"missing": list(missing), "unexpected": list(unexpected)}
+        self.model.train()
+        self.make_optimizer()
+
+    def _spec_and_config(self) -> tuple[Any, Any]:
+        """The library's spec and model configuration for the probe's sizes and attention."""
+        if hasattr(self._package, "get_train_spec"):  # model arguments in a train spec
+            spec = self._package.get_train_spec()
+            flavor = self._flavor(spec.model_args)
+            config = copy.deepcopy(spec.model_args[flavor])
+            config.attn_type = self.attention
+            self._asked_by = "model_args.attn_type"
+            return spec, config
+        registry = self._package.model_registry
+        configs = next(
+            value
+            for name, value in vars(self._package).items()
+            if name.endswith("_configs") and isinstance(value, Mapping)
+        )
+        parameters = inspect.signature(registry).parameters
+        for keyword in ("attn_backend", "attn_backend_override"):
+            if keyword in parameters:
+                self._asked_by = f"model_registry({keyword}=)"
+                spec = registry(self._flavor(configs), **{keyword: self.attention})
+                return spec, spec.model
+        flavor = self._flavor(configs, suffix=f"_{self.attention}")
+        spec = registry(flavor)
+        attention = getattr(getattr(spec.model, "layer", None), "attention", None)
+        if hasattr(attention, "attn_backend"):
+            attention.attn_backend = self.attention
+            self._asked_by = "model.layer.attention.attn_backend"
+        else:
+            self._asked_by = f"flavor {flavor}"
+        return spec, spec.model
+
+    def _flavor(self, flavors: Mapping[str, Any], suffix: str = "") -> str:
+        """The flavor of the probe's sizes: the plain one, or the one with the suffix if there is one."""
+        hf = self.probe.hf_config
+        wanted = (hf["hidden_size"], hf["num_hidden_layers"], hf["vocab_size"])
+        fitting = [name for name, flavor in flavors.items() if _sizes(flavor) == wanted]
+        if not fitting:
+            raise LookupError(
+                f"no flavor of {self._package.__name__} has the probe's sizes {wanted}"
+            )
+        shortest = min(fitting, key=len)
+        return shortest + suffix if shortest + suffix in fitting else shortest
+
+    def tensors(self) -> NamedTensors:
+        return NamedTensors([self.model], self._to_hf.to_hf)
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "engine_class": type(self.model).__name__,
+            "asked_by": self._asked_by,
+            "state_dict": self._unmatched,
+        }
+
+    def configured(self) -> str | None:
+        return configured_attention(self._config)
+
+    def logits(self, batch: Batch) -> torch.Tensor:
+        device = self.probe.device
+        tokens, positions = batch.input_ids[None].to(device), batch.positions[None].to(device)
+        masks = packed_mask(self._attention, self.attention, positions)
+        return self.model(tokens, positions=positions, attention_masks=masks).squeeze(0)
+
+
+def _exists(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _sizes(flavor: Any) -> tuple[Any, ...]:
+    """(dim, layers, vocabulary) of a configuration, or of what a factory makes with its defaults."""
+    if isinstance(flavor, Callable):
+        required = {"attn_backend": "flex", "moe_comm_backend": "standard"}
+        parameters = inspect.signature(flavor).parameters.values()
+        flavor = flavor(
+            **{
+                p.name: required[p.name]
+                for p in parameters
+                if p.default is p.empty and p.name in required
+            }
+        )
+    layers = getattr(flavor, "layers", None)
+    count = len(layers) if layers is not None else getattr(flavor, "n_layers", None)
+    return flavor.dim, count, flavor.vocab_size
+
+
+def configured_attention(config: Any) -> str | None:
+    """What a torchtitan model configuration says of its attention, in whichever place its era keeps it."""
+    if hasattr(config, "attn_type"):
+        return config.attn_type
+    layers = getattr(config, "layers", None)
+    layer = layers[0] if layers else getattr(config, "layer", None)
+    attention = getattr(layer, "attention", None)
+    if hasattr(attention, "attn_backend"):
+        return attention.attn_backend
+    inner = getattr(attention, "inner_attention", None)
+    return type(inner).__qualname__ if inner is not None else None
+
+
+def packed_mask(attention: Any, backend: str, positions: torch.Tensor) -> Any:
+    """The mask of a packed batch, as verl's torchtitan engine builds it: a document starts where positions reset."""
+    length = positions.shape[1]
+    starts = torch.diff(positions, prepend=positions[:, :1] - 1, dim=-1) != 1
+    if backend == "varlen":
+        starts[:, 0] = True
+        bounds = torch.cat(
+            [starts[0].nonzero().flatten(), torch.tensor([length], device=positions.device)]
+        ).int()
+        longest = bounds.diff().max().item()
+        return attention.VarlenMetadata(
+            cu_seq_q=bounds, cu_seq_k=bounds, max_q=longest, max_k=longest
+        )
+    document = starts.cumsum(-1)
+
+    def same_document(
+        b: torch.Tensor, h: torch.Tensor, q: torch.Tensor, kv: torch.Tensor
+    ) -> torch.Tensor:
+        return document[b, q] == document[b, kv]
+
+    allowed = flex.and_masks(attention.get_causal_mask_mod(), same_document)
+    return attention.create_attention_mask(allowed, positions.shape[0], None, length, length)

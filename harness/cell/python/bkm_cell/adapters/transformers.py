@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""The control `transformers`: the HF model alone, with packed input as verl's FSDP engine passes it."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import torch
+
+from bkm_cell.adapters.base import transformers_module
+from bkm_cell.adapters.control import ControlAdapter
+from bkm_cell.probe import Batch
+from bkm_cell.witnesses.named_tensors import NamedTensors
+
+
+class Adapter(ControlAdapter):
+    def import_modules(self) -> None:
+        self._auto_class = importlib.import_module("transformers").AutoModelForCausalLM
+        importlib.import_module(transformers_module(self.probe.hf_config["model_type"]))
+
+    def construct(self) -> None:
+        self.model = self._auto_class.from_pretrained(
+            self.probe.model_dir, attn_implementation=self.attention, torch_dtype=torch.float32
+        )
+        self.model.to(self.probe.device).train()
+        self.make_optimizer()
+
+    def tensors(self) -> NamedTensors:
+        return NamedTensors([self.model], None)
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "engine_class": type(self.model).__name__,
+            "asked_by": "from_pretrained(attn_implementation=)",
+        }
+
+    def configured(self) -> str | None:
+        return self.model.config._attn_implementation
+
+    def logits(self, batch: Batch) -> torch.Tensor:
+        device = self.probe.device
+        return self.model(
+            input_ids=batch.input_ids[None].to(device),
+            attention_mask=None,
+            position_ids=batch.positions[None].to(device),
+            use_cache=False,
+        ).logits.squeeze(0)

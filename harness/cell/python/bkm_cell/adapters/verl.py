@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""What both verl engines share: the packed batch and the training step of verl's own SFT trainer."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import importlib
+import os
+from functools import partial
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from bkm_cell.adapters.base import Adapter, StepOutcome, accepted, import_all, transformers_module
+from bkm_cell.probe import Batch
+
+# verl/trainer/config/sft_trainer_engine.yaml, section `data`: what its SFT trainer puts beside a batch.
+_TRAINER_DEFAULTS = {
+    "use_dynamic_bsz": True,
+    "max_token_len_per_gpu": 8192,
+    "micro_batch_size_per_gpu": 4,
+}
+
+_SHARED_MODULES = (
+    "verl.trainer.config",
+    "verl.utils.tensordict_utils",
+    "verl.utils.dataset.dataset_utils",
+    "verl.workers.config",
+    "verl.workers.utils.losses",
+)
+
+
+class VerlAdapter(Adapter):
+    engine_module: str
+    engine_class: str
+    engine: Any
+
+    @abc.abstractmethod
+    def configs(self) -> tuple[Any, Any, Any]:
+        """Model, engine and optimizer configuration, by verl's own classes with verl's own defaults."""
+
+    def import_modules(self) -> None:
+        import_all(
+            [
+                *_SHARED_MODULES,
+                self.engine_module,
+                transformers_module(self.probe.hf_config["model_type"]),
+            ]
+        )
+        self.verl_config = importlib.import_module("verl.workers.config")
+        self._tensordicts = importlib.import_module("verl.utils.tensordict_utils")
+        self._pad_mode = importlib.import_module(
+            "verl.utils.dataset.dataset_utils"
+        ).DatasetPadMode.NO_PADDING
+        losses = importlib.import_module("verl.workers.utils.losses")
+        self._loss = partial(losses.sft_loss, config=None)
+        self._engine_type = getattr(importlib.import_module(self.engine_module), self.engine_class)
+
+    def construct(self) -> None:
+        start_process_group(self.probe.device)
+        # The registry refuses the device "cpu"; it does nothing else than this call.
+        checkpoint = importlib.import_module("verl.trainer.config").CheckpointConfig()
+        model, engine, optimizer = self.configs()
+        self._asked = {"engine": _plain(engine), "optimizer": _plain(optimizer)}
+        self.engine = self._engine_type(
+            model_config=model,
+            engine_config=engine,
+            optimizer_config=optimizer,
+            checkpoint_config=checkpoint,
+        )
+        self.engine.initialize()
+
+    def optimizer_config(self, kind: type, extra: dict[str, Any]) -> Any:
+        """What the probe names of the optimizer, under the names that this era's configuration has for it."""
+        asked = self.probe.optimizer
+        named = {
+            "lr": asked["learning_rate"],
+            "betas": (asked["beta1"], asked["beta2"]),
+            "eps": asked["epsilon"],
+            "weight_decay": asked["weight_decay"],
+            "clip_grad": asked["clip_norm"],
+            "total_training_steps": len(self.probe.batches),
+            "override_optimizer_config": {"eps": asked["epsilon"]},
+            **extra,
+        }
+        return kind(**accepted(named, (field.name for field in dataclasses.fields(kind))))
+
+    def modules(self) -> list[torch.nn.Module]:
+        module = self.engine.module
+        return list(module) if isinstance(module, (list, torch.nn.ModuleList)) else [module]
+
+    def facts(self) -> dict[str, Any]:
+        kind = type(self.engine)
+        return {"engine_class": f"{kind.__module__}.{kind.__qualname__}", "configs": self._asked}
+
+    def _data(self, batch: Batch) -> Any:
+        tensors = {
+            "input_ids": batch.documents(batch.input_ids),
+            "position_ids": batch.documents(batch.positions),
+            "loss_mask": batch.documents(batch.loss_mask),
+        }
+        beside = {
+            **_TRAINER_DEFAULTS,
+            "use_remove_padding": True,
+            "temperature": 1.0,
+            "global_batch_size": len(batch.lengths),
+            "pad_mode": self._pad_mode,
+            "pad_token_id": self.probe.eos_token_id,
+            "return_model_output": True,  # log-probs; from 0.9.0 on a training step drops them otherwise
+        }
+        return self._tensordicts.get_tensordict(tensors, beside)
+
+    def evaluate(self, batch: Batch) -> torch.Tensor:
+        with self.engine.eval_mode():
+            outputs = self.engine.infer_batch(self._data(batch), loss_function=self._loss)
+        return outputs["model_output"]["log_probs"].values()
+
+    def train_step(self, batch: Batch) -> StepOutcome:
+        with self.engine.train_mode():  # leaving it zeroes the gradients
+            outputs = self.engine.train_batch(self._data(batch), loss_function=self._loss)
+        next_rate = self.engine.lr_scheduler_step()
+        log_probs = outputs.get("model_output", {}).get("log_probs")
+        return StepOutcome(
+            loss=float(sum(outputs["loss"])),
+            grad_norm=_number(outputs["metrics"].get("grad_norm")),
+            log_probs=None if log_probs is None else log_probs.values(),
+            facts={"next_learning_rate": _number(next_rate)},
+        )
+
+
+def start_process_group(device: torch.device) -> None:
+    """One process that is the whole world, as a launcher of one would set it up."""
+    backend = "gloo" if device.type == "cpu" else f"cpu:gloo,{device.type}:nccl"
+    dist.init_process_group(
+        backend, init_method=f"file://{os.path.abspath('rendezvous')}", rank=0, world_size=1
+    )
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, torch.Tensor):
+        value = value.full_tensor() if hasattr(value, "full_tensor") else value
+        return value.detach().float().item()
+    return None if value is None else float(value)
+
+
+def _plain(config: Any) -> dict[str, Any]:
+    """A configuration's simple fields, for the record."""
+    simple = (str, int, float, bool, list, tuple, dict, type(None))
+    values = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+    return {
+        name: value if isinstance(value, simple) else str(value) for name, value in values.items()
+    }

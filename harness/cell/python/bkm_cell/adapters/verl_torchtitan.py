@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""verl's TorchTitanEngine, from its first commit (JobConfig) on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bkm_cell.adapters.base import import_if_there, torchtitan_package
+from bkm_cell.adapters.torchtitan import configured_attention
+from bkm_cell.adapters.verl import VerlAdapter
+from bkm_cell.witnesses.named_tensors import NamedTensors
+
+
+class Adapter(VerlAdapter):
+    engine_module = "verl.workers.engine.torchtitan.transformer_impl"
+    engine_class = "TorchTitanEngineWithLMHead"
+
+    def import_modules(self) -> None:
+        super().import_modules()
+        import_if_there(
+            torchtitan_package(self.probe.hf_config["model_type"])
+        )  # the engine imports it by this name
+
+    def configs(self) -> tuple[Any, Any, Any]:
+        config = self.verl_config
+        return (
+            config.HFModelConfig(path=self.probe.model_dir, use_remove_padding=True),
+            config.TorchtitanEngineConfig(
+                **{"attn_type": self.attention, **self.probe.engine_options}
+            ),
+            # The probe's rate is constant: torchtitan's schedule then decays to the whole of it.
+            self.optimizer_config(config.TorchtitanOptimizerConfig, {"min_lr_factor": 1.0}),
+        )
+
+    def tensors(self) -> NamedTensors:
+        return NamedTensors(self.modules(), self.engine.checkpointer.sd_adapter.to_hf)
+
+    def configured(self) -> str | None:
+        trainer = self.engine.trainer
+        config = getattr(trainer, "model_config", None) or getattr(trainer, "model_args", None)
+        return configured_attention(config)

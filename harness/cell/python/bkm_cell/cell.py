@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""The entry: runs one cell in the process it is called in."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from bkm_cell.report import Report
+from bkm_cell.witnesses.closure import Closure
+from bkm_cell.witnesses.errors import Owners, describe
+
+# What a launcher of one process sets.
+_LAUNCHER = {
+    "LOCAL_RANK": "0",
+    "RANK": "0",
+    "WORLD_SIZE": "1",
+    "MASTER_ADDR": "127.0.0.1",
+    "MASTER_PORT": "0",
+}
+
+
+def run(request: dict[str, Any], emit: Callable[[str], None]) -> None:
+    """Never raises: what goes wrong is the last event. The process is good for nothing else afterwards."""
+    report = Report(emit)
+    owners = Owners(request)
+    try:
+        report.watch_warnings()
+        paths = [path for path in (request.get("paths") or {}).values() if path]
+        sys.path[:0] = paths
+        closure = Closure(request.get("paths") or {})
+        report.on_stage.append(lambda: closure.send(report))
+        try:
+            _climb(request, report, owners)
+        finally:
+            closure.send(report)
+    except BaseException as error:  # also SystemExit: a subject that exits is a finding
+        report.exception(describe(error, owners))
+    else:
+        report.done()
+
+
+def _climb(request: dict[str, Any], report: Report, owners: Owners) -> None:
+    os.environ.update(_LAUNCHER)
+    name = request["adapter"].replace("-", "_")
+    if name == "fixture":
+        importlib.import_module("bkm_cell.adapters.fixture").run(request, report)
+        return
+    import torch
+
+    from bkm_cell.faults import attention_to_ask
+    from bkm_cell.probe import Probe
+    from bkm_cell.sft import Ladder
+    from bkm_cell.shims.apply import apply_shims
+
+    torch.set_num_threads(int(request["probe"].get("threads", 1)))
+    report.set(shims=apply_shims(request), plant=request.get("plant") or [])
+    probe = Probe(request["probe_dir"], request["probe"])
+    packages, plant = request.get("packages") or {}, request.get("plant") or []
+    attention = attention_to_ask(probe.attention, packages.get("library") or "", plant)
+    adapter = importlib.import_module(f"bkm_cell.adapters.{name}").Adapter(probe, attention)
+    Ladder(request, probe, adapter, report, owners).climb()

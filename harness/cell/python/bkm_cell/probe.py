@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""The probe folder, as harness/protocol/README.md has it: model, batches, sampled places, reach test."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One packed batch; flat tensors over all documents, one after the other."""
+
+    input_ids: torch.Tensor  # int64[T]
+    loss_mask: torch.Tensor  # int64[T]
+    lengths: list[int]  # tokens per document
+
+    @cached_property
+    def positions(self) -> torch.Tensor:
+        """int64[T]; they restart at 0 in each document."""
+        return torch.cat([torch.arange(length) for length in self.lengths])
+
+    def documents(self, flat: torch.Tensor) -> torch.Tensor:
+        """The jagged tensor that verl's data loader makes: one row per document."""
+        return torch.nested.as_nested_tensor(list(flat.split(self.lengths)), layout=torch.jagged)
+
+    def with_token(self, position: int, token: int) -> Batch:
+        changed = self.input_ids.clone()
+        changed[position] = token
+        return replace(self, input_ids=changed)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Changing the token at flat `position` to `token` may move only its own document's log-probs."""
+
+    step: int
+    position: int
+    token: int
+
+
+class Probe:
+    def __init__(self, folder: str, asked: dict[str, Any]) -> None:
+        self.asked = asked
+        self.model_dir = os.path.join(folder, "model")
+        with open(os.path.join(folder, "probe.json")) as file:
+            written = json.load(file)
+        self.eos_token_id = int(written["eos_token_id"])
+        reach = written["reach"]
+        self.reach = Reach(int(reach["step"]), int(reach["position"]), int(reach["token"]))
+        with open(os.path.join(self.model_dir, "config.json")) as file:
+            self.hf_config = json.load(file)
+        self.places = load_file(
+            os.path.join(folder, "places.safetensors")
+        )  # HF name -> flat indices
+        flat = load_file(os.path.join(folder, "batch.safetensors"))
+        self.batches = [
+            Batch(
+                flat[f"step{step}/input_ids"],
+                flat[f"step{step}/loss_mask"],
+                flat[f"step{step}/document_lengths"].tolist(),
+            )
+            for step in range(int(asked["steps"]))
+        ]
+
+    @property
+    def attention(self) -> str:
+        return self.asked["attention"]
+
+    @property
+    def precision(self) -> str:
+        return self.asked["precision"]
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device(self.asked.get("device", "cpu"))
+
+    @property
+    def optimizer(self) -> dict[str, float]:
+        return self.asked["optimizer"]
+
+    @property
+    def engine_options(self) -> dict[str, Any]:
+        return self.asked.get("engine_options") or {}

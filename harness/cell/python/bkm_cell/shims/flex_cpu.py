@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""flex_attention on a CPU: its dense eager path does forward and backward once the device check is gone."""
+
+from __future__ import annotations
+
+import inspect
+
+import torch
+import torch.nn.attention.flex_attention as flex
+
+NAME = "flex-cpu"
+
+
+def apply() -> None:
+    flex._validate_device = lambda *arguments, **named: None
+    if hasattr(flex, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"):
+        flex._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG = True
+    if torch.version.cuda is not None:
+        _default_to_cpu()
+
+
+def _default_to_cpu() -> None:
+    """A CUDA build without a GPU makes block masks on "cuda" unless told otherwise."""
+    for function in (flex.create_block_mask, flex.create_mask):
+        parameters = inspect.signature(function).parameters
+        defaults = [
+            p.default
+            for p in parameters.values()
+            if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is not p.empty
+        ]
+        names = [
+            p.name
+            for p in parameters.values()
+            if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is not p.empty
+        ]
+        if "device" in names:
+            defaults[names.index("device")] = "cpu"
+            function.__defaults__ = tuple(defaults)

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""torch.compile as the identity: compiled flex has no CPU backward, and a C++ compiler is not part of a runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+NAME = "no-compile"
+
+
+def _identity(
+    model: Callable[..., Any] | None = None, *arguments: Any, **named: Any
+) -> Callable[..., Any]:
+    return model if model is not None else (lambda function: function)
+
+
+def apply() -> None:
+    torch.compile = _identity

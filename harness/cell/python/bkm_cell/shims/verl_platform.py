@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""verl from 0.9.0 on asks a platform object for its device, and ships none for a CPU."""
+
+from __future__ import annotations
+
+import contextlib
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from bkm_cell.shims.after_import import after_import
+
+NAME = "verl-cpu-platform"
+
+_ANSWERS = {
+    "device_name": "cpu",
+    "vendor_name": "cpu",
+    "is_available": True,
+    "current_device": "cpu",  # what verl before 0.9.0 gave for a CPU
+    "device_count": 1,
+    "communication_backend_name": "gloo",
+    "visible_devices_envvar": "CUDA_VISIBLE_DEVICES",
+    "get_device_capability": (None, None),
+    "device_module": torch.cpu,
+    "ray_resource_name": "CPU",
+    "ray_noset_envvars": [],
+    "is_ipc_supported": False,
+}
+
+
+def _member(base: type, name: str) -> Any:
+    if name == "nvtx_range":
+        return lambda self, *a, **k: contextlib.nullcontext()
+    answer = lambda self, *a, **k: _ANSWERS.get(name)  # noqa: E731
+    return property(answer) if isinstance(base.__dict__.get(name), property) else answer
+
+
+def _set_platform(platform: ModuleType) -> None:
+    base = platform.PlatformBase
+    members = {name: _member(base, name) for name in base.__abstractmethods__}
+    platform.set_platform(type("CpuPlatform", (base,), members)())
+
+
+def apply() -> None:
+    after_import("verl.plugin.platform", _set_platform)

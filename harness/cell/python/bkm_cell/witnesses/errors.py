@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""An exception as facts: its frames, whose code each is, and what the statement there was."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import os
+import re
+import sys
+import sysconfig
+import traceback
+from functools import lru_cache
+from types import FrameType
+from typing import Any
+
+MAX_CHAIN = 8
+MAX_FRAMES = 200
+MAX_MESSAGE = 4000
+
+_HARNESS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_STATEMENTS = {
+    ast.Raise: "raise",
+    ast.Assert: "assert",
+    ast.Import: "import",
+    ast.ImportFrom: "import",
+}
+_NOT_IMPORTED = re.compile(
+    r"cannot import name '([^']+)' from (?:partially initialized module )?'([^']+)'"
+)
+
+
+class Owners:
+    """Says whose code a file is: engine, library, torch, runtime, python or harness."""
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        packages = request.get("packages") or {}
+        paths = request.get("paths") or {}
+        self._roots: list[
+            tuple[str, str, str]
+        ] = []  # (prefix, owner, what file names are relative to)
+        self._add(_HARNESS, "harness", os.path.dirname(_HARNESS))
+        for party in ("engine", "library"):
+            if paths.get(party):
+                self._add(paths[party], party, paths[party])
+        for site in dict.fromkeys(
+            p for p in sys.path if p.endswith(("site-packages", "dist-packages"))
+        ):
+            for party in ("engine", "library"):
+                if packages.get(party):
+                    self._add(os.path.join(site, packages[party]), party, site)
+            for name in ("torch", "functorch", "torchgen"):
+                self._add(os.path.join(site, name), "torch", site)
+            self._add(site, "runtime", site)
+        for key in ("stdlib", "platstdlib"):
+            self._add(sysconfig.get_path(key), "python", sysconfig.get_path(key))
+
+    def _add(self, prefix: str, owner: str, base: str) -> None:
+        for path in dict.fromkeys((os.path.abspath(prefix), os.path.realpath(prefix))):
+            above = (
+                os.path.realpath(base)
+                if path == os.path.realpath(prefix)
+                else os.path.abspath(base)
+            )
+            self._roots.append((path.rstrip("/") + "/", owner, above.rstrip("/") + "/"))
+
+    def of(self, file: str) -> tuple[str, str]:
+        """(owner, file name relative to that owner's root)."""
+        if file.startswith("<frozen"):
+            return "python", file
+        for prefix, owner, base in self._roots:
+            if file.startswith(prefix):
+                return owner, file.removeprefix(base)
+        return ("runtime" if os.path.isabs(file) else "python"), file
+
+
+@lru_cache(maxsize=64)
+def _tree(file: str) -> ast.Module | None:
+    try:
+        return ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):
+        return None
+
+
+def statement_at(file: str, line: int) -> str:
+    """The kind of the innermost statement that holds `line`."""
+    tree = _tree(file)
+    found: ast.stmt | None = None
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno):
+            if found is None or node.lineno >= found.lineno:
+                found = node
+    if found is None:
+        return "other"
+    if type(found) in _STATEMENTS:
+        return _STATEMENTS[type(found)]
+    if isinstance(found, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return "other"
+    calls = (node for node in ast.walk(found) if isinstance(node, ast.Call))
+    return (
+        "call"
+        if any(call.lineno <= line <= (call.end_lineno or call.lineno) for call in calls)
+        else "other"
+    )
+
+
+def missing_name(error: BaseException) -> str | None:
+    """The module, name or attribute that Python says is missing."""
+    if isinstance(error, ImportError):
+        if match := _NOT_IMPORTED.search(str(error)):
+            return f"{match[2]}.{match[1]}"
+        return error.name
+    if isinstance(error, (AttributeError, NameError)):
+        return error.name
+    return None
+
+
+def _frame(owners: Owners, frame: FrameType, line: int) -> dict[str, Any]:
+    file = frame.f_code.co_filename
+    owner, relative = owners.of(file)
+    return {
+        "file": relative,
+        "line": line,
+        "function": frame.f_code.co_qualname
+        if sys.version_info >= (3, 11)
+        else frame.f_code.co_name,
+        "owner": owner,
+        "text": linecache.getline(file, line).strip()[:300],
+        "statement": statement_at(file, line),
+    }
+
+
+def describe(error: BaseException, owners: Owners, depth: int = 0) -> dict[str, Any]:
+    """The facts of one exception and of what caused it, outermost frame first."""
+    try:
+        message = str(error)
+    except Exception as broken:  # an exception's own __str__ may be broken
+        message = f"<str() of it raised {type(broken).__name__}>"
+    walked = list(traceback.walk_tb(error.__traceback__))[-MAX_FRAMES:]
+    facts: dict[str, Any] = {
+        "type": type(error).__name__,
+        "module": type(error).__module__,
+        "message": message[:MAX_MESSAGE],
+        "frames": [_frame(owners, frame, line) for frame, line in walked],
+    }
+    if name := missing_name(error):
+        facts["name"] = name
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None and depth < MAX_CHAIN:
+        facts["cause"] = describe(cause, owners, depth + 1)
+    return facts

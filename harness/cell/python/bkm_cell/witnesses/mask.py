@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""What mask reaches each layer's inner attention, and how far the change of one token reaches."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import torch
+from torch.nn.attention.flex_attention import BlockMask, create_mask
+
+
+def attended(mask: Any) -> torch.Tensor | None:
+    """bool[T,T], which query (row) attends to which key, where the mask alone says so."""
+    if isinstance(mask, BlockMask):
+        queries, keys = mask.seq_lengths
+        device = mask.kv_num_blocks.device
+        return create_mask(mask.mask_mod, 1, 1, queries, keys, device=str(device))[0, 0].bool()
+    if isinstance(mask, tuple) and hasattr(
+        mask, "cu_seq_q"
+    ):  # causal inside each segment, by its kernel's window
+        bounds = mask.cu_seq_q.tolist()
+        length = bounds[-1]
+        segment = torch.bucketize(torch.arange(length), torch.tensor(bounds[1:]), right=True)
+        return (segment[:, None] == segment[None, :]).tril()
+    if isinstance(mask, torch.Tensor) and mask.dim() == 4:
+        matrix = mask[0, 0]
+        return matrix if matrix.dtype == torch.bool else matrix == 0  # an additive mask
+    return None
+
+
+def _content(mask: Any) -> bytes:
+    if isinstance(mask, torch.Tensor):
+        header = f"{mask.dtype}{tuple(mask.shape)}".encode()
+        return (
+            header + mask.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()
+        )
+    if isinstance(mask, (tuple, list)):
+        return b"".join(_content(item) for item in mask)
+    if isinstance(mask, dict):
+        return b"".join(str(key).encode() + _content(mask[key]) for key in sorted(mask))
+    return (
+        repr(mask).encode()
+        if isinstance(mask, (str, int, float, bool, type(None)))
+        else type(mask).__name__.encode()
+    )
+
+
+def describe(mask: Any) -> dict[str, Any]:
+    """Type and digest; `pairs` counts the pairs that may attend, where the mask alone says so."""
+    facts: dict[str, Any] = {"type": type(mask).__name__}
+    with torch.no_grad():
+        matrix = attended(mask)
+        if matrix is not None:
+            content = matrix.cpu().to(torch.uint8).contiguous().numpy().tobytes()
+            facts["pairs"] = int(matrix.sum())
+        else:
+            content = _content(mask)
+    facts["digest"] = hashlib.sha256(content).hexdigest()[:16]
+    return facts
+
+
+class MaskCalls:
+    """Keeps what reached the inner attentions; describes it once the forward is over."""
+
+    def __init__(self) -> None:
+        self._calls: list[tuple[Any, Any]] = []
+
+    def saw(self, layer: Any, mask: Any) -> None:
+        self._calls.append((layer, mask))
+
+    def facts(self, step: int) -> list[dict[str, Any]]:
+        described: dict[int, dict[str, Any]] = {}
+        calls = []
+        for layer, mask in self._calls:
+            if id(mask) not in described:
+                described[id(mask)] = describe(mask)
+            calls.append({"layer": str(layer), "step": step, **described[id(mask)]})
+        return calls
+
+
+def reach(position: int, before: torch.Tensor, after: torch.Tensor) -> dict[str, Any]:
+    """Flat positions whose log-prob changed in any bit, with the size of each change."""
+    moved = torch.nonzero((before != after) & ~(before.isnan() & after.isnan())).flatten()
+    change = (after.double() - before.double()).abs()
+    return {"position": position, "moved": moved.tolist(), "largest": change[moved].tolist()}

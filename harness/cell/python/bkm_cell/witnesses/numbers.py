@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""Numbers of each optimizer step, seen by torch's own hooks around any optimizer's step()."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch.optim.optimizer import (
+    Optimizer,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+
+from bkm_cell.probe import Probe
+from bkm_cell.report import Report
+from bkm_cell.witnesses.load import norm
+from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors
+
+_SETTINGS = ("lr", "betas", "eps", "weight_decay", "amsgrad", "maximize", "foreach", "fused")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.item()
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+class StepNumbers:
+    """Samples gradients and parameters at the probe's places, before and after the optimizer's step.
+
+    A container of optimizers is an Optimizer itself and its step() calls theirs: what the outermost sees is sampled,
+    and the settings are those of the innermost.
+    """
+
+    def __init__(self, probe: Probe, tensors: NamedTensors, folder: str, report: Report) -> None:
+        self._places = probe.places
+        self._tensors = tensors
+        self._folder = folder
+        self._report = report
+        self._depth = 0
+        self._innermost = 0
+        self._samples: Tensors = {}
+        self._norms: dict[str, list[float]] = {}
+        self._groups: list[dict[str, Any]] = []
+        self._classes: list[str] = []
+        self._hooks: list[Any] = []
+        self.seconds = 0.0  # that the sampling itself took in the current step
+        os.makedirs(folder, exist_ok=True)
+
+    def __enter__(self) -> StepNumbers:
+        self._hooks = [
+            register_optimizer_step_pre_hook(self._before),
+            register_optimizer_step_post_hook(self._after),
+        ]
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        for hook in self._hooks:
+            hook.remove()
+
+    def _sample(self, kind: str, tensors: Tensors) -> None:
+        for name, value in tensors.items():
+            if name in self._places:
+                places = self._places[name].to(value.device)
+                self._samples[f"{kind}/{name}"] = value.flatten()[places].float().cpu()
+
+    def _before(self, optimizer: Optimizer, *_: Any) -> None:
+        self._depth += 1
+        self._innermost = self._depth
+        if self._depth > 1:
+            return
+        start = time.monotonic()
+        with torch.no_grad():
+            gradients, parameters = self._tensors.gradients(), self._tensors.parameters()
+            self._sample("grad", gradients)
+            self._sample("before", parameters)
+            for name in self._places.keys() & gradients.keys() & parameters.keys():
+                self._norms[name] = [norm(gradients[name]), norm(parameters[name])]
+        self.seconds += time.monotonic() - start
+
+    def _after(self, optimizer: Optimizer, *_: Any) -> None:
+        if self._depth == self._innermost:
+            self._classes.append(type(optimizer).__name__)
+            for group in optimizer.param_groups:
+                self._groups.append({key: _plain(group[key]) for key in _SETTINGS if key in group})
+        self._depth -= 1
+        if self._depth > 0:
+            return
+        start = time.monotonic()
+        with torch.no_grad():
+            parameters = self._tensors.parameters()
+            self._sample("after", parameters)
+            for name, norms in self._norms.items():
+                norms.append(norm(parameters[name]))
+        self.seconds += time.monotonic() - start
+
+    def finish(
+        self, step: int, outcome: dict[str, Any], log_probs: torch.Tensor | None, seconds: float
+    ) -> None:
+        """Writes the step's tensors and reports its facts; `outcome` is what the engine itself returned."""
+        tensors = {name: value.contiguous() for name, value in self._samples.items()}
+        for name, norms in self._norms.items():
+            tensors[f"norms/{name}"] = torch.tensor(norms, dtype=torch.float64)
+        if log_probs is not None:
+            tensors["log_probs"] = log_probs.detach().float().cpu().contiguous()
+        save_file(tensors, os.path.join(self._folder, f"step{step}.safetensors"))
+        facts = dict(
+            outcome,
+            step=step,
+            seconds=seconds - self.seconds,
+            tensors=f"tensors/step{step}.safetensors",
+        )
+        if log_probs is not None:
+            facts["log_probs_dtype"] = str(log_probs.dtype).removeprefix("torch.")
+        if self._groups:  # absent: the optimizer's step was never called
+            facts["learning_rate"] = self._groups[0].get("lr")
+            facts["optimizer"] = {
+                "class": "+".join(dict.fromkeys(self._classes)),
+                "param_groups": self._groups,
+            }
+        self._report.append(steps=facts)
+        self._samples, self._norms, self._groups, self._classes, self.seconds = {}, {}, [], [], 0.0

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""The moment at which a subject first reads weights: the boundary between `construct` and `load`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+
+import safetensors
+import safetensors.torch
+import torch
+import torch.distributed.checkpoint as checkpoint
+
+_READERS = (
+    (safetensors, "safe_open"),
+    (safetensors.torch, "load_file"),
+    (checkpoint, "load"),
+    (checkpoint, "load_state_dict"),
+    (torch, "load"),
+)
+
+
+@contextmanager
+def first_weights_read(began: Callable[[str], None]):
+    """Calls `began(reader)` at the first read inside the block; the reads themselves are untouched."""
+    pending = [began]
+    patched: list[tuple[Any, str, Any]] = []
+
+    def watched(name: str, reader: Any) -> Any:
+        @wraps(reader, updated=())
+        def read(*args: Any, **kwargs: Any) -> Any:
+            if pending:
+                pending.pop()(name)
+            return reader(*args, **kwargs)
+
+        return read
+
+    for owner, name in _READERS:
+        reader = getattr(owner, name)
+        stand_in = watched(f"{owner.__name__}.{name}", reader)
+        # Modules that were imported before hold the reader under their own name.
+        for module in [owner, *list(sys.modules.values())]:
+            if getattr(module, "__dict__", {}).get(name) is reader:
+                patched.append((module, name, reader))
+                setattr(module, name, stand_in)
+    try:
+        yield
+    finally:
+        pending.clear()
+        for module, name, reader in patched:
+            setattr(module, name, reader)
