@@ -10,7 +10,8 @@
 
 namespace bkm {
 
-// The one cell of `run` that `name` means: its id, its folder's name or the start of one, or a filter that one cell matches.
+// The one cell of `run` that `name` means: its id, its folder's name or the start of one, or a
+// filter that one cell matches.
 absl::StatusOr<const CellRecord*> FindCell(const RunRecord& run, const std::string& name);
 
 }  // namespace bkm

@@ -14,7 +14,9 @@ namespace {
 class JudgeCommand : public CliCommand {
  public:
   const char* name() const override { return "judge"; }
-  const char* summary() const override { return "Judge a run again from its observations; runs nothing"; }
+  const char* summary() const override {
+    return "Judge a run again from its observations; runs nothing";
+  }
   const char* examples() const override { return "Example: bkm judge runs/quickstart"; }
 
   void AddOptions(CLI::App& app) override {

@@ -14,7 +14,9 @@ namespace {
 class PlanCommand : public CliCommand {
  public:
   const char* name() const override { return "plan"; }
-  const char* summary() const override { return "List the cells of a matrix, and why each is in or out; runs nothing"; }
+  const char* summary() const override {
+    return "List the cells of a matrix, and why each is in or out; runs nothing";
+  }
   const char* examples() const override {
     return "Control cells are added while a run goes on, where a red cell needs one for blame.\n"
            "Example: bkm plan matrices/bkm.json --filter attention=flex";
@@ -30,8 +32,12 @@ class PlanCommand : public CliCommand {
     ASSIGN_OR_RETURN(const std::vector<CellFilter> filters, selection_.Filters());
     ConsoleObserver observer(/*quiet=*/json_);
     ASSIGN_OR_RETURN(const std::unique_ptr<Preparation> preparation,
-                     Preparation::Create(matrix, {.mirrors = selection_.GitMirrors(), .matrix_folder = selection_.MatrixFolder()}, observer));
-    ASSIGN_OR_RETURN(const std::vector<PlannedCell> cells, ExpandMatrix(matrix, filters, preparation->Environment()));
+                     Preparation::Create(matrix,
+                                         {.mirrors = selection_.GitMirrors(),
+                                          .matrix_folder = selection_.MatrixFolder()},
+                                         observer));
+    ASSIGN_OR_RETURN(const std::vector<PlannedCell> cells,
+                     ExpandMatrix(matrix, filters, preparation->Environment()));
     json_ ? PrintJson(matrix, cells) : PrintText(cells);
     return kExitAsExpected;
   }
@@ -39,15 +45,18 @@ class PlanCommand : public CliCommand {
  private:
   static void PrintJson(const Matrix& matrix, const std::vector<PlannedCell>& cells) {
     OrderedJson list = OrderedJson::array();
-    for (const PlannedCell& cell : cells) list.push_back({{"id", cell.id}, {"included", cell.included}, {"why", cell.why}});
-    std::fputs(ToText(OrderedJson{{"schema", 1}, {"matrix", matrix.name}, {"cells", list}}).c_str(), stdout);
+    for (const PlannedCell& cell : cells)
+      list.push_back({{"id", cell.id}, {"included", cell.included}, {"why", cell.why}});
+    std::fputs(ToText(OrderedJson{{"schema", 1}, {"matrix", matrix.name}, {"cells", list}}).c_str(),
+               stdout);
   }
 
   static void PrintText(const std::vector<PlannedCell>& cells) {
     int included = 0;
     for (const PlannedCell& cell : cells) {
       included += cell.included;
-      std::printf("%s %s%s%s\n", cell.included ? "in " : "out", cell.id.c_str(), cell.why.empty() ? "" : "  # ", cell.why.c_str());
+      std::printf("%s %s%s%s\n", cell.included ? "in " : "out", cell.id.c_str(),
+                  cell.why.empty() ? "" : "  # ", cell.why.c_str());
     }
     std::printf("%d of %zu cells are in\n", included, cells.size());
   }

@@ -22,7 +22,8 @@ absl::Status CheckInputsExist(const Json& request) {
   for (const char* pointer : {"/paths/engine", "/paths/library", "/probe_dir", "/python"}) {
     const Json value = request.value(Json::json_pointer(pointer), Json());
     if (value.is_string() && !fs::exists(value.get<std::string>(), error)) {
-      return absl::NotFoundError(absl::StrCat(value.get<std::string>(), " is gone from the cache: run the matrix again (bkm run ...)"));
+      return absl::NotFoundError(absl::StrCat(
+          value.get<std::string>(), " is gone from the cache: run the matrix again (bkm run ...)"));
     }
   }
   return absl::OkStatus();
@@ -31,15 +32,19 @@ absl::Status CheckInputsExist(const Json& request) {
 class ReplayCommand : public CliCommand {
  public:
   const char* name() const override { return "replay"; }
-  const char* summary() const override { return "Run one cell of a run again in a fresh process, and judge it"; }
+  const char* summary() const override {
+    return "Run one cell of a run again in a fresh process, and judge it";
+  }
   const char* examples() const override {
-    return "The new evidence goes to replay/ in the cell's folder. Exit 0: the same verdict; 1: another one.\n"
+    return "The new evidence goes to replay/ in the cell's folder. Exit 0: the same verdict; 1: "
+           "another one.\n"
            "Example: bkm replay runs/quickstart engine=verl-fsdp,attention=sdpa";
   }
 
   void AddOptions(CLI::App& app) override {
     app.add_option("run", run_, "Run directory")->required();
-    app.add_option("cell", cell_, "Cell: id, folder name, or a filter that one cell matches")->required();
+    app.add_option("cell", cell_, "Cell: id, folder name, or a filter that one cell matches")
+        ->required();
     app.add_flag("--json", json_, "Print the verdict as JSON");
   }
 
@@ -50,7 +55,9 @@ class ReplayCommand : public CliCommand {
     ASSIGN_OR_RETURN(const CellRecord* recorded, FindCell(run, cell_));
     CellRecord cell = *recorded;
     ASSIGN_OR_RETURN(std::optional<Json> request, directory.ReadRequest(cell));
-    if (!request) return absl::NotFoundError(absl::StrCat(directory.cell(cell).string(), " has no request.json: this cell was not run"));
+    if (!request)
+      return absl::NotFoundError(absl::StrCat(directory.cell(cell).string(),
+                                              " has no request.json: this cell was not run"));
     RETURN_IF_ERROR(CheckInputsExist(*request));
     cell.dir = absl::StrCat(cell.dir, "/replay");
     (*request)["dir"] = directory.cell(cell).string();
@@ -63,15 +70,20 @@ class ReplayCommand : public CliCommand {
   }
 
  private:
-  static absl::StatusOr<Json> RunAlone(const Installation& installation, const RunDirectory& directory, const CellRecord& cell, const Json& request) {
+  static absl::StatusOr<Json> RunAlone(const Installation& installation,
+                                       const RunDirectory& directory, const CellRecord& cell,
+                                       const Json& request) {
     std::error_code error;
-    LocalExecutor executor({.cell_worker = installation.cell_worker(),
-                            .python_code = installation.python_code(),
-                            .kernels = fs::exists(installation.kernels(), error) ? installation.kernels() : fs::path(),
-                            .preload = installation.preload(),
-                            .fresh = true,
-                            .log_path = [&](const std::string&) { return directory.cell(cell) / "worker.stderr"; }});
-    executor.Start({.id = cell.id, .worker = {.key = cell.lock, .python = request.value("python", "")}, .request = request});
+    LocalExecutor executor(
+        {.cell_worker = installation.cell_worker(),
+         .python_code = installation.python_code(),
+         .kernels = fs::exists(installation.kernels(), error) ? installation.kernels() : fs::path(),
+         .preload = installation.preload(),
+         .fresh = true,
+         .log_path = [&](const std::string&) { return directory.cell(cell) / "worker.stderr"; }});
+    executor.Start({.id = cell.id,
+                    .worker = {.key = cell.lock, .python = request.value("python", "")},
+                    .request = request});
     for (;;) {
       const WaitResult result = executor.WaitAny(std::chrono::seconds(60));
       if (const auto* finished = std::get_if<CellFinished>(&result)) return finished->observation;
@@ -80,15 +92,18 @@ class ReplayCommand : public CliCommand {
 
   int Report(const CellRecord& before, const CellRecord& now) const {
     const Verdict verdict = now.verdict.value_or(Verdict());
-    const bool same = before.verdict && before.verdict->kind == verdict.kind && before.verdict->stage == verdict.stage &&
+    const bool same = before.verdict && before.verdict->kind == verdict.kind &&
+                      before.verdict->stage == verdict.stage &&
                       before.verdict->reason == verdict.reason;
     if (json_) {
       Json json = ToJson(verdict);
       json["same"] = same;
       std::fputs(ToText(json).c_str(), stdout);
     } else {
-      std::printf("%s at %s%s%s\n%s\n", std::string(Name(verdict.kind)).c_str(), std::string(Name(verdict.stage)).c_str(),
-                  verdict.message.empty() ? "" : ": ", verdict.message.c_str(), same ? "the same verdict as in the run" : "NOT the verdict of the run");
+      std::printf("%s at %s%s%s\n%s\n", std::string(Name(verdict.kind)).c_str(),
+                  std::string(Name(verdict.stage)).c_str(), verdict.message.empty() ? "" : ": ",
+                  verdict.message.c_str(),
+                  same ? "the same verdict as in the run" : "NOT the verdict of the run");
     }
     return same ? kExitAsExpected : kExitVerdictsDiffer;
   }

@@ -9,9 +9,10 @@
 
 namespace bkm {
 
-// The verdict on one cell of a run, from the files of the run directory alone. Absent: the cell was not measured. The control
-// for blame is looked up among the cells of `run`.
-absl::StatusOr<std::optional<Verdict>> JudgeCell(const RunDirectory& directory, const RunRecord& run, const CellRecord& cell);
+// The verdict on one cell of a run, from the files of the run directory alone. Absent: the cell was
+// not measured. The control for blame is looked up among the cells of `run`.
+absl::StatusOr<std::optional<Verdict>> JudgeCell(const RunDirectory& directory,
+                                                 const RunRecord& run, const CellRecord& cell);
 
 // Judges every cell afresh and writes verdicts, run.json and table.md. Runs nothing.
 absl::Status JudgeRun(const RunDirectory& directory, RunRecord& run);

@@ -162,21 +162,24 @@ absl::Status Runner::HandleFinished(const CellFinished& finished) {
   return absl::OkStatus();
 }
 
+absl::Status Runner::Judge(size_t index) {
+  if (!hooks_.judge) return absl::OkStatus();
+  ASSIGN_OR_RETURN(run_->cells[index].verdict, hooks_.judge(run_->cells[index]));
+  return absl::OkStatus();
+}
+
 absl::Status Runner::Record(size_t index, const Json& observation, bool reused) {
   if (!reused) RETURN_IF_ERROR(directory_.WriteObservation(run_->cells[index], observation));
-  if (hooks_.observed) hooks_.observed(cells_[index], observation);
+  if (hooks_.observed) RETURN_IF_ERROR(hooks_.observed(cells_[index], observation));
   run_->cells[index].seconds = SecondsOf(observation);
-  run_->cells[index].library_version = run_->cells[index].library_version.empty()
-                                           ? cells_[index].record.library_version
-                                           : run_->cells[index].library_version;
-  if (hooks_.judge) run_->cells[index].verdict = hooks_.judge(run_->cells[index]);
+  RETURN_IF_ERROR(Judge(index));
   observer_.OnFinished(run_->cells[index], reused);
   // Equal cells that waited: the same evidence stands for them.
   for (const size_t equal : waiting_[index]) {
     run_->cells[equal].inherited_from = run_->cells[index].id;
     run_->cells[equal].dir = run_->cells[index].dir;
     run_->cells[equal].seconds = 0;
-    if (hooks_.judge) run_->cells[equal].verdict = hooks_.judge(run_->cells[equal]);
+    RETURN_IF_ERROR(Judge(equal));
     observer_.OnFinished(run_->cells[equal], true);
   }
   waiting_.erase(index);

@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -30,11 +31,11 @@ struct RunnerOptions {
 // What the runner needs besides cells: each may be nothing.
 struct RunnerHooks {
   // The verdict of a finished cell as far as it can be said now.
-  std::function<Verdict(const CellRecord&)> judge;
+  std::function<absl::StatusOr<std::optional<Verdict>>(const CellRecord&)> judge;
   // Work that shares the slots (goldens, floors): called often; returns how many slots it holds.
   std::function<int(bool may_start)> background;
   // Called with each new observation, before it is judged.
-  std::function<void(const PreparedCell&, const Json& observation)> observed;
+  std::function<absl::Status(const PreparedCell&, const Json& observation)> observed;
 };
 
 // Runs the cells of a plan and keeps their observations in the run directory. Judges nothing
@@ -66,6 +67,7 @@ class Runner {
   absl::Status StartReady();
   absl::Status StartOne(const Pending& pending);
   absl::Status HandleFinished(const CellFinished& finished);
+  absl::Status Judge(size_t index);
   absl::Status Record(size_t index, const Json& observation, bool reused);
   absl::Status AddControlFor(size_t index, const Json& observation);
   void ReleaseWorker(const std::string& key);
