@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/cell/cell_environment.h"
+
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+
+namespace bkm {
+
+std::map<std::string, std::string> CellEnvironment(const std::filesystem::path& python) {
+  std::map<std::string, std::string> environment = {
+      {"PATH", absl::StrCat(python.parent_path().string(),
+                            ":/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin")},
+      {"LANG", "C.UTF-8"},
+      {"HOME", kPreloadHome},
+      {"TMPDIR", "/tmp"},
+      {"PYTHONDONTWRITEBYTECODE", "1"},
+      {"PYTHONHASHSEED", "0"},
+      {"HF_HUB_OFFLINE", "1"},
+      {"TRANSFORMERS_OFFLINE", "1"},
+      {"HF_DATASETS_OFFLINE", "1"},
+      {"HF_HUB_DISABLE_TELEMETRY", "1"},
+      {"WANDB_MODE", "disabled"},
+      {"TOKENIZERS_PARALLELISM", "false"},
+      // The only interface that a cell has.
+      {"GLOO_SOCKET_IFNAME", "lo"},
+      // Threads that a library starts when it is loaded do not survive the fork.
+      {"OPENBLAS_NUM_THREADS", "1"},
+  };
+  // Which GPUs this worker was given is the runner's choice, not the user's taste.
+  for (const char* name : {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"}) {
+    if (const char* value = std::getenv(name)) environment[name] = value;
+  }
+  return environment;
+}
+
+void EnterCellEnvironment(const std::filesystem::path& python) {
+  const std::map<std::string, std::string> environment = CellEnvironment(python);
+  ::clearenv();
+  for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
+}
+
+std::map<std::string, std::string> CellFolders(const std::filesystem::path& work) {
+  return {{"HOME", work / "home"}, {"TMPDIR", work / "tmp"}};
+}
+
+}  // namespace bkm

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/cell/cell_request.h"
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/status_macros.h"
+
+namespace bkm {
+namespace {
+
+absl::StatusOr<CellLimits> ParseLimits(const Json& request) {
+  CellLimits limits;
+  if (!request.contains("limits")) return limits;
+  ObjectReader reader(request["limits"], "request", "$.limits");
+  limits.timeout_s = reader.Number("timeout_s", 0);
+  limits.memory_mib = reader.Int("memory_mib", 0, 0, int64_t{1} << 40);
+  limits.output_mib = reader.Int("output_mib", 0, 0, int64_t{1} << 40);
+  limits.processes = reader.Int("processes", 0, 0, int64_t{1} << 30);
+  RETURN_IF_ERROR(reader.Finish());
+  return limits;
+}
+
+void AddPath(const Json& value, std::vector<std::filesystem::path>& paths) {
+  if (!value.is_string()) return;
+  std::filesystem::path path = value.get<std::string>();
+  if (path.is_absolute()) paths.push_back(std::move(path));
+}
+
+}  // namespace
+
+absl::StatusOr<CellRequest> ParseCellRequest(const Json& json) {
+  CellRequest request;
+  const auto text = [&](const char* key) {
+    return json.is_object() && json.contains(key) && json[key].is_string()
+               ? json[key].get<std::string>()
+               : "";
+  };
+  request.cell = text("cell");
+  request.dir = text("dir");
+  if (request.cell.empty()) return absl::InvalidArgumentError("request: $.cell is missing");
+  if (!request.dir.is_absolute()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("request: $.dir must be an absolute path, not '", request.dir.string(), "'"));
+  }
+  ASSIGN_OR_RETURN(request.limits, ParseLimits(json));
+  AddPath(json.value("probe_dir", Json()), request.reads);
+  const auto add_all = [&](const char* key) {
+    if (!json.contains(key)) return;
+    for (const Json& value : json[key]) AddPath(value, request.reads);
+  };
+  add_all("paths");
+  add_all("readonly");
+  request.all = json;
+  return request;
+}
+
+}  // namespace bkm

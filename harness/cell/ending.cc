@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/cell/ending.h"
+
+#include <sys/wait.h>
+
+#include <csignal>
+
+namespace bkm {
+namespace {
+
+Json Stopped(const CellExit& exit) {
+  Json ending;
+  switch (exit.stop) {
+    case Stop::kTimedOut:
+      ending["kind"] = "timed-out";
+      break;
+    case Stop::kCancelled:
+      ending["kind"] = "cancelled";
+      break;
+    default:
+      ending["kind"] = "limit";
+      ending["limit"] = exit.stop == Stop::kMemory   ? "memory"
+                        : exit.stop == Stop::kOutput ? "output"
+                                                     : "processes";
+  }
+  if (!exit.stop_message.empty()) ending["message"] = exit.stop_message;
+  return ending;
+}
+
+}  // namespace
+
+Json EndingOf(const CellExit& exit, const EventLog& log) {
+  if (exit.stop != Stop::kNone) return Stopped(exit);
+  if (log.failed_to_start()) {
+    return {{"kind", "fork-failed"}, {"message", *log.failed_to_start()}};
+  }
+  if (log.raised()) return {{"kind", "raised"}};
+  if (WIFSIGNALED(exit.wait_status)) {
+    const int signal = WTERMSIG(exit.wait_status);
+    Json ending = {{"kind", "signalled"}, {"signal", signal}};
+    // Nothing of ours sent it: the machine's out-of-memory killer, a person, or the cell itself.
+    if (signal == SIGKILL) ending["from_outside"] = true;
+    return ending;
+  }
+  const int code = WEXITSTATUS(exit.wait_status);
+  if (log.done() && code == 0) return {{"kind", "completed"}};
+  return {{"kind", "exited"}, {"code", code}};
+}
+
+}  // namespace bkm

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/cell/interpreter.h"
+
+#include <pybind11/embed.h>
+
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <clocale>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "harness/base/status_macros.h"
+#include "harness/base/subprocess.h"
+#include "harness/cell/cell_environment.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+namespace py = pybind11;
+
+// Asked of the environment's own interpreter: only it knows where its packages are.
+constexpr char kAsk[] =
+    "import json, site, sys; print(json.dumps({'version': sys.version_info[:2], 'prefix': "
+    "sys.prefix, 'exec_prefix': sys.exec_prefix, 'site': site.getsitepackages()}))";
+
+struct Environment {
+  std::string prefix;
+  std::string exec_prefix;
+  std::vector<std::string> site;
+};
+
+absl::StatusOr<Environment> AskEnvironment(const fs::path& python) {
+  Command command;
+  command.argv = {python.string(), "-I", "-c", kAsk};
+  command.timeout = std::chrono::seconds(60);
+  const absl::StatusOr<std::string> answer = RunForOutput(command);
+  if (!answer.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("--python ", python.string(), " does not run (",
+                     std::string(answer.status().message()), "): create the environment again"));
+  }
+  ASSIGN_OR_RETURN(const Json json, ParseJson(*answer, python.string()));
+  ObjectReader reader(json, python.string());
+  const Json* version = reader.Child("version");
+  Environment environment{reader.String("prefix"), reader.String("exec_prefix"),
+                          reader.Strings("site")};
+  RETURN_IF_ERROR(reader.Finish());
+  if (!version || *version != Json::array({PY_MAJOR_VERSION, PY_MINOR_VERSION})) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "--python ", python.string(), " is Python ", version ? version->dump() : "?",
+        ", but this worker embeds ", PY_MAJOR_VERSION, ".", PY_MINOR_VERSION,
+        ": create the environment with that version, or rebuild with BKM_EMBED_PYTHON"));
+  }
+  return environment;
+}
+
+// Starts an interpreter that takes nothing from the user's environment. The standard library is
+// the one of the libpython that is linked; site.py stays out, since the system's would put the
+// system's packages on the path.
+absl::Status Initialize(const fs::path& python) {
+  std::setlocale(LC_CTYPE, "C.UTF-8");
+  PyPreConfig preconfig;
+  PyPreConfig_InitIsolatedConfig(&preconfig);
+  preconfig.utf8_mode = 1;
+  PyStatus status = Py_PreInitialize(&preconfig);
+  if (!PyStatus_Exception(status)) {
+    PyConfig config;
+    PyConfig_InitIsolatedConfig(&config);
+    config.site_import = 0;
+    config.install_signal_handlers = 0;
+    config.write_bytecode = 0;
+    config.use_hash_seed = 1;
+    config.hash_seed = 0;
+    PyConfig_SetBytesString(&config, &config.home, BKM_PYTHON_HOME);
+    PyConfig_SetBytesString(&config, &config.executable, python.c_str());
+    status = Py_InitializeFromConfig(&config);
+    PyConfig_Clear(&config);
+  }
+  if (PyStatus_Exception(status)) {
+    return absl::InternalError(
+        absl::StrCat("Python does not start: ", status.err_msg ? status.err_msg : "no reason"));
+  }
+  return absl::OkStatus();
+}
+
+// The environment's packages, as its own site.py would have put them.
+void AddSitePackages(const Environment& environment, const fs::path& python_code) {
+  py::object sys = py::module_::import("sys");
+  sys.attr("prefix") = environment.prefix;
+  sys.attr("exec_prefix") = environment.exec_prefix;
+  sys.attr("argv") = py::make_tuple("cell");
+  py::object add = py::module_::import("site").attr("addsitedir");
+  for (const std::string& folder : environment.site) add(folder);
+  sys.attr("path").attr("insert")(0, python_code.string());
+}
+
+std::string Describe(const py::error_already_set& error) {
+  const std::string type = py::str(error.type().attr("__name__"));
+  return absl::StrCat(type, ": ", std::string(py::str(error.value())));
+}
+
+// Empty when it worked.
+std::string Import(const std::string& module) {
+  try {
+    py::module_::import(module.c_str());
+    return "";
+  } catch (py::error_already_set& error) {
+    return Describe(error);
+  }
+}
+
+void Preload(const std::vector<std::string>& modules, InterpreterFacts& facts) {
+  const auto import = [&](const std::string& module) {
+    const std::string error = Import(module);
+    if (!error.empty()) facts.preload_errors[module] = error;
+    return error.empty();
+  };
+  // torch first: a parent that has run one parallel operation hangs its children, so its threads
+  // are set before anything can.
+  const bool has_torch =
+      !py::module_::import("importlib.util").attr("find_spec")("torch").is_none();
+  if (has_torch && import("torch")) py::module_::import("torch").attr("set_num_threads")(1);
+  for (const std::string& module : modules) import(module);
+}
+
+// Installed distributions, from the names of their metadata folders: reading the metadata of a
+// hundred packages would cost as much as importing one.
+Json InstalledVersions(const std::vector<std::string>& site) {
+  Json versions = Json::object();
+  for (const std::string& folder : site) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
+      absl::string_view name = entry.path().filename().native();
+      if (!absl::ConsumeSuffix(&name, ".dist-info") && !absl::ConsumeSuffix(&name, ".egg-info"))
+        continue;
+      const std::vector<std::string> parts = absl::StrSplit(name, '-');
+      if (parts.size() < 2) continue;
+      std::string distribution = absl::StrReplaceAll(parts[0], {{"_", "-"}});
+      std::transform(distribution.begin(), distribution.end(), distribution.begin(),
+                     [](unsigned char c) { return std::tolower(c); });
+      if (!versions.contains(distribution)) versions[distribution] = parts[1];
+    }
+  }
+  return versions;
+}
+
+absl::Status Warm(const InterpreterOptions& options, const Environment& environment,
+                  InterpreterFacts& facts) {
+  try {
+    AddSitePackages(environment, options.python_code);
+    Preload(options.preload, facts);
+    if (const std::string error = Import("bkm_cell.cell"); !error.empty()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("cannot import bkm_cell.cell from --python-code ",
+                       options.python_code.string(), ": ", error));
+    }
+    // What is loaded now lives as long as the worker: a collection in a child that touched it
+    // would copy all of it.
+    py::module_ gc = py::module_::import("gc");
+    gc.attr("collect")();
+    gc.attr("freeze")();
+    py::object sys = py::module_::import("sys");
+    facts.version = std::string(py::str(sys.attr("version"))).substr(0, 6);
+    facts.version = facts.version.substr(0, facts.version.find(' '));
+    for (const py::handle entry : sys.attr("path"))
+      facts.path.push_back(std::string(py::str(entry)));
+  } catch (py::error_already_set& error) {
+    return absl::InternalError(absl::StrCat("Python does not start: ", Describe(error)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<InterpreterFacts> StartInterpreter(const InterpreterOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  ASSIGN_OR_RETURN(const Environment environment, AskEnvironment(options.python));
+  EnterCellEnvironment(options.python);
+  RETURN_IF_ERROR(Initialize(options.python));
+  InterpreterFacts facts;
+  RETURN_IF_ERROR(Warm(options, environment, facts));
+  facts.versions = InstalledVersions(environment.site);
+  facts.preload_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return facts;
+}
+
+}  // namespace bkm

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/cell/pid_namespace.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstring>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace bkm {
+namespace {
+
+constexpr size_t kStackBytes = 64 << 10;
+
+absl::Status SystemError(absl::string_view doing) {
+  return absl::UnavailableError(absl::StrCat(doing, ": ", std::strerror(errno)));
+}
+
+// Shares the worker's memory and runs beside it (a fork would copy the page tables of everything
+// that is preloaded): system calls only, and none that can fail, since errno is the worker's too.
+int Init(void*) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::setsid();
+  ::close_range(0, UINT_MAX, 0);
+  // Every signal is blocked, and orphans are reaped by the kernel.
+  struct sigaction ignore = {};
+  ignore.sa_handler = SIG_IGN;
+  ::sigaction(SIGCHLD, &ignore, nullptr);
+  while (true) ::pause();
+}
+
+}  // namespace
+
+absl::StatusOr<PidNamespace> PidNamespace::Create() {
+  PidNamespace result;
+  result.stack_ = std::make_unique<char[]>(kStackBytes);
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);
+  result.init_ =
+      ::clone(Init, result.stack_.get() + kStackBytes, CLONE_VM | CLONE_NEWPID | SIGCHLD, nullptr);
+  const int error = errno;
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  if (result.init_ < 0) return SystemError("cannot create a process namespace");
+  result.init_pidfd_ =
+      Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, result.init_, 0))).ToPrivate();
+  if (!result.init_pidfd_.valid()) return SystemError("cannot watch a process namespace");
+  return result;
+}
+
+PidNamespace::~PidNamespace() {
+  if (!stack_ || init_ < 0) return;
+  ::kill(init_, SIGKILL);
+  while (::waitpid(init_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+absl::Status PidNamespace::Enter() const {
+  const Descriptor space(
+      ::open(absl::StrCat("/proc/", init_, "/ns/pid").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!space.valid() || ::setns(space.get(), CLONE_NEWPID) != 0)
+    return SystemError("cannot enter a process namespace");
+  return absl::OkStatus();
+}
+
+absl::Status PidNamespace::Leave() {
+  const Descriptor own(::open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC));
+  if (!own.valid() || ::setns(own.get(), CLONE_NEWPID) != 0)
+    return SystemError("cannot leave a process namespace");
+  return absl::OkStatus();
+}
+
+void PidNamespace::Kill() {
+  if (init_ >= 0) ::kill(init_, SIGKILL);
+}
+
+bool PidNamespace::TryReap() {
+  if (init_ >= 0 && ::waitpid(init_, nullptr, WNOHANG) == init_) init_ = -1;
+  return init_ < 0;
+}
+
+}  // namespace bkm

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/cell/process_tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace bkm {
+namespace {
+
+constexpr int kOpenFolder = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+
+// A small file of /proc; empty when the process is gone.
+std::string ReadProc(int proc, const std::string& path) {
+  const Descriptor file(::openat(proc, path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text(8192, '\0');
+  const ssize_t n = file.valid() ? ::read(file.get(), text.data(), text.size()) : -1;
+  text.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  return text;
+}
+
+std::vector<pid_t> AllPids(int proc) {
+  std::vector<pid_t> pids;
+  DIR* folder = ::fdopendir(::openat(proc, ".", kOpenFolder));
+  if (!folder) return pids;
+  while (const dirent* entry = ::readdir(folder)) {
+    pid_t pid = 0;
+    if (absl::SimpleAtoi(entry->d_name, &pid)) pids.push_back(pid);
+  }
+  ::closedir(folder);
+  return pids;
+}
+
+// The parent of `pid` in the machine's /proc; 0 when it is gone.
+pid_t ParentOf(int proc, pid_t pid) {
+  const std::string stat = ReadProc(proc, absl::StrCat(pid, "/stat"));
+  const size_t name_end = stat.rfind(')');  // the name may hold anything
+  int parent = 0;
+  if (name_end != std::string::npos) std::sscanf(stat.c_str() + name_end + 1, " %*c %d", &parent);
+  return parent;
+}
+
+int64_t ResidentKib(int proc, pid_t pid) {
+  const std::string statm = ReadProc(proc, absl::StrCat(pid, "/statm"));
+  long size = 0;
+  long resident = 0;
+  std::sscanf(statm.c_str(), "%ld %ld", &size, &resident);
+  return resident * (::sysconf(_SC_PAGESIZE) / 1024);
+}
+
+}  // namespace
+
+bool ProcessTree::OpenProc() {
+  if (proc_.valid()) return true;
+  if (!own_proc_) {
+    proc_ = Descriptor(::open("/proc", kOpenFolder)).ToPrivate();
+    return proc_.valid();
+  }
+  Descriptor found =
+      Descriptor(::open(absl::StrCat("/proc/", cell_, "/root/proc").c_str(), kOpenFolder));
+  struct stat machine = {};
+  struct stat cell = {};
+  // Until the cell has mounted its own, this is the machine's, with everyone's processes in it.
+  if (!found.valid() || ::stat("/proc", &machine) != 0 || ::fstat(found.get(), &cell) != 0 ||
+      machine.st_dev == cell.st_dev) {
+    return false;
+  }
+  proc_ = std::move(found).ToPrivate();
+  return proc_.valid();
+}
+
+std::vector<pid_t> ProcessTree::ListOwnProc() const {
+  std::vector<pid_t> pids = AllPids(proc_.get());
+  pids.erase(std::remove(pids.begin(), pids.end(), 1), pids.end());  // the namespace's init
+  return pids;
+}
+
+std::vector<pid_t> ProcessTree::ListDescendants() {
+  std::multimap<pid_t, pid_t> children;
+  for (const pid_t pid : AllPids(proc_.get())) children.emplace(ParentOf(proc_.get(), pid), pid);
+  std::set<pid_t> found = {cell_};
+  std::vector<pid_t> queue = {cell_};
+  if (init_ > 0) queue.push_back(init_);
+  // Also what was seen before and has lost its parent since.
+  for (const pid_t pid : seen_) {
+    if (found.insert(pid).second) queue.push_back(pid);
+  }
+  for (size_t at = 0; at < queue.size(); ++at) {
+    const auto [begin, end] = children.equal_range(queue[at]);
+    for (auto child = begin; child != end; ++child) {
+      if (found.insert(child->second).second) queue.push_back(child->second);
+    }
+  }
+  std::set<pid_t> alive;
+  for (const auto& [parent, pid] : children) alive.insert(pid);
+  std::vector<pid_t> result;
+  std::set_intersection(found.begin(), found.end(), alive.begin(), alive.end(),
+                        std::back_inserter(result));
+  seen_ = result;
+  seen_.erase(std::remove(seen_.begin(), seen_.end(), cell_), seen_.end());
+  return result;
+}
+
+std::vector<ProcessUse> ProcessTree::List() {
+  std::vector<ProcessUse> result;
+  if (!OpenProc()) return result;
+  for (const pid_t pid : own_proc_ ? ListOwnProc() : ListDescendants())
+    result.push_back({pid, ResidentKib(proc_.get(), pid)});
+  return result;
+}
+
+int64_t ProcessTree::ProportionalKib(const std::vector<ProcessUse>& processes) const {
+  int64_t total = 0;
+  for (const ProcessUse& process : processes) {
+    const std::string rollup = ReadProc(proc_.get(), absl::StrCat(process.pid, "/smaps_rollup"));
+    const size_t at = rollup.find("\nPss:");
+    if (at != std::string::npos) total += std::atoll(rollup.c_str() + at + 5);
+  }
+  return total;
+}
+
+}  // namespace bkm

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/cell/python_entry.h"
+
+#include <pybind11/embed.h>
+
+#include <string>
+
+#include "harness/cell/cell_environment.h"
+
+namespace bkm {
+namespace {
+
+namespace py = pybind11;
+
+// What a fresh interpreter in this cell's folder would have had.
+void EnterFolders(const std::filesystem::path& work) {
+  py::object environ = py::module_::import("os").attr("environ");
+  for (const auto& [name, value] : CellFolders(work)) environ[py::str(name)] = py::str(value);
+  // A preloaded module may have asked for the folder of temporary files already.
+  py::module_::import("tempfile").attr("tempdir") = py::none();
+  py::object sys = py::module_::import("sys");
+  for (const char* stream : {"stdout", "stderr"}) {
+    // A cell that dies keeps what it printed.
+    sys.attr(stream).attr("reconfigure")(py::arg("line_buffering") = true);
+  }
+  // Shows where a signal struck; the signal still ends the process.
+  py::module_::import("faulthandler").attr("enable")(sys.attr("stderr"));
+  py::module_ signal = py::module_::import("signal");
+  signal.attr("signal")(signal.attr("SIGINT"), signal.attr("default_int_handler"));
+}
+
+// The exit status that Python itself gives to SystemExit(code).
+int StatusOfSystemExit(const py::error_already_set& error) {
+  const py::object code = error.value().attr("code");
+  if (code.is_none()) return 0;
+  if (py::isinstance<py::int_>(code)) return code.cast<int>() & 0xff;
+  py::print(code, py::arg("file") = py::module_::import("sys").attr("stderr"));
+  return 1;
+}
+
+int ReportRaised(py::error_already_set& error, const EventWriter& events) {
+  if (error.matches(PyExc_SystemExit)) return StatusOfSystemExit(error);
+  const py::object type = error.type();
+  events.Write(Json{{"exception",
+                     {{"type", std::string(py::str(type.attr("__name__")))},
+                      {"module", std::string(py::str(type.attr("__module__")))},
+                      {"message", std::string(py::str(error.value()))}}}});
+  py::module_::import("traceback")
+      .attr("print_exception")(type, error.value(), error.trace() ? error.trace() : py::none());
+  return 1;
+}
+
+void FlushStreams() {
+  for (const char* stream : {"stdout", "stderr"}) {
+    try {
+      py::module_::import("sys").attr(stream).attr("flush")();
+    } catch (py::error_already_set&) {
+      // The subject closed or replaced it, or the disk is full: nothing is left to tell it to.
+    }
+  }
+}
+
+int Run(const CellRequest& request, const EventWriter& events) {
+  try {
+    EnterFolders(request.dir / "work");
+    const py::object asked = py::module_::import("json").attr("loads")(ToLine(request.all));
+    const py::cpp_function emit([&events](const std::string& json) { events.WriteText(json); });
+    py::module_::import("bkm_cell.cell").attr("run")(asked, emit);
+    return 0;
+  } catch (py::error_already_set& error) {
+    return ReportRaised(error, events);
+  }
+}
+
+}  // namespace
+
+int RunPythonEntry(const CellRequest& request, const EventWriter& events) {
+  int code = 1;
+  try {
+    code = Run(request, events);
+  } catch (const std::exception& error) {
+    // The report of an exception failed: an exception whose __str__ raises, say.
+    events.Write(Json{{"exception", {{"type", "Exception"}, {"message", error.what()}}}});
+  }
+  FlushStreams();
+  return code;
+}
+
+}  // namespace bkm

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/cell/resource_limits.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/status_macros.h"
+
+namespace bkm {
+namespace {
+
+constexpr rlim_t kMib = rlim_t{1} << 20;
+
+absl::Status Limit(__rlimit_resource resource, rlim_t value, absl::string_view name) {
+  rlimit limit = {};
+  ::getrlimit(resource, &limit);
+  if (limit.rlim_max != RLIM_INFINITY && value > limit.rlim_max) value = limit.rlim_max;
+  limit = {value, value};
+  if (::setrlimit(resource, &limit) != 0)
+    return absl::UnavailableError(absl::StrCat("cannot limit ", name, ": ", std::strerror(errno)));
+  return absl::OkStatus();
+}
+
+// Private writable memory that this process has mapped, MiB.
+rlim_t MappedDataMib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    long kib = 0;
+    if (std::sscanf(line.c_str(), "VmData: %ld kB", &kib) == 1)
+      return static_cast<rlim_t>(kib) / 1024;
+  }
+  return 0;
+}
+
+// When the machine runs out of memory the kernel takes a cell, not the runner.
+void OfferToOutOfMemoryKiller() {
+  const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  [[maybe_unused]] const ssize_t written = ::write(fd, "1000", 4);
+  ::close(fd);
+}
+
+}  // namespace
+
+absl::Status ApplyResourceLimits(const CellLimits& limits) {
+  OfferToOutOfMemoryKiller();
+  // One byte means no core file, and also none through a pipe to a crash reporter, which 0 allows.
+  RETURN_IF_ERROR(Limit(RLIMIT_CORE, 1, "core files"));
+  if (limits.memory_mib > 0) {
+    const rlim_t mib = MappedDataMib() + 2 * static_cast<rlim_t>(limits.memory_mib) + 1024;
+    RETURN_IF_ERROR(Limit(RLIMIT_DATA, mib * kMib, "memory"));
+  }
+  if (limits.output_mib > 0) {
+    const rlim_t mib = 4 * static_cast<rlim_t>(limits.output_mib) + 256;
+    RETURN_IF_ERROR(Limit(RLIMIT_FSIZE, mib * kMib, "file sizes"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace bkm

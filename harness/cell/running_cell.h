@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_CELL_RUNNING_CELL_H_
+#define HARNESS_CELL_RUNNING_CELL_H_
+
+#include <poll.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "harness/base/json.h"
+#include "harness/cell/cell_process.h"
+#include "harness/cell/cell_request.h"
+#include "harness/cell/ending.h"
+#include "harness/cell/event_log.h"
+#include "harness/cell/watchdog.h"
+
+namespace bkm {
+
+// A cell in flight, from its fork until nothing of it is left.
+class RunningCell {
+ public:
+  static absl::StatusOr<std::unique_ptr<RunningCell>> Start(CellRequest request,
+                                                            const CellSetting& setting);
+
+  const std::string& cell() const { return request_.cell; }
+  pid_t pid() const { return process_.pid; }
+
+  // What to poll for, and how long at most.
+  void AddPollFds(std::vector<pollfd>& fds) const;
+  std::chrono::steady_clock::time_point NextCheck() const;
+
+  // Takes events, looks at the limits, reaps. True when the cell and all it started are gone.
+  bool Tend();
+  // Ends it, unless it has ended already.
+  void End(Stop stop, std::string message);
+
+  // The observation, once Tend() has said true.
+  Json Observation() const;
+
+ private:
+  RunningCell(CellRequest request, CellProcess process, Watchdog watchdog);
+  void Drain();
+  void Reap();
+  void KillSeen();
+
+  CellRequest request_;
+  CellProcess process_;
+  Watchdog watchdog_;
+  EventLog log_;
+  CellExit exit_;
+  rusage usage_ = {};
+  bool reaped_ = false;  // the cell's own process
+};
+
+}  // namespace bkm
+
+#endif  // HARNESS_CELL_RUNNING_CELL_H_

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""run() does what the request's "adapter" names: each a way in which a subject can behave."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+Emit = Callable[[str], None]
+Request = dict[str, Any]
+
+
+def _say(emit: Emit, **event: Any) -> None:
+    emit(json.dumps(event))
+
+
+def _engine_file(request: Request) -> str:
+    return os.path.join(request["paths"]["engine"], "engine.py")
+
+
+def completes(request: Request, emit: Emit) -> None:
+    print("hello from the cell", flush=True)
+    _say(emit, stage="construct")
+    _say(emit, set={"backend": {"configured": "flex"}})
+    _say(emit, set={"backend": {"ops": ["a"]}, "shims": []})
+    _say(emit, append={"steps": {"loss": 1.5}})
+    _say(emit, append={"steps": {"loss": 1.25}})
+    _say(emit, done=True)
+
+
+def reports_surroundings(request: Request, emit: Emit) -> None:
+    import tempfile
+
+    _say(
+        emit,
+        set={
+            "surroundings": {
+                "cwd": os.getcwd(),
+                "tempdir": tempfile.gettempdir(),
+                "environment": dict(os.environ),
+                "argv": sys.argv,
+                "pid": os.getpid(),
+                "proc_self": os.readlink("/proc/self"),
+                "tmp": os.listdir("/tmp"),
+                "interfaces": [name for _, name in socket.if_nameindex()],
+                "descriptors": [int(d) for d in os.listdir("/proc/self/fd") if int(d) > 2],
+                "kernels": request.get("kernels"),
+                "probe": os.listdir(request["probe_dir"]),
+            }
+        },
+    )
+    _say(emit, done=True)
+
+
+def says_exception(request: Request, emit: Emit) -> None:
+    _say(emit, exception={"type": "ImportError", "message": "said"})
+
+
+def raises(request: Request, emit: Emit) -> None:
+    raise ValueError("let out")
+
+
+def raises_unprintable(request: Request, emit: Emit) -> None:
+    class Unprintable(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    raise Unprintable
+
+
+def exits_at_once(request: Request, emit: Emit) -> None:
+    os._exit(3)
+
+
+def exits_politely(request: Request, emit: Emit) -> None:
+    sys.exit(4)
+
+
+def forgets_to_finish(request: Request, emit: Emit) -> None:
+    return
+
+
+def segfaults(request: Request, emit: Emit) -> None:
+    import ctypes
+
+    ctypes.string_at(0)
+
+
+def kills_itself(request: Request, emit: Emit) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def kills_everyone(request: Request, emit: Emit) -> None:
+    os.kill(1, signal.SIGKILL)
+    os.kill(-1, signal.SIGKILL)
+    _say(emit, done=True)
+
+
+def sleeps(request: Request, emit: Emit) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(3600)
+
+
+def eats_memory(request: Request, emit: Emit) -> None:
+    eaten = []
+    while True:
+        eaten.append(b"x" * (1 << 20))
+
+
+def shares_memory(request: Request, emit: Emit) -> None:
+    """Three processes hold the same pages: no more than what one holds."""
+    held = b"x" * (60 << 20)
+    for _ in range(2):
+        if os.fork() == 0:
+            time.sleep(1)
+            os._exit(0)
+    time.sleep(0.5)
+    _say(emit, set={"held": len(held)}, done=True)
+
+
+def prints_forever(request: Request, emit: Emit) -> None:
+    line = "x" * 65536
+    while True:
+        print(line)
+
+
+def fills_folder(request: Request, emit: Emit) -> None:
+    for i in range(1 << 20):
+        with open(f"file{i}", "wb") as file:
+            file.write(b"x" * (1 << 20))
+        time.sleep(0.01)
+
+
+def forks_forever(request: Request, emit: Emit) -> None:
+    while True:
+        if os.fork() == 0:
+            time.sleep(3600)
+
+
+def leaves_daemon(request: Request, emit: Emit) -> None:
+    """A double fork into a session of its own; the name makes it easy to look for."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.execv("/bin/sleep", [request["probe"]["name"], "3600"])
+        os._exit(0)
+    time.sleep(0.3)
+    _say(emit, done=True)
+
+
+def child_runs_on(request: Request, emit: Emit) -> None:
+    """The forked child comes back to the harness as if it were the cell."""
+    if os.fork() == 0:
+        _say(emit, set={"impostor": True}, done=True)
+        raise RuntimeError("impostor")
+    os.wait()
+    _say(emit, done=True)
+
+
+def deletes_sources(request: Request, emit: Emit) -> None:
+    os.unlink(_engine_file(request))
+
+
+def edits_sources(request: Request, emit: Emit) -> None:
+    with open(_engine_file(request), "a", encoding="utf-8") as file:
+        file.write("# edited\n")
+
+
+def writes_environment(request: Request, emit: Emit) -> None:
+    with open(os.path.join(os.path.dirname(json.__file__), "bkm_was_here"), "w") as file:
+        file.write("x")
+
+
+def writes_beside_work(request: Request, emit: Emit) -> None:
+    with open(os.path.join(request["dir"], "observation.json"), "w") as file:
+        file.write("{}")
+
+
+def remounts(request: Request, emit: Emit) -> None:
+    subprocess.run(["mount", "-o", "remount,rw", "/"], check=True)
+
+
+def writes_where_it_may(request: Request, emit: Emit) -> None:
+    for path in ("here", "home/x", "tmp/x", "/tmp/x", "/dev/shm/x", "../tensors/x"):
+        with open(path, "w") as file:
+            file.write("x")
+    _say(emit, done=True)
+
+
+def opens_socket(request: Request, emit: Emit) -> None:
+    socket.create_connection(("192.0.2.1", 80), timeout=5)
+
+
+def talks_to_itself(request: Request, emit: Emit) -> None:
+    server = socket.create_server(("127.0.0.1", 29500))
+    client = socket.create_connection(("127.0.0.1", 29500), timeout=5)
+    client.sendall(b"hi")
+    _say(emit, set={"heard": server.accept()[0].recv(2).decode()}, done=True)
+
+
+def babbles(request: Request, emit: Emit) -> None:
+    """Writes to every descriptor it finds, the event pipe among them."""
+    _say(emit, stage="construct")
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            os.write(int(name), b"not an event\n")
+        except OSError:
+            pass
+    _say(emit, done=True)
+
+
+def closes_everything(request: Request, emit: Emit) -> None:
+    os.closerange(3, 65536)
+    _say(emit, done=True)
+
+
+def run(request: Request, emit: Emit) -> None:
+    _say(emit, stage="import")
+    globals()[request["adapter"]](request, emit)

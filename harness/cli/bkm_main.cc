@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+
+#include "harness/base/did_you_mean.h"
+#include "harness/cli/command.h"
+
+namespace bkm {
+
+std::vector<std::unique_ptr<CliCommand>> AllCommands() {
+  std::vector<std::unique_ptr<CliCommand>> commands;
+  commands.push_back(MakeRunCommand());
+  commands.push_back(MakePlanCommand());
+  commands.push_back(MakeExplainCommand());
+  commands.push_back(MakeJudgeCommand());
+  commands.push_back(MakeReplayCommand());
+  return commands;
+}
+
+namespace {
+
+// The first argument, when it names no command: CLI11 only says that it did not expect it.
+std::string UnknownCommand(int argc, char** argv,
+                           const std::vector<std::unique_ptr<CliCommand>>& commands) {
+  if (argc < 2 || argv[1][0] == '-') return "";
+  std::vector<std::string> names;
+  for (const auto& command : commands) {
+    if (command->name() == std::string(argv[1])) return "";
+    names.push_back(command->name());
+  }
+  return std::string("unknown command '") + argv[1] + "'" + DidYouMean(argv[1], names);
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Proves which versions of trainer engines and model libraries work together.",
+               "bkm");
+  app.require_subcommand(1);
+  app.footer(
+      "Exit codes: 0 as expected, 1 verdicts differ from what is expected, 2 the harness could not "
+      "do its job, 3 interrupted.");
+  const std::vector<std::unique_ptr<CliCommand>> commands = AllCommands();
+  if (const std::string error = UnknownCommand(argc, argv, commands); !error.empty()) {
+    std::fprintf(stderr, "bkm: %s\n", error.c_str());
+    return kExitHarnessError;
+  }
+  CliCommand* chosen = nullptr;
+  for (const auto& command : commands) {
+    CLI::App* sub = app.add_subcommand(command->name(), command->summary());
+    sub->footer(command->examples());
+    command->AddOptions(*sub);
+    sub->callback([&chosen, &command] { chosen = command.get(); });
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kExitAsExpected : kExitHarnessError;
+  }
+  const absl::StatusOr<int> exit_code = chosen->Run();
+  if (exit_code.ok()) return *exit_code;
+  std::fprintf(stderr, "bkm: %s\n", std::string(exit_code.status().message()).c_str());
+  return kExitHarnessError;
+}
+
+}  // namespace
+}  // namespace bkm
+
+int main(int argc, char** argv) {
+  try {
+    return bkm::Main(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bkm: this is a bug: %s\n", error.what());
+    return bkm::kExitHarnessError;
+  }
+}

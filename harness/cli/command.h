@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_CLI_COMMAND_H_
+#define HARNESS_CLI_COMMAND_H_
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace bkm {
+
+// Exit codes of every command.
+inline constexpr int kExitAsExpected = 0;
+inline constexpr int kExitVerdictsDiffer = 1;
+inline constexpr int kExitHarnessError = 2;
+inline constexpr int kExitInterrupted = 3;
+
+// One sub-command of bkm: one file, one entry of AllCommands().
+class CliCommand {
+ public:
+  virtual ~CliCommand() = default;
+  virtual const char* name() const = 0;
+  virtual const char* summary() const = 0;   // one line of `bkm --help`
+  virtual const char* examples() const = 0;  // the end of `bkm NAME --help`
+  virtual void AddOptions(CLI::App& app) = 0;
+  // The exit code, or what stopped the harness from doing its job.
+  virtual absl::StatusOr<int> Run() = 0;
+};
+
+std::unique_ptr<CliCommand> MakeRunCommand();
+std::unique_ptr<CliCommand> MakePlanCommand();
+std::unique_ptr<CliCommand> MakeExplainCommand();
+std::unique_ptr<CliCommand> MakeJudgeCommand();
+std::unique_ptr<CliCommand> MakeReplayCommand();
+
+std::vector<std::unique_ptr<CliCommand>> AllCommands();
+
+}  // namespace bkm
+
+#endif  // HARNESS_CLI_COMMAND_H_

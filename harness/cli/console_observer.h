@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_CLI_CONSOLE_OBSERVER_H_
+#define HARNESS_CLI_CONSOLE_OBSERVER_H_
+
+#include <chrono>
+#include <string>
+
+#include "harness/runner/observer.h"
+
+namespace bkm {
+
+// Tells a person how a run goes, on stderr: on a terminal one status line that rewrites itself
+// (done/total, running, red, time left) below the lines of red cells; in a pipe one plain line per
+// finished cell.
+class ConsoleObserver : public RunObserver {
+ public:
+  explicit ConsoleObserver(bool quiet);
+  ~ConsoleObserver() override;
+
+  void OnSetUp(const std::string& what) override;
+  void OnPlanned(int cells) override;
+  void OnStarted(const CellRecord& cell, int running) override;
+  void OnFinished(const CellRecord& cell, bool reused) override;
+  void OnAdded(const CellRecord& cell, const std::string& why) override;
+  void OnTick(int running) override;
+
+ private:
+  void PrintLine(const std::string& line);
+  void DrawStatus();
+  void ClearStatus();
+
+  const bool quiet_;
+  const bool terminal_;
+  int total_ = 0;
+  int done_ = 0;
+  int reused_ = 0;
+  int red_ = 0;
+  int running_ = 0;
+  bool status_shown_ = false;
+  std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace bkm
+
+#endif  // HARNESS_CLI_CONSOLE_OBSERVER_H_

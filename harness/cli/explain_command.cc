@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/status_macros.h"
+#include "harness/cli/command.h"
+#include "harness/cli/find_cell.h"
+#include "harness/report/story.h"
+#include "harness/runner/judging.h"
+
+namespace bkm {
+namespace {
+
+class ExplainCommand : public CliCommand {
+ public:
+  const char* name() const override { return "explain"; }
+  const char* summary() const override { return "Tell the whole story of one cell of a run"; }
+  const char* examples() const override {
+    return "Example: bkm explain runs/quickstart engine=0.9.1,library=0.3.0,attention=flex";
+  }
+
+  void AddOptions(CLI::App& app) override {
+    app.add_option("run", run_, "Run directory")->required();
+    app.add_option("cell", cell_, "Cell: id, folder name, or a filter that one cell matches")
+        ->required();
+    app.add_flag("--json", json_, "Print observation and verdict as JSON");
+  }
+
+  absl::StatusOr<int> Run() override {
+    const RunDirectory directory(run_);
+    ASSIGN_OR_RETURN(const RunRecord run, directory.ReadRun());
+    ASSIGN_OR_RETURN(const CellRecord* cell, FindCell(run, cell_));
+    ASSIGN_OR_RETURN(const std::optional<Json> observation, directory.ReadObservation(*cell));
+    ASSIGN_OR_RETURN(const std::optional<Verdict> verdict, JudgeCell(directory, run, *cell));
+    const Json seen = observation.value_or(Json());
+    const Verdict said = verdict.value_or(Verdict());
+    if (json_) {
+      std::fputs(
+          ToText(Json{{"id", cell->id}, {"observation", seen}, {"verdict", ToJson(said)}}).c_str(),
+          stdout);
+    } else {
+      std::printf("%s\nFiles: %s\nAgain: bkm replay %s %s\n", StoryText(*cell, seen, said).c_str(),
+                  directory.cell(*cell).c_str(), run_.c_str(),
+                  directory.cell(*cell).filename().c_str());
+    }
+    return kExitAsExpected;
+  }
+
+ private:
+  std::string run_;
+  std::string cell_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<CliCommand> MakeExplainCommand() { return std::make_unique<ExplainCommand>(); }
+
+}  // namespace bkm

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/cli/outcome.h"
+
+#include "harness/cli/command.h"
+
+namespace bkm {
+
+int ExitCodeOf(const RunRecord& run) {
+  int code = kExitAsExpected;
+  for (const CellRecord& cell : run.cells) {
+    if (!cell.verdict) return kExitInterrupted;
+    if (cell.verdict->kind == VerdictKind::kSpurious) code = kExitVerdictsDiffer;
+  }
+  return code;
+}
+
+}  // namespace bkm

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include <cstdio>
+
+#include "harness/base/status_macros.h"
+#include "harness/cli/command.h"
+#include "harness/cli/console_observer.h"
+#include "harness/cli/selection.h"
+#include "harness/runner/preparation.h"
+
+namespace bkm {
+namespace {
+
+class PlanCommand : public CliCommand {
+ public:
+  const char* name() const override { return "plan"; }
+  const char* summary() const override {
+    return "List the cells of a matrix, and why each is in or out; runs nothing";
+  }
+  const char* examples() const override {
+    return "Control cells are added while a run goes on, where a red cell needs one for blame.\n"
+           "Example: bkm plan matrices/bkm.json --filter attention=flex";
+  }
+
+  void AddOptions(CLI::App& app) override {
+    selection_.AddOptions(app);
+    app.add_flag("--json", json_, "Print JSON");
+  }
+
+  absl::StatusOr<int> Run() override {
+    ASSIGN_OR_RETURN(const Matrix matrix, selection_.LoadMatrix());
+    ASSIGN_OR_RETURN(const std::vector<CellFilter> filters, selection_.Filters());
+    ConsoleObserver observer(/*quiet=*/json_);
+    ASSIGN_OR_RETURN(const std::unique_ptr<Preparation> preparation,
+                     Preparation::Create(matrix,
+                                         {.mirrors = selection_.GitMirrors(),
+                                          .matrix_folder = selection_.MatrixFolder()},
+                                         observer));
+    ASSIGN_OR_RETURN(const std::vector<PlannedCell> cells,
+                     ExpandMatrix(matrix, filters, preparation->Environment()));
+    json_ ? PrintJson(matrix, cells) : PrintText(cells);
+    return kExitAsExpected;
+  }
+
+ private:
+  static void PrintJson(const Matrix& matrix, const std::vector<PlannedCell>& cells) {
+    OrderedJson list = OrderedJson::array();
+    for (const PlannedCell& cell : cells)
+      list.push_back({{"id", cell.id}, {"included", cell.included}, {"why", cell.why}});
+    std::fputs(ToText(OrderedJson{{"schema", 1}, {"matrix", matrix.name}, {"cells", list}}).c_str(),
+               stdout);
+  }
+
+  static void PrintText(const std::vector<PlannedCell>& cells) {
+    int included = 0;
+    for (const PlannedCell& cell : cells) {
+      included += cell.included;
+      std::printf("%s %s%s%s\n", cell.included ? "in " : "out", cell.id.c_str(),
+                  cell.why.empty() ? "" : "  # ", cell.why.c_str());
+    }
+    std::printf("%d of %zu cells are in\n", included, cells.size());
+  }
+
+  Selection selection_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<CliCommand> MakePlanCommand() { return std::make_unique<PlanCommand>(); }
+
+}  // namespace bkm

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/files.h"
+#include "harness/base/status_macros.h"
+#include "harness/cli/command.h"
+#include "harness/cli/find_cell.h"
+#include "harness/runner/installation.h"
+#include "harness/runner/judging.h"
+#include "harness/runner/local_executor.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The trees and environments that a request names live in the cache, which may have been cleaned.
+absl::Status CheckInputsExist(const Json& request) {
+  std::error_code error;
+  for (const char* pointer : {"/paths/engine", "/paths/library", "/probe_dir", "/python"}) {
+    const Json value = request.value(Json::json_pointer(pointer), Json());
+    if (value.is_string() && !fs::exists(value.get<std::string>(), error)) {
+      return absl::NotFoundError(absl::StrCat(
+          value.get<std::string>(), " is gone from the cache: run the matrix again (bkm run ...)"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+class ReplayCommand : public CliCommand {
+ public:
+  const char* name() const override { return "replay"; }
+  const char* summary() const override {
+    return "Run one cell of a run again in a fresh process, and judge it";
+  }
+  const char* examples() const override {
+    return "The new evidence goes to replay/ in the cell's folder. Exit 0: the same verdict; 1: "
+           "another one.\n"
+           "Example: bkm replay runs/quickstart engine=verl-fsdp,attention=sdpa";
+  }
+
+  void AddOptions(CLI::App& app) override {
+    app.add_option("run", run_, "Run directory")->required();
+    app.add_option("cell", cell_, "Cell: id, folder name, or a filter that one cell matches")
+        ->required();
+    app.add_flag("--json", json_, "Print the verdict as JSON");
+  }
+
+  absl::StatusOr<int> Run() override {
+    const RunDirectory directory(fs::absolute(run_));
+    ASSIGN_OR_RETURN(const Installation installation, Installation::Find());
+    ASSIGN_OR_RETURN(const RunRecord run, directory.ReadRun());
+    ASSIGN_OR_RETURN(const CellRecord* recorded, FindCell(run, cell_));
+    CellRecord cell = *recorded;
+    ASSIGN_OR_RETURN(std::optional<Json> request, directory.ReadRequest(cell));
+    if (!request)
+      return absl::NotFoundError(absl::StrCat(directory.cell(cell).string(),
+                                              " has no request.json: this cell was not run"));
+    RETURN_IF_ERROR(CheckInputsExist(*request));
+    cell.dir = absl::StrCat(cell.dir, "/replay");
+    (*request)["dir"] = directory.cell(cell).string();
+    RETURN_IF_ERROR(directory.PrepareCell(cell, *request, "tools/bkm"));
+    ASSIGN_OR_RETURN(const Json observation, RunAlone(installation, directory, cell, *request));
+    RETURN_IF_ERROR(directory.WriteObservation(cell, observation));
+    ASSIGN_OR_RETURN(cell.verdict, JudgeCell(directory, run, cell));
+    RETURN_IF_ERROR(directory.WriteVerdict(cell));
+    return Report(*recorded, cell);
+  }
+
+ private:
+  static absl::StatusOr<Json> RunAlone(const Installation& installation,
+                                       const RunDirectory& directory, const CellRecord& cell,
+                                       const Json& request) {
+    std::error_code error;
+    LocalExecutor executor(
+        {.cell_worker = installation.cell_worker(),
+         .python_code = installation.python_code(),
+         .kernels = fs::exists(installation.kernels(), error) ? installation.kernels() : fs::path(),
+         .preload = installation.preload(),
+         .fresh = true,
+         .log_path = [&](const std::string&) { return directory.cell(cell) / "worker.stderr"; }});
+    executor.Start({.id = cell.id,
+                    .worker = {.key = cell.lock, .python = request.value("python", "")},
+                    .request = request});
+    for (;;) {
+      const WaitResult result = executor.WaitAny(std::chrono::seconds(60));
+      if (const auto* finished = std::get_if<CellFinished>(&result)) return finished->observation;
+    }
+  }
+
+  int Report(const CellRecord& before, const CellRecord& now) const {
+    const Verdict verdict = now.verdict.value_or(Verdict());
+    const bool same = before.verdict && before.verdict->kind == verdict.kind &&
+                      before.verdict->stage == verdict.stage &&
+                      before.verdict->reason == verdict.reason;
+    if (json_) {
+      Json json = ToJson(verdict);
+      json["same"] = same;
+      std::fputs(ToText(json).c_str(), stdout);
+    } else {
+      std::printf("%s at %s%s%s\n%s\n", std::string(Name(verdict.kind)).c_str(),
+                  std::string(Name(verdict.stage)).c_str(), verdict.message.empty() ? "" : ": ",
+                  verdict.message.c_str(),
+                  same ? "the same verdict as in the run" : "NOT the verdict of the run");
+    }
+    return same ? kExitAsExpected : kExitVerdictsDiffer;
+  }
+
+  std::string run_;
+  std::string cell_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<CliCommand> MakeReplayCommand() { return std::make_unique<ReplayCommand>(); }
+
+}  // namespace bkm

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/cli/selection.h"
+
+#include <cstdlib>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "harness/base/did_you_mean.h"
+#include "harness/base/status_macros.h"
+#include "harness/model/engine_kind.h"
+
+namespace bkm {
+namespace {
+
+constexpr char kOrigin[] = "command line";
+
+// Whether `spec` may be the library of `kind`: by name, or any folder.
+bool IsLibraryOf(const EngineKind& kind, const std::string& spec) {
+  const absl::StatusOr<SubjectSpec> parsed = ParseSubjectSpec(spec);
+  // What cannot be parsed is kept, so that the matrix complains about it.
+  return !parsed.ok() || parsed->source == SourceKind::kPath || parsed->name == kind.library_source;
+}
+
+}  // namespace
+
+void Selection::AddOptions(CLI::App& app) {
+  app.add_option("matrix", matrix_path_, "Matrix file, for example matrices/quickstart.json");
+  const auto list = [&](const char* flags, std::vector<std::string>& into, const char* help) {
+    app.add_option(flags, into, help)
+        ->delimiter(',')
+        ->group("Without a matrix file: the product of these");
+  };
+  list("--engine", engines_,
+       "KIND@SPEC, for a control just KIND: verl-torchtitan@git:verl@v0.8.0, "
+       "verl-fsdp@pypi:verl==0.9.1, torchtitan");
+  list("--library", libraries_,
+       "SPEC: pypi:torchtitan==0.3.0, git:torchtitan@baba6d82e, path:../my-torchtitan");
+  list("--attention", attentions_,
+       "flex, varlen, sdpa; for HF eager, sdpa, flex_attention, flash_attention_2");
+  list("--model", models_, "qwen3");
+  list("--precision", precisions_, "bf16, fp32 (default: the engine kind's)");
+  list("--runtime", runtimes_, "Name of a policy in matrices/runtimes (default: cpu)");
+  list("--torch", torch_, "torch version (default: the runtime's)");
+  list("--relax", relax_, "Declared pin to drop from the resolution");
+  list("--engine-option", engine_options_, "NAME=JSON for the engine's configuration");
+  app.add_option("--steps", steps_, "Optimizer steps")
+      ->group("Without a matrix file: the product of these");
+  app.add_option("--seed", seed_, "Seed of weights and data")
+      ->group("Without a matrix file: the product of these");
+  app.add_option(
+      "--filter", filters_,
+      "Only cells that match key=glob,key=glob (repeat for more): engine=v0.8.0,attention=f*");
+  app.add_option("--git-mirror", git_mirror_,
+                 "Folder of bare repositories NAME.git to read instead of the network (else "
+                 "$BKM_GIT_MIRRORS)");
+  app.add_option("--timeout", timeout_s_, "Seconds a cell may take");
+  app.add_option("--memory", memory_mib_, "MiB a cell may use");
+}
+
+std::filesystem::path Selection::MatrixFolder() const {
+  return std::filesystem::path(matrix_path_).parent_path();
+}
+
+std::string Selection::GitMirrors() const {
+  if (!git_mirror_.empty()) return git_mirror_;
+  const char* mirrors = std::getenv("BKM_GIT_MIRRORS");
+  return mirrors ? mirrors : "";
+}
+
+absl::StatusOr<Json> Selection::AdHocGroup(const std::string& engine) const {
+  const std::vector<std::string> parts = absl::StrSplit(engine, absl::MaxSplits('@', 1));
+  const EngineKind* kind = FindEngineKind(parts[0]);
+  if (!kind)
+    return absl::InvalidArgumentError(absl::StrCat("--engine: unknown kind '", parts[0], "'",
+                                                   DidYouMean(parts[0], EngineKindNames())));
+  Json group = {{"engine", {{"kind", kind->name}, {"subjects", Json::array()}}},
+                {"probe", Json::object()}};
+  if (parts.size() == 2) group["engine"]["subjects"].push_back(parts[1]);
+  group["library"] = Json::array();
+  for (const std::string& library : libraries_) {
+    if (IsLibraryOf(*kind, library)) group["library"].push_back(library);
+  }
+  Json& probe = group["probe"];
+  if (!attentions_.empty()) probe["attention"] = attentions_;
+  if (!models_.empty()) probe["model"] = models_;
+  if (!precisions_.empty()) probe["precision"] = precisions_;
+  if (steps_ > 0) probe["steps"] = steps_;
+  if (seed_ >= 0) probe["seed"] = seed_;
+  if (!runtimes_.empty()) group["runtime"] = runtimes_;
+  if (!torch_.empty()) group["torch"] = torch_;
+  if (!relax_.empty()) group["relax"] = relax_;
+  Json options = Json::object();
+  for (const std::string& option : engine_options_) {
+    const std::vector<std::string> pair = absl::StrSplit(option, absl::MaxSplits('=', 1));
+    if (pair.size() != 2)
+      return absl::InvalidArgumentError(
+          absl::StrCat("--engine-option: '", option, "' is not NAME=JSON"));
+    const Json value = Json::parse(pair[1], nullptr, false);
+    options[pair[0]] = value.is_discarded() ? Json(pair[1]) : value;
+  }
+  probe["engine_options"] = Json::array({options});
+  return group;
+}
+
+absl::StatusOr<Matrix> Selection::AdHoc() const {
+  Json json = {{"schema", 1}, {"name", "ad-hoc"}, {"groups", Json::array()}};
+  for (const std::string& engine : engines_) {
+    ASSIGN_OR_RETURN(Json group, AdHocGroup(engine));
+    json["groups"].push_back(std::move(group));
+  }
+  return MatrixFromJson(json, kOrigin);
+}
+
+absl::StatusOr<Matrix> Selection::LoadMatrix() const {
+  if (matrix_path_.empty() == engines_.empty()) {
+    return absl::InvalidArgumentError(
+        "name a matrix file (bkm run matrices/quickstart.json), or one pairing by flags (bkm run "
+        "--engine "
+        "verl-torchtitan@git:verl@v0.8.0 --library git:torchtitan@baba6d82e --attention flex), not "
+        "both");
+  }
+  ASSIGN_OR_RETURN(Matrix matrix, matrix_path_.empty() ? AdHoc() : ReadMatrix(matrix_path_));
+  if (timeout_s_ > 0) matrix.limits.timeout_s = timeout_s_;
+  if (memory_mib_ > 0) matrix.limits.memory_mib = memory_mib_;
+  return matrix;
+}
+
+absl::StatusOr<std::vector<CellFilter>> Selection::Filters() const {
+  std::vector<CellFilter> filters;
+  for (const std::string& text : filters_) {
+    ASSIGN_OR_RETURN(CellFilter filter, CellFilter::Parse(text));
+    filters.push_back(std::move(filter));
+  }
+  return filters;
+}
+
+}  // namespace bkm

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_CLI_SELECTION_H_
+#define HARNESS_CLI_SELECTION_H_
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "harness/matrix/matrix.h"
+#include "harness/model/cell.h"
+
+namespace bkm {
+
+// Which cells a command is about: a matrix file, or the product of flags (DESIGN.md section 6), and
+// filters on either.
+class Selection {
+ public:
+  void AddOptions(CLI::App& app);
+
+  absl::StatusOr<Matrix> LoadMatrix() const;
+  absl::StatusOr<std::vector<CellFilter>> Filters() const;
+  // --git-mirror, else $BKM_GIT_MIRRORS; may be empty.
+  std::string GitMirrors() const;
+  // The folder of the matrix file, where its runtimes/ may lie; empty for an ad hoc selection.
+  std::filesystem::path MatrixFolder() const;
+
+ private:
+  absl::StatusOr<Matrix> AdHoc() const;
+  absl::StatusOr<Json> AdHocGroup(const std::string& engine) const;
+
+  std::string matrix_path_;
+  std::vector<std::string> engines_;
+  std::vector<std::string> libraries_;
+  std::vector<std::string> attentions_;
+  std::vector<std::string> models_;
+  std::vector<std::string> precisions_;
+  std::vector<std::string> runtimes_;
+  std::vector<std::string> torch_;
+  std::vector<std::string> relax_;
+  std::vector<std::string> engine_options_;
+  std::vector<std::string> filters_;
+  std::string git_mirror_;
+  int steps_ = 0;
+  int64_t seed_ = -1;
+  int timeout_s_ = 0;
+  int memory_mib_ = 0;
+};
+
+}  // namespace bkm
+
+#endif  // HARNESS_CLI_SELECTION_H_

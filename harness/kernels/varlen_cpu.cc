@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+//
+// aten::_flash_attention_forward and _backward for the CPU dispatch key, so that
+// torch.nn.attention.varlen runs unmodified where there is no GPU. Written against torch's stable
+// ABI as of 2.10: one library serves 2.10 and later. It takes what the CUDA kernels take and
+// refuses what they refuse, in their words (ATen's flash_attn/flash_api.cpp): a cell must stop here
+// where it would stop on a GPU. README.md lists the differences that remain.
+#define TORCH_TARGET_VERSION (((0ULL + 2) << 56) | ((0ULL + 10) << 48))
+#include <torch/csrc/stable/library.h>
+#include <torch/csrc/stable/ops.h>
+#include <torch/csrc/stable/tensor.h>
+#include <torch/headeronly/core/ScalarType.h>
+#include <torch/headeronly/util/BFloat16.h>
+#include <torch/headeronly/util/Half.h>
+
+#include <cmath>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "harness/kernels/varlen_attention.h"
+
+namespace bkm {
+namespace {
+
+using torch::headeronly::BFloat16;
+using torch::headeronly::Half;
+using torch::headeronly::ScalarType;
+using torch::stable::Tensor;
+using OptionalTensor = std::optional<Tensor>;
+using OptionalInt = std::optional<int64_t>;
+using OptionalDouble = std::optional<double>;
+
+// The loader picks the widest vectors that the processor has. `flatten` pulls the templates into
+// each version, so that they are compiled for it.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define BKM_FOR_EACH_CPU \
+  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), flatten))
+#else
+#define BKM_FOR_EACH_CPU
+#endif
+
+BKM_FOR_EACH_CPU void ForwardHead(const VarlenShape& shape,
+                                  const VarlenForwardTensors<BFloat16, float>& tensors,
+                                  int64_t document, int64_t head) {
+  VarlenForwardHead(shape, tensors, document, head);
+}
+BKM_FOR_EACH_CPU void ForwardHead(const VarlenShape& shape,
+                                  const VarlenForwardTensors<Half, float>& tensors,
+                                  int64_t document, int64_t head) {
+  VarlenForwardHead(shape, tensors, document, head);
+}
+BKM_FOR_EACH_CPU void BackwardKeyHead(const VarlenShape& shape,
+                                      const VarlenBackwardTensors<BFloat16, float>& tensors,
+                                      int64_t document, int64_t key_head) {
+  VarlenBackwardKeyHead(shape, tensors, document, key_head);
+}
+BKM_FOR_EACH_CPU void BackwardKeyHead(const VarlenShape& shape,
+                                      const VarlenBackwardTensors<Half, float>& tensors,
+                                      int64_t document, int64_t key_head) {
+  VarlenBackwardKeyHead(shape, tensors, document, key_head);
+}
+
+// Calls `run` with a value of the tensor's type.
+template <typename F>
+void WithStoredType(const Tensor& tensor, F run) {
+  if (tensor.scalar_type() == ScalarType::BFloat16) {
+    run(BFloat16());
+  } else {
+    run(Half());
+  }
+}
+
+template <typename Stored>
+const Stored* Data(const Tensor& tensor) {
+  return static_cast<const Stored*>(tensor.const_data_ptr());
+}
+template <typename Stored>
+Stored* MutableData(Tensor& tensor) {
+  return static_cast<Stored*>(tensor.mutable_data_ptr());
+}
+
+bool HasShape(const Tensor& tensor, int64_t rows, int64_t heads, int64_t head_dim) {
+  return tensor.dim() == 3 && tensor.size(0) == rows && tensor.size(1) == heads &&
+         tensor.size(2) == head_dim;
+}
+
+// `name` is what FlashAttention calls the tensor.
+std::vector<int64_t> Offsets(const Tensor& tensor, int64_t rows, const char* name) {
+  STD_TORCH_CHECK(tensor.scalar_type() == ScalarType::Int, name, " must have dtype int32");
+  STD_TORCH_CHECK(tensor.dim() == 1 && tensor.is_contiguous(), name, " must be contiguous");
+  STD_TORCH_CHECK(tensor.numel() > 1, "batch size must be positive");
+  const int32_t* data = Data<int32_t>(tensor);
+  std::vector<int64_t> offsets(data, data + tensor.numel());
+  // A GPU would read out of bounds here; a CPU cell must not take its worker down with it.
+  STD_TORCH_CHECK(offsets.front() >= 0 && offsets.back() <= rows, name, " runs from ",
+                  offsets.front(), " to ", offsets.back(), ", past the ", rows, " tokens");
+  for (size_t i = 1; i < offsets.size(); ++i)
+    STD_TORCH_CHECK(offsets[i - 1] <= offsets[i], name, " decreases at ", i);
+  return offsets;
+}
+
+void CheckInputs(const Tensor& query, const Tensor& key, const Tensor& value, double dropout) {
+  const ScalarType type = query.scalar_type();
+  STD_TORCH_CHECK(type == ScalarType::Half || type == ScalarType::BFloat16,
+                  "FlashAttention only support fp16 and bf16 data type");
+  STD_TORCH_CHECK(key.scalar_type() == type, "query and key must have the same dtype");
+  STD_TORCH_CHECK(value.scalar_type() == type, "query and value must have the same dtype");
+  STD_TORCH_CHECK(dropout == 0, "FlashAttention on CPU has no dropout, but dropout_p is ", dropout);
+  STD_TORCH_CHECK(query.dim() == 3 && key.dim() == 3,
+                  "FlashAttention on CPU takes packed (tokens, heads, head_dim) input, not ",
+                  query.dim(), " dimensions");
+  STD_TORCH_CHECK(
+      query.stride(2) == 1 && key.stride(2) == 1 && value.dim() == 3 && value.stride(2) == 1,
+      "Input tensor must have contiguous last dimension");
+  const int64_t heads = query.size(1), key_heads = key.size(1), head_dim = query.size(2);
+  STD_TORCH_CHECK(head_dim <= 256,
+                  "FlashAttention forward only supports head dimension at most 256");
+  STD_TORCH_CHECK(head_dim > 0 && head_dim % 8 == 0,
+                  "head_size must be a multiple of 8, this is ensured by padding!");
+  STD_TORCH_CHECK(key_heads > 0 && heads % key_heads == 0,
+                  "Number of heads in key/value must divide number of heads in query");
+  STD_TORCH_CHECK(HasShape(key, key.size(0), key_heads, head_dim) &&
+                      HasShape(value, key.size(0), key_heads, head_dim),
+                  "key and value must have shape (tokens, heads, head_dim) with query's head_dim ",
+                  head_dim);
+}
+
+struct Options {
+  bool is_causal;
+  OptionalDouble scale;
+  OptionalInt window_left, window_right;
+};
+
+VarlenShape MakeShape(const Tensor& query, const Tensor& key, const Tensor& query_offsets,
+                      const Tensor& key_offsets, const Options& options) {
+  VarlenShape shape;
+  shape.query_offsets = Offsets(query_offsets, query.size(0), "cu_seqlens_q");
+  shape.key_offsets = Offsets(key_offsets, key.size(0), "cu_seqlens_k");
+  STD_TORCH_CHECK(shape.query_offsets.size() == shape.key_offsets.size(),
+                  "cu_seqlens_q and cu_seqlens_k must have the same length");
+  shape.total_queries = query.size(0);
+  shape.query_heads = query.size(1);
+  shape.key_heads = key.size(1);
+  shape.head_dim = query.size(2);
+  shape.scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(shape.head_dim)));
+  shape.window_left = options.window_left.value_or(-1);
+  shape.window_right = options.is_causal ? 0 : options.window_right.value_or(-1);
+  return shape;
+}
+
+using ForwardResult = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>;
+
+ForwardResult Forward(const Tensor& query, const Tensor& key, const Tensor& value,
+                      const Tensor& query_offsets, const Tensor& key_offsets,
+                      const Options& options) {
+  const VarlenShape shape = MakeShape(query, key, query_offsets, key_offsets, options);
+  const Tensor q = torch::stable::contiguous(query), k = torch::stable::contiguous(key),
+               v = torch::stable::contiguous(value);
+  // Zeros: rows that belong to no document are not written.
+  Tensor output = torch::stable::new_zeros(q, {q.size(0), q.size(1), q.size(2)});
+  Tensor logsumexp = torch::stable::new_zeros(q, {q.size(1), q.size(0)}, ScalarType::Float);
+  WithStoredType(q, [&](auto stored) {
+    using Stored = decltype(stored);
+    const VarlenForwardTensors<Stored, float> tensors = {
+        Data<Stored>(q), Data<Stored>(k), Data<Stored>(v), MutableData<Stored>(output),
+        MutableData<float>(logsumexp)};
+    const int64_t tasks = shape.Documents() * shape.query_heads;
+    torch::stable::parallel_for(0, tasks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task)
+        ForwardHead(shape, tensors, task / shape.query_heads, task % shape.query_heads);
+    });
+  });
+  // Without dropout nobody reads the generator's state: the values are there for the schema only.
+  return {output, logsumexp, torch::stable::new_zeros(q, {2}, ScalarType::UInt64),
+          torch::stable::new_zeros(q, {}, ScalarType::UInt64), torch::stable::new_empty(q, {0})};
+}
+
+std::tuple<Tensor, Tensor, Tensor> Backward(const Tensor& output_gradient, const Tensor& query,
+                                            const Tensor& key, const Tensor& value,
+                                            const Tensor& output, const Tensor& logsumexp,
+                                            const Tensor& query_offsets, const Tensor& key_offsets,
+                                            int64_t, int64_t, double dropout, bool is_causal,
+                                            const Tensor&, const Tensor&, OptionalDouble scale,
+                                            OptionalInt window_left, OptionalInt window_right) {
+  CheckInputs(query, key, value, dropout);
+  const VarlenShape shape = MakeShape(query, key, query_offsets, key_offsets,
+                                      {is_causal, scale, window_left, window_right});
+  STD_TORCH_CHECK(output.scalar_type() == query.scalar_type(),
+                  "query and out must have the same dtype");
+  STD_TORCH_CHECK(output_gradient.scalar_type() == query.scalar_type(),
+                  "query and dout must have the same dtype");
+  STD_TORCH_CHECK(
+      HasShape(output, shape.total_queries, shape.query_heads, shape.head_dim) &&
+          HasShape(output_gradient, shape.total_queries, shape.query_heads, shape.head_dim),
+      "out and dout must have query's shape");
+  STD_TORCH_CHECK(logsumexp.scalar_type() == ScalarType::Float && logsumexp.dim() == 2 &&
+                      logsumexp.size(0) == shape.query_heads &&
+                      logsumexp.size(1) == shape.total_queries,
+                  "logsumexp must be float32 of shape (heads, tokens)");
+  const Tensor g = torch::stable::contiguous(output_gradient), q = torch::stable::contiguous(query),
+               k = torch::stable::contiguous(key), v = torch::stable::contiguous(value),
+               o = torch::stable::contiguous(output), l = torch::stable::contiguous(logsumexp);
+  Tensor q_gradient = torch::stable::new_zeros(q, {q.size(0), q.size(1), q.size(2)});
+  Tensor k_gradient = torch::stable::new_zeros(k, {k.size(0), k.size(1), k.size(2)});
+  Tensor v_gradient = torch::stable::new_zeros(v, {v.size(0), v.size(1), v.size(2)});
+  WithStoredType(q, [&](auto stored) {
+    using Stored = decltype(stored);
+    const VarlenBackwardTensors<Stored, float> tensors = {Data<Stored>(g),
+                                                          Data<Stored>(q),
+                                                          Data<Stored>(k),
+                                                          Data<Stored>(v),
+                                                          Data<Stored>(o),
+                                                          Data<float>(l),
+                                                          MutableData<Stored>(q_gradient),
+                                                          MutableData<Stored>(k_gradient),
+                                                          MutableData<Stored>(v_gradient)};
+    const int64_t tasks = shape.Documents() * shape.key_heads;
+    torch::stable::parallel_for(0, tasks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task)
+        BackwardKeyHead(shape, tensors, task / shape.key_heads, task % shape.key_heads);
+    });
+  });
+  return {q_gradient, k_gradient, v_gradient};
+}
+
+// Boxed by hand: TORCH_BOX wants as many parameters as the schema has, and this schema grew at its
+// end (15 arguments in torch 2.10; block_table and num_splits came later). num_splits only cuts the
+// work into other pieces, so any value will do.
+void BoxedForward(StableIValue* stack, uint64_t arguments, uint64_t results) {
+  using torch::stable::detail::from;
+  using torch::stable::detail::to;
+  STD_TORCH_CHECK(arguments >= 15 && arguments <= 17 && results == 5,
+                  "aten::_flash_attention_forward has ", arguments,
+                  " arguments in this torch: an unknown schema");
+  const Tensor query = to<Tensor>(stack[0]), key = to<Tensor>(stack[1]),
+               value = to<Tensor>(stack[2]);
+  const OptionalTensor query_offsets = to<OptionalTensor>(stack[3]),
+                       key_offsets = to<OptionalTensor>(stack[4]);
+  const double dropout = to<double>(stack[7]);
+  const Options options = {to<bool>(stack[8]), to<OptionalDouble>(stack[10]),
+                           to<OptionalInt>(stack[11]), to<OptionalInt>(stack[12])};
+  const OptionalTensor keys_used = to<OptionalTensor>(stack[13]),
+                       slopes = to<OptionalTensor>(stack[14]);
+  const OptionalTensor block_table =
+      arguments > 15 ? to<OptionalTensor>(stack[15]) : OptionalTensor();
+  STD_TORCH_CHECK(!block_table, "FlashAttention on CPU has no paged keys (block_table)");
+  STD_TORCH_CHECK(!keys_used, "FlashAttention on CPU has no seqused_k");
+  STD_TORCH_CHECK(!slopes, "FlashAttention on CPU has no alibi_slopes");
+  CheckInputs(query, key, value, dropout);
+  STD_TORCH_CHECK(query_offsets && key_offsets,
+                  "FlashAttention on CPU takes packed input only: cum_seq_q and cum_seq_k are "
+                  "needed");
+  auto [output, logsumexp, state, unused, mask] =
+      Forward(query, key, value, *query_offsets, *key_offsets, options);
+  stack[0] = from(output);
+  stack[1] = from(logsumexp);
+  stack[2] = from(state);
+  stack[3] = from(unused);
+  stack[4] = from(mask);
+}
+
+}  // namespace
+}  // namespace bkm
+
+STABLE_TORCH_LIBRARY_IMPL(aten, CPU, m) {
+  m.impl("_flash_attention_forward", &bkm::BoxedForward);
+  m.impl("_flash_attention_backward", TORCH_BOX(&bkm::Backward));
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/matrix/matrix.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/did_you_mean.h"
+#include "harness/base/status_macros.h"
+#include "harness/model/engine_kind.h"
+
+namespace bkm {
+namespace {
+
+const std::vector<std::string>& Precisions() {
+  static const auto& names = *new std::vector<std::string>{"bf16", "fp32"};
+  return names;
+}
+
+const std::vector<std::string>& Devices() {
+  static const auto& names = *new std::vector<std::string>{"cpu", "cuda"};
+  return names;
+}
+
+// Fails `key` for the first of `values` that is not in `known`.
+void CheckKnown(ObjectReader& reader, const char* key, const std::vector<std::string>& values,
+                const std::vector<std::string>& known) {
+  for (const std::string& value : values) {
+    if (std::find(known.begin(), known.end(), value) == known.end()) {
+      reader.Fail(key, absl::StrCat("unknown name '", value, "'", DidYouMean(value, known)));
+    }
+  }
+}
+
+std::vector<SubjectSpec> ParseSubjects(ObjectReader& reader, const char* key) {
+  std::vector<SubjectSpec> subjects;
+  for (const std::string& text : reader.Strings(key)) {
+    const absl::StatusOr<SubjectSpec> spec = ParseSubjectSpec(text);
+    if (!spec.ok()) {
+      reader.Fail(key, std::string(spec.status().message()));
+      break;
+    }
+    subjects.push_back(*spec);
+  }
+  return subjects;
+}
+
+void ReadEngineOptions(ObjectReader& reader, MatrixGroup& group) {
+  const Json* options = reader.Child("engine_options");
+  if (!options) {
+    group.engine_options = {{}};
+    return;
+  }
+  if (!options->is_array() || options->empty()) {
+    reader.Fail("engine_options",
+                "a list of objects is needed here, [{}] for the engine's own defaults");
+    return;
+  }
+  for (const Json& choice : *options) {
+    if (!choice.is_object()) {
+      reader.Fail("engine_options",
+                  absl::StrCat("an object is needed here, not ", choice.type_name()));
+      return;
+    }
+    std::map<std::string, std::string> texts;
+    for (const auto& [name, value] : choice.items()) texts[name] = value.dump();
+    group.engine_options.push_back(std::move(texts));
+  }
+}
+
+absl::Status ReadProbe(const Json& json, const std::string& origin, const std::string& path,
+                       const EngineKind& kind, MatrixGroup& group) {
+  ObjectReader reader(json, origin, path);
+  group.models = reader.Strings("model", {group.probe.model});
+  group.attentions = reader.Strings("attention", {});
+  if (group.attentions.empty())
+    reader.Fail("attention", absl::StrCat("name at least one of the attentions of ", kind.name,
+                                          DidYouMean("", kind.attentions)));
+  CheckKnown(reader, "attention", group.attentions, kind.attentions);
+  group.precisions = reader.Strings("precision", {kind.precision});
+  CheckKnown(reader, "precision", group.precisions, Precisions());
+  group.devices = reader.Strings("device", {"cpu"});
+  CheckKnown(reader, "device", group.devices, Devices());
+  ReadEngineOptions(reader, group);
+  // The rest of the probe is read by the probe itself.
+  Json rest = {{"model", group.models.empty() ? "" : group.models[0]}};
+  for (const char* key : {"steps", "seed", "documents", "optimizer", "ranks", "threads"}) {
+    if (const Json* value = reader.Child(key)) rest[key] = *value;
+  }
+  RETURN_IF_ERROR(reader.Finish());
+  absl::StatusOr<Probe> probe = ProbeFromJson(rest, absl::StrCat(origin, ": ", path));
+  if (!probe.ok()) return probe.status();
+  group.probe = *std::move(probe);
+  return absl::OkStatus();
+}
+
+absl::Status ReadEngine(ObjectReader& outer, MatrixGroup& group) {
+  const Json* json = outer.Child("engine");
+  if (!json) {
+    outer.Fail(
+        "engine",
+        "missing: write {\"kind\": \"verl-torchtitan\", \"subjects\": [\"pypi:verl==0.9.1\"]}");
+    return absl::OkStatus();
+  }
+  ObjectReader reader(*json, outer.origin(), outer.PathOf("engine"));
+  group.engine_kind = reader.OneOf("kind", EngineKindNames());
+  group.engines = ParseSubjects(reader, "subjects");
+  RETURN_IF_ERROR(reader.Finish());
+  const EngineKind& kind = *FindEngineKind(group.engine_kind);
+  if (kind.engine_source.empty() && !group.engines.empty()) {
+    reader.Fail(
+        "subjects",
+        absl::StrCat(kind.name, " is a control: it is the library alone and has no subjects"));
+  }
+  if (!kind.engine_source.empty() && group.engines.empty()) {
+    reader.Fail("subjects", absl::StrCat("name at least one version of ", kind.engine_source,
+                                         ", for example pypi:", kind.engine_source, "==0.9.1"));
+  }
+  return reader.Finish();
+}
+
+absl::Status ReadGroup(const Json& json, const std::string& origin, const std::string& path,
+                       Matrix& matrix) {
+  ObjectReader reader(json, origin, path);
+  MatrixGroup group;
+  RETURN_IF_ERROR(ReadEngine(reader, group));
+  group.libraries = ParseSubjects(reader, "library");
+  group.runtimes = reader.Strings("runtime", {"cpu"});
+  group.torch = reader.Strings("torch");
+  group.relax = reader.Strings("relax");
+  const Json* probe = reader.Child("probe");
+  if (!probe) reader.Fail("probe", "missing: write {\"attention\": [\"flex\"]} at least");
+  RETURN_IF_ERROR(reader.Finish());
+  const EngineKind& kind = *FindEngineKind(group.engine_kind);
+  if (!kind.library_in_runtime && group.libraries.empty()) {
+    reader.Fail("library", absl::StrCat("name at least one version of ", kind.library_source));
+  }
+  RETURN_IF_ERROR(reader.Finish());
+  RETURN_IF_ERROR(ReadProbe(*probe, origin, reader.PathOf("probe"), kind, group));
+  matrix.groups.push_back(std::move(group));
+  return absl::OkStatus();
+}
+
+absl::Status ReadExclusion(const Json& json, const std::string& origin, const std::string& path,
+                           Matrix& matrix) {
+  ObjectReader reader(json, origin, path);
+  std::map<std::string, std::string> patterns;
+  if (json.is_object()) {
+    for (const auto& [key, value] : json.items()) {
+      if (key != "why") patterns[key] = reader.String(key.c_str());
+    }
+  }
+  const std::string why = reader.String("why");
+  RETURN_IF_ERROR(reader.Finish());
+  absl::StatusOr<CellFilter> filter = CellFilter::FromPatterns(std::move(patterns));
+  if (!filter.ok()) return WithContext(filter.status(), absl::StrCat(origin, ": ", path));
+  matrix.exclusions.push_back({*std::move(filter), why});
+  return absl::OkStatus();
+}
+
+absl::Status ReadLimits(const Json& json, const std::string& origin, CellLimits& limits) {
+  ObjectReader reader(json, origin, "$.limits");
+  limits.timeout_s = reader.Int("timeout_s", limits.timeout_s, 1, 86400);
+  limits.memory_mib = reader.Int("memory_mib", limits.memory_mib, 64, 1 << 24);
+  limits.output_mib = reader.Int("output_mib", limits.output_mib, 1, 1 << 20);
+  limits.processes = reader.Int("processes", limits.processes, 1, 1 << 16);
+  return reader.Finish();
+}
+
+}  // namespace
+
+absl::StatusOr<Matrix> MatrixFromJson(const Json& json, const std::string& origin) {
+  ObjectReader reader(json, origin);
+  Matrix matrix;
+  reader.String("$schema", "");
+  reader.Int("schema", 1, 1, 1);
+  matrix.name = reader.String("name");
+  if (const Json* sources = reader.Child("sources")) matrix.sources = *sources;
+  if (!reader.Has("groups")) reader.Fail("groups", "missing: a matrix has at least one group");
+  reader.ForEach("groups", [&](const Json& group, const std::string& path) {
+    return ReadGroup(group, origin, path, matrix);
+  });
+  reader.ForEach("exclude", [&](const Json& item, const std::string& path) {
+    return ReadExclusion(item, origin, path, matrix);
+  });
+  if (const Json* limits = reader.Child("limits"))
+    reader.Keep(ReadLimits(*limits, origin, matrix.limits));
+  RETURN_IF_ERROR(reader.Finish());
+  return matrix;
+}
+
+absl::StatusOr<Matrix> ReadMatrix(const std::filesystem::path& path) {
+  absl::StatusOr<Json> json = ReadJsonFile(path);
+  if (!json.ok()) {
+    return absl::IsNotFound(json.status()) ? WithContext(json.status(), "no matrix file")
+                                           : json.status();
+  }
+  return MatrixFromJson(*json, path.string());
+}
+
+}  // namespace bkm

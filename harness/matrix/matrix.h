@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_MATRIX_MATRIX_H_
+#define HARNESS_MATRIX_MATRIX_H_
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "harness/base/json.h"
+#include "harness/model/cell.h"
+#include "harness/model/probe.h"
+#include "harness/model/subject.h"
+
+namespace bkm {
+
+// What one cell may use before it is ended.
+struct CellLimits {
+  int timeout_s = 180;
+  int memory_mib = 8192;
+  int output_mib = 64;
+  int processes = 128;
+  bool operator==(const CellLimits&) const = default;
+};
+
+// One product of engines, libraries, runtimes and probes. Every list is an axis.
+struct MatrixGroup {
+  std::string engine_kind;
+  std::vector<SubjectSpec> engines;    // empty for a control
+  std::vector<SubjectSpec> libraries;  // empty: what the runtime resolves to
+  std::vector<std::string> runtimes;
+  std::vector<std::string> torch;  // versions; empty: each runtime's own
+  std::vector<std::string> relax;
+  std::vector<std::string> models;
+  std::vector<std::string> attentions;
+  std::vector<std::string> precisions;  // empty: the engine kind's own
+  std::vector<std::string> devices;
+  std::vector<std::map<std::string, std::string>> engine_options;  // name -> JSON text
+  Probe probe;  // steps, seed, documents, optimizer, ranks, threads; the other fields are axes
+};
+
+// Cells that are left out, and why, in words.
+struct MatrixExclusion {
+  CellFilter filter;
+  std::string why;
+};
+
+// A matrix file (DESIGN.md section 6), or the same made from command-line flags.
+struct Matrix {
+  std::string name;
+  // As written: {"NAME": {"git": URL, "package": IMPORT NAME}}; harness/source reads it.
+  Json sources = Json::object();
+  std::vector<MatrixGroup> groups;
+  std::vector<MatrixExclusion> exclusions;
+  CellLimits limits;
+};
+
+// Strict: unknown keys, wrong types and unknown names are errors that name `origin` and the JSON
+// path.
+absl::StatusOr<Matrix> MatrixFromJson(const Json& json, const std::string& origin);
+absl::StatusOr<Matrix> ReadMatrix(const std::filesystem::path& path);
+
+}  // namespace bkm
+
+#endif  // HARNESS_MATRIX_MATRIX_H_

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_MODEL_CELL_RECORD_H_
+#define HARNESS_MODEL_CELL_RECORD_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "harness/base/json.h"
+#include "harness/model/cell.h"
+#include "harness/model/verdict.h"
+
+namespace bkm {
+
+enum class CellRole { kSubject, kControl };
+
+// One entry of run.json: a cell of a run, where its folder is, and its verdict.
+struct CellRecord {
+  Cell cell;
+  std::string id;
+  CellRole role = CellRole::kSubject;
+  std::string engine_date;  // YYYY-MM-DD of the subjects; empty where unknown
+  std::string library_date;
+  std::string
+      library_version;  // what the runtime resolved to, for a library that lives in the runtime
+  std::string lock;     // hash of the runtime's lock; empty when there is none
+  std::string dir;      // below the run directory: "cells/..."
+  double seconds = 0;   // wall time of the cell
+  std::optional<std::string>
+      inherited_from;              // id of the cell whose observation stands for this one
+  std::optional<Verdict> verdict;  // absent: not measured yet
+};
+
+// A whole run.json.
+struct RunRecord {
+  std::string matrix;
+  bool finished = false;
+  std::vector<CellRecord> cells;
+  // What made the run: harness version, options that change what is observed. Free-form.
+  Json made_by = Json::object();
+};
+
+// The published form: stable keys, each cell's identity spelled out (DESIGN.md section 6). `cell`
+// carries what the flat keys leave out, so that a run can be judged again from its folder alone.
+OrderedJson ToJson(const RunRecord& run);
+absl::StatusOr<RunRecord> RunRecordFromJson(const Json& json, const std::string& origin);
+
+}  // namespace bkm
+
+#endif  // HARNESS_MODEL_CELL_RECORD_H_

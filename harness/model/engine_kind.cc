@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/model/engine_kind.h"
+
+namespace bkm {
+
+const std::vector<EngineKind>& EngineKinds() {
+  static const auto& kinds = *new std::vector<EngineKind>{
+      {.name = "verl-torchtitan",
+       .engine_source = "verl",
+       .library_source = "torchtitan",
+       .library_in_runtime = false,
+       .control = "torchtitan",
+       .attentions = {"flex", "varlen", "sdpa", "flex_flash"},
+       .precision = "bf16",
+       .judged_by_ending_only = false},
+      {.name = "verl-fsdp",
+       .engine_source = "verl",
+       .library_source = "transformers",
+       .library_in_runtime = true,
+       .control = "transformers",
+       .attentions = {"eager", "sdpa", "flex_attention", "flash_attention_2"},
+       .precision = "fp32",
+       .judged_by_ending_only = false},
+      {.name = "torchtitan",
+       .engine_source = "",
+       .library_source = "torchtitan",
+       .library_in_runtime = false,
+       .control = "",
+       .attentions = {"flex", "varlen", "sdpa", "flex_flash"},
+       .precision = "bf16",
+       .judged_by_ending_only = false},
+      {.name = "transformers",
+       .engine_source = "",
+       .library_source = "transformers",
+       .library_in_runtime = true,
+       .control = "",
+       .attentions = {"eager", "sdpa", "flex_attention", "flash_attention_2"},
+       .precision = "fp32",
+       .judged_by_ending_only = false},
+      // Tiny pairs under fixtures/packages: they test the harness, not a library.
+      {.name = "fixture",
+       .engine_source = "fake_engine",
+       .library_source = "fake_library",
+       .library_in_runtime = false,
+       .control = "",
+       .attentions = {"flex"},
+       .precision = "bf16",
+       .judged_by_ending_only = true},
+  };
+  return kinds;
+}
+
+const EngineKind* FindEngineKind(absl::string_view name) {
+  for (const EngineKind& kind : EngineKinds()) {
+    if (kind.name == name) return &kind;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> EngineKindNames() {
+  std::vector<std::string> names;
+  for (const EngineKind& kind : EngineKinds()) names.push_back(kind.name);
+  return names;
+}
+
+}  // namespace bkm

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_MODEL_ENGINE_KIND_H_
+#define HARNESS_MODEL_ENGINE_KIND_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace bkm {
+
+// A kind of trainer engine that an adapter drives (harness/cell/python/bkm_cell/adapters). A new
+// engine is one entry here and one adapter file.
+struct EngineKind {
+  std::string name;           // "verl-torchtitan"; as in matrices and --engine
+  std::string engine_source;  // source name of the engine's subject; empty: a control, which is the
+                              // library alone
+  std::string library_source;  // source name of the library's subject
+  bool library_in_runtime;  // the library is installed into the runtime, not a source tree on the
+                            // cell's path
+  std::string control;      // the kind that drives the same library alone; empty for a control
+  std::vector<std::string> attentions;  // what may be asked
+  std::string precision;                // the probe's precision where nothing is said
+  bool judged_by_ending_only;           // no golden applies (the hostile fixtures)
+};
+
+const std::vector<EngineKind>& EngineKinds();
+// nullptr when there is none of that name.
+const EngineKind* FindEngineKind(absl::string_view name);
+std::vector<std::string> EngineKindNames();
+
+}  // namespace bkm
+
+#endif  // HARNESS_MODEL_ENGINE_KIND_H_

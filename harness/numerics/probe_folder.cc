@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/numerics/probe_folder.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/files.h"
+#include "harness/base/hash.h"
+#include "harness/base/json.h"
+#include "harness/base/status_macros.h"
+#include "harness/numerics/hf_tokenizer.h"
+#include "harness/numerics/model_shapes.h"
+#include "harness/numerics/probe_data.h"
+#include "harness/numerics/safetensors.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kSchema = 1;
+constexpr const char* kJsonFiles[] = {"model/config.json", "model/generation_config.json",
+                                      "model/tokenizer.json", "model/tokenizer_config.json"};
+constexpr const char* kTensorFiles[] = {"model/model.safetensors", "batch.safetensors",
+                                        "places.safetensors"};
+
+std::string FolderName(const Probe& probe) {
+  const Json key = {{"generator", kGeneratorVersion}, {"numerics", NumericsOf(probe)}};
+  return Sha256(ToLine(key)).substr(0, 32);
+}
+
+std::string StepKey(int step, absl::string_view name) {
+  return absl::StrCat("step", step, "/", name);
+}
+
+std::string ProbeJson(const Probe& probe, const ModelShape& shape) {
+  const ReachTest reach = DrawReachTest(DrawBatch(probe, shape, 0), shape, probe.seed);
+  return ToText(Json{{"schema", kSchema},
+                     {"numerics", NumericsOf(probe)},
+                     {"eos_token_id", kEosToken},
+                     {"reach",
+                      {{"step", reach.step},
+                       {"document", reach.document},
+                       {"position", reach.position},
+                       {"token", reach.token}}}});
+}
+
+absl::Status WriteModel(const Probe& probe, const ModelShape& shape, const fs::path& folder) {
+  RETURN_IF_ERROR(WriteFile(folder / "config.json", ToText(HfConfig(shape))));
+  const OrderedJson generation = {
+      {"bos_token_id", 1}, {"do_sample", false}, {"eos_token_id", kEosToken}};
+  RETURN_IF_ERROR(WriteFile(folder / "generation_config.json", ToText(generation)));
+  RETURN_IF_ERROR(WriteFile(folder / "tokenizer.json", ToText(HfTokenizer(shape.vocabulary))));
+  RETURN_IF_ERROR(WriteFile(folder / "tokenizer_config.json", ToText(HfTokenizerConfig())));
+  std::vector<NamedTensor> weights;
+  for (const WeightShape& weight : WeightsOf(shape)) {
+    weights.push_back(NamedTensor::F32(weight.name, weight.shape, DrawWeight(weight, probe.seed)));
+  }
+  return WriteSafetensors(folder / "model.safetensors", std::move(weights), {{"format", "pt"}});
+}
+
+absl::Status WriteBatches(const Probe& probe, const ModelShape& shape, const fs::path& path) {
+  std::vector<NamedTensor> tensors;
+  const auto add = [&](std::string name, const std::vector<int64_t>& values) {
+    tensors.push_back(
+        NamedTensor::I64(std::move(name), {static_cast<int64_t>(values.size())}, values));
+  };
+  for (int step = 0; step < probe.steps; ++step) {
+    const PackedBatch batch = DrawBatch(probe, shape, step);
+    add(StepKey(step, "input_ids"), batch.input_ids);
+    add(StepKey(step, "loss_mask"), batch.loss_mask);
+    add(StepKey(step, "document_lengths"), batch.document_lengths);
+  }
+  return WriteSafetensors(path, std::move(tensors));
+}
+
+absl::Status WritePlaces(const Probe& probe, const ModelShape& shape, const fs::path& path) {
+  std::vector<NamedTensor> tensors;
+  for (const WeightShape& weight : WeightsOf(shape)) {
+    const std::vector<int64_t> places = DrawPlaces(weight, probe.seed);
+    tensors.push_back(NamedTensor::I64(weight.name, {static_cast<int64_t>(places.size())}, places));
+  }
+  return WriteSafetensors(path, std::move(tensors));
+}
+
+absl::Status WriteAll(const Probe& probe, const ModelShape& shape, const fs::path& folder) {
+  RETURN_IF_ERROR(WriteModel(probe, shape, folder / "model"));
+  RETURN_IF_ERROR(WriteBatches(probe, shape, folder / "batch.safetensors"));
+  RETURN_IF_ERROR(WritePlaces(probe, shape, folder / "places.safetensors"));
+  return WriteFile(folder / "probe.json", ProbeJson(probe, shape));
+}
+
+// Everything is there, none of it cut off.
+bool IsComplete(const fs::path& folder, const std::string& probe_json) {
+  const absl::StatusOr<std::string> found = ReadFile(folder / "probe.json");
+  if (!found.ok() || *found != probe_json) return false;
+  for (const char* name : kJsonFiles) {
+    if (!ReadJsonFile(folder / name).ok()) return false;
+  }
+  for (const char* name : kTensorFiles) {
+    if (!SafetensorsFile::Open(folder / name).ok()) return false;
+  }
+  return true;
+}
+
+// Puts the finished `temporary` in place. Another writer may have been faster.
+absl::Status Publish(const fs::path& temporary, const fs::path& folder,
+                     const std::string& probe_json) {
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    if (::rename(temporary.c_str(), folder.c_str()) == 0) return absl::OkStatus();
+    if (errno != ENOTEMPTY && errno != EEXIST) {
+      return absl::UnavailableError(
+          absl::StrCat("cannot create ", folder.string(), ": ", std::strerror(errno)));
+    }
+    if (IsComplete(folder, probe_json)) return RemoveTree(temporary);
+    // Damaged: moved aside first, so that nobody ever sees a mixture.
+    const fs::path aside = temporary.string() + ".old";
+    ::rename(folder.c_str(), aside.c_str());
+    RETURN_IF_ERROR(RemoveTree(aside));
+  }
+  return absl::UnavailableError(
+      absl::StrCat("cannot create ", folder.string(), ": other processes keep replacing it"));
+}
+
+absl::StatusOr<ReachTest> ReadReach(const Json& json, const std::string& origin,
+                                    const std::string& path,
+                                    const std::vector<PackedBatch>& steps) {
+  ObjectReader reader(json, origin, path);
+  ReachTest reach;
+  reach.step = reader.Int("step", 0, 0, static_cast<int64_t>(steps.size()) - 1);
+  const PackedBatch& batch = steps[reach.step];
+  const auto last = [](const std::vector<int64_t>& v) {
+    return static_cast<int64_t>(v.size()) - 1;
+  };
+  reach.document = reader.Int("document", 0, 0, last(batch.document_lengths));
+  reach.position = reader.Int("position", 0, 0, last(batch.input_ids));
+  reach.token = reader.Int("token", 0, 0, INT64_MAX);
+  RETURN_IF_ERROR(reader.Finish());
+  return reach;
+}
+
+absl::StatusOr<PackedBatch> ReadBatch(const SafetensorsFile& file, int step) {
+  PackedBatch batch;
+  ASSIGN_OR_RETURN(batch.input_ids, file.Ints(StepKey(step, "input_ids")));
+  ASSIGN_OR_RETURN(batch.loss_mask, file.Ints(StepKey(step, "loss_mask")));
+  ASSIGN_OR_RETURN(batch.document_lengths, file.Ints(StepKey(step, "document_lengths")));
+  size_t total = 0;
+  for (const int64_t length : batch.document_lengths) total += length;
+  if (batch.input_ids.empty() || batch.input_ids.size() != total ||
+      batch.loss_mask.size() != total) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "step ", step, ": ", batch.input_ids.size(), " tokens, ", batch.loss_mask.size(),
+        " loss mask entries and documents of ", total, " tokens together do not fit"));
+  }
+  return batch;
+}
+
+}  // namespace
+
+absl::StatusOr<fs::path> WriteProbeFolder(const Probe& probe, const fs::path& cache_root) {
+  ASSIGN_OR_RETURN(const ModelShape shape, FindModelShape(probe.model));
+  const fs::path parent = fs::absolute(cache_root) / "probes";
+  const fs::path folder = parent / FolderName(probe);
+  const std::string probe_json = ProbeJson(probe, shape);
+  if (IsComplete(folder, probe_json)) return folder;
+  ASSIGN_OR_RETURN(const fs::path temporary, CreateTempDirectory(parent, ".new-"));
+  ::chmod(temporary.c_str(), 0755);
+  absl::Status status = WriteAll(probe, shape, temporary);
+  if (status.ok()) status = Publish(temporary, folder, probe_json);
+  if (status.ok()) return folder;
+  RemoveTree(temporary).IgnoreError();  // the first error is the one to tell
+  return WithContext(status, "probe folder");
+}
+
+absl::StatusOr<ProbeFolder> ReadProbeFolder(const fs::path& path) {
+  ProbeFolder folder;
+  folder.path = fs::absolute(path);
+  const fs::path json_path = folder.path / "probe.json";
+  ASSIGN_OR_RETURN(const Json json, ReadJsonFile(json_path));
+  ObjectReader reader(json, json_path.string());
+  reader.Int("schema", 0, kSchema, kSchema);
+  reader.Int("eos_token_id", kEosToken, kEosToken, kEosToken);
+  const Json* numerics = reader.Child("numerics");
+  const Json* reach = reader.Child("reach");
+  RETURN_IF_ERROR(reader.Finish());
+  if (!numerics || !reach) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(json_path.string(), ": 'numerics' and 'reach' are needed"));
+  }
+  ASSIGN_OR_RETURN(folder.probe,
+                   ProbeFromJson(*numerics, absl::StrCat(json_path.string(), ": numerics")));
+  ASSIGN_OR_RETURN(const SafetensorsFile batches,
+                   SafetensorsFile::Open(folder.path / "batch.safetensors"));
+  for (int step = 0; step < folder.probe.steps; ++step) {
+    absl::StatusOr<PackedBatch> batch = ReadBatch(batches, step);
+    if (!batch.ok())
+      return WithContext(batch.status(), (folder.path / "batch.safetensors").string());
+    folder.steps.push_back(*std::move(batch));
+  }
+  ASSIGN_OR_RETURN(folder.reach, ReadReach(*reach, json_path.string(), "$.reach", folder.steps));
+  ASSIGN_OR_RETURN(const SafetensorsFile places,
+                   SafetensorsFile::Open(folder.path / "places.safetensors"));
+  for (const auto& [name, view] : places.tensors()) {
+    ASSIGN_OR_RETURN(folder.places[name], places.Ints(name));
+  }
+  return folder;
+}
+
+}  // namespace bkm

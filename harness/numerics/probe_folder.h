@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_NUMERICS_PROBE_FOLDER_H_
+#define HARNESS_NUMERICS_PROBE_FOLDER_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "harness/model/probe.h"
+#include "harness/numerics/packed_batch.h"
+
+namespace bkm {
+
+// What a probe folder holds besides the model (see harness/protocol/README.md).
+struct ProbeFolder {
+  std::filesystem::path path;
+  Probe probe;  // only what NumericsOf keeps; the rest has its defaults
+  ReachTest reach;
+  std::vector<PackedBatch> steps;
+  std::map<std::string, std::vector<int64_t>> places;  // by HF tensor name
+  std::filesystem::path weights() const { return path / "model" / "model.safetensors"; }
+};
+
+// Makes the folder of `probe` below `cache_root`, once: its name is a hash of NumericsOf(probe) and
+// the generator's version. A complete folder is reused, an incomplete one replaced. Safe between
+// processes: the folder appears whole, by a rename.
+absl::StatusOr<std::filesystem::path> WriteProbeFolder(const Probe& probe,
+                                                       const std::filesystem::path& cache_root);
+
+// Reads and checks a folder, all but the weights.
+absl::StatusOr<ProbeFolder> ReadProbeFolder(const std::filesystem::path& path);
+
+}  // namespace bkm
+
+#endif  // HARNESS_NUMERICS_PROBE_FOLDER_H_

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/report/labels.h"
+
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "harness/model/engine_kind.h"
+
+namespace bkm {
+
+std::string VersionText(const std::string& label, const std::optional<SubjectSpec>& subject,
+                        const std::string& date) {
+  std::vector<std::string> details;
+  if (subject && subject->source == SourceKind::kGit &&
+      !absl::StartsWith(subject->revision, label)) {
+    details.push_back(subject->revision.substr(0, 9));
+  }
+  if (!date.empty()) details.push_back(date);
+  const bool is_hash =
+      subject && subject->source == SourceKind::kGit && absl::StartsWith(subject->revision, label);
+  const std::string name = is_hash ? label.substr(0, 9) : label;
+  return details.empty() ? name : absl::StrCat(name, " (", absl::StrJoin(details, ", "), ")");
+}
+
+std::string LibraryText(const CellRecord& record) {
+  if (record.cell.library_subject)
+    return VersionText(record.cell.library_label, record.cell.library_subject, record.library_date);
+  return record.library_version.empty() ? "as resolved" : record.library_version;
+}
+
+std::string OptionsText(const Cell& cell) {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : cell.probe.engine_options)
+    parts.push_back(absl::StrCat(name, "=", value));
+  return absl::StrJoin(parts, ", ");
+}
+
+std::string CellLabel(const CellRecord& record) {
+  const Cell& cell = record.cell;
+  const EngineKind* kind = FindEngineKind(cell.engine);
+  std::string text = cell.engine;
+  if (cell.engine_subject) absl::StrAppend(&text, " ", cell.engine_label.substr(0, 16));
+  const std::string library =
+      cell.library_subject ? cell.library_label.substr(0, 16) : record.library_version;
+  absl::StrAppend(
+      &text, cell.engine_subject ? absl::StrCat(" x ", kind ? kind->library_source : "") : "",
+      library.empty() ? "" : " ", library, ", ", cell.probe.attention, ", ", cell.probe.precision);
+  if (!cell.probe.engine_options.empty()) absl::StrAppend(&text, ", ", OptionsText(cell));
+  return text;
+}
+
+}  // namespace bkm

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/report/story.h"
+
+#include <map>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "harness/report/labels.h"
+
+namespace bkm {
+namespace {
+
+constexpr size_t kItemsShown = 8;
+
+std::string Scalar(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_float()) return absl::StrFormat("%.4g", value.get<double>());
+  return ToLine(value);
+}
+
+// `value` as indented lines "name: value"; long lists are cut.
+void AppendTree(std::string& out, const std::string& name, const Json& value, int depth) {
+  const std::string indent(2 * depth, ' ');
+  if (value.is_object()) {
+    absl::StrAppend(&out, indent, name, ":\n");
+    size_t shown = 0;
+    for (const auto& [key, child] : value.items()) {
+      if (shown++ == 4 * kItemsShown) {
+        absl::StrAppend(&out, indent, "  and ", value.size() - shown + 1, " more\n");
+        break;
+      }
+      AppendTree(out, key, child, depth + 1);
+    }
+  } else if (value.is_array() && !value.empty() && value[0].is_structured()) {
+    absl::StrAppend(&out, indent, name, ":\n");
+    for (size_t i = 0; i < value.size() && i < kItemsShown; ++i)
+      AppendTree(out, absl::StrCat("[", i, "]"), value[i], depth + 1);
+    if (value.size() > kItemsShown)
+      absl::StrAppend(&out, indent, "  and ", value.size() - kItemsShown, " more\n");
+  } else if (value.is_array()) {
+    std::vector<std::string> items;
+    for (size_t i = 0; i < value.size() && i < 2 * kItemsShown; ++i)
+      items.push_back(Scalar(value[i]));
+    if (value.size() > items.size()) items.push_back(absl::StrCat("... (", value.size(), ")"));
+    absl::StrAppend(&out, indent, name, ": ", absl::StrJoin(items, ", "), "\n");
+  } else {
+    absl::StrAppend(&out, indent, name, ": ", Scalar(value), "\n");
+  }
+}
+
+void AppendStages(std::string& out, const Json& observation) {
+  if (!observation.contains("stages")) return;
+  absl::StrAppend(&out, "Stages\n");
+  for (const Json& stage : observation["stages"]) {
+    const Json seconds = stage.value("seconds", Json());
+    absl::StrAppend(&out, "  ", stage.value("stage", ""),
+                    seconds.is_number() ? absl::StrFormat("  %.2f s", seconds.get<double>())
+                                        : std::string("  ended inside"),
+                    "\n");
+  }
+  const Json ending = observation.value("ending", Json::object());
+  absl::StrAppend(&out, "  ending: ", ending.value("kind", "unknown"));
+  for (const char* key : {"code", "signal", "limit", "message"}) {
+    if (ending.contains(key)) absl::StrAppend(&out, ", ", key, " ", Scalar(ending[key]));
+  }
+  absl::StrAppend(&out, "\n");
+}
+
+void AppendException(std::string& out, const Json& exception, const char* title) {
+  absl::StrAppend(&out, title, " ", exception.value("type", ""), ": ",
+                  exception.value("message", ""), "\n");
+  for (const Json& frame : exception.value("frames", Json::array())) {
+    absl::StrAppend(&out, "  ", frame.value("owner", ""), "  ", frame.value("file", ""), ":",
+                    frame.value("line", 0), " in ", frame.value("function", ""), "\n      ",
+                    frame.value("text", ""), "\n");
+  }
+  if (exception.contains("cause") && exception["cause"].is_object())
+    AppendException(out, exception["cause"], "Caused by");
+}
+
+// Which classes or callables the layers have: "FlexAttention x 8".
+std::string Counted(const Json& list, const char* key) {
+  std::map<std::string, int> counts;
+  for (const Json& item : list) ++counts[item.value(key, "?")];
+  std::vector<std::string> parts;
+  for (const auto& [name, count] : counts) parts.push_back(absl::StrCat(name, " x ", count));
+  return absl::StrJoin(parts, ", ");
+}
+
+void AppendWitnesses(std::string& out, const Json& observation) {
+  const Json backend = observation.value("backend", Json::object());
+  if (backend.contains("layers"))
+    absl::StrAppend(&out, "  attention built: ", Counted(backend["layers"], "class"), "\n");
+  if (backend.contains("called"))
+    absl::StrAppend(&out, "  attention called: ", Counted(backend["called"], "callable"), "\n");
+  if (backend.contains("ops")) AppendTree(out, "ops", backend["ops"], 1);
+  const Json mask = observation.value("mask", Json::object());
+  if (mask.contains("calls"))
+    absl::StrAppend(&out, "  masks that reached it: ", Counted(mask["calls"], "type"), "\n");
+  for (const char* key : {"shims", "sandbox"}) {
+    if (observation.contains(key)) AppendTree(out, key, observation[key], 1);
+  }
+  if (observation.contains("steps")) {
+    for (size_t i = 0; i < observation["steps"].size(); ++i) {
+      const Json& step = observation["steps"][i];
+      absl::StrAppend(&out, "  step ", i, ": loss ", Scalar(step.value("loss", Json())),
+                      ", gradient norm ", Scalar(step.value("grad_norm", Json())),
+                      ", learning rate ", Scalar(step.value("learning_rate", Json())), "\n");
+    }
+  }
+}
+
+}  // namespace
+
+std::string StoryText(const CellRecord& cell, const Json& observation, const Verdict& verdict) {
+  std::string out = absl::StrCat(
+      CellLabel(cell), cell.role == CellRole::kControl ? " (control)" : "", "\n", cell.id, "\n\n");
+  absl::StrAppend(&out, "Verdict\n  ", Name(verdict.kind), " at ", Name(verdict.stage),
+                  verdict.reason.empty() ? "" : absl::StrCat(" (", verdict.reason, ")"), "\n");
+  if (!verdict.message.empty()) absl::StrAppend(&out, "  ", verdict.message, "\n");
+  if (!verdict.blame.empty())
+    absl::StrAppend(&out, "  blame: ", absl::StrJoin(verdict.blame, ", "), "\n");
+  absl::StrAppend(&out, "\nAsked\n");
+  if (cell.cell.engine_subject) {
+    absl::StrAppend(&out, "  engine  ", cell.cell.engine, " ",
+                    VersionText(cell.cell.engine_label, cell.cell.engine_subject, cell.engine_date),
+                    "\n");
+  }
+  absl::StrAppend(&out, "  library ", LibraryText(cell), "\n  runtime ", cell.cell.runtime,
+                  ", torch ", cell.cell.torch, ", lock ", cell.lock.substr(0, 12), "\n\n");
+  if (cell.inherited_from)
+    absl::StrAppend(&out, "Measured once, for ", *cell.inherited_from, "\n\n");
+  if (!observation.is_object()) return absl::StrCat(out, "Not measured yet.\n");
+  AppendStages(out, observation);
+  if (observation.contains("exception") && observation["exception"].is_object()) {
+    absl::StrAppend(&out, "\n");
+    AppendException(out, observation["exception"], "Stopped by");
+  }
+  absl::StrAppend(&out, "\nSeen\n");
+  AppendWitnesses(out, observation);
+  if (!verdict.evidence.empty()) {
+    absl::StrAppend(&out, "\n");
+    AppendTree(out, "Judged", verdict.evidence, 0);
+  }
+  return out;
+}
+
+}  // namespace bkm

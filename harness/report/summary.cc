@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/report/summary.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "harness/report/labels.h"
+
+namespace bkm {
+namespace {
+
+constexpr size_t kCellsShown = 6;
+
+// Cells that failed in the same way.
+struct Cause {
+  const Verdict* verdict = nullptr;
+  std::vector<std::string> cells;
+};
+
+std::vector<Cause> GroupByCause(const RunRecord& run) {
+  std::vector<Cause> causes;
+  for (const CellRecord& cell : run.cells) {
+    if (!cell.verdict || cell.verdict->kind == VerdictKind::kOk || cell.role == CellRole::kControl)
+      continue;
+    const Verdict& v = *cell.verdict;
+    auto cause = std::find_if(causes.begin(), causes.end(), [&](const Cause& c) {
+      return c.verdict->kind == v.kind && c.verdict->stage == v.stage &&
+             c.verdict->reason == v.reason && c.verdict->message == v.message;
+    });
+    if (cause == causes.end()) cause = causes.insert(causes.end(), {.verdict = &v});
+    cause->cells.push_back(CellLabel(cell));
+  }
+  std::stable_sort(causes.begin(), causes.end(),
+                   [](const Cause& a, const Cause& b) { return a.cells.size() > b.cells.size(); });
+  return causes;
+}
+
+std::string CountsText(const RunRecord& run) {
+  std::map<std::string, int> counts;
+  int controls = 0;
+  for (const CellRecord& cell : run.cells) {
+    if (cell.role == CellRole::kControl) {
+      ++controls;
+    } else {
+      ++counts[cell.verdict ? std::string(Name(cell.verdict->kind)) : "not measured"];
+    }
+  }
+  std::vector<std::string> parts;
+  for (const auto& [name, count] : counts) parts.push_back(absl::StrCat(count, " ", name));
+  if (controls > 0) parts.push_back(absl::StrCat(controls, " added as controls"));
+  return absl::StrJoin(parts, ", ");
+}
+
+}  // namespace
+
+std::string SummaryText(const RunRecord& run) {
+  std::string out = absl::StrCat("\n", run.matrix, ": ", CountsText(run), "\n");
+  bool any_ok = false;
+  for (const CellRecord& cell : run.cells) {
+    if (!cell.verdict || cell.verdict->kind != VerdictKind::kOk || cell.role == CellRole::kControl)
+      continue;
+    absl::StrAppend(&out, any_ok ? "" : "\nWorks, proven:\n", "  ", CellLabel(cell), "\n");
+    any_ok = true;
+  }
+  const std::vector<Cause> causes = GroupByCause(run);
+  if (!causes.empty()) absl::StrAppend(&out, "\nDoes not, by cause:\n");
+  for (const Cause& cause : causes) {
+    const Verdict& v = *cause.verdict;
+    absl::StrAppend(&out, "  ", Name(v.kind), " at ", Name(v.stage), " (", v.reason,
+                    "): ", v.message, "\n");
+    for (size_t i = 0; i < std::min(kCellsShown, cause.cells.size()); ++i)
+      absl::StrAppend(&out, "    ", cause.cells[i], "\n");
+    if (cause.cells.size() > kCellsShown)
+      absl::StrAppend(&out, "    and ", cause.cells.size() - kCellsShown, " more\n");
+  }
+  return out;
+}
+
+}  // namespace bkm

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_REPORT_SUMMARY_H_
+#define HARNESS_REPORT_SUMMARY_H_
+
+#include <string>
+
+#include "harness/model/cell_record.h"
+
+namespace bkm {
+
+// The end of a run for a terminal: counts, the pairs that work, and the rest grouped by root cause,
+// the most frequent first.
+std::string SummaryText(const RunRecord& run);
+
+}  // namespace bkm
+
+#endif  // HARNESS_REPORT_SUMMARY_H_

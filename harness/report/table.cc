@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/report/table.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "harness/model/engine_kind.h"
+#include "harness/report/labels.h"
+
+namespace bkm {
+namespace {
+
+// A text as one cell of a Markdown table.
+std::string Escaped(absl::string_view text) {
+  return absl::StrReplaceAll(text, {{"|", "\\|"}, {"\n", " "}});
+}
+
+std::string Row(const std::vector<std::string>& columns) {
+  return absl::StrCat("| ", absl::StrJoin(columns, " | "), " |\n");
+}
+
+// Numbers the reasons in the order in which they are first met.
+class Notes {
+ public:
+  int NumberOf(const Verdict& verdict) {
+    const std::string text = absl::StrCat(
+        "**", Name(verdict.kind), "** at ", Name(verdict.stage), ", `", verdict.reason,
+        "`: ", Escaped(verdict.message),
+        verdict.blame.empty() ? ""
+                              : absl::StrCat(" (blame: ", absl::StrJoin(verdict.blame, ", "), ")"));
+    const auto [it, is_new] = numbers_.emplace(text, static_cast<int>(texts_.size()) + 1);
+    if (is_new) texts_.push_back(text);
+    return it->second;
+  }
+  std::string Markdown() const {
+    std::string out;
+    for (size_t i = 0; i < texts_.size(); ++i) absl::StrAppend(&out, i + 1, ". ", texts_[i], "\n");
+    return out;
+  }
+
+ private:
+  std::map<std::string, int> numbers_;
+  std::vector<std::string> texts_;
+};
+
+struct TableRow {
+  std::vector<std::string> identity;
+  std::map<std::string, std::vector<std::string>>
+      verdicts;  // attention -> "ok", "broken [2]"; several probes may share it
+};
+
+std::string VerdictText(const CellRecord& cell, Notes& notes) {
+  if (!cell.verdict) return "pending";
+  if (cell.verdict->kind == VerdictKind::kOk) return "**ok**";
+  return absl::StrCat(Name(cell.verdict->kind), " [", notes.NumberOf(*cell.verdict), "]");
+}
+
+std::vector<TableRow> RowsOf(const RunRecord& run, const EngineKind& kind, Notes& notes) {
+  std::vector<TableRow> rows;
+  for (const CellRecord& cell : run.cells) {
+    if (cell.cell.engine != kind.name || cell.role == CellRole::kControl) continue;
+    std::vector<std::string> identity;
+    if (!kind.engine_source.empty())
+      identity.push_back(
+          VersionText(cell.cell.engine_label, cell.cell.engine_subject, cell.engine_date));
+    identity.push_back(LibraryText(cell));
+    identity.insert(identity.end(), {cell.cell.runtime, cell.cell.torch, cell.cell.probe.model,
+                                     cell.cell.probe.precision});
+    auto row = std::find_if(rows.begin(), rows.end(),
+                            [&](const TableRow& r) { return r.identity == identity; });
+    if (row == rows.end()) row = rows.insert(rows.end(), {.identity = identity});
+    std::string text = VerdictText(cell, notes);
+    if (!cell.cell.probe.engine_options.empty())
+      absl::StrAppend(&text, " (", OptionsText(cell.cell), ")");
+    row->verdicts[cell.cell.probe.attention].push_back(text);
+  }
+  return rows;
+}
+
+std::string KindTable(const RunRecord& run, const EngineKind& kind, Notes& notes) {
+  const std::vector<TableRow> rows = RowsOf(run, kind, notes);
+  if (rows.empty()) return "";
+  std::vector<std::string> attentions;
+  for (const std::string& attention : kind.attentions) {
+    const bool asked = std::any_of(rows.begin(), rows.end(), [&](const TableRow& row) {
+      return row.verdicts.contains(attention);
+    });
+    if (asked) attentions.push_back(attention);
+  }
+  std::vector<std::string> header;
+  if (!kind.engine_source.empty()) header.push_back(kind.engine_source);
+  header.insert(header.end(), {kind.library_source, "runtime", "torch", "model", "precision"});
+  header.insert(header.end(), attentions.begin(), attentions.end());
+  std::string out = absl::StrCat(
+      "## ", kind.name, kind.engine_source.empty() ? " (control: the library alone)" : "", "\n\n",
+      Row(header), Row(std::vector<std::string>(header.size(), "---")));
+  for (const TableRow& row : rows) {
+    std::vector<std::string> columns = row.identity;
+    for (const std::string& attention : attentions) {
+      const auto it = row.verdicts.find(attention);
+      columns.push_back(it == row.verdicts.end() ? "" : absl::StrJoin(it->second, ", "));
+    }
+    for (std::string& column : columns) column = Escaped(column);
+    absl::StrAppend(&out, Row(columns));
+  }
+  return absl::StrCat(out, "\n");
+}
+
+}  // namespace
+
+std::string TableMarkdown(const RunRecord& run) {
+  Notes notes;
+  std::string out = absl::StrCat(
+      "# Which versions work together: ", run.matrix, "\n\n",
+      run.finished ? "" : "**This run is not finished.** The same command finishes it.\n\n");
+  for (const EngineKind& kind : EngineKinds()) absl::StrAppend(&out, KindTable(run, kind, notes));
+  const std::string reasons = notes.Markdown();
+  if (!reasons.empty()) absl::StrAppend(&out, "## Reasons\n\n", reasons);
+  return out;
+}
+
+}  // namespace bkm

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/runner/installation.h"
+
+#include <cstdlib>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/hash.h"
+#include "harness/base/status_macros.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path FromEnvironment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? fs::path(value) : fs::path();
+}
+
+}  // namespace
+
+absl::StatusOr<Installation> Installation::Find() {
+  Installation found{.root = FromEnvironment("BKM_ROOT"), .bin = FromEnvironment("BKM_BIN")};
+  std::error_code error;
+  if (found.bin.empty()) {
+    // <bin>/harness/cli/bkm
+    found.bin = fs::read_symlink("/proc/self/exe", error).parent_path().parent_path().parent_path();
+  }
+  if (found.root.empty()) {
+    for (fs::path at = fs::current_path(error); !at.empty(); at = at.parent_path()) {
+      if (fs::exists(at / "harness/cell/python", error)) {
+        found.root = at;
+        break;
+      }
+      if (at == at.root_path()) break;
+    }
+  }
+  if (!fs::exists(found.python_code(), error) || found.root.empty()) {
+    return absl::NotFoundError(
+        "cannot find bkm's own files: start it by tools/bkm, or set BKM_ROOT to the checkout");
+  }
+  return found;
+}
+
+absl::StatusOr<std::string> Installation::CellCodeDigest() const {
+  std::set<fs::path> files = {cell_worker()};
+  std::error_code error;
+  if (fs::exists(kernels(), error)) files.insert(kernels());
+  for (const auto& entry : fs::recursive_directory_iterator(
+           python_code(), fs::directory_options::follow_directory_symlink, error)) {
+    if (entry.is_regular_file(error) && entry.path().extension() != ".pyc")
+      files.insert(entry.path());
+  }
+  std::string all;
+  for (const fs::path& file : files) {
+    ASSIGN_OR_RETURN(const std::string hash, Sha256OfFile(file));
+    absl::StrAppend(&all, file.filename().string(), " ", hash, "\n");
+  }
+  return Sha256(all);
+}
+
+}  // namespace bkm

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_RUNNER_INSTALLATION_H_
+#define HARNESS_RUNNER_INSTALLATION_H_
+
+#include <filesystem>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace bkm {
+
+// Where this build's programs and data are.
+struct Installation {
+  std::filesystem::path root;  // the checkout (or a test's runfiles)
+  std::filesystem::path bin;   // Bazel's bin folder: programs lie at their package's path below it
+
+  // From $BKM_ROOT and $BKM_BIN, which the launcher sets, else from where this program lies.
+  static absl::StatusOr<Installation> Find();
+
+  std::filesystem::path cell_worker() const { return bin / "harness/cell/cell_worker"; }
+  std::filesystem::path reference_worker() const {
+    return bin / "harness/reference/reference_worker";
+  }
+  std::filesystem::path kernels() const { return bin / "harness/kernels/libvarlen_cpu.so"; }
+  std::filesystem::path python_code() const { return root / "harness/cell/python"; }
+  std::filesystem::path preload() const { return python_code() / "bkm_cell/preload.txt"; }
+  std::filesystem::path goldens() const { return root / "golden/numeric"; }
+  std::filesystem::path runtimes() const { return root / "matrices/runtimes"; }
+
+  // Hash of everything of ours that runs inside a cell: the worker, the kernels and the Python
+  // code. A part of every observation's identity.
+  absl::StatusOr<std::string> CellCodeDigest() const;
+};
+
+}  // namespace bkm
+
+#endif  // HARNESS_RUNNER_INSTALLATION_H_

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/runner/local_executor.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/files.h"
+#include "harness/base/status_macros.h"
+
+namespace bkm {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+// Writes all of `text`; false when the reader is gone.
+bool WriteAll(int fd, absl::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+  return true;
+}
+
+std::string LastLine(const std::filesystem::path& path) {
+  const absl::StatusOr<std::string> text = ReadFile(path);
+  if (!text.ok() || text->empty()) return "";
+  const size_t end = text->find_last_not_of('\n');
+  if (end == std::string::npos) return "";
+  const size_t start = text->rfind('\n', end);
+  return text->substr(start == std::string::npos ? 0 : start + 1,
+                      end - (start == std::string::npos ? -1 : start));
+}
+
+}  // namespace
+
+LocalExecutor::~LocalExecutor() {
+  for (Worker& worker : workers_) CloseInput(worker);
+  const auto deadline = SteadyClock::now() + std::chrono::seconds(5);
+  while (!workers_.empty() && SteadyClock::now() < deadline)
+    WaitAny(std::chrono::milliseconds(100));
+  for (Worker& worker : workers_) {
+    ::kill(-worker.process.pid, SIGKILL);
+    ::waitpid(worker.process.pid, nullptr, 0);
+    ::close(worker.process.from_child);
+  }
+}
+
+int LocalExecutor::running() const {
+  int total = static_cast<int>(finished_.size());
+  for (const Worker& worker : workers_) total += static_cast<int>(worker.cells.size());
+  return total;
+}
+
+LocalExecutor::Worker* LocalExecutor::FindWorker(const std::string& key) {
+  const auto it = std::find_if(workers_.begin(), workers_.end(), [&](const Worker& worker) {
+    return worker.key == key && !worker.closed;
+  });
+  return it == workers_.end() ? nullptr : &*it;
+}
+
+absl::StatusOr<LocalExecutor::Worker*> LocalExecutor::StartWorker(const CellTask& task,
+                                                                  const std::string& key) {
+  Worker worker{.key = key, .log = options_.log_path(task.worker.key)};
+  RETURN_IF_ERROR(CreateDirectories(worker.log.parent_path()));
+  Command command{.argv = {options_.cell_worker.string(), "serve", "--python",
+                           task.worker.python.string(), "--python-code",
+                           options_.python_code.string(), "--jobs",
+                           absl::StrCat(options_.fresh ? 1 : options_.slots)}};
+  if (!options_.kernels.empty())
+    command.argv.insert(command.argv.end(), {"--kernels", options_.kernels.string()});
+  if (!options_.preload.empty())
+    command.argv.insert(command.argv.end(), {"--preload", options_.preload.string()});
+  ASSIGN_OR_RETURN(worker.process, StartPiped(command, worker.log));
+  ::fcntl(worker.process.from_child, F_SETFL, O_NONBLOCK);
+  workers_.push_back(std::move(worker));
+  return &workers_.back();
+}
+
+void LocalExecutor::Lose(const std::string& id, const std::string& message) {
+  finished_.push_back({id, Json{{"schema", 1},
+                                {"ending", {{"kind", "lost"}, {"message", message}}},
+                                {"stages", Json::array()}}});
+}
+
+void LocalExecutor::Start(const CellTask& task) {
+  const std::string key = options_.fresh ? task.id : task.worker.key;
+  Worker* worker = FindWorker(key);
+  if (!worker) {
+    const absl::StatusOr<Worker*> started = StartWorker(task, key);
+    if (!started.ok()) return Lose(task.id, std::string(started.status().message()));
+    worker = *started;
+  }
+  worker->cells.insert(task.id);
+  // A worker that is gone closes its output, and its cells are lost then.
+  WriteAll(worker->process.to_child, ToLine(task.request) + "\n");
+  if (options_.fresh) worker->released = true;
+}
+
+void LocalExecutor::CloseInput(Worker& worker) {
+  if (!worker.closed) ::close(worker.process.to_child);
+  worker.closed = true;
+}
+
+void LocalExecutor::Release(const std::string& worker_key) {
+  for (Worker& worker : workers_) {
+    if (worker.key != worker_key) continue;
+    worker.released = true;
+    if (worker.cells.empty()) CloseInput(worker);
+  }
+}
+
+void LocalExecutor::CancelAll() {
+  options_.interrupt_fd = -1;  // heard; the cells that end now must still come back
+  for (Worker& worker : workers_) {
+    for (const std::string& id : worker.cells) {
+      WriteAll(worker.process.to_child, ToLine({{"type", "cancel"}, {"cell", id}}) + "\n");
+    }
+  }
+}
+
+void LocalExecutor::HandleLine(Worker& worker, const std::string& line) {
+  const Json message = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!message.is_object()) return;
+  const std::string type = message.value("type", "");
+  if (type == "fatal") worker.fatal = message.value("message", "");
+  if (type != "finished") return;
+  const std::string id = message.value("cell", "");
+  if (worker.cells.erase(id) == 0) return;
+  finished_.push_back({id, message.value("observation", Json::object())});
+  if (worker.released && worker.cells.empty()) CloseInput(worker);
+}
+
+void LocalExecutor::Reap(Worker& worker) {
+  CloseInput(worker);
+  int status = 0;
+  ::kill(-worker.process.pid, SIGKILL);
+  while (::waitpid(worker.process.pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  ::close(worker.process.from_child);
+  worker.process.from_child = -1;
+  for (const std::string& id : worker.cells) {
+    const std::string why =
+        !worker.fatal.empty()
+            ? worker.fatal
+            : absl::StrCat("the cell worker died (",
+                           WIFSIGNALED(status) ? absl::StrCat("signal ", WTERMSIG(status))
+                                               : absl::StrCat("exit ", WEXITSTATUS(status)),
+                           "): ", LastLine(worker.log));
+    Lose(id, why);
+  }
+}
+
+void LocalExecutor::Read(Worker& worker) {
+  char bytes[65536];
+  for (;;) {
+    const ssize_t n = ::read(worker.process.from_child, bytes, sizeof bytes);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return;
+    if (n <= 0) return Reap(worker);
+    worker.buffer.append(bytes, static_cast<size_t>(n));
+    for (size_t end; (end = worker.buffer.find('\n')) != std::string::npos;
+         worker.buffer.erase(0, end + 1)) {
+      HandleLine(worker, worker.buffer.substr(0, end));
+    }
+  }
+}
+
+WaitResult LocalExecutor::WaitAny(std::chrono::milliseconds deadline) {
+  const auto until = SteadyClock::now() + deadline;
+  while (finished_.empty()) {
+    std::vector<pollfd> fds;
+    for (const Worker& worker : workers_) fds.push_back({worker.process.from_child, POLLIN, 0});
+    if (options_.interrupt_fd >= 0) fds.push_back({options_.interrupt_fd, POLLIN, 0});
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(until - SteadyClock::now()).count();
+    if (left <= 0) return DeadlinePassed{};
+    ::poll(fds.data(), fds.size(), static_cast<int>(std::min<int64_t>(left, 60000)));
+    if (options_.interrupt_fd >= 0 && fds.back().revents) return Interrupted{};
+    size_t at = 0;
+    for (Worker& worker : workers_) {
+      if (fds[at++].revents) Read(worker);
+    }
+    workers_.remove_if([](const Worker& worker) { return worker.process.from_child < 0; });
+  }
+  CellFinished result = std::move(finished_.front());
+  finished_.pop_front();
+  return result;
+}
+
+}  // namespace bkm

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_RUNNER_LOCAL_EXECUTOR_H_
+#define HARNESS_RUNNER_LOCAL_EXECUTOR_H_
+
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <list>
+#include <set>
+#include <string>
+
+#include "harness/base/subprocess.h"
+#include "harness/runner/executor.h"
+
+namespace bkm {
+
+struct LocalExecutorOptions {
+  std::filesystem::path cell_worker;
+  std::filesystem::path python_code;
+  std::filesystem::path kernels;  // empty: none
+  std::filesystem::path preload;  // file that lists modules to preload; empty: none
+  int slots = 1;                  // cells a worker may have in flight
+  bool fresh = false;             // a process of its own for each cell
+  int interrupt_fd = -1;          // readable once the user asked to stop
+  // Where a worker's stderr goes.
+  std::function<std::filesystem::path(const std::string& key)> log_path;
+};
+
+// Runs cells in cell_worker processes on this machine, one per runtime.
+class LocalExecutor : public CellExecutor {
+ public:
+  explicit LocalExecutor(LocalExecutorOptions options) : options_(std::move(options)) {}
+  ~LocalExecutor() override;
+
+  int running() const override;
+  void Start(const CellTask& task) override;
+  WaitResult WaitAny(std::chrono::milliseconds deadline) override;
+  void Release(const std::string& worker_key) override;
+  void CancelAll() override;
+
+ private:
+  struct Worker {
+    std::string key;
+    PipedProcess process;
+    std::filesystem::path log;
+    std::string buffer;           // bytes of an unfinished line
+    std::string fatal;            // what the worker said before it gave up
+    std::set<std::string> cells;  // in flight
+    bool released = false;
+    bool closed = false;  // its input is closed: it ends by itself
+  };
+
+  Worker* FindWorker(const std::string& key);
+  absl::StatusOr<Worker*> StartWorker(const CellTask& task, const std::string& key);
+  void Read(Worker& worker);
+  void HandleLine(Worker& worker, const std::string& line);
+  // The worker's output ended: its cells are lost.
+  void Reap(Worker& worker);
+  void CloseInput(Worker& worker);
+  void Lose(const std::string& id, const std::string& message);
+
+  LocalExecutorOptions options_;
+  std::list<Worker> workers_;
+  std::deque<CellFinished> finished_;
+};
+
+}  // namespace bkm
+
+#endif  // HARNESS_RUNNER_LOCAL_EXECUTOR_H_

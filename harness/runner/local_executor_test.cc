@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/runner/local_executor.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "harness/base/files.h"
+
+namespace bkm {
+namespace {
+
+// A worker written in shell: for each request it does what `body` says, with the cell's id in $id.
+class LocalExecutorTest : public ::testing::Test {
+ protected:
+  LocalExecutorTest() : dir_(*CreateTempDirectory(::testing::TempDir(), "executor")) {}
+
+  LocalExecutorOptions WorkerThat(const std::string& body) {
+    const std::filesystem::path worker = dir_ / "worker";
+    EXPECT_TRUE(WriteFile(worker,
+                          "#!/bin/sh\nwhile read -r line; do\n  id=$(echo \"$line\" | sed "
+                          "'s/.*\"cell\":\"\\([^\"]*\\)\".*/\\1/')\n" +
+                              body + "\ndone\n")
+                    .ok());
+    std::filesystem::permissions(worker, std::filesystem::perms::all);
+    return {.cell_worker = worker, .slots = 2, .log_path = [this](const std::string& key) {
+              return dir_ / (key + ".stderr");
+            }};
+  }
+
+  static CellTask Task(const std::string& id) {
+    return {id, {.key = "k", .python = "python"}, Json{{"type", "run"}, {"cell", id}}};
+  }
+
+  static CellFinished Next(LocalExecutor& executor) {
+    return std::get<CellFinished>(executor.WaitAny(std::chrono::seconds(20)));
+  }
+
+  std::filesystem::path dir_;
+};
+
+constexpr char kFinish[] =
+    R"(echo "{\"type\":\"finished\",\"cell\":\"$id\",\"observation\":{\"pid\":$$}}")";
+
+TEST_F(LocalExecutorTest, CellsOfOneKeyShareAWorker) {
+  LocalExecutor executor(WorkerThat(kFinish));
+  executor.Start(Task("a"));
+  executor.Start(Task("b"));
+  EXPECT_EQ(executor.running(), 2);
+  const CellFinished first = Next(executor);
+  const CellFinished second = Next(executor);
+  EXPECT_EQ(first.id, "a");
+  EXPECT_EQ(second.id, "b");
+  EXPECT_EQ(first.observation, second.observation);
+  EXPECT_EQ(executor.running(), 0);
+}
+
+TEST_F(LocalExecutorTest, FreshGivesEachCellItsOwnProcess) {
+  LocalExecutorOptions options = WorkerThat(kFinish);
+  options.fresh = true;
+  LocalExecutor executor(options);
+  executor.Start(Task("a"));
+  const Json first = Next(executor).observation;
+  executor.Start(Task("b"));
+  EXPECT_NE(first, Next(executor).observation);
+}
+
+TEST_F(LocalExecutorTest, CellsOfAWorkerThatDiesAreLostWithItsLastWords) {
+  LocalExecutor executor(WorkerThat("echo 'out of luck' >&2; exit 7"));
+  executor.Start(Task("a"));
+  const CellFinished lost = Next(executor);
+  EXPECT_EQ(lost.observation["ending"]["kind"], "lost");
+  EXPECT_EQ(lost.observation["ending"]["message"], "the cell worker died (exit 7): out of luck");
+}
+
+TEST_F(LocalExecutorTest, WorkerThatCannotStartLosesTheCell) {
+  LocalExecutorOptions options = WorkerThat("");
+  options.cell_worker = "/no/such/worker";
+  LocalExecutor executor(options);
+  executor.Start(Task("a"));
+  EXPECT_EQ(Next(executor).observation["ending"]["kind"], "lost");
+}
+
+TEST_F(LocalExecutorTest, InterruptIsHeardWhileCellsRun) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  LocalExecutorOptions options =
+      WorkerThat("case $line in *cancel*) " + std::string(kFinish) + ";; esac");
+  options.interrupt_fd = ends[0];
+  LocalExecutor executor(options);
+  executor.Start(Task("a"));
+  ASSERT_EQ(::write(ends[1], "x", 1), 1);
+  EXPECT_TRUE(std::holds_alternative<Interrupted>(executor.WaitAny(std::chrono::seconds(20))));
+  executor.CancelAll();
+  EXPECT_EQ(Next(executor).id, "a");
+}
+
+}  // namespace
+}  // namespace bkm

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_RUNNER_OBSERVER_H_
+#define HARNESS_RUNNER_OBSERVER_H_
+
+#include <string>
+
+#include "harness/model/cell_record.h"
+
+namespace bkm {
+
+// Hears what a run does, in order, on the runner's thread.
+class RunObserver {
+ public:
+  virtual ~RunObserver() = default;
+  // Set-up work that takes time: "resolving the runtime cpu as of 2026-06-30".
+  virtual void OnSetUp(const std::string& /*what*/) {}
+  virtual void OnPlanned(int /*cells*/) {}
+  virtual void OnStarted(const CellRecord& /*cell*/, int /*running*/) {}
+  // `cell.verdict` is provisional: blame may change once the control cells have run.
+  virtual void OnFinished(const CellRecord& /*cell*/, bool /*reused*/) {}
+  // Cells that the run found it needs: controls, second tries.
+  virtual void OnAdded(const CellRecord& /*cell*/, const std::string& /*why*/) {}
+  virtual void OnTick(int /*running*/) {}
+};
+
+}  // namespace bkm
+
+#endif  // HARNESS_RUNNER_OBSERVER_H_

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/runner/preparation.h"
+
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "harness/base/files.h"
+#include "harness/base/status_macros.h"
+#include "harness/model/engine_kind.h"
+#include "harness/numerics/probe_folder.h"
+#include "harness/report/labels.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+
+// An observation of a cell that ended before there was a process.
+Json StoppedAt(const char* stage, const char* kind, const std::string& message) {
+  return {{"schema", 1},
+          {"stages", {{{"stage", stage}}}},
+          {"ending", {{"kind", kind}, {"message", message}}}};
+}
+
+// The interpreter that cells embed.
+fs::path CellPython() {
+  const char* python = std::getenv("BKM_PYTHON");
+  return python && *python ? python : "/usr/bin/python3";
+}
+
+}  // namespace
+
+Preparation::Preparation(const Installation& installation, PreparationOptions options,
+                         RunObserver& observer, Uv uv, fs::path cache, fs::path python)
+    : installation_(installation),
+      options_(std::move(options)),
+      observer_(observer),
+      cache_(cache),
+      subjects_(catalog_, uv, {.cache = cache, .mirrors = options_.mirrors, .python = python}),
+      runtimes_(catalog_, uv, {.cache = cache, .python = python}),
+      environments_(uv, {.cache = cache, .python = python}) {}
+
+absl::StatusOr<std::unique_ptr<Preparation>> Preparation::Create(const Matrix& matrix,
+                                                                 PreparationOptions options,
+                                                                 RunObserver& observer) {
+  ASSIGN_OR_RETURN(const Installation installation, Installation::Find());
+  ASSIGN_OR_RETURN(Uv uv, Uv::Find());
+  std::unique_ptr<Preparation> preparation(new Preparation(
+      installation, std::move(options), observer, uv, CacheDirectory(), CellPython()));
+  RETURN_IF_ERROR(preparation->catalog_.Add(matrix.sources, matrix.name, "$.sources"));
+  return preparation;
+}
+
+PlanEnvironment Preparation::Environment() {
+  return {.resolve = [this](const SubjectSpec& spec) { return ResolveSubject(spec); },
+          .torch_of_runtime = [this](const std::string& runtime) -> absl::StatusOr<std::string> {
+            ASSIGN_OR_RETURN(const RuntimePolicy policy, PolicyOf(runtime));
+            return policy.torch;
+          }};
+}
+
+absl::StatusOr<Subject> Preparation::ResolveSubject(const SubjectSpec& spec) {
+  const auto known = known_subjects_.find(spec);
+  if (known != known_subjects_.end()) return known->second;
+  ASSIGN_OR_RETURN(const Subject subject, subjects_.Resolve(spec));
+  observer_.OnSetUp(absl::StrCat("source ", spec.ToString(), ": ", subject.spec.ToString(),
+                                 subject.date.empty() ? "" : " of ", subject.date));
+  known_subjects_.emplace(spec, subject);
+  // A resolved spec is asked for again when its cell is prepared.
+  known_subjects_.emplace(subject.spec, subject);
+  return subject;
+}
+
+absl::StatusOr<RuntimePolicy> Preparation::PolicyOf(const std::string& runtime) {
+  const auto known = known_policies_.find(runtime);
+  if (known != known_policies_.end()) return known->second;
+  const fs::path beside = options_.matrix_folder / "runtimes";
+  std::error_code error;
+  const bool is_beside =
+      !options_.matrix_folder.empty() && fs::exists(beside / (runtime + ".json"), error);
+  ASSIGN_OR_RETURN(const RuntimePolicy policy,
+                   ReadRuntimePolicy(is_beside ? beside : installation_.runtimes(), runtime));
+  known_policies_.emplace(runtime, policy);
+  return policy;
+}
+
+absl::Status Preparation::PrepareRuntime(const Cell& cell, PreparedCell& prepared) {
+  const EngineKind& kind = *FindEngineKind(cell.engine);
+  RuntimeRequest request;
+  ASSIGN_OR_RETURN(request.policy, PolicyOf(cell.runtime));
+  request.torch = cell.torch;
+  request.engine = prepared.engine ? &*prepared.engine : nullptr;
+  request.library = prepared.library ? &*prepared.library : nullptr;
+  request.relax = cell.relax;
+  if (kind.library_in_runtime && !prepared.library) request.extra = {kind.library_source};
+  ASSIGN_OR_RETURN(const auto resolved, runtimes_.Resolve(request));
+  if (const auto* conflict = std::get_if<NoSolution>(&resolved)) {
+    prepared.stopped = StoppedAt("resolve", "no-solution", conflict->message);
+    return absl::OkStatus();
+  }
+  const RuntimeLock& lock = std::get<RuntimeLock>(resolved);
+  prepared.record.lock = lock.Key();
+  if (kind.library_in_runtime)
+    prepared.record.library_version = lock.VersionOf(kind.library_source);
+  if (announced_.insert(lock.Key()).second) {
+    observer_.OnSetUp(absl::StrCat(
+        "runtime ", cell.runtime, " ", lock.Key().substr(0, 12), ": ", lock.packages.size(),
+        " packages", lock.cutoff.empty() ? "" : absl::StrCat(" as of ", lock.cutoff)));
+  }
+  ASSIGN_OR_RETURN(prepared.worker.python, environments_.Create(lock));
+  prepared.worker.key = lock.Key();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PreparedCell> Preparation::Prepare(const PlannedCell& planned) {
+  const EngineKind& kind = *FindEngineKind(planned.cell.engine);
+  PreparedCell prepared;
+  prepared.record.cell = planned.cell;
+  prepared.record.id = planned.id;
+  prepared.record.dir = absl::StrCat("cells/", CellFolderName(planned.cell, planned.id));
+  if (planned.cell.engine_subject) {
+    ASSIGN_OR_RETURN(prepared.engine, ResolveSubject(*planned.cell.engine_subject));
+    prepared.record.engine_date = prepared.engine->date;
+  }
+  if (planned.cell.library_subject) {
+    ASSIGN_OR_RETURN(prepared.library, ResolveSubject(*planned.cell.library_subject));
+    prepared.record.library_date = prepared.library->date;
+  }
+  RETURN_IF_ERROR(PrepareRuntime(planned.cell, prepared));
+  // A library that the runtime holds is no tree on the cell's path.
+  if (kind.library_in_runtime) prepared.library.reset();
+  ASSIGN_OR_RETURN(prepared.probe_folder, WriteProbeFolder(planned.cell.probe, cache_));
+  return prepared;
+}
+
+}  // namespace bkm

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_RUNNER_PREPARATION_H_
+#define HARNESS_RUNNER_PREPARATION_H_
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "harness/matrix/plan.h"
+#include "harness/runner/installation.h"
+#include "harness/runner/observer.h"
+#include "harness/runner/task.h"
+#include "harness/runtime/environment_creator.h"
+#include "harness/runtime/runtime_resolver.h"
+#include "harness/source/source_catalog.h"
+#include "harness/source/subject_resolver.h"
+
+namespace bkm {
+
+struct PreparationOptions {
+  std::filesystem::path mirrors;        // DIR/NAME.git; may be empty
+  std::filesystem::path matrix_folder;  // its runtimes/ is looked in first; may be empty
+};
+
+// Gets what planned cells need onto this machine: source trees, runtimes, probe folders. Everything
+// is kept in the cache, so that a second time costs nothing.
+class Preparation {
+ public:
+  static absl::StatusOr<std::unique_ptr<Preparation>> Create(const Matrix& matrix,
+                                                             PreparationOptions options,
+                                                             RunObserver& observer);
+
+  // For ExpandMatrix. Valid while this object lives.
+  PlanEnvironment Environment();
+
+  // Requirements that contradict each other, and environments that cannot be installed, are the
+  // cell's result (`stopped`), not an error; a machine without network or disk is an error.
+  absl::StatusOr<PreparedCell> Prepare(const PlannedCell& planned);
+
+ private:
+  Preparation(const Installation& installation, PreparationOptions options, RunObserver& observer,
+              Uv uv, std::filesystem::path cache, std::filesystem::path python);
+
+  absl::StatusOr<Subject> ResolveSubject(const SubjectSpec& spec);
+  absl::StatusOr<RuntimePolicy> PolicyOf(const std::string& runtime);
+  absl::Status PrepareRuntime(const Cell& cell, PreparedCell& prepared);
+
+  const Installation installation_;
+  const PreparationOptions options_;
+  RunObserver& observer_;
+  const std::filesystem::path cache_;
+  SourceCatalog catalog_;
+  SubjectResolver subjects_;
+  RuntimeResolver runtimes_;
+  EnvironmentCreator environments_;
+  std::map<SubjectSpec, Subject> known_subjects_;
+  std::map<std::string, RuntimePolicy> known_policies_;
+  std::set<std::string> announced_;
+};
+
+}  // namespace bkm
+
+#endif  // HARNESS_RUNNER_PREPARATION_H_

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/runner/references.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/files.h"
+#include "harness/base/status_macros.h"
+#include "harness/numerics/golden_key.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::Status CopyInto(const fs::path& from, const fs::path& to) {
+  ASSIGN_OR_RETURN(const std::string content, ReadFile(from));
+  return WriteFile(to, content);
+}
+
+}  // namespace
+
+std::string GoldenFile(const Probe& probe) {
+  return absl::StrCat(GoldenKey(probe), ".safetensors");
+}
+std::string FloorFile(const Probe& probe, const std::string& precision) {
+  return absl::StrCat(FloorKey(probe, precision, CpuFeatures()), ".json");
+}
+std::string ProbeKey(const Probe& probe) { return GoldenKey(probe); }
+
+References::~References() {
+  if (!process_) return;
+  ::kill(-process_->pid, SIGKILL);
+  ::waitpid(process_->pid, nullptr, 0);
+}
+
+absl::Status References::Want(const Probe& probe, const fs::path& probe_folder,
+                              const std::string& precision) {
+  const std::string golden = GoldenFile(probe);
+  const std::string floor = FloorFile(probe, precision);
+  const std::string worker = installation_.reference_worker().string();
+  std::error_code error;
+  const auto want = [&](const std::string& file, const std::string& what,
+                        std::vector<fs::path> sources, std::vector<std::string> argv) {
+    if (asked_[file] || fs::exists(run_.reference(file), error)) return absl::OkStatus();
+    asked_[file] = true;
+    for (const fs::path& source : sources) {
+      if (fs::exists(source, error)) return CopyInto(source, run_.reference(file));
+    }
+    jobs_.push_back({.command = {.argv = std::move(argv)},
+                     .what = what,
+                     .made = sources[0],
+                     .wanted = run_.reference(file),
+                     .log = run_.worker_log(absl::StrCat("reference-", file))});
+    return CreateDirectories(sources[0].parent_path());
+  };
+  for (const char* file : {"probe.json", "batch.safetensors", "places.safetensors"}) {
+    const fs::path copy = run_.probe(ProbeKey(probe)) / file;
+    if (!fs::exists(copy, error)) RETURN_IF_ERROR(CopyInto(probe_folder / file, copy));
+  }
+  const fs::path made_golden = cache_ / "references" / golden;
+  const fs::path made_floor = cache_ / "references" / floor;
+  RETURN_IF_ERROR(
+      want(golden, "the golden", {made_golden, installation_.goldens() / golden},
+           {worker, "golden", "--probe", probe_folder.string(), "--out", made_golden.string()}));
+  return want(
+      floor, absl::StrCat("the ", precision, " floor"), {made_floor},
+      {worker, "floor", "--probe", probe_folder.string(), "--golden",
+       run_.reference(golden).string(), "--precision", precision, "--out", made_floor.string()});
+}
+
+void References::Finish(int status) {
+  const Job& job = jobs_.front();
+  ::close(process_->from_child);
+  process_.reset();
+  absl::Status copied = CopyInto(job.made, job.wanted);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !copied.ok()) {
+    failure_ = absl::StrCat("cannot compute ", job.what, ": see ", job.log.string());
+  }
+  jobs_.pop_front();
+}
+
+int References::Advance(bool may_start) {
+  if (process_) {
+    int status = 0;
+    if (::waitpid(process_->pid, &status, WNOHANG) == process_->pid) Finish(status);
+  }
+  while (!process_ && may_start && !jobs_.empty()) {
+    if (absl::Status made = CreateDirectories(jobs_.front().log.parent_path()); !made.ok())
+      failure_ = std::string(made.message());
+    absl::StatusOr<PipedProcess> started = StartPiped(jobs_.front().command, jobs_.front().log);
+    if (started.ok()) {
+      process_ = *started;
+      ::close(process_->to_child);
+    } else {
+      failure_ = absl::StrCat("cannot compute ", jobs_.front().what, ": ",
+                              started.status().message(), " (run tools/bkm, which builds it)");
+      jobs_.pop_front();
+    }
+  }
+  return process_ ? 1 : 0;
+}
+
+}  // namespace bkm

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_RUNNER_RUN_DIRECTORY_H_
+#define HARNESS_RUNNER_RUN_DIRECTORY_H_
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "harness/base/json.h"
+#include "harness/model/cell_record.h"
+
+namespace bkm {
+
+// The folder of one run: the unit of evidence. Owns every path in it.
+//   run.json  table.md  probes/<key>/  references/<key>.safetensors|.json  workers/<lock>.stderr
+//   cells/<name>/{request,observation,verdict}.json stdout stderr tensors/ work/ rerun.sh
+class RunDirectory {
+ public:
+  explicit RunDirectory(std::filesystem::path root) : root_(std::move(root)) {}
+
+  const std::filesystem::path& root() const { return root_; }
+  std::filesystem::path run_json() const { return root_ / "run.json"; }
+  std::filesystem::path table() const { return root_ / "table.md"; }
+  std::filesystem::path probe(const std::string& key) const { return root_ / "probes" / key; }
+  std::filesystem::path reference(const std::string& file) const {
+    return root_ / "references" / file;
+  }
+  std::filesystem::path worker_log(const std::string& name) const {
+    return root_ / "workers" / (name + ".stderr");
+  }
+  std::filesystem::path cell(const CellRecord& record) const { return root_ / record.dir; }
+
+  // An empty folder for the cell, with its request and rerun.sh. What an earlier try left there is
+  // gone.
+  absl::Status PrepareCell(const CellRecord& record, const Json& request,
+                           const std::string& launcher) const;
+  absl::Status WriteObservation(const CellRecord& record, const Json& observation) const;
+  // Absent when the cell has not been measured.
+  absl::StatusOr<std::optional<Json>> ReadObservation(const CellRecord& record) const;
+  absl::StatusOr<std::optional<Json>> ReadRequest(const CellRecord& record) const;
+  absl::Status WriteVerdict(const CellRecord& record) const;
+
+  absl::Status WriteRun(const RunRecord& run) const;
+  absl::StatusOr<RunRecord> ReadRun() const;
+
+ private:
+  std::filesystem::path root_;
+};
+
+}  // namespace bkm
+
+#endif  // HARNESS_RUNNER_RUN_DIRECTORY_H_

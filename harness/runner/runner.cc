@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/runner/runner.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/check.h"
+#include "harness/base/files.h"
+#include "harness/base/status_macros.h"
+
+namespace bkm {
+namespace {
+
+// Endings that say nothing about the cell: an observation with one is measured again.
+bool IsReusable(const Json& observation) {
+  static const std::set<std::string> kNothingSaid = {"cancelled", "lost", "fork-failed",
+                                                     "timed-out"};
+  const std::string kind = observation.value("/ending/kind"_json_pointer, std::string());
+  const bool killed = observation.value("/ending/from_outside"_json_pointer, false);
+  const bool timed_out_twice = kind == "timed-out" && observation.value("timeouts", 0) >= 2;
+  return !killed && (timed_out_twice || !kNothingSaid.contains(kind));
+}
+
+std::string EndingKind(const Json& observation) {
+  return observation.value("/ending/kind"_json_pointer, std::string());
+}
+
+double SecondsOf(const Json& observation) {
+  return observation.value("/usage/wall_s"_json_pointer, 0.0);
+}
+
+// The result of a cell that never got as far as a process still has the files that every cell has.
+constexpr size_t kWriteRunEvery = 8;
+
+}  // namespace
+
+absl::StatusOr<bool> Runner::Run(std::vector<PreparedCell> cells, RunRecord& run) {
+  run_ = &run;
+  run.finished = false;
+  observer_.OnPlanned(static_cast<int>(cells.size()));
+  for (PreparedCell& cell : cells) {
+    if (cell.record.cell.is_control()) controls_.insert(ControlKey(cell.record));
+  }
+  for (PreparedCell& cell : cells) RETURN_IF_ERROR(Add(std::move(cell), /*front=*/false));
+  RETURN_IF_ERROR(WriteRunSoon(/*now=*/true));
+  bool interrupted = false;
+  // Two phases, in turn: start what has room, then wait for one thing to happen.
+  for (;;) {
+    if (hooks_.background)
+      background_ = hooks_.background(!interrupted && executor_.running() < options_.slots);
+    if (!interrupted) RETURN_IF_ERROR(StartReady());
+    if (executor_.running() == 0 && (interrupted || (pending_.empty() && background_ == 0))) break;
+    const WaitResult result = executor_.WaitAny(std::chrono::milliseconds(250));
+    if (std::holds_alternative<Interrupted>(result)) {
+      interrupted = true;
+      executor_.CancelAll();
+    } else if (const auto* finished = std::get_if<CellFinished>(&result)) {
+      RETURN_IF_ERROR(HandleFinished(*finished));
+    }
+    observer_.OnTick(executor_.running());
+  }
+  RETURN_IF_ERROR(WriteRunSoon(/*now=*/true));
+  return !interrupted;
+}
+
+absl::Status Runner::Add(PreparedCell cell, bool front) {
+  const size_t index = cells_.size();
+  run_->cells.push_back(cell.record);
+  cells_.push_back(std::move(cell));
+  const PreparedCell& added = cells_.back();
+  const Json request = MakeRequest(added, directory_.cell(added.record), options_.task);
+  ASSIGN_OR_RETURN(const bool taken, TakeWithoutRunning(index, request));
+  if (taken) return absl::OkStatus();
+  const auto [first, is_first] =
+      first_of_request_.emplace(request["key"].get<std::string>(), index);
+  if (!is_first) {
+    waiting_[first->second].push_back(index);
+    return absl::OkStatus();
+  }
+  front ? pending_.push_front({index}) : pending_.push_back({index});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Runner::TakeWithoutRunning(size_t index, const Json& request) {
+  const CellRecord& record = run_->cells[index];
+  if (cells_[index].stopped) {
+    RETURN_IF_ERROR(directory_.PrepareCell(record, request, options_.launcher));
+    RETURN_IF_ERROR(Record(index, *cells_[index].stopped, /*reused=*/false));
+    return true;
+  }
+  if (!options_.reuse) return false;
+  // What cannot be read is measured again.
+  const auto old_request = directory_.ReadRequest(record);
+  const auto old_observation = directory_.ReadObservation(record);
+  if (!old_request.ok() || !old_observation.ok() || !*old_request || !*old_observation)
+    return false;
+  if ((*old_request)->value("key", "") != request["key"] || !IsReusable(**old_observation))
+    return false;
+  first_of_request_.emplace(request["key"].get<std::string>(), index);
+  RETURN_IF_ERROR(Record(index, **old_observation, /*reused=*/true));
+  return true;
+}
+
+std::deque<Runner::Pending>::iterator Runner::NextPending() {
+  // A cell of a worker that is already up first: its runtime is loaded.
+  const auto worker_is_up = [&](const Pending& pending) {
+    return workers_up_.contains(cells_[pending.index].worker.key);
+  };
+  const auto first_try = [](const Pending& pending) { return !pending.second_try; };
+  auto it = std::find_if(pending_.begin(), pending_.end(),
+                         [&](const Pending& p) { return first_try(p) && worker_is_up(p); });
+  if (it == pending_.end()) it = std::find_if(pending_.begin(), pending_.end(), first_try);
+  // Second tries come last, when nothing else is left to disturb them.
+  return it == pending_.end() ? pending_.begin() : it;
+}
+
+absl::Status Runner::StartReady() {
+  while (!pending_.empty() && !alone_ && executor_.running() + background_ < options_.slots) {
+    const auto next = NextPending();
+    const Pending pending = *next;
+    if (pending.second_try && (executor_.running() > 0 || background_ > 0)) break;
+    pending_.erase(next);
+    RETURN_IF_ERROR(StartOne(pending));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Runner::StartOne(const Pending& pending) {
+  const PreparedCell& cell = cells_[pending.index];
+  TaskSettings settings = options_.task;
+  Json request = MakeRequest(cell, directory_.cell(cell.record), settings);
+  if (pending.second_try) request["limits"]["timeout_s"] = 2 * settings.limits.timeout_s;
+  RETURN_IF_ERROR(directory_.PrepareCell(cell.record, request, options_.launcher));
+  alone_ = pending.second_try;
+  in_flight_[cell.record.id] = pending;
+  workers_up_.insert(cell.worker.key);
+  executor_.Start({cell.record.id, cell.worker, request});
+  observer_.OnStarted(cell.record, executor_.running());
+  return absl::OkStatus();
+}
+
+absl::Status Runner::HandleFinished(const CellFinished& finished) {
+  const auto it = in_flight_.find(finished.id);
+  HARNESS_CHECK(it != in_flight_.end()) << "a cell that was not started ended: " << finished.id;
+  const Pending pending = it->second;
+  in_flight_.erase(it);
+  if (pending.second_try) alone_ = false;
+  Json observation = finished.observation;
+  const std::string ending = EndingKind(observation);
+  if (ending == "cancelled") return absl::OkStatus();
+  if (ending == "timed-out") observation["timeouts"] = pending.second_try ? 2 : 1;
+  if (ending != "timed-out" && pending.second_try) observation["timeouts"] = 1;
+  if (ending == "timed-out" && !pending.second_try) {
+    pending_.push_back({pending.index, /*second_try=*/true});
+    observer_.OnAdded(run_->cells[pending.index],
+                      "it timed out: once more, alone, with twice the limit");
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(Record(pending.index, observation, /*reused=*/false));
+  ReleaseWorker(cells_[pending.index].worker.key);
+  return absl::OkStatus();
+}
+
+absl::Status Runner::Judge(size_t index) {
+  if (!hooks_.judge) return absl::OkStatus();
+  ASSIGN_OR_RETURN(run_->cells[index].verdict, hooks_.judge(run_->cells[index]));
+  return absl::OkStatus();
+}
+
+absl::Status Runner::Record(size_t index, const Json& observation, bool reused) {
+  if (!reused) RETURN_IF_ERROR(directory_.WriteObservation(run_->cells[index], observation));
+  if (hooks_.observed) RETURN_IF_ERROR(hooks_.observed(cells_[index], observation));
+  run_->cells[index].seconds = SecondsOf(observation);
+  RETURN_IF_ERROR(Judge(index));
+  observer_.OnFinished(run_->cells[index], reused);
+  // Equal cells that waited: the same evidence stands for them.
+  for (const size_t equal : waiting_[index]) {
+    run_->cells[equal].inherited_from = run_->cells[index].id;
+    run_->cells[equal].dir = run_->cells[index].dir;
+    run_->cells[equal].seconds = 0;
+    RETURN_IF_ERROR(Judge(equal));
+    observer_.OnFinished(run_->cells[equal], true);
+  }
+  waiting_.erase(index);
+  RETURN_IF_ERROR(AddControlFor(index, observation));
+  return WriteRunSoon(/*now=*/false);
+}
+
+absl::Status Runner::AddControlFor(size_t index, const Json& observation) {
+  // Only an exception is compared between a cell and its control.
+  if (!options_.controls || !observation.contains("exception") || cells_[index].stopped)
+    return absl::OkStatus();
+  std::optional<PreparedCell> control = ControlOf(cells_[index]);
+  if (!control || !controls_.insert(ControlKey(cells_[index].record)).second)
+    return absl::OkStatus();
+  observer_.OnAdded(control->record, "control, for blame");
+  return Add(*std::move(control), /*front=*/true);
+}
+
+void Runner::ReleaseWorker(const std::string& key) {
+  const auto uses = [&](size_t index) { return cells_[index].worker.key == key; };
+  const bool needed = std::any_of(pending_.begin(), pending_.end(),
+                                  [&](const Pending& p) { return uses(p.index); }) ||
+                      std::any_of(in_flight_.begin(), in_flight_.end(),
+                                  [&](const auto& e) { return uses(e.second.index); });
+  if (needed) return;
+  executor_.Release(key);
+  workers_up_.erase(key);
+}
+
+absl::Status Runner::WriteRunSoon(bool now) {
+  if (!now && ++unwritten_ < kWriteRunEvery) return absl::OkStatus();
+  unwritten_ = 0;
+  return directory_.WriteRun(*run_);
+}
+
+}  // namespace bkm

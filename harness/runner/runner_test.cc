@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/runner/runner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/base/files.h"
+
+namespace bkm {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+Json Ended(const char* kind) { return {{"ending", {{"kind", kind}}}}; }
+
+Json Raised() {
+  Json observation = Ended("raised");
+  observation["exception"] = {{"type", "ValueError"}};
+  return observation;
+}
+
+// Remembers what was started; ends cells in the order of their start with the observations that the
+// test has queued.
+class FakeExecutor : public CellExecutor {
+ public:
+  int running() const override { return static_cast<int>(in_flight_.size()); }
+  void Start(const CellTask& task) override {
+    started.push_back(task.request["adapter"].get<std::string>() + " " +
+                      task.request["probe"]["attention"].get<std::string>());
+    timeouts.push_back(task.request["limits"]["timeout_s"]);
+    in_flight_.push_back(task.id);
+    most_running = std::max(most_running, running());
+  }
+  WaitResult WaitAny(std::chrono::milliseconds) override {
+    if (interrupt_after-- == 0) return Interrupted{};
+    if (in_flight_.empty()) return DeadlinePassed{};
+    const std::string id = in_flight_.front();
+    in_flight_.pop_front();
+    if (cancelled_) return CellFinished{id, Ended("cancelled")};
+    Json observation = Ended("completed");
+    if (!endings.empty()) observation = endings.front(), endings.pop_front();
+    return CellFinished{id, observation};
+  }
+  void Release(const std::string& key) override { released.push_back(key); }
+  void CancelAll() override { cancelled_ = true; }
+
+  std::vector<std::string> started;
+  std::vector<int> timeouts;
+  std::vector<std::string> released;
+  std::deque<Json> endings;
+  int most_running = 0;
+  int interrupt_after = -1;
+
+ private:
+  std::deque<std::string> in_flight_;
+  bool cancelled_ = false;
+};
+
+PreparedCell Prepared(const char* attention, const char* lock = "lock") {
+  PreparedCell cell;
+  cell.record.cell.engine = "verl-torchtitan";
+  cell.record.cell.engine_subject = *ParseSubjectSpec("pypi:verl==0.9.1");
+  cell.record.cell.library_subject = *ParseSubjectSpec("pypi:torchtitan==0.3.0");
+  cell.record.cell.probe.attention = attention;
+  cell.record.id = CellId(cell.record.cell);
+  cell.record.dir = "cells/" + CellFolderName(cell.record.cell, cell.record.id);
+  cell.record.lock = lock;
+  cell.worker.key = lock;
+  return cell;
+}
+
+class RunnerTest : public ::testing::Test {
+ protected:
+  RunnerTest() : directory_(*CreateTempDirectory(::testing::TempDir(), "run")) {}
+
+  bool Run(std::vector<PreparedCell> cells, int slots = 1) {
+    run_ = RunRecord();
+    Runner runner({.slots = slots}, {}, directory_, executor_, observer_);
+    return *runner.Run(std::move(cells), run_);
+  }
+
+  RunDirectory directory_;
+  FakeExecutor executor_;
+  RunObserver observer_;
+  RunRecord run_;
+};
+
+TEST_F(RunnerTest, KeepsAllSlotsBusyAndNoMore) {
+  EXPECT_TRUE(Run({Prepared("flex"), Prepared("varlen"), Prepared("sdpa")}, 2));
+  EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan flex", "verl-torchtitan varlen",
+                                             "verl-torchtitan sdpa"));
+  EXPECT_EQ(executor_.most_running, 2);
+}
+
+TEST_F(RunnerTest, ReleasesAWorkerWhenItsLastCellHasEnded) {
+  Run({Prepared("flex", "a"), Prepared("flex", "b"), Prepared("varlen", "a")});
+  EXPECT_THAT(executor_.released, ElementsAre("a", "b"));
+}
+
+TEST_F(RunnerTest, CellThatRaisedGetsOneControlForBlame) {
+  executor_.endings = {Raised(), Ended("completed"), Raised()};
+  Run({Prepared("flex"), Prepared("varlen")});
+  EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan flex", "torchtitan flex",
+                                             "verl-torchtitan varlen", "torchtitan varlen"));
+  EXPECT_EQ(run_.cells[2].role, CellRole::kControl);
+  EXPECT_EQ(run_.cells[2].cell.engine_subject, std::nullopt);
+}
+
+TEST_F(RunnerTest, TimedOutCellRunsOnceMoreAloneWithTwiceTheLimit) {
+  executor_.endings = {Ended("timed-out"), Ended("completed"), Ended("timed-out")};
+  Run({Prepared("flex"), Prepared("varlen")}, 2);
+  EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan flex", "verl-torchtitan varlen",
+                                             "verl-torchtitan flex"));
+  EXPECT_THAT(executor_.timeouts, ElementsAre(180, 180, 360));
+  EXPECT_EQ((**directory_.ReadObservation(run_.cells[0]))["timeouts"], 2);
+}
+
+TEST_F(RunnerTest, InterruptKeepsWhatWasMeasuredAndTheSameRunFinishesTheRest) {
+  executor_.interrupt_after = 1;
+  EXPECT_FALSE(Run({Prepared("flex"), Prepared("varlen"), Prepared("sdpa")}));
+  EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan flex", "verl-torchtitan varlen"));
+
+  FakeExecutor second;
+  Runner runner({.slots = 1}, {}, directory_, second, observer_);
+  RunRecord run;
+  EXPECT_TRUE(*runner.Run({Prepared("flex"), Prepared("varlen"), Prepared("sdpa")}, run));
+  EXPECT_THAT(second.started, ElementsAre("verl-torchtitan varlen", "verl-torchtitan sdpa"));
+}
+
+TEST_F(RunnerTest, LostCellIsMeasuredAgain) {
+  executor_.endings = {Ended("lost")};
+  Run({Prepared("flex")});
+  executor_.started.clear();
+  Run({Prepared("flex")});
+  EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan flex"));
+  executor_.started.clear();
+  Run({Prepared("flex")});
+  EXPECT_THAT(executor_.started, IsEmpty());
+}
+
+TEST_F(RunnerTest, CellThatStoppedBeforeItCouldRunIsRecordedNotStarted) {
+  PreparedCell cell = Prepared("flex");
+  cell.stopped = Ended("no-solution");
+  EXPECT_TRUE(Run({cell}));
+  EXPECT_THAT(executor_.started, IsEmpty());
+  EXPECT_EQ((**directory_.ReadObservation(run_.cells[0]))["ending"]["kind"], "no-solution");
+}
+
+TEST_F(RunnerTest, EqualCellsRunOnceAndTheOtherInherits) {
+  PreparedCell control = *ControlOf(Prepared("flex"));
+  PreparedCell asked = control;
+  asked.record.cell.lock.clear();
+  asked.record.id = CellId(asked.record.cell);
+  asked.record.dir = "cells/asked";
+  Run({asked, control});
+  EXPECT_THAT(executor_.started, ElementsAre("torchtitan flex"));
+  EXPECT_EQ(run_.cells[1].inherited_from, asked.record.id);
+}
+
+}  // namespace
+}  // namespace bkm

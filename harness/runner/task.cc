@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/runner/task.h"
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/check.h"
+#include "harness/base/hash.h"
+#include "harness/model/engine_kind.h"
+
+namespace bkm {
+namespace {
+
+const EngineKind& KindOf(const Cell& cell) {
+  const EngineKind* kind = FindEngineKind(cell.engine);
+  HARNESS_CHECK(kind != nullptr) << "unknown engine kind " << cell.engine;
+  return *kind;
+}
+
+Json TreeOf(const std::optional<Subject>& subject) {
+  return subject ? Json(subject->tree.string()) : Json();
+}
+Json ContentOf(const std::optional<Subject>& subject) {
+  return subject ? Json(subject->content) : Json();
+}
+
+// The import name of the library's code: its source tree's, or the installed package's.
+std::string LibraryPackage(const PreparedCell& cell) {
+  return cell.library ? cell.library->package : KindOf(cell.record.cell).library_source;
+}
+
+}  // namespace
+
+Json MakeRequest(const PreparedCell& cell, const std::filesystem::path& dir,
+                 const TaskSettings& settings) {
+  const Cell& what = cell.record.cell;
+  Json request = {{"type", "run"},
+                  {"adapter", what.engine},
+                  {"packages",
+                   {{"engine", cell.engine ? Json(cell.engine->package) : Json()},
+                    {"library", LibraryPackage(cell)}}},
+                  {"probe", ToJson(what.probe)},
+                  {"limits",
+                   {{"timeout_s", settings.limits.timeout_s},
+                    {"memory_mib", settings.limits.memory_mib},
+                    {"output_mib", settings.limits.output_mib},
+                    {"processes", settings.limits.processes}}},
+                  {"plant", settings.plant}};
+  Json identity = request;
+  identity["engine"] = ContentOf(cell.engine);
+  identity["library"] = ContentOf(cell.library);
+  identity["lock"] = cell.record.lock;
+  identity["probe_folder"] = cell.probe_folder.filename().string();
+  identity["cell_code"] = settings.cell_code;
+  request["key"] = Sha256(identity.dump());
+  request["cell"] = cell.record.id;
+  request["dir"] = dir.string();
+  request["paths"] = {{"engine", TreeOf(cell.engine)}, {"library", TreeOf(cell.library)}};
+  request["probe_dir"] = cell.probe_folder.string();
+  request["python"] = cell.worker.python.string();
+  request["readonly"] = Json::array();
+  return request;
+}
+
+std::string ControlKey(const CellRecord& record) {
+  const EngineKind& kind = KindOf(record.cell);
+  const std::string control = kind.engine_source.empty() ? kind.name : kind.control;
+  if (control.empty()) return "";
+  Probe probe = record.cell.probe;
+  probe.engine_options.clear();  // they are the engine's
+  return absl::StrCat(control, " ",
+                      record.cell.library_subject ? record.cell.library_subject->ToString() : "",
+                      " ", record.lock, " ", ToJson(probe).dump());
+}
+
+std::optional<PreparedCell> ControlOf(const PreparedCell& cell) {
+  const EngineKind& kind = KindOf(cell.record.cell);
+  if (kind.control.empty()) return std::nullopt;
+  PreparedCell control = cell;
+  Cell& what = control.record.cell;
+  what.engine = kind.control;
+  what.engine_subject.reset();
+  what.engine_label.clear();
+  what.lock = cell.record.lock.substr(0, 12);
+  what.probe.engine_options.clear();
+  control.engine.reset();
+  control.record.engine_date.clear();
+  control.record.role = CellRole::kControl;
+  control.record.id = CellId(what);
+  control.record.dir = "cells/" + CellFolderName(what, control.record.id);
+  control.record.verdict.reset();
+  control.record.inherited_from.reset();
+  return control;
+}
+
+}  // namespace bkm

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_RUNNER_TASK_H_
+#define HARNESS_RUNNER_TASK_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/base/json.h"
+#include "harness/matrix/matrix.h"
+#include "harness/model/cell_record.h"
+#include "harness/model/subject.h"
+#include "harness/runner/executor.h"
+
+namespace bkm {
+
+// A cell with all that its run needs: or, where that could not be had, the observation that says
+// so.
+struct PreparedCell {
+  CellRecord record;
+  std::optional<Subject> engine;  // source trees, where the subject is one
+  std::optional<Subject> library;
+  WorkerSetup worker;
+  std::filesystem::path probe_folder;
+  std::optional<Json> stopped;  // an observation that ended at resolve or install: nothing is run
+};
+
+// What is the same for all cells of a run.
+struct TaskSettings {
+  std::string cell_code;  // Installation::CellCodeDigest
+  CellLimits limits;
+  std::vector<std::string> plant;  // faults that tests plant
+};
+
+// The request of harness/protocol/README.md. Its "key" is a hash of everything that the observation
+// depends on and of nothing else (no path of this machine): equal keys, equal cells.
+Json MakeRequest(const PreparedCell& cell, const std::filesystem::path& dir,
+                 const TaskSettings& settings);
+
+// The cell of the library alone, in the same runtime and with the same probe, that tells whose
+// fault a red `cell` is. Absent for a cell that is a control itself.
+std::optional<PreparedCell> ControlOf(const PreparedCell& cell);
+
+// Names a control by what it is: ControlOf two cells with the same key is one cell. Empty for a
+// cell without one.
+std::string ControlKey(const CellRecord& cell);
+
+}  // namespace bkm
+
+#endif  // HARNESS_RUNNER_TASK_H_

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/store/folder_cache.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "harness/base/files.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::hours;
+using std::chrono::system_clock;
+using ::testing::ElementsAre;
+
+class FolderCacheTest : public ::testing::Test {
+ protected:
+  FolderCacheTest() : cache_(*CreateTempDirectory(::testing::TempDir(), "cache-")) {}
+  void Make(const std::string& key) {
+    ASSERT_TRUE(
+        cache_.GetOrMake(key, [](const fs::path& f) { return WriteFile(f / "a", "x"); }).ok());
+  }
+  FolderCache cache_;
+};
+
+TEST_F(FolderCacheTest, MakesOnceAndReuses) {
+  Make("k");
+  const auto again =
+      cache_.GetOrMake("k", [](const fs::path&) { return absl::InternalError("made again"); });
+  EXPECT_EQ(*again, cache_.root() / "k");
+  EXPECT_EQ(*ReadFile(*again / "a"), "x");
+}
+
+TEST_F(FolderCacheTest, FailureIsReturnedAndKeepsNothing) {
+  const auto failed = cache_.GetOrMake("k", [](const fs::path& folder) {
+    WriteFile(folder / "half", "").IgnoreError();
+    return absl::UnavailableError("no network");
+  });
+  EXPECT_EQ(failed.status(), absl::UnavailableError("no network"));
+  EXPECT_FALSE(fs::exists(cache_.root() / "k"));
+  EXPECT_EQ(cache_.Get("k"), std::nullopt);
+}
+
+TEST_F(FolderCacheTest, FolderWithoutMarkerIsMadeAgainFromEmpty) {
+  ASSERT_TRUE(WriteFile(cache_.root() / "k" / "left-by-a-killed-process", "").ok());
+  EXPECT_EQ(cache_.Get("k"), std::nullopt);
+  Make("k");
+  EXPECT_FALSE(fs::exists(cache_.root() / "k" / "left-by-a-killed-process"));
+}
+
+TEST_F(FolderCacheTest, OneOfManyMakesAndTheOthersWait) {
+  std::atomic<int> made = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      const auto folder = cache_.GetOrMake("k", [&](const fs::path& f) {
+        ++made;
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        return WriteFile(f / "a", "x");
+      });
+      EXPECT_EQ(*ReadFile(*folder / "a"), "x");
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(made, 1);
+}
+
+TEST_F(FolderCacheTest, CollectRemovesOnlyWhatNobodyUsedSince) {
+  Make("old");
+  Make("used");
+  fs::last_write_time(cache_.root() / ".old.complete",
+                      fs::file_time_type::clock::now() - hours(48));
+  fs::last_write_time(cache_.root() / ".used.complete",
+                      fs::file_time_type::clock::now() - hours(48));
+  ASSERT_TRUE(cache_.Get("used").has_value());
+  EXPECT_THAT(*cache_.Collect(system_clock::now() - hours(24)), ElementsAre("old"));
+  EXPECT_EQ(cache_.Get("old"), std::nullopt);
+  EXPECT_TRUE(cache_.Get("used").has_value());
+}
+
+TEST_F(FolderCacheTest, CollectLeavesWhatIsBeingMade) {
+  const auto folder = cache_.GetOrMake("k", [&](const fs::path& f) {
+    EXPECT_THAT(*cache_.Collect(system_clock::now() + hours(1)), ElementsAre());
+    return WriteFile(f / "a", "x");
+  });
+  EXPECT_TRUE(fs::exists(*folder / "a"));
+}
+
+}  // namespace
+}  // namespace bkm
