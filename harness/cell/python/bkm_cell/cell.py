@@ -53,6 +53,7 @@ def _climb(request: dict[str, Any], report: Report, owners: Owners) -> None:
     import torch
 
     from bkm_cell.faults import attention_to_ask
+    from bkm_cell.preload import third_party_modules
     from bkm_cell.probe import Probe
     from bkm_cell.sft import Ladder
     from bkm_cell.shims.apply import apply_shims
@@ -64,3 +65,5 @@ def _climb(request: dict[str, Any], report: Report, owners: Owners) -> None:
     attention = attention_to_ask(probe.attention, packages.get("library") or "", plant)
     adapter = importlib.import_module(f"bkm_cell.adapters.{name}").Adapter(probe, attention)
     Ladder(request, probe, adapter, report, owners).climb()
+    if request.get("record_modules"):
+        report.set(modules=third_party_modules(request))

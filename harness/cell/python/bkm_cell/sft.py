@@ -41,8 +41,8 @@ class Ladder:
     def climb(self) -> None:
         self._import()
         self._construct_and_load()
-        watch = self._witness_attention()
-        self._train(watch)
+        self._witness_attention()
+        self._train()
 
     def _import(self) -> None:
         self._report.stage("import")
@@ -109,7 +109,7 @@ class Ladder:
             facts["precision_ran"] = {"bfloat16": "bf16", "float32": "fp32"}.get(ran, ran)
         self._report.set(adapter=facts)
 
-    def _train(self, _: None) -> None:
+    def _train(self) -> None:
         adapter, probe = self._adapter, self._probe
         folder = os.path.join(self._request["dir"], "tensors")
         with StepNumbers(probe, adapter.tensors(), folder, self._report) as numbers:

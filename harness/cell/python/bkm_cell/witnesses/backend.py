@@ -14,6 +14,7 @@ import torch
 
 from bkm_cell.witnesses.mask import MaskCalls
 from bkm_cell.witnesses.named_tensors import plain_name
+from bkm_cell.witnesses.ops import dispatched
 
 _MASK_ARGUMENTS = ("attention_masks", "attention_mask", "block_mask")
 
@@ -67,10 +68,8 @@ class AttentionCalls:
             for module in self._modules:
                 stack.callback(module.register_forward_pre_hook(self._top, prepend=True).remove)
             stack.enter_context(self._hf_callables())
-            stack.enter_context(self._higher_order_ops())
-            profile = stack.enter_context(torch.profiler.profile(activities=_activities()))
+            stack.enter_context(dispatched(self.ops))
             yield
-        self.ops.update(event.key for event in profile.key_averages() if _is_telling(event.key))
 
     def _inner(self, name: str) -> Callable[..., None]:
         def hook(module: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -134,34 +133,3 @@ class AttentionCalls:
         finally:
             for owner, name, original in reversed(patched):
                 setattr(owner, name, original)
-
-    @contextmanager
-    def _higher_order_ops(self) -> Iterator[None]:
-        """The profiler does not see flex_attention itself when it runs eagerly."""
-        operator = type(torch.ops.higher_order.flex_attention)
-        call = operator.__call__
-
-        def watched(op: Any, *arguments: Any, **named: Any) -> Any:
-            self.ops.add(op.name() if callable(op.name) else str(op.name))
-            return call(op, *arguments, **named)
-
-        operator.__call__ = watched
-        try:
-            yield
-        finally:
-            operator.__call__ = call
-
-
-def _activities() -> list[torch.profiler.ProfilerActivity]:
-    activities = [torch.profiler.ProfilerActivity.CPU]
-    if torch.cuda.is_available():
-        activities.append(torch.profiler.ProfilerActivity.CUDA)
-    return activities
-
-
-def _is_telling(op: str) -> bool:
-    """Only ops that attentions are told by are worth keeping."""
-    return any(
-        word in op
-        for word in ("attention", "attn", "softmax", "flash", "bmm", "fmha", "cudnn", "triton")
-    )

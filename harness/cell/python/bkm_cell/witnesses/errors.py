@@ -84,7 +84,7 @@ def _tree(file: str) -> ast.Module | None:
 
 
 def statement_at(file: str, line: int) -> str:
-    """The kind of the innermost statement that holds `line`."""
+    """The kind of the innermost statement that holds `line`: raise, assert, import, call or other."""
     tree = _tree(file)
     found: ast.stmt | None = None
     for node in ast.walk(tree) if tree is not None else ():
@@ -116,7 +116,17 @@ def missing_name(error: BaseException) -> str | None:
     return None
 
 
-def _frame(owners: Owners, frame: FrameType, line: int) -> dict[str, Any]:
+def _statement(file: str, line: int, error: BaseException, is_innermost: bool) -> str:
+    """A `raise` or `assert` whose own expression called what raised, or failed itself, did not raise on purpose."""
+    kind = statement_at(file, line)
+    if kind in ("raise", "assert") and not is_innermost:
+        return "call"
+    return "other" if kind == "assert" and not isinstance(error, AssertionError) else kind
+
+
+def _frame(
+    owners: Owners, frame: FrameType, line: int, error: BaseException, is_innermost: bool
+) -> dict[str, Any]:
     file = frame.f_code.co_filename
     owner, relative = owners.of(file)
     return {
@@ -127,7 +137,7 @@ def _frame(owners: Owners, frame: FrameType, line: int) -> dict[str, Any]:
         else frame.f_code.co_name,
         "owner": owner,
         "text": linecache.getline(file, line).strip()[:300],
-        "statement": statement_at(file, line),
+        "statement": _statement(file, line, error, is_innermost),
     }
 
 
@@ -138,11 +148,15 @@ def describe(error: BaseException, owners: Owners, depth: int = 0) -> dict[str, 
     except Exception as broken:  # an exception's own __str__ may be broken
         message = f"<str() of it raised {type(broken).__name__}>"
     walked = list(traceback.walk_tb(error.__traceback__))[-MAX_FRAMES:]
+    last = len(walked) - 1
     facts: dict[str, Any] = {
         "type": type(error).__name__,
         "module": type(error).__module__,
         "message": message[:MAX_MESSAGE],
-        "frames": [_frame(owners, frame, line) for frame, line in walked],
+        "frames": [
+            _frame(owners, frame, line, error, index == last)
+            for index, (frame, line) in enumerate(walked)
+        ],
     }
     if name := missing_name(error):
         facts["name"] = name

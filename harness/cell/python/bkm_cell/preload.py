@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""Which third-party modules a worker should import before it forks cells.
+
+As a program it prints the shortest list that imports all the modules that the observations of successful cells
+recorded (request "record_modules"), in an order that works:
+
+  python -m bkm_cell.preload OBSERVATION.json... > bkm_cell/preload.txt
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import sys
+from typing import Any
+
+_LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "preload.txt")
+
+
+def modules_to_preload() -> list[str]:
+    """The recorded list; a runtime that lacks some of them skips those."""
+    with open(_LIST) as file:
+        return [line.strip() for line in file if line.strip() and not line.startswith("#")]
+
+
+def third_party_modules(request: dict[str, Any]) -> list[str]:
+    """What this process has imported, in order, without the subjects' own code and ours."""
+    subjects = {name for name in (request.get("packages") or {}).values() if name}
+    subjects -= {"transformers"}  # part of the runtime, whichever party it is
+    ours = {"__main__", "bkm_cell", *subjects, *sys.stdlib_module_names}
+    return [name for name in list(sys.modules) if name.split(".")[0] not in ours]
+
+
+def shortest(modules: list[str]) -> list[str]:
+    """Those that importing shallower ones does not bring along; imports them all on the way."""
+    needed = []
+    for name in sorted(modules, key=lambda name: name.count(".")):
+        if name in sys.modules:
+            continue
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+            needed.append(name)
+    return needed
+
+
+def main(paths: list[str]) -> None:
+    recorded: dict[str, None] = {}
+    for path in paths:
+        with open(path) as file:
+            recorded.update(dict.fromkeys(json.load(file).get("modules", [])))
+    print("# Written by `python -m bkm_cell.preload`; missing modules are skipped.")
+    for name in shortest(list(recorded)):
+        print(name)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
