@@ -40,7 +40,7 @@ Preparation::Preparation(const Installation& installation, PreparationOptions op
       cache_(cache),
       subjects_(catalog_, uv, {.cache = cache, .mirrors = options_.mirrors, .python = python}),
       runtimes_(catalog_, uv, {.cache = cache, .python = python}),
-      environments_(uv, {.cache = cache, .python = python}) {}
+      environments_(uv, cache, python) {}
 
 absl::StatusOr<std::unique_ptr<Preparation>> Preparation::Create(const Matrix& matrix,
                                                                  PreparationOptions options,
@@ -109,7 +109,15 @@ absl::Status Preparation::PrepareRuntime(const Cell& cell, PreparedCell& prepare
         "runtime ", cell.runtime, " ", lock.Key().substr(0, 12), ": ", lock.packages.size(),
         " packages", lock.cutoff.empty() ? "" : absl::StrCat(" as of ", lock.cutoff)));
   }
-  ASSIGN_OR_RETURN(prepared.worker.python, environments_.Create(lock));
+  const absl::StatusOr<fs::path> environment = environments_.Create(lock);
+  if (absl::IsAborted(environment.status())) {
+    // A package that cannot be built says something of the lock, not of this machine.
+    prepared.stopped =
+        StoppedAt("install", "install-failed", std::string(environment.status().message()));
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(environment.status());
+  prepared.worker.python = *environment;
   prepared.worker.key = lock.Key();
   return absl::OkStatus();
 }
@@ -131,7 +139,9 @@ absl::StatusOr<PreparedCell> Preparation::Prepare(const PlannedCell& planned) {
   RETURN_IF_ERROR(PrepareRuntime(planned.cell, prepared));
   // A library that the runtime holds is no tree on the cell's path.
   if (kind.library_in_runtime) prepared.library.reset();
-  ASSIGN_OR_RETURN(prepared.probe_folder, WriteProbeFolder(planned.cell.probe, cache_));
+  if (!kind.judged_by_ending_only) {
+    ASSIGN_OR_RETURN(prepared.probe_folder, WriteProbeFolder(planned.cell.probe, cache_));
+  }
   return prepared;
 }
 

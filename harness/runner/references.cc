@@ -27,7 +27,7 @@ std::string GoldenFile(const Probe& probe) {
   return absl::StrCat(GoldenKey(probe), ".safetensors");
 }
 std::string FloorFile(const Probe& probe, const std::string& precision) {
-  return absl::StrCat(FloorKey(probe, precision, CpuFeatures()), ".json");
+  return absl::StrCat(GoldenKey(probe), "-", precision, ".floor.json");
 }
 std::string ProbeKey(const Probe& probe) { return GoldenKey(probe); }
 
@@ -62,7 +62,9 @@ absl::Status References::Want(const Probe& probe, const fs::path& probe_folder,
     if (!fs::exists(copy, error)) RETURN_IF_ERROR(CopyInto(probe_folder / file, copy));
   }
   const fs::path made_golden = cache_ / "references" / golden;
-  const fs::path made_floor = cache_ / "references" / floor;
+  ASSIGN_OR_RETURN(const std::string cpu, CpuFeatures());
+  const fs::path made_floor =
+      cache_ / "references" / absl::StrCat(FloorKey(probe, precision, cpu), ".json");
   RETURN_IF_ERROR(
       want(golden, "the golden", {made_golden, installation_.goldens() / golden},
            {worker, "golden", "--probe", probe_folder.string(), "--out", made_golden.string()}));

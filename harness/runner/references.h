@@ -56,7 +56,8 @@ class References {
   std::string failure_;
 };
 
-// The names of a probe's files in the run directory.
+// The names of a probe's files in the run directory. A floor is of the machine that measured it,
+// and stays with its run.
 std::string GoldenFile(const Probe& probe);
 std::string FloorFile(const Probe& probe, const std::string& precision);
 std::string ProbeKey(const Probe& probe);
