@@ -28,7 +28,7 @@ def finite(value: Any) -> Any:
 
 
 class Report:
-    """Sends facts as soon as they are known, so that a cell that dies keeps what was seen before."""
+    """Sends facts as soon as they are known: a cell that dies keeps what was seen before."""
 
     def __init__(self, emit: Callable[[str], None]) -> None:
         self._emit = emit
