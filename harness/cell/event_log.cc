@@ -114,8 +114,9 @@ void EventLog::TakeLine(absl::string_view line) {
 }
 
 bool EventLog::Apply(int64_t at_us, int64_t rss_kib, const Json& event) {
-  if (!event.is_object() || event.empty()) return false;
-  bool understood = true;
+  if (!event.is_object()) return false;
+  bool understood = false;
+  bool fits = true;
   for (const auto& [key, value] : event.items()) {
     if (key == "stage" && value.is_string()) {
       EndStage(at_us, rss_kib);
@@ -123,7 +124,7 @@ bool EventLog::Apply(int64_t at_us, int64_t rss_kib, const Json& event) {
     } else if (key == "set" && value.is_object()) {
       Merge(facts_, value);
     } else if (key == "append") {
-      understood = Append(facts_, value) && understood;
+      fits = Append(facts_, value) && fits;
     } else if (key == "exception" && value.is_object()) {
       raised_ = true;
       facts_["exception"] = value;
@@ -133,10 +134,11 @@ bool EventLog::Apply(int64_t at_us, int64_t rss_kib, const Json& event) {
     } else if (key == "failed_to_start" && value.is_string()) {
       failed_to_start_ = value.get<std::string>();
     } else {
-      understood = false;
+      continue;  // a further key beside these is no harm
     }
+    understood = true;
   }
-  return understood;
+  return understood && fits;
 }
 
 void EventLog::EndStage(int64_t at_us, int64_t rss_kib) {

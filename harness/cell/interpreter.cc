@@ -136,7 +136,8 @@ Json InstalledVersions(const std::vector<std::string>& site) {
   for (const std::string& folder : site) {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(folder, error)) {
-      absl::string_view name = entry.path().filename().native();
+      const std::string filename = entry.path().filename();
+      absl::string_view name = filename;
       if (!absl::ConsumeSuffix(&name, ".dist-info") && !absl::ConsumeSuffix(&name, ".egg-info"))
         continue;
       const std::vector<std::string> parts = absl::StrSplit(name, '-');
@@ -166,8 +167,8 @@ absl::Status Warm(const InterpreterOptions& options, const Environment& environm
     gc.attr("collect")();
     gc.attr("freeze")();
     py::object sys = py::module_::import("sys");
-    facts.version = std::string(py::str(sys.attr("version"))).substr(0, 6);
-    facts.version = facts.version.substr(0, facts.version.find(' '));
+    const std::string version = py::str(sys.attr("version"));
+    facts.version = version.substr(0, version.find(' '));
     for (const py::handle entry : sys.attr("path"))
       facts.path.push_back(std::string(py::str(entry)));
   } catch (py::error_already_set& error) {

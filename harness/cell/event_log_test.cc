@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/cell/event_log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace bkm {
+namespace {
+
+constexpr int64_t kSecond = 1000000;
+constexpr int64_t kMib = 1024;
+
+TEST(EventLogTest, NothingSeenIsAnEmptyObservation) {
+  const EventLog log;
+
+  EXPECT_EQ(log.Observation(), Json({{"schema", 1}, {"stages", Json::array()}}));
+}
+
+TEST(EventLogTest, AStageLastsUntilTheNextOrDone) {
+  EventLog log;
+  log.Feed(FrameEvent(1 * kSecond, 10 * kMib, R"({"stage":"import"})"));
+  log.Feed(FrameEvent(3 * kSecond, 20 * kMib, R"({"stage":"load"})"));
+  log.Feed(FrameEvent(3.5 * kSecond, 15 * kMib, R"({"done":true})"));
+
+  EXPECT_TRUE(log.done());
+  EXPECT_EQ(log.Observation()["stages"],
+            Json::parse(R"([{"stage":"import","seconds":2.0,"rss_mib":20},
+                            {"stage":"load","seconds":0.5,"rss_mib":15}])"));
+}
+
+TEST(EventLogTest, TheStageInWhichACellEndedHasNoSeconds) {
+  EventLog log;
+  log.Feed(FrameEvent(1 * kSecond, 10 * kMib, R"({"stage":"import"})"));
+  log.Feed(FrameEvent(2 * kSecond, 20 * kMib, R"({"exception":{"type":"ImportError"}})"));
+
+  EXPECT_TRUE(log.raised());
+  EXPECT_FALSE(log.done());
+  EXPECT_EQ(log.Observation(),
+            Json::parse(R"({"schema":1, "stages":[{"stage":"import","rss_mib":10}],
+                            "exception":{"type":"ImportError"}})"));
+}
+
+TEST(EventLogTest, SetMergesObjectsAndReplacesTheRest) {
+  EventLog log;
+  log.Feed(
+      FrameEvent(0, 0, R"({"set":{"backend":{"configured":"flex","ops":["a"]},"shims":["x"]}})"));
+  log.Feed(FrameEvent(0, 0, R"({"set":{"backend":{"ops":["b","c"]}}})"));
+
+  const Json observation = log.Observation();
+  EXPECT_EQ(observation["backend"], Json::parse(R"({"configured":"flex","ops":["b","c"]})"));
+  EXPECT_EQ(observation["shims"], Json::parse(R"(["x"])"));
+}
+
+TEST(EventLogTest, AppendMakesAndExtendsAList) {
+  EventLog log;
+  log.Feed(FrameEvent(0, 0, R"({"append":{"steps":{"loss":2}}})"));
+  log.Feed(FrameEvent(0, 0, R"({"append":{"steps":{"loss":1}, "warnings":"w"}})"));
+
+  const Json observation = log.Observation();
+  EXPECT_EQ(observation["steps"], Json::parse(R"([{"loss":2},{"loss":1}])"));
+  EXPECT_EQ(observation["warnings"], Json::parse(R"(["w"])"));
+}
+
+TEST(EventLogTest, AppendReachesIntoAnObjectThatIsThere) {
+  EventLog log;
+  log.Feed(FrameEvent(0, 0, R"({"set":{"mask":{"reach":{}}}})"));
+  log.Feed(FrameEvent(0, 0, R"({"append":{"mask":{"calls":{"layer":"0"}}}})"));
+
+  EXPECT_EQ(log.Observation()["mask"], Json::parse(R"({"reach":{},"calls":[{"layer":"0"}]})"));
+}
+
+TEST(EventLogTest, TheOrderOfEventsIsKeptWhereverThePipeCutsThem) {
+  const std::string all =
+      FrameEvent(7, 0, R"({"set":{"a":{"b":1}}})") + FrameEvent(8, 0, R"({"set":{"a":{"b":2}}})");
+  for (size_t cut = 0; cut <= all.size(); ++cut) {
+    EventLog log;
+    log.Feed(all.substr(0, cut));
+    log.Feed(all.substr(cut));
+
+    EXPECT_EQ(log.Observation()["a"], Json({{"b", 2}})) << "cut at " << cut;
+    EXPECT_EQ(log.ignored(), 0) << "cut at " << cut;
+  }
+}
+
+TEST(EventLogTest, AFurtherKeyBesideAnEventIsNoHarm) {
+  EventLog log;
+  log.Feed(FrameEvent(0, 0, R"({"stage":"import","at":12.5})"));
+
+  EXPECT_EQ(log.ignored(), 0);
+  EXPECT_EQ(log.Observation()["stages"].size(), 1u);
+}
+
+TEST(EventLogTest, NumbersThatAreNotFiniteBecomeNull) {
+  EventLog log;
+  log.Feed(
+      FrameEvent(0, 0, R"({"append":{"steps":{"loss":NaN,"low":-Infinity,"text":"NaN \" NaN"}}})"));
+
+  EXPECT_EQ(log.Observation()["steps"],
+            Json::parse(R"([{"loss":null,"low":null,"text":"NaN \" NaN"}])"));
+}
+
+// What a subject can write into a descriptor it found.
+class GarbageTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(GarbageTest, IsCountedAndHarmsNothing) {
+  EventLog log;
+  log.Feed(FrameEvent(0, 0, R"({"set":{"a":1}})"));
+  log.Feed(GetParam() + "\n");
+  log.Feed(FrameEvent(0, 0, R"({"set":{"b":2}})"));
+
+  EXPECT_EQ(log.Observation(), Json::parse(R"({"schema":1,"stages":[],"a":1,"b":2,
+                                               "ignored_events":1})"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Lines, GarbageTest,
+                         testing::Values("", "hello", "1 2", "1 2 ", "1 2 {", "1 2 [1]",
+                                         "x 2 {\"set\":{\"a\":3}}", "{\"set\":{\"a\":3}}", "1 2 {}",
+                                         "1 2 {\"stage\":3}", "1 2 {\"set\":[1]}",
+                                         "1 2 {\"append\":{\"a\":3}}", "1 2 {\"done\":false}",
+                                         std::string("\0\xff\xfe", 3)));
+
+TEST(EventLogTest, AHalfLineAtTheEndIsCounted) {
+  EventLog log;
+  log.Feed(R"(1 2 {"set":{"a")");
+
+  EXPECT_EQ(log.Observation()["ignored_events"], 1);
+}
+
+TEST(EventLogTest, ALineWithoutEndIsForgottenUpToItsEnd) {
+  EventLog log;
+  const std::string piece(1 << 20, 'x');
+  for (int i = 0; i < 100; ++i) log.Feed(piece);
+  log.Feed("\n" + FrameEvent(0, 0, R"({"set":{"a":1}})"));
+
+  EXPECT_EQ(log.Observation(), Json::parse(R"({"schema":1,"stages":[],"a":1,"ignored_events":1})"));
+}
+
+TEST(EventLogTest, FactsCannotTakeTheWorkersOwnPlaces) {
+  EventLog log;
+  log.Feed(FrameEvent(0, 0, R"({"set":{"schema":9,"stages":"none"}})"));
+
+  EXPECT_EQ(log.Observation(), Json({{"schema", 1}, {"stages", Json::array()}}));
+}
+
+TEST(EventLogTest, KnowsWhyACellCouldNotBeSetUp) {
+  EventLog log;
+  log.Feed(FrameEvent(0, 0, R"({"failed_to_start":"no space"})"));
+
+  EXPECT_EQ(log.failed_to_start(), "no space");
+}
+
+}  // namespace
+}  // namespace bkm

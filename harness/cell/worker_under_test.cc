@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/cell/worker_under_test.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/check.h"
+#include "harness/base/files.h"
+#include "harness/base/subprocess.h"
+
+namespace bkm {
+namespace fs = std::filesystem;
+namespace {
+
+fs::path Runfile(absl::string_view path) {
+  return fs::path(std::getenv("TEST_SRCDIR")) / std::getenv("TEST_WORKSPACE") / std::string(path);
+}
+
+}  // namespace
+
+fs::path WorkerUnderTest::Binary() { return Runfile("harness/cell/cell_worker"); }
+
+std::vector<std::string> WorkerUnderTest::Arguments(const std::string& command) {
+  return {Binary(),   command,         "--python",
+          BKM_PYTHON, "--python-code", Runfile("harness/cell/testdata/fake_cell")};
+}
+
+WorkerUnderTest::WorkerUnderTest(int jobs) {
+  folder_ = *CreateTempDirectory(std::getenv("TEST_TMPDIR"), "worker");
+  HARNESS_CHECK(WriteFile(folder_ / "tree/engine.py", "kept = True\n").ok());
+  HARNESS_CHECK(WriteFile(folder_ / "probe/probe.json", "{}").ok());
+  Command command;
+  command.argv = Arguments("serve");
+  command.argv.insert(command.argv.end(), {"--jobs", absl::StrCat(jobs)});
+  command.set_env = {{"BKM_TEST_SURPRISE", "from the user"}};
+  const absl::StatusOr<PipedProcess> process = StartPiped(command, "");
+  HARNESS_CHECK(process.ok()) << std::string(process.status().message());
+  pid_ = process->pid;
+  to_ = process->to_child;
+  from_ = process->from_child;
+  ready_ = Read();
+}
+
+WorkerUnderTest::~WorkerUnderTest() {
+  if (pid_ > 0) Finish();
+  ::close(from_);
+  RemoveTree(folder_).IgnoreError();
+}
+
+bool WorkerUnderTest::Has(absl::string_view name) const {
+  return std::any_of(ready_["sandbox"].begin(), ready_["sandbox"].end(),
+                     [&](const Json& entry) { return entry == std::string(name); });
+}
+
+Json WorkerUnderTest::Request(const std::string& adapter) const {
+  return {
+      {"type", "run"},
+      {"cell", adapter},
+      {"dir", folder_ / "cells" / adapter},
+      {"adapter", adapter},
+      {"paths", {{"engine", folder_ / "tree"}, {"library", nullptr}}},
+      {"probe_dir", folder_ / "probe"},
+      {"probe", {{"name", folder_.filename()}}},
+      {"limits", {{"timeout_s", 60}, {"memory_mib", 150}, {"output_mib", 4}, {"processes", 20}}}};
+}
+
+void WorkerUnderTest::Send(const Json& message) {
+  const std::string line = ToLine(message) + "\n";
+  HARNESS_CHECK(::write(to_, line.data(), line.size()) == static_cast<ssize_t>(line.size()));
+  if (message.value("type", "") == "run") ++open_cells_;
+}
+
+Json WorkerUnderTest::Read() {
+  size_t newline = 0;
+  while ((newline = buffer_.find('\n')) == std::string::npos) {
+    char piece[4096];
+    const ssize_t n = ::read(from_, piece, sizeof piece);
+    if (n <= 0) return nullptr;
+    buffer_.append(piece, static_cast<size_t>(n));
+  }
+  const Json message = Json::parse(buffer_.substr(0, newline));
+  buffer_.erase(0, newline + 1);
+  return message;
+}
+
+Json WorkerUnderTest::RunRequest(const Json& request) {
+  Send(request);
+  return WaitForAll()[request["cell"].get<std::string>()];
+}
+
+std::map<std::string, Json> WorkerUnderTest::WaitForAll() {
+  std::map<std::string, Json> observations;
+  while (open_cells_ > 0) {
+    const Json message = Read();
+    if (message.is_null()) break;
+    if (message["type"] != "finished") continue;
+    --open_cells_;
+    observations[message["cell"].get<std::string>()] = Stable(message["observation"]);
+  }
+  return observations;
+}
+
+void WorkerUnderTest::CloseInput() {
+  if (to_ >= 0) ::close(to_);
+  to_ = -1;
+}
+
+int WorkerUnderTest::Finish() {
+  CloseInput();
+  int status = 0;
+  ::waitpid(pid_, &status, 0);
+  pid_ = -1;
+  return status;
+}
+
+Json Stable(Json observation) {
+  observation.erase("usage");
+  observation.erase("versions");
+  for (Json& stage : observation["stages"]) {
+    stage.erase("rss_mib");
+    if (stage.contains("seconds")) stage["seconds"] = "some";
+  }
+  return observation;
+}
+
+}  // namespace bkm

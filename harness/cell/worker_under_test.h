@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_CELL_WORKER_UNDER_TEST_H_
+#define HARNESS_CELL_WORKER_UNDER_TEST_H_
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "harness/base/json.h"
+
+namespace bkm {
+
+// A real cell_worker on the system's Python with testdata/fake_cell, for tests.
+class WorkerUnderTest {
+ public:
+  explicit WorkerUnderTest(int jobs = 1);
+  ~WorkerUnderTest();
+
+  const Json& ready() const { return ready_; }
+  pid_t pid() const { return pid_; }
+  bool Has(absl::string_view name) const;  // in ready's sandbox
+
+  // A request in a folder of its own whose adapter is the function of that name in fake_cell.
+  Json Request(const std::string& adapter) const;
+  void Send(const Json& message);
+  // Sends it and waits for its observation, without what differs from run to run.
+  Json RunRequest(const Json& request);
+  Json Run(const std::string& adapter) { return RunRequest(Request(adapter)); }
+  // The observations of all cells that are still open, by cell.
+  std::map<std::string, Json> WaitForAll();
+  // The next message, null at the end.
+  Json Read();
+  // Ends the input and gives the exit status.
+  int Finish();
+
+  static std::filesystem::path Binary();
+  static std::vector<std::string> Arguments(const std::string& command);
+  // A folder per test, removed at the end.
+  const std::filesystem::path& folder() const { return folder_; }
+
+ private:
+  void CloseInput();
+
+  std::filesystem::path folder_;
+  pid_t pid_ = -1;
+  int to_ = -1;
+  int from_ = -1;
+  std::string buffer_;
+  int open_cells_ = 0;
+  Json ready_;
+};
+
+// `observation` without times, memory and versions.
+Json Stable(Json observation);
+
+}  // namespace bkm
+
+#endif  // HARNESS_CELL_WORKER_UNDER_TEST_H_

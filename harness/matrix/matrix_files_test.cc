@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+// Every matrix that is committed parses, and so says the schema; every bad one is refused with the
+// one message beside it.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validator.hpp>
+
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
+#include "harness/base/files.h"
+#include "harness/matrix/matrix.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+using valijson::adapters::NlohmannJsonAdapter;
+
+std::vector<fs::path> FilesIn(const char* folder, const char* prefix) {
+  std::set<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (absl::StartsWith(name, prefix) && absl::EndsWith(name, ".json") &&
+        !absl::EndsWith(name, ".schema.json"))
+      files.insert(entry.path());
+  }
+  return {files.begin(), files.end()};
+}
+
+std::string NameOf(const ::testing::TestParamInfo<fs::path>& info) {
+  return info.param.stem().string();
+}
+
+class MatrixFilesTest : public ::testing::TestWithParam<fs::path> {
+ protected:
+  static bool SchemaAccepts(const Json& json) {
+    const Json text = *ReadJsonFile("matrices/matrix.schema.json");
+    valijson::Schema schema;
+    valijson::SchemaParser().populateSchema(NlohmannJsonAdapter(text), schema);
+    return valijson::Validator().validate(schema, NlohmannJsonAdapter(json), nullptr);
+  }
+};
+
+using GoodMatrixTest = MatrixFilesTest;
+TEST_P(GoodMatrixTest, ConfigIsValid) {
+  const absl::StatusOr<Matrix> matrix = ReadMatrix(GetParam());
+  EXPECT_TRUE(matrix.ok()) << matrix.status();
+  EXPECT_TRUE(SchemaAccepts(*ReadJsonFile(GetParam())));
+  EXPECT_EQ(matrix->name, GetParam().stem().string());
+}
+INSTANTIATE_TEST_SUITE_P(Matrices, GoodMatrixTest, ::testing::ValuesIn(FilesIn("matrices", "")),
+                         NameOf);
+
+using BadMatrixTest = MatrixFilesTest;
+TEST_P(BadMatrixTest, IsRefusedWithItsMessage) {
+  fs::path message_file = GetParam();
+  message_file.replace_extension(".message");
+  const std::string wanted = std::string(absl::StripSuffix(*ReadFile(message_file), "\n"));
+  EXPECT_EQ(std::string(ReadMatrix(GetParam()).status().message()),
+            GetParam().string() + ": " + wanted);
+}
+TEST_P(BadMatrixTest, IsRefusedByTheSchemaToo) {
+  const absl::StatusOr<Json> json = ReadJsonFile(GetParam());
+  const bool beyond_schema = absl::StrContains(GetParam().string(), "beyond_schema");
+  if (!json.ok()) GTEST_SKIP() << "not JSON: there is nothing for a schema to judge";
+  EXPECT_EQ(SchemaAccepts(*json), beyond_schema);
+}
+INSTANTIATE_TEST_SUITE_P(Fixtures, BadMatrixTest,
+                         ::testing::ValuesIn(FilesIn("fixtures/matrices", "bad_")), NameOf);
+
+}  // namespace
+}  // namespace bkm

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_RUNTIME_ENVIRONMENT_CREATOR_H_
+#define HARNESS_RUNTIME_ENVIRONMENT_CREATOR_H_
+
+#include <filesystem>
+
+#include "absl/status/statusor.h"
+#include "harness/runtime/runtime_lock.h"
+#include "harness/source/uv.h"
+#include "harness/store/folder_cache.h"
+
+namespace bkm {
+
+// Makes the virtual environment of a lock, once for each lock key and interpreter. Thread-safe.
+class EnvironmentCreator {
+ public:
+  // `python` is the interpreter that the worker embeds; environments link to it.
+  EnvironmentCreator(Uv uv, std::filesystem::path cache, std::filesystem::path python)
+      : uv_(std::move(uv)), python_(std::move(python)), environments_(cache / "environments") {}
+
+  // The environment's python; of an existing runtime the interpreter itself. Errors are one
+  // sentence with what to do: Unavailable (network), ResourceExhausted (disk); Aborted when a
+  // package does not build here, which says something of the lock and not of the machine.
+  absl::StatusOr<std::filesystem::path> Create(const RuntimeLock& lock) const;
+
+  const FolderCache& environments() const { return environments_; }
+
+ private:
+  absl::Status Fill(const RuntimeLock& lock, const std::filesystem::path& folder) const;
+
+  const Uv uv_;
+  const std::filesystem::path python_;
+  const FolderCache environments_;
+};
+
+}  // namespace bkm
+
+#endif  // HARNESS_RUNTIME_ENVIRONMENT_CREATOR_H_

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""Says what the interpreter that runs it holds.
+
+    versions    {"python": "3.11.2", "packages": {"torch": "2.13.0+cpu", ...}}
+    violated    {"violated": [{"requirement": "numpy<2", "found": "2.4.6"}, ...]} of the
+                requirements on stdin, one a line; "found" is empty when the package is missing
+"""
+
+import importlib.metadata
+import json
+import platform
+import re
+import sys
+
+
+def normalized(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def versions() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for distribution in importlib.metadata.distributions():
+        # The first on sys.path is the one that is imported.
+        if distribution.metadata and distribution.metadata["Name"]:
+            found.setdefault(normalized(distribution.metadata["Name"]), distribution.version)
+    return found
+
+
+def requirement_class() -> type:
+    """packaging's Requirement, wherever this environment keeps a copy."""
+    for module in ("packaging", "setuptools._vendor.packaging", "pip._vendor.packaging"):
+        try:
+            __import__(f"{module}.requirements")
+        except ImportError:
+            continue
+        return sys.modules[f"{module}.requirements"].Requirement
+    raise ImportError("no copy of 'packaging', which judges version pins")
+
+
+def violated(lines: list[str]) -> list[dict[str, str]]:
+    requirement_of = requirement_class()
+    found = versions()
+    result = []
+    for line in lines:
+        requirement = requirement_of(line)
+        if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        version = found.get(normalized(requirement.name), "")
+        if not version or not requirement.specifier.contains(version, prereleases=True):
+            result.append({"requirement": line, "found": version})
+    return result
+
+
+def main() -> dict:
+    if sys.argv[1:] == ["versions"]:
+        return {"python": platform.python_version(), "packages": versions()}
+    if sys.argv[1:] == ["violated"]:
+        return {"violated": violated(sys.stdin.read().splitlines())}
+    return {"error": f"unknown command {sys.argv[1:]}"}
+
+
+if __name__ == "__main__":
+    try:
+        answer = main()
+    except (ImportError, ValueError) as error:
+        answer = {"error": f"{error}"}
+    print(json.dumps(answer))

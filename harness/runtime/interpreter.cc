@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/runtime/interpreter.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "harness/base/json.h"
+#include "harness/base/status_macros.h"
+#include "harness/base/subprocess.h"
+
+namespace bkm {
+namespace {
+
+constexpr char kProgram[] =
+#include "harness/runtime/environment_facts_py.inc"
+    ;
+
+absl::StatusOr<Json> Ask(const std::filesystem::path& python, const std::string& question,
+                         std::string input = "") {
+  absl::StatusOr<std::string> output =
+      RunForOutput({.argv = {python.string(), "-I", "-c", kProgram, question},
+                    .unset_env = {"PYTHONHOME", "PYTHONPATH"},
+                    .input = std::move(input)});
+  if (!output.ok()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the Python interpreter ", python.string(), " does not run: ",
+        absl::IsNotFound(output.status()) ? "no such program" : "it fails on a short program"));
+  }
+  ASSIGN_OR_RETURN(Json json, ParseJson(*output, python.string()));
+  if (!json.contains("error")) return json;
+  return absl::FailedPreconditionError(
+      absl::StrCat(python.string(), ": ", json["error"].get<std::string>()));
+}
+
+}  // namespace
+
+absl::StatusOr<InterpreterFacts> ReadInterpreter(const std::filesystem::path& python) {
+  ASSIGN_OR_RETURN(const Json json, Ask(python, "versions"));
+  return InterpreterFacts{json["python"],
+                          json["packages"].get<std::map<std::string, std::string>>()};
+}
+
+std::string MinorVersion(const std::string& version) {
+  return version.substr(0, version.find('.', version.find('.') + 1));
+}
+
+absl::StatusOr<std::vector<ViolatedPin>> FindViolatedPins(
+    const std::filesystem::path& python, const std::vector<std::string>& requirements) {
+  ASSIGN_OR_RETURN(const Json json, Ask(python, "violated", absl::StrJoin(requirements, "\n")));
+  std::vector<ViolatedPin> pins;
+  for (const Json& item : json["violated"]) pins.push_back({item["requirement"], item["found"]});
+  return pins;
+}
+
+}  // namespace bkm

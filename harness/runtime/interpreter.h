@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_RUNTIME_INTERPRETER_H_
+#define HARNESS_RUNTIME_INTERPRETER_H_
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace bkm {
+
+// What a Python interpreter holds.
+struct InterpreterFacts {
+  std::string python;                           // "3.11.2"
+  std::map<std::string, std::string> packages;  // normalised name -> version
+};
+// FailedPrecondition when `python` cannot be run.
+absl::StatusOr<InterpreterFacts> ReadInterpreter(const std::filesystem::path& python);
+
+// "3.11" of "3.11.2".
+std::string MinorVersion(const std::string& version);
+
+// A requirement that an environment does not meet.
+struct ViolatedPin {
+  std::string requirement;  // as declared
+  std::string found;        // the version; empty when the package is missing
+  bool operator==(const ViolatedPin&) const = default;
+};
+// Those of `requirements` (PEP 508) that do not hold in the environment of `python`, for runtimes
+// that were not resolved from them. FailedPrecondition when the environment has no copy of
+// `packaging`.
+absl::StatusOr<std::vector<ViolatedPin>> FindViolatedPins(
+    const std::filesystem::path& python, const std::vector<std::string>& requirements);
+
+}  // namespace bkm
+
+#endif  // HARNESS_RUNTIME_INTERPRETER_H_

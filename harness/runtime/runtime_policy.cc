@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/runtime/runtime_policy.h"
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "harness/base/did_you_mean.h"
+#include "harness/base/status_macros.h"
+
+namespace bkm {
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::array<absl::string_view, 4> kKinds = {"as-of", "newest", "locked", "existing"};
+
+}  // namespace
+
+absl::string_view Name(PolicyKind kind) { return kKinds[static_cast<size_t>(kind)]; }
+
+absl::StatusOr<RuntimePolicy> RuntimePolicyFromJson(const Json& json, const fs::path& origin) {
+  ObjectReader reader(json, origin.string());
+  RuntimePolicy policy;
+  reader.Int("schema", 0, 1, 1);
+  if (!reader.Has("schema")) reader.Fail("schema", "1 is needed here");
+  policy.name = reader.String("name");
+  const std::string kind =
+      reader.OneOf("policy", std::vector<std::string>(kKinds.begin(), kKinds.end()));
+  policy.policy = static_cast<PolicyKind>(
+      std::min<size_t>(std::find(kKinds.begin(), kKinds.end(), kind) - kKinds.begin(), 3));
+  policy.python = reader.String("python");
+  if (policy.policy == PolicyKind::kLocked) {
+    policy.lock = origin.parent_path() / reader.String("lock");
+  } else if (policy.policy == PolicyKind::kExisting) {
+    policy.interpreter = origin.parent_path() / reader.String("interpreter");
+  } else {
+    policy.torch = reader.String("torch");
+    policy.torch_backend = reader.String("torch_backend", "");
+    policy.base = reader.Strings("base");
+    policy.torch_brings = reader.Strings("torch_brings");
+    if (std::none_of(policy.base.begin(), policy.base.end(), [](const std::string& requirement) {
+          return absl::StrContains(requirement, "{torch}");
+        })) {
+      reader.Fail("base", "a requirement with {torch} is needed, such as torch=={torch}");
+    }
+  }
+  if (policy.name != origin.stem().string()) {
+    reader.Fail("name", absl::StrCat("'", policy.name, "' is not the file's name"));
+  }
+  RETURN_IF_ERROR(reader.Finish());
+  return policy;
+}
+
+absl::StatusOr<RuntimePolicy> ReadRuntimePolicy(const fs::path& folder, const std::string& name) {
+  const fs::path path = folder / absl::StrCat(name, ".json");
+  std::error_code error;
+  if (!fs::exists(path, error)) {
+    std::vector<std::string> known;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+      if (entry.path().extension() == ".json") known.push_back(entry.path().stem());
+    }
+    std::sort(known.begin(), known.end());
+    return absl::NotFoundError(
+        absl::StrCat("no runtime '", name, "' in ", folder.string(), DidYouMean(name, known)));
+  }
+  ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
+  return RuntimePolicyFromJson(json, path);
+}
+
+}  // namespace bkm

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/runtime/runtime_resolver.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "harness/base/files.h"
+#include "harness/base/hash.h"
+#include "harness/base/status_macros.h"
+#include "harness/runtime/interpreter.h"
+
+namespace bkm {
+namespace fs = std::filesystem;
+using std::chrono::sys_days;
+using std::chrono::year_month_day;
+
+namespace {
+
+// From where uv takes packages; another answer may give another lock.
+constexpr const char* kRegistryVariables[] = {"UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL",
+                                              "UV_FIND_LINKS",    "UV_INDEX",
+                                              "UV_INDEX_URL",     "UV_TORCH_BACKEND"};
+
+std::string Midnight(sys_days day) {
+  const year_month_day date(day);
+  return absl::StrFormat("%04d-%02u-%02uT00:00:00Z", static_cast<int>(date.year()),
+                         static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));
+}
+
+// The first midnight after the month of "YYYY-MM-DD".
+std::string EndOfMonth(absl::string_view date) {
+  int year = 0, month = 0;
+  const std::vector<absl::string_view> fields = absl::StrSplit(date, '-');
+  if (fields.size() != 3 || !absl::SimpleAtoi(fields[0], &year) ||
+      !absl::SimpleAtoi(fields[1], &month)) {
+    return "";
+  }
+  return month == 12 ? absl::StrFormat("%04d-01-01T00:00:00Z", year + 1)
+                     : absl::StrFormat("%04d-%02d-01T00:00:00Z", year, month + 1);
+}
+
+bool MentionsPackage(absl::string_view text, absl::string_view name) {
+  const auto is_part = [](char c) { return absl::ascii_isalnum(c) || c == '-' || c == '_'; };
+  for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    if ((at == 0 || !is_part(text[at - 1])) && (end == text.size() || !is_part(text[end]))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void AddOnce(const std::string& item, std::vector<std::string>& items) {
+  if (std::find(items.begin(), items.end(), item) == items.end()) items.push_back(item);
+}
+
+std::string NameOf(const Subject& subject) {
+  return absl::StrCat(subject.spec.name, " ", subject.label);
+}
+
+}  // namespace
+
+std::string RequirementName(absl::string_view requirement) {
+  size_t end = 0;
+  while (end < requirement.size() && (absl::ascii_isalnum(requirement[end]) ||
+                                      absl::StrContains("-_.", requirement.substr(end, 1)))) {
+    ++end;
+  }
+  return NormalizedName(requirement.substr(0, end));
+}
+
+struct RuntimeResolver::Input {
+  std::vector<std::string> base;          // what the runtime itself asks
+  std::vector<std::string> requirements;  // with the base, in the order of the subjects
+  std::vector<std::string> overrides;     // in place of every pin on the same packages
+  std::vector<std::string> exempt;
+  std::string cutoff;
+  std::string torch_backend;
+  std::string python;  // full version
+  std::string day;     // newest: the day of the answer
+
+  std::string Hash() const {
+    Json json = {{"requirements", requirements},
+                 {"overrides", overrides},
+                 {"exempt", exempt},
+                 {"cutoff", cutoff},
+                 {"backend", torch_backend},
+                 {"python", python},
+                 {"day", day}};
+    for (const char* variable : kRegistryVariables) {
+      if (const char* value = std::getenv(variable)) json[variable] = value;
+    }
+    return Sha256(ToLine(json));
+  }
+};
+
+RuntimeResolver::RuntimeResolver(const SourceCatalog& catalog, Uv uv, Options options)
+    : catalog_(catalog),
+      uv_(std::move(uv)),
+      options_(std::move(options)),
+      reader_(options_.python) {}
+
+std::string RuntimeResolver::Tomorrow() const {
+  sys_days today = options_.today;
+  if (today == sys_days{}) {
+    today = std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now());
+  }
+  return Midnight(today + std::chrono::days(1));
+}
+
+std::string RuntimeResolver::CutoffOf(const RuntimeRequest& request) const {
+  // A month that is not over is taken as it stands today. RFC 3339 times of one zone sort as text.
+  const std::string tomorrow = Tomorrow();
+  std::string cutoff;
+  for (const Subject* subject : {request.engine, request.library}) {
+    if (!subject) continue;
+    const std::string end = EndOfMonth(subject->date);
+    if (end.empty()) return tomorrow;  // a folder is as new as today
+    cutoff = std::max(cutoff, end);
+  }
+  return cutoff.empty() ? tomorrow : std::min(cutoff, tomorrow);
+}
+
+std::vector<std::string> RuntimeResolver::DeclaredRequirements(
+    const RuntimeRequest& request) const {
+  std::set<std::string> trees;  // packages that are on the cell's path, not in the runtime
+  for (const std::string& name : catalog_.names()) {
+    if (!catalog_.Find(name)->in_runtime) trees.insert(NormalizedName(name));
+  }
+  for (const Subject* subject : {request.engine, request.library}) {
+    if (subject && !subject->tree.empty()) trees.insert(NormalizedName(subject->spec.name));
+  }
+  std::vector<std::string> declared;
+  for (const Subject* subject : {request.engine, request.library}) {
+    if (!subject) continue;
+    for (const std::string& requirement : subject->requirements) {
+      if (!trees.contains(RequirementName(requirement))) AddOnce(requirement, declared);
+    }
+  }
+  return declared;
+}
+
+absl::StatusOr<std::string> RuntimeResolver::PythonVersion() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!python_version_) {
+    ASSIGN_OR_RETURN(const InterpreterFacts facts, ReadInterpreter(options_.python));
+    python_version_ = facts.python;
+  }
+  return *python_version_;
+}
+
+absl::StatusOr<RuntimeResolver::Input> RuntimeResolver::InputOf(const RuntimeRequest& request) {
+  const RuntimePolicy& policy = request.policy;
+  Input input;
+  ASSIGN_OR_RETURN(input.python, PythonVersion());
+  if (MinorVersion(input.python) != policy.python) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("runtime ", policy.name, " wants Python ", policy.python, ", and ",
+                     options_.python.string(), " is ", input.python));
+  }
+  const std::string& torch = request.torch.empty() ? policy.torch : request.torch;
+  for (const std::string& requirement : policy.base) {
+    input.base.push_back(absl::StrReplaceAll(requirement, {{"{torch}", torch}}));
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> brought, BroughtByTorch(policy, torch));
+  input.base.insert(input.base.end(), brought.begin(), brought.end());
+  input.torch_backend = policy.torch_backend;
+  if (policy.policy == PolicyKind::kAsOf) {
+    input.cutoff = CutoffOf(request);
+    // torch is an axis of its own: any torch may meet any month.
+    input.exempt = policy.torch_brings;
+    input.exempt.push_back("torch");
+  } else {
+    input.day = Tomorrow();
+  }
+  // In the subjects' own order, as an installer would meet them: where several solutions exist, the
+  // resolver's choice depends on it.
+  input.requirements = DeclaredRequirements(request);
+  for (const std::string& requirement : request.extra) AddOnce(requirement, input.requirements);
+  for (const std::string& requirement : input.base) AddOnce(requirement, input.requirements);
+  for (const std::string& relaxed : request.relax) {
+    const std::string name = NormalizedName(relaxed);
+    // What the runtime's base or the library axis pins still holds; all other pins do not.
+    std::vector<std::string> kept = input.base;
+    if (request.library && request.library->tree.empty()) {
+      kept.insert(kept.end(), request.library->requirements.begin(),
+                  request.library->requirements.end());
+    }
+    const auto pin = std::find_if(kept.begin(), kept.end(), [&](const std::string& requirement) {
+      return RequirementName(requirement) == name;
+    });
+    input.overrides.push_back(pin == kept.end() ? name : *pin);
+  }
+  std::sort(input.overrides.begin(), input.overrides.end());
+  return input;
+}
+
+absl::StatusOr<ProcessResult> RuntimeResolver::Compile(
+    const Input& input, const std::vector<std::string>& requirements) const {
+  std::vector<std::string> arguments = {
+      "pip",         "compile",  "--python",   options_.python.string(),
+      "--no-header", "--format", "pylock.toml"};
+  if (!input.cutoff.empty()) {
+    arguments.insert(arguments.end(), {"--exclude-newer", input.cutoff});
+    for (const std::string& name : input.exempt) {
+      arguments.insert(arguments.end(), {"--exclude-newer-package", absl::StrCat(name, "=false")});
+    }
+  }
+  for (const std::string& argument : TorchBackendArguments(input.torch_backend)) {
+    arguments.push_back(argument);
+  }
+  fs::path folder;
+  if (!input.overrides.empty()) {
+    ASSIGN_OR_RETURN(folder, CreateTempDirectory(options_.cache / "tmp", "overrides-"));
+    RETURN_IF_ERROR(WriteFile(folder / "overrides.txt", absl::StrJoin(input.overrides, "\n")));
+    arguments.insert(arguments.end(), {"--overrides", (folder / "overrides.txt").string()});
+  }
+  arguments.push_back("-");
+  absl::StatusOr<ProcessResult> result = uv_.Run(arguments, absl::StrJoin(requirements, "\n"));
+  if (!folder.empty()) RemoveTree(folder).IgnoreError();
+  return result;
+}
+
+absl::StatusOr<std::vector<std::string>> RuntimeResolver::BroughtByTorch(
+    const RuntimePolicy& policy, const std::string& torch) const {
+  if (policy.torch_brings.empty()) return std::vector<std::string>();
+  const fs::path cached =
+      options_.cache / "registry" /
+      absl::StrCat("torch==", torch, "-brings-", absl::StrJoin(policy.torch_brings, "-"), ".json");
+  if (fs::exists(cached)) {
+    ASSIGN_OR_RETURN(const Json json, ReadJsonFile(cached));
+    return json.get<std::vector<std::string>>();
+  }
+  // The registry's own build of torch, not the one that runs here: its dependencies are what users
+  // with an accelerator get without asking.
+  ASSIGN_OR_RETURN(const ProcessResult result,
+                   uv_.Run({"pip", "compile", "--python", options_.python.string(), "--no-header",
+                            "--format", "pylock.toml", "-"},
+                           absl::StrCat("torch==", torch, ",!=", torch, "+cpu\n"),
+                           {"UV_FIND_LINKS", "UV_TORCH_BACKEND"}));
+  if (!result.ok()) {
+    return ErrorOf(result, absl::StrCat("cannot look up what torch ", torch, " brings along"));
+  }
+  ASSIGN_OR_RETURN(const std::vector<PinnedPackage> packages, reader_.ReadPylock(result.out));
+  std::vector<std::string> pins;
+  for (const PinnedPackage& package : packages) {
+    const auto& names = policy.torch_brings;
+    if (std::find(names.begin(), names.end(), package.name) != names.end()) {
+      pins.push_back(absl::StrCat(package.name, "==", package.version));
+    }
+  }
+  RETURN_IF_ERROR(WriteFile(cached, ToText(Json(pins))));
+  return pins;
+}
+
+absl::StatusOr<std::variant<RuntimeLock, NoSolution>> RuntimeResolver::Explain(
+    const RuntimeRequest& request, const Input& input, const ProcessResult& failed) const {
+  const bool unbuildable = absl::StrContains(failed.err, "Failed to build");
+  const std::string doing = absl::StrCat("cannot resolve runtime ", request.policy.name);
+  if (!IsNoSolution(failed) && !unbuildable) return ErrorOf(failed, doing);
+  // Is it the pairing, or would nothing work here?
+  ASSIGN_OR_RETURN(const ProcessResult base, Compile(input, input.base));
+  if (IsNoSolution(base)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        doing, ": not even its base (", absl::StrJoin(input.base, ", "),
+        ") can be had here: ", UvComplaint(base),
+        " (say where torch comes from: UV_FIND_LINKS=FOLDER, UV_INDEX=URL, or neither for the "
+        "PyTorch index; or choose another --torch)"));
+  }
+  if (!base.ok()) return ErrorOf(base, doing);
+  NoSolution no{UvComplaint(failed)};
+  std::vector<std::string> asked;
+  for (const Subject* subject : {request.engine, request.library}) {
+    if (!subject) continue;
+    for (const std::string& requirement : subject->requirements) {
+      if (!MentionsPackage(no.message, RequirementName(requirement))) continue;
+      asked.push_back(absl::StrCat(NameOf(*subject), " asks ", requirement));
+    }
+  }
+  if (!asked.empty()) absl::StrAppend(&no.message, " (", absl::StrJoin(asked, "; "), ")");
+  return no;
+}
+
+absl::StatusOr<RuntimeLock> RuntimeResolver::ReadLocked(const RuntimePolicy& policy) {
+  ASSIGN_OR_RETURN(const Json json, ReadJsonFile(policy.lock));
+  ASSIGN_OR_RETURN(RuntimeLock lock, RuntimeLockFromJson(json, policy.lock.string()));
+  ASSIGN_OR_RETURN(const std::string python, PythonVersion());
+  if (MinorVersion(python) != lock.python) {
+    return absl::FailedPreconditionError(absl::StrCat(policy.lock.string(), " is for Python ",
+                                                      lock.python, ", and ",
+                                                      options_.python.string(), " is ", python));
+  }
+  lock.runtime = policy.name;
+  lock.policy = std::string(Name(PolicyKind::kLocked));
+  return lock;
+}
+
+absl::StatusOr<RuntimeLock> RuntimeResolver::ReadExisting(const RuntimePolicy& policy) const {
+  ASSIGN_OR_RETURN(const InterpreterFacts facts, ReadInterpreter(policy.interpreter));
+  RuntimeLock lock{.runtime = policy.name,
+                   .policy = std::string(Name(PolicyKind::kExisting)),
+                   .python = MinorVersion(facts.python),
+                   .interpreter = policy.interpreter};
+  for (const auto& [name, version] : facts.packages) lock.packages.push_back({name, version, {}});
+  return lock;
+}
+
+absl::StatusOr<std::variant<RuntimeLock, NoSolution>> RuntimeResolver::Resolve(
+    const RuntimeRequest& request) {
+  const RuntimePolicy& policy = request.policy;
+  if (policy.policy == PolicyKind::kLocked) return ReadLocked(policy);
+  if (policy.policy == PolicyKind::kExisting) return ReadExisting(policy);
+  ASSIGN_OR_RETURN(const Input input, InputOf(request));
+  const fs::path cached = options_.cache / "locks" / absl::StrCat(input.Hash(), ".json");
+  if (fs::exists(cached)) {
+    ASSIGN_OR_RETURN(const Json json, ReadJsonFile(cached));
+    ASSIGN_OR_RETURN(RuntimeLock lock, RuntimeLockFromJson(json, cached.string()));
+    lock.runtime = policy.name;
+    return lock;
+  }
+  ASSIGN_OR_RETURN(const ProcessResult result, Compile(input, input.requirements));
+  if (!result.ok()) return Explain(request, input, result);
+  RuntimeLock lock{.runtime = policy.name,
+                   .policy = std::string(Name(policy.policy)),
+                   .python = policy.python,
+                   .cutoff = input.cutoff,
+                   .exempt = input.exempt,
+                   .torch_backend = input.torch_backend,
+                   .requirements = input.requirements,
+                   .relaxed = input.overrides};
+  ASSIGN_OR_RETURN(const std::vector<PinnedPackage> packages, reader_.ReadPylock(result.out));
+  for (const PinnedPackage& package : packages) {
+    if (package.sha256.empty()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the registry names no SHA-256 for ", package.name, " ", package.version,
+                       ", so no lock can hold it; use one that does (UV_DEFAULT_INDEX)"));
+    }
+    lock.packages.push_back({NormalizedName(package.name), package.version, package.sha256});
+  }
+  std::sort(lock.packages.begin(), lock.packages.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  RETURN_IF_ERROR(WriteFile(cached, ToText(ToJson(lock))));
+  return lock;
+}
+
+}  // namespace bkm

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_SOURCE_GIT_FIXTURE_H_
+#define HARNESS_SOURCE_GIT_FIXTURE_H_
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/strip.h"
+#include "harness/base/files.h"
+#include "harness/base/subprocess.h"
+#include "harness/source/git_repository.h"
+
+namespace bkm {
+
+// A small git repository that a test fills by commits; times are fixed, so commit ids are too.
+class GitFixture {
+ public:
+  explicit GitFixture(std::filesystem::path folder) : folder_(std::move(folder)) {
+    Git({"init", "--quiet", "--initial-branch=main", folder_.string()});
+    Git({"config", "uploadpack.allowFilter", "true"});
+    Git({"config", "uploadpack.allowAnySHA1InWant", "true"});
+  }
+
+  void Write(const std::string& path, const std::string& content) {
+    EXPECT_TRUE(WriteFile(folder_ / path, content).ok());
+  }
+  // Commits everything that lies in the folder; returns the 40 digits.
+  std::string Commit(const std::string& title, const std::string& date) {
+    Git({"add", "--all"});
+    Git({"commit", "--quiet", "--message", title}, date + "T12:00:00Z");
+    return std::string(absl::StripSuffix(Git({"rev-parse", "HEAD"}), "\n"));
+  }
+  std::string Git(std::vector<std::string> arguments, const std::string& date = "") {
+    arguments.insert(arguments.begin(), {"-C", folder_.string(), "-c", "user.name=T", "-c",
+                                         "user.email=t@example.org", "-c", "commit.gpgsign=false"});
+    if (!std::filesystem::exists(folder_))
+      arguments.erase(arguments.begin(), arguments.begin() + 2);
+    Command command = GitCommand(arguments);
+    if (!date.empty()) {
+      command.set_env["GIT_COMMITTER_DATE"] = date;
+      command.set_env["GIT_AUTHOR_DATE"] = date;
+    }
+    const absl::StatusOr<std::string> output = RunForOutput(command);
+    EXPECT_TRUE(output.ok()) << output.status();
+    return output.value_or("");
+  }
+  const std::filesystem::path& folder() const { return folder_; }
+  // For a mirror: the bare part.
+  std::filesystem::path git_dir() const { return folder_ / ".git"; }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+}  // namespace bkm
+
+#endif  // HARNESS_SOURCE_GIT_FIXTURE_H_

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/source/git_repository.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "harness/base/files.h"
+#include "harness/base/status_macros.h"
+
+namespace bkm {
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr absl::string_view kLink = "120000";
+constexpr absl::string_view kSubmodule = "160000";
+
+std::vector<absl::string_view> Lines(absl::string_view text, char separator = '\n') {
+  return absl::StrSplit(text, separator, absl::SkipEmpty());
+}
+
+// A mirror may lack large files. No import reads these, so a tree without them is still whole.
+bool IsDocument(absl::string_view path) {
+  for (absl::string_view suffix : {".md", ".rst", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".pdf",
+                                   ".ipynb", ".mp4", ".webp"}) {
+    if (absl::EndsWith(path, suffix)) return true;
+  }
+  return false;
+}
+
+absl::Status WriteEntry(const GitEntry& entry, absl::string_view content,
+                        const fs::path& destination) {
+  const fs::path path = destination / entry.path;
+  if (entry.mode != kLink) {
+    RETURN_IF_ERROR(WriteFile(path, content));
+    if (entry.mode != "100755") return absl::OkStatus();
+    std::error_code error;
+    fs::permissions(path, fs::perms(0755), error);
+    return error ? absl::UnavailableError(absl::StrCat(path.string(), ": ", error.message()))
+                 : absl::OkStatus();
+  }
+  RETURN_IF_ERROR(CreateDirectories(path.parent_path()));
+  std::error_code error;
+  fs::create_symlink(std::string(content), path, error);
+  return error ? absl::UnavailableError(absl::StrCat(path.string(), ": ", error.message()))
+               : absl::OkStatus();
+}
+
+}  // namespace
+
+Command GitCommand(std::vector<std::string> arguments) {
+  Command command;
+  // A bare mirror may belong to somebody else; reading one runs none of its hooks.
+  command.argv = {"git", "-c", "safe.directory=*", "-c", "gc.auto=0"};
+  command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
+  command.set_env = {{"GIT_TERMINAL_PROMPT", "0"}, {"LC_ALL", "C"}, {"TZ", "UTC"}};
+  command.unset_env = {"GIT_DIR",
+                       "GIT_WORK_TREE",
+                       "GIT_INDEX_FILE",
+                       "GIT_OBJECT_DIRECTORY",
+                       "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+                       "GIT_COMMON_DIR",
+                       "GIT_NAMESPACE",
+                       "GIT_PREFIX"};
+  return command;
+}
+
+std::string GitComplaint(const ProcessResult& result) {
+  const std::vector<absl::string_view> lines = Lines(result.err);
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    absl::string_view text = *line;
+    if (absl::ConsumePrefix(&text, "fatal: ") || absl::ConsumePrefix(&text, "error: ")) {
+      return std::string(text);
+    }
+  }
+  return lines.empty() ? absl::StrCat("git ended with ", result.exit_code)
+                       : std::string(lines.back());
+}
+
+absl::StatusOr<ProcessResult> GitRepository::Run(const std::vector<std::string>& arguments,
+                                                 std::string input) const {
+  std::vector<std::string> all = {"--git-dir", folder_.string()};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  Command command = GitCommand(std::move(all));
+  command.input = std::move(input);
+  absl::StatusOr<ProcessResult> result = RunCommand(command);
+  if (absl::IsNotFound(result.status())) {
+    return absl::FailedPreconditionError("git is not installed: apt-get install git");
+  }
+  return result;
+}
+
+absl::StatusOr<std::string> GitRepository::Output(const std::vector<std::string>& arguments,
+                                                  std::string input) const {
+  ASSIGN_OR_RETURN(ProcessResult result, Run(arguments, std::move(input)));
+  if (result.ok()) return std::move(result.out);
+  return absl::UnavailableError(absl::StrCat("git ", arguments[0], " in ", folder_.string(),
+                                             " failed: ", GitComplaint(result)));
+}
+
+absl::StatusOr<std::optional<std::string>> GitRepository::CommitId(
+    absl::string_view revision) const {
+  ASSIGN_OR_RETURN(const ProcessResult result, Run({"rev-parse", "--verify", "--end-of-options",
+                                                    absl::StrCat(revision, "^{commit}")}));
+  if (!result.ok()) {
+    if (!absl::StrContains(result.err, "is ambiguous")) return std::optional<std::string>();
+    return absl::InvalidArgumentError(
+        absl::StrCat("the short id ", revision, " fits several commits: give more of its digits"));
+  }
+  std::string id(absl::StripSuffix(result.out, "\n"));
+  // rev-parse echoes 40 digits that it has never seen.
+  ASSIGN_OR_RETURN(const ProcessResult exists, Run({"cat-file", "-e", id}));
+  return exists.ok() ? std::optional<std::string>(std::move(id)) : std::nullopt;
+}
+
+absl::StatusOr<Commit> GitRepository::Describe(absl::string_view commit) const {
+  ASSIGN_OR_RETURN(const std::string text,
+                   Output({"show", "--no-patch", "--no-show-signature", "--format=%cd%n%s",
+                           "--date=format-local:%Y-%m-%d", std::string(commit)}));
+  const std::vector<std::string> lines = absl::StrSplit(text, '\n');
+  return Commit{std::string(commit), lines[0], lines.size() > 1 ? lines[1] : ""};
+}
+
+absl::StatusOr<std::optional<std::string>> GitRepository::ObjectId(absl::string_view commit,
+                                                                   absl::string_view path) const {
+  ASSIGN_OR_RETURN(const ProcessResult result, Run({"rev-parse", "--verify", "--end-of-options",
+                                                    absl::StrCat(commit, ":", path)}));
+  if (!result.ok()) return std::optional<std::string>();
+  return std::optional<std::string>(absl::StripSuffix(result.out, "\n"));
+}
+
+absl::StatusOr<std::vector<GitEntry>> GitRepository::List(
+    absl::string_view commit, const std::vector<std::string>& paths) const {
+  std::vector<std::string> arguments = {"ls-tree", "-z"};
+  if (!paths.empty()) arguments.push_back("-r");
+  arguments.insert(arguments.end(), {std::string(commit), "--"});
+  arguments.insert(arguments.end(), paths.begin(), paths.end());
+  ASSIGN_OR_RETURN(const std::string text, Output(arguments));
+  std::vector<GitEntry> entries;
+  for (absl::string_view line : Lines(text, '\0')) {  // MODE SP TYPE SP ID TAB PATH
+    const std::pair<absl::string_view, absl::string_view> halves =
+        absl::StrSplit(line, absl::MaxSplits('\t', 1));
+    const std::vector<absl::string_view> fields = absl::StrSplit(halves.first, ' ');
+    entries.push_back({std::string(fields[0]), std::string(fields[2]), std::string(halves.second)});
+  }
+  return entries;
+}
+
+absl::Status GitRepository::Prefetch(absl::string_view commit,
+                                     const std::vector<std::string>& paths) const {
+  ASSIGN_OR_RETURN(const ProcessResult promisor, Run({"config", "remote.origin.promisor"}));
+  if (!promisor.ok()) return absl::OkStatus();
+  std::vector<std::string> arguments = {
+      "rev-list",          "--no-walk",         "--objects", "--missing=print",
+      "--no-object-names", std::string(commit), "--"};
+  arguments.insert(arguments.end(), paths.begin(), paths.end());
+  ASSIGN_OR_RETURN(const std::string objects, Output(arguments));
+  std::string missing;
+  for (absl::string_view line : Lines(objects)) {
+    if (absl::ConsumePrefix(&line, "?")) absl::StrAppend(&missing, line, "\n");
+  }
+  if (missing.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(
+      const ProcessResult fetched,
+      Run({"-c", "fetch.negotiationAlgorithm=noop", "fetch", "origin", "--no-tags",
+           "--no-write-fetch-head", "--recurse-submodules=no", "--filter=blob:none", "--stdin"},
+          missing));
+  if (fetched.ok()) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("cannot fetch files of ", folder_.string(), ": ",
+                                             GitComplaint(fetched), " (check the network)"));
+}
+
+absl::Status GitRepository::Extract(absl::string_view commit, const std::vector<std::string>& paths,
+                                    const fs::path& destination) const {
+  ASSIGN_OR_RETURN(const std::vector<GitEntry> entries, List(commit, paths));
+  std::vector<GitEntry> wanted;
+  std::string ids;
+  for (const GitEntry& entry : entries) {
+    if (entry.mode == kSubmodule) continue;
+    wanted.push_back(entry);
+    absl::StrAppend(&ids, entry.id, "\n");
+  }
+  RETURN_IF_ERROR(Prefetch(commit, paths));
+  ASSIGN_OR_RETURN(const std::string batch, Output({"cat-file", "--batch"}, ids));
+  absl::string_view rest = batch;
+  for (const GitEntry& entry : wanted) {  // ID SP blob SP SIZE LF CONTENT LF, or ID SP missing LF
+    const size_t end = rest.find('\n');
+    const std::vector<absl::string_view> header = absl::StrSplit(rest.substr(0, end), ' ');
+    rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
+    size_t size = 0;
+    if (header.size() == 3 && absl::SimpleAtoi(header[2], &size) && size < rest.size()) {
+      RETURN_IF_ERROR(WriteEntry(entry, rest.substr(0, size), destination));
+      rest.remove_prefix(size + 1);
+    } else if (!IsDocument(entry.path)) {
+      return absl::NotFoundError(absl::StrCat(folder_.string(), " lacks the file ", entry.path,
+                                              " (object ", entry.id,
+                                              "): fetch it, or use a complete clone"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> GitRepository::Tags() const {
+  ASSIGN_OR_RETURN(const std::string text, Output({"for-each-ref", "--sort=-creatordate",
+                                                   "--format=%(refname:short)", "refs/tags"}));
+  const std::vector<absl::string_view> lines = Lines(text);
+  return std::vector<std::string>(lines.begin(), lines.end());
+}
+
+}  // namespace bkm

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_SOURCE_GIT_REPOSITORY_H_
+#define HARNESS_SOURCE_GIT_REPOSITORY_H_
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "harness/base/subprocess.h"
+
+namespace bkm {
+
+struct Commit {
+  std::string id;     // 40 hex digits
+  std::string date;   // YYYY-MM-DD of the committer, UTC
+  std::string title;  // first line of the message
+};
+
+struct GitEntry {
+  std::string mode;  // 100644, 100755, 120000 (link), 040000 (folder), 160000 (submodule)
+  std::string id;
+  std::string path;  // relative to the repository's root
+};
+
+// A repository on disk, read through the git command line. Shallow histories and missing large
+// files are fine.
+class GitRepository {
+ public:
+  explicit GitRepository(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+  // The commit that `revision` names; nullopt when there is none here, InvalidArgument when a short
+  // id is ambiguous.
+  absl::StatusOr<std::optional<std::string>> CommitId(absl::string_view revision) const;
+  absl::StatusOr<Commit> Describe(absl::string_view commit) const;
+
+  // The id of the tree or file at `path` ("" is the root); nullopt when there is none.
+  absl::StatusOr<std::optional<std::string>> ObjectId(absl::string_view commit,
+                                                      absl::string_view path) const;
+  // Files, links and submodules at and below each of `paths`; without paths, the entries of the
+  // root folder.
+  absl::StatusOr<std::vector<GitEntry>> List(absl::string_view commit,
+                                             const std::vector<std::string>& paths) const;
+
+  // Writes the files and links at and below `paths` into `destination`. Documents that the
+  // repository lacks are left out, other files that it lacks are an error.
+  absl::Status Extract(absl::string_view commit, const std::vector<std::string>& paths,
+                       const std::filesystem::path& destination) const;
+
+  // Tags, newest first.
+  absl::StatusOr<std::vector<std::string>> Tags() const;
+
+  // What git prints, started on this repository with an environment in which nothing else steers
+  // it.
+  absl::StatusOr<ProcessResult> Run(const std::vector<std::string>& arguments,
+                                    std::string input = "") const;
+  // As Run, for a command that can only fail when the repository is damaged.
+  absl::StatusOr<std::string> Output(const std::vector<std::string>& arguments,
+                                     std::string input = "") const;
+
+  const std::filesystem::path& folder() const { return folder_; }
+
+ private:
+  // In a clone that left file contents behind, brings those of `paths` in one go.
+  absl::Status Prefetch(absl::string_view commit, const std::vector<std::string>& paths) const;
+
+  std::filesystem::path folder_;
+};
+
+// A git command whose environment has none of the variables that redirect git, no prompts and
+// English messages.
+Command GitCommand(std::vector<std::string> arguments);
+
+// The last line of git's complaint, without "fatal: ".
+std::string GitComplaint(const ProcessResult& result);
+
+}  // namespace bkm
+
+#endif  // HARNESS_SOURCE_GIT_REPOSITORY_H_

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/source/subject_resolver.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "harness/base/did_you_mean.h"
+#include "harness/base/files.h"
+#include "harness/base/hash.h"
+#include "harness/base/json.h"
+#include "harness/base/status_macros.h"
+#include "harness/source/tree_digest.h"
+
+namespace bkm {
+namespace fs = std::filesystem;
+
+namespace {
+
+// What a cached tree's folder holds beside `tree/`.
+struct TreeFacts {
+  std::string root;     // of the import path, relative to tree/: "" or "src"
+  std::string package;  // import name
+  std::string content;
+  std::vector<std::string> requirements;
+};
+
+absl::Status WriteFacts(const TreeFacts& facts, const fs::path& folder) {
+  return WriteFile(folder / "subject.json", ToText(Json{{"root", facts.root},
+                                                        {"package", facts.package},
+                                                        {"content", facts.content},
+                                                        {"requirements", facts.requirements}}));
+}
+
+absl::StatusOr<TreeFacts> ReadFacts(const fs::path& folder) {
+  ASSIGN_OR_RETURN(const Json json, ReadJsonFile(folder / "subject.json"));
+  ObjectReader reader(json, (folder / "subject.json").string());
+  TreeFacts facts{.root = reader.String("root"),
+                  .package = reader.String("package"),
+                  .content = reader.String("content"),
+                  .requirements = reader.Strings("requirements")};
+  RETURN_IF_ERROR(reader.Finish());
+  return facts;
+}
+
+void Apply(const TreeFacts& facts, const fs::path& folder, Subject& subject) {
+  subject.tree = facts.root.empty() ? folder / "tree" : folder / "tree" / facts.root;
+  subject.package = facts.package;
+  subject.content = facts.content;
+  subject.requirements = facts.requirements;
+}
+
+// The files beside the package that say what it requires.
+bool IsBuildMetadata(const GitEntry& entry) {
+  const std::string& name = entry.path;
+  if (!absl::StartsWith(entry.mode, "100")) return false;
+  return name == "pyproject.toml" || name == "setup.py" || name == "setup.cfg" ||
+         (absl::StartsWith(name, "requirements") && absl::EndsWith(name, ".txt"));
+}
+
+}  // namespace
+
+SubjectResolver::SubjectResolver(const SourceCatalog& catalog, Uv uv, Options options)
+    : catalog_(catalog),
+      uv_(std::move(uv)),
+      options_(std::move(options)),
+      reader_(options_.python),
+      git_(catalog, options_.mirrors, options_.cache / "git"),
+      trees_(options_.cache / "trees") {}
+
+absl::StatusOr<Subject> SubjectResolver::Resolve(const SubjectSpec& spec) {
+  switch (spec.source) {
+    case SourceKind::kGit:
+      return ResolveGit(spec);
+    case SourceKind::kPypi:
+      return ResolvePypi(spec);
+    case SourceKind::kPath:
+      return ResolvePath(spec);
+  }
+  return absl::InternalError("no such kind of source");
+}
+
+absl::StatusOr<Subject> SubjectResolver::ResolveGit(const SubjectSpec& spec) {
+  ASSIGN_OR_RETURN(const GitSources::Found found, git_.Find(spec.name, spec.revision));
+  const Source& source = *catalog_.Find(spec.name);
+  ASSIGN_OR_RETURN(const Commit commit, found.repository.Describe(found.commit));
+  Subject subject{.spec = {SourceKind::kGit, source.name, found.commit},
+                  .label = spec.revision,
+                  .date = commit.date,
+                  .title = commit.title};
+  const auto make = [&](const fs::path& folder) -> absl::Status {
+    TreeFacts facts{.package = source.package};
+    for (const char* root : {"", "src/"}) {
+      ASSIGN_OR_RETURN(const std::optional<std::string> id,
+                       found.repository.ObjectId(found.commit, root + source.package));
+      if (!id) continue;
+      facts.root = root[0] ? "src" : "";
+      facts.content = absl::StrCat("git-tree:", *id);
+      break;
+    }
+    if (facts.content.empty()) {
+      return absl::NotFoundError(absl::StrCat(spec.ToString(), ": commit ", found.commit,
+                                              " has no folder ", source.package, " or src/",
+                                              source.package));
+    }
+    const fs::path package = fs::path(facts.root) / source.package;
+    std::vector<std::string> paths = {package.string()};
+    ASSIGN_OR_RETURN(const std::vector<GitEntry> top, found.repository.List(found.commit, {}));
+    for (const GitEntry& entry : top) {
+      if (IsBuildMetadata(entry)) paths.push_back(entry.path);
+    }
+    const fs::path tree = folder / "tree";
+    RETURN_IF_ERROR(found.repository.Extract(found.commit, paths, tree));
+    ASSIGN_OR_RETURN(const PackageMetadata metadata, reader_.ReadDeclared(tree));
+    facts.requirements = metadata.requirements;
+    RETURN_IF_ERROR(reader_.CompileBytecode(tree / package));
+    return WriteFacts(facts, folder);
+  };
+  const absl::StatusOr<fs::path> folder =
+      trees_.GetOrMake(absl::StrCat(source.name, "-", found.commit), make);
+  if (!folder.ok()) return WithContext(folder.status(), spec.ToString());
+  ASSIGN_OR_RETURN(const TreeFacts facts, ReadFacts(*folder));
+  Apply(facts, *folder, subject);
+  return subject;
+}
+
+absl::StatusOr<Subject> SubjectResolver::ResolvePypi(const SubjectSpec& spec) {
+  ASSIGN_OR_RETURN(const Release release, FindRelease(spec));
+  Subject subject{.spec = {SourceKind::kPypi, release.name, release.version},
+                  .label = spec.revision,
+                  .date = release.date};
+  const Source* source = catalog_.Find(spec.name);
+  const std::string digest = Sha256(absl::StrJoin(release.sha256, " "));
+  if (source && source->in_runtime) {
+    subject.package = source->package;
+    subject.content = absl::StrCat("pypi:", digest);
+    subject.requirements = {absl::StrCat(release.name, "==", release.version)};
+    return subject;
+  }
+  const auto make = [&](const fs::path& folder) -> absl::Status {
+    const fs::path tree = folder / "tree";
+    RETURN_IF_ERROR(Install(release, tree));
+    TreeFacts facts{.content = absl::StrCat("pypi:", digest)};
+    ASSIGN_OR_RETURN(facts.package, PackageIn(tree, release.name));
+    for (const fs::directory_entry& entry : fs::directory_iterator(tree)) {
+      if (entry.path().extension() != ".dist-info") continue;
+      ASSIGN_OR_RETURN(const PackageMetadata metadata,
+                       reader_.ReadInstalled(entry.path() / "METADATA"));
+      facts.requirements = metadata.requirements;
+    }
+    RETURN_IF_ERROR(reader_.CompileBytecode(tree / facts.package));
+    return WriteFacts(facts, folder);
+  };
+  const absl::StatusOr<fs::path> folder = trees_.GetOrMake(
+      absl::StrCat(release.name, "-", release.version, "-", digest.substr(0, 12)), make);
+  if (!folder.ok()) return WithContext(folder.status(), spec.ToString());
+  ASSIGN_OR_RETURN(const TreeFacts facts, ReadFacts(*folder));
+  Apply(facts, *folder, subject);
+  return subject;
+}
+
+absl::StatusOr<Subject> SubjectResolver::ResolvePath(const SubjectSpec& spec) {
+  std::error_code error;
+  const fs::path folder = fs::canonical(spec.revision, error);
+  if (error || !fs::is_directory(folder)) {
+    return absl::NotFoundError(absl::StrCat(spec.ToString(), ": no such folder"));
+  }
+  ASSIGN_OR_RETURN(const PackageMetadata metadata, reader_.ReadDeclared(folder));
+  Subject subject{.spec = {SourceKind::kPath, "", folder.string()}, .label = spec.revision};
+  subject.tree = folder;
+  absl::StatusOr<std::string> package = PackageIn(folder, metadata.name);
+  if (!package.ok() && fs::is_directory(folder / "src", error)) {
+    subject.tree = folder / "src";
+    package = PackageIn(subject.tree, metadata.name);
+  }
+  if (!package.ok()) return WithContext(package.status(), spec.ToString());
+  subject.package = *package;
+  subject.spec.name = metadata.name.empty() ? *package : metadata.name;
+  subject.requirements = metadata.requirements;
+  ASSIGN_OR_RETURN(const std::string digest, TreeDigest(subject.tree / subject.package));
+  subject.content = absl::StrCat("tree:", digest);
+  return subject;
+}
+
+absl::StatusOr<std::string> SubjectResolver::PackageIn(const fs::path& tree,
+                                                       const std::string& name) const {
+  std::error_code error;
+  std::vector<std::string> candidates;
+  if (const Source* source = catalog_.Find(name)) candidates.push_back(source->package);
+  std::string guess = NormalizedName(name);
+  std::replace(guess.begin(), guess.end(), '-', '_');
+  if (!guess.empty()) candidates.push_back(guess);
+  for (const std::string& candidate : candidates) {
+    if (fs::is_directory(tree / candidate, error)) return candidate;
+  }
+  std::vector<std::string> packages;
+  for (const fs::directory_entry& entry : fs::directory_iterator(tree, error)) {
+    if (fs::exists(entry.path() / "__init__.py", error))
+      packages.push_back(entry.path().filename());
+  }
+  std::erase(packages, "tests");
+  if (packages.size() == 1) return packages[0];
+  std::sort(packages.begin(), packages.end());
+  return absl::NotFoundError(absl::StrCat(
+      tree.string(), " holds ", packages.empty() ? "no" : "more than one", " Python package",
+      packages.empty() ? "" : absl::StrCat(" (", absl::StrJoin(packages, ", "), ")"),
+      ", and no pyproject.toml or setup.py names one"));
+}
+
+}  // namespace bkm

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_SOURCE_SUBJECT_RESOLVER_H_
+#define HARNESS_SOURCE_SUBJECT_RESOLVER_H_
+
+#include <filesystem>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "harness/model/subject.h"
+#include "harness/source/git_sources.h"
+#include "harness/source/package_metadata.h"
+#include "harness/source/source_catalog.h"
+#include "harness/source/uv.h"
+#include "harness/store/folder_cache.h"
+
+namespace bkm {
+
+// Turns specs into subjects: finds the exact version, puts its source tree into the cache and reads
+// what it declares. What is in the cache needs no network. Thread-safe.
+class SubjectResolver {
+ public:
+  struct Options {
+    std::filesystem::path cache;    // a folder of trees, clones and registry answers is made in it
+    std::filesystem::path mirrors;  // DIR/NAME.git; may be empty
+    std::filesystem::path python;   // compiles trees: of the version that runs the cells
+  };
+  SubjectResolver(const SourceCatalog& catalog, Uv uv, Options options);
+
+  // NotFound: no such package, version, source, revision or folder. Unavailable: network.
+  // InvalidArgument: it declares its requirements in a way that cannot be read. The message is one
+  // sentence with what to do.
+  absl::StatusOr<Subject> Resolve(const SubjectSpec& spec);
+
+  GitSources& git() { return git_; }
+
+ private:
+  struct Release {  // of a package on PyPI
+    std::string name;
+    std::string version;
+    std::string date;
+    std::vector<std::string> sha256;
+  };
+  absl::StatusOr<Subject> ResolveGit(const SubjectSpec& spec);
+  absl::StatusOr<Subject> ResolvePypi(const SubjectSpec& spec);
+  absl::StatusOr<Subject> ResolvePath(const SubjectSpec& spec);
+
+  absl::StatusOr<Release> FindRelease(const SubjectSpec& spec) const;
+  absl::Status NoSuchRelease(const SubjectSpec& spec, const std::string& complaint) const;
+  absl::Status Install(const Release& release, const std::filesystem::path& folder) const;
+  // The import name: the catalog's, else found in the tree.
+  absl::StatusOr<std::string> PackageIn(const std::filesystem::path& tree,
+                                        const std::string& name) const;
+
+  const SourceCatalog& catalog_;
+  const Uv uv_;
+  const Options options_;
+  const PackageReader reader_;
+  GitSources git_;
+  const FolderCache trees_;
+};
+
+}  // namespace bkm
+
+#endif  // HARNESS_SOURCE_SUBJECT_RESOLVER_H_

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/source/subject_resolver.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/source/git_fixture.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class SubjectResolverTest : public ::testing::Test {
+ protected:
+  SubjectResolverTest()
+      : root_(*CreateTempDirectory(::testing::TempDir(), "subject-")), origin_(root_ / "origin") {
+    EXPECT_TRUE(catalog_
+                    .Add(Json{{"pkg", {{"git", "file://" + origin_.folder().string()}}}}, "m.json",
+                         "$.sources")
+                    .ok());
+  }
+  absl::StatusOr<Subject> Resolve(const std::string& text) {
+    return Resolver(Uv("/no/uv")).Resolve(*ParseSubjectSpec(text));
+  }
+  SubjectResolver Resolver(Uv uv) {
+    return SubjectResolver(catalog_, std::move(uv),
+                           {.cache = root_ / "cache", .mirrors = "", .python = "/usr/bin/python3"});
+  }
+  // A stand-in for uv: a shell script that gets the requirement on stdin.
+  Uv FakeUv(const std::string& script) {
+    EXPECT_TRUE(WriteFile(root_ / "uv", "#!/bin/sh\n" + script).ok());
+    fs::permissions(root_ / "uv", fs::perms(0755));
+    return Uv(root_ / "uv");
+  }
+
+  fs::path root_;
+  GitFixture origin_;
+  SourceCatalog catalog_;
+};
+
+TEST_F(SubjectResolverTest, GitSubjectIsExactDatedAndExtracted) {
+  origin_.Write("pkg/__init__.py", "x = 1\n");
+  origin_.Write("pkg/data.yaml", "a: 1\n");
+  origin_.Write("pyproject.toml", "[project]\nname='pkg'\ndependencies=['numpy<2']\n");
+  origin_.Write("docs/big.bin", "not part of it");
+  const std::string id = origin_.Commit("Begin here", "2026-03-05");
+  origin_.Git({"tag", "v1"});
+  const Subject subject = *Resolve("git:pkg@v1");
+  EXPECT_EQ(subject.spec.ToString(), "git:pkg@" + id);
+  EXPECT_EQ(subject.label, "v1");
+  EXPECT_EQ(subject.date, "2026-03-05");
+  EXPECT_EQ(subject.title, "Begin here");
+  EXPECT_EQ(subject.package, "pkg");
+  EXPECT_EQ(subject.tree, root_ / "cache/trees" / ("pkg-" + id) / "tree");
+  EXPECT_THAT(subject.requirements, ElementsAre("numpy<2"));
+  EXPECT_EQ(*ReadFile(subject.tree / "pkg/data.yaml"), "a: 1\n");
+  EXPECT_TRUE(fs::exists(subject.tree / "pkg/__pycache__"));
+  EXPECT_FALSE(fs::exists(subject.tree / "docs"));
+}
+
+TEST_F(SubjectResolverTest, SourceFolderGoesOnThePath) {
+  origin_.Write("src/pkg/__init__.py", "");
+  const std::string id = origin_.Commit("Begin", "2026-03-05");
+  EXPECT_EQ(Resolve("git:pkg@main")->tree, root_ / "cache/trees" / ("pkg-" + id) / "tree/src");
+}
+
+TEST_F(SubjectResolverTest, SamePackageContentHasTheSameIdentityInTwoCommits) {
+  origin_.Write("pkg/__init__.py", "");
+  const std::string first = origin_.Commit("Begin", "2026-03-05");
+  origin_.Write("README.md", "hello");
+  const std::string second = origin_.Commit("Say hello", "2026-03-06");
+  EXPECT_EQ(Resolve("git:pkg@" + first)->content, Resolve("git:pkg@" + second)->content);
+}
+
+TEST_F(SubjectResolverTest, CommitWithoutThePackageIsNotFound) {
+  origin_.Write("other/__init__.py", "");
+  origin_.Commit("Begin", "2026-03-05");
+  const absl::Status status = Resolve("git:pkg@main").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has no folder pkg or src/pkg"));
+}
+
+TEST_F(SubjectResolverTest, MissingDocumentIsLeftOutAndMissingCodeIsAnError) {
+  origin_.Write("pkg/__init__.py", "x = 1\n");
+  origin_.Write("pkg/README.md", "a large picture book");
+  const std::string id = origin_.Commit("Begin", "2026-03-05");
+  const auto object = [&](const std::string& path) {
+    const std::string hex = *(*GitRepository(origin_.git_dir()).ObjectId(id, path));
+    return origin_.git_dir() / "objects" / hex.substr(0, 2) / hex.substr(2);
+  };
+  const GitRepository repository(origin_.git_dir());
+  fs::remove(object("pkg/README.md"));
+  ASSERT_TRUE(repository.Extract(id, {"pkg"}, root_ / "out").ok());
+  EXPECT_TRUE(fs::exists(root_ / "out/pkg/__init__.py"));
+  EXPECT_FALSE(fs::exists(root_ / "out/pkg/README.md"));
+  fs::remove(object("pkg/__init__.py"));
+  EXPECT_THAT(std::string(repository.Extract(id, {"pkg"}, root_ / "out2").message()),
+              HasSubstr("lacks the file pkg/__init__.py"));
+}
+
+TEST_F(SubjectResolverTest, PathIsUsedInPlaceAndIdentifiedByContent) {
+  ASSERT_TRUE(WriteFile(root_ / "mine/fake_engine/__init__.py", "x = 1\n").ok());
+  ASSERT_TRUE(WriteFile(root_ / "mine/pyproject.toml",
+                        "[project]\nname='fake-engine'\ndependencies=['a']\n")
+                  .ok());
+  const std::string spec = "path:" + (root_ / "mine").string();
+  const Subject subject = *Resolve(spec);
+  EXPECT_EQ(subject.tree, root_ / "mine");
+  EXPECT_EQ(subject.package, "fake_engine");
+  EXPECT_EQ(subject.spec.name, "fake-engine");
+  EXPECT_EQ(subject.date, "");
+  EXPECT_THAT(subject.requirements, ElementsAre("a"));
+  ASSERT_TRUE(WriteFile(root_ / "mine/fake_engine/__pycache__/a.pyc", "noise").ok());
+  EXPECT_EQ(Resolve(spec)->content, subject.content);
+  ASSERT_TRUE(WriteFile(root_ / "mine/fake_engine/__init__.py", "x = 2\n").ok());
+  EXPECT_NE(Resolve(spec)->content, subject.content);
+}
+
+TEST_F(SubjectResolverTest, PathWithoutPackageSaysSo) {
+  fs::create_directories(root_ / "empty");
+  EXPECT_THAT(std::string(Resolve("path:" + (root_ / "empty").string()).status().message()),
+              HasSubstr("holds no Python package"));
+  EXPECT_EQ(Resolve("path:/no/such").status().message(), "path:/no/such: no such folder");
+}
+
+TEST_F(SubjectResolverTest, UnknownPypiPackageIsNotFoundWithASuggestion) {
+  SubjectResolver resolver = Resolver(
+      FakeUv("echo 'error: No solution found when resolving dependencies' >&2\n"
+             "echo '  cause: Because vrl was not found in the package registry and you require "
+             "vrl==1, we can conclude that your requirements are unsatisfiable.' >&2\nexit 1\n"));
+  const absl::Status status = resolver.Resolve(*ParseSubjectSpec("pypi:vrl==1")).status();
+  EXPECT_EQ(status, absl::NotFoundError("pypi:vrl==1: the registry has no package 'vrl': did you "
+                                        "mean 'verl'?"));
+}
+
+TEST_F(SubjectResolverTest, MissingNetworkIsUnavailableWithAHint) {
+  SubjectResolver resolver = Resolver(
+      FakeUv("echo 'error: Request failed after 3 retries in 6.9s' >&2\n"
+             "echo '  cause: Failed to fetch: https://example.org/simple/verl/' >&2\nexit 2\n"));
+  const absl::Status status = resolver.Resolve(*ParseSubjectSpec("pypi:verl==1")).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("cannot look up pypi:verl==1"), HasSubstr("check the network")));
+}
+
+TEST_F(SubjectResolverTest, LibraryOfTheRuntimeIsAPinWithoutATree) {
+  const std::string lock =
+      "[[packages]]\nname='transformers'\nversion='5.10.2'\nwheels=[{url='u',"
+      "upload-time=2026-07-01T00:00:00Z,hashes={sha256='ab'}}]\n";
+  const Subject subject = *Resolver(FakeUv("cat <<'E'\n" + lock + "E\n"))
+                               .Resolve(*ParseSubjectSpec("pypi:transformers==5.10.2"));
+  EXPECT_EQ(subject.tree, fs::path());
+  EXPECT_EQ(subject.date, "2026-07-01");
+  EXPECT_THAT(subject.requirements, ElementsAre("transformers==5.10.2"));
+  // Once answered, no registry is needed.
+  EXPECT_EQ(Resolve("pypi:transformers==5.10.2")->date, "2026-07-01");
+}
+
+}  // namespace
+}  // namespace bkm

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/source/uv.h"
+
+#include <cstdlib>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "harness/base/files.h"
+#include "harness/base/status_macros.h"
+
+namespace bkm {
+namespace fs = std::filesystem;
+
+namespace {
+
+bool IsSet(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value && *value;
+}
+
+// Whether any of `words` stands in `text`.
+bool Mentions(absl::string_view text, std::initializer_list<absl::string_view> words) {
+  for (absl::string_view word : words) {
+    if (absl::StrContains(text, word)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::StatusOr<Uv> Uv::Find() {
+  if (IsSet("BKM_UV")) return Uv(std::getenv("BKM_UV"));
+  std::error_code error;
+  for (absl::string_view folder :
+       absl::StrSplit(IsSet("PATH") ? std::getenv("PATH") : "", ':', absl::SkipEmpty())) {
+    const fs::path program = fs::path(std::string(folder)) / "uv";
+    if (fs::is_regular_file(program, error)) return Uv(program);
+  }
+  const fs::path own = CacheDirectory() / "uv-env" / "bin" / "uv";
+  if (fs::is_regular_file(own, error)) return Uv(own);
+  return absl::FailedPreconditionError(
+      "uv is not installed: run tools/bkm, which installs it, or pip install uv, or set BKM_UV");
+}
+
+absl::StatusOr<ProcessResult> Uv::Run(const std::vector<std::string>& arguments, std::string input,
+                                      std::vector<std::string> unset_env) const {
+  Command command;
+  command.argv = {program_.string()};
+  command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
+  command.input = std::move(input);
+  command.directory = "/";  // no pyproject.toml or uv.toml of the current folder
+  command.set_env = {{"NO_COLOR", "1"}, {"UV_NO_PROGRESS", "1"}, {"UV_PYTHON_DOWNLOADS", "never"}};
+  command.unset_env = {
+      "CONDA_PREFIX",        "PYTHONDONTWRITEBYTECODE", "PYTHONHOME",       "PYTHONPATH",
+      "UV_COMPILE_BYTECODE", "UV_CONSTRAINT",           "UV_EXCLUDE",       "UV_EXCLUDE_NEWER",
+      "UV_OVERRIDE",         "UV_PRERELEASE",           "UV_PROJECT",       "UV_PYTHON",
+      "UV_REQUIRE_HASHES",   "UV_RESOLUTION",           "UV_SYSTEM_PYTHON", "VIRTUAL_ENV"};
+  command.unset_env.insert(command.unset_env.end(), unset_env.begin(), unset_env.end());
+  absl::StatusOr<ProcessResult> result = RunCommand(command);
+  if (absl::IsNotFound(result.status())) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "no uv at ", program_.string(), ": run tools/bkm, which installs it, or set BKM_UV"));
+  }
+  return result;
+}
+
+bool IsNoSolution(const ProcessResult& result) {
+  // Offline, uv says "no solution" of what it merely has not cached.
+  return result.exit_code == 1 && absl::StrContains(result.err, "No solution found") &&
+         !absl::StrContains(result.err, "the network was disabled");
+}
+
+std::string UvComplaint(const ProcessResult& result) {
+  std::vector<std::string> words;
+  for (absl::string_view line : absl::StrSplit(result.err, '\n')) {
+    line = absl::StripAsciiWhitespace(line);
+    if (absl::StartsWith(line, "warning:") || absl::StartsWith(line, "Resolved ")) continue;
+    for (absl::string_view mark : {"error: ", "cause: ", "× ", "╰─▶ ", "├─▶ ", "│ "}) {
+      absl::ConsumePrefix(&line, mark);
+    }
+    line = absl::StripAsciiWhitespace(line);
+    if (!line.empty() && line != "No solution found when resolving dependencies" &&
+        line != "No solution found when resolving dependencies:") {
+      words.emplace_back(line);
+    }
+  }
+  return words.empty() ? absl::StrCat("uv ended with ", result.exit_code)
+                       : absl::StrJoin(words, " ");
+}
+
+absl::Status ErrorOf(const ProcessResult& result, absl::string_view doing) {
+  const std::string what = absl::StrCat(doing, ": ", UvComplaint(result));
+  if (Mentions(result.err, {"No space left on device", "os error 28"})) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(what, " (free some space, or set BKM_CACHE and UV_CACHE_DIR)"));
+  }
+  if (Mentions(result.err, {"error sending request", "Failed to fetch", "Request failed",
+                            "the network was disabled", "Failed to download"})) {
+    return absl::UnavailableError(
+        absl::StrCat(what, " (check the network and the registry: UV_DEFAULT_INDEX, HTTPS_PROXY)"));
+  }
+  if (IsNoSolution(result)) return absl::NotFoundError(what);
+  return absl::InternalError(what);
+}
+
+std::vector<std::string> TorchBackendArguments(absl::string_view backend) {
+  if (backend.empty()) return {};
+  for (const char* variable : {"UV_FIND_LINKS", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL",
+                               "UV_DEFAULT_INDEX", "UV_TORCH_BACKEND"}) {
+    if (IsSet(variable)) return {};
+  }
+  return {"--torch-backend", std::string(backend)};
+}
+
+}  // namespace bkm

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_SOURCE_UV_H_
+#define HARNESS_SOURCE_UV_H_
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "harness/base/subprocess.h"
+
+namespace bkm {
+
+// The package resolver and installer (https://docs.astral.sh/uv), as a program. Where packages come
+// from is the user's business (UV_FIND_LINKS, UV_INDEX, a user-level uv.toml); what would change
+// the meaning of a resolution (UV_PYTHON, UV_EXCLUDE_NEWER, VIRTUAL_ENV, a uv.toml in the current
+// folder) is kept away from it.
+class Uv {
+ public:
+  explicit Uv(std::filesystem::path program) : program_(std::move(program)) {}
+
+  // $BKM_UV, else uv in PATH, else uv-env/bin/uv in the cache folder. FailedPrecondition when there
+  // is none.
+  static absl::StatusOr<Uv> Find();
+
+  // Runs `uv ARGUMENTS`. A non-zero exit is data: see ErrorOf.
+  absl::StatusOr<ProcessResult> Run(const std::vector<std::string>& arguments,
+                                    std::string input = "",
+                                    std::vector<std::string> unset_env = {}) const;
+
+ private:
+  std::filesystem::path program_;
+};
+
+// Whether uv ended because the requirements contradict each other or name what does not exist.
+bool IsNoSolution(const ProcessResult& result);
+
+// Why uv failed, in one line.
+std::string UvComplaint(const ProcessResult& result);
+
+// A failed run as an error with what to do: Unavailable (network), ResourceExhausted (disk),
+// NotFound (no solution), Internal (anything else). The message starts with `doing`.
+absl::Status ErrorOf(const ProcessResult& result, absl::string_view doing);
+
+// {"--torch-backend", backend}, unless `backend` is empty or the environment says where torch comes
+// from: find-links or an index of one's own, or another backend.
+std::vector<std::string> TorchBackendArguments(absl::string_view backend);
+
+}  // namespace bkm
+
+#endif  // HARNESS_SOURCE_UV_H_
