@@ -25,7 +25,7 @@ _LAUNCHER = {
 
 
 def run(request: dict[str, Any], emit: Callable[[str], None]) -> None:
-    """Never raises: what goes wrong is the last event. The process is good for nothing else afterwards."""
+    """Never raises: what goes wrong is the last event. The process is spent afterwards."""
     report = Report(emit)
     owners = Owners(request)
     try:

@@ -2,8 +2,8 @@
 # Copyright the bkm authors.
 """Which third-party modules a worker should import before it forks cells.
 
-As a program it prints the shortest list that imports all the modules that the observations of successful cells
-recorded (request "record_modules"), in an order that works:
+As a program it prints the shortest list that imports all the modules that the observations of
+successful cells recorded (request "record_modules"), in an order that works:
 
   python -m bkm_cell.preload OBSERVATION.json... > bkm_cell/preload.txt
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""The probe folder, as harness/protocol/README.md has it: model, batches, sampled places, reach test."""
+"""The probe folder of harness/protocol/README.md: model, batches, sampled places, reach test."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Reach:
-    """Changing the token at flat `position` to `token` may move only its own document's log-probs."""
+    """With `token` at flat `position`, only its own document's log-probs may move."""
 
     step: int
     position: int

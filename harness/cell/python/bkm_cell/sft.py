@@ -73,8 +73,8 @@ class Ladder:
     def _witness_attention(self) -> None:
         """Backend and mask, by two forwards that train nothing.
 
-        Where one of them raises, the same will stop the training step, and in its own stage; so it is noted, not
-        raised.
+        Where one of them raises, the same will stop the training step, and in its own stage; so it
+        is noted, not raised.
         """
         report, adapter, probe = self._report, self._adapter, self._probe
         report.stage("backend")
@@ -123,7 +123,7 @@ class Ladder:
 
     @contextmanager
     def _stages_of_a_step(self) -> Iterator[None]:
-        """`forward` begins when the model is entered, `backward` with autograd, `step` when that returns."""
+        """`forward` begins when the model is entered, `backward` with autograd, `step` after it."""
         report = self._report
         backward = torch.autograd.backward
 

@@ -31,7 +31,7 @@ class StepOutcome:
 
 
 class Adapter(abc.ABC):
-    """Drives one engine, or a library alone. Its methods are called in the order in which they stand here."""
+    """Drives one engine, or a library alone; its methods are called in the order of this class."""
 
     def __init__(self, probe: Probe, attention: str) -> None:
         self.probe = probe
@@ -74,7 +74,7 @@ def import_all(names: Iterable[str]) -> None:
 
 
 def import_if_there(name: str) -> None:
-    """Imports what a subject will import by a computed name, if that is its name at this version."""
+    """Imports what a subject imports by a computed name, if it has that name at this version."""
     try:
         found = importlib.util.find_spec(name) is not None
     except ModuleNotFoundError:
@@ -98,7 +98,7 @@ def accepted(options: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 def log_probs_of(logits: torch.Tensor, input_ids: torch.Tensor) -> torch.Tensor:
-    """fp32 log-prob, at flat position t, of the token at t+1; the last position has the first token as label."""
+    """fp32 log-prob, at flat position t, of the token at t+1; the last one's label is the first."""
     labels = torch.roll(input_ids, -1)
     return torch.log_softmax(logits.float(), -1).gather(-1, labels[:, None]).squeeze(-1)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""A library alone: its model, torch's own AdamW, verl's loss. Subclasses build the model and call it."""
+"""A library alone: its model, torch's own AdamW, verl's loss. Subclasses build and call it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bkm_cell.probe import Batch
 
 
 class ControlAdapter(Adapter):
-    """fp32 parameters, and bf16 autocast around model and loss where bf16 is asked for, as verl's engines run."""
+    """fp32 parameters; where bf16 is asked for, bf16 autocast around model and loss, as in verl."""
 
     model: torch.nn.Module
     optimizer: torch.optim.Optimizer

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""The control `torchtitan`: the library's own model, masks and state-dict adapter, without its Trainer.
+"""The control `torchtitan`: the library's own model, masks and state-dict adapter, no Trainer.
 
-The Trainer's configuration changed with nearly every era and wants a data loader, a tokenizer and a loss that verl
-replaces anyway; the model, its registry and its masks are what a pairing depends on, so the control calls those.
+The Trainer's configuration changed with nearly every era and wants a data loader, a tokenizer and a
+loss that verl replaces anyway; the model, its registry and its masks are what a pairing depends on,
+so the control calls those.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class Adapter(ControlAdapter):
         return spec, spec.model
 
     def _flavor(self, flavors: Mapping[str, Any], suffix: str = "") -> str:
-        """The flavor of the probe's sizes: the plain one, or the one with the suffix if there is one."""
+        """The flavor of the probe's sizes, with the suffix if there is one with it."""
         hf = self.probe.hf_config
         wanted = (hf["hidden_size"], hf["num_hidden_layers"], hf["vocab_size"])
         fitting = [name for name, flavor in flavors.items() if _sizes(flavor) == wanted]
@@ -127,7 +128,7 @@ def _exists(name: str) -> bool:
 
 
 def _sizes(flavor: Any) -> tuple[Any, ...]:
-    """(dim, layers, vocabulary) of a configuration, or of what a factory makes with its defaults."""
+    """(dim, layers, vocabulary) of a configuration, or of what its factory makes."""
     if isinstance(flavor, Callable):
         required = {"attn_backend": "flex", "moe_comm_backend": "standard"}
         parameters = inspect.signature(flavor).parameters.values()
@@ -144,7 +145,7 @@ def _sizes(flavor: Any) -> tuple[Any, ...]:
 
 
 def configured_attention(config: Any) -> str | None:
-    """What a torchtitan model configuration says of its attention, in whichever place its era keeps it."""
+    """What a torchtitan model configuration says of its attention, wherever its era keeps that."""
     if hasattr(config, "attn_type"):
         return config.attn_type
     layers = getattr(config, "layers", None)
@@ -157,7 +158,7 @@ def configured_attention(config: Any) -> str | None:
 
 
 def packed_mask(attention: Any, backend: str, positions: torch.Tensor) -> Any:
-    """The mask of a packed batch, as verl's torchtitan engine builds it: a document starts where positions reset."""
+    """A packed batch's mask, as verl builds it: a document starts where positions reset."""
     length = positions.shape[1]
     starts = torch.diff(positions, prepend=positions[:, :1] - 1, dim=-1) != 1
     if backend == "varlen":

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""The control `transformers`: the HF model alone, with packed input as verl's FSDP engine passes it."""
+"""The control `transformers`: the HF model, with packed input as verl's FSDP engine passes it."""
 
 from __future__ import annotations
 

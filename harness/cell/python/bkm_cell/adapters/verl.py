@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""What both verl engines share: the packed batch and the training step of verl's own SFT trainer."""
+"""What both verl engines share: packed batch and training step of verl's own SFT trainer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import torch.distributed as dist
 from bkm_cell.adapters.base import Adapter, StepOutcome, accepted, import_all, transformers_module
 from bkm_cell.probe import Batch
 
-# verl/trainer/config/sft_trainer_engine.yaml, section `data`: what its SFT trainer puts beside a batch.
+# Section `data` of verl/trainer/config/sft_trainer_engine.yaml: what goes beside a batch.
 _TRAINER_DEFAULTS = {
     "use_dynamic_bsz": True,
     "max_token_len_per_gpu": 8192,
@@ -40,7 +40,7 @@ class VerlAdapter(Adapter):
 
     @abc.abstractmethod
     def configs(self) -> tuple[Any, Any, Any]:
-        """Model, engine and optimizer configuration, by verl's own classes with verl's own defaults."""
+        """Model, engine and optimizer configuration, by verl's classes with verl's defaults."""
 
     def import_modules(self) -> None:
         import_all(
@@ -74,7 +74,7 @@ class VerlAdapter(Adapter):
         self.engine.initialize()
 
     def optimizer_config(self, kind: type, extra: dict[str, Any]) -> Any:
-        """What the probe names of the optimizer, under the names that this era's configuration has for it."""
+        """What the probe names of the optimizer, under the names that this configuration has."""
         asked = self.probe.optimizer
         named = {
             "lr": asked["learning_rate"],
@@ -109,7 +109,8 @@ class VerlAdapter(Adapter):
             "global_batch_size": len(batch.lengths),
             "pad_mode": self._pad_mode,
             "pad_token_id": self.probe.eos_token_id,
-            "return_model_output": True,  # log-probs; from 0.9.0 on a training step drops them otherwise
+            # Log-probs; later versions of the FSDP engine drop them from a training step otherwise.
+            "return_model_output": True,
         }
         return self._tensordicts.get_tensordict(tensors, beside)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""verl's FSDP engine over a HF model, with FSDP2: FSDP1's flat parameters hide the tensors from every witness."""
+"""verl's FSDP engine over a HF model, with FSDP2: FSDP1's flat parameters hide the tensors."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""torchtitan takes "cuda" for a machine without an accelerator, and asks its device module for what torch.cpu lacks."""
+"""torchtitan takes "cuda" where there is no accelerator, and asks it for what torch.cpu lacks."""
 
 from __future__ import annotations
 

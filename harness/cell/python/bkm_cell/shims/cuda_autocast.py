@@ -2,9 +2,10 @@
 # Copyright the bkm authors.
 """Autocast on a CPU promotes as on CUDA.
 
-CUDA's autocast runs a list of ops (rms_norm, softmax, pow, sum, ...) in fp32 that CPU's leaves in bf16. Where the
-results feed an op that takes bf16 only, CUDA fails and an unaligned CPU would not. The lists are read from the header
-of the torch that runs, so that each torch is aligned with its own CUDA.
+CUDA's autocast runs a list of ops (rms_norm, softmax, pow, sum, ...) in fp32 that CPU's leaves in
+bf16. Where the results feed an op that takes bf16 only, CUDA fails and an unaligned CPU would not.
+The lists are read from the header of the torch that runs, so that each torch is aligned with its
+own CUDA.
 """
 
 from __future__ import annotations
@@ -64,7 +65,10 @@ def _promoting(op: torch._ops.OpOverload) -> Callable[..., Any]:
 
 def _setting_dtype(op: torch._ops.OpOverload) -> Callable[..., Any]:
     def kernel(*arguments: Any, **named: Any) -> Any:
-        given = dict(zip((argument.name for argument in op._schema.arguments), arguments)) | named
+        given = (
+            dict(zip((argument.name for argument in op._schema.arguments), arguments, strict=False))
+            | named
+        )
         if given.get("dtype") is None and arguments and _is_eligible(arguments[0]):
             given["dtype"] = torch.float32
         with torch._C._ExcludeDispatchKeyGuard(

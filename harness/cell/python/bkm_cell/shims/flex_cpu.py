@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""flex_attention on a CPU: its dense eager path does forward and backward once the device check is gone."""
+"""flex_attention on a CPU: without the device check its eager path does forward and backward."""
 
 from __future__ import annotations
 

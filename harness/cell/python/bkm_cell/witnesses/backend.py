@@ -20,7 +20,7 @@ _MASK_ARGUMENTS = ("attention_masks", "attention_mask", "block_mask")
 
 
 def attention_layers(modules: list[torch.nn.Module]) -> list[tuple[str, torch.nn.Module]]:
-    """(name, module) of each layer's inner attention, or of the attention itself where there is no inner one."""
+    """(name, module) of each layer's inner attention, or of the attention where there is none."""
     named = [(plain_name(name), m) for top in modules for name, m in top.named_modules() if name]
     for ending in ("inner_attention", "self_attn"):
         found = {name: module for name, module in named if name.split(".")[-1] == ending}
@@ -37,7 +37,7 @@ def built(modules: list[torch.nn.Module]) -> list[dict[str, str]]:
 
 
 def _mask_of(arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """The mask argument; torchtitan's and HF's modules take it by name, a varlen one after q, k and v."""
+    """The mask argument, by any of its names; older torchtitan passes it after q, k and v."""
     for name in _MASK_ARGUMENTS:
         if name in named:
             return named[name]
@@ -46,7 +46,7 @@ def _mask_of(arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
 
 
 class AttentionCalls:
-    """Watches one forward: masks and dtypes that reach each layer, callables called, ops dispatched."""
+    """Watches one forward: what reaches each layer, the callables called, the ops dispatched."""
 
     def __init__(self, modules: list[torch.nn.Module]) -> None:
         self._modules = modules
@@ -108,7 +108,7 @@ class AttentionCalls:
 
     @contextmanager
     def _hf_callables(self) -> Iterator[None]:
-        """HF's modeling code looks its attention up by name at each call, and falls back to its own eager one."""
+        """HF's models look their attention up at each call, and fall back to their eager one."""
         homes = {
             type(m).__module__
             for name, m in attention_layers(self._modules)

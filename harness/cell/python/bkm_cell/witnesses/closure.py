@@ -15,7 +15,8 @@ from bkm_cell.report import Report
 class Closure:
     """An audit hook: Python's own `open` and `os.listdir`; reads by C code escape it.
 
-    A folder whose listing was read ends in "/": a module that is missing there is part of what was seen.
+    A folder whose listing was read ends in "/": a module that is missing there is part of what was
+    seen.
     """
 
     def __init__(self, paths: dict[str, str | None]) -> None:

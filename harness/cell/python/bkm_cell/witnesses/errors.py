@@ -84,7 +84,9 @@ def _tree(file: str) -> ast.Module | None:
 
 
 def statement_at(file: str, line: int) -> str:
-    """The kind of the innermost statement that holds `line`: raise, assert, import, call or other."""
+    """The kind of the innermost statement that holds `line`: raise, assert, import, call or
+    other.
+    """
     tree = _tree(file)
     found: ast.stmt | None = None
     for node in ast.walk(tree) if tree is not None else ():
@@ -117,7 +119,9 @@ def missing_name(error: BaseException) -> str | None:
 
 
 def _statement(file: str, line: int, error: BaseException, is_innermost: bool) -> str:
-    """A `raise` or `assert` whose own expression called what raised, or failed itself, did not raise on purpose."""
+    """A `raise` or `assert` whose own expression called what raised, or failed itself, did not
+    raise on purpose.
+    """
     kind = statement_at(file, line)
     if kind in ("raise", "assert") and not is_innermost:
         return "call"

@@ -31,8 +31,8 @@ def gathered(tensor: torch.Tensor) -> torch.Tensor:
 def _gradients_in_place(modules: list[torch.nn.Module]) -> Iterator[None]:
     """Inside, each parameter slot holds the gradient (zeros where there is none).
 
-    So whatever a module does to its state dict on the way out (splitting a fused weight, renaming) is done to the
-    gradients by the same code.
+    So whatever a module does to its state dict on the way out (splitting a fused weight, renaming)
+    is done to the gradients by the same code.
     """
     slots = [
         (module, name, p)
@@ -52,7 +52,9 @@ def _gradients_in_place(modules: list[torch.nn.Module]) -> Iterator[None]:
 
 
 class NamedTensors:
-    """`to_hf` is the library's own mapping from its state dict to HF's, or None where the names are HF's already."""
+    """`to_hf` is the library's own mapping from its state dict to HF's, or None where the names are
+    HF's already.
+    """
 
     def __init__(
         self, modules: list[torch.nn.Module], to_hf: Callable[[Tensors], Tensors] | None
@@ -74,6 +76,6 @@ class NamedTensors:
 
     def gradients(self) -> Tensors:
         for module in self._modules:
-            module.state_dict()  # FSDP2 goes back to its sharded parameters here, before they are swapped
+            module.state_dict()  # FSDP2 returns to its sharded parameters here, before the swap
         with _gradients_in_place(self._modules):
             return self.parameters()

@@ -31,10 +31,11 @@ def _plain(value: Any) -> Any:
 
 
 class StepNumbers:
-    """Samples gradients and parameters at the probe's places, before and after the optimizer's step.
+    """Samples gradients and parameters at the probe's places, before and after the optimizer's
+    step.
 
-    A container of optimizers is an Optimizer itself and its step() calls theirs: what the outermost sees is sampled,
-    and the settings are those of the innermost.
+    A container of optimizers is an Optimizer itself and its step() calls theirs: what the outermost
+    sees is sampled, and the settings are those of the innermost.
     """
 
     def __init__(self, probe: Probe, tensors: NamedTensors, folder: str, report: Report) -> None:
@@ -102,7 +103,9 @@ class StepNumbers:
     def finish(
         self, step: int, outcome: dict[str, Any], log_probs: torch.Tensor | None, seconds: float
     ) -> None:
-        """Writes the step's tensors and reports its facts; `outcome` is what the engine itself returned."""
+        """Writes the step's tensors and reports its facts; `outcome` is what the engine itself
+        returned.
+        """
         tensors = {name: value.contiguous() for name, value in self._samples.items()}
         for name, norms in self._norms.items():
             tensors[f"norms/{name}"] = torch.tensor(norms, dtype=torch.float64)

@@ -43,8 +43,12 @@ def _profiled(names: set[str]) -> Iterator[None]:
 def _recorded(names: set[str]) -> Iterator[None]:
     """By the recorder below torch's older profiler, at next to no cost."""
     try:
-        from torch.autograd import ProfilerConfig, ProfilerState
-        from torch.autograd import _disable_profiler_legacy, _enable_profiler_legacy
+        from torch.autograd import (
+            ProfilerConfig,
+            ProfilerState,
+            _disable_profiler_legacy,
+            _enable_profiler_legacy,
+        )
     except ImportError:  # a torch without it
         with _profiled(names):
             yield

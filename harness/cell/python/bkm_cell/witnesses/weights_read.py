@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""The moment at which a subject first reads weights: the boundary between `construct` and `load`."""
+"""The moment at which a subject first reads weights: the boundary between `construct` and
+`load`.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ _READERS = (
 
 @contextmanager
 def first_weights_read(began: Callable[[str], None]):
-    """Calls `began(reader)` at the first read inside the block; the reads themselves are untouched."""
+    """Calls `began(reader)` at the first read inside the block; the reads themselves are
+    untouched.
+    """
     pending = [began]
     patched: list[tuple[Any, str, Any]] = []
 
