@@ -5,37 +5,51 @@
 #include <iostream>
 
 #include "harness/base/files.h"
+#include "harness/base/json.h"
+#include "harness/base/status_macros.h"
+#include "harness/numerics/golden_key.h"
 #include "harness/numerics/probe_folder.h"
 
 namespace {
 
-absl::StatusOr<std::filesystem::path> Write(const std::string& json_path,
-                                            const std::filesystem::path& cache) {
-  bkm::Probe probe;
-  if (!json_path.empty()) {
-    const absl::StatusOr<bkm::Json> json = bkm::ReadJsonFile(json_path);
-    if (!json.ok()) return json.status();
-    const absl::StatusOr<bkm::Probe> read = bkm::ProbeFromJson(*json, json_path);
-    if (!read.ok()) return read.status();
-    probe = *read;
-  }
-  return bkm::WriteProbeFolder(probe, cache);
+struct Flags {
+  std::string json;
+  std::string cache = bkm::CacheDirectory().string();
+  bool print_golden_key = false;
+};
+
+absl::StatusOr<bkm::Probe> ReadProbe(const std::string& json_path) {
+  if (json_path.empty()) return bkm::Probe();
+  ASSIGN_OR_RETURN(const bkm::Json json, bkm::ReadJsonFile(json_path));
+  return bkm::ProbeFromJson(json, json_path);
+}
+
+absl::StatusOr<std::string> Run(const Flags& flags) {
+  ASSIGN_OR_RETURN(const bkm::Probe probe, ReadProbe(flags.json));
+  if (flags.print_golden_key) return bkm::GoldenKey(probe);
+  ASSIGN_OR_RETURN(const std::filesystem::path folder, bkm::WriteProbeFolder(probe, flags.cache));
+  return folder.string();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app("Writes the probe folder of harness/protocol/README.md and prints its path.");
-  std::string json;
-  std::string cache = bkm::CacheDirectory().string();
-  app.add_option("--json", json, "a probe as JSON (default: the default probe)");
-  app.add_option("--cache", cache, "the folder to write below")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  const absl::StatusOr<std::filesystem::path> folder = Write(json, cache);
-  if (!folder.ok()) {
-    std::cerr << "write_probe: " << folder.status().message() << "\n";
+  Flags flags;
+  app.add_option("--json", flags.json, "a probe as JSON (default: the default probe)");
+  app.add_option("--cache", flags.cache, "the folder to write below")->capture_default_str();
+  app.add_flag("--print-golden-key", flags.print_golden_key,
+               "print the golden's key, write nothing");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  const absl::StatusOr<std::string> line = Run(flags);
+  if (!line.ok()) {
+    std::cerr << "write_probe: " << line.status().message() << "\n";
     return 2;
   }
-  std::cout << folder->string() << "\n";
+  std::cout << *line << "\n";
   return 0;
 }

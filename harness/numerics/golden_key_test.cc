@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/numerics/golden_key.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/base/files.h"
+
+namespace bkm {
+namespace {
+
+using testing::HasSubstr;
+using testing::MatchesRegex;
+
+TEST(GoldenKeyTest, DependsOnNumbersOnly) {
+  Probe other;
+  other.attention = "varlen";
+  other.precision = "fp32";
+  other.threads = 2;
+  EXPECT_EQ(GoldenKey(other), GoldenKey(Probe()));
+  other.optimizer.learning_rate = 2e-4;
+  EXPECT_NE(GoldenKey(other), GoldenKey(Probe()));
+  EXPECT_THAT(GoldenKey(other), MatchesRegex("[0-9a-f]{32}"));
+}
+
+// A change here makes every committed golden stale: raise the version that caused it, and write the
+// goldens anew (golden/numeric/README.md).
+TEST(GoldenKeyTest, IsStable) { EXPECT_EQ(GoldenKey(Probe()), "0842141a7e9a047c25907a980da93205"); }
+
+TEST(FloorKeyTest, DependsOnPrecisionAndMachineToo) {
+  EXPECT_NE(FloorKey(Probe(), "bf16", "a"), FloorKey(Probe(), "fp32", "a"));
+  EXPECT_NE(FloorKey(Probe(), "bf16", "a"), FloorKey(Probe(), "bf16", "b"));
+  EXPECT_NE(FloorKey(Probe(), "bf16", "a"), GoldenKey(Probe()));
+}
+
+class CpuFeaturesTest : public testing::Test {
+ protected:
+  absl::StatusOr<std::string> Of(absl::string_view cpuinfo) {
+    const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "cpuinfo";
+    EXPECT_TRUE(WriteFile(path, cpuinfo).ok());
+    return CpuFeatures(path);
+  }
+};
+
+TEST_F(CpuFeaturesTest, AreTheModelAndTheFlagsInAnyOrder) {
+  const std::string one = *Of("model name\t: Some CPU\nflags\t\t: avx2 fma\n\nflags : other\n");
+  EXPECT_THAT(one, MatchesRegex("Some CPU [0-9a-f]{16}"));
+  EXPECT_EQ(one, *Of("processor\t: 0\nflags\t\t: fma avx2\nmodel name\t: Some CPU\n"));
+  EXPECT_NE(one, *Of("model name\t: Some CPU\nflags\t\t: avx2 fma amx\n"));
+  EXPECT_NE(one, *Of("model name\t: Other CPU\nflags\t\t: avx2 fma\n"));
+}
+
+TEST_F(CpuFeaturesTest, AreReadOnArmToo) {
+  EXPECT_THAT(*Of("processor : 0\nFeatures : fp asimd\n"), HasSubstr("unknown processor "));
+}
+
+TEST_F(CpuFeaturesTest, AFileWithoutFlagsIsAnError) {
+  EXPECT_THAT(std::string(Of("processor : 0\n").status().message()), HasSubstr("no line with"));
+}
+
+TEST_F(CpuFeaturesTest, ThisMachineHasSome) { EXPECT_TRUE(CpuFeatures().ok()); }
+
+}  // namespace
+}  // namespace bkm

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_REFERENCE_ARITHMETIC_H_
+#define HARNESS_REFERENCE_ARITHMETIC_H_
+
+#include <c10/core/ScalarType.h>
+
+#include <string>
+
+namespace bkm {
+
+// In which types a model computes: one way in which a right implementation may round. Sums inside
+// norms, softmax and matrix products are always at least fp32, as in every kernel in use.
+struct Arithmetic {
+  std::string name;
+  c10::ScalarType master;       // weights between steps, their gradients, AdamW
+  c10::ScalarType parameters;   // weights as forward and backward see them
+  c10::ScalarType elementwise;  // results of norms, RoPE and the residual stream
+  c10::ScalarType matmul;       // operands and results of projections and attention
+  c10::ScalarType log_probs;    // results of log-softmax, and what the loss sums
+
+  // Of what happens inside norms and softmax and of RoPE's angles.
+  c10::ScalarType inner() const { return elementwise == c10::kDouble ? c10::kDouble : c10::kFloat; }
+};
+
+// The golden: everything in fp64.
+inline Arithmetic ExactArithmetic() {
+  return {"fp64", c10::kDouble, c10::kDouble, c10::kDouble, c10::kDouble, c10::kDouble};
+}
+
+}  // namespace bkm
+
+#endif  // HARNESS_REFERENCE_ARITHMETIC_H_

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/reference/floor.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/did_you_mean.h"
+#include "harness/base/status_macros.h"
+#include "harness/numerics/error_measures.h"
+
+namespace bkm {
+namespace {
+
+using at::Tensor;
+
+constexpr int kFractionBitsOfBF16 = 7;
+constexpr int kFractionBitsOfFP32 = 23;
+
+int FractionBits(at::ScalarType type) {
+  return type == at::kBFloat16 ? kFractionBitsOfBF16 : kFractionBitsOfFP32;
+}
+
+// Half the gap between neighbours of the reported type, measured like the errors themselves.
+Json LeastDistance(const PackedBatch& batch, const StepFacts& golden, int log_prob_bits) {
+  std::vector<double> half_ulps;
+  for (const int64_t t : batch.JudgedPositions()) {
+    half_ulps.push_back(HalfUlp(golden.log_probs[t], log_prob_bits));
+  }
+  // Gradients and their norm are reported in fp32 at every precision.
+  const double relative = HalfUlp(1.0, kFractionBitsOfFP32);
+  Json grad = Json::object();
+  for (const auto& [name, weight] : golden.weights) {
+    grad[name] = {{"rel", relative}, {"cosine_gap", relative * relative / 2}};
+  }
+  return {{"loss", {{"abs", HalfUlp(golden.loss, log_prob_bits)}}},
+          {"log_probs", {{"mean", Mean(half_ulps)}, {"q99", Quantile(half_ulps, 0.99)}}},
+          {"total_norm", {{"rel", relative}}},
+          {"grad", grad}};
+}
+
+// The larger of each pair of numbers; both have the same keys.
+void TakeLargest(const Json& from, Json& into) {
+  for (auto& [key, value] : into.items()) {
+    if (value.is_object()) {
+      TakeLargest(from.at(key), value);
+    } else {
+      value = std::max(value.get<double>(), from.at(key).get<double>());
+    }
+  }
+}
+
+absl::Status CheckFinite(const Json& distance, const Arithmetic& way) {
+  const Json flat = distance.flatten();
+  for (const auto& [key, value] : flat.items()) {
+    if (!std::isfinite(value.get<double>())) {
+      return absl::InternalError(absl::StrCat("the floor run '", way.name, "' gave no finite ", key,
+                                              ": this machine or probe cannot be used for it"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Arithmetic>> WaysOf(absl::string_view precision) {
+  constexpr auto kFP32 = at::kFloat;
+  constexpr auto kBF16 = at::kBFloat16;
+  if (precision == "fp32")
+    return std::vector<Arithmetic>{{"fp32", kFP32, kFP32, kFP32, kFP32, kFP32}};
+  if (precision == "bf16") {
+    return std::vector<Arithmetic>{
+        // torch.autocast: products in bf16, the rest and the parameters in fp32.
+        {"autocast", kFP32, kFP32, kFP32, kBF16, kFP32},
+        // FSDP2 mixed precision: forward and backward see bf16 parameters; fp32 at the optimizer.
+        {"bf16-parameters", kFP32, kBF16, kBF16, kBF16, kFP32},
+        // Log-softmax of bf16 logits in bf16, as engines do that gather log-probs themselves.
+        {"bf16-log-probs", kFP32, kFP32, kFP32, kBF16, kBF16},
+    };
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown precision '", precision, "'", DidYouMean(precision, {"bf16", "fp32"})));
+}
+
+Weights Dithered(const Weights& weights, const Arithmetic& way, int dither) {
+  if (dither == 0) return weights;
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(dither);
+  Weights result;
+  for (const auto& [name, weight] : weights) {
+    const bool is_multiplied = weight.dim() > 1;
+    if (!is_multiplied && way.parameters != way.matmul) {
+      result[name] = weight;
+      continue;
+    }
+    // w = mantissa * 2^exponent with mantissa in [1/2, 1): the ulp is 2^(exponent - 1 - bits).
+    const Tensor exponent = std::get<1>(at::frexp(weight));
+    const Tensor ulp = at::ldexp(at::ones_like(weight), exponent - 1 - FractionBits(way.matmul));
+    const Tensor noise = at::rand(weight.sizes(), generator, weight.options()) - 0.5;
+    result[name] = weight.to(at::kDouble) + (ulp * noise).to(at::kDouble);
+  }
+  return result;
+}
+
+absl::StatusOr<Json> DistanceOf(const PackedBatch& batch, const StepFacts& run,
+                                const StepFacts& golden) {
+  std::vector<double> observed, expected;
+  for (const int64_t t : batch.JudgedPositions()) {
+    observed.push_back(run.log_probs[t]);
+    expected.push_back(golden.log_probs[t]);
+  }
+  ASSIGN_OR_RETURN(const std::vector<double> errors, AbsoluteErrors(observed, expected));
+  ASSIGN_OR_RETURN(const double total_norm, RelativeError(run.total_norm, golden.total_norm));
+  Json grad = Json::object();
+  for (const auto& [name, weight] : golden.weights) {
+    const std::vector<double>& gradient = run.weights.at(name).gradient;
+    ASSIGN_OR_RETURN(const double rel, RelativeNormError(gradient, weight.gradient));
+    ASSIGN_OR_RETURN(const double cosine_gap, CosineGap(gradient, weight.gradient));
+    grad[name] = {{"rel", rel}, {"cosine_gap", cosine_gap}};
+  }
+  return Json{{"loss", {{"abs", std::abs(run.loss - golden.loss)}}},
+              {"log_probs", {{"mean", Mean(errors)}, {"q99", Quantile(errors, 0.99)}}},
+              {"total_norm", {{"rel", total_norm}}},
+              {"grad", grad}};
+}
+
+absl::StatusOr<Json> ComputeFloor(const LoadedProbe& probe, const std::vector<StepFacts>& golden,
+                                  absl::string_view precision) {
+  ASSIGN_OR_RETURN(const std::vector<Arithmetic> ways, WaysOf(precision));
+  const auto& batches = probe.folder.steps;
+  // A subject may report log-probs, and with them the loss, in the precision's own type.
+  const int log_prob_bits = precision == "bf16" ? kFractionBitsOfBF16 : kFractionBitsOfFP32;
+  Json steps = Json::array();
+  for (size_t k = 0; k < batches.size(); ++k) {
+    steps.push_back(LeastDistance(batches[k], golden[k], log_prob_bits));
+  }
+  Json members = Json::array();
+  for (const Arithmetic& way : ways) {
+    for (int dither = 0; dither < kDitherings; ++dither) {
+      members.push_back({{"way", way.name}, {"dither", dither}});
+      const std::vector<StepFacts> run = RunSteps(probe, Dithered(probe.weights, way, dither), way);
+      for (size_t k = 0; k < batches.size(); ++k) {
+        ASSIGN_OR_RETURN(const Json distance, DistanceOf(batches[k], run[k], golden[k]));
+        RETURN_IF_ERROR(CheckFinite(distance, way));
+        TakeLargest(distance, steps[k]);
+      }
+    }
+  }
+  return Json{
+      {"schema", 1}, {"precision", std::string(precision)}, {"members", members}, {"steps", steps}};
+}
+
+}  // namespace bkm

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_REFERENCE_GOLDEN_H_
+#define HARNESS_REFERENCE_GOLDEN_H_
+
+#include <filesystem>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "harness/numerics/probe_folder.h"
+#include "harness/reference/qwen3.h"
+#include "harness/reference/sft_step.h"
+
+namespace bkm {
+
+// A probe folder with its weights, in fp32 as they lie in the file.
+struct LoadedProbe {
+  ProbeFolder folder;
+  ModelShape shape;
+  Weights weights;
+};
+
+// Reads the folder; the weights must be exactly those that the model needs.
+absl::StatusOr<LoadedProbe> LoadProbe(const std::filesystem::path& folder);
+
+// All steps of the probe in `arithmetic`, starting from `weights`.
+std::vector<StepFacts> RunSteps(const LoadedProbe& probe, const Weights& weights,
+                                const Arithmetic& arithmetic);
+
+// The golden file of harness/protocol/README.md.
+absl::Status WriteGolden(const LoadedProbe& probe, const std::vector<StepFacts>& steps,
+                         const std::filesystem::path& path);
+
+// Reads it back; everything that `probe` needs must be there.
+absl::StatusOr<std::vector<StepFacts>> ReadGolden(const LoadedProbe& probe,
+                                                  const std::filesystem::path& path);
+
+}  // namespace bkm
+
+#endif  // HARNESS_REFERENCE_GOLDEN_H_

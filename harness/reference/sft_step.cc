@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/reference/sft_step.h"
+
+#include <c10/core/GradMode.h>
+
+#include <cmath>
+
+#include "harness/numerics/optimizer_arithmetic.h"
+
+namespace bkm {
+
+using at::Tensor;
+
+namespace {
+
+Tensor FromInts(const std::vector<int64_t>& values) {
+  return at::tensor(values, at::TensorOptions().dtype(at::kLong));
+}
+
+std::vector<double> ToDoubles(const Tensor& tensor) {
+  const Tensor flat = tensor.detach().to(at::kDouble).contiguous().view(-1);
+  return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
+}
+
+// In fp64 whatever the arithmetic: it measures, it takes no part in the run.
+double Norm(const Tensor& tensor) {
+  return at::linalg_vector_norm(tensor.detach(), 2, c10::nullopt, false, at::kDouble)
+      .item<double>();
+}
+
+}  // namespace
+
+LossAndLogProbs SftLoss(const Qwen3& model, const Weights& weights, const PackedBatch& batch,
+                        const Arithmetic& arithmetic) {
+  const Tensor input_ids = FromInts(batch.input_ids);
+  const Tensor logits = model.Logits(weights, input_ids, batch.document_lengths);
+  // The label of a position is the next token, except at the end of a document.
+  const Tensor labels = at::roll(input_ids, -1);
+  Tensor labelled = at::zeros({input_ids.size(0)}, at::kBool);
+  labelled.index_fill_(0, FromInts(batch.JudgedPositions()), true);
+  const Tensor log_probs =
+      LabelLogProbs(logits, labels, arithmetic).masked_fill(labelled.logical_not(), 0);
+  const Tensor mask = FromInts(batch.loss_mask);
+  const Tensor counted = at::roll(mask, -1).to(log_probs.scalar_type());
+  return {-(log_probs * counted).sum() / mask.sum().item<double>(), log_probs};
+}
+
+SftTrainer::SftTrainer(const ModelShape& shape, const Weights& weights,
+                       const OptimizerSettings& optimizer, const Arithmetic& arithmetic)
+    : optimizer_(optimizer), arithmetic_(arithmetic), model_(shape, arithmetic) {
+  for (const auto& [name, weight] : weights) {
+    weights_[name] =
+        weight.to(arithmetic.master, /*non_blocking=*/false, /*copy=*/true).requires_grad_(true);
+    moments_[name] = {at::zeros_like(weights_[name]), at::zeros_like(weights_[name])};
+  }
+}
+
+// torch.optim.AdamW's rule; see harness/numerics/optimizer_arithmetic.h.
+void SftTrainer::AdamW(const std::string& name, Tensor weight) {
+  const at::NoGradGuard no_grad;
+  const Tensor& gradient = weight.grad();
+  auto& [first, second] = moments_.at(name);
+  weight.mul_(1 - optimizer_.learning_rate * optimizer_.weight_decay);
+  first.lerp_(gradient, 1 - optimizer_.beta1);
+  second.mul_(optimizer_.beta2).addcmul_(gradient, gradient, 1 - optimizer_.beta2);
+  const double correction1 = 1 - std::pow(optimizer_.beta1, steps_);
+  const double correction2 = 1 - std::pow(optimizer_.beta2, steps_);
+  const Tensor denominator = second.sqrt().div_(std::sqrt(correction2)).add_(optimizer_.epsilon);
+  weight.addcdiv_(first, denominator, -optimizer_.learning_rate / correction1);
+}
+
+StepFacts SftTrainer::Step(const PackedBatch& batch,
+                           const std::map<std::string, std::vector<int64_t>>& places) {
+  // Forward and backward.
+  const LossAndLogProbs result = SftLoss(model_, weights_, batch, arithmetic_);
+  result.loss.backward();
+  StepFacts facts;
+  facts.loss = result.loss.item<double>();
+  facts.log_probs = ToDoubles(result.log_probs);
+  // Clip by the norm over all gradients.
+  std::vector<double> norms;
+  for (const auto& [name, weight] : weights_) norms.push_back(Norm(weight.grad()));
+  facts.total_norm = TotalNorm(norms);
+  const double coefficient = ClipCoefficient(facts.total_norm, optimizer_.clip_norm);
+  // Sample and update.
+  ++steps_;
+  size_t index = 0;
+  for (auto& [name, weight] : weights_) {
+    weight.mutable_grad().mul_(coefficient);
+    WeightFacts& seen = facts.weights[name];
+    seen.gradient_norm = norms[index++] * coefficient;
+    seen.parameter_norm = Norm(weight);
+    if (const auto at = places.find(name); at != places.end()) {
+      seen.gradient = ToDoubles(weight.grad().view(-1).index_select(0, FromInts(at->second)));
+    }
+    AdamW(name, weight);
+    weight.mutable_grad() = Tensor();
+  }
+  return facts;
+}
+
+}  // namespace bkm

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_REFERENCE_SFT_STEP_H_
+#define HARNESS_REFERENCE_SFT_STEP_H_
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "harness/model/probe.h"
+#include "harness/numerics/model_shapes.h"
+#include "harness/numerics/packed_batch.h"
+#include "harness/reference/arithmetic.h"
+#include "harness/reference/qwen3.h"
+
+namespace bkm {
+
+// What one optimizer step shows of one weight.
+struct WeightFacts {
+  std::vector<double> gradient;  // after clipping, at the sampled places
+  double gradient_norm = 0;      // after clipping, all elements
+  double parameter_norm = 0;     // before the step
+};
+
+struct StepFacts {
+  double loss = 0;
+  double total_norm = 0;          // of all gradients, before clipping
+  std::vector<double> log_probs;  // per flat position; 0 where there is no label
+  std::map<std::string, WeightFacts> weights;
+};
+
+// -sum(log_prob[t] * loss_mask[t + 1]) / sum(loss_mask), and the log-probs [tokens] it is made of.
+struct LossAndLogProbs {
+  at::Tensor loss;
+  at::Tensor log_probs;
+};
+LossAndLogProbs SftLoss(const Qwen3& model, const Weights& weights, const PackedBatch& batch,
+                        const Arithmetic& arithmetic);
+
+// Supervised fine-tuning in one process: forward, backward, clip by total norm, AdamW. Owns its
+// weights and AdamW's moments; one batch per call of Step.
+class SftTrainer {
+ public:
+  // `weights` are cast to `arithmetic.master`.
+  SftTrainer(const ModelShape& shape, const Weights& weights, const OptimizerSettings& optimizer,
+             const Arithmetic& arithmetic);
+
+  // `places`: the flat indices to sample of each weight's gradient.
+  StepFacts Step(const PackedBatch& batch,
+                 const std::map<std::string, std::vector<int64_t>>& places);
+
+  const Weights& weights() const { return weights_; }
+
+ private:
+  struct Moments {
+    at::Tensor first;
+    at::Tensor second;
+  };
+  void AdamW(const std::string& name, at::Tensor weight);
+
+  OptimizerSettings optimizer_;
+  Arithmetic arithmetic_;
+  Qwen3 model_;
+  Weights weights_;
+  std::map<std::string, Moments> moments_;
+  int steps_ = 0;
+};
+
+}  // namespace bkm
+
+#endif  // HARNESS_REFERENCE_SFT_STEP_H_
