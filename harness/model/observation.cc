@@ -171,6 +171,7 @@ void ReadException(Fields fields, std::vector<ObservedException>& chain) {
   fields.Read("type", exception.type);
   fields.Read("message", exception.message);
   fields.Read("name", exception.name);
+  fields.Read("object", exception.object);
   fields.Objects("frames", [&](Fields frame) {
     ObservedFrame& seen = exception.frames.emplace_back();
     frame.Read("file", seen.file);

@@ -55,6 +55,7 @@ struct ObservedException {
   std::string type;
   std::string message;
   std::string name;                   // the missing module, name or attribute, if Python says which
+  std::string object;                 // "module.Class" of the object that lacks an attribute
   std::vector<ObservedFrame> frames;  // outermost first
 };
 

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/ending.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "harness/judge/attention_vocabulary.h"
+#include "harness/judge/exception_reason.h"
+#include "harness/judge/exception_text.h"
+#include "harness/judge/reasons.h"
+
+namespace bkm {
+namespace {
+
+Stage StageOfStop(const Observation& observation) {
+  const Stage stage = observation.LastStage();
+  return stage == Stage::kBackend || stage == Stage::kMask ? Stage::kForward : stage;
+}
+
+std::string Sentence(absl::string_view what, const ObservedEnding& ending) {
+  const std::string detail = FirstLine(ending.message);
+  return detail.empty() ? std::string(what) : absl::StrCat(what, ": ", detail);
+}
+
+// The errors by which a machine that is full shows itself to Python, wherever they are raised.
+std::optional<Stop> MachineAtItsEnd(const ObservedException& exception, Stage stage) {
+  if (absl::StrContains(exception.message, "No space left on device"))
+    return Stop{VerdictKind::kSpurious, stage, reason::kDiskFull, DescribeException(exception)};
+  if (absl::StrContains(exception.message, "[Errno 12]"))
+    return Stop{VerdictKind::kSpurious, stage, reason::kMachineMemory,
+                DescribeException(exception)};
+  return std::nullopt;
+}
+
+// The backend that was built instead of the asked one; nullptr: none was seen.
+const AttentionBackend* Replacement(const Observation& observation, const Probe& probe) {
+  const AttentionBackend* asked = AskedBackend(probe.attention);
+  if (asked == nullptr) return nullptr;
+  for (const ObservedLayer& layer : observation.layers) {
+    if (IsNamedAfter(layer.class_name, *asked)) continue;
+    if (const AttentionBackend* other = BackendOfName(layer.class_name)) return other;
+  }
+  if (observation.configured.empty() || IsNamedAfter(observation.configured, *asked))
+    return nullptr;
+  return BackendOfName(observation.configured);
+}
+
+// Whether the exception is about the backend: its message names it, or a frame runs inside it.
+bool IsAbout(const ObservedException& exception, const AttentionBackend& backend) {
+  return Names(exception.message, backend) ||
+         std::any_of(
+             exception.frames.begin(), exception.frames.end(), [&](const ObservedFrame& frame) {
+               return frame.owner != FrameOwner::kHarness && IsNamedAfter(frame.function, backend);
+             });
+}
+
+// A module of a subject that the adapter looked for and that is not there is a fact about the
+// subject.
+bool IsMissingModule(const ObservedException& exception) {
+  return exception.type == "ModuleNotFoundError";
+}
+
+Stop ClassifyException(const Observation& observation, const Probe& probe) {
+  const Stage stage = StageOfStop(observation);
+  const ObservedException* exception = DecidingException(observation);
+  if (exception == nullptr)
+    return {VerdictKind::kBroken, stage, reason::kRaised,
+            Sentence("the cell raised an exception that it could not report", observation.ending)};
+  if (std::optional<Stop> stop = MachineAtItsEnd(*exception, stage)) return *stop;
+  const std::string message = DescribeException(*exception);
+  const ObservedFrame* frame = DeepestFrame(*exception);
+  if (frame != nullptr && frame->owner == FrameOwner::kHarness && !IsMissingModule(*exception))
+    return {VerdictKind::kUnsupported, stage, reason::kHarnessError, message};
+  const AttentionBackend* replacement = Replacement(observation, probe);
+  if (replacement != nullptr && IsAbout(*exception, *replacement)) {
+    return {VerdictKind::kBroken, stage, reason::kOverrideIgnored,
+            absl::StrCat("asked for ", probe.attention, ", got ", std::string(replacement->name),
+                         "; then ", message)};
+  }
+  if (ContradictsTheProbe(*exception, probe))
+    return {VerdictKind::kBroken, stage, reason::kOverrideIgnored, message};
+  // The exception that a person sees may be a refusal raised because of another error.
+  if (IsRefusal(observation.exceptions.front(), probe))
+    return {VerdictKind::kRefused, stage, reason::kRefusedOption,
+            DescribeException(observation.exceptions.front())};
+  return {VerdictKind::kBroken, stage, ReasonOf(*exception), message};
+}
+
+Stop ClassifyTimeout(const Observation& observation) {
+  const Stage stage = StageOfStop(observation);
+  if (observation.timeouts >= 2)
+    return {VerdictKind::kBroken, stage, reason::kTimeout,
+            Sentence("ran into its time limit again, alone and with twice the time",
+                     observation.ending)};
+  return {VerdictKind::kSpurious, stage, reason::kTimeoutOnce,
+          Sentence("ran into its time limit once", observation.ending)};
+}
+
+Stop ClassifyLimit(const Observation& observation) {
+  const ObservedEnding& ending = observation.ending;
+  const char* code = ending.limit == "output"      ? reason::kLimitOutput
+                     : ending.limit == "processes" ? reason::kLimitProcesses
+                                                   : reason::kLimitMemory;
+  return {VerdictKind::kBroken, StageOfStop(observation), code,
+          Sentence(absl::StrCat("ran into its limit on ", ending.limit), ending)};
+}
+
+Stop ClassifySignal(const Observation& observation) {
+  const ObservedEnding& ending = observation.ending;
+  const std::string what =
+      ending.signal ? absl::StrCat("ended by signal ", *ending.signal) : "ended by a signal";
+  if (ending.from_outside)
+    return {VerdictKind::kSpurious, StageOfStop(observation), reason::kKilled,
+            Sentence(what + " from outside", ending)};
+  return {VerdictKind::kBroken, StageOfStop(observation), reason::kCrashed, Sentence(what, ending)};
+}
+
+}  // namespace
+
+std::optional<Stop> ClassifyEnding(const Observation& observation, const Probe& probe) {
+  const ObservedEnding& ending = observation.ending;
+  const auto spurious = [&](const char* code, absl::string_view what) {
+    return Stop{VerdictKind::kSpurious, StageOfStop(observation), code, Sentence(what, ending)};
+  };
+  switch (ending.kind) {
+    case EndingKind::kCompleted:
+      return std::nullopt;
+    case EndingKind::kRaised:
+      return ClassifyException(observation, probe);
+    case EndingKind::kExited:
+      return Stop{VerdictKind::kBroken, StageOfStop(observation), reason::kExited,
+                  Sentence(absl::StrCat("the process exited with code ", ending.code.value_or(0),
+                                        " before it had finished"),
+                           ending)};
+    case EndingKind::kSignalled:
+      return ClassifySignal(observation);
+    case EndingKind::kTimedOut:
+      return ClassifyTimeout(observation);
+    case EndingKind::kLimit:
+      return ClassifyLimit(observation);
+    case EndingKind::kCancelled:
+      return spurious(reason::kCancelled, "the run was interrupted");
+    case EndingKind::kForkFailed:
+      return spurious(reason::kForkFailed, "the cell's process could not be started");
+    case EndingKind::kLost:
+      break;
+  }
+  return spurious(reason::kWorkerLost, "the worker was lost before it reported an ending");
+}
+
+}  // namespace bkm

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/ending.h"
+
+#include <gtest/gtest.h>
+
+#include "harness/judge/testing_exceptions.h"
+
+namespace bkm {
+
+void PrintTo(const Stop& stop, std::ostream* out) {
+  *out << Name(stop.kind) << " at " << Name(stop.stage) << ", " << stop.reason << ": "
+       << stop.message;
+}
+
+namespace {
+
+Observation Ended(ObservedEnding ending, Stage stage = Stage::kForward) {
+  Observation observation;
+  observation.ending = std::move(ending);
+  observation.stages = {{stage, std::nullopt}};
+  return observation;
+}
+
+Stop Class(const Observation& observation, const char* attention = "flex") {
+  return ClassifyEnding(observation, Asking(attention)).value();
+}
+
+TEST(EndingTest, CompletedCellDidNotStop) {
+  EXPECT_EQ(ClassifyEnding(Ended({.kind = EndingKind::kCompleted}), Asking("flex")), std::nullopt);
+}
+
+TEST(EndingTest, SignalFromInsideIsACrash) {
+  EXPECT_EQ(Class(Ended({.kind = EndingKind::kSignalled, .signal = 11}, Stage::kImport)),
+            (Stop{VerdictKind::kBroken, Stage::kImport, "crashed", "ended by signal 11"}));
+}
+
+TEST(EndingTest, SignalFromOutsideIsSpurious) {
+  EXPECT_EQ(
+      Class(Ended({.kind = EndingKind::kSignalled, .signal = 9, .from_outside = true})),
+      (Stop{VerdictKind::kSpurious, Stage::kForward, "killed", "ended by signal 9 from outside"}));
+}
+
+TEST(EndingTest, ExitIsBroken) {
+  EXPECT_EQ(Class(Ended({.kind = EndingKind::kExited, .code = 3}, Stage::kImport)),
+            (Stop{VerdictKind::kBroken, Stage::kImport, "exited",
+                  "the process exited with code 3 before it had finished"}));
+}
+
+TEST(EndingTest, OwnLimitsAreBroken) {
+  EXPECT_EQ(Class(Ended({.kind = EndingKind::kLimit, .limit = "memory", .message = "9 GiB"})),
+            (Stop{VerdictKind::kBroken, Stage::kForward, "limit-memory",
+                  "ran into its limit on memory: 9 GiB"}));
+  EXPECT_EQ(Class(Ended({.kind = EndingKind::kLimit, .limit = "output"})).reason, "limit-output");
+  EXPECT_EQ(Class(Ended({.kind = EndingKind::kLimit, .limit = "processes"})).reason,
+            "limit-processes");
+}
+
+TEST(EndingTest, FirstTimeoutIsSpuriousAndTheSecondIsBroken) {
+  Observation observation = Ended({.kind = EndingKind::kTimedOut}, Stage::kStep);
+  observation.timeouts = 1;
+  EXPECT_EQ(Class(observation), (Stop{VerdictKind::kSpurious, Stage::kStep, "timeout-once",
+                                      "ran into its time limit once"}));
+  observation.timeouts = 2;
+  EXPECT_EQ(Class(observation),
+            (Stop{VerdictKind::kBroken, Stage::kStep, "timeout",
+                  "ran into its time limit again, alone and with twice the time"}));
+}
+
+TEST(EndingTest, WhatTheMachineDoesIsSpurious) {
+  EXPECT_EQ(Class(Ended({.kind = EndingKind::kForkFailed})).reason, "fork-failed");
+  EXPECT_EQ(Class(Ended({.kind = EndingKind::kLost})).reason, "worker-lost");
+  EXPECT_EQ(Class(Ended({.kind = EndingKind::kCancelled})).reason, "cancelled");
+  const Stop full =
+      Class(Raised(Stage::kStep, Exception("OSError", "[Errno 28] No space left on device: 'x'",
+                                           {Frame(FrameOwner::kEngine, "verl/a.py", "call")})));
+  EXPECT_EQ(full.kind, VerdictKind::kSpurious);
+  EXPECT_EQ(full.reason, "disk-full");
+}
+
+TEST(EndingTest, ClearRefusalIsRefusedAtItsRung) {
+  EXPECT_EQ(Class(VerlAttnTypeNotSupported(), "sdpa"),
+            (Stop{VerdictKind::kRefused, Stage::kConstruct, "refused-option",
+                  "AssertionError: attn_type sdpa not supported (sdpa is not a valid "
+                  "language-model backend) (verl/workers/config/engine.py:7)"}));
+  EXPECT_EQ(Class(VerlMasksSupported(), "sdpa").kind, VerdictKind::kRefused);
+  EXPECT_EQ(Class(TransformersWithoutFlashAttention(), "flash_attention_2").kind,
+            VerdictKind::kRefused);
+}
+
+TEST(EndingTest, FailedLookUpNamesTheModelNotTheOption) {
+  EXPECT_EQ(Class(NoMatchingFlavor()),
+            (Stop{VerdictKind::kBroken, Stage::kConstruct, "lookup-failed",
+                  "ValueError: No matching torchtitan flavor found for model_type='qwen3', "
+                  "hidden_size=256, num_layers=8, vocab_size=2048 "
+                  "(verl/workers/engine/torchtitan/utils.py:7)"}));
+}
+
+TEST(EndingTest, WhatStopsTheEvidenceStopsTheForwardPass) {
+  const Stop stop = Class(GroupedQueries(true), "varlen");
+  EXPECT_EQ(stop.kind, VerdictKind::kBroken);
+  EXPECT_EQ(stop.stage, Stage::kForward);
+  EXPECT_EQ(stop.reason, "value-error");
+}
+
+TEST(EndingTest, MissingModuleIsNamed) {
+  EXPECT_EQ(Class(EngineImportsMissingLibraryModule()),
+            (Stop{VerdictKind::kBroken, Stage::kImport, "module-missing",
+                  "ModuleNotFoundError: No module named 'torchtitan.distributed.context_parallel' "
+                  "(verl/workers/engine/torchtitan/transformer_impl.py:7)"}));
+}
+
+TEST(EndingTest, HarnessThatFailsIsUnsupported) {
+  const Stop stop =
+      Class(Raised(Stage::kConstruct, Exception("AttributeError", "no 'x'", {kAdapterFrame})));
+  EXPECT_EQ(stop.kind, VerdictKind::kUnsupported);
+  EXPECT_EQ(stop.reason, "harness-error");
+}
+
+TEST(EndingTest, ModuleThatTheAdapterDoesNotFindIsMissing) {
+  const Stop stop =
+      Class(Raised(Stage::kImport, Exception("ModuleNotFoundError",
+                                             "No module named 'verl.workers.engine.torchtitan'",
+                                             {kAdapterFrame}, "verl.workers.engine.torchtitan")));
+  EXPECT_EQ(stop.kind, VerdictKind::kBroken);
+  EXPECT_EQ(stop.reason, "module-missing");
+}
+
+TEST(EndingTest, ReplacementThatStopsTheCellIsAnIgnoredOverride) {
+  Observation observation = Raised(
+      Stage::kForward,
+      Exception("AssertionError", "",
+                {Frame(FrameOwner::kLibrary, "torchtitan/models/common/attention.py", "assert",
+                       "assert attention_masks is None", "ScaledDotProductAttention.forward")}));
+  observation.layers = {{"layers.0.attention.inner_attention", "ScaledDotProductAttention", "m"}};
+  EXPECT_EQ(Class(observation, "flex"),
+            (Stop{VerdictKind::kBroken, Stage::kForward, "override-ignored",
+                  "asked for flex, got sdpa; then AssertionError "
+                  "(torchtitan/models/common/attention.py:7): assert attention_masks is None"}));
+  EXPECT_EQ(Class(observation, "sdpa").reason, "assertion");
+}
+
+TEST(EndingTest, ReplacementThatHasNothingToDoWithTheErrorIsNotTheReason) {
+  Observation observation = NoMatchingFlavor();
+  observation.configured = "sdpa";
+  EXPECT_EQ(Class(observation, "flex").reason, "lookup-failed");
+}
+
+TEST(EndingTest, ComplaintThatOnlyTheAskedOptionIsSupportedIsAnIgnoredOverride) {
+  const Stop stop = Class(VerlMasksSupported(), "flex");
+  EXPECT_EQ(stop.kind, VerdictKind::kBroken);
+  EXPECT_EQ(stop.reason, "override-ignored");
+}
+
+TEST(EndingTest, ExceptionThatWasNotReportedIsStillBroken) {
+  EXPECT_EQ(Class(Ended({.kind = EndingKind::kRaised})).reason, "raised");
+}
+
+}  // namespace
+}  // namespace bkm

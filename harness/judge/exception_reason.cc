@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/exception_reason.h"
+
+#include <algorithm>
+#include <span>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "harness/judge/attention_vocabulary.h"
+#include "harness/judge/exception_text.h"
+#include "harness/judge/reasons.h"
+
+namespace bkm {
+namespace {
+
+struct Wording {
+  absl::string_view type;  // "": any
+  absl::string_view text;  // part of the lower-case message; "": any
+  const char* reason;
+};
+
+// First match wins. The texts are Python's and torch's, which every subject shares.
+constexpr Wording kWordings[] = {
+    {"ModuleNotFoundError", "", reason::kModuleMissing},
+    {"ImportError", "cannot import name", reason::kNameMissing},
+    {"ImportError", "", reason::kImportFailed},
+    {"NameError", "", reason::kNameMissing},
+    {"UnboundLocalError", "", reason::kNameMissing},
+    {"AttributeError", "", reason::kAttributeMissing},
+    {"AssertionError", "", reason::kAssertion},
+    {"NotImplementedError", "", reason::kNotImplemented},
+    {"MemoryError", "", reason::kLimitMemory},
+    {"RuntimeError", "defaultcpuallocator: can't allocate memory", reason::kLimitMemory},
+    {"KeyError", "", reason::kLookupFailed},
+    {"IndexError", "", reason::kLookupFailed},
+    {"LookupError", "", reason::kLookupFailed},
+    {"StopIteration", "", reason::kLookupFailed},
+    {"FileNotFoundError", "", reason::kLookupFailed},
+    {"TypeError", "unexpected keyword argument", reason::kUnexpectedKeyword},
+    {"TypeError", "invalid keyword argument", reason::kUnexpectedKeyword},
+    {"TypeError", "missing required", reason::kMissingArgument},
+    {"TypeError", "required positional argument", reason::kMissingArgument},
+    {"TypeError", "required keyword-only argument", reason::kMissingArgument},
+    {"TypeError", "positional argument", reason::kTooManyArguments},
+    {"TypeError", "", reason::kTypeError},
+    {"", "shapes cannot be multiplied", reason::kShapeError},
+    {"", "size mismatch", reason::kShapeError},
+    {"", "must match the size of tensor", reason::kShapeError},
+    {"", "must match the existing size", reason::kShapeError},
+    {"", "is invalid for input of size", reason::kShapeError},
+    {"", "view size is not compatible", reason::kShapeError},
+    {"", "expected scalar type", reason::kDtypeError},
+    {"", "must have the same dtype", reason::kDtypeError},
+    {"", "only support fp16 and bf16", reason::kDtypeError},
+    {"", "no matching", reason::kLookupFailed},
+    {"", "not found", reason::kLookupFailed},
+    {"ValueError", "", reason::kValueError},
+    {"", "", reason::kRaised},
+};
+
+// Everything by which a message can name what the probe asks for.
+bool NamesAsked(absl::string_view message, const Probe& probe) {
+  const AttentionBackend* backend = AskedBackend(probe.attention);
+  if (backend ? Names(message, *backend) : NamesOption(message, probe.attention)) return true;
+  return std::any_of(probe.engine_options.begin(), probe.engine_options.end(),
+                     [&](const auto& option) { return NamesOption(message, option.first); });
+}
+
+// "Only varlen and flex attn masks are supported", "must be one of ['flex', 'varlen']": the part of
+// the lower-case message that lists what is supported; empty without one.
+absl::string_view SupportedList(absl::string_view message) {
+  for (absl::string_view opening : {"only ", "one of "}) {
+    const size_t begin = message.find(opening);
+    if (begin == message.npos) continue;
+    // The list ends where the sentence says what was given instead, or that it is supported.
+    size_t end = message.size();
+    for (absl::string_view closing : {" supported", " got ", " but ", "]"})
+      end = std::min(end, message.find(closing, begin));
+    return message.substr(begin, end - begin);
+  }
+  return "";
+}
+
+bool NamesSomeBackend(absl::string_view text) {
+  const std::span<const AttentionBackend> backends = AttentionBackends();
+  return std::any_of(backends.begin(), backends.end(),
+                     [&](const AttentionBackend& backend) { return Names(text, backend); });
+}
+
+}  // namespace
+
+std::string ReasonOf(const ObservedException& exception) {
+  const std::string message = absl::AsciiStrToLower(exception.message);
+  for (const Wording& wording : kWordings) {
+    if ((wording.type.empty() || wording.type == exception.type) &&
+        absl::StrContains(message, wording.text))
+      return wording.reason;
+  }
+  return reason::kRaised;
+}
+
+bool ContradictsTheProbe(const ObservedException& exception, const Probe& probe) {
+  const std::string message = absl::AsciiStrToLower(exception.message);
+  const AttentionBackend* backend = AskedBackend(probe.attention);
+  return backend != nullptr && Names(SupportedList(message), *backend);
+}
+
+bool IsRefusal(const ObservedException& exception, const Probe& probe) {
+  const ObservedFrame* frame = DeepestFrame(exception);
+  if (frame == nullptr) return false;
+  if (frame->owner != FrameOwner::kEngine && frame->owner != FrameOwner::kLibrary) return false;
+  if (frame->statement != "raise" && frame->statement != "assert") return false;
+  if (frame->statement == "assert" && absl::StrContains(frame->text, "isinstance(")) return false;
+  if (ContradictsTheProbe(exception, probe)) return false;
+  const std::string message = absl::AsciiStrToLower(exception.message);
+  return NamesAsked(message, probe) || NamesSomeBackend(SupportedList(message));
+}
+
+}  // namespace bkm

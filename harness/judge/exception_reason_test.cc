@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/exception_reason.h"
+
+#include <gtest/gtest.h>
+
+#include "harness/judge/testing_exceptions.h"
+
+namespace bkm {
+namespace {
+
+std::string Reason(const char* type, const char* message) {
+  return ReasonOf(Exception(type, message, {}));
+}
+
+TEST(ExceptionReasonTest, PythonsAndTorchsOwnWordsDecide) {
+  EXPECT_EQ(Reason("ModuleNotFoundError", "No module named 'x'"), "module-missing");
+  EXPECT_EQ(Reason("ImportError", "cannot import name 'A' from 'b'"), "name-missing");
+  EXPECT_EQ(Reason("ImportError", "libcudart.so.12: cannot open shared object file"),
+            "import-failed");
+  EXPECT_EQ(Reason("AttributeError", "'set' object has no attribute 'x'"), "attribute-missing");
+  EXPECT_EQ(Reason("TypeError", "ParallelDims.__init__() got an unexpected keyword argument 'etp'"),
+            "unexpected-keyword");
+  EXPECT_EQ(Reason("TypeError", "f() missing 1 required positional argument: 'ep'"),
+            "missing-argument");
+  EXPECT_EQ(Reason("TypeError", "f() missing 2 required keyword-only arguments: 'a' and 'b'"),
+            "missing-argument");
+  EXPECT_EQ(Reason("TypeError", "f() takes 2 positional arguments but 3 were given"),
+            "too-many-arguments");
+  EXPECT_EQ(Reason("TypeError", "'set' object is not subscriptable"), "type-error");
+  EXPECT_EQ(Reason("AssertionError", ""), "assertion");
+  EXPECT_EQ(Reason("KeyError", "'qwen3'"), "lookup-failed");
+  EXPECT_EQ(Reason("ValueError", "No matching torchtitan flavor found"), "lookup-failed");
+  EXPECT_EQ(Reason("ValueError", "Expect query and key/value to have the same number of heads"),
+            "value-error");
+  EXPECT_EQ(Reason("RuntimeError", "mat1 and mat2 shapes cannot be multiplied (1x2 and 3x4)"),
+            "shape-error");
+  EXPECT_EQ(Reason("RuntimeError", "shape '[1, 2]' is invalid for input of size 3"), "shape-error");
+  EXPECT_EQ(Reason("RuntimeError", "FlashAttention only support fp16 and bf16 data type"),
+            "dtype-error");
+  EXPECT_EQ(Reason("RuntimeError", "boom"), "raised");
+  EXPECT_EQ(Reason("NotImplementedError", ""), "not-implemented");
+}
+
+bool Refuses(const Observation& observation, const char* attention) {
+  return IsRefusal(observation.exceptions[0], Asking(attention));
+}
+
+TEST(RefusalTest, RealRefusalsNameTheOptionOrWhatIsSupported) {
+  EXPECT_TRUE(Refuses(VerlMasksSupported(), "sdpa"));
+  EXPECT_TRUE(Refuses(VerlAttnTypeNotSupported(), "sdpa"));
+  EXPECT_TRUE(Refuses(TransformersWithoutFlashAttention(), "flash_attention_2"));
+}
+
+TEST(RefusalTest, MessageAboutSomethingElseIsNoRefusal) {
+  EXPECT_FALSE(Refuses(NoMatchingFlavor(), "flex"));
+  EXPECT_FALSE(Refuses(TransformersWithoutFlashAttention(), "sdpa"));
+}
+
+TEST(RefusalTest, ListThatHoldsTheAskedOptionContradictsItself) {
+  EXPECT_FALSE(Refuses(VerlMasksSupported(), "flex"));
+  EXPECT_TRUE(ContradictsTheProbe(VerlMasksSupported().exceptions[0], Asking("flex")));
+  EXPECT_FALSE(ContradictsTheProbe(VerlMasksSupported().exceptions[0], Asking("sdpa")));
+}
+
+TEST(RefusalTest, OnlyDeliberateStatementsOfThePartiesRefuse) {
+  EXPECT_FALSE(Refuses(GroupedQueries(true), "varlen"));
+  Observation called = VerlAttnTypeNotSupported();
+  called.exceptions[0].frames.back().statement = "call";
+  EXPECT_FALSE(Refuses(called, "sdpa"));
+}
+
+TEST(RefusalTest, AssertionAboutTypesIsNoRefusal) {
+  const ObservedException exception =
+      Exception("AssertionError", "varlen needs VarlenMetadata but got <class 'NoneType'>",
+                {Frame(FrameOwner::kLibrary, "torchtitan/models/common/attention.py", "assert",
+                       "assert isinstance(")});
+  EXPECT_FALSE(IsRefusal(exception, Asking("varlen")));
+}
+
+TEST(RefusalTest, LibraryThatSaysWhatItDoesNotSupportRefuses) {
+  const ObservedException exception =
+      Exception("ValueError",
+                "ScaledDotProductAttention does not support attention_masks; it only supports "
+                "causal/non-causal attention via is_causal.",
+                {Frame(FrameOwner::kLibrary, "torchtitan/models/common/attention.py", "raise",
+                       "raise ValueError(")});
+  EXPECT_TRUE(IsRefusal(exception, Asking("sdpa")));
+  EXPECT_FALSE(IsRefusal(exception, Asking("flex")));
+}
+
+TEST(RefusalTest, EngineOptionThatIsNamedIsRefused) {
+  Probe probe = Asking("flex");
+  const ObservedException exception =
+      Exception("AssertionError", "spmd_backend foo not supported",
+                {Frame(FrameOwner::kEngine, "verl/workers/config/engine.py", "assert",
+                       "assert self.spmd_backend in [")});
+  EXPECT_FALSE(IsRefusal(exception, probe));
+  probe.engine_options["spmd_backend"] = "\"foo\"";
+  EXPECT_TRUE(IsRefusal(exception, probe));
+}
+
+}  // namespace
+}  // namespace bkm

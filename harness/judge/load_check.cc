@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/load_check.h"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/status_macros.h"
+
+namespace bkm {
+namespace {
+
+struct Tolerance {
+  double norm;  // relative
+  double sum;   // in norms
+};
+constexpr Tolerance kFp32 = {1e-6, 1e-6};
+constexpr Tolerance kBf16 = {1.0 / 256, 1.0 / 64};
+
+// How far a tensor is off, in tolerances; NaN counts as infinitely far.
+double Misfit(const ObservedTensor& loaded, const ObservedTensor& file, Tolerance tolerance) {
+  if (loaded.numel != file.numel || !std::isfinite(loaded.norm) || !std::isfinite(loaded.sum))
+    return std::numeric_limits<double>::infinity();
+  const double scale = std::max(file.norm, 1e-30);
+  return std::max(std::abs(loaded.norm - file.norm) / (tolerance.norm * scale),
+                  std::abs(loaded.sum - file.sum) / (tolerance.sum * scale));
+}
+
+Json Describe(const ObservedTensor& tensor) {
+  return {{"norm", tensor.norm}, {"sum", tensor.sum}, {"numel", tensor.numel}};
+}
+
+}  // namespace
+
+absl::StatusOr<std::map<std::string, ObservedTensor>> Measure(const SafetensorsFile& weights) {
+  std::map<std::string, ObservedTensor> measured;
+  for (const auto& [name, view] : weights.tensors()) {
+    ASSIGN_OR_RETURN(const std::vector<double> values, weights.Doubles(name));
+    double squares = 0, sum = 0;
+    for (double value : values) {
+      squares += value * value;
+      sum += value;
+    }
+    measured[name] = {std::sqrt(squares), sum, view.numel};
+  }
+  return measured;
+}
+
+CheckResult CheckLoad(const std::map<std::string, ObservedTensor>& loaded,
+                      const std::map<std::string, ObservedTensor>& file,
+                      absl::string_view precision_ran) {
+  if (loaded.empty())
+    return CheckResult::Unseen(Stage::kGolden, "the parameters after loading were not seen");
+  const Tolerance tolerance = precision_ran == "fp32" ? kFp32 : kBf16;
+  std::vector<std::string> unseen, off;
+  std::string worst;
+  double worst_misfit = -1;
+  for (const auto& [name, expected] : file) {
+    const auto seen = loaded.find(name);
+    if (seen == loaded.end()) {
+      unseen.push_back(name);
+      continue;
+    }
+    const double misfit = Misfit(seen->second, expected, tolerance);
+    if (misfit > 1) off.push_back(name);
+    if (misfit > worst_misfit) {
+      worst_misfit = misfit;
+      worst = name;
+    }
+  }
+  Json evidence = {{"tensors", file.size()}, {"off", off.size()}};
+  if (!worst.empty()) {
+    evidence["worst"] = {{"name", worst},
+                         {"loaded", Describe(loaded.at(worst))},
+                         {"file", Describe(file.at(worst))}};
+    if (std::isfinite(worst_misfit)) evidence["worst"]["tolerances"] = worst_misfit;
+  }
+  if (!off.empty()) {
+    return CheckResult::Failed(
+        Stage::kGolden, reason::kWeightsNotLoaded,
+        absl::StrCat(off.size(), " of ", file.size(),
+                     " parameters are not those of the file; the worst is ", worst),
+        std::move(evidence));
+  }
+  if (!unseen.empty()) {
+    return CheckResult::Unseen(
+        Stage::kGolden,
+        absl::StrCat(unseen.size(), " of ", file.size(),
+                     " parameters were not seen after loading, first ", unseen.front()),
+        std::move(evidence));
+  }
+  return CheckResult::Passed(Stage::kGolden, std::move(evidence));
+}
+
+}  // namespace bkm

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/load_check.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace bkm {
+namespace {
+
+using Tensors = std::map<std::string, ObservedTensor>;
+
+// The numbers of a real probe: a norm weight around 1, and a projection around 0.
+const Tensors kFile = {{"norm.weight", {16.078972, 256.99423, 256}},
+                       {"q_proj.weight", {36.189258, -40.781, 524288}}};
+
+Tensors With(const char* name, ObservedTensor tensor) {
+  Tensors loaded = kFile;
+  loaded[name] = tensor;
+  return loaded;
+}
+
+TEST(LoadCheckTest, WeightsOfTheFilePass) {
+  const CheckResult result = CheckLoad(kFile, kFile, "fp32");
+  EXPECT_EQ(result.outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(result.evidence["tensors"], 2);
+  EXPECT_EQ(result.evidence["off"], 0);
+}
+
+TEST(LoadCheckTest, RoundingToBf16IsAllowedToARunInBf16Only) {
+  const Tensors rounded = With("q_proj.weight", {36.19, -40.9, 524288});
+  EXPECT_EQ(CheckLoad(rounded, kFile, "bf16").outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckLoad(rounded, kFile, "fp32").outcome, CheckOutcome::kFailed);
+}
+
+TEST(LoadCheckTest, AnotherDrawOfTheSameDistributionFailsByItsSum) {
+  const CheckResult result = CheckLoad(With("q_proj.weight", {36.2, 11.0, 524288}), kFile, "bf16");
+  EXPECT_EQ(result.outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(result.stage, Stage::kGolden);
+  EXPECT_EQ(result.reason, "weights-not-loaded");
+  EXPECT_EQ(result.message,
+            "1 of 2 parameters are not those of the file; the worst is q_proj.weight");
+  EXPECT_EQ(result.evidence["worst"]["loaded"],
+            Json({{"norm", 36.2}, {"sum", 11.0}, {"numel", 524288}}));
+}
+
+TEST(LoadCheckTest, NormWeightLeftAtOneFails) {
+  EXPECT_EQ(CheckLoad(With("norm.weight", {16, 256, 256}), kFile, "bf16").outcome,
+            CheckOutcome::kFailed);
+}
+
+TEST(LoadCheckTest, WrongSizeAndNanFail) {
+  EXPECT_EQ(CheckLoad(With("norm.weight", {16.078972, 256.99423, 255}), kFile, "bf16").outcome,
+            CheckOutcome::kFailed);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(CheckLoad(With("norm.weight", {nan, 256.99423, 256}), kFile, "bf16").outcome,
+            CheckOutcome::kFailed);
+}
+
+TEST(LoadCheckTest, ParameterThatWasNotSeenIsUnseen) {
+  EXPECT_EQ(CheckLoad({}, kFile, "bf16").outcome, CheckOutcome::kUnseen);
+  const CheckResult result = CheckLoad({{"norm.weight", kFile.at("norm.weight")}}, kFile, "bf16");
+  EXPECT_EQ(result.outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(result.message, "1 of 2 parameters were not seen after loading, first q_proj.weight");
+}
+
+TEST(LoadCheckTest, ParameterThatTheFileLacksIsNobodysBusiness) {
+  EXPECT_EQ(CheckLoad(With("lm_head.weight", {1, 2, 3}), kFile, "bf16").outcome,
+            CheckOutcome::kPassed);
+}
+
+TEST(LoadCheckTest, MeasureTakesNormSumAndSize) {
+  const std::string path = ::testing::TempDir() + "/weights.safetensors";
+  const std::vector<float> values = {3, -4};
+  ASSERT_TRUE(WriteSafetensors(path, {NamedTensor::F32("w", {1, 2}, values)}).ok());
+  const Tensors measured = *Measure(*SafetensorsFile::Open(path));
+  EXPECT_EQ(measured.at("w").norm, 5);
+  EXPECT_EQ(measured.at("w").sum, -1);
+  EXPECT_EQ(measured.at("w").numel, 2);
+}
+
+}  // namespace
+}  // namespace bkm

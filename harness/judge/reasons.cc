@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/reasons.h"
+
+namespace bkm::reason {
+namespace {
+
+constexpr Entry kEntries[] = {
+    {kModuleMissing, "a module that is imported does not exist"},
+    {kNameMissing, "a name that is imported or used does not exist"},
+    {kImportFailed, "an import failed for another reason"},
+    {kAttributeMissing, "an object lacks an attribute"},
+    {kUnexpectedKeyword, "a call passes a keyword that the callee does not take"},
+    {kMissingArgument, "a call leaves out an argument that the callee needs"},
+    {kTooManyArguments, "a call passes more positional arguments than the callee takes"},
+    {kAssertion, "an assertion failed that does not name the asked option"},
+    {kTypeError, "a value has the wrong type"},
+    {kValueError, "a value is not accepted"},
+    {kLookupFailed, "something was looked up and not found"},
+    {kShapeError, "tensor shapes do not fit"},
+    {kDtypeError, "tensor types do not fit"},
+    {kNotImplemented, "the code says that it is not implemented"},
+    {kRaised, "another exception"},
+    {kRefusedOption, "a clear error names the option that is not supported"},
+    {kCrashed, "a signal ended the process from inside"},
+    {kExited, "the process ended itself without finishing"},
+    {kTimeout, "the time limit was hit twice, the second time alone and with twice the time"},
+    {kLimitMemory, "the cell's own limit on memory was hit"},
+    {kLimitOutput, "the cell's own limit on output was hit"},
+    {kLimitProcesses, "the cell's own limit on processes was hit"},
+    {kNoSolution, "no set of packages satisfies all declared requirements"},
+    {kInstallFailed, "the environment or a source tree could not be made"},
+    {kTimeoutOnce, "the time limit was hit once: to be run again alone"},
+    {kMachineMemory, "the machine ran out of memory"},
+    {kDiskFull, "the disk is full"},
+    {kForkFailed, "the process could not be started"},
+    {kKilled, "something outside the cell killed it"},
+    {kWorkerLost, "the worker died or went silent"},
+    {kCancelled, "the run was interrupted"},
+    {kOverrideIgnored, "the asked option was accepted and replaced by another"},
+    {kOtherBackendRan, "the asked backend was built, but another one ran"},
+    {kMaskMissing, "no mask reached the layers, and tokens see what they must not"},
+    {kMaskLeak, "tokens see what they must not: the future or another document"},
+    {kMaskShort, "tokens do not see all of their own document's past"},
+    {kNotFinite, "a number is NaN or infinite"},
+    {kWrongShape, "a tensor that was reported has the wrong number of elements"},
+    {kWeightsNotLoaded, "parameters after loading are not those of the file"},
+    {kLossOff, "the loss is too far from the golden"},
+    {kLogProbsOff, "log-probs per token are too far from the golden"},
+    {kGradientsOff, "gradients are too far from the golden"},
+    {kGradNormOff, "the total gradient norm is too far from the golden"},
+    {kLearningRateOff, "the optimizer ran with another learning rate than asked"},
+    {kClippingOff, "gradients were not clipped as asked"},
+    {kUpdateOff, "the optimizer's update is not the one its own gradients imply"},
+    {kWitnessMissing, "the cell finished, but a fact that the verdict needs was not seen"},
+    {kEvidenceUnreadable, "a file that the verdict needs is missing or corrupt"},
+    {kHarnessError, "the harness's own code failed"},
+};
+
+}  // namespace
+
+std::span<const Entry> All() { return kEntries; }
+
+}  // namespace bkm::reason

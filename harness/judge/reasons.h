@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_JUDGE_REASONS_H_
+#define HARNESS_JUDGE_REASONS_H_
+
+#include <span>
+
+#include "absl/strings/string_view.h"
+
+// Every reason code that a verdict can carry. Written to golden/ and published: add, never rename.
+namespace bkm::reason {
+
+// The cell stopped: what Python said.
+inline constexpr char kModuleMissing[] = "module-missing";
+inline constexpr char kNameMissing[] = "name-missing";
+inline constexpr char kImportFailed[] = "import-failed";
+inline constexpr char kAttributeMissing[] = "attribute-missing";
+inline constexpr char kUnexpectedKeyword[] = "unexpected-keyword";
+inline constexpr char kMissingArgument[] = "missing-argument";
+inline constexpr char kTooManyArguments[] = "too-many-arguments";
+inline constexpr char kAssertion[] = "assertion";
+inline constexpr char kTypeError[] = "type-error";
+inline constexpr char kValueError[] = "value-error";
+inline constexpr char kLookupFailed[] = "lookup-failed";
+inline constexpr char kShapeError[] = "shape-error";
+inline constexpr char kDtypeError[] = "dtype-error";
+inline constexpr char kNotImplemented[] = "not-implemented";
+inline constexpr char kRaised[] = "raised";
+inline constexpr char kRefusedOption[] = "refused-option";
+// The cell stopped: what its process did.
+inline constexpr char kCrashed[] = "crashed";
+inline constexpr char kExited[] = "exited";
+inline constexpr char kTimeout[] = "timeout";
+inline constexpr char kLimitMemory[] = "limit-memory";
+inline constexpr char kLimitOutput[] = "limit-output";
+inline constexpr char kLimitProcesses[] = "limit-processes";
+// Before the cell ran (said by the runner).
+inline constexpr char kNoSolution[] = "no-solution";
+inline constexpr char kInstallFailed[] = "install-failed";
+// Not the subject's fault.
+inline constexpr char kTimeoutOnce[] = "timeout-once";
+inline constexpr char kMachineMemory[] = "machine-memory";
+inline constexpr char kDiskFull[] = "disk-full";
+inline constexpr char kForkFailed[] = "fork-failed";
+inline constexpr char kKilled[] = "killed";
+inline constexpr char kWorkerLost[] = "worker-lost";
+inline constexpr char kCancelled[] = "cancelled";
+// It ran, and is not what was asked.
+inline constexpr char kOverrideIgnored[] = "override-ignored";
+inline constexpr char kOtherBackendRan[] = "other-backend-ran";
+inline constexpr char kMaskMissing[] = "mask-missing";
+inline constexpr char kMaskLeak[] = "mask-leak";
+inline constexpr char kMaskShort[] = "mask-short";
+inline constexpr char kNotFinite[] = "not-finite";
+inline constexpr char kWrongShape[] = "wrong-shape";
+inline constexpr char kWeightsNotLoaded[] = "weights-not-loaded";
+inline constexpr char kLossOff[] = "loss-off";
+inline constexpr char kLogProbsOff[] = "log-probs-off";
+inline constexpr char kGradientsOff[] = "gradients-off";
+inline constexpr char kGradNormOff[] = "grad-norm-off";
+inline constexpr char kLearningRateOff[] = "learning-rate-off";
+inline constexpr char kClippingOff[] = "clipping-off";
+inline constexpr char kUpdateOff[] = "update-off";
+// The harness cannot say.
+inline constexpr char kWitnessMissing[] = "witness-missing";
+inline constexpr char kEvidenceUnreadable[] = "evidence-unreadable";
+inline constexpr char kHarnessError[] = "harness-error";
+
+struct Entry {
+  absl::string_view code;
+  absl::string_view meaning;  // one line for people
+};
+// All of the above, in the same order.
+std::span<const Entry> All();
+
+}  // namespace bkm::reason
+
+#endif  // HARNESS_JUDGE_REASONS_H_
