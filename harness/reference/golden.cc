@@ -3,6 +3,7 @@
 #include "harness/reference/golden.h"
 
 #include "absl/strings/str_cat.h"
+#include "harness/base/json.h"
 #include "harness/base/status_macros.h"
 #include "harness/numerics/safetensors.h"
 
@@ -23,6 +24,8 @@ absl::StatusOr<at::Tensor> LoadWeight(const SafetensorsFile& file, const WeightS
   void* data = const_cast<char*>(view->bytes.data());
   return at::from_blob(data, weight.shape, at::kFloat).clone();
 }
+
+std::string Numerics(const LoadedProbe& probe) { return ToLine(NumericsOf(probe.folder.probe)); }
 
 }  // namespace
 
@@ -73,13 +76,17 @@ absl::Status WriteGolden(const LoadedProbe& probe, const std::vector<StepFacts>&
       add(Key(k, absl::StrCat("param_norm/", name)), {&weight.parameter_norm, 1});
     }
   }
-  return WriteSafetensors(path, std::move(tensors),
-                          {{"numerics", ToLine(NumericsOf(probe.folder.probe))}});
+  return WriteSafetensors(path, std::move(tensors), {{"numerics", Numerics(probe)}});
 }
 
 absl::StatusOr<std::vector<StepFacts>> ReadGolden(const LoadedProbe& probe,
                                                   const std::filesystem::path& path) {
   ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
+  const auto numerics = file.metadata().find("numerics");
+  if (numerics == file.metadata().end() || numerics->second != Numerics(probe)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path.string(), ": is the golden of another probe than ", probe.folder.path.string()));
+  }
   std::vector<StepFacts> steps(probe.folder.steps.size());
   for (size_t k = 0; k < steps.size(); ++k) {
     StepFacts& step = steps[k];

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/reference/floor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "harness/base/files.h"
+#include "harness/numerics/error_measures.h"
+
+namespace bkm {
+namespace {
+
+// The real model, one step, in a folder of its own.
+class FloorTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    Probe probe;
+    probe.steps = 1;
+    probe_ = new LoadedProbe(*LoadProbe(*WriteProbeFolder(probe, Cache())));
+    golden_ = new std::vector<StepFacts>(RunSteps(*probe_, probe_->weights, ExactArithmetic()));
+  }
+  static void TearDownTestSuite() {
+    delete golden_;
+    delete probe_;
+    EXPECT_TRUE(RemoveTree(Cache()).ok());
+  }
+  static std::filesystem::path Cache() {
+    return std::filesystem::path(testing::TempDir()) / "floor_test";
+  }
+  static double LogProbMean(const Json& distance) { return distance["log_probs"]["mean"]; }
+
+  static LoadedProbe* probe_;
+  static std::vector<StepFacts>* golden_;
+};
+LoadedProbe* FloorTest::probe_ = nullptr;
+std::vector<StepFacts>* FloorTest::golden_ = nullptr;
+
+TEST_F(FloorTest, HasTheShapeOfTheContractAndIsAboveEveryRightRunAndFarBelowAWrongOne) {
+  const Json floor = *ComputeFloor(*probe_, *golden_, "bf16");
+  EXPECT_EQ(floor["schema"], 1);
+  EXPECT_EQ(floor["precision"], "bf16");
+  EXPECT_EQ(floor["members"].size(), 9);
+  EXPECT_EQ(floor["members"][4], Json({{"way", "bf16-parameters"}, {"dither", 1}}));
+  ASSERT_EQ(floor["steps"].size(), 1);
+  EXPECT_EQ(floor["steps"][0]["grad"].size(), 90);
+  // A right run that is no member of the ensemble: another dithering.
+  const std::vector<Arithmetic> ways = *WaysOf("bf16");
+  for (const Arithmetic& way : ways) {
+    const StepFacts run = RunSteps(*probe_, Dithered(probe_->weights, way, 1000), way)[0];
+    const Json distance = *DistanceOf(probe_->folder.steps[0], run, (*golden_)[0]);
+    const Json flat = distance.flatten();
+    for (const auto& [key, value] : flat.items()) {
+      const double least = floor["steps"][0].at(Json::json_pointer(key));
+      EXPECT_LE(value.get<double>(), 2 * least) << way.name << " " << key;
+    }
+  }
+  // A wrong run: documents see each other.
+  LoadedProbe leaking = *probe_;
+  leaking.folder.steps[0].document_lengths = {211};
+  const StepFacts wrong = RunSteps(leaking, leaking.weights, ExactArithmetic())[0];
+  const Json distance = *DistanceOf(probe_->folder.steps[0], wrong, (*golden_)[0]);
+  EXPECT_GT(LogProbMean(distance), 7 * 4 * LogProbMean(floor["steps"][0]));
+}
+
+TEST_F(FloorTest, OfFp32IsThousandsOfTimesLowerThanOfBf16) {
+  const Json step = (*ComputeFloor(*probe_, *golden_, "fp32"))["steps"][0];
+  EXPECT_GT(LogProbMean(step), 4e-7);
+  EXPECT_LT(LogProbMean(step), 5e-6);
+  EXPECT_GT(step["grad"]["model.norm.weight"]["rel"], 6e-8);
+  EXPECT_LT(step["grad"]["model.norm.weight"]["rel"], 2e-5);
+}
+
+TEST_F(FloorTest, DitheringMovesWeightsByAtMostHalfAnUlpOfTheType) {
+  const Arithmetic autocast = WaysOf("bf16")->front();
+  const char* name = "model.layers.0.mlp.up_proj.weight";
+  const at::Tensor before = probe_->weights.at(name).to(at::kDouble).view(-1);
+  const at::Tensor after = Dithered(probe_->weights, autocast, 1).at(name).view(-1);
+  const at::Tensor other = Dithered(probe_->weights, autocast, 2).at(name).view(-1);
+  double largest = 0;
+  for (int64_t i = 0; i < 2000; ++i) {
+    const double weight = before[i].item<double>();
+    largest = std::max(largest, std::abs(after[i].item<double>() - weight) / HalfUlp(weight, 7));
+  }
+  EXPECT_LE(largest, 1);
+  EXPECT_GT(largest, 0.95);
+  EXPECT_FALSE(at::equal(after, other));
+  EXPECT_TRUE(at::equal(Dithered(probe_->weights, autocast, 0).at(name), probe_->weights.at(name)));
+  // Autocast keeps norms in fp32.
+  EXPECT_TRUE(at::equal(Dithered(probe_->weights, autocast, 1).at("model.norm.weight"),
+                        probe_->weights.at("model.norm.weight")));
+}
+
+TEST_F(FloorTest, AnUnknownPrecisionIsRefused) {
+  EXPECT_EQ(ComputeFloor(*probe_, *golden_, "bf61").status().message(),
+            "unknown precision 'bf61': did you mean 'bf16'?");
+}
+
+}  // namespace
+}  // namespace bkm
