@@ -80,7 +80,7 @@ void ResetSignals() {
 }
 
 absl::Status Settle(const CellRequest& request, const CellSetting& setting) {
-  RETURN_IF_ERROR(ApplyResourceLimits(request.limits));
+  RETURN_IF_ERROR(ApplyResourceLimits(request));
   CellView view{request.dir, {request.dir / "work", request.dir / "tensors"}, setting.reads};
   view.reads.insert(view.reads.end(), request.reads.begin(), request.reads.end());
   RETURN_IF_ERROR(EnterSandbox(setting.sandbox, view));

@@ -50,6 +50,8 @@ absl::StatusOr<CellRequest> ParseCellRequest(const Json& json) {
   };
   add_all("paths");
   add_all("readonly");
+  const Json probe = json.value("probe", Json());
+  request.on_cpu = !probe.is_object() || probe.value("device", Json("cpu")) == "cpu";
   request.all = json;
   return request;
 }

@@ -27,6 +27,7 @@ struct CellRequest {
   std::string cell;
   std::filesystem::path dir;  // absolute
   CellLimits limits;
+  bool on_cpu = true;  // no GPU driver, which reserves memory that it never touches, takes part
   // Paths outside `dir` that the cell reads: kept in sight when /tmp is covered.
   std::vector<std::filesystem::path> reads;
   Json all;

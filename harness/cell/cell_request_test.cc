@@ -41,6 +41,15 @@ TEST(CellRequestTest, WithoutLimitsThereAreNone) {
   EXPECT_EQ(request->limits.memory_mib, 0);
 }
 
+TEST(CellRequestTest, KnowsWhetherAGpuTakesPart) {
+  Json json = Minimal();
+  EXPECT_TRUE(ParseCellRequest(json)->on_cpu);
+  json["probe"] = {{"device", "cpu"}};
+  EXPECT_TRUE(ParseCellRequest(json)->on_cpu);
+  json["probe"] = {{"device", "cuda"}};
+  EXPECT_FALSE(ParseCellRequest(json)->on_cpu);
+}
+
 TEST(CellRequestTest, RefusesARelativeFolder) {
   EXPECT_EQ(ParseCellRequest({{"cell", "c"}, {"dir", "run/c"}}).status().message(),
             "request: $.dir must be an absolute path, not 'run/c'");

@@ -22,6 +22,7 @@
 #include "harness/cell/python_entry.h"
 #include "harness/cell/sandbox.h"
 #include "harness/cell/server.h"
+#include "harness/cell/user_namespace.h"
 
 namespace bkm {
 namespace {
@@ -66,7 +67,11 @@ std::vector<fs::path> EnvironmentPaths(const Arguments& arguments, const Interpr
 
 // The loop with everything that cells share, ready for requests.
 absl::Status Serve(const Arguments& arguments, int out) {
-  const Sandbox sandbox = ProbeSandbox();
+  Sandbox sandbox = ProbeSandbox();
+  if (!sandbox.IsWhole()) {
+    ContinueInUserNamespace();
+    sandbox = ProbeSandbox();
+  }
   ASSIGN_OR_RETURN(std::vector<std::string> preload, ReadPreload(arguments.preload));
   std::string request;
   if (arguments.once) {

@@ -280,6 +280,19 @@ TEST(CellWorkerTest, TheEndOfTheInputEndsTheCells) {
   EXPECT_EQ(worker.Finish(), 0);
 }
 
+TEST(CellWorkerTest, TermEndsTheCellsAndTellsOfThem) {
+  WorkerUnderTest worker(1);
+  worker.Send(worker.Request("sleeps"));
+  worker.Read();  // it has started
+  ::kill(worker.pid(), SIGTERM);
+  const Json finished = worker.Read();
+
+  EXPECT_EQ(finished["type"], "finished");
+  EXPECT_EQ(finished["observation"]["ending"], Json({{"kind", "cancelled"}}));
+  EXPECT_EQ(worker.Read(), nullptr);
+  EXPECT_EQ(worker.Finish(), 0);
+}
+
 TEST(CellWorkerTest, CellsDieWithTheirWorker) {
   WorkerUnderTest worker(1);
   worker.Send(worker.Request("sleeps"));

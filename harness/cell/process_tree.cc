@@ -63,6 +63,16 @@ int64_t ResidentKib(int proc, pid_t pid) {
 
 }  // namespace
 
+std::vector<pid_t> ChildrenOf(pid_t parent) {
+  std::vector<pid_t> children;
+  const Descriptor proc(::open("/proc", kOpenFolder));
+  if (!proc.valid()) return children;
+  for (const pid_t pid : AllPids(proc.get())) {
+    if (ParentOf(proc.get(), pid) == parent) children.push_back(pid);
+  }
+  return children;
+}
+
 bool ProcessTree::OpenProc() {
   if (proc_.valid()) return true;
   if (!own_proc_) {

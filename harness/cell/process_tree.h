@@ -50,6 +50,9 @@ class ProcessTree {
   std::vector<pid_t> seen_;
 };
 
+// The children of `parent` in the machine's /proc.
+std::vector<pid_t> ChildrenOf(pid_t parent);
+
 }  // namespace bkm
 
 #endif  // HARNESS_CELL_PROCESS_TREE_H_

@@ -41,7 +41,7 @@ int StatusOfSystemExit(const py::error_already_set& error) {
 
 int ReportRaised(py::error_already_set& error, const EventWriter& events) {
   if (error.matches(PyExc_SystemExit)) return StatusOfSystemExit(error);
-  const py::object type = error.type();
+  const py::object& type = error.type();
   events.Write(Json{{"exception",
                      {{"type", std::string(py::str(type.attr("__name__")))},
                       {"module", std::string(py::str(type.attr("__module__")))},

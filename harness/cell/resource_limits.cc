@@ -51,11 +51,12 @@ void OfferToOutOfMemoryKiller() {
 
 }  // namespace
 
-absl::Status ApplyResourceLimits(const CellLimits& limits) {
+absl::Status ApplyResourceLimits(const CellRequest& request) {
+  const CellLimits& limits = request.limits;
   OfferToOutOfMemoryKiller();
   // One byte means no core file, and also none through a pipe to a crash reporter, which 0 allows.
   RETURN_IF_ERROR(Limit(RLIMIT_CORE, 1, "core files"));
-  if (limits.memory_mib > 0) {
+  if (limits.memory_mib > 0 && request.on_cpu) {
     const rlim_t mib = MappedDataMib() + 2 * static_cast<rlim_t>(limits.memory_mib) + 1024;
     RETURN_IF_ERROR(Limit(RLIMIT_DATA, mib * kMib, "memory"));
   }

@@ -10,7 +10,7 @@ namespace bkm {
 
 // In the forked cell: what the kernel enforces by itself. These lie above what the watchdog
 // measures, and only catch a cell that grows faster than it looks.
-absl::Status ApplyResourceLimits(const CellLimits& limits);
+absl::Status ApplyResourceLimits(const CellRequest& request);
 
 }  // namespace bkm
 

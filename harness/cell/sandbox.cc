@@ -95,8 +95,9 @@ Sandbox ProbeSandbox() {
   Sandbox sandbox;
   sandbox.pid = PidNamespaceWorks();
   sandbox.network = WorksInChild([] { return EnterNetwork().ok(); });
+  std::error_code error;
   const absl::StatusOr<std::filesystem::path> folder =
-      CreateTempDirectory(std::filesystem::temp_directory_path(), "bkm-sandbox-");
+      CreateTempDirectory(std::filesystem::temp_directory_path(error), "bkm-sandbox-");
   if (!folder.ok()) return sandbox;
   sandbox.mount = WorksInChild([&] { return EnterMounts({*folder, {*folder}, {}}, false).ok(); });
   RemoveTree(*folder).IgnoreError();

@@ -16,6 +16,7 @@ struct Sandbox {
   bool mount = false;    // the machine's files are read-only, /tmp and /dev/shm are the cell's own
   bool network = false;  // nothing but a loopback
   bool pid = false;      // it sees, signals and leaves behind nothing outside
+  bool IsWhole() const { return mount && network && pid; }
   std::vector<std::string> Names() const;
 };
 

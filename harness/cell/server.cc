@@ -13,6 +13,8 @@
 #include <iostream>
 #include <utility>
 
+#include "harness/cell/orphans.h"
+
 namespace bkm {
 namespace {
 
@@ -33,6 +35,7 @@ Descriptor TakeSignals() {
 Server::Server(ServerOptions options)
     : options_(std::move(options)), signals_(TakeSignals()), open_(options_.in.valid()) {
   ::signal(SIGPIPE, SIG_IGN);
+  if (!options_.setting.sandbox.pid) AdoptOrphans();
 }
 
 void Server::Run() {
@@ -155,6 +158,8 @@ void Server::Tend() {
     }
     Finish((*it)->cell(), (*it)->Observation());
     it = running_.erase(it);
+    // Whose they are is not known, so not while another cell might need them.
+    if (running_.empty() && !options_.setting.sandbox.pid) KillOrphans();
   }
 }
 

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/cell/process_tree.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <string>
+
+namespace bkm {
+namespace {
+
+// A child that sleeps, with a child of its own in another session whose number it tells.
+class FamilyTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    cell_ = ::fork();
+    if (cell_ == 0) {
+      const pid_t grandchild = ::fork();
+      if (grandchild == 0) ::setsid();
+      if (grandchild > 0 && ::write(ends[1], &grandchild, sizeof grandchild) < 0) ::_exit(1);
+      while (true) ::pause();
+    }
+    ASSERT_EQ(::read(ends[0], &grandchild_, sizeof grandchild_),
+              static_cast<ssize_t>(sizeof grandchild_));
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+
+  void TearDown() override {
+    ::kill(grandchild_, SIGKILL);
+    ::kill(cell_, SIGKILL);
+    ::waitpid(cell_, nullptr, 0);
+  }
+
+  std::vector<pid_t> Pids(ProcessTree& tree) {
+    std::vector<pid_t> pids;
+    for (const ProcessUse& use : tree.List()) pids.push_back(use.pid);
+    return pids;
+  }
+
+  pid_t cell_ = -1;
+  pid_t grandchild_ = -1;
+};
+
+TEST_F(FamilyTest, WithoutANamespaceTheDescendantsAreFound) {
+  ProcessTree tree(cell_, -1, /*own_proc=*/false);
+
+  EXPECT_THAT(Pids(tree), testing::UnorderedElementsAre(cell_, grandchild_));
+  EXPECT_THAT(tree.seen(), testing::ElementsAre(grandchild_));
+}
+
+TEST_F(FamilyTest, ADescendantThatLostItsParentIsRemembered) {
+  ProcessTree tree(cell_, -1, /*own_proc=*/false);
+  tree.List();
+  ::kill(cell_, SIGKILL);
+  ::waitpid(cell_, nullptr, 0);
+
+  EXPECT_THAT(Pids(tree), testing::ElementsAre(grandchild_));
+}
+
+TEST_F(FamilyTest, MemoryIsMeasured) {
+  ProcessTree tree(cell_, -1, /*own_proc=*/false);
+  const std::vector<ProcessUse> processes = tree.List();
+  int64_t resident_kib = 0;
+  for (const ProcessUse& process : processes) {
+    EXPECT_GT(process.resident_kib, 0);
+    resident_kib += process.resident_kib;
+  }
+
+  // Their pages are shared with each other and with this test.
+  EXPECT_GT(tree.ProportionalKib(processes), 0);
+  EXPECT_LT(tree.ProportionalKib(processes), resident_kib);
+}
+
+TEST_F(FamilyTest, ACellThatHasNotMountedItsProcYetHasNoProcesses) {
+  ProcessTree tree(cell_, -1, /*own_proc=*/true);
+
+  EXPECT_THAT(Pids(tree), testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace bkm
