@@ -2,16 +2,55 @@
 // Copyright the bkm authors.
 #include "harness/runtime/environment_creator.h"
 
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "harness/base/files.h"
 #include "harness/base/hash.h"
 #include "harness/base/status_macros.h"
+#include "harness/runtime/bytecode.h"
 
 namespace bkm {
 namespace fs = std::filesystem;
+
+namespace {
+
+constexpr char kLockFile[] = "bkm-lock.json";  // in an environment: what it was made from
+
+fs::path SitePackages(const fs::path& environment, const RuntimeLock& lock) {
+  return environment / "lib" / absl::StrCat("python", lock.python) / "site-packages";
+}
+
+std::set<std::pair<std::string, std::vector<std::string>>> FilesOf(const RuntimeLock& lock) {
+  std::set<std::pair<std::string, std::vector<std::string>>> files;
+  for (const LockedPackage& package : lock.packages) files.emplace(package.name, package.sha256);
+  return files;
+}
+
+// The environment among those below `root` that has most packages in common with `lock`; empty when
+// there is none. It may be unfinished or going away: whoever takes files of it checks each.
+fs::path MostSimilar(const fs::path& root, const RuntimeLock& lock) {
+  const auto wanted = FilesOf(lock);
+  fs::path best;
+  size_t most = 0;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(root, error)) {
+    const absl::StatusOr<Json> json = ReadJsonFile(entry.path() / kLockFile);
+    if (!json.ok()) continue;
+    const absl::StatusOr<RuntimeLock> other = RuntimeLockFromJson(*json, kLockFile);
+    if (!other.ok() || other->python != lock.python) continue;
+    size_t common = 0;
+    for (const auto& file : FilesOf(*other)) common += wanted.count(file);
+    if (common > most) most = common, best = entry.path();
+  }
+  return best;
+}
+
+}  // namespace
 
 absl::StatusOr<fs::path> EnvironmentCreator::Create(const RuntimeLock& lock) const {
   if (!lock.interpreter.empty()) return lock.interpreter;
@@ -28,10 +67,9 @@ absl::Status EnvironmentCreator::Fill(const RuntimeLock& lock, const fs::path& f
                    uv_.Run({"venv", "--python", python_.string(), "--no-project",
                             "--allow-existing", folder.string()}));
   if (!venv.ok()) return ErrorOf(venv, "cannot make a virtual environment");
-  // Compiled here, once: cells see the environment read-only and would compile at every import.
-  std::vector<std::string> arguments = {
-      "pip",       "install",          "--python",          (folder / "bin" / "python").string(),
-      "--no-deps", "--require-hashes", "--compile-bytecode"};
+  std::vector<std::string> arguments = {"pip",       "install",
+                                        "--python",  (folder / "bin" / "python").string(),
+                                        "--no-deps", "--require-hashes"};
   if (!lock.cutoff.empty()) {  // what builds a package is as old as the package
     arguments.insert(arguments.end(), {"--exclude-newer", lock.cutoff});
     for (const std::string& name : lock.exempt) {
@@ -43,12 +81,19 @@ absl::Status EnvironmentCreator::Fill(const RuntimeLock& lock, const fs::path& f
   }
   arguments.insert(arguments.end(), {"-r", "-"});
   ASSIGN_OR_RETURN(const ProcessResult installed, uv_.Run(arguments, lock.RequirementsText()));
-  if (installed.ok()) return absl::OkStatus();
-  const std::string doing = absl::StrCat("cannot install the packages of runtime ", lock.runtime);
-  if (absl::StrContains(installed.err, "Failed to build")) {
-    return absl::AbortedError(absl::StrCat(doing, ": ", UvComplaint(installed)));
+  if (!installed.ok()) {
+    const std::string doing = absl::StrCat("cannot install the packages of runtime ", lock.runtime);
+    if (absl::StrContains(installed.err, "Failed to build")) {
+      return absl::AbortedError(absl::StrCat(doing, ": ", UvComplaint(installed)));
+    }
+    return ErrorOf(installed, doing);
   }
-  return ErrorOf(installed, doing);
+  // Compiled here, once: cells see the environment read-only and would compile at every import.
+  const fs::path site = SitePackages(folder, lock);
+  const fs::path sibling = MostSimilar(environments_.root(), lock);
+  if (!sibling.empty()) LinkBytecode(SitePackages(sibling, lock), site, lock.python);
+  RETURN_IF_ERROR(CompileBytecode(folder / "bin" / "python", site));
+  return WriteFile(folder / kLockFile, ToText(ToJson(lock)));
 }
 
 }  // namespace bkm

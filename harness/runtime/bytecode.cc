@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/runtime/bytecode.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "harness/base/subprocess.h"
+
+namespace bkm {
+namespace fs = std::filesystem;
+
+int64_t LinkBytecode(const fs::path& sibling, const fs::path& site, const std::string& python) {
+  const std::string suffix =
+      absl::StrCat(".cpython-", absl::StrReplaceAll(python, {{".", ""}}), ".pyc");
+  int64_t linked = 0;
+  std::error_code error;
+  fs::recursive_directory_iterator it(site, error);
+  for (; !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
+    if (it->path().extension() != ".py") continue;
+    const fs::path source = it->path().lexically_relative(site);
+    std::error_code absent;
+    // One file under two names: content and time, which the compiled file records, are the same.
+    if (!fs::equivalent(it->path(), sibling / source, absent) || absent) continue;
+    const fs::path compiled =
+        source.parent_path() / "__pycache__" / (source.stem().string() + suffix);
+    fs::create_directory((site / compiled).parent_path(), absent);
+    fs::create_hard_link(sibling / compiled, site / compiled, absent);
+    linked += !absent;
+  }
+  return linked;
+}
+
+absl::Status CompileBytecode(const fs::path& python, const fs::path& site) {
+  return RunCommand(
+             {.argv = {python.string(), "-I", "-m", "compileall", "-q", "-j", "0", site.string()},
+              .unset_env = {"SOURCE_DATE_EPOCH"}})  // it would make pyc files compare hashes
+      .status();
+}
+
+}  // namespace bkm

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/runtime/environment_creator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/base/files.h"
+#include "harness/runtime/interpreter.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class EnvironmentCreatorTest : public ::testing::Test {
+ protected:
+  EnvironmentCreatorTest() : root_(*CreateTempDirectory(::testing::TempDir(), "environment-")) {
+    lock_.runtime = "cpu";
+    lock_.python = "3.11";
+    lock_.packages = {{"numpy", "1.0", {"aa"}}};
+  }
+  EnvironmentCreator Creator(const std::string& install) {
+    EXPECT_TRUE(WriteFile(root_ / "uv",
+                          "#!/bin/sh\nif [ $1 = venv ]; then exec /usr/bin/python3 -I -m venv "
+                          "--without-pip $6; fi\ncat > \"$(dirname \"$0\")/input\"\n" +
+                              install)
+                    .ok());
+    fs::permissions(root_ / "uv", fs::perms(0755));
+    return EnvironmentCreator(Uv(root_ / "uv"), root_ / "cache", "/usr/bin/python3");
+  }
+
+  fs::path root_;
+  RuntimeLock lock_;
+};
+
+TEST_F(EnvironmentCreatorTest, MakesOneEnvironmentPerLockKey) {
+  const fs::path python = *Creator("exit 0").Create(lock_);
+  EXPECT_EQ(python.parent_path().parent_path().parent_path(), root_ / "cache/environments");
+  EXPECT_EQ(*ReadFile(root_ / "input"), "numpy==1.0 --hash=sha256:aa\n");
+  lock_.runtime = "other";  // the same packages by another policy
+  EXPECT_EQ(*Creator("exit 9").Create(lock_), python);
+  lock_.packages[0].version = "2.0";
+  EXPECT_NE(*Creator("exit 0").Create(lock_), python);
+}
+
+TEST_F(EnvironmentCreatorTest, FailureLeavesNothingAndSaysWhatToDo) {
+  const absl::Status network =
+      Creator("echo 'error: Failed to fetch: https://x/' >&2; exit 2").Create(lock_).status();
+  EXPECT_EQ(network.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(network.message()), HasSubstr("check the network"));
+  const absl::Status space =
+      Creator("echo 'error: No space left on device (os error 28)' >&2; exit 2")
+          .Create(lock_)
+          .status();
+  EXPECT_EQ(space.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(space.message()), HasSubstr("free some space"));
+  const absl::Status build =
+      Creator("echo '  × Failed to build `antlr4==4.9.3`' >&2; exit 1").Create(lock_).status();
+  EXPECT_EQ(build, absl::AbortedError("cannot install the packages of runtime cpu: Failed to build "
+                                      "`antlr4==4.9.3`"));
+  EXPECT_TRUE(Creator("exit 0").Create(lock_).ok());
+}
+
+TEST_F(EnvironmentCreatorTest, ExistingRuntimeIsItsInterpreter) {
+  lock_.interpreter = "/some/python";
+  EXPECT_EQ(*Creator("exit 9").Create(lock_), fs::path("/some/python"));
+}
+
+TEST(InterpreterTest, MinorVersionLeavesThePatchOut) {
+  EXPECT_EQ(MinorVersion("3.11.2"), "3.11");
+  EXPECT_EQ(MinorVersion("3.11"), "3.11");
+}
+
+TEST_F(EnvironmentCreatorTest, ViolatedPinsAreThoseThatDoNotHold) {
+  // An environment with a stand-in for the package `packaging`, which judges pins.
+  const fs::path python = *Creator("exit 0").Create(lock_);
+  const fs::path site = python.parent_path().parent_path() / "lib/python3.11/site-packages";
+  ASSERT_TRUE(WriteFile(site / "packaging/__init__.py", "").ok());
+  ASSERT_TRUE(WriteFile(site / "packaging/requirements.py",
+                        "class Specifier:\n"
+                        "  def __init__(self, text): self.text = text\n"
+                        "  def contains(self, version, prereleases): return version == self.text\n"
+                        "class Requirement:\n"
+                        "  def __init__(self, line):\n"
+                        "    self.name, _, text = line.partition('==')\n"
+                        "    self.specifier, self.marker = Specifier(text), None\n")
+                  .ok());
+  ASSERT_TRUE(
+      WriteFile(site / "a-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: a\nVersion: 1.0\n")
+          .ok());
+  EXPECT_THAT(*FindViolatedPins(python, {"a==1.0"}), IsEmpty());
+  EXPECT_THAT(*FindViolatedPins(python, {"a==2.0", "b==1.0"}),
+              ::testing::ElementsAre(ViolatedPin{"a==2.0", "1.0"}, ViolatedPin{"b==1.0", ""}));
+}
+
+}  // namespace
+}  // namespace bkm

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/runtime/runtime_policy.h"
+
+#include <gtest/gtest.h>
+
+#include "harness/base/files.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::StatusOr<RuntimePolicy> Read(const char* text) {
+  return RuntimePolicyFromJson(*ParseJson(text, "r/x.json"), "r/x.json");
+}
+std::string ErrorOf(const char* text) { return std::string(Read(text).status().message()); }
+
+TEST(RuntimePolicyTest, ReadsAsOf) {
+  EXPECT_EQ(*Read(R"({"schema": 1, "name": "x", "policy": "as-of", "python": "3.11",
+                      "torch": "2.13.0", "torch_backend": "cpu", "base": ["torch=={torch}+cpu"],
+                      "torch_brings": ["triton"]})"),
+            (RuntimePolicy{.name = "x",
+                           .python = "3.11",
+                           .torch = "2.13.0",
+                           .torch_backend = "cpu",
+                           .policy = PolicyKind::kAsOf,
+                           .base = {"torch=={torch}+cpu"},
+                           .torch_brings = {"triton"}}));
+}
+
+TEST(RuntimePolicyTest, PathsAreRelativeToTheFile) {
+  EXPECT_EQ(Read(R"({"schema": 1, "name": "x", "policy": "locked", "python": "3.11",
+                     "lock": "locks/a.json"})")
+                ->lock,
+            fs::path("r/locks/a.json"));
+  EXPECT_EQ(Read(R"({"schema": 1, "name": "x", "policy": "existing", "python": "3.11",
+                     "interpreter": "/opt/env/bin/python"})")
+                ->interpreter,
+            fs::path("/opt/env/bin/python"));
+}
+
+TEST(RuntimePolicyTest, MistakesNameFileAndPath) {
+  EXPECT_EQ(ErrorOf(R"({"schema": 1, "name": "x", "policy": "asof", "python": "3.11"})"),
+            "r/x.json: $.policy: unknown name 'asof': did you mean 'as-of'?");
+  EXPECT_EQ(ErrorOf(R"({"schema": 1, "name": "y", "policy": "newest", "python": "3.11",
+                        "torch": "2.13.0", "base": "torch=={torch}"})"),
+            "r/x.json: $.name: 'y' is not the file's name");
+  EXPECT_EQ(ErrorOf(R"({"schema": 1, "name": "x", "policy": "newest", "python": "3.11",
+                        "torch": "2.13.0", "base": ["torch"]})"),
+            "r/x.json: $.base: a requirement with {torch} is needed, such as torch=={torch}");
+  EXPECT_EQ(ErrorOf(R"({"schema": 1, "name": "x", "policy": "locked", "python": "3.11",
+                        "lock": "a", "torch": "2.13.0"})"),
+            "r/x.json: $: unknown key 'torch' (known: lock, name, policy, python, schema)");
+  EXPECT_EQ(ErrorOf(R"({"schema": 2, "name": "x", "policy": "locked", "python": "3.11",
+                        "lock": "a"})"),
+            "r/x.json: $.schema: 2 is out of range: 1 to 1");
+}
+
+TEST(RuntimePolicyTest, UnknownNameListsWhatIsThere) {
+  EXPECT_EQ(ReadRuntimePolicy("matrices/runtimes", "cpus").status().message(),
+            "no runtime 'cpus' in matrices/runtimes: did you mean 'cpu'?");
+}
+
+TEST(RuntimePolicyTest, EveryCommittedFileIsValid) {
+  int files = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator("matrices/runtimes")) {
+    if (entry.path().extension() != ".json") continue;
+    EXPECT_EQ(ReadRuntimePolicy("matrices/runtimes", entry.path().stem()).status(),
+              absl::OkStatus());
+    ++files;
+  }
+  EXPECT_GT(files, 0);
+}
+
+}  // namespace
+}  // namespace bkm

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/runtime/runtime_resolver.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/base/files.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::day;
+using std::chrono::month;
+using std::chrono::sys_days;
+using std::chrono::year;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// uv as a shell script that keeps what it was asked and answers with one package, or fails when
+// its input holds the word in FAIL.
+constexpr char kFakeUv[] = R"sh(#!/bin/sh
+here=$(dirname "$0")
+echo "$@" >> "$here/arguments"
+cat > "$here/input"
+while [ $# -gt 0 ]; do [ "$1" = --overrides ] && cp "$2" "$here/overrides"; shift; done
+if [ -f "$here/fail" ] && grep -q "$(cat "$here/fail")" "$here/input"; then
+  echo 'error: No solution found when resolving dependencies' >&2
+  echo '  cause: Because you require numpy<2 and numpy>=2, they are unsatisfiable.' >&2
+  exit 1
+fi
+echo '[[packages]]'
+echo 'name = "torch"'
+echo 'version = "2.13.0+cpu"'
+echo 'wheels = [{url = "file:///x/t.whl", hashes = {sha256 = "ab"}}]'
+)sh";
+
+class RuntimeResolverTest : public ::testing::Test {
+ protected:
+  RuntimeResolverTest() : root_(*CreateTempDirectory(::testing::TempDir(), "runtime-")) {
+    EXPECT_TRUE(WriteFile(root_ / "uv", kFakeUv).ok());
+    fs::permissions(root_ / "uv", fs::perms(0755));
+    engine_.spec = {SourceKind::kGit, "verl", "0"};
+    engine_.label = "v0.8.0";
+    engine_.date = "2026-06-01";
+    engine_.tree = "/trees/verl";
+    engine_.requirements = {"numpy<2", "ray[default]>=2", "torchtitan>=0.2", "accelerate"};
+    library_.spec = {SourceKind::kGit, "torchtitan", "0"};
+    library_.label = "baba6d82e";
+    library_.date = "2026-03-31";
+    library_.tree = "/trees/torchtitan";
+    library_.requirements = {"datasets", "numpy>=2"};
+    request_.policy = {.name = "cpu",
+                       .python = "3.11",
+                       .torch = "2.13.0",
+                       .policy = PolicyKind::kAsOf,
+                       .base = {"torch=={torch}+cpu"}};
+    request_.engine = &engine_;
+    request_.library = &library_;
+  }
+  absl::StatusOr<std::variant<RuntimeLock, NoSolution>> Resolve(
+      sys_days today = sys_days(year(2026) / month(11) / day(21))) {
+    return RuntimeResolver(catalog_, Uv(root_ / "uv"),
+                           {.cache = root_ / "cache", .python = "/usr/bin/python3", .today = today})
+        .Resolve(request_);
+  }
+  std::string Said(const char* name) { return ReadFile(root_ / name).value_or(""); }
+  std::string CutoffOn(sys_days today) { return std::get<RuntimeLock>(*Resolve(today)).cutoff; }
+
+  fs::path root_;
+  SourceCatalog catalog_;
+  Subject engine_, library_;
+  RuntimeRequest request_;
+};
+
+TEST_F(RuntimeResolverTest, ResolvesDeclarationsInOrderThenTheBaseWithoutSourceTrees) {
+  request_.extra = {"einops"};
+  const RuntimeLock lock = std::get<RuntimeLock>(*Resolve());
+  EXPECT_EQ(Said("input"),
+            "numpy<2\nray[default]>=2\naccelerate\ndatasets\nnumpy>=2\neinops\ntorch==2.13.0+cpu");
+  EXPECT_THAT(lock.packages, ElementsAre(LockedPackage{"torch", "2.13.0+cpu", {"ab"}}));
+  EXPECT_EQ(lock.policy, "as-of");
+}
+
+TEST_F(RuntimeResolverTest, EqualRequestsAreResolvedOnce) {
+  const RuntimeLock first = std::get<RuntimeLock>(*Resolve());
+  const std::string asked = Said("arguments");
+  EXPECT_EQ(std::get<RuntimeLock>(*Resolve()), first);
+  EXPECT_EQ(Said("arguments"), asked);
+}
+
+TEST_F(RuntimeResolverTest, CutoffIsTheEndOfTheLaterSubjectsMonth) {
+  EXPECT_EQ(CutoffOn(year(2026) / month(11) / day(21)), "2026-07-01T00:00:00Z");
+  library_.date = "2025-12-31";
+  engine_.date = "2025-12-01";
+  EXPECT_EQ(CutoffOn(year(2026) / month(11) / day(21)), "2026-01-01T00:00:00Z");
+  EXPECT_THAT(Said("arguments"), HasSubstr("--exclude-newer 2026-01-01T00:00:00Z "
+                                           "--exclude-newer-package torch=false"));
+}
+
+TEST_F(RuntimeResolverTest, MonthThatIsNotOverIsTakenAsItStandsToday) {
+  EXPECT_EQ(CutoffOn(year(2026) / month(6) / day(29)), "2026-06-30T00:00:00Z");
+  EXPECT_EQ(CutoffOn(year(2026) / month(6) / day(30)), "2026-07-01T00:00:00Z");
+}
+
+TEST_F(RuntimeResolverTest, FolderIsAsNewAsToday) {
+  library_.date = "";
+  EXPECT_EQ(CutoffOn(year(2026) / month(11) / day(21)), "2026-11-22T00:00:00Z");
+}
+
+TEST_F(RuntimeResolverTest, NewestHasNoCutoff) {
+  request_.policy.policy = PolicyKind::kNewest;
+  EXPECT_EQ(std::get<RuntimeLock>(*Resolve()).cutoff, "");
+  EXPECT_THAT(Said("arguments"), Not(HasSubstr("--exclude-newer")));
+}
+
+TEST_F(RuntimeResolverTest, TorchIsAnAxis) {
+  request_.torch = "2.11.0";
+  ASSERT_TRUE(Resolve().ok());
+  EXPECT_THAT(Said("input"), HasSubstr("torch==2.11.0+cpu"));
+}
+
+TEST_F(RuntimeResolverTest, ConflictIsAVerdictThatSaysWhoAsksWhat) {
+  ASSERT_TRUE(WriteFile(root_ / "fail", "numpy").ok());
+  EXPECT_EQ(std::get<NoSolution>(*Resolve()).message,
+            "Because you require numpy<2 and numpy>=2, they are unsatisfiable. (verl v0.8.0 asks "
+            "numpy<2; torchtitan baba6d82e asks numpy>=2)");
+}
+
+TEST_F(RuntimeResolverTest, BaseThatCannotBeHadIsAnErrorAndNoVerdict) {
+  ASSERT_TRUE(WriteFile(root_ / "fail", "torch").ok());
+  const absl::Status status = Resolve().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("not even its base (torch==2.13.0+cpu) can be had here"));
+}
+
+TEST_F(RuntimeResolverTest, RelaxedPackageLosesEveryPinButTheLibraryAxis) {
+  request_.relax = {"numpy"};
+  EXPECT_THAT(std::get<RuntimeLock>(*Resolve()).relaxed, ElementsAre("numpy"));
+  EXPECT_EQ(Said("overrides"), "numpy");
+  library_.tree = "";
+  library_.spec = {SourceKind::kPypi, "transformers", "5.10.2"};
+  library_.requirements = {"transformers==5.10.2"};
+  request_.relax = {"Transformers"};
+  ASSERT_TRUE(Resolve().ok());
+  EXPECT_EQ(Said("overrides"), "transformers==5.10.2");
+}
+
+TEST_F(RuntimeResolverTest, WrongInterpreterIsAnError) {
+  request_.policy.python = "3.8";
+  EXPECT_THAT(std::string(Resolve().status().message()),
+              HasSubstr("runtime cpu wants Python 3.8, and /usr/bin/python3 is 3."));
+}
+
+TEST_F(RuntimeResolverTest, LockedAlwaysRuns) {
+  RuntimeLock lock{.runtime = "old",
+                   .policy = "as-of",
+                   .python = "3.11",
+                   .packages = {{"numpy", "1.0", {"aa"}}}};
+  ASSERT_TRUE(WriteFile(root_ / "lock.json", ToText(ToJson(lock))).ok());
+  request_.policy = {.name = "frozen",
+                     .python = "3.11",
+                     .policy = PolicyKind::kLocked,
+                     .lock = root_ / "lock.json"};
+  lock.runtime = "frozen";
+  lock.policy = "locked";
+  EXPECT_EQ(std::get<RuntimeLock>(*Resolve()), lock);
+  EXPECT_EQ(Said("arguments"), "");
+}
+
+TEST_F(RuntimeResolverTest, ExistingReadsTheInterpretersVersions) {
+  request_.policy = {.name = "mine",
+                     .python = "3.11",
+                     .policy = PolicyKind::kExisting,
+                     .interpreter = "/usr/bin/python3"};
+  const RuntimeLock lock = std::get<RuntimeLock>(*Resolve());
+  EXPECT_EQ(lock.interpreter, fs::path("/usr/bin/python3"));
+  EXPECT_EQ(lock.policy, "existing");
+  request_.policy.interpreter = "/no/python";
+  EXPECT_EQ(Resolve().status().message(),
+            "the Python interpreter /no/python does not run: no such program");
+}
+
+TEST(RequirementNameTest, IsNormalizedAndStopsAtTheFirstOtherCharacter) {
+  EXPECT_EQ(RequirementName("Ray[default]>=2.41.0"), "ray");
+  EXPECT_EQ(RequirementName("spmd_types==0.2.1"), "spmd-types");
+  EXPECT_EQ(RequirementName("numpy <2 ; python_version > '3'"), "numpy");
+}
+
+}  // namespace
+}  // namespace bkm
