@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/evidence_files.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "harness/base/json.h"
+#include "harness/base/status_macros.h"
+#include "harness/numerics/safetensors.h"
+
+namespace bkm {
+namespace {
+
+// Finite numbers of a floor or golden: anything else would judge every cell right or wrong.
+absl::Status CheckFinite(const std::vector<double>& values, absl::string_view what) {
+  if (std::all_of(values.begin(), values.end(), [](double x) { return std::isfinite(x); }))
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(what, " is not finite"));
+}
+
+absl::StatusOr<double> FloorNumber(const Json& step, const char* quantity, const char* measure) {
+  const auto outer = step.find(quantity);
+  if (outer != step.end() && outer->is_object()) {
+    const auto inner = outer->find(measure);
+    if (inner != outer->end() && inner->is_number() && inner->get<double>() >= 0)
+      return inner->get<double>();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(".", quantity, ".", measure, ": a number of at least 0 is needed here"));
+}
+
+absl::StatusOr<FloorStep> ReadFloorStep(const Json& step) {
+  if (!step.is_object()) return absl::InvalidArgumentError(": an object is needed here");
+  FloorStep floor;
+  ASSIGN_OR_RETURN(floor.loss, FloorNumber(step, "loss", "abs"));
+  ASSIGN_OR_RETURN(floor.log_probs_mean, FloorNumber(step, "log_probs", "mean"));
+  ASSIGN_OR_RETURN(floor.log_probs_q99, FloorNumber(step, "log_probs", "q99"));
+  ASSIGN_OR_RETURN(floor.total_norm, FloorNumber(step, "total_norm", "rel"));
+  const auto gradients = step.find("grad");
+  if (gradients == step.end() || !gradients->is_object())
+    return absl::InvalidArgumentError(".grad: an object is needed here");
+  for (const auto& [name, measures] : gradients->items()) {
+    ASSIGN_OR_RETURN(floor.gradients[name], FloorNumber(*gradients, name.c_str(), "rel"));
+  }
+  return floor;
+}
+
+absl::Status ReadGoldenTensors(const SafetensorsFile& file, const std::string& step,
+                               GoldenStep& golden) {
+  const std::string prefix = step + "grad/";
+  for (const auto& [key, view] : file.tensors()) {
+    if (!absl::StartsWith(key, prefix)) continue;
+    const std::string name = key.substr(prefix.size());
+    GoldenTensor& tensor = golden.tensors[name];
+    ASSIGN_OR_RETURN(tensor.gradient, file.Doubles(key));
+    ASSIGN_OR_RETURN(tensor.gradient_norm, file.Scalar(step + "grad_norm/" + name));
+    RETURN_IF_ERROR(CheckFinite(tensor.gradient, key));
+    RETURN_IF_ERROR(CheckFinite({tensor.gradient_norm}, "grad_norm of " + key));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<GoldenStep> ReadGoldenStep(const SafetensorsFile& file, const std::string& step) {
+  GoldenStep golden;
+  ASSIGN_OR_RETURN(golden.log_probs, file.Doubles(step + "log_probs"));
+  ASSIGN_OR_RETURN(golden.loss, file.Scalar(step + "loss"));
+  ASSIGN_OR_RETURN(golden.total_norm, file.Scalar(step + "total_norm"));
+  RETURN_IF_ERROR(CheckFinite(golden.log_probs, step + "log_probs"));
+  RETURN_IF_ERROR(CheckFinite({golden.loss, golden.total_norm}, step + "loss or total_norm"));
+  RETURN_IF_ERROR(ReadGoldenTensors(file, step, golden));
+  return golden;
+}
+
+}  // namespace
+
+absl::StatusOr<StepTensors> ReadStepTensors(const std::filesystem::path& path) {
+  ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
+  StepTensors step;
+  for (const auto& [key, view] : file.tensors()) {
+    absl::string_view name = key;
+    ASSIGN_OR_RETURN(std::vector<double> values, file.Doubles(key));
+    if (key == "log_probs") {
+      step.log_probs = std::move(values);
+    } else if (absl::ConsumePrefix(&name, "grad/")) {
+      step.tensors[std::string(name)].gradient = std::move(values);
+    } else if (absl::ConsumePrefix(&name, "before/")) {
+      step.tensors[std::string(name)].before = std::move(values);
+    } else if (absl::ConsumePrefix(&name, "after/")) {
+      step.tensors[std::string(name)].after = std::move(values);
+    } else if (absl::ConsumePrefix(&name, "norms/")) {
+      if (values.size() != 3) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(path.string(), ": ", key, " has ", values.size(), " elements, not 3"));
+      }
+      std::copy(values.begin(), values.end(), step.tensors[std::string(name)].norms.begin());
+    }
+  }
+  return step;
+}
+
+absl::StatusOr<std::vector<GoldenStep>> ReadGoldenFile(const std::filesystem::path& path) {
+  ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
+  std::vector<GoldenStep> steps;
+  for (int k = 0; file.Has(absl::StrCat("step", k, "/log_probs")); ++k) {
+    absl::StatusOr<GoldenStep> step = ReadGoldenStep(file, absl::StrCat("step", k, "/"));
+    if (!step.ok()) return WithContext(step.status(), path.string());
+    steps.push_back(*std::move(step));
+  }
+  if (steps.empty())
+    return absl::InvalidArgumentError(absl::StrCat(path.string(), ": holds no step"));
+  return steps;
+}
+
+absl::StatusOr<std::vector<FloorStep>> ReadFloorFile(const std::filesystem::path& path) {
+  ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
+  if (!json.is_object() || !json.contains("steps") || !json["steps"].is_array()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path.string(), ": $.steps: a list is needed here"));
+  }
+  std::vector<FloorStep> steps;
+  for (const Json& step : json["steps"]) {
+    absl::StatusOr<FloorStep> floor = ReadFloorStep(step);
+    if (!floor.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(path.string(), ": $.steps[", steps.size(), "]",
+                                                     std::string(floor.status().message())));
+    }
+    steps.push_back(*std::move(floor));
+  }
+  return steps;
+}
+
+}  // namespace bkm

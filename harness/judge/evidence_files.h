@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_JUDGE_EVIDENCE_FILES_H_
+#define HARNESS_JUDGE_EVIDENCE_FILES_H_
+
+#include <array>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace bkm {
+
+// One tensor of one step as a cell sampled it, at the probe's places.
+struct SampledTensor {
+  std::vector<double> gradient;  // at the optimizer step: after clipping
+  std::vector<double> before;
+  std::vector<double> after;
+  std::array<double, 3> norms = {};  // of the whole gradient, parameter before, parameter after
+};
+
+// tensors/stepK.safetensors of a cell.
+struct StepTensors {
+  std::vector<double> log_probs;  // [tokens]; empty: not seen
+  std::map<std::string, SampledTensor> tensors;
+};
+
+struct GoldenTensor {
+  std::vector<double> gradient;  // after clipping
+  double gradient_norm = 0;
+};
+
+struct GoldenStep {
+  std::vector<double> log_probs;
+  double loss = 0;
+  double total_norm = 0;  // before clipping
+  std::map<std::string, GoldenTensor> tensors;
+};
+
+// How far a right run may be from the golden, for one step.
+struct FloorStep {
+  double loss = 0;                          // absolute
+  double log_probs_mean = 0;                // of |difference| over judged tokens
+  double log_probs_q99 = 0;                 // its 99 % quantile
+  double total_norm = 0;                    // relative
+  std::map<std::string, double> gradients;  // relative, over the sampled places
+};
+
+// Each reads one file of harness/protocol/README.md; the error is a sentence that names the path.
+absl::StatusOr<StepTensors> ReadStepTensors(const std::filesystem::path& path);
+absl::StatusOr<std::vector<GoldenStep>> ReadGoldenFile(const std::filesystem::path& path);
+absl::StatusOr<std::vector<FloorStep>> ReadFloorFile(const std::filesystem::path& path);
+
+}  // namespace bkm
+
+#endif  // HARNESS_JUDGE_EVIDENCE_FILES_H_

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/judge.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "harness/base/check.h"
+#include "harness/base/status_macros.h"
+#include "harness/judge/backend_check.h"
+#include "harness/judge/check_result.h"
+#include "harness/judge/ending.h"
+#include "harness/judge/exception_text.h"
+#include "harness/judge/load_check.h"
+#include "harness/judge/mask_check.h"
+#include "harness/judge/numbers_check.h"
+#include "harness/judge/optimizer_check.h"
+#include "harness/judge/reasons.h"
+
+namespace bkm {
+namespace {
+
+constexpr std::array<absl::string_view, 4> kOutcomes = {"passed", "failed", "unseen", "unreadable"};
+
+struct NamedCheck {
+  const char* name;
+  CheckResult result;
+};
+
+Json Describe(const CheckResult& result) {
+  Json json = result.evidence;
+  json["outcome"] = std::string(kOutcomes[static_cast<size_t>(result.outcome)]);
+  if (!result.message.empty()) json["message"] = result.message;
+  return json;
+}
+
+Json DescribeExceptions(const Observation& observation) {
+  Json chain = Json::array();
+  for (const ObservedException& exception : observation.exceptions) {
+    Json json = {{"what", DescribeException(exception)}};
+    if (const ObservedFrame* frame = DeepestFrame(exception)) {
+      json["owner"] = std::string(Name(frame->owner));
+      json["statement"] = frame->statement;
+      json["source"] = frame->text;
+    }
+    chain.push_back(std::move(json));
+  }
+  return chain;
+}
+
+void NotePrecision(const JudgeInput& input, Json& evidence) {
+  const std::string ran = PrecisionOf(*input.observation, input.probe);
+  evidence["precision"] = ran;
+  if (ran != input.probe.precision)
+    evidence["precision-ignored"] = {{"asked", input.probe.precision}, {"ran", ran}};
+}
+
+CheckResult CheckLoadOf(const JudgeInput& input) {
+  if (!input.evidence->weights.ok())
+    return CheckResult::Unreadable(Stage::kGolden, input.evidence->weights.status());
+  return CheckLoad(input.observation->load, *input.evidence->weights,
+                   PrecisionOf(*input.observation, input.probe));
+}
+
+CheckResult CheckMaskOf(const JudgeInput& input) {
+  if (!input.evidence->folder.ok())
+    return CheckResult::Unreadable(Stage::kMask, input.evidence->folder.status());
+  const ProbeFolder& folder = *input.evidence->folder;
+  return CheckMask(*input.observation, folder.steps[folder.reach.step].document_lengths);
+}
+
+absl::StatusOr<std::vector<StepTensors>> ReadSteps(const JudgeInput& input) {
+  std::vector<StepTensors> steps;
+  for (const ObservedStep& step : input.observation->steps) {
+    if (step.tensors.empty()) {
+      steps.emplace_back();
+      continue;
+    }
+    ASSIGN_OR_RETURN(steps.emplace_back(), ReadStepTensors(input.cell_dir / step.tensors));
+  }
+  return steps;
+}
+
+CheckResult CheckNumbersOf(const JudgeInput& input, const std::vector<StepTensors>& steps) {
+  const ProbeEvidence& evidence = *input.evidence;
+  if (!evidence.folder.ok())
+    return CheckResult::Unreadable(Stage::kGolden, evidence.folder.status());
+  if (!evidence.golden.ok())
+    return CheckResult::Unreadable(Stage::kGolden, evidence.golden.status());
+  const std::string precision = PrecisionOf(*input.observation, input.probe);
+  const auto floor = evidence.floors.find(precision);
+  if (floor == evidence.floors.end()) {
+    return CheckResult::Unreadable(Stage::kGolden, absl::NotFoundError(absl::StrCat(
+                                                       "there is no floor for the precision ",
+                                                       precision, ", which is what the cell ran")));
+  }
+  if (!floor->second.ok()) return CheckResult::Unreadable(Stage::kGolden, floor->second.status());
+  return CheckNumbers(
+      {input.observation->steps, steps, evidence.folder->steps, *evidence.golden, *floor->second});
+}
+
+// In the order of precedence among checks of one rung: that weights were not loaded explains why
+// numbers are off.
+std::vector<NamedCheck> RunChecks(const JudgeInput& input) {
+  std::vector<NamedCheck> checks;
+  checks.push_back({"backend", CheckBackend(*input.observation, input.probe.attention)});
+  checks.push_back({"mask", CheckMaskOf(input)});
+  checks.push_back({"load", CheckLoadOf(input)});
+  const absl::StatusOr<std::vector<StepTensors>> steps = ReadSteps(input);
+  if (!steps.ok()) {
+    checks.push_back({"numbers", CheckResult::Unreadable(Stage::kGolden, steps.status())});
+    return checks;
+  }
+  checks.push_back(
+      {"optimizer", CheckOptimizer(input.probe.optimizer, input.observation->steps, *steps)});
+  checks.push_back({"numbers", CheckNumbersOf(input, *steps)});
+  return checks;
+}
+
+// The check with the lowest rung among those with one of these outcomes; nullptr: none.
+const CheckResult* First(const std::vector<NamedCheck>& checks,
+                         std::initializer_list<CheckOutcome> outcomes) {
+  const CheckResult* first = nullptr;
+  for (const NamedCheck& check : checks) {
+    const bool counts =
+        std::find(outcomes.begin(), outcomes.end(), check.result.outcome) != outcomes.end();
+    if (counts && (first == nullptr || check.result.stage < first->stage)) first = &check.result;
+  }
+  return first;
+}
+
+// A cell that ran and is wrong: where the library alone is wrong in the same way, it is the
+// library's doing; where the library alone is right, the two together are to blame.
+std::vector<std::string> BlameForWrong(const JudgeInput& input, const CheckResult& failure) {
+  if (input.packages.engine.empty()) return {"library"};
+  const Verdict* control = input.control_verdict;
+  if (control == nullptr) return {};
+  if (control->kind == VerdictKind::kOk) return {"interface"};
+  if (control->kind == VerdictKind::kWrong && control->stage == failure.stage &&
+      control->reason == failure.reason)
+    return {"library"};
+  return {};
+}
+
+Verdict FromCheck(VerdictKind kind, const CheckResult& check, Json evidence,
+                  std::vector<std::string> blame) {
+  return {kind, check.stage, check.reason, check.message, std::move(blame), std::move(evidence)};
+}
+
+std::string SayOk(const CheckResult& numbers, size_t steps) {
+  const Json& mean = numbers.evidence["log_probs_mean"];
+  return absl::StrFormat("%d steps agree with the golden: log-probs within %.1f times the floor",
+                         steps, mean.value("multiple", 0.0));
+}
+
+Verdict JudgeFinished(const JudgeInput& input) {
+  HARNESS_CHECK(input.evidence != nullptr) << "a cell that finished needs the probe's evidence";
+  const std::vector<NamedCheck> checks = RunChecks(input);
+  Json evidence = {{"checks", Json::object()}};
+  for (const NamedCheck& check : checks) evidence["checks"][check.name] = Describe(check.result);
+  NotePrecision(input, evidence);
+  if (const CheckResult* failure = First(checks, {CheckOutcome::kFailed}))
+    return FromCheck(VerdictKind::kWrong, *failure, std::move(evidence),
+                     BlameForWrong(input, *failure));
+  if (const CheckResult* gap = First(checks, {CheckOutcome::kUnseen, CheckOutcome::kUnreadable}))
+    return FromCheck(VerdictKind::kUnsupported, *gap, std::move(evidence), {"harness"});
+  return {VerdictKind::kOk,
+          Stage::kGolden,
+          "",
+          SayOk(checks.back().result, input.observation->steps.size()),
+          {},
+          std::move(evidence)};
+}
+
+Verdict JudgeStopped(const JudgeInput& input, const Stop& stop) {
+  Json evidence = Json::object();
+  if (!input.observation->exceptions.empty())
+    evidence["exceptions"] = DescribeExceptions(*input.observation);
+  evidence["last_stage"] = std::string(Name(input.observation->LastStage()));
+  // What had gone wrong before: it may be the cause.
+  if (!input.observation->layers.empty() || !input.observation->called.empty())
+    evidence["checks"]["backend"] =
+        Describe(CheckBackend(*input.observation, input.probe.attention));
+  if (!input.observation->load.empty() && input.evidence != nullptr)
+    evidence["checks"]["load"] = Describe(CheckLoadOf(input));
+  std::vector<std::string> blame;
+  if (stop.kind == VerdictKind::kUnsupported) blame = {"harness"};
+  if (stop.kind == VerdictKind::kBroken || stop.kind == VerdictKind::kRefused)
+    blame = BlameForStop(*input.observation, input.packages, input.control);
+  return {stop.kind, stop.stage, stop.reason, stop.message, blame, std::move(evidence)};
+}
+
+}  // namespace
+
+std::string PrecisionOf(const Observation& observation, const Probe& probe) {
+  return observation.precision_ran.empty() ? probe.precision : observation.precision_ran;
+}
+
+Verdict Judge(const JudgeInput& input) {
+  HARNESS_CHECK(input.observation != nullptr) << "nothing to judge";
+  const std::optional<Stop> stop = ClassifyEnding(*input.observation, input.probe);
+  return stop ? JudgeStopped(input, *stop) : JudgeFinished(input);
+}
+
+}  // namespace bkm

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/numbers_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "harness/base/check.h"
+#include "harness/base/status_macros.h"
+#include "harness/numerics/error_measures.h"
+
+namespace bkm {
+namespace {
+
+// In the order in which a failure is named: what lies deeper comes first.
+enum Quantity { kLogProbsMean, kLogProbsQ99, kLoss, kGradient, kGradientNorm, kTotalNorm, kCount };
+
+struct QuantityText {
+  const char* key;     // in the evidence
+  const char* what;    // in the message
+  const char* reason;  // of a failure
+};
+constexpr QuantityText kTexts[kCount] = {
+    {"log_probs_mean", "the mean log-prob error", reason::kLogProbsOff},
+    {"log_probs_q99", "the 99 % quantile of log-prob errors", reason::kLogProbsOff},
+    {"loss", "the loss", reason::kLossOff},
+    {"gradient", "the gradient", reason::kGradientsOff},
+    {"gradient_norm", "the gradient norm", reason::kGradientsOff},
+    {"total_norm", "the total gradient norm", reason::kGradNormOff},
+};
+
+// One comparison.
+struct Comparison {
+  size_t step = 0;
+  std::string tensor;  // empty: of the whole step
+  double error = 0;
+  double floor = 0;
+  double Multiple() const {
+    if (error == 0) return 0;
+    return floor > 0 ? error / floor : std::numeric_limits<double>::infinity();
+  }
+};
+
+// The worst comparison of each quantity so far.
+class Worst {
+ public:
+  void Add(Quantity quantity, Comparison comparison) {
+    std::optional<Comparison>& worst = worst_[quantity];
+    if (!worst || comparison.Multiple() > worst->Multiple()) worst = std::move(comparison);
+  }
+  const std::optional<Comparison>& Of(int quantity) const { return worst_[quantity]; }
+
+ private:
+  std::optional<Comparison> worst_[kCount];
+};
+
+Json Describe(const Comparison& comparison) {
+  Json json = {{"step", comparison.step}, {"error", comparison.error}, {"floor", comparison.floor}};
+  // JSON has no infinity: a floor of 0 says it.
+  if (std::isfinite(comparison.Multiple())) json["multiple"] = comparison.Multiple();
+  if (!comparison.tensor.empty()) json["tensor"] = comparison.tensor;
+  return json;
+}
+
+std::string Sentence(int quantity, const Comparison& comparison) {
+  std::string text = kTexts[quantity].what;
+  if (!comparison.tensor.empty()) absl::StrAppend(&text, " of ", comparison.tensor);
+  absl::StrAppend(
+      &text, absl::StrFormat(" in step %d is off by %.3g", comparison.step + 1, comparison.error));
+  if (std::isfinite(comparison.Multiple()))
+    absl::StrAppend(&text, absl::StrFormat(", %.1f times the floor (%.0f allowed)",
+                                           comparison.Multiple(), kFloorMultiple));
+  return text;
+}
+
+// Bits of fraction of the type in which log-probs were reported; nullopt: fine enough.
+std::optional<int> CoarseFractionBits(const std::string& dtype) {
+  if (dtype == "bfloat16") return 7;
+  if (dtype == "float16") return 10;
+  return std::nullopt;
+}
+
+// Walks the steps; the first error that is more than a distance ends it.
+class Comparer {
+ public:
+  explicit Comparer(const NumbersInput& input) : input_(input) {}
+
+  CheckResult Run() {
+    for (size_t k = 0; k < input_.golden.size(); ++k) {
+      if (std::optional<CheckResult> stop = Forward(k)) return WithEvidence(*std::move(stop));
+    }
+    for (size_t k = 0; k < input_.golden.size(); ++k) {
+      if (std::optional<CheckResult> stop = Backward(k)) return WithEvidence(*std::move(stop));
+    }
+    for (int quantity = 0; quantity < kCount; ++quantity) {
+      const std::optional<Comparison>& worst = worst_.Of(quantity);
+      if (!worst || worst->Multiple() <= kFloorMultiple) continue;
+      return WithEvidence(
+          CheckResult::Failed(Stage::kGolden, kTexts[quantity].reason, Sentence(quantity, *worst)));
+    }
+    return WithEvidence(CheckResult::Passed(Stage::kGolden));
+  }
+
+ private:
+  std::optional<CheckResult> Forward(size_t k) {
+    const std::vector<double>& log_probs = input_.tensors[k].log_probs;
+    const std::vector<double>& golden = input_.golden[k].log_probs;
+    if (log_probs.empty()) return Unseen(Stage::kForward, k, "no log-probs were reported");
+    if (log_probs.size() != golden.size()) {
+      return Failed(Stage::kForward, reason::kWrongShape, k,
+                    absl::StrCat(log_probs.size(), " log-probs were reported for ", golden.size(),
+                                 " tokens"));
+    }
+    std::vector<double> observed, expected;
+    for (int64_t position : input_.batches[k].JudgedPositions()) {
+      if (!std::isfinite(log_probs[position])) {
+        return Failed(Stage::kForward, reason::kNotFinite, k,
+                      absl::StrCat("the log-prob of token ", position, " is not finite"));
+      }
+      observed.push_back(log_probs[position]);
+      expected.push_back(golden[position]);
+    }
+    const absl::StatusOr<std::vector<double>> errors = AbsoluteErrors(observed, expected);
+    if (!errors.ok()) return CheckResult::Unreadable(Stage::kGolden, errors.status());
+    CompareLogProbs(k, *errors, expected);
+    return Loss(k);
+  }
+
+  void CompareLogProbs(size_t k, const std::vector<double>& errors,
+                       const std::vector<double>& expected) {
+    // Half an ulp of the reported type for the largest log-prob: no report can be nearer.
+    double least = 0;
+    if (const auto bits = CoarseFractionBits(input_.reported[k].log_probs_dtype)) {
+      for (double value : expected) least = std::max(least, HalfUlp(value, *bits));
+    }
+    const FloorStep& floor = input_.floor[k];
+    worst_.Add(kLogProbsMean, {k, "", Mean(errors), std::max(floor.log_probs_mean, least)});
+    worst_.Add(kLogProbsQ99, {k, "", Quantile(errors, 0.99), std::max(floor.log_probs_q99, least)});
+    const size_t i = std::max_element(errors.begin(), errors.end()) - errors.begin();
+    if (worst_token_.is_null() || errors[i] > worst_token_["error"].get<double>()) {
+      const PackedBatch& batch = input_.batches[k];
+      const int64_t position = batch.JudgedPositions()[i];
+      worst_token_ = {{"step", k},
+                      {"position", position},
+                      {"document", DocumentOf(batch, position)},
+                      {"error", errors[i]},
+                      {"golden", expected[i]}};
+    }
+  }
+
+  std::optional<CheckResult> Loss(size_t k) {
+    const std::optional<double>& loss = input_.reported[k].loss;
+    if (!loss) return Unseen(Stage::kForward, k, "no loss was reported");
+    if (!std::isfinite(*loss))
+      return Failed(Stage::kForward, reason::kNotFinite, k, "the loss is not finite");
+    worst_.Add(kLoss, {k, "", std::abs(*loss - input_.golden[k].loss), input_.floor[k].loss});
+    return std::nullopt;
+  }
+
+  std::optional<CheckResult> Backward(size_t k) {
+    const std::optional<double>& total = input_.reported[k].grad_norm;
+    if (!total) return Unseen(Stage::kBackward, k, "no total gradient norm was reported");
+    if (!std::isfinite(*total))
+      return Failed(Stage::kBackward, reason::kNotFinite, k,
+                    "the total gradient norm is not finite");
+    const absl::StatusOr<double> error = RelativeError(*total, input_.golden[k].total_norm);
+    if (!error.ok()) return CheckResult::Unreadable(Stage::kGolden, error.status());
+    worst_.Add(kTotalNorm, {k, "", *error, std::max(input_.floor[k].total_norm, kNormReduction)});
+    for (const auto& [name, golden] : input_.golden[k].tensors) {
+      if (std::optional<CheckResult> stop = Tensor(k, name, golden)) return stop;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<CheckResult> Tensor(size_t k, const std::string& name, const GoldenTensor& golden) {
+    const auto seen = input_.tensors[k].tensors.find(name);
+    if (seen == input_.tensors[k].tensors.end() || seen->second.gradient.empty())
+      return Unseen(Stage::kBackward, k, absl::StrCat("the gradient of ", name, " was not seen"));
+    const SampledTensor& sampled = seen->second;
+    if (sampled.gradient.size() != golden.gradient.size()) {
+      return Failed(Stage::kBackward, reason::kWrongShape, k,
+                    absl::StrCat("the gradient of ", name, " was sampled at ",
+                                 sampled.gradient.size(), " places, not ", golden.gradient.size()));
+    }
+    const auto is_finite = [](double x) { return std::isfinite(x); };
+    if (!std::isfinite(sampled.norms[0]) ||
+        !std::all_of(sampled.gradient.begin(), sampled.gradient.end(), is_finite)) {
+      return Failed(Stage::kBackward, reason::kNotFinite, k,
+                    absl::StrCat("the gradient of ", name, " is not finite"));
+    }
+    const auto floor = input_.floor[k].gradients.find(name);
+    if (floor == input_.floor[k].gradients.end()) {
+      return CheckResult::Unreadable(
+          Stage::kGolden, absl::NotFoundError(absl::StrCat("the floor has no gradient of ", name)));
+    }
+    const absl::StatusOr<double> error = RelativeNormError(sampled.gradient, golden.gradient);
+    const absl::StatusOr<double> norm_error = RelativeError(sampled.norms[0], golden.gradient_norm);
+    if (!error.ok()) return CheckResult::Unreadable(Stage::kGolden, error.status());
+    if (!norm_error.ok()) return CheckResult::Unreadable(Stage::kGolden, norm_error.status());
+    const double allowed = std::max(floor->second, kNormReduction);
+    worst_.Add(kGradient, {k, name, *error, allowed});
+    // By the triangle inequality a norm is at most as far off as the gradient itself.
+    worst_.Add(kGradientNorm, {k, name, *norm_error, allowed});
+    return std::nullopt;
+  }
+
+  static int64_t DocumentOf(const PackedBatch& batch, int64_t position) {
+    int64_t end = 0;
+    for (size_t d = 0; d < batch.document_lengths.size(); ++d) {
+      end += batch.document_lengths[d];
+      if (position < end) return static_cast<int64_t>(d);
+    }
+    return -1;
+  }
+
+  static CheckResult Failed(Stage stage, const char* code, size_t k, absl::string_view what) {
+    return CheckResult::Failed(stage, code, absl::StrCat("in step ", k + 1, " ", what));
+  }
+  static CheckResult Unseen(Stage stage, size_t k, absl::string_view what) {
+    return CheckResult::Unseen(stage, absl::StrCat("in step ", k + 1, " ", what));
+  }
+
+  CheckResult WithEvidence(CheckResult result) const {
+    result.evidence["allowed_multiple"] = kFloorMultiple;
+    for (int quantity = 0; quantity < kCount; ++quantity) {
+      if (worst_.Of(quantity))
+        result.evidence[kTexts[quantity].key] = Describe(*worst_.Of(quantity));
+    }
+    if (!worst_token_.is_null()) result.evidence["worst_token"] = worst_token_;
+    return result;
+  }
+
+  const NumbersInput& input_;
+  Worst worst_;
+  Json worst_token_;
+};
+
+}  // namespace
+
+CheckResult CheckNumbers(const NumbersInput& input) {
+  const size_t steps = input.golden.size();
+  HARNESS_CHECK(input.tensors.size() == input.reported.size()) << "tensors of another cell";
+  if (input.floor.size() != steps || input.batches.size() != steps || steps == 0) {
+    return CheckResult::Unreadable(
+        Stage::kGolden, absl::InvalidArgumentError(
+                            absl::StrCat("golden, floor and batch differ in steps: ", steps, ", ",
+                                         input.floor.size(), ", ", input.batches.size())));
+  }
+  if (input.reported.size() != steps) {
+    return CheckResult::Unseen(
+        Stage::kStep, absl::StrCat(input.reported.size(), " of ", steps, " steps were reported"));
+  }
+  return Comparer(input).Run();
+}
+
+}  // namespace bkm

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/optimizer_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "harness/numerics/error_measures.h"
+#include "harness/numerics/optimizer_arithmetic.h"
+
+namespace bkm {
+namespace {
+
+constexpr double kSettingTolerance = 1e-6;  // relative: a setting may pass through fp32
+// A total norm is a sum in fp32, or in bf16, over all elements.
+constexpr double kClipToleranceFp32 = 1e-4;
+constexpr double kClipToleranceBf16 = 1.0 / 64;
+// Relative to the update: moments, square root and division in fp32, each 2^-24, and the bias
+// correction 1 - beta2^t, which loses three digits of fp32 where it is computed in fp32.
+constexpr double kUpdateToleranceFp32 = 1e-4;
+constexpr double kUpdateToleranceBf16 = 1.0 / 32;
+// Roundings of the parameter itself: of the factor 1 - lr * decay, of the product, of the update's
+// sum. Measured on right cells: up to 2.4 halves of an ulp.
+constexpr double kParameterRoundings = 3;
+
+constexpr int kFp32Bits = 23;
+constexpr int kBf16Bits = 7;
+
+bool Near(double a, double b, double relative) {
+  return std::abs(a - b) <= relative * std::max(std::abs(a), std::abs(b));
+}
+
+bool IsBf16(double value) {
+  int exponent;
+  const double scaled = std::ldexp(std::frexp(value, &exponent), kBf16Bits + 1);
+  return scaled == std::floor(scaled);
+}
+
+bool ParametersAreBf16(std::span<const StepTensors> steps) {
+  return std::all_of(steps.begin(), steps.end(), [](const StepTensors& step) {
+    return std::all_of(step.tensors.begin(), step.tensors.end(), [](const auto& entry) {
+      const std::vector<double>& values = entry.second.before;
+      return std::all_of(values.begin(), values.end(), IsBf16);
+    });
+  });
+}
+
+OptimizerSettings SettingsOf(const ObservedParamGroup& group) {
+  OptimizerSettings settings;
+  settings.learning_rate = group.learning_rate;
+  settings.beta1 = group.beta1;
+  settings.beta2 = group.beta2;
+  settings.epsilon = group.epsilon;
+  settings.weight_decay = group.weight_decay;
+  return settings;
+}
+
+std::optional<CheckResult> CheckSettings(const OptimizerSettings& asked, const ObservedStep& step,
+                                         size_t k) {
+  struct Setting {
+    const char* name;
+    double asked;
+    double ObservedParamGroup::*seen;
+  };
+  const Setting settings[] = {
+      {"beta1", asked.beta1, &ObservedParamGroup::beta1},
+      {"beta2", asked.beta2, &ObservedParamGroup::beta2},
+      {"epsilon", asked.epsilon, &ObservedParamGroup::epsilon},
+      {"weight decay", asked.weight_decay, &ObservedParamGroup::weight_decay}};
+  for (const ObservedParamGroup& group : step.param_groups) {
+    if (Near(group.learning_rate, asked.learning_rate, kSettingTolerance)) continue;
+    return CheckResult::Failed(Stage::kStep, reason::kLearningRateOff,
+                               absl::StrFormat("in step %d the learning rate is %g, not %g", k + 1,
+                                               group.learning_rate, asked.learning_rate));
+  }
+  for (const Setting& setting : settings) {
+    const bool honoured =
+        std::any_of(step.param_groups.begin(), step.param_groups.end(), [&](const auto& group) {
+          return Near(group.*setting.seen, setting.asked, kSettingTolerance);
+        });
+    if (honoured) continue;
+    return CheckResult::Failed(
+        Stage::kStep, reason::kOverrideIgnored,
+        absl::StrFormat("the optimizer's %s is %g, not %g", setting.name,
+                        step.param_groups.front().*setting.seen, setting.asked));
+  }
+  return std::nullopt;
+}
+
+std::optional<CheckResult> CheckClipping(const OptimizerSettings& asked, const ObservedStep& step,
+                                         const StepTensors& tensors, size_t k, bool is_bf16,
+                                         Json& evidence) {
+  std::vector<double> norms;
+  for (const auto& [name, tensor] : tensors.tensors) norms.push_back(tensor.norms[0]);
+  const double clipped = TotalNorm(norms);
+  if (!step.grad_norm || !std::isfinite(*step.grad_norm) || !std::isfinite(clipped))
+    return CheckResult::Unseen(
+        Stage::kStep, absl::StrCat("in step ", k + 1, " the norm before clipping was not seen"));
+  const double expected = *step.grad_norm * ClipCoefficient(*step.grad_norm, asked.clip_norm);
+  evidence["clipping"].push_back(
+      {{"reported", *step.grad_norm}, {"clipped", clipped}, {"expected", expected}});
+  if (clipped <= expected * (1 + (is_bf16 ? kClipToleranceBf16 : kClipToleranceFp32)))
+    return std::nullopt;
+  return CheckResult::Failed(
+      Stage::kStep, reason::kClippingOff,
+      absl::StrFormat("in step %d the gradient norm after clipping is %.6g, but clipping %.6g to "
+                      "%g leaves %.6g",
+                      k + 1, clipped, *step.grad_norm, asked.clip_norm, expected));
+}
+
+// How far an observed update is from the expected one, in tolerances.
+double Misfit(double before, double expected, double after, bool is_bf16) {
+  const int bits = is_bf16 ? kBf16Bits : kFp32Bits;
+  const double largest = std::max({std::abs(before), std::abs(expected), std::abs(after)});
+  const double tolerance =
+      kParameterRoundings * HalfUlp(largest, bits) +
+      (is_bf16 ? kUpdateToleranceBf16 : kUpdateToleranceFp32) * std::abs(expected - before);
+  const double error = std::abs(after - expected);
+  return std::isfinite(error) ? error / tolerance : std::numeric_limits<double>::infinity();
+}
+
+// One tensor through all steps under one group's settings.
+struct Fit {
+  double misfit = 0;  // the largest
+  size_t step = 0;
+  double before = 0, expected = 0, after = 0;  // where it is largest
+};
+
+Fit FitTensor(const std::string& name, size_t group, std::span<const ObservedStep> reported,
+              std::span<const StepTensors> steps, bool is_bf16) {
+  Fit worst;
+  AdamWMoments moments;
+  for (size_t k = 0; k < steps.size(); ++k) {
+    const SampledTensor& tensor = steps[k].tensors.at(name);
+    std::vector<double> expected = tensor.before;
+    AdamWStep(SettingsOf(reported[k].param_groups[group]), tensor.gradient, moments, expected);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const double misfit = Misfit(tensor.before[i], expected[i], tensor.after[i], is_bf16);
+      if (misfit > worst.misfit)
+        worst = {misfit, k, tensor.before[i], expected[i], tensor.after[i]};
+    }
+  }
+  return worst;
+}
+
+Json Describe(const std::string& name, const Fit& fit) {
+  Json json = {{"tensor", name},
+               {"step", fit.step},
+               {"before", fit.before},
+               {"expected", fit.expected},
+               {"after", fit.after}};
+  if (std::isfinite(fit.misfit)) json["tolerances"] = fit.misfit;
+  return json;
+}
+
+CheckResult CheckUpdates(std::span<const ObservedStep> reported, std::span<const StepTensors> steps,
+                         bool is_bf16, Json evidence) {
+  Fit worst;
+  std::string worst_name;
+  for (const auto& [name, tensor] : steps.front().tensors) {
+    Fit best;
+    best.misfit = std::numeric_limits<double>::infinity();
+    bool has_fit = false;
+    for (size_t group = 0; group < reported.front().param_groups.size(); ++group) {
+      const Fit fit = FitTensor(name, group, reported, steps, is_bf16);
+      if (!has_fit || fit.misfit < best.misfit) best = fit;
+      has_fit = true;
+    }
+    if (worst_name.empty() || best.misfit > worst.misfit) {
+      worst = best;
+      worst_name = name;
+    }
+  }
+  evidence["worst_update"] = Describe(worst_name, worst);
+  if (worst.misfit <= 1) return CheckResult::Passed(Stage::kStep, std::move(evidence));
+  return CheckResult::Failed(
+      Stage::kStep, reason::kUpdateOff,
+      absl::StrFormat("AdamW takes %s from %.8g to %.8g in step %d, but it went to %.8g",
+                      worst_name, worst.before, worst.expected, worst.step + 1, worst.after),
+      std::move(evidence));
+}
+
+// Every step has every tensor of the first, whole; and a parameter starts where it was left.
+std::optional<CheckResult> CheckSamples(std::span<const ObservedStep> reported,
+                                        std::span<const StepTensors> steps) {
+  for (size_t k = 0; k < steps.size(); ++k) {
+    if (reported[k].param_groups.empty() ||
+        reported[k].param_groups.size() != reported.front().param_groups.size()) {
+      return CheckResult::Unseen(
+          Stage::kStep, absl::StrCat("in step ", k + 1, " the optimizer's settings were not seen"));
+    }
+    for (const auto& [name, first] : steps.front().tensors) {
+      const auto found = steps[k].tensors.find(name);
+      const size_t size = first.before.size();
+      if (found == steps[k].tensors.end() || size == 0 || found->second.before.size() != size ||
+          found->second.after.size() != size || found->second.gradient.size() != size) {
+        return CheckResult::Unseen(Stage::kStep, absl::StrCat("in step ", k + 1, " the update of ",
+                                                              name, " was not seen"));
+      }
+      if (k > 0 && found->second.before != steps[k - 1].tensors.at(name).after) {
+        return CheckResult::Failed(
+            Stage::kStep, reason::kUpdateOff,
+            absl::StrCat(name, " changed between steps ", k, " and ", k + 1));
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+CheckResult CheckOptimizer(const OptimizerSettings& asked, std::span<const ObservedStep> reported,
+                           std::span<const StepTensors> tensors) {
+  if (reported.empty() || reported.size() != tensors.size() || tensors.front().tensors.empty())
+    return CheckResult::Unseen(Stage::kStep, "no optimizer step was seen");
+  if (std::optional<CheckResult> stop = CheckSamples(reported, tensors)) return *stop;
+  const bool is_bf16 = ParametersAreBf16(tensors);
+  Json evidence = {{"parameters", is_bf16 ? "bf16" : "fp32"},
+                   {"optimizer", reported.front().optimizer_class},
+                   {"clipping", Json::array()}};
+  const auto finish = [&](CheckResult result) {
+    result.evidence = evidence;
+    return result;
+  };
+  for (size_t k = 0; k < reported.size(); ++k) {
+    if (auto stop = CheckSettings(asked, reported[k], k)) return finish(*std::move(stop));
+    if (auto stop = CheckClipping(asked, reported[k], tensors[k], k, is_bf16, evidence))
+      return finish(*std::move(stop));
+  }
+  return CheckUpdates(reported, tensors, is_bf16, std::move(evidence));
+}
+
+}  // namespace bkm

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_JUDGE_PROBE_EVIDENCE_H_
+#define HARNESS_JUDGE_PROBE_EVIDENCE_H_
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "harness/judge/evidence_files.h"
+#include "harness/model/observation.h"
+#include "harness/numerics/probe_folder.h"
+
+namespace bkm {
+
+// What cells of one probe are held against. Read once and shared by all of them; never changed
+// after. A part that cannot be read says so where it is needed: it makes cells that finished
+// `unsupported`, and does not touch the others.
+struct ProbeEvidence {
+  absl::StatusOr<ProbeFolder> folder;
+  absl::StatusOr<std::map<std::string, ObservedTensor>> weights;  // of the file
+  absl::StatusOr<std::vector<GoldenStep>> golden;
+  std::map<std::string, absl::StatusOr<std::vector<FloorStep>>> floors;  // by precision
+};
+
+// `floors` are files by precision ("bf16", "fp32").
+ProbeEvidence ReadProbeEvidence(const std::filesystem::path& probe_dir,
+                                const std::filesystem::path& golden,
+                                const std::map<std::string, std::filesystem::path>& floors);
+
+}  // namespace bkm
+
+#endif  // HARNESS_JUDGE_PROBE_EVIDENCE_H_
