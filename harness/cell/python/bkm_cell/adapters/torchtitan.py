@@ -13,18 +13,19 @@ import copy
 import importlib
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 import torch.nn.attention.flex_attention as flex
 from safetensors.torch import load_file
 
-from bkm_cell.adapters.base import torchtitan_package
+from bkm_cell.adapters.base import accepted, torchtitan_package
 from bkm_cell.adapters.control import ControlAdapter
 from bkm_cell.probe import Batch
 from bkm_cell.witnesses.named_tensors import NamedTensors
 
+_PLAIN = "sdpa"  # what flavors have that name no attention
 _ATTENTION_MODULES = ("torchtitan.models.common.attention", "torchtitan.models.attention")
 
 
@@ -78,18 +79,19 @@ class Adapter(ControlAdapter):
                 self._asked_by = f"model_registry({keyword}=)"
                 spec = registry(self._flavor(configs), **{keyword: self.attention})
                 return spec, spec.model
-        flavor = self._flavor(configs, suffix=f"_{self.attention}")
-        spec = registry(flavor)
+        spec = registry(self._flavor(configs))
         attention = getattr(getattr(spec.model, "layer", None), "attention", None)
         if hasattr(attention, "attn_backend"):
             attention.attn_backend = self.attention
             self._asked_by = "model.layer.attention.attn_backend"
-        else:
-            self._asked_by = f"flavor {flavor}"
+            return spec, spec.model
+        flavor = self._flavor(configs, suffix=f"_{self.attention}")
+        self._asked_by = f"flavor {flavor}"
+        spec = registry(flavor)
         return spec, spec.model
 
     def _flavor(self, flavors: Mapping[str, Any], suffix: str = "") -> str:
-        """The flavor of the probe's sizes, with the suffix if there is one with it."""
+        """The flavor of the probe's sizes; with a suffix, the one that it names the attention of."""
         hf = self.probe.hf_config
         wanted = (hf["hidden_size"], hf["num_hidden_layers"], hf["vocab_size"])
         fitting = [name for name, flavor in flavors.items() if _sizes(flavor) == wanted]
@@ -97,8 +99,12 @@ class Adapter(ControlAdapter):
             raise LookupError(
                 f"no flavor of {self._package.__name__} has the probe's sizes {wanted}"
             )
-        shortest = min(fitting, key=len)
-        return shortest + suffix if shortest + suffix in fitting else shortest
+        plain = min(fitting, key=len)
+        if not suffix or self.attention == _PLAIN:
+            return plain
+        if plain + suffix not in fitting:
+            raise LookupError(f"{self._package.__name__} has no flavor {plain + suffix}")
+        return plain + suffix
 
     def tensors(self) -> NamedTensors:
         return NamedTensors([self.model], self._to_hf.to_hf)
@@ -127,21 +133,22 @@ def _exists(name: str) -> bool:
         return False
 
 
-def _sizes(flavor: Any) -> tuple[Any, ...]:
+def _sizes(flavor: Any) -> tuple[Any, ...] | None:
     """(dim, layers, vocabulary) of a configuration, or of what its factory makes."""
-    if isinstance(flavor, Callable):
-        required = {"attn_backend": "flex", "moe_comm_backend": "standard"}
+    if callable(flavor):
+        needed = {"attn_backend": "flex", "moe_comm_backend": "standard"}
         parameters = inspect.signature(flavor).parameters.values()
-        flavor = flavor(
-            **{
-                p.name: required[p.name]
-                for p in parameters
-                if p.default is p.empty and p.name in required
-            }
-        )
+        try:
+            flavor = flavor(
+                **accepted(needed, (p.name for p in parameters if p.default is p.empty))
+            )
+        except (
+            Exception
+        ):  # another flavor's hardware may be missing; it is not the one that is asked
+            return None
     layers = getattr(flavor, "layers", None)
     count = len(layers) if layers is not None else getattr(flavor, "n_layers", None)
-    return flavor.dim, count, flavor.vocab_size
+    return getattr(flavor, "dim", None), count, getattr(flavor, "vocab_size", None)
 
 
 def configured_attention(config: Any) -> str | None:

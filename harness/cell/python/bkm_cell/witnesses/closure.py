@@ -34,10 +34,14 @@ class Closure:
         if event not in ("open", "os.listdir") or not isinstance(arguments[0], (str, os.PathLike)):
             return
         path = os.fspath(arguments[0])
-        if isinstance(path, str):
-            for root, party in self._roots:
-                if path.startswith(root):
-                    self._read[party].add(_name(path.removeprefix(root), event == "os.listdir"))
+        if not isinstance(path, str):
+            return
+        is_listing = event == "os.listdir"
+        if is_listing:
+            path = path.rstrip("/") + "/"
+        for root, party in self._roots:
+            if path.startswith(root):
+                self._read[party].add(_name(path.removeprefix(root), is_listing))
 
     def send(self, report: Report) -> None:
         """Reports what was read so far, if that is more than before."""
@@ -49,7 +53,7 @@ class Closure:
 
 def _name(relative: str, is_listing: bool) -> str:
     if is_listing:
-        return relative.rstrip("/") + "/"
+        return relative or "./"
     if relative.endswith(".pyc"):
         try:
             return source_from_cache(relative)

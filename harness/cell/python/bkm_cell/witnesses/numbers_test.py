@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""Gradients and parameters are seen under HF's names, around any optimizer's step."""
+
+import json
+import os
+import tempfile
+import types
+import unittest
+
+import torch
+from safetensors.torch import load_file
+
+from bkm_cell.report import Report
+from bkm_cell.witnesses.named_tensors import NamedTensors
+from bkm_cell.witnesses.numbers import StepNumbers
+
+
+class Fused(torch.nn.Module):
+    """One weight whose state dict holds two, as torchtitan's fused QKV does."""
+
+    def __init__(self):
+        super().__init__()
+        self.both = torch.nn.Parameter(torch.arange(8.0).reshape(4, 2))
+        self.register_state_dict_post_hook(self._split)
+
+    @staticmethod
+    def _split(module, state, prefix, metadata):
+        both = state.pop(prefix + "both")
+        state[prefix + "a"], state[prefix + "b"] = both[:2], both[2:]
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fused = Fused()
+        self.embedding = torch.nn.Linear(2, 3, bias=False)
+        self.head = torch.nn.Linear(2, 3, bias=False)
+        self.head.weight = self.embedding.weight
+
+
+class Container(torch.optim.Optimizer):
+    """An optimizer of optimizers, as torchtitan's OptimizersContainer."""
+
+    def __init__(self, parameters):
+        parameters = list(parameters)
+        self.inner = torch.optim.AdamW(parameters, lr=0.5, foreach=False)
+        torch.optim.Optimizer.__init__(self, parameters, {})
+
+    def step(self, closure=None):
+        self.inner.step()
+
+
+def to_hf(state):
+    names = {"fused.a": "a", "fused.b": "b", "embedding.weight": "embed"}
+    return {names[name]: value for name, value in state.items() if name in names}
+
+
+class NumbersTest(unittest.TestCase):
+    def test_a_state_dict_hook_maps_gradients_as_it_maps_parameters(self):
+        model = Model()
+        model.fused.both.grad = 10 * torch.ones(4, 2).cumsum(0)
+        tensors = NamedTensors([model], to_hf)
+        self.assertEqual(tensors.gradients()["b"].tolist(), [[30, 30], [40, 40]])
+        self.assertEqual(tensors.gradients()["embed"].abs().sum().item(), 0)
+        self.assertEqual(tensors.parameters()["b"].tolist(), [[4, 5], [6, 7]])
+
+    def test_without_a_mapping_a_tied_tensor_has_one_name(self):
+        model = torch.nn.ModuleDict({"m": Model()})
+        del model["m"].fused
+        self.assertEqual(list(NamedTensors([model], None).parameters()), ["m.embedding.weight"])
+
+    def test_a_container_is_sampled_once_with_the_settings_of_its_optimizer(self):
+        model, events = Model(), []
+        optimizer = Container(model.parameters())
+        for parameter in model.parameters():
+            parameter.grad = torch.full_like(parameter, 2.0)
+        probe = types.SimpleNamespace(places={"a": torch.tensor([3, 0])})
+        with tempfile.TemporaryDirectory() as folder:
+            numbers = StepNumbers(
+                probe, NamedTensors([model], to_hf), folder, Report(events.append)
+            )
+            with numbers:
+                optimizer.step()
+            numbers.finish(0, {"loss": float("nan")}, torch.zeros(2), 1.0)
+            written = load_file(os.path.join(folder, "step0.safetensors"))
+        self.assertEqual(written["grad/a"].tolist(), [2, 2])
+        self.assertEqual(written["before/a"].tolist(), [3, 0])
+        torch.testing.assert_close(written["after/a"], torch.tensor([3 * 0.995 - 0.5, -0.5]))
+        # Gradient at the step, parameter before, parameter after; a is [[0, 1], [2, 3]].
+        after = torch.tensor([0.0, 1, 2, 3], dtype=torch.float64) * 0.995 - 0.5
+        expected = [4.0, 14.0**0.5, after.norm().item()]
+        torch.testing.assert_close(written["norms/a"].tolist(), expected)
+        step = json.loads(events[0])["append"]["steps"]
+        self.assertIsNone(step["loss"])
+        self.assertEqual(step["optimizer"]["class"], "AdamW")
+        self.assertEqual(step["optimizer"]["param_groups"][0]["betas"], [0.9, 0.999])
+        self.assertEqual(step["learning_rate"], 0.5)
+
+    def test_a_step_that_never_came_shows_as_no_optimizer(self):
+        events = []
+        with tempfile.TemporaryDirectory() as folder:
+            probe = types.SimpleNamespace(places={})
+            numbers = StepNumbers(
+                probe, NamedTensors([Model()], to_hf), folder, Report(events.append)
+            )
+            with numbers:
+                pass
+            numbers.finish(0, {}, None, 1.0)
+        self.assertNotIn("optimizer", json.loads(events[0])["append"]["steps"])
+
+
+if __name__ == "__main__":
+    unittest.main()
