@@ -83,6 +83,7 @@ struct RuntimeResolver::Input {
   std::vector<std::string> base;          // what the runtime itself asks
   std::vector<std::string> requirements;  // with the base, in the order of the subjects
   std::vector<std::string> overrides;     // in place of every pin on the same packages
+  std::vector<std::string> relaxed;
   std::vector<std::string> exempt;
   std::string cutoff;
   std::string torch_backend;
@@ -199,8 +200,10 @@ absl::StatusOr<RuntimeResolver::Input> RuntimeResolver::InputOf(const RuntimeReq
     const auto pin = std::find_if(kept.begin(), kept.end(), [&](const std::string& requirement) {
       return RequirementName(requirement) == name;
     });
-    input.overrides.push_back(pin == kept.end() ? name : *pin);
+    AddOnce(name, input.relaxed);
+    AddOnce(pin == kept.end() ? name : *pin, input.overrides);
   }
+  std::sort(input.relaxed.begin(), input.relaxed.end());
   std::sort(input.overrides.begin(), input.overrides.end());
   return input;
 }
@@ -337,7 +340,7 @@ absl::StatusOr<std::variant<RuntimeLock, NoSolution>> RuntimeResolver::Resolve(
                    .exempt = input.exempt,
                    .torch_backend = input.torch_backend,
                    .requirements = input.requirements,
-                   .relaxed = input.overrides};
+                   .relaxed = input.relaxed};
   ASSIGN_OR_RETURN(const std::vector<PinnedPackage> packages, reader_.ReadPylock(result.out));
   for (const PinnedPackage& package : packages) {
     if (package.sha256.empty()) {

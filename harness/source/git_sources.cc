@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/base/did_you_mean.h"
@@ -27,6 +28,17 @@ absl::StatusOr<bool> IsFixed(const GitRepository& repository, absl::string_view 
   if (base.size() >= 7 && IsHex(base)) return true;
   ASSIGN_OR_RETURN(const auto tag, repository.CommitId(absl::StrCat("refs/tags/", base)));
   return tag.has_value();
+}
+
+// What a failed transfer says; `hint` holds unless the disk is full.
+absl::Status CannotReach(absl::string_view doing, const Source& source, const ProcessResult& result,
+                         absl::string_view hint) {
+  const std::string what = absl::StrCat("cannot ", doing, " ", source.name, " from ", source.git,
+                                        ": ", GitComplaint(result));
+  if (absl::StrContains(result.err, "No space left on device")) {
+    return absl::ResourceExhaustedError(absl::StrCat(what, " (free some space, or set BKM_CACHE)"));
+  }
+  return absl::UnavailableError(absl::StrCat(what, " (check the network, or ", hint, ")"));
 }
 
 absl::Status NoSuchRevision(const GitRepository& repository, absl::string_view name,
@@ -76,9 +88,7 @@ absl::StatusOr<GitRepository> GitSources::OpenClone(const Source& source) {
                          RunCommand(GitCommand({"clone", "--quiet", "--bare", "--filter=blob:none",
                                                 source.git, made.string()})));
         if (result.ok()) return absl::OkStatus();
-        return absl::UnavailableError(absl::StrCat(
-            "cannot clone ", source.name, " from ", source.git, ": ", GitComplaint(result),
-            " (check the network, or give a folder of mirrors with --git-mirror)"));
+        return CannotReach("clone", source, result, "give a folder of mirrors with --git-mirror");
       }));
   return GitRepository(folder);
 }
@@ -90,10 +100,7 @@ absl::Status GitSources::Fetch(const Source& source, const GitRepository& clone)
                    clone.Run({"fetch", "--quiet", "--force", "--prune", "--filter=blob:none",
                               "origin", "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"}));
   if (!result.ok()) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot fetch ", source.name, " from ", source.git, ": ", GitComplaint(result),
-                     " (check the network, or give a commit id or tag that "
-                     "was fetched before)"));
+    return CannotReach("fetch", source, result, "give a commit id or tag that was fetched before");
   }
   fetched_.insert(source.name);
   return absl::OkStatus();

@@ -2,6 +2,7 @@
 // Copyright the bkm authors.
 #include "harness/source/uv.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "absl/strings/ascii.h"
@@ -29,6 +30,30 @@ bool Mentions(absl::string_view text, std::initializer_list<absl::string_view> w
     if (absl::StrContains(text, word)) return true;
   }
   return false;
+}
+
+// uv's chain of causes, outermost first, each in one line.
+std::vector<std::string> Causes(absl::string_view text) {
+  std::vector<std::string> causes;
+  bool said = false;  // uv's progress comes before its complaint
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    line = absl::StripAsciiWhitespace(line);
+    bool begins = false;
+    for (absl::string_view mark : {"error: ", "cause: ", "hint: ", "× ", "╰─▶ ", "├─▶ "}) {
+      begins |= absl::ConsumePrefix(&line, mark);
+    }
+    absl::ConsumePrefix(&line, "│ ");
+    line = absl::StripAsciiWhitespace(line);
+    said |= begins;
+    if (line.empty() || !said || absl::StartsWith(line, "No solution found when resolving"))
+      continue;
+    if (begins || causes.empty()) {
+      causes.emplace_back(line);
+    } else {
+      absl::StrAppend(&causes.back(), " ", line);
+    }
+  }
+  return causes;
 }
 
 }  // namespace
@@ -76,21 +101,15 @@ bool IsNoSolution(const ProcessResult& result) {
 }
 
 std::string UvComplaint(const ProcessResult& result) {
-  std::vector<std::string> words;
-  for (absl::string_view line : absl::StrSplit(result.err, '\n')) {
-    line = absl::StripAsciiWhitespace(line);
-    if (absl::StartsWith(line, "warning:") || absl::StartsWith(line, "Resolved ")) continue;
-    for (absl::string_view mark : {"error: ", "cause: ", "× ", "╰─▶ ", "├─▶ ", "│ "}) {
-      absl::ConsumePrefix(&line, mark);
-    }
-    line = absl::StripAsciiWhitespace(line);
-    if (!line.empty() && line != "No solution found when resolving dependencies" &&
-        line != "No solution found when resolving dependencies:") {
-      words.emplace_back(line);
-    }
-  }
-  return words.empty() ? absl::StrCat("uv ended with ", result.exit_code)
-                       : absl::StrJoin(words, " ");
+  std::vector<std::string> causes = Causes(result.err);
+  if (causes.empty()) return absl::StrCat("uv ended with ", result.exit_code);
+  // Of a failed transfer, what was asked for and the last cause; the layers between say nothing.
+  const auto fetch = std::find_if(causes.begin(), causes.end(), [](const std::string& cause) {
+    return absl::StartsWith(cause, "Failed to fetch") ||
+           absl::StartsWith(cause, "Failed to download");
+  });
+  if (fetch != causes.end() && causes.end() - fetch > 2) causes.erase(fetch + 1, causes.end() - 1);
+  return absl::StrJoin(causes, ": ");
 }
 
 absl::Status ErrorOf(const ProcessResult& result, absl::string_view doing) {

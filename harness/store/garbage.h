@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_STORE_GARBAGE_H_
+#define HARNESS_STORE_GARBAGE_H_
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace bkm {
+
+// Removes the source trees, environments and probes below `cache` that no run has asked for since
+// `before`; the next run that needs one makes it again. Returns what went, as "trees/KEY". Whoever
+// collects gives running runs their due: `before` lies further back than the longest run.
+absl::StatusOr<std::vector<std::string>> CollectGarbage(
+    const std::filesystem::path& cache, std::chrono::system_clock::time_point before);
+
+}  // namespace bkm
+
+#endif  // HARNESS_STORE_GARBAGE_H_

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/store/garbage.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/base/files.h"
+#include "harness/store/folder_cache.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::hours;
+using std::chrono::system_clock;
+using ::testing::ElementsAre;
+
+TEST(GarbageTest, RemovesUnusedTreesEnvironmentsAndProbesAndNothingElse) {
+  const fs::path cache = *CreateTempDirectory(::testing::TempDir(), "garbage-");
+  for (const char* kind : {"trees", "environments", "probes", "locks"}) {
+    ASSERT_TRUE(FolderCache(cache / kind)
+                    .GetOrMake("k", [](const fs::path& f) { return WriteFile(f / "a", ""); })
+                    .ok());
+  }
+  EXPECT_THAT(*CollectGarbage(cache, system_clock::now() - hours(1)), ElementsAre());
+  EXPECT_THAT(*CollectGarbage(cache, system_clock::now() + hours(1)),
+              ElementsAre("environments/k", "probes/k", "trees/k"));
+  EXPECT_FALSE(fs::exists(cache / "trees/k"));
+  EXPECT_TRUE(fs::exists(cache / "locks/k/a"));
+}
+
+TEST(GarbageTest, EmptyCacheIsFine) {
+  EXPECT_THAT(*CollectGarbage("/no/such/cache", system_clock::now()), ElementsAre());
+}
+
+}  // namespace
+}  // namespace bkm
