@@ -32,7 +32,8 @@ class ExplainCommand : public CliCommand {
     ASSIGN_OR_RETURN(const RunRecord run, directory.ReadRun());
     ASSIGN_OR_RETURN(const CellRecord* cell, FindCell(run, cell_));
     ASSIGN_OR_RETURN(const std::optional<Json> observation, directory.ReadObservation(*cell));
-    ASSIGN_OR_RETURN(const std::optional<Verdict> verdict, JudgeCell(directory, run, *cell));
+    ASSIGN_OR_RETURN(const std::optional<Verdict> verdict,
+                     RunJudge(directory).JudgeCell(run, *cell));
     const Json seen = observation.value_or(Json());
     const Verdict said = verdict.value_or(Verdict());
     if (json_) {

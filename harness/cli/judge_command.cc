@@ -27,7 +27,7 @@ class JudgeCommand : public CliCommand {
   absl::StatusOr<int> Run() override {
     const RunDirectory directory(run_);
     ASSIGN_OR_RETURN(RunRecord run, directory.ReadRun());
-    RETURN_IF_ERROR(JudgeRun(directory, run));
+    RETURN_IF_ERROR(RunJudge(directory).JudgeRun(run));
     std::fputs(json_ ? ToText(ToJson(run)).c_str() : SummaryText(run).c_str(), stdout);
     return ExitCodeOf(run);
   }

@@ -64,7 +64,7 @@ class ReplayCommand : public CliCommand {
     RETURN_IF_ERROR(directory.PrepareCell(cell, *request, "tools/bkm"));
     ASSIGN_OR_RETURN(const Json observation, RunAlone(installation, directory, cell, *request));
     RETURN_IF_ERROR(directory.WriteObservation(cell, observation));
-    ASSIGN_OR_RETURN(cell.verdict, JudgeCell(directory, run, cell));
+    ASSIGN_OR_RETURN(cell.verdict, RunJudge(directory).JudgeCell(run, cell));
     RETURN_IF_ERROR(directory.WriteVerdict(cell));
     return Report(*recorded, cell);
   }

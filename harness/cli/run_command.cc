@@ -88,6 +88,7 @@ class RunCommandLine : public CliCommand {
                               ConsoleObserver& observer) {
     ASSIGN_OR_RETURN(const std::string cell_code, installation.CellCodeDigest());
     RunRecord run{.matrix = matrix.name};
+    RunJudge judge(directory);
     References references(installation, CacheDirectory(), directory);
     for (const PreparedCell& cell : cells) {
       if (cell.stopped || FindEngineKind(cell.record.cell.engine)->judged_by_ending_only) continue;
@@ -108,7 +109,7 @@ class RunCommandLine : public CliCommand {
            return directory.worker_log(key.substr(0, 12));
          }});
     RunnerHooks hooks;
-    hooks.judge = [&](const CellRecord& cell) { return JudgeCell(directory, run, cell); };
+    hooks.judge = [&](const CellRecord& cell) { return judge.JudgeCell(run, cell); };
     hooks.background = [&](bool may_start) { return references.Advance(may_start); };
     hooks.observed = [&](const PreparedCell& cell, const Json& observation) {
       return WantPrecisionThatRan(references, cell, observation);
@@ -122,7 +123,7 @@ class RunCommandLine : public CliCommand {
                   std::move(hooks), directory, executor, observer);
     ASSIGN_OR_RETURN(const bool finished, runner.Run(std::move(cells), run));
     run.finished = finished;
-    RETURN_IF_ERROR(JudgeRun(directory, run));
+    RETURN_IF_ERROR(judge.JudgeRun(run));
     if (!references.failure().empty())
       std::fprintf(stderr, "bkm: %s\n", references.failure().c_str());
     return Report(directory, run);

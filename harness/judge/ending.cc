@@ -142,6 +142,10 @@ std::optional<Stop> ClassifyEnding(const Observation& observation, const Probe& 
       return ClassifyLimit(observation);
     case EndingKind::kCancelled:
       return spurious(reason::kCancelled, "the run was interrupted");
+    case EndingKind::kNoSolution:
+      return Stop{VerdictKind::kBroken, Stage::kResolve, reason::kNoSolution, ending.message};
+    case EndingKind::kInstallFailed:
+      return Stop{VerdictKind::kBroken, Stage::kInstall, reason::kInstallFailed, ending.message};
     case EndingKind::kForkFailed:
       return spurious(reason::kForkFailed, "the cell's process could not be started");
     case EndingKind::kLost:

@@ -2,6 +2,8 @@
 // Copyright the bkm authors.
 #include "harness/judge/probe_evidence.h"
 
+#include "harness/base/files.h"
+#include "harness/base/json.h"
 #include "harness/base/status_macros.h"
 #include "harness/judge/load_check.h"
 #include "harness/numerics/safetensors.h"
@@ -9,21 +11,46 @@
 namespace bkm {
 namespace {
 
-absl::StatusOr<std::map<std::string, ObservedTensor>> MeasureFile(
+constexpr char kWeights[] = "weights.json";
+
+absl::StatusOr<std::map<std::string, ObservedTensor>> ReadWeights(
     const std::filesystem::path& path) {
-  ASSIGN_OR_RETURN(const SafetensorsFile weights, SafetensorsFile::Open(path));
-  return Measure(weights);
+  ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
+  // The same form as an observation's "load", and read by the same code.
+  ASSIGN_OR_RETURN(
+      Observation observation,
+      ObservationFromJson({{"ending", {{"kind", "completed"}}}, {"load", json}}, path.string()));
+  return std::move(observation.load);
+}
+
+absl::Status WriteWeights(const std::filesystem::path& model, const std::filesystem::path& path) {
+  ASSIGN_OR_RETURN(const SafetensorsFile weights, SafetensorsFile::Open(model));
+  ASSIGN_OR_RETURN(const auto tensors, Measure(weights));
+  Json json = Json::object();
+  for (const auto& [name, tensor] : tensors)
+    json[name] = {{"norm", tensor.norm}, {"sum", tensor.sum}, {"numel", tensor.numel}};
+  return WriteFile(path, ToText(json));
 }
 
 }  // namespace
 
+absl::Status CopyProbeEvidence(const std::filesystem::path& probe_folder,
+                               const std::filesystem::path& into) {
+  std::error_code error;
+  for (const char* file : {"probe.json", "batch.safetensors", "places.safetensors"}) {
+    if (std::filesystem::exists(into / file, error)) continue;
+    ASSIGN_OR_RETURN(const std::string content, ReadFile(probe_folder / file));
+    RETURN_IF_ERROR(WriteFile(into / file, content));
+  }
+  if (std::filesystem::exists(into / kWeights, error)) return absl::OkStatus();
+  return WriteWeights(probe_folder / "model" / "model.safetensors", into / kWeights);
+}
+
 ProbeEvidence ReadProbeEvidence(const std::filesystem::path& probe_dir,
                                 const std::filesystem::path& golden,
                                 const std::map<std::string, std::filesystem::path>& floors) {
-  ProbeEvidence evidence = {ReadProbeFolder(probe_dir),
-                            MeasureFile(probe_dir / "model" / "model.safetensors"),
-                            ReadGoldenFile(golden),
-                            {}};
+  ProbeEvidence evidence = {
+      ReadProbeFolder(probe_dir), ReadWeights(probe_dir / kWeights), ReadGoldenFile(golden), {}};
   for (const auto& [precision, path] : floors)
     evidence.floors.emplace(precision, ReadFloorFile(path));
   return evidence;

@@ -25,7 +25,12 @@ struct ProbeEvidence {
   std::map<std::string, absl::StatusOr<std::vector<FloorStep>>> floors;  // by precision
 };
 
-// `floors` are files by precision ("bf16", "fp32").
+// Copies what is judged against out of a probe folder into `into`, once: all but the weights, of
+// which only norms and sums are kept (weights.json).
+absl::Status CopyProbeEvidence(const std::filesystem::path& probe_folder,
+                               const std::filesystem::path& into);
+
+// `probe_dir` was made by CopyProbeEvidence; `floors` are files by precision ("bf16", "fp32").
 ProbeEvidence ReadProbeEvidence(const std::filesystem::path& probe_dir,
                                 const std::filesystem::path& golden,
                                 const std::map<std::string, std::filesystem::path>& floors);

@@ -26,6 +26,9 @@ enum class EndingKind {
   kCancelled,
   kLost,
   kForkFailed,
+  // Said by the runner, of a cell for which no process was started.
+  kNoSolution,
+  kInstallFailed,
 };
 absl::string_view Name(EndingKind kind);
 

@@ -23,7 +23,9 @@ struct Installation {
     return bin / "harness/reference/reference_worker";
   }
   // Modules that a worker imports before it forks.
-  std::filesystem::path preload() const { return root / "harness/cell/python/bkm_cell/preload.txt"; }
+  std::filesystem::path preload() const {
+    return root / "harness/cell/python/bkm_cell/preload.txt";
+  }
   std::filesystem::path kernels() const { return bin / "harness/kernels/libvarlen_cpu.so"; }
   std::filesystem::path python_code() const { return root / "harness/cell/python"; }
   std::filesystem::path goldens() const { return root / "golden/numeric"; }

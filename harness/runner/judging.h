@@ -3,19 +3,38 @@
 #ifndef HARNESS_RUNNER_JUDGING_H_
 #define HARNESS_RUNNER_JUDGING_H_
 
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
 #include "absl/status/statusor.h"
+#include "harness/judge/probe_evidence.h"
 #include "harness/model/cell_record.h"
 #include "harness/runner/run_directory.h"
 
 namespace bkm {
 
-// The verdict on one cell of a run, from the files of the run directory alone. Absent: the cell was
-// not measured. The control for blame is looked up among the cells of `run`.
-absl::StatusOr<std::optional<Verdict>> JudgeCell(const RunDirectory& directory,
-                                                 const RunRecord& run, const CellRecord& cell);
+// Judges the cells of a run from the files of its directory alone; runs nothing. Goldens and floors
+// are read once.
+class RunJudge {
+ public:
+  explicit RunJudge(const RunDirectory& directory) : directory_(directory) {}
 
-// Judges every cell afresh and writes verdicts, run.json and table.md. Runs nothing.
-absl::Status JudgeRun(const RunDirectory& directory, RunRecord& run);
+  // Absent: the cell was not measured. The control for blame is looked up among the cells of `run`.
+  absl::StatusOr<std::optional<Verdict>> JudgeCell(const RunRecord& run, const CellRecord& cell);
+
+  // Judges every cell afresh and writes verdicts, run.json and table.md.
+  absl::Status JudgeRun(RunRecord& run);
+
+ private:
+  absl::StatusOr<std::optional<Verdict>> JudgeWith(const CellRecord& cell,
+                                                   const CellRecord* control);
+  const ProbeEvidence* EvidenceFor(const Probe& probe, const std::string& precision);
+
+  const RunDirectory& directory_;
+  std::map<std::string, std::unique_ptr<ProbeEvidence>> evidence_;  // by probe and precision
+};
 
 }  // namespace bkm
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
+#include "harness/judge/probe_evidence.h"
 #include "harness/numerics/golden_key.h"
 
 namespace bkm {
@@ -57,10 +58,7 @@ absl::Status References::Want(const Probe& probe, const fs::path& probe_folder,
                      .log = run_.worker_log(absl::StrCat("reference-", file))});
     return CreateDirectories(sources[0].parent_path());
   };
-  for (const char* file : {"probe.json", "batch.safetensors", "places.safetensors"}) {
-    const fs::path copy = run_.probe(ProbeKey(probe)) / file;
-    if (!fs::exists(copy, error)) RETURN_IF_ERROR(CopyInto(probe_folder / file, copy));
-  }
+  RETURN_IF_ERROR(CopyProbeEvidence(probe_folder, run_.probe(ProbeKey(probe))));
   const fs::path made_golden = cache_ / "references" / golden;
   ASSIGN_OR_RETURN(const std::string cpu, CpuFeatures());
   const fs::path made_floor =

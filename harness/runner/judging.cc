@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/runner/judging.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/files.h"
+#include "harness/base/status_macros.h"
+#include "harness/judge/judge.h"
+#include "harness/judge/reasons.h"
+#include "harness/model/engine_kind.h"
+#include "harness/model/observation.h"
+#include "harness/report/table.h"
+#include "harness/runner/references.h"
+#include "harness/runner/task.h"
+
+namespace bkm {
+namespace {
+
+const CellRecord* FindControl(const RunRecord& run, const CellRecord& cell) {
+  if (cell.cell.is_control()) return nullptr;
+  const std::string key = ControlKey(cell);
+  const auto it = std::find_if(run.cells.begin(), run.cells.end(), [&](const CellRecord& other) {
+    return other.cell.is_control() && ControlKey(other) == key;
+  });
+  return it == run.cells.end() ? nullptr : &*it;
+}
+
+// A fake pair has no golden: that it came to its end is all there is to say.
+Verdict JudgeByEndingOnly(const JudgeInput& input) {
+  if (input.observation->ending.kind != EndingKind::kCompleted) return Judge(input);
+  return {.kind = VerdictKind::kOk,
+          .stage = Stage::kGolden,
+          .message = "came to its end; its numbers are not judged"};
+}
+
+Packages PackagesOf(const std::optional<Json>& request, const Cell& cell) {
+  const EngineKind* kind = FindEngineKind(cell.engine);
+  const auto name = [&](const char* pointer, const std::string& fallback) {
+    const Json value = request ? request->value(Json::json_pointer(pointer), Json()) : Json();
+    return value.is_string() ? value.get<std::string>() : fallback;
+  };
+  return {.engine = cell.is_control() ? "" : name("/packages/engine", kind->engine_source),
+          .library = name("/packages/library", kind->library_source)};
+}
+
+}  // namespace
+
+const ProbeEvidence* RunJudge::EvidenceFor(const Probe& probe, const std::string& precision) {
+  std::unique_ptr<ProbeEvidence>& evidence = evidence_[absl::StrCat(ProbeKey(probe), precision)];
+  // A golden or floor that was still being computed is looked for again.
+  const bool complete = evidence && evidence->golden.ok() && evidence->floors.at(precision).ok();
+  if (!complete) {
+    evidence = std::make_unique<ProbeEvidence>(ReadProbeEvidence(
+        directory_.probe(ProbeKey(probe)), directory_.reference(GoldenFile(probe)),
+        {{precision, directory_.reference(FloorFile(probe, precision))}}));
+  }
+  return evidence.get();
+}
+
+absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cell,
+                                                           const CellRecord* control) {
+  ASSIGN_OR_RETURN(const std::optional<Json> json, directory_.ReadObservation(cell));
+  if (!json) return std::optional<Verdict>();
+  const std::string origin = (directory_.cell(cell) / "observation.json").string();
+  ASSIGN_OR_RETURN(const Observation observation, ObservationFromJson(*json, origin));
+  ASSIGN_OR_RETURN(const std::optional<Json> request, directory_.ReadRequest(cell));
+  JudgeInput input{.probe = cell.cell.probe,
+                   .packages = PackagesOf(request, cell.cell),
+                   .observation = &observation,
+                   .cell_dir = directory_.cell(cell)};
+  const EngineKind* kind = FindEngineKind(cell.cell.engine);
+  if (kind->judged_by_ending_only) return std::optional<Verdict>(JudgeByEndingOnly(input));
+  input.evidence = EvidenceFor(cell.cell.probe, PrecisionOf(observation, cell.cell.probe));
+
+  std::optional<Observation> control_observation;
+  std::optional<Verdict> control_verdict;
+  if (control) {
+    ASSIGN_OR_RETURN(const std::optional<Json> control_json, directory_.ReadObservation(*control));
+    if (control_json) {
+      ASSIGN_OR_RETURN(
+          control_observation,
+          ObservationFromJson(*control_json,
+                              (directory_.cell(*control) / "observation.json").string()));
+      ASSIGN_OR_RETURN(control_verdict, JudgeWith(*control, nullptr));
+      input.control = &*control_observation;
+      input.control_verdict = &*control_verdict;
+    }
+  }
+  return std::optional<Verdict>(Judge(input));
+}
+
+absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeCell(const RunRecord& run,
+                                                           const CellRecord& cell) {
+  return JudgeWith(cell, FindControl(run, cell));
+}
+
+absl::Status RunJudge::JudgeRun(RunRecord& run) {
+  for (CellRecord& cell : run.cells) {
+    ASSIGN_OR_RETURN(cell.verdict, JudgeCell(run, cell));
+    if (!cell.inherited_from) RETURN_IF_ERROR(directory_.WriteVerdict(cell));
+  }
+  RETURN_IF_ERROR(WriteFile(directory_.table(), TableMarkdown(run)));
+  return directory_.WriteRun(run);
+}
+
+}  // namespace bkm
