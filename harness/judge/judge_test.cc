@@ -188,6 +188,16 @@ TEST_F(JudgeTest, RefusalIsBlamedOnWhoRefused) {
   EXPECT_THAT(verdict.blame, ElementsAre("engine"));
 }
 
+TEST_F(JudgeTest, ControlThatSaysNothingLeavesBlameEmpty) {
+  Observation control;
+  control.ending.kind = EndingKind::kLost;
+  observation_ = NoMatchingFlavor();
+  input_.control = &control;
+  EXPECT_THAT(Judge(input_).blame, IsEmpty());
+  control.ending.kind = EndingKind::kCompleted;
+  EXPECT_THAT(Judge(input_).blame, ElementsAre("engine"));
+}
+
 TEST_F(JudgeTest, SpuriousCellIsNobodysFault) {
   observation_ = Observation();
   observation_.ending.kind = EndingKind::kLost;
