@@ -3,6 +3,7 @@
 #include "harness/judge/ending.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -62,6 +63,17 @@ bool IsMissingModule(const ObservedException& exception) {
   return exception.type == "ModuleNotFoundError";
 }
 
+// A refusal that was raised while another error was handled is one only where that error is the
+// failed look-up of the option or of its package: else it merely wraps what went wrong.
+bool RefusesOnPurpose(const Observation& observation, const Probe& probe) {
+  const std::vector<ObservedException>& chain = observation.exceptions;
+  if (!IsRefusal(chain.front(), probe)) return false;
+  if (chain.size() == 1) return true;
+  const std::string why = ReasonOf(chain[1]);
+  return why == reason::kLookupFailed || why == reason::kModuleMissing ||
+         why == reason::kNameMissing || why == reason::kImportFailed || why == reason::kValueError;
+}
+
 Stop ClassifyException(const Observation& observation, const Probe& probe) {
   const Stage stage = StageOfStop(observation);
   const ObservedException* exception = DecidingException(observation);
@@ -81,8 +93,7 @@ Stop ClassifyException(const Observation& observation, const Probe& probe) {
   }
   if (ContradictsTheProbe(*exception, probe))
     return {VerdictKind::kBroken, stage, reason::kOverrideIgnored, message};
-  // The exception that a person sees may be a refusal raised because of another error.
-  if (IsRefusal(observation.exceptions.front(), probe))
+  if (RefusesOnPurpose(observation, probe))
     return {VerdictKind::kRefused, stage, reason::kRefusedOption,
             DescribeException(observation.exceptions.front())};
   return {VerdictKind::kBroken, stage, ReasonOf(*exception), message};

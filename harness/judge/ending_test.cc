@@ -88,6 +88,14 @@ TEST(EndingTest, ClearRefusalIsRefusedAtItsRung) {
             VerdictKind::kRefused);
 }
 
+TEST(EndingTest, RefusalThatWrapsAnotherErrorIsBroken) {
+  Observation observation = VerlAttnTypeNotSupported();
+  observation.exceptions.push_back(Exception("KeyError", "'sdpa'", {}));
+  EXPECT_EQ(Class(observation, "sdpa").kind, VerdictKind::kRefused);
+  observation.exceptions[1] = Exception("RuntimeError", "boom", {});
+  EXPECT_EQ(Class(observation, "sdpa").kind, VerdictKind::kBroken);
+}
+
 TEST(EndingTest, FailedLookUpNamesTheModelNotTheOption) {
   EXPECT_EQ(Class(NoMatchingFlavor()),
             (Stop{VerdictKind::kBroken, Stage::kConstruct, "lookup-failed",

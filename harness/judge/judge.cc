@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -176,6 +177,15 @@ Verdict JudgeFinished(const JudgeInput& input) {
           std::move(evidence)};
 }
 
+// A control that says nothing about its library is none.
+const Observation* UsableControl(const JudgeInput& input) {
+  if (input.control == nullptr) return nullptr;
+  const std::optional<Stop> stop = ClassifyEnding(*input.control, input.probe);
+  const bool says_nothing =
+      stop && (stop->kind == VerdictKind::kSpurious || stop->kind == VerdictKind::kUnsupported);
+  return says_nothing ? nullptr : input.control;
+}
+
 Verdict JudgeStopped(const JudgeInput& input, const Stop& stop) {
   Json evidence = Json::object();
   if (!input.observation->exceptions.empty())
@@ -190,7 +200,7 @@ Verdict JudgeStopped(const JudgeInput& input, const Stop& stop) {
   std::vector<std::string> blame;
   if (stop.kind == VerdictKind::kUnsupported) blame = {"harness"};
   if (stop.kind == VerdictKind::kBroken || stop.kind == VerdictKind::kRefused)
-    blame = BlameForStop(*input.observation, input.packages, input.control);
+    blame = BlameForStop(*input.observation, input.packages, UsableControl(input));
   return {stop.kind, stop.stage, stop.reason, stop.message, blame, std::move(evidence)};
 }
 

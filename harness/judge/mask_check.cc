@@ -84,7 +84,7 @@ std::string Describe(const Leak& leak, int64_t position, int64_t own) {
                       absl::StrJoin(parts, ", "));
 }
 
-Json Evidence(const Observation& observation) {
+Json Evidence(const Observation& observation, std::span<const int64_t> document_lengths) {
   std::map<std::string, int64_t> types;
   std::set<std::string> digests;
   for (const ObservedMaskCall& call : observation.mask_calls) {
@@ -92,6 +92,15 @@ Json Evidence(const Observation& observation) {
     digests.insert(call.digest);
   }
   Json evidence = {{"types", types}, {"different_masks", digests.size()}};
+  // A causal mask inside each document has n (n + 1) / 2 pairs per document; more say where to
+  // look.
+  int64_t expected = 0;
+  for (int64_t length : document_lengths) expected += length * (length + 1) / 2;
+  for (const ObservedMaskCall& call : observation.mask_calls) {
+    if (!call.pairs || *call.pairs == expected) continue;
+    evidence["pairs"] = {{"layer", call.layer}, {"seen", *call.pairs}, {"expected", expected}};
+    break;
+  }
   if (observation.reach) {
     evidence["position"] = observation.reach->position;
     evidence["moved"] = observation.reach->moved.size();
@@ -135,7 +144,7 @@ CheckResult CheckReach(const ObservedReach& reach, const Span& own, Json evidenc
 }  // namespace
 
 CheckResult CheckMask(const Observation& observation, std::span<const int64_t> document_lengths) {
-  Json evidence = Evidence(observation);
+  Json evidence = Evidence(observation, document_lengths);
   if (!observation.reach) {
     return CheckResult::Unseen(Stage::kMask, "the reach test was not run, or its result was lost",
                                std::move(evidence));

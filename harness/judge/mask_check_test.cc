@@ -92,6 +92,14 @@ TEST(MaskCheckTest, ChangeThatMovesNothingOfItsOwnIsShort) {
   EXPECT_EQ(Check({7, 9, 10, 11, 12, 13}).reason, "mask-short");
 }
 
+TEST(MaskCheckTest, MaskWithOtherPairsIsEvidence) {
+  Observation observation;
+  observation.mask_calls = {{"layers.0", "BlockMask", "ab", 80},
+                            {"layers.1", "BlockMask", "cd", 190}};
+  EXPECT_EQ(CheckMask(observation, kLengths).evidence["pairs"],
+            Json({{"layer", "layers.1"}, {"seen", 190}, {"expected", 80}}));
+}
+
 TEST(MaskCheckTest, WithoutAReachTestNothingCanBeSaid) {
   EXPECT_EQ(CheckMask(Observation(), kLengths).outcome, CheckOutcome::kUnseen);
   EXPECT_EQ(Check({}, "BlockMask", 19).outcome, CheckOutcome::kUnseen);

@@ -16,6 +16,8 @@
 
 #include <cmath>
 #include <optional>
+#include <sstream>
+#include <stdexcept>
 #include <tuple>
 #include <vector>
 
@@ -31,6 +33,16 @@ using torch::stable::Tensor;
 using OptionalTensor = std::optional<Tensor>;
 using OptionalInt = std::optional<int64_t>;
 using OptionalDouble = std::optional<double>;
+
+// As STD_TORCH_CHECK, but the message is the parts alone: what a user reads, and what is compared
+// across devices, is the CUDA kernels' own sentence without the place of our check.
+template <typename... Parts>
+void Require(bool condition, const Parts&... parts) {
+  if (condition) return;
+  std::ostringstream message;
+  (message << ... << parts);
+  throw std::runtime_error(message.str());
+}
 
 // The loader picks the widest vectors that the processor has. `flatten` pulls the templates into
 // each version, so that they are compiled for it.
@@ -88,43 +100,41 @@ bool HasShape(const Tensor& tensor, int64_t rows, int64_t heads, int64_t head_di
 
 // `name` is what FlashAttention calls the tensor.
 std::vector<int64_t> Offsets(const Tensor& tensor, int64_t rows, const char* name) {
-  STD_TORCH_CHECK(tensor.scalar_type() == ScalarType::Int, name, " must have dtype int32");
-  STD_TORCH_CHECK(tensor.dim() == 1 && tensor.is_contiguous(), name, " must be contiguous");
-  STD_TORCH_CHECK(tensor.numel() > 1, "batch size must be positive");
+  Require(tensor.scalar_type() == ScalarType::Int, name, " must have dtype int32");
+  Require(tensor.dim() == 1 && tensor.is_contiguous(), name, " must be contiguous");
+  Require(tensor.numel() > 1, "batch size must be positive");
   const int32_t* data = Data<int32_t>(tensor);
   std::vector<int64_t> offsets(data, data + tensor.numel());
   // A GPU would read out of bounds here; a CPU cell must not take its worker down with it.
-  STD_TORCH_CHECK(offsets.front() >= 0 && offsets.back() <= rows, name, " runs from ",
-                  offsets.front(), " to ", offsets.back(), ", past the ", rows, " tokens");
+  Require(offsets.front() >= 0 && offsets.back() <= rows, name, " runs from ", offsets.front(),
+          " to ", offsets.back(), ", past the ", rows, " tokens");
   for (size_t i = 1; i < offsets.size(); ++i)
-    STD_TORCH_CHECK(offsets[i - 1] <= offsets[i], name, " decreases at ", i);
+    Require(offsets[i - 1] <= offsets[i], name, " decreases at ", i);
   return offsets;
 }
 
 void CheckInputs(const Tensor& query, const Tensor& key, const Tensor& value, double dropout) {
   const ScalarType type = query.scalar_type();
-  STD_TORCH_CHECK(type == ScalarType::Half || type == ScalarType::BFloat16,
-                  "FlashAttention only support fp16 and bf16 data type");
-  STD_TORCH_CHECK(key.scalar_type() == type, "query and key must have the same dtype");
-  STD_TORCH_CHECK(value.scalar_type() == type, "query and value must have the same dtype");
-  STD_TORCH_CHECK(dropout == 0, "FlashAttention on CPU has no dropout, but dropout_p is ", dropout);
-  STD_TORCH_CHECK(query.dim() == 3 && key.dim() == 3,
-                  "FlashAttention on CPU takes packed (tokens, heads, head_dim) input, not ",
-                  query.dim(), " dimensions");
-  STD_TORCH_CHECK(
-      query.stride(2) == 1 && key.stride(2) == 1 && value.dim() == 3 && value.stride(2) == 1,
-      "Input tensor must have contiguous last dimension");
+  Require(type == ScalarType::Half || type == ScalarType::BFloat16,
+          "FlashAttention only support fp16 and bf16 data type");
+  Require(key.scalar_type() == type, "query and key must have the same dtype");
+  Require(value.scalar_type() == type, "query and value must have the same dtype");
+  Require(dropout == 0, "FlashAttention on CPU has no dropout, but dropout_p is ", dropout);
+  Require(query.dim() == 3 && key.dim() == 3,
+          "FlashAttention on CPU takes packed (tokens, heads, head_dim) input, not ", query.dim(),
+          " dimensions");
+  Require(query.stride(2) == 1 && key.stride(2) == 1 && value.dim() == 3 && value.stride(2) == 1,
+          "Input tensor must have contiguous last dimension");
   const int64_t heads = query.size(1), key_heads = key.size(1), head_dim = query.size(2);
-  STD_TORCH_CHECK(head_dim <= 256,
-                  "FlashAttention forward only supports head dimension at most 256");
-  STD_TORCH_CHECK(head_dim > 0 && head_dim % 8 == 0,
-                  "head_size must be a multiple of 8, this is ensured by padding!");
-  STD_TORCH_CHECK(key_heads > 0 && heads % key_heads == 0,
-                  "Number of heads in key/value must divide number of heads in query");
-  STD_TORCH_CHECK(HasShape(key, key.size(0), key_heads, head_dim) &&
-                      HasShape(value, key.size(0), key_heads, head_dim),
-                  "key and value must have shape (tokens, heads, head_dim) with query's head_dim ",
-                  head_dim);
+  Require(head_dim <= 256, "FlashAttention forward only supports head dimension at most 256");
+  Require(head_dim > 0 && head_dim % 8 == 0,
+          "head_size must be a multiple of 8, this is ensured by padding!");
+  Require(key_heads > 0 && heads % key_heads == 0,
+          "Number of heads in key/value must divide number of heads in query");
+  Require(HasShape(key, key.size(0), key_heads, head_dim) &&
+              HasShape(value, key.size(0), key_heads, head_dim),
+          "key and value must have shape (tokens, heads, head_dim) with query's head_dim ",
+          head_dim);
 }
 
 struct Options {
@@ -138,8 +148,8 @@ VarlenShape MakeShape(const Tensor& query, const Tensor& key, const Tensor& quer
   VarlenShape shape;
   shape.query_offsets = Offsets(query_offsets, query.size(0), "cu_seqlens_q");
   shape.key_offsets = Offsets(key_offsets, key.size(0), "cu_seqlens_k");
-  STD_TORCH_CHECK(shape.query_offsets.size() == shape.key_offsets.size(),
-                  "cu_seqlens_q and cu_seqlens_k must have the same length");
+  Require(shape.query_offsets.size() == shape.key_offsets.size(),
+          "cu_seqlens_q and cu_seqlens_k must have the same length");
   shape.total_queries = query.size(0);
   shape.query_heads = query.size(1);
   shape.key_heads = key.size(1);
@@ -187,18 +197,15 @@ std::tuple<Tensor, Tensor, Tensor> Backward(const Tensor& output_gradient, const
   CheckInputs(query, key, value, dropout);
   const VarlenShape shape = MakeShape(query, key, query_offsets, key_offsets,
                                       {is_causal, scale, window_left, window_right});
-  STD_TORCH_CHECK(output.scalar_type() == query.scalar_type(),
-                  "query and out must have the same dtype");
-  STD_TORCH_CHECK(output_gradient.scalar_type() == query.scalar_type(),
-                  "query and dout must have the same dtype");
-  STD_TORCH_CHECK(
-      HasShape(output, shape.total_queries, shape.query_heads, shape.head_dim) &&
-          HasShape(output_gradient, shape.total_queries, shape.query_heads, shape.head_dim),
-      "out and dout must have query's shape");
-  STD_TORCH_CHECK(logsumexp.scalar_type() == ScalarType::Float && logsumexp.dim() == 2 &&
-                      logsumexp.size(0) == shape.query_heads &&
-                      logsumexp.size(1) == shape.total_queries,
-                  "logsumexp must be float32 of shape (heads, tokens)");
+  Require(output.scalar_type() == query.scalar_type(), "query and out must have the same dtype");
+  Require(output_gradient.scalar_type() == query.scalar_type(),
+          "query and dout must have the same dtype");
+  Require(HasShape(output, shape.total_queries, shape.query_heads, shape.head_dim) &&
+              HasShape(output_gradient, shape.total_queries, shape.query_heads, shape.head_dim),
+          "out and dout must have query's shape");
+  Require(logsumexp.scalar_type() == ScalarType::Float && logsumexp.dim() == 2 &&
+              logsumexp.size(0) == shape.query_heads && logsumexp.size(1) == shape.total_queries,
+          "logsumexp must be float32 of shape (heads, tokens)");
   const Tensor g = torch::stable::contiguous(output_gradient), q = torch::stable::contiguous(query),
                k = torch::stable::contiguous(key), v = torch::stable::contiguous(value),
                o = torch::stable::contiguous(output), l = torch::stable::contiguous(logsumexp);
@@ -231,9 +238,8 @@ std::tuple<Tensor, Tensor, Tensor> Backward(const Tensor& output_gradient, const
 void BoxedForward(StableIValue* stack, uint64_t arguments, uint64_t results) {
   using torch::stable::detail::from;
   using torch::stable::detail::to;
-  STD_TORCH_CHECK(arguments >= 15 && arguments <= 17 && results == 5,
-                  "aten::_flash_attention_forward has ", arguments,
-                  " arguments in this torch: an unknown schema");
+  Require(arguments >= 15 && arguments <= 17 && results == 5, "aten::_flash_attention_forward has ",
+          arguments, " arguments in this torch: an unknown schema");
   const Tensor query = to<Tensor>(stack[0]), key = to<Tensor>(stack[1]),
                value = to<Tensor>(stack[2]);
   const OptionalTensor query_offsets = to<OptionalTensor>(stack[3]),
@@ -245,13 +251,13 @@ void BoxedForward(StableIValue* stack, uint64_t arguments, uint64_t results) {
                        slopes = to<OptionalTensor>(stack[14]);
   const OptionalTensor block_table =
       arguments > 15 ? to<OptionalTensor>(stack[15]) : OptionalTensor();
-  STD_TORCH_CHECK(!block_table, "FlashAttention on CPU has no paged keys (block_table)");
-  STD_TORCH_CHECK(!keys_used, "FlashAttention on CPU has no seqused_k");
-  STD_TORCH_CHECK(!slopes, "FlashAttention on CPU has no alibi_slopes");
+  Require(!block_table, "FlashAttention on CPU has no paged keys (block_table)");
+  Require(!keys_used, "FlashAttention on CPU has no seqused_k");
+  Require(!slopes, "FlashAttention on CPU has no alibi_slopes");
   CheckInputs(query, key, value, dropout);
-  STD_TORCH_CHECK(query_offsets && key_offsets,
-                  "FlashAttention on CPU takes packed input only: cum_seq_q and cum_seq_k are "
-                  "needed");
+  Require(query_offsets && key_offsets,
+          "FlashAttention on CPU takes packed input only: cum_seq_q and cum_seq_k are "
+          "needed");
   auto [output, logsumexp, state, unused, mask] =
       Forward(query, key, value, *query_offsets, *key_offsets, options);
   stack[0] = from(output);

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/evidence_files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "harness/base/files.h"
+#include "harness/numerics/safetensors.h"
+
+namespace bkm {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string Path(const char* name) { return ::testing::TempDir() + "/" + name; }
+
+NamedTensor Doubles(const char* name, std::vector<double> values) {
+  return NamedTensor::F64(name, {static_cast<int64_t>(values.size())}, values);
+}
+NamedTensor Floats(const char* name, std::vector<float> values) {
+  return NamedTensor::F32(name, {static_cast<int64_t>(values.size())}, values);
+}
+
+TEST(EvidenceFilesTest, StepTensorsAreRead) {
+  const std::string path = Path("step.safetensors");
+  ASSERT_TRUE(WriteSafetensors(path, {Floats("log_probs", {-1, -2}), Floats("grad/a.b", {0.5}),
+                                      Floats("before/a.b", {1}), Floats("after/a.b", {2}),
+                                      Doubles("norms/a.b", {3, 4, 5})})
+                  .ok());
+  const StepTensors step = *ReadStepTensors(path);
+  EXPECT_THAT(step.log_probs, ElementsAre(-1, -2));
+  EXPECT_THAT(step.tensors.at("a.b").gradient, ElementsAre(0.5));
+  EXPECT_THAT(step.tensors.at("a.b").before, ElementsAre(1));
+  EXPECT_THAT(step.tensors.at("a.b").after, ElementsAre(2));
+  EXPECT_THAT(step.tensors.at("a.b").norms, ElementsAre(3, 4, 5));
+}
+
+TEST(EvidenceFilesTest, GoldenIsReadStepByStep) {
+  const std::string path = Path("golden.safetensors");
+  ASSERT_TRUE(
+      WriteSafetensors(path, {Doubles("step0/log_probs", {-1}), Doubles("step0/loss", {1}),
+                              Doubles("step0/total_norm", {2}), Doubles("step0/grad/w", {3, 4}),
+                              Doubles("step0/grad_norm/w", {5})})
+          .ok());
+  const std::vector<GoldenStep> steps = *ReadGoldenFile(path);
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].loss, 1);
+  EXPECT_EQ(steps[0].total_norm, 2);
+  EXPECT_THAT(steps[0].tensors.at("w").gradient, ElementsAre(3, 4));
+  EXPECT_EQ(steps[0].tensors.at("w").gradient_norm, 5);
+}
+
+TEST(EvidenceFilesTest, GoldenThatIsNotFiniteIsRefused) {
+  const std::string path = Path("nan.safetensors");
+  ASSERT_TRUE(WriteSafetensors(
+                  path, {Doubles("step0/log_probs", {std::numeric_limits<double>::quiet_NaN()}),
+                         Doubles("step0/loss", {1}), Doubles("step0/total_norm", {2})})
+                  .ok());
+  EXPECT_EQ(ReadGoldenFile(path).status().message(), path + ": step0/log_probs is not finite");
+}
+
+TEST(EvidenceFilesTest, FloorIsRead) {
+  const std::string path = Path("floor.json");
+  ASSERT_TRUE(WriteFile(path, R"({"schema": 1, "precision": "bf16", "members": [], "steps": [
+      {"loss": {"abs": 0.5}, "log_probs": {"mean": 1, "q99": 2}, "total_norm": {"rel": 3},
+       "grad": {"w": {"rel": 4, "cosine_gap": 5}}}]})")
+                  .ok());
+  const std::vector<FloorStep> steps = *ReadFloorFile(path);
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].loss, 0.5);
+  EXPECT_EQ(steps[0].log_probs_mean, 1);
+  EXPECT_EQ(steps[0].log_probs_q99, 2);
+  EXPECT_EQ(steps[0].total_norm, 3);
+  EXPECT_EQ(steps[0].gradients.at("w"), 4);
+}
+
+TEST(EvidenceFilesTest, FloorWithoutANumberNamesThePath) {
+  const std::string path = Path("short.json");
+  ASSERT_TRUE(WriteFile(path, R"({"steps": [{"loss": {"abs": -1}}]})").ok());
+  EXPECT_EQ(ReadFloorFile(path).status().message(),
+            path + ": $.steps[0].loss.abs: a number of at least 0 is needed here");
+}
+
+TEST(EvidenceFilesTest, MissingAndCorruptFilesAreErrorsThatNameThem) {
+  const std::string path = Path("corrupt.safetensors");
+  ASSERT_TRUE(WriteFile(path, "not tensors").ok());
+  EXPECT_THAT(std::string(ReadStepTensors(path).status().message()), HasSubstr(path));
+  EXPECT_THAT(std::string(ReadGoldenFile("/nowhere").status().message()), HasSubstr("/nowhere"));
+  EXPECT_THAT(std::string(ReadFloorFile("/nowhere").status().message()), HasSubstr("/nowhere"));
+}
+
+}  // namespace
+}  // namespace bkm

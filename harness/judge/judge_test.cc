@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/judge.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "harness/base/files.h"
+#include "harness/judge/testing_exceptions.h"
+#include "harness/judge/testing_steps.h"
+#include "harness/numerics/safetensors.h"
+
+namespace bkm {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// A cell that finished and is right, on disk; each test spoils a part of it. The reach test changed
+// token 1 of the first of two documents (3 and 2 tokens).
+class JudgeTest : public ::testing::Test {
+ protected:
+  JudgeTest() {
+    evidence_.folder = ProbeFolder();
+    evidence_.folder->reach = {.step = 0, .document = 0, .position = 1, .token = 9};
+    evidence_.folder->steps = cell_.batches;
+    evidence_.weights = std::map<std::string, ObservedTensor>{{"a", {1, 2, 3}}, {"b", {4, 5, 6}}};
+    evidence_.golden = cell_.golden;
+    evidence_.floors.emplace("bf16", cell_.floor);
+    observation_.ending.kind = EndingKind::kCompleted;
+    observation_.layers = {{"layers.0", "FlexAttention", "m"}};
+    observation_.load = *evidence_.weights;
+    observation_.reach = ObservedReach{1, {0, 1, 2}, {1, 1, 1}};
+    observation_.steps = cell_.reported;
+    input_.probe = Asking("flex");
+    input_.packages = {"verl", "torchtitan"};
+    input_.observation = &observation_;
+    input_.evidence = &evidence_;
+    input_.cell_dir = *CreateTempDirectory(::testing::TempDir(), "cell");
+  }
+
+  Verdict Judged() {
+    for (size_t k = 0; k < observation_.steps.size(); ++k) Write(k);
+    return Judge(input_);
+  }
+
+  void Write(size_t k) {
+    const auto floats = [](const std::string& name, const std::vector<double>& values) {
+      return NamedTensor::F32(name, {static_cast<int64_t>(values.size())},
+                              std::vector<float>(values.begin(), values.end()));
+    };
+    std::vector<NamedTensor> tensors = {floats("log_probs", cell_.tensors[k].log_probs)};
+    for (const auto& [name, sampled] : cell_.tensors[k].tensors) {
+      tensors.push_back(floats("grad/" + name, sampled.gradient));
+      tensors.push_back(floats("before/" + name, sampled.before));
+      tensors.push_back(floats("after/" + name, sampled.after));
+      tensors.push_back(NamedTensor::F64("norms/" + name, {3}, sampled.norms));
+    }
+    observation_.steps[k].tensors = "step" + std::to_string(k) + ".safetensors";
+    ASSERT_TRUE(WriteSafetensors(input_.cell_dir / observation_.steps[k].tensors, tensors).ok());
+  }
+
+  RightCell cell_ = MakeRightCell();
+  Observation observation_;
+  ProbeEvidence evidence_ = {
+      absl::UnknownError(""), absl::UnknownError(""), absl::UnknownError(""), {}};
+  JudgeInput input_;
+};
+
+TEST_F(JudgeTest, RightCellIsOkAtGolden) {
+  const Verdict verdict = Judged();
+  EXPECT_EQ(verdict.kind, VerdictKind::kOk) << verdict.message;
+  EXPECT_EQ(verdict.stage, Stage::kGolden);
+  EXPECT_EQ(verdict.reason, "");
+  EXPECT_EQ(verdict.message, "2 steps agree with the golden: log-probs within 0.0 times the floor");
+  EXPECT_THAT(verdict.blame, IsEmpty());
+  EXPECT_EQ(verdict.evidence["precision"], "bf16");
+  for (const char* check : {"backend", "mask", "load", "numbers", "optimizer"})
+    EXPECT_EQ(verdict.evidence["checks"][check]["outcome"], "passed") << check;
+}
+
+TEST_F(JudgeTest, LowestRungThatFailsIsTheVerdict) {
+  observation_.load["a"].norm = 7;
+  cell_.tensors[0].log_probs[0] = -9;
+  EXPECT_EQ(Judged().reason, "weights-not-loaded");
+  EXPECT_EQ(Judged().stage, Stage::kGolden);
+  observation_.steps[1].param_groups[0].learning_rate = 1;
+  EXPECT_EQ(Judged().stage, Stage::kStep);
+  observation_.reach->moved = {0, 1, 2, 3};
+  EXPECT_EQ(Judged().stage, Stage::kMask);
+  observation_.layers[0].class_name = "VarlenAttention";
+  const Verdict verdict = Judged();
+  EXPECT_EQ(verdict.kind, VerdictKind::kWrong);
+  EXPECT_EQ(verdict.stage, Stage::kBackend);
+  EXPECT_EQ(verdict.evidence["checks"]["mask"]["outcome"], "failed");
+}
+
+TEST_F(JudgeTest, NumbersAloneAreWrongAtGolden) {
+  cell_.tensors[1].log_probs[0] = -8;
+  const Verdict verdict = Judged();
+  EXPECT_EQ(verdict.kind, VerdictKind::kWrong);
+  EXPECT_EQ(verdict.stage, Stage::kGolden);
+  EXPECT_EQ(verdict.reason, "log-probs-off");
+}
+
+TEST_F(JudgeTest, MissingWitnessCannotBeOkButDoesNotHideWhatIsWrong) {
+  observation_.layers.clear();
+  Verdict verdict = Judged();
+  EXPECT_EQ(verdict.kind, VerdictKind::kUnsupported);
+  EXPECT_EQ(verdict.stage, Stage::kBackend);
+  EXPECT_EQ(verdict.reason, "witness-missing");
+  EXPECT_THAT(verdict.blame, ElementsAre("harness"));
+  observation_.reach->moved = {0, 1, 2, 3};
+  verdict = Judged();
+  EXPECT_EQ(verdict.kind, VerdictKind::kWrong);
+  EXPECT_EQ(verdict.stage, Stage::kMask);
+}
+
+TEST_F(JudgeTest, CellIsJudgedByThePrecisionItRan) {
+  input_.probe.precision = "fp32";
+  EXPECT_EQ(Judged().reason, "evidence-unreadable");
+  observation_.precision_ran = "bf16";
+  const Verdict verdict = Judged();
+  EXPECT_EQ(verdict.kind, VerdictKind::kOk);
+  EXPECT_EQ(verdict.evidence["precision-ignored"], Json({{"asked", "fp32"}, {"ran", "bf16"}}));
+}
+
+TEST_F(JudgeTest, CorruptOrMissingFilesAreNotTheSubjectsFault) {
+  ASSERT_EQ(Judged().kind, VerdictKind::kOk);
+  ASSERT_TRUE(WriteFile(input_.cell_dir / "step1.safetensors", "cut off").ok());
+  const Verdict verdict = Judge(input_);
+  EXPECT_EQ(verdict.kind, VerdictKind::kUnsupported);
+  EXPECT_EQ(verdict.stage, Stage::kGolden);
+  EXPECT_EQ(verdict.reason, "evidence-unreadable");
+  EXPECT_THAT(verdict.message, ::testing::HasSubstr("step1.safetensors"));
+}
+
+TEST_F(JudgeTest, GoldenThatCannotBeReadLeavesOtherChecksStanding) {
+  evidence_.golden = absl::NotFoundError("golden.safetensors: no such file");
+  EXPECT_EQ(Judged().message, "golden.safetensors: no such file");
+  EXPECT_EQ(Judged().kind, VerdictKind::kUnsupported);
+  observation_.reach->moved = {0, 1, 2, 3};
+  EXPECT_EQ(Judged().reason, "mask-leak");
+}
+
+TEST_F(JudgeTest, WrongIsTheLibrarysWhereTheLibraryAloneIsWrong) {
+  observation_.reach->moved = {0, 1, 2, 3};
+  EXPECT_THAT(Judged().blame, IsEmpty());
+  Verdict control = {.kind = VerdictKind::kWrong, .stage = Stage::kMask, .reason = "mask-leak"};
+  input_.control_verdict = &control;
+  EXPECT_THAT(Judged().blame, ElementsAre("library"));
+  control = {.kind = VerdictKind::kOk, .stage = Stage::kGolden};
+  EXPECT_THAT(Judged().blame, ElementsAre("interface"));
+  control = {.kind = VerdictKind::kBroken, .stage = Stage::kImport};
+  EXPECT_THAT(Judged().blame, IsEmpty());
+  input_.packages.engine = "";
+  EXPECT_THAT(Judged().blame, ElementsAre("library"));
+}
+
+TEST_F(JudgeTest, StoppedCellIsBrokenWithEarlierMismatchesAsEvidence) {
+  const Observation control = GroupedQueries(false);
+  const auto layers = observation_.layers;
+  observation_ = GroupedQueries(true);
+  observation_.layers = layers;
+  input_.probe = Asking("varlen");
+  input_.control = &control;
+  input_.evidence = nullptr;
+  const Verdict verdict = Judge(input_);
+  EXPECT_EQ(verdict.kind, VerdictKind::kBroken);
+  EXPECT_EQ(verdict.stage, Stage::kForward);
+  EXPECT_EQ(verdict.reason, "value-error");
+  EXPECT_THAT(verdict.blame, ElementsAre("library", "runtime"));
+  EXPECT_EQ(verdict.evidence["last_stage"], "mask");
+  EXPECT_EQ(verdict.evidence["checks"]["backend"]["outcome"], "failed");
+  EXPECT_EQ(verdict.evidence["exceptions"][0]["owner"], "torch");
+}
+
+TEST_F(JudgeTest, RefusalIsBlamedOnWhoRefused) {
+  const Observation control = observation_;
+  observation_ = VerlAttnTypeNotSupported();
+  input_.probe = Asking("sdpa");
+  input_.control = &control;
+  const Verdict verdict = Judge(input_);
+  EXPECT_EQ(verdict.kind, VerdictKind::kRefused);
+  EXPECT_EQ(verdict.stage, Stage::kConstruct);
+  EXPECT_THAT(verdict.blame, ElementsAre("engine"));
+}
+
+TEST_F(JudgeTest, ControlThatSaysNothingLeavesBlameEmpty) {
+  Observation control;
+  control.ending.kind = EndingKind::kLost;
+  observation_ = NoMatchingFlavor();
+  input_.control = &control;
+  EXPECT_THAT(Judge(input_).blame, IsEmpty());
+  control.ending.kind = EndingKind::kCompleted;
+  EXPECT_THAT(Judge(input_).blame, ElementsAre("engine"));
+}
+
+TEST_F(JudgeTest, SpuriousCellIsNobodysFault) {
+  observation_ = Observation();
+  observation_.ending.kind = EndingKind::kLost;
+  input_.control = &observation_;
+  const Verdict verdict = Judge(input_);
+  EXPECT_EQ(verdict.kind, VerdictKind::kSpurious);
+  EXPECT_THAT(verdict.blame, IsEmpty());
+}
+
+TEST_F(JudgeTest, VerdictSurvivesItsJson) {
+  const Verdict verdict = Judged();
+  EXPECT_EQ(*VerdictFromJson(*ParseJson(ToLine(ToJson(verdict)), "v"), "v"), verdict);
+}
+
+}  // namespace
+}  // namespace bkm

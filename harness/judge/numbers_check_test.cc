@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/numbers_check.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "harness/judge/testing_steps.h"
+
+namespace bkm {
+namespace {
+
+const double kNan = std::numeric_limits<double>::quiet_NaN();
+
+void ExpectFailed(const RightCell& cell, Stage stage, const char* reason, const char* message) {
+  const CheckResult result = CheckNumbers(cell.numbers());
+  EXPECT_EQ(result.outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(result.stage, stage);
+  EXPECT_EQ(result.reason, reason);
+  EXPECT_EQ(result.message, message);
+}
+void ExpectUnseen(const RightCell& cell, Stage stage, const char* message) {
+  const CheckResult result = CheckNumbers(cell.numbers());
+  EXPECT_EQ(result.outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(result.stage, stage);
+  EXPECT_EQ(result.message, message);
+}
+
+TEST(NumbersCheckTest, GoldenNumbersPass) {
+  const CheckResult result = CheckNumbers(MakeRightCell().numbers());
+  EXPECT_EQ(result.outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(result.evidence["log_probs_mean"],
+            Json({{"step", 0}, {"error", 0.0}, {"floor", 0.02}, {"multiple", 0.0}}));
+}
+
+TEST(NumbersCheckTest, FourTimesTheFloorIsTheBorder) {
+  RightCell cell = MakeRightCell();
+  *cell.reported[1].loss += 3.99 * 0.01;
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+  *cell.reported[1].loss += 0.02 * 0.01;
+  ExpectFailed(cell, Stage::kGolden, "loss-off",
+               "the loss in step 2 is off by 0.0401, 4.0 times the floor (4 allowed)");
+}
+
+TEST(NumbersCheckTest, LogProbsAreNamedBeforeLossAndGradients) {
+  RightCell cell = MakeRightCell();
+  cell.tensors[1].log_probs = {-7, -7, -9, -7.5, -1};
+  *cell.reported[1].loss += 1;
+  cell.tensors[0].tensors["a"].gradient = {1, 1};
+  ExpectFailed(cell, Stage::kGolden, "log-probs-off",
+               "the mean log-prob error in step 2 is off by 0.333, 16.7 times the floor (4 "
+               "allowed)");
+  EXPECT_EQ(
+      CheckNumbers(cell.numbers()).evidence["worst_token"],
+      Json({{"step", 1}, {"position", 1}, {"document", 0}, {"error", 1.0}, {"golden", -8.0}}));
+}
+
+TEST(NumbersCheckTest, LastPositionOfADocumentIsNotJudged) {
+  RightCell cell = MakeRightCell();
+  cell.tensors[0].log_probs[2] = kNan;
+  cell.tensors[0].log_probs[4] = 100;
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+}
+
+TEST(NumbersCheckTest, GradientOfOneTensorIsNamed) {
+  RightCell cell = MakeRightCell();
+  cell.tensors[1].tensors["a"].gradient = {0.36, -0.48};
+  ExpectFailed(cell, Stage::kGolden, "gradients-off",
+               "the gradient of a in step 2 is off by 1.6, 80.0 times the floor (4 allowed)");
+}
+
+TEST(NumbersCheckTest, NormOfAWholeGradientIsComparedToo) {
+  RightCell cell = MakeRightCell();
+  cell.tensors[0].tensors["b"].norms[0] = 0.4;
+  ExpectFailed(cell, Stage::kGolden, "gradients-off",
+               "the gradient norm of b in step 1 is off by 0.5, 25.0 times the floor (4 allowed)");
+}
+
+TEST(NumbersCheckTest, TotalNormIsRelative) {
+  RightCell cell = MakeRightCell();
+  cell.reported[0].grad_norm = 5.5;
+  ExpectFailed(cell, Stage::kGolden, "grad-norm-off",
+               "the total gradient norm in step 1 is off by 0.1, 25.0 times the floor (4 allowed)");
+}
+
+TEST(NumbersCheckTest, FloorOfANormIsNotBelowTorchsOwnReduction) {
+  RightCell cell = MakeRightCell();
+  cell.floor[0].total_norm = 1e-9;
+  cell.reported[0].grad_norm = 5 * (1 + 2e-5);
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+}
+
+TEST(NumbersCheckTest, FloorOfZeroAllowsOnlyTheGolden) {
+  RightCell cell = MakeRightCell();
+  cell.floor[0].loss = 0;
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+  *cell.reported[0].loss += 1e-9;
+  ExpectFailed(cell, Stage::kGolden, "loss-off", "the loss in step 1 is off by 1e-09");
+}
+
+TEST(NumbersCheckTest, CoarseReportIsNotHeldAgainstTheCell) {
+  RightCell cell = MakeRightCell();
+  for (double& value : cell.tensors[0].log_probs) value += 0.1;  // bf16 has steps of 1/16 from 8 on
+  EXPECT_EQ(CheckNumbers(cell.numbers()).reason, "log-probs-off");
+  cell.reported[0].log_probs_dtype = "bfloat16";
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+}
+
+TEST(NumbersCheckTest, WhatIsNotFiniteFailsAtItsRung) {
+  RightCell cell = MakeRightCell();
+  cell.tensors[0].log_probs[1] = kNan;
+  ExpectFailed(cell, Stage::kForward, "not-finite",
+               "in step 1 the log-prob of token 1 is not finite");
+  cell = MakeRightCell();
+  cell.reported[1].loss = kNan;
+  ExpectFailed(cell, Stage::kForward, "not-finite", "in step 2 the loss is not finite");
+  cell = MakeRightCell();
+  cell.reported[0].grad_norm = kNan;
+  ExpectFailed(cell, Stage::kBackward, "not-finite",
+               "in step 1 the total gradient norm is not finite");
+  cell = MakeRightCell();
+  cell.tensors[1].tensors["b"].gradient[0] = std::numeric_limits<double>::infinity();
+  ExpectFailed(cell, Stage::kBackward, "not-finite", "in step 2 the gradient of b is not finite");
+}
+
+TEST(NumbersCheckTest, WrongSizeFailsAtItsRung) {
+  RightCell cell = MakeRightCell();
+  cell.tensors[0].log_probs.pop_back();
+  ExpectFailed(cell, Stage::kForward, "wrong-shape",
+               "in step 1 4 log-probs were reported for 5 tokens");
+  cell = MakeRightCell();
+  cell.tensors[0].tensors["b"].gradient = {1, 2};
+  ExpectFailed(cell, Stage::kBackward, "wrong-shape",
+               "in step 1 the gradient of b was sampled at 2 places, not 1");
+}
+
+TEST(NumbersCheckTest, WhatWasNotReportedIsUnseen) {
+  RightCell cell = MakeRightCell();
+  cell.tensors[1].log_probs.clear();
+  ExpectUnseen(cell, Stage::kForward, "in step 2 no log-probs were reported");
+  cell = MakeRightCell();
+  cell.reported[0].loss.reset();
+  ExpectUnseen(cell, Stage::kForward, "in step 1 no loss was reported");
+  cell = MakeRightCell();
+  cell.reported[0].grad_norm.reset();
+  ExpectUnseen(cell, Stage::kBackward, "in step 1 no total gradient norm was reported");
+  cell = MakeRightCell();
+  cell.tensors[0].tensors.erase("a");
+  ExpectUnseen(cell, Stage::kBackward, "in step 1 the gradient of a was not seen");
+  cell = MakeRightCell();
+  cell.reported.pop_back();
+  cell.tensors.pop_back();
+  ExpectUnseen(cell, Stage::kStep, "1 of 2 steps were reported");
+}
+
+TEST(NumbersCheckTest, TensorThatTheGoldenLacksIsNotJudged) {
+  RightCell cell = MakeRightCell();
+  cell.tensors[0].tensors["lm_head.weight"].gradient = {kNan};
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+}
+
+TEST(NumbersCheckTest, EvidenceOfAnotherProbeIsUnreadable) {
+  RightCell cell = MakeRightCell();
+  cell.floor.pop_back();
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kUnreadable);
+  cell = MakeRightCell();
+  cell.floor[0].gradients.erase("a");
+  EXPECT_EQ(CheckNumbers(cell.numbers()).message, "the floor has no gradient of a");
+  cell = MakeRightCell();
+  cell.golden.clear();
+  cell.floor.clear();
+  cell.batches.clear();
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kUnreadable);
+}
+
+}  // namespace
+}  // namespace bkm

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/optimizer_check.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "harness/judge/testing_steps.h"
+
+namespace bkm {
+namespace {
+
+CheckResult Check(const RightCell& cell) {
+  return CheckOptimizer(cell.optimizer, cell.reported, cell.tensors);
+}
+
+// As if the engine had run with other settings than it reports.
+RightCell RanWith(const OptimizerSettings& settings) {
+  RightCell cell = MakeRightCell();
+  std::map<std::string, AdamWMoments> moments;
+  std::map<std::string, std::vector<double>> parameters;
+  for (StepTensors& step : cell.tensors) {
+    for (auto& [name, tensor] : step.tensors) {
+      if (parameters.contains(name)) tensor.before = parameters[name];
+      std::vector<double> after = tensor.before;
+      AdamWStep(settings, tensor.gradient, moments[name], after);
+      for (double& value : after) value = static_cast<float>(value);
+      tensor.after = parameters[name] = after;
+    }
+  }
+  return cell;
+}
+
+TEST(OptimizerCheckTest, AdamWRoundedToFp32Passes) {
+  const CheckResult result = Check(MakeRightCell());
+  EXPECT_EQ(result.outcome, CheckOutcome::kPassed) << result.message;
+  EXPECT_EQ(result.stage, Stage::kStep);
+  EXPECT_EQ(result.evidence["parameters"], "fp32");
+  EXPECT_LT(result.evidence["worst_update"]["tolerances"].get<double>(), 1);
+}
+
+TEST(OptimizerCheckTest, EverySettingShowsInTheUpdate) {
+  OptimizerSettings other;
+  other.weight_decay = 0;
+  EXPECT_EQ(Check(RanWith(other)).reason, "update-off");
+  other = {};
+  other.learning_rate = 1.01e-4;
+  EXPECT_EQ(Check(RanWith(other)).reason, "update-off");
+  other = {};
+  other.epsilon = 1e-3;
+  EXPECT_EQ(Check(RanWith(other)).reason, "update-off");
+}
+
+TEST(OptimizerCheckTest, MomentsAreCarriedFromStepToStep) {
+  RightCell cell = MakeRightCell();
+  // Another gradient in step 2: with fresh moments the update would be a sign again.
+  for (auto& [name, tensor] : cell.tensors[1].tensors) {
+    for (double& value : tensor.gradient) value *= -0.1;
+    tensor.norms[0] *= 0.1;
+  }
+  cell.reported[1].grad_norm = 0.1;
+  EXPECT_EQ(Check(cell).reason, "update-off");
+  cell = RanWith(cell.optimizer);
+  EXPECT_EQ(Check(cell).outcome, CheckOutcome::kPassed);
+}
+
+TEST(OptimizerCheckTest, SkippedUpdateFailsAndIsDescribed) {
+  RightCell cell = MakeRightCell();
+  cell.tensors[1].tensors["b"].after = cell.tensors[1].tensors["b"].before;
+  const CheckResult result = Check(cell);
+  EXPECT_EQ(result.reason, "update-off");
+  EXPECT_EQ(result.message,
+            "AdamW takes b from 0.70009929 to 0.70019859 in step 2, but it went to 0.70009929");
+}
+
+TEST(OptimizerCheckTest, ParameterThatMovesBetweenStepsFails) {
+  RightCell cell = MakeRightCell();
+  cell.tensors[1].tensors["a"].before[0] += 0.01;
+  EXPECT_EQ(Check(cell).message, "a changed between steps 1 and 2");
+}
+
+TEST(OptimizerCheckTest, GradientsThatWereNotClippedFail) {
+  RightCell cell = MakeRightCell();
+  for (auto& [name, tensor] : cell.tensors[0].tensors) tensor.norms[0] *= 5;
+  const CheckResult result = Check(cell);
+  EXPECT_EQ(result.reason, "clipping-off");
+  EXPECT_EQ(result.message,
+            "in step 1 the gradient norm after clipping is 5, but clipping 5 to 1 leaves 1");
+}
+
+TEST(OptimizerCheckTest, SmallNormIsNotClipped) {
+  RightCell cell = MakeRightCell();
+  cell.reported[0].grad_norm = 0.5;
+  for (auto& [name, tensor] : cell.tensors[0].tensors) tensor.norms[0] *= 0.5;
+  EXPECT_EQ(Check(cell).outcome, CheckOutcome::kPassed);
+}
+
+TEST(OptimizerCheckTest, LearningRateOfEveryGroupIsTheAskedOne) {
+  RightCell cell = MakeRightCell();
+  cell.reported[1].param_groups[0].learning_rate = 5e-5;
+  const CheckResult result = Check(cell);
+  EXPECT_EQ(result.reason, "learning-rate-off");
+  EXPECT_EQ(result.message, "in step 2 the learning rate is 5e-05, not 0.0001");
+}
+
+TEST(OptimizerCheckTest, ReplacedSettingIsAnIgnoredOverride) {
+  RightCell cell = MakeRightCell();
+  for (ObservedStep& step : cell.reported) step.param_groups[0].beta2 = 0.95;
+  EXPECT_EQ(Check(cell).reason, "override-ignored");
+  EXPECT_EQ(Check(cell).message, "the optimizer's beta2 is 0.95, not 0.999");
+}
+
+TEST(OptimizerCheckTest, TensorMayBelongToAGroupWithoutDecay) {
+  OptimizerSettings without_decay;
+  without_decay.weight_decay = 0;
+  RightCell cell = RanWith(without_decay);
+  for (ObservedStep& step : cell.reported) {
+    step.param_groups.push_back(step.param_groups[0]);
+    step.param_groups[1].weight_decay = 0;
+  }
+  EXPECT_EQ(Check(cell).outcome, CheckOutcome::kPassed);
+}
+
+TEST(OptimizerCheckTest, Bf16ParametersAreHeldToBf16) {
+  RightCell cell = MakeRightCell();
+  for (StepTensors& step : cell.tensors) {
+    for (auto& [name, tensor] : step.tensors) {
+      tensor.before.assign(tensor.before.size(), 0.5);
+      tensor.after = tensor.before;  // an update of 1e-4 is lost in bf16
+    }
+  }
+  const CheckResult result = Check(cell);
+  EXPECT_EQ(result.outcome, CheckOutcome::kPassed) << result.message;
+  EXPECT_EQ(result.evidence["parameters"], "bf16");
+}
+
+TEST(OptimizerCheckTest, NanIsNotAnUpdate) {
+  RightCell cell = MakeRightCell();
+  cell.tensors[1].tensors["a"].after[1] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(Check(cell).reason, "update-off");
+}
+
+TEST(OptimizerCheckTest, WhatWasNotSeenIsUnseen) {
+  RightCell cell = MakeRightCell();
+  cell.reported[1].param_groups.clear();
+  EXPECT_EQ(Check(cell).message, "in step 2 the optimizer's settings were not seen");
+  cell = MakeRightCell();
+  cell.tensors[1].tensors["a"].after.clear();
+  EXPECT_EQ(Check(cell).message, "in step 2 the update of a was not seen");
+  cell = MakeRightCell();
+  cell.reported[0].grad_norm.reset();
+  EXPECT_EQ(Check(cell).outcome, CheckOutcome::kUnseen);
+  cell = MakeRightCell();
+  cell.reported.clear();
+  cell.tensors.clear();
+  EXPECT_EQ(Check(cell).message, "no optimizer step was seen");
+}
+
+}  // namespace
+}  // namespace bkm
