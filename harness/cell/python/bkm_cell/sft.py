@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import torch
@@ -79,23 +79,21 @@ class Ladder:
         report, adapter, probe = self._report, self._adapter, self._probe
         report.stage("backend")
         modules = adapter.modules()
-        report.set(backend={"layers": backend.built(modules), "configured": adapter.configured()})
+        report.set(backend={"layers": backend.built(modules)})
+        with suppress(AttributeError):  # an era that keeps it elsewhere
+            report.set(backend={"configured": adapter.configured()})
         report.stage("mask")
         calls = backend.AttentionCalls(modules)
         reach = probe.reach
         batch = probe.batches[reach.step]
         with report.timed("evidence"):
             try:
-                with calls.watching():
-                    before = adapter.evaluate(batch)
-                after = adapter.evaluate(batch.with_token(reach.position, reach.token))
-                report.set(
-                    mask={
-                        "reach": mask.reach(
-                            reach.position, before.float().cpu(), after.float().cpu()
-                        )
-                    }
-                )
+                with adapter.evaluating():
+                    with calls.watching():
+                        before = adapter.evaluate(batch)
+                    after = adapter.evaluate(batch.with_token(reach.position, reach.token))
+                moved = mask.reach(reach.position, before.float().cpu(), after.float().cpu())
+                report.set(mask={"reach": moved})
             except Exception as error:
                 report.set(mask={"evidence_error": describe(error, self._owners)})
             report.set(mask={"calls": calls.masks.facts(reach.step)})

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import importlib
 import importlib.util
 from collections.abc import Iterable
@@ -59,6 +60,10 @@ class Adapter(abc.ABC):
     @abc.abstractmethod
     def configured(self) -> str | None:
         """The attention that the built model's own configuration names."""
+
+    def evaluating(self) -> contextlib.AbstractContextManager[Any]:
+        """Goes around calls of evaluate()."""
+        return contextlib.nullcontext()
 
     @abc.abstractmethod
     def evaluate(self, batch: Batch) -> torch.Tensor:

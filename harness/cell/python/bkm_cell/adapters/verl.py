@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import dataclasses
 import importlib
 import os
@@ -114,9 +115,11 @@ class VerlAdapter(Adapter):
         }
         return self._tensordicts.get_tensordict(tensors, beside)
 
+    def evaluating(self) -> contextlib.AbstractContextManager[Any]:
+        return self.engine.eval_mode()
+
     def evaluate(self, batch: Batch) -> torch.Tensor:
-        with self.engine.eval_mode():
-            outputs = self.engine.infer_batch(self._data(batch), loss_function=self._loss)
+        outputs = self.engine.infer_batch(self._data(batch), loss_function=self._loss)
         return outputs["model_output"]["log_probs"].values()
 
     def train_step(self, batch: Batch) -> StepOutcome:
