@@ -93,6 +93,7 @@ void RunningCell::Reap() {
   while (::wait4(process_.pid, &exit_.wait_status, 0, &usage_) < 0 && errno == EINTR) {
   }
   reaped_ = true;
+  wall_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
 }
 
 void RunningCell::KillSeen() {
@@ -116,7 +117,8 @@ void RunningCell::Drain() {
 Json RunningCell::Observation() const {
   Json observation = log_.Observation();
   observation["ending"] = EndingOf(exit_, log_);
-  observation["usage"] = {{"user_s", Seconds(usage_.ru_utime)},
+  observation["usage"] = {{"wall_s", wall_s_},
+                          {"user_s", Seconds(usage_.ru_utime)},
                           {"system_s", Seconds(usage_.ru_stime)},
                           {"max_rss_mib", usage_.ru_maxrss / 1024}};
   return observation;

@@ -53,6 +53,8 @@ class RunningCell {
   Watchdog watchdog_;
   EventLog log_;
   CellExit exit_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  double wall_s_ = 0;  // from the fork to the end of its process
   rusage usage_ = {};
   bool reaped_ = false;  // the cell's own process
 };

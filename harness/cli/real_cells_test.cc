@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+// Real engines, real libraries, real SFT steps, through the real program: what
+// fixtures/matrices/proof.json must come to, and that planted faults turn right cells wrong. Needs
+// the mirrors ($BKM_GIT_MIRRORS) and the package registry.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/files.h"
+#include "harness/base/json.h"
+#include "harness/base/subprocess.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+// The last path component of a source label, which is how a cell of the matrix is named here.
+struct CellName {
+  const char* engine;
+  const char* library;
+  const char* attention;
+};
+
+std::string Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+// Runs bkm with `arguments` into a new run directory; the run.json of it, or why there is none.
+absl::StatusOr<Json> RunBkm(std::vector<std::string> arguments, const std::string& name) {
+  const fs::path out = fs::path(::testing::TempDir()) / name;
+  Command command{.argv = {"harness/cli/bkm", "run"},
+                  .set_env = {{"BKM_ROOT", fs::current_path().string()},
+                              {"BKM_BIN", fs::current_path().string()}}};
+  command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
+  command.argv.insert(command.argv.end(), {"--quiet", "--out", out.string()});
+  const absl::StatusOr<ProcessResult> result = RunCommand(command);
+  if (!result.ok()) return result.status();
+  if (result->exit_code != 0)
+    return absl::UnavailableError(
+        absl::StrCat("bkm ended with ", result->exit_code, ": ", result->err));
+  return ReadJsonFile(out / "run.json");
+}
+
+const Json* FindCell(const Json& run, const CellName& name) {
+  for (const Json& cell : run["cells"]) {
+    if (cell["role"] == "subject" && cell["engine_label"] == name.engine &&
+        cell["library_label"] == name.library && cell["attention"] == name.attention)
+      return &cell;
+  }
+  return nullptr;
+}
+
+class RealCellsTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    if (Environment("BKM_GIT_MIRRORS").empty()) return;
+    run_ = new absl::StatusOr<Json>(RunBkm({"fixtures/matrices/proof.json"}, "proof"));
+  }
+  static void TearDownTestSuite() { delete run_; }
+
+  void SetUp() override {
+    if (run_ == nullptr)
+      GTEST_SKIP() << "no mirrors of verl and torchtitan: set BKM_GIT_MIRRORS to their folder";
+    if (!run_->ok() && std::string(run_->status().message()).find("network") != std::string::npos)
+      GTEST_SKIP() << run_->status().message();
+    ASSERT_TRUE(run_->ok()) << run_->status();
+  }
+
+  static const Json& Cell(const CellName& name) {
+    const Json* cell = FindCell(**run_, name);
+    static const Json none = {
+        {"verdict", "no such cell"}, {"stage", ""}, {"message", ""}, {"blame", Json::array()}};
+    return cell ? *cell : none;
+  }
+
+  static std::string VerdictOf(const CellName& name) {
+    const Json& cell = Cell(name);
+    return absl::StrCat(cell["verdict"].get<std::string>(), " at ",
+                        cell["stage"].get<std::string>());
+  }
+
+  static absl::StatusOr<Json>* run_;
+};
+absl::StatusOr<Json>* RealCellsTest::run_ = nullptr;
+
+TEST_F(RealCellsTest, PairsThatWorkAreProvenAgainstTheGolden) {
+  EXPECT_EQ(VerdictOf({"v0.8.0", "baba6d82e", "flex"}), "ok at golden");
+  EXPECT_EQ(VerdictOf({"v0.8.0", "baba6d82e", "varlen"}), "ok at golden");
+  EXPECT_EQ(VerdictOf({"v0.9.0", "952427842", "flex"}), "ok at golden");
+  EXPECT_EQ(VerdictOf({"v0.9.0", "952427842", "varlen"}), "ok at golden");
+  EXPECT_EQ(VerdictOf({"v0.7.1", "c1465542e", "flex"}), "ok at golden");
+}
+
+TEST_F(RealCellsTest, EveryAttentionOfTransformersThatVerlBuildsIsProven) {
+  for (const char* engine : {"0.8.0", "0.9.1"}) {
+    for (const char* attention : {"eager", "sdpa", "flex_attention"}) {
+      EXPECT_EQ(VerdictOf({engine, "5.10.2", attention}), "ok at golden")
+          << engine << " " << attention;
+    }
+    EXPECT_EQ(Cell({engine, "5.10.2", "flash_attention_2"})["verdict"], "refused") << engine;
+  }
+}
+
+TEST_F(RealCellsTest, VarlenWithoutGqaFlagIsBlamedOnLibraryAndRuntimeByTheControl) {
+  const Json& cell = Cell({"v0.7.1", "c1465542e", "varlen"});
+  EXPECT_EQ(VerdictOf({"v0.7.1", "c1465542e", "varlen"}), "broken at forward");
+  EXPECT_THAT(cell["message"].get<std::string>(), HasSubstr("gqa"));
+  EXPECT_EQ(cell["blame"], (Json{"library", "runtime"}));
+}
+
+TEST_F(RealCellsTest, LookUpThatFailsNamesTheModel) {
+  EXPECT_EQ(VerdictOf({"v0.7.1", "baba6d82e", "flex"}), "broken at construct");
+  EXPECT_THAT(Cell({"v0.7.1", "baba6d82e", "flex"})["message"].get<std::string>(),
+              HasSubstr("No matching torchtitan flavor"));
+}
+
+TEST_F(RealCellsTest, NewestReleasesBreakAtImportAndTheMissingModuleIsNamed) {
+  EXPECT_EQ(VerdictOf({"0.9.1", "0.3.0", "flex"}), "broken at import");
+  EXPECT_THAT(Cell({"0.9.1", "0.3.0", "flex"})["message"].get<std::string>(),
+              HasSubstr("torchtitan.components.lr_scheduler"));
+}
+
+TEST_F(RealCellsTest, SdpaIsRefusedByVerlWhereItSaysSo) {
+  EXPECT_EQ(Cell({"v0.8.0", "baba6d82e", "sdpa"})["verdict"], "refused");
+  EXPECT_EQ(Cell({"v0.9.0", "952427842", "sdpa"})["verdict"], "refused");
+}
+
+// A fault that is planted inside a right cell, and the rung that must see it.
+struct PlantedFault {
+  const char* fault;
+  const char* stage;
+};
+
+class PlantedFaultTest : public RealCellsTest,
+                         public ::testing::WithParamInterface<PlantedFault> {};
+
+TEST_P(PlantedFaultTest, TurnsARightCellWrongAtItsRung) {
+  const absl::StatusOr<Json> run = RunBkm(
+      {"--engine", "verl-torchtitan@git:verl@v0.8.0", "--library", "git:torchtitan@baba6d82e",
+       "--attention", "flex", "--plant", GetParam().fault, "--no-controls"},
+      absl::StrCat("plant-", GetParam().fault));
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ((*run)["cells"][0]["verdict"], "wrong") << (*run)["cells"][0];
+  EXPECT_EQ((*run)["cells"][0]["stage"], GetParam().stage) << (*run)["cells"][0];
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, PlantedFaultTest,
+                         ::testing::Values(PlantedFault{"other-backend", "backend"},
+                                           PlantedFault{"drop-mask", "mask"},
+                                           PlantedFault{"skip-load", "golden"}));
+
+}  // namespace
+}  // namespace bkm
