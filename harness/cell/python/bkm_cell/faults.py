@@ -26,7 +26,11 @@ _OTHERS = {
 def attention_to_ask(attention: str, library: str, plant: list[str]) -> str:
     if OTHER_BACKEND not in plant:
         return attention
-    return "flex" if library == "torchtitan" and attention == "sdpa" else _OTHERS[attention]
+    return (
+        "flex"
+        if library == "torchtitan" and attention == "sdpa"
+        else _OTHERS.get(attention, "sdpa")
+    )
 
 
 def plant_faults(adapter: Any, library: str, plant: list[str]) -> None:

@@ -91,7 +91,7 @@ class Adapter(ControlAdapter):
         return spec, spec.model
 
     def _flavor(self, flavors: Mapping[str, Any], suffix: str = "") -> str:
-        """The flavor of the probe's sizes; with a suffix, the one that it names the attention of."""
+        """The flavor of the probe's sizes; with a suffix, the one of that attention."""
         hf = self.probe.hf_config
         wanted = (hf["hidden_size"], hf["num_hidden_layers"], hf["vocab_size"])
         fitting = [name for name, flavor in flavors.items() if _sizes(flavor) == wanted]
