@@ -85,6 +85,8 @@ Stop ClassifyException(const Observation& observation, const Probe& probe) {
   const ObservedFrame* frame = DeepestFrame(*exception);
   if (frame != nullptr && frame->owner == FrameOwner::kHarness && !IsMissingModule(*exception))
     return {VerdictKind::kUnsupported, stage, reason::kHarnessError, message};
+  if (NeedsOtherHardware(*exception, probe))
+    return {VerdictKind::kUnsupported, stage, reason::kDeviceMissing, message};
   const AttentionBackend* replacement = Replacement(observation, probe);
   if (replacement != nullptr && IsAbout(*exception, *replacement)) {
     return {VerdictKind::kBroken, stage, reason::kOverrideIgnored,

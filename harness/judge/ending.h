@@ -28,6 +28,7 @@ struct Stop {
 // - An exception: `refused` when it is a clear refusal (exception_reason.h), else `broken`; raised
 //   by the harness's own code: `unsupported`, unless what the harness imports is a module of a
 //   subject that does not exist.
+// - An exception that asks for other hardware than the CPU it was given: `unsupported`.
 // - The asked backend was replaced by another, and the replacement is what the exception is about:
 //   `broken`, override-ignored.
 // A subject cannot stop at `backend` or `mask`, which are the judge's checks: what stops while

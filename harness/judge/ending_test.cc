@@ -125,6 +125,16 @@ TEST(EndingTest, HarnessThatFailsIsUnsupported) {
   EXPECT_EQ(stop.reason, "harness-error");
 }
 
+TEST(EndingTest, CellThatNeedsAGpuIsUnsupportedOnACpu) {
+  const Stop stop = Class(Raised(
+      Stage::kConstruct,
+      Exception("ValueError",
+                "Flash backend of FlexAttention is only supported on Hopper or Blackwell",
+                {Frame(FrameOwner::kLibrary, "torchtitan/models/qwen3/__init__.py", "raise")})));
+  EXPECT_EQ(stop.kind, VerdictKind::kUnsupported);
+  EXPECT_EQ(stop.reason, "device-missing");
+}
+
 TEST(EndingTest, ModuleThatTheAdapterDoesNotFindIsMissing) {
   const Stop stop =
       Class(Raised(Stage::kImport, Exception("ModuleNotFoundError",

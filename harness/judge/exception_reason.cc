@@ -107,6 +107,18 @@ bool ContradictsTheProbe(const ObservedException& exception, const Probe& probe)
   return backend != nullptr && Names(SupportedList(message), *backend);
 }
 
+bool NeedsOtherHardware(const ObservedException& exception, const Probe& probe) {
+  if (probe.device != "cpu") return false;
+  const std::string message = absl::AsciiStrToLower(exception.message);
+  for (absl::string_view words :
+       {"hopper", "blackwell", "ampere", "compute capability", "nvidia driver",
+        "cuda is not available", "not compiled with cuda", "no cuda gpus",
+        "not available on cpu"}) {
+    if (absl::StrContains(message, words)) return true;
+  }
+  return false;
+}
+
 bool IsRefusal(const ObservedException& exception, const Probe& probe) {
   const ObservedFrame* frame = DeepestFrame(exception);
   if (frame == nullptr) return false;

@@ -21,6 +21,10 @@ std::string ReasonOf(const ObservedException& exception);
 //   asked for flex): then something else was asked on the way.
 bool IsRefusal(const ObservedException& exception, const Probe& probe);
 
+// Whether the exception says that other hardware is needed ("only supported on Hopper or
+// Blackwell", "no NVIDIA driver"): on a cell that was given a CPU this says nothing about the pair.
+bool NeedsOtherHardware(const ObservedException& exception, const Probe& probe);
+
 // Whether the message lists what is supported, and the asked option is on the list.
 bool ContradictsTheProbe(const ObservedException& exception, const Probe& probe);
 

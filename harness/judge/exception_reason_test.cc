@@ -100,5 +100,15 @@ TEST(RefusalTest, EngineOptionThatIsNamedIsRefused) {
   EXPECT_TRUE(IsRefusal(exception, probe));
 }
 
+TEST(HardwareTest, CpuCellThatNeedsAGpuSaysNothingAboutThePair) {
+  const ObservedException exception = Exception(
+      "ValueError", "Flash backend of FlexAttention is only supported on Hopper or Blackwell", {});
+  Probe probe = Asking("flex");
+  EXPECT_TRUE(NeedsOtherHardware(exception, probe));
+  EXPECT_FALSE(NeedsOtherHardware(NoMatchingFlavor().exceptions[0], probe));
+  probe.device = "cuda";
+  EXPECT_FALSE(NeedsOtherHardware(exception, probe));
+}
+
 }  // namespace
 }  // namespace bkm

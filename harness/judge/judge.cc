@@ -198,7 +198,7 @@ Verdict JudgeStopped(const JudgeInput& input, const Stop& stop) {
   if (!input.observation->load.empty() && input.evidence != nullptr)
     evidence["checks"]["load"] = Describe(CheckLoadOf(input));
   std::vector<std::string> blame;
-  if (stop.kind == VerdictKind::kUnsupported) blame = {"harness"};
+  if (stop.reason == reason::kHarnessError) blame = {"harness"};
   if (stop.kind == VerdictKind::kBroken || stop.kind == VerdictKind::kRefused)
     blame = BlameForStop(*input.observation, input.packages, UsableControl(input));
   return {stop.kind, stop.stage, stop.reason, stop.message, blame, std::move(evidence)};

@@ -54,6 +54,7 @@ constexpr Entry kEntries[] = {
     {kUpdateOff, "the optimizer's update is not the one its own gradients imply"},
     {kWitnessMissing, "the cell finished, but a fact that the verdict needs was not seen"},
     {kEvidenceUnreadable, "a file that the verdict needs is missing or corrupt"},
+    {kDeviceMissing, "this machine's device cannot: a GPU, or another one, is needed"},
     {kHarnessError, "the harness's own code failed"},
 };
 

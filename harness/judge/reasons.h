@@ -61,9 +61,10 @@ inline constexpr char kGradNormOff[] = "grad-norm-off";
 inline constexpr char kLearningRateOff[] = "learning-rate-off";
 inline constexpr char kClippingOff[] = "clipping-off";
 inline constexpr char kUpdateOff[] = "update-off";
-// The harness cannot say.
+// The harness or the device cannot.
 inline constexpr char kWitnessMissing[] = "witness-missing";
 inline constexpr char kEvidenceUnreadable[] = "evidence-unreadable";
+inline constexpr char kDeviceMissing[] = "device-missing";
 inline constexpr char kHarnessError[] = "harness-error";
 
 struct Entry {
