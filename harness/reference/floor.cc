@@ -53,6 +53,16 @@ void TakeLargest(const Json& from, Json& into) {
   }
 }
 
+// A scalar's error is one draw and may be almost nothing at one step by luck: each step gets the
+// largest of all.
+void ShareScalarsAmongSteps(Json& steps) {
+  for (const char* scalar : {"loss", "total_norm"}) {
+    Json largest = steps[0][scalar];
+    for (const Json& step : steps) TakeLargest(step[scalar], largest);
+    for (Json& step : steps) step[scalar] = largest;
+  }
+}
+
 absl::Status CheckFinite(const Json& distance, const Arithmetic& way) {
   const Json flat = distance.flatten();
   for (const auto& [key, value] : flat.items()) {
@@ -136,18 +146,23 @@ absl::StatusOr<Json> ComputeFloor(const LoadedProbe& probe, const std::vector<St
   for (size_t k = 0; k < batches.size(); ++k) {
     steps.push_back(LeastDistance(batches[k], golden[k], log_prob_bits));
   }
+  const int ditherings = kMembers / static_cast<int>(ways.size());
   Json members = Json::array();
   for (const Arithmetic& way : ways) {
-    for (int dither = 0; dither < kDitherings; ++dither) {
-      members.push_back({{"way", way.name}, {"dither", dither}});
+    for (int dither = 0; dither < ditherings; ++dither) {
+      Json log_prob_means = Json::array();
       const std::vector<StepFacts> run = RunSteps(probe, Dithered(probe.weights, way, dither), way);
       for (size_t k = 0; k < batches.size(); ++k) {
         ASSIGN_OR_RETURN(const Json distance, DistanceOf(batches[k], run[k], golden[k]));
         RETURN_IF_ERROR(CheckFinite(distance, way));
         TakeLargest(distance, steps[k]);
+        log_prob_means.push_back(distance["log_probs"]["mean"]);
       }
+      members.push_back(
+          {{"way", way.name}, {"dither", dither}, {"log_prob_means", log_prob_means}});
     }
   }
+  ShareScalarsAmongSteps(steps);
   return Json{
       {"schema", 1}, {"precision", std::string(precision)}, {"members", members}, {"steps", steps}};
 }

@@ -13,8 +13,11 @@
 
 namespace bkm {
 
-// How often each way is run: 0 with the weights as they are, the others dithered.
-inline constexpr int kDitherings = 3;
+// Runs of an ensemble, shared out evenly among its ways. Of each way's runs the first has the
+// weights as they are, the others are dithered. The floor of a scalar is the largest of nine draws
+// per step: that a right run exceeds it four times by bad luck is then a matter of 1 in 10^4, where
+// with three draws it would be 1 in 100.
+inline constexpr int kMembers = 9;
 
 // The ways in which a right implementation may round at this precision ("bf16" or "fp32").
 absl::StatusOr<std::vector<Arithmetic>> WaysOf(absl::string_view precision);
@@ -29,8 +32,8 @@ absl::StatusOr<Json> DistanceOf(const PackedBatch& batch, const StepFacts& run,
                                 const StepFacts& golden);
 
 // Every way and dithering through all steps against the golden; each number is the largest of the
-// ensemble, and at least what one rounding to the reported type costs. The floor file of
-// harness/protocol/README.md.
+// ensemble (of a scalar also over all steps), and at least what one rounding to the reported type
+// costs. The floor file of harness/protocol/README.md.
 absl::StatusOr<Json> ComputeFloor(const LoadedProbe& probe, const std::vector<StepFacts>& golden,
                                   absl::string_view precision);
 

@@ -43,7 +43,9 @@ TEST_F(FloorTest, HasTheShapeOfTheContractAndIsAboveEveryRightRunAndFarBelowAWro
   EXPECT_EQ(floor["schema"], 1);
   EXPECT_EQ(floor["precision"], "bf16");
   EXPECT_EQ(floor["members"].size(), 9);
-  EXPECT_EQ(floor["members"][4], Json({{"way", "bf16-parameters"}, {"dither", 1}}));
+  EXPECT_EQ(floor["members"][4]["way"], "bf16-parameters");
+  EXPECT_EQ(floor["members"][4]["dither"], 1);
+  EXPECT_LE(floor["members"][4]["log_prob_means"][0], LogProbMean(floor["steps"][0]));
   ASSERT_EQ(floor["steps"].size(), 1);
   EXPECT_EQ(floor["steps"][0]["grad"].size(), 90);
   // A right run that is no member of the ensemble: another dithering.
@@ -65,12 +67,12 @@ TEST_F(FloorTest, HasTheShapeOfTheContractAndIsAboveEveryRightRunAndFarBelowAWro
   EXPECT_GT(LogProbMean(distance), 7 * 4 * LogProbMean(floor["steps"][0]));
 }
 
-TEST_F(FloorTest, OfFp32IsThousandsOfTimesLowerThanOfBf16) {
+TEST_F(FloorTest, OfFp32IsFarBelowThatOfBf16) {
   const Json step = (*ComputeFloor(*probe_, *golden_, "fp32"))["steps"][0];
   EXPECT_GT(LogProbMean(step), 4e-7);
   EXPECT_LT(LogProbMean(step), 5e-6);
   EXPECT_GT(step["grad"]["model.norm.weight"]["rel"], 6e-8);
-  EXPECT_LT(step["grad"]["model.norm.weight"]["rel"], 2e-5);
+  EXPECT_LT(step["grad"]["model.norm.weight"]["rel"], 1e-4);
 }
 
 TEST_F(FloorTest, DitheringMovesWeightsByAtMostHalfAnUlpOfTheType) {

@@ -23,7 +23,7 @@ std::vector<double> ToDoubles(const Tensor& tensor) {
   return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
 }
 
-// In fp64 whatever the arithmetic: it measures, it takes no part in the run.
+// In fp64 whatever the arithmetic: it measures, and takes no part in the run.
 double Norm(const Tensor& tensor) {
   return at::linalg_vector_norm(tensor.detach(), 2, c10::nullopt, false, at::kDouble)
       .item<double>();
@@ -78,18 +78,19 @@ StepFacts SftTrainer::Step(const PackedBatch& batch,
   StepFacts facts;
   facts.loss = result.loss.item<double>();
   facts.log_probs = ToDoubles(result.log_probs);
-  // Clip by the norm over all gradients.
-  std::vector<double> norms;
-  for (const auto& [name, weight] : weights_) norms.push_back(Norm(weight.grad()));
-  facts.total_norm = TotalNorm(norms);
+  // Clip by the norm over all gradients, in their own type as torch does: in fp32 that norm is off
+  // by 1e-5 and scales every gradient, in right engines as here.
+  std::vector<Tensor> norms;
+  for (const auto& [name, weight] : weights_)
+    norms.push_back(at::linalg_vector_norm(weight.grad()));
+  facts.total_norm = at::linalg_vector_norm(at::stack(norms)).item<double>();
   const double coefficient = ClipCoefficient(facts.total_norm, optimizer_.clip_norm);
   // Sample and update.
   ++steps_;
-  size_t index = 0;
   for (auto& [name, weight] : weights_) {
     weight.mutable_grad().mul_(coefficient);
     WeightFacts& seen = facts.weights[name];
-    seen.gradient_norm = norms[index++] * coefficient;
+    seen.gradient_norm = Norm(weight.grad());
     seen.parameter_norm = Norm(weight);
     if (const auto at = places.find(name); at != places.end()) {
       seen.gradient = ToDoubles(weight.grad().view(-1).index_select(0, FromInts(at->second)));
