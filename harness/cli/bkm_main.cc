@@ -16,6 +16,7 @@ std::vector<std::unique_ptr<CliCommand>> AllCommands() {
   commands.push_back(MakeExplainCommand());
   commands.push_back(MakeJudgeCommand());
   commands.push_back(MakeReplayCommand());
+  commands.push_back(MakeCostCommand());
   return commands;
 }
 

@@ -34,6 +34,7 @@ std::unique_ptr<CliCommand> MakePlanCommand();
 std::unique_ptr<CliCommand> MakeExplainCommand();
 std::unique_ptr<CliCommand> MakeJudgeCommand();
 std::unique_ptr<CliCommand> MakeReplayCommand();
+std::unique_ptr<CliCommand> MakeCostCommand();
 
 std::vector<std::unique_ptr<CliCommand>> AllCommands();
 

@@ -25,6 +25,9 @@ class ConsoleObserver : public RunObserver {
   void OnAdded(const CellRecord& cell, const std::string& why) override;
   void OnTick(int running) override;
 
+  // Cells whose observation was there already.
+  int reused() const { return reused_; }
+
  private:
   void PrintLine(const std::string& line);
   void DrawStatus();

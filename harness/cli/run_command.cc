@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -121,7 +122,14 @@ class RunCommandLine : public CliCommand {
                    .task = {.cell_code = cell_code, .limits = matrix.limits, .plant = plant_},
                    .launcher = launcher ? launcher : "bkm"},
                   std::move(hooks), directory, executor, observer);
+    const auto start = std::chrono::steady_clock::now();
     ASSIGN_OR_RETURN(const bool finished, runner.Run(std::move(cells), run));
+    run.made_by = {
+        {"slots", Slots()},
+        {"fresh", fresh_},
+        {"reused", observer.reused()},
+        {"wall_s", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()},
+        {"cell_code", cell_code}};
     run.finished = finished;
     RETURN_IF_ERROR(judge.JudgeRun(run));
     if (!references.failure().empty())

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/status_macros.h"
+#include "harness/cli/command.h"
+#include "harness/report/cost.h"
+#include "harness/runner/run_directory.h"
+
+namespace bkm {
+namespace {
+
+class CostCommand : public CliCommand {
+ public:
+  const char* name() const override { return "cost"; }
+  const char* summary() const override { return "Say where the time of a run went"; }
+  const char* examples() const override {
+    return "Measured by the run itself; meaningful when it measured all of its cells in one "
+           "go.\nExample: bkm cost runs/bkm";
+  }
+
+  void AddOptions(CLI::App& app) override {
+    app.add_option("run", run_, "Run directory")->required();
+    app.add_flag("--json", json_, "Print JSON");
+  }
+
+  absl::StatusOr<int> Run() override {
+    const RunDirectory directory(run_);
+    ASSIGN_OR_RETURN(const RunRecord run, directory.ReadRun());
+    CellCosts costs;
+    for (const CellRecord& cell : run.cells) {
+      if (cell.inherited_from) continue;
+      ASSIGN_OR_RETURN(const std::optional<Json> observation, directory.ReadObservation(cell));
+      if (observation) costs.Add(*observation);
+    }
+    const double wall_s = run.made_by.value("wall_s", 0.0);
+    const int slots = run.made_by.value("slots", 1);
+    const int reused = run.made_by.value("reused", 0);
+    if (reused > 0) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(reused,
+                       " cells of this run were measured earlier, so its wall time does not cover "
+                       "them: run it with --rerun"));
+    }
+    std::fputs(
+        (json_ ? ToText(CostJson(costs, wall_s, slots)) : CostText(costs, wall_s, slots)).c_str(),
+        stdout);
+    return kExitAsExpected;
+  }
+
+ private:
+  std::string run_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<CliCommand> MakeCostCommand() { return std::make_unique<CostCommand>(); }
+
+}  // namespace bkm

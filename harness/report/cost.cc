@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/report/cost.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace bkm {
+namespace {
+
+double Ratio(double a, double b) { return b > 0 ? a / b : 0; }
+
+}  // namespace
+
+void CellCosts::Add(const Json& observation) {
+  ++cells;
+  for (const Json& stage : observation.value("stages", Json::array())) {
+    const double seconds = stage.contains("seconds") ? stage["seconds"].get<double>() : 0;
+    stages[stage.value("stage", "")] += seconds;
+    own += seconds;
+  }
+  for (const Json& step : observation.value("steps", Json::array()))
+    in_step += step.value("seconds", 0.0);
+}
+
+std::string CostText(const CellCosts& costs, double wall_s, int slots) {
+  std::string out = absl::StrFormat("%d cells in %.1f s on %d slots\n", costs.cells, wall_s, slots);
+  for (const auto& [stage, seconds] : costs.stages)
+    absl::StrAppend(&out, absl::StrFormat("  %-10s %8.1f s\n", stage, seconds));
+  absl::StrAppend(&out, absl::StrFormat("  %-10s %8.1f s\n", "all stages", costs.own),
+                  absl::StrFormat("  %-10s %8.1f s\n", "in steps", costs.in_step),
+                  absl::StrFormat("wall x slots / the subjects' own time: %.2f\n",
+                                  Ratio(wall_s * slots, costs.own)),
+                  absl::StrFormat("wall x slots / in-step time:           %.2f\n",
+                                  Ratio(wall_s * slots, costs.in_step)));
+  return out;
+}
+
+Json CostJson(const CellCosts& costs, double wall_s, int slots) {
+  return {{"cells", costs.cells},
+          {"wall_s", wall_s},
+          {"slots", slots},
+          {"stages", costs.stages},
+          {"own_s", costs.own},
+          {"in_step_s", costs.in_step},
+          {"wall_over_own", Ratio(wall_s * slots, costs.own)},
+          {"wall_over_in_step", Ratio(wall_s * slots, costs.in_step)}};
+}
+
+}  // namespace bkm
