@@ -52,4 +52,11 @@ std::string CellLabel(const CellRecord& record) {
   return text;
 }
 
+absl::string_view MessageWithoutPlace(absl::string_view message) {
+  const size_t at = message.rfind(" (");
+  const absl::string_view place = at == absl::string_view::npos ? "" : message.substr(at);
+  const bool is_place = place.find(':') != absl::string_view::npos && place.back() == ')';
+  return is_place ? message.substr(0, at) : message;
+}
+
 }  // namespace bkm

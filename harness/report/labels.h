@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "harness/model/cell_record.h"
 
 namespace bkm {
@@ -23,6 +24,10 @@ std::string OptionsText(const Cell& cell);
 
 // "verl-torchtitan v0.8.0 x torchtitan baba6d82e, flex, bf16": one cell on one line.
 std::string CellLabel(const CellRecord& record);
+
+// A verdict's message without where in the code it was raised: the same cause stands on other lines
+// of other versions.
+absl::string_view MessageWithoutPlace(absl::string_view message);
 
 }  // namespace bkm
 

@@ -29,7 +29,8 @@ std::vector<Cause> GroupByCause(const RunRecord& run) {
     const Verdict& v = *cell.verdict;
     auto cause = std::find_if(causes.begin(), causes.end(), [&](const Cause& c) {
       return c.verdict->kind == v.kind && c.verdict->stage == v.stage &&
-             c.verdict->reason == v.reason && c.verdict->message == v.message;
+             c.verdict->reason == v.reason &&
+             MessageWithoutPlace(c.verdict->message) == MessageWithoutPlace(v.message);
     });
     if (cause == causes.end()) cause = causes.insert(causes.end(), {.verdict = &v});
     cause->cells.push_back(CellLabel(cell));
@@ -71,7 +72,7 @@ std::string SummaryText(const RunRecord& run) {
   for (const Cause& cause : causes) {
     const Verdict& v = *cause.verdict;
     absl::StrAppend(&out, "  ", Name(v.kind), " at ", Name(v.stage), " (", v.reason,
-                    "): ", v.message, "\n");
+                    "): ", MessageWithoutPlace(v.message), "\n");
     for (size_t i = 0; i < std::min(kCellsShown, cause.cells.size()); ++i)
       absl::StrAppend(&out, "    ", cause.cells[i], "\n");
     if (cause.cells.size() > kCellsShown)

@@ -30,7 +30,7 @@ class Notes {
   int NumberOf(const Verdict& verdict) {
     const std::string text = absl::StrCat(
         "**", Name(verdict.kind), "** at ", Name(verdict.stage), ", `", verdict.reason,
-        "`: ", Escaped(verdict.message),
+        "`: ", Escaped(MessageWithoutPlace(verdict.message)),
         verdict.blame.empty() ? ""
                               : absl::StrCat(" (blame: ", absl::StrJoin(verdict.blame, ", "), ")"));
     const auto [it, is_new] = numbers_.emplace(text, static_cast<int>(texts_.size()) + 1);

@@ -68,7 +68,7 @@ TEST(SummaryTest, GroupsByCauseTheMostFrequentFirst) {
   run.cells.push_back(Record("varlen", Verdict{.kind = VerdictKind::kBroken,
                                                .stage = Stage::kForward,
                                                .reason = "crashed",
-                                               .message = "boom"}));
+                                               .message = "boom (verl/a.py:3)"}));
   EXPECT_EQ(SummaryText(run),
             "\nm: 1 broken, 1 ok, 2 refused\n\n"
             "Works, proven:\n  verl-torchtitan v0.8.0 x torchtitan baba6d82e, flex, bf16\n\n"

@@ -11,7 +11,8 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
+
+from bkm_cell.tensor_file import load_file
 
 
 @dataclass(frozen=True)

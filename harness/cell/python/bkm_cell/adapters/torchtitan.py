@@ -18,11 +18,11 @@ from typing import Any
 
 import torch
 import torch.nn.attention.flex_attention as flex
-from safetensors.torch import load_file
 
 from bkm_cell.adapters.base import accepted, torchtitan_package
 from bkm_cell.adapters.control import ControlAdapter
 from bkm_cell.probe import Batch
+from bkm_cell.tensor_file import load_file
 from bkm_cell.witnesses.named_tensors import NamedTensors
 
 _PLAIN = "sdpa"  # what flavors have that name no attention

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch.nn.attention.flex_attention import BlockMask, create_mask
 
+from bkm_cell.tensor_file import tensor_bytes
+
 
 def attended(mask: Any) -> torch.Tensor | None:
     """bool[T,T], which query (row) attends to which key, where the mask alone says so."""
@@ -33,9 +35,7 @@ def attended(mask: Any) -> torch.Tensor | None:
 def _content(mask: Any) -> bytes:
     if isinstance(mask, torch.Tensor):
         header = f"{mask.dtype}{tuple(mask.shape)}".encode()
-        return (
-            header + mask.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()
-        )
+        return header + tensor_bytes(mask)
     if isinstance(mask, (tuple, list)):
         return b"".join(_content(item) for item in mask)
     if isinstance(mask, dict):
@@ -53,7 +53,7 @@ def describe(mask: Any) -> dict[str, Any]:
     with torch.no_grad():
         matrix = attended(mask)
         if matrix is not None:
-            content = matrix.cpu().to(torch.uint8).contiguous().numpy().tobytes()
+            content = tensor_bytes(matrix.to(torch.uint8))
             facts["pairs"] = int(matrix.sum())
         else:
             content = _content(mask)

@@ -9,7 +9,6 @@ import time
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch.optim.optimizer import (
     Optimizer,
     register_optimizer_step_post_hook,
@@ -18,6 +17,7 @@ from torch.optim.optimizer import (
 
 from bkm_cell.probe import Probe
 from bkm_cell.report import Report
+from bkm_cell.tensor_file import save_file
 from bkm_cell.witnesses.load import norm
 from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors
 

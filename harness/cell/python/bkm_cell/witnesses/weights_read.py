@@ -8,22 +8,29 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
+from importlib import import_module
 from typing import Any
 
-import safetensors
-import safetensors.torch
 import torch
 import torch.distributed.checkpoint as checkpoint
 
-_READERS = (
-    (safetensors, "safe_open"),
-    (safetensors.torch, "load_file"),
-    (checkpoint, "load"),
-    (checkpoint, "load_state_dict"),
-    (torch, "load"),
-)
+from bkm_cell import tensor_file
+
+
+def _readers() -> list[tuple[Any, str]]:
+    """Every function by which weights are read; a runtime may lack some of the packages."""
+    readers: list[tuple[Any, str]] = [
+        (tensor_file, "load_file"),
+        (checkpoint, "load"),
+        (checkpoint, "load_state_dict"),
+        (torch, "load"),
+    ]
+    for module, name in (("safetensors", "safe_open"), ("safetensors.torch", "load_file")):
+        with suppress(ImportError):
+            readers.append((import_module(module), name))
+    return readers
 
 
 @contextmanager
@@ -43,7 +50,7 @@ def first_weights_read(began: Callable[[str], None]):
 
         return read
 
-    for owner, name in _READERS:
+    for owner, name in _readers():
         reader = getattr(owner, name)
         stand_in = watched(f"{owner.__name__}.{name}", reader)
         # Modules that were imported before hold the reader under their own name.

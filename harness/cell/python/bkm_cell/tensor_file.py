@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""safetensors files (https://github.com/huggingface/safetensors#format), read and written with
+torch alone: what the harness itself needs must not be one of the subjects' packages.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import struct
+
+import torch
+
+_DTYPES = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "I64": torch.int64,
+    "I32": torch.int32,
+}
+_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+
+
+def tensor_bytes(tensor: torch.Tensor) -> bytes:
+    """Its elements as they lie in memory, in row-major order. Not by numpy, which a runtime may lack."""
+    tensor = tensor.detach().cpu().contiguous()
+    return ctypes.string_at(tensor.data_ptr(), tensor.numel() * tensor.element_size())
+
+
+def load_file(path: str, device: str = "cpu") -> dict[str, torch.Tensor]:
+    """All tensors of the file, on `device`."""
+    with open(path, "rb") as file:
+        (size,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(size))
+        data = bytearray(file.read())
+    header.pop("__metadata__", None)
+    tensors = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        dtype = _DTYPES[entry["dtype"]]
+        flat = (
+            torch.frombuffer(memoryview(data)[begin:end], dtype=dtype)
+            if end > begin
+            else torch.empty(0, dtype=dtype)
+        )
+        tensors[name] = flat.reshape(entry["shape"]).clone().to(device)
+    return tensors
+
+
+def save_file(tensors: dict[str, torch.Tensor], path: str) -> None:
+    """Writes contiguous copies of the tensors, in their order."""
+    header = {}
+    blobs = []
+    offset = 0
+    for name, tensor in tensors.items():
+        blob = tensor_bytes(tensor)
+        header[name] = {
+            "dtype": _NAMES[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [offset, offset + len(blob)],
+        }
+        blobs.append(blob)
+        offset += len(blob)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)))
+        file.write(text)
+        file.writelines(blobs)
