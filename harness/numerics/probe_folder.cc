@@ -164,6 +164,12 @@ absl::StatusOr<PackedBatch> ReadBatch(const SafetensorsFile& file, int step) {
 
 absl::StatusOr<fs::path> WriteProbeFolder(const Probe& probe, const fs::path& cache_root) {
   ASSIGN_OR_RETURN(const ModelShape shape, FindModelShape(probe.model));
+  for (const int64_t length : probe.documents) {
+    if (length < 2 || length > kMaxPositions) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "a document of ", length, " tokens: from 2 to ", kMaxPositions, " are possible"));
+    }
+  }
   const fs::path parent = fs::absolute(cache_root) / "probes";
   const fs::path folder = parent / FolderName(probe);
   const std::string probe_json = ProbeJson(probe, shape);
@@ -188,9 +194,9 @@ absl::StatusOr<ProbeFolder> ReadProbeFolder(const fs::path& path) {
   const Json* numerics = reader.Child("numerics");
   const Json* reach = reader.Child("reach");
   RETURN_IF_ERROR(reader.Finish());
-  if (!numerics || !reach) {
+  if (!reader.Has("schema") || !numerics || !reach) {
     return absl::InvalidArgumentError(
-        absl::StrCat(json_path.string(), ": 'numerics' and 'reach' are needed"));
+        absl::StrCat(json_path.string(), ": 'schema', 'numerics' and 'reach' are needed"));
   }
   ASSIGN_OR_RETURN(folder.probe,
                    ProbeFromJson(*numerics, absl::StrCat(json_path.string(), ": numerics")));

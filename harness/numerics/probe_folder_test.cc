@@ -97,5 +97,12 @@ TEST(ProbeFolderTest, AnUnknownModelIsRefusedBeforeAnythingIsWritten) {
   EXPECT_FALSE(fs::exists(Cache("unknown")));
 }
 
+TEST(ProbeFolderTest, ADocumentThatTheModelCannotHoldIsRefused) {
+  Probe probe;
+  probe.documents = {37, 4097};
+  EXPECT_EQ(WriteProbeFolder(probe, Cache("long")).status().message(),
+            "a document of 4097 tokens: from 2 to 4096 are possible");
+}
+
 }  // namespace
 }  // namespace bkm
