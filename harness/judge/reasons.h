@@ -5,8 +5,6 @@
 
 #include <span>
 
-#include "absl/strings/string_view.h"
-
 // Every reason code that a verdict can carry. Written to golden/ and published: add, never rename.
 namespace bkm::reason {
 
@@ -68,8 +66,8 @@ inline constexpr char kDeviceMissing[] = "device-missing";
 inline constexpr char kHarnessError[] = "harness-error";
 
 struct Entry {
-  absl::string_view code;
-  absl::string_view meaning;  // one line for people
+  const char* code;
+  const char* meaning;  // one line for people
 };
 // All of the above, in the same order.
 std::span<const Entry> All();

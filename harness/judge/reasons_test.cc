@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
 TEST(ReasonsTest, CodesAreDistinctKebabCase) {
-  std::set<absl::string_view> seen;
+  std::set<std::string> seen;
   for (const reason::Entry& entry : reason::All()) {
     EXPECT_THAT(std::string(entry.code), MatchesRegex("[a-z]+(-[a-z]+)*"));
     EXPECT_TRUE(seen.insert(entry.code).second) << entry.code;
