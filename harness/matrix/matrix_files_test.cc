@@ -58,6 +58,11 @@ TEST_P(GoodMatrixTest, ConfigIsValid) {
 INSTANTIATE_TEST_SUITE_P(Matrices, GoodMatrixTest, ::testing::ValuesIn(FilesIn("matrices", "")),
                          NameOf);
 
+INSTANTIATE_TEST_SUITE_P(Fixtures, GoodMatrixTest,
+                         ::testing::Values("fixtures/matrices/hostile.json",
+                                           "fixtures/matrices/proof.json"),
+                         NameOf);
+
 using BadMatrixTest = MatrixFilesTest;
 TEST_P(BadMatrixTest, IsRefusedWithItsMessage) {
   fs::path message_file = GetParam();

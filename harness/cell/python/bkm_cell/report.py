@@ -16,14 +16,20 @@ MAX_WARNINGS = 100
 MAX_WARNING_CHARS = 500
 
 
-def finite(value: Any) -> Any:
-    """JSON has no NaN and no infinity: both become null."""
+def sayable(value: Any) -> Any:
+    """What JSON can say: NaN and infinity become null, half characters a question mark.
+
+    Python makes half characters (lone surrogates) of a file name that is no UTF-8; the worker
+    could not read the event.
+    """
     if isinstance(value, dict):
-        return {str(key): finite(item) for key, item in value.items()}
+        return {sayable(str(key)): sayable(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [finite(item) for item in value]
+        return [sayable(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
+    if isinstance(value, str) and not value.isascii():
+        return value.encode("utf-8", "replace").decode("utf-8")
     return value
 
 
@@ -37,7 +43,7 @@ class Report:
         self.on_stage: list[Callable[[], None]] = []  # called before a stage begins
 
     def _send(self, event: dict[str, Any]) -> None:
-        self._emit(json.dumps(finite(event)))
+        self._emit(json.dumps(sayable(event)))
 
     def stage(self, name: str) -> None:
         """Begins a stage and so ends the former one."""
