@@ -35,6 +35,23 @@ std::string UnknownCommand(int argc, char** argv,
   return std::string("unknown command '") + argv[1] + "'" + DidYouMean(argv[1], names);
 }
 
+// What is wrong with the command line, in one sentence. CLI11 says it in two, and suggests nothing.
+std::string UsageError(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  const CLI::App& at = chosen.empty() ? app : *chosen[0];
+  const std::string help =
+      at.get_name() == app.get_name() ? "bkm --help" : "bkm " + at.get_name() + " --help";
+  std::vector<std::string> names;
+  for (const CLI::Option* option : at.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  const std::vector<std::string> extras = app.remaining(/*recurse=*/true);
+  if (extras.empty()) return std::string(error.what()) + " (" + help + ")";
+  if (extras[0].rfind("-", 0) == 0)
+    return "unknown option '" + extras[0] + "'" + DidYouMean(extras[0], names);
+  return "unexpected argument '" + extras[0] + "' (" + help + ")";
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("Proves which versions of trainer engines and model libraries work together.",
                "bkm");
@@ -54,10 +71,16 @@ int Main(int argc, char** argv) {
     command->AddOptions(*sub);
     sub->callback([&chosen, &command] { chosen = command.get(); });
   }
+  if (argc < 2) {
+    std::fputs(app.help().c_str(), stderr);
+    return kExitHarnessError;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kExitAsExpected : kExitHarnessError;
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    std::fprintf(stderr, "bkm: %s\n", UsageError(app, error).c_str());
+    return kExitHarnessError;
   }
   const absl::StatusOr<int> exit_code = chosen->Run();
   if (exit_code.ok()) return *exit_code;

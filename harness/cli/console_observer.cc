@@ -28,6 +28,11 @@ std::string VerdictLine(const CellRecord& cell, bool reused) {
   return line;
 }
 
+std::string TimeLeft(double seconds) {
+  return seconds < 120 ? absl::StrFormat(", about %.0f s left", seconds)
+                       : absl::StrFormat(", about %.0f min left", seconds / 60);
+}
+
 }  // namespace
 
 ConsoleObserver::ConsoleObserver(bool quiet)
@@ -45,7 +50,7 @@ void ConsoleObserver::ClearStatus() {
 void ConsoleObserver::PrintLine(const std::string& line) {
   if (quiet_) return;
   ClearStatus();
-  std::fprintf(stderr, "%s\n", line.c_str());
+  std::fprintf(stderr, "%s\n", Printable(line).c_str());
 }
 
 void ConsoleObserver::DrawStatus() {
@@ -54,8 +59,7 @@ void ConsoleObserver::DrawStatus() {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   const int measured = done_ - reused_;
   std::string eta = "";
-  if (measured > 0)
-    eta = absl::StrFormat(", about %.0f s left", elapsed / measured * (total_ - done_));
+  if (measured > 0) eta = TimeLeft(elapsed / measured * (total_ - done_));
   std::fprintf(stderr, "\r\033[K[%d/%d] %d running, %d red%s", done_, total_, running_, red_,
                eta.c_str());
   std::fflush(stderr);

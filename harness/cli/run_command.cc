@@ -61,6 +61,7 @@ class RunCommandLine : public CliCommand {
 
   absl::StatusOr<int> Run() override {
     ASSIGN_OR_RETURN(const Installation installation, Installation::Find());
+    RETURN_IF_ERROR(installation.CheckBuilt());
     ASSIGN_OR_RETURN(const Matrix matrix, selection_.LoadMatrix());
     ASSIGN_OR_RETURN(const std::vector<CellFilter> filters, selection_.Filters());
     ConsoleObserver observer(quiet_);

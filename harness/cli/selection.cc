@@ -60,7 +60,8 @@ void Selection::AddOptions(CLI::App& app) {
 }
 
 std::filesystem::path Selection::MatrixFolder() const {
-  return std::filesystem::path(matrix_path_).parent_path();
+  return matrix_path_.empty() ? std::filesystem::path()
+                              : std::filesystem::absolute(matrix_path_).parent_path();
 }
 
 std::string Selection::GitMirrors() const {

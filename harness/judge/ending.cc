@@ -58,9 +58,9 @@ bool IsAbout(const ObservedException& exception, const AttentionBackend& backend
 }
 
 // A module of a subject that the adapter looked for and that is not there is a fact about the
-// subject.
+// subject; one of our own is not.
 bool IsMissingModule(const ObservedException& exception) {
-  return exception.type == "ModuleNotFoundError";
+  return exception.type == "ModuleNotFoundError" && !absl::StartsWith(exception.name, "bkm_cell");
 }
 
 // A refusal that was raised while another error was handled is one only where that error is the

@@ -125,6 +125,15 @@ TEST(EndingTest, HarnessThatFailsIsUnsupported) {
   EXPECT_EQ(stop.reason, "harness-error");
 }
 
+TEST(EndingTest, MissingModuleOfTheHarnessIsItsOwnFault) {
+  const Stop stop =
+      Class(Raised(Stage::kImport,
+                   Exception("ModuleNotFoundError", "No module named 'bkm_cell.adapters.fixture'",
+                             {kAdapterFrame}, "bkm_cell.adapters.fixture")));
+  EXPECT_EQ(stop.kind, VerdictKind::kUnsupported);
+  EXPECT_EQ(stop.reason, "harness-error");
+}
+
 TEST(EndingTest, CellThatNeedsAGpuIsUnsupportedOnACpu) {
   const Stop stop = Class(Raised(
       Stage::kConstruct,

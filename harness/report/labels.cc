@@ -2,14 +2,30 @@
 // Copyright the bkm authors.
 #include "harness/report/labels.h"
 
+#include <filesystem>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/model/engine_kind.h"
 
 namespace bkm {
+namespace {
+
+constexpr size_t kShort = 16;
+
+// A label that is short enough to stand in a line with others. What tells folders apart is their
+// end.
+std::string ShortLabel(const std::string& label, const std::optional<SubjectSpec>& subject) {
+  if (!subject || subject->source != SourceKind::kPath || label.size() <= kShort)
+    return label.substr(0, kShort);
+  const std::filesystem::path folder(label);
+  return (folder.parent_path().filename() / folder.filename()).string();
+}
+
+}  // namespace
 
 std::string VersionText(const std::string& label, const std::optional<SubjectSpec>& subject,
                         const std::string& date) {
@@ -42,9 +58,11 @@ std::string CellLabel(const CellRecord& record) {
   const Cell& cell = record.cell;
   const EngineKind* kind = FindEngineKind(cell.engine);
   std::string text = cell.engine;
-  if (cell.engine_subject) absl::StrAppend(&text, " ", cell.engine_label.substr(0, 16));
-  const std::string library =
-      cell.library_subject ? cell.library_label.substr(0, 16) : record.library_version;
+  if (cell.engine_subject)
+    absl::StrAppend(&text, " ", ShortLabel(cell.engine_label, cell.engine_subject));
+  const std::string library = cell.library_subject
+                                  ? ShortLabel(cell.library_label, cell.library_subject)
+                                  : record.library_version;
   absl::StrAppend(
       &text, cell.engine_subject ? absl::StrCat(" x ", kind ? kind->library_source : "") : "",
       library.empty() ? "" : " ", library, ", ", cell.probe.attention, ", ", cell.probe.precision);
@@ -57,6 +75,13 @@ absl::string_view MessageWithoutPlace(absl::string_view message) {
   const absl::string_view place = at == absl::string_view::npos ? "" : message.substr(at);
   const bool is_place = place.find(':') != absl::string_view::npos && place.back() == ')';
   return is_place ? message.substr(0, at) : message;
+}
+
+std::string Printable(std::string text) {
+  for (char& c : text) {
+    if (c != '\n' && absl::ascii_iscntrl(static_cast<unsigned char>(c))) c = ' ';
+  }
+  return text;
 }
 
 }  // namespace bkm

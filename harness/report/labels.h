@@ -29,6 +29,9 @@ std::string CellLabel(const CellRecord& record);
 // of other versions.
 absl::string_view MessageWithoutPlace(absl::string_view message);
 
+// `text` without what would steer a terminal: subjects write what they like. Line ends are kept.
+std::string Printable(std::string text);
+
 }  // namespace bkm
 
 #endif  // HARNESS_REPORT_LABELS_H_

@@ -130,10 +130,11 @@ std::string StoryText(const CellRecord& cell, const Json& observation, const Ver
                     "\n");
   }
   absl::StrAppend(&out, "  library ", LibraryText(cell), "\n  runtime ", cell.cell.runtime,
-                  ", torch ", cell.cell.torch, ", lock ", cell.lock.substr(0, 12), "\n\n");
+                  cell.cell.torch.empty() ? "" : absl::StrCat(", torch ", cell.cell.torch),
+                  ", lock ", cell.lock.substr(0, 12), "\n\n");
   if (cell.inherited_from)
     absl::StrAppend(&out, "Measured once, for ", *cell.inherited_from, "\n\n");
-  if (!observation.is_object()) return absl::StrCat(out, "Not measured yet.\n");
+  if (!observation.is_object()) return Printable(absl::StrCat(out, "Not measured yet.\n"));
   AppendStages(out, observation);
   if (observation.contains("exception") && observation["exception"].is_object()) {
     absl::StrAppend(&out, "\n");
@@ -145,7 +146,7 @@ std::string StoryText(const CellRecord& cell, const Json& observation, const Ver
     absl::StrAppend(&out, "\n");
     AppendTree(out, "Judged", verdict.evidence, 0);
   }
-  return out;
+  return Printable(std::move(out));
 }
 
 }  // namespace bkm

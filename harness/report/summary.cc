@@ -78,7 +78,7 @@ std::string SummaryText(const RunRecord& run) {
     if (cause.cells.size() > kCellsShown)
       absl::StrAppend(&out, "    and ", cause.cells.size() - kCellsShown, " more\n");
   }
-  return out;
+  return Printable(std::move(out));
 }
 
 }  // namespace bkm

@@ -121,7 +121,7 @@ std::string TableMarkdown(const RunRecord& run) {
   for (const EngineKind& kind : EngineKinds()) absl::StrAppend(&out, KindTable(run, kind, notes));
   const std::string reasons = notes.Markdown();
   if (!reasons.empty()) absl::StrAppend(&out, "## Reasons\n\n", reasons);
-  return out;
+  return Printable(std::move(out));
 }
 
 }  // namespace bkm

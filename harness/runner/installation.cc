@@ -44,6 +44,13 @@ absl::StatusOr<Installation> Installation::Find() {
   return found;
 }
 
+absl::Status Installation::CheckBuilt() const {
+  std::error_code error;
+  if (fs::exists(cell_worker(), error)) return absl::OkStatus();
+  return absl::NotFoundError(
+      absl::StrCat(cell_worker().string(), " is not built: run tools/bkm setup"));
+}
+
 absl::StatusOr<std::string> Installation::CellCodeDigest() const {
   std::set<fs::path> files = {cell_worker()};
   std::error_code error;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace bkm {
@@ -30,6 +31,9 @@ struct Installation {
   std::filesystem::path python_code() const { return root / "harness/cell/python"; }
   std::filesystem::path goldens() const { return root / "golden/numeric"; }
   std::filesystem::path runtimes() const { return root / "matrices/runtimes"; }
+
+  // An error that says what to do when the programs that run cells have not been built.
+  absl::Status CheckBuilt() const;
 
   // Hash of everything of ours that runs inside a cell: the worker, the kernels and the Python
   // code. A part of every observation's identity.

@@ -45,6 +45,34 @@ Packages PackagesOf(const std::optional<Json>& request, const Cell& cell) {
           .library = name("/packages/library", kind->library_source)};
 }
 
+// What the folder of a measured cell holds.
+struct CellFiles {
+  Observation observation;
+  std::optional<Json> request;
+};
+
+// Absent: the cell was not measured.
+absl::StatusOr<std::optional<CellFiles>> ReadCellFiles(const RunDirectory& directory,
+                                                       const CellRecord& cell) {
+  ASSIGN_OR_RETURN(const std::optional<Json> json, directory.ReadObservation(cell));
+  if (!json) return std::optional<CellFiles>();
+  CellFiles files;
+  ASSIGN_OR_RETURN(
+      files.observation,
+      ObservationFromJson(*json, (directory.cell(cell) / "observation.json").string()));
+  ASSIGN_OR_RETURN(files.request, directory.ReadRequest(cell));
+  return std::optional<CellFiles>(std::move(files));
+}
+
+// A file that was damaged is the matter of its cell alone: the others are judged all the same.
+Verdict Unreadable(const absl::Status& why) {
+  return {.kind = VerdictKind::kUnsupported,
+          .stage = Stage::kResolve,
+          .reason = reason::kEvidenceUnreadable,
+          .message = absl::StrCat(why.message(), "; the same bkm run measures it again"),
+          .blame = {"harness"}};
+}
+
 }  // namespace
 
 const ProbeEvidence* RunJudge::EvidenceFor(const Probe& probe, const std::string& precision) {
@@ -61,32 +89,26 @@ const ProbeEvidence* RunJudge::EvidenceFor(const Probe& probe, const std::string
 
 absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cell,
                                                            const CellRecord* control) {
-  ASSIGN_OR_RETURN(const std::optional<Json> json, directory_.ReadObservation(cell));
-  if (!json) return std::optional<Verdict>();
-  const std::string origin = (directory_.cell(cell) / "observation.json").string();
-  ASSIGN_OR_RETURN(const Observation observation, ObservationFromJson(*json, origin));
-  ASSIGN_OR_RETURN(const std::optional<Json> request, directory_.ReadRequest(cell));
+  const auto read = ReadCellFiles(directory_, cell);
+  if (!read.ok()) return std::optional<Verdict>(Unreadable(read.status()));
+  if (!*read) return std::optional<Verdict>();
+  const CellFiles& files = **read;
   JudgeInput input{.probe = cell.cell.probe,
-                   .packages = PackagesOf(request, cell.cell),
-                   .observation = &observation,
+                   .packages = PackagesOf(files.request, cell.cell),
+                   .observation = &files.observation,
                    .cell_dir = directory_.cell(cell)};
   const EngineKind* kind = FindEngineKind(cell.cell.engine);
   if (kind->judged_by_ending_only) return std::optional<Verdict>(JudgeByEndingOnly(input));
-  input.evidence = EvidenceFor(cell.cell.probe, PrecisionOf(observation, cell.cell.probe));
+  input.evidence = EvidenceFor(cell.cell.probe, PrecisionOf(files.observation, cell.cell.probe));
 
-  std::optional<Observation> control_observation;
+  // A control that cannot be read is none.
+  const auto control_files = control ? ReadCellFiles(directory_, *control)
+                                     : absl::StatusOr<std::optional<CellFiles>>(std::nullopt);
   std::optional<Verdict> control_verdict;
-  if (control) {
-    ASSIGN_OR_RETURN(const std::optional<Json> control_json, directory_.ReadObservation(*control));
-    if (control_json) {
-      ASSIGN_OR_RETURN(
-          control_observation,
-          ObservationFromJson(*control_json,
-                              (directory_.cell(*control) / "observation.json").string()));
-      ASSIGN_OR_RETURN(control_verdict, JudgeWith(*control, nullptr));
-      input.control = &*control_observation;
-      input.control_verdict = &*control_verdict;
-    }
+  if (control_files.ok() && *control_files) {
+    ASSIGN_OR_RETURN(control_verdict, JudgeWith(*control, nullptr));
+    input.control = &(*control_files)->observation;
+    input.control_verdict = &*control_verdict;
   }
   return std::optional<Verdict>(Judge(input));
 }

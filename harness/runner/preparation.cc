@@ -38,7 +38,11 @@ Preparation::Preparation(const Installation& installation, PreparationOptions op
       options_(std::move(options)),
       observer_(observer),
       cache_(cache),
-      subjects_(catalog_, uv, {.cache = cache, .mirrors = options_.mirrors, .python = python}),
+      subjects_(catalog_, uv,
+                {.cache = cache,
+                 .mirrors = options_.mirrors,
+                 .python = python,
+                 .folder = options_.matrix_folder}),
       runtimes_(catalog_, uv, {.cache = cache, .python = python}),
       environments_(uv, cache, python) {}
 
@@ -65,8 +69,11 @@ absl::StatusOr<Subject> Preparation::ResolveSubject(const SubjectSpec& spec) {
   const auto known = known_subjects_.find(spec);
   if (known != known_subjects_.end()) return known->second;
   ASSIGN_OR_RETURN(const Subject subject, subjects_.Resolve(spec));
-  observer_.OnSetUp(absl::StrCat("source ", spec.ToString(), ": ", subject.spec.ToString(),
-                                 subject.date.empty() ? "" : " of ", subject.date));
+  // Of a folder there is nothing to tell.
+  if (spec.source != SourceKind::kPath) {
+    observer_.OnSetUp(absl::StrCat("source ", spec.ToString(), ": ", subject.spec.ToString(),
+                                   subject.date.empty() ? "" : " of ", subject.date));
+  }
   known_subjects_.emplace(spec, subject);
   // A resolved spec is asked for again when its cell is prepared.
   known_subjects_.emplace(subject.spec, subject);
@@ -76,12 +83,10 @@ absl::StatusOr<Subject> Preparation::ResolveSubject(const SubjectSpec& spec) {
 absl::StatusOr<RuntimePolicy> Preparation::PolicyOf(const std::string& runtime) {
   const auto known = known_policies_.find(runtime);
   if (known != known_policies_.end()) return known->second;
-  const fs::path beside = options_.matrix_folder / "runtimes";
-  std::error_code error;
-  const bool is_beside =
-      !options_.matrix_folder.empty() && fs::exists(beside / (runtime + ".json"), error);
-  ASSIGN_OR_RETURN(const RuntimePolicy policy,
-                   ReadRuntimePolicy(is_beside ? beside : installation_.runtimes(), runtime));
+  std::vector<fs::path> folders = {installation_.runtimes()};
+  if (!options_.matrix_folder.empty())
+    folders.insert(folders.begin(), options_.matrix_folder / "runtimes");
+  ASSIGN_OR_RETURN(const RuntimePolicy policy, ReadRuntimePolicy(folders, runtime));
   known_policies_.emplace(runtime, policy);
   return policy;
 }

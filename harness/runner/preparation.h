@@ -23,8 +23,9 @@
 namespace bkm {
 
 struct PreparationOptions {
-  std::filesystem::path mirrors;        // DIR/NAME.git; may be empty
-  std::filesystem::path matrix_folder;  // its runtimes/ is looked in first; may be empty
+  std::filesystem::path mirrors;  // DIR/NAME.git; may be empty
+  // Relative paths in the matrix start here, and its runtimes/ is looked in first; may be empty.
+  std::filesystem::path matrix_folder;
 };
 
 // Gets what planned cells need onto this machine: source trees, runtimes, probe folders. Everything

@@ -18,10 +18,14 @@ std::string ShellQuoted(const std::string& text) {
   return quoted + "'";
 }
 
-absl::StatusOr<std::optional<Json>> ReadOptionalJson(const fs::path& path) {
+absl::StatusOr<std::optional<Json>> ReadOptionalObject(const fs::path& path) {
   absl::StatusOr<Json> json = ReadJsonFile(path);
   if (absl::IsNotFound(json.status())) return std::optional<Json>();
   RETURN_IF_ERROR(json.status());
+  if (!json->is_object()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path.string(), ": an object is needed here, not ", json->type_name()));
+  }
   return std::optional<Json>(*std::move(json));
 }
 
@@ -52,11 +56,11 @@ absl::Status RunDirectory::WriteObservation(const CellRecord& record,
 }
 
 absl::StatusOr<std::optional<Json>> RunDirectory::ReadObservation(const CellRecord& record) const {
-  return ReadOptionalJson(cell(record) / "observation.json");
+  return ReadOptionalObject(cell(record) / "observation.json");
 }
 
 absl::StatusOr<std::optional<Json>> RunDirectory::ReadRequest(const CellRecord& record) const {
-  return ReadOptionalJson(cell(record) / "request.json");
+  return ReadOptionalObject(cell(record) / "request.json");
 }
 
 absl::Status RunDirectory::WriteVerdict(const CellRecord& record) const {

@@ -8,12 +8,15 @@
 #include "harness/base/check.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
+#include "harness/model/observation.h"
 
 namespace bkm {
 namespace {
 
-// Endings that say nothing about the cell: an observation with one is measured again.
+// Endings that say nothing about the cell: an observation with one is measured again, as is one
+// that was damaged.
 bool IsReusable(const Json& observation) {
+  if (!ObservationFromJson(observation, "").ok()) return false;
   static const std::set<std::string> kNothingSaid = {"cancelled", "lost", "fork-failed",
                                                      "timed-out"};
   const std::string kind = observation.value("/ending/kind"_json_pointer, std::string());
@@ -22,7 +25,7 @@ bool IsReusable(const Json& observation) {
   return !killed && (timed_out_twice || !kNothingSaid.contains(kind));
 }
 
-std::string EndingKind(const Json& observation) {
+std::string EndingName(const Json& observation) {
   return observation.value("/ending/kind"_json_pointer, std::string());
 }
 
@@ -95,7 +98,7 @@ absl::StatusOr<bool> Runner::TakeWithoutRunning(size_t index, const Json& reques
   const auto old_observation = directory_.ReadObservation(record);
   if (!old_request.ok() || !old_observation.ok() || !*old_request || !*old_observation)
     return false;
-  if ((*old_request)->value("key", "") != request["key"] || !IsReusable(**old_observation))
+  if ((*old_request)->value("key", Json()) != request["key"] || !IsReusable(**old_observation))
     return false;
   first_of_request_.emplace(request["key"].get<std::string>(), index);
   RETURN_IF_ERROR(Record(index, **old_observation, /*reused=*/true));
@@ -147,7 +150,7 @@ absl::Status Runner::HandleFinished(const CellFinished& finished) {
   in_flight_.erase(it);
   if (pending.second_try) alone_ = false;
   Json observation = finished.observation;
-  const std::string ending = EndingKind(observation);
+  const std::string ending = EndingName(observation);
   if (ending == "cancelled") return absl::OkStatus();
   if (ending == "timed-out") observation["timeouts"] = pending.second_try ? 2 : 1;
   if (ending != "timed-out" && pending.second_try) observation["timeouts"] = 1;

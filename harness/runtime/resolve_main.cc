@@ -66,7 +66,7 @@ int Main(int argc, char** argv) {
   SubjectResolver subjects(
       catalog, *uv, {.cache = CacheDirectory(), .mirrors = arguments.mirrors, .python = python});
   absl::StatusOr<RuntimePolicy> policy =
-      ReadRuntimePolicy(arguments.positional[0], arguments.positional[1]);
+      ReadRuntimePolicy({arguments.positional[0]}, arguments.positional[1]);
   if (!policy.ok()) return Fail(policy.status());
   arguments.request.policy = *policy;
   Clock::time_point start = Clock::now();

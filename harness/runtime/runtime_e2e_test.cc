@@ -54,7 +54,7 @@ class RuntimeE2eTest : public ::testing::Test {
 
 TEST_F(RuntimeE2eTest, CpuRuntimeHasTheCpuTorchAndWhatACudaTorchBrings) {
   engine_.requirements = {"numpy<2", "transformers"};
-  const auto resolved = Resolve(*ReadRuntimePolicy("matrices/runtimes", "cpu"));
+  const auto resolved = Resolve(*ReadRuntimePolicy({"matrices/runtimes"}, "cpu"));
   if (absl::IsFailedPrecondition(resolved.status()) || absl::IsUnavailable(resolved.status())) {
     GTEST_SKIP() << resolved.status().message();  // no CPU torch for this machine
   }

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "harness/base/did_you_mean.h"
 #include "harness/base/status_macros.h"
 
@@ -54,20 +56,25 @@ absl::StatusOr<RuntimePolicy> RuntimePolicyFromJson(const Json& json, const fs::
   return policy;
 }
 
-absl::StatusOr<RuntimePolicy> ReadRuntimePolicy(const fs::path& folder, const std::string& name) {
-  const fs::path path = folder / absl::StrCat(name, ".json");
+absl::StatusOr<RuntimePolicy> ReadRuntimePolicy(const std::vector<fs::path>& folders,
+                                                const std::string& name) {
   std::error_code error;
-  if (!fs::exists(path, error)) {
-    std::vector<std::string> known;
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-      if (entry.path().extension() == ".json") known.push_back(entry.path().stem());
+  std::set<std::string> known;
+  std::vector<std::string> places;
+  for (const fs::path& folder : folders) {
+    const fs::path path = folder / absl::StrCat(name, ".json");
+    if (fs::exists(path, error)) {
+      ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
+      return RuntimePolicyFromJson(json, path);
     }
-    std::sort(known.begin(), known.end());
-    return absl::NotFoundError(
-        absl::StrCat("no runtime '", name, "' in ", folder.string(), DidYouMean(name, known)));
+    if (fs::exists(folder, error)) places.push_back(folder.string());
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+      if (entry.path().extension() == ".json") known.insert(entry.path().stem());
+    }
   }
-  ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
-  return RuntimePolicyFromJson(json, path);
+  return absl::NotFoundError(absl::StrCat("no runtime '", name, "' in ",
+                                          absl::StrJoin(places, " or "),
+                                          DidYouMean(name, {known.begin(), known.end()})));
 }
 
 }  // namespace bkm

@@ -42,8 +42,8 @@ struct RuntimePolicy {
 absl::StatusOr<RuntimePolicy> RuntimePolicyFromJson(const Json& json,
                                                     const std::filesystem::path& origin);
 
-// The policy `name` in `folder`; NotFound with the names that are there.
-absl::StatusOr<RuntimePolicy> ReadRuntimePolicy(const std::filesystem::path& folder,
+// The policy `name` in the first of `folders` that has it; NotFound with the names that are there.
+absl::StatusOr<RuntimePolicy> ReadRuntimePolicy(const std::vector<std::filesystem::path>& folders,
                                                 const std::string& name);
 
 }  // namespace bkm

@@ -58,7 +58,7 @@ TEST(RuntimePolicyTest, MistakesNameFileAndPath) {
 }
 
 TEST(RuntimePolicyTest, UnknownNameListsWhatIsThere) {
-  EXPECT_EQ(ReadRuntimePolicy("matrices/runtimes", "cpus").status().message(),
+  EXPECT_EQ(ReadRuntimePolicy({"matrices/runtimes"}, "cpus").status().message(),
             "no runtime 'cpus' in matrices/runtimes: did you mean 'cpu'?");
 }
 
@@ -66,7 +66,7 @@ TEST(RuntimePolicyTest, EveryCommittedFileIsValid) {
   int files = 0;
   for (const fs::directory_entry& entry : fs::directory_iterator("matrices/runtimes")) {
     if (entry.path().extension() != ".json") continue;
-    EXPECT_EQ(ReadRuntimePolicy("matrices/runtimes", entry.path().stem()).status(),
+    EXPECT_EQ(ReadRuntimePolicy({"matrices/runtimes"}, entry.path().stem()).status(),
               absl::OkStatus());
     ++files;
   }

@@ -164,9 +164,12 @@ absl::StatusOr<Subject> SubjectResolver::ResolvePypi(const SubjectSpec& spec) {
 
 absl::StatusOr<Subject> SubjectResolver::ResolvePath(const SubjectSpec& spec) {
   std::error_code error;
-  const fs::path folder = fs::canonical(spec.revision, error);
+  const fs::path folder = fs::canonical(options_.folder / spec.revision, error);
   if (error || !fs::is_directory(folder)) {
-    return absl::NotFoundError(absl::StrCat(spec.ToString(), ": no such folder"));
+    const fs::path looked_for = fs::absolute(options_.folder / spec.revision).lexically_normal();
+    return absl::NotFoundError(
+        absl::StrCat(spec.ToString(), ": no such folder",
+                     looked_for == spec.revision ? "" : absl::StrCat(" as ", looked_for.string())));
   }
   ASSIGN_OR_RETURN(const PackageMetadata metadata, reader_.ReadDeclared(folder));
   Subject subject{.spec = {SourceKind::kPath, "", folder.string()}, .label = spec.revision};

@@ -24,6 +24,8 @@ class SubjectResolver {
     std::filesystem::path cache;    // a folder of trees, clones and registry answers is made in it
     std::filesystem::path mirrors;  // DIR/NAME.git; may be empty
     std::filesystem::path python;   // compiles trees: of the version that runs the cells
+    std::filesystem::path
+        folder;  // where relative path subjects start; empty: the working directory
   };
   SubjectResolver(const SourceCatalog& catalog, Uv uv, Options options);
 

@@ -121,6 +121,23 @@ TEST_F(SubjectResolverTest, PathIsUsedInPlaceAndIdentifiedByContent) {
   EXPECT_NE(Resolve(spec)->content, subject.content);
 }
 
+TEST_F(SubjectResolverTest, RelativePathStartsAtTheGivenFolderAndKeepsItsName) {
+  ASSERT_TRUE(WriteFile(root_ / "matrices/deep/matrix.json", "{}").ok());
+  ASSERT_TRUE(WriteFile(root_ / "mine/fake_engine/__init__.py", "x = 1\n").ok());
+  SubjectResolver resolver(
+      catalog_, Uv("/no/uv"),
+      {.cache = root_ / "cache", .python = "/usr/bin/python3", .folder = root_ / "matrices/deep"});
+
+  const absl::StatusOr<Subject> subject = resolver.Resolve(*ParseSubjectSpec("path:../../mine"));
+
+  ASSERT_TRUE(subject.ok()) << subject.status();
+  EXPECT_EQ(subject->tree, root_ / "mine");
+  EXPECT_EQ(subject->spec.ToString(), "path:" + (root_ / "mine").string());
+  EXPECT_EQ(subject->label, "../../mine");
+  EXPECT_EQ(resolver.Resolve(*ParseSubjectSpec("path:../mine")).status().message(),
+            "path:../mine: no such folder as " + (root_ / "matrices/mine").string());
+}
+
 TEST_F(SubjectResolverTest, PathWithoutPackageSaysSo) {
   fs::create_directories(root_ / "empty");
   EXPECT_THAT(std::string(Resolve("path:" + (root_ / "empty").string()).status().message()),

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+//
+// What a user gets wrong, and what is missing on a machine: one sentence that says what to do, exit
+// code 2, and nothing is written.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/files.h"
+#include "harness/testing/bkm_under_test.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class BadInputTest : public ::testing::Test {
+ protected:
+  // What `bkm ARGUMENTS` complains of; the rest of what a complaint must be is checked here.
+  std::string Complaint(std::vector<std::string> arguments,
+                        std::map<std::string, std::string> environment = {}) {
+    const ProcessResult result = bkm_.Run(std::move(arguments), std::move(environment));
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(result.out, "");
+    EXPECT_FALSE(fs::exists(bkm_.out())) << "something was written";
+    EXPECT_THAT(result.err, StartsWith("bkm: "));
+    EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << "more than a line: " << result.err;
+    return bkm_.WithoutPaths(result.err.substr(5, result.err.size() - 6));
+  }
+
+  std::vector<std::string> AdHoc(const std::string& engine, const std::string& library,
+                                 const std::string& runtime = "cpu") {
+    return {"run",         "--engine", engine,      "--library", library,
+            "--attention", "flex",     "--runtime", runtime};
+  }
+
+  const BkmUnderTest bkm_;
+};
+
+TEST_F(BadInputTest, UnknownCommandIsToldWithTheNearest) {
+  EXPECT_EQ(Complaint({"plam"}), "unknown command 'plam': did you mean 'plan'?");
+}
+
+TEST_F(BadInputTest, UnknownOptionIsToldWithTheNearest) {
+  EXPECT_EQ(Complaint({"judge", bkm_.out(), "--jsn"}),
+            "unknown option '--jsn': did you mean '--json'?");
+  EXPECT_EQ(Complaint({"judge"}), "run is required (bkm judge --help)");
+  EXPECT_EQ(Complaint({"judge", "a", "b"}), "unexpected argument 'b' (bkm judge --help)");
+}
+
+TEST_F(BadInputTest, ValueOutOfRangeIsTold) {
+  EXPECT_THAT(Complaint({"plan", "x.json", "--steps", "many"}),
+              ::testing::AllOf(HasSubstr("--steps"), HasSubstr("(bkm plan --help)")));
+}
+
+TEST_F(BadInputTest, NeitherMatrixNorFlags) {
+  EXPECT_THAT(Complaint({"run"}), StartsWith("name a matrix file (bkm run "));
+}
+
+TEST_F(BadInputTest, MatrixFileThatIsNotThere) {
+  EXPECT_EQ(Complaint({"run", "none.json"}),
+            "no matrix file: cannot read none.json: No such file or directory");
+}
+
+TEST_F(BadInputTest, FilterThatIsNone) {
+  EXPECT_EQ(Complaint({"run", bkm_.hostile_matrix(), "--filter", "engin=x"}),
+            "filter 'engin=x': unknown key 'engin': did you mean 'engine'?");
+  EXPECT_EQ(Complaint({"run", bkm_.hostile_matrix(), "--filter", "flex"}),
+            "'flex' is no filter: write key=pattern,key=pattern, for example "
+            "engine=verl-torchtitan,attention=flex");
+}
+
+TEST_F(BadInputTest, FilterThatNothingMatches) {
+  EXPECT_EQ(Complaint({"run", bkm_.WriteMatrix({"passes"}), "--filter", "engine=nobody"}),
+            "no cell is in: bkm plan says why each is out");
+}
+
+TEST_F(BadInputTest, UnknownRuntimeNamesThoseThatExist) {
+  const std::string pair = absl::StrCat("path:", bkm_.packages().string(), "/passes/");
+  EXPECT_THAT(Complaint(AdHoc("fixture@" + pair + "engine", pair + "library", "gpu2")),
+              ::testing::AllOf(StartsWith("no runtime 'gpu2' in "), HasSubstr("cpu")));
+  const fs::path matrix = bkm_.WriteMatrix({"passes"});
+  std::string text = *ReadFile(matrix);
+  text.replace(text.find("\"bare\""), 6, "\"nobody\"");
+  ASSERT_TRUE(WriteFile(matrix, text).ok());
+  EXPECT_THAT(
+      Complaint({"run", matrix}),
+      ::testing::AllOf(StartsWith("no runtime 'nobody' in FOLDER/fixtures/matrices/runtimes"),
+                       HasSubstr("(known: bare, cpu")));
+}
+
+TEST_F(BadInputTest, UnknownEngineKindIsToldWithTheNearest) {
+  EXPECT_EQ(Complaint(AdHoc("verl-torchtita@git:verl@v0.8.0", "git:torchtitan@x")),
+            "--engine: unknown kind 'verl-torchtita': did you mean 'verl-torchtitan'?");
+}
+
+TEST_F(BadInputTest, FolderThatIsNotThere) {
+  EXPECT_EQ(Complaint(AdHoc("fixture@path:nowhere", "path:nowhere")),
+            "path:nowhere: no such folder as FOLDER/nowhere");
+  EXPECT_EQ(
+      Complaint({"run", bkm_.WriteMatrix({"nobody"})}),
+      "path:../packages/nobody/engine: no such folder as FOLDER/fixtures/packages/nobody/engine");
+}
+
+TEST_F(BadInputTest, RepositoryThatCannotBeReached) {
+  const fs::path matrix = bkm_.folder() / "unreachable.json";
+  ASSERT_TRUE(WriteFile(matrix, R"({"schema": 1, "name": "unreachable",
+      "sources": {"verl": {"git": "file:///no/such/verl.git"}},
+      "groups": [{"engine": {"kind": "verl-torchtitan", "subjects": ["git:verl@v0.8.0"]},
+                  "library": ["path:fixtures/packages/passes/library"],
+                  "probe": {"attention": ["flex"]}}]})")
+                  .ok());
+  fs::create_directories(bkm_.folder() / "mirrors");
+
+  EXPECT_EQ(Complaint({"run", matrix}, {{"BKM_GIT_MIRRORS", bkm_.folder() / "mirrors"}}),
+            "cannot clone verl from file:///no/such/verl.git: Could not read from remote "
+            "repository. (check the network, or give a folder of mirrors with --git-mirror)");
+}
+
+TEST_F(BadInputTest, CommitThatIsNotThere) {
+  const fs::path mirror = bkm_.folder() / "mirrors/verl.git";
+  ASSERT_TRUE(RunForOutput({.argv = {"git", "init", "-q", "--bare", mirror}}).ok());
+
+  EXPECT_THAT(Complaint(AdHoc("verl-torchtitan@git:verl@0123abc", "git:torchtitan@0123abc"),
+                        {{"BKM_GIT_MIRRORS", bkm_.folder() / "mirrors"}}),
+              ::testing::AllOf(HasSubstr("0123abc"), HasSubstr("verl")));
+}
+
+TEST_F(BadInputTest, WorkerThatWasNotBuilt) {
+  const fs::path nowhere = bkm_.folder() / "bin";
+  EXPECT_EQ(Complaint({"run", bkm_.WriteMatrix({"passes"})}, {{"BKM_BIN", nowhere}}),
+            "FOLDER/bin/harness/cell/cell_worker is not built: run tools/bkm setup");
+}
+
+TEST_F(BadInputTest, NotStartedFromACheckout) {
+  EXPECT_EQ(Complaint({"run", bkm_.WriteMatrix({"passes"})}, {{"BKM_ROOT", bkm_.folder()}}),
+            "cannot find bkm's own files: start it by tools/bkm, or set BKM_ROOT to the checkout");
+}
+
+TEST_F(BadInputTest, RunDirectoryThatIsNone) {
+  for (const char* command : {"judge", "explain", "replay"}) {
+    std::vector<std::string> arguments = {command, "nowhere"};
+    if (arguments[0] != "judge") arguments.push_back("cell");
+    EXPECT_THAT(Complaint(arguments), HasSubstr("nowhere is no run directory: it has no run.json"));
+  }
+}
+
+TEST_F(BadInputTest, OutThatIsAFile) {
+  const fs::path matrix = bkm_.WriteMatrix({"passes"});
+  Command command = bkm_.MakeCommand({"plan"});
+  command.argv = {command.argv[0], "run", matrix, "--out", matrix};
+  const std::string before = *ReadFile(matrix);
+
+  const ProcessResult result = *RunCommand(command);
+
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("chosen.json"));
+  EXPECT_EQ(*ReadFile(matrix), before);
+}
+
+class CellNameTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(bkm_.Run({"run", bkm_.WriteMatrix({"exits", "refuses"}), "--quiet"}).exit_code, 0);
+  }
+  std::string Complaint(const std::string& cell) {
+    const ProcessResult result = bkm_.Run({"explain", bkm_.out(), cell});
+    EXPECT_EQ(result.exit_code, 2);
+    return result.err;
+  }
+  const BkmUnderTest bkm_;
+};
+
+TEST_F(CellNameTest, UnknownAndAmbiguousNamesSayWhatToGive) {
+  EXPECT_EQ(
+      Complaint("nobody"),
+      "bkm: no cell of this run is called 'nobody': give an id from run.json, a folder's name "
+      "below cells/, or a filter\n");
+  EXPECT_EQ(Complaint("engin=x"),
+            "bkm: filter 'engin=x': unknown key 'engin': did you mean 'engine'?\n");
+  const std::string ambiguous = Complaint("engine=fixture");
+  EXPECT_THAT(ambiguous, StartsWith("bkm: 'engine=fixture' means 2 cells; say more:\n"));
+  EXPECT_THAT(ambiguous,
+              HasSubstr("fixture exits/engine x fake_library exits/library, flex, bf16\n"));
+}
+
+}  // namespace
+}  // namespace bkm

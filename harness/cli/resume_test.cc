@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+//
+// Runs that were cut short or damaged: nothing that was measured is lost, nothing is measured
+// twice.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <map>
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "harness/base/files.h"
+#include "harness/testing/bkm_under_test.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Waits while `hold` lies in its tree.
+constexpr char kHolds[] = R"(
+import os, time
+while os.path.exists(os.path.join(os.path.dirname(os.path.dirname(__file__)), "hold")):
+    time.sleep(0.05)
+)";
+
+ino_t Inode(const fs::path& path) {
+  struct stat status = {};
+  return ::stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
+}
+
+// The folder of the one cell below `out` whose request names `behaviour`; empty when there is none.
+fs::path FindCellFolder(const fs::path& out, const std::string& behaviour) {
+  std::error_code error;
+  for (const fs::directory_entry& cell : fs::directory_iterator(out / "cells", error)) {
+    const absl::StatusOr<std::string> request = ReadFile(cell.path() / "request.json");
+    if (request.ok() && absl::StrContains(*request, absl::StrCat("/", behaviour, "/engine")))
+      return cell.path();
+  }
+  return "";
+}
+
+template <typename F>
+bool Eventually(F condition) {
+  for (int i = 0; i < 600; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return false;
+}
+
+// The exit code of `process`, or minus the signal that ended it.
+int WaitFor(const PipedProcess& process) {
+  int status = 0;
+  while (::waitpid(process.pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+class InterruptTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(InterruptTest, KeepsWhatWasMeasuredAndTheSameCommandFinishesTheRest) {
+  const BkmUnderTest bkm;
+  bkm.WritePair("holds", kHolds);
+  const fs::path hold = bkm.packages() / "holds/engine/hold";
+  ASSERT_TRUE(WriteFile(hold, "").ok());
+  const fs::path matrix = bkm.WriteMatrix({"passes", "holds", "refuses", "exits"}, 120);
+  const Command command = bkm.MakeCommand({"run", matrix, "--quiet"});
+  const PipedProcess process = *StartPiped(command, bkm.folder() / "stderr");
+  ASSERT_TRUE(Eventually([&] {
+    return !FindCellFolder(bkm.out(), "holds").empty() &&
+           Inode(FindCellFolder(bkm.out(), "exits") / "observation.json") != 0;
+  }));
+
+  ::kill(process.pid, GetParam());
+  const int exit_code = WaitFor(process);
+  ::close(process.to_child);
+  ::close(process.from_child);
+
+  EXPECT_EQ(exit_code, 3);
+  EXPECT_EQ(*ReadFile(bkm.folder() / "stderr"),
+            "bkm: interrupted; the same command finishes the rest\n");
+  EXPECT_THAT(bkm.RunningProcesses(), IsEmpty());
+  const Json partial = bkm.ReadRun();
+  EXPECT_EQ(partial["finished"], false);
+  EXPECT_EQ(partial["counts"], (Json{{"ok", 1}, {"broken", 1}, {"refused", 1}, {"pending", 1}}));
+  EXPECT_EQ(bkm.CellOf(partial, "holds")["verdict"], Json());
+  std::map<std::string, ino_t> measured;
+  for (const char* behaviour : {"passes", "refuses", "exits"})
+    measured[behaviour] = Inode(bkm.CellFolder(behaviour) / "observation.json");
+
+  fs::remove(hold);
+  const ProcessResult rest = bkm.Run({"run", matrix});
+
+  EXPECT_EQ(rest.exit_code, 0) << rest.err;
+  EXPECT_THAT(rest.err, HasSubstr("(measured before)"));
+  const Json whole = bkm.ReadRun();
+  EXPECT_EQ(whole["finished"], true);
+  EXPECT_EQ(whole["counts"], (Json{{"ok", 2}, {"broken", 1}, {"refused", 1}}));
+  for (const auto& [behaviour, inode] : measured)
+    EXPECT_EQ(Inode(bkm.CellFolder(behaviour) / "observation.json"), inode) << behaviour;
+}
+
+INSTANTIATE_TEST_SUITE_P(Signals, InterruptTest, ::testing::Values(SIGINT, SIGTERM),
+                         [](const auto& info) { return info.param == SIGINT ? "Int" : "Term"; });
+
+// A run of two cells, the first of which is damaged afterwards.
+class DamagedRunTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    matrix_ = bkm_.WriteMatrix({"refuses", "exits"});
+    const ProcessResult result = bkm_.Run({"run", matrix_});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  void Damage(const std::string& file, const std::string& content) {
+    ASSERT_TRUE(WriteFile(bkm_.CellFolder("refuses") / file, content).ok());
+  }
+
+  const BkmUnderTest bkm_;
+  fs::path matrix_;
+};
+
+TEST_F(DamagedRunTest, ObservationThatCannotBeReadIsThatCellsMatterAlone) {
+  for (const char* content : {"{\"schema\": 1, \"endi", "[1, 2]", "{\"ending\": 3}", ""}) {
+    Damage("observation.json", content);
+
+    const ProcessResult judged = bkm_.Run({"judge", bkm_.out(), "--json"});
+
+    EXPECT_EQ(judged.exit_code, 0) << content << judged.err;
+    const Json run = *ParseJson(judged.out, "judge");
+    const Json cell = bkm_.CellOf(run, "refuses");
+    EXPECT_EQ(cell["verdict"], "unsupported") << content;
+    EXPECT_EQ(cell["reason"], "evidence-unreadable") << content;
+    EXPECT_EQ(cell["blame"], Json({"harness"})) << content;
+    EXPECT_THAT(cell["message"].get<std::string>(), HasSubstr("observation.json: ")) << content;
+    EXPECT_EQ(bkm_.CellOf(run, "exits")["reason"], "exited") << content;
+  }
+}
+
+TEST_F(DamagedRunTest, TheSameRunMeasuresADamagedCellAgainAndNoOther) {
+  const Json before = bkm_.ReadRun();
+  for (const char* file : {"observation.json", "request.json"}) {
+    for (const char* content : {"{\"schema\": 1, \"endi", "[1, 2]", "{\"ending\": 3}"}) {
+      Damage(file, content);
+      const ino_t other = Inode(bkm_.CellFolder("exits") / "observation.json");
+
+      const ProcessResult again = bkm_.Run({"run", matrix_});
+
+      EXPECT_EQ(again.exit_code, 0) << file << content << again.err;
+      EXPECT_EQ(Difference(StableRun(bkm_, before), StableRun(bkm_, bkm_.ReadRun())), "")
+          << file << content;
+      EXPECT_EQ(Inode(bkm_.CellFolder("exits") / "observation.json"), other);
+    }
+  }
+}
+
+TEST_F(DamagedRunTest, RunJsonThatIsLostIsMadeAgainFromTheCells) {
+  const Json before = bkm_.ReadRun();
+  const ino_t cell = Inode(bkm_.CellFolder("exits") / "observation.json");
+  ASSERT_TRUE(WriteFile(bkm_.out() / "run.json", "{\"schema\"").ok());
+  const ProcessResult judged = bkm_.Run({"judge", bkm_.out()});
+  EXPECT_EQ(judged.exit_code, 2);
+  EXPECT_EQ(bkm_.WithoutPaths(judged.err),
+            "bkm: FOLDER/out/run.json: not JSON at line 1, column 10 (a missing or surplus comma, "
+            "quote or brace?)\n");
+
+  const ProcessResult again = bkm_.Run({"run", matrix_});
+
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(Difference(before["cells"], bkm_.ReadRun()["cells"]), "");
+  EXPECT_EQ(Inode(bkm_.CellFolder("exits") / "observation.json"), cell);
+}
+
+TEST_F(DamagedRunTest, ReplayOfASubjectThatIsGoneSaysWhatToDo) {
+  fs::remove_all(bkm_.packages() / "exits");
+
+  const ProcessResult replayed = bkm_.Run({"replay", bkm_.out(), "engine=*exits*"});
+
+  EXPECT_EQ(replayed.exit_code, 2);
+  EXPECT_EQ(bkm_.WithoutPaths(replayed.err),
+            "bkm: FOLDER/fixtures/packages/exits/engine is gone: run the matrix again (bkm run "
+            "...)\n");
+}
+
+}  // namespace
+}  // namespace bkm
