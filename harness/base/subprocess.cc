@@ -60,7 +60,7 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
 }
 
 // Starts `command` with the three descriptors as its stdin, stdout and stderr (-1: inherited).
-absl::StatusOr<pid_t> Spawn(const Command& command, int in, int out, int err) {
+absl::StatusOr<pid_t> Spawn(const Command& command, int in, int out, int err, bool own_group) {
   std::vector<std::string> argv = command.argv;
   std::vector<std::string> env = Environment(command);
   posix_spawn_file_actions_t actions;
@@ -73,9 +73,10 @@ absl::StatusOr<pid_t> Spawn(const Command& command, int in, int out, int err) {
   }
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  // A group of its own: Ctrl-C reaches us alone, and we end what we started.
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  // In a group of its own Ctrl-C reaches us alone, and we end what we started; else it ends with
+  // us.
+  posix_spawnattr_setflags(&attributes, (own_group ? POSIX_SPAWN_SETPGROUP : 0) |
+                                            POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
   sigset_t set;
   sigemptyset(&set);
   posix_spawnattr_setsigmask(&attributes, &set);
@@ -142,7 +143,8 @@ absl::StatusOr<ProcessResult> RunCommand(const Command& command) {
   ASSIGN_OR_RETURN(Pipe in, MakePipe());
   ASSIGN_OR_RETURN(Pipe out, MakePipe());
   ASSIGN_OR_RETURN(Pipe err, MakePipe());
-  const absl::StatusOr<pid_t> pid = Spawn(command, in.read, out.write, err.write);
+  const absl::StatusOr<pid_t> pid =
+      Spawn(command, in.read, out.write, err.write, /*own_group=*/command.timeout.has_value());
   CloseAll({in.read, out.write, err.write});
   if (!pid.ok()) {
     CloseAll({in.write, out.read, err.read});
@@ -183,7 +185,7 @@ absl::StatusOr<PipedProcess> StartPiped(const Command& command,
   }
   ASSIGN_OR_RETURN(const Pipe in, MakePipe());
   ASSIGN_OR_RETURN(const Pipe out, MakePipe());
-  const absl::StatusOr<pid_t> pid = Spawn(command, in.read, out.write, err);
+  const absl::StatusOr<pid_t> pid = Spawn(command, in.read, out.write, err, /*own_group=*/true);
   CloseAll({in.read, out.write, err});
   if (!pid.ok()) {
     CloseAll({in.write, out.read});

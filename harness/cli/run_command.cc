@@ -111,7 +111,12 @@ class RunCommandLine : public CliCommand {
            return directory.worker_log(key.substr(0, 12));
          }});
     RunnerHooks hooks;
-    hooks.judge = [&](const CellRecord& cell) { return judge.JudgeCell(run, cell); };
+    // While a golden or floor is still being computed there is nothing to judge by; all are judged
+    // at the end.
+    hooks.judge = [&](const CellRecord& cell) -> absl::StatusOr<std::optional<Verdict>> {
+      if (references.busy()) return std::optional<Verdict>();
+      return judge.JudgeCell(run, cell);
+    };
     hooks.background = [&](bool may_start) { return references.Advance(may_start); };
     hooks.observed = [&](const PreparedCell& cell, const Json& observation) {
       return WantPrecisionThatRan(references, cell, observation);

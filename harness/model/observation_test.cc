@@ -43,13 +43,13 @@ TEST(ObservationTest, ChainOfCausesIsFlattenedNearestFirst) {
 }
 })");
   EXPECT_EQ(observation.LastStage(), Stage::kConstruct);
-EXPECT_EQ(observation.stages[0].seconds, 0.3);
-EXPECT_EQ(observation.stages[1].seconds, std::nullopt);
-ASSERT_EQ(observation.exceptions.size(), 2u);
-EXPECT_EQ(observation.exceptions[0].message, "outer");
-EXPECT_EQ(observation.exceptions[0].frames[1].owner, FrameOwner::kLibrary);
-EXPECT_EQ(observation.exceptions[0].frames[1].line, 9);
-EXPECT_EQ(observation.exceptions[1].name, "spmd_types");
+  EXPECT_EQ(observation.stages[0].seconds, 0.3);
+  EXPECT_EQ(observation.stages[1].seconds, std::nullopt);
+  ASSERT_EQ(observation.exceptions.size(), 2u);
+  EXPECT_EQ(observation.exceptions[0].message, "outer");
+  EXPECT_EQ(observation.exceptions[0].frames[1].owner, FrameOwner::kLibrary);
+  EXPECT_EQ(observation.exceptions[0].frames[1].line, 9);
+  EXPECT_EQ(observation.exceptions[1].name, "spmd_types");
 }
 
 TEST(ObservationTest, WitnessesAreRead) {

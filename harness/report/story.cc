@@ -92,9 +92,9 @@ std::string Counted(const Json& list, const char* key) {
 
 void AppendWitnesses(std::string& out, const Json& observation) {
   const Json backend = observation.value("backend", Json::object());
-  if (backend.contains("layers"))
+  if (!backend.value("layers", Json::array()).empty())
     absl::StrAppend(&out, "  attention built: ", Counted(backend["layers"], "class"), "\n");
-  if (backend.contains("called"))
+  if (!backend.value("called", Json::array()).empty())
     absl::StrAppend(&out, "  attention called: ", Counted(backend["called"], "callable"), "\n");
   if (backend.contains("ops")) AppendTree(out, "ops", backend["ops"], 1);
   const Json mask = observation.value("mask", Json::object());

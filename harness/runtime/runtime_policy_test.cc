@@ -35,9 +35,9 @@ TEST(RuntimePolicyTest, PathsAreRelativeToTheFile) {
                 ->lock,
             fs::path("r/locks/a.json"));
   EXPECT_EQ(Read(R"({"schema": 1, "name": "x", "policy": "existing", "python": "3.11",
-                     "interpreter": "/opt/env/bin/python"})")
+                     "interpreter": "/elsewhere/env/bin/python"})")
                 ->interpreter,
-            fs::path("/opt/env/bin/python"));
+            fs::path("/elsewhere/env/bin/python"));
 }
 
 TEST(RuntimePolicyTest, MistakesNameFileAndPath) {
