@@ -32,12 +32,24 @@ std::string Environment(const char* name) {
   return value ? value : "";
 }
 
+// The checkout itself and not a tree of links into it: a cell has a /tmp of its own, where a
+// checkout may lie.
+fs::path Checkout() {
+  constexpr char kFile[] = "harness/cell/python/bkm_cell/cell.py";
+  fs::path root = fs::canonical(kFile);
+  for (const fs::path& part : fs::path(kFile)) {
+    static_cast<void>(part);
+    root = root.parent_path();
+  }
+  return root;
+}
+
 // Runs bkm with `arguments` into a new run directory; the run.json of it, or why there is none.
 absl::StatusOr<Json> RunBkm(std::vector<std::string> arguments, const std::string& name) {
   const fs::path out = fs::path(::testing::TempDir()) / name;
-  Command command{.argv = {"harness/cli/bkm", "run"},
-                  .set_env = {{"BKM_ROOT", fs::current_path().string()},
-                              {"BKM_BIN", fs::current_path().string()}}};
+  Command command{
+      .argv = {"harness/cli/bkm", "run"},
+      .set_env = {{"BKM_ROOT", Checkout().string()}, {"BKM_BIN", fs::current_path().string()}}};
   command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
   command.argv.insert(command.argv.end(), {"--quiet", "--out", out.string()});
   const absl::StatusOr<ProcessResult> result = RunCommand(command);
