@@ -2,6 +2,7 @@
 // Copyright the bkm authors.
 #include "harness/cli/interrupt.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -33,6 +34,11 @@ InterruptSignals::~InterruptSignals() {
   ::signal(SIGINT, SIG_DFL);
   ::signal(SIGTERM, SIG_DFL);
   ::close(fd_);
+}
+
+bool InterruptSignals::heard() const {
+  pollfd readable = {fd_, POLLIN, 0};
+  return ::poll(&readable, 1, 0) == 1;
 }
 
 }  // namespace bkm

@@ -13,6 +13,7 @@ class InterruptSignals {
   ~InterruptSignals();
   InterruptSignals(const InterruptSignals&) = delete;
   int fd() const { return fd_; }
+  bool heard() const;
 
  private:
   int fd_ = -1;

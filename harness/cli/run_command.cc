@@ -65,29 +65,44 @@ class RunCommandLine : public CliCommand {
     ASSIGN_OR_RETURN(const Matrix matrix, selection_.LoadMatrix());
     ASSIGN_OR_RETURN(const std::vector<CellFilter> filters, selection_.Filters());
     ConsoleObserver observer(quiet_);
+    InterruptSignals signals;
     ASSIGN_OR_RETURN(const std::unique_ptr<Preparation> preparation,
                      Preparation::Create(matrix,
                                          {.mirrors = selection_.GitMirrors(),
                                           .matrix_folder = selection_.MatrixFolder()},
                                          observer));
-    ASSIGN_OR_RETURN(const std::vector<PlannedCell> plan,
-                     ExpandMatrix(matrix, filters, preparation->Environment()));
-    std::vector<PreparedCell> cells;
-    for (const PlannedCell& planned : plan) {
-      if (!planned.included) continue;
-      ASSIGN_OR_RETURN(PreparedCell prepared, preparation->Prepare(planned));
-      cells.push_back(std::move(prepared));
+    absl::StatusOr<std::vector<PreparedCell>> cells =
+        PrepareAll(matrix, filters, *preparation, signals);
+    if (signals.heard()) {
+      std::fprintf(stderr, "bkm: interrupted before a cell ran; what was fetched is kept\n");
+      return kExitInterrupted;
     }
-    if (cells.empty())
+    RETURN_IF_ERROR(cells.status());
+    if (cells->empty())
       return absl::InvalidArgumentError("no cell is in: bkm plan says why each is out");
     const RunDirectory directory(fs::absolute(out_.empty() ? "runs/" + matrix.name : out_));
-    return Measure(installation, matrix, directory, std::move(cells), observer);
+    return Measure(installation, matrix, directory, *std::move(cells), observer, signals);
   }
 
  private:
+  // Stops early, with fewer cells or an error, once the user asked to.
+  static absl::StatusOr<std::vector<PreparedCell>> PrepareAll(
+      const Matrix& matrix, const std::vector<CellFilter>& filters, Preparation& preparation,
+      const InterruptSignals& signals) {
+    ASSIGN_OR_RETURN(const std::vector<PlannedCell> plan,
+                     ExpandMatrix(matrix, filters, preparation.Environment()));
+    std::vector<PreparedCell> cells;
+    for (const PlannedCell& planned : plan) {
+      if (!planned.included || signals.heard()) continue;
+      ASSIGN_OR_RETURN(PreparedCell prepared, preparation.Prepare(planned));
+      cells.push_back(std::move(prepared));
+    }
+    return cells;
+  }
+
   absl::StatusOr<int> Measure(const Installation& installation, const Matrix& matrix,
                               const RunDirectory& directory, std::vector<PreparedCell> cells,
-                              ConsoleObserver& observer) {
+                              ConsoleObserver& observer, const InterruptSignals& signals) {
     ASSIGN_OR_RETURN(const std::string cell_code, installation.CellCodeDigest());
     RunRecord run{.matrix = matrix.name};
     RunJudge judge(directory);
@@ -98,7 +113,6 @@ class RunCommandLine : public CliCommand {
                                       cell.record.cell.probe.precision));
     }
     std::error_code error;
-    InterruptSignals signals;
     LocalExecutor executor(
         {.cell_worker = installation.cell_worker(),
          .python_code = installation.python_code(),
