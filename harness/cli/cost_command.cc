@@ -28,11 +28,11 @@ class CostCommand : public CliCommand {
   absl::StatusOr<int> Run() override {
     const RunDirectory directory(run_);
     ASSIGN_OR_RETURN(const RunRecord run, directory.ReadRun());
-    CellCosts costs;
+    CellCosts costs{.preload = run.made_by.value("preload_s", 0.0)};
     for (const CellRecord& cell : run.cells) {
       if (cell.inherited_from) continue;
       ASSIGN_OR_RETURN(const std::optional<Json> observation, directory.ReadObservation(cell));
-      if (observation) costs.Add(*observation);
+      if (observation) costs.Add(cell.lock, *observation);
     }
     const double wall_s = run.made_by.value("wall_s", 0.0);
     const int slots = run.made_by.value("slots", 1);

@@ -21,11 +21,11 @@ absl::Status CheckInputsExist(const Json& request) {
   std::error_code error;
   for (const char* pointer : {"/paths/engine", "/paths/library", "/probe_dir", "/python"}) {
     const Json value = request.value(Json::json_pointer(pointer), Json());
-    // An empty path is none: a fake pair has no probe folder.
-    if (value.is_string() && value != "" && !fs::exists(value.get<std::string>(), error)) {
+    // An empty path is none: a fake pair has no probe folder, and a control no engine.
+    const std::string path = value.is_string() ? value.get<std::string>() : "";
+    if (!path.empty() && !fs::exists(path, error))
       return absl::NotFoundError(
-          absl::StrCat(value.get<std::string>(), " is gone: run the matrix again (bkm run ...)"));
-    }
+          absl::StrCat(path, " is gone: run the matrix again (bkm run ...)"));
   }
   return absl::OkStatus();
 }

@@ -148,6 +148,7 @@ class RunCommandLine : public CliCommand {
         {"slots", Slots()},
         {"fresh", fresh_},
         {"reused", observer.reused()},
+        {"preload_s", executor.preload_s()},
         {"wall_s", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()},
         {"cell_code", cell_code}};
     run.finished = finished;

@@ -12,8 +12,9 @@ double Ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
 }  // namespace
 
-void CellCosts::Add(const Json& observation) {
+void CellCosts::Add(const std::string& lock, const Json& observation) {
   ++cells;
+  runtimes.insert(lock);
   for (const Json& stage : observation.value("stages", Json::array())) {
     const double seconds = stage.contains("seconds") ? stage["seconds"].get<double>() : 0;
     stages[stage.value("stage", "")] += seconds;
@@ -24,11 +25,13 @@ void CellCosts::Add(const Json& observation) {
 }
 
 std::string CostText(const CellCosts& costs, double wall_s, int slots) {
-  std::string out = absl::StrFormat("%d cells in %.1f s on %d slots\n", costs.cells, wall_s, slots);
+  std::string out = absl::StrFormat("%d cells of %d runtimes in %.1f s on %d slots\n", costs.cells,
+                                    costs.runtimes.size(), wall_s, slots);
   for (const auto& [stage, seconds] : costs.stages)
     absl::StrAppend(&out, absl::StrFormat("  %-10s %8.1f s\n", stage, seconds));
   absl::StrAppend(&out, absl::StrFormat("  %-10s %8.1f s\n", "all stages", costs.own),
                   absl::StrFormat("  %-10s %8.1f s\n", "in steps", costs.in_step),
+                  absl::StrFormat("  %-10s %8.1f s\n", "preloading", costs.preload),
                   absl::StrFormat("wall x slots / the subjects' own time: %.2f\n",
                                   Ratio(wall_s * slots, costs.own)),
                   absl::StrFormat("wall x slots / in-step time:           %.2f\n",
@@ -38,10 +41,12 @@ std::string CostText(const CellCosts& costs, double wall_s, int slots) {
 
 Json CostJson(const CellCosts& costs, double wall_s, int slots) {
   return {{"cells", costs.cells},
+          {"runtimes", costs.runtimes.size()},
           {"wall_s", wall_s},
           {"slots", slots},
           {"stages", costs.stages},
           {"own_s", costs.own},
+          {"preload_s", costs.preload},
           {"in_step_s", costs.in_step},
           {"wall_over_own", Ratio(wall_s * slots, costs.own)},
           {"wall_over_in_step", Ratio(wall_s * slots, costs.in_step)}};

@@ -4,6 +4,7 @@
 #define HARNESS_REPORT_COST_H_
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "harness/base/json.h"
@@ -13,13 +14,15 @@ namespace bkm {
 // Where the time of a run's cells went, in seconds of wall time inside their processes.
 struct CellCosts {
   int cells = 0;
+  std::set<std::string> runtimes;  // locks: each was preloaded once
   std::map<std::string, double>
       stages;          // the subjects' own time by stage; evidence forwards are in `mask`
   double own = 0;      // all stages
+  double preload = 0;  // of the runtimes, once each
   double in_step = 0;  // training steps alone
 
-  // Adds the stages and steps of one observation.
-  void Add(const Json& observation);
+  // Adds the stages and steps of one observation, made in the runtime `lock`.
+  void Add(const std::string& lock, const Json& observation);
 };
 
 // A table for people. `wall_s` x `slots` is what the machine gave while these cells ran, preloading

@@ -132,6 +132,7 @@ void LocalExecutor::HandleLine(Worker& worker, const std::string& line) {
   const Json message = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!message.is_object()) return;
   const std::string type = message.value("type", "");
+  if (type == "ready") preload_s_ += message.value("preload_s", 0.0);
   if (type == "fatal") worker.fatal = message.value("message", "");
   if (type != "finished") return;
   const std::string id = message.value("cell", "");

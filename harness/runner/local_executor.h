@@ -39,6 +39,9 @@ class LocalExecutor : public CellExecutor {
   void Release(const std::string& worker_key) override;
   void CancelAll() override;
 
+  // Seconds that the workers so far took to load their runtimes, summed.
+  double preload_s() const { return preload_s_; }
+
  private:
   struct Worker {
     std::string key;
@@ -63,6 +66,7 @@ class LocalExecutor : public CellExecutor {
   LocalExecutorOptions options_;
   std::list<Worker> workers_;
   std::deque<CellFinished> finished_;
+  double preload_s_ = 0;
 };
 
 }  // namespace bkm
