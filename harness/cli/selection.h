@@ -13,7 +13,7 @@
 
 namespace bkm {
 
-// Which cells a command is about: a matrix file, or the product of flags (DESIGN.md section 6), and
+// Which cells a command is about: a matrix file, or the product of flags, and
 // filters on either.
 class Selection {
  public:

@@ -47,7 +47,7 @@ struct MatrixExclusion {
   std::string why;
 };
 
-// A matrix file (DESIGN.md section 6), or the same made from command-line flags.
+// A matrix file, or the same made from command-line flags.
 struct Matrix {
   std::string name;
   // As written: {"NAME": {"git": URL, "package": IMPORT NAME}}; harness/source reads it.

@@ -42,7 +42,7 @@ struct RunRecord {
   Json made_by = Json::object();
 };
 
-// The published form: stable keys, each cell's identity spelled out (DESIGN.md section 6). `cell`
+// The published form: stable keys, each cell's identity spelled out. `cell`
 // carries what the flat keys leave out, so that a run can be judged again from its folder alone.
 OrderedJson ToJson(const RunRecord& run);
 absl::StatusOr<RunRecord> RunRecordFromJson(const Json& json, const std::string& origin);
