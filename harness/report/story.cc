@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -73,6 +74,8 @@ void AppendException(std::string& out, const Json& exception, const char* title)
   absl::StrAppend(&out, title, " ", exception.value("type", ""), ": ",
                   exception.value("message", ""), "\n");
   for (const Json& frame : exception.value("frames", Json::array())) {
+    // Python's import machinery has no source to show and nothing to say.
+    if (absl::StartsWith(frame.value("file", ""), "<frozen")) continue;
     absl::StrAppend(&out, "  ", frame.value("owner", ""), "  ", frame.value("file", ""), ":",
                     frame.value("line", 0), " in ", frame.value("function", ""), "\n      ",
                     frame.value("text", ""), "\n");
