@@ -75,11 +75,10 @@ class ReplayCommand : public CliCommand {
   static absl::StatusOr<Json> RunAlone(const Installation& installation,
                                        const RunDirectory& directory, const CellRecord& cell,
                                        const Json& request) {
-    std::error_code error;
     LocalExecutor executor(
         {.cell_worker = installation.cell_worker(),
          .python_code = installation.python_code(),
-         .kernels = fs::exists(installation.kernels(), error) ? installation.kernels() : fs::path(),
+         .kernels = installation.kernels(),
          .preload = installation.preload(),
          .fresh = true,
          .log_path = [&](const std::string&) { return directory.cell(cell) / "worker.stderr"; }});

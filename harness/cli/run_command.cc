@@ -112,18 +112,16 @@ class RunCommandLine : public CliCommand {
       RETURN_IF_ERROR(references.Want(cell.record.cell.probe, cell.probe_folder,
                                       cell.record.cell.probe.precision));
     }
-    std::error_code error;
-    LocalExecutor executor(
-        {.cell_worker = installation.cell_worker(),
-         .python_code = installation.python_code(),
-         .kernels = fs::exists(installation.kernels(), error) ? installation.kernels() : fs::path(),
-         .preload = installation.preload(),
-         .slots = Slots(),
-         .fresh = fresh_,
-         .interrupt_fd = signals.fd(),
-         .log_path = [&](const std::string& key) {
-           return directory.worker_log(key.substr(0, 12));
-         }});
+    LocalExecutor executor({.cell_worker = installation.cell_worker(),
+                            .python_code = installation.python_code(),
+                            .kernels = installation.kernels(),
+                            .preload = installation.preload(),
+                            .slots = Slots(),
+                            .fresh = fresh_,
+                            .interrupt_fd = signals.fd(),
+                            .log_path = [&](const std::string& key) {
+                              return directory.worker_log(key.substr(0, 12));
+                            }});
     RunnerHooks hooks;
     // While a golden or floor is still being computed there is nothing to judge by; all are judged
     // at the end.

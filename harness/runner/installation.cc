@@ -51,10 +51,16 @@ absl::Status Installation::CheckBuilt() const {
       absl::StrCat(cell_worker().string(), " is not built: run tools/bkm setup"));
 }
 
+fs::path Installation::kernels() const {
+  const fs::path path = bin / "harness/kernels/libvarlen_cpu.so";
+  std::error_code error;
+  return fs::exists(path, error) ? path : fs::path();
+}
+
 absl::StatusOr<std::string> Installation::CellCodeDigest() const {
   std::set<fs::path> files = {cell_worker()};
   std::error_code error;
-  if (fs::exists(kernels(), error)) files.insert(kernels());
+  if (!kernels().empty()) files.insert(kernels());
   for (const auto& entry : fs::recursive_directory_iterator(
            python_code(), fs::directory_options::follow_directory_symlink, error)) {
     if (entry.is_regular_file(error) && entry.path().extension() != ".pyc")

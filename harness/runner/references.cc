@@ -46,8 +46,8 @@ absl::Status References::Want(const Probe& probe, const fs::path& probe_folder,
   std::error_code error;
   const auto want = [&](const std::string& file, const std::string& what,
                         std::vector<fs::path> sources, std::vector<std::string> argv) {
-    if (asked_[file] || fs::exists(run_.reference(file), error)) return absl::OkStatus();
-    asked_[file] = true;
+    if (fs::exists(run_.reference(file), error) || !asked_.insert(file).second)
+      return absl::OkStatus();
     for (const fs::path& source : sources) {
       if (fs::exists(source, error)) return CopyInto(source, run_.reference(file));
     }

@@ -5,8 +5,8 @@
 
 #include <deque>
 #include <filesystem>
-#include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -50,8 +50,8 @@ class References {
   const Installation& installation_;
   std::filesystem::path cache_;
   const RunDirectory& run_;
-  std::map<std::string, bool> asked_;  // by file name
-  std::deque<Job> jobs_;               // the first is running when process_ is set
+  std::set<std::string> asked_;  // file names
+  std::deque<Job> jobs_;         // the first is running when process_ is set
   std::optional<PipedProcess> process_;
   std::string failure_;
 };

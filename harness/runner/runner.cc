@@ -33,7 +33,8 @@ double SecondsOf(const Json& observation) {
   return observation.value("/usage/wall_s"_json_pointer, 0.0);
 }
 
-// The result of a cell that never got as far as a process still has the files that every cell has.
+// Cells recorded between two writes of run.json: enough is kept if we are killed, and little is
+// written.
 constexpr size_t kWriteRunEvery = 8;
 
 }  // namespace
@@ -77,6 +78,7 @@ absl::Status Runner::Add(PreparedCell cell, bool front) {
   if (taken) return absl::OkStatus();
   const auto [first, is_first] =
       first_of_request_.emplace(request["key"].get<std::string>(), index);
+  if (!is_first && measured_.contains(first->second)) return Inherit(index, first->second);
   if (!is_first) {
     waiting_[first->second].push_back(index);
     return absl::OkStatus();
@@ -171,20 +173,24 @@ absl::Status Runner::Judge(size_t index) {
   return absl::OkStatus();
 }
 
+// The same evidence stands for an equal cell.
+absl::Status Runner::Inherit(size_t equal, size_t from) {
+  run_->cells[equal].inherited_from = run_->cells[from].id;
+  run_->cells[equal].dir = run_->cells[from].dir;
+  run_->cells[equal].seconds = 0;
+  RETURN_IF_ERROR(Judge(equal));
+  observer_.OnFinished(run_->cells[equal], true);
+  return absl::OkStatus();
+}
+
 absl::Status Runner::Record(size_t index, const Json& observation, bool reused) {
   if (!reused) RETURN_IF_ERROR(directory_.WriteObservation(run_->cells[index], observation));
   if (hooks_.observed) RETURN_IF_ERROR(hooks_.observed(cells_[index], observation));
   run_->cells[index].seconds = SecondsOf(observation);
   RETURN_IF_ERROR(Judge(index));
   observer_.OnFinished(run_->cells[index], reused);
-  // Equal cells that waited: the same evidence stands for them.
-  for (const size_t equal : waiting_[index]) {
-    run_->cells[equal].inherited_from = run_->cells[index].id;
-    run_->cells[equal].dir = run_->cells[index].dir;
-    run_->cells[equal].seconds = 0;
-    RETURN_IF_ERROR(Judge(equal));
-    observer_.OnFinished(run_->cells[equal], true);
-  }
+  measured_.insert(index);
+  for (const size_t equal : waiting_[index]) RETURN_IF_ERROR(Inherit(equal, index));
   waiting_.erase(index);
   RETURN_IF_ERROR(AddControlFor(index, observation));
   return WriteRunSoon(/*now=*/false);

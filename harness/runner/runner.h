@@ -68,6 +68,7 @@ class Runner {
   absl::Status StartOne(const Pending& pending);
   absl::Status HandleFinished(const CellFinished& finished);
   absl::Status Judge(size_t index);
+  absl::Status Inherit(size_t equal, size_t from);
   absl::Status Record(size_t index, const Json& observation, bool reused);
   absl::Status AddControlFor(size_t index, const Json& observation);
   void ReleaseWorker(const std::string& key);
@@ -90,6 +91,7 @@ class Runner {
       waiting_;                       // cell -> equal cells that wait for its observation
   std::set<std::string> controls_;    // ControlKey of every control in the run
   std::set<std::string> workers_up_;  // keys that cells were started for and that were not released
+  std::set<size_t> measured_;         // cells whose observation is there
   bool alone_ = false;                // a second try is running
   int background_ = 0;
   size_t unwritten_ = 0;

@@ -159,5 +159,17 @@ TEST_F(RunnerTest, EqualCellsRunOnceAndTheOtherInherits) {
   EXPECT_EQ(run_.cells[1].inherited_from, asked.record.id);
 }
 
+TEST_F(RunnerTest, CellEqualToOneThatIsReusedInheritsInsteadOfWaitingForIt) {
+  PreparedCell first = Prepared("flex");
+  PreparedCell equal = first;
+  equal.record.id += ",equal";
+  equal.record.dir = "cells/equal";
+  Run({first, equal});
+  executor_.started.clear();
+  Run({first, equal});
+  EXPECT_THAT(executor_.started, IsEmpty());
+  EXPECT_EQ(run_.cells[1].inherited_from, first.record.id);
+}
+
 }  // namespace
 }  // namespace bkm
