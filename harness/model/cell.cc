@@ -19,9 +19,9 @@ namespace {
 
 const std::vector<std::string>& Keys() {
   static const auto& keys = *new std::vector<std::string>{
-      "engine",    "library",   "runtime",   "torch",     "relax",  "lock",
-      "model",     "attention", "precision", "device",    "ranks",  "threads",
-      "documents", "steps",     "seed",      "optimizer", "options"};
+      "engine",    "library",   "runtime",   "torch",     "relax",   "lock",
+      "model",     "attention", "precision", "device",    "ranks",   "threads",
+      "documents", "steps",     "seed",      "optimizer", "options", "repeat"};
   return keys;
 }
 
@@ -95,6 +95,7 @@ std::vector<std::pair<std::string, std::string>> CellFields(const Cell& cell) {
   add("seed", absl::StrCat(p.seed), p.seed == defaults.seed);
   add("optimizer", OptimizerText(p.optimizer), p.optimizer == defaults.optimizer);
   add("options", OptionsText(p), p.engine_options.empty());
+  add("repeat", absl::StrCat(cell.repeat), cell.repeat == 1);
   return fields;
 }
 
