@@ -38,7 +38,8 @@ const std::vector<std::string>& Keys() {
                                                           "steps",
                                                           "seed",
                                                           "optimizer",
-                                                          "options"};
+                                                          "options",
+                                                          "repeat"};
   return keys;
 }
 
@@ -118,6 +119,7 @@ std::vector<std::pair<std::string, std::string>> CellFields(const Cell& cell) {
   add("seed", absl::StrCat(p.seed), p.seed == defaults.seed);
   add("optimizer", OptimizerText(p.optimizer), p.optimizer == defaults.optimizer);
   add("options", OptionsText(p), p.engine_options.empty());
+  add("repeat", absl::StrCat(cell.repeat), cell.repeat == 1);
   return fields;
 }
 

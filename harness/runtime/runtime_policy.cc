@@ -43,6 +43,7 @@ absl::StatusOr<RuntimePolicy> RuntimePolicyFromJson(const Json& json, const fs::
     policy.torch_backend = reader.String("torch_backend", "");
     policy.base = reader.Strings("base");
     policy.torch_brings = reader.Strings("torch_brings");
+    policy.torch_dictates = reader.Strings("torch_dictates");
     if (std::none_of(policy.base.begin(), policy.base.end(), [](const std::string& requirement) {
           return absl::StrContains(requirement, "{torch}");
         })) {

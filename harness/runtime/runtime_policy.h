@@ -33,6 +33,9 @@ struct RuntimePolicy {
   // Packages that come with the accelerator build of torch and no one declares, as triton: the
   // version that torch=={torch} of the registry asks for is part of the base.
   std::vector<std::string> torch_brings;
+  // Shell globs of packages whose versions torch dictates, as nvidia-*: where a month is resolved,
+  // they may be younger than it, as torch may.
+  std::vector<std::string> torch_dictates;
   std::filesystem::path lock;         // locked: a RuntimeLock as JSON
   std::filesystem::path interpreter;  // existing
   bool operator==(const RuntimePolicy&) const = default;

@@ -18,15 +18,16 @@ std::string ErrorOf(const char* text) { return std::string(Read(text).status().m
 
 TEST(RuntimePolicyTest, ReadsAsOf) {
   EXPECT_EQ(*Read(R"({"schema": 1, "name": "x", "policy": "as-of", "python": "3.11",
-                      "torch": "2.13.0", "torch_backend": "cpu", "base": ["torch=={torch}+cpu"],
-                      "torch_brings": ["triton"]})"),
+                      "torch": "2.13.0", "torch_backend": "cpu", "base": ["torch=={torch}"],
+                      "torch_brings": ["triton"], "torch_dictates": ["nvidia-*"]})"),
             (RuntimePolicy{.name = "x",
                            .python = "3.11",
                            .torch = "2.13.0",
                            .torch_backend = "cpu",
                            .policy = PolicyKind::kAsOf,
-                           .base = {"torch=={torch}+cpu"},
-                           .torch_brings = {"triton"}}));
+                           .base = {"torch=={torch}"},
+                           .torch_brings = {"triton"},
+                           .torch_dictates = {"nvidia-*"}}));
 }
 
 TEST(RuntimePolicyTest, PathsAreRelativeToTheFile) {
