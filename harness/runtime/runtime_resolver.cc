@@ -131,6 +131,8 @@ std::string RuntimeResolver::Tomorrow() const {
 std::string RuntimeResolver::CutoffOf(const RuntimeRequest& request) const {
   // A month that is not over is taken as it stands today. RFC 3339 times of one zone sort as text.
   const std::string tomorrow = Tomorrow();
+  if (request.policy.day)
+    return std::min(Midnight(*request.policy.day + std::chrono::days(1)), tomorrow);
   std::string cutoff;
   for (const Subject* subject : {request.engine, request.library}) {
     if (!subject) continue;

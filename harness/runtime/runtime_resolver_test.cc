@@ -118,6 +118,12 @@ TEST_F(RuntimeResolverTest, FolderIsAsNewAsToday) {
   EXPECT_EQ(CutoffOn(year(2026) / month(11) / day(21)), "2026-11-22T00:00:00Z");
 }
 
+TEST_F(RuntimeResolverTest, DayOfThePolicyIsTheLastThatIsSeen) {
+  library_.date = "";
+  request_.policy.day = year(2026) / month(4) / day(30);
+  EXPECT_EQ(CutoffOn(year(2026) / month(11) / day(21)), "2026-05-01T00:00:00Z");
+}
+
 TEST_F(RuntimeResolverTest, NewestHasNoCutoff) {
   request_.policy.policy = PolicyKind::kNewest;
   EXPECT_EQ(std::get<RuntimeLock>(*Resolve()).cutoff, "");
