@@ -20,6 +20,7 @@
 #include "harness/runner/local_executor.h"
 #include "harness/runner/preparation.h"
 #include "harness/runner/references.h"
+#include "harness/runner/repeats.h"
 #include "harness/runner/runner.h"
 
 namespace bkm {
@@ -51,6 +52,9 @@ class RunCommandLine : public CliCommand {
     app.add_flag("--fresh", fresh_,
                  "Give each cell a process of its own instead of a fork of a warm one");
     app.add_flag("--rerun", rerun_, "Measure again what the run directory holds");
+    app.add_option("--repeat", repeat_,
+                   "Measure each cell N times; one whose verdict changes is reported as flaky")
+        ->check(CLI::Range(1, 1000));
     app.add_flag("--no-controls", no_controls_,
                  "Do not add control cells; blame stays empty where it needs one");
     app.add_flag("--json", json_, "Print run.json to stdout");
@@ -81,7 +85,8 @@ class RunCommandLine : public CliCommand {
     if (cells->empty())
       return absl::InvalidArgumentError("no cell is in: bkm plan says why each is out");
     const RunDirectory directory(fs::absolute(out_.empty() ? "runs/" + matrix.name : out_));
-    return Measure(installation, matrix, directory, *std::move(cells), observer, signals);
+    return Measure(installation, matrix, directory, WithRepeats(*std::move(cells), repeat_),
+                   observer, signals);
   }
 
  private:
@@ -184,6 +189,7 @@ class RunCommandLine : public CliCommand {
   Selection selection_;
   std::string out_;
   int jobs_ = 0;
+  int repeat_ = 1;
   bool fresh_ = false;
   bool rerun_ = false;
   bool no_controls_ = false;

@@ -31,7 +31,7 @@ TEST(ProbeFolderTest, HasTheSameBytesOnEveryMachine) {
   EXPECT_EQ(*Sha256OfFile(folder / "model" / "model.safetensors"),
             "30eb7309c30d94e1368f58ce54a149b18b44da434a6057b54bd5a1590182f7c0");
   EXPECT_EQ(*Sha256OfFile(folder / "batch.safetensors"),
-            "2712a86c5259a475aec46e588e4f816da851930e885c820c0a071fca7731b33d");
+            "b2035f3cee72cffbb61807f43e31ca64c644d9ad31cb1aaf017bd8d6076f7955");
   EXPECT_EQ(*Sha256OfFile(folder / "places.safetensors"),
             "0bd17b30a97d6ad8c174d4e45a8205cb9b80ccebaf6f650b18df5c6a483b0c56");
   const Json config = *ReadJsonFile(folder / "model" / "config.json");
@@ -81,10 +81,10 @@ TEST(ProbeFolderTest, ReadsBackWhatWasAskedFor) {
   const ProbeFolder folder = *ReadProbeFolder(path);
   EXPECT_EQ(folder.probe, probe);
   ASSERT_EQ(folder.steps.size(), 2);
-  EXPECT_THAT(folder.steps[1].document_lengths, ElementsAre(90, 64, 20, 37));
-  EXPECT_EQ(folder.reach.position, 37 + 44);
+  EXPECT_THAT(folder.steps[1].document_lengths, ElementsAre(150, 64, 20, 9, 37));
+  EXPECT_EQ(folder.reach.position, 37 + 74);
   EXPECT_EQ(folder.reaches.size(), 3);
-  EXPECT_EQ(folder.reaches[0].position, 37 + 90);
+  EXPECT_EQ(folder.reaches[0].position, 37 + 150);
   EXPECT_EQ(folder.places.size(), 90);
   ASSERT_TRUE(WriteFile(path / "probe.json", R"({"schema": 2})").ok());
   EXPECT_THAT(std::string(ReadProbeFolder(path).status().message()), HasSubstr("$.schema"));
