@@ -14,6 +14,7 @@
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
 #include "harness/base/subprocess.h"
+#include "harness/testing/real_bkm.h"
 #include "harness/testing/real_run.h"
 
 namespace bkm {
@@ -30,8 +31,7 @@ class StoryTest : public ::testing::Test {
  protected:
   static void Check(const absl::StatusOr<RealRun>* run) {
     if (run == nullptr) GTEST_SKIP() << kNoMirrors;
-    if (!run->ok() && !ReasonToSkip(run->status()).empty())
-      GTEST_SKIP() << ReasonToSkip(run->status());
+    if (IsNoNetwork(run->status())) GTEST_SKIP() << run->status();
     ASSERT_TRUE(run->ok()) << run->status();
   }
 };
@@ -39,7 +39,7 @@ class StoryTest : public ::testing::Test {
 class ErasTest : public StoryTest {
  protected:
   static void SetUpTestSuite() {
-    if (MirrorOf("verl").empty() || MirrorOf("torchtitan").empty()) return;
+    if (Mirrors().empty()) return;
     run_ = new absl::StatusOr<RealRun>(
         RealRun::Make({"fixtures/matrices/eras.json", "--no-controls"}, "eras"));
   }
@@ -78,8 +78,8 @@ absl::Status MakePatchedVerl(const fs::path& folder) {
   const fs::path archive = fs::path(::testing::TempDir()) / "verl.tar";
   const fs::path patch = fs::absolute("fixtures/patches/verl-0.7.1-later-torchtitan.patch");
   const std::vector<std::vector<std::string>> commands = {
-      {"git", "-C", MirrorOf("verl").string(), "archive", "--output", archive.string(), "v0.7.1",
-       "verl", "setup.py"},
+      {"git", "-C", (Mirrors() / "verl.git").string(), "archive", "--output", archive.string(),
+       "v0.7.1", "verl", "setup.py"},
       {"tar", "-xf", archive.string(), "-C", folder.string()},
       {"git", "-C", folder.string(), "apply", "--unidiff-zero", patch.string()}};
   for (const std::vector<std::string>& argv : commands) {
@@ -96,7 +96,7 @@ absl::Status MakePatchedVerl(const fs::path& folder) {
 class PatchedVerlTest : public StoryTest {
  protected:
   static void SetUpTestSuite() {
-    if (MirrorOf("verl").empty() || MirrorOf("torchtitan").empty()) return;
+    if (Mirrors().empty()) return;
     run_ = new absl::StatusOr<RealRun>(Run());
   }
   static void TearDownTestSuite() { delete run_; }

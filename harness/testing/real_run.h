@@ -13,15 +13,13 @@
 
 namespace bkm {
 
-// A run of real subjects by the real bkm of this checkout, with the user's own cache, mirrors and
-// registry; and its cells, by name.
+// The cells of a run of the real bkm, by name.
 class RealRun {
  public:
   // Some fields of run.json's cells: {{"library_label", "0.2.1"}, {"attention", "flex"}}.
   using Fields = std::map<std::string, std::string>;
 
-  // `bkm run ARGUMENTS` into a new run directory `name`. Unavailable, with what bkm said, when it
-  // could not do its job: no network, no registry.
+  // RunRealCells, and what it came to.
   static absl::StatusOr<RealRun> Make(std::vector<std::string> arguments, const std::string& name);
 
   // The one subject cell with these fields; an object that says so when there is none or several.
@@ -40,13 +38,6 @@ class RealRun {
   std::filesystem::path folder_;
   Json run_;
 };
-
-// Folder of the mirror NAME.git; empty when this machine has none ($BKM_GIT_MIRRORS).
-std::filesystem::path MirrorOf(const std::string& name);
-
-// Why `status` is no failure of the code under test: the network or the registry is missing. Empty
-// when it is one.
-std::string ReasonToSkip(const absl::Status& status);
 
 }  // namespace bkm
 
