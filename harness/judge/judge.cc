@@ -73,8 +73,6 @@ CheckResult CheckLoadOf(const JudgeInput& input) {
 constexpr double kReachNoise = 1e-6;
 constexpr char kRelations[] = "tensors/attended.safetensors";
 
-int64_t WindowOf(const ModelShape&, int64_t) { return 0; }
-
 absl::StatusOr<std::map<std::string, Relation>> ReadRelationsOf(const JudgeInput& input,
                                                                 int64_t tokens) {
   if (input.observation->attended.empty()) return std::map<std::string, Relation>();
@@ -91,7 +89,7 @@ CheckResult CheckMaskOf(const JudgeInput& input) {
                       {},
                       input.probe.device == "cpu" ? 0 : kReachNoise};
   for (int64_t layer = 0; layer < shape->layers; ++layer)
-    asked.windows.push_back(WindowOf(*shape, layer));
+    asked.windows.push_back(shape->WindowOf(layer));
   return CheckMask(*input.observation, asked, ReadRelationsOf(input, asked.documents.tokens()));
 }
 
