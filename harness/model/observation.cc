@@ -11,9 +11,9 @@
 namespace bkm {
 namespace {
 
-constexpr std::array<absl::string_view, 11> kEndingKinds = {
-    "completed", "raised", "exited",      "signalled",   "timed-out",     "limit",
-    "cancelled", "lost",   "fork-failed", "no-solution", "install-failed"};
+constexpr std::array<absl::string_view, 12> kEndingKinds = {
+    "completed", "raised", "exited",      "signalled",   "timed-out",      "limit",
+    "cancelled", "lost",   "fork-failed", "no-solution", "install-failed", "device-missing"};
 constexpr std::array<absl::string_view, 6> kOwners = {"engine",  "library", "torch",
                                                       "runtime", "python",  "harness"};
 

@@ -30,6 +30,7 @@ enum class EndingKind {
   // Said by the runner, of a cell for which no process was started.
   kNoSolution,
   kInstallFailed,
+  kDeviceMissing,
 };
 absl::string_view Name(EndingKind kind);
 

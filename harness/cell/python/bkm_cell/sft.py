@@ -25,6 +25,9 @@ from bkm_cell.witnesses.load import loaded
 from bkm_cell.witnesses.numbers import StepNumbers
 from bkm_cell.witnesses.weights_read import first_weights_read
 
+# Where torchtitan's Trainer looks for checkpoints of its own when it is told no folder.
+_LEFTOVER = os.path.join("outputs", "checkpoint")
+
 
 class Ladder:
     def __init__(
@@ -60,6 +63,9 @@ class Ladder:
             (self._request.get("packages") or {}).get("library") or "",
             self._request.get("plant") or [],
         )
+
+        if self._probe.leftover_checkpoint:
+            os.makedirs(_LEFTOVER)
 
         def began(reader: str) -> None:
             report.stage("load")

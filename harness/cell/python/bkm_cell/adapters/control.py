@@ -45,6 +45,7 @@ class ControlAdapter(Adapter):
             eps=asked["epsilon"],
             weight_decay=asked["weight_decay"],
         )
+        self._schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, self.probe.rate_factor)
 
     def _autocast(self) -> contextlib.AbstractContextManager[Any]:
         if self.probe.precision == "fp32":
@@ -61,11 +62,22 @@ class ControlAdapter(Adapter):
 
     def train_step(self, batch: Batch) -> StepOutcome:
         self.optimizer.zero_grad()
-        with self._autocast():
-            log_probs = self._log_probs(batch)
-            loss = sft_loss(log_probs, batch.loss_mask.to(log_probs.device))
-        loss.backward()
+        tokens = int(batch.loss_mask.sum())
+        losses, log_probs = [], []
+        for part in batch.micro_batches(self.probe.micro_batches):
+            with self._autocast():
+                seen = self._log_probs(part)
+                loss = sft_loss(seen, part.loss_mask.to(seen.device), tokens)
+            loss.backward()
+            losses.append(loss.item())
+            log_probs.append(seen.detach())
         clip = self.probe.optimizer["clip_norm"]
         grad_norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), clip)
         self.optimizer.step()
-        return StepOutcome(loss.item(), grad_norm.item(), log_probs.detach())
+        self._schedule.step()
+        return StepOutcome(
+            sum(losses),
+            grad_norm.item(),
+            torch.cat(log_probs),
+            {"next_learning_rate": self._schedule.get_last_lr()[0]},
+        )
