@@ -14,6 +14,7 @@
 #include "harness/base/status_macros.h"
 #include "harness/judge/backend_check.h"
 #include "harness/judge/check_result.h"
+#include "harness/judge/diagnosis.h"
 #include "harness/judge/ending.h"
 #include "harness/judge/exception_text.h"
 #include "harness/judge/load_check.h"
@@ -93,6 +94,19 @@ CheckResult CheckNumbersOf(const JudgeInput& input, const std::vector<StepTensor
       {input.observation->steps, steps, evidence.folder->steps, *evidence.golden, *floor->second});
 }
 
+// Which wrong answer a cell that is wrong gave, if it is one that the reference foresaw.
+std::optional<Diagnosis> DiagnoseOf(const JudgeInput& input) {
+  const ProbeEvidence& evidence = *input.evidence;
+  const auto floor = evidence.floors.find(PrecisionOf(*input.observation, input.probe));
+  if (!evidence.folder.ok() || !evidence.golden.ok() || floor == evidence.floors.end() ||
+      !floor->second.ok() || floor->second->empty() || input.observation->steps.empty())
+    return std::nullopt;
+  const auto steps = ReadSteps(std::span(input.observation->steps).first(1), input.cell_dir);
+  if (!steps.ok()) return std::nullopt;
+  return Diagnose((*steps)[0].log_probs, (*evidence.golden)[0].predicted, evidence.folder->steps[0],
+                  (*floor->second)[0].log_probs_mean);
+}
+
 // In the order of precedence among checks of one rung: that weights were not loaded explains why
 // numbers are off.
 std::vector<NamedCheck> RunChecks(const JudgeInput& input) {
@@ -155,9 +169,17 @@ Verdict JudgeFinished(const JudgeInput& input) {
   Json evidence = {{"checks", Json::object()}};
   for (const NamedCheck& check : checks) evidence["checks"][check.name] = Describe(check.result);
   NotePrecision(input, evidence);
-  if (const CheckResult* failure = First(checks, {CheckOutcome::kFailed}))
-    return FromCheck(VerdictKind::kWrong, *failure, std::move(evidence),
-                     BlameForWrong(input, *failure));
+  if (const CheckResult* failure = First(checks, {CheckOutcome::kFailed})) {
+    Verdict verdict = FromCheck(VerdictKind::kWrong, *failure, std::move(evidence),
+                                BlameForWrong(input, *failure));
+    if (const std::optional<Diagnosis> diagnosis = DiagnoseOf(input)) {
+      verdict.evidence["diagnosis"] = {{"answer", diagnosis->answer},
+                                       {"error", diagnosis->error},
+                                       {"multiple", diagnosis->multiple}};
+      absl::StrAppend(&verdict.message, "; ", Describe(*diagnosis));
+    }
+    return verdict;
+  }
   if (const CheckResult* gap = First(checks, {CheckOutcome::kUnseen, CheckOutcome::kUnreadable}))
     return FromCheck(VerdictKind::kUnsupported, *gap, std::move(evidence), {"harness"});
   return {VerdictKind::kOk,
