@@ -120,7 +120,7 @@ class Ladder:
         if attended.relations:
             os.makedirs(self._tensors_dir, exist_ok=True)
             save_file(attended.relations, os.path.join(self._tensors_dir, "attended.safetensors"))
-        self._report.set(mask=attended.facts())
+        self._report.set(mask=attended.facts(), seconds={"attended": attended.seconds})
 
     def _report_precision(self, calls: backend.AttentionCalls) -> None:
         ran = calls.autocast or calls.input_dtype
