@@ -36,6 +36,7 @@ std::unique_ptr<CliCommand> MakeJudgeCommand();
 std::unique_ptr<CliCommand> MakeReplayCommand();
 std::unique_ptr<CliCommand> MakeCostCommand();
 std::unique_ptr<CliCommand> MakeCleanCommand();
+std::unique_ptr<CliCommand> MakeSelftestCommand();
 
 std::vector<std::unique_ptr<CliCommand>> AllCommands();
 

@@ -241,6 +241,12 @@ class Comparer {
 
 }  // namespace
 
+std::vector<NumbersQuantity> NumbersQuantities() {
+  std::vector<NumbersQuantity> quantities;
+  for (const QuantityText& text : kTexts) quantities.push_back({text.key, text.reason});
+  return quantities;
+}
+
 CheckResult CheckNumbers(const NumbersInput& input) {
   const size_t steps = input.golden.size();
   HARNESS_CHECK(input.tensors.size() == input.reported.size()) << "tensors of another cell";

@@ -22,6 +22,13 @@ inline constexpr double kFloorMultiple = 4;
 // gradient. No floor of a norm or a gradient is below it.
 inline constexpr double kNormReduction = 2.5e-5;
 
+// A quantity that is compared: its key in the check's evidence, and the reason of a failure.
+struct NumbersQuantity {
+  const char* key;
+  const char* reason;
+};
+std::vector<NumbersQuantity> NumbersQuantities();
+
 // What a cell and the reference say of the same steps; all spans have one element per step.
 struct NumbersInput {
   std::span<const ObservedStep> reported;

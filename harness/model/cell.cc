@@ -19,9 +19,9 @@ namespace {
 
 const std::vector<std::string>& Keys() {
   static const auto& keys = *new std::vector<std::string>{
-      "engine",    "library",   "runtime",   "torch",     "relax",  "lock",
-      "model",     "attention", "precision", "device",    "ranks",  "threads",
-      "documents", "steps",     "seed",      "optimizer", "options"};
+      "engine",    "library",   "runtime",   "torch",     "relax",   "lock",
+      "model",     "attention", "precision", "device",    "ranks",   "threads",
+      "documents", "steps",     "seed",      "optimizer", "options", "plant"};
   return keys;
 }
 
@@ -95,6 +95,7 @@ std::vector<std::pair<std::string, std::string>> CellFields(const Cell& cell) {
   add("seed", absl::StrCat(p.seed), p.seed == defaults.seed);
   add("optimizer", OptimizerText(p.optimizer), p.optimizer == defaults.optimizer);
   add("options", OptionsText(p), p.engine_options.empty());
+  add("plant", absl::StrJoin(cell.plant, "+"), cell.plant.empty());
   return fields;
 }
 
@@ -157,6 +158,7 @@ std::string CellFolderName(const Cell& cell, absl::string_view id) {
   if (cell.library_subject)
     parts.push_back(absl::StrCat(cell.library_subject->name, "-", Slug(cell.library_label)));
   parts.push_back(cell.probe.attention);
+  if (!cell.plant.empty()) parts.push_back(Slug(absl::StrJoin(cell.plant, "+")));
   parts.push_back(Sha256(id).substr(0, 8));
   return absl::StrJoin(parts, "-");
 }

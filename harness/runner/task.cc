@@ -44,7 +44,7 @@ Json MakeRequest(const PreparedCell& cell, const std::filesystem::path& dir,
                     {"memory_mib", settings.limits.memory_mib},
                     {"output_mib", settings.limits.output_mib},
                     {"processes", settings.limits.processes}}},
-                  {"plant", settings.plant}};
+                  {"plant", what.plant}};
   Json identity = request;
   identity["engine"] = ContentOf(cell.engine);
   identity["library"] = ContentOf(cell.library);
@@ -64,7 +64,7 @@ Json MakeRequest(const PreparedCell& cell, const std::filesystem::path& dir,
 std::string ControlKey(const CellRecord& record) {
   const EngineKind& kind = KindOf(record.cell);
   const std::string control = kind.engine_source.empty() ? kind.name : kind.control;
-  if (control.empty()) return "";
+  if (control.empty() || (kind.engine_source.empty() && !record.cell.plant.empty())) return "";
   Probe probe = record.cell.probe;
   probe.engine_options.clear();  // they are the engine's
   return absl::StrCat(control, " ",
@@ -82,6 +82,7 @@ std::optional<PreparedCell> ControlOf(const PreparedCell& cell) {
   what.engine_label.clear();
   what.lock = cell.record.lock.substr(0, 12);
   what.probe.engine_options.clear();
+  what.plant.clear();
   control.engine.reset();
   control.record.engine_date.clear();
   control.record.role = CellRole::kControl;
