@@ -17,10 +17,15 @@ bool IsRed(const CellRecord& cell) {
   return cell.verdict && cell.verdict->kind != VerdictKind::kOk;
 }
 
+std::string RoleText(const CellRecord& cell) {
+  if (cell.role == CellRole::kControl) return " (control)";
+  return cell.role == CellRole::kRepeat ? absl::StrCat(" (run ", cell.cell.repeat, ")") : "";
+}
+
 std::string VerdictLine(const CellRecord& cell, bool reused) {
   std::string line = cell.verdict ? std::string(Name(cell.verdict->kind)) : "measured";
   line.resize(std::max<size_t>(line.size(), 9), ' ');
-  absl::StrAppend(&line, CellLabel(cell), cell.role == CellRole::kControl ? " (control)" : "");
+  absl::StrAppend(&line, CellLabel(cell), RoleText(cell));
   if (IsRed(cell))
     absl::StrAppend(&line, ": ", Name(cell.verdict->stage), ": ", cell.verdict->message);
   absl::StrAppend(&line,

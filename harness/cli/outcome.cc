@@ -10,7 +10,8 @@ int ExitCodeOf(const RunRecord& run) {
   int code = kExitAsExpected;
   for (const CellRecord& cell : run.cells) {
     if (!cell.verdict) return kExitInterrupted;
-    if (cell.verdict->kind == VerdictKind::kSpurious) code = kExitVerdictsDiffer;
+    const bool flaky = cell.stability && cell.stability->flaky();
+    if (flaky || cell.verdict->kind == VerdictKind::kSpurious) code = kExitVerdictsDiffer;
   }
   return code;
 }

@@ -7,8 +7,8 @@
 
 namespace bkm {
 
-// 0 once every cell has a verdict that is not spurious; 1 when some are spurious; 3 when some were
-// not measured.
+// 0 once every cell has a verdict that is not spurious; 1 when some are spurious or flaky; 3 when
+// some were not measured.
 int ExitCodeOf(const RunRecord& run);
 
 }  // namespace bkm

@@ -6,18 +6,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
-
 #include "absl/strings/str_cat.h"
-#include "harness/base/files.h"
-#include "harness/base/json.h"
-#include "harness/base/subprocess.h"
+#include "harness/testing/real_bkm.h"
 
 namespace bkm {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
 // The last path component of a source label, which is how a cell of the matrix is named here.
@@ -26,39 +20,6 @@ struct CellName {
   const char* library;
   const char* attention;
 };
-
-std::string Environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
-
-// The checkout itself and not a tree of links into it: a cell has a /tmp of its own, where a
-// checkout may lie.
-fs::path Checkout() {
-  constexpr char kFile[] = "harness/cell/python/bkm_cell/cell.py";
-  fs::path root = fs::canonical(kFile);
-  for (const fs::path& part : fs::path(kFile)) {
-    static_cast<void>(part);
-    root = root.parent_path();
-  }
-  return root;
-}
-
-// Runs bkm with `arguments` into a new run directory; the run.json of it, or why there is none.
-absl::StatusOr<Json> RunBkm(std::vector<std::string> arguments, const std::string& name) {
-  const fs::path out = fs::path(::testing::TempDir()) / name;
-  Command command{
-      .argv = {"harness/cli/bkm", "run"},
-      .set_env = {{"BKM_ROOT", Checkout().string()}, {"BKM_BIN", fs::current_path().string()}}};
-  command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
-  command.argv.insert(command.argv.end(), {"--quiet", "--out", out.string()});
-  const absl::StatusOr<ProcessResult> result = RunCommand(command);
-  if (!result.ok()) return result.status();
-  if (result->exit_code != 0)
-    return absl::UnavailableError(
-        absl::StrCat("bkm ended with ", result->exit_code, ": ", result->err));
-  return ReadJsonFile(out / "run.json");
-}
 
 const Json* FindCell(const Json& run, const CellName& name) {
   for (const Json& cell : run["cells"]) {
@@ -72,16 +33,15 @@ const Json* FindCell(const Json& run, const CellName& name) {
 class RealCellsTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    if (Environment("BKM_GIT_MIRRORS").empty()) return;
-    run_ = new absl::StatusOr<Json>(RunBkm({"fixtures/matrices/proof.json"}, "proof"));
+    if (Mirrors().empty()) return;
+    run_ = new absl::StatusOr<Json>(RunRealCells({"fixtures/matrices/proof.json"}, "proof"));
   }
   static void TearDownTestSuite() { delete run_; }
 
   void SetUp() override {
     if (run_ == nullptr)
       GTEST_SKIP() << "no mirrors of verl and torchtitan: set BKM_GIT_MIRRORS to their folder";
-    if (!run_->ok() && std::string(run_->status().message()).find("network") != std::string::npos)
-      GTEST_SKIP() << run_->status().message();
+    if (IsNoNetwork(run_->status())) GTEST_SKIP() << run_->status();
     ASSERT_TRUE(run_->ok()) << run_->status();
   }
 
@@ -154,7 +114,7 @@ class PlantedFaultTest : public RealCellsTest,
                          public ::testing::WithParamInterface<PlantedFault> {};
 
 TEST_P(PlantedFaultTest, TurnsARightCellWrongAtItsRung) {
-  const absl::StatusOr<Json> run = RunBkm(
+  const absl::StatusOr<Json> run = RunRealCells(
       {"--engine", "verl-torchtitan@git:verl@v0.8.0", "--library", "git:torchtitan@baba6d82e",
        "--attention", "flex", "--plant", GetParam().fault, "--no-controls"},
       absl::StrCat("plant-", GetParam().fault));

@@ -12,6 +12,7 @@
 #include "harness/report/summary.h"
 #include "harness/runner/installation.h"
 #include "harness/runner/preparation.h"
+#include "harness/runner/repeats.h"
 
 namespace bkm {
 namespace {
@@ -42,6 +43,9 @@ class RunCommandLine : public CliCommand {
     app.add_flag("--fresh", fresh_,
                  "Give each cell a process of its own instead of a fork of a warm one");
     app.add_flag("--rerun", rerun_, "Measure again what the run directory holds");
+    app.add_option("--repeat", repeat_,
+                   "Measure each cell N times; one whose verdict changes is reported as flaky")
+        ->check(CLI::Range(1, 1000));
     app.add_flag("--no-controls", no_controls_,
                  "Do not add control cells; blame stays empty where it needs one");
     app.add_flag("--json", json_, "Print run.json to stdout");
@@ -79,7 +83,7 @@ class RunCommandLine : public CliCommand {
     const RunDirectory directory(fs::absolute(out_.empty() ? "runs/" + matrix.name : out_));
     ASSIGN_OR_RETURN(
         const RunRecord run,
-        Measure(installation, matrix, directory, *std::move(cells),
+        Measure(installation, matrix, directory, WithRepeats(*std::move(cells), repeat_),
                 {.slots = jobs_, .fresh = fresh_, .controls = !no_controls_, .reuse = !rerun_},
                 observer, signals));
     return Report(directory, run);
@@ -102,6 +106,7 @@ class RunCommandLine : public CliCommand {
   Selection selection_;
   std::string out_;
   int jobs_ = 0;
+  int repeat_ = 1;
   bool fresh_ = false;
   bool rerun_ = false;
   bool no_controls_ = false;

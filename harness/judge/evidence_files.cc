@@ -102,6 +102,19 @@ absl::StatusOr<StepTensors> ReadStepTensors(const std::filesystem::path& path) {
   return step;
 }
 
+absl::StatusOr<std::vector<StepTensors>> ReadSteps(std::span<const ObservedStep> steps,
+                                                   const std::filesystem::path& cell_dir) {
+  std::vector<StepTensors> read;
+  for (const ObservedStep& step : steps) {
+    if (step.tensors.empty()) {
+      read.emplace_back();
+      continue;
+    }
+    ASSIGN_OR_RETURN(read.emplace_back(), ReadStepTensors(cell_dir / step.tensors));
+  }
+  return read;
+}
+
 absl::StatusOr<std::vector<GoldenStep>> ReadGoldenFile(const std::filesystem::path& path) {
   ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
   std::vector<GoldenStep> steps;

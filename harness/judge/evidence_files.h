@@ -6,10 +6,12 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "harness/model/observation.h"
 
 namespace bkm {
 
@@ -50,6 +52,9 @@ struct FloorStep {
 
 // Each reads one file of harness/protocol/README.md; the error is a sentence that names the path.
 absl::StatusOr<StepTensors> ReadStepTensors(const std::filesystem::path& path);
+// Of each step of a cell in turn; a step that wrote no file is empty.
+absl::StatusOr<std::vector<StepTensors>> ReadSteps(std::span<const ObservedStep> steps,
+                                                   const std::filesystem::path& cell_dir);
 absl::StatusOr<std::vector<GoldenStep>> ReadGoldenFile(const std::filesystem::path& path);
 absl::StatusOr<std::vector<FloorStep>> ReadFloorFile(const std::filesystem::path& path);
 

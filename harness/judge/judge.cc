@@ -74,18 +74,6 @@ CheckResult CheckMaskOf(const JudgeInput& input) {
   return CheckMask(*input.observation, folder.steps[folder.reach.step].document_lengths);
 }
 
-absl::StatusOr<std::vector<StepTensors>> ReadSteps(const JudgeInput& input) {
-  std::vector<StepTensors> steps;
-  for (const ObservedStep& step : input.observation->steps) {
-    if (step.tensors.empty()) {
-      steps.emplace_back();
-      continue;
-    }
-    ASSIGN_OR_RETURN(steps.emplace_back(), ReadStepTensors(input.cell_dir / step.tensors));
-  }
-  return steps;
-}
-
 CheckResult CheckNumbersOf(const JudgeInput& input, const std::vector<StepTensors>& steps) {
   const ProbeEvidence& evidence = *input.evidence;
   if (!evidence.folder.ok())
@@ -111,7 +99,8 @@ std::vector<NamedCheck> RunChecks(const JudgeInput& input) {
   checks.push_back({"backend", CheckBackend(*input.observation, input.probe.attention)});
   checks.push_back({"mask", CheckMaskOf(input)});
   checks.push_back({"load", CheckLoadOf(input)});
-  const absl::StatusOr<std::vector<StepTensors>> steps = ReadSteps(input);
+  const absl::StatusOr<std::vector<StepTensors>> steps =
+      ReadSteps(input.observation->steps, input.cell_dir);
   if (!steps.ok()) {
     checks.push_back({"numbers", CheckResult::Unreadable(Stage::kGolden, steps.status())});
     return checks;

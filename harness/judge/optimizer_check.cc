@@ -73,11 +73,12 @@ std::optional<CheckResult> CheckSettings(const OptimizerSettings& asked, const O
       {"beta2", asked.beta2, &ObservedParamGroup::beta2},
       {"epsilon", asked.epsilon, &ObservedParamGroup::epsilon},
       {"weight decay", asked.weight_decay, &ObservedParamGroup::weight_decay}};
+  const double rate = LearningRateAt(asked, static_cast<int>(k));
   for (const ObservedParamGroup& group : step.param_groups) {
-    if (Near(group.learning_rate, asked.learning_rate, kSettingTolerance)) continue;
+    if (Near(group.learning_rate, rate, kSettingTolerance)) continue;
     return CheckResult::Failed(Stage::kStep, reason::kLearningRateOff,
                                absl::StrFormat("in step %d the learning rate is %g, not %g", k + 1,
-                                               group.learning_rate, asked.learning_rate));
+                                               group.learning_rate, rate));
   }
   for (const Setting& setting : settings) {
     const bool honoured =

@@ -15,7 +15,8 @@ namespace bkm {
 // The optimizer by itself, on what the cell observed, at the rung `step`. The golden's updates
 // would be a poor judge: AdamW's first step is little more than a sign, blind to the size of a
 // gradient and noisy where one is near 0. Three checks, in this order:
-// 1. Settings: the learning rate of every parameter group is the asked one (learning-rate-off);
+// 1. Settings: the learning rate of every parameter group is LearningRateAt that step
+// (learning-rate-off);
 //    betas, epsilon and weight decay are the asked ones in at least one group (override-ignored):
 //    a library may rightly exempt some parameters from decay.
 // 2. Clipping: the norm over all observed gradients is not larger than what clipping the reported

@@ -84,9 +84,14 @@ absl::Status ReadProbe(const Json& json, const std::string& origin, const std::s
   ReadEngineOptions(reader, group);
   // The rest of the probe is read by the probe itself.
   Json rest = {{"model", group.models.empty() ? "" : group.models[0]}};
-  for (const char* key : {"steps", "seed", "documents", "optimizer", "ranks", "threads"}) {
+  for (const char* key : {"steps", "seed", "documents", "optimizer", "ranks", "threads", "head",
+                          "input", "micro_batches", "leftover_checkpoint"}) {
     if (const Json* value = reader.Child(key)) rest[key] = *value;
   }
+  // A warm-up is counted as the engine counts it, unless told.
+  if (rest.value("/optimizer/warmup_steps"_json_pointer, Json()).is_number_integer() &&
+      rest["optimizer"]["warmup_steps"] != 0 && !rest["optimizer"].contains("schedule"))
+    rest["optimizer"]["schedule"] = kind.schedule;
   RETURN_IF_ERROR(reader.Finish());
   absl::StatusOr<Probe> probe = ProbeFromJson(rest, absl::StrCat(origin, ": ", path));
   if (!probe.ok()) return probe.status();

@@ -18,10 +18,29 @@ namespace bkm {
 namespace {
 
 const std::vector<std::string>& Keys() {
-  static const auto& keys = *new std::vector<std::string>{
-      "engine",    "library",   "runtime",   "torch",     "relax",   "lock",
-      "model",     "attention", "precision", "device",    "ranks",   "threads",
-      "documents", "steps",     "seed",      "optimizer", "options", "plant"};
+  static const auto& keys = *new std::vector<std::string>{"engine",
+                                                          "library",
+                                                          "runtime",
+                                                          "torch",
+                                                          "relax",
+                                                          "lock",
+                                                          "model",
+                                                          "head",
+                                                          "attention",
+                                                          "precision",
+                                                          "device",
+                                                          "ranks",
+                                                          "threads",
+                                                          "documents",
+                                                          "input",
+                                                          "micro_batches",
+                                                          "leftover_checkpoint",
+                                                          "steps",
+                                                          "seed",
+                                                          "optimizer",
+                                                          "options",
+                                                          "repeat",
+                                                          "plant"};
   return keys;
 }
 
@@ -37,7 +56,9 @@ std::string OptimizerText(const OptimizerSettings& o) {
   const Json values = ToJson(o);
   std::vector<std::string> parts;
   for (const auto& [name, value] : values.items()) {
-    if (value != defaults[name]) parts.push_back(absl::StrCat(name, ":", value.dump()));
+    if (defaults.value(name, Json()) == value) continue;
+    parts.push_back(
+        absl::StrCat(name, ":", value.is_string() ? value.get<std::string>() : value.dump()));
   }
   return absl::StrJoin(parts, "+");
 }
@@ -85,16 +106,21 @@ std::vector<std::pair<std::string, std::string>> CellFields(const Cell& cell) {
   add("relax", absl::StrJoin(cell.relax, "+"), cell.relax.empty());
   add("lock", cell.lock, cell.lock.empty());
   add("model", p.model, false);
+  add("head", p.head, p.head == defaults.head);
   add("attention", p.attention, false);
   add("precision", p.precision, false);
   add("device", p.device, false);
   add("ranks", absl::StrCat(p.ranks), p.ranks == defaults.ranks);
   add("threads", absl::StrCat(p.threads), p.threads == defaults.threads);
   add("documents", absl::StrJoin(p.documents, "+"), p.documents == defaults.documents);
+  add("input", p.input, p.input == defaults.input);
+  add("micro_batches", absl::StrCat(p.micro_batches), p.micro_batches == defaults.micro_batches);
+  add("leftover_checkpoint", "true", !p.leftover_checkpoint);
   add("steps", absl::StrCat(p.steps), p.steps == defaults.steps);
   add("seed", absl::StrCat(p.seed), p.seed == defaults.seed);
   add("optimizer", OptimizerText(p.optimizer), p.optimizer == defaults.optimizer);
   add("options", OptionsText(p), p.engine_options.empty());
+  add("repeat", absl::StrCat(cell.repeat), cell.repeat == 1);
   add("plant", absl::StrJoin(cell.plant, "+"), cell.plant.empty());
   return fields;
 }

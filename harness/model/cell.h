@@ -31,6 +31,7 @@ struct Cell {
   // Faults that are planted to see that they are caught (harness/selftest); empty in every other
   // cell.
   std::vector<std::string> plant = {};
+  int repeat = 1;  // 2 and more: the same cell measured once more, for run-to-run variation
 
   bool is_control() const { return !engine_subject.has_value(); }
 };

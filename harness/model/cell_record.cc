@@ -19,6 +19,48 @@ Json SubjectText(const std::optional<SubjectSpec>& spec) {
   return spec ? Json(spec->ToString()) : Json();
 }
 
+const char* RoleName(CellRole role) {
+  switch (role) {
+    case CellRole::kSubject:
+      return "subject";
+    case CellRole::kControl:
+      return "control";
+    case CellRole::kRepeat:
+      return "repeat";
+  }
+  return "";
+}
+
+CellRole RoleFromName(const std::string& name) {
+  if (name == "control") return CellRole::kControl;
+  return name == "repeat" ? CellRole::kRepeat : CellRole::kSubject;
+}
+
+Json StabilityToJson(const Stability& stability) {
+  return {{"runs", stability.runs},
+          {"verdicts", stability.verdicts},
+          {"flaky", stability.flaky()},
+          {"drift", stability.drift},
+          {"multiple", stability.multiple}};
+}
+
+absl::StatusOr<Stability> StabilityFromJson(const Json& json, const std::string& origin,
+                                            const std::string& path) {
+  ObjectReader reader(json, origin, path);
+  Stability stability;
+  stability.runs = reader.Int("runs", 0, 0, 1 << 20);
+  if (const Json* verdicts = reader.Child("verdicts"); verdicts && verdicts->is_object()) {
+    for (const auto& [name, count] : verdicts->items()) {
+      if (count.is_number_integer()) stability.verdicts[name] = count.get<int>();
+    }
+  }
+  reader.Child("flaky");  // told by the verdicts
+  stability.drift = reader.String("drift", "");
+  stability.multiple = reader.Number("multiple", 0);
+  RETURN_IF_ERROR(reader.Finish());
+  return stability;
+}
+
 OrderedJson ToJson(const CellRecord& record) {
   const Cell& cell = record.cell;
   const EngineKind* kind = FindEngineKind(cell.engine);
@@ -28,7 +70,9 @@ OrderedJson ToJson(const CellRecord& record) {
   }
   OrderedJson json = {
       {"id", record.id},
-      {"role", record.role == CellRole::kControl ? "control" : "subject"},
+      {"role", RoleName(record.role)},
+      {"repeat", cell.repeat},
+      {"repeat_of", record.repeat_of},
       {"engine", cell.engine},
       {"engine_subject", SubjectText(cell.engine_subject)},
       {"engine_label", cell.engine_label},
@@ -59,6 +103,7 @@ OrderedJson ToJson(const CellRecord& record) {
   } else {
     json["verdict"] = nullptr;
   }
+  if (record.stability) json["stability"] = StabilityToJson(*record.stability);
   json["inherited_from"] = OrNull(record.inherited_from);
   json["seconds"] = record.seconds;
   json["dir"] = record.dir;
@@ -91,8 +136,9 @@ absl::StatusOr<CellRecord> CellRecordFromJson(const Json& json, const std::strin
   CellRecord record;
   Cell& cell = record.cell;
   record.id = reader.String("id");
-  record.role = reader.OneOf("role", {"subject", "control"}) == "control" ? CellRole::kControl
-                                                                          : CellRole::kSubject;
+  record.role = RoleFromName(reader.OneOf("role", {"subject", "control", "repeat"}));
+  cell.repeat = reader.Int("repeat", 1, 1, 1 << 20);
+  record.repeat_of = reader.String("repeat_of", "");
   cell.engine = reader.OneOf("engine", EngineKindNames());
   cell.engine_label = reader.String("engine_label");
   cell.library_label = reader.String("library_label");
@@ -113,6 +159,9 @@ absl::StatusOr<CellRecord> CellRecordFromJson(const Json& json, const std::strin
   if (const Json* from = reader.Child("inherited_from"); from && from->is_string())
     record.inherited_from = from->get<std::string>();
   ASSIGN_OR_RETURN(record.verdict, ReadVerdict(reader, origin));
+  if (const Json* stability = reader.Child("stability")) {
+    ASSIGN_OR_RETURN(record.stability, StabilityFromJson(*stability, origin, path + ".stability"));
+  }
   if (const Json* probe = reader.Child("probe")) {
     ASSIGN_OR_RETURN(cell.probe, ProbeFromJson(*probe, origin + ": " + path + ".probe"));
   }

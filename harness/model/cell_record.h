@@ -3,6 +3,7 @@
 #ifndef HARNESS_MODEL_CELL_RECORD_H_
 #define HARNESS_MODEL_CELL_RECORD_H_
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,7 +15,19 @@
 
 namespace bkm {
 
-enum class CellRole { kSubject, kControl };
+// A control tells whose fault a red cell is, a repeat how much a cell varies; both stand beside a
+// cell that was asked for and are counted apart.
+enum class CellRole { kSubject, kControl, kRepeat };
+
+// What measuring a cell again and again showed.
+struct Stability {
+  int runs = 0;                         // that say something: spurious ones are left out
+  std::map<std::string, int> verdicts;  // "ok", "wrong at golden, log-probs-off" -> how often
+  std::string drift;    // of the worst repeat against the first: a name of DriftClass, or empty
+  double multiple = 0;  // its distance in floors
+  bool flaky() const { return verdicts.size() > 1; }
+  bool operator==(const Stability&) const = default;
+};
 
 // One entry of run.json: a cell of a run, where its folder is, and its verdict.
 struct CellRecord {
@@ -29,8 +42,10 @@ struct CellRecord {
   std::string dir;      // below the run directory: "cells/..."
   double seconds = 0;   // wall time of the cell
   std::optional<std::string>
-      inherited_from;              // id of the cell whose observation stands for this one
-  std::optional<Verdict> verdict;  // absent: not measured yet
+      inherited_from;                  // id of the cell whose observation stands for this one
+  std::string repeat_of;               // role kRepeat: id of the cell that it repeats
+  std::optional<Verdict> verdict;      // absent: not measured yet
+  std::optional<Stability> stability;  // present: the cell was repeated, and this is the first run
 };
 
 // A whole run.json.

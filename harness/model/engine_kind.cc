@@ -13,6 +13,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .control = "torchtitan",
        .attentions = {"flex", "varlen", "sdpa", "flex_flash"},
        .precision = "bf16",
+       .schedule = "one-based",
        .judged_by_ending_only = false},
       {.name = "verl-fsdp",
        .engine_source = "verl",
@@ -21,6 +22,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .control = "transformers",
        .attentions = {"eager", "sdpa", "flex_attention", "flash_attention_2"},
        .precision = "fp32",
+       .schedule = "zero-based",
        .judged_by_ending_only = false},
       {.name = "torchtitan",
        .engine_source = "",
@@ -29,6 +31,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .control = "",
        .attentions = {"flex", "varlen", "sdpa", "flex_flash"},
        .precision = "bf16",
+       .schedule = "one-based",
        .judged_by_ending_only = false},
       {.name = "transformers",
        .engine_source = "",
@@ -37,6 +40,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .control = "",
        .attentions = {"eager", "sdpa", "flex_attention", "flash_attention_2"},
        .precision = "fp32",
+       .schedule = "zero-based",
        .judged_by_ending_only = false},
       // Tiny pairs under fixtures/packages: they test the harness, not a library.
       {.name = "fixture",
@@ -46,6 +50,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .control = "",
        .attentions = {"flex"},
        .precision = "bf16",
+       .schedule = "zero-based",
        .judged_by_ending_only = true},
   };
   return kinds;

@@ -22,6 +22,7 @@ struct EngineKind {
   std::string control;      // the kind that drives the same library alone; empty for a control
   std::vector<std::string> attentions;  // what may be asked
   std::string precision;                // the probe's precision where nothing is said
+  std::string schedule;                 // how it counts a warm-up (OptimizerSettings::schedule)
   bool judged_by_ending_only;           // no golden applies (the hostile fixtures)
 };
 

@@ -2,23 +2,44 @@
 // Copyright the bkm authors.
 #include "harness/model/probe.h"
 
+#include "harness/base/check.h"
+
 namespace bkm {
 
+const std::vector<std::string>& WarmupSchedules() {
+  static const auto& names = *new std::vector<std::string>{"zero-based", "one-based"};
+  return names;
+}
+
+double LearningRateAt(const OptimizerSettings& settings, int step) {
+  if (step >= settings.warmup_steps) return settings.learning_rate;
+  HARNESS_CHECK(!settings.schedule.empty()) << "a warm-up without a schedule";
+  const int counted = settings.schedule == "one-based" ? step + 1 : step;
+  return settings.learning_rate * counted / settings.warmup_steps;
+}
+
 Json ToJson(const OptimizerSettings& optimizer) {
-  return {{"learning_rate", optimizer.learning_rate},
-          {"beta1", optimizer.beta1},
-          {"beta2", optimizer.beta2},
-          {"epsilon", optimizer.epsilon},
-          {"weight_decay", optimizer.weight_decay},
-          {"clip_norm", optimizer.clip_norm}};
+  Json json = {{"learning_rate", optimizer.learning_rate},
+               {"beta1", optimizer.beta1},
+               {"beta2", optimizer.beta2},
+               {"epsilon", optimizer.epsilon},
+               {"weight_decay", optimizer.weight_decay},
+               {"clip_norm", optimizer.clip_norm}};
+  if (optimizer.warmup_steps > 0) {
+    json["warmup_steps"] = optimizer.warmup_steps;
+    json["schedule"] = optimizer.schedule;
+  }
+  return json;
 }
 
 Json NumericsOf(const Probe& probe) {
-  return {{"model", probe.model},
-          {"seed", probe.seed},
-          {"steps", probe.steps},
-          {"documents", probe.documents},
-          {"optimizer", ToJson(probe.optimizer)}};
+  Json json = {{"model", probe.model},
+               {"seed", probe.seed},
+               {"steps", probe.steps},
+               {"documents", probe.documents},
+               {"optimizer", ToJson(probe.optimizer)}};
+  if (probe.head != "lm") json["head"] = probe.head;
+  return json;
 }
 
 Json ToJson(const Probe& probe) {
@@ -28,12 +49,52 @@ Json ToJson(const Probe& probe) {
   json["device"] = probe.device;
   json["ranks"] = probe.ranks;
   json["threads"] = probe.threads;
+  json["head"] = probe.head;
+  json["input"] = probe.input;
+  json["micro_batches"] = probe.micro_batches;
+  json["leftover_checkpoint"] = probe.leftover_checkpoint;
   Json options = Json::object();
   for (const auto& [name, value] : probe.engine_options)
     options[name] = Json::parse(value, nullptr, false);
   json["engine_options"] = options;
   return json;
 }
+
+namespace {
+
+void ReadDocuments(ObjectReader& reader, std::vector<int64_t>& lengths) {
+  const Json* documents = reader.Child("documents");
+  if (!documents) return;
+  lengths.clear();
+  if (!documents->is_array() || documents->empty())
+    return reader.Fail("documents", "a list of token counts is needed here");
+  for (const Json& length : *documents) {
+    if (!length.is_number_integer() || length.get<int64_t>() < 2)
+      return reader.Fail("documents", "a document has at least 2 tokens");
+    lengths.push_back(length.get<int64_t>());
+  }
+}
+
+void ReadOptimizer(ObjectReader& outer, OptimizerSettings& o) {
+  const Json* optimizer = outer.Child("optimizer");
+  if (!optimizer) return;
+  ObjectReader reader(*optimizer, outer.origin(), outer.PathOf("optimizer"));
+  o.learning_rate = reader.Number("learning_rate", o.learning_rate);
+  o.beta1 = reader.Number("beta1", o.beta1);
+  o.beta2 = reader.Number("beta2", o.beta2);
+  o.epsilon = reader.Number("epsilon", o.epsilon);
+  o.weight_decay = reader.Number("weight_decay", o.weight_decay);
+  o.clip_norm = reader.Number("clip_norm", o.clip_norm);
+  o.warmup_steps = reader.Int("warmup_steps", o.warmup_steps, 0, 100);
+  if (reader.Has("schedule")) o.schedule = reader.OneOf("schedule", WarmupSchedules());
+  if (o.warmup_steps > 0 && o.schedule.empty())
+    reader.Fail("schedule", "missing: zero-based (HF) or one-based (torchtitan)");
+  if (o.warmup_steps == 0 && !o.schedule.empty())
+    reader.Fail("schedule", "it says how warmup_steps are counted, and there are none");
+  outer.Keep(reader.Finish());
+}
+
+}  // namespace
 
 absl::StatusOr<Probe> ProbeFromJson(const Json& json, const std::string& origin) {
   ObjectReader reader(json, origin);
@@ -46,33 +107,17 @@ absl::StatusOr<Probe> ProbeFromJson(const Json& json, const std::string& origin)
   probe.threads = reader.Int("threads", probe.threads, 1, 1024);
   probe.steps = reader.Int("steps", probe.steps, 1, 100);
   probe.seed = reader.Int("seed", probe.seed, 0, INT64_MAX);
-  if (const Json* documents = reader.Child("documents")) {
-    probe.documents.clear();
-    if (!documents->is_array() || documents->empty())
-      reader.Fail("documents", "a list of token counts is needed here");
-    for (const Json& length : *documents) {
-      if (!length.is_number_integer() || length.get<int64_t>() < 2) {
-        reader.Fail("documents", "a document has at least 2 tokens");
-        break;
-      }
-      probe.documents.push_back(length.get<int64_t>());
-    }
-  }
+  ReadDocuments(reader, probe.documents);
+  if (reader.Has("head")) probe.head = reader.OneOf("head", {"lm", "value"});
+  if (reader.Has("input")) probe.input = reader.OneOf("input", {"packed", "padded"});
+  probe.micro_batches = reader.Int("micro_batches", probe.micro_batches, 1,
+                                   static_cast<int64_t>(probe.documents.size()));
+  probe.leftover_checkpoint = reader.Bool("leftover_checkpoint", probe.leftover_checkpoint);
   if (const Json* options = reader.Child("engine_options")) {
     if (!options->is_object()) reader.Fail("engine_options", "an object is needed here");
     for (const auto& [name, value] : options->items()) probe.engine_options[name] = value.dump();
   }
-  if (const Json* optimizer = reader.Child("optimizer")) {
-    ObjectReader inner(*optimizer, origin, reader.PathOf("optimizer"));
-    OptimizerSettings& o = probe.optimizer;
-    o.learning_rate = inner.Number("learning_rate", o.learning_rate);
-    o.beta1 = inner.Number("beta1", o.beta1);
-    o.beta2 = inner.Number("beta2", o.beta2);
-    o.epsilon = inner.Number("epsilon", o.epsilon);
-    o.weight_decay = inner.Number("weight_decay", o.weight_decay);
-    o.clip_norm = inner.Number("clip_norm", o.clip_norm);
-    reader.Keep(inner.Finish());
-  }
+  ReadOptimizer(reader, probe.optimizer);
   if (absl::Status status = reader.Finish(); !status.ok()) return status;
   return probe;
 }

@@ -31,7 +31,7 @@ TEST(ProbeFolderTest, HasTheSameBytesOnEveryMachine) {
   EXPECT_EQ(*Sha256OfFile(folder / "model" / "model.safetensors"),
             "30eb7309c30d94e1368f58ce54a149b18b44da434a6057b54bd5a1590182f7c0");
   EXPECT_EQ(*Sha256OfFile(folder / "batch.safetensors"),
-            "ec7c01d154c3dd4b8994e080395f139ac2d56be8845822edceaf27047a07cbe6");
+            "5c188f69438434c29686e6992d9dd02736db3046fcb5259bbd3f96dfd93cc714");
   EXPECT_EQ(*Sha256OfFile(folder / "places.safetensors"),
             "0bd17b30a97d6ad8c174d4e45a8205cb9b80ccebaf6f650b18df5c6a483b0c56");
   const Json config = *ReadJsonFile(folder / "model" / "config.json");
@@ -81,8 +81,8 @@ TEST(ProbeFolderTest, ReadsBackWhatWasAskedFor) {
   const ProbeFolder folder = *ReadProbeFolder(path);
   EXPECT_EQ(folder.probe, probe);
   ASSERT_EQ(folder.steps.size(), 2);
-  EXPECT_THAT(folder.steps[1].document_lengths, ElementsAre(90, 64, 20, 37));
-  EXPECT_EQ(folder.reach.position, 37 + 44);
+  EXPECT_THAT(folder.steps[1].document_lengths, ElementsAre(150, 64, 20, 9, 37));
+  EXPECT_EQ(folder.reach.position, 37 + 74);
   EXPECT_EQ(folder.places.size(), 90);
   ASSERT_TRUE(WriteFile(path / "probe.json", R"({"schema": 2})").ok());
   EXPECT_THAT(std::string(ReadProbeFolder(path).status().message()), HasSubstr("$.schema"));

@@ -61,13 +61,14 @@ void SftTrainer::AdamW(const std::string& name, Tensor weight) {
   const at::NoGradGuard no_grad;
   const Tensor& gradient = weight.grad();
   auto& [first, second] = moments_.at(name);
-  weight.mul_(1 - optimizer_.learning_rate * optimizer_.weight_decay);
+  const double rate = LearningRateAt(optimizer_, steps_ - 1);
+  weight.mul_(1 - rate * optimizer_.weight_decay);
   first.lerp_(gradient, 1 - optimizer_.beta1);
   second.mul_(optimizer_.beta2).addcmul_(gradient, gradient, 1 - optimizer_.beta2);
   const double correction1 = 1 - std::pow(optimizer_.beta1, steps_);
   const double correction2 = 1 - std::pow(optimizer_.beta2, steps_);
   const Tensor denominator = second.sqrt().div_(std::sqrt(correction2)).add_(optimizer_.epsilon);
-  weight.addcdiv_(first, denominator, -optimizer_.learning_rate / correction1);
+  weight.addcdiv_(first, denominator, -rate / correction1);
 }
 
 StepFacts SftTrainer::Step(const PackedBatch& batch,

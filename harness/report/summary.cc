@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "harness/report/labels.h"
 
@@ -24,7 +25,7 @@ struct Cause {
 std::vector<Cause> GroupByCause(const RunRecord& run) {
   std::vector<Cause> causes;
   for (const CellRecord& cell : run.cells) {
-    if (!cell.verdict || cell.verdict->kind == VerdictKind::kOk || cell.role == CellRole::kControl)
+    if (!cell.verdict || cell.verdict->kind == VerdictKind::kOk || cell.role != CellRole::kSubject)
       continue;
     const Verdict& v = *cell.verdict;
     auto cause = std::find_if(causes.begin(), causes.end(), [&](const Cause& c) {
@@ -42,10 +43,12 @@ std::vector<Cause> GroupByCause(const RunRecord& run) {
 
 std::string CountsText(const RunRecord& run) {
   std::map<std::string, int> counts;
-  int controls = 0;
+  int controls = 0, repeats = 0;
   for (const CellRecord& cell : run.cells) {
     if (cell.role == CellRole::kControl) {
       ++controls;
+    } else if (cell.role == CellRole::kRepeat) {
+      ++repeats;
     } else {
       ++counts[cell.verdict ? std::string(Name(cell.verdict->kind)) : "not measured"];
     }
@@ -53,7 +56,30 @@ std::string CountsText(const RunRecord& run) {
   std::vector<std::string> parts;
   for (const auto& [name, count] : counts) parts.push_back(absl::StrCat(count, " ", name));
   if (controls > 0) parts.push_back(absl::StrCat(controls, " added as controls"));
+  if (repeats > 0) parts.push_back(absl::StrCat(repeats, " repeats"));
   return absl::StrJoin(parts, ", ");
+}
+
+// What repeating the cells showed.
+std::string VariationText(const RunRecord& run) {
+  std::map<std::string, int> drifts;
+  std::string flaky;
+  double largest = 0;
+  for (const CellRecord& cell : run.cells) {
+    if (!cell.stability) continue;
+    const Stability& stability = *cell.stability;
+    if (stability.flaky()) absl::StrAppend(&flaky, "  ", CellLabel(cell), "\n");
+    if (!stability.drift.empty()) ++drifts[stability.drift];
+    largest = std::max(largest, stability.multiple);
+  }
+  std::vector<std::string> parts;
+  for (const auto& [name, count] : drifts) parts.push_back(absl::StrCat(count, " ", name));
+  std::string out;
+  if (!parts.empty())
+    out = absl::StrCat("\nRun to run: ", absl::StrJoin(parts, ", "),
+                       absl::StrFormat(" (at most %.2g floors apart)\n", largest));
+  if (!flaky.empty()) absl::StrAppend(&out, "\nFlaky:\n", flaky);
+  return out;
 }
 
 }  // namespace
@@ -62,11 +88,12 @@ std::string SummaryText(const RunRecord& run) {
   std::string out = absl::StrCat("\n", run.matrix, ": ", CountsText(run), "\n");
   bool any_ok = false;
   for (const CellRecord& cell : run.cells) {
-    if (!cell.verdict || cell.verdict->kind != VerdictKind::kOk || cell.role == CellRole::kControl)
+    if (!cell.verdict || cell.verdict->kind != VerdictKind::kOk || cell.role != CellRole::kSubject)
       continue;
     absl::StrAppend(&out, any_ok ? "" : "\nWorks, proven:\n", "  ", CellLabel(cell), "\n");
     any_ok = true;
   }
+  absl::StrAppend(&out, VariationText(run));
   const std::vector<Cause> causes = GroupByCause(run);
   if (!causes.empty()) absl::StrAppend(&out, "\nDoes not, by cause:\n");
   for (const Cause& cause : causes) {

@@ -57,13 +57,15 @@ struct TableRow {
 std::string VerdictText(const CellRecord& cell, Notes& notes) {
   if (!cell.verdict) return "pending";
   if (cell.verdict->kind == VerdictKind::kOk) return "**ok**";
-  return absl::StrCat(Name(cell.verdict->kind), " [", notes.NumberOf(*cell.verdict), "]");
+  const bool flaky = cell.stability && cell.stability->flaky();
+  return absl::StrCat(flaky ? "flaky: " : "", Name(cell.verdict->kind), " [",
+                      notes.NumberOf(*cell.verdict), "]");
 }
 
 std::vector<TableRow> RowsOf(const RunRecord& run, const EngineKind& kind, Notes& notes) {
   std::vector<TableRow> rows;
   for (const CellRecord& cell : run.cells) {
-    if (cell.cell.engine != kind.name || cell.role == CellRole::kControl) continue;
+    if (cell.cell.engine != kind.name || cell.role != CellRole::kSubject) continue;
     std::vector<std::string> identity;
     if (!kind.engine_source.empty())
       identity.push_back(

@@ -13,6 +13,7 @@
 #include "harness/model/observation.h"
 #include "harness/report/table.h"
 #include "harness/runner/references.h"
+#include "harness/runner/repeats.h"
 #include "harness/runner/task.h"
 
 namespace bkm {
@@ -62,6 +63,11 @@ absl::StatusOr<std::optional<CellFiles>> ReadCellFiles(const RunDirectory& direc
       ObservationFromJson(*json, (directory.cell(cell) / "observation.json").string()));
   ASSIGN_OR_RETURN(files.request, directory.ReadRequest(cell));
   return std::optional<CellFiles>(std::move(files));
+}
+
+// Only a cell that came to its end has numbers of every step.
+bool FinishedNumbers(const Verdict& verdict) {
+  return verdict.kind == VerdictKind::kOk || verdict.kind == VerdictKind::kWrong;
 }
 
 // A file that was damaged is the matter of its cell alone: the others are judged all the same.
@@ -118,9 +124,46 @@ absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeCell(const RunRecord& run,
   return JudgeWith(cell, FindControl(run, cell));
 }
 
+absl::StatusOr<Drift> RunJudge::DriftBetween(const CellRecord& cell,
+                                             const std::filesystem::path& before) {
+  ASSIGN_OR_RETURN(const std::optional<CellFiles> now, ReadCellFiles(directory_, cell));
+  if (!now) return absl::NotFoundError("it was not measured");
+  ASSIGN_OR_RETURN(const std::vector<StepTensors> new_steps,
+                   ReadSteps(now->observation.steps, directory_.cell(cell)));
+  ASSIGN_OR_RETURN(const std::vector<StepTensors> old_steps,
+                   ReadSteps(now->observation.steps, before));
+  const std::string precision = PrecisionOf(now->observation, cell.cell.probe);
+  const ProbeEvidence& evidence = *EvidenceFor(cell.cell.probe, precision);
+  RETURN_IF_ERROR(evidence.folder.status());
+  const absl::StatusOr<std::vector<FloorStep>>& floor = evidence.floors.at(precision);
+  RETURN_IF_ERROR(floor.status());
+  return CompareRuns(old_steps, new_steps, *floor, evidence.folder->steps);
+}
+
+void RunJudge::JudgeTogether(const RunRecord& run, CellRecord& cell) {
+  const std::vector<const CellRecord*> repeats = RepeatsOf(run, cell);
+  if (repeats.empty() || !cell.verdict) return;
+  auto [verdict, stability] = Together(cell, repeats);
+  for (const CellRecord* repeat : repeats) {
+    if (!repeat->verdict || !FinishedNumbers(*repeat->verdict)) continue;
+    const absl::StatusOr<Drift> drift = DriftBetween(*repeat, directory_.cell(cell));
+    // A run that left no numbers to compare differs by its verdict, or not at all.
+    if (!drift.ok()) continue;
+    if (stability.drift.empty() || drift->multiple >= stability.multiple) {
+      stability.drift = std::string(Name(drift->kind));
+      stability.multiple = drift->multiple;
+    }
+  }
+  cell.verdict = std::move(verdict);
+  cell.stability = std::move(stability);
+}
+
 absl::Status RunJudge::JudgeRun(RunRecord& run) {
   for (CellRecord& cell : run.cells) {
     ASSIGN_OR_RETURN(cell.verdict, JudgeCell(run, cell));
+  }
+  for (CellRecord& cell : run.cells) {
+    if (cell.role == CellRole::kSubject) JudgeTogether(run, cell);
     if (!cell.inherited_from) RETURN_IF_ERROR(directory_.WriteVerdict(cell));
   }
   RETURN_IF_ERROR(WriteFile(directory_.table(), TableMarkdown(run)));

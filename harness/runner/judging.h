@@ -3,12 +3,14 @@
 #ifndef HARNESS_RUNNER_JUDGING_H_
 #define HARNESS_RUNNER_JUDGING_H_
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "harness/judge/drift.h"
 #include "harness/judge/probe_evidence.h"
 #include "harness/model/cell_record.h"
 #include "harness/runner/run_directory.h"
@@ -24,12 +26,18 @@ class RunJudge {
   // Absent: the cell was not measured. The control for blame is looked up among the cells of `run`.
   absl::StatusOr<std::optional<Verdict>> JudgeCell(const RunRecord& run, const CellRecord& cell);
 
-  // Judges every cell afresh and writes verdicts, run.json and table.md.
+  // Judges every cell afresh and writes verdicts, run.json and table.md. A cell with repeats is
+  // judged together with them.
   absl::Status JudgeRun(RunRecord& run);
+
+  // How the numbers of `cell` differ from those of another run of it, whose step files lie in
+  // `before` under the names that they have in the cell's folder.
+  absl::StatusOr<Drift> DriftBetween(const CellRecord& cell, const std::filesystem::path& before);
 
  private:
   absl::StatusOr<std::optional<Verdict>> JudgeWith(const CellRecord& cell,
                                                    const CellRecord* control);
+  void JudgeTogether(const RunRecord& run, CellRecord& cell);
   const ProbeEvidence* EvidenceFor(const Probe& probe, const std::string& precision);
 
   const RunDirectory& directory_;

@@ -51,6 +51,7 @@ Json MakeRequest(const PreparedCell& cell, const std::filesystem::path& dir,
   identity["lock"] = cell.record.lock;
   identity["probe_folder"] = cell.probe_folder.filename().string();
   identity["cell_code"] = settings.cell_code;
+  identity["repeat"] = what.repeat;
   request["key"] = Sha256(identity.dump());
   request["cell"] = cell.record.id;
   request["dir"] = dir.string();
@@ -81,6 +82,7 @@ std::optional<PreparedCell> ControlOf(const PreparedCell& cell) {
   what.engine_subject.reset();
   what.engine_label.clear();
   what.lock = cell.record.lock.substr(0, 12);
+  what.repeat = 1;
   what.probe.engine_options.clear();
   what.plant.clear();
   control.engine.reset();

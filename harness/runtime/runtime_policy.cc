@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <set>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "harness/base/did_you_mean.h"
 #include "harness/base/status_macros.h"
 
@@ -18,6 +21,20 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::array<absl::string_view, 4> kKinds = {"as-of", "newest", "locked", "existing"};
+
+// "YYYY-MM-DD".
+std::optional<std::chrono::sys_days> ParseDay(absl::string_view text) {
+  int year = 0, month = 0, day = 0;
+  const std::vector<absl::string_view> fields = absl::StrSplit(text, '-');
+  if (fields.size() != 3 || !absl::SimpleAtoi(fields[0], &year) ||
+      !absl::SimpleAtoi(fields[1], &month) || !absl::SimpleAtoi(fields[2], &day)) {
+    return std::nullopt;
+  }
+  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
+                                         std::chrono::day(day)};
+  if (!date.ok()) return std::nullopt;
+  return std::chrono::sys_days(date);
+}
 
 }  // namespace
 
@@ -40,9 +57,16 @@ absl::StatusOr<RuntimePolicy> RuntimePolicyFromJson(const Json& json, const fs::
     policy.interpreter = origin.parent_path() / reader.String("interpreter");
   } else {
     policy.torch = reader.String("torch");
+    if (policy.policy == PolicyKind::kAsOf && reader.Has("day")) {
+      const std::string day = reader.String("day");
+      policy.day = ParseDay(day);
+      if (!policy.day)
+        reader.Fail("day", absl::StrCat("'", day, "' is not a day such as 2026-04-30"));
+    }
     policy.torch_backend = reader.String("torch_backend", "");
     policy.base = reader.Strings("base");
     policy.torch_brings = reader.Strings("torch_brings");
+    policy.torch_dictates = reader.Strings("torch_dictates");
     if (std::none_of(policy.base.begin(), policy.base.end(), [](const std::string& requirement) {
           return absl::StrContains(requirement, "{torch}");
         })) {

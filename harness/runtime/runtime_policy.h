@@ -3,7 +3,9 @@
 #ifndef HARNESS_RUNTIME_RUNTIME_POLICY_H_
 #define HARNESS_RUNTIME_RUNTIME_POLICY_H_
 
+#include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,10 +31,16 @@ struct RuntimePolicy {
   std::string torch;          // the default of the torch axis; empty when locked or existing
   std::string torch_backend;  // uv's --torch-backend, unless the environment says whence torch
   PolicyKind policy = PolicyKind::kAsOf;
+  // as-of: the last day whose packages are seen, in place of the end of the subjects' month; for
+  // folders, which have no date.
+  std::optional<std::chrono::sys_days> day;
   std::vector<std::string> base;  // requirements; {torch} stands for the version of torch
   // Packages that come with the accelerator build of torch and no one declares, as triton: the
   // version that torch=={torch} of the registry asks for is part of the base.
   std::vector<std::string> torch_brings;
+  // Shell globs of packages whose versions torch dictates, as nvidia-*: where a month is resolved,
+  // they may be younger than it, as torch may.
+  std::vector<std::string> torch_dictates;
   std::filesystem::path lock;         // locked: a RuntimeLock as JSON
   std::filesystem::path interpreter;  // existing
   bool operator==(const RuntimePolicy&) const = default;

@@ -18,15 +18,16 @@ std::string ErrorOf(const char* text) { return std::string(Read(text).status().m
 
 TEST(RuntimePolicyTest, ReadsAsOf) {
   EXPECT_EQ(*Read(R"({"schema": 1, "name": "x", "policy": "as-of", "python": "3.11",
-                      "torch": "2.13.0", "torch_backend": "cpu", "base": ["torch=={torch}+cpu"],
-                      "torch_brings": ["triton"]})"),
+                      "torch": "2.13.0", "torch_backend": "cpu", "base": ["torch=={torch}"],
+                      "torch_brings": ["triton"], "torch_dictates": ["nvidia-*"]})"),
             (RuntimePolicy{.name = "x",
                            .python = "3.11",
                            .torch = "2.13.0",
                            .torch_backend = "cpu",
                            .policy = PolicyKind::kAsOf,
-                           .base = {"torch=={torch}+cpu"},
-                           .torch_brings = {"triton"}}));
+                           .base = {"torch=={torch}"},
+                           .torch_brings = {"triton"},
+                           .torch_dictates = {"nvidia-*"}}));
 }
 
 TEST(RuntimePolicyTest, PathsAreRelativeToTheFile) {
@@ -49,6 +50,9 @@ TEST(RuntimePolicyTest, MistakesNameFileAndPath) {
   EXPECT_EQ(ErrorOf(R"({"schema": 1, "name": "x", "policy": "newest", "python": "3.11",
                         "torch": "2.13.0", "base": ["torch"]})"),
             "r/x.json: $.base: a requirement with {torch} is needed, such as torch=={torch}");
+  EXPECT_EQ(ErrorOf(R"({"schema": 1, "name": "x", "policy": "as-of", "python": "3.11",
+                        "torch": "2.13.0", "day": "2026-02-30", "base": ["torch=={torch}"]})"),
+            "r/x.json: $.day: '2026-02-30' is not a day such as 2026-04-30");
   EXPECT_EQ(ErrorOf(R"({"schema": 1, "name": "x", "policy": "locked", "python": "3.11",
                         "lock": "a", "torch": "2.13.0"})"),
             "r/x.json: $: unknown key 'torch' (known: lock, name, policy, python, schema)");

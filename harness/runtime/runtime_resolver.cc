@@ -2,8 +2,11 @@
 // Copyright the bkm authors.
 #include "harness/runtime/runtime_resolver.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <set>
 
 #include "absl/strings/ascii.h"
@@ -64,6 +67,12 @@ void AddOnce(const std::string& item, std::vector<std::string>& items) {
   if (std::find(items.begin(), items.end(), item) == items.end()) items.push_back(item);
 }
 
+bool MatchesAny(const std::vector<std::string>& globs, const std::string& name) {
+  return std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
+    return ::fnmatch(glob.c_str(), name.c_str(), 0) == 0;
+  });
+}
+
 std::string NameOf(const Subject& subject) {
   return absl::StrCat(subject.spec.name, " ", subject.label);
 }
@@ -122,6 +131,8 @@ std::string RuntimeResolver::Tomorrow() const {
 std::string RuntimeResolver::CutoffOf(const RuntimeRequest& request) const {
   // A month that is not over is taken as it stands today. RFC 3339 times of one zone sort as text.
   const std::string tomorrow = Tomorrow();
+  if (request.policy.day)
+    return std::min(Midnight(*request.policy.day + std::chrono::days(1)), tomorrow);
   std::string cutoff;
   for (const Subject* subject : {request.engine, request.library}) {
     if (!subject) continue;
@@ -173,14 +184,24 @@ absl::StatusOr<RuntimeResolver::Input> RuntimeResolver::InputOf(const RuntimeReq
   for (const std::string& requirement : policy.base) {
     input.base.push_back(absl::StrReplaceAll(requirement, {{"{torch}", torch}}));
   }
-  ASSIGN_OR_RETURN(const std::vector<std::string> brought, BroughtByTorch(policy, torch));
-  input.base.insert(input.base.end(), brought.begin(), brought.end());
+  std::map<std::string, std::string> brought;
+  if (!policy.torch_brings.empty() || !policy.torch_dictates.empty()) {
+    ASSIGN_OR_RETURN(brought, BroughtByTorch(torch));
+  }
+  for (const std::string& name : policy.torch_brings) {
+    const auto package = brought.find(name);
+    if (package == brought.end()) continue;
+    input.base.push_back(absl::StrCat(name, "==", package->second));
+  }
   input.torch_backend = policy.torch_backend;
   if (policy.policy == PolicyKind::kAsOf) {
     input.cutoff = CutoffOf(request);
     // torch is an axis of its own: any torch may meet any month.
     input.exempt = policy.torch_brings;
     input.exempt.push_back("torch");
+    for (const auto& [name, version] : brought) {
+      if (MatchesAny(policy.torch_dictates, name)) AddOnce(name, input.exempt);
+    }
   } else {
     input.day = Tomorrow();
   }
@@ -234,15 +255,13 @@ absl::StatusOr<ProcessResult> RuntimeResolver::Compile(
   return result;
 }
 
-absl::StatusOr<std::vector<std::string>> RuntimeResolver::BroughtByTorch(
-    const RuntimePolicy& policy, const std::string& torch) const {
-  if (policy.torch_brings.empty()) return std::vector<std::string>();
+absl::StatusOr<std::map<std::string, std::string>> RuntimeResolver::BroughtByTorch(
+    const std::string& torch) const {
   const fs::path cached =
-      options_.cache / "registry" /
-      absl::StrCat("torch==", torch, "-brings-", absl::StrJoin(policy.torch_brings, "-"), ".json");
+      options_.cache / "registry" / absl::StrCat("torch==", torch, "-brings.json");
   if (fs::exists(cached)) {
     ASSIGN_OR_RETURN(const Json json, ReadJsonFile(cached));
-    return json.get<std::vector<std::string>>();
+    return json.get<std::map<std::string, std::string>>();
   }
   // The registry's own build of torch, not the one that runs here: its dependencies are what users
   // with an accelerator get without asking.
@@ -255,15 +274,11 @@ absl::StatusOr<std::vector<std::string>> RuntimeResolver::BroughtByTorch(
     return ErrorOf(result, absl::StrCat("cannot look up what torch ", torch, " brings along"));
   }
   ASSIGN_OR_RETURN(const std::vector<PinnedPackage> packages, reader_.ReadPylock(result.out));
-  std::vector<std::string> pins;
-  for (const PinnedPackage& package : packages) {
-    const auto& names = policy.torch_brings;
-    if (std::find(names.begin(), names.end(), package.name) != names.end()) {
-      pins.push_back(absl::StrCat(package.name, "==", package.version));
-    }
-  }
-  RETURN_IF_ERROR(WriteFile(cached, ToText(Json(pins))));
-  return pins;
+  std::map<std::string, std::string> brought;
+  for (const PinnedPackage& package : packages)
+    brought[NormalizedName(package.name)] = package.version;
+  RETURN_IF_ERROR(WriteFile(cached, ToText(Json(brought))));
+  return brought;
 }
 
 absl::StatusOr<std::variant<RuntimeLock, NoSolution>> RuntimeResolver::Explain(

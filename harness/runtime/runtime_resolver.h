@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -58,8 +59,8 @@ class RuntimeResolver {
   absl::StatusOr<Input> InputOf(const RuntimeRequest& request);
   absl::StatusOr<RuntimeLock> ReadLocked(const RuntimePolicy& policy);
   absl::StatusOr<RuntimeLock> ReadExisting(const RuntimePolicy& policy) const;
-  absl::StatusOr<std::vector<std::string>> BroughtByTorch(const RuntimePolicy& policy,
-                                                          const std::string& torch) const;
+  // Name and version of everything that the registry's own build of `torch` brings along.
+  absl::StatusOr<std::map<std::string, std::string>> BroughtByTorch(const std::string& torch) const;
   absl::StatusOr<ProcessResult> Compile(const Input& input,
                                         const std::vector<std::string>& requirements) const;
   absl::StatusOr<std::variant<RuntimeLock, NoSolution>> Explain(const RuntimeRequest& request,

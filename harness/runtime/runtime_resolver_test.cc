@@ -31,6 +31,14 @@ if [ -f "$here/fail" ] && grep -q "$(cat "$here/fail")" "$here/input"; then
   echo '  cause: Because you require numpy<2 and numpy>=2, they are unsatisfiable.' >&2
   exit 1
 fi
+if grep -q '!=' "$here/input"; then
+  for package in triton nvidia_nccl_cu12; do
+    echo "[[packages]]"
+    echo "name = \"$package\""
+    echo 'version = "7"'
+    echo 'wheels = [{url = "file:///x/p.whl", hashes = {sha256 = "cd"}}]'
+  done
+fi
 echo '[[packages]]'
 echo 'name = "torch"'
 echo 'version = "2.13.0+cpu"'
@@ -110,6 +118,12 @@ TEST_F(RuntimeResolverTest, FolderIsAsNewAsToday) {
   EXPECT_EQ(CutoffOn(year(2026) / month(11) / day(21)), "2026-11-22T00:00:00Z");
 }
 
+TEST_F(RuntimeResolverTest, DayOfThePolicyIsTheLastThatIsSeen) {
+  library_.date = "";
+  request_.policy.day = year(2026) / month(4) / day(30);
+  EXPECT_EQ(CutoffOn(year(2026) / month(11) / day(21)), "2026-05-01T00:00:00Z");
+}
+
 TEST_F(RuntimeResolverTest, NewestHasNoCutoff) {
   request_.policy.policy = PolicyKind::kNewest;
   EXPECT_EQ(std::get<RuntimeLock>(*Resolve()).cutoff, "");
@@ -120,6 +134,15 @@ TEST_F(RuntimeResolverTest, TorchIsAnAxis) {
   request_.torch = "2.11.0";
   ASSERT_TRUE(Resolve().ok());
   EXPECT_THAT(Said("input"), HasSubstr("torch==2.11.0+cpu"));
+}
+
+TEST_F(RuntimeResolverTest, WhatTorchBringsIsAskedForAndWhatItDictatesMayBeYoungerThanTheMonth) {
+  request_.policy.torch_brings = {"triton", "absent"};
+  request_.policy.torch_dictates = {"nvidia-*"};
+  const RuntimeLock lock = std::get<RuntimeLock>(*Resolve());
+  EXPECT_THAT(Said("input"), HasSubstr("torch==2.13.0+cpu\ntriton==7"));
+  EXPECT_THAT(lock.exempt, ElementsAre("triton", "absent", "torch", "nvidia-nccl-cu12"));
+  EXPECT_THAT(Said("arguments"), HasSubstr("--exclude-newer-package nvidia-nccl-cu12=false"));
 }
 
 TEST_F(RuntimeResolverTest, ConflictIsAVerdictThatSaysWhoAsksWhat) {

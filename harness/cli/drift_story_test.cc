@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+//
+// A branch that moves under an accepted run: torchtitan's `main` before and after it refused sdpa
+// for packed documents (1695457, 2026-06-09), in a mirror of our own whose branch we move.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/files.h"
+#include "harness/base/subprocess.h"
+#include "harness/testing/real_bkm.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr char kBefore[] = "1695457~1";
+constexpr char kAfter[] = "1695457";
+
+absl::Status Git(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "git");
+  const absl::StatusOr<ProcessResult> result = RunCommand({.argv = arguments});
+  if (!result.ok()) return result.status();
+  return result->exit_code == 0 ? absl::OkStatus() : absl::InternalError(result->err);
+}
+
+class DriftStoryTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (Mirrors().empty()) GTEST_SKIP() << "no mirror of torchtitan: set BKM_GIT_MIRRORS";
+    // It borrows the mirror's objects: a mirror may be shallow and lack some, so no clone succeeds.
+    const absl::Status made = Git({"init", "-q", "--bare", clone().string()});
+    ASSERT_TRUE(made.ok()) << made;
+    const fs::path mirror = Mirrors() / "torchtitan.git";
+    ASSERT_TRUE(
+        WriteFile(clone() / "objects/info/alternates", (mirror / "objects").string() + "\n").ok());
+    if (fs::exists(mirror / "shallow")) fs::copy_file(mirror / "shallow", clone() / "shallow");
+  }
+
+  static fs::path mirrors() { return RealRunFolder("mirrors"); }
+  static fs::path clone() { return mirrors() / "torchtitan.git"; }
+  static void MoveMain(const char* revision) {
+    const absl::Status moved = Git({"-C", clone().string(), "branch", "-f", "moving", revision});
+    ASSERT_TRUE(moved.ok()) << moved;
+  }
+
+  absl::StatusOr<Json> RunMoving(std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments = {
+        "--engine",    "torchtitan", "--library", "git:torchtitan@moving",
+        "--attention", "flex,sdpa",  "--steps",   "1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunRealCells(arguments, "run", environment_);
+  }
+
+  ProcessResult Bkm(std::vector<std::string> arguments) {
+    arguments.push_back(RealRunFolder("run").string());
+    return *RunRealBkm(std::move(arguments), environment_);
+  }
+
+  const std::map<std::string, std::string> environment_ = {{"BKM_GIT_MIRRORS", mirrors().string()}};
+};
+
+TEST_F(DriftStoryTest, AcceptedRunMovesOnlyByACommitThatLiesBetween) {
+  MoveMain(kBefore);
+  absl::StatusOr<Json> run = RunMoving({"--repeat", "2"});
+  if (IsNoNetwork(run.status())) GTEST_SKIP() << run.status();
+  ASSERT_TRUE(run.ok()) << run.status();
+  // One thread, one machine: a repeat has the same bits.
+  EXPECT_EQ((*run)["cells"][0]["stability"]["drift"], "bit-equal");
+  EXPECT_EQ((*run)["cells"][0]["verdict"], "ok");
+  EXPECT_EQ((*run)["cells"][1]["verdict"], "wrong");
+
+  EXPECT_THAT(Bkm({"accept"}).out, HasSubstr("2 taken, 0 kept as they were, 0 refused"));
+  const ProcessResult still = Bkm({"drift"});
+  EXPECT_EQ(still.exit_code, 0) << still.err;
+  EXPECT_THAT(still.out, HasSubstr("2 bit-equal"));
+  EXPECT_THAT(Bkm({"accept"}).out, HasSubstr("0 taken, 2 kept as they were, 0 refused"));
+
+  MoveMain(kAfter);
+  run = RunMoving();
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ((*run)["cells"][1]["verdict"], "refused");
+  const ProcessResult moved = Bkm({"drift"});
+  EXPECT_EQ(moved.exit_code, 1) << moved.err;
+  EXPECT_THAT(moved.out, HasSubstr("verdict-changed torchtitan moving, sdpa"));
+  EXPECT_THAT(moved.out, HasSubstr("wrong at mask"));
+
+  const ProcessResult unnamed = Bkm({"accept"});
+  EXPECT_EQ(unnamed.exit_code, 1);
+  EXPECT_THAT(unnamed.err, HasSubstr("--moved-by"));
+  const ProcessResult innocent = Bkm({"accept", "--moved-by", "git:torchtitan@1695457~1"});
+  EXPECT_EQ(innocent.exit_code, 1);
+  EXPECT_THAT(innocent.err, HasSubstr("cannot have moved it"));
+  const ProcessResult unknown = Bkm({"accept", "--moved-by", "git:torchtitan@no-such-branch"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(Bkm({"accept", "--moved-by", "git:torchtitan@1695457", "--because", "refuses"}).out,
+              HasSubstr("1 taken, 1 kept as they were, 0 refused"));
+  EXPECT_EQ(Bkm({"drift"}).exit_code, 0);
+
+  const absl::StatusOr<Json> accepted =
+      ReadJsonFile(RealRunFolder("accepted") / "ad-hoc" / "accepted.json");
+  ASSERT_TRUE(accepted.ok()) << accepted.status();
+  EXPECT_THAT(accepted->dump(),
+              AllOf(HasSubstr(R"("proof":"stated")"), HasSubstr(R"("because":"refuses")"),
+                    HasSubstr(R"("range":"inside")")));
+}
+
+}  // namespace
+}  // namespace bkm

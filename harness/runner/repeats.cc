@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/runner/repeats.h"
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace bkm {
+namespace {
+
+// How bad it is to rely on a cell with this verdict: a silent fault is the worst.
+int Badness(VerdictKind kind) {
+  constexpr std::array<VerdictKind, 7> kFromBest = {
+      VerdictKind::kSkipped, VerdictKind::kSpurious, VerdictKind::kOk,   VerdictKind::kUnsupported,
+      VerdictKind::kRefused, VerdictKind::kBroken,   VerdictKind::kWrong};
+  return static_cast<int>(std::find(kFromBest.begin(), kFromBest.end(), kind) - kFromBest.begin());
+}
+
+bool SaysSomething(const std::optional<Verdict>& verdict) {
+  return verdict && verdict->kind != VerdictKind::kSpurious;
+}
+
+std::string ShortText(const Verdict& verdict) {
+  if (verdict.kind == VerdictKind::kOk) return "ok";
+  return absl::StrCat(Name(verdict.kind), " at ", Name(verdict.stage), ", ", verdict.reason);
+}
+
+}  // namespace
+
+std::vector<PreparedCell> WithRepeats(std::vector<PreparedCell> cells, int runs) {
+  const size_t asked = cells.size();
+  for (int repeat = 2; repeat <= runs; ++repeat) {
+    for (size_t i = 0; i < asked; ++i) {
+      if (cells[i].stopped) continue;
+      PreparedCell again = cells[i];
+      Cell& what = again.record.cell;
+      what.repeat = repeat;
+      again.record.repeat_of = cells[i].record.id;
+      again.record.role = CellRole::kRepeat;
+      again.record.id = CellId(what);
+      again.record.dir = "cells/" + CellFolderName(what, again.record.id);
+      cells.push_back(std::move(again));
+    }
+  }
+  return cells;
+}
+
+std::vector<const CellRecord*> RepeatsOf(const RunRecord& run, const CellRecord& cell) {
+  std::vector<const CellRecord*> repeats;
+  for (const CellRecord& other : run.cells) {
+    if (other.repeat_of == cell.id) repeats.push_back(&other);
+  }
+  return repeats;
+}
+
+StableVerdict Together(const CellRecord& first, const std::vector<const CellRecord*>& repeats) {
+  StableVerdict result{.verdict = first.verdict.value_or(Verdict())};
+  std::vector<const CellRecord*> runs = {&first};
+  runs.insert(runs.end(), repeats.begin(), repeats.end());
+  const Verdict* worst = nullptr;
+  for (const CellRecord* run : runs) {
+    if (!SaysSomething(run->verdict)) continue;
+    ++result.stability.runs;
+    ++result.stability.verdicts[ShortText(*run->verdict)];
+    if (worst == nullptr || Badness(run->verdict->kind) > Badness(worst->kind))
+      worst = &*run->verdict;
+  }
+  if (worst != nullptr) result.verdict = *worst;
+  if (!result.stability.flaky()) return result;
+  std::vector<std::string> seen;
+  for (const auto& [text, count] : result.stability.verdicts)
+    seen.push_back(absl::StrCat(count, " x ", text));
+  result.verdict.message = absl::StrCat("flaky in ", result.stability.runs, " runs (",
+                                        absl::StrJoin(seen, "; "), "): ", result.verdict.message);
+  return result;
+}
+
+}  // namespace bkm

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/testing/real_bkm.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "harness/base/files.h"
+#include "harness/base/status_macros.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The checkout itself and not a tree of links into it: a cell has a /tmp of its own, where a
+// checkout may lie.
+fs::path Checkout() {
+  constexpr char kFile[] = "harness/cell/python/bkm_cell/cell.py";
+  fs::path root = fs::canonical(kFile);
+  for (const fs::path& part : fs::path(kFile)) {
+    static_cast<void>(part);
+    root = root.parent_path();
+  }
+  return root;
+}
+
+}  // namespace
+
+fs::path Mirrors() {
+  const char* value = std::getenv("BKM_GIT_MIRRORS");
+  return value ? value : "";
+}
+
+absl::StatusOr<ProcessResult> RunRealBkm(std::vector<std::string> arguments,
+                                         std::map<std::string, std::string> environment) {
+  Command command{.argv = {"harness/cli/bkm"}, .set_env = std::move(environment)};
+  command.set_env["BKM_ROOT"] = Checkout().string();
+  command.set_env["BKM_BIN"] = fs::current_path().string();
+  command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
+  return RunCommand(command);
+}
+
+fs::path RealRunFolder(const std::string& name) { return fs::path(::testing::TempDir()) / name; }
+
+absl::StatusOr<Json> RunRealCells(std::vector<std::string> arguments, const std::string& name,
+                                  std::map<std::string, std::string> environment) {
+  const fs::path out = RealRunFolder(name);
+  arguments.insert(arguments.begin(), "run");
+  arguments.insert(arguments.end(), {"--quiet", "--out", out.string()});
+  ASSIGN_OR_RETURN(const ProcessResult result,
+                   RunRealBkm(std::move(arguments), std::move(environment)));
+  if (result.exit_code > 1)
+    return absl::UnavailableError(
+        absl::StrCat("bkm ended with ", result.exit_code, ": ", result.err));
+  return ReadJsonFile(out / "run.json");
+}
+
+bool IsNoNetwork(const absl::Status& status) {
+  return absl::StrContains(status.message(), "network");
+}
+
+}  // namespace bkm

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_TESTING_REAL_BKM_H_
+#define HARNESS_TESTING_REAL_BKM_H_
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "harness/base/json.h"
+#include "harness/base/subprocess.h"
+
+namespace bkm {
+
+// The real bkm on real engines and libraries, with the user's cache and the mirrors of
+// $BKM_GIT_MIRRORS, for tests that need both. A test target names what it starts in its `data`.
+
+// $BKM_GIT_MIRRORS; empty: there are none, and the test skips.
+std::filesystem::path Mirrors();
+
+// `bkm ARGUMENTS` with its environment changed by `environment`; whatever its exit code is.
+absl::StatusOr<ProcessResult> RunRealBkm(std::vector<std::string> arguments,
+                                         std::map<std::string, std::string> environment = {});
+
+// `bkm run ARGUMENTS` into the folder `name` of the test's own; its run.json, or why there is none.
+// Exit code 1 (some verdicts differ from what is expected) is not an error.
+absl::StatusOr<Json> RunRealCells(std::vector<std::string> arguments, const std::string& name,
+                                  std::map<std::string, std::string> environment = {});
+// Where RunRealCells puts the run `name`.
+std::filesystem::path RealRunFolder(const std::string& name);
+
+// Whether `status` says that the network is missing: the test skips then.
+bool IsNoNetwork(const absl::Status& status);
+
+}  // namespace bkm
+
+#endif  // HARNESS_TESTING_REAL_BKM_H_
