@@ -2,6 +2,7 @@
 // Copyright the bkm authors.
 #include <cstdio>
 
+#include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
 #include "harness/cli/console_observer.h"
@@ -45,8 +46,10 @@ class PlanCommand : public CliCommand {
  private:
   static void PrintJson(const Matrix& matrix, const std::vector<PlannedCell>& cells) {
     OrderedJson list = OrderedJson::array();
-    for (const PlannedCell& cell : cells)
+    for (const PlannedCell& cell : cells) {
       list.push_back({{"id", cell.id}, {"included", cell.included}, {"why", cell.why}});
+      if (!cell.unsupported.empty()) list.back()["unsupported"] = cell.unsupported;
+    }
     std::fputs(ToText(OrderedJson{{"schema", 1}, {"matrix", matrix.name}, {"cells", list}}).c_str(),
                stdout);
   }
@@ -55,8 +58,10 @@ class PlanCommand : public CliCommand {
     int included = 0;
     for (const PlannedCell& cell : cells) {
       included += cell.included;
+      const std::string note =
+          cell.unsupported.empty() ? cell.why : absl::StrCat("unsupported: ", cell.unsupported);
       std::printf("%s %s%s%s\n", cell.included ? "in " : "out", cell.id.c_str(),
-                  cell.why.empty() ? "" : "  # ", cell.why.c_str());
+                  note.empty() ? "" : "  # ", note.c_str());
     }
     std::printf("%d of %zu cells are in\n", included, cells.size());
   }

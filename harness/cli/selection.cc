@@ -15,6 +15,7 @@ namespace bkm {
 namespace {
 
 constexpr char kOrigin[] = "command line";
+constexpr char kProductGroup[] = "Without a matrix file: the product of these";
 
 // Whether `spec` may be the library of `kind`: by name, or any folder.
 bool IsLibraryOf(const EngineKind& kind, const std::string& spec) {
@@ -23,14 +24,29 @@ bool IsLibraryOf(const EngineKind& kind, const std::string& spec) {
   return !parsed.ok() || parsed->source == SourceKind::kPath || parsed->name == kind.library_source;
 }
 
+// What `text` says as JSON; itself when it says nothing.
+Json ValueOf(const std::string& text) {
+  const Json value = Json::parse(text, nullptr, false);
+  return value.is_discarded() ? Json(text) : value;
+}
+
+// "NAME<separator>VALUE" of the flag `flag`.
+absl::Status AddSetting(const char* flag, absl::string_view text, char separator, Json& settings) {
+  const std::vector<std::string> pair = absl::StrSplit(text, absl::MaxSplits(separator, 1));
+  if (pair.size() != 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, ": '", text, "' is not NAME", std::string(1, separator), "VALUE"));
+  }
+  settings[pair[0]] = ValueOf(pair[1]);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void Selection::AddOptions(CLI::App& app) {
   app.add_option("matrix", matrix_path_, "Matrix file, for example matrices/quickstart.json");
   const auto list = [&](const char* flags, std::vector<std::string>& into, const char* help) {
-    app.add_option(flags, into, help)
-        ->delimiter(',')
-        ->group("Without a matrix file: the product of these");
+    app.add_option(flags, into, help)->delimiter(',')->group(kProductGroup);
   };
   list("--engine", engines_,
        "KIND@SPEC, for a control just KIND: verl-torchtitan@git:verl@v0.8.0, "
@@ -44,11 +60,26 @@ void Selection::AddOptions(CLI::App& app) {
   list("--runtime", runtimes_, "Name of a policy in matrices/runtimes (default: cpu)");
   list("--torch", torch_, "torch version (default: the runtime's)");
   list("--relax", relax_, "Declared pin to drop from the resolution");
+  list("--head", heads_, "lm, value: a language model or a critic");
+  list("--input", inputs_, "packed, padded (verl's use_remove_padding=False)");
+  list("--optimizer", optimizers_,
+       "NAME:NUMBER+NAME:NUMBER of learning_rate, beta1, beta2, epsilon, weight_decay, clip_norm, "
+       "warmup_steps");
+  app.add_option("--micro-batches", micro_batches_, "Parts that each step's documents are cut into")
+      ->delimiter(',')
+      ->group(kProductGroup);
+  app.add_option("--documents", documents_, "Tokens per packed document: 37+150+64")
+      ->delimiter('+')
+      ->group(kProductGroup);
+  app.add_flag("--leftover-checkpoint", leftover_checkpoint_,
+               "Leave an empty ./outputs/checkpoint in the cell's folder")
+      ->group(kProductGroup);
   list("--engine-option", engine_options_, "NAME=JSON for the engine's configuration");
-  app.add_option("--steps", steps_, "Optimizer steps")
-      ->group("Without a matrix file: the product of these");
-  app.add_option("--seed", seed_, "Seed of weights and data")
-      ->group("Without a matrix file: the product of these");
+  app.add_option("--steps", steps_, "Optimizer steps")->group(kProductGroup);
+  app.add_option("--seed", seeds_, "Seeds of weights and data")
+      ->delimiter(',')
+      ->check(CLI::NonNegativeNumber)
+      ->group(kProductGroup);
   app.add_option(
       "--filter", filters_,
       "Only cells that match key=glob,key=glob (repeat for more): engine=v0.8.0,attention=f*");
@@ -83,26 +114,36 @@ absl::StatusOr<Json> Selection::AdHocGroup(const std::string& engine) const {
   for (const std::string& library : libraries_) {
     if (IsLibraryOf(*kind, library)) group["library"].push_back(library);
   }
-  Json& probe = group["probe"];
+  ASSIGN_OR_RETURN(group["probe"], AdHocProbe());
+  if (!runtimes_.empty()) group["runtime"] = runtimes_;
+  if (!torch_.empty()) group["torch"] = torch_;
+  if (!relax_.empty()) group["relax"] = relax_;
+  return group;
+}
+
+absl::StatusOr<Json> Selection::AdHocProbe() const {
+  Json probe = Json::object();
   if (!attentions_.empty()) probe["attention"] = attentions_;
   if (!models_.empty()) probe["model"] = models_;
   if (!precisions_.empty()) probe["precision"] = precisions_;
   if (steps_ > 0) probe["steps"] = steps_;
-  if (seed_ >= 0) probe["seed"] = seed_;
-  if (!runtimes_.empty()) group["runtime"] = runtimes_;
-  if (!torch_.empty()) group["torch"] = torch_;
-  if (!relax_.empty()) group["relax"] = relax_;
-  Json options = Json::object();
-  for (const std::string& option : engine_options_) {
-    const std::vector<std::string> pair = absl::StrSplit(option, absl::MaxSplits('=', 1));
-    if (pair.size() != 2)
-      return absl::InvalidArgumentError(
-          absl::StrCat("--engine-option: '", option, "' is not NAME=JSON"));
-    const Json value = Json::parse(pair[1], nullptr, false);
-    options[pair[0]] = value.is_discarded() ? Json(pair[1]) : value;
+  if (!seeds_.empty()) probe["seed"] = seeds_;
+  if (!heads_.empty()) probe["head"] = heads_;
+  if (!inputs_.empty()) probe["input"] = inputs_;
+  if (!micro_batches_.empty()) probe["micro_batches"] = micro_batches_;
+  if (leftover_checkpoint_) probe["leftover_checkpoint"] = true;
+  for (const std::string& length : documents_) probe["documents"].push_back(ValueOf(length));
+  for (const std::string& optimizer : optimizers_) {
+    Json settings = Json::object();
+    for (absl::string_view setting : absl::StrSplit(optimizer, '+'))
+      RETURN_IF_ERROR(AddSetting("--optimizer", setting, ':', settings));
+    probe["optimizer"].push_back(std::move(settings));
   }
+  Json options = Json::object();
+  for (const std::string& option : engine_options_)
+    RETURN_IF_ERROR(AddSetting("--engine-option", option, '=', options));
   probe["engine_options"] = Json::array({options});
-  return group;
+  return probe;
 }
 
 absl::StatusOr<Matrix> Selection::AdHoc() const {

@@ -29,6 +29,7 @@ class Selection {
  private:
   absl::StatusOr<Matrix> AdHoc() const;
   absl::StatusOr<Json> AdHocGroup(const std::string& engine) const;
+  absl::StatusOr<Json> AdHocProbe() const;
 
   std::string matrix_path_;
   std::vector<std::string> engines_;
@@ -40,10 +41,16 @@ class Selection {
   std::vector<std::string> torch_;
   std::vector<std::string> relax_;
   std::vector<std::string> engine_options_;
+  std::vector<std::string> documents_;
+  std::vector<std::string> heads_;
+  std::vector<std::string> inputs_;
+  std::vector<int> micro_batches_;
+  std::vector<std::string> optimizers_;
+  bool leftover_checkpoint_ = false;
   std::vector<std::string> filters_;
   std::string git_mirror_;
   int steps_ = 0;
-  int64_t seed_ = -1;
+  std::vector<int64_t> seeds_;
   int timeout_s_ = 0;
   int memory_mib_ = 0;
 };

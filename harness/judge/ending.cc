@@ -159,6 +159,9 @@ std::optional<Stop> ClassifyEnding(const Observation& observation, const Probe& 
       return Stop{VerdictKind::kBroken, Stage::kResolve, reason::kNoSolution, ending.message};
     case EndingKind::kInstallFailed:
       return Stop{VerdictKind::kBroken, Stage::kInstall, reason::kInstallFailed, ending.message};
+    case EndingKind::kDeviceMissing:
+      return Stop{VerdictKind::kUnsupported, Stage::kBackend, reason::kDeviceMissing,
+                  ending.message};
     case EndingKind::kForkFailed:
       return spurious(reason::kForkFailed, "the cell's process could not be started");
     case EndingKind::kLost:

@@ -76,6 +76,19 @@ absl::StatusOr<GoldenStep> ReadGoldenStep(const SafetensorsFile& file, const std
   return golden;
 }
 
+// "predicted/<name>/log_probs".
+absl::Status ReadPredicted(const SafetensorsFile& file, GoldenStep& golden) {
+  for (const auto& [key, view] : file.tensors()) {
+    absl::string_view name = key;
+    if (!absl::ConsumePrefix(&name, "predicted/") || !absl::ConsumeSuffix(&name, "/log_probs"))
+      continue;
+    std::vector<double>& answer = golden.predicted[std::string(name)];
+    ASSIGN_OR_RETURN(answer, file.Doubles(key));
+    RETURN_IF_ERROR(CheckFinite(answer, key));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<StepTensors> ReadStepTensors(const std::filesystem::path& path) {
@@ -126,6 +139,7 @@ absl::StatusOr<std::vector<GoldenStep>> ReadGoldenFile(const std::filesystem::pa
   }
   if (steps.empty())
     return absl::InvalidArgumentError(absl::StrCat(path.string(), ": holds no step"));
+  RETURN_IF_ERROR(WithContext(ReadPredicted(file, steps[0]), path.string()));
   return steps;
 }
 

@@ -39,6 +39,8 @@ struct GoldenStep {
   double loss = 0;
   double total_norm = 0;  // before clipping
   std::map<std::string, GoldenTensor> tensors;
+  // Log-probs of wrong answers that the reference foresaw, by name; of the first step only.
+  std::map<std::string, std::vector<double>> predicted;
 };
 
 // How far a right run may be from the golden, for one step.

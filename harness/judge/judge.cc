@@ -14,6 +14,7 @@
 #include "harness/base/status_macros.h"
 #include "harness/judge/backend_check.h"
 #include "harness/judge/check_result.h"
+#include "harness/judge/diagnosis.h"
 #include "harness/judge/ending.h"
 #include "harness/judge/exception_text.h"
 #include "harness/judge/load_check.h"
@@ -21,6 +22,8 @@
 #include "harness/judge/numbers_check.h"
 #include "harness/judge/optimizer_check.h"
 #include "harness/judge/reasons.h"
+#include "harness/judge/relation.h"
+#include "harness/numerics/model_shapes.h"
 
 namespace bkm {
 namespace {
@@ -67,11 +70,28 @@ CheckResult CheckLoadOf(const JudgeInput& input) {
                    PrecisionOf(*input.observation, input.probe));
 }
 
+// A log-prob that moves by less than this on a GPU did not move.
+constexpr double kReachNoise = 1e-6;
+constexpr char kRelations[] = "tensors/attended.safetensors";
+
+absl::StatusOr<std::map<std::string, Relation>> ReadRelationsOf(const JudgeInput& input,
+                                                                int64_t tokens) {
+  if (input.observation->attended.empty()) return std::map<std::string, Relation>();
+  return ReadRelations(input.cell_dir / kRelations, tokens);
+}
+
 CheckResult CheckMaskOf(const JudgeInput& input) {
   if (!input.evidence->folder.ok())
     return CheckResult::Unreadable(Stage::kMask, input.evidence->folder.status());
   const ProbeFolder& folder = *input.evidence->folder;
-  return CheckMask(*input.observation, folder.steps[folder.reach.step].document_lengths);
+  const absl::StatusOr<ModelShape> shape = FindModelShape(input.probe.model);
+  if (!shape.ok()) return CheckResult::Unreadable(Stage::kMask, shape.status());
+  AskedMasks asked = {PackedDocuments(folder.steps[folder.reach.step].document_lengths),
+                      {},
+                      input.probe.device == "cpu" ? 0 : kReachNoise};
+  for (int64_t layer = 0; layer < shape->layers; ++layer)
+    asked.windows.push_back(shape->WindowOf(layer));
+  return CheckMask(*input.observation, asked, ReadRelationsOf(input, asked.documents.tokens()));
 }
 
 CheckResult CheckNumbersOf(const JudgeInput& input, const std::vector<StepTensors>& steps) {
@@ -90,6 +110,19 @@ CheckResult CheckNumbersOf(const JudgeInput& input, const std::vector<StepTensor
   if (!floor->second.ok()) return CheckResult::Unreadable(Stage::kGolden, floor->second.status());
   return CheckNumbers(
       {input.observation->steps, steps, evidence.folder->steps, *evidence.golden, *floor->second});
+}
+
+// Which wrong answer a cell that is wrong gave, if it is one that the reference foresaw.
+std::optional<Diagnosis> DiagnoseOf(const JudgeInput& input) {
+  const ProbeEvidence& evidence = *input.evidence;
+  const auto floor = evidence.floors.find(PrecisionOf(*input.observation, input.probe));
+  if (!evidence.folder.ok() || !evidence.golden.ok() || floor == evidence.floors.end() ||
+      !floor->second.ok() || floor->second->empty() || input.observation->steps.empty())
+    return std::nullopt;
+  const auto steps = ReadSteps(std::span(input.observation->steps).first(1), input.cell_dir);
+  if (!steps.ok()) return std::nullopt;
+  return Diagnose((*steps)[0].log_probs, (*evidence.golden)[0].predicted, evidence.folder->steps[0],
+                  (*floor->second)[0].log_probs_mean);
 }
 
 // In the order of precedence among checks of one rung: that weights were not loaded explains why
@@ -153,9 +186,17 @@ Verdict JudgeFinished(const JudgeInput& input) {
   Json evidence = {{"checks", Json::object()}};
   for (const NamedCheck& check : checks) evidence["checks"][check.name] = Describe(check.result);
   NotePrecision(input, evidence);
-  if (const CheckResult* failure = First(checks, {CheckOutcome::kFailed}))
-    return FromCheck(VerdictKind::kWrong, *failure, std::move(evidence),
-                     BlameForWrong(input, *failure));
+  if (const CheckResult* failure = First(checks, {CheckOutcome::kFailed})) {
+    Verdict verdict = FromCheck(VerdictKind::kWrong, *failure, std::move(evidence),
+                                BlameForWrong(input, *failure));
+    if (const std::optional<Diagnosis> diagnosis = DiagnoseOf(input)) {
+      verdict.evidence["diagnosis"] = {{"answer", diagnosis->answer},
+                                       {"error", diagnosis->error},
+                                       {"multiple", diagnosis->multiple}};
+      absl::StrAppend(&verdict.message, "; ", Describe(*diagnosis));
+    }
+    return verdict;
+  }
   if (const CheckResult* gap = First(checks, {CheckOutcome::kUnseen, CheckOutcome::kUnreadable}))
     return FromCheck(VerdictKind::kUnsupported, *gap, std::move(evidence), {"harness"});
   return {VerdictKind::kOk,

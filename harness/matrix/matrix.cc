@@ -68,10 +68,35 @@ void ReadEngineOptions(ObjectReader& reader, MatrixGroup& group) {
   }
 }
 
+// The axes that the probe reads by itself: a value or a list of values each.
+constexpr const char* kProbeAxes[] = {"head",      "input", "micro_batches", "leftover_checkpoint",
+                                      "optimizer", "seed"};
+constexpr const char* kProbeFields[] = {"steps", "documents", "ranks", "threads"};
+
+// Each of `probes` with each value of `key`.
+std::vector<Json> Times(ObjectReader& reader, const char* key, const std::vector<Json>& probes) {
+  const Json* value = reader.Child(key);
+  if (!value) return probes;
+  const Json values = value->is_array() ? *value : Json::array({*value});
+  if (values.empty()) reader.Fail(key, "a value or a list of values is needed here");
+  std::vector<Json> product;
+  for (const Json& probe : probes) {
+    for (const Json& one : values) product.emplace_back(probe)[key] = one;
+  }
+  return product;
+}
+
+// A warm-up is counted as the engine counts it, unless told.
+void FillInSchedule(const EngineKind& kind, Json& probe) {
+  const Json warmup = probe.value("/optimizer/warmup_steps"_json_pointer, Json());
+  if (warmup.is_number_integer() && warmup != 0 && !probe["optimizer"].contains("schedule"))
+    probe["optimizer"]["schedule"] = kind.schedule;
+}
+
 absl::Status ReadProbe(const Json& json, const std::string& origin, const std::string& path,
                        const EngineKind& kind, MatrixGroup& group) {
   ObjectReader reader(json, origin, path);
-  group.models = reader.Strings("model", {group.probe.model});
+  group.models = reader.Strings("model", {Probe().model});
   group.attentions = reader.Strings("attention", {});
   if (group.attentions.empty())
     reader.Fail("attention", absl::StrCat("name at least one of the attentions of ", kind.name,
@@ -82,20 +107,20 @@ absl::Status ReadProbe(const Json& json, const std::string& origin, const std::s
   group.devices = reader.Strings("device", {"cpu"});
   CheckKnown(reader, "device", group.devices, Devices());
   ReadEngineOptions(reader, group);
-  // The rest of the probe is read by the probe itself.
+  // The rest is read by the probe itself.
   Json rest = {{"model", group.models.empty() ? "" : group.models[0]}};
-  for (const char* key : {"steps", "seed", "documents", "optimizer", "ranks", "threads", "head",
-                          "input", "micro_batches", "leftover_checkpoint"}) {
+  for (const char* key : kProbeFields) {
     if (const Json* value = reader.Child(key)) rest[key] = *value;
   }
-  // A warm-up is counted as the engine counts it, unless told.
-  if (rest.value("/optimizer/warmup_steps"_json_pointer, Json()).is_number_integer() &&
-      rest["optimizer"]["warmup_steps"] != 0 && !rest["optimizer"].contains("schedule"))
-    rest["optimizer"]["schedule"] = kind.schedule;
+  std::vector<Json> probes = {rest};
+  for (const char* key : kProbeAxes) probes = Times(reader, key, probes);
   RETURN_IF_ERROR(reader.Finish());
-  absl::StatusOr<Probe> probe = ProbeFromJson(rest, absl::StrCat(origin, ": ", path));
-  if (!probe.ok()) return probe.status();
-  group.probe = *std::move(probe);
+  for (Json& one : probes) {
+    FillInSchedule(kind, one);
+    absl::StatusOr<Probe> probe = ProbeFromJson(one, absl::StrCat(origin, ": ", path));
+    if (!probe.ok()) return probe.status();
+    group.probes.push_back(*std::move(probe));
+  }
   return absl::OkStatus();
 }
 

@@ -38,7 +38,9 @@ struct MatrixGroup {
   std::vector<std::string> precisions;  // empty: the engine kind's own
   std::vector<std::string> devices;
   std::vector<std::map<std::string, std::string>> engine_options;  // name -> JSON text
-  Probe probe;  // steps, seed, documents, optimizer, ranks, threads; the other fields are axes
+  // One for each combination of head, input, micro_batches, leftover_checkpoint and optimizer; with
+  // steps, seed, documents, ranks and threads. The fields above are not set in them.
+  std::vector<Probe> probes;
 };
 
 // Cells that are left out, and why, in words.

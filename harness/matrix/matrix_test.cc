@@ -21,7 +21,7 @@ TEST(MatrixTest, ReadsEveryAxisAndTheDefaults) {
   ASSERT_EQ(matrix.groups.size(), 1u);
   EXPECT_EQ(matrix.groups[0].precisions, std::vector<std::string>{"fp32"});
   EXPECT_EQ(matrix.groups[0].runtimes, std::vector<std::string>{"cpu"});
-  EXPECT_EQ(matrix.groups[0].probe.steps, 2);
+  EXPECT_EQ(matrix.groups[0].probes[0].steps, 2);
   EXPECT_EQ(matrix.exclusions.at(0).why, "because");
 }
 

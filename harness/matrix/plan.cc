@@ -3,22 +3,62 @@
 #include "harness/matrix/plan.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
+#include "harness/model/engine_kind.h"
 
 namespace bkm {
 namespace {
 
 // Why this build cannot run the cell; empty when it can.
-std::string WhyNot(const Cell& cell) {
-  if (cell.probe.device != "cpu")
+std::string WhyNotHere(const Probe& probe) {
+  if (probe.device != "cpu")
     return "this machine's worker has no GPU support yet: only device cpu can be run";
-  if (cell.probe.ranks != 1) return "cells of more than one rank cannot be run yet";
-  if (cell.probe.attention == "flex_flash")
-    return "flex_flash needs a CUDA device of compute capability 9.0 or higher";
+  if (probe.ranks != 1) return "cells of more than one rank cannot be run yet";
+  return "";
+}
+
+// How many parts an engine of that kind makes of the batch when it is asked for
+// probe.micro_batches.
+int64_t PartsMade(const EngineKind& kind, const Probe& probe) {
+  const auto documents = static_cast<int64_t>(probe.documents.size());
+  const auto rounded_up = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
+  if (documents % probe.micro_batches == 0) return probe.micro_batches;
+  if (!kind.cuts_by_tokens)
+    return rounded_up(documents, rounded_up(documents, probe.micro_batches));
+  const int64_t tokens =
+      std::accumulate(probe.documents.begin(), probe.documents.end(), int64_t{0});
+  const int64_t longest = *std::max_element(probe.documents.begin(), probe.documents.end());
+  return rounded_up(tokens, std::max(longest, rounded_up(tokens, probe.micro_batches)));
+}
+
+// Why the probe does not apply to the engine kind; empty when it does.
+std::string WhyNotApplicable(const Cell& cell) {
+  const EngineKind& kind = *FindEngineKind(cell.engine);
+  const Probe& probe = cell.probe;
+  if (probe.input == "padded" && !kind.takes_padded)
+    return absl::StrCat("padded input is a form of the engine's: ", kind.name,
+                        " is the library alone, fed with packed documents");
+  if (probe.leftover_checkpoint && !kind.looks_for_checkpoints)
+    return absl::StrCat(kind.name, " looks for no checkpoint in a folder that nobody named");
+  if (probe.head == "value" && !kind.has_value_head)
+    return absl::StrCat(kind.name, " has no value head");
+  if (const int64_t made = PartsMade(kind, probe); made != probe.micro_batches)
+    return absl::StrCat(kind.name, " cuts these ", probe.documents.size(), " documents into ", made,
+                        " micro-batches, not into ", probe.micro_batches);
+  return "";
+}
+
+// Why the device cannot, whatever the subjects do: running there would prove nothing.
+std::string WhyUnsupported(const Probe& probe) {
+  // On a CPU, torch takes the option and runs plain flex.
+  if (probe.attention == "flex_flash" && probe.device == "cpu")
+    return "flex_flash is a kernel for CUDA devices of compute capability 9.0 or higher, and the "
+           "device is a CPU";
   return "";
 }
 
@@ -49,9 +89,11 @@ class Expander {
                       .library_label = library.label,
                       .runtime = runtime,
                       .torch = torch,
-                      .relax = group.relax,
-                      .probe = group.probe};
-            AddProbes(group, std::move(cell));
+                      .relax = group.relax};
+            for (const Probe& probe : group.probes) {
+              cell.probe = probe;
+              AddProbes(group, cell);
+            }
           }
         }
       }
@@ -100,7 +142,8 @@ class Expander {
   void AddCell(const Cell& cell) {
     PlannedCell planned{.cell = cell, .id = CellId(cell)};
     if (!seen_.insert(planned.id).second) return;
-    planned.why = WhyNot(cell);
+    planned.why = WhyNotHere(cell.probe);
+    if (planned.why.empty()) planned.why = WhyNotApplicable(cell);
     for (const MatrixExclusion& exclusion : matrix_.exclusions) {
       if (planned.why.empty() && exclusion.filter.Matches(cell))
         planned.why = absl::StrCat("excluded by the matrix: ", exclusion.why);
@@ -110,6 +153,7 @@ class Expander {
                                     [&](const CellFilter& filter) { return filter.Matches(cell); });
     if (planned.why.empty() && !wanted) planned.why = "not matched by --filter";
     planned.included = planned.why.empty();
+    if (planned.included) planned.unsupported = WhyUnsupported(cell.probe);
     cells_.push_back(std::move(planned));
   }
 

@@ -21,6 +21,8 @@ struct PlannedCell {
   std::string id;
   bool included = true;
   std::string why;  // empty for a cell that is in
+  // Why this device cannot run a cell that is in: its verdict is `unsupported`, and nothing is run.
+  std::string unsupported;
 };
 
 // What the expansion must know of the world. Each is asked once per distinct argument.
@@ -33,8 +35,8 @@ struct PlanEnvironment {
 };
 
 // Every cell of the matrix in the order of the file, each id once. `filters`: a cell must match one
-// of them (none: all). Cells that this build cannot run (device, ranks, model) are out, with the
-// reason.
+// of them (none: all). Cells that this build cannot run (device, ranks), and what does not apply to
+// an engine kind, are out, with the reason.
 absl::StatusOr<std::vector<PlannedCell>> ExpandMatrix(const Matrix& matrix,
                                                       const std::vector<CellFilter>& filters,
                                                       const PlanEnvironment& environment);

@@ -55,6 +55,66 @@ TEST(PlanTest, SaysWhyACellIsOut) {
                                             "v2 flex out: not matched by --filter", "v2 varlen"));
 }
 
+// One engine kind, its probe's fields.
+std::vector<PlannedCell> PlanOf(const char* kind, const char* subjects, const char* probe) {
+  const std::string text = std::string(R"({"name": "m", "groups": [{"engine": {"kind": ")") + kind +
+                           "\"" + subjects +
+                           R"(}, "library": "pypi:torchtitan==0.3.0", "probe": {)" + probe + "}}]}";
+  const Matrix matrix = *MatrixFromJson(*ParseJson(text, "m.json"), "m.json");
+  return *ExpandMatrix(matrix, {}, Environment());
+}
+
+constexpr char kVerl[] = R"(, "subjects": "git:verl@v1")";
+
+TEST(PlanTest, ProbeFieldsAreAxes) {
+  const auto cells = PlanOf("verl-torchtitan", kVerl,
+                            R"("attention": "flex", "input": ["packed", "padded"],
+                               "micro_batches": [1, 2], "optimizer": [{}, {"clip_norm": 5}])");
+  ASSERT_EQ(cells.size(), 8u);
+  EXPECT_TRUE(cells[0].id.ends_with(",device=cpu")) << cells[0].id;
+  EXPECT_TRUE(cells[7].id.ends_with(",input=padded,micro_batches=2,optimizer=clip_norm:5.0"))
+      << cells[7].id;
+}
+
+TEST(PlanTest, AWarmupIsCountedAsTheEngineKindCounts) {
+  const char* probe = R"("attention": "flex", "optimizer": {"warmup_steps": 2})";
+  EXPECT_EQ(PlanOf("verl-torchtitan", kVerl, probe)[0].cell.probe.optimizer.schedule, "one-based");
+  EXPECT_EQ(PlanOf("torchtitan", "", probe)[0].cell.probe.optimizer.schedule, "one-based");
+  EXPECT_EQ(PlanOf("torchtitan", "", R"("attention": "flex",
+                   "optimizer": {"warmup_steps": 2, "schedule": "zero-based"})")[0]
+                .cell.probe.optimizer.schedule,
+            "zero-based");
+}
+
+TEST(PlanTest, SaysWhyAProbeDoesNotApplyToAnEngineKind) {
+  EXPECT_EQ(PlanOf("torchtitan", "", R"("attention": "flex", "input": "padded")")[0].why,
+            "padded input is a form of the engine's: torchtitan is the library alone, fed with "
+            "packed documents");
+  EXPECT_EQ(PlanOf("torchtitan", "", R"("attention": "flex", "leftover_checkpoint": true)")[0].why,
+            "torchtitan looks for no checkpoint in a folder that nobody named");
+  EXPECT_EQ(PlanOf("verl-torchtitan", kVerl, R"("attention": "flex", "head": "value")")[0].why,
+            "verl-torchtitan has no value head");
+}
+
+TEST(PlanTest, SaysWhenDocumentsCannotBeCutAsAsked) {
+  // verl cuts five documents by tokens, none of them shorter than the longest document.
+  EXPECT_EQ(PlanOf("verl-torchtitan", kVerl, R"("attention": "flex", "micro_batches": 2)")[0].why,
+            "");
+  EXPECT_EQ(PlanOf("verl-torchtitan", kVerl, R"("attention": "flex", "micro_batches": 3)")[0].why,
+            "verl-torchtitan cuts these 5 documents into 2 micro-batches, not into 3");
+  EXPECT_EQ(PlanOf("torchtitan", "", R"("attention": "flex", "micro_batches": 3)")[0].why, "");
+  EXPECT_EQ(PlanOf("torchtitan", "", R"("attention": "flex", "micro_batches": 4)")[0].why,
+            "torchtitan cuts these 5 documents into 3 micro-batches, not into 4");
+}
+
+TEST(PlanTest, WhatTheDeviceCannotIsInAndSaysWhy) {
+  const PlannedCell cell = PlanOf("torchtitan", "", R"("attention": "flex_flash")")[0];
+  EXPECT_TRUE(cell.included);
+  EXPECT_EQ(cell.unsupported,
+            "flex_flash is a kernel for CUDA devices of compute capability 9.0 or higher, and the "
+            "device is a CPU");
+}
+
 TEST(PlanTest, TheSameCellTwiceIsOneCell) {
   Matrix matrix = TwoByTwo("");
   matrix.groups.push_back(matrix.groups[0]);

@@ -23,7 +23,11 @@ struct EngineKind {
   std::vector<std::string> attentions;  // what may be asked
   std::string precision;                // the probe's precision where nothing is said
   std::string schedule;                 // how it counts a warm-up (OptimizerSettings::schedule)
-  bool judged_by_ending_only;           // no golden applies (the hostile fixtures)
+  bool takes_padded;                    // has a padded input form beside the packed one
+  bool cuts_by_tokens;         // cuts batches that do not divide evenly by tokens, as verl does
+  bool looks_for_checkpoints;  // in a folder that nobody named
+  bool has_value_head;         // can be a critic
+  bool judged_by_ending_only;  // no golden applies (the hostile fixtures)
 };
 
 const std::vector<EngineKind>& EngineKinds();

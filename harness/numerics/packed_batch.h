@@ -19,6 +19,13 @@ struct PackedBatch {
   std::vector<int64_t> JudgedPositions() const;
 };
 
+// Put `token` at flat position `position` of step 0's batch.
+struct TokenChange {
+  int64_t position = 0;
+  int64_t token = 0;
+  bool operator==(const TokenChange&) const = default;
+};
+
 // The mask witness: put `token` at flat position `position` of this step's batch and see which
 // log-probs move. It is in the middle of `document`.
 struct ReachTest {

@@ -13,10 +13,38 @@ namespace bkm {
 namespace {
 
 constexpr int64_t kPromptTokens = 3;
-constexpr int64_t kPlaces = 256;
+constexpr int64_t kTokensForAHole = 16;
+constexpr int64_t kTokensPerHoleToken = 8;
 
 int64_t OrdinaryToken(const ModelShape& shape, const CounterStream& stream, uint64_t index) {
   return kFirstOrdinaryToken + stream.Below(shape.vocabulary - kFirstOrdinaryToken, index);
+}
+
+// Any ordinary token but `old`: a step of 1 to n - 1 around the circle of the n ordinary ones.
+int64_t OtherToken(int64_t old, const ModelShape& shape, const CounterStream& stream,
+                   uint64_t index) {
+  const int64_t ordinary = shape.vocabulary - kFirstOrdinaryToken;
+  const int64_t step = 1 + stream.Below(ordinary - 1, index);
+  return kFirstOrdinaryToken + (old - kFirstOrdinaryToken + step) % ordinary;
+}
+
+// 1 for each token of a document that counts in the loss: not the prompt, not the hole, and at
+// least the eos.
+std::vector<int64_t> DrawLossMask(int64_t length, const CounterStream& stream, uint64_t document) {
+  std::vector<int64_t> mask(length, 1);
+  const int64_t prompt = std::min(kPromptTokens, length - 1);
+  std::fill_n(mask.begin(), prompt, 0);
+  if (length < kTokensForAHole) return mask;
+  const int64_t hole = length / kTokensPerHoleToken;
+  // At least one token of the first answer and the eos stay.
+  const int64_t first = prompt + 1;
+  std::fill_n(mask.begin() + first + stream.Below(length - hole - first, document), hole, 0);
+  return mask;
+}
+
+int64_t StartOf(const PackedBatch& batch, int64_t document) {
+  const auto lengths = batch.document_lengths.begin();
+  return std::accumulate(lengths, lengths + document, int64_t{0});
 }
 
 }  // namespace
@@ -39,14 +67,15 @@ PackedBatch DrawBatch(const Probe& probe, const ModelShape& shape, int step) {
               batch.document_lengths.begin() + step % batch.document_lengths.size(),
               batch.document_lengths.end());
   const CounterStream stream(probe.seed, absl::StrCat("tokens/", step));
-  for (const int64_t length : batch.document_lengths) {
-    // Every document keeps at least its eos in the loss.
-    const int64_t prompt = std::min(kPromptTokens, length - 1);
+  const CounterStream holes(probe.seed, absl::StrCat("holes/", step));
+  for (size_t document = 0; document < batch.document_lengths.size(); ++document) {
+    const int64_t length = batch.document_lengths[document];
+    const std::vector<int64_t> mask = DrawLossMask(length, holes, document);
+    batch.loss_mask.insert(batch.loss_mask.end(), mask.begin(), mask.end());
     for (int64_t i = 0; i < length; ++i) {
       const bool last = i == length - 1;
       batch.input_ids.push_back(last ? kEosToken
                                      : OrdinaryToken(shape, stream, batch.input_ids.size()));
-      batch.loss_mask.push_back(i < prompt ? 0 : 1);
     }
   }
   return batch;
@@ -55,25 +84,45 @@ PackedBatch DrawBatch(const Probe& probe, const ModelShape& shape, int step) {
 ReachTest DrawReachTest(const PackedBatch& batch, const ModelShape& shape, uint64_t seed) {
   ReachTest reach;
   reach.document = batch.document_lengths.size() > 1 ? 1 : 0;
-  const auto lengths = batch.document_lengths.begin();
-  const int64_t start = std::accumulate(lengths, lengths + reach.document, int64_t{0});
-  reach.position = start + (lengths[reach.document] - 1) / 2;  // never the eos
-  // Any other ordinary token: a step of 1 to n - 1 around the circle of the n ordinary ones.
-  const int64_t ordinary = shape.vocabulary - kFirstOrdinaryToken;
-  const int64_t step = 1 + CounterStream(seed, "reach").Below(ordinary - 1, 0);
-  const int64_t old = batch.input_ids[reach.position] - kFirstOrdinaryToken;
-  reach.token = kFirstOrdinaryToken + (old + step) % ordinary;
+  // In the middle, and never the eos.
+  reach.position =
+      StartOf(batch, reach.document) + (batch.document_lengths[reach.document] - 1) / 2;
+  reach.token = OtherToken(batch.input_ids[reach.position], shape, CounterStream(seed, "reach"), 0);
   return reach;
+}
+
+std::vector<TokenChange> DrawReaches(const PackedBatch& batch, const ModelShape& shape,
+                                     uint64_t seed) {
+  const std::vector<int64_t>& lengths = batch.document_lengths;
+  std::set<int64_t> positions;
+  const int64_t document = std::min<int64_t>(2, lengths.size() - 1);
+  const int64_t start = StartOf(batch, document);
+  for (const int64_t i : {int64_t{0}, (lengths[document] - 1) / 2, lengths[document] - 2}) {
+    positions.insert(start + i);
+  }
+  const auto longest = std::max_element(lengths.begin(), lengths.end());
+  const int64_t window = shape.WindowOf(0);
+  if (window > 0 && *longest > window) {
+    const int64_t inside = StartOf(batch, longest - lengths.begin()) + *longest - window;
+    positions.insert({inside - 1, inside});
+  }
+  const CounterStream stream(seed, "reaches");
+  std::vector<TokenChange> reaches;
+  for (const int64_t position : positions) {
+    reaches.push_back(
+        {position, OtherToken(batch.input_ids[position], shape, stream, reaches.size())});
+  }
+  return reaches;
 }
 
 std::vector<int64_t> DrawPlaces(const WeightShape& weight, uint64_t seed) {
   const int64_t numel = weight.numel();
   std::set<int64_t> places;
-  if (numel <= kPlaces) {
+  if (numel <= weight.places) {
     for (int64_t i = 0; i < numel; ++i) places.insert(i);
   } else {
     const CounterStream stream(seed, absl::StrCat("places/", weight.name));
-    for (uint64_t i = 0; static_cast<int64_t>(places.size()) < kPlaces; ++i) {
+    for (uint64_t i = 0; static_cast<int64_t>(places.size()) < weight.places; ++i) {
       places.insert(stream.Below(numel, i));
     }
   }

@@ -8,12 +8,13 @@
 
 #include "harness/model/probe.h"
 #include "harness/numerics/model_shapes.h"
+#include "harness/numerics/model_weights.h"
 #include "harness/numerics/packed_batch.h"
 
 namespace bkm {
 
 // Raised whenever the same probe would get other bytes; part of every key that depends on them.
-inline constexpr int kGeneratorVersion = 1;
+inline constexpr int kGeneratorVersion = 2;
 
 // What goes into a probe folder, as pure functions of the probe: the counter-based generator draws
 // each number from a stream of its own name.
@@ -22,13 +23,20 @@ inline constexpr int kGeneratorVersion = 1;
 std::vector<float> DrawWeight(const WeightShape& weight, uint64_t seed);
 
 // The batch of step `step`: the probe's documents, rotated by one more document each step, so that
-// neither packing nor document borders repeat. The loss leaves out a short prompt.
+// neither packing nor document borders repeat. The loss leaves out a short prompt, and in documents
+// of 16 tokens and more also an eighth of them somewhere in the middle, as between two answers.
 PackedBatch DrawBatch(const Probe& probe, const ModelShape& shape, int step);
 
 // In document 1 of step 0, or in the only one.
 ReachTest DrawReachTest(const PackedBatch& batch, const ModelShape& shape, uint64_t seed);
 
-// min(256, numel) distinct flat indices, in rising order.
+// More positions of step 0, in rising order: of document 2 (or the last one) the first token, one
+// in the middle and the last before eos; and where the model has a sliding window and a document is
+// longer, the first token that the document's last one sees through it, and the one before that.
+std::vector<TokenChange> DrawReaches(const PackedBatch& batch, const ModelShape& shape,
+                                     uint64_t seed);
+
+// min(weight.places, numel) distinct flat indices, in rising order.
 std::vector<int64_t> DrawPlaces(const WeightShape& weight, uint64_t seed);
 
 }  // namespace bkm

@@ -47,6 +47,21 @@ TEST(DrawBatchTest, TheLossLeavesOutThePromptButNeverAWholeDocument) {
   EXPECT_THAT(BatchOf({5, 2, 3}, 0).loss_mask, ElementsAre(0, 0, 0, 1, 1, 0, 1, 0, 0, 1));
 }
 
+TEST(DrawBatchTest, TheLossLeavesOutAHoleInTheMiddleOfLongerDocuments) {
+  EXPECT_THAT(BatchOf({15}, 0).loss_mask, ElementsAre(0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1));
+  std::set<size_t> starts;
+  for (const int step : {0, 1, 2, 3, 4, 5, 6, 7}) {
+    const std::vector<int64_t> mask = BatchOf({40}, step).loss_mask;
+    EXPECT_EQ(std::count(mask.begin(), mask.end(), 0), 3 + 40 / 8);
+    EXPECT_EQ(mask[3], 1);
+    EXPECT_EQ(mask.back(), 1);
+    const auto hole = std::find(mask.begin() + 3, mask.end(), 0);
+    EXPECT_EQ(std::count(hole, hole + 5, 0), 5) << "in one piece";
+    starts.insert(hole - mask.begin());
+  }
+  EXPECT_GT(starts.size(), 3);
+}
+
 TEST(DrawBatchTest, StepsAndSeedsHaveOtherTokens) {
   Probe probe = ProbeOf({50});
   const ModelShape shape = *FindModelShape("qwen3");
@@ -70,6 +85,29 @@ TEST(DrawReachTestTest, ReplacesAnOrdinaryTokenOfDocumentOneByAnother) {
   EXPECT_EQ(DrawReachTest(BatchOf({9}, 0), shape, 1).position, 4);
 }
 
+std::vector<int64_t> ReachPositions(const std::string& family, std::vector<int64_t> documents) {
+  const ModelShape shape = *FindModelShape(family);
+  const PackedBatch batch = BatchOf(std::move(documents), 0);
+  std::vector<int64_t> positions;
+  for (const TokenChange& change : DrawReaches(batch, shape, 1)) {
+    positions.push_back(change.position);
+    EXPECT_NE(change.token, batch.input_ids[change.position]);
+    EXPECT_THAT(change.token, AllOf(Ge(kFirstOrdinaryToken), Lt(2048)));
+  }
+  return positions;
+}
+
+TEST(DrawReachesTest, AreTheFirstAMiddleAndTheLastOrdinaryTokenOfOneDocument) {
+  EXPECT_THAT(ReachPositions("qwen3", {4, 150, 9}), ElementsAre(154, 158, 161));
+  EXPECT_THAT(ReachPositions("qwen3", {4, 2}), ElementsAre(4));
+  EXPECT_THAT(ReachPositions("gpt_oss", {4, 128, 9}), ElementsAre(132, 136, 139));
+}
+
+TEST(DrawReachesTest, HaveBothSidesOfTheWindowOfTheLongestDocumentsLastToken) {
+  // Position 4 + 149 sees 128 tokens: from 4 + 22 on.
+  EXPECT_THAT(ReachPositions("gpt_oss", {4, 150, 9}), ElementsAre(25, 26, 154, 158, 161));
+}
+
 TEST(DrawPlacesTest, AreDistinctRisingAndAllOfASmallTensor) {
   EXPECT_THAT(DrawPlaces({"small", {2, 2}, 0, 1}, 1), ElementsAre(0, 1, 2, 3));
   const std::vector<int64_t> places = DrawPlaces({"large", {100, 10}, 0, 1}, 1);
@@ -77,6 +115,7 @@ TEST(DrawPlacesTest, AreDistinctRisingAndAllOfASmallTensor) {
   EXPECT_EQ(std::set<int64_t>(places.begin(), places.end()).size(), 256);
   EXPECT_TRUE(std::is_sorted(places.begin(), places.end()));
   EXPECT_THAT(places, Each(AllOf(Ge(0), Lt(1000))));
+  EXPECT_EQ(DrawPlaces({"expert", {100, 10}, 0, 1, 32}, 1).size(), 32);
 }
 
 TEST(DrawWeightTest, HasTheMeanAndDeviationOfItsShape) {
@@ -85,25 +124,6 @@ TEST(DrawWeightTest, HasTheMeanAndDeviationOfItsShape) {
   for (const float v : values) sum += v, squares += (v - 1.0) * (v - 1.0);
   EXPECT_NEAR(sum / 10000, 1.0, 0.005);
   EXPECT_NEAR(squares / 10000, 0.01, 0.0005);
-}
-
-TEST(WeightsOfTest, NamesHaveHfLayoutAndTheTiedHeadIsAbsent) {
-  ModelShape shape = *FindModelShape("qwen3");
-  shape.layers = 1;
-  std::vector<std::string> names;
-  for (const WeightShape& weight : WeightsOf(shape)) names.push_back(weight.name);
-  EXPECT_THAT(
-      names, ElementsAre(
-                 "model.embed_tokens.weight", "model.layers.0.input_layernorm.weight",
-                 "model.layers.0.self_attn.q_proj.weight", "model.layers.0.self_attn.k_proj.weight",
-                 "model.layers.0.self_attn.v_proj.weight", "model.layers.0.self_attn.q_norm.weight",
-                 "model.layers.0.self_attn.k_norm.weight", "model.layers.0.self_attn.o_proj.weight",
-                 "model.layers.0.post_attention_layernorm.weight",
-                 "model.layers.0.mlp.gate_proj.weight", "model.layers.0.mlp.up_proj.weight",
-                 "model.layers.0.mlp.down_proj.weight", "model.norm.weight"));
-  EXPECT_THAT(WeightsOf(shape)[7].shape, ElementsAre(256, 2048));
-  shape.tied = false;
-  EXPECT_EQ(WeightsOf(shape).back().name, "lm_head.weight");
 }
 
 TEST(PackedBatchTest, JudgedPositionsLeaveOutTheLastOfEachDocument) {

@@ -13,8 +13,10 @@
 #include "harness/base/hash.h"
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
+#include "harness/numerics/hf_config.h"
 #include "harness/numerics/hf_tokenizer.h"
 #include "harness/numerics/model_shapes.h"
+#include "harness/numerics/model_weights.h"
 #include "harness/numerics/probe_data.h"
 #include "harness/numerics/safetensors.h"
 
@@ -28,6 +30,7 @@ constexpr const char* kJsonFiles[] = {"model/config.json", "model/generation_con
                                       "model/tokenizer.json", "model/tokenizer_config.json"};
 constexpr const char* kTensorFiles[] = {"model/model.safetensors", "batch.safetensors",
                                         "places.safetensors"};
+constexpr const char* kExtras = "model/torchtitan-extras.safetensors";
 
 std::string FolderName(const Probe& probe) {
   const Json key = {{"generator", kGeneratorVersion}, {"numerics", NumericsOf(probe)}};
@@ -38,8 +41,17 @@ std::string StepKey(int step, absl::string_view name) {
   return absl::StrCat("step", step, "/", name);
 }
 
+bool HasExtras(const ModelShape& shape) {
+  return !BuffersOf(shape).empty() || !TransposedCopiesOf(shape).empty();
+}
+
 std::string ProbeJson(const Probe& probe, const ModelShape& shape) {
-  const ReachTest reach = DrawReachTest(DrawBatch(probe, shape, 0), shape, probe.seed);
+  const PackedBatch batch = DrawBatch(probe, shape, 0);
+  const ReachTest reach = DrawReachTest(batch, shape, probe.seed);
+  Json reaches = Json::array();
+  for (const TokenChange& change : DrawReaches(batch, shape, probe.seed)) {
+    reaches.push_back({{"position", change.position}, {"token", change.token}});
+  }
   return ToText(Json{{"schema", kSchema},
                      {"numerics", NumericsOf(probe)},
                      {"eos_token_id", kEosToken},
@@ -47,7 +59,38 @@ std::string ProbeJson(const Probe& probe, const ModelShape& shape) {
                       {{"step", reach.step},
                        {"document", reach.document},
                        {"position", reach.position},
-                       {"token", reach.token}}}});
+                       {"token", reach.token}}},
+                     {"reaches", reaches}});
+}
+
+// The values of [..., rows, columns] as [..., columns, rows].
+std::vector<float> Transposed(const WeightShape& weight, const std::vector<float>& values) {
+  const int64_t columns = weight.shape.back(), rows = weight.shape[weight.shape.size() - 2];
+  std::vector<float> result(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const int64_t matrix = i / (rows * columns), row = i / columns % rows, column = i % columns;
+    result[(matrix * columns + column) * rows + row] = values[i];
+  }
+  return result;
+}
+
+// A file of its own: transformers reads model.safetensors only, torchtitan all that lie there.
+absl::Status WriteExtras(const Probe& probe, const ModelShape& shape, const fs::path& path) {
+  std::vector<NamedTensor> tensors;
+  for (const WeightShape& buffer : BuffersOf(shape)) {
+    tensors.push_back(NamedTensor::F32(buffer.name, buffer.shape, DrawWeight(buffer, probe.seed)));
+  }
+  const std::vector<TransposedCopy> copies = TransposedCopiesOf(shape);
+  for (const WeightShape& weight : WeightsOf(shape)) {
+    for (const TransposedCopy& copy : copies) {
+      if (copy.of != weight.name) continue;
+      std::vector<int64_t> sizes = weight.shape;
+      std::swap(sizes.back(), sizes[sizes.size() - 2]);
+      tensors.push_back(
+          NamedTensor::F32(copy.name, sizes, Transposed(weight, DrawWeight(weight, probe.seed))));
+    }
+  }
+  return WriteSafetensors(path, std::move(tensors), {{"format", "pt"}});
 }
 
 absl::Status WriteModel(const Probe& probe, const ModelShape& shape, const fs::path& folder) {
@@ -90,13 +133,14 @@ absl::Status WritePlaces(const Probe& probe, const ModelShape& shape, const fs::
 
 absl::Status WriteAll(const Probe& probe, const ModelShape& shape, const fs::path& folder) {
   RETURN_IF_ERROR(WriteModel(probe, shape, folder / "model"));
+  if (HasExtras(shape)) RETURN_IF_ERROR(WriteExtras(probe, shape, folder / kExtras));
   RETURN_IF_ERROR(WriteBatches(probe, shape, folder / "batch.safetensors"));
   RETURN_IF_ERROR(WritePlaces(probe, shape, folder / "places.safetensors"));
   return WriteFile(folder / "probe.json", ProbeJson(probe, shape));
 }
 
 // Everything is there, none of it cut off.
-bool IsComplete(const fs::path& folder, const std::string& probe_json) {
+bool IsComplete(const fs::path& folder, const ModelShape& shape, const std::string& probe_json) {
   const absl::StatusOr<std::string> found = ReadFile(folder / "probe.json");
   if (!found.ok() || *found != probe_json) return false;
   for (const char* name : kJsonFiles) {
@@ -105,11 +149,11 @@ bool IsComplete(const fs::path& folder, const std::string& probe_json) {
   for (const char* name : kTensorFiles) {
     if (!SafetensorsFile::Open(folder / name).ok()) return false;
   }
-  return true;
+  return !HasExtras(shape) || SafetensorsFile::Open(folder / kExtras).ok();
 }
 
 // Puts the finished `temporary` in place. Another writer may have been faster.
-absl::Status Publish(const fs::path& temporary, const fs::path& folder,
+absl::Status Publish(const fs::path& temporary, const fs::path& folder, const ModelShape& shape,
                      const std::string& probe_json) {
   for (int attempt = 0; attempt < 10; ++attempt) {
     if (::rename(temporary.c_str(), folder.c_str()) == 0) return absl::OkStatus();
@@ -117,7 +161,7 @@ absl::Status Publish(const fs::path& temporary, const fs::path& folder,
       return absl::UnavailableError(
           absl::StrCat("cannot create ", folder.string(), ": ", std::strerror(errno)));
     }
-    if (IsComplete(folder, probe_json)) return RemoveTree(temporary);
+    if (IsComplete(folder, shape, probe_json)) return RemoveTree(temporary);
     // Damaged: moved aside first, so that nobody ever sees a mixture.
     const fs::path aside = temporary.string() + ".old";
     ::rename(folder.c_str(), aside.c_str());
@@ -142,6 +186,18 @@ absl::StatusOr<ReachTest> ReadReach(const Json& json, const std::string& origin,
   reach.token = reader.Int("token", 0, 0, INT64_MAX);
   RETURN_IF_ERROR(reader.Finish());
   return reach;
+}
+
+absl::StatusOr<std::vector<TokenChange>> ReadReaches(const Json& json, const std::string& origin,
+                                                     const PackedBatch& batch) {
+  std::vector<TokenChange> reaches;
+  for (size_t i = 0; i < json.size(); ++i) {
+    ObjectReader reader(json[i], origin, absl::StrCat("$.reaches[", i, "]"));
+    const int64_t last = static_cast<int64_t>(batch.input_ids.size()) - 1;
+    reaches.push_back({reader.Int("position", 0, 0, last), reader.Int("token", 0, 0, INT64_MAX)});
+    RETURN_IF_ERROR(reader.Finish());
+  }
+  return reaches;
 }
 
 absl::StatusOr<PackedBatch> ReadBatch(const SafetensorsFile& file, int step) {
@@ -173,11 +229,11 @@ absl::StatusOr<fs::path> WriteProbeFolder(const Probe& probe, const fs::path& ca
   const fs::path parent = fs::absolute(cache_root) / "probes";
   const fs::path folder = parent / FolderName(probe);
   const std::string probe_json = ProbeJson(probe, shape);
-  if (IsComplete(folder, probe_json)) return folder;
+  if (IsComplete(folder, shape, probe_json)) return folder;
   ASSIGN_OR_RETURN(const fs::path temporary, CreateTempDirectory(parent, ".new-"));
   ::chmod(temporary.c_str(), 0755);
   absl::Status status = WriteAll(probe, shape, temporary);
-  if (status.ok()) status = Publish(temporary, folder, probe_json);
+  if (status.ok()) status = Publish(temporary, folder, shape, probe_json);
   if (status.ok()) return folder;
   RemoveTree(temporary).IgnoreError();  // the first error is the one to tell
   return WithContext(status, "probe folder");
@@ -193,10 +249,11 @@ absl::StatusOr<ProbeFolder> ReadProbeFolder(const fs::path& path) {
   reader.Int("eos_token_id", kEosToken, kEosToken, kEosToken);
   const Json* numerics = reader.Child("numerics");
   const Json* reach = reader.Child("reach");
+  const Json* reaches = reader.Child("reaches");
   RETURN_IF_ERROR(reader.Finish());
-  if (!reader.Has("schema") || !numerics || !reach) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(json_path.string(), ": 'schema', 'numerics' and 'reach' are needed"));
+  if (!reader.Has("schema") || !numerics || !reach || !reaches || !reaches->is_array()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        json_path.string(), ": 'schema', 'numerics', 'reach' and a list 'reaches' are needed"));
   }
   ASSIGN_OR_RETURN(folder.probe,
                    ProbeFromJson(*numerics, absl::StrCat(json_path.string(), ": numerics")));
@@ -209,6 +266,7 @@ absl::StatusOr<ProbeFolder> ReadProbeFolder(const fs::path& path) {
     folder.steps.push_back(*std::move(batch));
   }
   ASSIGN_OR_RETURN(folder.reach, ReadReach(*reach, json_path.string(), "$.reach", folder.steps));
+  ASSIGN_OR_RETURN(folder.reaches, ReadReaches(*reaches, json_path.string(), folder.steps.front()));
   ASSIGN_OR_RETURN(const SafetensorsFile places,
                    SafetensorsFile::Open(folder.path / "places.safetensors"));
   for (const auto& [name, view] : places.tensors()) {

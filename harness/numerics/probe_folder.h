@@ -20,9 +20,12 @@ struct ProbeFolder {
   std::filesystem::path path;
   Probe probe;  // only what NumericsOf keeps; the rest has its defaults
   ReachTest reach;
+  std::vector<TokenChange> reaches;
   std::vector<PackedBatch> steps;
   std::map<std::string, std::vector<int64_t>> places;  // by HF tensor name
   std::filesystem::path weights() const { return path / "model" / "model.safetensors"; }
+  // Of models that have buffers or transposed copies (model_weights.h).
+  std::filesystem::path extras() const { return path / "model" / "torchtitan-extras.safetensors"; }
 };
 
 // Makes the folder of `probe` below `cache_root`, once: its name is a hash of NumericsOf(probe) and

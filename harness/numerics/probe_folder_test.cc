@@ -31,7 +31,7 @@ TEST(ProbeFolderTest, HasTheSameBytesOnEveryMachine) {
   EXPECT_EQ(*Sha256OfFile(folder / "model" / "model.safetensors"),
             "30eb7309c30d94e1368f58ce54a149b18b44da434a6057b54bd5a1590182f7c0");
   EXPECT_EQ(*Sha256OfFile(folder / "batch.safetensors"),
-            "5c188f69438434c29686e6992d9dd02736db3046fcb5259bbd3f96dfd93cc714");
+            "b2035f3cee72cffbb61807f43e31ca64c644d9ad31cb1aaf017bd8d6076f7955");
   EXPECT_EQ(*Sha256OfFile(folder / "places.safetensors"),
             "0bd17b30a97d6ad8c174d4e45a8205cb9b80ccebaf6f650b18df5c6a483b0c56");
   const Json config = *ReadJsonFile(folder / "model" / "config.json");
@@ -83,10 +83,47 @@ TEST(ProbeFolderTest, ReadsBackWhatWasAskedFor) {
   ASSERT_EQ(folder.steps.size(), 2);
   EXPECT_THAT(folder.steps[1].document_lengths, ElementsAre(150, 64, 20, 9, 37));
   EXPECT_EQ(folder.reach.position, 37 + 74);
+  EXPECT_EQ(folder.reaches.size(), 3);
+  EXPECT_EQ(folder.reaches[0].position, 37 + 150);
   EXPECT_EQ(folder.places.size(), 90);
   ASSERT_TRUE(WriteFile(path / "probe.json", R"({"schema": 2})").ok());
   EXPECT_THAT(std::string(ReadProbeFolder(path).status().message()), HasSubstr("$.schema"));
   ASSERT_TRUE(RemoveTree(Cache("read")).ok());
+}
+
+TEST(ProbeFolderTest, WhatOnlyTorchtitanReadsLiesBesideTheModel) {
+  Probe probe;
+  probe.model = "gpt_oss";
+  probe.steps = 1;
+  const ProbeFolder folder = *ReadProbeFolder(*WriteProbeFolder(probe, Cache("extras")));
+  const SafetensorsFile weights = *SafetensorsFile::Open(folder.weights());
+  const SafetensorsFile extras = *SafetensorsFile::Open(folder.extras());
+  EXPECT_EQ(extras.tensors().size(), 2 * 4);
+  const std::string name = "model.layers.3.mlp.experts.down_proj";
+  EXPECT_THAT((*weights.Find(name))->shape, ElementsAre(8, 2880, 256));
+  EXPECT_THAT((*extras.Find(name + "_blocks"))->shape, ElementsAre(8, 256, 2880));
+  const auto at = [&](const SafetensorsFile& file, const std::string& tensor, int64_t index) {
+    return reinterpret_cast<const float*>((*file.Find(tensor))->bytes.data())[index];
+  };
+  EXPECT_EQ(at(weights, name, (7 * 2880 + 100) * 256 + 3),
+            at(extras, name + "_blocks", (7 * 256 + 3) * 2880 + 100));
+  EXPECT_FALSE(folder.places.contains(name + "_blocks"));
+  fs::remove(folder.extras());
+  EXPECT_EQ(*WriteProbeFolder(probe, Cache("extras")), folder.path);
+  EXPECT_TRUE(fs::exists(folder.extras())) << "an incomplete folder was taken for a whole one";
+  ASSERT_TRUE(RemoveTree(Cache("extras")).ok());
+}
+
+TEST(ProbeFolderTest, BuffersAreNoWeights) {
+  Probe probe;
+  probe.model = "deepseek_v3";
+  probe.steps = 1;
+  const ProbeFolder folder = *ReadProbeFolder(*WriteProbeFolder(probe, Cache("buffers")));
+  const std::string name = "model.layers.1.mlp.gate.e_score_correction_bias";
+  EXPECT_EQ(SafetensorsFile::Open(folder.extras())->Doubles(name)->size(), 8);
+  EXPECT_FALSE(SafetensorsFile::Open(folder.weights())->Has(name));
+  EXPECT_FALSE(folder.places.contains(name));
+  ASSERT_TRUE(RemoveTree(Cache("buffers")).ok());
 }
 
 TEST(ProbeFolderTest, AnUnknownModelIsRefusedBeforeAnythingIsWritten) {

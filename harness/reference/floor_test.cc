@@ -61,7 +61,7 @@ TEST_F(FloorTest, HasTheShapeOfTheContractAndIsAboveEveryRightRunAndFarBelowAWro
   }
   // A wrong run: documents see each other.
   LoadedProbe leaking = *probe_;
-  leaking.folder.steps[0].document_lengths = {211};
+  leaking.folder.steps[0].document_lengths = {280};
   const StepFacts wrong = RunSteps(leaking, leaking.weights, ExactArithmetic())[0];
   const Json distance = *DistanceOf(probe_->folder.steps[0], wrong, (*golden_)[0]);
   EXPECT_GT(LogProbMean(distance), 7 * 4 * LogProbMean(floor["steps"][0]));

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
+#include "harness/numerics/model_weights.h"
 #include "harness/numerics/safetensors.h"
 
 namespace bkm {
@@ -33,6 +34,10 @@ absl::StatusOr<LoadedProbe> LoadProbe(const std::filesystem::path& path) {
   LoadedProbe probe;
   ASSIGN_OR_RETURN(probe.folder, ReadProbeFolder(path));
   ASSIGN_OR_RETURN(probe.shape, FindModelShape(probe.folder.probe.model));
+  if (probe.shape.family != "qwen3") {
+    return absl::UnimplementedError(
+        absl::StrCat("there is no reference for the model '", probe.shape.family, "' yet"));
+  }
   ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(probe.folder.weights()));
   const std::vector<WeightShape> needed = WeightsOf(probe.shape);
   for (const WeightShape& weight : needed) {

@@ -75,7 +75,7 @@ Tensor Qwen3::Attention(const Weights& weights, const std::string& prefix, const
   for (const int64_t length : document_lengths) {
     const auto document = [&](const Tensor& all) { return all.narrow(0, start, length); };
     const auto turned = [&](const Tensor& all) {
-      return ApplyRope(document(all), shape_.rope_theta, arithmetic_);
+      return ApplyRope(document(all), shape_.rope.theta, arithmetic_);
     };
     outputs.push_back(CausalAttention(turned(q), turned(k), document(v), arithmetic_));
     start += length;

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <functional>
 
+#include "harness/numerics/model_weights.h"
+
 namespace bkm {
 namespace {
 

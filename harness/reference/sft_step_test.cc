@@ -8,6 +8,7 @@
 
 #include <cmath>
 
+#include "harness/numerics/model_weights.h"
 #include "harness/numerics/optimizer_arithmetic.h"
 
 namespace bkm {

@@ -141,6 +141,10 @@ absl::StatusOr<PreparedCell> Preparation::Prepare(const PlannedCell& planned) {
     ASSIGN_OR_RETURN(prepared.library, ResolveSubject(*planned.cell.library_subject));
     prepared.record.library_date = prepared.library->date;
   }
+  if (!planned.unsupported.empty()) {
+    prepared.stopped = StoppedAt("backend", "device-missing", planned.unsupported);
+    return prepared;
+  }
   RETURN_IF_ERROR(PrepareRuntime(planned.cell, prepared));
   // A library that the runtime holds is no tree on the cell's path.
   if (kind.library_in_runtime) prepared.library.reset();

@@ -39,8 +39,9 @@ class Preparation {
   // For ExpandMatrix. Valid while this object lives.
   PlanEnvironment Environment();
 
-  // Requirements that contradict each other, and environments that cannot be installed, are the
-  // cell's result (`stopped`), not an error; a machine without network or disk is an error.
+  // A device that cannot, requirements that contradict each other, and environments that cannot be
+  // installed, are the cell's result (`stopped`), not an error; a machine without network or disk
+  // is an error.
   absl::StatusOr<PreparedCell> Prepare(const PlannedCell& planned);
 
  private:

@@ -28,6 +28,20 @@ std::string LibraryPackage(const PreparedCell& cell) {
   return cell.library ? cell.library->package : KindOf(cell.record.cell).library_source;
 }
 
+// What a control is asked: the options and the input form are the engine's, and it is right or
+// wrong in one piece as well as in several.
+Probe ProbeOfControl(Probe probe) {
+  const Probe defaults;
+  probe.engine_options.clear();
+  probe.input = defaults.input;
+  probe.micro_batches = defaults.micro_batches;
+  probe.leftover_checkpoint = defaults.leftover_checkpoint;
+  return probe;
+}
+
+// Whether the library alone can be asked the same.
+bool HasControl(const Probe& probe) { return probe.head == "lm"; }
+
 }  // namespace
 
 Json MakeRequest(const PreparedCell& cell, const std::filesystem::path& dir,
@@ -66,16 +80,15 @@ std::string ControlKey(const CellRecord& record) {
   const EngineKind& kind = KindOf(record.cell);
   const std::string control = kind.engine_source.empty() ? kind.name : kind.control;
   if (control.empty() || (kind.engine_source.empty() && !record.cell.plant.empty())) return "";
-  Probe probe = record.cell.probe;
-  probe.engine_options.clear();  // they are the engine's
+  if (!HasControl(record.cell.probe)) return "";
   return absl::StrCat(control, " ",
                       record.cell.library_subject ? record.cell.library_subject->ToString() : "",
-                      " ", record.lock, " ", ToJson(probe).dump());
+                      " ", record.lock, " ", ToJson(ProbeOfControl(record.cell.probe)).dump());
 }
 
 std::optional<PreparedCell> ControlOf(const PreparedCell& cell) {
   const EngineKind& kind = KindOf(cell.record.cell);
-  if (kind.control.empty()) return std::nullopt;
+  if (kind.control.empty() || !HasControl(cell.record.cell.probe)) return std::nullopt;
   PreparedCell control = cell;
   Cell& what = control.record.cell;
   what.engine = kind.control;
@@ -83,8 +96,8 @@ std::optional<PreparedCell> ControlOf(const PreparedCell& cell) {
   what.engine_label.clear();
   what.lock = cell.record.lock.substr(0, 12);
   what.repeat = 1;
-  what.probe.engine_options.clear();
-  what.plant.clear();
+  if (control.empty() || (kind.engine_source.empty() && !record.cell.plant.empty())) return "";
+  if (!HasControl(record.cell.probe)) return "";
   control.engine.reset();
   control.record.engine_date.clear();
   control.record.role = CellRole::kControl;

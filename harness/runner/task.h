@@ -23,7 +23,7 @@ struct PreparedCell {
   std::optional<Subject> library;
   WorkerSetup worker;
   std::filesystem::path probe_folder;
-  std::optional<Json> stopped;  // an observation that ended at resolve or install: nothing is run
+  std::optional<Json> stopped;  // an observation that ended before a process: nothing is run
 };
 
 // What is the same for all cells of a run.

@@ -32,6 +32,14 @@ class Batch:
         """The jagged tensor that verl's data loader makes: one row per document."""
         return torch.nested.as_nested_tensor(list(flat.split(self.lengths)), layout=torch.jagged)
 
+    def micro_batches(self, count: int) -> list[Batch]:
+        """As many batches of consecutive documents, the earlier ones not smaller."""
+        size = -(-len(self.lengths) // count)
+        groups = [self.lengths[at : at + size] for at in range(0, len(self.lengths), size)]
+        tokens = [sum(group) for group in groups]
+        parts = zip(self.input_ids.split(tokens), self.loss_mask.split(tokens), groups)
+        return [Batch(ids, mask, group) for ids, mask, group in parts]
+
     def with_token(self, position: int, token: int) -> Batch:
         changed = self.input_ids.clone()
         changed[position] = token
@@ -56,6 +64,10 @@ class Probe:
         self.eos_token_id = int(written["eos_token_id"])
         reach = written["reach"]
         self.reach = Reach(int(reach["step"]), int(reach["position"]), int(reach["token"]))
+        self.reaches = [
+            Reach(self.reach.step, int(more["position"]), int(more["token"]))
+            for more in written.get("reaches", [])
+        ]
         with open(os.path.join(self.model_dir, "config.json")) as file:
             self.hf_config = json.load(file)
         self.places = load_file(
@@ -84,8 +96,34 @@ class Probe:
         return torch.device(self.asked.get("device", "cpu"))
 
     @property
-    def optimizer(self) -> dict[str, float]:
+    def optimizer(self) -> dict[str, Any]:
         return self.asked["optimizer"]
+
+    @property
+    def warmup_steps(self) -> int:
+        return int(self.optimizer.get("warmup_steps", 0))
+
+    def rate_factor(self, step: int) -> float:
+        """The asked learning rate at a step, from 0 on, as a part of the whole."""
+        if step >= self.warmup_steps:
+            return 1.0
+        return (step + (self.optimizer["schedule"] == "one-based")) / self.warmup_steps
+
+    @property
+    def is_padded(self) -> bool:
+        return self.asked.get("input") == "padded"
+
+    @property
+    def micro_batches(self) -> int:
+        return int(self.asked.get("micro_batches", 1))
+
+    @property
+    def leftover_checkpoint(self) -> bool:
+        return bool(self.asked.get("leftover_checkpoint"))
+
+    @property
+    def head(self) -> str:
+        return self.asked.get("head", "lm")
 
     @property
     def engine_options(self) -> dict[str, Any]:

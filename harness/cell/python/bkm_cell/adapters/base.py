@@ -108,7 +108,9 @@ def log_probs_of(logits: torch.Tensor, input_ids: torch.Tensor) -> torch.Tensor:
     return torch.log_softmax(logits.float(), -1).gather(-1, labels[:, None]).squeeze(-1)
 
 
-def sft_loss(log_probs: torch.Tensor, loss_mask: torch.Tensor) -> torch.Tensor:
-    """verl's SFT loss (workers/utils/losses.py) on one data-parallel rank."""
+def sft_loss(log_probs: torch.Tensor, loss_mask: torch.Tensor, tokens: int) -> torch.Tensor:
+    """verl's SFT loss (workers/utils/losses.py) on one data-parallel rank, where `tokens` of the
+    whole batch count.
+    """
     weights = torch.roll(loss_mask, -1)
-    return -(log_probs * weights).sum() / loss_mask.sum()
+    return -(log_probs * weights).sum() / tokens

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from bkm_cell.adapters.base import Adapter, StepOutcome, log_probs_of, sft_loss
-from bkm_cell.probe import Batch
+from bkm_cell.probe import Batch, Probe
 
 
 class ControlAdapter(Adapter):
@@ -19,6 +19,15 @@ class ControlAdapter(Adapter):
 
     model: torch.nn.Module
     optimizer: torch.optim.Optimizer
+    known_options: dict[str, tuple[Any, ...]] = {}  # of a control itself, with their values
+
+    def __init__(self, probe: Probe, attention: str) -> None:
+        super().__init__(probe, attention)
+        for name, value in probe.engine_options.items():
+            if value not in self.known_options.get(name, ()):
+                raise ValueError(
+                    f"this control has no option {name}={value!r}: it knows {self.known_options}"
+                )
 
     @abc.abstractmethod
     def logits(self, batch: Batch) -> torch.Tensor:
@@ -36,6 +45,7 @@ class ControlAdapter(Adapter):
             eps=asked["epsilon"],
             weight_decay=asked["weight_decay"],
         )
+        self._schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, self.probe.rate_factor)
 
     def _autocast(self) -> contextlib.AbstractContextManager[Any]:
         if self.probe.precision == "fp32":
@@ -52,11 +62,22 @@ class ControlAdapter(Adapter):
 
     def train_step(self, batch: Batch) -> StepOutcome:
         self.optimizer.zero_grad()
-        with self._autocast():
-            log_probs = self._log_probs(batch)
-            loss = sft_loss(log_probs, batch.loss_mask.to(log_probs.device))
-        loss.backward()
+        tokens = int(batch.loss_mask.sum())
+        losses, log_probs = [], []
+        for part in batch.micro_batches(self.probe.micro_batches):
+            with self._autocast():
+                seen = self._log_probs(part)
+                loss = sft_loss(seen, part.loss_mask.to(seen.device), tokens)
+            loss.backward()
+            losses.append(loss.item())
+            log_probs.append(seen.detach())
         clip = self.probe.optimizer["clip_norm"]
         grad_norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), clip)
         self.optimizer.step()
-        return StepOutcome(loss.item(), grad_norm.item(), log_probs.detach())
+        self._schedule.step()
+        return StepOutcome(
+            sum(losses),
+            grad_norm.item(),
+            torch.cat(log_probs),
+            {"next_learning_rate": self._schedule.get_last_lr()[0]},
+        )

@@ -83,11 +83,12 @@ class VerlAdapter(Adapter):
             "eps": asked["epsilon"],
             "weight_decay": asked["weight_decay"],
             "clip_grad": asked["clip_norm"],
+            "lr_warmup_steps": self.probe.warmup_steps or -1,  # -1: verl's own default, none
             "total_training_steps": len(self.probe.batches),
             "override_optimizer_config": {"eps": asked["epsilon"]},
             **extra,
         }
-        return kind(**accepted(named, (field.name for field in dataclasses.fields(kind))))
+        return kind(**accepted(named, _fields(kind)))
 
     def modules(self) -> list[torch.nn.Module]:
         module = self.engine.module
@@ -97,7 +98,23 @@ class VerlAdapter(Adapter):
         kind = type(self.engine)
         return {"engine_class": f"{kind.__module__}.{kind.__qualname__}", "configs": self._asked}
 
-    def _data(self, batch: Batch) -> Any:
+    def model_config(self, **named: Any) -> Any:
+        """verl's model configuration; it takes the engine options that are fields of it."""
+        kind = self.verl_config.HFModelConfig
+        options = accepted(self.probe.engine_options, _fields(kind))
+        return kind(
+            path=self.probe.model_dir,
+            use_remove_padding=not self.probe.is_padded,
+            **{**named, **options},
+        )
+
+    def engine_config(self, kind: type, **named: Any) -> Any:
+        """The engine's own configuration; it takes, or refuses, all other engine options."""
+        for_model = set(_fields(self.verl_config.HFModelConfig))
+        options = self.probe.engine_options.items()
+        return kind(**{**named, **{k: v for k, v in options if k not in for_model}})
+
+    def _data(self, batch: Batch, micro_batches: int) -> Any:
         tensors = {
             "input_ids": batch.documents(batch.input_ids),
             "position_ids": batch.documents(batch.positions),
@@ -105,7 +122,8 @@ class VerlAdapter(Adapter):
         }
         beside = {
             **_TRAINER_DEFAULTS,
-            "use_remove_padding": True,
+            **_cut(batch, micro_batches),
+            "use_remove_padding": not self.probe.is_padded,
             "temperature": 1.0,
             "global_batch_size": len(batch.lengths),
             "pad_mode": self._pad_mode,
@@ -119,12 +137,13 @@ class VerlAdapter(Adapter):
         return self.engine.eval_mode()
 
     def evaluate(self, batch: Batch) -> torch.Tensor:
-        outputs = self.engine.infer_batch(self._data(batch), loss_function=self._loss)
+        outputs = self.engine.infer_batch(self._data(batch, 1), loss_function=self._loss)
         return outputs["model_output"]["log_probs"].values()
 
     def train_step(self, batch: Batch) -> StepOutcome:
+        data = self._data(batch, self.probe.micro_batches)
         with self.engine.train_mode():  # leaving it zeroes the gradients
-            outputs = self.engine.train_batch(self._data(batch), loss_function=self._loss)
+            outputs = self.engine.train_batch(data, loss_function=self._loss)
         next_rate = self.engine.lr_scheduler_step()
         log_probs = outputs.get("model_output", {}).get("log_probs")
         return StepOutcome(
@@ -133,6 +152,24 @@ class VerlAdapter(Adapter):
             log_probs=None if log_probs is None else log_probs.values(),
             facts={"next_learning_rate": _number(next_rate)},
         )
+
+
+def _cut(batch: Batch, micro_batches: int) -> dict[str, Any]:
+    """What tells verl's trainer to cut a batch so: it cuts by documents only where they divide
+    evenly, else by tokens, and balances these.
+    """
+    if micro_batches == 1:
+        return {}
+    documents, tokens = len(batch.lengths), sum(batch.lengths)
+    if documents % micro_batches == 0:
+        return {
+            "use_dynamic_bsz": False,
+            "micro_batch_size_per_gpu": documents // micro_batches,
+        }
+    return {
+        "use_dynamic_bsz": True,
+        "max_token_len_per_gpu": max(*batch.lengths, -(-tokens // micro_batches)),
+    }
 
 
 def start_process_group(device: torch.device) -> None:
@@ -148,6 +185,10 @@ def _number(value: Any) -> float | None:
         value = value.full_tensor() if hasattr(value, "full_tensor") else value
         return value.detach().float().item()
     return None if value is None else float(value)
+
+
+def _fields(kind: type) -> list[str]:
+    return [field.name for field in dataclasses.fields(kind)]
 
 
 def _plain(config: Any) -> dict[str, Any]:

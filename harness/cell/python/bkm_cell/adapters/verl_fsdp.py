@@ -23,10 +23,8 @@ class Adapter(VerlAdapter):
             options["mixed_precision"] = _FP32
         override = {"attn_implementation": self.attention}
         return (
-            config.HFModelConfig(
-                path=self.probe.model_dir, use_remove_padding=True, override_config=override
-            ),
-            config.FSDPEngineConfig(**{**options, **self.probe.engine_options}),
+            self.model_config(override_config=override),
+            self.engine_config(config.FSDPEngineConfig, **options),
             self.optimizer_config(config.FSDPOptimizerConfig, {"lr_scheduler_type": "constant"}),
         )
 

@@ -25,11 +25,9 @@ class Adapter(VerlAdapter):
     def configs(self) -> tuple[Any, Any, Any]:
         config = self.verl_config
         return (
-            config.HFModelConfig(path=self.probe.model_dir, use_remove_padding=True),
-            config.TorchtitanEngineConfig(
-                **{"attn_type": self.attention, **self.probe.engine_options}
-            ),
-            # The probe's rate is constant: torchtitan's schedule then decays to the whole of it.
+            self.model_config(),
+            self.engine_config(config.TorchtitanEngineConfig, attn_type=self.attention),
+            # After its warm-up the probe's rate is constant: torchtitan's schedule decays to the whole of it.
             self.optimizer_config(config.TorchtitanOptimizerConfig, {"min_lr_factor": 1.0}),
         )
 

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+// What happened to users of verl v0.7.1 as torchtitan moved under it, on the real code: loud breaks
+// as released, and silent ones once patched by hand. Needs the mirrors ($BKM_GIT_MIRRORS) and the
+// package registry.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/files.h"
+#include "harness/base/json.h"
+#include "harness/base/status_macros.h"
+#include "harness/base/subprocess.h"
+#include "harness/testing/real_bkm.h"
+#include "harness/testing/real_run.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+constexpr char kNoMirrors[] =
+    "no mirrors of verl and torchtitan: set BKM_GIT_MIRRORS to their folder";
+
+// A run that all tests of a suite look at.
+class StoryTest : public ::testing::Test {
+ protected:
+  static void Check(const absl::StatusOr<RealRun>* run) {
+    if (run == nullptr) GTEST_SKIP() << kNoMirrors;
+    if (IsNoNetwork(run->status())) GTEST_SKIP() << run->status();
+    ASSERT_TRUE(run->ok()) << run->status();
+  }
+};
+
+class ErasTest : public StoryTest {
+ protected:
+  static void SetUpTestSuite() {
+    if (Mirrors().empty()) return;
+    run_ = new absl::StatusOr<RealRun>(
+        RealRun::Make({"fixtures/matrices/eras.json", "--no-controls"}, "eras"));
+  }
+  static void TearDownTestSuite() { delete run_; }
+  void SetUp() override { Check(run_); }
+
+  static std::string ReasonOn(const char* library) {
+    return (*run_)->ReasonOf({{"library_label", library}});
+  }
+  static std::string MessageOn(const char* library) {
+    return (*run_)->Cell({{"library_label", library}})["message"];
+  }
+
+  static absl::StatusOr<RealRun>* run_;
+};
+absl::StatusOr<RealRun>* ErasTest::run_ = nullptr;
+
+TEST_F(ErasTest, WorksUntilInnerAttentionBecomesAConfigAndThenNamesTheAttributeThatIsGone) {
+  EXPECT_EQ(ReasonOn("261819688~1"), "ok at golden, ");
+  EXPECT_EQ(ReasonOn("261819688"), "broken at construct, attribute-missing");
+  EXPECT_THAT(MessageOn("261819688"), HasSubstr("attn_backend"));
+}
+
+// The factories came two days before `layer` became `layers`: the look-up fails first on both sides
+// of that, and of the day when model_registry took attn_backend.
+TEST_F(ErasTest, FlavorsThatAreFactoriesAreNotFoundAndHideEveryLaterChange) {
+  for (const char* library : {"4b3347467~1", "4b3347467", "7cec16600~1", "7cec16600"}) {
+    EXPECT_EQ(ReasonOn(library), "broken at construct, lookup-failed") << library;
+    EXPECT_THAT(MessageOn(library), HasSubstr("No matching torchtitan flavor")) << library;
+  }
+}
+
+// verl v0.7.1 with the changes of fixtures/patches, in `folder`.
+absl::Status MakePatchedVerl(const fs::path& folder) {
+  fs::create_directories(folder);
+  const fs::path archive = fs::path(::testing::TempDir()) / "verl.tar";
+  const fs::path patch = fs::absolute("fixtures/patches/verl-0.7.1-later-torchtitan.patch");
+  const std::vector<std::vector<std::string>> commands = {
+      {"git", "-C", (Mirrors() / "verl.git").string(), "archive", "--output", archive.string(),
+       "v0.7.1", "verl", "setup.py"},
+      {"tar", "-xf", archive.string(), "-C", folder.string()},
+      {"git", "-C", folder.string(), "apply", "--unidiff-zero", patch.string()}};
+  for (const std::vector<std::string>& argv : commands) {
+    // No repository around the folder may have a say in what is applied.
+    ASSIGN_OR_RETURN(
+        const ProcessResult result,
+        RunCommand({.argv = argv,
+                    .set_env = {{"GIT_CEILING_DIRECTORIES", folder.parent_path().string()}}}));
+    if (!result.ok()) return absl::InternalError(absl::StrCat(argv[0], ": ", result.err));
+  }
+  return absl::OkStatus();
+}
+
+class PatchedVerlTest : public StoryTest {
+ protected:
+  static void SetUpTestSuite() {
+    if (Mirrors().empty()) return;
+    run_ = new absl::StatusOr<RealRun>(Run());
+  }
+  static void TearDownTestSuite() { delete run_; }
+  void SetUp() override { Check(run_); }
+
+  static absl::StatusOr<RealRun> Run() {
+    const fs::path folder = fs::path(::testing::TempDir()) / "patched";
+    const fs::path verl = folder / "verl-0.7.1-patched";
+    RETURN_IF_ERROR(MakePatchedVerl(verl));
+    // The packages of that month: those of today do not fit what verl 0.7.1 pins.
+    ASSIGN_OR_RETURN(Json runtime, ReadJsonFile("matrices/runtimes/cpu.json"));
+    runtime["name"] = "april";
+    runtime["day"] = "2026-04-30";
+    RETURN_IF_ERROR(WriteFile(folder / "runtimes/april.json", ToText(runtime)));
+    const Json matrix = {
+        {"schema", 1},
+        {"name", "patched"},
+        {"groups",
+         {{{"engine", {{"kind", "verl-torchtitan"}, {"subjects", "path:" + verl.string()}}},
+           {"library", {"git:torchtitan@7cec16600", "git:torchtitan@c4b409af2"}},
+           {"runtime", "april"},
+           {"probe", {{"attention", "flex"}}}}}}};
+    RETURN_IF_ERROR(WriteFile(folder / "patched.json", ToText(matrix)));
+    return RealRun::Make({(folder / "patched.json").string(), "--no-controls"}, "patched-run");
+  }
+
+  static absl::StatusOr<RealRun>* run_;
+};
+absl::StatusOr<RealRun>* PatchedVerlTest::run_ = nullptr;
+
+TEST_F(PatchedVerlTest, RunsWithAnotherAttentionThanWasAskedAndIsCaught) {
+  for (const char* library : {"7cec16600", "c4b409af2"}) {
+    const RealRun::Fields cell = {{"library_label", library}};
+    EXPECT_EQ((*run_)->ReasonOf(cell), "wrong at backend, override-ignored") << library;
+    EXPECT_THAT((*run_)->Cell(cell)["message"].get<std::string>(),
+                HasSubstr("ScaledDotProductAttention"));
+    // All steps ran and none complained: nothing but a judge would have told.
+    const Json observation = (*run_)->FileOf(cell, "observation.json");
+    EXPECT_EQ(observation["ending"]["kind"], "completed") << library;
+    EXPECT_EQ(observation["steps"].size(), 3) << library;
+  }
+}
+
+}  // namespace
+}  // namespace bkm

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/diagnosis.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace bkm {
+namespace {
+
+// Two documents of two tokens: positions 0 and 2 are judged.
+const PackedBatch kBatch = {{5, 2, 6, 2}, {0, 1, 0, 1}, {2, 2}};
+const std::map<std::string, std::vector<double>> kPredicted = {{"bidirectional", {-1, 0, -2, 0}},
+                                                               {"no-rope", {-1.25, 0, -2.25, 0}}};
+
+std::optional<Diagnosis> Of(std::vector<double> log_probs, double floor = 0.0625) {
+  return Diagnose(log_probs, kPredicted, kBatch, floor);
+}
+
+TEST(DiagnosisTest, NamesThePredictedAnswerThatTheCellGave) {
+  EXPECT_EQ(Of({-1.0625, 0, -2.0625, 0}), (Diagnosis{"bidirectional", 0.0625, 1}));
+}
+
+TEST(DiagnosisTest, OfTwoWithinTheFloorTheNearestIsNamed) {
+  EXPECT_EQ(Of({-1.1875, 0, -2.1875, 0})->answer, "no-rope");
+}
+
+TEST(DiagnosisTest, FourFloorsAreAMatchAndMoreIsNone) {
+  EXPECT_EQ(Of({-0.75, 0, -1.75, 0})->answer, "bidirectional");
+  EXPECT_EQ(Of({-0.5, 0, -1.75, 0}), std::nullopt);
+}
+
+TEST(DiagnosisTest, PositionsWithoutALabelDoNotCount) {
+  EXPECT_EQ(Of({-1, -9, -2, -9}), (Diagnosis{"bidirectional", 0, 0}));
+}
+
+TEST(DiagnosisTest, WhatCannotBeComparedEqualsNothing) {
+  EXPECT_EQ(Of({-1, 0, -2}), std::nullopt);
+  EXPECT_EQ(Of({std::numeric_limits<double>::quiet_NaN(), 0, -2, 0}), std::nullopt);
+}
+
+TEST(DiagnosisTest, SaysItInWords) {
+  EXPECT_EQ(Describe({"causal-across-documents", 0.01, 0.5}),
+            "its log-probs are those of \"causal across documents\" (0.5 floors from that answer)");
+}
+
+}  // namespace
+}  // namespace bkm

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/numerics/hf_config.h"
+
+namespace bkm {
+namespace {
+
+// What `rope_scaling` holds besides the type; empty for plain rotary embedding.
+OrderedJson RopeScaling(const RopeShape& rope) {
+  OrderedJson scaling;
+  if (rope.scaling == "default") return scaling;
+  scaling = {{"rope_type", rope.scaling},
+             {"factor", rope.factor},
+             {"original_max_position_embeddings", rope.original_positions}};
+  if (rope.scaling == "llama3") {
+    scaling["low_freq_factor"] = rope.low_frequency_factor;
+    scaling["high_freq_factor"] = rope.high_frequency_factor;
+  } else {
+    scaling["beta_fast"] = rope.beta_fast;
+    scaling["beta_slow"] = rope.beta_slow;
+    scaling["truncate"] = rope.truncated;
+    // HF's default is the factor of mscale 1, put on the sines and cosines; with both of these
+    // given and equal it is put on the softmax scale instead.
+    if (rope.mscale != 1) {
+      scaling["mscale"] = rope.mscale;
+      scaling["mscale_all_dim"] = rope.mscale;
+    }
+  }
+  return scaling;
+}
+
+// transformers 4 reads the first two and silently misreads the third alone; 5 reads the third.
+void AddRope(const RopeShape& rope, OrderedJson& config) {
+  OrderedJson scaling = RopeScaling(rope);
+  config["rope_theta"] = rope.theta;
+  config["rope_scaling"] = scaling;
+  if (scaling.is_null()) scaling["rope_type"] = rope.scaling;
+  scaling["rope_theta"] = rope.theta;
+  config["rope_parameters"] = scaling;
+}
+
+void AddQwen3(const ModelShape& shape, OrderedJson& config) {
+  config["max_window_layers"] = shape.layers;
+  config["sliding_window"] = nullptr;
+  config["use_sliding_window"] = false;
+}
+
+void AddQwen3Moe(const ModelShape& shape, OrderedJson& config) {
+  AddQwen3(shape, config);
+  config["decoder_sparse_step"] = 1;
+  config["mlp_only_layers"] = OrderedJson::array();
+  config["moe_intermediate_size"] = shape.experts.hidden;
+  config["norm_topk_prob"] = shape.experts.normalised;
+  config["num_experts"] = shape.experts.count;
+  config["num_experts_per_tok"] = shape.experts.active;
+  config["output_router_logits"] = false;
+}
+
+void AddGptOss(const ModelShape& shape, OrderedJson& config) {
+  config["intermediate_size"] = shape.experts.hidden;
+  config["layer_types"] = OrderedJson::array();
+  for (int64_t layer = 0; layer < shape.layers; ++layer) {
+    config["layer_types"].push_back(shape.WindowOf(layer) > 0 ? "sliding_attention"
+                                                              : "full_attention");
+  }
+  config["num_experts_per_tok"] = shape.experts.active;
+  config["num_local_experts"] = shape.experts.count;
+  config["output_router_logits"] = false;
+  config["sliding_window"] = shape.window;
+  config["swiglu_limit"] = shape.experts.limit;
+}
+
+void AddDeepseekV3(const ModelShape& shape, OrderedJson& config) {
+  config["first_k_dense_replace"] = shape.experts.first_layer;
+  config["head_dim"] = shape.latent.rope_dim;  // as transformers derives it
+  config["kv_lora_rank"] = shape.latent.rank;
+  config["moe_intermediate_size"] = shape.experts.hidden;
+  config["moe_layer_freq"] = 1;
+  config["n_group"] = 1;
+  config["n_routed_experts"] = shape.experts.count;
+  config["n_shared_experts"] = shape.experts.shared;
+  config["norm_topk_prob"] = shape.experts.normalised;
+  config["num_experts_per_tok"] = shape.experts.active;
+  config["q_lora_rank"] = nullptr;
+  config["qk_nope_head_dim"] = shape.latent.plain_dim;
+  config["qk_rope_head_dim"] = shape.latent.rope_dim;
+  config["rope_interleave"] = shape.rope.neighbours;
+  config["routed_scaling_factor"] = 1.0;
+  config["scoring_func"] = "softmax";  // transformers' own class does not read it
+  config["topk_group"] = 1;
+  config["topk_method"] = "noaux_tc";
+  config["v_head_dim"] = shape.latent.value_dim;
+}
+
+}  // namespace
+
+OrderedJson HfConfig(const ModelShape& shape) {
+  OrderedJson config = {
+      {"architectures", {shape.architecture}},
+      {"model_type", shape.hf_type},
+      {"attention_bias", shape.projections_biased},
+      {"attention_dropout", 0.0},
+      {"bos_token_id", 1},
+      {"eos_token_id", kEosToken},
+      {"head_dim", shape.head_dim},
+      {"hidden_act", "silu"},
+      {"hidden_size", shape.hidden},
+      {"initializer_range", 0.02},
+      {"intermediate_size", shape.feed_forward},
+      {"max_position_embeddings", shape.positions},
+      {"num_attention_heads", shape.heads},
+      {"num_hidden_layers", shape.layers},
+      {"num_key_value_heads", shape.kv_heads},
+      {"rms_norm_eps", shape.norm_epsilon},
+      {"tie_word_embeddings", shape.tied},
+      {"torch_dtype", "float32"},  // the same, before and after the rename
+      {"dtype", "float32"},
+      {"use_cache", false},
+      {"vocab_size", shape.vocabulary},
+  };
+  AddRope(shape.rope, config);
+  if (shape.hf_type == "qwen3") AddQwen3(shape, config);
+  if (shape.hf_type == "qwen3_moe") AddQwen3Moe(shape, config);
+  if (shape.hf_type == "gpt_oss") AddGptOss(shape, config);
+  if (shape.hf_type == "deepseek_v3") AddDeepseekV3(shape, config);
+  return config;
+}
+
+}  // namespace bkm

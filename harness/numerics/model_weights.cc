@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/numerics/model_weights.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+
+namespace bkm {
+namespace {
+
+// Of an expert's own tensors, of which there are hundreds.
+constexpr int64_t kPlacesOfExpert = 32;
+
+// A projection keeps the scale of its input: 1 / sqrt(fan-in), which is 0.0625 for inputs of the
+// hidden size and about 0.02 for the wide inputs of o_proj and down_proj. So attention and
+// feed-forward both move every log-prob, and a fault in either shows.
+WeightShape Projection(std::string name, int64_t out, int64_t in) {
+  return {std::move(name), {out, in}, 0.0, 1.0 / std::sqrt(static_cast<double>(in))};
+}
+
+// Not all ones: a skipped or swapped norm weight must show.
+WeightShape Norm(std::string name, int64_t size) { return {std::move(name), {size}, 1.0, 0.1}; }
+
+WeightShape Bias(std::string name, std::vector<int64_t> shape) {
+  return {std::move(name), std::move(shape), 0.0, 0.1};
+}
+
+// Scores of experts differ by about two: of a token's experts the last one has a small weight, so
+// that a right run in low precision, in which another expert may come out last, is not far off.
+WeightShape Router(std::string name, const ModelShape& m) {
+  WeightShape router = Projection(std::move(name), m.experts.count, m.hidden);
+  router.standard_deviation *= 2;
+  return router;
+}
+
+class WeightList {
+ public:
+  explicit WeightList(const ModelShape& shape) : m_(shape) {}
+
+  void AddLayer(int64_t layer) {
+    const std::string p = absl::StrCat("model.layers.", layer, ".");
+    Add(Norm(p + "input_layernorm.weight", m_.hidden));
+    if (m_.latent.rank > 0) {
+      AddLatentAttention(p + "self_attn.");
+    } else {
+      AddAttention(p + "self_attn.");
+    }
+    Add(Norm(p + "post_attention_layernorm.weight", m_.hidden));
+    if (!m_.HasExperts(layer)) {
+      AddFeedForward(p + "mlp.", m_.feed_forward);
+    } else if (m_.experts.limit > 0) {
+      AddClampedExperts(p + "mlp.");
+    } else {
+      AddExperts(p + "mlp.");
+    }
+  }
+
+  void Add(WeightShape weight) { weights_.push_back(std::move(weight)); }
+
+  std::vector<WeightShape> Take() { return std::move(weights_); }
+
+ private:
+  void AddProjection(const std::string& p, int64_t out, int64_t in) {
+    Add(Projection(p + ".weight", out, in));
+    if (m_.projections_biased) Add(Bias(p + ".bias", {out}));
+  }
+
+  void AddAttention(const std::string& p) {
+    AddProjection(p + "q_proj", m_.heads * m_.head_dim, m_.hidden);
+    AddProjection(p + "k_proj", m_.kv_heads * m_.head_dim, m_.hidden);
+    AddProjection(p + "v_proj", m_.kv_heads * m_.head_dim, m_.hidden);
+    if (m_.qk_norm) {
+      Add(Norm(p + "q_norm.weight", m_.head_dim));
+      Add(Norm(p + "k_norm.weight", m_.head_dim));
+    }
+    // About a tenth of the softmax's weight in a document of a hundred tokens.
+    if (m_.sinks) Add({p + "sinks", {m_.heads}, 3.0, 1.0});
+    AddProjection(p + "o_proj", m_.hidden, m_.heads * m_.head_dim);
+  }
+
+  void AddLatentAttention(const std::string& p) {
+    const LatentShape& latent = m_.latent;
+    Add(Projection(p + "q_proj.weight", m_.heads * m_.head_dim, m_.hidden));
+    Add(Projection(p + "kv_a_proj_with_mqa.weight", latent.rank + latent.rope_dim, m_.hidden));
+    Add(Norm(p + "kv_a_layernorm.weight", latent.rank));
+    Add(Projection(p + "kv_b_proj.weight", m_.heads * (latent.plain_dim + latent.value_dim),
+                   latent.rank));
+    Add(Projection(p + "o_proj.weight", m_.hidden, m_.heads * latent.value_dim));
+  }
+
+  void AddFeedForward(const std::string& p, int64_t size, int64_t places = 256) {
+    for (WeightShape weight : {Projection(p + "gate_proj.weight", size, m_.hidden),
+                               Projection(p + "up_proj.weight", size, m_.hidden),
+                               Projection(p + "down_proj.weight", m_.hidden, size)}) {
+      weight.places = places;
+      Add(std::move(weight));
+    }
+  }
+
+  void AddExperts(const std::string& p) {
+    Add(Router(p + "gate.weight", m_));
+    for (int64_t expert = 0; expert < m_.experts.count; ++expert) {
+      AddFeedForward(absl::StrCat(p, "experts.", expert, "."), m_.experts.hidden, kPlacesOfExpert);
+    }
+    if (m_.experts.shared > 0) {
+      AddFeedForward(p + "shared_experts.", m_.experts.shared * m_.experts.hidden);
+    }
+  }
+
+  // All experts in one tensor, [experts, in, out]; gate and up columns alternate. Their input is
+  // three times as wide as elsewhere so that some elements reach the clamp, and the output
+  // narrower.
+  void AddClampedExperts(const std::string& p) {
+    const auto [count, in, out] = std::tuple(m_.experts.count, m_.hidden, m_.experts.hidden);
+    Add(Router(p + "router.weight", m_));
+    Add(Bias(p + "router.bias", {count}));
+    Add({p + "experts.gate_up_proj", {count, in, 2 * out}, 0.0, 3.0 / std::sqrt(in)});
+    Add(Bias(p + "experts.gate_up_proj_bias", {count, 2 * out}));
+    Add({p + "experts.down_proj", {count, out, in}, 0.0, 0.2 / std::sqrt(out)});
+    Add(Bias(p + "experts.down_proj_bias", {count, in}));
+  }
+
+  const ModelShape& m_;
+  std::vector<WeightShape> weights_;
+};
+
+}  // namespace
+
+int64_t WeightShape::numel() const {
+  int64_t product = 1;
+  for (const int64_t size : shape) product *= size;
+  return product;
+}
+
+std::vector<WeightShape> WeightsOf(const ModelShape& shape) {
+  WeightList weights(shape);
+  weights.Add(Projection("model.embed_tokens.weight", shape.vocabulary, shape.hidden));
+  for (int64_t layer = 0; layer < shape.layers; ++layer) weights.AddLayer(layer);
+  weights.Add(Norm("model.norm.weight", shape.hidden));
+  if (!shape.tied) weights.Add(Projection("lm_head.weight", shape.vocabulary, shape.hidden));
+  return weights.Take();
+}
+
+std::vector<WeightShape> BuffersOf(const ModelShape& shape) {
+  std::vector<WeightShape> buffers;
+  for (int64_t layer = 0; layer < shape.layers; ++layer) {
+    // Added to the softmax scores when experts are chosen, so it changes some tokens' choice.
+    if (shape.hf_type == "deepseek_v3" && shape.HasExperts(layer)) {
+      buffers.push_back({absl::StrCat("model.layers.", layer, ".mlp.gate.e_score_correction_bias"),
+                         {shape.experts.count},
+                         0.0,
+                         0.05});
+    }
+  }
+  return buffers;
+}
+
+std::vector<TransposedCopy> TransposedCopiesOf(const ModelShape& shape) {
+  std::vector<TransposedCopy> copies;
+  if (shape.hf_type != "gpt_oss") return copies;
+  for (int64_t layer = 0; layer < shape.layers; ++layer) {
+    for (const char* matrix : {"gate_up_proj", "down_proj"}) {
+      const std::string name = absl::StrCat("model.layers.", layer, ".mlp.experts.", matrix);
+      copies.push_back({name + "_blocks", name});
+    }
+  }
+  return copies;
+}
+
+}  // namespace bkm

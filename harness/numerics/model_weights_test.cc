@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/numerics/model_weights.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace bkm {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+std::map<std::string, std::vector<int64_t>> SizesOf(const std::string& family) {
+  std::map<std::string, std::vector<int64_t>> sizes;
+  for (const WeightShape& weight : WeightsOf(*FindModelShape(family))) {
+    EXPECT_TRUE(sizes.emplace(weight.name, weight.shape).second) << weight.name << " twice";
+  }
+  return sizes;
+}
+
+int64_t TotalOf(const std::string& family) {
+  int64_t total = 0;
+  for (const WeightShape& weight : WeightsOf(*FindModelShape(family))) total += weight.numel();
+  return total;
+}
+
+TEST(WeightsOfTest, NamesHaveHfLayoutAndTheTiedHeadIsAbsent) {
+  ModelShape shape = *FindModelShape("qwen3");
+  shape.layers = 1;
+  std::vector<std::string> names;
+  for (const WeightShape& weight : WeightsOf(shape)) names.push_back(weight.name);
+  EXPECT_THAT(
+      names, ElementsAre(
+                 "model.embed_tokens.weight", "model.layers.0.input_layernorm.weight",
+                 "model.layers.0.self_attn.q_proj.weight", "model.layers.0.self_attn.k_proj.weight",
+                 "model.layers.0.self_attn.v_proj.weight", "model.layers.0.self_attn.q_norm.weight",
+                 "model.layers.0.self_attn.k_norm.weight", "model.layers.0.self_attn.o_proj.weight",
+                 "model.layers.0.post_attention_layernorm.weight",
+                 "model.layers.0.mlp.gate_proj.weight", "model.layers.0.mlp.up_proj.weight",
+                 "model.layers.0.mlp.down_proj.weight", "model.norm.weight"));
+  EXPECT_THAT(WeightsOf(shape)[7].shape, ElementsAre(256, 2048));
+  shape.tied = false;
+  EXPECT_EQ(WeightsOf(shape).back().name, "lm_head.weight");
+}
+
+TEST(WeightsOfTest, GptOssHasSinksBiasesAndItsExpertsInOneTensor) {
+  const auto sizes = SizesOf("gpt_oss");
+  EXPECT_THAT(sizes.at("model.layers.3.self_attn.sinks"), ElementsAre(64));
+  EXPECT_THAT(sizes.at("model.layers.3.self_attn.o_proj.bias"), ElementsAre(256));
+  EXPECT_THAT(sizes.at("model.layers.0.mlp.router.bias"), ElementsAre(8));
+  EXPECT_THAT(sizes.at("model.layers.0.mlp.experts.gate_up_proj"), ElementsAre(8, 256, 5760));
+  EXPECT_THAT(sizes.at("model.layers.0.mlp.experts.down_proj_bias"), ElementsAre(8, 256));
+}
+
+TEST(WeightsOfTest, DeepseekHasALatentVectorADenseLayerAndSharedExperts) {
+  const auto sizes = SizesOf("deepseek_v3");
+  EXPECT_THAT(sizes.at("model.layers.5.self_attn.q_proj.weight"), ElementsAre(16 * 192, 256));
+  EXPECT_THAT(sizes.at("model.layers.5.self_attn.kv_a_proj_with_mqa.weight"),
+              ElementsAre(512 + 64, 256));
+  EXPECT_THAT(sizes.at("model.layers.5.self_attn.kv_b_proj.weight"), ElementsAre(16 * 256, 512));
+  EXPECT_THAT(sizes.at("model.layers.0.mlp.gate_proj.weight"), ElementsAre(1024, 256));
+  EXPECT_THAT(sizes.at("model.layers.1.mlp.shared_experts.up_proj.weight"), ElementsAre(512, 256));
+  EXPECT_THAT(sizes.at("model.layers.1.mlp.experts.7.down_proj.weight"), ElementsAre(256, 256));
+}
+
+// One figure that any change of a size moves: HF's classes have as many with these configurations.
+TEST(WeightsOfTest, TotalsAreThoseOfTheLibraries) {
+  EXPECT_EQ(TotalOf("qwen3"), 31987968);
+  EXPECT_EQ(TotalOf("llama3"), 6163712);
+  EXPECT_EQ(TotalOf("gpt_oss"), 81489440);
+  EXPECT_EQ(TotalOf("qwen3_moe"), 79726336);
+  EXPECT_EQ(TotalOf("deepseek_v3"), 33014016);
+}
+
+TEST(WindowOfTest, EveryOtherLayerOfGptOssHasOne) {
+  const ModelShape gpt_oss = *FindModelShape("gpt_oss");
+  EXPECT_EQ(gpt_oss.WindowOf(0), 128);
+  EXPECT_EQ(gpt_oss.WindowOf(1), 0);
+  EXPECT_EQ(gpt_oss.WindowOf(2), 128);
+  EXPECT_EQ(FindModelShape("qwen3")->WindowOf(0), 0);
+}
+
+TEST(BuffersOfTest, OnlyDeepseekHasThemInItsExpertLayers) {
+  EXPECT_EQ(BuffersOf(*FindModelShape("deepseek_v3")).size(), 5);
+  EXPECT_THAT(BuffersOf(*FindModelShape("qwen3_moe")), IsEmpty());
+}
+
+}  // namespace
+}  // namespace bkm
