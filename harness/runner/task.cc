@@ -96,8 +96,8 @@ std::optional<PreparedCell> ControlOf(const PreparedCell& cell) {
   what.engine_label.clear();
   what.lock = cell.record.lock.substr(0, 12);
   what.repeat = 1;
-  if (control.empty() || (kind.engine_source.empty() && !record.cell.plant.empty())) return "";
-  if (!HasControl(record.cell.probe)) return "";
+  what.probe = ProbeOfControl(std::move(what.probe));
+  what.plant.clear();
   control.engine.reset();
   control.record.engine_date.clear();
   control.record.role = CellRole::kControl;
