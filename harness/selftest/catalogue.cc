@@ -136,11 +136,13 @@ absl::StatusOr<Catalogue> CatalogueFromJson(const Json& json, const std::string&
     else
       reader.Fail("smoke", std::string(filter.status().message()));
   }
+  const std::vector<std::string> models = reader.Strings("models");
   reader.ForEach("faults", [&](const Json& item, const std::string& path) -> absl::Status {
     ASSIGN_OR_RETURN(CatalogueFault fault, ReadFault(item, origin, path));
     if (!ids.insert(fault.id).second)
       return absl::InvalidArgumentError(
           absl::StrCat(origin, ": ", path, ".id: '", fault.id, "' is listed twice"));
+    if (fault.where.models.empty()) fault.where.models = models;
     catalogue.faults.push_back(std::move(fault));
     return absl::OkStatus();
   });

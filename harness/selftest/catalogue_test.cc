@@ -63,6 +63,16 @@ TEST(CatalogueTest, AFaultIsCaughtBySomethingAndAHarmlessOneByNothing) {
   EXPECT_TRUE(Parse(fault).ok());
 }
 
+TEST(CatalogueTest, AFaultThatNamesNoModelsHasThoseOfTheCatalogue) {
+  Json named = Fault();
+  named["id"] = "b";
+  named["where"]["models"] = {"gpt_oss"};
+  const Catalogue catalogue = *CatalogueFromJson(
+      {{"schema", 1}, {"models", {"qwen3"}}, {"faults", {Fault(), named}}}, "c.json");
+  EXPECT_EQ(catalogue.faults[0].where.models, std::vector<std::string>{"qwen3"});
+  EXPECT_EQ(catalogue.faults[1].where.models, std::vector<std::string>{"gpt_oss"});
+}
+
 TEST(CatalogueTest, IdsAreUnique) {
   EXPECT_EQ(CatalogueFromJson({{"schema", 1}, {"faults", {Fault(), Fault()}}}, "c.json")
                 .status()

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
+#include "harness/model/engine_kind.h"
 
 namespace bkm {
 namespace {
@@ -15,6 +16,10 @@ absl::StatusOr<Cell> WithProbe(const Cell& cell, const CatalogueFault& fault) {
   if (fault.probe.empty()) return cell;
   Json probe = ToJson(cell.probe);
   probe.merge_patch(fault.probe);
+  // A warm-up is counted as the engine counts it.
+  Json& optimizer = probe["optimizer"];
+  if (optimizer.value("warmup_steps", 0) > 0 && optimizer.value("schedule", "").empty())
+    optimizer["schedule"] = FindEngineKind(cell.engine)->schedule;
   Cell changed = cell;
   ASSIGN_OR_RETURN(changed.probe,
                    ProbeFromJson(probe, absl::StrCat("probe of the fault ", fault.id)));

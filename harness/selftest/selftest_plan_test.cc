@@ -58,6 +58,16 @@ TEST(SelftestPlanTest, AFaultThatNeedsAnotherProbeHasItsOwnFaultFreeCell) {
                                        "torchtitan flex - steps", "torchtitan flex b steps"));
 }
 
+TEST(SelftestPlanTest, AWarmUpIsCountedAsTheEngineCountsIt) {
+  Catalogue catalogue{.faults = {Fault("a")}};
+  catalogue.faults[0].probe = {{"optimizer", {{"warmup_steps", 2}}}};
+  const SelftestPlan plan = *PlanSelftest(
+      catalogue, {Pairing("torchtitan", "flex"), Pairing("transformers", "eager")}, {});
+  ASSERT_EQ(plan.cells.size(), 4u);
+  EXPECT_EQ(plan.cells[1].cell.probe.optimizer.schedule, "one-based");
+  EXPECT_EQ(plan.cells[3].cell.probe.optimizer.schedule, "zero-based");
+}
+
 TEST(SelftestPlanTest, WhatCannotBeSeenIsNotPlantedAndSaysWhy) {
   Catalogue catalogue{.faults = {Fault("a")}};
   catalogue.faults[0].invisible = {{{.attentions = {"varlen"}}, "mathematics"}};

@@ -87,16 +87,22 @@ def qk_norm_skipped(site: Site) -> None:
         module.forward = identity
 
 
+_NORMS = ("attention_norm", "ffn_norm", "norm", "input_layernorm", "post_attention_layernorm")
+
+
 @fault("norm-weights-ignored")
 def norm_weights_ignored(site: Site) -> None:
-    """Norms before attention normalise and do not multiply by their weight."""
+    """Norms of the hidden states normalise and do not multiply by their weight."""
     epsilon = site.hf_config["rms_norm_eps"]
-    for _, module in site.modules("attention_norm", "input_layernorm"):
+    for _, module in site.modules(*_NORMS):
 
-        def normalised(x: torch.Tensor, *_: object, **__: object) -> torch.Tensor:
+        def normalised(
+            x: torch.Tensor, *_: object, norm: torch.nn.Module = module, **__: object
+        ) -> torch.Tensor:
             site.act()
             wide = x.float()
             wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + epsilon)
-            return wide.to(x.dtype)
+            # The weight stays in the graph: without a gradient no optimizer would decay it.
+            return (wide + 0 * norm.weight.float()).to(x.dtype)
 
         module.forward = normalised

@@ -18,33 +18,34 @@ from bkm_cell.faults.gradients import Gradients, after_backward, gradients
 from bkm_cell.faults.registry import Phase, fault, register
 from bkm_cell.faults.site import Site, local
 
-Groups = list[dict[str, Any]]
 
-
-def before_step(site: Site, edit: Callable[[Groups], None]) -> None:
+def before_step(site: Site, edit: Callable[[], None]) -> None:
     """Runs before any witness of the step, since hooks run in the order of their registration."""
 
-    def hook(optimizer: Optimizer, *_: Any) -> None:
-        edit(optimizer.param_groups)
+    def hook(*_: Any) -> None:
+        edit()
         site.act()
 
     register_optimizer_step_pre_hook(hook)
 
 
-def _with_settings(site: Site, changed: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """The step runs with other settings, and whoever looks afterwards sees the asked ones."""
-    kept: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
+def _with_settings(site: Site, key: str, value: Any) -> None:
+    """The step runs with another setting, and whoever looks afterwards sees the asked one.
+
+    A container of optimizers has groups without settings: they are passed over.
+    """
+    kept: dict[int, tuple[dict[str, Any], Any]] = {}
 
     def before(optimizer: Optimizer, *_: Any) -> None:
         for group in optimizer.param_groups:
-            if id(group) not in kept:
-                kept[id(group)] = (group, dict(group))
-                group.update(changed(group))
+            if key in group and id(group) not in kept:
+                kept[id(group)] = (group, group[key])
+                group[key] = value
                 site.act()
 
     def after(*_: Any) -> None:
-        for group, settings in kept.values():
-            group.update(settings)
+        for group, asked in kept.values():
+            group[key] = asked
         kept.clear()
 
     register_optimizer_step_pre_hook(before)
@@ -53,12 +54,7 @@ def _with_settings(site: Site, changed: Callable[[dict[str, Any]], dict[str, Any
 
 def _silently(key: str, value: Any) -> None:
     def plant(site: Site) -> None:
-        def changed(group: dict[str, Any]) -> dict[str, Any]:
-            if key not in group:
-                raise site.cannot(f"the optimizer has no {key}")
-            return {key: value}
-
-        _with_settings(site, changed)
+        _with_settings(site, key, value)
 
     return plant
 
@@ -71,13 +67,13 @@ register("weight-decay-in-gradient", _silently("decoupled_weight_decay", False))
 
 def _openly(key: str, value: Any) -> None:
     def plant(site: Site) -> None:
-        def edit(groups: Groups) -> None:
-            for group in groups:
-                if key not in group:
-                    raise site.cannot(f"the optimizer has no {key}")
-                group[key] = value
+        def edit(optimizer: Optimizer, *_: Any) -> None:
+            for group in optimizer.param_groups:
+                if key in group:
+                    group[key] = value
+                    site.act()
 
-        before_step(site, edit)
+        register_optimizer_step_pre_hook(edit)
 
     return plant
 
@@ -95,7 +91,7 @@ def clipping_off(site: Site) -> None:
     def keep(now: Gradients, before: Gradients, _: int) -> None:
         kept.update((name, gradient.clone()) for name, gradient in now.items())
 
-    def restore(_: Groups) -> None:
+    def restore() -> None:
         for name, gradient in gradients(site).items():
             gradient.copy_(kept[name])
 
@@ -113,7 +109,7 @@ def tensor_not_updated(site: Site) -> None:
         ((_, parameter),) = site.parameters(layer + r".*\.(o_proj|wo)\.weight$")
         return local(parameter)
 
-    def keep(_: Groups) -> None:
+    def keep() -> None:
         kept["weight"] = weight().clone()
 
     def restore(*_: Any) -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 import torch
@@ -73,15 +74,37 @@ def gate_up_swapped(site: Site) -> None:
     site.act()
 
 
-@fault("tied-head-untied")
-def tied_head_untied(site: Site) -> None:
-    """Embedding and head share their values but not their gradient: the head's part is lost."""
+@fault("qk-permutation-missing", Phase.BEFORE_CONSTRUCT)
+def qk_permutation_missing(site: Site) -> None:
+    """Rotary pairs stay where HF has them, in a model whose pairs are neighbours."""
+    homes = [m for name, m in list(sys.modules.items()) if name.endswith(".state_dict_adapter")]
+    kinds = {
+        kind
+        for home in homes
+        for kind in vars(home).values()
+        if isinstance(kind, type) and "_reverse_permute" in vars(kind)
+    }
+    if not kinds:
+        raise site.cannot("no state-dict adapter permutes")
+
+    def unchanged(_: Any, adapter: Any, weight: torch.Tensor, *rest: Any) -> torch.Tensor:
+        site.act()
+        return weight
+
+    for kind in kinds:
+        site.around(kind, "_reverse_permute", unchanged)
+
+
+@fault("tied-embedding-untied")
+def tied_embedding_untied(site: Site) -> None:
+    """Embedding and head share their values but not their gradient: the embedding's is lost."""
     if not site.hf_config.get("tie_word_embeddings"):
         raise site.cannot("embedding and head are two tensors in this model")
-    for _, head in site.modules("lm_head", "output"):
+    for _, embedding in site.modules("embed_tokens", "tok_embeddings"):
 
-        def forward(x: torch.Tensor, head: Any = head) -> torch.Tensor:
+        def forward(tokens: torch.Tensor, embedding: Any = embedding) -> torch.Tensor:
             site.act()
-            return F.linear(x, head.weight.detach())
+            # The graph begins here: FSDP and checkpointing want an input that has a gradient.
+            return F.embedding(tokens, embedding.weight.detach()).requires_grad_()
 
-        head.forward = forward
+        embedding.forward = forward
