@@ -67,6 +67,7 @@ std::string CellLabel(const CellRecord& record) {
       &text, cell.engine_subject ? absl::StrCat(" x ", kind ? kind->library_source : "") : "",
       library.empty() ? "" : " ", library, ", ", cell.probe.attention, ", ", cell.probe.precision);
   if (!cell.probe.engine_options.empty()) absl::StrAppend(&text, ", ", OptionsText(cell));
+  if (!cell.plant.empty()) absl::StrAppend(&text, ", planted: ", absl::StrJoin(cell.plant, ", "));
   return text;
 }
 
