@@ -22,7 +22,7 @@ import torch.nn.attention.flex_attention as flex
 
 from bkm_cell.adapters.base import accepted, torchtitan_package
 from bkm_cell.adapters.control import ControlAdapter
-from bkm_cell.adapters.torchtitan_model import ExpertNames, flavor_of, mask_packed_documents
+from bkm_cell.adapters.torchtitan_model import ExpertNames, fit, flavor_of, mask_packed_documents
 from bkm_cell.probe import Batch
 from bkm_cell.tensor_file import load_file
 from bkm_cell.witnesses.named_tensors import NamedTensors
@@ -43,6 +43,7 @@ class Adapter(ControlAdapter):
     def construct(self) -> None:
         self._asked_by = ""
         spec, config = self._spec_and_config()
+        fit(config, self.probe.hf_config)
         if self._windowed:
             mask_packed_documents(config)
         if hasattr(config, "build"):
@@ -71,7 +72,6 @@ class Adapter(ControlAdapter):
             spec = self._package.get_train_spec()
             flavor = self._flavor(spec.model_args)
             config = copy.deepcopy(spec.model_args[flavor])
-            config.vocab_size = self.probe.hf_config["vocab_size"]
             config.attn_type = self.attention
             self._asked_by = "model_args.attn_type"
             return spec, config

@@ -52,6 +52,14 @@ class ShimsTest(unittest.TestCase):
             self.assertEqual((half @ half.T).dtype, torch.bfloat16)
             self.assertEqual(half.double().pow(2).dtype, torch.float64)
         self.assertEqual(torch.rms_norm(half, (4,)).dtype, torch.bfloat16)
+        index = torch.zeros(2, 4, dtype=torch.int64)
+        with torch.autocast("cpu", torch.bfloat16):
+            for sum_dtype in (torch.float32, torch.bfloat16):
+                added = torch.zeros(2, 4, dtype=sum_dtype).scatter_add(0, index, half)
+                self.assertEqual(added.dtype, sum_dtype)
+            with torch.autocast("cpu", torch.float32):
+                self.assertEqual((half.float() @ half.T).dtype, torch.float32)
+            self.assertEqual((half @ half.T).dtype, torch.bfloat16)
 
 
 if __name__ == "__main__":
