@@ -76,7 +76,10 @@ void Selection::AddOptions(CLI::App& app) {
       ->group(kProductGroup);
   list("--engine-option", engine_options_, "NAME=JSON for the engine's configuration");
   app.add_option("--steps", steps_, "Optimizer steps")->group(kProductGroup);
-  app.add_option("--seed", seed_, "Seed of weights and data")->group(kProductGroup);
+  app.add_option("--seed", seeds_, "Seeds of weights and data")
+      ->delimiter(',')
+      ->check(CLI::NonNegativeNumber)
+      ->group(kProductGroup);
   app.add_option(
       "--filter", filters_,
       "Only cells that match key=glob,key=glob (repeat for more): engine=v0.8.0,attention=f*");
@@ -124,7 +127,7 @@ absl::StatusOr<Json> Selection::AdHocProbe() const {
   if (!models_.empty()) probe["model"] = models_;
   if (!precisions_.empty()) probe["precision"] = precisions_;
   if (steps_ > 0) probe["steps"] = steps_;
-  if (seed_ >= 0) probe["seed"] = seed_;
+  if (!seeds_.empty()) probe["seed"] = seeds_;
   if (!heads_.empty()) probe["head"] = heads_;
   if (!inputs_.empty()) probe["input"] = inputs_;
   if (!micro_batches_.empty()) probe["micro_batches"] = micro_batches_;

@@ -50,7 +50,7 @@ class Selection {
   std::vector<std::string> filters_;
   std::string git_mirror_;
   int steps_ = 0;
-  int64_t seed_ = -1;
+  std::vector<int64_t> seeds_;
   int timeout_s_ = 0;
   int memory_mib_ = 0;
 };

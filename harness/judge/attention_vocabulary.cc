@@ -16,28 +16,38 @@ namespace {
 // flex_flash stands before flex: it is told by a longer word.
 const std::vector<AttentionBackend>& Table() {
   static const std::vector<AttentionBackend>& table = *new std::vector<AttentionBackend>{
-      {"flex_flash", {"flex_flash"}, {"flexflash", "flexflashattention"}, {"flex_attention"}},
-      {"flex",
-       {"flex", "flex_attention"},
-       {"flex", "flexattention", "flexattn"},
-       {"flex_attention", "FlexAttentionAutogradOp"}},
-      {"varlen",
-       {"varlen"},
-       {"varlen", "varlenattention", "varlenattn"},
-       {"torch_attn::_varlen_attn"}},
-      {"sdpa",
-       {"sdpa"},
-       {"sdpa", "sdpaattention", "scaleddotproductattention"},
-       {"scaled_dot_product"}},
-      {"flash_attention_2",
-       {"flash_attention_2"},
-       {"flashattention2", "flashattn2", "flashattention", "flashattn"},
-       {"flash_attn::", "FlashAttn"}},
-      {"flash_attention_3",
-       {"flash_attention_3"},
-       {"flashattention3", "flashattn3", "flashattention", "flashattn"},
-       {"flash_attn_3::"}},
-      {"eager", {"eager"}, {"eager", "eagerattention"}, {}},
+      {.name = "flex_flash",
+       .asked = {"flex_flash"},
+       .spoken = {"flexflash", "flexflashattention"},
+       .ops = {"flex_attention"},
+       .nodes = {"FlexAttention"}},
+      {.name = "flex",
+       .asked = {"flex", "flex_attention"},
+       .spoken = {"flex", "flexattention", "flexattn"},
+       .ops = {"flex_attention", "FlexAttentionAutogradOp"},
+       .nodes = {"FlexAttention"}},
+      {.name = "varlen",
+       .asked = {"varlen"},
+       .spoken = {"varlen", "varlenattention", "varlenattn"},
+       .ops = {"torch_attn::_varlen_attn"},
+       .nodes = {"torch_attn__varlen_attn"}},
+      {.name = "sdpa",
+       .asked = {"sdpa"},
+       .spoken = {"sdpa", "sdpaattention", "scaleddotproductattention"},
+       .ops = {"scaled_dot_product"},
+       .nodes = {"ScaledDotProduct"},
+       .composite = "_scaled_dot_product_attention_math"},
+      {.name = "flash_attention_2",
+       .asked = {"flash_attention_2"},
+       .spoken = {"flashattention2", "flashattn2", "flashattention", "flashattn"},
+       .ops = {"flash_attn::", "FlashAttn"},
+       .nodes = {"flash_attn__", "FlashAttn"}},
+      {.name = "flash_attention_3",
+       .asked = {"flash_attention_3"},
+       .spoken = {"flashattention3", "flashattn3", "flashattention", "flashattn"},
+       .ops = {"flash_attn_3::"},
+       .nodes = {"flash_attn_3__"}},
+      {.name = "eager", .asked = {"eager"}, .spoken = {"eager", "eagerattention"}},
   };
   return table;
 }
@@ -78,6 +88,24 @@ std::string WithoutSuffix(std::string squeezed) {
   return squeezed;
 }
 
+bool HasPart(std::span<const std::string> names, absl::string_view part) {
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return absl::StrContains(name, part); });
+}
+
+// Eager attention has no words of its own: softmax and bmm count only when no other backend shows.
+std::vector<const AttentionBackend*> BackendsShown(
+    std::span<const std::string> names, std::vector<absl::string_view> AttentionBackend::*words) {
+  std::vector<const AttentionBackend*> found;
+  for (const AttentionBackend& backend : Table()) {
+    const auto has = [&](absl::string_view word) { return HasPart(names, word); };
+    if (std::any_of((backend.*words).begin(), (backend.*words).end(), has))
+      found.push_back(&backend);
+  }
+  if (found.empty() && IsPlainAttention(names)) found.push_back(AskedBackend("eager"));
+  return found;
+}
+
 }  // namespace
 
 std::span<const AttentionBackend> AttentionBackends() { return Table(); }
@@ -110,16 +138,25 @@ const AttentionBackend* BackendOfName(absl::string_view name) {
 }
 
 std::vector<const AttentionBackend*> BackendsOfOps(std::span<const std::string> ops) {
-  const auto has = [&](absl::string_view part) {
-    return std::any_of(ops.begin(), ops.end(),
-                       [&](const std::string& op) { return absl::StrContains(op, part); });
-  };
-  std::vector<const AttentionBackend*> found;
-  for (const AttentionBackend& backend : Table()) {
-    if (std::any_of(backend.ops.begin(), backend.ops.end(), has)) found.push_back(&backend);
-  }
-  if (found.empty() && has("softmax") && has("bmm")) found.push_back(AskedBackend("eager"));
-  return found;
+  return BackendsShown(ops, &AttentionBackend::ops);
+}
+
+std::vector<const AttentionBackend*> BackendsOfNodes(std::span<const std::string> nodes) {
+  return BackendsShown(nodes, &AttentionBackend::nodes);
+}
+
+bool IsPlainAttention(std::span<const std::string> names) {
+  return (HasPart(names, "softmax") || HasPart(names, "Softmax")) &&
+         (HasPart(names, "bmm") || HasPart(names, "Bmm"));
+}
+
+const AttentionBackend* OtherShown(std::span<const std::string> names,
+                                   const std::vector<const AttentionBackend*>& shown,
+                                   const AttentionBackend& asked) {
+  if (shown.empty() || std::find(shown.begin(), shown.end(), &asked) != shown.end()) return nullptr;
+  const bool is_visible = asked.name == "flex" || asked.name == "varlen" || asked.name == "sdpa" ||
+                          (asked.name == "eager" && !IsPlainAttention(names));
+  return is_visible ? shown.back() : nullptr;
 }
 
 bool Names(absl::string_view message, const AttentionBackend& backend) {

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/judge/attention_vocabulary.h"
@@ -40,6 +43,17 @@ std::string Sentence(absl::string_view attention, absl::string_view verb, const 
                       verb, " ", layers, " (", shown.other.front(), ")");
 }
 
+// Layers with the same kernels once, with how many they are.
+Json KernelEvidence(const Observation& observation) {
+  std::map<std::pair<std::vector<std::string>, std::vector<std::string>>, int64_t> counts;
+  for (const ObservedKernels& kernels : observation.kernels)
+    ++counts[{kernels.forward, kernels.backward}];
+  Json list = Json::array();
+  for (const auto& [kernels, layers] : counts)
+    list.push_back({{"layers", layers}, {"forward", kernels.first}, {"backward", kernels.second}});
+  return list;
+}
+
 Json Evidence(const Observation& observation, absl::string_view attention) {
   std::map<std::string, int64_t> classes, callables;
   for (const ObservedLayer& layer : observation.layers) ++classes[layer.class_name];
@@ -48,17 +62,52 @@ Json Evidence(const Observation& observation, absl::string_view attention) {
   if (!classes.empty()) evidence["built"] = classes;
   if (!callables.empty()) evidence["called"] = callables;
   if (!observation.configured.empty()) evidence["configured"] = observation.configured;
+  if (!observation.kernels.empty()) evidence["kernels"] = KernelEvidence(observation);
   return evidence;
 }
 
-// A witness of ops that leave no room for the asked backend; nullptr: they do, or nothing is known.
-const AttentionBackend* OtherOps(const Observation& observation, const AttentionBackend& asked) {
-  const std::vector<const AttentionBackend*> ran = BackendsOfOps(observation.ops);
-  if (ran.empty() || std::find(ran.begin(), ran.end(), &asked) != ran.end()) return nullptr;
-  // Eager attention, and backends whose kernels are no torch ops, cannot be seen beside another
-  // one: that the others ran does not say that they did not.
-  const bool is_visible = asked.name == "flex" || asked.name == "varlen" || asked.name == "sdpa";
-  return is_visible ? ran.front() : nullptr;
+// One layer whose kernels are another backend's.
+struct Fallback {
+  int64_t layer;
+  bool in_backward;
+  const AttentionBackend* ran;
+};
+
+std::optional<Fallback> FallbackOf(const ObservedKernels& kernels, const AttentionBackend& asked) {
+  const auto forward = BackendsOfOps(kernels.forward);
+  if (const AttentionBackend* ran = OtherShown(kernels.forward, forward, asked))
+    return Fallback{kernels.layer, false, ran};
+  const bool is_composite =
+      !asked.composite.empty() &&
+      std::any_of(kernels.forward.begin(), kernels.forward.end(),
+                  [&](const std::string& op) { return absl::StrContains(op, asked.composite); });
+  if (is_composite) return std::nullopt;
+  const auto backward = BackendsOfNodes(kernels.backward);
+  if (const AttentionBackend* ran = OtherShown(kernels.backward, backward, asked))
+    return Fallback{kernels.layer, true, ran};
+  return std::nullopt;
+}
+
+// "flex was built, but sdpa ran in 1 of 8 layers (3)"; empty: every layer ran what was asked.
+std::string SayFallbacks(const Observation& observation, absl::string_view attention,
+                         const AttentionBackend& asked) {
+  std::vector<int64_t> layers;
+  std::optional<Fallback> first;
+  for (const ObservedKernels& kernels : observation.kernels) {
+    const std::optional<Fallback> fallback = FallbackOf(kernels, asked);
+    if (!fallback) continue;
+    if (!first) first = fallback;
+    layers.push_back(fallback->layer);
+  }
+  if (!first) return "";
+  const std::string where =
+      layers.size() == observation.kernels.size()
+          ? std::string("in every layer")
+          : absl::StrCat("in ", layers.size(), " of ", observation.kernels.size(), " layers (",
+                         absl::StrJoin(layers, ", "), ")");
+  return absl::StrCat(attention, " was built, but the ",
+                      first->in_backward ? "backward" : "forward", " that ran is that of ",
+                      std::string(first->ran->name), " ", where);
 }
 
 }  // namespace
@@ -96,7 +145,12 @@ CheckResult CheckBackend(const Observation& observation, absl::string_view atten
                      attention, ")"),
         std::move(evidence));
   }
-  if (const AttentionBackend* other = OtherOps(observation, *asked)) {
+  if (std::string fallbacks = SayFallbacks(observation, attention, *asked); !fallbacks.empty()) {
+    return CheckResult::Failed(Stage::kBackend, reason::kOtherBackendRan, std::move(fallbacks),
+                               std::move(evidence));
+  }
+  if (const AttentionBackend* other =
+          OtherShown(observation.ops, BackendsOfOps(observation.ops), *asked)) {
     return CheckResult::Failed(
         Stage::kBackend, reason::kOtherBackendRan,
         absl::StrCat(attention, " was built, but the ops of the forward pass are those of ",

@@ -62,6 +62,60 @@ TEST(BackendCheckTest, OpsOfAnotherBackendFail) {
   EXPECT_EQ(result.message, "flex was built, but the ops of the forward pass are those of sdpa");
 }
 
+const std::vector<std::string> kFlexForward = {"flex_attention", "FlexAttentionAutogradOp",
+                                               "aten::softmax", "aten::bmm"};
+const std::vector<std::string> kFlexBackward = {"FlexAttentionAutogradOpBackward"};
+const std::vector<std::string> kPlainBackward = {"BmmBackward0", "SafeSoftmaxBackward0"};
+
+TEST(BackendCheckTest, LayerWhoseCallFallsBackFailsAlthoughItsClassIsRight) {
+  Observation observation = Built({"FlexAttention", "FlexAttention"}, {"flex_attention"});
+  observation.kernels = {{0, kFlexForward, kFlexBackward},
+                         {1,
+                          {"aten::scaled_dot_product_attention"},
+                          {"ScaledDotProductFlashAttentionForCpuBackward0"}}};
+  const CheckResult result = CheckBackend(observation, "flex");
+  EXPECT_EQ(result.stage, Stage::kBackend);
+  EXPECT_EQ(result.reason, "other-backend-ran");
+  EXPECT_EQ(result.message,
+            "flex was built, but the forward that ran is that of sdpa in 1 of 2 layers (1)");
+}
+
+TEST(BackendCheckTest, BackwardOfAnotherBackendFails) {
+  Observation observation = Built({"FlexAttention"}, {"flex_attention"});
+  observation.kernels = {{0, kFlexForward, kPlainBackward}};
+  EXPECT_EQ(CheckBackend(observation, "flex").message,
+            "flex was built, but the backward that ran is that of eager in every layer");
+}
+
+TEST(BackendCheckTest, KernelsOfTheAskedBackendPassAndAreEvidence) {
+  Observation observation = Built({"FlexAttention", "FlexAttention"}, {"flex_attention"});
+  observation.kernels = {{0, kFlexForward, kFlexBackward}, {1, kFlexForward, kFlexBackward}};
+  const CheckResult result = CheckBackend(observation, "flex");
+  EXPECT_EQ(result.outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(result.evidence["kernels"],
+            Json::array({{{"layers", 2}, {"forward", kFlexForward}, {"backward", kFlexBackward}}}));
+}
+
+TEST(BackendCheckTest, SdpaThatIsMadeOfPlainOpsHasAPlainBackward) {
+  Observation observation = Built({"ScaledDotProductAttention"});
+  observation.kernels = {
+      {0,
+       {"aten::_scaled_dot_product_attention_math", "aten::bmm", "aten::softmax"},
+       kPlainBackward}};
+  EXPECT_EQ(CheckBackend(observation, "sdpa").outcome, CheckOutcome::kPassed);
+  observation.kernels[0].forward = {"aten::bmm", "aten::softmax"};
+  EXPECT_EQ(CheckBackend(observation, "sdpa").reason, "other-backend-ran");
+}
+
+TEST(BackendCheckTest, EagerCallableThatCallsSdpaFails) {
+  Observation observation =
+      Called({"transformers.models.qwen3.modeling_qwen3.eager_attention_forward"}, "eager");
+  observation.kernels = {{0, {"aten::bmm", "aten::softmax"}, kPlainBackward}};
+  EXPECT_EQ(CheckBackend(observation, "eager").outcome, CheckOutcome::kPassed);
+  observation.kernels[0].forward = {"aten::scaled_dot_product_attention"};
+  EXPECT_EQ(CheckBackend(observation, "eager").reason, "other-backend-ran");
+}
+
 TEST(BackendCheckTest, NothingSeenIsUnseenNotPassed) {
   EXPECT_EQ(CheckBackend(Observation(), "flex").outcome, CheckOutcome::kUnseen);
   EXPECT_EQ(CheckBackend(Built({"Qwen3Attention"}, {"flex_attention"}), "flex").reason,

@@ -22,6 +22,8 @@
 #include "harness/judge/numbers_check.h"
 #include "harness/judge/optimizer_check.h"
 #include "harness/judge/reasons.h"
+#include "harness/judge/relation.h"
+#include "harness/numerics/model_shapes.h"
 
 namespace bkm {
 namespace {
@@ -68,11 +70,28 @@ CheckResult CheckLoadOf(const JudgeInput& input) {
                    PrecisionOf(*input.observation, input.probe));
 }
 
+// A log-prob that moves by less than this on a GPU did not move.
+constexpr double kReachNoise = 1e-6;
+constexpr char kRelations[] = "tensors/attended.safetensors";
+
+absl::StatusOr<std::map<std::string, Relation>> ReadRelationsOf(const JudgeInput& input,
+                                                                int64_t tokens) {
+  if (input.observation->attended.empty()) return std::map<std::string, Relation>();
+  return ReadRelations(input.cell_dir / kRelations, tokens);
+}
+
 CheckResult CheckMaskOf(const JudgeInput& input) {
   if (!input.evidence->folder.ok())
     return CheckResult::Unreadable(Stage::kMask, input.evidence->folder.status());
   const ProbeFolder& folder = *input.evidence->folder;
-  return CheckMask(*input.observation, folder.steps[folder.reach.step].document_lengths);
+  const absl::StatusOr<ModelShape> shape = FindModelShape(input.probe.model);
+  if (!shape.ok()) return CheckResult::Unreadable(Stage::kMask, shape.status());
+  AskedMasks asked = {PackedDocuments(folder.steps[folder.reach.step].document_lengths),
+                      {},
+                      input.probe.device == "cpu" ? 0 : kReachNoise};
+  for (int64_t layer = 0; layer < shape->layers; ++layer)
+    asked.windows.push_back(shape->WindowOf(layer));
+  return CheckMask(*input.observation, asked, ReadRelationsOf(input, asked.documents.tokens()));
 }
 
 CheckResult CheckNumbersOf(const JudgeInput& input, const std::vector<StepTensors>& steps) {

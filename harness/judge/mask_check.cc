@@ -3,109 +3,131 @@
 #include "harness/judge/mask_check.h"
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 #include <set>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "harness/judge/mask_difference.h"
 
 namespace bkm {
 namespace {
 
-struct Span {
-  int64_t begin = 0;
-  int64_t end = 0;
-  bool Has(int64_t position) const { return begin <= position && position < end; }
+struct LayerDifference {
+  int64_t layer;
+  int64_t asked_window;
+  MaskDifference difference;
 };
 
-std::vector<Span> Documents(std::span<const int64_t> lengths) {
-  std::vector<Span> documents;
-  int64_t begin = 0;
-  for (int64_t length : lengths) {
-    documents.push_back({begin, begin + length});
-    begin += length;
-  }
-  return documents;
-}
+using Differences = std::vector<LayerDifference>;
 
-int64_t DocumentOf(const std::vector<Span>& documents, int64_t position) {
-  for (size_t d = 0; d < documents.size(); ++d) {
-    if (documents[d].Has(position)) return static_cast<int64_t>(d);
-  }
-  return -1;
-}
-
-// Where a change leaked to.
-struct Leak {
-  std::vector<int64_t> past;             // earlier positions of the same document
-  std::map<int64_t, int64_t> documents;  // other document -> positions moved in it
-  int64_t outside = 0;                   // beyond the batch (padding)
-  double largest = 0;
-  bool empty() const { return past.empty() && documents.empty() && outside == 0; }
+struct LayerMasks {
+  Differences wrong;
+  int64_t count = 0;                      // layers that were compared
+  const Relation* first_wrong = nullptr;  // of the first in `wrong`
 };
 
-Leak FindLeak(const ObservedReach& reach, const std::vector<Span>& documents, int64_t own) {
-  Leak leak;
-  for (size_t i = 0; i < reach.moved.size(); ++i) {
-    const int64_t position = reach.moved[i];
-    const int64_t document = DocumentOf(documents, position);
-    if (document == own && position >= reach.position - 1) continue;
-    if (document == own)
-      leak.past.push_back(position);
-    else if (document < 0)
-      ++leak.outside;
-    else
-      ++leak.documents[document];
-    if (i < reach.largest.size() && std::isfinite(reach.largest[i]))
-      leak.largest = std::max(leak.largest, reach.largest[i]);
-  }
-  return leak;
+int64_t AskedWindow(const AskedMasks& asked, int64_t layer) {
+  const bool is_known = layer >= 0 && layer < static_cast<int64_t>(asked.windows.size());
+  return is_known ? asked.windows[layer] : 0;
 }
 
-// In words, with the mask that would do this.
-std::string Describe(const Leak& leak, int64_t position, int64_t own) {
-  std::vector<std::string> parts;
-  bool earlier = false, later = false;
-  for (const auto& [document, count] : leak.documents) {
-    (document < own ? earlier : later) = true;
-    parts.push_back(absl::StrCat(count, " positions of document ", document));
+LayerMasks CompareLayers(const Observation& observation, const AskedMasks& asked,
+                         const std::map<std::string, Relation>& relations) {
+  LayerMasks masks;
+  std::map<std::pair<std::string, int64_t>, MaskDifference> known;
+  for (const ObservedRelation& seen : observation.attended) {
+    const auto relation = relations.find(seen.relation);
+    if (relation == relations.end()) continue;
+    const int64_t window = AskedWindow(asked, seen.layer);
+    auto [it, is_new] = known.try_emplace({seen.relation, window});
+    if (is_new) it->second = Compare(relation->second, asked.documents, window);
+    ++masks.count;
+    if (it->second.fault == MaskFault::kNone) continue;
+    if (masks.wrong.empty()) masks.first_wrong = &relation->second;
+    masks.wrong.push_back({seen.layer, window, it->second});
   }
-  if (!leak.past.empty())
-    parts.push_back(absl::StrCat(leak.past.size(), " earlier positions of its own document"));
-  if (leak.outside > 0) parts.push_back(absl::StrCat(leak.outside, " positions of no document"));
-  const bool future = earlier || !leak.past.empty();
-  absl::string_view what = "documents see each other";
-  if (future && !later && leak.documents.empty()) what = "tokens see the future";
-  if (future && later) what = "everything sees everything";
-  return absl::StrCat(what, ": changing token ", position, " of document ", own, " moves ",
-                      absl::StrJoin(parts, ", "));
+  return masks;
 }
 
-Json Evidence(const Observation& observation, std::span<const int64_t> document_lengths) {
-  std::map<std::string, int64_t> types;
-  std::set<std::string> digests;
-  for (const ObservedMaskCall& call : observation.mask_calls) {
-    ++types[call.type];
-    digests.insert(call.digest);
+// "in every layer", "in 2 of 8 layers (0, 4)".
+std::string Where(const Differences& layers, int64_t count) {
+  if (static_cast<int64_t>(layers.size()) == count) return "in every layer";
+  std::vector<int64_t> numbers;
+  for (const LayerDifference& layer : layers) numbers.push_back(layer.layer);
+  return absl::StrCat("in ", numbers.size(), " of ", count, " layers (",
+                      absl::StrJoin(numbers, ", "), ")");
+}
+
+std::string SayWindow(int64_t window) {
+  return window == 0 ? std::string("none") : absl::StrCat(window, " tokens");
+}
+
+// 0, no window, is the widest.
+bool IsWider(int64_t window, int64_t than) {
+  return window != than && (window == 0 || (than != 0 && window > than));
+}
+
+struct Finding {
+  const char* reason;
+  std::string what;
+};
+
+// Of layers that are right but for their windows.
+Finding JudgeWindows(const Differences& layers) {
+  bool wider = false, narrower = false, next = true;
+  std::multiset<int64_t> asked, seen;
+  for (const LayerDifference& layer : layers) {
+    const int64_t window = layer.difference.window;
+    (IsWider(window, layer.asked_window) ? wider : narrower) = true;
+    next = next && window > 0 && std::abs(window - layer.asked_window) == 1;
+    asked.insert(layer.asked_window);
+    seen.insert(window);
   }
-  Json evidence = {{"types", types}, {"different_masks", digests.size()}};
-  // A causal mask inside each document has n (n + 1) / 2 pairs per document; more say where to
-  // look.
-  int64_t expected = 0;
-  for (int64_t length : document_lengths) expected += length * (length + 1) / 2;
-  for (const ObservedMaskCall& call : observation.mask_calls) {
-    if (!call.pairs || *call.pairs == expected) continue;
-    evidence["pairs"] = {{"layer", call.layer}, {"seen", *call.pairs}, {"expected", expected}};
-    break;
+  if (asked == seen || (wider && narrower))
+    return {reason::kWindowWrongLayers, "windows are on the wrong layers"};
+  const std::string windows =
+      absl::StrCat("the window is ", SayWindow(layers.front().difference.window), " where ",
+                   SayWindow(layers.front().asked_window), " is asked");
+  if (next) return {reason::kMaskOffByOne, windows};
+  return {wider ? reason::kWindowTooWide : reason::kWindowTooNarrow, windows};
+}
+
+// Of layers with the same fault.
+Finding JudgeFault(const Differences& layers) {
+  const MaskDifference& difference = layers.front().difference;
+  switch (difference.fault) {
+    case MaskFault::kWindow:
+      return JudgeWindows(layers);
+    case MaskFault::kBoundary:
+      return {reason::kMaskOffByOne, "documents do not begin where they should, by one token"};
+    case MaskFault::kOtherDocument:
+      return {reason::kMaskLeak, difference.sees_later_documents ? "everything sees everything"
+                                                                 : "documents see each other"};
+    case MaskFault::kFuture:
+      return {reason::kMaskFuture, "tokens see the future"};
+    case MaskFault::kTooWide:
+      return {reason::kWindowTooWide, "tokens see further back than the window"};
+    default:
+      return {reason::kMaskShort, "tokens do not see all of their own document's past"};
   }
-  if (observation.reach) {
-    evidence["position"] = observation.reach->position;
-    evidence["moved"] = observation.reach->moved.size();
+}
+
+Json LayerEvidence(const LayerMasks& masks) {
+  Json layers = Json::array();
+  for (const LayerDifference& layer : masks.wrong) {
+    Json json = {{"layer", layer.layer},
+                 {"fault", std::string(Name(layer.difference.fault))},
+                 {"extra", layer.difference.extra},
+                 {"missing", layer.difference.missing}};
+    if (layer.difference.fault == MaskFault::kWindow) {
+      json["window"] = SayWindow(layer.difference.window);
+      json["asked"] = SayWindow(layer.asked_window);
+    }
+    layers.push_back(std::move(json));
   }
-  return evidence;
+  return layers;
 }
 
 bool NoMaskReachedTheLayers(const Observation& observation) {
@@ -114,64 +136,82 @@ bool NoMaskReachedTheLayers(const Observation& observation) {
                      [](const ObservedMaskCall& call) { return call.type == "NoneType"; });
 }
 
-// Positions that must move, and how many of them did.
-CheckResult CheckReach(const ObservedReach& reach, const Span& own, Json evidence) {
-  const std::set<int64_t> moved(reach.moved.begin(), reach.moved.end());
-  int64_t expected = 0, seen = 0;
-  for (int64_t position = reach.position; position < own.end - 1; ++position) {
-    ++expected;
-    seen += moved.contains(position);
+// Of a mask that does not keep tokens apart: whether there was one at all.
+CheckResult WithoutMask(const Observation& observation, CheckResult result) {
+  const bool sees_too_much =
+      result.reason == reason::kMaskLeak || result.reason == reason::kMaskFuture;
+  if (sees_too_much && NoMaskReachedTheLayers(observation)) {
+    result.reason = reason::kMaskMissing;
+    result.message = absl::StrCat("no mask reached the layers, and ", result.message);
   }
-  evidence["reach"] = {{"moved", seen}, {"of", expected}};
-  const bool has_label = reach.position > own.begin;
-  if ((has_label && !moved.contains(reach.position - 1)) ||
-      (expected > 0 && !moved.contains(reach.position))) {
-    return CheckResult::Failed(
-        Stage::kMask, reason::kMaskShort,
-        absl::StrCat("changing token ", reach.position, " does not even move its own log-probs"),
-        std::move(evidence));
+  return result;
+}
+
+// Where layers differ in what is wrong, the gravest fault speaks.
+CheckResult FailLayers(const LayerMasks& masks, Json evidence) {
+  MaskFault gravest = MaskFault::kNone;
+  for (const LayerDifference& layer : masks.wrong)
+    gravest = std::min(gravest, layer.difference.fault);
+  Differences alike;
+  for (const LayerDifference& layer : masks.wrong) {
+    if (layer.difference.fault == gravest) alike.push_back(layer);
   }
-  if (static_cast<double>(seen) < kMinReach * static_cast<double>(expected)) {
-    return CheckResult::Failed(
-        Stage::kMask, reason::kMaskShort,
-        absl::StrCat("changing token ", reach.position, " moves only ", seen, " of the ", expected,
-                     " later positions of its document"),
-        std::move(evidence));
+  const Finding finding = JudgeFault(alike);
+  evidence["layers"] = LayerEvidence(masks);
+  return CheckResult::Failed(Stage::kMask, finding.reason,
+                             absl::StrCat(finding.what, " ", Where(alike, masks.count), ": ",
+                                          alike.front().difference.example),
+                             std::move(evidence));
+}
+
+Json Evidence(const Observation& observation, const AskedMasks& asked) {
+  std::map<std::string, int64_t> types, owners;
+  std::set<std::string> digests;
+  for (const ObservedMaskCall& call : observation.mask_calls) {
+    ++types[call.type];
+    digests.insert(call.digest);
+    if (!call.owner.empty()) ++owners[call.owner];
   }
-  return CheckResult::Passed(Stage::kMask, std::move(evidence));
+  Json evidence = {{"types", types}, {"different_masks", digests.size()}};
+  if (!owners.empty()) evidence["owners"] = owners;
+  if (!observation.attended_error.empty()) evidence["attended_error"] = observation.attended_error;
+  const std::set<int64_t> windows(asked.windows.begin(), asked.windows.end());
+  if (windows.size() > 1 || (windows.size() == 1 && *windows.begin() > 0))
+    evidence["windows"] = asked.windows;
+  return evidence;
+}
+
+// All reach tests; the first that fails speaks.
+CheckResult CheckReaches(const Observation& observation, const AskedMasks& asked) {
+  if (!observation.reach)
+    return CheckResult::Unseen(Stage::kMask, "the reach test was not run, or its result was lost");
+  CheckResult result = CheckReach(*observation.reach, asked);
+  for (const ObservedReach& reach : observation.more_reaches) {
+    if (result.outcome != CheckOutcome::kPassed) break;
+    CheckResult more = CheckReach(reach, asked);
+    if (more.outcome != CheckOutcome::kPassed) result = std::move(more);
+  }
+  return result;
 }
 
 }  // namespace
 
-CheckResult CheckMask(const Observation& observation, std::span<const int64_t> document_lengths) {
-  Json evidence = Evidence(observation, document_lengths);
-  if (!observation.reach) {
-    return CheckResult::Unseen(Stage::kMask, "the reach test was not run, or its result was lost",
-                               std::move(evidence));
+CheckResult CheckMask(const Observation& observation, const AskedMasks& asked,
+                      const absl::StatusOr<std::map<std::string, Relation>>& relations) {
+  Json evidence = Evidence(observation, asked);
+  CheckResult reaches = CheckReaches(observation, asked);
+  for (const auto& [key, value] : reaches.evidence.items()) evidence[key] = value;
+  if (!observation.attended.empty()) {
+    if (!relations.ok()) return CheckResult::Unreadable(Stage::kMask, relations.status());
+    const LayerMasks masks = CompareLayers(observation, asked, *relations);
+    evidence["attended"] = {{"layers", masks.count}, {"wrong", masks.wrong.size()}};
+    if (!masks.wrong.empty()) {
+      evidence["picture"] = Picture(*masks.first_wrong, asked.documents);
+      return WithoutMask(observation, FailLayers(masks, std::move(evidence)));
+    }
   }
-  const ObservedReach& reach = *observation.reach;
-  const std::vector<Span> documents = Documents(document_lengths);
-  const int64_t own = DocumentOf(documents, reach.position);
-  if (own < 0) {
-    return CheckResult::Unseen(
-        Stage::kMask,
-        absl::StrCat("the reach test changed position ", reach.position, ", outside the batch"),
-        std::move(evidence));
-  }
-  const Leak leak = FindLeak(reach, documents, own);
-  if (leak.empty()) return CheckReach(reach, documents[own], std::move(evidence));
-  std::map<std::string, int64_t> leaked;
-  for (const auto& [document, count] : leak.documents)
-    leaked[absl::StrCat("document ", document)] = count;
-  if (!leak.past.empty()) leaked["own past"] = static_cast<int64_t>(leak.past.size());
-  if (leak.outside > 0) leaked["outside"] = leak.outside;
-  evidence["leaked"] = leaked;
-  evidence["largest_leak"] = leak.largest;
-  const bool missing = NoMaskReachedTheLayers(observation);
-  return CheckResult::Failed(Stage::kMask, missing ? reason::kMaskMissing : reason::kMaskLeak,
-                             absl::StrCat(missing ? "no mask reached the layers, and " : "",
-                                          Describe(leak, reach.position, own)),
-                             std::move(evidence));
+  reaches.evidence = std::move(evidence);
+  return WithoutMask(observation, std::move(reaches));
 }
 
 }  // namespace bkm

@@ -6,103 +6,160 @@
 
 #include <numeric>
 
+#include "absl/strings/str_cat.h"
+
 namespace bkm {
 namespace {
 
-// Documents 0..4, 5..14, 15..18; the token at 8 was changed.
-constexpr int64_t kLengths[] = {5, 10, 4};
-constexpr int64_t kPosition = 8;
+constexpr int64_t kLengths[] = {4, 12, 6};
 
-std::vector<int64_t> Range(int64_t begin, int64_t end) {
-  std::vector<int64_t> range(end - begin);
-  std::iota(range.begin(), range.end(), begin);
-  return range;
+Relation RightOf(const std::vector<int64_t>& lengths, int64_t window = 0) {
+  return RightRelation(PackedDocuments(lengths), window);
+}
+Relation Window(int64_t window) { return RightOf({4, 12, 6}, window); }
+
+ObservedReach ReachOf(int64_t begin, int64_t end, int64_t position) {
+  std::vector<int64_t> moved(end - begin);
+  std::iota(moved.begin(), moved.end(), begin);
+  return {position, moved, std::vector<double>(moved.size(), 0.5)};
 }
 
-CheckResult Check(std::vector<int64_t> moved, std::string type = "BlockMask",
-                  int64_t position = kPosition) {
+// A cell whose layers showed these relations, and whose whole stack passes the reach test.
+CheckResult Check(const std::vector<Relation>& layers, std::vector<int64_t> windows,
+                  const std::string& type = "BlockMask") {
   Observation observation;
-  observation.mask_calls = {{"layers.0", std::move(type), "ab", std::nullopt}};
-  observation.reach = ObservedReach{position, moved, std::vector<double>(moved.size(), 0.5)};
-  return CheckMask(observation, kLengths);
+  observation.mask_calls = {{"layers.0", type, "ab", std::nullopt, "caller"}};
+  observation.reach = ReachOf(7, 16, 8);
+  std::map<std::string, Relation> relations;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    observation.attended.push_back({static_cast<int64_t>(i), absl::StrCat("r", i)});
+    relations.emplace(absl::StrCat("r", i), layers[i]);
+  }
+  return CheckMask(observation, {PackedDocuments(kLengths), std::move(windows)}, relations);
 }
 
-TEST(MaskCheckTest, ReachOfACausalMaskInsideTheDocumentPasses) {
-  const CheckResult result = Check(Range(7, 15));
+TEST(MaskCheckTest, RightRelationsAndReachPass) {
+  const CheckResult result = Check({Window(5), Window(0)}, {5, 0});
   EXPECT_EQ(result.outcome, CheckOutcome::kPassed);
   EXPECT_EQ(result.stage, Stage::kMask);
   EXPECT_EQ(result.evidence, Json({{"types", {{"BlockMask", 1}}},
                                    {"different_masks", 1},
+                                   {"owners", {{"caller", 1}}},
+                                   {"windows", {5, 0}},
+                                   {"attended", {{"layers", 2}, {"wrong", 0}}},
                                    {"position", 8},
-                                   {"moved", 8},
-                                   {"reach", {{"moved", 6}, {"of", 6}}}}));
+                                   {"moved", 9},
+                                   {"reach", {{"moved", 7}, {"of", 7}}}}));
 }
 
-TEST(MaskCheckTest, LastPositionOfTheDocumentMayStay) {
-  EXPECT_EQ(Check(Range(7, 14)).outcome, CheckOutcome::kPassed);
-}
-
-TEST(MaskCheckTest, FirstTokenOfADocumentHasNoLabelBefore) {
-  EXPECT_EQ(Check(Range(5, 15), "BlockMask", 5).outcome, CheckOutcome::kPassed);
-  EXPECT_EQ(Check(Range(4, 15), "BlockMask", 5).message,
-            "documents see each other: changing token 5 of document 1 moves 1 positions of "
-            "document 0");
-}
-
-TEST(MaskCheckTest, LaterDocumentsThatMoveSeeTheDocument) {
-  const CheckResult result = Check(Range(7, 19));
+TEST(MaskCheckTest, LayersThatLeakAreNamedWithAPair) {
+  const CheckResult result = Check({Window(0), RightOf({22}), Window(0)}, {0, 0, 0});
   EXPECT_EQ(result.outcome, CheckOutcome::kFailed);
   EXPECT_EQ(result.reason, "mask-leak");
   EXPECT_EQ(result.message,
-            "documents see each other: changing token 8 of document 1 moves 4 positions of "
-            "document 2");
-  EXPECT_EQ(result.evidence["leaked"], Json({{"document 2", 4}}));
-  EXPECT_EQ(result.evidence["largest_leak"], 0.5);
-}
-
-TEST(MaskCheckTest, EarlierPositionsThatMoveSeeTheFuture) {
-  EXPECT_EQ(Check(Range(5, 15)).message,
-            "tokens see the future: changing token 8 of document 1 moves 2 earlier positions of "
-            "its own document");
-}
-
-TEST(MaskCheckTest, EverythingThatMovesSeesEverything) {
-  EXPECT_EQ(Check(Range(0, 19)).message,
-            "everything sees everything: changing token 8 of document 1 moves 5 positions of "
-            "document 0, 4 positions of document 2, 2 earlier positions of its own document");
+            "documents see each other in 1 of 3 layers (1): token 4 (document 1, position 0) sees "
+            "token 3 (document 0, position 3)");
+  EXPECT_EQ(
+      result.evidence["layers"],
+      Json::array({{{"layer", 1}, {"fault", "other-document"}, {"extra", 144}, {"missing", 0}}}));
+  EXPECT_EQ(result.evidence["picture"], Json({"\\..", "#\\.", "##\\"}));
 }
 
 TEST(MaskCheckTest, LeakWithoutAnyMaskIsAMissingMask) {
-  const CheckResult result = Check(Range(7, 19), "NoneType");
+  const CheckResult result = Check({RightOf({22})}, {0}, "NoneType");
   EXPECT_EQ(result.reason, "mask-missing");
-  EXPECT_EQ(Check(Range(7, 15), "NoneType").outcome, CheckOutcome::kPassed);
-}
-
-TEST(MaskCheckTest, ReachThatEndsTooSoonIsShort) {
-  const CheckResult result = Check({7, 8, 9, 10, 11});
-  EXPECT_EQ(result.reason, "mask-short");
   EXPECT_EQ(result.message,
-            "changing token 8 moves only 4 of the 6 later positions of its document");
-  EXPECT_EQ(Check({7, 8, 9, 10, 11, 13}).outcome, CheckOutcome::kPassed);
+            "no mask reached the layers, and documents see each other in every layer: token 4 "
+            "(document 1, position 0) sees token 3 (document 0, position 3)");
+  EXPECT_EQ(Check({Window(0)}, {0}, "NoneType").outcome, CheckOutcome::kPassed);
 }
 
-TEST(MaskCheckTest, ChangeThatMovesNothingOfItsOwnIsShort) {
-  EXPECT_EQ(Check({}).reason, "mask-short");
-  EXPECT_EQ(Check(Range(8, 15)).message, "changing token 8 does not even move its own log-probs");
-  EXPECT_EQ(Check({7, 9, 10, 11, 12, 13}).reason, "mask-short");
+TEST(MaskCheckTest, FutureIsNotALeak) {
+  Relation seen = Window(0);
+  seen.Set(4, 5, true);
+  const CheckResult result = Check({seen}, {0});
+  EXPECT_EQ(result.reason, "mask-future");
+  EXPECT_EQ(result.message,
+            "tokens see the future in every layer: token 4 (document 1, position 0) sees token 5 "
+            "(document 1, position 1)");
 }
 
-TEST(MaskCheckTest, MaskWithOtherPairsIsEvidence) {
+TEST(MaskCheckTest, DroppedWindowIsTooWide) {
+  const CheckResult result = Check({Window(0), Window(0)}, {5, 0});
+  EXPECT_EQ(result.reason, "window-too-wide");
+  EXPECT_EQ(result.message,
+            "the window is none where 5 tokens is asked in 1 of 2 layers (0): token 9 (document 1, "
+            "position 5) sees token 4 (document 1, position 0)");
+  EXPECT_EQ(Check({Window(9), Window(0)}, {5, 0}).reason, "window-too-wide");
+}
+
+TEST(MaskCheckTest, WindowWhereNoneIsAskedIsTooNarrow) {
+  const CheckResult result = Check({Window(5), Window(5)}, {5, 0});
+  EXPECT_EQ(result.reason, "window-too-narrow");
+  EXPECT_EQ(result.evidence["layers"], Json::array({{{"layer", 1},
+                                                     {"fault", "window"},
+                                                     {"extra", 0},
+                                                     {"missing", 29},
+                                                     {"window", "5 tokens"},
+                                                     {"asked", "none"}}}));
+  EXPECT_EQ(Check({Window(2)}, {5}).reason, "window-too-narrow");
+}
+
+TEST(MaskCheckTest, RightWidthsOnOtherLayersAreOnTheWrongLayers) {
+  const CheckResult result = Check({Window(0), Window(5), Window(0), Window(5)}, {5, 0, 5, 0});
+  EXPECT_EQ(result.reason, "window-wrong-layers");
+  EXPECT_EQ(result.message,
+            "windows are on the wrong layers in every layer: token 9 (document 1, position 5) sees "
+            "token 4 (document 1, position 0)");
+}
+
+TEST(MaskCheckTest, OneTokenAtTheEdgeIsOffByOne) {
+  EXPECT_EQ(Check({Window(6), Window(0)}, {5, 0}).reason, "mask-off-by-one");
+  EXPECT_EQ(Check({Window(4), Window(0)}, {5, 0}).reason, "mask-off-by-one");
+  const CheckResult result = Check({RightOf({5, 12, 5})}, {0});
+  EXPECT_EQ(result.reason, "mask-off-by-one");
+  EXPECT_EQ(result.message,
+            "documents do not begin where they should, by one token in every layer: token 4 "
+            "(document 1, position 0) sees token 3 (document 0, position 3)");
+}
+
+TEST(MaskCheckTest, GravestFaultSpeaks) {
+  EXPECT_EQ(Check({Window(3), RightOf({22}), RightOf({5, 12, 5})}, {0, 0, 0}).reason, "mask-leak");
+}
+
+TEST(MaskCheckTest, MissingPairIsShort) {
+  Relation seen = Window(0);
+  seen.Set(10, 5, false);
+  EXPECT_EQ(Check({seen}, {0}).reason, "mask-short");
+}
+
+TEST(MaskCheckTest, AnyReachTestCanFailWhereNoRelationWasRead) {
   Observation observation;
-  observation.mask_calls = {{"layers.0", "BlockMask", "ab", 80},
-                            {"layers.1", "BlockMask", "cd", 190}};
-  EXPECT_EQ(CheckMask(observation, kLengths).evidence["pairs"],
-            Json({{"layer", "layers.1"}, {"seen", 190}, {"expected", 80}}));
+  observation.attended_error = "layer 0: no";
+  observation.reach = ReachOf(7, 16, 8);
+  const AskedMasks asked = {PackedDocuments(kLengths), {0}};
+  const std::map<std::string, Relation> none;
+  EXPECT_EQ(CheckMask(observation, asked, none).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckMask(observation, asked, none).evidence["attended_error"], "layer 0: no");
+  observation.more_reaches = {ReachOf(3, 16, 4), ReachOf(16, 22, 16)};
+  EXPECT_EQ(CheckMask(observation, asked, none).message,
+            "documents see each other: changing token 4 of document 1 moves 1 positions of "
+            "document 0");
 }
 
 TEST(MaskCheckTest, WithoutAReachTestNothingCanBeSaid) {
-  EXPECT_EQ(CheckMask(Observation(), kLengths).outcome, CheckOutcome::kUnseen);
-  EXPECT_EQ(Check({}, "BlockMask", 19).outcome, CheckOutcome::kUnseen);
+  const AskedMasks asked = {PackedDocuments(kLengths), {0}};
+  EXPECT_EQ(CheckMask(Observation(), asked, std::map<std::string, Relation>()).outcome,
+            CheckOutcome::kUnseen);
+}
+
+TEST(MaskCheckTest, RelationsThatCannotBeReadSaySo) {
+  Observation observation;
+  observation.reach = ReachOf(7, 16, 8);
+  observation.attended = {{0, "ab"}};
+  EXPECT_EQ(
+      CheckMask(observation, {PackedDocuments(kLengths), {0}}, absl::DataLossError("torn")).outcome,
+      CheckOutcome::kUnreadable);
 }
 
 }  // namespace

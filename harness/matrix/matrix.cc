@@ -69,9 +69,9 @@ void ReadEngineOptions(ObjectReader& reader, MatrixGroup& group) {
 }
 
 // The axes that the probe reads by itself: a value or a list of values each.
-constexpr const char* kProbeAxes[] = {"head", "input", "micro_batches", "leftover_checkpoint",
-                                      "optimizer"};
-constexpr const char* kProbeFields[] = {"steps", "seed", "documents", "ranks", "threads"};
+constexpr const char* kProbeAxes[] = {"head",      "input", "micro_batches", "leftover_checkpoint",
+                                      "optimizer", "seed"};
+constexpr const char* kProbeFields[] = {"steps", "documents", "ranks", "threads"};
 
 // Each of `probes` with each value of `key`.
 std::vector<Json> Times(ObjectReader& reader, const char* key, const std::vector<Json>& probes) {

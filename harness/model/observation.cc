@@ -211,6 +211,18 @@ void ReadBackend(Fields fields, Observation& observation) {
                  [&](Fields call) { call.Read("callable", observation.called.emplace_back()); });
   fields.Read("configured", observation.configured);
   fields.Read("ops", observation.ops);
+  fields.Objects("kernels", [&](Fields kernels) {
+    ObservedKernels& seen = observation.kernels.emplace_back();
+    kernels.Read("layer", seen.layer);
+    kernels.Read("forward", seen.forward);
+    kernels.Read("backward", seen.backward);
+  });
+}
+
+void ReadReach(Fields fields, ObservedReach& reach) {
+  fields.Read("position", reach.position);
+  fields.Read("moved", reach.moved);
+  fields.Read("largest", reach.largest);
 }
 
 void ReadMask(Fields fields, Observation& observation) {
@@ -220,13 +232,17 @@ void ReadMask(Fields fields, Observation& observation) {
     call.Read("type", seen.type);
     call.Read("digest", seen.digest);
     call.Read("pairs", seen.pairs);
+    call.Read("owner", seen.owner);
   });
-  fields.Object("reach", [&](Fields reach) {
-    ObservedReach& seen = observation.reach.emplace();
-    reach.Read("position", seen.position);
-    reach.Read("moved", seen.moved);
-    reach.Read("largest", seen.largest);
+  fields.Object("reach", [&](Fields reach) { ReadReach(reach, observation.reach.emplace()); });
+  fields.Objects("reaches",
+                 [&](Fields reach) { ReadReach(reach, observation.more_reaches.emplace_back()); });
+  fields.Objects("attended", [&](Fields layer) {
+    ObservedRelation& seen = observation.attended.emplace_back();
+    layer.Read("layer", seen.layer);
+    layer.Read("relation", seen.relation);
   });
+  fields.Read("attended_error", observation.attended_error);
 }
 
 void ReadStep(Fields fields, std::vector<ObservedStep>& steps) {

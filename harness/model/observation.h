@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "harness/base/json.h"
+#include "harness/model/observed_attention.h"
 #include "harness/model/verdict.h"
 
 namespace bkm {
@@ -68,26 +69,6 @@ struct ObservedStage {
   std::optional<double> seconds;  // absent: the cell ended inside
 };
 
-struct ObservedLayer {
-  std::string layer;
-  std::string class_name;
-  std::string module;
-};
-
-struct ObservedMaskCall {
-  std::string layer;
-  std::string type;
-  std::string digest;
-  std::optional<int64_t> pairs;  // (query, key) pairs that may attend, where the mask alone says so
-};
-
-// One token was changed: which log-probs moved.
-struct ObservedReach {
-  int64_t position = 0;
-  std::vector<int64_t> moved;   // flat positions
-  std::vector<double> largest;  // |difference| of each
-};
-
 struct ObservedTensor {
   double norm = 0;
   double sum = 0;
@@ -121,6 +102,10 @@ struct Observation {
   std::map<std::string, ObservedTensor> load;  // by HF name, after loading
   std::vector<ObservedMaskCall> mask_calls;
   std::optional<ObservedReach> reach;
+  std::vector<ObservedReach> more_reaches;  // of other positions
+  std::vector<ObservedRelation> attended;   // who attends to whom, as each layer's kernel ran
+  std::string attended_error;               // why that could not be read
+  std::vector<ObservedKernels> kernels;     // of each layer, in a call with gradients
   std::vector<ObservedStep> steps;
   int64_t timeouts = 0;  // how often this cell ran into its time limit, this run included
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "harness/report/attention_story.h"
 #include "harness/report/labels.h"
 
 namespace bkm {
@@ -84,25 +85,8 @@ void AppendException(std::string& out, const Json& exception, const char* title)
     AppendException(out, exception["cause"], "Caused by");
 }
 
-// Which classes or callables the layers have: "FlexAttention x 8".
-std::string Counted(const Json& list, const char* key) {
-  std::map<std::string, int> counts;
-  for (const Json& item : list) ++counts[item.value(key, "?")];
-  std::vector<std::string> parts;
-  for (const auto& [name, count] : counts) parts.push_back(absl::StrCat(name, " x ", count));
-  return absl::StrJoin(parts, ", ");
-}
-
-void AppendWitnesses(std::string& out, const Json& observation) {
-  const Json backend = observation.value("backend", Json::object());
-  if (!backend.value("layers", Json::array()).empty())
-    absl::StrAppend(&out, "  attention built: ", Counted(backend["layers"], "class"), "\n");
-  if (!backend.value("called", Json::array()).empty())
-    absl::StrAppend(&out, "  attention called: ", Counted(backend["called"], "callable"), "\n");
-  if (backend.contains("ops")) AppendTree(out, "ops", backend["ops"], 1);
-  const Json mask = observation.value("mask", Json::object());
-  if (mask.contains("calls"))
-    absl::StrAppend(&out, "  masks that reached it: ", Counted(mask["calls"], "type"), "\n");
+void AppendWitnesses(std::string& out, const Json& observation, const Json& mask_check) {
+  absl::StrAppend(&out, AttentionStory(observation, mask_check));
   for (const char* key : {"shims", "sandbox"}) {
     if (observation.contains(key)) AppendTree(out, key, observation[key], 1);
   }
@@ -144,10 +128,17 @@ std::string StoryText(const CellRecord& cell, const Json& observation, const Ver
     AppendException(out, observation["exception"], "Stopped by");
   }
   absl::StrAppend(&out, "\nSeen\n");
-  AppendWitnesses(out, observation);
-  if (!verdict.evidence.empty()) {
+  Json evidence = verdict.evidence;
+  const auto checks = evidence.find("checks");
+  Json* mask = checks != evidence.end() && checks->contains("mask") ? &(*checks)["mask"] : nullptr;
+  AppendWitnesses(out, observation, mask ? *mask : Json());
+  if (mask) {  // told above
+    mask->erase("layers");
+    mask->erase("picture");
+  }
+  if (!evidence.empty()) {
     absl::StrAppend(&out, "\n");
-    AppendTree(out, "Judged", verdict.evidence, 0);
+    AppendTree(out, "Judged", evidence, 0);
   }
   return Printable(std::move(out));
 }

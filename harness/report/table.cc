@@ -84,6 +84,24 @@ std::vector<TableRow> RowsOf(const RunRecord& run, const EngineKind& kind, Notes
   return rows;
 }
 
+// "**ok** x 50": equal verdicts of several probes once, in the order in which they are first met.
+std::string Counted(const std::vector<std::string>& verdicts) {
+  std::vector<std::pair<std::string, int>> counts;
+  for (const std::string& text : verdicts) {
+    const auto it = std::find_if(counts.begin(), counts.end(),
+                                 [&](const auto& entry) { return entry.first == text; });
+    if (it == counts.end()) {
+      counts.emplace_back(text, 1);
+    } else {
+      ++it->second;
+    }
+  }
+  std::vector<std::string> parts;
+  for (const auto& [text, count] : counts)
+    parts.push_back(count == 1 ? text : absl::StrCat(text, " x ", count));
+  return absl::StrJoin(parts, ", ");
+}
+
 std::string KindTable(const RunRecord& run, const EngineKind& kind, Notes& notes) {
   const std::vector<TableRow> rows = RowsOf(run, kind, notes);
   if (rows.empty()) return "";
@@ -105,7 +123,7 @@ std::string KindTable(const RunRecord& run, const EngineKind& kind, Notes& notes
     std::vector<std::string> columns = row.identity;
     for (const std::string& attention : attentions) {
       const auto it = row.verdicts.find(attention);
-      columns.push_back(it == row.verdicts.end() ? "" : absl::StrJoin(it->second, ", "));
+      columns.push_back(it == row.verdicts.end() ? "" : Counted(it->second));
     }
     for (std::string& column : columns) column = Escaped(column);
     absl::StrAppend(&out, Row(columns));

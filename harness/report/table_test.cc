@@ -54,6 +54,20 @@ TEST(TableTest, OneRowPerPairOneColumnPerAttentionAndTheReasonInWords) {
             "1. **refused** at construct, `refused-option`: only a \\| b (blame: engine)\n");
 }
 
+TEST(TableTest, EqualVerdictsOfSeveralProbesAreCounted) {
+  RunRecord run = Example();
+  run.cells.insert(run.cells.begin(), 2, run.cells[0]);
+  EXPECT_THAT(TableMarkdown(run), HasSubstr("| **ok** x 3 | refused [1] |"));
+}
+
+TEST(TableTest, RepeatsHaveNoRowAndAFlakyCellIsNeverPlain) {
+  RunRecord run = Example();
+  run.cells[1].stability = Stability{.runs = 2, .verdicts = {{"ok", 1}, {"refused", 1}}};
+  run.cells.push_back(run.cells[0]);
+  run.cells.back().role = CellRole::kRepeat;
+  EXPECT_THAT(TableMarkdown(run), HasSubstr("| **ok** | flaky: refused [1] |"));
+}
+
 TEST(TableTest, UnfinishedRunSaysSo) {
   RunRecord run = Example();
   run.finished = false;

@@ -26,10 +26,11 @@ std::vector<absl::string_view> Lines(absl::string_view text, char separator = '\
   return absl::StrSplit(text, separator, absl::SkipEmpty());
 }
 
-// A mirror may lack large files. No import reads these, so a tree without them is still whole.
+// A mirror may lack large files: documents and archives of data. No import reads these, so a tree
+// without them is still whole.
 bool IsDocument(absl::string_view path) {
   for (absl::string_view suffix : {".md", ".rst", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".pdf",
-                                   ".ipynb", ".mp4", ".webp"}) {
+                                   ".ipynb", ".mp4", ".webp", ".tar"}) {
     if (absl::EndsWith(path, suffix)) return true;
   }
   return false;

@@ -64,6 +64,10 @@ class Probe:
         self.eos_token_id = int(written["eos_token_id"])
         reach = written["reach"]
         self.reach = Reach(int(reach["step"]), int(reach["position"]), int(reach["token"]))
+        self.reaches = [
+            Reach(self.reach.step, int(more["position"]), int(more["token"]))
+            for more in written.get("reaches", [])
+        ]
         with open(os.path.join(self.model_dir, "config.json")) as file:
             self.hf_config = json.load(file)
         self.places = load_file(

@@ -14,10 +14,13 @@ import torch
 
 from bkm_cell.adapters.base import Adapter
 from bkm_cell.faults import plant_faults
-from bkm_cell.probe import Probe
+from bkm_cell.probe import Batch, Probe, Reach
 from bkm_cell.report import Report
+from bkm_cell.tensor_file import save_file
 from bkm_cell.witnesses import backend, mask
+from bkm_cell.witnesses.attended import Attended
 from bkm_cell.witnesses.errors import Owners, describe
+from bkm_cell.witnesses.kernels import AttentionKernels
 from bkm_cell.witnesses.load import loaded
 from bkm_cell.witnesses.numbers import StepNumbers
 from bkm_cell.witnesses.weights_read import first_weights_read
@@ -40,6 +43,7 @@ class Ladder:
         self._adapter = adapter
         self._report = report
         self._owners = owners
+        self._tensors_dir = os.path.join(request["dir"], "tensors")
 
     def climb(self) -> None:
         self._import()
@@ -89,22 +93,34 @@ class Ladder:
         with suppress(AttributeError):  # an era that keeps it elsewhere
             report.set(backend={"configured": adapter.configured()})
         report.stage("mask")
-        calls = backend.AttentionCalls(modules)
-        reach = probe.reach
-        batch = probe.batches[reach.step]
+        batch = probe.batches[probe.reach.step]
+        calls = backend.AttentionCalls(modules, sum(batch.lengths))
         with report.timed("evidence"):
             try:
                 with adapter.evaluating():
                     with calls.watching():
                         before = adapter.evaluate(batch)
-                    after = adapter.evaluate(batch.with_token(reach.position, reach.token))
-                moved = mask.reach(reach.position, before.float().cpu(), after.float().cpu())
-                report.set(mask={"reach": moved})
+                    report.set(mask={"reach": self._reach(batch, before, probe.reach)})
+                    more = []
+                    for reach in probe.reaches:
+                        more.append(self._reach(batch, before, reach))
+                        report.set(mask={"reaches": more})
             except Exception as error:
                 report.set(mask={"evidence_error": describe(error, self._owners)})
-            report.set(mask={"calls": calls.masks.facts(reach.step)})
+            report.set(mask={"calls": calls.masks.facts(probe.reach.step)})
+        self._report_attended(calls.attended)
         report.set(backend={"called": calls.called, "ops": sorted(calls.ops)})
         self._report_precision(calls)
+
+    def _reach(self, batch: Batch, before: torch.Tensor, reach: Reach) -> dict[str, Any]:
+        after = self._adapter.evaluate(batch.with_token(reach.position, reach.token))
+        return mask.reach(reach.position, before.float().cpu(), after.float().cpu())
+
+    def _report_attended(self, attended: Attended) -> None:
+        if attended.relations:
+            os.makedirs(self._tensors_dir, exist_ok=True)
+            save_file(attended.relations, os.path.join(self._tensors_dir, "attended.safetensors"))
+        self._report.set(mask=attended.facts())
 
     def _report_precision(self, calls: backend.AttentionCalls) -> None:
         ran = calls.autocast or calls.input_dtype
@@ -115,8 +131,7 @@ class Ladder:
 
     def _train(self) -> None:
         adapter, probe = self._adapter, self._probe
-        folder = os.path.join(self._request["dir"], "tensors")
-        with StepNumbers(probe, adapter.tensors(), folder, self._report) as numbers:
+        with StepNumbers(probe, adapter.tensors(), self._tensors_dir, self._report) as numbers:
             for step, batch in enumerate(probe.batches):
                 start = time.monotonic()
                 with self._stages_of_a_step() if step == 0 else ExitStack():
@@ -143,9 +158,12 @@ class Ladder:
             if is_first:
                 report.stage("step")
 
+        kernels = AttentionKernels(self._adapter.modules())
         with ExitStack() as stack:
             for module in self._adapter.modules():
                 stack.callback(module.register_forward_pre_hook(enter, prepend=True).remove)
+            stack.callback(lambda: report.set(backend={"kernels": kernels.facts()}))
+            stack.enter_context(kernels.watching())
             torch.autograd.backward = watched
             stack.callback(setattr, torch.autograd, "backward", backward)
             yield

@@ -19,6 +19,7 @@ _DTYPES = {
     "BF16": torch.bfloat16,
     "I64": torch.int64,
     "I32": torch.int32,
+    "U8": torch.uint8,
 }
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from bkm_cell.adapters.base import Adapter, StepOutcome, log_probs_of, sft_loss
-from bkm_cell.probe import Batch
+from bkm_cell.probe import Batch, Probe
 
 
 class ControlAdapter(Adapter):
@@ -19,6 +19,15 @@ class ControlAdapter(Adapter):
 
     model: torch.nn.Module
     optimizer: torch.optim.Optimizer
+    known_options: dict[str, tuple[Any, ...]] = {}  # of a control itself, with their values
+
+    def __init__(self, probe: Probe, attention: str) -> None:
+        super().__init__(probe, attention)
+        for name, value in probe.engine_options.items():
+            if value not in self.known_options.get(name, ()):
+                raise ValueError(
+                    f"this control has no option {name}={value!r}: it knows {self.known_options}"
+                )
 
     @abc.abstractmethod
     def logits(self, batch: Batch) -> torch.Tensor:

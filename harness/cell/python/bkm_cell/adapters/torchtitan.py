@@ -10,6 +10,7 @@ so the control calls those.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import importlib
 import inspect
 import os
@@ -33,6 +34,8 @@ _ATTENTION_MODULES = ("torchtitan.models.common.attention", "torchtitan.models.a
 
 
 class Adapter(ControlAdapter):
+    known_options = {"mask": ("none",)}  # hand over no mask
+
     def import_modules(self) -> None:
         self._package = importlib.import_module(
             torchtitan_package(self.probe.hf_config["model_type"])
@@ -72,8 +75,7 @@ class Adapter(ControlAdapter):
             spec = self._package.get_train_spec()
             flavor = self._flavor(spec.model_args)
             config = copy.deepcopy(spec.model_args[flavor])
-            config.attn_type = self.attention
-            self._asked_by = "model_args.attn_type"
+            self._ask(config)
             return spec, config
         registry = self._package.model_registry
         configs = next(
@@ -101,6 +103,22 @@ class Adapter(ControlAdapter):
                 raise LookupError(f"{self._package.__name__} has no flavor {flavor}")
         spec = registry(flavor)
         return spec, spec.model
+
+    def _ask(self, arguments: Any) -> None:
+        """Sets the attention in model arguments: by name, or by what was there before."""
+        names = {field.name for field in dataclasses.fields(arguments)}
+        if "attn_type" in names or "use_flex_attn" not in names:
+            arguments.attn_type = self.attention
+            self._asked_by = "model_args.attn_type"
+            return
+        if self.attention not in ("flex", _PLAIN):
+            raise LookupError(
+                f"{type(arguments).__name__}.use_flex_attn chooses between flex and sdpa: it cannot "
+                f"ask for {self.attention}"
+            )
+        arguments.use_flex_attn = self.attention == "flex"
+        arguments.attn_mask_type = "block_causal"  # what packed documents need
+        self._asked_by = "model_args.use_flex_attn, attn_mask_type"
 
     def _flavor(self, flavors: Mapping[str, Any]) -> str:
         return flavor_of(flavors, self.probe.hf_config, self._package.__name__)
@@ -130,7 +148,15 @@ class Adapter(ControlAdapter):
         return bool(self.probe.hf_config.get("sliding_window"))
 
     def _masks(self, tokens: torch.Tensor, positions: torch.Tensor) -> Any:
-        """As verl builds it; of a model with windows, only the library knows which layer has one."""
+        """The packed batch's masks, to be handed over; or None, where the library keeps them itself.
+
+        As verl builds them; but of a model with windows, only the library knows which layer has one.
+        """
+        if self.probe.engine_options.get("mask") == "none":
+            return None
+        if hasattr(self._attention, "init_attention_mask"):  # it finds documents by their eos
+            self._attention.init_attention_mask(tokens, self.probe.eos_token_id)
+            return None
         if self._windowed:
             offered = {
                 "input_batch": tokens,
@@ -153,6 +179,8 @@ def configured_attention(config: Any) -> str | None:
     """What a torchtitan model configuration says of its attention, wherever its era keeps that."""
     if hasattr(config, "attn_type"):
         return config.attn_type
+    if hasattr(config, "use_flex_attn"):
+        return "flex" if config.use_flex_attn else _PLAIN
     layers = getattr(config, "layers", None)
     layer = layers[0] if layers else getattr(config, "layer", None)
     attention = getattr(layer, "attention", None)

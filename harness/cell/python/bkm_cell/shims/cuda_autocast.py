@@ -28,7 +28,7 @@ NAME = "cuda-autocast-lists"
 _LIBRARIES: list[torch.library.Library] = []  # the registrations live as long as these
 
 
-def _listed(macro: str) -> list[str]:
+def listed(macro: str) -> list[str]:
     """Op names, as "name" or "name.overload", that torch's header lists in a macro."""
     header = os.path.join(os.path.dirname(torch.__file__), "include", "ATen", "autocast_mode.h")
     with open(header) as file:
@@ -131,7 +131,7 @@ def apply() -> None:
     library = torch.library.Library("aten", "IMPL", "AutocastCPU")
     _LIBRARIES.append(library)
     for macro, kernel_of in _LISTS.items():
-        for name in _listed(macro):
+        for name in listed(macro):
             packet, _, overload = name.partition(".")
             op = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
             if op is None or torch._C._dispatch_has_kernel_for_dispatch_key(

@@ -44,7 +44,8 @@ class ShimsTest(unittest.TestCase):
             self.assertEqual(torch.rms_norm(half, (4,)).dtype, torch.bfloat16)
         cuda_autocast.apply()
         with torch.autocast("cpu", torch.bfloat16):
-            self.assertEqual(torch.rms_norm(half, (4,)).dtype, torch.float32)
+            if "rms_norm" in cuda_autocast.listed("AT_FORALL_FP32"):  # from torch 2.12 on
+                self.assertEqual(torch.rms_norm(half, (4,)).dtype, torch.float32)
             self.assertEqual(half.pow(2).dtype, torch.float32)
             self.assertEqual(half.sum(-1).dtype, torch.float32)
             self.assertEqual(half.softmax(-1).dtype, torch.float32)

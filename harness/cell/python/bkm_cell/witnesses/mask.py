@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -61,23 +62,70 @@ def describe(mask: Any) -> dict[str, Any]:
     return facts
 
 
+def _parts(value: Any) -> Iterator[Any]:
+    """The value and everything inside it, as far as masks are passed around in it."""
+    yield value
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from _parts(item)
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _parts(item)
+
+
+def held_masks(module: torch.nn.Module) -> list[tuple[str, BlockMask]]:
+    """(holder, mask) of the masks that a module, or the class that it is of, keeps for itself."""
+    found = []
+    for home in (type(module).__mro__, [module]):
+        for holder in home:
+            kind = holder if isinstance(holder, type) else type(holder)
+            name = f"{kind.__module__}.{kind.__qualname__}"
+            for value in list(vars(holder).values()):
+                found += [(name, part) for part in _parts(value) if isinstance(part, BlockMask)]
+    return found
+
+
 class MaskCalls:
-    """Keeps what reached the inner attentions; describes it once the forward is over."""
+    """Keeps what reached the inner attentions; describes it once the forward is over.
+
+    A mask's owner is "caller" where it, or an equal one, was handed to the model; a class, where
+    that class kept it; else "model", which made it.
+    """
 
     def __init__(self) -> None:
-        self._calls: list[tuple[Any, Any]] = []
+        self._calls: list[tuple[Any, Any, str | None]] = []
+        self._handed: list[Any] = []
+
+    def handed(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """What the model itself was called with."""
+        self._handed += [part for part in _parts([arguments, named]) if part is not None]
 
     def saw(self, layer: Any, mask: Any) -> None:
-        self._calls.append((layer, mask))
+        self._calls.append((layer, mask, None))
+
+    def found_held(self, holder: str | None, mask: Any) -> None:
+        """The last call was given no mask and used this one."""
+        self._calls[-1] = (self._calls[-1][0], mask, holder)
 
     def facts(self, step: int) -> list[dict[str, Any]]:
         described: dict[int, dict[str, Any]] = {}
         calls = []
-        for layer, mask in self._calls:
+        for layer, mask, holder in self._calls:
             if id(mask) not in described:
                 described[id(mask)] = describe(mask)
+                if mask is not None:
+                    described[id(mask)]["owner"] = holder or self._maker(mask, described[id(mask)])
             calls.append({"layer": str(layer), "step": step, **described[id(mask)]})
         return calls
+
+    def _maker(self, mask: Any, facts: dict[str, Any]) -> str:
+        if any(part is mask for part in self._handed):
+            return "caller"
+        # FSDP rebuilds what it hands on, so it is not the same object any more.
+        for part in self._handed:
+            if type(part) is type(mask) and describe(part)["digest"] == facts["digest"]:
+                return "caller"
+        return "model"
 
 
 def reach(position: int, before: torch.Tensor, after: torch.Tensor) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch.nn.attention.flex_attention import create_block_mask
 
-from bkm_cell.witnesses.mask import describe, reach
+from bkm_cell.witnesses.mask import MaskCalls, describe, held_masks, reach
 
 LENGTHS = [3, 5, 2]
 PAIRS = sum(n * (n + 1) // 2 for n in LENGTHS)
@@ -50,6 +50,32 @@ class MaskTest(unittest.TestCase):
 
     def test_no_mask_says_nothing_of_pairs(self):
         self.assertEqual(describe(None).keys(), {"type", "digest"})
+
+    def test_owner_is_who_handed_the_mask_over_or_keeps_it(self):
+        bounds = torch.tensor([0, 3, 8, 10], dtype=torch.int32)
+        handed = Segments(bounds, bounds, 5, 5)
+        calls = MaskCalls()
+        calls.handed((torch.zeros(1, 10),), {"attention_masks": {"window": handed}})
+        calls.saw("0", handed)
+        calls.saw("1", Segments(bounds.clone(), bounds.clone(), 5, 5))  # rebuilt on the way
+        calls.saw("2", dense()[None, None])
+        calls.saw("3", None)
+        calls.saw("4", None)
+        calls.found_held("pkg.FlexAttention", dense()[None, None])
+        owners = [facts.get("owner") for facts in calls.facts(0)]
+        self.assertEqual(owners, ["caller", "caller", "model", None, "pkg.FlexAttention"])
+
+    def test_masks_that_a_class_keeps_are_found_with_the_class(self):
+        matrix = dense()
+        block = create_block_mask(lambda b, h, q, kv: matrix[q, kv], 1, None, 10, 10, device="cpu")
+
+        class Keeper(torch.nn.Module):
+            masks = {("block_causal", None): block}
+
+        (found,) = held_masks(Keeper())
+        self.assertEqual(found[0].split(".")[-1], "Keeper")
+        self.assertIs(found[1], block)
+        self.assertEqual(held_masks(torch.nn.Linear(1, 1)), [])
 
     def test_reach_lists_every_bit_that_moved(self):
         before = torch.tensor([1.0, 2.0, float("nan"), -0.5])

@@ -4,14 +4,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 
 # Only what attentions are told by is worth keeping.
-_TELLING = ("attention", "attn", "softmax", "flash", "bmm", "fmha", "cudnn", "triton")
+_TELLING = ("attention", "attn", "softmax", "flash", "bmm", "fmha", "cudnn", "triton", "dotproduct")
+
+
+def is_telling(name: str) -> bool:
+    return any(word in name.lower() for word in _TELLING)
 
 
 @contextmanager
@@ -23,7 +27,7 @@ def dispatched(names: set[str]) -> Iterator[None]:
         with recorder(seen), _higher_order(seen):
             yield
     finally:
-        names.update(name for name in seen if any(word in name for word in _TELLING))
+        names.update(name for name in seen if is_telling(name))
 
 
 @contextmanager
@@ -67,11 +71,31 @@ def _recorded(names: set[str]) -> Iterator[None]:
 @contextmanager
 def _higher_order(names: set[str]) -> Iterator[None]:
     """No profiler sees flex_attention itself when it runs eagerly."""
+    with _flex_watched(lambda op, *_: names.add(op.name() if callable(op.name) else str(op.name))):
+        yield
+
+
+@contextmanager
+def flex_calls() -> Iterator[list[Any]]:
+    """The mask_mod of each flex_attention call, in order, of those that run eagerly."""
+    mask_mods: list[Any] = []
+
+    def saw(_: Any, arguments: tuple[Any, ...]) -> None:
+        # (query, key, value, score_mod, block_mask as a tuple that ends in its mask_mod, ...)
+        if len(arguments) > 4 and isinstance(arguments[4], tuple) and arguments[4]:
+            mask_mods.append(arguments[4][-1])
+
+    with _flex_watched(saw):
+        yield mask_mods
+
+
+@contextmanager
+def _flex_watched(saw: Callable[..., None]) -> Iterator[None]:
     operator: Any = type(torch.ops.higher_order.flex_attention)
     call = operator.__call__
 
     def watched(op: Any, *arguments: Any, **named: Any) -> Any:
-        names.add(op.name() if callable(op.name) else str(op.name))
+        saw(op, arguments)
         return call(op, *arguments, **named)
 
     operator.__call__ = watched

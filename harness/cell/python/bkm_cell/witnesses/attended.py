@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""Which query attends to which key, read out of the kernel that runs.
+
+An attention's output is P v, with P its probabilities. So the same call, with v replaced by basis
+vectors, returns the columns of P: whatever keeps a key from a query makes a zero. Nothing is known
+of the mask, its type or its owner.
+
+One feature of v shows one key. Each head of v shows other keys, so that one or two calls are
+enough, and each carries its own number in a few features more: which head of the output comes from
+which head of v is read too, not assumed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from bkm_cell.tensor_file import tensor_bytes
+
+Call = Callable[[torch.Tensor, torch.Tensor], Any]  # of query and value; the rest stays as it was
+
+# Queries are zeros, so each key that a query sees has the same probability, at least 1 / keys (with
+# an attention sink a little less); a masked one has 0, or on a GPU less than this.
+SEEN = 1e-6
+# Probabilities, as kernels return them in bf16.
+_BELOW_ZERO, _ABOVE_ONE = -1e-6, 1.02
+_BASE = 8  # of a head's number; its digits, as eighths, survive bf16
+
+
+class Unreadable(Exception):
+    """The call does not look like an attention whose probabilities can be read; says why."""
+
+
+def first_arguments(
+    function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[list[str | int], list[Any]]:
+    """Places (position or keyword) and values of a call's first three parameters: q, k and v."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    places: list[str | int] = []
+    values: list[Any] = []
+    for index in range(3):
+        if index < len(arguments):
+            places.append(index)
+            values.append(arguments[index])
+        elif index < len(names) and names[index] in named:
+            places.append(names[index])
+            values.append(named[names[index]])
+    if len(values) < 3 or not all(isinstance(value, torch.Tensor) for value in values):
+        raise Unreadable("its first three arguments are not the tensors q, k and v")
+    return places, values
+
+
+def replaying(
+    function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[Call, torch.Tensor, torch.Tensor]:
+    """A call of `function` that can be made again with another query and value; both as they were."""
+    places, (query, _, value) = first_arguments(function, arguments, named)
+
+    def again(other_query: torch.Tensor, other_value: torch.Tensor) -> Any:
+        given, keywords = list(arguments), dict(named)
+        for place, tensor in ((places[0], other_query), (places[2], other_value)):
+            if isinstance(place, int):
+                given[place] = tensor
+            else:
+                keywords[place] = tensor
+        return function(*given, **keywords)
+
+    return again, query, value
+
+
+def _only_axis(shape: torch.Size, length: int, what: str) -> int:
+    """The axis of that many tokens, the last one (features) left out."""
+    found = [axis for axis, size in enumerate(shape[:-1]) if size == length]
+    if len(found) != 1:
+        raise Unreadable(
+            f"{what} of shape {tuple(shape)} has {'no' if not found else 'more than one'} axis of "
+            f"{length} tokens"
+        )
+    return found[0]
+
+
+def _output(result: Any) -> torch.Tensor:
+    while isinstance(result, (tuple, list)) and result:  # with weights or log-sum-exp behind it
+        result = result[0]
+    if not isinstance(result, torch.Tensor):
+        raise Unreadable(f"it returns {type(result).__name__}, not a tensor")
+    return result
+
+
+def _heads(result: Any, length: int, width: int) -> torch.Tensor:
+    """float32[T, heads, width] of one call's output."""
+    output = _output(result)
+    if output.shape[-1] != width and output.shape[-1] % width == 0:  # heads are joined
+        output = output.unflatten(-1, (-1, width))
+    if output.shape[-1] != width:
+        raise Unreadable(f"output of shape {tuple(output.shape)} lacks v's {width} features")
+    axis = _only_axis(output.shape, length, "output")
+    return output.movedim(axis, 0).reshape(length, -1, width).float()
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How the features of v are used: [mass, digits of the head's number..., keys...]."""
+
+    heads: int
+    width: int
+    length: int
+
+    @property
+    def digits(self) -> int:
+        return max(1, math.ceil(math.log(self.heads, _BASE) - 1e-9))
+
+    @property
+    def keys(self) -> int:
+        """Keys that one head shows."""
+        return self.width - 1 - self.digits
+
+    @property
+    def blocks(self) -> int:
+        return math.ceil(self.length / self.keys)
+
+    def span(self, block: int) -> tuple[int, int]:
+        begin = (block % self.blocks) * self.keys
+        return begin, min(self.keys, self.length - begin)
+
+    def basis(self, first: int) -> torch.Tensor:
+        """[heads, T, width]: head h shows the keys of block first + h."""
+        basis = torch.zeros(self.heads, self.length, self.width)
+        basis[..., 0] = 1
+        for head in range(self.heads):
+            for digit in range(self.digits):
+                basis[head, :, 1 + digit] = head // _BASE**digit % _BASE / _BASE
+            begin, count = self.span(first + head)
+            keys = torch.arange(count)
+            basis[head, begin + keys, 1 + self.digits + keys] = 1
+        return basis
+
+    def head_of_v(self, rows: torch.Tensor) -> list[int]:
+        """For each head of the output [T, heads, width], the head of v that it is made of."""
+        mass = rows[..., :1]
+        if not bool((mass > SEEN).any(0).all()):
+            raise Unreadable("a head of its output does not see any key")
+        shown = rows[..., 1 : 1 + self.digits] / mass.clamp(min=SEEN) * _BASE
+        numbers = shown.round()
+        is_sure = (shown - numbers).abs() < 0.25
+        if not bool((is_sure | (mass <= SEEN)).all()):
+            raise Unreadable("its output does not keep the features of v in their places")
+        place = torch.tensor([_BASE**digit for digit in range(self.digits)])
+        heads = (numbers * place.to(numbers)).sum(-1).long()  # [T, heads]
+        heads = torch.where(mass[..., 0] > SEEN, heads, -1).amax(0)
+        if int(heads.max()) >= self.heads:
+            raise Unreadable("its output does not keep the features of v in their places")
+        return heads.tolist()
+
+
+def probabilities(
+    call: Call, query: torch.Tensor, value: torch.Tensor, length: int
+) -> torch.Tensor:
+    """float32[T,T]: the probability with which a query (row) takes a key, in a head that shows it."""
+    key_axis = _only_axis(value.shape, length, "v")
+    shape = value.movedim(key_axis, -2).shape  # [..., T, width]
+    layout = _Layout(math.prod(shape[:-2]), shape[-1], length)
+    if layout.keys < 1:
+        raise Unreadable(f"v of shape {tuple(value.shape)} has too few features")
+    still = torch.zeros_like(query)
+    seen = torch.full((length, length), -1.0, device=value.device)
+    for first in range(0, layout.blocks, layout.heads):
+        basis = layout.basis(first).reshape(shape).movedim(-2, key_axis)
+        rows = _heads(call(still, torch.zeros_like(value).copy_(basis)), length, layout.width)
+        if not bool(((rows >= _BELOW_ZERO) & (rows <= _ABOVE_ONE)).all()):
+            raise Unreadable("its output with basis vectors for v is not made of probabilities")
+        for column, head in enumerate(layout.head_of_v(rows)):
+            begin, count = layout.span(first + head)
+            shown = rows[:, column, 1 + layout.digits :][:, :count]
+            part = seen[:, begin : begin + count]
+            part.copy_(torch.maximum(part, shown))
+    if bool((seen < 0).any()):
+        raise Unreadable("some heads of v are in no head of its output")
+    return seen
+
+
+class Attended:
+    """Collects the relations of one forward; a relation that several layers share is kept once."""
+
+    def __init__(self, length: int) -> None:
+        self._length = length  # tokens of the packed batch
+        self.layers: list[dict[str, Any]] = []
+        self.relations: dict[str, torch.Tensor] = {}  # digest -> uint8[T,T]
+        self.error: str | None = None
+
+    def read(
+        self,
+        layer: int,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        named: dict[str, Any],
+    ) -> None:
+        """Never raises: a subject's forward goes on, and what could not be read is said."""
+        if self.error is not None:
+            return
+        devices = [t.device for t in arguments if isinstance(t, torch.Tensor) and t.is_cuda]
+        try:
+            with torch.no_grad(), torch.random.fork_rng(devices[:1]):
+                call, query, value = replaying(function, arguments, named)
+                seen = (
+                    (probabilities(call, query, value, self._length) > SEEN).to(torch.uint8).cpu()
+                )
+        except Exception as error:
+            self.error = f"layer {layer}: {type(error).__name__}: {error}"[:500]
+            return
+        digest = hashlib.sha256(tensor_bytes(seen)).hexdigest()[:16]
+        self.relations[digest] = seen
+        self.layers.append({"layer": layer, "relation": digest})
+
+    def facts(self) -> dict[str, Any]:
+        if self.error is not None:
+            return {"attended_error": self.error}
+        return {"attended": self.layers} if self.layers else {}

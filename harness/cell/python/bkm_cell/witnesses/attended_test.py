@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""Relations are those of the mask, whatever the layout; what cannot be told is an error."""
+
+import unittest
+
+import torch
+import torch.nn.functional as F
+from torch.nn.attention.flex_attention import create_block_mask
+
+from bkm_cell.witnesses.attended import Attended
+
+LENGTHS = [7, 30, 3]
+T = sum(LENGTHS)
+
+
+def documents():
+    """Causal inside each document."""
+    document = torch.repeat_interleave(torch.arange(len(LENGTHS)), torch.tensor(LENGTHS))
+    return (document[:, None] == document[None, :]).tril()
+
+
+def window(width):
+    position = torch.arange(T)
+    return documents() & (position[:, None] - position[None, :] < width)
+
+
+def heads_first(q, k, v, *, mask, sink=None, dtype=torch.float32):
+    """[B, heads, T, H] in, the same out; `mask` is [T, T] or [heads, T, T]."""
+    k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
+    scores = (q @ k.mT).float() / q.shape[-1] ** 0.5
+    scores = scores.masked_fill(~mask, -torch.inf)
+    if sink is not None:
+        scores = torch.cat([scores, sink.expand(*scores.shape[:-1], 1)], -1)
+    weights = torch.softmax(scores, -1)[..., : k.shape[2]].to(dtype)
+    return weights @ v.to(dtype)
+
+
+def qkv(heads=4, kv_heads=2, features=16, v_features=None, dtype=torch.float32):
+    torch.manual_seed(1)
+    sizes = ((heads, features), (kv_heads, features), (kv_heads, v_features or features))
+    return [torch.randn(1, count, T, width).to(dtype) for count, width in sizes]
+
+
+def read(function, arguments, **named):
+    attended = Attended(T)
+    attended.read(3, function, tuple(arguments), named)
+    return attended
+
+
+class AttendedTest(unittest.TestCase):
+    def assert_reads(self, expected, function, arguments, /, **named):
+        attended = read(function, arguments, **named)
+        self.assertIsNone(attended.error)
+        (relation,) = attended.relations.values()
+        self.assertEqual(relation.dtype, torch.uint8)
+        self.assertTrue(torch.equal(relation.bool(), expected))
+
+    def assert_says(self, words, function, arguments, /, **named):
+        attended = read(function, arguments, **named)
+        self.assertIn(words, attended.error or "")
+        self.assertEqual(attended.facts().keys(), {"attended_error"})
+
+    def test_facts_name_layer_and_relation(self):
+        attended = read(heads_first, qkv(), mask=documents())
+        (digest,) = attended.relations
+        self.assertEqual(attended.facts(), {"attended": [{"layer": 3, "relation": digest}]})
+
+    def test_equal_relations_are_kept_once(self):
+        attended = Attended(T)
+        for layer, mask in enumerate((documents(), window(5), documents())):
+            attended.read(layer, heads_first, tuple(qkv()), {"mask": mask})
+        digests = [entry["relation"] for entry in attended.layers]
+        self.assertEqual(digests[0], digests[2])
+        self.assertEqual(attended.relations.keys(), {digests[0], digests[1]})
+
+    def test_masks_are_read_in_fp32_and_bf16_for_few_and_many_heads(self):
+        for dtype in (torch.float32, torch.bfloat16):
+            for heads, kv_heads, features in ((4, 2, 16), (2, 1, 64), (12, 12, 8), (72, 72, 8)):
+                for mask in (documents(), window(6), torch.ones(T, T, dtype=torch.bool)):
+                    arguments = qkv(heads, kv_heads, features, dtype=dtype)
+                    self.assert_reads(mask, heads_first, arguments, mask=mask, dtype=dtype)
+
+    def test_one_pair_too_many_or_too_few_shows(self):
+        for query, key in ((7, 6), (36, 0), (20, 21), (12, 12), (39, 38)):
+            mask = documents()
+            mask[query, key] = ~mask[query, key]
+            self.assert_reads(mask, heads_first, qkv(), mask=mask)
+
+    def test_tokens_first_and_joined_or_flattened_outputs(self):
+        def tokens_first(q, k, v):  # (B, L, N, H), as HF returns it and torchtitan takes it
+            return heads_first(*(x.transpose(1, 2) for x in (q, k, v)), mask=mask).transpose(1, 2)
+
+        def flattened(q, k, v):  # (T, N, H), as varlen kernels return it
+            return heads_first(q, k, v, mask=mask).transpose(1, 2).flatten(0, 1)
+
+        def with_weights(q, k, v):
+            return tokens_first(q, k, v).flatten(2), None
+
+        mask = documents()
+        q, k, v = qkv()
+        swapped = [x.transpose(1, 2) for x in (q, k, v)]
+        self.assert_reads(mask, tokens_first, swapped)
+        self.assert_reads(mask, with_weights, swapped)
+        self.assert_reads(mask, flattened, (q, k, v))
+
+    def test_q_k_and_v_may_be_keywords_of_any_name(self):
+        def named_otherwise(xq, xk, xv, *, attention_masks):
+            return heads_first(xq, xk, xv, mask=attention_masks)
+
+        q, k, v = qkv()
+        attended = read(named_otherwise, (q,), xk=k, xv=v, attention_masks=window(4))
+        (relation,) = attended.relations.values()
+        self.assertTrue(torch.equal(relation.bool(), window(4)))
+
+    def test_v_may_have_other_features_than_q_and_sinks_take_their_share(self):
+        sink = torch.tensor([3.0, -2.0, 0.0, 1.0]).reshape(1, 4, 1, 1)
+        self.assert_reads(window(9), heads_first, qkv(v_features=24), mask=window(9), sink=sink)
+
+    def test_interleaved_groups_are_no_mask(self):
+        def interleaved(q, k, v):
+            k, v = (x.repeat(1, 2, 1, 1) for x in (k, v))
+            return heads_first(q, k, v, mask=documents())
+
+        self.assert_reads(documents(), interleaved, qkv())
+
+    def test_a_head_without_its_mask_shows_in_the_keys_that_it_shows(self):
+        mask = documents().expand(4, T, T).clone()
+        mask[3] = torch.ones(T, T).tril().bool()
+        (relation,) = read(heads_first, qkv(), mask=mask).relations.values()
+        self.assertGreater(int(relation.sum()), int(documents().sum()))
+
+    def test_flex_and_sdpa_of_torch(self):
+        from torch.nn.attention.flex_attention import flex_attention
+
+        mask = documents()
+        block = create_block_mask(lambda b, h, q, kv: mask[q, kv], 1, None, T, T, device="cpu")
+        self.assert_reads(mask, flex_attention, qkv(), block_mask=block, enable_gqa=True)
+        self.assert_reads(
+            mask, F.scaled_dot_product_attention, qkv(4, 4), attn_mask=mask[None, None]
+        )
+        causal = torch.ones(T, T).tril().bool()
+        self.assert_reads(causal, F.scaled_dot_product_attention, qkv(4, 4), is_causal=True)
+
+    def test_what_is_no_attention_is_an_error(self):
+        def mixed_up(q, k, v):  # features in the order (H, N)
+            out = heads_first(q, k, v, mask=documents())
+            return out.permute(0, 2, 3, 1).reshape(1, T, -1).unflatten(-1, (4, -1)).transpose(1, 2)
+
+        def swapped(q, k, v):
+            return heads_first(q, v, k, mask=documents())
+
+        def stops(q, k, v):
+            raise RuntimeError("no kernel")
+
+        q, k, v = qkv()
+        self.assert_says("in their places", mixed_up, (q, k, v))
+        self.assert_says("probabilities", swapped, (q, k, v))
+        self.assert_says("RuntimeError: no kernel", stops, (q, k, v))
+        self.assert_says("not the tensors q, k and v", lambda q, k, v: q, (q, k))
+        self.assert_says("no axis of 40 tokens", heads_first, [x[:, :, :9] for x in (q, k, v)])
+        self.assert_says("not a tensor", lambda q, k, v: None, (q, k, v))
+
+    def test_nothing_of_the_cell_changes(self):
+        q, k, v = qkv()
+        q.requires_grad_()
+        before = [x.detach().clone() for x in (q, k, v)]
+        state = torch.get_rng_state()
+        read(lambda q, k, v: F.dropout(heads_first(q, k, v, mask=documents()), 1e-9), (q, k, v))
+        self.assertTrue(torch.equal(torch.get_rng_state(), state))
+        self.assertIsNone(q.grad)
+        for now, then in zip((q, k, v), before, strict=True):
+            self.assertTrue(torch.equal(now, then))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""Kernels are those of each layer's own call with gradients; attention is found by what it is."""
+
+import unittest
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from bkm_cell.witnesses.kernels import AttentionKernels, autograd_nodes
+from bkm_cell.witnesses.layers import attention_layers, layer_index
+
+
+class PlainAttention(nn.Module):
+    def forward(self, q, k, v):
+        return torch.softmax(q @ k.mT, -1) @ v
+
+
+class FusedAttention(nn.Module):
+    def forward(self, q, k, v):
+        return F.scaled_dot_product_attention(q, k, v)
+
+
+class Block(nn.Module):
+    def __init__(self, inner, name):
+        super().__init__()
+        self.name = name
+        self.wq = nn.Linear(8, 8)
+        setattr(self, name, inner)
+
+    def forward(self, x):
+        q = self.wq(x).unflatten(-1, (2, 4)).transpose(1, 2)
+        return getattr(self, self.name)(q, q, q).transpose(1, 2).flatten(2)
+
+
+class Model(nn.Module):
+    def __init__(self, name="inner_attention"):
+        super().__init__()
+        self.layers = nn.ModuleList([Block(PlainAttention(), name), Block(FusedAttention(), name)])
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+class KernelsTest(unittest.TestCase):
+    def test_attention_is_found_by_name_or_by_having_no_weights(self):
+        expected = [("layers.0.{}", "PlainAttention"), ("layers.1.{}", "FusedAttention")]
+        for name in ("inner_attention", "sdpa"):
+            found = [(n, type(m).__name__) for n, m in attention_layers([Model(name)])]
+            self.assertEqual(found, [(n.format(name), kind) for n, kind in expected])
+
+    def test_layer_index_is_the_number_in_the_name(self):
+        self.assertEqual(layer_index("layers.12.attention.inner_attention"), 12)
+        self.assertEqual(layer_index("model.layers.0.self_attn"), 0)
+        self.assertEqual(layer_index("sdpa"), -1)
+
+    def test_each_layer_shows_its_own_forward_and_backward(self):
+        model = Model()
+        kernels = AttentionKernels([model])
+        with kernels.watching():
+            with torch.no_grad():
+                model(torch.ones(1, 5, 8))  # is no call with gradients
+            model(torch.ones(1, 5, 8)).sum().backward()
+        plain, fused = kernels.facts()
+        self.assertEqual(plain["layer"], 0)
+        self.assertEqual(plain["forward"], ["aten::_softmax", "aten::bmm", "aten::softmax"])
+        self.assertEqual(plain["backward"], ["BmmBackward0", "SoftmaxBackward0"])
+        self.assertEqual(fused["layer"], 1)
+        self.assertIn("aten::scaled_dot_product_attention", fused["forward"])
+        self.assertNotIn("aten::_softmax", fused["forward"])
+        self.assertEqual(fused["backward"], ["ScaledDotProductFlashAttentionForCpuBackward0"])
+
+    def test_hooks_are_gone_afterwards_also_after_an_error(self):
+        model = Model()
+        model.layers[1].inner_attention.forward = lambda *_: 1 / 0
+        kernels = AttentionKernels([model])
+        with self.assertRaises(ZeroDivisionError), kernels.watching():
+            model(torch.ones(1, 5, 8))
+        self.assertEqual([facts["layer"] for facts in kernels.facts()], [0])
+        for module in model.modules():
+            self.assertFalse(module._forward_hooks or module._forward_pre_hooks)
+
+    def test_nodes_end_where_the_inputs_begin(self):
+        x = torch.ones(1, 2, 3, 4, requires_grad=True).softmax(-1)
+        self.assertEqual(
+            autograd_nodes(F.scaled_dot_product_attention(x, x, x), (x,)),
+            ["ScaledDotProductFlashAttentionForCpuBackward0"],
+        )
+        self.assertEqual(autograd_nodes(x.detach(), (x,)), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/reach_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace bkm {
+namespace {
+
+// Flat positions that moved, with the size of each move.
+std::map<int64_t, double> Moved(const ObservedReach& reach, double noise) {
+  std::map<int64_t, double> moved;
+  for (size_t i = 0; i < reach.moved.size(); ++i) {
+    const double size = i < reach.largest.size() ? reach.largest[i] : 0;
+    if (noise > 0 && size <= noise) continue;
+    moved[reach.moved[i]] = std::isfinite(size) ? size : 0;
+  }
+  return moved;
+}
+
+// The end of what a change at `position` may reach inside its document.
+int64_t ReachEnd(int64_t position, int64_t document, const AskedMasks& asked) {
+  const int64_t end = asked.documents.end(document);
+  int64_t last = position;
+  for (int64_t window : asked.windows) {
+    if (window <= 0) return end;
+    last += window - 1;
+  }
+  return asked.windows.empty() ? end : std::min(end, last + 1);
+}
+
+// Where a change leaked to.
+struct Leak {
+  int64_t past = 0;                      // earlier positions of the same document
+  int64_t beyond = 0;                    // later ones, beyond all windows
+  std::map<int64_t, int64_t> documents;  // other document -> positions moved in it
+  int64_t outside = 0;                   // beyond the batch (padding)
+  double largest = 0;
+  bool empty() const { return past + beyond + outside == 0 && documents.empty(); }
+};
+
+Leak FindLeak(const std::map<int64_t, double>& moved, int64_t changed, const AskedMasks& asked) {
+  const int64_t own = asked.documents.DocumentOf(changed);
+  const int64_t end = ReachEnd(changed, own, asked);
+  Leak leak;
+  for (const auto& [position, size] : moved) {
+    const int64_t document = asked.documents.DocumentOf(position);
+    if (document == own && changed - 1 <= position && position < end) continue;
+    if (document < 0)
+      ++leak.outside;
+    else if (document != own)
+      ++leak.documents[document];
+    else
+      ++(position < changed ? leak.past : leak.beyond);
+    leak.largest = std::max(leak.largest, size);
+  }
+  return leak;
+}
+
+struct Finding {
+  const char* reason;
+  std::string message;
+};
+
+// In words, with the mask that would do this.
+Finding Describe(const Leak& leak, int64_t position, int64_t own) {
+  std::vector<std::string> parts;
+  bool earlier = false, later = false;
+  for (const auto& [document, count] : leak.documents) {
+    (document < own ? earlier : later) = true;
+    parts.push_back(absl::StrCat(count, " positions of document ", document));
+  }
+  if (leak.past > 0)
+    parts.push_back(absl::StrCat(leak.past, " earlier positions of its own document"));
+  if (leak.beyond > 0)
+    parts.push_back(absl::StrCat(leak.beyond, " positions beyond the windows of all layers"));
+  if (leak.outside > 0) parts.push_back(absl::StrCat(leak.outside, " positions of no document"));
+  const bool future = earlier || leak.past > 0;
+  Finding finding = {reason::kMaskLeak, "documents see each other"};
+  if (future && leak.documents.empty()) {
+    finding = {reason::kMaskFuture, "tokens see the future"};
+  } else if (future && later) {
+    finding.message = "everything sees everything";
+  } else if (leak.documents.empty() && leak.outside == 0) {
+    finding = {reason::kWindowTooWide, "tokens see further back than any window"};
+  }
+  absl::StrAppend(&finding.message, ": changing token ", position, " of document ", own, " moves ",
+                  absl::StrJoin(parts, ", "));
+  return finding;
+}
+
+Json LeakEvidence(const Leak& leak, Json evidence) {
+  std::map<std::string, int64_t> leaked;
+  for (const auto& [document, count] : leak.documents)
+    leaked[absl::StrCat("document ", document)] = count;
+  if (leak.past > 0) leaked["own past"] = leak.past;
+  if (leak.beyond > 0) leaked["beyond windows"] = leak.beyond;
+  if (leak.outside > 0) leaked["outside"] = leak.outside;
+  evidence["leaked"] = leaked;
+  evidence["largest_leak"] = leak.largest;
+  return evidence;
+}
+
+// Positions that must move, and how many of them did.
+CheckResult CheckLength(const std::map<int64_t, double>& moved, int64_t changed,
+                        const AskedMasks& asked, Json evidence) {
+  const int64_t own = asked.documents.DocumentOf(changed);
+  const int64_t end = std::min(ReachEnd(changed, own, asked), asked.documents.end(own) - 1);
+  int64_t expected = 0, seen = 0;
+  for (int64_t position = changed; position < end; ++position) {
+    ++expected;
+    seen += moved.contains(position);
+  }
+  evidence["reach"] = {{"moved", seen}, {"of", expected}};
+  const bool has_label = changed > asked.documents.begin(own);
+  std::string message;
+  if ((has_label && !moved.contains(changed - 1)) || (expected > 0 && !moved.contains(changed))) {
+    message = absl::StrCat("changing token ", changed, " does not even move its own log-probs");
+  } else if (static_cast<double>(seen) < kMinReach * static_cast<double>(expected)) {
+    message = absl::StrCat("changing token ", changed, " moves only ", seen, " of the ", expected,
+                           " later positions of its document");
+  } else {
+    return CheckResult::Passed(Stage::kMask, std::move(evidence));
+  }
+  return CheckResult::Failed(Stage::kMask, reason::kMaskShort, std::move(message),
+                             std::move(evidence));
+}
+
+}  // namespace
+
+CheckResult CheckReach(const ObservedReach& reach, const AskedMasks& asked) {
+  const int64_t own = asked.documents.DocumentOf(reach.position);
+  const std::map<int64_t, double> moved = Moved(reach, asked.noise);
+  Json evidence = {{"position", reach.position}, {"moved", moved.size()}};
+  if (own < 0) {
+    return CheckResult::Unseen(
+        Stage::kMask,
+        absl::StrCat("the reach test changed position ", reach.position, ", outside the batch"),
+        std::move(evidence));
+  }
+  const Leak leak = FindLeak(moved, reach.position, asked);
+  if (leak.empty()) return CheckLength(moved, reach.position, asked, std::move(evidence));
+  Finding finding = Describe(leak, reach.position, own);
+  return CheckResult::Failed(Stage::kMask, finding.reason, std::move(finding.message),
+                             LeakEvidence(leak, std::move(evidence)));
+}
+
+}  // namespace bkm

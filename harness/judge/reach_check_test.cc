@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/reach_check.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace bkm {
+namespace {
+
+// Documents 0..4, 5..14, 15..18; the token at 8 was changed.
+constexpr int64_t kLengths[] = {5, 10, 4};
+constexpr int64_t kPosition = 8;
+
+std::vector<int64_t> Range(int64_t begin, int64_t end) {
+  std::vector<int64_t> range(end - begin);
+  std::iota(range.begin(), range.end(), begin);
+  return range;
+}
+
+CheckResult Check(const std::vector<int64_t>& moved, int64_t position = kPosition,
+                  std::vector<int64_t> windows = {0, 0}, double noise = 0) {
+  return CheckReach({position, moved, std::vector<double>(moved.size(), 0.5)},
+                    {PackedDocuments(kLengths), std::move(windows), noise});
+}
+
+TEST(ReachCheckTest, ReachOfACausalMaskInsideTheDocumentPasses) {
+  const CheckResult result = Check(Range(7, 15));
+  EXPECT_EQ(result.outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(result.stage, Stage::kMask);
+  EXPECT_EQ(result.evidence,
+            Json({{"position", 8}, {"moved", 8}, {"reach", {{"moved", 6}, {"of", 6}}}}));
+}
+
+TEST(ReachCheckTest, LastPositionOfTheDocumentMayStay) {
+  EXPECT_EQ(Check(Range(7, 14)).outcome, CheckOutcome::kPassed);
+}
+
+TEST(ReachCheckTest, FirstTokenOfADocumentHasNoLabelBefore) {
+  EXPECT_EQ(Check(Range(5, 15), 5).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(Check(Range(4, 15), 5).message,
+            "documents see each other: changing token 5 of document 1 moves 1 positions of "
+            "document 0");
+}
+
+TEST(ReachCheckTest, LaterDocumentsThatMoveSeeTheDocument) {
+  const CheckResult result = Check(Range(7, 19));
+  EXPECT_EQ(result.outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(result.reason, "mask-leak");
+  EXPECT_EQ(result.message,
+            "documents see each other: changing token 8 of document 1 moves 4 positions of "
+            "document 2");
+  EXPECT_EQ(result.evidence["leaked"], Json({{"document 2", 4}}));
+  EXPECT_EQ(result.evidence["largest_leak"], 0.5);
+}
+
+TEST(ReachCheckTest, EarlierPositionsThatMoveSeeTheFuture) {
+  EXPECT_EQ(Check(Range(5, 15)).reason, "mask-future");
+  EXPECT_EQ(Check(Range(5, 15)).message,
+            "tokens see the future: changing token 8 of document 1 moves 2 earlier positions of "
+            "its own document");
+}
+
+TEST(ReachCheckTest, EverythingThatMovesSeesEverything) {
+  EXPECT_EQ(Check(Range(0, 19)).message,
+            "everything sees everything: changing token 8 of document 1 moves 5 positions of "
+            "document 0, 4 positions of document 2, 2 earlier positions of its own document");
+}
+
+TEST(ReachCheckTest, ReachThatEndsTooSoonIsShort) {
+  const CheckResult result = Check({7, 8, 9, 10, 11});
+  EXPECT_EQ(result.reason, "mask-short");
+  EXPECT_EQ(result.message,
+            "changing token 8 moves only 4 of the 6 later positions of its document");
+  EXPECT_EQ(Check({7, 8, 9, 10, 11, 13}).outcome, CheckOutcome::kPassed);
+}
+
+TEST(ReachCheckTest, ChangeThatMovesNothingOfItsOwnIsShort) {
+  EXPECT_EQ(Check({}).reason, "mask-short");
+  EXPECT_EQ(Check(Range(8, 15)).message, "changing token 8 does not even move its own log-probs");
+  EXPECT_EQ(Check({7, 9, 10, 11, 12, 13}).reason, "mask-short");
+}
+
+TEST(ReachCheckTest, WindowsOfAllLayersAddUpAndAnotherLayerReachesTheEnd) {
+  // Two layers of 3 tokens: position 5 reaches 7, then 9.
+  EXPECT_EQ(Check(Range(5, 10), 5, {3, 3}).outcome, CheckOutcome::kPassed);
+  const CheckResult result = Check(Range(5, 12), 5, {3, 3});
+  EXPECT_EQ(result.reason, "window-too-wide");
+  EXPECT_EQ(result.message,
+            "tokens see further back than any window: changing token 5 of document 1 moves 2 "
+            "positions beyond the windows of all layers");
+  EXPECT_EQ(Check(Range(5, 15), 5, {3, 0}).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(Check(Range(5, 10), 5, {3, 0}).reason, "mask-short");
+}
+
+TEST(ReachCheckTest, NoiseOfADeviceIsNoMove) {
+  const AskedMasks exact = {PackedDocuments(kLengths), {0}, 0};
+  AskedMasks noisy = exact;
+  noisy.noise = 1e-6;
+  ObservedReach reach = {kPosition, Range(6, 15), std::vector<double>(9, 0.5)};
+  reach.largest[0] = 1e-7;
+  EXPECT_EQ(CheckReach(reach, exact).reason, "mask-future");
+  EXPECT_EQ(CheckReach(reach, noisy).outcome, CheckOutcome::kPassed);
+}
+
+TEST(ReachCheckTest, PositionOutsideOfTheBatchSaysNothing) {
+  EXPECT_EQ(Check({}, 19).outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(Check({}, -1).outcome, CheckOutcome::kUnseen);
+}
+
+}  // namespace
+}  // namespace bkm

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/relation.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/status_macros.h"
+#include "harness/numerics/safetensors.h"
+
+namespace bkm {
+
+PackedDocuments::PackedDocuments(std::span<const int64_t> lengths) : bounds_{0} {
+  for (int64_t length : lengths) bounds_.push_back(bounds_.back() + length);
+}
+
+int64_t PackedDocuments::longest() const {
+  int64_t longest = 0;
+  for (int64_t d = 0; d < count(); ++d) longest = std::max(longest, end(d) - begin(d));
+  return longest;
+}
+
+int64_t PackedDocuments::DocumentOf(int64_t token) const {
+  if (token < 0 || token >= tokens()) return -1;
+  return std::upper_bound(bounds_.begin(), bounds_.end(), token) - bounds_.begin() - 1;
+}
+
+std::string PackedDocuments::Say(int64_t token) const {
+  const int64_t document = DocumentOf(token);
+  return absl::StrCat("token ", token, " (document ", document, ", position ",
+                      token - begin(document), ")");
+}
+
+Relation::Relation(int64_t tokens, std::span<const char> bytes)
+    : tokens_(tokens), seen_(bytes.begin(), bytes.end()) {
+  for (uint8_t& seen : seen_) seen = seen != 0;
+}
+
+Relation RightRelation(const PackedDocuments& documents, int64_t window) {
+  Relation relation(documents.tokens());
+  for (int64_t d = 0; d < documents.count(); ++d) {
+    for (int64_t query = documents.begin(d); query < documents.end(d); ++query) {
+      const int64_t first =
+          window > 0 ? std::max(documents.begin(d), query - window + 1) : documents.begin(d);
+      for (int64_t key = first; key <= query; ++key) relation.Set(query, key, true);
+    }
+  }
+  return relation;
+}
+
+absl::StatusOr<std::map<std::string, Relation>> ReadRelations(const std::filesystem::path& path,
+                                                              int64_t tokens) {
+  ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
+  std::map<std::string, Relation> relations;
+  for (const auto& [digest, tensor] : file.tensors()) {
+    if (tensor.type != TensorType::kU8 || tensor.shape != std::vector<int64_t>{tokens, tokens}) {
+      return absl::DataLossError(absl::StrCat(path.string(), ": relation ", digest,
+                                              " is not U8 of ", tokens, " x ", tokens));
+    }
+    relations.emplace(digest,
+                      Relation(tokens, std::span(tensor.bytes.data(), tensor.bytes.size())));
+  }
+  return relations;
+}
+
+}  // namespace bkm

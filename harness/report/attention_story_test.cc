@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/report/attention_story.h"
+
+#include <gtest/gtest.h>
+
+namespace bkm {
+namespace {
+
+Json Parse(const char* text) { return Json::parse(text); }
+
+TEST(AttentionStoryTest, NothingSeenSaysNothing) {
+  EXPECT_EQ(AttentionStory(Json::object(), Json()), "");
+  EXPECT_EQ(AttentionStory(Json(), Json()), "");
+}
+
+TEST(AttentionStoryTest, TellsWhatRanAndWhoseTheMasksAre) {
+  const Json observation = Parse(R"({
+    "backend": {"layers": [{"class": "FlexAttention"}, {"class": "FlexAttention"}],
+                "kernels": [{"layer": 0, "forward": ["flex_attention"], "backward": ["FlexBackward"]},
+                            {"layer": 1, "forward": ["aten::bmm"], "backward": []}]},
+    "mask": {"calls": [{"type": "BlockMask", "owner": "caller"},
+                       {"type": "BlockMask", "owner": "caller"}, {"type": "NoneType"}],
+             "attended": [{"layer": 0, "relation": "ab"}, {"layer": 1, "relation": "ab"}]}})");
+  EXPECT_EQ(AttentionStory(observation, Parse(R"({"attended": {"layers": 2, "wrong": 0}})")),
+            "  attention built: FlexAttention x 2\n"
+            "  attention dispatched, forward: aten::bmm x 1, flex_attention x 1\n"
+            "  attention dispatched, backward: FlexBackward x 1, nothing x 1\n"
+            "  masks that reached it: BlockMask of caller x 2, NoneType x 1\n"
+            "  who attends to whom, read out of 2 layers: 1 relation, as asked\n");
+}
+
+TEST(AttentionStoryTest, DrawsTheRelationThatIsNotAsAsked) {
+  const Json observation = Parse(R"({"mask": {"attended": [{"layer": 0, "relation": "ab"},
+                                                           {"layer": 1, "relation": "cd"}]}})");
+  const Json check = Parse(R"({"attended": {"layers": 2, "wrong": 1},
+      "layers": [{"layer": 1, "fault": "window", "window": "none", "asked": "5 tokens",
+                  "extra": 7, "missing": 0}],
+      "picture": ["\\.", "#\\"]})");
+  EXPECT_EQ(AttentionStory(observation, check),
+            "  who attends to whom, read out of 2 layers: 2 relations, not as asked in 1\n"
+            "    layer 1: window, none (asked: 5 tokens), 7 pairs too many, 0 missing\n"
+            "    documents of queries (rows) and of keys, in the first of these layers: "
+            "\\ causal, # all, . none, + some\n"
+            "      0  \\ .\n"
+            "      1  # \\\n");
+}
+
+TEST(AttentionStoryTest, SaysWhyNothingCouldBeRead) {
+  EXPECT_EQ(AttentionStory(Parse(R"({"mask": {"attended_error": "layer 0: no"}})"), Json()),
+            "  who attends to whom could not be read: layer 0: no\n");
+}
+
+}  // namespace
+}  // namespace bkm
