@@ -19,6 +19,7 @@
 #include "harness/judge/exception_text.h"
 #include "harness/judge/load_check.h"
 #include "harness/judge/mask_check.h"
+#include "harness/judge/micro_batch_check.h"
 #include "harness/judge/numbers_check.h"
 #include "harness/judge/optimizer_check.h"
 #include "harness/judge/reasons.h"
@@ -132,6 +133,7 @@ std::vector<NamedCheck> RunChecks(const JudgeInput& input) {
   checks.push_back({"backend", CheckBackend(*input.observation, input.probe.attention)});
   checks.push_back({"mask", CheckMaskOf(input)});
   checks.push_back({"load", CheckLoadOf(input)});
+  checks.push_back({"micro_batches", CheckMicroBatches(input.probe, input.observation->steps)});
   const absl::StatusOr<std::vector<StepTensors>> steps =
       ReadSteps(input.observation->steps, input.cell_dir);
   if (!steps.ok()) {

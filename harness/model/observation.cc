@@ -249,6 +249,7 @@ void ReadStep(Fields fields, std::vector<ObservedStep>& steps) {
   ObservedStep& step = steps.emplace_back();
   fields.Read("loss", step.loss);
   fields.Read("grad_norm", step.grad_norm);
+  fields.Read("forwards", step.forwards);
   fields.Read("learning_rate", step.learning_rate);
   fields.Read("tensors", step.tensors);
   fields.Read("log_probs_dtype", step.log_probs_dtype);

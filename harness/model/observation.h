@@ -85,6 +85,7 @@ struct ObservedStep {
   std::vector<ObservedParamGroup> param_groups;
   std::string tensors;  // file, relative to the cell's folder; empty: none was written
   std::string log_probs_dtype;
+  std::optional<int64_t> forwards;  // how often the model was entered: once per micro-batch
 };
 
 // The part of a worker's observation that the judge reads (harness/protocol/README.md has all of

@@ -2,6 +2,8 @@
 // Copyright the bkm authors.
 #include "harness/numerics/hf_config.h"
 
+#include "absl/strings/str_replace.h"
+
 namespace bkm {
 namespace {
 
@@ -92,6 +94,15 @@ void AddDeepseekV3(const ModelShape& shape, OrderedJson& config) {
   config["v_head_dim"] = shape.latent.value_dim;
 }
 
+// What transformers' ...ForTokenClassification reads; its own default is a dropout of a tenth.
+void AddValueHead(const ModelShape& shape, OrderedJson& config) {
+  config["architectures"] = {
+      absl::StrReplaceAll(shape.architecture, {{"ForCausalLM", "ForTokenClassification"}})};
+  config["classifier_dropout"] = 0.0;
+  config["id2label"] = {{"0", "value"}};
+  config["label2id"] = {{"value", 0}};
+}
+
 }  // namespace
 
 OrderedJson HfConfig(const ModelShape& shape) {
@@ -118,6 +129,7 @@ OrderedJson HfConfig(const ModelShape& shape) {
       {"use_cache", false},
       {"vocab_size", shape.vocabulary},
   };
+  if (shape.value_head) AddValueHead(shape, config);
   AddRope(shape.rope, config);
   if (shape.hf_type == "qwen3") AddQwen3(shape, config);
   if (shape.hf_type == "qwen3_moe") AddQwen3Moe(shape, config);

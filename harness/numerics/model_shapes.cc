@@ -139,4 +139,10 @@ absl::StatusOr<ModelShape> FindModelShape(absl::string_view family) {
       absl::StrCat("unknown model '", family, "'", DidYouMean(family, known)));
 }
 
+absl::StatusOr<ModelShape> ShapeOf(const Probe& probe) {
+  absl::StatusOr<ModelShape> shape = FindModelShape(probe.model);
+  if (shape.ok()) shape->value_head = probe.head == "value";
+  return shape;
+}
+
 }  // namespace bkm

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "harness/model/probe.h"
 
 namespace bkm {
 
@@ -61,11 +62,12 @@ struct ModelShape {
   int64_t vocabulary;
   int64_t heads;
   int64_t kv_heads;
-  int64_t head_dim;                 // of queries and keys
-  int64_t feed_forward;             // of dense layers
-  int64_t positions;                // the longest text that the configuration speaks of
-  bool tied = false;                // the head is the embedding; then no lm_head in the file
-  bool qk_norm = false;             // RMSNorm over head_dim of queries and keys, before RoPE
+  int64_t head_dim;         // of queries and keys
+  int64_t feed_forward;     // of dense layers
+  int64_t positions;        // the longest text that the configuration speaks of
+  bool tied = false;        // the head is the embedding; then no lm_head in the file
+  bool value_head = false;  // a critic: one linear output, a value per token, in place of the head
+  bool qk_norm = false;     // RMSNorm over head_dim of queries and keys, before RoPE
   bool projections_biased = false;  // q, k, v and o
   bool sinks = false;               // per head one more softmax logit, of a key whose value is zero
   int64_t window = 0;               // of layers 0, 2, 4, ...; see WindowOf
@@ -87,6 +89,8 @@ inline constexpr int64_t kMaxPositions = 4096;     // of a document of any model
 
 // The row of `family`; unknown: an error with the closest name.
 absl::StatusOr<ModelShape> FindModelShape(absl::string_view family);
+// The same, with the head that the probe asks for.
+absl::StatusOr<ModelShape> ShapeOf(const Probe& probe);
 
 }  // namespace bkm
 

@@ -138,6 +138,11 @@ std::vector<WeightShape> WeightsOf(const ModelShape& shape) {
   weights.Add(Projection("model.embed_tokens.weight", shape.vocabulary, shape.hidden));
   for (int64_t layer = 0; layer < shape.layers; ++layer) weights.AddLayer(layer);
   weights.Add(Norm("model.norm.weight", shape.hidden));
+  if (shape.value_head) {  // as transformers' ...ForTokenClassification calls it
+    weights.Add(Projection("score.weight", 1, shape.hidden));
+    weights.Add(Bias("score.bias", {1}));
+    return weights.Take();
+  }
   if (!shape.tied) weights.Add(Projection("lm_head.weight", shape.vocabulary, shape.hidden));
   return weights.Take();
 }

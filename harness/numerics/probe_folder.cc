@@ -219,7 +219,7 @@ absl::StatusOr<PackedBatch> ReadBatch(const SafetensorsFile& file, int step) {
 }  // namespace
 
 absl::StatusOr<fs::path> WriteProbeFolder(const Probe& probe, const fs::path& cache_root) {
-  ASSIGN_OR_RETURN(const ModelShape shape, FindModelShape(probe.model));
+  ASSIGN_OR_RETURN(const ModelShape shape, ShapeOf(probe));
   for (const int64_t length : probe.documents) {
     if (length < 2 || length > kMaxPositions) {
       return absl::InvalidArgumentError(absl::StrCat(

@@ -33,11 +33,13 @@ std::string Numerics(const LoadedProbe& probe) { return ToLine(NumericsOf(probe.
 absl::StatusOr<LoadedProbe> LoadProbe(const std::filesystem::path& path) {
   LoadedProbe probe;
   ASSIGN_OR_RETURN(probe.folder, ReadProbeFolder(path));
-  ASSIGN_OR_RETURN(probe.shape, FindModelShape(probe.folder.probe.model));
+  ASSIGN_OR_RETURN(probe.shape, ShapeOf(probe.folder.probe));
   if (probe.shape.family != "qwen3") {
     return absl::UnimplementedError(
         absl::StrCat("there is no reference for the model '", probe.shape.family, "' yet"));
   }
+  if (probe.shape.value_head)
+    return absl::UnimplementedError("there is no reference for a value head yet");
   ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(probe.folder.weights()));
   const std::vector<WeightShape> needed = WeightsOf(probe.shape);
   for (const WeightShape& weight : needed) {

@@ -26,7 +26,8 @@ class References {
   ~References();
 
   // Asks for golden and floor of `probe` in `precision`; the probe's own files are copied into the
-  // run directory. What is there already costs nothing.
+  // run directory. What is there already costs nothing. Of a critic there is neither: the reference
+  // has no value head.
   absl::Status Want(const Probe& probe, const std::filesystem::path& probe_folder,
                     const std::string& precision);
 

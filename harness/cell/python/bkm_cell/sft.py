@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
 import torch
@@ -94,7 +94,7 @@ class Ladder:
             report.set(backend={"configured": adapter.configured()})
         report.stage("mask")
         batch = probe.batches[probe.reach.step]
-        calls = backend.AttentionCalls(modules, sum(batch.lengths))
+        calls = backend.AttentionCalls(modules, Attended(batch.lengths, probe.is_padded))
         with report.timed("evidence"):
             try:
                 with adapter.evaluating():
@@ -134,28 +134,50 @@ class Ladder:
         with StepNumbers(probe, adapter.tensors(), self._tensors_dir, self._report) as numbers:
             for step, batch in enumerate(probe.batches):
                 start = time.monotonic()
-                with self._stages_of_a_step() if step == 0 else ExitStack():
+                stages = self._stages_of_a_step() if step == 0 else nullcontext()
+                with stages, self._forwards() as forwards:
                     outcome = adapter.train_step(batch)
                 seconds = time.monotonic() - start
-                facts = {"loss": outcome.loss, "grad_norm": outcome.grad_norm, **outcome.facts}
+                facts = {
+                    "loss": outcome.loss,
+                    "grad_norm": outcome.grad_norm,
+                    "forwards": forwards[0],
+                    **outcome.facts,
+                }
                 numbers.finish(step, facts, outcome.log_probs, seconds)
+
+    @contextmanager
+    def _forwards(self) -> Iterator[list[int]]:
+        """Counts how often the model is entered: once for each micro-batch."""
+        count = [0]
+
+        def enter(*_: Any) -> None:
+            count[0] += 1
+
+        hook = self._adapter.modules()[0].register_forward_pre_hook(enter)
+        try:
+            yield count
+        finally:
+            hook.remove()
 
     @contextmanager
     def _stages_of_a_step(self) -> Iterator[None]:
         """`forward` begins when the model is entered, `backward` with autograd, `step` after it."""
         report = self._report
         backward = torch.autograd.backward
+        parts_left = self._probe.micro_batches
 
         def enter(*_: Any) -> None:
             if report.stage_name == "mask":
                 report.stage("forward")
 
         def watched(*arguments: Any, **named: Any) -> None:
-            is_first = report.stage_name == "forward"
-            if is_first:
+            nonlocal parts_left
+            if report.stage_name == "forward":
                 report.stage("backward")
             backward(*arguments, **named)
-            if is_first:
+            parts_left -= 1
+            if report.stage_name == "backward" and parts_left == 0:
                 report.stage("step")
 
         kernels = AttentionKernels(self._adapter.modules())

@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import importlib
 import os
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -37,6 +38,7 @@ _SHARED_MODULES = (
 class VerlAdapter(Adapter):
     engine_module: str
     engine_class: str
+    output = "log_probs"  # what is judged of the model's outputs
     engine: Any
 
     @abc.abstractmethod
@@ -56,9 +58,12 @@ class VerlAdapter(Adapter):
         self._pad_mode = importlib.import_module(
             "verl.utils.dataset.dataset_utils"
         ).DatasetPadMode.NO_PADDING
-        losses = importlib.import_module("verl.workers.utils.losses")
-        self._loss = partial(losses.sft_loss, config=None)
+        self._loss = self.loss_function()
         self._engine_type = getattr(importlib.import_module(self.engine_module), self.engine_class)
+
+    def loss_function(self) -> Callable[..., Any]:
+        losses = importlib.import_module("verl.workers.utils.losses")
+        return partial(losses.sft_loss, config=None)
 
     def construct(self) -> None:
         start_process_group(self.probe.device)
@@ -102,10 +107,12 @@ class VerlAdapter(Adapter):
         """verl's model configuration; it takes the engine options that are fields of it."""
         kind = self.verl_config.HFModelConfig
         options = accepted(self.probe.engine_options, _fields(kind))
+        # Versions whose engines are told what they are by their class alone do not have it.
+        type_ = {"model_type": "language_model" if self.probe.head == "lm" else "value_model"}
         return kind(
             path=self.probe.model_dir,
             use_remove_padding=not self.probe.is_padded,
-            **{**named, **options},
+            **{**accepted(type_, _fields(kind)), **named, **options},
         )
 
     def engine_config(self, kind: type, **named: Any) -> Any:
@@ -138,18 +145,18 @@ class VerlAdapter(Adapter):
 
     def evaluate(self, batch: Batch) -> torch.Tensor:
         outputs = self.engine.infer_batch(self._data(batch, 1), loss_function=self._loss)
-        return outputs["model_output"]["log_probs"].values()
+        return outputs["model_output"][self.output].values()
 
     def train_step(self, batch: Batch) -> StepOutcome:
         data = self._data(batch, self.probe.micro_batches)
         with self.engine.train_mode():  # leaving it zeroes the gradients
             outputs = self.engine.train_batch(data, loss_function=self._loss)
         next_rate = self.engine.lr_scheduler_step()
-        log_probs = outputs.get("model_output", {}).get("log_probs")
+        output = outputs.get("model_output", {}).get(self.output)
         return StepOutcome(
             loss=float(sum(outputs["loss"])),
             grad_norm=_number(outputs["metrics"].get("grad_norm")),
-            log_probs=None if log_probs is None else log_probs.values(),
+            log_probs=None if output is None else output.values(),
             facts={"next_learning_rate": _number(next_rate)},
         )
 

@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""verl's FSDP engine over a HF model, with FSDP2: FSDP1's flat parameters hide the tensors."""
+"""verl's FSDP engine over a HF model, with FSDP2: FSDP1's flat parameters hide the tensors.
+
+As a language model, or as a critic (head `value`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from bkm_cell.adapters.verl import VerlAdapter
+from bkm_cell.probe import Probe
 from bkm_cell.witnesses.named_tensors import NamedTensors
 
 _FP32 = {"param_dtype": "fp32", "reduce_dtype": "fp32", "buffer_dtype": "fp32"}
@@ -14,7 +21,15 @@ _FP32 = {"param_dtype": "fp32", "reduce_dtype": "fp32", "buffer_dtype": "fp32"}
 
 class Adapter(VerlAdapter):
     engine_module = "verl.workers.engine.fsdp.transformer_impl"
-    engine_class = "FSDPEngineWithLMHead"
+
+    def __init__(self, probe: Probe, attention: str) -> None:
+        super().__init__(probe, attention)
+        is_critic = probe.head == "value"
+        self.engine_class = "FSDPEngineWithValueHead" if is_critic else "FSDPEngineWithLMHead"
+        self.output = "values" if is_critic else "log_probs"
+
+    def loss_function(self) -> Callable[..., Any]:
+        return _value_loss if self.probe.head == "value" else super().loss_function()
 
     def configs(self) -> tuple[Any, Any, Any]:
         config = self.verl_config
@@ -33,3 +48,12 @@ class Adapter(VerlAdapter):
 
     def configured(self) -> str | None:
         return self.modules()[0].config._attn_implementation
+
+
+def _value_loss(model_output: Any, data: Any, dp_group: Any = None) -> tuple[torch.Tensor, Any]:
+    """Half the mean square of (value - 1) over the tokens that count. verl's own value_loss wants
+    the returns and old values of a roll-out, which a probe has none of.
+    """
+    values, mask = model_output["values"].values(), data["loss_mask"].values()
+    tokens = data["batch_num_tokens"]
+    return 0.5 * ((values - 1.0).square() * mask).sum() / tokens * data["dp_size"], {}

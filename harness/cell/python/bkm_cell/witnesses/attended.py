@@ -190,11 +190,33 @@ def probabilities(
     return seen
 
 
+def _seen(call: Call, query: torch.Tensor, value: torch.Tensor, length: int) -> torch.Tensor:
+    return probabilities(call, query, value, length) > SEEN
+
+
+def _seen_in_rows(
+    call: Call, query: torch.Tensor, value: torch.Tensor, lengths: list[int]
+) -> torch.Tensor:
+    """bool[T,T] of a batch of rows that are padded on the right, in the flat packed order."""
+    blocks = []
+    for row, length in enumerate(lengths):
+
+        def call_row(other_query: torch.Tensor, other_value: torch.Tensor, row: int = row) -> Any:
+            queries, values = torch.zeros_like(query), torch.zeros_like(value)
+            queries[row], values[row] = other_query[0], other_value[0]
+            return _output(call(queries, values))[row : row + 1]
+
+        one = slice(row, row + 1)
+        blocks.append(_seen(call_row, query[one], value[one], max(lengths))[:length, :length])
+    return torch.block_diag(*blocks)
+
+
 class Attended:
     """Collects the relations of one forward; a relation that several layers share is kept once."""
 
-    def __init__(self, length: int) -> None:
-        self._length = length  # tokens of the packed batch
+    def __init__(self, lengths: list[int], is_padded: bool = False) -> None:
+        self._lengths = lengths  # tokens of each document
+        self._is_padded = is_padded  # a row each, padded on the right, and not one packed row
         self.layers: list[dict[str, Any]] = []
         self.relations: dict[str, torch.Tensor] = {}  # digest -> uint8[T,T]
         self.error: str | None = None
@@ -213,9 +235,11 @@ class Attended:
         try:
             with torch.no_grad(), torch.random.fork_rng(devices[:1]):
                 call, query, value = replaying(function, arguments, named)
-                seen = (
-                    (probabilities(call, query, value, self._length) > SEEN).to(torch.uint8).cpu()
-                )
+                if self._is_padded:
+                    seen = _seen_in_rows(call, query, value, self._lengths)
+                else:
+                    seen = _seen(call, query, value, sum(self._lengths))
+                seen = seen.to(torch.uint8).cpu()
         except Exception as error:
             self.error = f"layer {layer}: {type(error).__name__}: {error}"[:500]
             return

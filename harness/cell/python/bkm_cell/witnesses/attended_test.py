@@ -43,7 +43,7 @@ def qkv(heads=4, kv_heads=2, features=16, v_features=None, dtype=torch.float32):
 
 
 def read(function, arguments, **named):
-    attended = Attended(T)
+    attended = Attended([T])
     attended.read(3, function, tuple(arguments), named)
     return attended
 
@@ -66,8 +66,23 @@ class AttendedTest(unittest.TestCase):
         (digest,) = attended.relations
         self.assertEqual(attended.facts(), {"attended": [{"layer": 3, "relation": digest}]})
 
+    def test_padded_rows_are_read_in_the_flat_order(self):
+        lengths = [5, 9, 3]
+        rows = torch.ones(3, 1, 9, 9, dtype=torch.bool).tril()
+        for row, length in enumerate(lengths):
+            rows[row, :, :, length:] = False
+        rows[1, 0, 7, 2] = False
+        expected = torch.block_diag(*(torch.ones(n, n).tril() for n in lengths))
+        expected[5 + 7, 5 + 2] = 0
+        q, k, v = (torch.randn(3, 4, 9, 16) for _ in range(3))
+        attended = Attended(lengths, is_padded=True)
+        attended.read(0, heads_first, (q, k, v), {"mask": rows})
+        self.assertIsNone(attended.error)
+        (seen,) = attended.relations.values()
+        self.assertTrue(torch.equal(seen, expected.to(torch.uint8)))
+
     def test_equal_relations_are_kept_once(self):
-        attended = Attended(T)
+        attended = Attended([T])
         for layer, mask in enumerate((documents(), window(5), documents())):
             attended.read(layer, heads_first, tuple(qkv()), {"mask": mask})
         digests = [entry["relation"] for entry in attended.layers]

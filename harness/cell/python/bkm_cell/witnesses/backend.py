@@ -41,10 +41,10 @@ class AttentionCalls:
     Each layer's attention is called again, to read who attends to whom (`attended`).
     """
 
-    def __init__(self, modules: list[torch.nn.Module], length: int) -> None:
+    def __init__(self, modules: list[torch.nn.Module], attended: Attended) -> None:
         self._modules = modules
         self.masks = MaskCalls()
-        self.attended = Attended(length)
+        self.attended = attended
         self.called: list[dict[str, Any]] = []
         self.ops: set[str] = set()
         self.autocast: str | None = None  # the active autocast dtype

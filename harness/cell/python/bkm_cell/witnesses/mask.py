@@ -15,8 +15,11 @@ from bkm_cell.tensor_file import tensor_bytes
 
 
 def attended(mask: Any) -> torch.Tensor | None:
-    """bool[T,T], which query (row) attends to which key, where the mask alone says so."""
-    if isinstance(mask, BlockMask):
+    """bool[T,T], which query (row) attends to which key, where the mask alone says so.
+
+    Of a batch of several rows, which are padded, it does not.
+    """
+    if isinstance(mask, BlockMask) and mask.shape[0] == 1:
         queries, keys = mask.seq_lengths
         device = mask.kv_num_blocks.device
         return create_mask(mask.mask_mod, 1, 1, queries, keys, device=str(device))[0, 0].bool()
@@ -27,7 +30,7 @@ def attended(mask: Any) -> torch.Tensor | None:
         length = bounds[-1]
         segment = torch.bucketize(torch.arange(length), torch.tensor(bounds[1:]), right=True)
         return (segment[:, None] == segment[None, :]).tril()
-    if isinstance(mask, torch.Tensor) and mask.dim() == 4:
+    if isinstance(mask, torch.Tensor) and mask.dim() == 4 and len(mask) == 1:
         matrix = mask[0, 0]
         return matrix if matrix.dtype == torch.bool else matrix == 0  # an additive mask
     return None

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+// Some cells of matrices/probes.json, through the real program: other ways to ask for the same
+// training step, and what they find in real engines. Needs the mirrors ($BKM_GIT_MIRRORS) and the
+// package registry.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "harness/base/json.h"
+#include "harness/testing/real_bkm.h"
+
+namespace bkm {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kTorchtitanEngine[] = "engine=v0.8.0,library=baba6d82e,attention=flex";
+constexpr char kFsdpEngine[] = "engine=verl-fsdp@pypi:verl==0.9.1,precision=fp32,attention=sdpa";
+
+// Filters of the cells that are run.
+std::vector<std::string> Filters() {
+  const auto with = [](const char* cell, const char* rest) {
+    return absl::StrCat(cell, ",", rest);
+  };
+  return {with(kTorchtitanEngine, "micro_batches=2"),
+          with(kTorchtitanEngine, "input=padded"),
+          with(kTorchtitanEngine, "leftover_checkpoint=true"),
+          with(kTorchtitanEngine, "optimizer=clip_norm:0.5"),
+          with(kFsdpEngine, "input=padded,micro_batches=2"),
+          with(kFsdpEngine, "head=value"),
+          "engine=verl-fsdp@pypi:verl==0.7.1,head=value,attention=sdpa",
+          "engine=torchtitan,library=baba6d82e,optimizer=*warmup*",
+          "engine=torchtitan,attention=flex_flash"};
+}
+
+class RealProbesTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    if (Mirrors().empty()) return;
+    std::vector<std::string> arguments = {"matrices/probes.json", "--no-controls"};
+    for (const std::string& filter : Filters())
+      arguments.insert(arguments.end(), {"--filter", filter});
+    run_ = new absl::StatusOr<Json>(RunRealCells(std::move(arguments), "probes"));
+  }
+  static void TearDownTestSuite() { delete run_; }
+
+  void SetUp() override {
+    if (run_ == nullptr)
+      GTEST_SKIP() << "no mirrors of verl and torchtitan: set BKM_GIT_MIRRORS to their folder";
+    if (IsNoNetwork(run_->status())) GTEST_SKIP() << run_->status();
+    ASSERT_TRUE(run_->ok()) << run_->status();
+  }
+
+  // The one cell whose id has all of these parts.
+  static Json Cell(const std::vector<std::string>& parts) {
+    Json found = {{"verdict", "no such cell"}, {"stage", ""}, {"reason", ""}, {"message", ""}};
+    for (const Json& cell : (**run_)["cells"]) {
+      const std::string id = cell["id"];
+      const bool fits = std::all_of(parts.begin(), parts.end(), [&](const std::string& part) {
+        return absl::StrContains(id, part);
+      });
+      if (fits) found = cell;
+    }
+    return found;
+  }
+
+  static std::string VerdictOf(const std::vector<std::string>& parts) {
+    const Json cell = Cell(parts);
+    const std::string reason = cell["reason"];
+    return absl::StrCat(cell["verdict"].get<std::string>(), " at ",
+                        cell["stage"].get<std::string>(), reason.empty() ? "" : ", ", reason);
+  }
+
+  static absl::StatusOr<Json>* run_;
+};
+absl::StatusOr<Json>* RealProbesTest::run_ = nullptr;
+
+TEST_F(RealProbesTest, MicroBatchesAndAWarmupComeToTheSameAnswer) {
+  EXPECT_EQ(VerdictOf({"verl-torchtitan", "micro_batches=2"}), "ok at golden");
+  EXPECT_EQ(VerdictOf({"verl-fsdp", "input=padded", "micro_batches=2"}), "ok at golden");
+  EXPECT_EQ(VerdictOf({"engine=torchtitan", "warmup_steps:2"}), "ok at golden");
+}
+
+TEST_F(RealProbesTest, PaddedInputHasNoWayIntoTorchtitansMasks) {
+  EXPECT_EQ(VerdictOf({"verl-torchtitan", "input=padded"}), "broken at forward, assertion");
+  EXPECT_THAT(std::string(Cell({"verl-torchtitan", "input=padded"})["message"]),
+              HasSubstr("attention_masks must be instance of BlockMask"));
+}
+
+TEST_F(RealProbesTest, AnEmptyCheckpointFolderMakesTheEngineTrainFromRandomWeights) {
+  EXPECT_EQ(VerdictOf({"leftover_checkpoint=true"}), "wrong at golden, weights-not-loaded");
+}
+
+TEST_F(RealProbesTest, TheClippingNormThatTheEngineIgnoresIsSeen) {
+  EXPECT_EQ(VerdictOf({"verl-torchtitan", "clip_norm:0.5"}), "wrong at step, clipping-off");
+}
+
+TEST_F(RealProbesTest, TheCriticsAttentionIsHonouredAndThenOverridden) {
+  EXPECT_EQ(VerdictOf({"verl==0.7.1", "head=value"}), "unsupported at golden, evidence-unreadable");
+  EXPECT_EQ(VerdictOf({"verl==0.9.1", "head=value"}), "broken at construct, override-ignored");
+}
+
+TEST_F(RealProbesTest, AKernelForAnotherDeviceIsUnsupportedAndNotRun) {
+  EXPECT_EQ(VerdictOf({"attention=flex_flash"}), "unsupported at backend, device-missing");
+  EXPECT_EQ(Cell({"attention=flex_flash"})["seconds"], 0);
+}
+
+}  // namespace
+}  // namespace bkm
