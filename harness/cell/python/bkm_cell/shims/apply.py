@@ -10,6 +10,7 @@ from bkm_cell.shims import (
     cpu_device,
     cuda_autocast,
     flex_cpu,
+    integer_histc,
     no_compile,
     varlen_cpu,
     verl_platform,
@@ -21,7 +22,7 @@ def apply_shims(request: dict[str, Any]) -> list[str]:
     if request["probe"].get("device", "cpu") != "cpu":
         return []
     applied = []
-    for shim in (cpu_device, verl_platform, no_compile, flex_cpu, cuda_autocast):
+    for shim in (cpu_device, verl_platform, no_compile, flex_cpu, cuda_autocast, integer_histc):
         shim.apply()
         applied.append(shim.NAME)
     if path := varlen_cpu.library(request):
