@@ -101,12 +101,12 @@ class ErrorsTest(unittest.TestCase):
         self.assertEqual((facts["type"], facts["cause"]["type"]), ("RuntimeError", "KeyError"))
 
     def test_the_harness_owns_its_own_frames(self):
-        from bkm_cell.faults import plant_faults
+        from bkm_cell.faults import CannotPlant, Planted
 
-        try:
-            plant_faults(None, "", ["no-such-fault"])
-        except ValueError as error:
-            self.assertEqual(describe(error, self.owners)["frames"][-1]["owner"], "harness")
+        with self.assertRaises(CannotPlant) as caught:
+            Planted(None, "", ["no-such-fault"])
+        frames = describe(caught.exception, self.owners)["frames"]
+        self.assertEqual(frames[-1]["owner"], "harness")
 
 
 if __name__ == "__main__":
