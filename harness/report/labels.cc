@@ -66,7 +66,10 @@ std::string CellLabel(const CellRecord& record) {
   absl::StrAppend(
       &text, cell.engine_subject ? absl::StrCat(" x ", kind ? kind->library_source : "") : "",
       library.empty() ? "" : " ", library, ", ", cell.probe.attention, ", ", cell.probe.precision);
+  if (cell.probe.model != Probe().model) absl::StrAppend(&text, ", ", cell.probe.model);
+  if (!cell.torch.empty()) absl::StrAppend(&text, ", torch ", cell.torch);
   if (!cell.probe.engine_options.empty()) absl::StrAppend(&text, ", ", OptionsText(cell));
+  if (!cell.plant.empty()) absl::StrAppend(&text, ", planted: ", absl::StrJoin(cell.plant, ", "));
   return text;
 }
 

@@ -79,6 +79,8 @@ std::vector<TableRow> RowsOf(const RunRecord& run, const EngineKind& kind, Notes
     std::string text = VerdictText(cell, notes);
     if (!cell.cell.probe.engine_options.empty())
       absl::StrAppend(&text, " (", OptionsText(cell.cell), ")");
+    if (!cell.cell.plant.empty())
+      absl::StrAppend(&text, " (planted: ", absl::StrJoin(cell.cell.plant, ", "), ")");
     row->verdicts[cell.cell.probe.attention].push_back(text);
   }
   return rows;

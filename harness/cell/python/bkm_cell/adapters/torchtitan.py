@@ -23,7 +23,7 @@ import torch.nn.attention.flex_attention as flex
 
 from bkm_cell.adapters.base import accepted, torchtitan_package
 from bkm_cell.adapters.control import ControlAdapter
-from bkm_cell.adapters.torchtitan_model import ExpertNames, flavor_of, mask_packed_documents
+from bkm_cell.adapters.torchtitan_model import ExpertNames, fit, flavor_of, mask_packed_documents
 from bkm_cell.probe import Batch
 from bkm_cell.tensor_file import load_file
 from bkm_cell.witnesses.named_tensors import NamedTensors
@@ -46,6 +46,7 @@ class Adapter(ControlAdapter):
     def construct(self) -> None:
         self._asked_by = ""
         spec, config = self._spec_and_config()
+        fit(config, self.probe.hf_config)
         if self._windowed:
             mask_packed_documents(config)
         if hasattr(config, "build"):
@@ -74,7 +75,6 @@ class Adapter(ControlAdapter):
             spec = self._package.get_train_spec()
             flavor = self._flavor(spec.model_args)
             config = copy.deepcopy(spec.model_args[flavor])
-            config.vocab_size = self.probe.hf_config["vocab_size"]
             self._ask(config)
             return spec, config
         registry = self._package.model_registry
@@ -148,9 +148,9 @@ class Adapter(ControlAdapter):
         return bool(self.probe.hf_config.get("sliding_window"))
 
     def _masks(self, tokens: torch.Tensor, positions: torch.Tensor) -> Any:
-        """As verl builds it; of a model with windows, only the library knows which layer has one.
+        """The packed batch's masks, to be handed over; or None, where the library keeps them itself.
 
-        None where none is asked for, or where the library keeps the mask itself.
+        As verl builds them; but of a model with windows, only the library knows which layer has one.
         """
         if self.probe.engine_options.get("mask") == "none":
             return None

@@ -17,21 +17,40 @@ _NEEDED = {"attn_backend": "flex", "moe_comm_backend": "standard"}
 def flavor_of(flavors: Mapping[str, Any], hf: Mapping[str, Any], package: str) -> str:
     """The flavor with the HF model's sizes, and with experts where that has them.
 
-    Flavors that agree but for the vocabulary will do: it is a number of the model's arguments.
+    Flavors with another vocabulary or more layers will do: `fit` makes those of the model's.
     """
-    wanted = (hf["hidden_size"], hf["num_hidden_layers"])
+    layers, vocabulary = hf["num_hidden_layers"], hf["vocab_size"]
     experts = any(key in hf for key in ("num_experts", "num_local_experts", "n_routed_experts"))
     made = {name: config for name, flavor in flavors.items() if (config := _made(flavor))}
     fitting = [
         name
         for name, config in made.items()
-        if (getattr(config, "dim", None), _layers(config)) == wanted
+        if getattr(config, "dim", None) == hf["hidden_size"]
+        and (_layers(config) or 0) >= layers
         and _has_experts(config) == experts
     ]
-    exact = [n for n in fitting if getattr(made[n], "vocab_size", None) == hf["vocab_size"]]
-    if not (exact or fitting):
-        raise LookupError(f"no flavor of {package} has the probe's sizes {wanted}")
-    return min(exact or fitting, key=len)
+    if not fitting:
+        raise LookupError(
+            f"no flavor of {package} has the probe's sizes: {hf['hidden_size']} wide, {layers} "
+            f"layers or more, {'with' if experts else 'without'} experts"
+        )
+
+    def distance(name: str) -> tuple[int, bool, int]:
+        other = getattr(made[name], "vocab_size", None) != vocabulary
+        return (_layers(made[name]) or 0) - layers, other, len(name)
+
+    return min(fitting, key=distance)
+
+
+def fit(config: Any, hf: Mapping[str, Any]) -> None:
+    """Cuts the configuration of a flavor to the HF model's layers and vocabulary."""
+    layers = hf["num_hidden_layers"]
+    if len(getattr(config, "layers", ())) > layers:
+        config.layers = config.layers[:layers]
+    elif getattr(config, "n_layers", layers) > layers:
+        config.n_layers = layers
+    if getattr(config, "vocab_size", hf["vocab_size"]) != hf["vocab_size"]:
+        config.vocab_size = hf["vocab_size"]
 
 
 def _made(flavor: Any) -> Any:
