@@ -50,7 +50,8 @@ Leak FindLeak(const std::map<int64_t, double>& moved, int64_t changed, const Ask
   const int64_t own = asked.documents.DocumentOf(changed);
   const int64_t end = ReachEnd(changed, own, asked);
   // Engines take labels by rolling the packed batch.
-  const int64_t label_of = changed > 0 ? changed - 1 : asked.documents.tokens() - 1;
+  const int64_t before = changed > 0 ? changed - 1 : asked.documents.tokens() - 1;
+  const int64_t label_of = asked.has_labels ? before : changed;
   Leak leak;
   for (const auto& [position, size] : moved) {
     const int64_t document = asked.documents.DocumentOf(position);
@@ -121,7 +122,7 @@ CheckResult CheckLength(const std::map<int64_t, double>& moved, int64_t changed,
     seen += moved.contains(position);
   }
   evidence["reach"] = {{"moved", seen}, {"of", expected}};
-  const bool has_label = changed > asked.documents.begin(own);
+  const bool has_label = asked.has_labels && changed > asked.documents.begin(own);
   std::string message;
   if ((has_label && !moved.contains(changed - 1)) || (expected > 0 && !moved.contains(changed))) {
     message = absl::StrCat("changing token ", changed, " does not even move its own log-probs");
