@@ -15,9 +15,8 @@ namespace bkm {
 // The reach test, over the whole stack of layers: one token was changed, at flat position p of a
 // packed batch. Under a causal mask inside each document, the log-prob at t is a function of the
 // tokens of t's document up to t and of the label t + 1. So exactly these may move:
-//   p - 1, whose label changed (a critic's values have none); where p is the first of its document,
-//   that is the last position of the document before (of the batch), which has no label of its own
-//   and is not judged;
+//   p - 1, whose label changed; where p is the first of its document, that is the last position of
+//   the document before (of the batch), which has no label of its own and is not judged;
 //   p to the end of p's document; where every layer has a window, to the sum of what they reach.
 // Anything else that moves has seen what it must not: a leak, however small. And these must move:
 //   p - 1 in the same document, and p, whose own input changed;
@@ -33,7 +32,8 @@ struct AskedMasks {
   // A log-prob that moves by no more than this did not move. 0 on a CPU, where the same
   // computation gives the same bits.
   double noise = 0;
-  bool has_labels = true;  // false: a critic, whose value at t is of the tokens up to t alone
+  // What a model with a value head reports at t has no label: then p - 1 must not move.
+  bool has_labels = true;
 };
 
 CheckResult CheckReach(const ObservedReach& reach, const AskedMasks& asked);

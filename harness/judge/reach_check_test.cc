@@ -116,6 +116,16 @@ TEST(ReachCheckTest, NoiseOfADeviceIsNoMove) {
   EXPECT_EQ(CheckReach(reach, noisy).outcome, CheckOutcome::kPassed);
 }
 
+TEST(ReachCheckTest, ValueHasNoLabel) {
+  AskedMasks asked = {PackedDocuments(kLengths), {0}};
+  asked.has_labels = false;
+  const auto check = [&](const std::vector<int64_t>& moved) {
+    return CheckReach({kPosition, moved, std::vector<double>(moved.size(), 0.5)}, asked);
+  };
+  EXPECT_EQ(check(Range(8, 15)).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(check(Range(7, 15)).reason, "mask-future");
+}
+
 TEST(ReachCheckTest, PositionOutsideOfTheBatchSaysNothing) {
   EXPECT_EQ(Check({}, 19).outcome, CheckOutcome::kUnseen);
   EXPECT_EQ(Check({}, -1).outcome, CheckOutcome::kUnseen);
