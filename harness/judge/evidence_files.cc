@@ -39,6 +39,7 @@ absl::StatusOr<FloorStep> ReadFloorStep(const Json& step) {
   ASSIGN_OR_RETURN(floor.loss, FloorNumber(step, "loss", "abs"));
   ASSIGN_OR_RETURN(floor.log_probs_mean, FloorNumber(step, "log_probs", "mean"));
   ASSIGN_OR_RETURN(floor.log_probs_q99, FloorNumber(step, "log_probs", "q99"));
+  ASSIGN_OR_RETURN(floor.log_probs_max, FloorNumber(step, "log_probs", "max"));
   ASSIGN_OR_RETURN(floor.total_norm, FloorNumber(step, "total_norm", "rel"));
   const auto gradients = step.find("grad");
   if (gradients == step.end() || !gradients->is_object())

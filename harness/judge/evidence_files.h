@@ -48,6 +48,7 @@ struct FloorStep {
   double loss = 0;                          // absolute
   double log_probs_mean = 0;                // of |difference| over judged tokens
   double log_probs_q99 = 0;                 // its 99 % quantile
+  double log_probs_max = 0;                 // its maximum
   double total_norm = 0;                    // relative
   std::map<std::string, double> gradients;  // relative, over the sampled places
 };

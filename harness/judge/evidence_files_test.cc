@@ -66,7 +66,7 @@ TEST(EvidenceFilesTest, GoldenThatIsNotFiniteIsRefused) {
 TEST(EvidenceFilesTest, FloorIsRead) {
   const std::string path = Path("floor.json");
   ASSERT_TRUE(WriteFile(path, R"({"schema": 1, "precision": "bf16", "members": [], "steps": [
-      {"loss": {"abs": 0.5}, "log_probs": {"mean": 1, "q99": 2}, "total_norm": {"rel": 3},
+      {"loss": {"abs": 0.5}, "log_probs": {"mean": 1, "q99": 2, "max": 2.5}, "total_norm": {"rel": 3},
        "grad": {"w": {"rel": 4, "cosine_gap": 5}}}]})")
                   .ok());
   const std::vector<FloorStep> steps = *ReadFloorFile(path);
@@ -74,6 +74,7 @@ TEST(EvidenceFilesTest, FloorIsRead) {
   EXPECT_EQ(steps[0].loss, 0.5);
   EXPECT_EQ(steps[0].log_probs_mean, 1);
   EXPECT_EQ(steps[0].log_probs_q99, 2);
+  EXPECT_EQ(steps[0].log_probs_max, 2.5);
   EXPECT_EQ(steps[0].total_norm, 3);
   EXPECT_EQ(steps[0].gradients.at("w"), 4);
 }

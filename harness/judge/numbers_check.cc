@@ -3,6 +3,7 @@
 #include "harness/judge/numbers_check.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -16,8 +17,17 @@
 namespace bkm {
 namespace {
 
-// In the order in which a failure is named: what lies deeper comes first.
-enum Quantity { kLogProbsMean, kLogProbsQ99, kLoss, kGradient, kGradientNorm, kTotalNorm, kCount };
+// In the order in which a failure of one step is named: what lies deeper comes first.
+enum Quantity {
+  kLogProbsMean,
+  kLogProbsQ99,
+  kLogProbsMax,
+  kLoss,
+  kGradient,
+  kGradientNorm,
+  kTotalNorm,
+  kCount
+};
 
 struct QuantityText {
   const char* key;     // in the evidence
@@ -27,6 +37,7 @@ struct QuantityText {
 constexpr QuantityText kTexts[kCount] = {
     {"log_probs_mean", "the mean log-prob error", reason::kLogProbsOff},
     {"log_probs_q99", "the 99 % quantile of log-prob errors", reason::kLogProbsOff},
+    {"log_probs_max", "the largest log-prob error", reason::kLogProbsOff},
     {"loss", "the loss", reason::kLossOff},
     {"gradient", "the gradient", reason::kGradientsOff},
     {"gradient_norm", "the gradient norm", reason::kGradientsOff},
@@ -45,17 +56,27 @@ struct Comparison {
   }
 };
 
-// The worst comparison of each quantity so far.
+// The worst comparison of each quantity, of all steps and of each.
 class Worst {
  public:
-  void Add(Quantity quantity, Comparison comparison) {
-    std::optional<Comparison>& worst = worst_[quantity];
-    if (!worst || comparison.Multiple() > worst->Multiple()) worst = std::move(comparison);
+  void Add(Quantity quantity, const Comparison& comparison) {
+    Keep(comparison, worst_[quantity]);
+    if (steps_.size() <= comparison.step) steps_.resize(comparison.step + 1);
+    Keep(comparison, steps_[comparison.step][quantity]);
   }
   const std::optional<Comparison>& Of(int quantity) const { return worst_[quantity]; }
+  size_t steps() const { return steps_.size(); }
+  const std::optional<Comparison>& Of(size_t step, int quantity) const {
+    return steps_[step][quantity];
+  }
 
  private:
-  std::optional<Comparison> worst_[kCount];
+  static void Keep(const Comparison& comparison, std::optional<Comparison>& worst) {
+    if (!worst || comparison.Multiple() > worst->Multiple()) worst = comparison;
+  }
+
+  std::array<std::optional<Comparison>, kCount> worst_;
+  std::vector<std::array<std::optional<Comparison>, kCount>> steps_;
 };
 
 Json Describe(const Comparison& comparison) {
@@ -96,11 +117,13 @@ class Comparer {
     for (size_t k = 0; k < input_.golden.size(); ++k) {
       if (std::optional<CheckResult> stop = Backward(k)) return WithEvidence(*std::move(stop));
     }
-    for (int quantity = 0; quantity < kCount; ++quantity) {
-      const std::optional<Comparison>& worst = worst_.Of(quantity);
-      if (!worst || worst->Multiple() <= kFloorMultiple) continue;
-      return WithEvidence(
-          CheckResult::Failed(Stage::kGolden, kTexts[quantity].reason, Sentence(quantity, *worst)));
+    for (size_t k = 0; k < worst_.steps(); ++k) {
+      for (int quantity = 0; quantity < kCount; ++quantity) {
+        const std::optional<Comparison>& worst = worst_.Of(k, quantity);
+        if (!worst || worst->Multiple() <= kFloorMultiple) continue;
+        return WithEvidence(CheckResult::Failed(Stage::kGolden, kTexts[quantity].reason,
+                                                Sentence(quantity, *worst)));
+      }
     }
     return WithEvidence(CheckResult::Passed(Stage::kGolden));
   }
@@ -141,6 +164,7 @@ class Comparer {
     worst_.Add(kLogProbsMean, {k, "", Mean(errors), std::max(floor.log_probs_mean, least)});
     worst_.Add(kLogProbsQ99, {k, "", Quantile(errors, 0.99), std::max(floor.log_probs_q99, least)});
     const size_t i = std::max_element(errors.begin(), errors.end()) - errors.begin();
+    worst_.Add(kLogProbsMax, {k, "", errors[i], std::max(floor.log_probs_max, least)});
     if (worst_token_.is_null() || errors[i] > worst_token_["error"].get<double>()) {
       const PackedBatch& batch = input_.batches[k];
       const int64_t position = batch.JudgedPositions()[i];
@@ -240,6 +264,12 @@ class Comparer {
 };
 
 }  // namespace
+
+std::vector<NumbersQuantity> NumbersQuantities() {
+  std::vector<NumbersQuantity> quantities;
+  for (const QuantityText& text : kTexts) quantities.push_back({text.key, text.reason});
+  return quantities;
+}
 
 CheckResult CheckNumbers(const NumbersInput& input) {
   const size_t steps = input.golden.size();

@@ -22,6 +22,13 @@ inline constexpr double kFloorMultiple = 4;
 // gradient. No floor of a norm or a gradient is below it.
 inline constexpr double kNormReduction = 2.5e-5;
 
+// A quantity that is compared: its key in the check's evidence, and the reason of a failure.
+struct NumbersQuantity {
+  const char* key;
+  const char* reason;
+};
+std::vector<NumbersQuantity> NumbersQuantities();
+
 // What a cell and the reference say of the same steps; all spans have one element per step.
 struct NumbersInput {
   std::span<const ObservedStep> reported;
@@ -31,16 +38,18 @@ struct NumbersInput {
   std::span<const FloorStep> floor;
 };
 
-// Compares, per step: log-probs (mean and 99 % quantile of |difference| over judged tokens), loss,
-// total gradient norm, and per tensor the sampled gradient and the norm of the whole. The cases:
+// Compares, per step: log-probs (mean, 99 % quantile and maximum of |difference| over judged
+// tokens), loss, total gradient norm, and per tensor the sampled gradient and the norm of the
+// whole. The cases:
 // - Log-probs of another length than the batch, or samples of another length than the golden's:
 //   wrong-shape, at forward or backward.
 // - NaN or infinity in a log-prob of a judged token or in the loss: not-finite at forward; in a
 //   gradient or its norm: not-finite at backward. The last position of each document has no label
 //   and may hold anything.
 // - A step, the log-probs, the loss, the norm or a tensor's gradient that was not reported: unseen.
-// - Beyond kFloorMultiple times the floor: wrong at golden, with the first of log-probs-off,
-//   loss-off, gradients-off and grad-norm-off that holds. A floor of 0 allows only the golden.
+// - Beyond kFloorMultiple times the floor: wrong at golden. Named is what came first: of the first
+//   step that is off, the first of log-probs-off, loss-off, gradients-off and grad-norm-off that
+//   holds; what follows may only be its effect. A floor of 0 allows only the golden.
 CheckResult CheckNumbers(const NumbersInput& input);
 
 }  // namespace bkm

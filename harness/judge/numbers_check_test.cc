@@ -43,11 +43,28 @@ TEST(NumbersCheckTest, FourTimesTheFloorIsTheBorder) {
                "the loss in step 2 is off by 0.0401, 4.0 times the floor (4 allowed)");
 }
 
+TEST(NumbersCheckTest, WhatIsOffInAnEarlierStepIsNamedBeforeItsEffects) {
+  RightCell cell = MakeRightCell();
+  cell.tensors[1].log_probs = {-7, -7, -9, -7.5, -1};
+  cell.tensors[0].tensors["b"].gradient = {0.8};
+  ExpectFailed(cell, Stage::kGolden, "gradients-off",
+               "the gradient of b in step 1 is off by 2, 100.0 times the floor (4 allowed)");
+}
+
+TEST(NumbersCheckTest, OneTokenOfManyIsSeenByTheMaximum) {
+  RightCell cell = MakeRightCell();
+  cell.floor[0].log_probs_mean = cell.floor[0].log_probs_q99 = 1;
+  cell.tensors[0].log_probs[0] += 0.3;
+  ExpectFailed(cell, Stage::kGolden, "log-probs-off",
+               "the largest log-prob error in step 1 is off by 0.3, 5.0 times the floor (4 "
+               "allowed)");
+}
+
 TEST(NumbersCheckTest, LogProbsAreNamedBeforeLossAndGradients) {
   RightCell cell = MakeRightCell();
   cell.tensors[1].log_probs = {-7, -7, -9, -7.5, -1};
   *cell.reported[1].loss += 1;
-  cell.tensors[0].tensors["a"].gradient = {1, 1};
+  cell.tensors[1].tensors["a"].gradient = {1, 1};
   ExpectFailed(cell, Stage::kGolden, "log-probs-off",
                "the mean log-prob error in step 2 is off by 0.333, 16.7 times the floor (4 "
                "allowed)");

@@ -49,10 +49,13 @@ struct Leak {
 Leak FindLeak(const std::map<int64_t, double>& moved, int64_t changed, const AskedMasks& asked) {
   const int64_t own = asked.documents.DocumentOf(changed);
   const int64_t end = ReachEnd(changed, own, asked);
+  // Engines take labels by rolling the packed batch.
+  const int64_t before = changed > 0 ? changed - 1 : asked.documents.tokens() - 1;
+  const int64_t label_of = asked.has_labels ? before : changed;
   Leak leak;
   for (const auto& [position, size] : moved) {
     const int64_t document = asked.documents.DocumentOf(position);
-    if (document == own && changed - asked.has_labels <= position && position < end) continue;
+    if (position == label_of || (changed <= position && position < end)) continue;
     if (document < 0)
       ++leak.outside;
     else if (document != own)

@@ -15,11 +15,12 @@ namespace bkm {
 // The reach test, over the whole stack of layers: one token was changed, at flat position p of a
 // packed batch. Under a causal mask inside each document, the log-prob at t is a function of the
 // tokens of t's document up to t and of the label t + 1. So exactly these may move:
-//   p - 1, when p is not the first of its document: its label changed (a critic's values have
-//   none); p to the end of p's document; where every layer has a window, to the sum of what they
-//   reach.
+//   p - 1, whose label changed (a critic's values have none); where p is the first of its document,
+//   that is the last position of the document before (of the batch), which has no label of its own
+//   and is not judged; p to the end of p's document; where every layer has a window, to the sum of
+//   what they reach.
 // Anything else that moves has seen what it must not: a leak, however small. And these must move:
-//   p - 1, and p, whose own input changed;
+//   p - 1 in the same document, and p, whose own input changed;
 //   at least kMinReach of p to the second last position of the document (the last one has no label
 //   of its own). Not all: far from p the change may be rounded away in low precision. Measured on
 //   right cells: all move. A token that sees only itself, or only a short window, moves a few.

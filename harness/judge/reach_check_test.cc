@@ -37,11 +37,14 @@ TEST(ReachCheckTest, LastPositionOfTheDocumentMayStay) {
   EXPECT_EQ(Check(Range(7, 14)).outcome, CheckOutcome::kPassed);
 }
 
-TEST(ReachCheckTest, FirstTokenOfADocumentHasNoLabelBefore) {
+TEST(ReachCheckTest, LabelBeforeTheFirstTokenOfADocumentIsNobodys) {
   EXPECT_EQ(Check(Range(5, 15), 5).outcome, CheckOutcome::kPassed);
-  EXPECT_EQ(Check(Range(4, 15), 5).message,
+  EXPECT_EQ(Check(Range(4, 15), 5).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(Check(Range(3, 15), 5).message,
             "documents see each other: changing token 5 of document 1 moves 1 positions of "
             "document 0");
+  EXPECT_EQ(Check({0, 1, 2, 3, 4, 18}, 0).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(Check({0, 1, 2, 3, 4, 17}, 0).reason, "mask-leak");
 }
 
 TEST(ReachCheckTest, ACriticsValueBeforeTheChangeMustNotMove) {

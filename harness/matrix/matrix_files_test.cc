@@ -59,7 +59,8 @@ INSTANTIATE_TEST_SUITE_P(Matrices, GoodMatrixTest, ::testing::ValuesIn(FilesIn("
                          NameOf);
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, GoodMatrixTest,
-                         ::testing::Values("fixtures/matrices/hostile.json",
+                         ::testing::Values("fixtures/matrices/eras.json",
+                                           "fixtures/matrices/hostile.json",
                                            "fixtures/matrices/proof.json"),
                          NameOf);
 

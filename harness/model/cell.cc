@@ -39,7 +39,8 @@ const std::vector<std::string>& Keys() {
                                                           "seed",
                                                           "optimizer",
                                                           "options",
-                                                          "repeat"};
+                                                          "repeat",
+                                                          "plant"};
   return keys;
 }
 
@@ -120,6 +121,7 @@ std::vector<std::pair<std::string, std::string>> CellFields(const Cell& cell) {
   add("optimizer", OptimizerText(p.optimizer), p.optimizer == defaults.optimizer);
   add("options", OptionsText(p), p.engine_options.empty());
   add("repeat", absl::StrCat(cell.repeat), cell.repeat == 1);
+  add("plant", absl::StrJoin(cell.plant, "+"), cell.plant.empty());
   return fields;
 }
 
@@ -182,6 +184,7 @@ std::string CellFolderName(const Cell& cell, absl::string_view id) {
   if (cell.library_subject)
     parts.push_back(absl::StrCat(cell.library_subject->name, "-", Slug(cell.library_label)));
   parts.push_back(cell.probe.attention);
+  if (!cell.plant.empty()) parts.push_back(Slug(absl::StrJoin(cell.plant, "+")));
   parts.push_back(Sha256(id).substr(0, 8));
   return absl::StrJoin(parts, "-");
 }

@@ -28,6 +28,9 @@ struct Cell {
   std::string
       lock;  // only for a control that the planner added: the lock of the cells it stands beside
   Probe probe;
+  // Faults that are planted to see that they are caught (harness/selftest); empty in every other
+  // cell.
+  std::vector<std::string> plant = {};
   int repeat = 1;  // 2 and more: the same cell measured once more, for run-to-run variation
 
   bool is_control() const { return !engine_subject.has_value(); }

@@ -93,6 +93,7 @@ OrderedJson ToJson(const CellRecord& record) {
       {"device", cell.probe.device},
       {"ranks", cell.probe.ranks},
       {"probe", ToJson(cell.probe)}};
+  if (!cell.plant.empty()) json["plant"] = cell.plant;
   if (record.verdict) {
     json["verdict"] = std::string(Name(record.verdict->kind));
     json["stage"] = std::string(Name(record.verdict->stage));
@@ -150,6 +151,7 @@ absl::StatusOr<CellRecord> CellRecordFromJson(const Json& json, const std::strin
   cell.runtime = reader.String("runtime");
   cell.torch = reader.String("torch");
   cell.relax = reader.Strings("relax");
+  cell.plant = reader.Strings("plant");
   cell.lock = reader.String("control_lock", "");
   record.lock = reader.String("lock", "");
   record.dir = reader.String("dir");

@@ -18,6 +18,9 @@
 namespace bkm {
 namespace {
 
+// Raised when the floor file says more, or says it otherwise.
+constexpr int kFloorVersion = 2;
+
 Json GoldenIdentity(const Probe& probe) {
   return {{"generator", kGeneratorVersion},
           {"reference", kReferenceVersion},
@@ -33,6 +36,7 @@ std::string GoldenKey(const Probe& probe) { return Key(GoldenIdentity(probe)); }
 std::string FloorKey(const Probe& probe, absl::string_view precision,
                      absl::string_view cpu_features) {
   Json identity = GoldenIdentity(probe);
+  identity["floor"] = kFloorVersion;
   identity["precision"] = std::string(precision);
   identity["cpu"] = std::string(cpu_features);
   return Key(identity);

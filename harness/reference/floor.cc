@@ -24,6 +24,12 @@ int FractionBits(at::ScalarType type) {
   return type == at::kBFloat16 ? kFractionBitsOfBF16 : kFractionBitsOfFP32;
 }
 
+Json Spread(const std::vector<double>& errors) {
+  return {{"mean", Mean(errors)},
+          {"q99", Quantile(errors, 0.99)},
+          {"max", *std::max_element(errors.begin(), errors.end())}};
+}
+
 // Half the gap between neighbours of the reported type, measured like the errors themselves.
 Json LeastDistance(const PackedBatch& batch, const StepFacts& golden, int log_prob_bits) {
   std::vector<double> half_ulps;
@@ -37,7 +43,7 @@ Json LeastDistance(const PackedBatch& batch, const StepFacts& golden, int log_pr
     grad[name] = {{"rel", relative}, {"cosine_gap", relative * relative / 2}};
   }
   return {{"loss", {{"abs", HalfUlp(golden.loss, log_prob_bits)}}},
-          {"log_probs", {{"mean", Mean(half_ulps)}, {"q99", Quantile(half_ulps, 0.99)}}},
+          {"log_probs", Spread(half_ulps)},
           {"total_norm", {{"rel", relative}}},
           {"grad", grad}};
 }
@@ -54,13 +60,17 @@ void TakeLargest(const Json& from, Json& into) {
 }
 
 // A scalar's error is one draw and may be almost nothing at one step by luck: each step gets the
-// largest of all.
+// largest of all. So does the largest token's error: a near tie or a routing flip is a rare draw.
 void ShareScalarsAmongSteps(Json& steps) {
   for (const char* scalar : {"loss", "total_norm"}) {
     Json largest = steps[0][scalar];
     for (const Json& step : steps) TakeLargest(step[scalar], largest);
     for (Json& step : steps) step[scalar] = largest;
   }
+  double largest = 0;
+  for (const Json& step : steps)
+    largest = std::max(largest, step["log_probs"]["max"].get<double>());
+  for (Json& step : steps) step["log_probs"]["max"] = largest;
 }
 
 absl::Status CheckFinite(const Json& distance, const Arithmetic& way) {
@@ -131,7 +141,7 @@ absl::StatusOr<Json> DistanceOf(const PackedBatch& batch, const StepFacts& run,
     grad[name] = {{"rel", rel}, {"cosine_gap", cosine_gap}};
   }
   return Json{{"loss", {{"abs", std::abs(run.loss - golden.loss)}}},
-              {"log_probs", {{"mean", Mean(errors)}, {"q99", Quantile(errors, 0.99)}}},
+              {"log_probs", Spread(errors)},
               {"total_norm", {{"rel", total_norm}}},
               {"grad", grad}};
 }

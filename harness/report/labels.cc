@@ -72,8 +72,12 @@ std::string CellLabel(const CellRecord& record) {
   absl::StrAppend(
       &text, cell.engine_subject ? absl::StrCat(" x ", kind ? kind->library_source : "") : "",
       library.empty() ? "" : " ", library, ", ", cell.probe.attention, ", ", cell.probe.precision);
-  const std::string options = OptionsText(cell);
-  return options.empty() ? text : absl::StrCat(text, ", ", options);
+  if (cell.probe.model != Probe().model) absl::StrAppend(&text, ", ", cell.probe.model);
+  if (!cell.torch.empty()) absl::StrAppend(&text, ", torch ", cell.torch);
+  if (const std::string options = OptionsText(cell); !options.empty())
+    absl::StrAppend(&text, ", ", options);
+  if (!cell.plant.empty()) absl::StrAppend(&text, ", planted: ", absl::StrJoin(cell.plant, ", "));
+  return text;
 }
 
 absl::string_view MessageWithoutPlace(absl::string_view message) {

@@ -41,6 +41,14 @@ TEST(CellLabelTest, WhatElseIsAskedIsTold) {
             "optimizer=clip_norm:0.5, spmd_backend=\"default\"");
 }
 
+TEST(CellLabelTest, TorchAndAModelThatIsNotTheUsualOneAreTold) {
+  CellRecord record = RecordOf("git:verl@v1", "git:torchtitan@v2");
+  record.cell.torch = "2.11.0";
+  record.cell.probe.model = "gpt_oss";
+  EXPECT_EQ(CellLabel(record),
+            "verl-torchtitan v1 x torchtitan v2, flex, bf16, gpt_oss, torch 2.11.0");
+}
+
 TEST(PrintableTest, NothingSteersATerminalAndLineEndsStay) {
   EXPECT_EQ(Printable("a\033[2Jb\r\n\tc\x7f\xc3\xa9"), "a [2Jb \n c \xc3\xa9");
 }

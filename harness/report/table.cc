@@ -79,6 +79,8 @@ std::vector<TableRow> RowsOf(const RunRecord& run, const EngineKind& kind, Notes
     std::string text = VerdictText(cell, notes);
     if (const std::string options = OptionsText(cell.cell); !options.empty())
       absl::StrAppend(&text, " (", options, ")");
+    if (!cell.cell.plant.empty())
+      absl::StrAppend(&text, " (planted: ", absl::StrJoin(cell.cell.plant, ", "), ")");
     row->verdicts[cell.cell.probe.attention].push_back(text);
   }
   return rows;

@@ -31,6 +31,9 @@ struct Installation {
   std::filesystem::path kernels() const;
   std::filesystem::path python_code() const { return root / "harness/cell/python"; }
   std::filesystem::path goldens() const { return root / "golden/numeric"; }
+  std::filesystem::path catalogue() const { return root / "harness/selftest/catalogue.json"; }
+  std::filesystem::path detections() const { return root / "golden/detection"; }
+  std::filesystem::path matrices() const { return root / "matrices"; }
   std::filesystem::path runtimes() const { return root / "matrices/runtimes"; }
 
   // An error that says what to do when the programs that run cells have not been built.

@@ -58,7 +58,7 @@ Json MakeRequest(const PreparedCell& cell, const std::filesystem::path& dir,
                     {"memory_mib", settings.limits.memory_mib},
                     {"output_mib", settings.limits.output_mib},
                     {"processes", settings.limits.processes}}},
-                  {"plant", settings.plant}};
+                  {"plant", what.plant}};
   Json identity = request;
   identity["engine"] = ContentOf(cell.engine);
   identity["library"] = ContentOf(cell.library);
@@ -79,7 +79,7 @@ Json MakeRequest(const PreparedCell& cell, const std::filesystem::path& dir,
 std::string ControlKey(const CellRecord& record) {
   const EngineKind& kind = KindOf(record.cell);
   const std::string control = kind.engine_source.empty() ? kind.name : kind.control;
-  if (control.empty()) return "";
+  if (control.empty() || (kind.engine_source.empty() && !record.cell.plant.empty())) return "";
   if (!HasControl(record.cell.probe)) return "";
   return absl::StrCat(control, " ",
                       record.cell.library_subject ? record.cell.library_subject->ToString() : "",
@@ -97,6 +97,7 @@ std::optional<PreparedCell> ControlOf(const PreparedCell& cell) {
   what.lock = cell.record.lock.substr(0, 12);
   what.repeat = 1;
   what.probe = ProbeOfControl(std::move(what.probe));
+  what.plant.clear();
   control.engine.reset();
   control.record.engine_date.clear();
   control.record.role = CellRole::kControl;

@@ -30,7 +30,6 @@ struct PreparedCell {
 struct TaskSettings {
   std::string cell_code;  // Installation::CellCodeDigest
   CellLimits limits;
-  std::vector<std::string> plant;  // faults that tests plant
 };
 
 // The request of harness/protocol/README.md. Its "key" is a hash of everything that the observation
@@ -43,7 +42,7 @@ Json MakeRequest(const PreparedCell& cell, const std::filesystem::path& dir,
 std::optional<PreparedCell> ControlOf(const PreparedCell& cell);
 
 // Names a control by what it is: ControlOf two cells with the same key is one cell. Empty for a
-// cell without one.
+// cell without one, and for one with a planted fault, which is nobody's control.
 std::string ControlKey(const CellRecord& cell);
 
 }  // namespace bkm

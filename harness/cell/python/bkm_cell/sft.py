@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from bkm_cell.adapters.base import Adapter
-from bkm_cell.faults import plant_faults
+from bkm_cell.faults import Planted
 from bkm_cell.probe import Batch, Probe, Reach
 from bkm_cell.report import Report
 from bkm_cell.tensor_file import save_file
@@ -43,6 +43,8 @@ class Ladder:
         self._adapter = adapter
         self._report = report
         self._owners = owners
+        library = (request.get("packages") or {}).get("library") or ""
+        self._planted = Planted(adapter, library, request.get("plant") or [])
         self._tensors_dir = os.path.join(request["dir"], "tensors")
 
     def climb(self) -> None:
@@ -50,6 +52,7 @@ class Ladder:
         self._construct_and_load()
         self._witness_attention()
         self._train()
+        self._planted.confirm()
 
     def _import(self) -> None:
         self._report.stage("import")
@@ -58,11 +61,7 @@ class Ladder:
     def _construct_and_load(self) -> None:
         report, adapter = self._report, self._adapter
         report.stage("construct")
-        plant_faults(
-            adapter,
-            (self._request.get("packages") or {}).get("library") or "",
-            self._request.get("plant") or [],
-        )
+        self._planted.before_construct()
 
         if self._probe.leftover_checkpoint:
             os.makedirs(_LEFTOVER)
@@ -73,6 +72,7 @@ class Ladder:
 
         with first_weights_read(began):
             adapter.construct()
+        self._planted.after_construct()
         if report.stage_name != "load":  # nothing was read; what was loaded will show it
             report.stage("load")
         asked = {"attention": adapter.attention, "precision": self._probe.precision}
@@ -120,7 +120,7 @@ class Ladder:
         if attended.relations:
             os.makedirs(self._tensors_dir, exist_ok=True)
             save_file(attended.relations, os.path.join(self._tensors_dir, "attended.safetensors"))
-        self._report.set(mask=attended.facts())
+        self._report.set(mask=attended.facts(), seconds={"attended": attended.seconds})
 
     def _report_precision(self, calls: backend.AttentionCalls) -> None:
         ran = calls.autocast or calls.input_dtype

@@ -15,6 +15,7 @@ import importlib
 import inspect
 import os
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -22,11 +23,13 @@ import torch.nn.attention.flex_attention as flex
 
 from bkm_cell.adapters.base import accepted, torchtitan_package
 from bkm_cell.adapters.control import ControlAdapter
+from bkm_cell.adapters.torchtitan_model import ExpertNames, fit, flavor_of, mask_packed_documents
 from bkm_cell.probe import Batch
 from bkm_cell.tensor_file import load_file
 from bkm_cell.witnesses.named_tensors import NamedTensors
 
 _PLAIN = "sdpa"  # what flavors have that name no attention
+_WAYS = ("flex", "varlen")  # what flavors are called after, in the eras that have one for each
 _ATTENTION_MODULES = ("torchtitan.models.common.attention", "torchtitan.models.attention")
 
 
@@ -43,6 +46,9 @@ class Adapter(ControlAdapter):
     def construct(self) -> None:
         self._asked_by = ""
         spec, config = self._spec_and_config()
+        fit(config, self.probe.hf_config)
+        if self._windowed:
+            mask_packed_documents(config)
         if hasattr(config, "build"):
             self.model = config.build()
         else:
@@ -55,7 +61,9 @@ class Adapter(ControlAdapter):
         self._config = config
         self._to_hf = spec.state_dict_adapter(config, self.probe.model_dir)
         path = os.path.join(self.probe.model_dir, "model.safetensors")
-        state = self._to_hf.from_hf(load_file(path, device=str(self.probe.device)))
+        self._names = ExpertNames(self._to_hf)
+        weights = self._names.of_library(load_file(path, device=str(self.probe.device)))
+        state = self._to_hf.from_hf(weights)
         missing, unexpected = self.model.load_state_dict(state, strict=False)
         self._unmatched = {"missing": list(missing), "unexpected": list(unexpected)}
         self.model.train()
@@ -87,8 +95,12 @@ class Adapter(ControlAdapter):
             attention.attn_backend = self.attention
             self._asked_by = "model.layer.attention.attn_backend"
             return spec, spec.model
-        flavor = self._flavor(configs, suffix=f"_{self.attention}")
-        self._asked_by = f"flavor {flavor}"
+        flavor, self._asked_by = self._flavor(configs), "nothing: the library has one attention"
+        if any(name.startswith(f"{flavor}_{way}") for name in configs for way in _WAYS):
+            flavor += "" if self.attention == _PLAIN else f"_{self.attention}"
+            self._asked_by = f"flavor {flavor}"
+            if flavor not in configs:
+                raise LookupError(f"{self._package.__name__} has no flavor {flavor}")
         spec = registry(flavor)
         return spec, spec.model
 
@@ -108,24 +120,11 @@ class Adapter(ControlAdapter):
         arguments.attn_mask_type = "block_causal"  # what packed documents need
         self._asked_by = "model_args.use_flex_attn, attn_mask_type"
 
-    def _flavor(self, flavors: Mapping[str, Any], suffix: str = "") -> str:
-        """The flavor of the probe's sizes; with a suffix, the one of that attention."""
-        hf = self.probe.hf_config
-        wanted = (hf["hidden_size"], hf["num_hidden_layers"], hf["vocab_size"])
-        fitting = [name for name, flavor in flavors.items() if _sizes(flavor) == wanted]
-        if not fitting:
-            raise LookupError(
-                f"no flavor of {self._package.__name__} has the probe's sizes {wanted}"
-            )
-        plain = min(fitting, key=len)
-        if not suffix or self.attention == _PLAIN:
-            return plain
-        if plain + suffix not in fitting:
-            raise LookupError(f"{self._package.__name__} has no flavor {plain + suffix}")
-        return plain + suffix
+    def _flavor(self, flavors: Mapping[str, Any]) -> str:
+        return flavor_of(flavors, self.probe.hf_config, self._package.__name__)
 
     def tensors(self) -> NamedTensors:
-        return NamedTensors([self.model], self._to_hf.to_hf)
+        return NamedTensors([self.model], lambda state: self._names.of_hf(self._to_hf.to_hf(state)))
 
     def facts(self) -> dict[str, Any]:
         return {
@@ -144,13 +143,28 @@ class Adapter(ControlAdapter):
         taken = inspect.signature(self.model.forward).parameters
         return self.model(tokens, **accepted(named, taken)).squeeze(0)
 
+    @property
+    def _windowed(self) -> bool:
+        return bool(self.probe.hf_config.get("sliding_window"))
+
     def _masks(self, tokens: torch.Tensor, positions: torch.Tensor) -> Any:
-        """The packed batch's mask, to be handed over; or None, where the library keeps it itself."""
+        """The packed batch's masks, to be handed over; or None, where the library keeps them itself.
+
+        As verl builds them; but of a model with windows, only the library knows which layer has one.
+        """
         if self.probe.engine_options.get("mask") == "none":
             return None
         if hasattr(self._attention, "init_attention_mask"):  # it finds documents by their eos
             self._attention.init_attention_mask(tokens, self.probe.eos_token_id)
             return None
+        if self._windowed:
+            offered = {
+                "input_batch": tokens,
+                "tokenizer": SimpleNamespace(eos_id=self.probe.eos_token_id),
+                "positions": positions,
+            }
+            build = self.model.get_attention_masks
+            return build(**accepted(offered, inspect.signature(build).parameters))
         return packed_mask(self._attention, self.attention, positions)
 
 
@@ -159,24 +173,6 @@ def _exists(name: str) -> bool:
         return importlib.util.find_spec(name) is not None
     except ModuleNotFoundError:
         return False
-
-
-def _sizes(flavor: Any) -> tuple[Any, ...] | None:
-    """(dim, layers, vocabulary) of a configuration, or of what its factory makes."""
-    if callable(flavor):
-        needed = {"attn_backend": "flex", "moe_comm_backend": "standard"}
-        parameters = inspect.signature(flavor).parameters.values()
-        try:
-            flavor = flavor(
-                **accepted(needed, (p.name for p in parameters if p.default is p.empty))
-            )
-        except (
-            Exception
-        ):  # another flavor's hardware may be missing; it is not the one that is asked
-            return None
-    layers = getattr(flavor, "layers", None)
-    count = len(layers) if layers is not None else getattr(flavor, "n_layers", None)
-    return getattr(flavor, "dim", None), count, getattr(flavor, "vocab_size", None)
 
 
 def configured_attention(config: Any) -> str | None:

@@ -3,28 +3,32 @@
 """Autocast on a CPU promotes as on CUDA.
 
 CUDA's autocast runs a list of ops (rms_norm, softmax, pow, sum, ...) in fp32 that CPU's leaves in
-bf16. Where the results feed an op that takes bf16 only, CUDA fails and an unaligned CPU would not.
-The lists are read from the header of the torch that runs, so that each torch is aligned with its
-own CUDA.
+bf16, and another (scatter_add, index_put, ...) in the widest type of its inputs. Where the results
+feed an op that takes bf16 only, CUDA fails and an unaligned CPU would not; where a library mixes
+types in such an op, an unaligned CPU fails and CUDA would not. The lists are read from the header
+of the torch that runs, so that each torch is aligned with its own CUDA.
+
+And CUDA's autocast takes fp32 as its type, which torchtitan's routers use to compute in fp32 inside
+a bf16 region; CPU's disables itself instead, and the router's inputs do not fit its weight.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 NAME = "cuda-autocast-lists"
 
-_LISTS = {"AT_FORALL_FP32": "promote", "AT_FORALL_FP32_SET_OPT_DTYPE": "set-dtype"}
 _LIBRARIES: list[torch.library.Library] = []  # the registrations live as long as these
 
 
-def _listed(macro: str) -> list[str]:
+def listed(macro: str) -> list[str]:
     """Op names, as "name" or "name.overload", that torch's header lists in a macro."""
     header = os.path.join(os.path.dirname(torch.__file__), "include", "ATen", "autocast_mode.h")
     with open(header) as file:
@@ -84,15 +88,54 @@ def _setting_dtype(op: torch._ops.OpOverload) -> Callable[..., Any]:
     return kernel
 
 
+def _widening(op: torch._ops.OpOverload) -> Callable[..., Any]:
+    def kernel(*arguments: Any, **named: Any) -> Any:
+        values = [value for value in tree_leaves((arguments, named)) if _is_eligible(value)]
+        widest = torch.get_autocast_dtype("cpu")
+        if any(value.dtype == torch.float32 for value in values):
+            widest = torch.float32
+
+        def widened(value: Any) -> Any:
+            return value.to(widest) if _is_eligible(value) else value
+
+        with torch._C._ExcludeDispatchKeyGuard(
+            torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
+        ):
+            return op(*tree_map(widened, arguments), **tree_map(widened, named))
+
+    return kernel
+
+
+_LISTS = {
+    "AT_FORALL_FP32": _promoting,
+    "AT_FORALL_FP32_SET_OPT_DTYPE": _setting_dtype,
+    "AT_FORALL_PROMOTE": _widening,
+}
+
+
+def _take_fp32(kind: type) -> None:
+    construct = kind.__init__
+
+    @functools.wraps(construct)
+    def init(self: Any, device_type: str, dtype: Any = None, *rest: Any, **named: Any) -> None:
+        is_fp32 = device_type == "cpu" and dtype == torch.float32
+        construct(self, device_type, torch.bfloat16 if is_fp32 else dtype, *rest, **named)
+        if is_fp32:
+            self.fast_dtype = dtype
+
+    kind.__init__ = init
+
+
 def apply() -> None:
+    _take_fp32(torch.autocast)
     library = torch.library.Library("aten", "IMPL", "AutocastCPU")
     _LIBRARIES.append(library)
-    for macro, policy in _LISTS.items():
-        for name in _listed(macro):
+    for macro, kernel_of in _LISTS.items():
+        for name in listed(macro):
             packet, _, overload = name.partition(".")
             op = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
             if op is None or torch._C._dispatch_has_kernel_for_dispatch_key(
                 op.name(), "AutocastCPU"
             ):
                 continue
-            library.impl(op, _promoting(op) if policy == "promote" else _setting_dtype(op))
+            library.impl(op, kernel_of(op))

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -79,15 +80,32 @@ def replaying(
     return again, query, value
 
 
-def _only_axis(shape: torch.Size, length: int, what: str) -> int:
-    """The axis of that many tokens, the last one (features) left out."""
-    found = [axis for axis, size in enumerate(shape[:-1]) if size == length]
-    if len(found) != 1:
-        raise Unreadable(
-            f"{what} of shape {tuple(shape)} has {'no' if not found else 'more than one'} axis of "
-            f"{length} tokens"
-        )
-    return found[0]
+@dataclass(frozen=True)
+class Rows:
+    """How a forward sees the documents: packed into one row, or a right-padded row for each."""
+
+    lengths: list[int]  # tokens per document
+    is_padded: bool = False
+
+    @property
+    def count(self) -> int:
+        return len(self.lengths) if self.is_padded else 1
+
+    def axis(self, shape: torch.Size, what: str) -> int:
+        """The axis of tokens, the last one (features) left out."""
+        if self.is_padded:
+            needed = f"{max(self.lengths)} tokens or more in {self.count} rows"
+            found = [a for a, size in enumerate(shape[:-1]) if a > 0 and size >= max(self.lengths)]
+            found = found if shape[0] == self.count else []
+        else:
+            needed = f"{sum(self.lengths)} tokens"
+            found = [axis for axis, size in enumerate(shape[:-1]) if size == sum(self.lengths)]
+        if len(found) != 1:
+            raise Unreadable(
+                f"{what} of shape {tuple(shape)} has {'no' if not found else 'more than one'} axis "
+                f"of {needed}"
+            )
+        return found[0]
 
 
 def _output(result: Any) -> torch.Tensor:
@@ -98,24 +116,24 @@ def _output(result: Any) -> torch.Tensor:
     return result
 
 
-def _heads(result: Any, length: int, width: int) -> torch.Tensor:
-    """float32[T, heads, width] of one call's output."""
+def _heads(result: Any, rows: Rows, width: int) -> torch.Tensor:
+    """float32[tokens of a row, rows * heads, width] of one call's output."""
     output = _output(result)
     if output.shape[-1] != width and output.shape[-1] % width == 0:  # heads are joined
         output = output.unflatten(-1, (-1, width))
     if output.shape[-1] != width:
         raise Unreadable(f"output of shape {tuple(output.shape)} lacks v's {width} features")
-    axis = _only_axis(output.shape, length, "output")
-    return output.movedim(axis, 0).reshape(length, -1, width).float()
+    return output.movedim(rows.axis(output.shape, "output"), 0).flatten(1, -2).float()
 
 
 @dataclass(frozen=True)
 class _Layout:
     """How the features of v are used: [mass, digits of the head's number..., keys...]."""
 
-    heads: int
+    heads: int  # of all rows
     width: int
-    length: int
+    length: int  # tokens of a row
+    rows: int
 
     @property
     def digits(self) -> int:
@@ -130,18 +148,23 @@ class _Layout:
     def blocks(self) -> int:
         return math.ceil(self.length / self.keys)
 
-    def span(self, block: int) -> tuple[int, int]:
-        begin = (block % self.blocks) * self.keys
+    @property
+    def heads_of_a_row(self) -> int:
+        return self.heads // self.rows
+
+    def span(self, first: int, head: int) -> tuple[int, int]:
+        """Begin and count of the keys that a head shows."""
+        begin = (first + head % self.heads_of_a_row) % self.blocks * self.keys
         return begin, min(self.keys, self.length - begin)
 
     def basis(self, first: int) -> torch.Tensor:
-        """[heads, T, width]: head h shows the keys of block first + h."""
+        """[heads, length, width]: a row's head h shows the keys of block first + h."""
         basis = torch.zeros(self.heads, self.length, self.width)
         basis[..., 0] = 1
         for head in range(self.heads):
             for digit in range(self.digits):
                 basis[head, :, 1 + digit] = head // _BASE**digit % _BASE / _BASE
-            begin, count = self.span(first + head)
+            begin, count = self.span(first, head)
             keys = torch.arange(count)
             basis[head, begin + keys, 1 + self.digits + keys] = 1
         return basis
@@ -165,58 +188,40 @@ class _Layout:
 
 
 def probabilities(
-    call: Call, query: torch.Tensor, value: torch.Tensor, length: int
+    call: Call, query: torch.Tensor, value: torch.Tensor, rows: Rows
 ) -> torch.Tensor:
     """float32[T,T]: the probability with which a query (row) takes a key, in a head that shows it."""
-    key_axis = _only_axis(value.shape, length, "v")
-    shape = value.movedim(key_axis, -2).shape  # [..., T, width]
-    layout = _Layout(math.prod(shape[:-2]), shape[-1], length)
+    key_axis = rows.axis(value.shape, "v")
+    shape = value.movedim(key_axis, -2).shape  # [..., tokens, width]
+    layout = _Layout(math.prod(shape[:-2]), shape[-1], shape[-2], rows.count)
     if layout.keys < 1:
         raise Unreadable(f"v of shape {tuple(value.shape)} has too few features")
     still = torch.zeros_like(query)
-    seen = torch.full((length, length), -1.0, device=value.device)
-    for first in range(0, layout.blocks, layout.heads):
+    seen = torch.full((rows.count, layout.length, layout.length), -1.0, device=value.device)
+    for first in range(0, layout.blocks, layout.heads_of_a_row):
         basis = layout.basis(first).reshape(shape).movedim(-2, key_axis)
-        rows = _heads(call(still, torch.zeros_like(value).copy_(basis)), length, layout.width)
-        if not bool(((rows >= _BELOW_ZERO) & (rows <= _ABOVE_ONE)).all()):
+        shown = _heads(call(still, torch.zeros_like(value).copy_(basis)), rows, layout.width)
+        if rows.is_padded:  # what padding attends to is nobody's business, and may be no number
+            shown = shown.nan_to_num(0)
+        if not bool(((shown >= _BELOW_ZERO) & (shown <= _ABOVE_ONE)).all()):
             raise Unreadable("its output with basis vectors for v is not made of probabilities")
-        for column, head in enumerate(layout.head_of_v(rows)):
-            begin, count = layout.span(first + head)
-            shown = rows[:, column, 1 + layout.digits :][:, :count]
-            part = seen[:, begin : begin + count]
-            part.copy_(torch.maximum(part, shown))
+        for column, head in enumerate(layout.head_of_v(shown)):
+            begin, keys = layout.span(first, head)
+            part = seen[head // layout.heads_of_a_row, :, begin : begin + keys]
+            part.copy_(torch.maximum(part, shown[:, column, 1 + layout.digits :][:, :keys]))
     if bool((seen < 0).any()):
         raise Unreadable("some heads of v are in no head of its output")
-    return seen
-
-
-def _seen(call: Call, query: torch.Tensor, value: torch.Tensor, length: int) -> torch.Tensor:
-    return probabilities(call, query, value, length) > SEEN
-
-
-def _seen_in_rows(
-    call: Call, query: torch.Tensor, value: torch.Tensor, lengths: list[int]
-) -> torch.Tensor:
-    """bool[T,T] of a batch of rows that are padded on the right, in the flat packed order."""
-    blocks = []
-    for row, length in enumerate(lengths):
-
-        def call_row(other_query: torch.Tensor, other_value: torch.Tensor, row: int = row) -> Any:
-            queries, values = torch.zeros_like(query), torch.zeros_like(value)
-            queries[row], values[row] = other_query[0], other_value[0]
-            return _output(call(queries, values))[row : row + 1]
-
-        one = slice(row, row + 1)
-        blocks.append(_seen(call_row, query[one], value[one], max(lengths))[:length, :length])
-    return torch.block_diag(*blocks)
+    # Each document's own tokens, one document after the other; padding is left out.
+    lengths = rows.lengths if rows.is_padded else [layout.length]
+    return torch.block_diag(*(row[:n, :n] for row, n in zip(seen, lengths, strict=True)))
 
 
 class Attended:
     """Collects the relations of one forward; a relation that several layers share is kept once."""
 
     def __init__(self, lengths: list[int], is_padded: bool = False) -> None:
-        self._lengths = lengths  # tokens of each document
-        self._is_padded = is_padded  # a row each, padded on the right, and not one packed row
+        self._rows = Rows(lengths, is_padded)
+        self.seconds = 0.0
         self.layers: list[dict[str, Any]] = []
         self.relations: dict[str, torch.Tensor] = {}  # digest -> uint8[T,T]
         self.error: str | None = None
@@ -231,18 +236,17 @@ class Attended:
         """Never raises: a subject's forward goes on, and what could not be read is said."""
         if self.error is not None:
             return
+        start = time.monotonic()
         devices = [t.device for t in arguments if isinstance(t, torch.Tensor) and t.is_cuda]
         try:
             with torch.no_grad(), torch.random.fork_rng(devices[:1]):
                 call, query, value = replaying(function, arguments, named)
-                if self._is_padded:
-                    seen = _seen_in_rows(call, query, value, self._lengths)
-                else:
-                    seen = _seen(call, query, value, sum(self._lengths))
-                seen = seen.to(torch.uint8).cpu()
+                seen = (probabilities(call, query, value, self._rows) > SEEN).to(torch.uint8).cpu()
         except Exception as error:
             self.error = f"layer {layer}: {type(error).__name__}: {error}"[:500]
             return
+        finally:
+            self.seconds += time.monotonic() - start
         digest = hashlib.sha256(tensor_bytes(seen)).hexdigest()[:16]
         self.relations[digest] = seen
         self.layers.append({"layer": layer, "relation": digest})

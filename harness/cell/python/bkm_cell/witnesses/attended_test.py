@@ -157,6 +157,30 @@ class AttendedTest(unittest.TestCase):
         causal = torch.ones(T, T).tril().bool()
         self.assert_reads(causal, F.scaled_dot_product_attention, qkv(4, 4), is_causal=True)
 
+    def test_padded_rows_are_read_document_by_document(self):
+        def padded(q, k, v, *, width, masked_padding):
+            """[documents, heads, longest, H]; padding attends to nothing, which is no number."""
+            longest = q.shape[2]
+            position = torch.arange(longest)
+            distance = position[:, None] - position[None, :]
+            real = position[None, :] < torch.tensor(LENGTHS)[:, None]
+            mask = ((distance >= 0) & (distance < width)).expand(len(LENGTHS), longest, longest)
+            if masked_padding:
+                mask = mask & real[:, None, :] & real[:, :, None]
+            return heads_first(q, k, v, mask=mask[:, None])
+
+        torch.manual_seed(1)
+        sizes = ((4, 16), (2, 16), (2, 16))
+        q, k, v = (torch.randn(len(LENGTHS), n, max(LENGTHS) + 2, h) for n, h in sizes)
+        for width, expected in ((99, documents()), (4, window(4))):
+            for masked in (False, True):
+                attended = Attended(LENGTHS, is_padded=True)
+                named = {"width": width, "masked_padding": masked}
+                attended.read(0, padded, (q, k, v), named)
+                self.assertIsNone(attended.error)
+                (relation,) = attended.relations.values()
+                self.assertTrue(torch.equal(relation.bool(), expected))
+
     def test_what_is_no_attention_is_an_error(self):
         def mixed_up(q, k, v):  # features in the order (H, N)
             out = heads_first(q, k, v, mask=documents())

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""Faults that are planted in a real cell, in memory: each breaks one known thing.
+
+What each breaks, where it exists and what must catch it is data: harness/selftest/catalogue.json.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bkm_cell.faults import (
+    attention,
+    backend,
+    gradients,
+    loss,
+    masks,
+    optimizer,
+    reporting,
+    rope,
+    weights,
+)
+from bkm_cell.faults.registry import CannotPlant, Fault, Phase, registered
+from bkm_cell.faults.site import Site
+
+__all__ = ["CannotPlant", "Planted", "attention_to_ask"]
+
+_GROUPS = (attention, backend, gradients, loss, masks, optimizer, reporting, rope, weights)
+
+
+def attention_to_ask(asked: str, library: str, plant: list[str]) -> str:
+    """What the subject is asked for; the judge still thinks it is `asked`."""
+    return backend.other_backend(asked, library) if backend.OTHER_BACKEND in plant else asked
+
+
+class Planted:
+    """The faults of one cell. A fault that finds nowhere to stand, or that never acts, raises."""
+
+    def __init__(self, adapter: Any, library: str, plant: list[str]) -> None:
+        known = {fault.name: fault for fault in registered()}
+        unknown = sorted(set(plant) - known.keys())
+        if unknown:
+            raise CannotPlant(f"{unknown} are not in the catalogue: known are {sorted(known)}")
+        self._adapter = adapter
+        self._faults: list[tuple[Fault, Site]] = [
+            (known[name], Site(name, adapter, library)) for name in plant
+        ]
+
+    def before_construct(self) -> None:
+        """Between `import` and `construct`: what the subjects will build from."""
+        self._plant(Phase.BEFORE_CONSTRUCT)
+
+    def after_construct(self) -> None:
+        """On what was built, before any witness looks: so witnesses see a faulty subject."""
+        for _, site in self._faults:
+            site.watch_documents()
+        self._plant(Phase.AFTER_CONSTRUCT)
+
+    def _plant(self, phase: Phase) -> None:
+        for fault, site in self._faults:
+            if fault.phase is phase:
+                fault.plant(site)
+
+    def confirm(self) -> None:
+        """At the end of a cell: a fault that never acted would prove nothing by being seen."""
+        for fault, site in self._faults:
+            if site.acted == 0 and fault.phase is not Phase.ASK:
+                raise CannotPlant(f"{fault.name} was planted and never acted")

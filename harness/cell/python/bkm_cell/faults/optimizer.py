@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""An update that is not the asked one. What happens silently leaves the settings looking right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.optim.optimizer import (
+    Optimizer,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+
+from bkm_cell.faults.gradients import Gradients, after_backward, gradients
+from bkm_cell.faults.registry import Phase, fault, register
+from bkm_cell.faults.site import Site, local
+
+
+def before_step(site: Site, edit: Callable[[], None]) -> None:
+    """Runs before any witness of the step, since hooks run in the order of their registration."""
+
+    def hook(*_: Any) -> None:
+        edit()
+        site.act()
+
+    register_optimizer_step_pre_hook(hook)
+
+
+def _with_settings(site: Site, key: str, value: Any) -> None:
+    """The step runs with another setting, and whoever looks afterwards sees the asked one.
+
+    A container of optimizers has groups without settings: they are passed over.
+    """
+    kept: dict[int, tuple[dict[str, Any], Any]] = {}
+
+    def before(optimizer: Optimizer, *_: Any) -> None:
+        for group in optimizer.param_groups:
+            if key in group and id(group) not in kept:
+                kept[id(group)] = (group, group[key])
+                group[key] = value
+                site.act()
+
+    def after(*_: Any) -> None:
+        for group, asked in kept.values():
+            group[key] = asked
+        kept.clear()
+
+    register_optimizer_step_pre_hook(before)
+    register_optimizer_step_post_hook(after)
+
+
+def _silently(key: str, value: Any) -> None:
+    def plant(site: Site) -> None:
+        _with_settings(site, key, value)
+
+    return plant
+
+
+register("betas-wrong-silently", _silently("betas", (0.8, 0.95)))
+register("epsilon-wrong-silently", _silently("eps", 1e-5))
+register("weight-decay-dropped-silently", _silently("weight_decay", 0.0))
+register("weight-decay-in-gradient", _silently("decoupled_weight_decay", False))
+
+
+def _openly(key: str, value: Any) -> None:
+    def plant(site: Site) -> None:
+        def edit(optimizer: Optimizer, *_: Any) -> None:
+            for group in optimizer.param_groups:
+                if key in group:
+                    group[key] = value
+                    site.act()
+
+        register_optimizer_step_pre_hook(edit)
+
+    return plant
+
+
+register("betas-wrong", _openly("betas", (0.8, 0.95)))
+register("epsilon-wrong", _openly("eps", 1e-5))
+register("weight-decay-dropped", _openly("weight_decay", 0.0))
+
+
+@fault("clipping-off")
+def clipping_off(site: Site) -> None:
+    """Gradients are what they were before clipping; the norm is still reported."""
+    kept: Gradients = {}
+
+    def keep(now: Gradients, before: Gradients, _: int) -> None:
+        kept.update((name, gradient.clone()) for name, gradient in now.items())
+
+    def restore() -> None:
+        for name, gradient in gradients(site).items():
+            gradient.copy_(kept[name])
+
+    after_backward(site, keep)
+    before_step(site, restore)
+
+
+@fault("tensor-not-updated")
+def tensor_not_updated(site: Site) -> None:
+    """One tensor is not among those that the optimizer moves."""
+    layer = rf"(^|\.)layers\.{site.middle_layer}\."
+    kept: dict[str, torch.Tensor] = {}
+
+    def weight() -> torch.Tensor:
+        ((_, parameter),) = site.parameters(layer + r".*\.(o_proj|wo)\.weight$")
+        return local(parameter)
+
+    def keep() -> None:
+        kept["weight"] = weight().clone()
+
+    def restore(*_: Any) -> None:
+        weight().copy_(kept["weight"])
+
+    before_step(site, keep)
+    register_optimizer_step_post_hook(restore)
+
+
+@fault("schedule-off-by-one", Phase.BEFORE_CONSTRUCT)
+def schedule_off_by_one(site: Site) -> None:
+    """The schedule is one step ahead."""
+    scheduler = torch.optim.lr_scheduler.LRScheduler
+
+    def twice(first: Callable[..., Any], self: Any) -> None:
+        first(self)
+        self.step()
+        site.act()
+
+    site.around(scheduler, "_initial_step", twice)

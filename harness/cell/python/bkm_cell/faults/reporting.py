@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""Right arithmetic, wrong report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from bkm_cell.adapters.base import StepOutcome
+from bkm_cell.faults.registry import fault
+from bkm_cell.faults.site import Site
+
+
+def edit_outcome(site: Site, edit: Callable[[StepOutcome, list[int]], None]) -> None:
+    def train_step(step: Callable[..., StepOutcome], batch: Any) -> StepOutcome:
+        outcome = step(batch)
+        edit(outcome, batch.lengths)
+        site.act()
+        return outcome
+
+    site.around(site.adapter, "train_step", train_step)
+
+
+def edit_log_probs(site: Site, edit: Callable[[torch.Tensor, list[int]], torch.Tensor]) -> None:
+    def edit_both(outcome: StepOutcome, lengths: list[int]) -> None:
+        if outcome.log_probs is None:
+            raise site.cannot("no log-probs are reported")
+        outcome.log_probs = edit(outcome.log_probs.detach().clone(), lengths)
+
+    edit_outcome(site, edit_both)
+
+
+@fault("one-log-prob-wrong")
+def one_log_prob_wrong(site: Site) -> None:
+    """One token's log-prob is 2 nats too low; loss and gradients are right."""
+
+    def edit(log_probs: torch.Tensor, lengths: list[int]) -> torch.Tensor:
+        log_probs[lengths[0] // 2] -= 2
+        return log_probs
+
+    edit_log_probs(site, edit)
+
+
+@fault("log-probs-shifted")
+def log_probs_shifted(site: Site) -> None:
+    """Each log-prob stands at its label's position."""
+    edit_log_probs(site, lambda log_probs, lengths: torch.roll(log_probs, 1))
+
+
+@fault("grad-norm-after-clipping")
+def grad_norm_after_clipping(site: Site) -> None:
+    """The norm that is reported is the clipped one."""
+    clip = site.adapter.probe.optimizer["clip_norm"]
+
+    def edit(outcome: StepOutcome, lengths: list[int]) -> None:
+        if outcome.grad_norm is None:
+            raise site.cannot("no gradient norm is reported")
+        outcome.grad_norm = min(outcome.grad_norm, clip)
+
+    edit_outcome(site, edit)
+
+
+@fault("loss-of-previous-step")
+def loss_of_previous_step(site: Site) -> None:
+    kept: list[float] = []
+
+    def edit(outcome: StepOutcome, lengths: list[int]) -> None:
+        if outcome.loss is None:
+            raise site.cannot("no loss is reported")
+        kept.append(outcome.loss)
+        outcome.loss = kept[-2:][0]
+
+    edit_outcome(site, edit)

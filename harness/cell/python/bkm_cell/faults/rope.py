@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""Rotary positions that are wrong: queries and keys are turned once more before they meet.
+
+Scores depend on the difference of two angles, so a turn that is the same for query and key at
+every position changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from bkm_cell.faults.attention_calls import AttentionCall, around_attention
+from bkm_cell.faults.registry import fault
+from bkm_cell.faults.site import Site
+
+Angles = Callable[[torch.Tensor], torch.Tensor]  # positions [T] -> angles [T, head_dim / 2]
+
+
+def _base(site: Site) -> float:
+    config = site.hf_config
+    nested = config.get("rope_parameters") or {}
+    return float(nested.get("rope_theta", config.get("rope_theta", 10000.0)))
+
+
+def _frequencies(site: Site, base: float) -> torch.Tensor:
+    pairs = torch.arange(0, _head_dim(site), 2, dtype=torch.float64)
+    return base ** (-pairs / _head_dim(site))
+
+
+def _head_dim(site: Site) -> int:
+    config = site.hf_config
+    return int(config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"])
+
+
+def _pairs_are_neighbours(site: Site) -> bool:
+    """Whether features 2i and 2i+1 turn together, or (as in HF) i and i + head_dim / 2."""
+    if site.library == "transformers":
+        return False
+    kinds = {type(m).__name__ for top in site.adapter.modules() for m in top.modules()}
+    if any("RoPE" in kind for kind in kinds):
+        return any("Complex" in kind for kind in kinds)
+    return "q_norm" not in {
+        n.split(".")[-1] for t in site.adapter.modules() for n, _ in t.named_modules()
+    }
+
+
+def _turned(x: torch.Tensor, angles: torch.Tensor, axis: int, neighbours: bool) -> torch.Tensor:
+    shape = [1] * x.dim()
+    shape[axis], shape[-1] = angles.shape
+    cos, sin = angles.cos().float().reshape(shape), angles.sin().float().reshape(shape)
+    wide = x.float()
+    if neighbours:
+        a, b = wide[..., 0::2], wide[..., 1::2]
+        return torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2).to(x.dtype)
+    a, b = wide.chunk(2, -1)
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], -1).to(x.dtype)
+
+
+def _plant_turn(site: Site, query: Angles | None, key: Angles | None) -> None:
+    neighbours = _pairs_are_neighbours(site)
+
+    def wrap(call: AttentionCall) -> torch.Tensor:
+        if call.query.shape[-1] != _head_dim(site):
+            raise site.cannot("only a part of each head is rotary")
+        positions = torch.cat([torch.arange(n) for n in site.documents()]).double()
+        axis = call.sequence_axis
+        turned = {}
+        if query is not None:
+            turned["query"] = _turned(call.query, query(positions), axis, neighbours)
+        if key is not None:
+            turned["key"] = _turned(call.key, key(positions), axis, neighbours)
+        site.act()
+        return call.run(**turned)
+
+    around_attention(site, wrap)
+
+
+def _outer(positions: torch.Tensor, frequencies: torch.Tensor) -> torch.Tensor:
+    return positions[:, None] * frequencies[None, :]
+
+
+@fault("rope-wrong-base")
+def rope_wrong_base(site: Site) -> None:
+    """A base of 10000 instead of the model's: what is missing is turned on top."""
+    if _base(site) == 10000.0:
+        raise site.cannot("the model's base is 10000")
+    missing = _frequencies(site, 10000.0) - _frequencies(site, _base(site))
+    turn = lambda positions: _outer(positions, missing)  # noqa: E731
+    _plant_turn(site, turn, turn)
+
+
+@fault("rope-twice")
+def rope_twice(site: Site) -> None:
+    frequencies = _frequencies(site, _base(site))
+    turn = lambda positions: _outer(positions, frequencies)  # noqa: E731
+    _plant_turn(site, turn, turn)
+
+
+@fault("rope-query-shifted")
+def rope_query_shifted(site: Site) -> None:
+    """Queries stand one position later than their keys."""
+    frequencies = _frequencies(site, _base(site))
+    _plant_turn(site, lambda positions: _outer(torch.ones_like(positions), frequencies), None)
+
+
+@fault("rope-positions-jump")
+def rope_positions_jump(site: Site) -> None:
+    """From the tenth token of each document on, positions are 5 too large."""
+    frequencies = _frequencies(site, _base(site))
+    turn = lambda positions: _outer(5.0 * (positions >= 10), frequencies)  # noqa: E731
+    _plant_turn(site, turn, turn)
+
+
+@fault("rope-all-shifted")
+def rope_all_shifted(site: Site) -> None:
+    """All positions are 7 too large: no score changes, and no cell may turn red."""
+    frequencies = _frequencies(site, _base(site))
+    turn = lambda positions: _outer(torch.full_like(positions, 7), frequencies)  # noqa: E731
+    _plant_turn(site, turn, turn)

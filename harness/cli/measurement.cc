@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/cli/measurement.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "harness/base/files.h"
+#include "harness/base/status_macros.h"
+#include "harness/model/engine_kind.h"
+#include "harness/runner/judging.h"
+#include "harness/runner/local_executor.h"
+#include "harness/runner/references.h"
+#include "harness/runner/runner.h"
+
+namespace bkm {
+namespace {
+
+// An engine that ran another precision than asked is judged by the floor of the one it ran.
+absl::Status WantPrecisionThatRan(References& references, const PreparedCell& cell,
+                                  const Json& observation) {
+  const std::string ran = observation.value("/adapter/precision_ran"_json_pointer, std::string());
+  if (ran.empty() || ran == cell.record.cell.probe.precision) return absl::OkStatus();
+  return references.Want(cell.record.cell.probe, cell.probe_folder, ran);
+}
+
+absl::Status WantAll(References& references, const std::vector<PreparedCell>& cells) {
+  for (const PreparedCell& cell : cells) {
+    if (cell.stopped || FindEngineKind(cell.record.cell.engine)->judged_by_ending_only) continue;
+    RETURN_IF_ERROR(references.Want(cell.record.cell.probe, cell.probe_folder,
+                                    cell.record.cell.probe.precision));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<PreparedCell>> PrepareAll(const std::vector<PlannedCell>& plan,
+                                                     Preparation& preparation,
+                                                     const InterruptSignals& signals) {
+  std::vector<PreparedCell> cells;
+  for (const PlannedCell& planned : plan) {
+    if (!planned.included || signals.heard()) continue;
+    ASSIGN_OR_RETURN(PreparedCell prepared, preparation.Prepare(planned));
+    cells.push_back(std::move(prepared));
+  }
+  return cells;
+}
+
+absl::StatusOr<RunRecord> Measure(const Installation& installation, const Matrix& matrix,
+                                  const RunDirectory& directory, std::vector<PreparedCell> cells,
+                                  const MeasurementOptions& options, ConsoleObserver& observer,
+                                  const InterruptSignals& signals) {
+  ASSIGN_OR_RETURN(const std::string cell_code, installation.CellCodeDigest());
+  const int slots =
+      options.slots > 0 ? options.slots : std::max(1u, std::thread::hardware_concurrency());
+  RunRecord run{.matrix = matrix.name};
+  RunJudge judge(directory);
+  References references(installation, CacheDirectory(), directory);
+  RETURN_IF_ERROR(WantAll(references, cells));
+  LocalExecutor executor({.cell_worker = installation.cell_worker(),
+                          .python_code = installation.python_code(),
+                          .kernels = installation.kernels(),
+                          .preload = installation.preload(),
+                          .slots = slots,
+                          .fresh = options.fresh,
+                          .interrupt_fd = signals.fd(),
+                          .log_path = [&](const std::string& key) {
+                            return directory.worker_log(key.substr(0, 12));
+                          }});
+  RunnerHooks hooks;
+  // While a golden or floor is still being computed there is nothing to judge by; all are judged
+  // at the end.
+  hooks.judge = [&](const CellRecord& cell) -> absl::StatusOr<std::optional<Verdict>> {
+    if (references.busy()) return std::optional<Verdict>();
+    return judge.JudgeCell(run, cell);
+  };
+  hooks.background = [&](bool may_start) { return references.Advance(may_start); };
+  hooks.observed = [&](const PreparedCell& cell, const Json& observation) {
+    return WantPrecisionThatRan(references, cell, observation);
+  };
+  const char* launcher = std::getenv("BKM_LAUNCHER");
+  Runner runner({.slots = slots,
+                 .controls = options.controls,
+                 .reuse = options.reuse,
+                 .task = {.cell_code = cell_code, .limits = matrix.limits},
+                 .launcher = launcher ? launcher : "bkm"},
+                std::move(hooks), directory, executor, observer);
+  const auto start = std::chrono::steady_clock::now();
+  ASSIGN_OR_RETURN(const bool finished, runner.Run(std::move(cells), run));
+  run.made_by = {
+      {"slots", slots},
+      {"fresh", options.fresh},
+      {"reused", observer.reused()},
+      {"preload_s", executor.preload_s()},
+      {"wall_s", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()},
+      {"cell_code", cell_code}};
+  run.finished = finished;
+  RETURN_IF_ERROR(judge.JudgeRun(run));
+  if (!references.failure().empty())
+    std::fprintf(stderr, "bkm: %s\n", references.failure().c_str());
+  return run;
+}
+
+}  // namespace bkm

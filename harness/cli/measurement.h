@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_CLI_MEASUREMENT_H_
+#define HARNESS_CLI_MEASUREMENT_H_
+
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "harness/cli/console_observer.h"
+#include "harness/cli/interrupt.h"
+#include "harness/matrix/matrix.h"
+#include "harness/matrix/plan.h"
+#include "harness/model/cell_record.h"
+#include "harness/runner/installation.h"
+#include "harness/runner/preparation.h"
+#include "harness/runner/run_directory.h"
+#include "harness/runner/task.h"
+
+namespace bkm {
+
+struct MeasurementOptions {
+  int slots = 0;         // cells in flight; 0: one per core
+  bool fresh = false;    // a process of its own for each cell
+  bool controls = true;  // add the control cells that blame needs
+  bool reuse = true;     // what the run directory holds already is not measured again
+};
+
+// The included cells of `plan`, ready to run. Stops early, with fewer cells or an error, once the
+// user asked to.
+absl::StatusOr<std::vector<PreparedCell>> PrepareAll(const std::vector<PlannedCell>& plan,
+                                                     Preparation& preparation,
+                                                     const InterruptSignals& signals);
+
+// Runs prepared cells and their references, judges all, and leaves everything in `directory`. The
+// record says `finished` unless the user interrupted.
+absl::StatusOr<RunRecord> Measure(const Installation& installation, const Matrix& matrix,
+                                  const RunDirectory& directory, std::vector<PreparedCell> cells,
+                                  const MeasurementOptions& options, ConsoleObserver& observer,
+                                  const InterruptSignals& signals);
+
+}  // namespace bkm
+
+#endif  // HARNESS_CLI_MEASUREMENT_H_

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/files.h"
+#include "harness/base/status_macros.h"
+#include "harness/cli/command.h"
+#include "harness/cli/console_observer.h"
+#include "harness/cli/interrupt.h"
+#include "harness/cli/measurement.h"
+#include "harness/runner/installation.h"
+#include "harness/runner/preparation.h"
+#include "harness/selftest/detection_table.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SelftestCommand : public CliCommand {
+ public:
+  const char* name() const override { return "selftest"; }
+  const char* summary() const override {
+    return "Plant known faults in right cells, and see that each is caught by what must catch it";
+  }
+  const char* examples() const override {
+    return "What the faults are, where they exist and what must see them: "
+           "harness/selftest/catalogue.json. Exit 1: one escaped, was caught for another reason or "
+           "too near to the floor, a cell without a fault was red, or golden/detection differs.\n"
+           "Examples:\n"
+           "  bkm selftest                                     a few of each kind\n"
+           "  bkm selftest --all                               every fault, engine and attention\n"
+           "  bkm selftest --fault 'mask-*' --engine torchtitan --attention flex";
+  }
+
+  void AddOptions(CLI::App& app) override {
+    const auto list = [&](const char* flags, std::vector<std::string>& into, const char* help) {
+      app.add_option(flags, into, help)->delimiter(',');
+    };
+    app.add_flag("--all", all_, "Every fault on every pairing (default: a few)");
+    list("--fault", faults_, "Ids of faults, as shell patterns");
+    list("--engine", engines_, "Kinds of engine, as shell patterns");
+    list("--attention", attentions_, "Attentions, as shell patterns");
+    list("--model", models_, "Models, as shell patterns");
+    app.add_option("--matrix", matrix_, "Pairings to plant in (default: matrices/selftest.json)");
+    app.add_option("--out", out_, "Run directory (default: runs/selftest)");
+    app.add_option("--git-mirror", git_mirror_,
+                   "Folder of bare repositories NAME.git (else $BKM_GIT_MIRRORS)");
+    app.add_option("--jobs,-j", jobs_, "Cells in flight (default: one per core)")
+        ->check(CLI::Range(1, 1024));
+    app.add_flag("--rerun", rerun_, "Measure again what the run directory holds");
+    app.add_flag("--accept", accept_, "Write what this run found into golden/detection");
+    app.add_flag("--json", json_, "Print the detection table as JSON");
+    app.add_flag("--quiet,-q", quiet_, "No progress");
+  }
+
+  absl::StatusOr<int> Run() override {
+    ASSIGN_OR_RETURN(const Installation installation, Installation::Find());
+    RETURN_IF_ERROR(installation.CheckBuilt());
+    ASSIGN_OR_RETURN(const Catalogue catalogue, ReadCatalogue(installation.catalogue()));
+    const fs::path file =
+        matrix_.empty() ? installation.matrices() / "selftest.json" : fs::absolute(matrix_);
+    ASSIGN_OR_RETURN(const Matrix matrix, ReadMatrix(file));
+    ConsoleObserver observer(quiet_);
+    InterruptSignals signals;
+    ASSIGN_OR_RETURN(
+        const std::unique_ptr<Preparation> preparation,
+        Preparation::Create(matrix, {.mirrors = GitMirrors(), .matrix_folder = file.parent_path()},
+                            observer));
+    ASSIGN_OR_RETURN(const std::vector<PlannedCell> pairings,
+                     ExpandMatrix(matrix, {}, preparation->Environment()));
+    ASSIGN_OR_RETURN(const std::vector<CellFilter> filters, Filters(catalogue));
+    ASSIGN_OR_RETURN(const SelftestPlan plan, PlanSelftest(catalogue, pairings, filters));
+    if (plan.cells.empty() && plan.invisible.empty())
+      return absl::InvalidArgumentError("no fault of the catalogue and no pairing match");
+    ASSIGN_OR_RETURN(std::vector<PreparedCell> cells,
+                     PrepareAll(plan.cells, *preparation, signals));
+    if (signals.heard()) return kExitInterrupted;
+    const RunDirectory directory(fs::absolute(out_.empty() ? "runs/" + matrix.name : out_));
+    // Nobody is blamed for a fault of ours: no controls.
+    ASSIGN_OR_RETURN(
+        const RunRecord run,
+        Measure(installation, matrix, directory, std::move(cells),
+                {.slots = jobs_, .controls = false, .reuse = !rerun_}, observer, signals));
+    return Report(installation, plan, run);
+  }
+
+ private:
+  std::string GitMirrors() const {
+    if (!git_mirror_.empty()) return git_mirror_;
+    const char* mirrors = std::getenv("BKM_GIT_MIRRORS");
+    return mirrors ? mirrors : "";
+  }
+
+  bool IsSelected() const {
+    return !faults_.empty() || !engines_.empty() || !attentions_.empty() || !models_.empty();
+  }
+
+  // The product of the flags; without any, what the catalogue calls smoke, or all.
+  absl::StatusOr<std::vector<CellFilter>> Filters(const Catalogue& catalogue) const {
+    if (!IsSelected()) return all_ ? std::vector<CellFilter>() : catalogue.smoke;
+    std::vector<std::map<std::string, std::string>> product = {{}};
+    const auto multiply = [&](const char* key, const std::vector<std::string>& patterns) {
+      if (patterns.empty()) return;
+      std::vector<std::map<std::string, std::string>> larger;
+      for (const auto& chosen : product) {
+        for (const std::string& pattern : patterns) {
+          larger.push_back(chosen);
+          larger.back()[key] = pattern;
+        }
+      }
+      product = std::move(larger);
+    };
+    multiply("plant", faults_);
+    multiply("engine", engines_);
+    multiply("attention", attentions_);
+    multiply("model", models_);
+    std::vector<CellFilter> filters;
+    for (auto& patterns : product) {
+      ASSIGN_OR_RETURN(filters.emplace_back(), CellFilter::FromPatterns(std::move(patterns)));
+    }
+    return filters;
+  }
+
+  absl::StatusOr<int> Report(const Installation& installation, const SelftestPlan& plan,
+                             const RunRecord& run) const {
+    std::vector<Detection> detections;
+    bool as_expected = true;
+    for (const CellRecord& cell : run.cells) {
+      const auto fault = plan.faults.find(cell.id);
+      detections.push_back(Assess(fault == plan.faults.end() ? nullptr : fault->second, cell));
+      as_expected &= detections.back().outcome == DetectionOutcome::kAsExpected;
+    }
+    if (json_)
+      std::fputs(ToText(DetectionJson(detections, plan.invisible)).c_str(), stdout);
+    else
+      std::fputs(DetectionText(detections, plan.invisible).c_str(), stdout);
+    if (!run.finished) {
+      std::fprintf(stderr, "bkm: interrupted; the same command finishes the rest\n");
+      return kExitInterrupted;
+    }
+    const fs::path golden_file = installation.detections() / (run.matrix + ".json");
+    ASSIGN_OR_RETURN(const std::vector<GoldenDetection> golden, ReadGolden(golden_file));
+    const bool whole = all_ && !IsSelected();
+    if (accept_) {
+      if (!as_expected)
+        return absl::FailedPreconditionError(
+            "a table with a fault that was not caught as listed is no golden");
+      return Accept(golden_file, golden, detections, whole);
+    }
+    const std::vector<std::string> differences = DifferencesFrom(golden, detections, whole);
+    for (const std::string& difference : differences)
+      std::fprintf(stderr, "bkm: golden/detection: %s\n", difference.c_str());
+    if (!differences.empty())
+      std::fprintf(stderr, "bkm: to accept: bkm selftest%s --accept\n", whole ? " --all" : "");
+    return as_expected && differences.empty() ? kExitAsExpected : kExitVerdictsDiffer;
+  }
+
+  static absl::StatusOr<std::vector<GoldenDetection>> ReadGolden(const fs::path& file) {
+    std::error_code error;
+    if (!fs::exists(file, error)) return std::vector<GoldenDetection>();
+    ASSIGN_OR_RETURN(const Json json, ReadJsonFile(file));
+    return GoldenDetectionsFromJson(json, file.string());
+  }
+
+  // What was not run stays as it was, unless all was run.
+  static absl::StatusOr<int> Accept(const fs::path& file,
+                                    const std::vector<GoldenDetection>& before,
+                                    const std::vector<Detection>& detections, bool whole) {
+    const std::vector<GoldenDetection> now = GoldenOf(detections, before);
+    RETURN_IF_ERROR(WriteFile(file, ToText(ToJson(whole ? now : Merged(before, now)))));
+    std::printf("wrote %s\n", file.c_str());
+    return kExitAsExpected;
+  }
+
+  bool all_ = false;
+  std::vector<std::string> faults_, engines_, attentions_, models_;
+  std::string matrix_;
+  std::string out_;
+  std::string git_mirror_;
+  int jobs_ = 0;
+  bool rerun_ = false;
+  bool accept_ = false;
+  bool json_ = false;
+  bool quiet_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<CliCommand> MakeSelftestCommand() { return std::make_unique<SelftestCommand>(); }
+
+}  // namespace bkm

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/selftest/detection.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "harness/judge/numbers_check.h"
+
+namespace bkm {
+namespace {
+
+bool Accepts(const Expectation& expectation, absl::string_view reason) {
+  return std::find(expectation.reasons.begin(), expectation.reasons.end(), reason) !=
+         expectation.reasons.end();
+}
+
+std::string FailedCheck(const Verdict& verdict) {
+  const Json checks = verdict.evidence.value("checks", Json::object());
+  for (const auto& [name, check] : checks.items()) {
+    if (check.value("outcome", "") == "failed" && check.value("message", "") == verdict.message)
+      return name;
+  }
+  return "";
+}
+
+// The largest multiple of a floor among the quantities that may name this fault.
+std::optional<double> MarginOf(const Verdict& verdict, const Expectation& expectation) {
+  const Json numbers = verdict.evidence.value("/checks/numbers"_json_pointer, Json::object());
+  std::optional<double> margin;
+  for (const NumbersQuantity& quantity : NumbersQuantities()) {
+    if (!Accepts(expectation, quantity.reason) || !numbers.contains(quantity.key)) continue;
+    // Without a multiple the floor is 0: nothing but the golden is near it.
+    const double multiple =
+        numbers[quantity.key].value("multiple", std::numeric_limits<double>::infinity());
+    margin = std::max(margin.value_or(0), multiple);
+  }
+  return margin;
+}
+
+DetectionOutcome OutcomeOf(const CatalogueFault* fault, const Expectation* expectation,
+                           const Verdict& verdict, const std::optional<double>& margin) {
+  // The harness could not plant it, or the machine failed: nothing is proven either way.
+  if (verdict.kind == VerdictKind::kSpurious || verdict.kind == VerdictKind::kUnsupported)
+    return DetectionOutcome::kUnmeasured;
+  const bool is_ok = verdict.kind == VerdictKind::kOk;
+  if (fault == nullptr || fault->is_harmless)
+    return is_ok ? DetectionOutcome::kAsExpected : DetectionOutcome::kFalseRed;
+  if (is_ok) return DetectionOutcome::kEscaped;
+  const bool as_listed = verdict.kind == VerdictKind::kWrong && expectation != nullptr &&
+                         verdict.stage == expectation->stage &&
+                         Accepts(*expectation, verdict.reason);
+  if (!as_listed) return DetectionOutcome::kWrongReason;
+  if (fault->is_numeric && margin.value_or(0) < kLeastMargin) return DetectionOutcome::kWeak;
+  return DetectionOutcome::kAsExpected;
+}
+
+}  // namespace
+
+absl::string_view Name(DetectionOutcome outcome) {
+  switch (outcome) {
+    case DetectionOutcome::kAsExpected:
+      return "as expected";
+    case DetectionOutcome::kEscaped:
+      return "ESCAPED";
+    case DetectionOutcome::kWrongReason:
+      return "WRONG REASON";
+    case DetectionOutcome::kWeak:
+      return "WEAK";
+    case DetectionOutcome::kFalseRed:
+      return "FALSE RED";
+    case DetectionOutcome::kUnmeasured:
+      return "UNMEASURED";
+  }
+  return "";
+}
+
+Detection Assess(const CatalogueFault* fault, const CellRecord& cell) {
+  Detection detection{.fault = fault ? fault->id : "",
+                      .engine = cell.cell.engine,
+                      .attention = cell.cell.probe.attention,
+                      .model = cell.cell.probe.model};
+  if (!cell.verdict) return detection;
+  const Verdict& verdict = *cell.verdict;
+  detection.verdict = std::string(Name(verdict.kind));
+  detection.stage = std::string(Name(verdict.stage));
+  detection.reason = verdict.reason;
+  detection.check = FailedCheck(verdict);
+  detection.message = verdict.message;
+  const Expectation* expectation = fault ? fault->ExpectationFor(cell.cell) : nullptr;
+  if (fault && fault->is_numeric && expectation) detection.margin = MarginOf(verdict, *expectation);
+  detection.outcome = OutcomeOf(fault, expectation, verdict, detection.margin);
+  return detection;
+}
+
+}  // namespace bkm

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_SELFTEST_DETECTION_H_
+#define HARNESS_SELFTEST_DETECTION_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "harness/model/cell_record.h"
+#include "harness/selftest/catalogue.h"
+
+namespace bkm {
+
+// A numeric fault must be this many floors away: four times what a right cell may be (k = 4), so
+// that neither a larger ensemble nor another machine hides it.
+inline constexpr double kLeastMargin = 16;
+
+enum class DetectionOutcome {
+  kAsExpected,   // the fault was caught as listed; a fault-free or harmless cell is `ok`
+  kEscaped,      // the cell is `ok` and must not be
+  kWrongReason,  // red, but not by what must see it
+  kWeak,         // caught, and nearer to the floor than kLeastMargin
+  kFalseRed,     // red without a fault
+  kUnmeasured,   // interrupted, spurious, or the fault could not be planted
+};
+
+// What became of one cell of a self-test.
+struct Detection {
+  std::string fault;  // empty: fault-free
+  std::string engine;
+  std::string attention;
+  std::string model;
+  std::string verdict;
+  std::string stage;
+  std::string reason;
+  std::string check;             // the judge's check that failed
+  std::optional<double> margin;  // numeric faults: floors, of the worst quantity that may catch it
+  std::string message;
+  DetectionOutcome outcome = DetectionOutcome::kUnmeasured;
+};
+
+absl::string_view Name(DetectionOutcome outcome);
+
+// `fault` is null for a fault-free cell.
+Detection Assess(const CatalogueFault* fault, const CellRecord& cell);
+
+}  // namespace bkm
+
+#endif  // HARNESS_SELFTEST_DETECTION_H_

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/selftest/detection.h"
+
+#include <gtest/gtest.h>
+
+namespace bkm {
+namespace {
+
+CatalogueFault Fault(bool is_numeric) {
+  return {.id = "a",
+          .is_numeric = is_numeric,
+          .caught_by = {{.stage = Stage::kGolden, .reasons = {"log-probs-off"}}}};
+}
+
+CellRecord Judged(VerdictKind kind, Stage stage, const char* reason, double floors = 0) {
+  CellRecord record;
+  record.cell.engine = "torchtitan";
+  record.verdict = Verdict{.kind = kind, .stage = stage, .reason = reason, .message = "m"};
+  record.verdict->evidence["checks"]["numbers"] = {{"outcome", "failed"},
+                                                   {"message", "m"},
+                                                   {"log_probs_mean", {{"multiple", floors / 2}}},
+                                                   {"log_probs_max", {{"multiple", floors}}},
+                                                   {"gradient", {{"multiple", 1000}}}};
+  return record;
+}
+
+DetectionOutcome OutcomeOf(const CatalogueFault& fault, const CellRecord& record) {
+  return Assess(&fault, record).outcome;
+}
+
+TEST(DetectionTest, CaughtByWhatMustSeeIt) {
+  const CatalogueFault fault = Fault(false);
+  const Detection detection =
+      Assess(&fault, Judged(VerdictKind::kWrong, Stage::kGolden, "log-probs-off"));
+  EXPECT_EQ(detection.outcome, DetectionOutcome::kAsExpected);
+  EXPECT_EQ(detection.check, "numbers");
+}
+
+TEST(DetectionTest, AnOkCellWithAFaultIsAnEscape) {
+  EXPECT_EQ(OutcomeOf(Fault(false), Judged(VerdictKind::kOk, Stage::kGolden, "")),
+            DetectionOutcome::kEscaped);
+}
+
+TEST(DetectionTest, AnotherRungReasonOrVerdictIsTheWrongReason) {
+  for (const CellRecord& record : {Judged(VerdictKind::kWrong, Stage::kMask, "log-probs-off"),
+                                   Judged(VerdictKind::kWrong, Stage::kGolden, "loss-off"),
+                                   Judged(VerdictKind::kBroken, Stage::kGolden, "log-probs-off")}) {
+    EXPECT_EQ(OutcomeOf(Fault(false), record), DetectionOutcome::kWrongReason);
+  }
+}
+
+TEST(DetectionTest, ANumericFaultNeedsSixteenFloorsInAQuantityThatNamesIt) {
+  const Stage golden = Stage::kGolden;
+  const CatalogueFault fault = Fault(true);
+  const Detection detection =
+      Assess(&fault, Judged(VerdictKind::kWrong, golden, "log-probs-off", 16));
+  EXPECT_EQ(detection.outcome, DetectionOutcome::kAsExpected);
+  EXPECT_EQ(detection.margin, 16);
+  EXPECT_EQ(OutcomeOf(fault, Judged(VerdictKind::kWrong, golden, "log-probs-off", 15.9)),
+            DetectionOutcome::kWeak);
+}
+
+TEST(DetectionTest, AHarmlessFaultAndNoFaultMustBeOk) {
+  CatalogueFault harmless{.id = "a", .is_harmless = true};
+  EXPECT_EQ(OutcomeOf(harmless, Judged(VerdictKind::kOk, Stage::kGolden, "")),
+            DetectionOutcome::kAsExpected);
+  const CellRecord red = Judged(VerdictKind::kWrong, Stage::kGolden, "log-probs-off", 5);
+  EXPECT_EQ(OutcomeOf(harmless, red), DetectionOutcome::kFalseRed);
+  EXPECT_EQ(Assess(nullptr, red).outcome, DetectionOutcome::kFalseRed);
+}
+
+TEST(DetectionTest, AFaultThatCouldNotBePlantedIsUnmeasured) {
+  for (VerdictKind kind : {VerdictKind::kUnsupported, VerdictKind::kSpurious}) {
+    EXPECT_EQ(OutcomeOf(Fault(false), Judged(kind, Stage::kForward, "harness-error")),
+              DetectionOutcome::kUnmeasured);
+  }
+  EXPECT_EQ(OutcomeOf(Fault(false), CellRecord()), DetectionOutcome::kUnmeasured);
+}
+
+}  // namespace
+}  // namespace bkm

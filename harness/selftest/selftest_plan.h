@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_SELFTEST_SELFTEST_PLAN_H_
+#define HARNESS_SELFTEST_SELFTEST_PLAN_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "harness/matrix/plan.h"
+#include "harness/selftest/catalogue.h"
+
+namespace bkm {
+
+// A fault that a cell cannot show, and why.
+struct SkippedFault {
+  std::string fault;
+  Cell cell;
+  std::string why;
+};
+
+struct SelftestPlan {
+  // Planted cells, and before them the fault-free cell of each probe that they use.
+  std::vector<PlannedCell> cells;
+  std::map<std::string, const CatalogueFault*> faults;  // by cell id; absent: fault-free
+  std::vector<SkippedFault> invisible;
+};
+
+// The product of the catalogue and `pairings`, which are fault-free cells of a matrix. `filters`: a
+// planted cell must match one (none: all). `catalogue` must outlive the plan.
+absl::StatusOr<SelftestPlan> PlanSelftest(const Catalogue& catalogue,
+                                          const std::vector<PlannedCell>& pairings,
+                                          const std::vector<CellFilter>& filters);
+
+}  // namespace bkm
+
+#endif  // HARNESS_SELFTEST_SELFTEST_PLAN_H_
