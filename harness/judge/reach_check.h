@@ -15,10 +15,10 @@ namespace bkm {
 // The reach test, over the whole stack of layers: one token was changed, at flat position p of a
 // packed batch. Under a causal mask inside each document, the log-prob at t is a function of the
 // tokens of t's document up to t and of the label t + 1. So exactly these may move:
-//   p - 1, whose label changed (a critic's values have none); where p is the first of its document,
-//   that is the last position of the document before (of the batch), which has no label of its own
-//   and is not judged; p to the end of p's document; where every layer has a window, to the sum of
-//   what they reach.
+//   p - 1, whose label changed; where p is the first of its document, that is the last position of
+//   the document before (of the batch), which has no label of its own and is not judged;
+//   p to the end of p's document; where every layer has a window, to the sum of what they reach.
+// A critic's values have no labels: there p - 1 may not move.
 // Anything else that moves has seen what it must not: a leak, however small. And these must move:
 //   p - 1 in the same document, and p, whose own input changed;
 //   at least kMinReach of p to the second last position of the document (the last one has no label
