@@ -32,6 +32,8 @@ struct AskedMasks {
   // A log-prob that moves by no more than this did not move. 0 on a CPU, where the same
   // computation gives the same bits.
   double noise = 0;
+  // What a model with a value head reports at t has no label: then p - 1 must not move.
+  bool has_labels = true;
 };
 
 CheckResult CheckReach(const ObservedReach& reach, const AskedMasks& asked);

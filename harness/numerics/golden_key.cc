@@ -34,11 +34,12 @@ std::string Key(const Json& identity) { return Sha256(ToLine(identity)).substr(0
 std::string GoldenKey(const Probe& probe) { return Key(GoldenIdentity(probe)); }
 
 std::string FloorKey(const Probe& probe, absl::string_view precision,
-                     absl::string_view cpu_features) {
+                     absl::string_view cpu_features, absl::string_view torch) {
   Json identity = GoldenIdentity(probe);
   identity["floor"] = kFloorVersion;
   identity["precision"] = std::string(precision);
   identity["cpu"] = std::string(cpu_features);
+  identity["torch"] = std::string(torch);
   return Key(identity);
 }
 

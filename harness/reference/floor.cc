@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/did_you_mean.h"
@@ -71,6 +73,28 @@ void ShareScalarsAmongSteps(Json& steps) {
   for (const Json& step : steps)
     largest = std::max(largest, step["log_probs"]["max"].get<double>());
   for (Json& step : steps) step["log_probs"]["max"] = largest;
+}
+
+// "model.layers.1.mlp.experts.17.up_proj.weight" without its number.
+std::string ExpertFamily(const std::string& name) {
+  static const std::string& kMark = *new std::string(".experts.");
+  const size_t begin = name.find(kMark);
+  if (begin == std::string::npos) return name;
+  const size_t number = begin + kMark.size();
+  const size_t end = name.find_first_not_of("0123456789", number);
+  return name.substr(0, number) + name.substr(end == std::string::npos ? name.size() : end);
+}
+
+// Which tokens an expert gets changes in jumps: where rounding makes another expert a token's last,
+// two experts' gradients move, and in another right run two others'. So each expert's gradient gets
+// the largest distance of all experts of its layer.
+void ShareAmongExperts(Json& step) {
+  std::map<std::string, Json> largest;
+  for (const auto& [name, distance] : step["grad"].items()) {
+    const auto [found, first] = largest.emplace(ExpertFamily(name), distance);
+    if (!first) TakeLargest(distance, found->second);
+  }
+  for (auto& [name, distance] : step["grad"].items()) distance = largest.at(ExpertFamily(name));
 }
 
 absl::Status CheckFinite(const Json& distance, const Arithmetic& way) {
@@ -173,6 +197,7 @@ absl::StatusOr<Json> ComputeFloor(const LoadedProbe& probe, const std::vector<St
     }
   }
   ShareScalarsAmongSteps(steps);
+  for (Json& step : steps) ShareAmongExperts(step);
   return Json{
       {"schema", 1}, {"precision", std::string(precision)}, {"members", members}, {"steps", steps}};
 }

@@ -34,10 +34,6 @@ absl::StatusOr<LoadedProbe> LoadProbe(const std::filesystem::path& path) {
   LoadedProbe probe;
   ASSIGN_OR_RETURN(probe.folder, ReadProbeFolder(path));
   ASSIGN_OR_RETURN(probe.shape, ShapeOf(probe.folder.probe));
-  if (probe.shape.family != "qwen3") {
-    return absl::UnimplementedError(
-        absl::StrCat("there is no reference for the model '", probe.shape.family, "' yet"));
-  }
   if (probe.shape.value_head)
     return absl::UnimplementedError("there is no reference for a value head yet");
   ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(probe.folder.weights()));
@@ -52,26 +48,38 @@ absl::StatusOr<LoadedProbe> LoadProbe(const std::filesystem::path& path) {
                                                    file.tensors().size(),
                                                    " tensors, but the model has ", needed.size()));
   }
+  if (const std::vector<WeightShape> buffers = BuffersOf(probe.shape); !buffers.empty()) {
+    ASSIGN_OR_RETURN(const SafetensorsFile extras, SafetensorsFile::Open(probe.folder.extras()));
+    for (const WeightShape& buffer : buffers) {
+      ASSIGN_OR_RETURN(probe.buffers[buffer.name], LoadWeight(extras, buffer));
+    }
+  }
   return probe;
 }
 
 std::vector<StepFacts> RunSteps(const LoadedProbe& probe, const Weights& weights,
                                 const Arithmetic& arithmetic) {
-  SftTrainer trainer(probe.shape, weights, probe.folder.probe.optimizer, arithmetic);
+  SftTrainer trainer(Decoder(probe.shape, arithmetic, probe.buffers), weights,
+                     probe.folder.probe.optimizer, arithmetic);
   std::vector<StepFacts> steps;
   for (const PackedBatch& batch : probe.folder.steps) {
-    steps.push_back(trainer.Step(batch, probe.folder.places));
+    if (!steps.empty()) trainer.Update();  // nobody looks at what comes of the last step
+    steps.push_back(trainer.Observe(batch, probe.folder.places));
   }
   return steps;
 }
 
 absl::Status WriteGolden(const LoadedProbe& probe, const std::vector<StepFacts>& steps,
+                         const std::map<std::string, std::vector<double>>& predicted,
                          const std::filesystem::path& path) {
   std::vector<NamedTensor> tensors;
   const auto add = [&](std::string name, std::span<const double> values) {
     tensors.push_back(
         NamedTensor::F64(std::move(name), {static_cast<int64_t>(values.size())}, values));
   };
+  for (const auto& [fault, log_probs] : predicted) {
+    add(absl::StrCat("predicted/", fault, "/log_probs"), log_probs);
+  }
   for (size_t k = 0; k < steps.size(); ++k) {
     const StepFacts& step = steps[k];
     add(Key(k, "log_probs"), step.log_probs);

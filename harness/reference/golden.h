@@ -4,11 +4,13 @@
 #define HARNESS_REFERENCE_GOLDEN_H_
 
 #include <filesystem>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "harness/numerics/probe_folder.h"
-#include "harness/reference/qwen3.h"
+#include "harness/reference/layers.h"
 #include "harness/reference/sft_step.h"
 
 namespace bkm {
@@ -18,6 +20,7 @@ struct LoadedProbe {
   ProbeFolder folder;
   ModelShape shape;
   Weights weights;
+  Weights buffers;
 };
 
 // Reads the folder; the weights must be exactly those that the model needs.
@@ -27,8 +30,9 @@ absl::StatusOr<LoadedProbe> LoadProbe(const std::filesystem::path& folder);
 std::vector<StepFacts> RunSteps(const LoadedProbe& probe, const Weights& weights,
                                 const Arithmetic& arithmetic);
 
-// The golden file of harness/protocol/README.md.
+// The golden file of harness/protocol/README.md. `predicted`: log-probs of step 0 by fault.
 absl::Status WriteGolden(const LoadedProbe& probe, const std::vector<StepFacts>& steps,
+                         const std::map<std::string, std::vector<double>>& predicted,
                          const std::filesystem::path& path);
 
 // Reads it back; everything that `probe` needs must be there.

@@ -7,12 +7,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 
+#include "absl/strings/str_split.h"
 #include "harness/base/files.h"
 #include "harness/base/json.h"
 #include "harness/numerics/error_measures.h"
 #include "harness/numerics/golden_key.h"
 #include "harness/numerics/safetensors.h"
+#include "harness/reference/predicted.h"
 
 namespace bkm {
 namespace {
@@ -50,8 +53,30 @@ Probe ProbeOf(const fs::path& path) {
   return *ProbeFromJson(*ParseJson(numerics, path.string()), path.string());
 }
 
+// The log-probs by fault that the file holds.
+std::map<std::string, std::vector<double>> PredictedIn(const fs::path& path) {
+  std::map<std::string, std::vector<double>> predicted;
+  const SafetensorsFile file = *SafetensorsFile::Open(path);
+  for (const auto& [key, view] : file.tensors()) {
+    const std::vector<std::string> parts = absl::StrSplit(key, '/');
+    if (parts.front() == "predicted") predicted[parts.at(1)] = *file.Doubles(key);
+  }
+  return predicted;
+}
+
 TEST(GoldenTest, TheDefaultProbeHasACommittedGolden) {
   EXPECT_TRUE(fs::exists(fs::path(kFolder) / (GoldenKey(Probe()) + ".safetensors")));
+}
+
+TEST(GoldenTest, TheDefaultProbesGoldenPredictsEveryFaultOfItsModel) {
+  std::vector<std::string> faults;
+  for (const auto& [fault, log_probs] :
+       PredictedIn(fs::path(kFolder) / (GoldenKey(Probe()) + ".safetensors"))) {
+    faults.push_back(fault);
+  }
+  EXPECT_THAT(faults, testing::ElementsAre("bidirectional", "bidirectional-in-document",
+                                           "causal-across-documents", "kv-interleaved", "no-rope",
+                                           "norm-weights-ignored", "transposed-heads"));
 }
 
 TEST(GoldenTest, EveryCommittedGoldenIsNamedByItsKeyAndComesOutAgain) {
@@ -70,6 +95,10 @@ TEST(GoldenTest, EveryCommittedGoldenIsNamedByItsKeyAndComesOutAgain) {
       SCOPED_TRACE("step " + std::to_string(k));
       ExpectSame(actual[k], golden[k]);
     }
+    const auto predicted = PredictedIn(entry.path());
+    const auto again = PredictedAnswers(loaded, actual.front());
+    EXPECT_EQ(again.size(), predicted.size());
+    for (const auto& [fault, log_probs] : predicted) ExpectSame(again.at(fault), log_probs, fault);
   }
   EXPECT_TRUE(RemoveTree(cache).ok());
 }

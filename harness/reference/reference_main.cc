@@ -3,6 +3,7 @@
 // The independent answer to a probe and how far a right low-precision run may be from it.
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
+#include <torch/version.h>
 
 #include <CLI/CLI.hpp>
 #include <exception>
@@ -15,6 +16,7 @@
 #include "harness/base/status_macros.h"
 #include "harness/reference/floor.h"
 #include "harness/reference/golden.h"
+#include "harness/reference/predicted.h"
 
 namespace {
 
@@ -28,8 +30,9 @@ struct Flags {
 
 absl::Status RunGolden(const Flags& flags) {
   ASSIGN_OR_RETURN(const bkm::LoadedProbe probe, bkm::LoadProbe(flags.probe));
-  return bkm::WriteGolden(probe, bkm::RunSteps(probe, probe.weights, bkm::ExactArithmetic()),
-                          flags.out);
+  const std::vector<bkm::StepFacts> steps =
+      bkm::RunSteps(probe, probe.weights, bkm::ExactArithmetic());
+  return bkm::WriteGolden(probe, steps, bkm::PredictedAnswers(probe, steps.front()), flags.out);
 }
 
 absl::Status RunFloor(const Flags& flags) {
@@ -70,6 +73,7 @@ CLI::App* AddCommand(CLI::App& app, Flags& flags, const char* name, const char* 
 int main(int argc, char** argv) {
   CLI::App app("Goldens and floors, as in harness/protocol/README.md.", "reference_worker");
   app.require_subcommand(1);
+  app.set_version_flag("--torch-version", TORCH_VERSION, "print LibTorch's version and exit");
   Flags flags;
   CLI::App* golden = AddCommand(app, flags, "golden", "the probe's fp64 answer (safetensors)");
   CLI::App* floor = AddCommand(app, flags, "floor", "the error of right low-precision runs (JSON)");

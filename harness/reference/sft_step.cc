@@ -31,10 +31,10 @@ double Norm(const Tensor& tensor) {
 
 }  // namespace
 
-LossAndLogProbs SftLoss(const Qwen3& model, const Weights& weights, const PackedBatch& batch,
-                        const Arithmetic& arithmetic) {
+LossAndLogProbs SftLoss(const Decoder& model, const Weights& weights, const PackedBatch& batch,
+                        const Arithmetic& arithmetic, const AttentionVariant& variant) {
   const Tensor input_ids = FromInts(batch.input_ids);
-  const Tensor logits = model.Logits(weights, input_ids, batch.document_lengths);
+  const Tensor logits = model.Logits(weights, input_ids, batch.document_lengths, variant);
   // The label of a position is the next token, except at the end of a document.
   const Tensor labels = at::roll(input_ids, -1);
   Tensor labelled = at::zeros({input_ids.size(0)}, at::kBool);
@@ -46,13 +46,12 @@ LossAndLogProbs SftLoss(const Qwen3& model, const Weights& weights, const Packed
   return {-(log_probs * counted).sum() / mask.sum().item<double>(), log_probs};
 }
 
-SftTrainer::SftTrainer(const ModelShape& shape, const Weights& weights,
-                       const OptimizerSettings& optimizer, const Arithmetic& arithmetic)
-    : optimizer_(optimizer), arithmetic_(arithmetic), model_(shape, arithmetic) {
+SftTrainer::SftTrainer(Decoder model, const Weights& weights, const OptimizerSettings& optimizer,
+                       const Arithmetic& arithmetic)
+    : optimizer_(optimizer), arithmetic_(arithmetic), model_(std::move(model)) {
   for (const auto& [name, weight] : weights) {
     weights_[name] =
         weight.to(arithmetic.master, /*non_blocking=*/false, /*copy=*/true).requires_grad_(true);
-    moments_[name] = {at::zeros_like(weights_[name]), at::zeros_like(weights_[name])};
   }
 }
 
@@ -60,7 +59,11 @@ SftTrainer::SftTrainer(const ModelShape& shape, const Weights& weights,
 void SftTrainer::AdamW(const std::string& name, Tensor weight) {
   const at::NoGradGuard no_grad;
   const Tensor& gradient = weight.grad();
-  auto& [first, second] = moments_.at(name);
+  auto& [first, second] = moments_[name];
+  if (!first.defined()) {
+    first = at::zeros_like(gradient);
+    second = at::zeros_like(gradient);
+  }
   const double rate = LearningRateAt(optimizer_, steps_ - 1);
   weight.mul_(1 - rate * optimizer_.weight_decay);
   first.lerp_(gradient, 1 - optimizer_.beta1);
@@ -71,9 +74,15 @@ void SftTrainer::AdamW(const std::string& name, Tensor weight) {
   weight.addcdiv_(first, denominator, -rate / correction1);
 }
 
-StepFacts SftTrainer::Step(const PackedBatch& batch,
-                           const std::map<std::string, std::vector<int64_t>>& places) {
+void SftTrainer::Update() {
+  ++steps_;
+  for (auto& [name, weight] : weights_) AdamW(name, weight);
+}
+
+StepFacts SftTrainer::Observe(const PackedBatch& batch,
+                              const std::map<std::string, std::vector<int64_t>>& places) {
   // Forward and backward.
+  for (auto& [name, weight] : weights_) weight.mutable_grad() = Tensor();
   const LossAndLogProbs result = SftLoss(model_, weights_, batch, arithmetic_);
   result.loss.backward();
   StepFacts facts;
@@ -82,12 +91,13 @@ StepFacts SftTrainer::Step(const PackedBatch& batch,
   // Clip by the norm over all gradients, in their own type as torch does: in fp32 that norm is off
   // by 1e-5 and scales every gradient, in right engines as here.
   std::vector<Tensor> norms;
-  for (const auto& [name, weight] : weights_)
+  for (auto& [name, weight] : weights_) {
+    if (!weight.grad().defined()) weight.mutable_grad() = at::zeros_like(weight);  // an idle expert
     norms.push_back(at::linalg_vector_norm(weight.grad()));
+  }
   facts.total_norm = at::linalg_vector_norm(at::stack(norms)).item<double>();
   const double coefficient = ClipCoefficient(facts.total_norm, optimizer_.clip_norm);
-  // Sample and update.
-  ++steps_;
+  // Clip and sample.
   for (auto& [name, weight] : weights_) {
     weight.mutable_grad().mul_(coefficient);
     WeightFacts& seen = facts.weights[name];
@@ -96,8 +106,6 @@ StepFacts SftTrainer::Step(const PackedBatch& batch,
     if (const auto at = places.find(name); at != places.end()) {
       seen.gradient = ToDoubles(weight.grad().view(-1).index_select(0, FromInts(at->second)));
     }
-    AdamW(name, weight);
-    weight.mutable_grad() = Tensor();
   }
   return facts;
 }

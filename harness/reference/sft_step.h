@@ -11,10 +11,9 @@
 #include <vector>
 
 #include "harness/model/probe.h"
-#include "harness/numerics/model_shapes.h"
 #include "harness/numerics/packed_batch.h"
 #include "harness/reference/arithmetic.h"
-#include "harness/reference/qwen3.h"
+#include "harness/reference/decoder.h"
 
 namespace bkm {
 
@@ -37,20 +36,23 @@ struct LossAndLogProbs {
   at::Tensor loss;
   at::Tensor log_probs;
 };
-LossAndLogProbs SftLoss(const Qwen3& model, const Weights& weights, const PackedBatch& batch,
-                        const Arithmetic& arithmetic);
+LossAndLogProbs SftLoss(const Decoder& model, const Weights& weights, const PackedBatch& batch,
+                        const Arithmetic& arithmetic, const AttentionVariant& variant = {});
 
 // Supervised fine-tuning in one process: forward, backward, clip by total norm, AdamW. Owns its
-// weights and AdamW's moments; one batch per call of Step.
+// weights and AdamW's moments; for each batch Observe, and then Update.
 class SftTrainer {
  public:
-  // `weights` are cast to `arithmetic.master`.
-  SftTrainer(const ModelShape& shape, const Weights& weights, const OptimizerSettings& optimizer,
+  // `weights` are cast to `arithmetic.master`; each is used by every batch, or has a gradient of
+  // zero.
+  SftTrainer(Decoder model, const Weights& weights, const OptimizerSettings& optimizer,
              const Arithmetic& arithmetic);
 
-  // `places`: the flat indices to sample of each weight's gradient.
-  StepFacts Step(const PackedBatch& batch,
-                 const std::map<std::string, std::vector<int64_t>>& places);
+  // Forward, backward and clipping. `places`: the flat indices to sample of each weight's gradient.
+  StepFacts Observe(const PackedBatch& batch,
+                    const std::map<std::string, std::vector<int64_t>>& places);
+  // One step of AdamW with the gradients of the last Observe.
+  void Update();
 
   const Weights& weights() const { return weights_; }
 
@@ -63,7 +65,7 @@ class SftTrainer {
 
   OptimizerSettings optimizer_;
   Arithmetic arithmetic_;
-  Qwen3 model_;
+  Decoder model_;
   Weights weights_;
   std::map<std::string, Moments> moments_;
   int steps_ = 0;

@@ -50,7 +50,7 @@ class SftTest : public testing::Test {
 
 TEST_F(SftTest, LossIsTheMeanOverMaskedLabels) {
   const Arithmetic exact = ExactArithmetic();
-  const Qwen3 model(shape_, exact);
+  const Decoder model(shape_, exact);
   const LossAndLogProbs result = SftLoss(model, weights_, batch_, exact);
   const Tensor scores =
       model.Logits(weights_, at::tensor(batch_.input_ids, at::kLong), {4, 3}).log_softmax(-1);
@@ -66,12 +66,13 @@ TEST_F(SftTest, LossIsTheMeanOverMaskedLabels) {
 // what the reference observed finds the reference right.
 TEST_F(SftTest, ClippingAndAdamWAgreeWithTheJudgesArithmetic) {
   const OptimizerSettings settings = {.learning_rate = 0.01, .weight_decay = 0.1, .clip_norm = 0.5};
-  SftTrainer trainer(shape_, weights_, settings, ExactArithmetic());
+  SftTrainer trainer(Decoder(shape_, ExactArithmetic()), weights_, settings, ExactArithmetic());
   std::map<std::string, AdamWMoments> moments;
   for (int step = 0; step < 3; ++step) {
     std::map<std::string, std::vector<double>> before;
     for (const auto& [name, weight] : trainer.weights()) before[name] = ToDoubles(weight);
-    const StepFacts facts = trainer.Step(batch_, places_);
+    const StepFacts facts = trainer.Observe(batch_, places_);
+    trainer.Update();
     ASSERT_GT(facts.total_norm, settings.clip_norm) << "nothing was clipped";
     std::vector<double> norms;
     for (const auto& [name, weight] : facts.weights) {
@@ -88,10 +89,11 @@ TEST_F(SftTest, ClippingAndAdamWAgreeWithTheJudgesArithmetic) {
 
 TEST_F(SftTest, TrainingLowersTheLossAndLeavesTheGivenWeightsAlone) {
   const Tensor kept = weights_.at("model.norm.weight").clone();
-  SftTrainer trainer(shape_, weights_, {.learning_rate = 0.01}, ExactArithmetic());
-  const double first = trainer.Step(batch_, {}).loss;
-  trainer.Step(batch_, {});
-  EXPECT_LT(trainer.Step(batch_, {}).loss, first);
+  SftTrainer trainer(Decoder(shape_, ExactArithmetic()), weights_, {.learning_rate = 0.01},
+                     ExactArithmetic());
+  const double first = trainer.Observe(batch_, {}).loss;
+  trainer.Update();
+  EXPECT_LT(trainer.Observe(batch_, {}).loss, first);
   EXPECT_TRUE(at::equal(weights_.at("model.norm.weight"), kept));
 }
 

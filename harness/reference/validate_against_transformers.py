@@ -1,108 +1,183 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Compares the reference's golden with HF transformers in fp64: every step's loss, log-probs, gradients and norms.
+"""Compares a golden of the reference with HF transformers in fp64.
 
-  python validate_against_transformers.py PROBE_DIR GOLDEN.safetensors
+  python validate_against_transformers.py PROBE_DIR GOLDEN.safetensors [--exact]
 
-Run by hand, in any environment with torch, transformers and safetensors, after a change to the reference. Documents
-go through the model one at a time, so no mask is involved. transformers casts norms, softmax and rotary angles to
-fp32 even in an fp64 model; --exact undoes that (Python patches of the module) and must agree much better.
+Every step's loss, all log-probs, gradients and norms; prints one JSON line per step with the largest
+difference of each. Documents go through the model one at a time, so packing is not involved; sliding
+windows are transformers' own. transformers casts norms, softmax, rotary angles and routers to fp32
+even in an fp64 model; --exact turns every such request into one for fp64 and must agree much better.
+
+Exit code 3: this version of transformers cannot say (it lacks the model); the reason is printed.
 """
 
 import argparse
 import json
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
+import transformers
 from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM
-from transformers.models.qwen3 import modeling_qwen3 as qwen3
+from torch.overrides import TorchFunctionMode
+
+CANNOT_SAY = 3
 
 
-def undo_casts_to_fp32() -> None:
-    """Replaces the three functions of transformers' Qwen3 that compute in fp32 whatever the model's dtype."""
+class Arithmetic(TorchFunctionMode):
+    """Changes what transformers' models compute, without touching their code.
 
-    def rms_norm(self, x):
-        return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.variance_epsilon))
+    exact: whoever asks for fp32 gets fp64. softmax_router: a sigmoid is a softmax; the only one in
+    DeepseekV3 scores its experts, and the probe's model scores them by softmax.
+    """
 
-    def rotary(self, x, position_ids):
-        dim = self.config.head_dim
-        theta = self.config.rope_parameters["rope_theta"]
-        exponents = torch.arange(0, dim, 2, dtype=torch.float64) / dim
-        angles = position_ids[..., None].double() * theta**-exponents
-        angles = torch.cat([angles, angles], -1)
-        return angles.cos(), angles.sin()
+    def __init__(self, exact: bool, softmax_router: bool) -> None:
+        super().__init__()
+        self._exact = exact
+        self._softmax_router = softmax_router
 
-    def attention(module, query, key, value, attention_mask, scaling, **_):
-        key, value = (x.repeat_interleave(module.num_key_value_groups, 1) for x in (key, value))
-        future = torch.ones(query.shape[2], query.shape[2], dtype=torch.bool).triu(1)
-        scores = (query @ key.transpose(2, 3) * scaling).masked_fill(future, float("-inf"))
-        return (scores.softmax(-1) @ value).transpose(1, 2), None
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if self._softmax_router and func in (torch.sigmoid, torch.Tensor.sigmoid):
+            return args[0].softmax(-1)
+        if self._exact:
+            if func is torch.Tensor.float:
+                return args[0].double()
+            args = tuple(torch.float64 if arg is torch.float32 else arg for arg in args)
+            kwargs = {
+                name: torch.float64 if value is torch.float32 else value
+                for name, value in kwargs.items()
+            }
+        return func(*args, **kwargs)
 
-    qwen3.Qwen3RMSNorm.forward = rms_norm
-    qwen3.Qwen3RotaryEmbedding.forward = rotary
-    qwen3.eager_attention_forward = attention
+
+def load_model(folder: Path, config: Any, extras: dict[str, torch.Tensor]) -> torch.nn.Module:
+    asked = {"dtype": torch.float64, "attn_implementation": "eager"}
+    if hasattr(transformers.PreTrainedModel, "get_correct_experts_implementation"):
+        asked["experts_implementation"] = "eager"  # others take bf16 only
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, **asked)
+    for name, buffer in model.named_buffers():
+        if name in extras:
+            buffer.data = extras[name].double()
+    for name, module in model.named_modules():  # DeepseekV3 has 1e-6 here, whatever its configuration
+        if name.endswith("kv_a_layernorm"):
+            module.variance_epsilon = config.rms_norm_eps
+    return model
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def canonical(name: str, tensor: torch.Tensor, places: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The tensor, or the parts of it that a model file has under names of their own."""
+    if name in places:
+        yield name, tensor
+        return
+    prefix, _, matrix = name.rpartition(".")
+    for expert, weights in enumerate(tensor):  # transformers 5 stacks all experts
+        if matrix == "gate_up_proj":
+            for part, rows in zip(("gate_proj", "up_proj"), weights.chunk(2), strict=True):
+                yield f"{prefix}.{expert}.{part}.weight", rows
+        else:
+            yield f"{prefix}.{expert}.{matrix}.weight", weights
+
+
+def gap(seen: float, golden: torch.Tensor) -> float:
+    return abs(seen / golden.item() - 1)
+
+
+def run_step(model: torch.nn.Module, batch: dict[str, torch.Tensor]) -> tuple[float, torch.Tensor]:
+    """The loss, after its backward, and all log-probs."""
+    lengths = batch["document_lengths"].tolist()
+    counted, loss, log_probs = batch["loss_mask"].sum(), 0.0, []
+    for ids, mask in zip(
+        batch["input_ids"].split(lengths), batch["loss_mask"].split(lengths), strict=True
+    ):
+        scores = model(input_ids=ids[None], use_cache=False).logits[0, :-1].log_softmax(-1)
+        of_labels = scores.gather(1, ids[1:, None])[:, 0]
+        part = -(of_labels * mask[1:]).sum() / counted
+        part.backward()
+        loss += part.item()
+        log_probs += [of_labels.detach(), torch.zeros(1, dtype=torch.float64)]
+    return loss, torch.cat(log_probs)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("probe", type=Path)
     parser.add_argument("golden", type=Path)
     parser.add_argument("--exact", action="store_true", help="undo transformers' casts to fp32")
     arguments = parser.parse_args()
-    if arguments.exact:
-        undo_casts_to_fp32()
+    torch.set_num_threads(1)
     settings = json.loads((arguments.probe / "probe.json").read_text())["numerics"]
-    optimizer_settings = settings["optimizer"]
+    chosen = settings["optimizer"]
+    folder = arguments.probe / "model"
+    if json.loads((folder / "config.json").read_text())["model_type"] not in (
+        transformers.CONFIG_MAPPING
+    ):
+        print(f"transformers {transformers.__version__} lacks the model {settings['model']}")
+        return CANNOT_SAY
     golden = load_file(arguments.golden)
     batches = load_file(arguments.probe / "batch.safetensors")
     places = load_file(arguments.probe / "places.safetensors")
-    model = AutoModelForCausalLM.from_pretrained(
-        arguments.probe / "model", dtype=torch.float64, attn_implementation="eager"
-    )
+    config = transformers.AutoConfig.from_pretrained(folder)
+    more = folder / "torchtitan-extras.safetensors"
+    extras = load_file(more) if more.exists() else {}
+    arithmetic = Arithmetic(arguments.exact, settings["model"] == "deepseek_v3")
+    with arithmetic:  # rotary tables are made with the model
+        model = load_model(folder, config, extras)
     optimizer = torch.optim.AdamW(
         model.parameters(),
-        lr=optimizer_settings["learning_rate"],
-        betas=(optimizer_settings["beta1"], optimizer_settings["beta2"]),
-        eps=optimizer_settings["epsilon"],
-        weight_decay=optimizer_settings["weight_decay"],
+        lr=chosen["learning_rate"],
+        betas=(chosen["beta1"], chosen["beta2"]),
+        eps=chosen["epsilon"],
+        weight_decay=chosen["weight_decay"],
     )
     for step in range(settings["steps"]):
-        batch = {name: batches[f"step{step}/{name}"] for name in ("input_ids", "loss_mask", "document_lengths")}
-        lengths = batch["document_lengths"].tolist()
-        documents = list(zip(batch["input_ids"].split(lengths), batch["loss_mask"].split(lengths)))
-        loss, log_probs = 0, []
-        for ids, mask in documents:
-            scores = model(input_ids=ids[None]).logits[0, :-1].log_softmax(-1)
-            of_labels = scores.gather(1, ids[1:, None])[:, 0]
-            loss = loss - (of_labels * mask[1:]).sum() / batch["loss_mask"].sum()
-            log_probs += [of_labels.detach(), torch.zeros(1, dtype=torch.float64)]
-        loss.backward()
-        norms = {name: parameter.norm().item() for name, parameter in model.named_parameters()}
-        total = torch.nn.utils.clip_grad_norm_(model.parameters(), optimizer_settings["clip_norm"])
-
-        worst = {"gradient": 0.0, "gradient norm": 0.0, "parameter norm": 0.0}
+        key = f"step{step}/"
+        batch = {
+            name: batches[key + name] for name in ("input_ids", "loss_mask", "document_lengths")
+        }
+        with arithmetic:
+            loss, log_probs = run_step(model, batch)
+        sizes = {}
         for name, parameter in model.named_parameters():
-            expected = golden[f"step{step}/grad/{name}"]
-            seen = parameter.grad.flatten()[places[name]]
-            norm = golden[f"step{step}/grad_norm/{name}"].item()
-            size = golden[f"step{step}/param_norm/{name}"].item()
-            gaps = {
-                "gradient": ((seen - expected).norm() / expected.norm()).item(),
-                "gradient norm": abs(parameter.grad.norm().item() / norm - 1),
-                "parameter norm": abs(norms[name] / size - 1),
-            }
-            worst = {what: max(worst[what], gap) for what, gap in gaps.items()}
-        gap = (torch.cat(log_probs) - golden[f"step{step}/log_probs"]).abs()
-        print(
-            f"step {step}: loss {abs(loss.item() - golden[f'step{step}/loss'].item()):.1e}"
-            f" log-probs mean {gap.mean():.1e} max {gap.max():.1e}"
-            f" total norm {abs(total.item() / golden[f'step{step}/total_norm'].item() - 1):.1e}"
-            + "".join(f" {what} {value:.1e}" for what, value in worst.items())
-        )
+            for part, value in canonical(name, parameter.detach(), places):
+                sizes[part] = value.norm().item()
+        total = torch.nn.utils.clip_grad_norm_(model.parameters(), chosen["clip_norm"])
+        worst = {"gradient": 0.0, "gradient_norm": 0.0, "parameter_norm": 0.0}
+        seen = set()
+        for name, parameter in model.named_parameters():
+            for part, gradient in canonical(name, parameter.grad, places):
+                seen.add(part)
+                expected = golden[f"{key}grad/{part}"]
+                sampled = gradient.flatten()[places[part]]
+                gaps = {
+                    "gradient": ((sampled - expected).norm() / expected.norm()).item(),
+                    "gradient_norm": gap(
+                        gradient.norm().item(), golden[f"{key}grad_norm/{part}"]
+                    ),
+                    "parameter_norm": gap(sizes[part], golden[f"{key}param_norm/{part}"]),
+                }
+                worst = {what: max(worst[what], value) for what, value in gaps.items()}
+        assert seen == places.keys(), f"not in both: {sorted(seen ^ places.keys())[:5]}"
+        differences = (log_probs - golden[key + "log_probs"]).abs()
+        result = {
+            "transformers": transformers.__version__,
+            "step": step,
+            "loss": abs(loss - golden[key + "loss"].item()),
+            "log_probs_mean": differences.mean().item(),
+            "log_probs_max": differences.max().item(),
+            "total_norm": gap(total.item(), golden[key + "total_norm"]),
+            **worst,
+        }
+        print(json.dumps(result), flush=True)
         optimizer.step()
         optimizer.zero_grad()
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

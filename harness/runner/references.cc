@@ -22,6 +22,13 @@ absl::Status CopyInto(const fs::path& from, const fs::path& to) {
   return WriteFile(to, content);
 }
 
+// The version of LibTorch that `worker` is linked to. A worker that does not run says so itself when
+// it is needed.
+std::string TorchOf(const std::string& worker) {
+  const absl::StatusOr<std::string> version = RunForOutput({.argv = {worker, "--torch-version"}});
+  return version.ok() ? *version : "unknown";
+}
+
 }  // namespace
 
 std::string GoldenFile(const Probe& probe) {
@@ -62,8 +69,9 @@ absl::Status References::Want(const Probe& probe, const fs::path& probe_folder,
   if (probe.head != "lm") return absl::OkStatus();  // there is no reference for it
   const fs::path made_golden = cache_ / "references" / golden;
   ASSIGN_OR_RETURN(const std::string cpu, CpuFeatures());
+  if (torch_.empty()) torch_ = TorchOf(worker);
   const fs::path made_floor =
-      cache_ / "references" / absl::StrCat(FloorKey(probe, precision, cpu), ".json");
+      cache_ / "references" / absl::StrCat(FloorKey(probe, precision, cpu, torch_), ".json");
   RETURN_IF_ERROR(
       want(golden, "the golden", {made_golden, installation_.goldens() / golden},
            {worker, "golden", "--probe", probe_folder.string(), "--out", made_golden.string()}));

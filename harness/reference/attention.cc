@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/reference/attention.h"
+
+#include <cmath>
+#include <limits>
+
+#include "harness/reference/rope.h"
+
+namespace bkm {
+
+using at::Tensor;
+
+namespace {
+
+using Sees = AttentionVariant::Sees;
+
+struct Heads {
+  Tensor q, k, v;  // [tokens, heads or kv_heads, dim or value dim], turned by position
+};
+
+// Grouped queries (Ainslie et al. 2023), with what some models add: norms, biases.
+Heads GroupedHeads(const Tensor& x, const WeightScope& scope, const ModelShape& shape,
+                   const Tensor& positions, bool turned, const Arithmetic& arithmetic) {
+  const auto project = [&](const char* name, int64_t count) {
+    return Linear(x, scope.Below(name), arithmetic).view({-1, count, shape.head_dim});
+  };
+  const auto turn = [&](Tensor heads, const char* norm) {
+    if (shape.qk_norm) {
+      heads = RmsNorm(heads, scope.At(norm), shape.norm_epsilon, arithmetic);
+    }
+    return turned ? ApplyRope(heads, positions, shape.rope, arithmetic) : heads;
+  };
+  return {turn(project("q_proj", shape.heads), "q_norm.weight"),
+          turn(project("k_proj", shape.kv_heads), "k_norm.weight"),
+          project("v_proj", shape.kv_heads)};
+}
+
+// Multi-head latent attention (DeepSeek-V2, section 2.1): keys and values of all heads come from
+// one normed vector per token; the part of a key that is turned by position is the same for all
+// heads.
+Heads LatentHeads(const Tensor& x, const WeightScope& scope, const ModelShape& shape,
+                  const Tensor& positions, bool turned, const Arithmetic& arithmetic) {
+  const LatentShape& latent = shape.latent;
+  const auto turn = [&](const Tensor& heads) {
+    return (turned ? ApplyRope(heads, positions, shape.rope, arithmetic) : heads)
+        .to(arithmetic.matmul);
+  };
+  const Tensor q =
+      Linear(x, scope.Below("q_proj"), arithmetic).view({-1, shape.heads, shape.head_dim});
+  const std::vector<Tensor> q_parts = q.split_with_sizes({latent.plain_dim, latent.rope_dim}, -1);
+  const std::vector<Tensor> compressed = Linear(x, scope.Below("kv_a_proj_with_mqa"), arithmetic)
+                                             .split_with_sizes({latent.rank, latent.rope_dim}, -1);
+  const Tensor vector =
+      RmsNorm(compressed[0], scope.At("kv_a_layernorm.weight"), shape.norm_epsilon, arithmetic);
+  const std::vector<Tensor> kv = Linear(vector, scope.Below("kv_b_proj"), arithmetic)
+                                     .view({-1, shape.heads, latent.plain_dim + latent.value_dim})
+                                     .split_with_sizes({latent.plain_dim, latent.value_dim}, -1);
+  const Tensor shared = turn(compressed[1].unsqueeze(1)).expand({-1, shape.heads, -1});
+  return {at::cat({q_parts[0], turn(q_parts[1])}, -1), at::cat({kv[0], shared}, -1), kv[1]};
+}
+
+// Keys or values once for each query head: neighbouring query heads share one.
+Tensor ForEachQueryHead(const Tensor& kv, int64_t heads, bool interleaved) {
+  const int64_t group = heads / kv.size(1);
+  return interleaved ? kv.repeat({1, group, 1}) : kv.repeat_interleave(group, 1);
+}
+
+AttentionRule RuleOf(const ModelShape& shape, int64_t layer, const WeightScope& scope,
+                     const AttentionVariant& variant) {
+  AttentionRule rule;
+  rule.scale = RopeSoftmaxFactor(shape.rope) / std::sqrt(static_cast<double>(shape.head_dim));
+  rule.causal = variant.sees != Sees::kDocument && variant.sees != Sees::kAll;
+  if (variant.sees == Sees::kRight) rule.window = shape.WindowOf(layer);
+  if (shape.sinks) rule.sinks = scope.At("sinks");
+  return rule;
+}
+
+}  // namespace
+
+Documents::Documents(const std::vector<int64_t>& lengths) : lengths(lengths) {
+  std::vector<Tensor> all;
+  for (const int64_t length : lengths) all.push_back(at::arange(length, at::kLong));
+  positions = at::cat(all);
+}
+
+Tensor DenseAttention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionRule& rule,
+                      const Arithmetic& arithmetic) {
+  const int64_t tokens = q.size(0);
+  const auto heads_first = [&](const Tensor& x) {  // [heads, tokens, dim]
+    return x.to(arithmetic.matmul).transpose(0, 1);
+  };
+  Tensor scores = at::matmul(heads_first(q), heads_first(k).transpose(1, 2)) * rule.scale;
+  scores = scores.to(arithmetic.inner());
+  Tensor hidden = at::zeros({tokens, tokens}, at::kBool);  // [queries, keys]
+  if (rule.causal) hidden = at::ones_like(hidden).triu(1);
+  if (rule.window > 0) hidden = hidden.logical_or(at::ones_like(hidden).tril(-rule.window));
+  scores = scores.masked_fill(hidden, -std::numeric_limits<double>::infinity());
+  if (rule.sinks.defined()) {
+    const Tensor sinks = rule.sinks.to(arithmetic.inner()).view({-1, 1, 1});
+    scores = at::cat({scores, sinks.expand({-1, tokens, 1})}, -1);
+  }
+  const Tensor weights = at::softmax(scores, -1).narrow(-1, 0, tokens);
+  return at::matmul(weights.to(arithmetic.matmul), heads_first(v)).transpose(0, 1);
+}
+
+Tensor SelfAttention(const Tensor& x, const WeightScope& scope, const ModelShape& shape,
+                     int64_t layer, const Documents& documents, const AttentionVariant& variant,
+                     const Arithmetic& arithmetic) {
+  const auto make = shape.latent.rank > 0 ? LatentHeads : GroupedHeads;
+  Heads heads = make(x, scope, shape, documents.positions, !variant.without_rope, arithmetic);
+  heads.k = ForEachQueryHead(heads.k, shape.heads, variant.interleaved_kv);
+  heads.v = ForEachQueryHead(heads.v, shape.heads, variant.interleaved_kv);
+  const AttentionRule rule = RuleOf(shape, layer, scope, variant);
+  const bool across = variant.sees == Sees::kAllBefore || variant.sees == Sees::kAll;
+  std::vector<Tensor> outputs;
+  int64_t start = 0;
+  for (const int64_t length : across ? std::vector{x.size(0)} : documents.lengths) {
+    const auto part = [&](const Tensor& all) { return all.narrow(0, start, length); };
+    outputs.push_back(
+        DenseAttention(part(heads.q), part(heads.k), part(heads.v), rule, arithmetic));
+    start += length;
+  }
+  Tensor output = at::cat(outputs, 0);  // [tokens, heads, value dim]
+  if (variant.transposed_heads) output = output.transpose(1, 2);
+  return Linear(output.flatten(1), scope.Below("o_proj"), arithmetic);
+}
+
+}  // namespace bkm

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/reference/experts.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace bkm {
+
+using at::Tensor;
+
+namespace {
+
+// expert(number, some tokens' vectors) -> their outputs.
+using Expert = std::function<Tensor(int64_t, const Tensor&)>;
+
+// Each expert has matrices of its own.
+Expert GatedExperts(const WeightScope& scope, const Arithmetic& arithmetic) {
+  return [&scope, &arithmetic](int64_t expert, const Tensor& x) {
+    return FeedForward(x, scope.Below("experts." + std::to_string(expert)), arithmetic);
+  };
+}
+
+// All experts' matrices are in one tensor [experts, in, out].
+Expert ClampedExperts(const WeightScope& scope, double limit, const Arithmetic& arithmetic) {
+  // unbind and not select: its gradient is one tensor, not one per expert.
+  const auto all = [&](const char* name) {
+    return scope.At(std::string("experts.") + name).to(arithmetic.matmul).unbind(0);
+  };
+  return [=, gate_up = all("gate_up_proj"), gate_up_bias = all("gate_up_proj_bias"),
+          down = all("down_proj"),
+          down_bias = all("down_proj_bias")](int64_t expert, const Tensor& x) {
+    const Tensor inner =
+        at::matmul(x.to(arithmetic.matmul), gate_up[expert]) + gate_up_bias[expert];
+    return at::matmul(ClampedSwiGlu(inner, limit), down[expert]) + down_bias[expert];
+  };
+}
+
+// The sum over each token's experts, weighted.
+Tensor Combine(const Tensor& x, const Routing& routing, int64_t experts, const Expert& run,
+               const Arithmetic& arithmetic) {
+  Tensor sum = at::zeros(x.sizes(), x.options().dtype(arithmetic.elementwise));
+  for (int64_t expert = 0; expert < experts; ++expert) {
+    const Tensor used = routing.experts.eq(expert).nonzero();  // [uses, 2]: token, which of its own
+    if (used.size(0) == 0) continue;
+    const Tensor tokens = used.select(1, 0);
+    const Tensor weight = routing.weights.index({tokens, used.select(1, 1)}).unsqueeze(1);
+    const Tensor output = run(expert, x.index_select(0, tokens));
+    sum = sum.index_add(0, tokens, (output * weight).to(arithmetic.elementwise));
+  }
+  return sum;
+}
+
+}  // namespace
+
+Routing ChooseExperts(const Tensor& logits, const Tensor& correction, const ExpertsShape& shape) {
+  const Tensor scores = at::softmax(logits, -1);
+  const Tensor ranked =
+      correction.defined() ? scores + correction.to(scores.scalar_type()) : scores;
+  const Tensor experts = std::get<1>(ranked.detach().topk(shape.active, -1));
+  const Tensor weights = scores.gather(-1, experts);
+  return {experts, shape.normalised ? weights / weights.sum(-1, true) : weights};
+}
+
+Tensor ClampedSwiGlu(const Tensor& gate_up, double limit) {
+  const Tensor pairs = gate_up.unflatten(-1, {-1, 2});
+  const Tensor gate = pairs.select(-1, 0).clamp_max(limit);
+  const Tensor up = pairs.select(-1, 1).clamp(-limit, limit);
+  return (up + 1) * gate * at::sigmoid(gate * 1.702);
+}
+
+Tensor MixtureOfExperts(const Tensor& x, const WeightScope& scope, const ExpertsShape& shape,
+                        const Arithmetic& arithmetic) {
+  const bool clamped = shape.limit > 0;
+  const WeightScope router = scope.Below(clamped ? "router" : "gate");
+  const char* kCorrection = "e_score_correction_bias";
+  // Libraries score in fp32, some of them logits that were rounded to the type of products.
+  const Tensor logits = Linear(x, router, arithmetic).to(arithmetic.inner());
+  const Routing routing =
+      ChooseExperts(logits, router.Has(kCorrection) ? router.At(kCorrection) : Tensor(), shape);
+  const Expert expert =
+      clamped ? ClampedExperts(scope, shape.limit, arithmetic) : GatedExperts(scope, arithmetic);
+  const Tensor routed = Combine(x, routing, shape.count, expert, arithmetic);
+  if (shape.shared == 0) return routed;
+  return routed + FeedForward(x, scope.Below("shared_experts"), arithmetic);
+}
+
+}  // namespace bkm

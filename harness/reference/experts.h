@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_REFERENCE_EXPERTS_H_
+#define HARNESS_REFERENCE_EXPERTS_H_
+
+#include <ATen/ATen.h>
+
+#include "harness/numerics/model_shapes.h"
+#include "harness/reference/arithmetic.h"
+#include "harness/reference/layers.h"
+
+namespace bkm {
+
+// Which experts each token uses, and how much of each.
+struct Routing {
+  at::Tensor experts;  // int64 [tokens, active]
+  at::Tensor weights;  // [tokens, active]
+};
+
+// The `active` experts with the highest softmax(logits) + correction; their weights are the softmax
+// itself, or their share of it. `correction` [experts] may be undefined.
+Routing ChooseExperts(const at::Tensor& logits, const at::Tensor& correction,
+                      const ExpertsShape& shape);
+
+// min(gate, limit) and up within +-limit, combined as (up + 1) * gate * sigmoid(1.702 * gate);
+// gate and up alternate in the last dimension of `gate_up`.
+at::Tensor ClampedSwiGlu(const at::Tensor& gate_up, double limit);
+
+// x [tokens, hidden] through one layer's experts; `scope` holds HF's mlp.
+at::Tensor MixtureOfExperts(const at::Tensor& x, const WeightScope& scope,
+                            const ExpertsShape& shape, const Arithmetic& arithmetic);
+
+}  // namespace bkm
+
+#endif  // HARNESS_REFERENCE_EXPERTS_H_

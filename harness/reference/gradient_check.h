@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_REFERENCE_GRADIENT_CHECK_H_
+#define HARNESS_REFERENCE_GRADIENT_CHECK_H_
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace bkm {
+
+// Tests of gradients against central differences, for functions of fp64 tensors.
+using TensorFunction = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
+
+// Normally distributed, of this seed.
+at::Tensor Random(at::IntArrayRef sizes, uint64_t seed);
+
+// One element of a tensor.
+double At(const at::Tensor& x, at::IntArrayRef index);
+
+// Fails the running test where the shapes differ, or any element by 1e-12 and more.
+void ExpectClose(const at::Tensor& actual, const at::Tensor& expected);
+
+// Every element of every input.
+void CheckGradients(const TensorFunction& f, const std::vector<at::Tensor>& inputs);
+
+// One random direction of each input, for functions that are too large for every element.
+void CheckGradientsAlongDirections(const TensorFunction& f, const std::vector<at::Tensor>& inputs);
+
+}  // namespace bkm
+
+#endif  // HARNESS_REFERENCE_GRADIENT_CHECK_H_

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_REFERENCE_LAYERS_H_
+#define HARNESS_REFERENCE_LAYERS_H_
+
+#include <ATen/ATen.h>
+
+#include <map>
+#include <string>
+
+#include "harness/reference/arithmetic.h"
+
+namespace bkm {
+
+// By HF's canonical name, HF's layout.
+using Weights = std::map<std::string, at::Tensor>;
+
+// The weights below a prefix such as "model.layers.0.mlp.".
+class WeightScope {
+ public:
+  WeightScope(const Weights& weights, std::string prefix)
+      : weights_(weights), prefix_(std::move(prefix)) {}
+
+  const at::Tensor& At(const std::string& name) const { return weights_.at(prefix_ + name); }
+  bool Has(const std::string& name) const { return weights_.contains(prefix_ + name); }
+  WeightScope Below(const std::string& name) const { return {weights_, prefix_ + name + "."}; }
+
+ private:
+  const Weights& weights_;
+  std::string prefix_;
+};
+
+// x W^T, plus a bias where the scope has one: of the scope's "weight" and "bias".
+at::Tensor Linear(const at::Tensor& x, const WeightScope& scope, const Arithmetic& arithmetic);
+
+// x / sqrt(mean(x^2) + epsilon) * weight over the last dimension (Zhang and Sennrich 2019).
+at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double epsilon,
+                   const Arithmetic& arithmetic);
+
+// SwiGLU (Shazeer 2020): down(silu(gate(x)) * up(x)), of the scope's gate_proj, up_proj, down_proj.
+at::Tensor FeedForward(const at::Tensor& x, const WeightScope& scope, const Arithmetic& arithmetic);
+
+// log_softmax(logits)[t, labels[t]] for logits [tokens, vocabulary].
+at::Tensor LabelLogProbs(const at::Tensor& logits, const at::Tensor& labels,
+                         const Arithmetic& arithmetic);
+
+}  // namespace bkm
+
+#endif  // HARNESS_REFERENCE_LAYERS_H_

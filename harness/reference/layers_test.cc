@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/reference/layers.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "harness/reference/gradient_check.h"
+
+namespace bkm {
+namespace {
+
+using at::Tensor;
+
+const Arithmetic kExact = ExactArithmetic();
+
+TEST(RmsNormTest, DividesByTheRootMeanSquareAndScales) {
+  const Tensor x = at::tensor({3.0, 4.0}, at::kDouble).view({1, 2});
+  const double root = std::sqrt((9.0 + 16.0) / 2 + 0.5);
+  ExpectClose(RmsNorm(x, at::tensor({2.0, -1.0}, at::kDouble), 0.5, kExact),
+              at::tensor({6.0 / root, -4.0 / root}, at::kDouble).view({1, 2}));
+}
+
+TEST(RmsNormTest, GradientsAgreeWithFiniteDifferences) {
+  CheckGradients([](const auto& in) { return RmsNorm(in[0], in[1], 1e-6, kExact); },
+                 {Random({3, 5}, 1), Random({5}, 2)});
+}
+
+TEST(LinearTest, AddsABiasWhereThereIsOne) {
+  Weights weights = {{"a.weight", Random({2, 3}, 1)}};
+  const WeightScope scope(weights, "a.");
+  const Tensor x = Random({4, 3}, 2);
+  const Tensor product = at::matmul(x, weights["a.weight"].t());
+  ExpectClose(Linear(x, scope, kExact), product);
+  weights["a.bias"] = Random({2}, 3);
+  ExpectClose(Linear(x, scope, kExact), product + weights["a.bias"]);
+}
+
+TEST(LabelLogProbsTest, AreNormalisedAndGatheredAtTheLabel) {
+  const Tensor logits = at::tensor({1.0, 2.0, 4.0, 0.0, 0.0, 0.0}, at::kDouble).view({2, 3});
+  const double total = std::exp(1.0) + std::exp(2.0) + std::exp(4.0);
+  ExpectClose(LabelLogProbs(logits, at::tensor({1, 2}, at::kLong), kExact),
+              at::tensor({2.0 - std::log(total), -std::log(3.0)}, at::kDouble));
+}
+
+TEST(LabelLogProbsTest, GradientsAgreeWithFiniteDifferences) {
+  const Tensor labels = at::tensor({1, 4, 0}, at::kLong);
+  CheckGradients([&](const auto& in) { return LabelLogProbs(in[0], labels, kExact); },
+                 {Random({3, 5}, 1)});
+}
+
+}  // namespace
+}  // namespace bkm

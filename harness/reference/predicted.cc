@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/reference/predicted.h"
+
+#include <c10/core/GradMode.h>
+
+#include <cmath>
+#include <functional>
+
+#include "absl/strings/match.h"
+
+namespace bkm {
+namespace {
+
+using Sees = AttentionVariant::Sees;
+
+constexpr double kLeastDifference = 1e-4;  // nats, mean over judged tokens
+
+double MeanDifference(const PackedBatch& batch, const std::vector<double>& a,
+                      const std::vector<double>& b) {
+  const std::vector<int64_t> judged = batch.JudgedPositions();
+  double sum = 0;
+  for (const int64_t t : judged) sum += std::abs(a[t] - b[t]);
+  return sum / static_cast<double>(judged.size());
+}
+
+// As if the norms' weights had never been loaded.
+Weights WithoutNormWeights(Weights weights) {
+  for (auto& [name, weight] : weights) {
+    if (absl::EndsWith(name, "norm.weight")) weight = at::ones_like(weight);
+  }
+  return weights;
+}
+
+struct Fault {
+  std::string name;
+  bool possible = true;
+  AttentionVariant attention;
+  bool without_norm_weights = false;
+};
+
+std::vector<Fault> FaultsOf(const ModelShape& shape) {
+  return {
+      {.name = "causal-across-documents", .attention = {.sees = Sees::kAllBefore}},
+      {.name = "bidirectional", .attention = {.sees = Sees::kAll}},
+      {.name = "bidirectional-in-document", .attention = {.sees = Sees::kDocument}},
+      {.name = "window-dropped",
+       .possible = shape.window > 0,
+       .attention = {.sees = Sees::kWithoutWindow}},
+      {.name = "transposed-heads", .attention = {.transposed_heads = true}},
+      {.name = "no-rope", .attention = {.without_rope = true}},
+      {.name = "kv-interleaved",
+       .possible = shape.kv_heads < shape.heads,
+       .attention = {.interleaved_kv = true}},
+      {.name = "norm-weights-ignored", .without_norm_weights = true},
+  };
+}
+
+}  // namespace
+
+std::map<std::string, std::vector<double>> PredictedAnswers(const LoadedProbe& probe,
+                                                            const StepFacts& golden) {
+  const at::NoGradGuard no_grad;
+  const Arithmetic exact = ExactArithmetic();
+  Weights weights;
+  for (const auto& [name, weight] : probe.weights) weights[name] = weight.to(exact.master);
+  const Decoder model(probe.shape, exact, probe.buffers);
+  const PackedBatch& batch = probe.folder.steps.front();
+  std::map<std::string, std::vector<double>> answers;
+  for (const Fault& fault : FaultsOf(probe.shape)) {
+    if (!fault.possible) continue;
+    const Weights& seen = fault.without_norm_weights ? WithoutNormWeights(weights) : weights;
+    const at::Tensor log_probs = SftLoss(model, seen, batch, exact, fault.attention).log_probs;
+    std::vector<double> answer(log_probs.data_ptr<double>(),
+                               log_probs.data_ptr<double>() + log_probs.numel());
+    if (MeanDifference(batch, answer, golden.log_probs) > kLeastDifference)
+      answers[fault.name] = std::move(answer);
+  }
+  return answers;
+}
+
+}  // namespace bkm

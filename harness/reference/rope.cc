@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/reference/rope.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+namespace bkm {
+
+using at::Tensor;
+
+namespace {
+
+constexpr double kTurn = 2 * std::numbers::pi;
+
+// Llama 3: wavelengths longer than the original length / low factor are stretched by `factor`,
+// those shorter than it / high factor are left alone, and between the two the frequency is
+// interpolated.
+Tensor SlowedLikeLlama3(const RopeShape& rope, const Tensor& frequencies) {
+  const Tensor turns = frequencies * (rope.original_positions / kTurn);  // over the original length
+  const Tensor kept = ((turns - rope.low_frequency_factor) /
+                       (rope.high_frequency_factor - rope.low_frequency_factor))
+                          .clamp(0, 1);
+  return frequencies * kept + frequencies / rope.factor * (1 - kept);
+}
+
+// YaRN's "NTK by parts": pairs that make beta_fast turns and more over the original length are left
+// alone, those with beta_slow and less are slowed down by `factor`. As in its authors' code, what
+// lies between is interpolated along the index of the pair.
+Tensor SlowedLikeYarn(const RopeShape& rope, int64_t dim, const Tensor& frequencies) {
+  // The index of the pair that makes so many turns: solve turns = original * theta^(-2i/dim) / 2
+  // pi.
+  const auto pair_of = [&](double turns) {
+    return dim * std::log(rope.original_positions / (turns * kTurn)) / (2 * std::log(rope.theta));
+  };
+  double first = pair_of(rope.beta_fast), last = pair_of(rope.beta_slow);
+  if (rope.truncated) {
+    first = std::floor(first);
+    last = std::ceil(last);
+  }
+  first = std::max(first, 0.0);
+  last = std::min(last, static_cast<double>(dim - 1));
+  const Tensor slowed =
+      ((at::arange(dim / 2, frequencies.options()) - first) / (last - first)).clamp(0, 1);
+  return frequencies * (1 - slowed) + frequencies / rope.factor * slowed;
+}
+
+}  // namespace
+
+Tensor RopeFrequencies(const RopeShape& rope, int64_t dim, c10::ScalarType type) {
+  // In the type in which implementations compute them: in fp32 angles are off by up to
+  // position * 2^-24, which belongs to what a right run may do.
+  const auto options = at::TensorOptions().dtype(type);
+  const Tensor exponents = at::arange(0, dim, 2, options) / static_cast<double>(dim);
+  const Tensor frequencies = at::pow(rope.theta, -exponents);
+  if (rope.scaling == "llama3") return SlowedLikeLlama3(rope, frequencies);
+  if (rope.scaling == "yarn") return SlowedLikeYarn(rope, dim, frequencies);
+  return frequencies;
+}
+
+double RopeSoftmaxFactor(const RopeShape& rope) {
+  if (rope.scaling != "yarn") return 1;
+  const double factor = 0.1 * rope.mscale * std::log(rope.factor) + 1;
+  return factor * factor;
+}
+
+Tensor ApplyRope(const Tensor& x, const Tensor& positions, const RopeShape& rope,
+                 const Arithmetic& arithmetic) {
+  const Tensor frequencies = RopeFrequencies(rope, x.size(2), arithmetic.inner());
+  const Tensor angles = at::outer(positions.to(arithmetic.inner()), frequencies).unsqueeze(1);
+  const Tensor cosine = angles.cos().to(arithmetic.elementwise);  // [tokens, 1, dim / 2]
+  const Tensor sine = angles.sin().to(arithmetic.elementwise);
+  const Tensor wide = x.to(arithmetic.elementwise);
+  // The pairs' dimension is the last but one, or the last.
+  const int64_t pair = rope.neighbours ? -1 : -2;
+  const Tensor pairs = rope.neighbours ? wide.unflatten(2, {-1, 2}) : wide.unflatten(2, {2, -1});
+  const Tensor a = pairs.select(pair, 0), b = pairs.select(pair, 1);
+  return at::stack({a * cosine - b * sine, b * cosine + a * sine}, pair).flatten(2);
+}
+
+}  // namespace bkm

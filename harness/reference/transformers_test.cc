@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+// Every model's golden against HF transformers in fp64, all log-probs and gradients: an
+// implementation that shares no line with ours.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "harness/base/files.h"
+#include "harness/base/json.h"
+#include "harness/base/subprocess.h"
+#include "harness/numerics/probe_folder.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kTransformers = "transformers==5.10.2";
+constexpr int kCannotSay = 3;  // of validate_against_transformers.py
+// What is left when both sides compute in fp64. Measured: 7e-13 (gpt_oss), else 4e-14.
+constexpr double kTolerance = 1e-11;
+
+fs::path Temp(absl::string_view name) { return fs::path(testing::TempDir()) / std::string(name); }
+
+std::string Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+// Documents long enough for a window. HF's 64 experts take a gradient as large as all of them for
+// each expert and document, so that model gets few tokens.
+Probe ProbeOf(const std::string& model) {
+  Probe probe;
+  probe.model = model;
+  const bool has_many_experts = model == "qwen3_moe";
+  probe.steps = has_many_experts ? 1 : 2;
+  probe.documents = has_many_experts ? std::vector<int64_t>{20, 9} : std::vector<int64_t>{20, 150};
+  return probe;
+}
+
+class TransformersTest : public testing::TestWithParam<std::string> {
+ protected:
+  // An environment with transformers, beside the one of LibTorch, whose torch it uses.
+  static void SetUpTestSuite() {
+    const std::string uv = Environment("BKM_UV"), torch = Environment("BKM_LIBTORCH_PYTHON");
+    if (uv.empty() || torch.empty()) {
+      why_not_ = "BKM_UV and BKM_LIBTORCH_PYTHON are not set: run it by tools/bkm test --all";
+      return;
+    }
+    const fs::path home = Temp("environment");
+    python_ = home / "bin" / "python";
+    const absl::StatusOr<std::string> made =
+        RunForOutput({.argv = {uv, "venv", "-q", "--python", Environment("BKM_PYTHON"), home}});
+    const absl::StatusOr<std::string> installed =
+        RunForOutput({.argv = {uv, "pip", "install", "-q", "--python", python_, kTransformers}});
+    const absl::StatusOr<std::string> packages = RunForOutput(
+        {.argv = {torch, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"}});
+    for (const auto& result : {made, installed, packages}) {
+      if (!result.ok())
+        why_not_ = absl::StrCat("no ", kTransformers, ": ", result.status().message());
+    }
+    if (packages.ok()) packages_ = *packages;
+  }
+  void SetUp() override {
+    if (!why_not_.empty()) GTEST_SKIP() << why_not_;
+  }
+  static ProcessResult Validate(const fs::path& probe, const fs::path& golden,
+                                std::vector<std::string> more) {
+    std::vector<std::string> argv = {python_, "harness/reference/validate_against_transformers.py",
+                                     probe, golden};
+    argv.insert(argv.end(), more.begin(), more.end());
+    return *RunCommand({.argv = std::move(argv),
+                        .set_env = {{"PYTHONPATH", packages_}, {"OMP_NUM_THREADS", "1"}},
+                        .unset_env = {"UV_PYTHON", "VIRTUAL_ENV"}});
+  }
+
+  static std::string python_, packages_, why_not_;
+};
+std::string TransformersTest::python_, TransformersTest::packages_, TransformersTest::why_not_;
+
+TEST_P(TransformersTest, AgreesInEverythingWhenItsCastsToFp32AreUndone) {
+  const fs::path golden = Temp(GetParam() + ".safetensors");
+  const fs::path probe = *WriteProbeFolder(ProbeOf(GetParam()), Temp("cache"));
+  const ProcessResult made = *RunCommand({.argv = {"harness/reference/reference_worker", "golden",
+                                                   "--probe", probe, "--out", golden}});
+  ASSERT_TRUE(made.ok()) << made.err;
+  const ProcessResult result = Validate(probe, golden, {"--exact"});
+  if (result.exit_code == kCannotSay) GTEST_SKIP() << result.out;
+  ASSERT_TRUE(result.ok()) << result.err;
+  int steps = 0;
+  for (const absl::string_view line : absl::StrSplit(result.out, '\n', absl::SkipEmpty())) {
+    const Json measured = *ParseJson(line, "validate_against_transformers.py");
+    for (const char* what :
+         {"loss", "log_probs_max", "total_norm", "gradient", "gradient_norm", "parameter_norm"}) {
+      EXPECT_LT(measured.at(what).get<double>(), kTolerance) << what << " in " << line;
+    }
+    ++steps;
+  }
+  EXPECT_EQ(steps, ProbeOf(GetParam()).steps);
+  EXPECT_TRUE(RemoveTree(Temp("cache")).ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, TransformersTest,
+                         testing::Values("qwen3", "llama3", "gpt_oss", "qwen3_moe", "deepseek_v3"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace bkm
