@@ -91,6 +91,10 @@ CheckResult CheckMaskOf(const JudgeInput& input) {
                       {},
                       input.probe.device == "cpu" ? 0 : kReachNoise,
                       input.probe.head == "lm"};
+  const auto floor = input.evidence->floors.find(PrecisionOf(*input.observation, input.probe));
+  const bool has_floor = floor != input.evidence->floors.end() && floor->second.ok();
+  if (shape->experts.count > 0 && has_floor)
+    asked.rounding = kFloorMultiple * (*floor->second)[folder.reach.step].log_probs_q99;
   for (int64_t layer = 0; layer < shape->layers; ++layer)
     asked.windows.push_back(shape->WindowOf(layer));
   return CheckMask(*input.observation, asked, ReadRelationsOf(input, asked.documents.tokens()));

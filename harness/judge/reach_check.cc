@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -20,7 +21,8 @@ std::map<int64_t, double> Moved(const ObservedReach& reach, double noise) {
   for (size_t i = 0; i < reach.moved.size(); ++i) {
     const double size = i < reach.largest.size() ? reach.largest[i] : 0;
     if (noise > 0 && size <= noise) continue;
-    moved[reach.moved[i]] = std::isfinite(size) ? size : 0;
+    // What became or ceased to be a number moved all the way.
+    moved[reach.moved[i]] = std::isfinite(size) ? size : std::numeric_limits<double>::max();
   }
   return moved;
 }
@@ -50,13 +52,13 @@ Leak FindLeak(const std::map<int64_t, double>& moved, int64_t changed, const Ask
   const int64_t own = asked.documents.DocumentOf(changed);
   const int64_t end = ReachEnd(changed, own, asked);
   // Engines take labels by rolling the packed batch.
-  const int64_t before = changed > 0 ? changed - 1 : asked.documents.tokens() - 1;
-  const int64_t label_of = asked.has_labels ? before : changed;
+  const int64_t label_of = changed > 0 ? changed - 1 : asked.documents.tokens() - 1;
   Leak leak;
   for (const auto& [position, size] : moved) {
     const int64_t document = asked.documents.DocumentOf(position);
     const bool is_label = asked.has_labels && position == label_of;
     if (is_label || (document == own && changed <= position && position < end)) continue;
+    if (size <= asked.rounding && asked.rounding > 0) continue;
     if (document < 0)
       ++leak.outside;
     else if (document != own)

@@ -34,6 +34,10 @@ struct AskedMasks {
   // computation gives the same bits.
   double noise = 0;
   bool has_labels = true;  // false: a critic, whose value at t is of the tokens up to t alone
+  // A log-prob that nothing should move may move by this much. Experts multiply the tokens that
+  // they are given together, so another token may round those of all documents anew, by rights. 0
+  // for a dense model. What the masks are, the layers' relations then say exactly.
+  double rounding = 0;
 };
 
 CheckResult CheckReach(const ObservedReach& reach, const AskedMasks& asked);

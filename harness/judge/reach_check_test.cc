@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <numeric>
 
 namespace bkm {
@@ -54,6 +55,20 @@ TEST(ReachCheckTest, ACriticsValueBeforeTheChangeMustNotMove) {
   };
   EXPECT_EQ(check(Range(8, 15)).outcome, CheckOutcome::kPassed);
   EXPECT_EQ(check(Range(7, 15)).reason, "mask-future");
+}
+
+TEST(ReachCheckTest, ExpertsMayRoundOtherDocumentsAnewButNoMore) {
+  const auto check = [](double size) {
+    std::vector<double> sizes(8, 0.5);  // of the document's own positions
+    sizes.push_back(size);
+    std::vector<int64_t> moved = Range(7, 15);
+    moved.push_back(16);
+    return CheckReach({kPosition, moved, sizes},
+                      {PackedDocuments(kLengths), {0}, 0, true, /*rounding=*/0.125});
+  };
+  EXPECT_EQ(check(0.125).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(check(0.25).reason, "mask-leak");
+  EXPECT_EQ(check(std::numeric_limits<double>::infinity()).reason, "mask-leak");
 }
 
 TEST(ReachCheckTest, LaterDocumentsThatMoveSeeTheDocument) {

@@ -58,7 +58,8 @@ struct Catalogue {
 };
 
 // A fault that names no models is planted in those of the catalogue's own key `models`: what is the
-// same in every model is proven in one. Strict, as all our JSON: unknown keys, names and reasons are errors that name file and place.
+// same in every model is proven in one. Strict, as all our JSON: unknown keys, names and reasons
+// are errors that name file and place.
 absl::StatusOr<Catalogue> CatalogueFromJson(const Json& json, const std::string& origin);
 absl::StatusOr<Catalogue> ReadCatalogue(const std::filesystem::path& path);
 
