@@ -48,6 +48,28 @@ const AttentionBackend* Replacement(const Observation& observation, const Probe&
   return BackendOfName(observation.configured);
 }
 
+// An error of the chain by which code says that the package of a backend is missing that nobody
+// asked for: it took that backend instead of the asked one.
+struct MissingPackage {
+  const AttentionBackend* backend = nullptr;
+  const ObservedException* exception = nullptr;
+};
+std::optional<MissingPackage> MissingReplacement(const Observation& observation,
+                                                 const Probe& probe) {
+  const AttentionBackend* asked = AskedBackend(probe.attention);
+  if (asked == nullptr) return std::nullopt;
+  for (const ObservedException& exception : observation.exceptions) {
+    const ObservedFrame* frame = DeepestFrame(exception);
+    if (exception.type != "ImportError" || frame == nullptr || frame->statement != "raise")
+      continue;
+    if (Names(exception.message, *asked)) continue;
+    for (const AttentionBackend& backend : AttentionBackends()) {
+      if (Names(exception.message, backend)) return MissingPackage{&backend, &exception};
+    }
+  }
+  return std::nullopt;
+}
+
 // Whether the exception is about the backend: its message names it, or a frame runs inside it.
 bool IsAbout(const ObservedException& exception, const AttentionBackend& backend) {
   return Names(exception.message, backend) ||
@@ -92,6 +114,12 @@ Stop ClassifyException(const Observation& observation, const Probe& probe) {
     return {VerdictKind::kBroken, stage, reason::kOverrideIgnored,
             absl::StrCat("asked for ", probe.attention, ", got ", std::string(replacement->name),
                          "; then ", message)};
+  }
+  if (const auto missing = MissingReplacement(observation, probe)) {
+    return {
+        VerdictKind::kBroken, stage, reason::kOverrideIgnored,
+        absl::StrCat("asked for ", probe.attention, ", got ", std::string(missing->backend->name),
+                     "; then ", DescribeException(*missing->exception))};
   }
   if (ContradictsTheProbe(*exception, probe))
     return {VerdictKind::kBroken, stage, reason::kOverrideIgnored, message};

@@ -88,6 +88,24 @@ TEST(EndingTest, ClearRefusalIsRefusedAtItsRung) {
             VerdictKind::kRefused);
 }
 
+TEST(EndingTest, AMissingPackageOfABackendThatNobodyAskedForIsAnIgnoredOverride) {
+  Observation critic =
+      Raised(Stage::kConstruct,
+             Exception("RuntimeError", "model(/m) is not a value head model, please install trl",
+                       {Frame(FrameOwner::kEngine, "verl/utils/model.py", "raise")}));
+  critic.exceptions.push_back(TransformersWithoutFlashAttention().exceptions[0]);
+  const Stop stop = Class(critic, "sdpa");
+  EXPECT_EQ(stop.kind, VerdictKind::kBroken);
+  EXPECT_EQ(stop.reason, "override-ignored");
+  EXPECT_TRUE(stop.message.starts_with("asked for sdpa, got flash")) << stop.message;
+  EXPECT_EQ(Class(critic, "flash_attention_2").reason, "raised");
+}
+
+TEST(EndingTest, WhatTheDeviceCannotIsUnsupported) {
+  EXPECT_EQ(Class(Ended({.kind = EndingKind::kDeviceMissing, .message = "no GPU"})),
+            (Stop{VerdictKind::kUnsupported, Stage::kBackend, "device-missing", "no GPU"}));
+}
+
 TEST(EndingTest, RefusalThatWrapsAnotherErrorIsBroken) {
   Observation observation = VerlAttnTypeNotSupported();
   observation.exceptions.push_back(Exception("KeyError", "'sdpa'", {}));

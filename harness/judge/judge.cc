@@ -89,7 +89,8 @@ CheckResult CheckMaskOf(const JudgeInput& input) {
   if (!shape.ok()) return CheckResult::Unreadable(Stage::kMask, shape.status());
   AskedMasks asked = {PackedDocuments(folder.steps[folder.reach.step].document_lengths),
                       {},
-                      input.probe.device == "cpu" ? 0 : kReachNoise};
+                      input.probe.device == "cpu" ? 0 : kReachNoise,
+                      input.probe.head == "lm"};
   for (int64_t layer = 0; layer < shape->layers; ++layer)
     asked.windows.push_back(shape->WindowOf(layer));
   return CheckMask(*input.observation, asked, ReadRelationsOf(input, asked.documents.tokens()));

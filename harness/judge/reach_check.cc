@@ -50,11 +50,13 @@ Leak FindLeak(const std::map<int64_t, double>& moved, int64_t changed, const Ask
   const int64_t own = asked.documents.DocumentOf(changed);
   const int64_t end = ReachEnd(changed, own, asked);
   // Engines take labels by rolling the packed batch.
-  const int64_t label_of = changed > 0 ? changed - 1 : asked.documents.tokens() - 1;
+  const int64_t before = changed > 0 ? changed - 1 : asked.documents.tokens() - 1;
+  const int64_t label_of = asked.has_labels ? before : changed;
   Leak leak;
   for (const auto& [position, size] : moved) {
     const int64_t document = asked.documents.DocumentOf(position);
-    if (position == label_of || (changed <= position && position < end)) continue;
+    const bool is_label = asked.has_labels && position == label_of;
+    if (is_label || (document == own && changed <= position && position < end)) continue;
     if (document < 0)
       ++leak.outside;
     else if (document != own)
@@ -114,14 +116,15 @@ Json LeakEvidence(const Leak& leak, Json evidence) {
 CheckResult CheckLength(const std::map<int64_t, double>& moved, int64_t changed,
                         const AskedMasks& asked, Json evidence) {
   const int64_t own = asked.documents.DocumentOf(changed);
-  const int64_t end = std::min(ReachEnd(changed, own, asked), asked.documents.end(own) - 1);
+  const int64_t end =
+      std::min(ReachEnd(changed, own, asked), asked.documents.end(own) - asked.has_labels);
   int64_t expected = 0, seen = 0;
   for (int64_t position = changed; position < end; ++position) {
     ++expected;
     seen += moved.contains(position);
   }
   evidence["reach"] = {{"moved", seen}, {"of", expected}};
-  const bool has_label = changed > asked.documents.begin(own);
+  const bool has_label = asked.has_labels && changed > asked.documents.begin(own);
   std::string message;
   if ((has_label && !moved.contains(changed - 1)) || (expected > 0 && !moved.contains(changed))) {
     message = absl::StrCat("changing token ", changed, " does not even move its own log-probs");

@@ -18,6 +18,7 @@ namespace bkm {
 //   p - 1, whose label changed; where p is the first of its document, that is the last position of
 //   the document before (of the batch), which has no label of its own and is not judged;
 //   p to the end of p's document; where every layer has a window, to the sum of what they reach.
+// A critic's values have no labels: there p - 1 may not move.
 // Anything else that moves has seen what it must not: a leak, however small. And these must move:
 //   p - 1 in the same document, and p, whose own input changed;
 //   at least kMinReach of p to the second last position of the document (the last one has no label
@@ -32,6 +33,7 @@ struct AskedMasks {
   // A log-prob that moves by no more than this did not move. 0 on a CPU, where the same
   // computation gives the same bits.
   double noise = 0;
+  bool has_labels = true;  // false: a critic, whose value at t is of the tokens up to t alone
 };
 
 CheckResult CheckReach(const ObservedReach& reach, const AskedMasks& asked);

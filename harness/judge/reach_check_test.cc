@@ -47,6 +47,15 @@ TEST(ReachCheckTest, LabelBeforeTheFirstTokenOfADocumentIsNobodys) {
   EXPECT_EQ(Check({0, 1, 2, 3, 4, 17}, 0).reason, "mask-leak");
 }
 
+TEST(ReachCheckTest, ACriticsValueBeforeTheChangeMustNotMove) {
+  const auto check = [](const std::vector<int64_t>& moved) {
+    return CheckReach({kPosition, moved, std::vector<double>(moved.size(), 0.5)},
+                      {PackedDocuments(kLengths), {0}, 0, /*has_labels=*/false});
+  };
+  EXPECT_EQ(check(Range(8, 15)).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(check(Range(7, 15)).reason, "mask-future");
+}
+
 TEST(ReachCheckTest, LaterDocumentsThatMoveSeeTheDocument) {
   const CheckResult result = Check(Range(7, 19));
   EXPECT_EQ(result.outcome, CheckOutcome::kFailed);
@@ -105,6 +114,16 @@ TEST(ReachCheckTest, NoiseOfADeviceIsNoMove) {
   reach.largest[0] = 1e-7;
   EXPECT_EQ(CheckReach(reach, exact).reason, "mask-future");
   EXPECT_EQ(CheckReach(reach, noisy).outcome, CheckOutcome::kPassed);
+}
+
+TEST(ReachCheckTest, ValueHasNoLabel) {
+  AskedMasks asked = {PackedDocuments(kLengths), {0}};
+  asked.has_labels = false;
+  const auto check = [&](const std::vector<int64_t>& moved) {
+    return CheckReach({kPosition, moved, std::vector<double>(moved.size(), 0.5)}, asked);
+  };
+  EXPECT_EQ(check(Range(8, 15)).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(check(Range(7, 15)).reason, "mask-future");
 }
 
 TEST(ReachCheckTest, PositionOutsideOfTheBatchSaysNothing) {

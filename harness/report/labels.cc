@@ -3,6 +3,7 @@
 #include "harness/report/labels.h"
 
 #include <filesystem>
+#include <set>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -48,7 +49,12 @@ std::string LibraryText(const CellRecord& record) {
 }
 
 std::string OptionsText(const Cell& cell) {
+  static const auto& told = *new std::set<std::string>{
+      "head", "documents", "input", "micro_batches", "leftover_checkpoint", "optimizer"};
   std::vector<std::string> parts;
+  for (const auto& [key, value] : CellFields(cell)) {
+    if (told.contains(key)) parts.push_back(absl::StrCat(key, "=", value));
+  }
   for (const auto& [name, value] : cell.probe.engine_options)
     parts.push_back(absl::StrCat(name, "=", value));
   return absl::StrJoin(parts, ", ");
@@ -68,7 +74,8 @@ std::string CellLabel(const CellRecord& record) {
       library.empty() ? "" : " ", library, ", ", cell.probe.attention, ", ", cell.probe.precision);
   if (cell.probe.model != Probe().model) absl::StrAppend(&text, ", ", cell.probe.model);
   if (!cell.torch.empty()) absl::StrAppend(&text, ", torch ", cell.torch);
-  if (!cell.probe.engine_options.empty()) absl::StrAppend(&text, ", ", OptionsText(cell));
+  if (const std::string options = OptionsText(cell); !options.empty())
+    absl::StrAppend(&text, ", ", options);
   if (!cell.plant.empty()) absl::StrAppend(&text, ", planted: ", absl::StrJoin(cell.plant, ", "));
   return text;
 }

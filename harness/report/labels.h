@@ -19,7 +19,8 @@ std::string VersionText(const std::string& label, const std::optional<SubjectSpe
 // The library of a cell: its version, or for a library inside the runtime what that resolved to.
 std::string LibraryText(const CellRecord& record);
 
-// "activation_checkpoint=none".
+// What else is asked beside attention and precision: "input=padded, micro_batches=2,
+// activation_checkpoint=none"; empty for the defaults. Steps and seeds are not told.
 std::string OptionsText(const Cell& cell);
 
 // "verl-torchtitan v0.8.0 x torchtitan baba6d82e, flex, bf16": one cell on one line.

@@ -37,6 +37,18 @@ TEST(CellLabelTest, TorchAndAModelThatIsNotTheUsualOneAreTold) {
             "verl-torchtitan v1 x torchtitan v2, flex, bf16, gpt_oss, torch 2.11.0");
 }
 
+TEST(CellLabelTest, WhatElseIsAskedIsTold) {
+  CellRecord record = RecordOf("git:verl@v1", "git:torchtitan@v2");
+  record.cell.probe.input = "padded";
+  record.cell.probe.micro_batches = 2;
+  record.cell.probe.optimizer.clip_norm = 0.5;
+  record.cell.probe.seed = 7;
+  record.cell.probe.engine_options = {{"spmd_backend", "\"default\""}};
+  EXPECT_EQ(CellLabel(record),
+            "verl-torchtitan v1 x torchtitan v2, flex, bf16, input=padded, micro_batches=2, "
+            "optimizer=clip_norm:0.5, spmd_backend=\"default\"");
+}
+
 TEST(PrintableTest, NothingSteersATerminalAndLineEndsStay) {
   EXPECT_EQ(Printable("a\033[2Jb\r\n\tc\x7f\xc3\xa9"), "a [2Jb \n c \xc3\xa9");
 }

@@ -77,8 +77,8 @@ std::vector<TableRow> RowsOf(const RunRecord& run, const EngineKind& kind, Notes
                             [&](const TableRow& r) { return r.identity == identity; });
     if (row == rows.end()) row = rows.insert(rows.end(), {.identity = identity});
     std::string text = VerdictText(cell, notes);
-    if (!cell.cell.probe.engine_options.empty())
-      absl::StrAppend(&text, " (", OptionsText(cell.cell), ")");
+    if (const std::string options = OptionsText(cell.cell); !options.empty())
+      absl::StrAppend(&text, " (", options, ")");
     if (!cell.cell.plant.empty())
       absl::StrAppend(&text, " (planted: ", absl::StrJoin(cell.cell.plant, ", "), ")");
     row->verdicts[cell.cell.probe.attention].push_back(text);

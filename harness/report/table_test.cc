@@ -85,13 +85,14 @@ TEST(SummaryTest, GroupsByCauseTheMostFrequentFirst) {
                                                .message = "boom (verl/a.py:3)"}));
   EXPECT_EQ(SummaryText(run),
             "\nm: 1 broken, 1 ok, 2 refused\n\n"
-            "Works, proven:\n  verl-torchtitan v0.8.0 x torchtitan baba6d82e, flex, bf16\n\n"
+            "Works, proven:\n  verl-torchtitan v0.8.0 x torchtitan baba6d82e, flex, bf16, torch "
+            "2.13.0\n\n"
             "Does not, by cause:\n"
             "  refused at construct (refused-option): only a | b\n"
-            "    verl-torchtitan v0.8.0 x torchtitan baba6d82e, sdpa, bf16\n"
-            "    verl-torchtitan v0.8.0 x torchtitan baba6d82e, sdpa, bf16\n"
+            "    verl-torchtitan v0.8.0 x torchtitan baba6d82e, sdpa, bf16, torch 2.13.0\n"
+            "    verl-torchtitan v0.8.0 x torchtitan baba6d82e, sdpa, bf16, torch 2.13.0\n"
             "  broken at forward (crashed): boom\n"
-            "    verl-torchtitan v0.8.0 x torchtitan baba6d82e, varlen, bf16\n");
+            "    verl-torchtitan v0.8.0 x torchtitan baba6d82e, varlen, bf16, torch 2.13.0\n");
 }
 
 }  // namespace

@@ -8,14 +8,14 @@ import abc
 import contextlib
 import importlib
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from bkm_cell.probe import Batch, Probe
-from bkm_cell.witnesses.named_tensors import NamedTensors
+from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors, plain_name
 
 # The package of a HF model type in torchtitan, where the names differ.
 _TORCHTITAN_PACKAGES = {"llama": "llama3", "qwen2": "qwen3", "qwen3_moe": "qwen3"}
@@ -94,6 +94,22 @@ def torchtitan_package(model_type: str) -> str:
 
 def transformers_module(model_type: str) -> str:
     return f"transformers.models.{model_type}.modeling_{model_type}"
+
+
+def hf_names(model: torch.nn.Module) -> Callable[[Tensors], Tensors] | None:
+    """How transformers names a model's tensors in a file, where that is not as in the module: from
+    5 on it keeps the experts of a layer in one tensor. None where the names are the file's.
+    """
+    if not getattr(model, "_weight_conversions", None):
+        return None
+    loading = importlib.import_module("transformers.core_model_loading")
+    names = {plain_name(name) for name, _ in model.named_parameters()}
+
+    def in_file(state: Tensors) -> Tensors:
+        parameters = {name: value for name, value in state.items() if name in names}
+        return loading.revert_weight_conversion(model, parameters)
+
+    return in_file
 
 
 def accepted(options: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:

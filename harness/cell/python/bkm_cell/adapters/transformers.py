@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from bkm_cell.adapters.base import transformers_module
+from bkm_cell.adapters.base import hf_names, transformers_module
 from bkm_cell.adapters.control import ControlAdapter
 from bkm_cell.probe import Batch
 from bkm_cell.witnesses.named_tensors import NamedTensors
@@ -28,7 +28,7 @@ class Adapter(ControlAdapter):
         self.make_optimizer()
 
     def tensors(self) -> NamedTensors:
-        return NamedTensors([self.model], None)
+        return NamedTensors([self.model], hf_names(self.model))
 
     def facts(self) -> dict[str, Any]:
         return {

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from bkm_cell.adapters.base import hf_names
 from bkm_cell.adapters.verl import VerlAdapter
 from bkm_cell.probe import Probe
 from bkm_cell.witnesses.named_tensors import NamedTensors
@@ -44,7 +45,7 @@ class Adapter(VerlAdapter):
         )
 
     def tensors(self) -> NamedTensors:
-        return NamedTensors(self.modules(), None)
+        return NamedTensors(self.modules(), hf_names(self.modules()[0]))
 
     def configured(self) -> str | None:
         return self.modules()[0].config._attn_implementation

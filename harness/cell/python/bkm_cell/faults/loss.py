@@ -45,8 +45,8 @@ def edit_loss_mask(site: Site, edit: Edit) -> None:
 
 @fault("loss-mask-shifted")
 def loss_mask_shifted(site: Site) -> None:
-    """The mask is not moved to where the log-probs are: off by one token."""
-    edit_loss_mask(site, lambda mask, lengths: torch.roll(mask, 1))
+    """The mask is moved the wrong way to where the log-probs are: it ends two tokens off."""
+    edit_loss_mask(site, lambda mask, lengths: torch.roll(mask, 2))
 
 
 @fault("loss-mask-ignored")

@@ -101,16 +101,17 @@ def rope_twice(site: Site) -> None:
 
 @fault("rope-query-shifted")
 def rope_query_shifted(site: Site) -> None:
-    """Queries stand one position later than their keys."""
+    """Queries stand 8 positions later than their keys."""
     frequencies = _frequencies(site, _base(site))
-    _plant_turn(site, lambda positions: _outer(torch.ones_like(positions), frequencies), None)
+    turn = lambda positions: _outer(torch.full_like(positions, 8), frequencies)  # noqa: E731
+    _plant_turn(site, turn, None)
 
 
 @fault("rope-positions-jump")
 def rope_positions_jump(site: Site) -> None:
-    """From the tenth token of each document on, positions are 5 too large."""
+    """From the tenth token of each document on, positions are 50 too large."""
     frequencies = _frequencies(site, _base(site))
-    turn = lambda positions: _outer(5.0 * (positions >= 10), frequencies)  # noqa: E731
+    turn = lambda positions: _outer(50.0 * (positions >= 10), frequencies)  # noqa: E731
     _plant_turn(site, turn, turn)
 
 

@@ -9,7 +9,9 @@ from typing import Any
 from bkm_cell.shims import (
     cpu_device,
     cuda_autocast,
+    expert_kernels,
     flex_cpu,
+    integer_histc,
     no_compile,
     varlen_cpu,
     verl_platform,
@@ -21,7 +23,15 @@ def apply_shims(request: dict[str, Any]) -> list[str]:
     if request["probe"].get("device", "cpu") != "cpu":
         return []
     applied = []
-    for shim in (cpu_device, verl_platform, no_compile, flex_cpu, cuda_autocast):
+    for shim in (
+        cpu_device,
+        verl_platform,
+        no_compile,
+        flex_cpu,
+        cuda_autocast,
+        integer_histc,
+        expert_kernels,
+    ):
         shim.apply()
         applied.append(shim.NAME)
     if path := varlen_cpu.library(request):

@@ -6,10 +6,11 @@ import os
 import sys
 import tempfile
 import unittest
+from types import ModuleType
 
 import torch
 
-from bkm_cell.shims import cuda_autocast
+from bkm_cell.shims import cuda_autocast, expert_kernels, integer_histc
 from bkm_cell.shims.after_import import after_import
 from bkm_cell.shims.apply import apply_shims
 from bkm_cell.shims.cpu_device import CpuDevice
@@ -61,6 +62,27 @@ class ShimsTest(unittest.TestCase):
             with torch.autocast("cpu", torch.float32):
                 self.assertEqual((half.float() @ half.T).dtype, torch.float32)
             self.assertEqual((half @ half.T).dtype, torch.bfloat16)
+
+    def test_histc_counts_integers_as_on_cuda(self):
+        experts = torch.tensor([0, 1, 1, 3])
+        with self.assertRaises(RuntimeError):
+            torch.histc(experts, bins=4, min=0, max=4)
+        integer_histc.apply()
+        counts = torch.histc(experts, bins=4, min=0, max=4)
+        self.assertEqual((counts.tolist(), counts.dtype), ([1, 2, 0, 1], torch.int64))
+        self.assertEqual(
+            torch.histc(experts.float(), bins=4, min=0, max=4).tolist(), [1.0, 2.0, 0.0, 1.0]
+        )
+
+    def test_experts_are_sorted_by_the_librarys_own_torch_version(self):
+        name = "torchtitan.models.moe.kernels"
+        module = ModuleType(name)
+        module.fill_indices_cpu = lambda *arguments: arguments
+        module.fill_indices_wrapper = None
+        sys.modules[name] = module
+        self.addCleanup(sys.modules.pop, name)
+        expert_kernels.apply()
+        self.assertEqual(module.fill_indices_wrapper(1, 2, 3, 4, 5, 6, 128), (1, 2, 3, 4, 5, 6))
 
 
 if __name__ == "__main__":

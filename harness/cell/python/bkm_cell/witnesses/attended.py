@@ -187,9 +187,7 @@ class _Layout:
         return heads.tolist()
 
 
-def probabilities(
-    call: Call, query: torch.Tensor, value: torch.Tensor, rows: Rows
-) -> torch.Tensor:
+def probabilities(call: Call, query: torch.Tensor, value: torch.Tensor, rows: Rows) -> torch.Tensor:
     """float32[T,T]: the probability with which a query (row) takes a key, in a head that shows it."""
     key_axis = rows.axis(value.shape, "v")
     shape = value.movedim(key_axis, -2).shape  # [..., tokens, width]

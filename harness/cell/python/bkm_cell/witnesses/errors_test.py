@@ -101,11 +101,11 @@ class ErrorsTest(unittest.TestCase):
         self.assertEqual((facts["type"], facts["cause"]["type"]), ("RuntimeError", "KeyError"))
 
     def test_the_harness_owns_its_own_frames(self):
-        from bkm_cell.faults import plant_faults
+        from bkm_cell.faults import CannotPlant, Planted
 
         try:
-            plant_faults(None, "", ["no-such-fault"])
-        except ValueError as error:
+            Planted(None, "", ["no-such-fault"])
+        except CannotPlant as error:
             self.assertEqual(describe(error, self.owners)["frames"][-1]["owner"], "harness")
 
 
