@@ -51,7 +51,7 @@ class References {
   const Installation& installation_;
   std::filesystem::path cache_;
   const RunDirectory& run_;
-  std::string torch_;  // version of the worker's LibTorch; empty: not asked yet
+  std::string torch_;            // version of the worker's LibTorch; empty: not asked yet
   std::set<std::string> asked_;  // file names
   std::deque<Job> jobs_;         // the first is running when process_ is set
   std::optional<PipedProcess> process_;
