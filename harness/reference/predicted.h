@@ -14,8 +14,8 @@ namespace bkm {
 // The log-probs of step 0 that known faults would give, by the fault's name: an observation that is
 // close to one of them has that fault. Only those that differ from the right ones by 1e-4 nats a
 // token on average, sixteen floors of fp32: a judge at a lower precision first compares a predicted
-// answer with the right one (a dropped window moves the few tokens that stand beyond it, 0.01 nats
-// a token on average, which bf16 cannot tell from rounding).
+// answer with the right one (a dropped window moves the few tokens that stand beyond it, 0.04 nats
+// a token on average, two floors of bf16).
 std::map<std::string, std::vector<double>> PredictedAnswers(const LoadedProbe& probe,
                                                             const StepFacts& golden);
 

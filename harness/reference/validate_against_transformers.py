@@ -62,7 +62,10 @@ def load_model(folder: Path, config: Any, extras: dict[str, torch.Tensor]) -> to
     for name, buffer in model.named_buffers():
         if name in extras:
             buffer.data = extras[name].double()
-    for name, module in model.named_modules():  # DeepseekV3 has 1e-6 here, whatever its configuration
+    for (
+        name,
+        module,
+    ) in model.named_modules():  # DeepseekV3 has 1e-6 here, whatever its configuration
         if name.endswith("kv_a_layernorm"):
             module.variance_epsilon = config.rms_norm_eps
     return model
@@ -156,9 +159,7 @@ def main() -> int:
                 sampled = gradient.flatten()[places[part]]
                 gaps = {
                     "gradient": ((sampled - expected).norm() / expected.norm()).item(),
-                    "gradient_norm": gap(
-                        gradient.norm().item(), golden[f"{key}grad_norm/{part}"]
-                    ),
+                    "gradient_norm": gap(gradient.norm().item(), golden[f"{key}grad_norm/{part}"]),
                     "parameter_norm": gap(sizes[part], golden[f"{key}param_norm/{part}"]),
                 }
                 worst = {what: max(worst[what], value) for what, value in gaps.items()}
