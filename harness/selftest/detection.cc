@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "absl/strings/match.h"
 #include "harness/judge/numbers_check.h"
 
 namespace bkm {
@@ -15,10 +16,12 @@ bool Accepts(const Expectation& expectation, absl::string_view reason) {
          expectation.reasons.end();
 }
 
+// The check that the verdict's message comes from; a diagnosis may follow it there.
 std::string FailedCheck(const Verdict& verdict) {
   const Json checks = verdict.evidence.value("checks", Json::object());
   for (const auto& [name, check] : checks.items()) {
-    if (check.value("outcome", "") == "failed" && check.value("message", "") == verdict.message)
+    if (check.value("outcome", "") == "failed" &&
+        absl::StartsWith(verdict.message, check.value("message", "?")))
       return name;
   }
   return "";

@@ -37,6 +37,13 @@ TEST(DetectionTest, CaughtByWhatMustSeeIt) {
   EXPECT_EQ(detection.check, "numbers");
 }
 
+TEST(DetectionTest, ADiagnosisInTheMessageDoesNotHideTheCheck) {
+  const CatalogueFault fault = Fault(false);
+  CellRecord record = Judged(VerdictKind::kWrong, Stage::kGolden, "log-probs-off");
+  record.verdict->message += "; this is the answer that ...";
+  EXPECT_EQ(Assess(&fault, record).check, "numbers");
+}
+
 TEST(DetectionTest, AnOkCellWithAFaultIsAnEscape) {
   EXPECT_EQ(OutcomeOf(Fault(false), Judged(VerdictKind::kOk, Stage::kGolden, "")),
             DetectionOutcome::kEscaped);
