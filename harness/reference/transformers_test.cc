@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "harness/base/files.h"
@@ -63,7 +64,7 @@ class TransformersTest : public testing::TestWithParam<std::string> {
       if (!result.ok())
         why_not_ = absl::StrCat("no ", kTransformers, ": ", result.status().message());
     }
-    if (packages.ok()) packages_ = *packages;
+    if (packages.ok()) packages_ = std::string(absl::StripAsciiWhitespace(*packages));
   }
   void SetUp() override {
     if (!why_not_.empty()) GTEST_SKIP() << why_not_;

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
@@ -26,7 +27,7 @@ absl::Status CopyInto(const fs::path& from, const fs::path& to) {
 // when it is needed.
 std::string TorchOf(const std::string& worker) {
   const absl::StatusOr<std::string> version = RunForOutput({.argv = {worker, "--torch-version"}});
-  return version.ok() ? *version : "unknown";
+  return version.ok() ? std::string(absl::StripAsciiWhitespace(*version)) : "unknown";
 }
 
 }  // namespace
