@@ -24,7 +24,7 @@ std::optional<Diagnosis> Diagnose(std::span<const double> log_probs,
     // Written so that NaN is no match.
     if (!(error <= kFloorMultiple * floor)) continue;
     if (!nearest || error < nearest->error)
-      nearest = {.answer = name, .error = error, .multiple = floor > 0 ? error / floor : 0};
+      nearest = {.answer = name, .error = error, .multiple = InFloors(error, floor)};
   }
   return nearest;
 }

@@ -37,12 +37,6 @@ bool SameBits(const StepTensors& a, const StepTensors& b) {
          std::equal(a.tensors.begin(), a.tensors.end(), b.tensors.begin(), b.tensors.end(), same);
 }
 
-// `error` in floors; what did not move has no distance, whatever the floor.
-double InFloors(double error, double floor) {
-  if (error == 0) return 0;
-  return floor > 0 ? error / floor : kInfinite;
-}
-
 class Comparison {
  public:
   void Note(double multiple, std::string where) {

@@ -64,6 +64,18 @@ void NotePrecision(const JudgeInput& input, Json& evidence) {
     evidence["precision-ignored"] = {{"asked", input.probe.precision}, {"ran", ran}};
 }
 
+// The floor of the precision that the cell ran.
+absl::StatusOr<const std::vector<FloorStep>*> FloorOf(const JudgeInput& input) {
+  const std::string precision = PrecisionOf(*input.observation, input.probe);
+  const auto floor = input.evidence->floors.find(precision);
+  if (floor == input.evidence->floors.end()) {
+    return absl::NotFoundError(absl::StrCat("there is no floor for the precision ", precision,
+                                            ", which is what the cell ran"));
+  }
+  RETURN_IF_ERROR(floor->second.status());
+  return &*floor->second;
+}
+
 CheckResult CheckLoadOf(const JudgeInput& input) {
   if (!input.evidence->weights.ok())
     return CheckResult::Unreadable(Stage::kGolden, input.evidence->weights.status());
@@ -91,10 +103,9 @@ CheckResult CheckMaskOf(const JudgeInput& input) {
                       {},
                       input.probe.device == "cpu" ? 0 : kReachNoise,
                       input.probe.head == "lm"};
-  const auto floor = input.evidence->floors.find(PrecisionOf(*input.observation, input.probe));
-  const bool has_floor = floor != input.evidence->floors.end() && floor->second.ok();
-  if (shape->experts.count > 0 && has_floor)
-    asked.rounding = kFloorMultiple * (*floor->second)[folder.reach.step].log_probs_q99;
+  const auto floor = FloorOf(input);
+  if (shape->experts.count > 0 && floor.ok())
+    asked.rounding = kFloorMultiple * (**floor)[folder.reach.step].log_probs_q99;
   for (int64_t layer = 0; layer < shape->layers; ++layer)
     asked.windows.push_back(shape->WindowOf(layer));
   return CheckMask(*input.observation, asked, ReadRelationsOf(input, asked.documents.tokens()));
@@ -106,49 +117,40 @@ CheckResult CheckNumbersOf(const JudgeInput& input, const std::vector<StepTensor
     return CheckResult::Unreadable(Stage::kGolden, evidence.folder.status());
   if (!evidence.golden.ok())
     return CheckResult::Unreadable(Stage::kGolden, evidence.golden.status());
-  const std::string precision = PrecisionOf(*input.observation, input.probe);
-  const auto floor = evidence.floors.find(precision);
-  if (floor == evidence.floors.end()) {
-    return CheckResult::Unreadable(Stage::kGolden, absl::NotFoundError(absl::StrCat(
-                                                       "there is no floor for the precision ",
-                                                       precision, ", which is what the cell ran")));
-  }
-  if (!floor->second.ok()) return CheckResult::Unreadable(Stage::kGolden, floor->second.status());
+  const auto floor = FloorOf(input);
+  if (!floor.ok()) return CheckResult::Unreadable(Stage::kGolden, floor.status());
   return CheckNumbers(
-      {input.observation->steps, steps, evidence.folder->steps, *evidence.golden, *floor->second});
+      {input.observation->steps, steps, evidence.folder->steps, *evidence.golden, **floor});
 }
 
 // Which wrong answer a cell that is wrong gave, if it is one that the reference foresaw.
-std::optional<Diagnosis> DiagnoseOf(const JudgeInput& input) {
+std::optional<Diagnosis> DiagnoseOf(const JudgeInput& input,
+                                    const absl::StatusOr<std::vector<StepTensors>>& steps) {
   const ProbeEvidence& evidence = *input.evidence;
-  const auto floor = evidence.floors.find(PrecisionOf(*input.observation, input.probe));
-  if (!evidence.folder.ok() || !evidence.golden.ok() || floor == evidence.floors.end() ||
-      !floor->second.ok() || floor->second->empty() || input.observation->steps.empty())
+  const auto floor = FloorOf(input);
+  if (!evidence.folder.ok() || !evidence.golden.ok() || !floor.ok() || (*floor)->empty() ||
+      !steps.ok() || steps->empty())
     return std::nullopt;
-  const auto steps = ReadSteps(std::span(input.observation->steps).first(1), input.cell_dir);
-  if (!steps.ok()) return std::nullopt;
   // The right answer is one of the candidates: log-probs that are nearest to it explain nothing. A
   // fault that moves few tokens is near it too (a dropped window: 0.04 nats a token on average).
   constexpr char kRight[] = "right";
   const GoldenStep& golden = (*evidence.golden)[0];
   std::map<std::string, std::vector<double>> answers = golden.predicted;
   answers[kRight] = golden.log_probs;
-  const std::optional<Diagnosis> nearest =
-      Diagnose((*steps)[0].log_probs, answers, evidence.folder->steps[0],
-               (*floor->second)[0].log_probs_mean);
+  const std::optional<Diagnosis> nearest = Diagnose(
+      (*steps)[0].log_probs, answers, evidence.folder->steps[0], (**floor)[0].log_probs_mean);
   return nearest && nearest->answer != kRight ? nearest : std::nullopt;
 }
 
 // In the order of precedence among checks of one rung: that weights were not loaded explains why
 // numbers are off.
-std::vector<NamedCheck> RunChecks(const JudgeInput& input) {
+std::vector<NamedCheck> RunChecks(const JudgeInput& input,
+                                  const absl::StatusOr<std::vector<StepTensors>>& steps) {
   std::vector<NamedCheck> checks;
   checks.push_back({"backend", CheckBackend(*input.observation, input.probe.attention)});
   checks.push_back({"mask", CheckMaskOf(input)});
   checks.push_back({"load", CheckLoadOf(input)});
   checks.push_back({"micro_batches", CheckMicroBatches(input.probe, input.observation->steps)});
-  const absl::StatusOr<std::vector<StepTensors>> steps =
-      ReadSteps(input.observation->steps, input.cell_dir);
   if (!steps.ok()) {
     checks.push_back({"numbers", CheckResult::Unreadable(Stage::kGolden, steps.status())});
     return checks;
@@ -197,14 +199,16 @@ std::string SayOk(const CheckResult& numbers, size_t steps) {
 
 Verdict JudgeFinished(const JudgeInput& input) {
   HARNESS_CHECK(input.evidence != nullptr) << "a cell that finished needs the probe's evidence";
-  const std::vector<NamedCheck> checks = RunChecks(input);
+  const absl::StatusOr<std::vector<StepTensors>> steps =
+      ReadSteps(input.observation->steps, input.cell_dir);
+  const std::vector<NamedCheck> checks = RunChecks(input, steps);
   Json evidence = {{"checks", Json::object()}};
   for (const NamedCheck& check : checks) evidence["checks"][check.name] = Describe(check.result);
   NotePrecision(input, evidence);
   if (const CheckResult* failure = First(checks, {CheckOutcome::kFailed})) {
     Verdict verdict = FromCheck(VerdictKind::kWrong, *failure, std::move(evidence),
                                 BlameForWrong(input, *failure));
-    if (const std::optional<Diagnosis> diagnosis = DiagnoseOf(input)) {
+    if (const std::optional<Diagnosis> diagnosis = DiagnoseOf(input, steps)) {
       verdict.evidence["diagnosis"] = {{"answer", diagnosis->answer},
                                        {"error", diagnosis->error},
                                        {"multiple", diagnosis->multiple}};

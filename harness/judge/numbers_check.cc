@@ -50,10 +50,7 @@ struct Comparison {
   std::string tensor;  // empty: of the whole step
   double error = 0;
   double floor = 0;
-  double Multiple() const {
-    if (error == 0) return 0;
-    return floor > 0 ? error / floor : std::numeric_limits<double>::infinity();
-  }
+  double Multiple() const { return InFloors(error, floor); }
 };
 
 // The worst comparison of each quantity, of all steps and of each.
@@ -269,6 +266,11 @@ std::vector<NumbersQuantity> NumbersQuantities() {
   std::vector<NumbersQuantity> quantities;
   for (const QuantityText& text : kTexts) quantities.push_back({text.key, text.reason});
   return quantities;
+}
+
+double InFloors(double error, double floor) {
+  if (error == 0) return 0;
+  return floor > 0 ? error / floor : std::numeric_limits<double>::infinity();
 }
 
 CheckResult CheckNumbers(const NumbersInput& input) {

@@ -29,6 +29,10 @@ struct NumbersQuantity {
 };
 std::vector<NumbersQuantity> NumbersQuantities();
 
+// `error` in floors. No error is none whatever the floor; any other is infinitely far from a floor
+// of 0.
+double InFloors(double error, double floor);
+
 // What a cell and the reference say of the same steps; all spans have one element per step.
 struct NumbersInput {
   std::span<const ObservedStep> reported;
