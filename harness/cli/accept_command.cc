@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 #include <cstdio>
-#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/baseline_folder.h"
 #include "harness/cli/command.h"
+#include "harness/cli/selection.h"
 #include "harness/report/labels.h"
 #include "harness/runner/baseline.h"
 #include "harness/source/git_sources.h"
@@ -40,7 +40,7 @@ class AcceptCommand : public CliCommand {
     app.add_option("--moved-by", moved_by_,
                    "The upstream commit that moved the cells: git:NAME@REV");
     app.add_option("--because", because_, "Why it moved them, for the record");
-    app.add_option("--git-mirror", git_mirror_, "Folder of bare clones, NAME.git");
+    app.add_option("--git-mirror", git_mirror_, kGitMirrorHelp);
   }
 
   absl::StatusOr<int> Run() override {
@@ -127,10 +127,7 @@ class AcceptCommand : public CliCommand {
     if (mover_.source != SourceKind::kGit)
       return absl::InvalidArgumentError(
           absl::StrCat("--moved-by '", moved_by_, "': a commit is needed, as git:NAME@REV"));
-    std::string mirrors = git_mirror_;
-    if (const char* folder = std::getenv("BKM_GIT_MIRRORS"); mirrors.empty() && folder)
-      mirrors = folder;
-    sources_.emplace(catalog_, mirrors, CacheDirectory() / "git");
+    sources_.emplace(catalog_, GitMirrorFolder(git_mirror_), CacheDirectory() / "git");
     ASSIGN_OR_RETURN(const GitSources::Found found, sources_->Find(mover_.name, mover_.revision));
     mover_.revision = found.commit;
     return absl::OkStatus();

@@ -83,9 +83,7 @@ void Selection::AddOptions(CLI::App& app) {
   app.add_option(
       "--filter", filters_,
       "Only cells that match key=glob,key=glob (repeat for more): engine=v0.8.0,attention=f*");
-  app.add_option("--git-mirror", git_mirror_,
-                 "Folder of bare repositories NAME.git to read instead of the network (else "
-                 "$BKM_GIT_MIRRORS)");
+  app.add_option("--git-mirror", git_mirror_, kGitMirrorHelp);
   app.add_option("--timeout", timeout_s_, "Seconds a cell may take");
   app.add_option("--memory", memory_mib_, "MiB a cell may use");
 }
@@ -95,11 +93,13 @@ std::filesystem::path Selection::MatrixFolder() const {
                               : std::filesystem::absolute(matrix_path_).parent_path();
 }
 
-std::string Selection::GitMirrors() const {
-  if (!git_mirror_.empty()) return git_mirror_;
+std::string GitMirrorFolder(const std::string& asked) {
+  if (!asked.empty()) return asked;
   const char* mirrors = std::getenv("BKM_GIT_MIRRORS");
   return mirrors ? mirrors : "";
 }
+
+std::string Selection::GitMirrors() const { return GitMirrorFolder(git_mirror_); }
 
 absl::StatusOr<Json> Selection::AdHocGroup(const std::string& engine) const {
   const std::vector<std::string> parts = absl::StrSplit(engine, absl::MaxSplits('@', 1));

@@ -13,6 +13,12 @@
 
 namespace bkm {
 
+// For --git-mirror of any command.
+inline constexpr char kGitMirrorHelp[] =
+    "Folder of bare repositories NAME.git to read instead of the network (else $BKM_GIT_MIRRORS)";
+// `asked` with --git-mirror, else $BKM_GIT_MIRRORS; may be empty.
+std::string GitMirrorFolder(const std::string& asked);
+
 // Which cells a command is about: a matrix file, or the product of flags, and
 // filters on either.
 class Selection {

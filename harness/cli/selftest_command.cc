@@ -2,7 +2,6 @@
 // Copyright the bkm authors.
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
@@ -11,6 +10,7 @@
 #include "harness/cli/console_observer.h"
 #include "harness/cli/interrupt.h"
 #include "harness/cli/measurement.h"
+#include "harness/cli/selection.h"
 #include "harness/runner/installation.h"
 #include "harness/runner/preparation.h"
 #include "harness/selftest/detection_table.h"
@@ -47,8 +47,7 @@ class SelftestCommand : public CliCommand {
     list("--model", models_, "Models, as shell patterns");
     app.add_option("--matrix", matrix_, "Pairings to plant in (default: matrices/selftest.json)");
     app.add_option("--out", out_, "Run directory (default: runs/selftest)");
-    app.add_option("--git-mirror", git_mirror_,
-                   "Folder of bare repositories NAME.git (else $BKM_GIT_MIRRORS)");
+    app.add_option("--git-mirror", git_mirror_, kGitMirrorHelp);
     app.add_option("--jobs,-j", jobs_, "Cells in flight (default: one per core)")
         ->check(CLI::Range(1, 1024));
     app.add_flag("--rerun", rerun_, "Measure again what the run directory holds");
@@ -68,8 +67,9 @@ class SelftestCommand : public CliCommand {
     InterruptSignals signals;
     ASSIGN_OR_RETURN(
         const std::unique_ptr<Preparation> preparation,
-        Preparation::Create(matrix, {.mirrors = GitMirrors(), .matrix_folder = file.parent_path()},
-                            observer));
+        Preparation::Create(
+            matrix, {.mirrors = GitMirrorFolder(git_mirror_), .matrix_folder = file.parent_path()},
+            observer));
     ASSIGN_OR_RETURN(const std::vector<PlannedCell> pairings,
                      ExpandMatrix(matrix, {}, preparation->Environment()));
     ASSIGN_OR_RETURN(const std::vector<CellFilter> filters, Filters(catalogue));
@@ -89,12 +89,6 @@ class SelftestCommand : public CliCommand {
   }
 
  private:
-  std::string GitMirrors() const {
-    if (!git_mirror_.empty()) return git_mirror_;
-    const char* mirrors = std::getenv("BKM_GIT_MIRRORS");
-    return mirrors ? mirrors : "";
-  }
-
   bool IsSelected() const {
     return !faults_.empty() || !engines_.empty() || !attentions_.empty() || !models_.empty();
   }

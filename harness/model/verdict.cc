@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
 
 namespace bkm {
@@ -38,6 +39,18 @@ std::optional<Stage> StageFromName(absl::string_view name) {
 }
 std::optional<VerdictKind> VerdictKindFromName(absl::string_view name) {
   return FromName<VerdictKind>(kKinds, name);
+}
+
+std::string ShortText(absl::string_view kind, absl::string_view stage, absl::string_view reason) {
+  return reason.empty() ? std::string(kind) : absl::StrCat(kind, " at ", stage, ", ", reason);
+}
+
+std::string ShortText(const Verdict& verdict) {
+  return ShortText(Name(verdict.kind), Name(verdict.stage), verdict.reason);
+}
+
+bool HasNumbers(const Verdict& verdict) {
+  return verdict.kind == VerdictKind::kOk || verdict.kind == VerdictKind::kWrong;
 }
 
 Json ToJson(const Verdict& verdict) {

@@ -56,6 +56,14 @@ struct Verdict {
   bool operator==(const Verdict&) const = default;
 };
 
+// "ok", "wrong at golden, log-probs-off": a verdict in short, without its sentence.
+std::string ShortText(absl::string_view kind, absl::string_view stage, absl::string_view reason);
+std::string ShortText(const Verdict& verdict);
+
+// Whether the cell came to its end and was held against the golden: only then has it the numbers of
+// every step.
+bool HasNumbers(const Verdict& verdict);
+
 Json ToJson(const Verdict& verdict);
 absl::StatusOr<Verdict> VerdictFromJson(const Json& json, const std::string& origin);
 

@@ -67,14 +67,6 @@ absl::StatusOr<AcceptedCell> AcceptedCellFromJson(const Json& json, const std::s
   return cell;
 }
 
-std::string VerdictText(absl::string_view kind, absl::string_view stage, absl::string_view reason) {
-  return reason.empty() ? std::string(kind) : absl::StrCat(kind, " at ", stage, ", ", reason);
-}
-
-bool HasNumbers(const Verdict& verdict) {
-  return verdict.kind == VerdictKind::kOk || verdict.kind == VerdictKind::kWrong;
-}
-
 bool IsSettled(const CellRecord& cell) {
   return cell.verdict && cell.verdict->kind != VerdictKind::kSpurious &&
          !(cell.stability && cell.stability->flaky());
@@ -140,7 +132,6 @@ absl::StatusOr<Baseline> Baseline::Read(const fs::path& folder) {
   ASSIGN_OR_RETURN(const Json json, ParseJson(text, path.string()));
   ObjectReader reader(json, path.string());
   reader.Int("schema", 1, 1, 1);
-  absl::Status status = absl::OkStatus();
   if (const Json* cells = reader.Child("cells"); cells && cells->is_object()) {
     for (const auto& [name, item] : cells->items()) {
       ASSIGN_OR_RETURN(baseline.cells_[name],
@@ -196,10 +187,9 @@ absl::StatusOr<std::vector<CellMovement>> CompareWithBaseline(const Baseline& ba
     } else if (accepted == baseline.cells().end() ||
                accepted->second.golden != GoldenFile(cell.cell.probe)) {
       movement.movement = Movement::kNew;
-    } else if (const std::string before = VerdictText(
+    } else if (const std::string before = ShortText(
                    accepted->second.verdict, accepted->second.stage, accepted->second.reason),
-               now = VerdictText(Name(cell.verdict->kind), Name(cell.verdict->stage),
-                                 cell.verdict->reason);
+               now = ShortText(*cell.verdict);
                before != now) {
       movement.movement = Movement::kVerdictChanged;
       movement.what = absl::StrCat(before, " -> ", now);

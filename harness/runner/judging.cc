@@ -65,11 +65,6 @@ absl::StatusOr<std::optional<CellFiles>> ReadCellFiles(const RunDirectory& direc
   return std::optional<CellFiles>(std::move(files));
 }
 
-// Only a cell that came to its end has numbers of every step.
-bool FinishedNumbers(const Verdict& verdict) {
-  return verdict.kind == VerdictKind::kOk || verdict.kind == VerdictKind::kWrong;
-}
-
 // A file that was damaged is the matter of its cell alone: the others are judged all the same.
 Verdict Unreadable(const absl::Status& why) {
   return {.kind = VerdictKind::kUnsupported,
@@ -148,7 +143,7 @@ void RunJudge::JudgeTogether(const RunRecord& run, CellRecord& cell) {
   if (repeats.empty() || !cell.verdict) return;
   auto [verdict, stability] = Together(cell, repeats);
   for (const CellRecord* repeat : repeats) {
-    if (!repeat->verdict || !FinishedNumbers(*repeat->verdict)) continue;
+    if (!repeat->verdict || !HasNumbers(*repeat->verdict)) continue;
     const absl::StatusOr<Drift> drift = DriftBetween(*repeat, directory_.cell(cell));
     // A run that left no numbers to compare differs by its verdict, or not at all.
     if (!drift.ok()) continue;

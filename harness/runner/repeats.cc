@@ -23,11 +23,6 @@ bool SaysSomething(const std::optional<Verdict>& verdict) {
   return verdict && verdict->kind != VerdictKind::kSpurious;
 }
 
-std::string ShortText(const Verdict& verdict) {
-  if (verdict.kind == VerdictKind::kOk) return "ok";
-  return absl::StrCat(Name(verdict.kind), " at ", Name(verdict.stage), ", ", verdict.reason);
-}
-
 }  // namespace
 
 std::vector<PreparedCell> WithRepeats(std::vector<PreparedCell> cells, int runs) {
