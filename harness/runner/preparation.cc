@@ -91,7 +91,8 @@ absl::StatusOr<RuntimePolicy> Preparation::PolicyOf(const std::string& runtime) 
   return policy;
 }
 
-absl::Status Preparation::PrepareRuntime(const Cell& cell, PreparedCell& prepared) {
+absl::StatusOr<RuntimeRequest> Preparation::RequestOf(const PreparedCell& prepared) {
+  const Cell& cell = prepared.record.cell;
   const EngineKind& kind = *FindEngineKind(cell.engine);
   RuntimeRequest request;
   ASSIGN_OR_RETURN(request.policy, PolicyOf(cell.runtime));
@@ -100,12 +101,12 @@ absl::Status Preparation::PrepareRuntime(const Cell& cell, PreparedCell& prepare
   request.library = prepared.library ? &*prepared.library : nullptr;
   request.relax = cell.relax;
   if (kind.library_in_runtime && !prepared.library) request.extra = {kind.library_source};
-  ASSIGN_OR_RETURN(const auto resolved, runtimes_.Resolve(request));
-  if (const auto* conflict = std::get_if<NoSolution>(&resolved)) {
-    prepared.stopped = StoppedAt("resolve", "no-solution", conflict->message);
-    return absl::OkStatus();
-  }
-  const RuntimeLock& lock = std::get<RuntimeLock>(resolved);
+  return request;
+}
+
+absl::Status Preparation::UseRuntime(const RuntimeLock& lock, PreparedCell& prepared) {
+  const Cell& cell = prepared.record.cell;
+  const EngineKind& kind = *FindEngineKind(cell.engine);
   prepared.record.lock = lock.Key();
   if (kind.library_in_runtime)
     prepared.record.library_version = lock.VersionOf(kind.library_source);
@@ -127,8 +128,7 @@ absl::Status Preparation::PrepareRuntime(const Cell& cell, PreparedCell& prepare
   return absl::OkStatus();
 }
 
-absl::StatusOr<PreparedCell> Preparation::Prepare(const PlannedCell& planned) {
-  const EngineKind& kind = *FindEngineKind(planned.cell.engine);
+absl::StatusOr<PreparedCell> Preparation::PrepareSubjects(const PlannedCell& planned) {
   PreparedCell prepared;
   prepared.record.cell = planned.cell;
   prepared.record.id = planned.id;
@@ -141,17 +141,54 @@ absl::StatusOr<PreparedCell> Preparation::Prepare(const PlannedCell& planned) {
     ASSIGN_OR_RETURN(prepared.library, ResolveSubject(*planned.cell.library_subject));
     prepared.record.library_date = prepared.library->date;
   }
-  if (!planned.unsupported.empty()) {
+  if (!planned.unsupported.empty())
     prepared.stopped = StoppedAt("backend", "device-missing", planned.unsupported);
-    return prepared;
-  }
-  RETURN_IF_ERROR(PrepareRuntime(planned.cell, prepared));
+  return prepared;
+}
+
+// What comes after the runtime.
+absl::StatusOr<PreparedCell> Preparation::Finish(PreparedCell prepared) const {
+  const EngineKind& kind = *FindEngineKind(prepared.record.cell.engine);
   // A library that the runtime holds is no tree on the cell's path.
   if (kind.library_in_runtime) prepared.library.reset();
   if (!kind.judged_by_ending_only) {
-    ASSIGN_OR_RETURN(prepared.probe_folder, WriteProbeFolder(planned.cell.probe, cache_));
+    ASSIGN_OR_RETURN(prepared.probe_folder, WriteProbeFolder(prepared.record.cell.probe, cache_));
   }
   return prepared;
+}
+
+absl::StatusOr<PreparedCell> Preparation::Prepare(const PlannedCell& planned) {
+  ASSIGN_OR_RETURN(PreparedCell prepared, PrepareSubjects(planned));
+  if (prepared.stopped) return prepared;
+  ASSIGN_OR_RETURN(const RuntimeRequest request, RequestOf(prepared));
+  ASSIGN_OR_RETURN(const auto resolved, runtimes_.Resolve(request));
+  if (const auto* conflict = std::get_if<NoSolution>(&resolved)) {
+    prepared.stopped = StoppedAt("resolve", "no-solution", conflict->message);
+  } else {
+    RETURN_IF_ERROR(UseRuntime(std::get<RuntimeLock>(resolved), prepared));
+  }
+  return Finish(std::move(prepared));
+}
+
+absl::StatusOr<PreparedCell> Preparation::PrepareIn(const PlannedCell& planned,
+                                                    const RuntimeLock& lock) {
+  ASSIGN_OR_RETURN(PreparedCell prepared, PrepareSubjects(planned));
+  if (prepared.stopped) return prepared;
+  RETURN_IF_ERROR(UseRuntime(lock, prepared));
+  return Finish(std::move(prepared));
+}
+
+absl::StatusOr<std::variant<RuntimeLock, NoSolution>> Preparation::LockOf(
+    const PlannedCell& planned) {
+  ASSIGN_OR_RETURN(const PreparedCell prepared, PrepareSubjects(planned));
+  ASSIGN_OR_RETURN(const RuntimeRequest request, RequestOf(prepared));
+  return runtimes_.Resolve(request);
+}
+
+absl::StatusOr<bool> Preparation::Allows(const PlannedCell& planned, const RuntimeLock& lock) {
+  ASSIGN_OR_RETURN(const PreparedCell prepared, PrepareSubjects(planned));
+  ASSIGN_OR_RETURN(const RuntimeRequest request, RequestOf(prepared));
+  return runtimes_.Allows(request, lock);
 }
 
 }  // namespace bkm
