@@ -49,6 +49,10 @@ class Bisection : public HistorySearch {
   const BisectionResult& result() const { return result_; }
   // The side of a commit that was measured, itself or by an equal one.
   std::optional<Side> SideOf(int commit) const { return sides_[commit]; }
+  // By what is known of the good end.
+  Side Classify(const Verdict& verdict) const;
+  const std::string& good_signature() const { return good_signature_; }
+  const BisectionSetup& setup() const { return setup_; }
 
  private:
   enum class Phase { kEnds, kSplitting, kConfirming, kDone };
@@ -61,7 +65,6 @@ class Bisection : public HistorySearch {
   void Narrow();
   void Confirm();
   void Finish(SearchStatus status, std::string why);
-  Side Classify(const Verdict& verdict) const;
   const Verdict* Known(int commit) const;
   std::string SignatureOf(int commit) const;
   std::vector<int> CandidatesOf(int tip) const;
