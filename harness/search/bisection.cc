@@ -37,7 +37,7 @@ Bisection::Bisection(const CommitGraph& graph, BisectionSetup setup)
   Update();
 }
 
-void Bisection::Tell(const Probe& probe, const Outcome& outcome) {
+void Bisection::Tell(const Trial& probe, const Outcome& outcome) {
   in_flight_.erase(probe);
   if (probe.runtime_of != setup_.runtime_of || probe.forced) return;
   told_[probe] = outcome.verdict;
@@ -95,10 +95,10 @@ void Bisection::Update() {
 
 bool Bisection::FindEnds() {
   const Verdict* late = Known(setup_.late);
-  if (!late) asks_.push_back(MakeProbe(setup_.late, 1));
-  if (setup_.early && !Known(*setup_.early)) asks_.push_back(MakeProbe(*setup_.early, 1));
+  if (!late) asks_.push_back(MakeTrial(setup_.late, 1));
+  if (setup_.early && !Known(*setup_.early)) asks_.push_back(MakeTrial(*setup_.early, 1));
   if (!late) {
-    for (const int step : steps_) asks_.push_back(MakeProbe(step, 1));
+    for (const int step : steps_) asks_.push_back(MakeTrial(step, 1));
     return false;
   }
   if (Classify(*late) == Side::kNeither) {
@@ -115,7 +115,7 @@ bool Bisection::FindEnds() {
 bool Bisection::FindEarly(Side late) {
   for (const int step : steps_) {
     const Verdict* verdict = Known(step);
-    if (!verdict) asks_.push_back(MakeProbe(step, 1));
+    if (!verdict) asks_.push_back(MakeTrial(step, 1));
     if (!verdict || !asks_.empty() || Classify(*verdict) != Opposite(late)) continue;
     result_.early = step;
     return true;
@@ -205,7 +205,7 @@ void Bisection::Narrow() {
 
 std::vector<int> Bisection::Open() const {
   std::set<int> busy;
-  for (const Probe& probe : in_flight_) busy.insert(graph_.content(probe.commit));
+  for (const Trial& probe : in_flight_) busy.insert(graph_.content(probe.commit));
   std::vector<int> open;
   std::set<int> contents;
   for (const int commit : result_.candidates) {
@@ -226,7 +226,7 @@ void Bisection::Confirm() {
     int run = 2;
     // A run that says nothing is followed by another.
     for (; !fresh && run < 2 + kConfirmations; ++run) {
-      const auto it = told_.find(MakeProbe(commit, run));
+      const auto it = told_.find(MakeTrial(commit, run));
       if (it == told_.end()) break;
       fresh = Classify(it->second) == side;
     }
@@ -237,7 +237,7 @@ void Bisection::Confirm() {
                     absl::StrCat("a side of the culprit could not be confirmed: it was measured ",
                                  kConfirmations, " times more and could not be judged"));
     }
-    asks_.push_back(MakeProbe(commit, run));
+    asks_.push_back(MakeTrial(commit, run));
   }
   if (!confirmed) return;
   result_.culprit = tip_;
@@ -245,10 +245,10 @@ void Bisection::Confirm() {
   Finish(SearchStatus::kFound, "");
 }
 
-std::vector<Probe> Bisection::Wanted(int room) {
-  std::vector<Probe> wanted;
+std::vector<Trial> Bisection::Wanted(int room) {
+  std::vector<Trial> wanted;
   if (done()) return wanted;
-  for (const Probe& probe : asks_) {
+  for (const Trial& probe : asks_) {
     if (static_cast<int>(wanted.size()) == room) break;
     if (in_flight_.insert(probe).second) wanted.push_back(probe);
   }
@@ -268,9 +268,9 @@ std::vector<Probe> Bisection::Wanted(int room) {
   for (const int commit : result_.candidates) {
     if (sides_[commit] == Side::kNeither) question.skipped.push_back(commit);
   }
-  for (const Probe& probe : in_flight_) question.in_flight.push_back(probe.commit);
+  for (const Trial& probe : in_flight_) question.in_flight.push_back(probe.commit);
   for (const int commit : BestSplits(graph_, question, left)) {
-    wanted.push_back(MakeProbe(commit, 1));
+    wanted.push_back(MakeTrial(commit, 1));
     in_flight_.insert(wanted.back());
   }
   return wanted;

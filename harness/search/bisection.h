@@ -11,7 +11,7 @@
 
 #include "harness/search/commit_graph.h"
 #include "harness/search/criterion.h"
-#include "harness/search/probe.h"
+#include "harness/search/trial.h"
 
 namespace bkm {
 
@@ -42,8 +42,8 @@ class Bisection : public HistorySearch {
  public:
   Bisection(const CommitGraph& graph, BisectionSetup setup);
 
-  std::vector<Probe> Wanted(int room) override;
-  void Tell(const Probe& probe, const Outcome& outcome) override;
+  std::vector<Trial> Wanted(int room) override;
+  void Tell(const Trial& probe, const Outcome& outcome) override;
   bool done() const override { return phase_ == Phase::kDone; }
   // What is known so far; final once done.
   const BisectionResult& result() const { return result_; }
@@ -71,15 +71,15 @@ class Bisection : public HistorySearch {
   std::optional<int> SmallerTip(const std::vector<int>& candidates, int tip) const;
   std::optional<int> ParentOnSide(int commit, Side side) const;
   std::vector<int> Open() const;
-  Probe MakeProbe(int commit, int run) const {
+  Trial MakeTrial(int commit, int run) const {
     return {.commit = commit, .run = run, .runtime_of = setup_.runtime_of};
   }
 
   const CommitGraph& graph_;
   const BisectionSetup setup_;
   std::vector<int> steps_;  // back from the late end; empty when the early one is given
-  std::map<Probe, Verdict> told_;
-  std::set<Probe> in_flight_;
+  std::map<Trial, Verdict> told_;
+  std::set<Trial> in_flight_;
 
   // Made from the above by Update().
   Phase phase_ = Phase::kEnds;
@@ -88,7 +88,7 @@ class Bisection : public HistorySearch {
   std::vector<std::optional<Side>> sides_;
   std::string good_signature_;
   int tip_ = 0;              // the smallest commit known to be in the late end's state
-  std::vector<Probe> asks_;  // what must be known next, in this order
+  std::vector<Trial> asks_;  // what must be known next, in this order
 };
 
 }  // namespace bkm

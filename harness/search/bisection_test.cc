@@ -38,8 +38,8 @@ TEST(BisectionTest, FindsTheFirstBadCommitOfALineAndConfirmsBothSides) {
   EXPECT_EQ(result.after, Side::kBad);
   // Two ends, four halvings of fifteen candidates, two confirmations.
   EXPECT_EQ(world.asked.size(), 8u);
-  EXPECT_EQ(world.asked[6], (Probe{.commit = 11, .run = 2}));
-  EXPECT_EQ(world.asked[7], (Probe{.commit = 10, .run = 2}));
+  EXPECT_EQ(world.asked[6], (Trial{.commit = 11, .run = 2}));
+  EXPECT_EQ(world.asked[7], (Trial{.commit = 10, .run = 2}));
 }
 
 TEST(BisectionTest, EveryBoundaryOfALineIsFoundWhateverTheOrderOfAnswers) {
@@ -47,7 +47,7 @@ TEST(BisectionTest, EveryBoundaryOfALineIsFoundWhateverTheOrderOfAnswers) {
     for (int slots = 1; slots <= 4; ++slots) {
       const CommitGraph graph(Line(33));
       Bisection bisection(graph, {.late = 32, .early = 0});
-      SearchWorld world([&](const Probe& p) { return p.commit < culprit ? Ok() : Broken(); }, slots,
+      SearchWorld world([&](const Trial& p) { return p.commit < culprit ? Ok() : Broken(); }, slots,
                         culprit);
       world.Run(bisection);
       EXPECT_EQ(bisection.result().status, SearchStatus::kFound);
@@ -60,20 +60,20 @@ TEST(BisectionTest, TwoSlotsCutALineIntoThirds) {
   const CommitGraph graph(Line(31));
   Bisection bisection(graph, {.late = 30, .early = 0});
   EXPECT_THAT(bisection.Wanted(2),
-              ElementsAre(Probe{.commit = 30, .run = 1}, Probe{.commit = 0, .run = 1}));
+              ElementsAre(Trial{.commit = 30, .run = 1}, Trial{.commit = 0, .run = 1}));
   bisection.Tell({.commit = 30}, Broken());
   bisection.Tell({.commit = 0}, Ok());
-  EXPECT_THAT(bisection.Wanted(2), UnorderedElementsAre(Probe{.commit = 9}, Probe{.commit = 19}));
+  EXPECT_THAT(bisection.Wanted(2), UnorderedElementsAre(Trial{.commit = 9}, Trial{.commit = 19}));
   // While one is still in flight, the other slot takes what is best beside it.
   bisection.Tell({.commit = 9}, Ok());
-  EXPECT_THAT(bisection.Wanted(1), ElementsAre(Probe{.commit = 24}));
+  EXPECT_THAT(bisection.Wanted(1), ElementsAre(Trial{.commit = 24}));
 }
 
 TEST(BisectionTest, SlotsThatTheEndsLeaveFreeAreUsed) {
   const CommitGraph graph(Line(31));
   Bisection bisection(graph, {.late = 30, .early = 0});
   EXPECT_THAT(bisection.Wanted(3),
-              ElementsAre(Probe{.commit = 30}, Probe{.commit = 0}, Probe{.commit = 15}));
+              ElementsAre(Trial{.commit = 30}, Trial{.commit = 0}, Trial{.commit = 15}));
 }
 
 TEST(BisectionTest, ANewerGoodEndFindsTheCommitThatMendedIt) {
@@ -162,7 +162,7 @@ TEST(BisectionTest, CommitsOfEqualContentAreOneCell) {
   for (int i = 0; i < 100; ++i) commits[i].content = i < 70 ? "old" : "new";
   const CommitGraph graph(commits);
   Bisection bisection(graph, {.late = 99, .early = 0});
-  SearchWorld world([](const Probe& p) { return p.commit < 70 ? Ok() : Broken(); });
+  SearchWorld world([](const Trial& p) { return p.commit < 70 ? Ok() : Broken(); });
   world.Run(bisection);
   EXPECT_EQ(bisection.result().culprit, 70);
   EXPECT_EQ(world.asked.size(), 4u);
@@ -218,7 +218,7 @@ TEST(BisectionTest, AParentThatWasTakenForGoodIsMeasuredBeforeTheCulpritIsNamed)
 TEST(BisectionTest, ContradictionOnConfirmingIsUnstable) {
   const CommitGraph graph(Line(8));
   Bisection bisection(graph, {.late = 7, .early = 0});
-  SearchWorld world([](const Probe& p) { return p.run == 2 || p.commit < 5 ? Ok() : Broken(); });
+  SearchWorld world([](const Trial& p) { return p.run == 2 || p.commit < 5 ? Ok() : Broken(); });
   world.Run(bisection);
   EXPECT_EQ(bisection.result().status, SearchStatus::kUnstable);
   EXPECT_THAT(bisection.result().candidates, ElementsAre(5));
@@ -227,19 +227,19 @@ TEST(BisectionTest, ContradictionOnConfirmingIsUnstable) {
 TEST(BisectionTest, AConfirmationThatSaysNothingIsTakenAgain) {
   const CommitGraph graph(Line(8));
   Bisection bisection(graph, {.late = 7, .early = 0});
-  SearchWorld world([](const Probe& p) {
+  SearchWorld world([](const Trial& p) {
     if (p.run == 2 && p.commit == 5) return Unjudgeable();
     return p.commit < 5 ? Ok() : Broken();
   });
   world.Run(bisection);
   EXPECT_EQ(bisection.result().status, SearchStatus::kFound);
-  EXPECT_THAT(world.asked, Contains(Probe{.commit = 5, .run = 3}));
+  EXPECT_THAT(world.asked, Contains(Trial{.commit = 5, .run = 3}));
 }
 
 TEST(BisectionTest, StepsBackOneTwoFourDaysToFindTheOtherEnd) {
   const CommitGraph graph(Line(40));
   Bisection bisection(graph, {.late = 39});
-  SearchWorld world([](const Probe& p) { return p.commit < 27 ? Ok() : Broken(); });
+  SearchWorld world([](const Trial& p) { return p.commit < 27 ? Ok() : Broken(); });
   world.Run(bisection);
   EXPECT_EQ(bisection.result().culprit, 27);
   EXPECT_EQ(bisection.result().early, 23);
@@ -251,7 +251,7 @@ TEST(BisectionTest, StepsBackOneTwoFourDaysToFindTheOtherEnd) {
 TEST(BisectionTest, WithoutAnotherEndThereIsNoBoundary) {
   const CommitGraph graph(Line(40));
   Bisection bisection(graph, {.late = 39});
-  SearchWorld world([](const Probe&) { return Broken(); });
+  SearchWorld world([](const Trial&) { return Broken(); });
   world.Run(bisection);
   EXPECT_EQ(bisection.result().status, SearchStatus::kNone);
   EXPECT_EQ(bisection.result().why,
@@ -261,7 +261,7 @@ TEST(BisectionTest, WithoutAnotherEndThereIsNoBoundary) {
 
 TEST(BisectionTest, GoesOnFromWhatWasMeasuredBefore) {
   const CommitGraph graph(Line(100));
-  SearchWorld world([](const Probe& p) { return p.commit < 61 ? Ok() : Broken(); }, 3, 7);
+  SearchWorld world([](const Trial& p) { return p.commit < 61 ? Ok() : Broken(); }, 3, 7);
   Bisection first(graph, {.late = 99, .early = 0});
   world.Run(first);
   ASSERT_EQ(first.result().culprit, 61);
@@ -278,7 +278,7 @@ TEST(BisectionTest, WhatWasMeasuredElsewhereIsNotItsOwn) {
   const CommitGraph graph(Line(4));
   Bisection bisection(graph, {.late = 3, .early = 0, .runtime_of = 3});
   bisection.Tell({.commit = 3, .run = 1, .runtime_of = 0}, Ok());
-  EXPECT_THAT(bisection.Wanted(1), ElementsAre(Probe{.commit = 3, .run = 1, .runtime_of = 3}));
+  EXPECT_THAT(bisection.Wanted(1), ElementsAre(Trial{.commit = 3, .run = 1, .runtime_of = 3}));
 }
 
 }  // namespace

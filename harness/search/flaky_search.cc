@@ -42,7 +42,7 @@ FlakySearch::FlakySearch(const CommitGraph& graph, FlakySetup setup)
   Update();
 }
 
-void FlakySearch::Tell(const Probe& probe, const Outcome& outcome) {
+void FlakySearch::Tell(const Trial& probe, const Outcome& outcome) {
   in_flight_.erase(probe);
   if (probe.runtime_of != setup_.runtime_of || probe.forced) return;
   told_[probe] = setup_.criterion.SideOf(outcome.verdict, setup_.good_signature);
@@ -55,7 +55,7 @@ void FlakySearch::Finish(SearchStatus status, std::string why) {
   result_.why = std::move(why);
 }
 
-std::optional<Side> FlakySearch::Judged(const Probe& probe) const {
+std::optional<Side> FlakySearch::Judged(const Trial& probe) const {
   const auto it = told_.find(probe);
   return it == told_.end() ? std::nullopt : std::optional<Side>(it->second);
 }
@@ -155,8 +155,8 @@ void FlakySearch::Decide() {
   }
 }
 
-Probe FlakySearch::NextRun(int commit) const {
-  Probe probe{.commit = commit, .run = 1, .runtime_of = setup_.runtime_of};
+Trial FlakySearch::NextRun(int commit) const {
+  Trial probe{.commit = commit, .run = 1, .runtime_of = setup_.runtime_of};
   while (told_.contains(probe) || in_flight_.contains(probe)) ++probe.run;
   return probe;
 }
@@ -187,9 +187,9 @@ int FlakySearch::ClosestTo(double probability) const {
   return best;
 }
 
-std::vector<Probe> FlakySearch::Wanted(int room) {
-  std::vector<Probe> wanted;
-  const auto ask = [&](const Probe& probe) {
+std::vector<Trial> FlakySearch::Wanted(int room) {
+  std::vector<Trial> wanted;
+  const auto ask = [&](const Trial& probe) {
     if (static_cast<int>(wanted.size()) < room && in_flight_.insert(probe).second)
       wanted.push_back(probe);
   };
@@ -197,7 +197,7 @@ std::vector<Probe> FlakySearch::Wanted(int room) {
   if (!rates_known_) {
     for (int run = 1; run <= kEndRuns; ++run) {
       for (const int end : {setup_.late, setup_.early}) {
-        const Probe probe{.commit = end, .run = run, .runtime_of = setup_.runtime_of};
+        const Trial probe{.commit = end, .run = run, .runtime_of = setup_.runtime_of};
         if (!Judged(probe)) ask(probe);
       }
     }
@@ -207,7 +207,7 @@ std::vector<Probe> FlakySearch::Wanted(int room) {
   const int parts = room + static_cast<int>(in_flight_.size());
   std::vector<double> thresholds;
   for (int i = 1; i <= parts; ++i) thresholds.push_back(static_cast<double>(i) / (parts + 1));
-  for (const Probe& probe : in_flight_) {
+  for (const Trial& probe : in_flight_) {
     const double at = ProbabilityUpTo(probe.commit);
     thresholds.erase(
         std::min_element(thresholds.begin(), thresholds.end(),

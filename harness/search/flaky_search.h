@@ -11,7 +11,7 @@
 
 #include "harness/search/commit_graph.h"
 #include "harness/search/criterion.h"
-#include "harness/search/probe.h"
+#include "harness/search/trial.h"
 
 namespace bkm {
 
@@ -50,8 +50,8 @@ class FlakySearch : public HistorySearch {
  public:
   FlakySearch(const CommitGraph& graph, FlakySetup setup);
 
-  std::vector<Probe> Wanted(int room) override;
-  void Tell(const Probe& probe, const Outcome& outcome) override;
+  std::vector<Trial> Wanted(int room) override;
+  void Tell(const Trial& probe, const Outcome& outcome) override;
   bool done() const override { return done_; }
   const FlakyResult& result() const { return result_; }
 
@@ -68,9 +68,9 @@ class FlakySearch : public HistorySearch {
   void Weigh();
   void Decide();
   void Finish(SearchStatus status, std::string why);
-  std::optional<Side> Judged(const Probe& probe) const;
+  std::optional<Side> Judged(const Trial& probe) const;
   Counts EndCounts(int end) const;
-  Probe NextRun(int commit) const;
+  Trial NextRun(int commit) const;
   // How likely it is that the culprit is `commit` or lies before it.
   double ProbabilityUpTo(int commit) const;
   int ClosestTo(double probability) const;
@@ -79,8 +79,8 @@ class FlakySearch : public HistorySearch {
   const FlakySetup setup_;
   std::vector<int> candidates_;  // that may be the culprit
   std::vector<int> places_;      // that may be measured
-  std::map<Probe, Side> told_;
-  std::set<Probe> in_flight_;
+  std::map<Trial, Side> told_;
+  std::set<Trial> in_flight_;
 
   // Made from the above by Update().
   bool done_ = false;

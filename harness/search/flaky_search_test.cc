@@ -14,8 +14,8 @@ using ::testing::HasSubstr;
 
 // Broken with a probability that changes at the culprit. The chance is a hash of the probe: a
 // search that is repeated sees the same.
-std::function<Outcome(const Probe&)> Flaky(int culprit, double before, double after, int seed) {
-  return [=](const Probe& probe) {
+std::function<Outcome(const Trial&)> Flaky(int culprit, double before, double after, int seed) {
+  return [=](const Trial& probe) {
     std::seed_seq sequence{seed, probe.commit, probe.run};
     std::mt19937 random(sequence);
     const double chance = std::uniform_real_distribution<>()(random);
@@ -23,7 +23,7 @@ std::function<Outcome(const Probe&)> Flaky(int culprit, double before, double af
   };
 }
 
-FlakyResult SearchFlaky(const std::function<Outcome(const Probe&)>& answer, int slots, int seed) {
+FlakyResult SearchFlaky(const std::function<Outcome(const Trial&)>& answer, int slots, int seed) {
   const CommitGraph graph(Line(64));
   FlakySearch search(graph, {.late = 63, .early = 0});
   SearchWorld world(answer, slots, seed);
@@ -70,7 +70,7 @@ TEST(FlakySearchTest, WithAKnownRateAnEndThatWasRedByChanceHasNoCulprit) {
   const CommitGraph graph(Line(16));
   FlakySearch search(graph, {.late = 15, .early = 0, .flake_rate = 0.3});
   // Red in three of the end's first eight runs, and never again.
-  SearchWorld world([](const Probe& p) { return p.commit == 15 && p.run <= 4 ? Broken() : Ok(); });
+  SearchWorld world([](const Trial& p) { return p.commit == 15 && p.run <= 4 ? Broken() : Ok(); });
   world.Run(search);
   EXPECT_EQ(search.result().status, SearchStatus::kNone);
   EXPECT_THAT(search.result().why, HasSubstr("no culprit"));

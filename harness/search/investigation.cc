@@ -38,7 +38,7 @@ void Investigation::BisectIn(int runtime_of) {
   for (const auto& [probe, outcome] : told_) bisection_->Tell(probe, outcome);
 }
 
-void Investigation::Tell(const Probe& probe, const Outcome& outcome) {
+void Investigation::Tell(const Trial& probe, const Outcome& outcome) {
   told_[probe] = outcome;
   std::erase(asked_, probe);
   bisection_->Tell(probe, outcome);
@@ -46,7 +46,7 @@ void Investigation::Tell(const Probe& probe, const Outcome& outcome) {
   Advance();
 }
 
-const Outcome* Investigation::Told(const Probe& probe) const {
+const Outcome* Investigation::Told(const Trial& probe) const {
   const auto it = told_.find(probe);
   return it == told_.end() ? nullptr : &it->second;
 }
@@ -69,7 +69,7 @@ int Investigation::candidates() const {
   return static_cast<int>(bisection_->result().candidates.size());
 }
 
-std::optional<Side> Investigation::Ask(const Probe& probe) {
+std::optional<Side> Investigation::Ask(const Trial& probe) {
   if (const Outcome* outcome = Told(probe)) return Classify(outcome->verdict);
   asks_.push_back(probe);
   return std::nullopt;
@@ -96,7 +96,7 @@ void Investigation::AskRuntimes() {
   doing_ = "asking the runtimes";
   const int early = *setup_.early, late = setup_.late;
   const Side after = result_.bisection.after;
-  const Probe own{.commit = early, .run = 1, .runtime_of = early};
+  const Trial own{.commit = early, .run = 1, .runtime_of = early};
   const std::optional<Side> early_side = Ask(own);
   if (!early_side) return;
   const Outcome* held = OutcomeOf(early);
@@ -104,7 +104,7 @@ void Investigation::AskRuntimes() {
     done_ = true;
     return;
   }
-  const Probe crossed{.commit = late, .run = 1, .runtime_of = early, .forced = true};
+  const Trial crossed{.commit = late, .run = 1, .runtime_of = early, .forced = true};
   const std::optional<Side> late_side = Ask(crossed);
   if (!late_side) return;
   runtimes_asked_ = true;
@@ -198,12 +198,12 @@ void Investigation::Cross() {
   done_ = true;
 }
 
-std::vector<Probe> Investigation::Wanted(int room) {
-  std::vector<Probe> wanted;
+std::vector<Trial> Investigation::Wanted(int room) {
+  std::vector<Trial> wanted;
   if (done_) return wanted;
   if (flaky_) return flaky_->Wanted(room);
   if (!bisection_->done()) return bisection_->Wanted(room);
-  for (const Probe& probe : asks_) {
+  for (const Trial& probe : asks_) {
     if (static_cast<int>(wanted.size()) == room) break;
     if (std::find(asked_.begin(), asked_.end(), probe) != asked_.end()) continue;
     asked_.push_back(probe);

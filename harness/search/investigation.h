@@ -50,8 +50,8 @@ class Investigation : public HistorySearch {
  public:
   Investigation(const CommitGraph& graph, InvestigationSetup setup);
 
-  std::vector<Probe> Wanted(int room) override;
-  void Tell(const Probe& probe, const Outcome& outcome) override;
+  std::vector<Trial> Wanted(int room) override;
+  void Tell(const Trial& probe, const Outcome& outcome) override;
   bool done() const override { return done_; }
   const InvestigationResult& result() const { return result_; }
   // "bisecting", "asking the runtimes", "flaky search", "crossing": what it does now, for people.
@@ -60,7 +60,7 @@ class Investigation : public HistorySearch {
   int candidates() const;
   Side Classify(const Verdict& verdict) const { return bisection_->Classify(verdict); }
   // What a probe came to; null when it was not told.
-  const Outcome* Told(const Probe& probe) const;
+  const Outcome* Told(const Trial& probe) const;
   // What the first probe of a commit came to, in the runtime of the search.
   const Outcome* OutcomeOf(int commit) const;
 
@@ -71,18 +71,18 @@ class Investigation : public HistorySearch {
   void Cross();
   void BisectIn(int runtime_of);
   // The side of a probe that is asked for unless it was told.
-  std::optional<Side> Ask(const Probe& probe);
+  std::optional<Side> Ask(const Trial& probe);
   // The commit whose own runtime `commit` was measured in.
   int RuntimeOwner(int commit) const;
 
   const CommitGraph& graph_;
   const InvestigationSetup setup_;
-  std::map<Probe, Outcome> told_;
+  std::map<Trial, Outcome> told_;
   std::unique_ptr<Bisection> bisection_;
   std::unique_ptr<FlakySearch> flaky_;
   bool runtimes_asked_ = false;
-  std::vector<Probe> asks_;
-  std::vector<Probe> asked_;  // of these, the ones in flight
+  std::vector<Trial> asks_;
+  std::vector<Trial> asked_;  // of these, the ones in flight
   const char* doing_ = "bisecting";
   bool done_ = false;
   InvestigationResult result_;

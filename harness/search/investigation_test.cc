@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 constexpr int kCount = 16;
 
 // Which runtime a probe really gets: `pinned` commits do not allow that of the last commit.
-std::string LockOf(const Probe& probe, int first_allowed) {
+std::string LockOf(const Trial& probe, int first_allowed) {
   const auto own = [&](int commit) { return commit < first_allowed ? "old" : "new"; };
   if (probe.runtime_of < 0) return own(probe.commit);
   const std::string asked = own(probe.runtime_of);
@@ -24,9 +24,9 @@ std::string LockOf(const Probe& probe, int first_allowed) {
 }
 
 // Broken when `is_broken(commit, lock)` says so.
-std::function<Outcome(const Probe&)> Crossed(int first_allowed,
+std::function<Outcome(const Trial&)> Crossed(int first_allowed,
                                              std::function<bool(int, std::string)> is_broken) {
-  return [=](const Probe& probe) {
+  return [=](const Trial& probe) {
     const std::string lock = LockOf(probe, first_allowed);
     Outcome outcome = is_broken(probe.commit, lock) ? Broken() : Ok();
     outcome.lock = lock;
@@ -34,7 +34,7 @@ std::function<Outcome(const Probe&)> Crossed(int first_allowed,
   };
 }
 
-InvestigationResult Investigate(const std::function<Outcome(const Probe&)>& answer,
+InvestigationResult Investigate(const std::function<Outcome(const Trial&)>& answer,
                                 InvestigationSetup setup = {.late = kCount - 1, .early = 0}) {
   const CommitGraph graph(Line(kCount));
   Investigation investigation(graph, setup);
@@ -70,7 +70,7 @@ TEST(InvestigationTest, WhereTheBoundaryMeetsAChangeOfRuntimeBothAreCrossed) {
 }
 
 TEST(InvestigationTest, ACrossingThatCannotBeJudgedLeavesItUndecided) {
-  const InvestigationResult result = Investigate([](const Probe& probe) {
+  const InvestigationResult result = Investigate([](const Trial& probe) {
     Outcome outcome = probe.forced ? Unjudgeable() : probe.commit >= 9 ? Broken() : Ok();
     outcome.lock = LockOf(probe, 9);
     return outcome;
@@ -79,8 +79,8 @@ TEST(InvestigationTest, ACrossingThatCannotBeJudgedLeavesItUndecided) {
 }
 
 // Every commit allows the newest runtime, in which the oldest commit is broken as well.
-std::function<Outcome(const Probe&)> OwnRuntimes(std::function<bool(int, std::string)> is_broken) {
-  return [=](const Probe& probe) {
+std::function<Outcome(const Trial&)> OwnRuntimes(std::function<bool(int, std::string)> is_broken) {
+  return [=](const Trial& probe) {
     const std::string lock = probe.runtime_of == 0 ? "old" : "new";
     Outcome outcome = is_broken(probe.commit, lock) ? Broken() : Ok();
     outcome.lock = lock;
@@ -113,7 +113,7 @@ TEST(InvestigationTest, EndsThatAreAlikeInEveryRuntimeHaveNoBoundary) {
 }
 
 TEST(InvestigationTest, AContradictionStartsAFlakySearch) {
-  const InvestigationResult result = Investigate([](const Probe& probe) {
+  const InvestigationResult result = Investigate([](const Trial& probe) {
     // Every fourth run of a broken commit passes.
     return probe.commit >= 9 && (probe.run + probe.commit) % 4 != 3 ? Broken() : Ok();
   });
@@ -126,7 +126,7 @@ TEST(InvestigationTest, AContradictionStartsAFlakySearch) {
 
 TEST(InvestigationTest, AskedForAFlakySearchItBisectsNot) {
   const InvestigationResult result =
-      Investigate([](const Probe& probe) { return probe.commit >= 9 ? Broken() : Ok(); },
+      Investigate([](const Trial& probe) { return probe.commit >= 9 ? Broken() : Ok(); },
                   {.late = kCount - 1, .early = 0, .flaky = true});
   ASSERT_TRUE(result.flaky.has_value());
   EXPECT_EQ(result.bisection.culprit, 9);

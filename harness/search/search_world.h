@@ -14,7 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "harness/base/check.h"
 #include "harness/search/commit_graph.h"
-#include "harness/search/probe.h"
+#include "harness/search/trial.h"
 
 namespace bkm {
 
@@ -42,8 +42,8 @@ inline std::vector<GraphCommit> Line(int count) {
 }
 
 // What a letter per commit says: G ok, B broken, W wrong, s: cannot be judged.
-inline std::function<Outcome(const Probe&)> Letters(std::string letters) {
-  return [letters](const Probe& probe) {
+inline std::function<Outcome(const Trial&)> Letters(std::string letters) {
+  return [letters](const Trial& probe) {
     const char letter = letters[probe.commit];
     return letter == 'G'   ? Ok()
            : letter == 'B' ? Broken()
@@ -56,14 +56,14 @@ inline std::function<Outcome(const Probe&)> Letters(std::string letters) {
 // seed) in any order.
 class SearchWorld {
  public:
-  explicit SearchWorld(std::function<Outcome(const Probe&)> answer, int slots = 1, int seed = 0)
+  explicit SearchWorld(std::function<Outcome(const Trial&)> answer, int slots = 1, int seed = 0)
       : answer_(std::move(answer)), slots_(slots), seed_(seed), random_(seed) {}
 
   void Run(HistorySearch& search) {
-    std::deque<Probe> in_flight;
+    std::deque<Trial> in_flight;
     for (int turn = 0; turn < 100000; ++turn) {
       const int room = slots_ - static_cast<int>(in_flight.size());
-      for (const Probe& probe : search.Wanted(room)) {
+      for (const Trial& probe : search.Wanted(room)) {
         HARNESS_CHECK(static_cast<int>(in_flight.size()) < slots_) << "more than there is room for";
         HARNESS_CHECK(answers_.find(probe) == answers_.end()) << "asked twice";
         answers_[probe] = answer_(probe);
@@ -75,7 +75,7 @@ class SearchWorld {
         return;
       }
       const size_t next = seed_ ? random_() % in_flight.size() : 0;
-      const Probe probe = in_flight[next];
+      const Trial probe = in_flight[next];
       in_flight.erase(in_flight.begin() + static_cast<std::ptrdiff_t>(next));
       search.Tell(probe, answers_[probe]);
     }
@@ -87,18 +87,18 @@ class SearchWorld {
   }
   std::vector<int> AskedCommits() const {
     std::vector<int> commits;
-    for (const Probe& probe : asked) commits.push_back(probe.commit);
+    for (const Trial& probe : asked) commits.push_back(probe.commit);
     return commits;
   }
 
-  std::vector<Probe> asked;
+  std::vector<Trial> asked;
 
  private:
-  std::function<Outcome(const Probe&)> answer_;
+  std::function<Outcome(const Trial&)> answer_;
   int slots_;
   int seed_;
   std::mt19937 random_;
-  std::map<Probe, Outcome> answers_;
+  std::map<Trial, Outcome> answers_;
 };
 
 }  // namespace bkm

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#ifndef HARNESS_SEARCH_PROBE_H_
-#define HARNESS_SEARCH_PROBE_H_
+#ifndef HARNESS_SEARCH_TRIAL_H_
+#define HARNESS_SEARCH_TRIAL_H_
 
 #include <compare>
 #include <string>
@@ -12,14 +12,14 @@
 namespace bkm {
 
 // One measurement that a search asks for.
-struct Probe {
+struct Trial {
   int commit = 0;       // index in the search's CommitGraph
   int run = 1;          // 2 and more: the same cell measured once more
   int runtime_of = -1;  // the commit whose runtime is to be used; -1: the commit's own
   // In that runtime also where the declared pins of `commit` do not allow it. Otherwise such a
   // commit is measured in its own.
   bool forced = false;
-  auto operator<=>(const Probe&) const = default;
+  auto operator<=>(const Trial&) const = default;
 };
 
 // What a measurement came to.
@@ -35,9 +35,9 @@ class HistorySearch {
   virtual ~HistorySearch() = default;
   // Up to `room` measurements, the most telling first. They count as in flight until they are
   // told. None, with nothing in flight: the search is done.
-  virtual std::vector<Probe> Wanted(int room) = 0;
+  virtual std::vector<Trial> Wanted(int room) = 0;
   // Also takes what was not asked for.
-  virtual void Tell(const Probe& probe, const Outcome& outcome) = 0;
+  virtual void Tell(const Trial& probe, const Outcome& outcome) = 0;
   virtual bool done() const = 0;
 };
 
@@ -64,4 +64,4 @@ inline const char* Name(SearchStatus status) {
 
 }  // namespace bkm
 
-#endif  // HARNESS_SEARCH_PROBE_H_
+#endif  // HARNESS_SEARCH_TRIAL_H_
