@@ -69,8 +69,9 @@ absl::StatusOr<Subject> Preparation::ResolveSubject(const SubjectSpec& spec) {
   const auto known = known_subjects_.find(spec);
   if (known != known_subjects_.end()) return known->second;
   ASSIGN_OR_RETURN(const Subject subject, subjects_.Resolve(spec));
-  // Of a folder there is nothing to tell.
-  if (spec.source != SourceKind::kPath) {
+  // Of a folder, and of a commit by its full id, there is nothing to tell.
+  const bool exact_commit = spec.source == SourceKind::kGit && spec == subject.spec;
+  if (spec.source != SourceKind::kPath && !exact_commit) {
     observer_.OnSetUp(absl::StrCat("source ", spec.ToString(), ": ", subject.spec.ToString(),
                                    subject.date.empty() ? "" : " of ", subject.date));
   }
