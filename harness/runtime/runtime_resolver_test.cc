@@ -213,5 +213,56 @@ TEST(RequirementNameTest, IsNormalizedAndStopsAtTheFirstOtherCharacter) {
   EXPECT_EQ(RequirementName("numpy <2 ; python_version > '3'"), "numpy");
 }
 
+class AllowsTest : public RuntimeResolverTest {
+ protected:
+  AllowsTest() {
+    lock_.policy = "as-of";
+    lock_.requirements = {"numpy<2", "ray[default]>=2", "accelerate", "datasets"};
+    lock_.packages = {{"numpy", "1.26.4", {}}, {"torch", "2.13.0+cpu", {}}};
+    library_.requirements = {"datasets"};
+  }
+  bool Allows() {
+    return *RuntimeResolver(catalog_, Uv(root_ / "uv"),
+                            {.cache = root_ / "cache", .python = "/usr/bin/python3"})
+                .Allows(request_, lock_);
+  }
+  RuntimeLock lock_;
+};
+
+TEST_F(AllowsTest, WhatTheLockWasMadeFromItAllows) {
+  EXPECT_TRUE(Allows());
+  EXPECT_EQ(Said("arguments"), "");
+}
+
+TEST_F(AllowsTest, AnotherPinIsLookedUpAmongTheLocksVersionsOnce) {
+  library_.requirements = {"datasets", "torch>=2.10"};
+  EXPECT_TRUE(Allows());
+  EXPECT_EQ(Said("input"), "torch>=2.10");
+  EXPECT_THAT(Said("arguments"), HasSubstr("--no-deps --constraints "));
+  const std::string asked = Said("arguments");
+  EXPECT_TRUE(Allows());
+  EXPECT_EQ(Said("arguments"), asked);
+}
+
+TEST_F(AllowsTest, PinsThatContradictTheLockItDoesNotAllow) {
+  ASSERT_TRUE(WriteFile(root_ / "fail", "numpy>=2").ok());
+  library_.requirements = {"numpy>=2"};
+  EXPECT_FALSE(Allows());
+  request_.relax = {"numpy"};
+  EXPECT_TRUE(Allows());
+}
+
+TEST_F(AllowsTest, APackageThatTheLockLacksItDoesNotAllow) {
+  lock_.packages = {{"numpy", "1.26.4", {}}};
+  library_.requirements = {"torch>=2.10"};
+  EXPECT_FALSE(Allows());
+}
+
+TEST_F(AllowsTest, ARuntimeThatIsNotResolvedSuitsEverybody) {
+  request_.policy.policy = PolicyKind::kExisting;
+  library_.requirements = {"numpy>=2"};
+  EXPECT_TRUE(Allows());
+}
+
 }  // namespace
 }  // namespace bkm
