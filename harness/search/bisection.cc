@@ -98,7 +98,9 @@ bool Bisection::FindEnds() {
   if (!late) asks_.push_back(MakeTrial(setup_.late, 1));
   if (setup_.early && !Known(*setup_.early)) asks_.push_back(MakeTrial(*setup_.early, 1));
   if (!late) {
-    for (const int step : steps_) asks_.push_back(MakeTrial(step, 1));
+    for (const int step : steps_) {
+      if (!Known(step)) asks_.push_back(MakeTrial(step, 1));
+    }
     return false;
   }
   if (Classify(*late) == Side::kNeither) {

@@ -248,6 +248,17 @@ TEST(BisectionTest, StepsBackOneTwoFourDaysToFindTheOtherEnd) {
   EXPECT_THAT(asked, ElementsAre(39, 38, 37, 35, 31, 23));
 }
 
+TEST(BisectionTest, StepsBackWhateverTheOrderOfAnswers) {
+  for (int seed = 1; seed <= 30; ++seed) {
+    const CommitGraph graph(Line(40));
+    Bisection bisection(graph, {.late = 39});
+    SearchWorld world([&](const Trial& p) { return p.commit <= seed ? Ok() : Broken(); },
+                      1 + seed % 4, seed);
+    world.Run(bisection);
+    EXPECT_EQ(bisection.result().culprit, seed + 1);
+  }
+}
+
 TEST(BisectionTest, WithoutAnotherEndThereIsNoBoundary) {
   const CommitGraph graph(Line(40));
   Bisection bisection(graph, {.late = 39});
