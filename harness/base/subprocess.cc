@@ -107,6 +107,8 @@ void CloseAll(std::initializer_list<int> descriptors) {
 // Feeds stdin and drains stdout and stderr until both close or the deadline passes (false).
 bool Pump(int in, int out, int err, const Command& command, ProcessResult& result) {
   const auto deadline = SteadyClock::now() + command.timeout.value_or(std::chrono::hours(24 * 365));
+  // A write that waited for a full pipe would keep the child's own output from being read.
+  if (in >= 0) ::fcntl(in, F_SETFL, ::fcntl(in, F_GETFL) | O_NONBLOCK);
   size_t written = 0;
   while (out >= 0 || err >= 0) {
     pollfd fds[3] = {{out, POLLIN, 0}, {err, POLLIN, 0}, {in, POLLOUT, 0}};
@@ -130,7 +132,8 @@ bool Pump(int in, int out, int err, const Command& command, ProcessResult& resul
     if (in >= 0 && fds[2].revents) {
       const ssize_t n = ::write(in, command.input.data() + written, command.input.size() - written);
       if (n > 0) written += static_cast<size_t>(n);
-      if ((n < 0 && errno != EINTR) || written == command.input.size()) ::close(in), in = -1;
+      const bool gone = n < 0 && errno != EINTR && errno != EAGAIN;
+      if (gone || written == command.input.size()) ::close(in), in = -1;
     }
   }
   CloseAll({in});

@@ -15,6 +15,12 @@ TEST(SubprocessTest, CollectsOutputAndExitCode) {
   EXPECT_EQ(result.exit_code, 3);
 }
 
+TEST(SubprocessTest, InputAndOutputMayBothBeLargerThanAPipe) {
+  const std::string input(4 << 20, 'x');
+  EXPECT_EQ(*RunForOutput({.argv = {"cat"}, .input = input, .timeout = std::chrono::seconds(20)}),
+            input);
+}
+
 TEST(SubprocessTest, EnvironmentIsSetAndUnset) {
   ::setenv("BKM_TEST_GONE", "1", 1);
   EXPECT_EQ(*RunForOutput({.argv = {"sh", "-c", "echo ${BKM_TEST_GONE-none} $BKM_TEST_NEW"},
