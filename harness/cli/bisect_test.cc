@@ -158,18 +158,50 @@ TEST_F(BisectTest, NamesTheCommitOfAMergedBranchAndMeasuresNothingTwice) {
   EXPECT_EQ(Observations(), before);
 }
 
+bool SchemaAccepts(const char* file, const Json& json) {
+  const Json text = *ReadJsonFile(Runfile(file));
+  valijson::Schema schema;
+  valijson::SchemaParser().populateSchema(NlohmannJsonAdapter(text), schema);
+  return valijson::Validator().validate(schema, NlohmannJsonAdapter(json), nullptr);
+}
+
 TEST_F(BisectTest, ItsJsonIsWhatTheSchemaSays) {
   Commit();
   Commit(kBroken);
   ASSERT_EQ(Bisect({}).exit_code, 0);
-  const Json text = *ReadJsonFile(Runfile("harness/search/bisect.schema.json"));
-  valijson::Schema schema;
-  valijson::SchemaParser().populateSchema(NlohmannJsonAdapter(text), schema);
-  const Json result = Result();
-  EXPECT_TRUE(valijson::Validator().validate(schema, NlohmannJsonAdapter(result), nullptr));
-  Json wrong = result;
-  wrong["status"] = "maybe";
-  EXPECT_FALSE(valijson::Validator().validate(schema, NlohmannJsonAdapter(wrong), nullptr));
+  Json result = Result();
+  EXPECT_TRUE(SchemaAccepts("harness/search/bisect.schema.json", result));
+  result["status"] = "maybe";
+  EXPECT_FALSE(SchemaAccepts("harness/search/bisect.schema.json", result));
+}
+
+TEST_F(BisectTest, ATimelineTellsEveryStretch) {
+  for (int i = 0; i < 4; ++i) Commit();
+  const std::string broke = Commit(kBroken);
+  for (int i = 0; i < 3; ++i) Commit(kBroken);
+  const std::string refuses = Commit(kRefuses);
+  for (int i = 0; i < 3; ++i) Commit(kRefuses);
+  const std::string mended = Commit();
+  std::vector<std::string> arguments =
+      Arguments({"--since", "2026-03-02", "--every", "4", "--confirm"});
+  arguments[0] = "timeline";
+
+  const ProcessResult result = bkm_.Run(arguments);
+
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("  differently bad by fake_library " + refuses.substr(0, 9) +
+                                    " (2026-03-09, #9) Commit 9 (#9) (confirmed)"));
+  Json json = *ReadJsonFile(bkm_.out() / "timeline.json");
+  EXPECT_TRUE(SchemaAccepts("harness/search/timeline.schema.json", json));
+  ASSERT_EQ(json["boundaries"].size(), 3u);
+  EXPECT_EQ(json["boundaries"][0]["culprit"]["commit"], broke);
+  EXPECT_EQ(json["boundaries"][0]["change"], "broke");
+  EXPECT_EQ(json["boundaries"][1]["culprit"]["commit"], refuses);
+  EXPECT_EQ(json["boundaries"][2]["culprit"]["commit"], mended);
+  EXPECT_EQ(json["boundaries"][2]["change"], "mended");
+  EXPECT_EQ(json["stretches"][0]["first"]["title"], "Commit 1 (#1)");
+  EXPECT_EQ(json["stretches"][3]["state"], "good");
+  EXPECT_LE(json["resolution"], 3);
 }
 
 TEST_F(BisectTest, FindsTheOtherEndByItselfAndTheCommitThatMended) {

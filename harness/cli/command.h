@@ -40,6 +40,7 @@ std::unique_ptr<CliCommand> MakeDriftCommand();
 std::unique_ptr<CliCommand> MakeAcceptCommand();
 std::unique_ptr<CliCommand> MakeCleanCommand();
 std::unique_ptr<CliCommand> MakeSelftestCommand();
+std::unique_ptr<CliCommand> MakeTimelineCommand();
 
 std::vector<std::unique_ptr<CliCommand>> AllCommands();
 
