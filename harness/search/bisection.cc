@@ -77,10 +77,8 @@ void Bisection::Update() {
     if (!known || Classify(*known) == Side::kNeither) known = &verdict;
   }
   sides_.assign(graph_.size(), std::nullopt);
-  if (!FindEnds()) return;
-  for (int i = 0; i < graph_.size(); ++i) {
-    if (const Verdict* verdict = Known(i)) sides_[i] = Classify(*verdict);
-  }
+  if (!FindEnds()) return Presume();
+  ClassifyAll();
   for (const auto& [probe, verdict] : told_) {
     const Side side = Classify(verdict);
     if (side == Side::kNeither || *sides_[probe.commit] == Side::kNeither ||
@@ -91,6 +89,27 @@ void Bisection::Update() {
                   "the same content was good and bad: it is flaky, or what it depends on is");
   }
   Narrow();
+}
+
+void Bisection::ClassifyAll() {
+  for (int i = 0; i < graph_.size(); ++i) {
+    if (const Verdict* verdict = Known(i)) sides_[i] = Classify(*verdict);
+  }
+}
+
+void Bisection::Presume() {
+  if (done() || !setup_.early) return;
+  const Verdict* late = Known(setup_.late);
+  const Verdict* early = Known(*setup_.early);
+  const Side side = late ? Classify(*late) : early ? Opposite(Classify(*early)) : Side::kBad;
+  if (early && Classify(*early) == Side::kNeither) return;
+  result_.after = side;
+  result_.before = Opposite(side);
+  // Of which side the outcomes are, an end must tell.
+  if (late || early) ClassifyAll();
+  sides_[setup_.late] = result_.after;
+  sides_[*setup_.early] = result_.before;
+  FindTip();
 }
 
 bool Bisection::FindEnds() {
@@ -181,8 +200,7 @@ std::optional<int> Bisection::ParentOnSide(int commit, Side side) const {
   return std::nullopt;
 }
 
-void Bisection::Narrow() {
-  phase_ = Phase::kSplitting;
+void Bisection::FindTip() {
   tip_ = setup_.late;
   for (;;) {
     result_.candidates = CandidatesOf(tip_);
@@ -190,9 +208,14 @@ void Bisection::Narrow() {
     // Only a commit of a merged branch can be thought to be in the old state, because something
     // that descends from it was, and turn out not to be: then the boundary lies before it.
     if (!next && result_.candidates.size() == 1) next = ParentOnSide(tip_, result_.after);
-    if (!next) break;
+    if (!next) return;
     tip_ = *next;
   }
+}
+
+void Bisection::Narrow() {
+  phase_ = Phase::kSplitting;
+  FindTip();
   if (graph_.before(tip_)) {
     return Finish(SearchStatus::kAmbiguous,
                   "a merged branch had the newer end's state where the history begins");
@@ -254,23 +277,18 @@ std::vector<Trial> Bisection::Wanted(int room) {
     if (static_cast<int>(wanted.size()) == room) break;
     if (in_flight_.insert(probe).second) wanted.push_back(probe);
   }
-  // Before given ends are known they are taken to differ: a slot is not left empty.
-  const bool presumed = phase_ == Phase::kEnds && setup_.early;
-  if (presumed) {
-    tip_ = setup_.late;
-    result_.candidates.clear();
-    for (const int commit : graph_.Ancestors(setup_.late)) {
-      if (!graph_.IsAncestor(commit, *setup_.early) && !graph_.before(commit))
-        result_.candidates.push_back(commit);
-    }
-  }
   const int left = room - static_cast<int>(wanted.size());
+  const bool presumed = phase_ == Phase::kEnds && setup_.early;
   if (left <= 0 || (phase_ != Phase::kSplitting && !presumed)) return wanted;
   SplitQuestion question{.candidates = result_.candidates, .open = Open()};
   for (const int commit : result_.candidates) {
     if (sides_[commit] == Side::kNeither) question.skipped.push_back(commit);
   }
   for (const Trial& probe : in_flight_) question.in_flight.push_back(probe.commit);
+  // What was told before an end cuts the candidates too, as soon as an end is known.
+  if (presumed) {
+    for (const auto& [probe, verdict] : told_) question.in_flight.push_back(probe.commit);
+  }
   for (const int commit : BestSplits(graph_, question, left)) {
     wanted.push_back(MakeTrial(commit, 1));
     in_flight_.insert(wanted.back());

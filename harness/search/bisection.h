@@ -62,6 +62,11 @@ class Bisection : public HistorySearch {
   bool FindEnds();
   bool FindEarly(Side late);
   bool CompareEnds();
+  // Until both given ends are known they are taken to differ, so that no slot is empty meanwhile.
+  void Presume();
+  void ClassifyAll();
+  // The smallest candidates that follow from what is known.
+  void FindTip();
   void Narrow();
   void Confirm();
   void Finish(SearchStatus status, std::string why);

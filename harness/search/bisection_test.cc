@@ -76,6 +76,37 @@ TEST(BisectionTest, SlotsThatTheEndsLeaveFreeAreUsed) {
               ElementsAre(Trial{.commit = 30}, Trial{.commit = 0}, Trial{.commit = 15}));
 }
 
+TEST(BisectionTest, WhileASlowEndRunsTheOtherSlotBisects) {
+  const CommitGraph graph(Line(65));
+  Bisection bisection(graph, {.late = 64, .early = 0});
+  bisection.Wanted(2);
+  bisection.Tell({.commit = 64}, Broken());
+  // The older end, which passes, takes its time.
+  std::vector<int> asked;
+  for (int i = 0; i < 6; ++i) {
+    const std::vector<Trial> wanted = bisection.Wanted(1);
+    ASSERT_EQ(wanted.size(), 1u);
+    asked.push_back(wanted[0].commit);
+    bisection.Tell(wanted[0], wanted[0].commit < 20 ? Ok() : Broken());
+  }
+  EXPECT_THAT(asked, ElementsAre(32, 16, 24, 20, 18, 19));
+  EXPECT_THAT(bisection.Wanted(1), IsEmpty());
+  bisection.Tell({.commit = 0}, Ok());
+  EXPECT_THAT(bisection.Wanted(2),
+              ElementsAre(Trial{.commit = 20, .run = 2}, Trial{.commit = 19, .run = 2}));
+}
+
+TEST(BisectionTest, WhatWasMeasuredBeforeAnyEndIsSpreadOverTheHistory) {
+  const CommitGraph graph(Line(65));
+  Bisection bisection(graph, {.late = 64, .early = 0});
+  EXPECT_THAT(bisection.Wanted(3),
+              ElementsAre(Trial{.commit = 64}, Trial{.commit = 0}, Trial{.commit = 32}));
+  bisection.Tell({.commit = 32}, Broken());
+  EXPECT_THAT(bisection.Wanted(1), ElementsAre(Trial{.commit = 16}));
+  bisection.Tell({.commit = 16}, Ok());
+  EXPECT_THAT(bisection.Wanted(1), ElementsAre(Trial{.commit = 48}));
+}
+
 TEST(BisectionTest, ANewerGoodEndFindsTheCommitThatMendedIt) {
   const BisectionResult result = SearchLine("BBBBBGGG");
   EXPECT_EQ(result.status, SearchStatus::kFound);
