@@ -98,12 +98,29 @@ absl::StatusOr<bool> Runner::TakeWithoutRunning(size_t index, const Json& reques
   // What cannot be read is measured again.
   const auto old_request = directory_.ReadRequest(record);
   const auto old_observation = directory_.ReadObservation(record);
-  if (!old_request.ok() || !old_observation.ok() || !*old_request || !*old_observation)
-    return false;
-  if ((*old_request)->value("key", Json()) != request["key"] || !IsReusable(**old_observation))
-    return false;
+  const bool readable =
+      old_request.ok() && old_observation.ok() && *old_request && *old_observation;
+  if (!readable || (*old_request)->value("key", Json()) != request["key"] ||
+      !IsReusable(**old_observation))
+    return TakeKept(index, request);
   first_of_request_.emplace(request["key"].get<std::string>(), index);
   RETURN_IF_ERROR(Record(index, **old_observation, /*reused=*/true));
+  return true;
+}
+
+absl::StatusOr<bool> Runner::TakeKept(size_t index, const Json& request) {
+  CellRecord& record = run_->cells[index];
+  // One of this run will do, and is not written twice.
+  if (!hooks_.kept || first_of_request_.contains(request["key"].get<std::string>())) return false;
+  const std::optional<KeptObservation> kept = hooks_.kept(cells_[index]);
+  if (!kept) return false;
+  RETURN_IF_ERROR(directory_.PrepareCell(record, request, options_.launcher));
+  RETURN_IF_ERROR(directory_.AdoptCell(record, kept->folder));
+  const auto observation = directory_.ReadObservation(record);
+  if (!observation.ok() || !*observation || !IsReusable(**observation)) return false;
+  if (kept->cell != record.id) record.inherited_from = kept->cell;
+  first_of_request_.emplace(request["key"].get<std::string>(), index);
+  RETURN_IF_ERROR(Record(index, **observation, /*reused=*/true));
   return true;
 }
 

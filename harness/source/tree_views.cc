@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
+#include "harness/base/link_tree.h"
 #include "harness/base/status_macros.h"
 
 namespace bkm {
@@ -40,17 +41,6 @@ bool IsPython(const GitEntry& entry) {
 absl::Status SystemError(absl::string_view doing, const fs::path& path) {
   return absl::UnavailableError(
       absl::StrCat("cannot ", doing, " ", path.string(), ": ", std::strerror(errno)));
-}
-
-// A hard link; a copy where there can be none.
-absl::Status LinkOrCopy(const fs::path& from, const fs::path& to) {
-  if (::link(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
-  std::error_code error;
-  fs::copy_file(from, to, error);
-  if (error)
-    return absl::UnavailableError(
-        absl::StrCat("cannot copy ", from.string(), " to ", to.string(), ": ", error.message()));
-  return absl::OkStatus();
 }
 
 // Creates the folders of a tree, each once.
@@ -159,14 +149,14 @@ absl::StatusOr<std::vector<GitEntry>> TreeViews::Make(
       if (::symlink(target.c_str(), place.c_str()) != 0) return SystemError("link", place);
       continue;
     }
-    RETURN_IF_ERROR(LinkOrCopy(file, place));
+    RETURN_IF_ERROR(LinkFile(file, place));
     if (!IsPython(entry) || !absl::StartsWith(entry.path, package + "/")) continue;
     const std::string compiled = absl::StrCat(file.string(), ".", tag, ".pyc");
     struct stat info = {};
     if (::stat(compiled.c_str(), &info) != 0 || info.st_size == 0) continue;
     const std::string cache = folder + "/__pycache__";
     RETURN_IF_ERROR(folders.Make(cache));
-    RETURN_IF_ERROR(LinkOrCopy(
+    RETURN_IF_ERROR(LinkFile(
         compiled, tree / absl::StrCat(cache, "/", place.stem().string(), ".", tag, ".pyc")));
   }
   return made;
