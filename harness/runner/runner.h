@@ -68,6 +68,7 @@ class Runner {
   absl::StatusOr<bool> TakeWithoutRunning(size_t index, const Json& request);
   absl::StatusOr<bool> TakeKept(size_t index, const Json& request);
   absl::Status StartReady();
+  absl::StatusOr<bool> TakeLate(const Pending& pending);
   absl::Status StartOne(const Pending& pending);
   absl::Status HandleFinished(const CellFinished& finished);
   absl::Status Judge(size_t index);

@@ -151,6 +151,29 @@ TEST_F(RunnerTest, CellOfAnotherRunStandsForAnEqualOneAndSaysSo) {
   EXPECT_TRUE(std::filesystem::exists(directory_.cell(run_.cells[0]) / "request.json"));
 }
 
+TEST_F(RunnerTest, CellThatARunMeasuredCanStandForALaterOneOfIt) {
+  const std::filesystem::path kept = *CreateTempDirectory(::testing::TempDir(), "kept");
+  ASSERT_TRUE(WriteFile(kept / "observation.json",
+                        ToText(Json{{"schema", 1}, {"ending", {{"kind", "completed"}}}}))
+                  .ok());
+  const PreparedCell flex = Prepared("flex"), varlen = Prepared("varlen");
+  bool flex_is_kept = false;
+  RunnerHooks hooks;
+  hooks.observed = [&](const PreparedCell&, const Json&) {
+    flex_is_kept = true;
+    return absl::OkStatus();
+  };
+  hooks.kept = [&](const PreparedCell& cell) -> std::optional<KeptObservation> {
+    if (!flex_is_kept || cell.record.id != varlen.record.id) return std::nullopt;
+    return KeptObservation{flex.record.id, kept};
+  };
+  Runner runner({.slots = 1}, hooks, directory_, executor_, observer_);
+  ASSERT_TRUE(*runner.Run({flex, varlen}, run_));
+  EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan flex"));
+  EXPECT_THAT(executor_.released, ElementsAre("lock"));
+  EXPECT_EQ(run_.cells[1].inherited_from, flex.record.id);
+}
+
 TEST_F(RunnerTest, WithoutReuseNoOtherRunIsAsked) {
   const auto stands = [](const PreparedCell&) -> std::optional<KeptObservation> {
     ADD_FAILURE() << "asked";
