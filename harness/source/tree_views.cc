@@ -122,6 +122,17 @@ absl::Status TreeViews::Compile(const std::vector<GitEntry>& entries, const std:
   return wanted.empty() ? absl::OkStatus() : reader_.CompileFiles(wanted).status();
 }
 
+std::string TreeViews::CompiledFileOf(const GitEntry& entry, const std::string& tag) {
+  std::string compiled = absl::StrCat(FileOf(entry).string(), ".", tag, ".pyc");
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto [known, is_new] = compiled_.emplace(compiled, false);
+  if (is_new) {
+    struct stat info = {};
+    known->second = ::stat(compiled.c_str(), &info) == 0 && info.st_size > 0;
+  }
+  return known->second ? compiled : "";
+}
+
 absl::StatusOr<std::vector<GitEntry>> TreeViews::Make(
     const GitRepository& repository, GitObjects& objects, const std::string& commit,
     const std::vector<GitEntry>& entries, const std::string& package, const fs::path& tree) {
@@ -151,9 +162,8 @@ absl::StatusOr<std::vector<GitEntry>> TreeViews::Make(
     }
     RETURN_IF_ERROR(LinkFile(file, place));
     if (!IsPython(entry) || !absl::StartsWith(entry.path, package + "/")) continue;
-    const std::string compiled = absl::StrCat(file.string(), ".", tag, ".pyc");
-    struct stat info = {};
-    if (::stat(compiled.c_str(), &info) != 0 || info.st_size == 0) continue;
+    const std::string compiled = CompiledFileOf(entry, tag);
+    if (compiled.empty()) continue;
     const std::string cache = folder + "/__pycache__";
     RETURN_IF_ERROR(folders.Make(cache));
     RETURN_IF_ERROR(LinkFile(
