@@ -18,8 +18,8 @@ namespace {
 
 class Digest {
  public:
-  Digest() : context_(EVP_MD_CTX_new(), &EVP_MD_CTX_free) {
-    HARNESS_CHECK(EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1) << "no SHA-256";
+  explicit Digest(const EVP_MD* algorithm) : context_(EVP_MD_CTX_new(), &EVP_MD_CTX_free) {
+    HARNESS_CHECK(EVP_DigestInit_ex(context_.get(), algorithm, nullptr) == 1) << "no such hash";
   }
   void Add(absl::string_view bytes) {
     HARNESS_CHECK(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1) << "update";
@@ -40,7 +40,13 @@ class Digest {
 }  // namespace
 
 std::string Sha256(absl::string_view bytes) {
-  Digest digest;
+  Digest digest(EVP_sha256());
+  digest.Add(bytes);
+  return digest.Hex();
+}
+
+std::string Sha1(absl::string_view bytes) {
+  Digest digest(EVP_sha1());
   digest.Add(bytes);
   return digest.Hex();
 }
@@ -48,7 +54,7 @@ std::string Sha256(absl::string_view bytes) {
 absl::StatusOr<std::string> Sha256OfFile(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return absl::NotFoundError(absl::StrCat("cannot read ", path.string()));
-  Digest digest;
+  Digest digest(EVP_sha256());
   std::vector<char> buffer(1 << 20);
   while (in.read(buffer.data(), buffer.size()) || in.gcount() > 0) {
     digest.Add(absl::string_view(buffer.data(), in.gcount()));

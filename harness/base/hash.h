@@ -14,6 +14,9 @@ namespace bkm {
 // SHA-256 as 64 lower-case hex digits.
 std::string Sha256(absl::string_view bytes);
 
+// SHA-1 as 40 lower-case hex digits: only for what git names by it.
+std::string Sha1(absl::string_view bytes);
+
 // SHA-256 of a file's content, read in pieces.
 absl::StatusOr<std::string> Sha256OfFile(const std::filesystem::path& path);
 

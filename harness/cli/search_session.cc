@@ -204,10 +204,10 @@ absl::StatusOr<bool> SearchSession::Run(HistorySearch& search, ConsoleObserver& 
   options.judged = [&](const CellRecord& cell) { return Judged(search, cell); };
   ASSIGN_OR_RETURN(run_, Measure(setup_.installation, setup_.matrix, setup_.directory, {}, options,
                                  observer, signals_));
-  measured_ = static_cast<int>(std::count_if(
-                  run_.cells.begin(), run_.cells.end(),
-                  [](const CellRecord& cell) { return !cell.inherited_from && cell.verdict; })) -
-              observer.reused();
+  const auto judged =
+      std::count_if(run_.cells.begin(), run_.cells.end(),
+                    [](const CellRecord& cell) { return cell.verdict.has_value(); });
+  measured_ = static_cast<int>(judged) - observer.reused();
   return run_.finished && search.done();
 }
 

@@ -3,15 +3,12 @@
 #include "harness/source/git_repository.h"
 
 #include <algorithm>
-#include <set>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 
 namespace bkm {
@@ -19,39 +16,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr absl::string_view kLink = "120000";
-constexpr absl::string_view kSubmodule = "160000";
-
 std::vector<absl::string_view> Lines(absl::string_view text, char separator = '\n') {
   return absl::StrSplit(text, separator, absl::SkipEmpty());
-}
-
-// A mirror may lack large files: documents and archives of data. No import reads these, so a tree
-// without them is still whole.
-bool IsDocument(absl::string_view path) {
-  for (absl::string_view suffix : {".md", ".rst", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".pdf",
-                                   ".ipynb", ".mp4", ".webp", ".tar"}) {
-    if (absl::EndsWith(path, suffix)) return true;
-  }
-  return false;
-}
-
-absl::Status WriteEntry(const GitEntry& entry, absl::string_view content,
-                        const fs::path& destination) {
-  const fs::path path = destination / entry.path;
-  if (entry.mode != kLink) {
-    RETURN_IF_ERROR(WriteFile(path, content));
-    if (entry.mode != "100755") return absl::OkStatus();
-    std::error_code error;
-    fs::permissions(path, fs::perms(0755), error);
-    return error ? absl::UnavailableError(absl::StrCat(path.string(), ": ", error.message()))
-                 : absl::OkStatus();
-  }
-  RETURN_IF_ERROR(CreateDirectories(path.parent_path()));
-  std::error_code error;
-  fs::create_symlink(std::string(content), path, error);
-  return error ? absl::UnavailableError(absl::StrCat(path.string(), ": ", error.message()))
-               : absl::OkStatus();
 }
 
 }  // namespace
@@ -137,23 +103,6 @@ absl::StatusOr<std::optional<std::string>> GitRepository::ObjectId(absl::string_
   return std::optional<std::string>(absl::StripSuffix(result.out, "\n"));
 }
 
-absl::StatusOr<std::vector<GitEntry>> GitRepository::List(
-    absl::string_view commit, const std::vector<std::string>& paths) const {
-  std::vector<std::string> arguments = {"ls-tree", "-z"};
-  if (!paths.empty()) arguments.push_back("-r");
-  arguments.insert(arguments.end(), {std::string(commit), "--"});
-  arguments.insert(arguments.end(), paths.begin(), paths.end());
-  ASSIGN_OR_RETURN(const std::string text, Output(arguments));
-  std::vector<GitEntry> entries;
-  for (absl::string_view line : Lines(text, '\0')) {  // MODE SP TYPE SP ID TAB PATH
-    const std::pair<absl::string_view, absl::string_view> halves =
-        absl::StrSplit(line, absl::MaxSplits('\t', 1));
-    const std::vector<absl::string_view> fields = absl::StrSplit(halves.first, ' ');
-    entries.push_back({std::string(fields[0]), std::string(fields[2]), std::string(halves.second)});
-  }
-  return entries;
-}
-
 absl::Status GitRepository::Prefetch(absl::string_view commit,
                                      const std::vector<std::string>& paths) const {
   ASSIGN_OR_RETURN(const ProcessResult promisor, Run({"config", "remote.origin.promisor"}));
@@ -176,36 +125,6 @@ absl::Status GitRepository::Prefetch(absl::string_view commit,
   if (fetched.ok()) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("cannot fetch files of ", folder_.string(), ": ",
                                              GitComplaint(fetched), " (check the network)"));
-}
-
-absl::Status GitRepository::Extract(absl::string_view commit, const std::vector<std::string>& paths,
-                                    const fs::path& destination) const {
-  ASSIGN_OR_RETURN(const std::vector<GitEntry> entries, List(commit, paths));
-  std::vector<GitEntry> wanted;
-  std::string ids;
-  for (const GitEntry& entry : entries) {
-    if (entry.mode == kSubmodule) continue;
-    wanted.push_back(entry);
-    absl::StrAppend(&ids, entry.id, "\n");
-  }
-  RETURN_IF_ERROR(Prefetch(commit, paths));
-  ASSIGN_OR_RETURN(const std::string batch, Output({"cat-file", "--batch"}, ids));
-  absl::string_view rest = batch;
-  for (const GitEntry& entry : wanted) {  // ID SP blob SP SIZE LF CONTENT LF, or ID SP missing LF
-    const size_t end = rest.find('\n');
-    const std::vector<absl::string_view> header = absl::StrSplit(rest.substr(0, end), ' ');
-    rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
-    size_t size = 0;
-    if (header.size() == 3 && absl::SimpleAtoi(header[2], &size) && size < rest.size()) {
-      RETURN_IF_ERROR(WriteEntry(entry, rest.substr(0, size), destination));
-      rest.remove_prefix(size + 1);
-    } else if (!IsDocument(entry.path)) {
-      return absl::NotFoundError(absl::StrCat(folder_.string(), " lacks the file ", entry.path,
-                                              " (object ", entry.id,
-                                              "): fetch it, or use a complete clone"));
-    }
-  }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<std::string>> GitRepository::Tags() const {

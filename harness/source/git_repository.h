@@ -40,15 +40,8 @@ class GitRepository {
   // The id of the tree or file at `path` ("" is the root); nullopt when there is none.
   absl::StatusOr<std::optional<std::string>> ObjectId(absl::string_view commit,
                                                       absl::string_view path) const;
-  // Files, links and submodules at and below each of `paths`; without paths, the entries of the
-  // root folder.
-  absl::StatusOr<std::vector<GitEntry>> List(absl::string_view commit,
-                                             const std::vector<std::string>& paths) const;
-
-  // Writes the files and links at and below `paths` into `destination`. Documents that the
-  // repository lacks are left out, other files that it lacks are an error.
-  absl::Status Extract(absl::string_view commit, const std::vector<std::string>& paths,
-                       const std::filesystem::path& destination) const;
+  // In a clone that left file contents behind, brings those of `paths` in one go.
+  absl::Status Prefetch(absl::string_view commit, const std::vector<std::string>& paths) const;
 
   // Tags, newest first.
   absl::StatusOr<std::vector<std::string>> Tags() const;
@@ -64,9 +57,6 @@ class GitRepository {
   const std::filesystem::path& folder() const { return folder_; }
 
  private:
-  // In a clone that left file contents behind, brings those of `paths` in one go.
-  absl::Status Prefetch(absl::string_view commit, const std::vector<std::string>& paths) const;
-
   std::filesystem::path folder_;
 };
 

@@ -82,9 +82,15 @@ TEST_F(GitSourcesTest, WithoutMirrorTheUrlIsClonedWithoutFileContents) {
   const GitSources::Found found = *sources.Find("pkg", "v1");
   EXPECT_EQ(found.commit, first_);
   EXPECT_EQ(found.repository.folder().parent_path(), root_ / "clones");
-  // Extracting brings what was left behind.
-  ASSERT_EQ(found.repository.Extract(first_, {"pkg"}, root_ / "tree"), absl::OkStatus());
-  EXPECT_EQ(*ReadFile(root_ / "tree/pkg/__init__.py"), "one = 1\n");
+  const std::string object = first_ + ":pkg/__init__.py";
+  const auto left_behind = [&] {
+    return found.repository.Output({"rev-list", "--objects", "--missing=print", first_})
+               ->find("?") != std::string::npos;
+  };
+  EXPECT_TRUE(left_behind());
+  ASSERT_EQ(found.repository.Prefetch(first_, {"pkg"}), absl::OkStatus());
+  EXPECT_FALSE(left_behind());
+  EXPECT_EQ(*found.repository.Output({"show", object}), "one = 1\n");
 }
 
 TEST_F(GitSourcesTest, BranchIsFetchedAgainAndTagIsNot) {

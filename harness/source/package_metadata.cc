@@ -86,4 +86,13 @@ absl::Status PackageReader::CompileBytecode(const std::filesystem::path& folder)
   return RunCommand(command).status();
 }
 
+absl::StatusOr<std::string> PackageReader::CompileFiles(
+    const std::vector<std::pair<std::filesystem::path, std::filesystem::path>>& files) const {
+  std::string pairs;
+  for (const auto& [source, target] : files)
+    absl::StrAppend(&pairs, source.string(), "\t", target.string(), "\n");
+  ASSIGN_OR_RETURN(const Json json, Ask(python_, {"compile"}, pairs));
+  return json["tag"].get<std::string>();
+}
+
 }  // namespace bkm

@@ -44,6 +44,11 @@ class PackageReader {
   // not compile are left to whoever imports them.
   absl::Status CompileBytecode(const std::filesystem::path& folder) const;
 
+  // Compiles each first file into the second, which is empty where the first does not compile.
+  // Returns what this Python calls its compiled files: "cpython-311" in a.cpython-311.pyc.
+  absl::StatusOr<std::string> CompileFiles(
+      const std::vector<std::pair<std::filesystem::path, std::filesystem::path>>& files) const;
+
   const std::filesystem::path& python() const { return python_; }
 
  private:

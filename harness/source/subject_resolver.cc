@@ -3,11 +3,13 @@
 #include "harness/source/subject_resolver.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "harness/base/did_you_mean.h"
 #include "harness/base/files.h"
 #include "harness/base/hash.h"
@@ -53,6 +55,24 @@ void Apply(const TreeFacts& facts, const fs::path& folder, Subject& subject) {
   subject.requirements = facts.requirements;
 }
 
+// What the tree of a folder of the cache holds: a line with id and path for each file.
+absl::Status WriteListing(const TreeListing& listing, const fs::path& folder) {
+  std::string text;
+  for (const auto& [path, id] : listing.files()) absl::StrAppend(&text, id, " ", path, "\n");
+  return WriteFile(folder / "listing.txt", text);
+}
+
+absl::StatusOr<TreeListing> ReadListing(const fs::path& folder) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(folder / "listing.txt"));
+  std::vector<TreeListing::File> files;
+  for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    const size_t space = line.find(' ');
+    if (space == line.npos) return absl::DataLossError("no listing");
+    files.emplace_back(std::string(line.substr(space + 1)), std::string(line.substr(0, space)));
+  }
+  return TreeListing(std::move(files));
+}
+
 // The files beside the package that say what it requires.
 bool IsBuildMetadata(const GitEntry& entry) {
   const std::string& name = entry.path;
@@ -69,7 +89,8 @@ SubjectResolver::SubjectResolver(const SourceCatalog& catalog, Uv uv, Options op
       options_(std::move(options)),
       reader_(options_.python),
       git_(catalog, options_.mirrors, options_.cache / "git"),
-      trees_(options_.cache / "trees") {}
+      trees_(options_.cache / "trees"),
+      views_(options_.cache / "blobs", reader_) {}
 
 absl::StatusOr<Subject> SubjectResolver::Resolve(const SubjectSpec& spec) {
   switch (spec.source) {
@@ -83,6 +104,68 @@ absl::StatusOr<Subject> SubjectResolver::Resolve(const SubjectSpec& spec) {
   return absl::InternalError("no such kind of source");
 }
 
+absl::StatusOr<GitObjects*> SubjectResolver::ObjectsOf(const GitRepository& repository) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_ptr<GitObjects>& objects = objects_[repository.folder()];
+  if (!objects) {
+    ASSIGN_OR_RETURN(objects, GitObjects::Open(repository));
+  }
+  return objects.get();
+}
+
+absl::StatusOr<std::vector<std::string>> SubjectResolver::RequirementsOf(
+    const fs::path& tree, const std::vector<GitEntry>& declarations) {
+  std::string ids;
+  for (const GitEntry& entry : declarations) absl::StrAppend(&ids, entry.path, " ", entry.id, "\n");
+  const fs::path known = options_.cache / "requirements" / (Sha256(ids) + ".json");
+  if (const absl::StatusOr<Json> json = ReadJsonFile(known); json.ok() && json->is_array())
+    return json->get<std::vector<std::string>>();
+  ASSIGN_OR_RETURN(const PackageMetadata metadata, reader_.ReadDeclared(tree));
+  RETURN_IF_ERROR(WriteFile(known, ToText(Json(metadata.requirements))));
+  return metadata.requirements;
+}
+
+absl::Status SubjectResolver::MakeGitTree(const GitSources::Found& found, const Source& source,
+                                          const fs::path& folder) {
+  ASSIGN_OR_RETURN(GitObjects* const objects, ObjectsOf(found.repository));
+  TreeFacts facts{.package = source.package};
+  std::string package;
+  for (const char* root : {"", "src/"}) {
+    package = root + source.package;
+    ASSIGN_OR_RETURN(const auto tree, objects->Read(absl::StrCat(found.commit, ":", package)));
+    if (!tree || tree->type != "tree") continue;
+    facts.root = root[0] ? "src" : "";
+    facts.content = absl::StrCat("git-tree:", tree->id);
+    break;
+  }
+  if (facts.content.empty()) {
+    return absl::NotFoundError(absl::StrCat("commit ", found.commit, " has no folder ",
+                                            source.package, " or src/", source.package));
+  }
+  ASSIGN_OR_RETURN(std::vector<GitEntry> entries,
+                   objects->Walk(facts.content.substr(strlen("git-tree:"))));
+  for (GitEntry& entry : entries) entry.path = absl::StrCat(package, "/", entry.path);
+  ASSIGN_OR_RETURN(const auto top, objects->Read(absl::StrCat(found.commit, "^{tree}")));
+  std::vector<GitEntry> declarations;
+  if (top) declarations = ParseTree(top->content, top->id.size() / 2);
+  std::erase_if(declarations, [](const GitEntry& entry) { return !IsBuildMetadata(entry); });
+  entries.insert(entries.end(), declarations.begin(), declarations.end());
+
+  const fs::path tree = folder / "tree";
+  RETURN_IF_ERROR(CreateDirectories(tree));
+  ASSIGN_OR_RETURN(entries,
+                   views_.Make(found.repository, *objects, found.commit, entries, package, tree));
+  ASSIGN_OR_RETURN(facts.requirements, RequirementsOf(tree, declarations));
+  std::vector<TreeListing::File> files;
+  const std::string prefix = facts.root.empty() ? "" : facts.root + "/";
+  for (const GitEntry& entry : entries) {
+    if (absl::StartsWith(entry.path, prefix))
+      files.emplace_back(entry.path.substr(prefix.size()), entry.id);
+  }
+  RETURN_IF_ERROR(WriteListing(TreeListing(std::move(files)), folder));
+  return WriteFacts(facts, folder);
+}
+
 absl::StatusOr<Subject> SubjectResolver::ResolveGit(const SubjectSpec& spec) {
   ASSIGN_OR_RETURN(const GitSources::Found found, git_.Find(spec.name, spec.revision));
   const Source& source = *catalog_.Find(spec.name);
@@ -91,40 +174,32 @@ absl::StatusOr<Subject> SubjectResolver::ResolveGit(const SubjectSpec& spec) {
                   .label = spec.revision,
                   .date = commit.date,
                   .title = commit.title};
-  const auto make = [&](const fs::path& folder) -> absl::Status {
-    TreeFacts facts{.package = source.package};
-    for (const char* root : {"", "src/"}) {
-      ASSIGN_OR_RETURN(const std::optional<std::string> id,
-                       found.repository.ObjectId(found.commit, root + source.package));
-      if (!id) continue;
-      facts.root = root[0] ? "src" : "";
-      facts.content = absl::StrCat("git-tree:", *id);
-      break;
-    }
-    if (facts.content.empty()) {
-      return absl::NotFoundError(absl::StrCat(spec.ToString(), ": commit ", found.commit,
-                                              " has no folder ", source.package, " or src/",
-                                              source.package));
-    }
-    const fs::path package = fs::path(facts.root) / source.package;
-    std::vector<std::string> paths = {package.string()};
-    ASSIGN_OR_RETURN(const std::vector<GitEntry> top, found.repository.List(found.commit, {}));
-    for (const GitEntry& entry : top) {
-      if (IsBuildMetadata(entry)) paths.push_back(entry.path);
-    }
-    const fs::path tree = folder / "tree";
-    RETURN_IF_ERROR(found.repository.Extract(found.commit, paths, tree));
-    ASSIGN_OR_RETURN(const PackageMetadata metadata, reader_.ReadDeclared(tree));
-    facts.requirements = metadata.requirements;
-    RETURN_IF_ERROR(reader_.CompileBytecode(tree / package));
-    return WriteFacts(facts, folder);
-  };
   const absl::StatusOr<fs::path> folder =
-      trees_.GetOrMake(absl::StrCat(source.name, "-", found.commit), make);
+      trees_.GetOrMake(absl::StrCat(source.name, "-", found.commit),
+                       [&](const fs::path& made) { return MakeGitTree(found, source, made); });
   if (!folder.ok()) return WithContext(folder.status(), spec.ToString());
   ASSIGN_OR_RETURN(const TreeFacts facts, ReadFacts(*folder));
   Apply(facts, *folder, subject);
   return subject;
+}
+
+absl::StatusOr<std::shared_ptr<const TreeListing>> SubjectResolver::Listing(
+    const Subject& subject) {
+  if (subject.spec.source == SourceKind::kPath || subject.tree.empty())
+    return std::shared_ptr<const TreeListing>();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::shared_ptr<const TreeListing>& listing = listings_[subject.tree];
+  if (listing) return listing;
+  const fs::path folder = subject.tree.filename() == "tree"
+                              ? subject.tree.parent_path()
+                              : subject.tree.parent_path().parent_path();
+  absl::StatusOr<TreeListing> read = ReadListing(folder);
+  if (!read.ok()) {
+    ASSIGN_OR_RETURN(read, TreeListing::OfFolder(subject.tree));
+    RETURN_IF_ERROR(WriteListing(*read, folder));
+  }
+  listing = std::make_shared<const TreeListing>(*std::move(read));
+  return listing;
 }
 
 absl::StatusOr<Subject> SubjectResolver::ResolvePypi(const SubjectSpec& spec) {

@@ -4,13 +4,20 @@
 #define HARNESS_SOURCE_SUBJECT_RESOLVER_H_
 
 #include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "harness/model/subject.h"
+#include "harness/source/git_objects.h"
 #include "harness/source/git_sources.h"
 #include "harness/source/package_metadata.h"
 #include "harness/source/source_catalog.h"
+#include "harness/source/tree_listing.h"
+#include "harness/source/tree_views.h"
 #include "harness/source/uv.h"
 #include "harness/store/folder_cache.h"
 
@@ -34,6 +41,10 @@ class SubjectResolver {
   // sentence with what to do.
   absl::StatusOr<Subject> Resolve(const SubjectSpec& spec);
 
+  // The files of a resolved subject's tree, paths below `subject.tree`. Null for a path subject,
+  // which may change under us, and for one that lives in the runtime.
+  absl::StatusOr<std::shared_ptr<const TreeListing>> Listing(const Subject& subject);
+
   GitSources& git() { return git_; }
 
  private:
@@ -46,6 +57,13 @@ class SubjectResolver {
   absl::StatusOr<Subject> ResolveGit(const SubjectSpec& spec);
   absl::StatusOr<Subject> ResolvePypi(const SubjectSpec& spec);
   absl::StatusOr<Subject> ResolvePath(const SubjectSpec& spec);
+
+  absl::StatusOr<GitObjects*> ObjectsOf(const GitRepository& repository);
+  absl::Status MakeGitTree(const GitSources::Found& found, const Source& source,
+                           const std::filesystem::path& folder);
+  // What the tree declares in `declarations`, the files beside its package.
+  absl::StatusOr<std::vector<std::string>> RequirementsOf(
+      const std::filesystem::path& tree, const std::vector<GitEntry>& declarations);
 
   absl::StatusOr<Release> FindRelease(const SubjectSpec& spec) const;
   absl::Status NoSuchRelease(const SubjectSpec& spec, const std::string& complaint) const;
@@ -60,6 +78,10 @@ class SubjectResolver {
   const PackageReader reader_;
   GitSources git_;
   const FolderCache trees_;
+  TreeViews views_;
+  std::mutex mutex_;
+  std::map<std::filesystem::path, std::unique_ptr<GitObjects>> objects_;          // by repository
+  std::map<std::filesystem::path, std::shared_ptr<const TreeListing>> listings_;  // by tree
 };
 
 }  // namespace bkm

@@ -88,19 +88,43 @@ TEST_F(SubjectResolverTest, CommitWithoutThePackageIsNotFound) {
 TEST_F(SubjectResolverTest, MissingDocumentIsLeftOutAndMissingCodeIsAnError) {
   origin_.Write("pkg/__init__.py", "x = 1\n");
   origin_.Write("pkg/README.md", "a large picture book");
-  const std::string id = origin_.Commit("Begin", "2026-03-05");
-  const auto object = [&](const std::string& path) {
-    const std::string hex = *(*GitRepository(origin_.git_dir()).ObjectId(id, path));
-    return origin_.git_dir() / "objects" / hex.substr(0, 2) / hex.substr(2);
+  origin_.Commit("Begin", "2026-03-05");
+  origin_.Write("pkg/late.py", "y = 1\n");
+  origin_.Commit("Go on", "2026-03-06");
+  const auto remove = [&](const std::string& revision, const std::string& path) {
+    const std::string hex = *(*GitRepository(origin_.git_dir()).ObjectId(revision, path));
+    fs::remove(origin_.git_dir() / "objects" / hex.substr(0, 2) / hex.substr(2));
   };
-  const GitRepository repository(origin_.git_dir());
-  fs::remove(object("pkg/README.md"));
-  ASSERT_TRUE(repository.Extract(id, {"pkg"}, root_ / "out").ok());
-  EXPECT_TRUE(fs::exists(root_ / "out/pkg/__init__.py"));
-  EXPECT_FALSE(fs::exists(root_ / "out/pkg/README.md"));
-  fs::remove(object("pkg/__init__.py"));
-  EXPECT_THAT(std::string(repository.Extract(id, {"pkg"}, root_ / "out2").message()),
-              HasSubstr("lacks the file pkg/__init__.py"));
+  remove("main", "pkg/README.md");
+  remove("main", "pkg/late.py");
+  // A mirror, which cannot bring what it lacks.
+  fs::create_directories(root_ / "mirrors");
+  fs::create_directory_symlink(origin_.git_dir(), root_ / "mirrors/pkg.git");
+  SubjectResolver resolver(
+      catalog_, Uv("/no/uv"),
+      {.cache = root_ / "cache", .mirrors = root_ / "mirrors", .python = "/usr/bin/python3"});
+
+  const absl::StatusOr<Subject> before = resolver.Resolve(*ParseSubjectSpec("git:pkg@main~1"));
+
+  ASSERT_TRUE(before.ok()) << before.status();
+  EXPECT_TRUE(fs::exists(before->tree / "pkg/__init__.py"));
+  EXPECT_FALSE(fs::exists(before->tree / "pkg/README.md"));
+  EXPECT_THAT((*resolver.Listing(*before))->files(),
+              ElementsAre(testing::Pair("pkg/__init__.py", BlobId("x = 1\n"))));
+  EXPECT_THAT(std::string(resolver.Resolve(*ParseSubjectSpec("git:pkg@main")).status().message()),
+              HasSubstr("lacks the file pkg/late.py"));
+}
+
+TEST_F(SubjectResolverTest, ListingIsOfTheImportPathAndSurvivesItsFile) {
+  origin_.Write("src/pkg/__init__.py", "x = 1\n");
+  origin_.Write("pyproject.toml", "[project]\nname='pkg'\n");
+  origin_.Commit("Begin", "2026-03-05");
+  const Subject subject = *Resolve("git:pkg@main");
+  const auto expected = ElementsAre(testing::Pair("pkg/__init__.py", BlobId("x = 1\n")));
+  EXPECT_THAT((*Resolver(Uv("/no/uv")).Listing(subject))->files(), expected);
+  // As in a cache of an earlier version.
+  ASSERT_TRUE(fs::remove(subject.tree.parent_path().parent_path() / "listing.txt"));
+  EXPECT_THAT((*Resolver(Uv("/no/uv")).Listing(subject))->files(), expected);
 }
 
 TEST_F(SubjectResolverTest, PathIsUsedInPlaceAndIdentifiedByContent) {

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/source/tree_views.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "harness/base/files.h"
+#include "harness/source/git_fixture.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TreeViewsTest : public ::testing::Test {
+ protected:
+  TreeViewsTest()
+      : root_(*CreateTempDirectory(::testing::TempDir(), "views-")),
+        origin_(root_ / "origin"),
+        views_(root_ / "blobs", PackageReader("/usr/bin/python3")) {}
+
+  fs::path Make(const std::string& commit) {
+    const GitRepository repository(origin_.git_dir());
+    const auto objects = *GitObjects::Open(repository);
+    const std::string tree = (*objects->Read(commit + "^{tree}"))->id;
+    const fs::path folder = root_ / commit;
+    fs::create_directories(folder);
+    const auto made =
+        views_.Make(repository, *objects, commit, *objects->Walk(tree), "pkg", folder);
+    EXPECT_TRUE(made.ok()) << made.status();
+    return folder;
+  }
+  static ino_t Inode(const fs::path& path) {
+    struct stat info = {};
+    EXPECT_EQ(::stat(path.c_str(), &info), 0) << path;
+    return info.st_ino;
+  }
+
+  fs::path root_;
+  GitFixture origin_;
+  TreeViews views_;
+};
+
+TEST_F(TreeViewsTest, EqualFilesOfTwoCommitsAreOneFileAlsoCompiled) {
+  origin_.Write("pkg/same.py", "x = 1\n");
+  origin_.Write("pkg/other.py", "y = 1\n");
+  const fs::path first = Make(origin_.Commit("Begin", "2026-03-05"));
+  origin_.Write("pkg/other.py", "y = 2\n");
+  const fs::path second = Make(origin_.Commit("Go on", "2026-03-06"));
+  EXPECT_EQ(Inode(first / "pkg/same.py"), Inode(second / "pkg/same.py"));
+  EXPECT_NE(Inode(first / "pkg/other.py"), Inode(second / "pkg/other.py"));
+  const auto compiled = [](const fs::path& tree, const std::string& name) {
+    for (const auto& entry : fs::directory_iterator(tree / "pkg/__pycache__"))
+      if (entry.path().filename().string().starts_with(name + ".")) return entry.path();
+    return fs::path();
+  };
+  EXPECT_EQ(Inode(compiled(first, "same")), Inode(compiled(second, "same")));
+  EXPECT_NE(Inode(compiled(first, "other")), Inode(compiled(second, "other")));
+}
+
+TEST_F(TreeViewsTest, ModesAndLinksAreTheCommits) {
+  origin_.Write("pkg/run.sh", "#!/bin/sh\n");
+  origin_.Write("pkg/text.sh", "#!/bin/sh\n");
+  fs::permissions(origin_.folder() / "pkg/run.sh", fs::perms(0755));
+  fs::create_symlink("run.sh", origin_.folder() / "pkg/link");
+  const fs::path tree = Make(origin_.Commit("Begin", "2026-03-05"));
+  EXPECT_EQ(fs::status(tree / "pkg/run.sh").permissions(), fs::perms(0555));
+  EXPECT_EQ(fs::status(tree / "pkg/text.sh").permissions(), fs::perms(0444));
+  EXPECT_EQ(fs::read_symlink(tree / "pkg/link"), "run.sh");
+}
+
+TEST_F(TreeViewsTest, FileThatDoesNotCompileIsLeftToWhoImportsIt) {
+  origin_.Write("pkg/broken.py", "def f(:\n");
+  origin_.Write("pkg/right.py", "x = 1\n");
+  const fs::path tree = Make(origin_.Commit("Begin", "2026-03-05"));
+  EXPECT_EQ(*ReadFile(tree / "pkg/broken.py"), "def f(:\n");
+  EXPECT_EQ(std::distance(fs::directory_iterator(tree / "pkg/__pycache__"), {}), 1);
+}
+
+TEST_F(TreeViewsTest, TracebackNamesTheFileOfTheCommitAndNotTheKeptOne) {
+  origin_.Write("pkg/__init__.py", "");
+  origin_.Write("pkg/raises.py", "def f():\n    raise KeyError(1)\n");
+  const fs::path tree = Make(origin_.Commit("Begin", "2026-03-05"));
+  const auto result =
+      RunCommand({.argv = {"/usr/bin/python3", "-I", "-c",
+                           "import sys; sys.path.insert(0, sys.argv[1]); import pkg.raises; "
+                           "print(pkg.raises.f.__code__.co_filename, pkg.raises.__cached__)",
+                           tree.string()}});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(result->out, testing::StartsWith((tree / "pkg/raises.py").string() + " "));
+}
+
+}  // namespace
+}  // namespace bkm
