@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+// Which commits of torchtitan verl v0.8.0 began and ceased to work with, found and confirmed by
+// real runs. Needs the mirrors ($BKM_GIT_MIRRORS) and the package registry.
+#include <gtest/gtest.h>
+
+#include "harness/base/files.h"
+#include "harness/base/json.h"
+#include "harness/base/status_macros.h"
+#include "harness/testing/real_bkm.h"
+
+namespace bkm {
+namespace {
+
+// What the search says, and a second one that finds all of it stored.
+struct Searched {
+  Json first, again;
+};
+absl::StatusOr<Searched> Bisect(const std::string& name, std::vector<std::string> ends) {
+  std::vector<std::string> arguments = {"bisect",
+                                        "--engine",
+                                        "verl-torchtitan@git:verl@v0.8.0",
+                                        "--attention",
+                                        "flex",
+                                        "--axis",
+                                        "library",
+                                        "--json",
+                                        "--out",
+                                        RealRunFolder(name).string()};
+  arguments.insert(arguments.end(), ends.begin(), ends.end());
+  Searched searched;
+  for (Json* json : {&searched.first, &searched.again}) {
+    ASSIGN_OR_RETURN(const ProcessResult result, RunRealBkm(arguments));
+    if (result.exit_code > 1) return absl::UnavailableError(result.err);
+    ASSIGN_OR_RETURN(*json, ParseJson(result.out, name));
+  }
+  return searched;
+}
+
+// The commits are what the runs found; a mirror of another day has more, and the same ones.
+void ExpectCulprit(const Searched& searched, const char* direction, const char* culprit,
+                   const char* parent) {
+  const Json& json = searched.first;
+  ASSERT_EQ(json["status"], "found") << json["why"];
+  EXPECT_EQ(json["direction"], direction);
+  EXPECT_EQ(json["culprit"]["commit"].get<std::string>().substr(0, 9), culprit);
+  EXPECT_EQ(json["parents"][0]["commit"].get<std::string>().substr(0, 9), parent);
+  EXPECT_EQ(json["made_by"], "commit");
+  EXPECT_EQ(searched.again["measured"], 0);
+  EXPECT_EQ(searched.again["culprit"], json["culprit"]);
+}
+
+TEST(HistoryTest, VerlV080CeasedToWorkWhenTheOptimizersConfigChanged) {
+  if (Mirrors().empty()) GTEST_SKIP() << "no mirrors: set BKM_GIT_MIRRORS to their folder";
+  const absl::StatusOr<Searched> searched =
+      Bisect("broke", {"--library", "git:torchtitan@main", "--good", "baba6d82e"});
+  if (IsNoNetwork(searched.status())) GTEST_SKIP() << searched.status();
+  ASSERT_TRUE(searched.ok()) << searched.status();
+  ExpectCulprit(*searched, "broke", "632f67f12", "baba6d82e");
+  EXPECT_EQ(searched->first["culprit"]["reason"], "unexpected-keyword");
+}
+
+TEST(HistoryTest, VerlV080BeganToWorkInApril) {
+  if (Mirrors().empty()) GTEST_SKIP() << "no mirrors: set BKM_GIT_MIRRORS to their folder";
+  const absl::StatusOr<Searched> searched =
+      Bisect("mended",
+             {"--library", "git:torchtitan@baba6d82e", "--good", "baba6d82e", "--bad", "v0.2.1"});
+  if (IsNoNetwork(searched.status())) GTEST_SKIP() << searched.status();
+  ASSERT_TRUE(searched.ok()) << searched.status();
+  ExpectCulprit(*searched, "mended", "c4b409af2", "a2b5ee66c");
+  EXPECT_EQ(searched->first["parents"][0]["reason"], "missing-argument");
+}
+
+}  // namespace
+}  // namespace bkm
