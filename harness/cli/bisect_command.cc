@@ -67,36 +67,19 @@ class BisectCommand : public CliCommand {
   }
 
   absl::StatusOr<int> Run() override {
-    const auto start = std::chrono::steady_clock::now();
+    start_ = std::chrono::steady_clock::now();
     ASSIGN_OR_RETURN(const Criterion criterion, Criterion::Parse(until_));
     ConsoleObserver console(quiet_ || json_);
     InterruptSignals signals;
     ASSIGN_OR_RETURN(const OneCell cell, OneCell::Load(selection_, console));
-    const std::string own = OwnRevision(cell.planned);
-    const std::string bad = bad_.empty() && !good_.empty() ? own : bad_;
-    const std::string good = good_.empty() && !bad_.empty() ? own : good_;
-    const bool given = !bad.empty();
     ASSIGN_OR_RETURN(const HistoryAxis axis,
-                     HistoryAxis::Create(cell.planned, Kind(),
-                                         {.one = given ? bad : "", .other = good, .since = since_},
+                     HistoryAxis::Create(cell.planned, Kind(), Ends(cell.planned),
                                          cell.preparation->git(), cell.preparation->catalog()));
-    const RunDirectory directory(fs::absolute(
-        out_.empty() ? absl::StrCat("runs/bisect-",
-                                    CellFolderName(cell.planned.cell,
-                                                   absl::StrCat(cell.planned.id, axis_, until_)))
-                     : out_));
+    const RunDirectory directory(fs::absolute(out_.empty() ? DefaultFolder(cell.planned) : out_));
     RETURN_IF_ERROR(CreateDirectories(directory.root()));
     SearchLog log(directory.root() / "search.log", console);
-    Announce(axis, criterion, given, log);
-    Investigation investigation(
-        axis.graph(),
-        {.late = axis.late(),
-         .early = axis.early(),
-         .criterion = criterion,
-         .flaky = flaky_,
-         .after = axis.one_is_late() ? Side::kBad : Side::kGood,
-         .flake_rate = flake_rate_ > 0 ? std::optional<double>(flake_rate_) : std::nullopt,
-         .confidence = confidence_});
+    Announce(axis, criterion, log);
+    Investigation investigation(axis.graph(), SetupOf(axis, criterion));
     SearchSession session({.installation = cell.installation,
                            .matrix = cell.matrix,
                            .directory = directory,
@@ -104,28 +87,23 @@ class BisectCommand : public CliCommand {
                            .held = axis.late()},
                           axis, *cell.preparation, signals, log);
     ConsoleObserver silent(/*quiet=*/true);
-    ASSIGN_OR_RETURN(
-        const bool finished,
-        session.Run(investigation, silent, [&](const Trial& probe, const Outcome& outcome) {
-          return CommentOn(investigation, probe, outcome);
-        }));
-    const BisectReport report{
-        .axis = axis,
-        .investigation = investigation,
-        .session = session,
-        .criterion = criterion,
-        .cell = axis.CellAt(axis.late()).id,
-        .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+    const auto comment = [&](const Trial&, const Outcome& outcome) {
+      return CommentOn(investigation, outcome);
+    };
+    ASSIGN_OR_RETURN(const bool finished, session.Run(investigation, silent, comment));
     if (!finished) {
       std::fprintf(stderr, "bkm: interrupted; the same command goes on from here\n");
       return kExitInterrupted;
     }
-    const OrderedJson json = ToJson(report);
-    RETURN_IF_ERROR(WriteFile(directory.root() / "bisect.json", ToText(json)));
-    log.Line(absl::StrCat("done: ", Name(investigation.result().bisection.status)));
-    Print(report, json, directory);
-    return investigation.result().bisection.status == SearchStatus::kFound ? kExitAsExpected
-                                                                           : kExitVerdictsDiffer;
+    const SearchStatus status = investigation.result().bisection.status;
+    log.Line(absl::StrCat("done: ", Name(status)));
+    RETURN_IF_ERROR(Report({.axis = axis,
+                            .investigation = investigation,
+                            .session = session,
+                            .criterion = criterion,
+                            .cell = axis.CellAt(axis.late()).id},
+                           directory));
+    return status == SearchStatus::kFound ? kExitAsExpected : kExitVerdictsDiffer;
   }
 
  private:
@@ -133,6 +111,28 @@ class BisectCommand : public CliCommand {
     return axis_ == "engine" ? AxisKind::kEngine
            : axis_ == "both" ? AxisKind::kBoth
                              : AxisKind::kLibrary;
+  }
+  bool given() const { return !good_.empty() || !bad_.empty(); }
+  // The bad end first. Of one that is not named the cell's own revision is taken where the other is
+  // named.
+  AxisEnds Ends(const PlannedCell& planned) const {
+    const std::string own = OwnRevision(planned);
+    return {.one = bad_.empty() && given() ? own : bad_,
+            .other = good_.empty() && given() ? own : good_,
+            .since = since_};
+  }
+  std::string DefaultFolder(const PlannedCell& planned) const {
+    const std::string what = absl::StrCat(planned.id, axis_, until_);
+    return absl::StrCat("runs/bisect-", CellFolderName(planned.cell, what));
+  }
+  InvestigationSetup SetupOf(const HistoryAxis& axis, const Criterion& criterion) const {
+    return {.late = axis.late(),
+            .early = axis.early(),
+            .criterion = criterion,
+            .flaky = flaky_,
+            .after = axis.one_is_late() ? Side::kBad : Side::kGood,
+            .flake_rate = flake_rate_ > 0 ? std::optional<double>(flake_rate_) : std::nullopt,
+            .confidence = confidence_};
   }
   // As an end of the axis is named.
   std::string OwnRevision(const PlannedCell& planned) const {
@@ -146,24 +146,21 @@ class BisectCommand : public CliCommand {
                              : library;
   }
 
-  static void Announce(const HistoryAxis& axis, const Criterion& criterion, bool given,
-                       SearchLog& log) {
+  void Announce(const HistoryAxis& axis, const Criterion& criterion, SearchLog& log) const {
     const CommitGraph& graph = axis.graph();
     log.Line(absl::StrCat("axis ", Name(axis.kind()), ": ", graph.size(), " commits with ",
                           graph.contents(), " different contents; bad is ", criterion.Text()));
     if (!axis.note().empty()) log.Line(axis.note());
     const char* late = axis.one_is_late() ? "bad" : "good";
-    log.Line(absl::StrCat("newer end", given ? absl::StrCat(" (said to be ", late, ")") : "", ": ",
-                          axis.Describe(axis.late())));
+    log.Line(absl::StrCat("newer end", given() ? absl::StrCat(" (said to be ", late, ")") : "",
+                          ": ", axis.Describe(axis.late())));
     if (!axis.early()) return log.Line("older end: found by stepping back 1, 2, 4, ... days");
     const char* early = axis.one_is_late() ? "good" : "bad";
     log.Line(absl::StrCat("older end (said to be ", early, "): ", axis.Describe(*axis.early())));
   }
 
-  static std::string CommentOn(const Investigation& investigation, const Trial& probe,
-                               const Outcome& outcome) {
-    static_cast<void>(probe);
-    std::string comment = absl::StrCat(" -> ", Name(investigation.Classify(outcome.verdict)));
+  static std::string CommentOn(const Investigation& investigation, const Outcome& outcome) {
+    const std::string comment = absl::StrCat(" -> ", Name(investigation.Classify(outcome.verdict)));
     const int left = investigation.candidates();
     if (investigation.done()) return comment;
     if (investigation.doing() != absl::string_view("bisecting"))
@@ -172,8 +169,12 @@ class BisectCommand : public CliCommand {
     return left == 0 ? comment : absl::StrCat(comment, "; ", left, " candidates");
   }
 
-  void Print(const BisectReport& report, const OrderedJson& json,
-             const RunDirectory& directory) const {
+  // Writes bisect.json and prints what was found.
+  absl::Status Report(BisectReport report, const RunDirectory& directory) const {
+    report.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    const OrderedJson json = ToJson(report);
+    RETURN_IF_ERROR(WriteFile(directory.root() / "bisect.json", ToText(json)));
     if (json_) {
       std::fputs(ToText(json).c_str(), stdout);
     } else if (!quiet_) {
@@ -181,8 +182,10 @@ class BisectCommand : public CliCommand {
       std::printf("Log: %s\nEvidence: bkm explain %s CELL\n",
                   (directory.root() / "search.log").c_str(), directory.root().c_str());
     }
+    return absl::OkStatus();
   }
 
+  std::chrono::steady_clock::time_point start_;
   Selection selection_;
   std::string axis_;
   std::string good_;

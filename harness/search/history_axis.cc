@@ -23,9 +23,10 @@ absl::StatusOr<std::vector<std::string>> PathsThatCount(const GitRepository& rep
                                                         const std::string& package) {
   std::set<std::string> files;
   for (const std::string& commit : commits) {
-    ASSIGN_OR_RETURN(const std::vector<GitEntry> top, repository.List(commit, {}));
-    for (const GitEntry& entry : top) {
-      const std::string& name = entry.path;
+    ASSIGN_OR_RETURN(const std::string top,
+                     repository.Output({"ls-tree", "--name-only", "-z", commit}));
+    for (const std::string& name :
+         std::vector<std::string>(absl::StrSplit(top, '\0', absl::SkipEmpty()))) {
       if (name == "pyproject.toml" || name == "setup.py" || name == "setup.cfg" ||
           (absl::StartsWith(name, "requirements") && absl::EndsWith(name, ".txt")))
         files.insert(name);
@@ -63,6 +64,25 @@ Mainline MainlineOf(const GitHistory::Commits& commits, const std::vector<std::s
   std::reverse(line.commits.begin(), line.commits.end());
   std::reverse(line.contents.begin(), line.contents.end());
   return line;
+}
+
+// Every moment of two histories, oldest first: each is one commit further than the one before.
+std::vector<Moment> MomentsOf(const Mainline& engines, const Mainline& libraries) {
+  std::vector<Moment> moments = {{}};
+  // Commit times may run backwards: what came late is taken to have come when its parent had.
+  int64_t engine_time = 0, library_time = 0;
+  for (Moment now = {};;) {
+    const bool engine_left = now.engine + 1 < engines.commits.size();
+    const bool library_left = now.library + 1 < libraries.commits.size();
+    if (!engine_left && !library_left) break;
+    if (engine_left) engine_time = std::max(engine_time, engines.commits[now.engine + 1].time);
+    if (library_left)
+      library_time = std::max(library_time, libraries.commits[now.library + 1].time);
+    now.engine_moved = engine_left && (!library_left || engine_time <= library_time);
+    ++(now.engine_moved ? now.engine : now.library);
+    moments.push_back(now);
+  }
+  return moments;
 }
 
 }  // namespace
@@ -183,20 +203,7 @@ absl::Status HistoryAxis::SetLine(Side engine, Side library) {
   }
   const Mainline engines = MainlineOf(engine.commits, engine.contents);
   const Mainline libraries = MainlineOf(library.commits, library.contents);
-  std::vector<Moment> moments = {{}};
-  // Commit times may run backwards: what came late is taken to have come when its parent had.
-  int64_t engine_time = 0, library_time = 0;
-  for (Moment now = {};;) {
-    const bool engine_left = now.engine + 1 < engines.commits.size();
-    const bool library_left = now.library + 1 < libraries.commits.size();
-    if (!engine_left && !library_left) break;
-    if (engine_left) engine_time = std::max(engine_time, engines.commits[now.engine + 1].time);
-    if (library_left)
-      library_time = std::max(library_time, libraries.commits[now.library + 1].time);
-    now.engine_moved = engine_left && (!library_left || engine_time <= library_time);
-    ++(now.engine_moved ? now.engine : now.library);
-    moments.push_back(now);
-  }
+  std::vector<Moment> moments = MomentsOf(engines, libraries);
   // Without given ends, both histories begin when the younger of them does.
   if (!engine.early) {
     const int64_t begin = std::max(engines.commits.front().time, libraries.commits.front().time);
