@@ -17,6 +17,7 @@ std::vector<std::unique_ptr<CliCommand>> AllCommands() {
   commands.push_back(MakeJudgeCommand());
   commands.push_back(MakeReplayCommand());
   commands.push_back(MakeCostCommand());
+  commands.push_back(MakeBisectCommand());
   commands.push_back(MakeSelftestCommand());
   commands.push_back(MakeDriftCommand());
   commands.push_back(MakeAcceptCommand());

@@ -148,6 +148,14 @@ absl::StatusOr<RunRecord> Measure(const Installation& installation, const Matrix
     return WantPrecisionThatRan(references, cell, observation);
   };
   hooks.kept = [&](const PreparedCell& cell) { return kept.Find(cell); };
+  if (options.feed) {
+    hooks.feed = [&](int room) -> absl::StatusOr<std::vector<PreparedCell>> {
+      ASSIGN_OR_RETURN(std::vector<PreparedCell> fed, options.feed(room));
+      RETURN_IF_ERROR(WantAll(references, fed));
+      return fed;
+    };
+  }
+  hooks.judged = options.judged;
   const char* launcher = std::getenv("BKM_LAUNCHER");
   Runner runner({.slots = slots,
                  .controls = options.controls,

@@ -25,6 +25,9 @@ struct MeasurementOptions {
   bool controls = true;  // add the control cells that blame needs
   bool reuse = true;     // what the run directory holds already is not measured again
   bool store = true;     // nor what another run has measured; needs `reuse`
+  // For a run that chooses its cells by what it has seen: RunnerHooks::feed and judged.
+  std::function<absl::StatusOr<std::vector<PreparedCell>>(int room)> feed = nullptr;
+  std::function<absl::Status(const CellRecord&)> judged = nullptr;
 };
 
 // The included cells of `plan`, ready to run. Stops early, with fewer cells or an error, once the

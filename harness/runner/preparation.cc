@@ -69,8 +69,9 @@ absl::StatusOr<Subject> Preparation::ResolveSubject(const SubjectSpec& spec) {
   const auto known = known_subjects_.find(spec);
   if (known != known_subjects_.end()) return known->second;
   ASSIGN_OR_RETURN(const Subject subject, subjects_.Resolve(spec));
-  // Of a folder there is nothing to tell.
-  if (spec.source != SourceKind::kPath) {
+  // Of a folder, and of a commit by its full id, there is nothing to tell.
+  const bool exact_commit = spec.source == SourceKind::kGit && spec == subject.spec;
+  if (spec.source != SourceKind::kPath && !exact_commit) {
     observer_.OnSetUp(absl::StrCat("source ", spec.ToString(), ": ", subject.spec.ToString(),
                                    subject.date.empty() ? "" : " of ", subject.date));
   }
@@ -91,7 +92,8 @@ absl::StatusOr<RuntimePolicy> Preparation::PolicyOf(const std::string& runtime) 
   return policy;
 }
 
-absl::Status Preparation::PrepareRuntime(const Cell& cell, PreparedCell& prepared) {
+absl::StatusOr<RuntimeRequest> Preparation::RequestOf(const PreparedCell& prepared) {
+  const Cell& cell = prepared.record.cell;
   const EngineKind& kind = *FindEngineKind(cell.engine);
   RuntimeRequest request;
   ASSIGN_OR_RETURN(request.policy, PolicyOf(cell.runtime));
@@ -100,12 +102,12 @@ absl::Status Preparation::PrepareRuntime(const Cell& cell, PreparedCell& prepare
   request.library = prepared.library ? &*prepared.library : nullptr;
   request.relax = cell.relax;
   if (kind.library_in_runtime && !prepared.library) request.extra = {kind.library_source};
-  ASSIGN_OR_RETURN(const auto resolved, runtimes_.Resolve(request));
-  if (const auto* conflict = std::get_if<NoSolution>(&resolved)) {
-    prepared.stopped = StoppedAt("resolve", "no-solution", conflict->message);
-    return absl::OkStatus();
-  }
-  const RuntimeLock& lock = std::get<RuntimeLock>(resolved);
+  return request;
+}
+
+absl::Status Preparation::UseRuntime(const RuntimeLock& lock, PreparedCell& prepared) {
+  const Cell& cell = prepared.record.cell;
+  const EngineKind& kind = *FindEngineKind(cell.engine);
   prepared.record.lock = lock.Key();
   if (kind.library_in_runtime)
     prepared.record.library_version = lock.VersionOf(kind.library_source);
@@ -127,8 +129,7 @@ absl::Status Preparation::PrepareRuntime(const Cell& cell, PreparedCell& prepare
   return absl::OkStatus();
 }
 
-absl::StatusOr<PreparedCell> Preparation::Prepare(const PlannedCell& planned) {
-  const EngineKind& kind = *FindEngineKind(planned.cell.engine);
+absl::StatusOr<PreparedCell> Preparation::PrepareSubjects(const PlannedCell& planned) {
   PreparedCell prepared;
   prepared.record.cell = planned.cell;
   prepared.record.id = planned.id;
@@ -143,17 +144,54 @@ absl::StatusOr<PreparedCell> Preparation::Prepare(const PlannedCell& planned) {
     prepared.record.library_date = prepared.library->date;
     ASSIGN_OR_RETURN(prepared.library_listing, subjects_.Listing(*prepared.library));
   }
-  if (!planned.unsupported.empty()) {
+  if (!planned.unsupported.empty())
     prepared.stopped = StoppedAt("backend", "device-missing", planned.unsupported);
-    return prepared;
-  }
-  RETURN_IF_ERROR(PrepareRuntime(planned.cell, prepared));
+  return prepared;
+}
+
+// What comes after the runtime.
+absl::StatusOr<PreparedCell> Preparation::Finish(PreparedCell prepared) const {
+  const EngineKind& kind = *FindEngineKind(prepared.record.cell.engine);
   // A library that the runtime holds is no tree on the cell's path.
   if (kind.library_in_runtime) prepared.library.reset();
   if (!kind.judged_by_ending_only) {
-    ASSIGN_OR_RETURN(prepared.probe_folder, WriteProbeFolder(planned.cell.probe, cache_));
+    ASSIGN_OR_RETURN(prepared.probe_folder, WriteProbeFolder(prepared.record.cell.probe, cache_));
   }
   return prepared;
+}
+
+absl::StatusOr<PreparedCell> Preparation::Prepare(const PlannedCell& planned) {
+  ASSIGN_OR_RETURN(PreparedCell prepared, PrepareSubjects(planned));
+  if (prepared.stopped) return prepared;
+  ASSIGN_OR_RETURN(const RuntimeRequest request, RequestOf(prepared));
+  ASSIGN_OR_RETURN(const auto resolved, runtimes_.Resolve(request));
+  if (const auto* conflict = std::get_if<NoSolution>(&resolved)) {
+    prepared.stopped = StoppedAt("resolve", "no-solution", conflict->message);
+  } else {
+    RETURN_IF_ERROR(UseRuntime(std::get<RuntimeLock>(resolved), prepared));
+  }
+  return Finish(std::move(prepared));
+}
+
+absl::StatusOr<PreparedCell> Preparation::PrepareIn(const PlannedCell& planned,
+                                                    const RuntimeLock& lock) {
+  ASSIGN_OR_RETURN(PreparedCell prepared, PrepareSubjects(planned));
+  if (prepared.stopped) return prepared;
+  RETURN_IF_ERROR(UseRuntime(lock, prepared));
+  return Finish(std::move(prepared));
+}
+
+absl::StatusOr<std::variant<RuntimeLock, NoSolution>> Preparation::LockOf(
+    const PlannedCell& planned) {
+  ASSIGN_OR_RETURN(const PreparedCell prepared, PrepareSubjects(planned));
+  ASSIGN_OR_RETURN(const RuntimeRequest request, RequestOf(prepared));
+  return runtimes_.Resolve(request);
+}
+
+absl::StatusOr<bool> Preparation::Allows(const PlannedCell& planned, const RuntimeLock& lock) {
+  ASSIGN_OR_RETURN(const PreparedCell prepared, PrepareSubjects(planned));
+  ASSIGN_OR_RETURN(const RuntimeRequest request, RequestOf(prepared));
+  return runtimes_.Allows(request, lock);
 }
 
 }  // namespace bkm

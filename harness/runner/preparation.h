@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -44,13 +45,28 @@ class Preparation {
   // is an error.
   absl::StatusOr<PreparedCell> Prepare(const PlannedCell& planned);
 
+  // As Prepare, in a runtime of somebody else's, whether what the subjects declare allows it or
+  // not. The cell's id should say so (Cell::lock).
+  absl::StatusOr<PreparedCell> PrepareIn(const PlannedCell& planned, const RuntimeLock& lock);
+  // The runtime that Prepare would choose.
+  absl::StatusOr<std::variant<RuntimeLock, NoSolution>> LockOf(const PlannedCell& planned);
+  // Whether what the subjects declare can be had from `lock` as it is.
+  absl::StatusOr<bool> Allows(const PlannedCell& planned, const RuntimeLock& lock);
+
+  GitSources& git() { return subjects_.git(); }
+  const SourceCatalog& catalog() const { return catalog_; }
+
  private:
   Preparation(const Installation& installation, PreparationOptions options, RunObserver& observer,
               Uv uv, std::filesystem::path cache, std::filesystem::path python);
 
   absl::StatusOr<Subject> ResolveSubject(const SubjectSpec& spec);
   absl::StatusOr<RuntimePolicy> PolicyOf(const std::string& runtime);
-  absl::Status PrepareRuntime(const Cell& cell, PreparedCell& prepared);
+  absl::StatusOr<PreparedCell> PrepareSubjects(const PlannedCell& planned);
+  // Points into `prepared`.
+  absl::StatusOr<RuntimeRequest> RequestOf(const PreparedCell& prepared);
+  absl::Status UseRuntime(const RuntimeLock& lock, PreparedCell& prepared);
+  absl::StatusOr<PreparedCell> Finish(PreparedCell prepared) const;
 
   const Installation installation_;
   const PreparationOptions options_;

@@ -37,6 +37,10 @@ double SecondsOf(const Json& observation) {
 // written.
 constexpr size_t kWriteRunEvery = 8;
 
+// Workers without work that are kept while a feed may come back to their runtime: loading one takes
+// seconds, keeping one takes memory.
+constexpr size_t kIdleWorkers = 2;
+
 }  // namespace
 
 absl::StatusOr<bool> Runner::Run(std::vector<PreparedCell> cells, RunRecord& run) {
@@ -53,8 +57,10 @@ absl::StatusOr<bool> Runner::Run(std::vector<PreparedCell> cells, RunRecord& run
   for (;;) {
     if (hooks_.background)
       background_ = hooks_.background(!interrupted && executor_.running() < options_.slots);
+    if (!interrupted) RETURN_IF_ERROR(TellAndFeed());
     if (!interrupted) RETURN_IF_ERROR(StartReady());
-    if (executor_.running() == 0 && (interrupted || (pending_.empty() && background_ == 0))) break;
+    const bool finished = pending_.empty() && background_ == 0 && untold_.empty();
+    if (executor_.running() == 0 && (interrupted || finished)) break;
     const WaitResult result = executor_.WaitAny(std::chrono::milliseconds(250));
     if (std::holds_alternative<Interrupted>(result)) {
       interrupted = true;
@@ -66,6 +72,32 @@ absl::StatusOr<bool> Runner::Run(std::vector<PreparedCell> cells, RunRecord& run
   }
   RETURN_IF_ERROR(WriteRunSoon(/*now=*/true));
   return !interrupted;
+}
+
+absl::Status Runner::TellJudged() {
+  std::vector<size_t> untold;
+  untold.swap(untold_);
+  for (const size_t index : untold) {
+    if (!run_->cells[index].verdict) RETURN_IF_ERROR(Judge(index));
+    if (run_->cells[index].verdict || !hooks_.judge) {
+      RETURN_IF_ERROR(hooks_.judged(run_->cells[index]));
+    } else {
+      untold_.push_back(index);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Runner::TellAndFeed() {
+  for (;;) {
+    RETURN_IF_ERROR(TellJudged());
+    const int room =
+        options_.slots - executor_.running() - background_ - static_cast<int>(pending_.size());
+    if (!hooks_.feed || room <= 0) return absl::OkStatus();
+    ASSIGN_OR_RETURN(std::vector<PreparedCell> cells, hooks_.feed(room));
+    if (cells.empty()) return absl::OkStatus();
+    for (PreparedCell& cell : cells) RETURN_IF_ERROR(Add(std::move(cell), /*front=*/false));
+  }
 }
 
 absl::Status Runner::Add(PreparedCell cell, bool front) {
@@ -211,6 +243,7 @@ absl::Status Runner::Inherit(size_t equal, size_t from) {
   run_->cells[equal].seconds = 0;
   RETURN_IF_ERROR(Judge(equal));
   observer_.OnFinished(run_->cells[equal], true);
+  if (hooks_.judged) untold_.push_back(equal);
   return absl::OkStatus();
 }
 
@@ -220,6 +253,7 @@ absl::Status Runner::Record(size_t index, const Json& observation, bool reused) 
   run_->cells[index].seconds = SecondsOf(observation);
   RETURN_IF_ERROR(Judge(index));
   observer_.OnFinished(run_->cells[index], reused);
+  if (hooks_.judged) untold_.push_back(index);
   measured_.insert(index);
   for (const size_t equal : waiting_[index]) RETURN_IF_ERROR(Inherit(equal, index));
   waiting_.erase(index);
@@ -238,15 +272,27 @@ absl::Status Runner::AddControlFor(size_t index, const Json& observation) {
   return Add(*std::move(control), /*front=*/true);
 }
 
+bool Runner::IsNeeded(const std::string& worker) const {
+  const auto uses = [&](size_t index) { return cells_[index].worker.key == worker; };
+  return std::any_of(pending_.begin(), pending_.end(),
+                     [&](const Pending& p) { return uses(p.index); }) ||
+         std::any_of(in_flight_.begin(), in_flight_.end(),
+                     [&](const auto& e) { return uses(e.second.index); });
+}
+
 void Runner::ReleaseWorker(const std::string& key) {
-  const auto uses = [&](size_t index) { return cells_[index].worker.key == key; };
-  const bool needed = std::any_of(pending_.begin(), pending_.end(),
-                                  [&](const Pending& p) { return uses(p.index); }) ||
-                      std::any_of(in_flight_.begin(), in_flight_.end(),
-                                  [&](const auto& e) { return uses(e.second.index); });
-  if (needed) return;
-  executor_.Release(key);
-  workers_up_.erase(key);
+  if (IsNeeded(key)) return;
+  std::string released = key;
+  if (hooks_.feed) {
+    std::erase(idle_, key);
+    idle_.push_back(key);
+    if (idle_.size() <= kIdleWorkers) return;
+    released = idle_.front();
+    idle_.pop_front();
+    if (IsNeeded(released)) return;
+  }
+  executor_.Release(released);
+  workers_up_.erase(released);
 }
 
 absl::Status Runner::WriteRunSoon(bool now) {

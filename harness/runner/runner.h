@@ -38,6 +38,12 @@ struct RunnerHooks {
   std::function<absl::Status(const PreparedCell&, const Json& observation)> observed;
   // An observation of another run that stands for the cell.
   std::function<std::optional<KeptObservation>(const PreparedCell&)> kept;
+  // Called while slots are free: up to `room` cells more, chosen by what is known by now. None,
+  // while nothing runs, waits or is still to be judged, ends the run.
+  std::function<absl::StatusOr<std::vector<PreparedCell>>(int room)> feed;
+  // Called once for each cell when its verdict stands: all that it is judged by is there. Blame may
+  // still change.
+  std::function<absl::Status(const CellRecord&)> judged;
 };
 
 // Runs the cells of a plan and keeps their observations in the run directory. Judges nothing
@@ -75,6 +81,10 @@ class Runner {
   absl::Status Inherit(size_t equal, size_t from);
   absl::Status Record(size_t index, const Json& observation, bool reused);
   absl::Status AddControlFor(size_t index, const Json& observation);
+  // Tells what can be judged by now, and takes what the feed asks for because of it.
+  absl::Status TellAndFeed();
+  absl::Status TellJudged();
+  bool IsNeeded(const std::string& worker) const;
   void ReleaseWorker(const std::string& key);
   std::deque<Pending>::iterator NextPending();
   absl::Status WriteRunSoon(bool now);
@@ -95,7 +105,9 @@ class Runner {
       waiting_;                       // cell -> equal cells that wait for its observation
   std::set<std::string> controls_;    // ControlKey of every control in the run
   std::set<std::string> workers_up_;  // keys that cells were started for and that were not released
+  std::deque<std::string> idle_;      // of these, kept for a feed: the one used last comes last
   std::set<size_t> measured_;         // cells whose observation is there
+  std::vector<size_t> untold_;        // cells that hooks_.judged has not heard of yet
   bool alone_ = false;                // a second try is running
   int background_ = 0;
   size_t unwritten_ = 0;

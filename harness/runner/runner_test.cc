@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "harness/base/files.h"
 
 namespace bkm {
@@ -224,6 +226,94 @@ TEST_F(RunnerTest, CellEqualToOneThatIsReusedInheritsInsteadOfWaitingForIt) {
   Run({first, equal});
   EXPECT_THAT(executor_.started, IsEmpty());
   EXPECT_EQ(run_.cells[1].inherited_from, first.record.id);
+}
+
+class FeedTest : public RunnerTest {
+ protected:
+  // Runs what `feed` asks for; told_ gets each verdict's message.
+  void RunFed(std::function<std::vector<PreparedCell>(int room)> feed, int slots,
+              std::function<std::optional<Verdict>(const CellRecord&)> judge) {
+    RunnerHooks hooks;
+    hooks.feed = [feed](int room) -> absl::StatusOr<std::vector<PreparedCell>> {
+      return feed(room);
+    };
+    hooks.judge = [judge](const CellRecord& cell) -> absl::StatusOr<std::optional<Verdict>> {
+      return judge(cell);
+    };
+    hooks.judged = [this](const CellRecord& cell) {
+      told_.push_back(cell.cell.probe.attention + " " + cell.verdict->message);
+      return absl::OkStatus();
+    };
+    hooks.background = [this](bool) { return busy_-- > 0 ? 1 : 0; };
+    run_ = RunRecord();
+    Runner runner({.slots = slots}, std::move(hooks), directory_, executor_, observer_);
+    EXPECT_TRUE(*runner.Run({}, run_));
+  }
+
+  std::vector<std::string> told_;
+  int busy_ = 0;  // turns for which a golden is being computed
+};
+
+TEST_F(FeedTest, ChoosesEachCellByTheVerdictBefore) {
+  RunFed(
+      [&](int room) -> std::vector<PreparedCell> {
+        EXPECT_EQ(room, 1);
+        if (told_.empty()) return {Prepared("flex")};
+        if (told_.size() == 1) return {Prepared(told_[0] == "flex 1" ? "sdpa" : "varlen")};
+        return {};
+      },
+      1, [&](const CellRecord&) { return Verdict{.message = std::to_string(told_.size() + 1)}; });
+  EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan flex", "verl-torchtitan sdpa"));
+  EXPECT_THAT(told_, ElementsAre("flex 1", "sdpa 2"));
+}
+
+TEST_F(FeedTest, AVerdictIsToldOnceItsGoldenIsThere) {
+  busy_ = 5;
+  bool asked = false;
+  RunFed(
+      [&](int) -> std::vector<PreparedCell> {
+        if (std::exchange(asked, true)) return {};
+        return {Prepared("flex")};
+      },
+      2,
+      [&](const CellRecord&) {
+        return busy_ > 0 ? std::nullopt : std::optional<Verdict>(Verdict{.message = "judged"});
+      });
+  EXPECT_THAT(told_, ElementsAre("flex judged"));
+  EXPECT_EQ(run_.cells[0].verdict->message, "judged");
+}
+
+TEST_F(FeedTest, WhatIsStoredIsToldWithoutRunning) {
+  const auto judge = [](const CellRecord&) { return Verdict{.message = "stored"}; };
+  const auto feed = [&](int) -> std::vector<PreparedCell> {
+    const std::vector<PreparedCell> cells = {Prepared("flex"), Prepared("varlen"),
+                                             Prepared("sdpa")};
+    if (told_.size() == 3) return {};
+    return {cells[told_.size()]};
+  };
+  RunFed(feed, 1, judge);
+  executor_.started.clear();
+  told_.clear();
+
+  RunFed(feed, 1, judge);
+
+  EXPECT_THAT(executor_.started, IsEmpty());
+  EXPECT_THAT(told_, ElementsAre("flex stored", "varlen stored", "sdpa stored"));
+}
+
+TEST_F(FeedTest, KeepsTheWorkersThatWereUsedLast) {
+  RunFed(
+      [&](int) -> std::vector<PreparedCell> {
+        const char* locks[] = {"a", "b", "a", "c", "d"};
+        if (told_.size() == 5) return {};
+        PreparedCell cell = Prepared("flex", locks[told_.size()]);
+        cell.record.dir += std::to_string(told_.size());
+        cell.record.id += std::to_string(told_.size());
+        cell.record.cell.repeat = static_cast<int>(told_.size()) + 1;
+        return {cell};
+      },
+      1, [](const CellRecord&) { return Verdict(); });
+  EXPECT_THAT(executor_.released, ElementsAre("b", "a"));
 }
 
 }  // namespace

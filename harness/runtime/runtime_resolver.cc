@@ -333,6 +333,60 @@ absl::StatusOr<RuntimeLock> RuntimeResolver::ReadExisting(const RuntimePolicy& p
   return lock;
 }
 
+absl::StatusOr<bool> RuntimeResolver::Allows(const RuntimeRequest& request,
+                                             const RuntimeLock& lock) const {
+  if (request.policy.policy == PolicyKind::kLocked ||
+      request.policy.policy == PolicyKind::kExisting)
+    return true;
+  std::vector<std::string> declared = DeclaredRequirements(request);
+  // What the lock was made from it satisfies.
+  std::erase_if(declared, [&](const std::string& requirement) {
+    const auto is_relaxed = [&](const std::string& name) {
+      return NormalizedName(name) == RequirementName(requirement);
+    };
+    return std::count(lock.requirements.begin(), lock.requirements.end(), requirement) > 0 ||
+           std::any_of(request.relax.begin(), request.relax.end(), is_relaxed);
+  });
+  if (declared.empty()) return true;
+  const fs::path cached =
+      options_.cache / "locks" /
+      absl::StrCat(Sha256(ToLine(Json{{"lock", lock.Key()}, {"declared", declared}})), ".allows");
+  if (fs::exists(cached)) {
+    ASSIGN_OR_RETURN(const std::string known, ReadFile(cached));
+    return known == "yes";
+  }
+  ASSIGN_OR_RETURN(const fs::path folder,
+                   CreateTempDirectory(options_.cache / "tmp", "constraints-"));
+  std::string pins;
+  for (const LockedPackage& package : lock.packages)
+    absl::StrAppend(&pins, package.name, "==", package.version, "\n");
+  RETURN_IF_ERROR(WriteFile(folder / "constraints.txt", pins));
+  std::vector<std::string> arguments = {"pip",           "compile",
+                                        "--python",      options_.python.string(),
+                                        "--format",      "pylock.toml",
+                                        "--no-header",   "--no-deps",
+                                        "--constraints", (folder / "constraints.txt").string()};
+  for (const std::string& argument : TorchBackendArguments(lock.torch_backend))
+    arguments.push_back(argument);
+  arguments.push_back("-");
+  const absl::StatusOr<ProcessResult> result = uv_.Run(arguments, absl::StrJoin(declared, "\n"));
+  RemoveTree(folder).IgnoreError();
+  RETURN_IF_ERROR(result.status());
+  if (!result->ok() && !IsNoSolution(*result))
+    return ErrorOf(*result, absl::StrCat("cannot look up whether the runtime suits ",
+                                         absl::StrJoin(declared, ", ")));
+  bool allows = result->ok();
+  if (allows) {
+    ASSIGN_OR_RETURN(const std::vector<PinnedPackage> packages, reader_.ReadPylock(result->out));
+    // What the lock lacks, no constraint holds.
+    allows = std::all_of(packages.begin(), packages.end(), [&](const PinnedPackage& package) {
+      return !lock.VersionOf(NormalizedName(package.name)).empty();
+    });
+  }
+  RETURN_IF_ERROR(WriteFile(cached, allows ? "yes" : "no"));
+  return allows;
+}
+
 absl::StatusOr<std::variant<RuntimeLock, NoSolution>> RuntimeResolver::Resolve(
     const RuntimeRequest& request) {
   const RuntimePolicy& policy = request.policy;

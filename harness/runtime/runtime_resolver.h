@@ -51,6 +51,10 @@ class RuntimeResolver {
   // not fit the policy. Unavailable: network. The message is one sentence with what to do.
   absl::StatusOr<std::variant<RuntimeLock, NoSolution>> Resolve(const RuntimeRequest& request);
 
+  // Whether what the request's subjects declare can be had from `lock` as it is, without the pins
+  // that are dropped. A runtime that is given, and not resolved, suits everybody.
+  absl::StatusOr<bool> Allows(const RuntimeRequest& request, const RuntimeLock& lock) const;
+
   // What the request's subjects declare of the runtime, without each other and other source trees.
   std::vector<std::string> DeclaredRequirements(const RuntimeRequest& request) const;
 

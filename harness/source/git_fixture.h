@@ -31,9 +31,21 @@ class GitFixture {
   // Commits everything that lies in the folder; returns the 40 digits.
   std::string Commit(const std::string& title, const std::string& date) {
     Git({"add", "--all"});
-    Git({"commit", "--quiet", "--message", title}, date + "T12:00:00Z");
-    return std::string(absl::StripSuffix(Git({"rev-parse", "HEAD"}), "\n"));
+    Git({"commit", "--quiet", "--allow-empty", "--message", title}, date + "T12:00:00Z");
+    return Head();
   }
+  // Goes to a new branch that starts at `start`.
+  void Branch(const std::string& name, const std::string& start) {
+    Git({"checkout", "--quiet", "-B", name, start});
+  }
+  void Checkout(const std::string& branch) { Git({"checkout", "--quiet", branch}); }
+  // Merges `branch` into the present one; returns the merge commit's 40 digits.
+  std::string Merge(const std::string& branch, const std::string& title, const std::string& date) {
+    Git({"merge", "--quiet", "--no-ff", "--strategy-option=theirs", "--message", title, branch},
+        date + "T12:00:00Z");
+    return Head();
+  }
+  std::string Head() { return std::string(absl::StripSuffix(Git({"rev-parse", "HEAD"}), "\n")); }
   std::string Git(std::vector<std::string> arguments, const std::string& date = "") {
     arguments.insert(arguments.begin(), {"-C", folder_.string(), "-c", "user.name=T", "-c",
                                          "user.email=t@example.org", "-c", "commit.gpgsign=false"});

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+//
+// bkm bisect through the real program and the real worker, on small repositories whose culprits are
+// known.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <map>
+#include <thread>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validator.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/files.h"
+#include "harness/source/git_fixture.h"
+#include "harness/testing/bkm_under_test.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+using ::testing::Not;
+using valijson::adapters::NlohmannJsonAdapter;
+
+constexpr char kFile[] = "fake_library/__init__.py";
+constexpr char kBroken[] = "import fake_library.moved_away\n";
+constexpr char kRefuses[] =
+    "def refuse(*_):\n    raise NotImplementedError('flex is not supported')\n"
+    "Model.__init__ = refuse\n";
+
+// Waits while `hold` lies in its tree, with a library that says so.
+constexpr char kWaits[] = R"(
+import os, time
+import fake_library
+while getattr(fake_library, "WAITS", False) and os.path.exists(
+    os.path.join(os.path.dirname(os.path.dirname(__file__)), "hold")):
+    time.sleep(0.05)
+)";
+
+// A library whose history the test writes, a commit a day from 2026-03-01 on, and an engine that
+// does all that is asked.
+class BisectTest : public ::testing::Test {
+ protected:
+  BisectTest() : library_(bkm_.folder() / "fake_library") {
+    good_ = *ReadFile(bkm_.packages() / "passes/library" / kFile);
+    bkm_.WritePair("waits", kWaits);
+    fs::create_directories(bkm_.folder() / "mirrors");
+    fs::create_directory_symlink(library_.git_dir(), bkm_.folder() / "mirrors/fake_library.git");
+    matrix_ = bkm_.folder() / "fixtures/matrices/history.json";
+    const Json group = {
+        {"engine", {{"kind", "fixture"}, {"subjects", {"path:../packages/waits/engine"}}}},
+        {"library", {"git:fake_library@main"}},
+        {"runtime", {"bare"}},
+        {"probe", {{"attention", {"flex"}}, {"steps", 1}}}};
+    EXPECT_TRUE(WriteFile(matrix_, ToText(Json{{"schema", 1},
+                                               {"name", "history"},
+                                               {"sources",
+                                                {{"fake_library", {{"package", "fake_library"}}}}},
+                                               {"groups", {group}}}))
+                    .ok());
+  }
+
+  // A commit whose library is the good one and `more`; its title is "Commit N (#N)".
+  std::string Commit(const std::string& more = "") {
+    ++count_;
+    library_.Write(kFile, absl::StrCat(good_, "\n# ", count_, "\n", more));
+    return library_.Commit(absl::StrCat("Commit ", count_, " (#", count_, ")"), Day());
+  }
+  std::string Day() const { return absl::StrCat("2026-03-", count_ < 10 ? "0" : "", count_); }
+
+  std::vector<std::string> Arguments(std::vector<std::string> more) const {
+    std::vector<std::string> arguments = {"bisect",       matrix_,
+                                          "--axis",       "library",
+                                          "--git-mirror", (bkm_.folder() / "mirrors").string(),
+                                          "--out",        bkm_.out().string(),
+                                          "--jobs",       "2"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  ProcessResult Bisect(const std::vector<std::string>& more) const {
+    return bkm_.Run(Arguments(more));
+  }
+  Json Result() const { return *ReadJsonFile(bkm_.out() / "bisect.json"); }
+
+  // Observation file -> what changes when it is written again.
+  std::map<std::string, ino_t> Observations() const {
+    std::map<std::string, ino_t> files;
+    std::error_code error;
+    for (const fs::directory_entry& cell : fs::directory_iterator(bkm_.out() / "cells", error)) {
+      struct stat status = {};
+      const fs::path file = cell.path() / "observation.json";
+      if (::stat(file.c_str(), &status) == 0) files[file] = status.st_ino;
+    }
+    return files;
+  }
+
+  const BkmUnderTest bkm_;
+  GitFixture library_;
+  std::string good_;
+  fs::path matrix_;
+  int count_ = 0;
+};
+
+TEST_F(BisectTest, NamesTheCommitOfAMergedBranchAndMeasuresNothingTwice) {
+  const std::string first = Commit();
+  Commit();
+  library_.Branch("topic", "HEAD");
+  const std::string parent = Commit();
+  const std::string culprit = Commit(kBroken);
+  Commit(kBroken);
+  library_.Checkout("main");
+  library_.Write("fake_library/other.py", "");
+  library_.Commit("Add another file", "2026-03-06");
+  ++count_;
+  library_.Merge("topic", "Merge topic", "2026-03-07");
+  ++count_;
+  const std::string last = Commit(kBroken);
+
+  const ProcessResult result = Bisect({"--good", first});
+
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("Broken by fake_library " + culprit.substr(0, 9) +
+                                          " (2026-03-04, #4) Commit 4 (#4)"),
+                                HasSubstr(": broken at import, module-missing")));
+  const Json json = Result();
+  EXPECT_EQ(json["status"], "found");
+  EXPECT_EQ(json["direction"], "broke");
+  EXPECT_EQ(json["made_by"], "commit");
+  EXPECT_EQ(json["culprit"]["commit"], culprit);
+  EXPECT_EQ(json["culprit"]["pull_request"], 4);
+  EXPECT_EQ(json["culprit"]["reason"], "module-missing");
+  EXPECT_EQ(json["parents"][0]["commit"], parent);
+  EXPECT_EQ(json["parents"][0]["verdict"], "ok");
+  EXPECT_EQ(json["older_end"]["commit"], first);
+  EXPECT_EQ(json["newer_end"]["commit"], last);
+  EXPECT_EQ(json["probes"], json["measured"]);
+  EXPECT_THAT(*ReadFile(bkm_.out() / "search.log"),
+              HasSubstr("fake_library " + culprit.substr(0, 9) +
+                        " (2026-03-04, #4), run 2: broken at import, module-missing"));
+
+  const auto before = Observations();
+  const ProcessResult again = Bisect({"--good", first, "--json"});
+
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  const Json repeated = *ParseJson(again.out, "bisect");
+  EXPECT_EQ(repeated["measured"], 0);
+  EXPECT_EQ(repeated["culprit"], json["culprit"]);
+  EXPECT_EQ(Observations(), before);
+}
+
+TEST_F(BisectTest, ItsJsonIsWhatTheSchemaSays) {
+  Commit();
+  Commit(kBroken);
+  ASSERT_EQ(Bisect({}).exit_code, 0);
+  const Json text = *ReadJsonFile(Runfile("harness/search/bisect.schema.json"));
+  valijson::Schema schema;
+  valijson::SchemaParser().populateSchema(NlohmannJsonAdapter(text), schema);
+  const Json result = Result();
+  EXPECT_TRUE(valijson::Validator().validate(schema, NlohmannJsonAdapter(result), nullptr));
+  Json wrong = result;
+  wrong["status"] = "maybe";
+  EXPECT_FALSE(valijson::Validator().validate(schema, NlohmannJsonAdapter(wrong), nullptr));
+}
+
+TEST_F(BisectTest, FindsTheOtherEndByItselfAndTheCommitThatMended) {
+  for (int i = 0; i < 5; ++i) Commit(kBroken);
+  const std::string mended = Commit();
+  for (int i = 0; i < 4; ++i) Commit();
+
+  ASSERT_EQ(Bisect({}).exit_code, 0);
+
+  EXPECT_EQ(Result()["culprit"]["commit"], mended);
+  EXPECT_EQ(Result()["direction"], "mended");
+}
+
+TEST_F(BisectTest, GoesOnAfterItWasKilled) {
+  constexpr char kHeld[] = "WAITS = True\n";
+  const std::string first = Commit();
+  for (int i = 0; i < 5; ++i) Commit(kHeld);
+  const std::string culprit = Commit(absl::StrCat(kHeld, kBroken));
+  for (int i = 0; i < 5; ++i) Commit(absl::StrCat(kHeld, kBroken));
+  Commit(kBroken);
+  const fs::path hold = bkm_.packages() / "waits/engine/hold";
+  ASSERT_TRUE(WriteFile(hold, "").ok());
+  const PipedProcess process =
+      *StartPiped(bkm_.MakeCommand(Arguments({"--good", first})), bkm_.folder() / "stderr");
+  // A broken library is never asked whether to wait; a good one between the ends waits.
+  for (int i = 0; i < 600 && Observations().size() < 2; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  ::kill(process.pid, SIGKILL);
+  int status = 0;
+  ::waitpid(process.pid, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status)) << "it ended before it was killed";
+  const auto before = Observations();
+  ASSERT_GE(before.size(), 2u);
+  fs::remove(hold);
+
+  const ProcessResult result = Bisect({"--good", first});
+
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(Result()["culprit"]["commit"], culprit);
+  EXPECT_THAT(result.err, HasSubstr("probes were measured before"));
+  EXPECT_THAT(Observations(), IsSupersetOf(before));
+}
+
+TEST_F(BisectTest, CommitsThatLackThePackageAreSteppedAroundAndReported) {
+  const std::string first = Commit();
+  Commit();
+  std::vector<std::string> without;
+  for (int i = 0; i < 3; ++i) {
+    ++count_;
+    library_.Git({"rm", "--quiet", "-r", "--ignore-unmatch", "fake_library"});
+    library_.Write("notes.txt", Day());
+    without.push_back(library_.Commit("Remove all", Day()));
+  }
+  const std::string back = Commit(kBroken);
+  Commit(kBroken);
+
+  const ProcessResult result = Bisect({"--good", first});
+
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  const Json json = Result();
+  EXPECT_EQ(json["status"], "ambiguous");
+  EXPECT_EQ(json["culprit"], Json());
+  std::vector<std::string> candidates;
+  for (const Json& commit : json["candidates"]) candidates.push_back(commit["commit"]);
+  without.push_back(back);
+  EXPECT_EQ(candidates, without);
+  EXPECT_EQ(json["candidates"][0]["reason"], "no-source");
+}
+
+TEST_F(BisectTest, UntilAReasonFindsTheCommitThatBroughtIt) {
+  const std::string first = Commit();
+  Commit(kRefuses);
+  const std::string refused = Commit(kRefuses);
+  const std::string culprit = Commit(kBroken);
+  Commit(kBroken);
+
+  const ProcessResult any = Bisect({"--good", first});
+  EXPECT_EQ(Result()["culprit"]["title"], "Commit 2 (#2)");
+  EXPECT_THAT(any.out, HasSubstr("differs from the newer end"));
+
+  ASSERT_EQ(Bisect({"--good", refused, "--until", "reason=module-missing"}).exit_code, 0);
+  EXPECT_EQ(Result()["culprit"]["commit"], culprit);
+  EXPECT_EQ(Result()["bad_means"], "reason=module-missing");
+}
+
+TEST_F(BisectTest, EndsTheWrongWayRoundFindTheBoundaryAllTheSame) {
+  const std::string first = Commit();
+  const std::string culprit = Commit(kBroken);
+  const std::string last = Commit(kBroken);
+
+  ASSERT_EQ(Bisect({"--good", last, "--bad", first}).exit_code, 0);
+
+  EXPECT_EQ(Result()["culprit"]["commit"], culprit);
+  EXPECT_EQ(Result()["direction"], "broke");
+}
+
+TEST_F(BisectTest, WithoutABoundaryNoneIsNamed) {
+  const std::string first = Commit();
+  Commit(kBroken);
+  Commit();
+
+  const ProcessResult result = Bisect({"--good", first});
+
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(Result()["status"], "none");
+  EXPECT_THAT(result.out, HasSubstr("No culprit is named (none): both ends are good"));
+}
+
+TEST_F(BisectTest, AFlakySearchSaysHowSureItIs) {
+  const std::string first = Commit();
+  for (int i = 0; i < 3; ++i) Commit();
+  const std::string culprit = Commit(kBroken);
+  Commit(kBroken);
+
+  const ProcessResult result = Bisect({"--good", first, "--flaky", "--confidence", "0.9"});
+
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(Result()["culprit"]["commit"], culprit);
+  EXPECT_GE(Result()["flaky"]["confidence"], 0.9);
+  EXPECT_THAT(result.out, HasSubstr("% sure after "));
+}
+
+TEST_F(BisectTest, MistakesAreOneSentenceWithWhatToDo) {
+  Commit();
+  const auto error = [&](std::vector<std::string> more) {
+    const ProcessResult result = Bisect(more);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, Not(HasSubstr("bug")));
+    return result.err;
+  };
+  EXPECT_THAT(error({"--until", "satge=golden"}),
+              HasSubstr("bkm: --until 'satge=golden': unknown key 'satge': did you mean 'stage'?"));
+  EXPECT_THAT(error({"--good", "main"}), HasSubstr("both ends are fake_library "));
+  EXPECT_THAT(error({"--good", "v9"}), HasSubstr("git:fake_library@v9: no such revision in "));
+  EXPECT_THAT(bkm_.Run({"bisect", matrix_, "--axis", "engine", "--git-mirror",
+                        (bkm_.folder() / "mirrors").string()})
+                  .err,
+              HasSubstr("/waits/engine has no commits to search: name a revision, as git:"));
+}
+
+}  // namespace
+}  // namespace bkm

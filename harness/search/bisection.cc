@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/search/bisection.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "harness/search/split.h"
+
+namespace bkm {
+namespace {
+
+constexpr int64_t kDay = 86400;
+// Fresh runs of one side of the culprit, beside the first, before its outcome is given up.
+constexpr int kConfirmations = 3;
+
+// On the mainline of `late`: the youngest commits that are at least 1, 2, 4, ... days older, and
+// the oldest of all.
+std::vector<int> StepsBack(const CommitGraph& graph, int late) {
+  std::vector<int> steps;
+  int64_t days = 1;
+  const std::vector<int> line = graph.Mainline(late);
+  for (size_t i = 1; i < line.size(); ++i) {
+    const bool last = i + 1 == line.size();
+    if (!last && graph.time(line[i]) > graph.time(late) - days * kDay) continue;
+    steps.push_back(line[i]);
+    while (graph.time(line[i]) <= graph.time(late) - days * kDay) days *= 2;
+  }
+  return steps;
+}
+
+}  // namespace
+
+Bisection::Bisection(const CommitGraph& graph, BisectionSetup setup)
+    : graph_(graph), setup_(std::move(setup)) {
+  if (!setup_.early) steps_ = StepsBack(graph_, setup_.late);
+  Update();
+}
+
+void Bisection::Tell(const Trial& probe, const Outcome& outcome) {
+  in_flight_.erase(probe);
+  if (probe.runtime_of != setup_.runtime_of || probe.forced) return;
+  told_[probe] = outcome.verdict;
+  Update();
+}
+
+const Verdict* Bisection::Known(int commit) const {
+  const auto it = known_.find(graph_.content(commit));
+  return it == known_.end() ? nullptr : it->second;
+}
+
+std::string Bisection::SignatureOf(int commit) const {
+  const Verdict* verdict = Known(commit);
+  return verdict ? ShortText(*verdict) : "not measured";
+}
+
+Side Bisection::Classify(const Verdict& verdict) const {
+  return setup_.criterion.SideOf(verdict, good_signature_);
+}
+
+void Bisection::Finish(SearchStatus status, std::string why) {
+  phase_ = Phase::kDone;
+  result_.status = status;
+  result_.why = std::move(why);
+}
+
+void Bisection::Update() {
+  phase_ = Phase::kEnds;
+  result_ = {.early = setup_.early, .late = setup_.late};
+  asks_.clear();
+  known_.clear();
+  good_signature_.clear();
+  // Probes are in order of commit, then run: the first run of an equal commit stands for all.
+  for (const auto& [probe, verdict] : told_) {
+    const Verdict*& known = known_[graph_.content(probe.commit)];
+    // A run that says nothing gives way to one that does.
+    if (!known || Classify(*known) == Side::kNeither) known = &verdict;
+  }
+  sides_.assign(graph_.size(), std::nullopt);
+  if (!FindEnds()) return;
+  for (int i = 0; i < graph_.size(); ++i) {
+    if (const Verdict* verdict = Known(i)) sides_[i] = Classify(*verdict);
+  }
+  for (const auto& [probe, verdict] : told_) {
+    const Side side = Classify(verdict);
+    if (side == Side::kNeither || *sides_[probe.commit] == Side::kNeither ||
+        side == *sides_[probe.commit])
+      continue;
+    result_.candidates = {probe.commit};
+    return Finish(SearchStatus::kUnstable,
+                  "the same content was good and bad: it is flaky, or what it depends on is");
+  }
+  Narrow();
+}
+
+bool Bisection::FindEnds() {
+  const Verdict* late = Known(setup_.late);
+  if (!late) asks_.push_back(MakeTrial(setup_.late, 1));
+  if (setup_.early && !Known(*setup_.early)) asks_.push_back(MakeTrial(*setup_.early, 1));
+  if (!late) {
+    for (const int step : steps_) asks_.push_back(MakeTrial(step, 1));
+    return false;
+  }
+  if (Classify(*late) == Side::kNeither) {
+    Finish(SearchStatus::kNone, absl::StrCat("the newer end cannot be judged (",
+                                             SignatureOf(setup_.late), "): name another"));
+    return false;
+  }
+  if (Classify(*late) == Side::kGood) good_signature_ = ShortText(*late);
+  if (!setup_.early && !FindEarly(Classify(*late))) return false;
+  return Known(*result_.early) && CompareEnds();
+}
+
+// The first step back that is on the other side; steps that cannot be judged are passed by.
+bool Bisection::FindEarly(Side late) {
+  for (const int step : steps_) {
+    const Verdict* verdict = Known(step);
+    if (!verdict) asks_.push_back(MakeTrial(step, 1));
+    if (!verdict || !asks_.empty() || Classify(*verdict) != Opposite(late)) continue;
+    result_.early = step;
+    return true;
+  }
+  if (asks_.empty()) {
+    Finish(SearchStatus::kNone, absl::StrCat("it is ", Name(late), " (", SignatureOf(setup_.late),
+                                             ") as far back as the history goes"));
+  }
+  return false;
+}
+
+bool Bisection::CompareEnds() {
+  const Side late = Classify(*Known(setup_.late));
+  const Verdict& verdict = *Known(*result_.early);
+  if (late == Side::kBad && Classify(verdict) == Side::kGood) good_signature_ = ShortText(verdict);
+  const Side early = Classify(verdict);
+  result_.before = early;
+  result_.after = late;
+  if (early == Opposite(late)) return true;
+  const std::string signature = SignatureOf(*result_.early);
+  Finish(SearchStatus::kNone,
+         early == late ? absl::StrCat("both ends are ", Name(late), " (older: ", signature,
+                                      "; newer: ", SignatureOf(setup_.late), ")")
+                       : absl::StrCat("the older end is neither good nor bad (", signature,
+                                      "): name another"));
+  return false;
+}
+
+std::vector<int> Bisection::CandidatesOf(int tip) const {
+  std::vector<int> candidates = graph_.Ancestors(tip);
+  std::vector<int> old;
+  for (const int commit : candidates) {
+    const bool implied = graph_.before(commit) && sides_[commit] != result_.after;
+    if (sides_[commit] == result_.before || implied) old.push_back(commit);
+  }
+  std::erase_if(candidates, [&](int commit) {
+    return commit != tip && std::any_of(old.begin(), old.end(), [&](int known) {
+             return graph_.IsAncestor(commit, known);
+           });
+  });
+  return candidates;
+}
+
+std::optional<int> Bisection::SmallerTip(const std::vector<int>& candidates, int tip) const {
+  std::optional<int> best;
+  size_t fewest = candidates.size();
+  for (const int commit : candidates) {
+    if (commit == tip || sides_[commit] != result_.after) continue;
+    const size_t count = CandidatesOf(commit).size();
+    if (count >= fewest) continue;
+    fewest = count;
+    best = commit;
+  }
+  return best;
+}
+
+std::optional<int> Bisection::ParentOnSide(int commit, Side side) const {
+  for (const int parent : graph_.parents(commit)) {
+    if (sides_[parent] == side) return parent;
+  }
+  return std::nullopt;
+}
+
+void Bisection::Narrow() {
+  phase_ = Phase::kSplitting;
+  tip_ = setup_.late;
+  for (;;) {
+    result_.candidates = CandidatesOf(tip_);
+    std::optional<int> next = SmallerTip(result_.candidates, tip_);
+    // Only a commit of a merged branch can be thought to be in the old state, because something
+    // that descends from it was, and turn out not to be: then the boundary lies before it.
+    if (!next && result_.candidates.size() == 1) next = ParentOnSide(tip_, result_.after);
+    if (!next) break;
+    tip_ = *next;
+  }
+  if (graph_.before(tip_)) {
+    return Finish(SearchStatus::kAmbiguous,
+                  "a merged branch had the newer end's state where the history begins");
+  }
+  if (result_.candidates.size() == 1) return Confirm();
+  if (Open().empty() && in_flight_.empty()) {
+    Finish(SearchStatus::kAmbiguous, absl::StrCat(result_.candidates.size() - 1,
+                                                  " commits before the first that is known to be ",
+                                                  Name(result_.after), " cannot be judged"));
+  }
+}
+
+std::vector<int> Bisection::Open() const {
+  std::set<int> busy;
+  for (const Trial& probe : in_flight_) busy.insert(graph_.content(probe.commit));
+  std::vector<int> open;
+  std::set<int> contents;
+  for (const int commit : result_.candidates) {
+    if (Known(commit) || commit == tip_ || busy.contains(graph_.content(commit))) continue;
+    if (contents.insert(graph_.content(commit)).second) open.push_back(commit);
+  }
+  return open;
+}
+
+void Bisection::Confirm() {
+  phase_ = Phase::kConfirming;
+  std::vector<int> both = {tip_};
+  for (const int parent : graph_.parents(tip_)) both.push_back(parent);
+  bool confirmed = true;
+  for (const int commit : both) {
+    const Side side = commit == tip_ ? result_.after : result_.before;
+    bool fresh = false;
+    int run = 2;
+    // A run that says nothing is followed by another.
+    for (; !fresh && run < 2 + kConfirmations; ++run) {
+      const auto it = told_.find(MakeTrial(commit, run));
+      if (it == told_.end()) break;
+      fresh = Classify(it->second) == side;
+    }
+    if (fresh) continue;
+    confirmed = false;
+    if (run == 2 + kConfirmations) {
+      return Finish(SearchStatus::kUnstable,
+                    absl::StrCat("a side of the culprit could not be confirmed: it was measured ",
+                                 kConfirmations, " times more and could not be judged"));
+    }
+    asks_.push_back(MakeTrial(commit, run));
+  }
+  if (!confirmed) return;
+  result_.culprit = tip_;
+  result_.parents = graph_.parents(tip_);
+  Finish(SearchStatus::kFound, "");
+}
+
+std::vector<Trial> Bisection::Wanted(int room) {
+  std::vector<Trial> wanted;
+  if (done()) return wanted;
+  for (const Trial& probe : asks_) {
+    if (static_cast<int>(wanted.size()) == room) break;
+    if (in_flight_.insert(probe).second) wanted.push_back(probe);
+  }
+  // Before given ends are known they are taken to differ: a slot is not left empty.
+  const bool presumed = phase_ == Phase::kEnds && setup_.early;
+  if (presumed) {
+    tip_ = setup_.late;
+    result_.candidates.clear();
+    for (const int commit : graph_.Ancestors(setup_.late)) {
+      if (!graph_.IsAncestor(commit, *setup_.early) && !graph_.before(commit))
+        result_.candidates.push_back(commit);
+    }
+  }
+  const int left = room - static_cast<int>(wanted.size());
+  if (left <= 0 || (phase_ != Phase::kSplitting && !presumed)) return wanted;
+  SplitQuestion question{.candidates = result_.candidates, .open = Open()};
+  for (const int commit : result_.candidates) {
+    if (sides_[commit] == Side::kNeither) question.skipped.push_back(commit);
+  }
+  for (const Trial& probe : in_flight_) question.in_flight.push_back(probe.commit);
+  for (const int commit : BestSplits(graph_, question, left)) {
+    wanted.push_back(MakeTrial(commit, 1));
+    in_flight_.insert(wanted.back());
+  }
+  return wanted;
+}
+
+}  // namespace bkm

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/search/flaky_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace bkm {
+namespace {
+
+// Runs of each end from which the rates are taken.
+constexpr int kEndRuns = 8;
+// Runs of a commit that say nothing before it is left alone.
+constexpr int kPatience = 2;
+// Before anything is measured: that there is no culprit is as likely as that there is one.
+constexpr double kNoCulpritPrior = 0.5;
+// Ends whose rates differ by less are alike: no number of runs tells what lies between them.
+constexpr double kLeastDifference = 0.15;
+
+// The rate behind `count` of `runs`, by Jeffreys' prior: never 0 or 1.
+double Rate(int count, int runs) { return (count + 0.5) / (runs + 1.0); }
+
+}  // namespace
+
+FlakySearch::FlakySearch(const CommitGraph& graph, FlakySetup setup)
+    : graph_(graph), setup_(std::move(setup)) {
+  for (const int commit : graph_.Ancestors(setup_.late)) {
+    if (graph_.IsAncestor(commit, setup_.early)) continue;
+    if (graph_.before(commit)) continue;
+    places_.push_back(commit);
+    // A commit that changes nothing cannot be the culprit.
+    const bool changes =
+        std::any_of(graph_.parents(commit).begin(), graph_.parents(commit).end(),
+                    [&](int parent) { return graph_.content(parent) != graph_.content(commit); });
+    if (changes) candidates_.push_back(commit);
+  }
+  places_.push_back(setup_.early);
+  Update();
+}
+
+void FlakySearch::Tell(const Trial& probe, const Outcome& outcome) {
+  in_flight_.erase(probe);
+  if (probe.runtime_of != setup_.runtime_of || probe.forced) return;
+  told_[probe] = setup_.criterion.SideOf(outcome.verdict, setup_.good_signature);
+  Update();
+}
+
+void FlakySearch::Finish(SearchStatus status, std::string why) {
+  done_ = true;
+  result_.status = status;
+  result_.why = std::move(why);
+}
+
+std::optional<Side> FlakySearch::Judged(const Trial& probe) const {
+  const auto it = told_.find(probe);
+  return it == told_.end() ? std::nullopt : std::optional<Side>(it->second);
+}
+
+FlakySearch::Counts FlakySearch::EndCounts(int end) const {
+  Counts counts;
+  for (int run = 1; run <= kEndRuns; ++run) {
+    const std::optional<Side> side =
+        Judged({.commit = end, .run = run, .runtime_of = setup_.runtime_of});
+    if (!side) continue;
+    ++(*side == Side::kNeither ? counts.nothing
+       : *side == setup_.after ? counts.after
+                               : counts.before);
+  }
+  return counts;
+}
+
+void FlakySearch::Update() {
+  done_ = false;
+  result_ = {.runs = static_cast<int>(told_.size())};
+  counts_.clear();
+  for (const auto& [probe, side] : told_) {
+    Counts& counts = counts_[probe.commit];
+    ++(side == Side::kNeither ? counts.nothing
+       : side == setup_.after ? counts.after
+                              : counts.before);
+  }
+  rates_known_ = MeasureEnds();
+  if (!rates_known_ || done_) return;
+  Weigh();
+  Decide();
+}
+
+bool FlakySearch::MeasureEnds() {
+  const Counts early = EndCounts(setup_.early), late = EndCounts(setup_.late);
+  const auto told = [](const Counts& c) { return c.before + c.after + c.nothing; };
+  if (told(early) < kEndRuns || told(late) < kEndRuns) return false;
+  const int early_runs = early.before + early.after, late_runs = late.before + late.after;
+  if (early_runs == 0 || late_runs == 0) {
+    Finish(SearchStatus::kNone, "an end cannot be judged: name another");
+    return true;
+  }
+  result_.flake_rate = setup_.flake_rate.value_or(Rate(early.after, early_runs));
+  result_.miss_rate = Rate(late.before, late_runs);
+  if (1 - result_.miss_rate - result_.flake_rate < kLeastDifference) {
+    Finish(SearchStatus::kNone,
+           absl::StrFormat("no culprit: the ends are alike: %s in %d of %d runs of the older and "
+                           "%d of %d of the newer",
+                           Name(setup_.after), early.after, early_runs, late.after, late_runs));
+  }
+  return true;
+}
+
+void FlakySearch::Weigh() {
+  const double f = result_.flake_rate, m = result_.miss_rate;
+  const auto likelihood = [&](auto is_after) {
+    double log = 0;
+    for (const auto& [commit, counts] : counts_) {
+      const double seen = is_after(commit) ? 1 - m : f;
+      log += counts.after * std::log(seen) + counts.before * std::log(1 - seen);
+    }
+    return log;
+  };
+  const double none = std::log(kNoCulpritPrior) + likelihood([](int) { return false; });
+  std::vector<double> logs;
+  double largest = none;
+  for (const int candidate : candidates_) {
+    logs.push_back(std::log((1 - kNoCulpritPrior) / static_cast<double>(candidates_.size())) +
+                   likelihood([&](int c) { return graph_.IsAncestor(candidate, c); }));
+    largest = std::max(largest, logs.back());
+  }
+  double sum = std::exp(none - largest);
+  for (const double log : logs) sum += std::exp(log - largest);
+  result_.no_culprit = std::exp(none - largest) / sum;
+  weights_.clear();
+  for (const double log : logs) weights_.push_back(std::exp(log - largest) / sum);
+}
+
+void FlakySearch::Decide() {
+  for (size_t i = 0; i < candidates_.size(); ++i)
+    result_.likely.emplace_back(candidates_[i], weights_[i]);
+  std::stable_sort(result_.likely.begin(), result_.likely.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  const double best = result_.likely.empty() ? 0 : result_.likely[0].second;
+  result_.confidence = std::max(best, result_.no_culprit);
+  if (result_.confidence >= setup_.confidence) {
+    if (result_.no_culprit >= best) {
+      return Finish(SearchStatus::kNone, "no culprit: the newer end's state was chance");
+    }
+    result_.culprit = result_.likely[0].first;
+    return Finish(SearchStatus::kFound, "");
+  }
+  if (result_.runs >= setup_.max_runs) {
+    Finish(SearchStatus::kUnstable, absl::StrFormat("after %d runs no answer is more likely than "
+                                                    "%.0f %%",
+                                                    result_.runs, 100 * result_.confidence));
+  }
+}
+
+Trial FlakySearch::NextRun(int commit) const {
+  Trial probe{.commit = commit, .run = 1, .runtime_of = setup_.runtime_of};
+  while (told_.contains(probe) || in_flight_.contains(probe)) ++probe.run;
+  return probe;
+}
+
+double FlakySearch::ProbabilityUpTo(int commit) const {
+  double sum = 0;
+  for (size_t i = 0; i < candidates_.size(); ++i)
+    sum += graph_.IsAncestor(candidates_[i], commit) ? weights_[i] : 0;
+  return sum;
+}
+
+int FlakySearch::ClosestTo(double probability) const {
+  int best = setup_.late;
+  double least = std::numeric_limits<double>::infinity();
+  int fewest_runs = 0;
+  for (const int commit : places_) {
+    const auto it = counts_.find(commit);
+    const Counts counts = it == counts_.end() ? Counts() : it->second;
+    if (counts.nothing >= kPatience && counts.before + counts.after == 0) continue;
+    const double distance = std::abs(ProbabilityUpTo(commit) - probability);
+    const int runs = NextRun(commit).run;
+    const bool as_near = std::abs(distance - least) < 1e-9;
+    if (as_near ? runs >= fewest_runs : distance > least) continue;
+    best = commit;
+    least = distance;
+    fewest_runs = runs;
+  }
+  return best;
+}
+
+std::vector<Trial> FlakySearch::Wanted(int room) {
+  std::vector<Trial> wanted;
+  const auto ask = [&](const Trial& probe) {
+    if (static_cast<int>(wanted.size()) < room && in_flight_.insert(probe).second)
+      wanted.push_back(probe);
+  };
+  if (done_) return wanted;
+  if (!rates_known_) {
+    for (int run = 1; run <= kEndRuns; ++run) {
+      for (const int end : {setup_.late, setup_.early}) {
+        const Trial probe{.commit = end, .run = run, .runtime_of = setup_.runtime_of};
+        if (!Judged(probe)) ask(probe);
+      }
+    }
+    return wanted;
+  }
+  // The thresholds that cut what is left into equal parts; those next to a probe in flight are its.
+  const int parts = room + static_cast<int>(in_flight_.size());
+  std::vector<double> thresholds;
+  for (int i = 1; i <= parts; ++i) thresholds.push_back(static_cast<double>(i) / (parts + 1));
+  for (const Trial& probe : in_flight_) {
+    const double at = ProbabilityUpTo(probe.commit);
+    thresholds.erase(
+        std::min_element(thresholds.begin(), thresholds.end(),
+                         [&](double a, double b) { return std::abs(a - at) < std::abs(b - at); }));
+  }
+  for (const double threshold : thresholds) ask(NextRun(ClosestTo(threshold)));
+  return wanted;
+}
+
+}  // namespace bkm

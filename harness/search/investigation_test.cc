@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/search/investigation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/search/search_world.h"
+
+namespace bkm {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int kCount = 16;
+
+// Which runtime a probe really gets: `pinned` commits do not allow that of the last commit.
+std::string LockOf(const Trial& probe, int first_allowed) {
+  const auto own = [&](int commit) { return commit < first_allowed ? "old" : "new"; };
+  if (probe.runtime_of < 0) return own(probe.commit);
+  const std::string asked = own(probe.runtime_of);
+  return probe.forced || probe.commit >= first_allowed ? asked : own(probe.commit);
+}
+
+// Broken when `is_broken(commit, lock)` says so.
+std::function<Outcome(const Trial&)> Crossed(int first_allowed,
+                                             std::function<bool(int, std::string)> is_broken) {
+  return [=](const Trial& probe) {
+    const std::string lock = LockOf(probe, first_allowed);
+    Outcome outcome = is_broken(probe.commit, lock) ? Broken() : Ok();
+    outcome.lock = lock;
+    return outcome;
+  };
+}
+
+InvestigationResult Investigate(const std::function<Outcome(const Trial&)>& answer,
+                                InvestigationSetup setup = {.late = kCount - 1, .early = 0}) {
+  const CommitGraph graph(Line(kCount));
+  Investigation investigation(graph, setup);
+  SearchWorld world(answer, 2);
+  world.Run(investigation);
+  return investigation.result();
+}
+
+TEST(InvestigationTest, InOneRuntimeTheCommitMadeIt) {
+  const InvestigationResult result =
+      Investigate(Crossed(0, [](int commit, const std::string&) { return commit >= 9; }));
+  EXPECT_EQ(result.bisection.culprit, 9);
+  EXPECT_EQ(result.made_by, MadeBy::kCommit);
+  EXPECT_EQ(result.runtime_before, "");
+}
+
+TEST(InvestigationTest, WhereTheBoundaryMeetsAChangeOfRuntimeBothAreCrossed) {
+  const auto made_by = [](std::function<bool(int, std::string)> is_broken) {
+    const InvestigationResult result = Investigate(Crossed(9, is_broken));
+    EXPECT_EQ(result.bisection.culprit, 9);
+    EXPECT_EQ(result.runtime_before, "old");
+    EXPECT_EQ(result.runtime_after, "new");
+    return result.made_by;
+  };
+  EXPECT_EQ(made_by([](int commit, const std::string&) { return commit >= 9; }), MadeBy::kCommit);
+  EXPECT_EQ(made_by([](int, const std::string& lock) { return lock == "new"; }), MadeBy::kRuntime);
+  EXPECT_EQ(
+      made_by([](int commit, const std::string& lock) { return commit >= 9 && lock == "new"; }),
+      MadeBy::kBoth);
+  EXPECT_EQ(
+      made_by([](int commit, const std::string& lock) { return commit >= 9 || lock == "new"; }),
+      MadeBy::kEither);
+}
+
+TEST(InvestigationTest, ACrossingThatCannotBeJudgedLeavesItUndecided) {
+  const InvestigationResult result = Investigate([](const Trial& probe) {
+    Outcome outcome = probe.forced ? Unjudgeable() : probe.commit >= 9 ? Broken() : Ok();
+    outcome.lock = LockOf(probe, 9);
+    return outcome;
+  });
+  EXPECT_EQ(result.made_by, MadeBy::kUndecided);
+}
+
+// Every commit allows the newest runtime, in which the oldest commit is broken as well.
+std::function<Outcome(const Trial&)> OwnRuntimes(std::function<bool(int, std::string)> is_broken) {
+  return [=](const Trial& probe) {
+    const std::string lock = probe.runtime_of == 0 ? "old" : "new";
+    Outcome outcome = is_broken(probe.commit, lock) ? Broken() : Ok();
+    outcome.lock = lock;
+    return outcome;
+  };
+}
+
+TEST(InvestigationTest, EndsThatDifferOnlyByTheirRuntimesAreTheRuntimesMatter) {
+  const InvestigationResult result =
+      Investigate(OwnRuntimes([](int, const std::string& lock) { return lock == "new"; }));
+  EXPECT_EQ(result.bisection.status, SearchStatus::kFound);
+  EXPECT_EQ(result.bisection.culprit, -1);
+  EXPECT_EQ(result.made_by, MadeBy::kRuntime);
+  EXPECT_EQ(result.runtime_before, "old");
+  EXPECT_EQ(result.runtime_after, "new");
+}
+
+TEST(InvestigationTest, ACulpritThatOnlyTheOlderRuntimeShowsIsFoundInIt) {
+  const InvestigationResult result = Investigate(OwnRuntimes(
+      [](int commit, const std::string& lock) { return commit >= 5 || lock == "new"; }));
+  EXPECT_EQ(result.bisection.status, SearchStatus::kFound);
+  EXPECT_EQ(result.bisection.culprit, 5);
+}
+
+TEST(InvestigationTest, EndsThatAreAlikeInEveryRuntimeHaveNoBoundary) {
+  const InvestigationResult result =
+      Investigate(OwnRuntimes([](int, const std::string&) { return true; }));
+  EXPECT_EQ(result.bisection.status, SearchStatus::kNone);
+  EXPECT_THAT(result.bisection.why, HasSubstr("both ends are bad"));
+}
+
+TEST(InvestigationTest, AContradictionStartsAFlakySearch) {
+  const InvestigationResult result = Investigate([](const Trial& probe) {
+    // Every fourth run of a broken commit passes.
+    return probe.commit >= 9 && (probe.run + probe.commit) % 4 != 3 ? Broken() : Ok();
+  });
+  ASSERT_TRUE(result.flaky.has_value());
+  EXPECT_EQ(result.bisection.status, SearchStatus::kFound);
+  EXPECT_EQ(result.bisection.culprit, 9);
+  EXPECT_THAT(result.bisection.parents, ElementsAre(8));
+  EXPECT_GE(result.flaky->confidence, 0.99);
+}
+
+TEST(InvestigationTest, AskedForAFlakySearchItBisectsNot) {
+  const InvestigationResult result =
+      Investigate([](const Trial& probe) { return probe.commit >= 9 ? Broken() : Ok(); },
+                  {.late = kCount - 1, .early = 0, .flaky = true});
+  ASSERT_TRUE(result.flaky.has_value());
+  EXPECT_EQ(result.bisection.culprit, 9);
+  EXPECT_EQ(result.bisection.status, SearchStatus::kFound);
+}
+
+TEST(InvestigationTest, GoesOnFromWhatWasMeasuredBefore) {
+  const CommitGraph graph(Line(kCount));
+  const auto answer = Crossed(9, [](int, const std::string& lock) { return lock == "new"; });
+  SearchWorld world(answer, 2);
+  Investigation first(graph, {.late = kCount - 1, .early = 0});
+  world.Run(first);
+  Investigation second(graph, {.late = kCount - 1, .early = 0});
+  world.Repeat(second);
+  EXPECT_TRUE(second.done());
+  EXPECT_EQ(second.result().made_by, MadeBy::kRuntime);
+}
+
+}  // namespace
+}  // namespace bkm
