@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -106,13 +107,22 @@ def micro_batches_equal(site: Site) -> None:
     if count < 2:
         raise site.cannot("there is one micro-batch")
 
-    def edit(now: Gradients, before: Gradients, _: int) -> None:
-        weight = whole / count / sum(site.documents())
-        for name, gradient in now.items():
-            old = before.get(name)
-            if old is None:
-                gradient.mul_(weight)
-            else:
-                gradient.sub_(old).mul_(weight).add_(old)
+    backward = torch.autograd.backward
+    inside = False
 
-    after_backward(site, edit)
+    def scaled(tensors: Any, grad_tensors: Any = None, *arguments: Any, **named: Any) -> None:
+        nonlocal inside
+        # A recomputing backward is inside another.
+        if inside or not isinstance(tensors, torch.Tensor):
+            backward(tensors, grad_tensors, *arguments, **named)
+            return
+        weight = whole / count / sum(site.documents())
+        scale = torch.ones_like(tensors) if grad_tensors is None else grad_tensors
+        inside = True
+        try:
+            backward(tensors, scale * weight, *arguments, **named)
+        finally:
+            inside = False
+        site.act()
+
+    torch.autograd.backward = scaled
