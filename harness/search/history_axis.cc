@@ -29,7 +29,7 @@ absl::StatusOr<std::vector<std::string>> PathsThatCount(const GitRepository& rep
          std::vector<std::string>(absl::StrSplit(top, '\0', absl::SkipEmpty()))) {
       if (name == "pyproject.toml" || name == "setup.py" || name == "setup.cfg" ||
           (absl::StartsWith(name, "requirements") && absl::EndsWith(name, ".txt")))
-        files.insert(std::string(name));
+        files.insert(name);
     }
   }
   std::vector<std::string> paths = {package, absl::StrCat("src/", package)};
