@@ -130,7 +130,8 @@ bool Pump(int in, int out, int err, const Command& command, ProcessResult& resul
     if (in >= 0 && fds[2].revents) {
       const ssize_t n = ::write(in, command.input.data() + written, command.input.size() - written);
       if (n > 0) written += static_cast<size_t>(n);
-      if ((n < 0 && errno != EINTR) || written == command.input.size()) ::close(in), in = -1;
+      const bool failed = n < 0 && errno != EINTR && errno != EAGAIN;
+      if (failed || written == command.input.size()) ::close(in), in = -1;
     }
   }
   CloseAll({in});
@@ -151,6 +152,8 @@ absl::StatusOr<ProcessResult> RunCommand(const Command& command) {
     return pid.status();
   }
   if (command.input.empty()) ::close(in.write), in.write = -1;
+  // A write that waits for a reader who waits for us to read would wait for ever.
+  if (in.write >= 0) ::fcntl(in.write, F_SETFL, O_NONBLOCK);
   ProcessResult result;
   if (!Pump(in.write, out.read, err.read, command, result)) {
     result.timed_out = true;

@@ -15,6 +15,13 @@ TEST(SubprocessTest, CollectsOutputAndExitCode) {
   EXPECT_EQ(result.exit_code, 3);
 }
 
+TEST(SubprocessTest, InputAndOutputBothLargerThanAPipePass) {
+  const std::string much(1 << 22, 'x');
+  const auto result = RunCommand({.argv = {"cat"}, .input = much});
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result->out, much);
+}
+
 TEST(SubprocessTest, EnvironmentIsSetAndUnset) {
   ::setenv("BKM_TEST_GONE", "1", 1);
   EXPECT_EQ(*RunForOutput({.argv = {"sh", "-c", "echo ${BKM_TEST_GONE-none} $BKM_TEST_NEW"},

@@ -18,6 +18,7 @@ std::vector<std::unique_ptr<CliCommand>> AllCommands() {
   commands.push_back(MakeReplayCommand());
   commands.push_back(MakeCostCommand());
   commands.push_back(MakeSelftestCommand());
+  commands.push_back(MakeApicheckCommand());
   commands.push_back(MakeDriftCommand());
   commands.push_back(MakeAcceptCommand());
   commands.push_back(MakeCleanCommand());

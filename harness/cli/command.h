@@ -39,6 +39,7 @@ std::unique_ptr<CliCommand> MakeDriftCommand();
 std::unique_ptr<CliCommand> MakeAcceptCommand();
 std::unique_ptr<CliCommand> MakeCleanCommand();
 std::unique_ptr<CliCommand> MakeSelftestCommand();
+std::unique_ptr<CliCommand> MakeApicheckCommand();
 
 std::vector<std::unique_ptr<CliCommand>> AllCommands();
 
