@@ -16,7 +16,7 @@ class CleanCommand : public CliCommand {
  public:
   const char* name() const override { return "clean"; }
   const char* summary() const override {
-    return "Remove source trees, environments and probes that no run has used lately";
+    return "Remove source trees, environments, probes and observations that no run has used lately";
   }
   const char* examples() const override {
     return "What a later run needs is made again; run directories are not touched.\nExample: bkm "

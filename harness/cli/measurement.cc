@@ -6,13 +6,18 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <optional>
+#include <set>
 #include <thread>
 
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 #include "harness/model/engine_kind.h"
+#include "harness/numerics/golden_key.h"
 #include "harness/runner/judging.h"
 #include "harness/runner/local_executor.h"
+#include "harness/runner/observation_store.h"
 #include "harness/runner/references.h"
 #include "harness/runner/runner.h"
 
@@ -34,6 +39,62 @@ absl::Status WantAll(References& references, const std::vector<PreparedCell>& ce
                                     cell.record.cell.probe.precision));
   }
   return absl::OkStatus();
+}
+
+// The observations of earlier runs. Without them, or once the disk is full, a run only takes
+// longer: what goes wrong here is said once and stops nothing.
+class Kept {
+ public:
+  Kept(bool wanted, const TaskSettings& settings) {
+    if (!wanted) return;
+    absl::StatusOr<std::unique_ptr<ObservationStore>> store = Open(settings);
+    if (store.ok()) {
+      store_ = *std::move(store);
+    } else {
+      Stop(store.status());
+    }
+  }
+
+  std::optional<KeptObservation> Find(const PreparedCell& cell) {
+    if (!store_) return std::nullopt;
+    absl::StatusOr<std::optional<KeptObservation>> found = store_->Find(cell);
+    if (found.ok()) return *std::move(found);
+    Stop(found.status());
+    return std::nullopt;
+  }
+  void Keep(const PreparedCell& cell, const Json& observation, const std::filesystem::path& dir) {
+    if (store_) Check(store_->Keep(cell, observation, dir));
+  }
+  void Forget(const PreparedCell& cell) {
+    if (store_) Check(store_->Forget(cell));
+  }
+
+ private:
+  static absl::StatusOr<std::unique_ptr<ObservationStore>> Open(const TaskSettings& settings) {
+    const char* folder = std::getenv("BKM_OBSERVATIONS");
+    ASSIGN_OR_RETURN(std::string cpu, CpuFeatures());
+    return ObservationStore::Open(folder && *folder ? folder : CacheDirectory() / "observations",
+                                  settings, std::move(cpu));
+  }
+  void Check(const absl::Status& status) {
+    if (!status.ok()) Stop(status);
+  }
+  void Stop(const absl::Status& why) {
+    std::fprintf(stderr, "bkm: %s; going on without the observations of earlier runs\n",
+                 std::string(why.message()).c_str());
+    store_.reset();
+  }
+  std::unique_ptr<ObservationStore> store_;
+};
+
+std::vector<PreparedCell> Repeated(const std::vector<PreparedCell>& cells) {
+  std::set<std::string> repeated;
+  for (const PreparedCell& cell : cells) repeated.insert(cell.record.repeat_of);
+  std::vector<PreparedCell> found;
+  for (const PreparedCell& cell : cells) {
+    if (repeated.contains(cell.record.id)) found.push_back(cell);
+  }
+  return found;
 }
 
 }  // namespace
@@ -71,6 +132,9 @@ absl::StatusOr<RunRecord> Measure(const Installation& installation, const Matrix
                           .log_path = [&](const std::string& key) {
                             return directory.worker_log(key.substr(0, 12));
                           }});
+  const TaskSettings task{.cell_code = cell_code, .limits = matrix.limits};
+  Kept kept(options.store && options.reuse && !options.fresh, task);
+  const std::vector<PreparedCell> repeated = Repeated(cells);
   RunnerHooks hooks;
   // While a golden or floor is still being computed there is nothing to judge by; all are judged
   // at the end.
@@ -80,13 +144,15 @@ absl::StatusOr<RunRecord> Measure(const Installation& installation, const Matrix
   };
   hooks.background = [&](bool may_start) { return references.Advance(may_start); };
   hooks.observed = [&](const PreparedCell& cell, const Json& observation) {
+    kept.Keep(cell, observation, directory.cell(cell.record));
     return WantPrecisionThatRan(references, cell, observation);
   };
+  hooks.kept = [&](const PreparedCell& cell) { return kept.Find(cell); };
   const char* launcher = std::getenv("BKM_LAUNCHER");
   Runner runner({.slots = slots,
                  .controls = options.controls,
                  .reuse = options.reuse,
-                 .task = {.cell_code = cell_code, .limits = matrix.limits},
+                 .task = task,
                  .launcher = launcher ? launcher : "bkm"},
                 std::move(hooks), directory, executor, observer);
   const auto start = std::chrono::steady_clock::now();
@@ -100,6 +166,12 @@ absl::StatusOr<RunRecord> Measure(const Installation& installation, const Matrix
       {"cell_code", cell_code}};
   run.finished = finished;
   RETURN_IF_ERROR(judge.JudgeRun(run));
+  for (const CellRecord& cell : run.cells) {
+    if (!cell.stability || !cell.stability->flaky()) continue;
+    for (const PreparedCell& first : repeated) {
+      if (first.record.id == cell.id) kept.Forget(first);
+    }
+  }
   if (!references.failure().empty())
     std::fprintf(stderr, "bkm: %s\n", references.failure().c_str());
   return run;

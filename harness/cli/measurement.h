@@ -24,6 +24,7 @@ struct MeasurementOptions {
   bool fresh = false;    // a process of its own for each cell
   bool controls = true;  // add the control cells that blame needs
   bool reuse = true;     // what the run directory holds already is not measured again
+  bool store = true;     // nor what another run has measured; needs `reuse`
 };
 
 // The included cells of `plan`, ready to run. Stops early, with fewer cells or an error, once the

@@ -27,7 +27,8 @@ class RunCommandLine : public CliCommand {
   }
   const char* examples() const override {
     return "What a run directory holds already is not measured again: after Ctrl-C the same "
-           "command finishes the rest.\n"
+           "command finishes the rest. Nor is a cell of another run that was asked the same and "
+           "looked only at files that are the same here: run.json says \"inherited_from\".\n"
            "Examples:\n"
            "  bkm run matrices/quickstart.json\n"
            "  bkm run matrices/bkm.json --filter engine=v0.8.0 --git-mirror ~/mirrors\n"
@@ -42,7 +43,9 @@ class RunCommandLine : public CliCommand {
         ->check(CLI::Range(1, 1024));
     app.add_flag("--fresh", fresh_,
                  "Give each cell a process of its own instead of a fork of a warm one");
-    app.add_flag("--rerun", rerun_, "Measure again what the run directory holds");
+    app.add_flag("--rerun", rerun_, "Measure everything again");
+    app.add_flag("--no-store", no_store_,
+                 "Do not take, or leave for others, observations of equal cells of other runs");
     app.add_option("--repeat", repeat_,
                    "Measure each cell N times; one whose verdict changes is reported as flaky")
         ->check(CLI::Range(1, 1000));
@@ -81,11 +84,14 @@ class RunCommandLine : public CliCommand {
     if (cells->empty())
       return absl::InvalidArgumentError("no cell is in: bkm plan says why each is out");
     const RunDirectory directory(fs::absolute(out_.empty() ? "runs/" + matrix.name : out_));
-    ASSIGN_OR_RETURN(
-        const RunRecord run,
-        Measure(installation, matrix, directory, WithRepeats(*std::move(cells), repeat_),
-                {.slots = jobs_, .fresh = fresh_, .controls = !no_controls_, .reuse = !rerun_},
-                observer, signals));
+    ASSIGN_OR_RETURN(const RunRecord run, Measure(installation, matrix, directory,
+                                                  WithRepeats(*std::move(cells), repeat_),
+                                                  {.slots = jobs_,
+                                                   .fresh = fresh_,
+                                                   .controls = !no_controls_,
+                                                   .reuse = !rerun_,
+                                                   .store = !no_store_},
+                                                  observer, signals));
     return Report(directory, run);
   }
 
@@ -109,6 +115,7 @@ class RunCommandLine : public CliCommand {
   int repeat_ = 1;
   bool fresh_ = false;
   bool rerun_ = false;
+  bool no_store_ = false;
   bool no_controls_ = false;
   bool json_ = false;
   bool quiet_ = false;

@@ -136,10 +136,12 @@ absl::StatusOr<PreparedCell> Preparation::Prepare(const PlannedCell& planned) {
   if (planned.cell.engine_subject) {
     ASSIGN_OR_RETURN(prepared.engine, ResolveSubject(*planned.cell.engine_subject));
     prepared.record.engine_date = prepared.engine->date;
+    ASSIGN_OR_RETURN(prepared.engine_listing, subjects_.Listing(*prepared.engine));
   }
   if (planned.cell.library_subject) {
     ASSIGN_OR_RETURN(prepared.library, ResolveSubject(*planned.cell.library_subject));
     prepared.record.library_date = prepared.library->date;
+    ASSIGN_OR_RETURN(prepared.library_listing, subjects_.Listing(*prepared.library));
   }
   if (!planned.unsupported.empty()) {
     prepared.stopped = StoppedAt("backend", "device-missing", planned.unsupported);

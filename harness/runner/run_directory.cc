@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
+#include "harness/base/link_tree.h"
 #include "harness/base/status_macros.h"
 
 namespace bkm {
@@ -48,6 +49,10 @@ absl::Status RunDirectory::PrepareCell(const CellRecord& record, const Json& req
   fs::permissions(script, fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec,
                   fs::perm_options::add, error);
   return absl::OkStatus();
+}
+
+absl::Status RunDirectory::AdoptCell(const CellRecord& record, const fs::path& folder) const {
+  return LinkTree(folder, cell(record));
 }
 
 absl::Status RunDirectory::WriteObservation(const CellRecord& record,

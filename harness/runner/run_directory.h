@@ -36,6 +36,8 @@ class RunDirectory {
   // gone.
   absl::Status PrepareCell(const CellRecord& record, const Json& request,
                            const std::string& launcher) const;
+  // Puts the files of a cell of another run into the prepared folder.
+  absl::Status AdoptCell(const CellRecord& record, const std::filesystem::path& folder) const;
   absl::Status WriteObservation(const CellRecord& record, const Json& observation) const;
   // Absent when the cell has not been measured.
   absl::StatusOr<std::optional<Json>> ReadObservation(const CellRecord& record) const;

@@ -98,12 +98,30 @@ absl::StatusOr<bool> Runner::TakeWithoutRunning(size_t index, const Json& reques
   // What cannot be read is measured again.
   const auto old_request = directory_.ReadRequest(record);
   const auto old_observation = directory_.ReadObservation(record);
-  if (!old_request.ok() || !old_observation.ok() || !*old_request || !*old_observation)
-    return false;
-  if ((*old_request)->value("key", Json()) != request["key"] || !IsReusable(**old_observation))
-    return false;
+  const bool readable =
+      old_request.ok() && old_observation.ok() && *old_request && *old_observation;
+  if (!readable || (*old_request)->value("key", Json()) != request["key"] ||
+      !IsReusable(**old_observation))
+    return TakeKept(index, request);
   first_of_request_.emplace(request["key"].get<std::string>(), index);
   RETURN_IF_ERROR(Record(index, **old_observation, /*reused=*/true));
+  return true;
+}
+
+absl::StatusOr<bool> Runner::TakeKept(size_t index, const Json& request) {
+  CellRecord& record = run_->cells[index];
+  // An equal cell of this run will do, and is not written twice.
+  const auto equal = first_of_request_.find(request["key"].get<std::string>());
+  if (!hooks_.kept || (equal != first_of_request_.end() && equal->second != index)) return false;
+  const std::optional<KeptObservation> kept = hooks_.kept(cells_[index]);
+  if (!kept) return false;
+  RETURN_IF_ERROR(directory_.PrepareCell(record, request, options_.launcher));
+  RETURN_IF_ERROR(directory_.AdoptCell(record, kept->folder));
+  const auto observation = directory_.ReadObservation(record);
+  if (!observation.ok() || !*observation || !IsReusable(**observation)) return false;
+  if (kept->cell != record.id) record.inherited_from = kept->cell;
+  first_of_request_.emplace(request["key"].get<std::string>(), index);
+  RETURN_IF_ERROR(Record(index, **observation, /*reused=*/true));
   return true;
 }
 
@@ -126,9 +144,22 @@ absl::Status Runner::StartReady() {
     const Pending pending = *next;
     if (pending.second_try && (executor_.running() > 0 || background_ > 0)) break;
     pending_.erase(next);
-    RETURN_IF_ERROR(StartOne(pending));
+    // By now a cell of this run may stand for it.
+    ASSIGN_OR_RETURN(const bool taken, TakeLate(pending));
+    if (!taken) RETURN_IF_ERROR(StartOne(pending));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Runner::TakeLate(const Pending& pending) {
+  const PreparedCell& cell = cells_[pending.index];
+  if (!options_.reuse || pending.second_try) return false;
+  const std::string worker = cell.worker.key;
+  ASSIGN_OR_RETURN(
+      const bool taken,
+      TakeKept(pending.index, MakeRequest(cell, directory_.cell(cell.record), options_.task)));
+  if (taken && workers_up_.contains(worker)) ReleaseWorker(worker);
+  return taken;
 }
 
 absl::Status Runner::StartOne(const Pending& pending) {

@@ -36,6 +36,8 @@ struct RunnerHooks {
   std::function<int(bool may_start)> background;
   // Called with each new observation, before it is judged.
   std::function<absl::Status(const PreparedCell&, const Json& observation)> observed;
+  // An observation of another run that stands for the cell.
+  std::function<std::optional<KeptObservation>(const PreparedCell&)> kept;
 };
 
 // Runs the cells of a plan and keeps their observations in the run directory. Judges nothing
@@ -64,7 +66,9 @@ class Runner {
   // Takes what can be had without running: a stopped cell, a reusable observation, an equal cell of
   // this run.
   absl::StatusOr<bool> TakeWithoutRunning(size_t index, const Json& request);
+  absl::StatusOr<bool> TakeKept(size_t index, const Json& request);
   absl::Status StartReady();
+  absl::StatusOr<bool> TakeLate(const Pending& pending);
   absl::Status StartOne(const Pending& pending);
   absl::Status HandleFinished(const CellFinished& finished);
   absl::Status Judge(size_t index);

@@ -129,6 +129,61 @@ TEST_F(RunnerTest, InterruptKeepsWhatWasMeasuredAndTheSameRunFinishesTheRest) {
   EXPECT_THAT(second.started, ElementsAre("verl-torchtitan varlen", "verl-torchtitan sdpa"));
 }
 
+TEST_F(RunnerTest, CellOfAnotherRunStandsForAnEqualOneAndSaysSo) {
+  const std::filesystem::path kept = *CreateTempDirectory(::testing::TempDir(), "kept");
+  ASSERT_TRUE(WriteFile(kept / "observation.json",
+                        ToText(Json{{"schema", 1}, {"ending", {{"kind", "completed"}}}}))
+                  .ok());
+  ASSERT_TRUE(WriteFile(kept / "stdout", "it ran\n").ok());
+  const PreparedCell flex = Prepared("flex"), varlen = Prepared("varlen"), sdpa = Prepared("sdpa");
+  const auto stands = [&](const PreparedCell& cell) -> std::optional<KeptObservation> {
+    if (cell.record.id == flex.record.id) return KeptObservation{"another cell", kept};
+    if (cell.record.id == varlen.record.id) return KeptObservation{varlen.record.id, kept};
+    return std::nullopt;
+  };
+  Runner runner({.slots = 1}, {.kept = stands}, directory_, executor_, observer_);
+  ASSERT_TRUE(*runner.Run({flex, varlen, sdpa}, run_));
+  EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan sdpa"));
+  EXPECT_EQ(run_.cells[0].inherited_from, "another cell");
+  // The same cell, measured in another run.
+  EXPECT_EQ(run_.cells[1].inherited_from, std::nullopt);
+  EXPECT_EQ(*ReadFile(directory_.cell(run_.cells[0]) / "stdout"), "it ran\n");
+  EXPECT_TRUE(std::filesystem::exists(directory_.cell(run_.cells[0]) / "request.json"));
+}
+
+TEST_F(RunnerTest, CellThatARunMeasuredCanStandForALaterOneOfIt) {
+  const std::filesystem::path kept = *CreateTempDirectory(::testing::TempDir(), "kept");
+  ASSERT_TRUE(WriteFile(kept / "observation.json",
+                        ToText(Json{{"schema", 1}, {"ending", {{"kind", "completed"}}}}))
+                  .ok());
+  const PreparedCell flex = Prepared("flex"), varlen = Prepared("varlen");
+  bool flex_is_kept = false;
+  RunnerHooks hooks;
+  hooks.observed = [&](const PreparedCell&, const Json&) {
+    flex_is_kept = true;
+    return absl::OkStatus();
+  };
+  hooks.kept = [&](const PreparedCell& cell) -> std::optional<KeptObservation> {
+    if (!flex_is_kept || cell.record.id != varlen.record.id) return std::nullopt;
+    return KeptObservation{flex.record.id, kept};
+  };
+  Runner runner({.slots = 1}, hooks, directory_, executor_, observer_);
+  ASSERT_TRUE(*runner.Run({flex, varlen}, run_));
+  EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan flex"));
+  EXPECT_THAT(executor_.released, ElementsAre("lock"));
+  EXPECT_EQ(run_.cells[1].inherited_from, flex.record.id);
+}
+
+TEST_F(RunnerTest, WithoutReuseNoOtherRunIsAsked) {
+  const auto stands = [](const PreparedCell&) -> std::optional<KeptObservation> {
+    ADD_FAILURE() << "asked";
+    return std::nullopt;
+  };
+  Runner runner({.slots = 1, .reuse = false}, {.kept = stands}, directory_, executor_, observer_);
+  ASSERT_TRUE(*runner.Run({Prepared("flex")}, run_));
+  EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan flex"));
+}
+
 TEST_F(RunnerTest, LostCellIsMeasuredAgain) {
   executor_.endings = {Ended("lost")};
   Run({Prepared("flex")});

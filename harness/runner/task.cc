@@ -42,30 +42,44 @@ Probe ProbeOfControl(Probe probe) {
 // Whether the library alone can be asked the same.
 bool HasControl(const Probe& probe) { return probe.head == "lm"; }
 
+// What the worker reads of a cell that is the same on every machine.
+Json Asked(const PreparedCell& cell, const TaskSettings& settings) {
+  const Cell& what = cell.record.cell;
+  return {{"type", "run"},
+          {"adapter", what.engine},
+          {"packages",
+           {{"engine", cell.engine ? Json(cell.engine->package) : Json()},
+            {"library", LibraryPackage(cell)}}},
+          {"probe", ToJson(what.probe)},
+          {"limits",
+           {{"timeout_s", settings.limits.timeout_s},
+            {"memory_mib", settings.limits.memory_mib},
+            {"output_mib", settings.limits.output_mib},
+            {"processes", settings.limits.processes}}},
+          {"plant", what.plant}};
+}
+
+Json Question(const PreparedCell& cell, const TaskSettings& settings) {
+  Json question = Asked(cell, settings);
+  question["lock"] = cell.record.lock;
+  question["probe_folder"] = cell.probe_folder.filename().string();
+  question["cell_code"] = settings.cell_code;
+  question["repeat"] = cell.record.cell.repeat;
+  return question;
+}
+
 }  // namespace
+
+std::string QuestionText(const PreparedCell& cell, const TaskSettings& settings) {
+  return Question(cell, settings).dump();
+}
 
 Json MakeRequest(const PreparedCell& cell, const std::filesystem::path& dir,
                  const TaskSettings& settings) {
-  const Cell& what = cell.record.cell;
-  Json request = {{"type", "run"},
-                  {"adapter", what.engine},
-                  {"packages",
-                   {{"engine", cell.engine ? Json(cell.engine->package) : Json()},
-                    {"library", LibraryPackage(cell)}}},
-                  {"probe", ToJson(what.probe)},
-                  {"limits",
-                   {{"timeout_s", settings.limits.timeout_s},
-                    {"memory_mib", settings.limits.memory_mib},
-                    {"output_mib", settings.limits.output_mib},
-                    {"processes", settings.limits.processes}}},
-                  {"plant", what.plant}};
-  Json identity = request;
+  Json identity = Question(cell, settings);
   identity["engine"] = ContentOf(cell.engine);
   identity["library"] = ContentOf(cell.library);
-  identity["lock"] = cell.record.lock;
-  identity["probe_folder"] = cell.probe_folder.filename().string();
-  identity["cell_code"] = settings.cell_code;
-  identity["repeat"] = what.repeat;
+  Json request = Asked(cell, settings);
   request["key"] = Sha256(identity.dump());
   request["cell"] = cell.record.id;
   request["dir"] = dir.string();
@@ -99,6 +113,7 @@ std::optional<PreparedCell> ControlOf(const PreparedCell& cell) {
   what.probe = ProbeOfControl(std::move(what.probe));
   what.plant.clear();
   control.engine.reset();
+  control.engine_listing.reset();
   control.record.engine_date.clear();
   control.record.role = CellRole::kControl;
   control.record.id = CellId(what);

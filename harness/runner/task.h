@@ -3,6 +3,7 @@
 #ifndef HARNESS_RUNNER_TASK_H_
 #define HARNESS_RUNNER_TASK_H_
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "harness/model/cell_record.h"
 #include "harness/model/subject.h"
 #include "harness/runner/executor.h"
+#include "harness/source/tree_listing.h"
 
 namespace bkm {
 
@@ -21,9 +23,18 @@ struct PreparedCell {
   CellRecord record;
   std::optional<Subject> engine;  // source trees, where the subject is one
   std::optional<Subject> library;
+  // What the trees hold; null for a path subject, which may change under us.
+  std::shared_ptr<const TreeListing> engine_listing;
+  std::shared_ptr<const TreeListing> library_listing;
   WorkerSetup worker;
   std::filesystem::path probe_folder;
   std::optional<Json> stopped;  // an observation that ended before a process: nothing is run
+};
+
+// An observation of another run that stands for a cell.
+struct KeptObservation {
+  std::string cell;              // id of the cell that was measured
+  std::filesystem::path folder;  // its files, by their names in a cell's folder
 };
 
 // What is the same for all cells of a run.
@@ -36,6 +47,9 @@ struct TaskSettings {
 // depends on and of nothing else (no path of this machine): equal keys, equal cells.
 Json MakeRequest(const PreparedCell& cell, const std::filesystem::path& dir,
                  const TaskSettings& settings);
+
+// All that a cell is asked, but for the subjects' content: what else the observation depends on.
+std::string QuestionText(const PreparedCell& cell, const TaskSettings& settings);
 
 // The cell of the library alone, in the same runtime and with the same probe, that tells whose
 // fault a red `cell` is. Absent for a cell that is a control itself.

@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
+#include "harness/base/link_tree.h"
 #include "harness/base/status_macros.h"
 
 namespace bkm {
@@ -40,17 +41,6 @@ bool IsPython(const GitEntry& entry) {
 absl::Status SystemError(absl::string_view doing, const fs::path& path) {
   return absl::UnavailableError(
       absl::StrCat("cannot ", doing, " ", path.string(), ": ", std::strerror(errno)));
-}
-
-// A hard link; a copy where there can be none.
-absl::Status LinkOrCopy(const fs::path& from, const fs::path& to) {
-  if (::link(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
-  std::error_code error;
-  fs::copy_file(from, to, error);
-  if (error)
-    return absl::UnavailableError(
-        absl::StrCat("cannot copy ", from.string(), " to ", to.string(), ": ", error.message()));
-  return absl::OkStatus();
 }
 
 // Creates the folders of a tree, each once.
@@ -132,6 +122,17 @@ absl::Status TreeViews::Compile(const std::vector<GitEntry>& entries, const std:
   return wanted.empty() ? absl::OkStatus() : reader_.CompileFiles(wanted).status();
 }
 
+std::string TreeViews::CompiledFileOf(const GitEntry& entry, const std::string& tag) {
+  std::string compiled = absl::StrCat(FileOf(entry).string(), ".", tag, ".pyc");
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto [known, is_new] = compiled_.emplace(compiled, false);
+  if (is_new) {
+    struct stat info = {};
+    known->second = ::stat(compiled.c_str(), &info) == 0 && info.st_size > 0;
+  }
+  return known->second ? compiled : "";
+}
+
 absl::StatusOr<std::vector<GitEntry>> TreeViews::Make(
     const GitRepository& repository, GitObjects& objects, const std::string& commit,
     const std::vector<GitEntry>& entries, const std::string& package, const fs::path& tree) {
@@ -159,14 +160,13 @@ absl::StatusOr<std::vector<GitEntry>> TreeViews::Make(
       if (::symlink(target.c_str(), place.c_str()) != 0) return SystemError("link", place);
       continue;
     }
-    RETURN_IF_ERROR(LinkOrCopy(file, place));
+    RETURN_IF_ERROR(LinkFile(file, place));
     if (!IsPython(entry) || !absl::StartsWith(entry.path, package + "/")) continue;
-    const std::string compiled = absl::StrCat(file.string(), ".", tag, ".pyc");
-    struct stat info = {};
-    if (::stat(compiled.c_str(), &info) != 0 || info.st_size == 0) continue;
+    const std::string compiled = CompiledFileOf(entry, tag);
+    if (compiled.empty()) continue;
     const std::string cache = folder + "/__pycache__";
     RETURN_IF_ERROR(folders.Make(cache));
-    RETURN_IF_ERROR(LinkOrCopy(
+    RETURN_IF_ERROR(LinkFile(
         compiled, tree / absl::StrCat(cache, "/", place.stem().string(), ".", tag, ".pyc")));
   }
   return made;

@@ -4,6 +4,7 @@
 #define HARNESS_SOURCE_TREE_VIEWS_H_
 
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -37,6 +38,8 @@ class TreeViews {
   absl::StatusOr<std::string> CacheTag();
   // Files of `entries` that are not kept yet.
   std::vector<GitEntry> Unknown(const std::vector<GitEntry>& entries) const;
+  // The entry's compiled Python; empty when it has none.
+  std::string CompiledFileOf(const GitEntry& entry, const std::string& tag);
   // Ids of documents that the repository lacks.
   absl::StatusOr<std::vector<std::string>> Fetch(const GitRepository& repository,
                                                  GitObjects& objects,
@@ -47,7 +50,8 @@ class TreeViews {
   const std::filesystem::path blobs_;
   const PackageReader reader_;
   std::mutex mutex_;
-  std::string tag_;  // of compiled files; empty: not asked yet
+  std::string tag_;                       // of compiled files; empty: not asked yet
+  std::map<std::string, bool> compiled_;  // by compiled file: whether there is anything in it
 };
 
 }  // namespace bkm

@@ -6,15 +6,34 @@
 #include "harness/store/folder_cache.h"
 
 namespace bkm {
+namespace fs = std::filesystem;
+
+namespace {
+
+// Trees link to these files: one that has a single name is in no tree.
+void RemoveUnlinked(const fs::path& blobs, std::chrono::system_clock::time_point before) {
+  const fs::file_time_type cutoff = std::chrono::file_clock::from_sys(before);
+  std::error_code error;
+  std::vector<fs::path> unlinked;
+  for (const auto& entry : fs::recursive_directory_iterator(blobs, error)) {
+    if (entry.is_regular_file(error) && entry.hard_link_count(error) == 1 &&
+        entry.last_write_time(error) < cutoff)
+      unlinked.push_back(entry.path());
+  }
+  for (const fs::path& file : unlinked) fs::remove(file, error);
+}
+
+}  // namespace
 
 absl::StatusOr<std::vector<std::string>> CollectGarbage(
     const std::filesystem::path& cache, std::chrono::system_clock::time_point before) {
   std::vector<std::string> removed;
-  for (const std::string kind : {"environments", "probes", "trees"}) {
+  for (const std::string kind : {"environments", "observations", "probes", "trees"}) {
     ASSIGN_OR_RETURN(const std::vector<std::string> keys,
                      FolderCache(cache / kind).Collect(before));
     for (const std::string& key : keys) removed.push_back(kind + "/" + key);
   }
+  RemoveUnlinked(cache / "blobs", before);
   return removed;
 }
 

@@ -12,9 +12,10 @@
 
 namespace bkm {
 
-// Removes the source trees, environments and probes below `cache` that no run has asked for since
-// `before`; the next run that needs one makes it again. Returns what went, as "trees/KEY". Whoever
-// collects gives running runs their due: `before` lies further back than the longest run.
+// Removes the source trees, environments, probes and observations below `cache` that no run has
+// asked for since `before`, and the files of trees that no tree has any more; the next run that
+// needs one makes it again. Returns what went, as "trees/KEY". Whoever collects gives running runs
+// their due: `before` lies further back than the longest run.
 absl::StatusOr<std::vector<std::string>> CollectGarbage(
     const std::filesystem::path& cache, std::chrono::system_clock::time_point before);
 

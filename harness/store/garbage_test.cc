@@ -16,18 +16,30 @@ using std::chrono::hours;
 using std::chrono::system_clock;
 using ::testing::ElementsAre;
 
-TEST(GarbageTest, RemovesUnusedTreesEnvironmentsAndProbesAndNothingElse) {
+TEST(GarbageTest, RemovesWhatIsUnusedOfItsKindsAndNothingElse) {
   const fs::path cache = *CreateTempDirectory(::testing::TempDir(), "garbage-");
-  for (const char* kind : {"trees", "environments", "probes", "locks"}) {
+  for (const char* kind : {"trees", "environments", "probes", "observations", "locks"}) {
     ASSERT_TRUE(FolderCache(cache / kind)
                     .GetOrMake("k", [](const fs::path& f) { return WriteFile(f / "a", ""); })
                     .ok());
   }
   EXPECT_THAT(*CollectGarbage(cache, system_clock::now() - hours(1)), ElementsAre());
   EXPECT_THAT(*CollectGarbage(cache, system_clock::now() + hours(1)),
-              ElementsAre("environments/k", "probes/k", "trees/k"));
+              ElementsAre("environments/k", "observations/k", "probes/k", "trees/k"));
   EXPECT_FALSE(fs::exists(cache / "trees/k"));
   EXPECT_TRUE(fs::exists(cache / "locks/k/a"));
+}
+
+TEST(GarbageTest, FileOfTreesGoesOnceNoTreeHasIt) {
+  const fs::path cache = *CreateTempDirectory(::testing::TempDir(), "garbage-");
+  ASSERT_TRUE(WriteFile(cache / "blobs/aa/used", "x").ok());
+  ASSERT_TRUE(WriteFile(cache / "blobs/aa/unused", "y").ok());
+  fs::create_hard_link(cache / "blobs/aa/used", cache / "name");
+  ASSERT_TRUE(CollectGarbage(cache, system_clock::now() - hours(1)).ok());
+  EXPECT_TRUE(fs::exists(cache / "blobs/aa/unused"));
+  ASSERT_TRUE(CollectGarbage(cache, system_clock::now() + hours(1)).ok());
+  EXPECT_FALSE(fs::exists(cache / "blobs/aa/unused"));
+  EXPECT_TRUE(fs::exists(cache / "blobs/aa/used"));
 }
 
 TEST(GarbageTest, EmptyCacheIsFine) {

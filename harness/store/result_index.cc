@@ -6,12 +6,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
+#include "harness/base/hash.h"
 #include "harness/base/status_macros.h"
 
 namespace bkm {
 namespace {
 
-constexpr int kSchema = 1;
+constexpr int kSchema = 2;
 constexpr int kBusyMilliseconds = 20'000;
 
 struct Finalize {
@@ -28,6 +29,11 @@ Statement Compile(sqlite3* database, const char* sql) {
 
 void BindText(sqlite3_stmt* statement, int place, absl::string_view text) {
   sqlite3_bind_text(statement, place, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
+}
+
+std::string Text(sqlite3_stmt* statement, int column) {
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, column));
+  return std::string(text, static_cast<size_t>(sqlite3_column_bytes(statement, column)));
 }
 
 }  // namespace
@@ -82,39 +88,69 @@ absl::Status ResultIndex::Prepare() {
   }
   return Execute(
       "BEGIN IMMEDIATE;"
-      "CREATE TABLE IF NOT EXISTS results("
-      "  key TEXT PRIMARY KEY, folder TEXT NOT NULL, finished INTEGER NOT NULL) WITHOUT ROWID;"
-      "PRAGMA user_version=1;"
+      "DROP TABLE IF EXISTS results;"
+      "CREATE TABLE IF NOT EXISTS dependences(id TEXT PRIMARY KEY, text TEXT NOT NULL) "
+      "  WITHOUT ROWID;"
+      "CREATE TABLE IF NOT EXISTS kept("
+      "  key TEXT, dependence TEXT, state TEXT, folder TEXT NOT NULL, number INTEGER NOT NULL,"
+      "  PRIMARY KEY(key, dependence, state)) WITHOUT ROWID;"
+      "CREATE INDEX IF NOT EXISTS kept_by_folder ON kept(folder);"
+      "PRAGMA user_version=2;"
       "COMMIT");
 }
 
-absl::Status ResultIndex::Put(absl::string_view key, const IndexedResult& result) {
-  const Statement put = Compile(
-      database_.get(), "INSERT OR REPLACE INTO results(key, folder, finished) VALUES(?, ?, ?)");
+absl::Status ResultIndex::Put(absl::string_view key, absl::string_view dependence,
+                              absl::string_view state, absl::string_view folder) {
+  const std::string id = Sha256(dependence);
+  const Statement text = Compile(database_.get(), "INSERT OR IGNORE INTO dependences VALUES(?, ?)");
+  if (!text) return LastError();
+  BindText(text.get(), 1, id);
+  BindText(text.get(), 2, dependence);
+  if (sqlite3_step(text.get()) != SQLITE_DONE) return LastError();
+  const Statement put = Compile(database_.get(),
+                                "INSERT OR REPLACE INTO kept VALUES(?, ?, ?, ?, "
+                                "  1 + ifnull((SELECT max(number) FROM kept WHERE key = ?), 0))");
   if (!put) return LastError();
-  BindText(put.get(), 1, key);
-  BindText(put.get(), 2, result.folder.string());
-  sqlite3_bind_int64(put.get(), 3, result.finished.time_since_epoch().count());
+  int place = 0;
+  for (absl::string_view field : {key, absl::string_view(id), state, folder, key})
+    BindText(put.get(), ++place, field);
   return sqlite3_step(put.get()) == SQLITE_DONE ? absl::OkStatus() : LastError();
 }
 
-absl::StatusOr<std::optional<IndexedResult>> ResultIndex::Find(absl::string_view key) {
+absl::StatusOr<std::vector<std::string>> ResultIndex::Dependences(absl::string_view key) {
   const Statement find =
-      Compile(database_.get(), "SELECT folder, finished FROM results WHERE key = ?");
+      Compile(database_.get(),
+              "SELECT text FROM dependences JOIN (SELECT dependence, max(number) AS last FROM kept "
+              "  WHERE key = ? GROUP BY dependence) ON id = dependence ORDER BY last DESC");
   if (!find) return LastError();
   BindText(find.get(), 1, key);
-  const int code = sqlite3_step(find.get());
-  if (code == SQLITE_DONE) return std::optional<IndexedResult>();
-  if (code != SQLITE_ROW) return LastError();
-  return std::optional<IndexedResult>(
-      {reinterpret_cast<const char*>(sqlite3_column_text(find.get(), 0)),
-       std::chrono::sys_seconds(std::chrono::seconds(sqlite3_column_int64(find.get(), 1)))});
+  std::vector<std::string> found;
+  int code = 0;
+  while ((code = sqlite3_step(find.get())) == SQLITE_ROW) found.push_back(Text(find.get(), 0));
+  if (code != SQLITE_DONE) return LastError();
+  return found;
 }
 
-absl::Status ResultIndex::Remove(absl::string_view key) {
-  const Statement remove = Compile(database_.get(), "DELETE FROM results WHERE key = ?");
+absl::StatusOr<std::optional<std::string>> ResultIndex::Find(absl::string_view key,
+                                                             absl::string_view dependence,
+                                                             absl::string_view state) {
+  const Statement find = Compile(
+      database_.get(), "SELECT folder FROM kept WHERE key = ? AND dependence = ? AND state = ?");
+  if (!find) return LastError();
+  const std::string id = Sha256(dependence);
+  int place = 0;
+  for (absl::string_view field : {key, absl::string_view(id), state})
+    BindText(find.get(), ++place, field);
+  const int code = sqlite3_step(find.get());
+  if (code == SQLITE_DONE) return std::optional<std::string>();
+  if (code != SQLITE_ROW) return LastError();
+  return std::optional<std::string>(Text(find.get(), 0));
+}
+
+absl::Status ResultIndex::Remove(absl::string_view folder) {
+  const Statement remove = Compile(database_.get(), "DELETE FROM kept WHERE folder = ?");
   if (!remove) return LastError();
-  BindText(remove.get(), 1, key);
+  BindText(remove.get(), 1, folder);
   return sqlite3_step(remove.get()) == SQLITE_DONE ? absl::OkStatus() : LastError();
 }
 

@@ -3,11 +3,11 @@
 #ifndef HARNESS_STORE_RESULT_INDEX_H_
 #define HARNESS_STORE_RESULT_INDEX_H_
 
-#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -16,27 +16,34 @@ struct sqlite3;
 
 namespace bkm {
 
-// Where the observation of a cell with the same inputs lies.
-struct IndexedResult {
-  std::filesystem::path folder;  // of the cell, inside its run directory
-  std::chrono::sys_seconds finished;
-  bool operator==(const IndexedResult&) const = default;
-};
-
-// Finds earlier observations by the hash of everything their cell was given. Several processes may
-// use one index; within a process an object belongs to one thread at a time. It only points: a
-// caller checks that the folder still holds what it expects. Losing the file loses no result, only
-// the reuse of earlier ones.
+// Finds earlier results of a question. A result has a key: the hash of all that was fixed
+// beforehand; and a dependence: what it turned out to depend on beyond that, and the state in which
+// it found those things. A result holds wherever its dependence is in that state. All three are the
+// caller's texts.
+//
+// Several processes may use one index; within a process an object belongs to one thread at a time.
+// It only points: a caller checks that the folder is still there. Losing the file loses no result,
+// only the reuse of earlier ones.
 class ResultIndex {
  public:
   // Creates the file if it is missing. DataLoss when it is no index that this version can read: the
   // message says what to do.
   static absl::StatusOr<ResultIndex> Open(const std::filesystem::path& path);
 
-  // Replaces what stood under `key`.
-  absl::Status Put(absl::string_view key, const IndexedResult& result);
-  absl::StatusOr<std::optional<IndexedResult>> Find(absl::string_view key);
-  absl::Status Remove(absl::string_view key);
+  // `folder` names where the result lies. Replaces what stood there.
+  absl::Status Put(absl::string_view key, absl::string_view dependence, absl::string_view state,
+                   absl::string_view folder);
+
+  // The different dependences of the results under `key`, the latest first.
+  absl::StatusOr<std::vector<std::string>> Dependences(absl::string_view key);
+
+  // The folder of the result under `key` with this dependence in this state.
+  absl::StatusOr<std::optional<std::string>> Find(absl::string_view key,
+                                                  absl::string_view dependence,
+                                                  absl::string_view state);
+
+  // Forgets every result that lies in `folder`.
+  absl::Status Remove(absl::string_view folder);
 
  private:
   struct Close {

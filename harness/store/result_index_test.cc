@@ -11,9 +11,8 @@ namespace bkm {
 namespace {
 
 namespace fs = std::filesystem;
-using std::chrono::seconds;
-using std::chrono::sys_seconds;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class ResultIndexTest : public ::testing::Test {
@@ -23,24 +22,44 @@ class ResultIndexTest : public ::testing::Test {
   fs::path path_;
 };
 
-TEST_F(ResultIndexTest, FindsTheLastResultPutUnderAKey) {
+TEST_F(ResultIndexTest, ResultHoldsForItsKeyItsDependenceAndItsState) {
   ResultIndex index = *ResultIndex::Open(path_);
-  const IndexedResult first{"/runs/1/cells/a", sys_seconds(seconds(100))};
-  const IndexedResult second{"/runs/2/cells/a", sys_seconds(seconds(200))};
-  ASSERT_TRUE(index.Put("k", first).ok());
-  ASSERT_TRUE(index.Put("k", second).ok());
-  EXPECT_EQ(*index.Find("k"), second);
-  EXPECT_EQ(*index.Find("other"), std::nullopt);
-  ASSERT_TRUE(index.Remove("k").ok());
-  EXPECT_EQ(*index.Find("k"), std::nullopt);
+  ASSERT_TRUE(index.Put("k", "reads a", "a is 1", "one").ok());
+  ASSERT_TRUE(index.Put("k", "reads a", "a is 2", "two").ok());
+  EXPECT_EQ(*index.Find("k", "reads a", "a is 1"), "one");
+  EXPECT_EQ(*index.Find("k", "reads a", "a is 2"), "two");
+  EXPECT_EQ(*index.Find("k", "reads a", "a is 3"), std::nullopt);
+  EXPECT_EQ(*index.Find("k", "reads b", "a is 1"), std::nullopt);
+  EXPECT_EQ(*index.Find("other", "reads a", "a is 1"), std::nullopt);
+  ASSERT_TRUE(index.Put("k", "reads a", "a is 1", "again").ok());
+  EXPECT_EQ(*index.Find("k", "reads a", "a is 1"), "again");
+}
+
+TEST_F(ResultIndexTest, DependencesOfAKeyAreGivenOnceTheLatestFirst) {
+  ResultIndex index = *ResultIndex::Open(path_);
+  ASSERT_TRUE(index.Put("k", "reads a", "1", "one").ok());
+  ASSERT_TRUE(index.Put("k", "reads b", "1", "two").ok());
+  ASSERT_TRUE(index.Put("k", "reads a", "2", "three").ok());
+  ASSERT_TRUE(index.Put("other", "reads c", "2", "four").ok());
+  EXPECT_THAT(*index.Dependences("k"), ElementsAre("reads a", "reads b"));
+}
+
+TEST_F(ResultIndexTest, RemovedFolderIsForgottenUnderEveryKey) {
+  ResultIndex index = *ResultIndex::Open(path_);
+  ASSERT_TRUE(index.Put("k", "reads a", "1", "one").ok());
+  ASSERT_TRUE(index.Put("other", "reads a", "1", "one").ok());
+  ASSERT_TRUE(index.Put("k", "reads a", "2", "two").ok());
+  ASSERT_TRUE(index.Remove("one").ok());
+  EXPECT_EQ(*index.Find("k", "reads a", "1"), std::nullopt);
+  EXPECT_EQ(*index.Find("other", "reads a", "1"), std::nullopt);
+  EXPECT_EQ(*index.Find("k", "reads a", "2"), "two");
 }
 
 TEST_F(ResultIndexTest, TwoOpenIndexesSeeEachOther) {
   ResultIndex a = *ResultIndex::Open(path_);
   ResultIndex b = *ResultIndex::Open(path_);
-  const IndexedResult result{"/runs/1/cells/a", sys_seconds(seconds(100))};
-  ASSERT_TRUE(a.Put("k", result).ok());
-  EXPECT_EQ(*b.Find("k"), result);
+  ASSERT_TRUE(a.Put("k", "reads a", "1", "one").ok());
+  EXPECT_EQ(*b.Find("k", "reads a", "1"), "one");
 }
 
 TEST_F(ResultIndexTest, CorruptFileIsOneSentenceWithWhatToDo) {

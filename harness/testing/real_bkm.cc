@@ -40,6 +40,8 @@ absl::StatusOr<ProcessResult> RunRealBkm(std::vector<std::string> arguments,
   Command command{.argv = {"harness/cli/bkm"}, .set_env = std::move(environment)};
   command.set_env["BKM_ROOT"] = Checkout().string();
   command.set_env["BKM_BIN"] = fs::current_path().string();
+  // A test measures what it asserts.
+  command.set_env.try_emplace("BKM_OBSERVATIONS", RealRunFolder("observations").string());
   command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
   return RunCommand(command);
 }
@@ -50,7 +52,7 @@ absl::StatusOr<Json> RunRealCells(std::vector<std::string> arguments, const std:
                                   std::map<std::string, std::string> environment) {
   const fs::path out = RealRunFolder(name);
   arguments.insert(arguments.begin(), "run");
-  arguments.insert(arguments.end(), {"--quiet", "--out", out.string()});
+  arguments.insert(arguments.end(), {"--quiet", "--no-store", "--out", out.string()});
   ASSIGN_OR_RETURN(const ProcessResult result,
                    RunRealBkm(std::move(arguments), std::move(environment)));
   if (result.exit_code > 1)

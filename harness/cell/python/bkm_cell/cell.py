@@ -37,7 +37,7 @@ def run(request: dict[str, Any], emit: Callable[[str], None]) -> None:
         try:
             _climb(request, report, owners)
         finally:
-            closure.send(report)
+            closure.send(report, whole=True)
     except BaseException as error:  # also SystemExit: a subject that exits is a finding
         report.exception(describe(error, owners))
     else:
