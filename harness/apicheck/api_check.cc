@@ -55,8 +55,10 @@ absl::string_view Name(PairGrade grade) {
 }
 
 std::string ToText(const Violation& violation) {
-  return absl::StrCat(violation.engine_file, ":", violation.engine_line, " asks ", violation.asked,
-                      ": ", violation.problem,
+  const std::string place = violation.engine_file.empty()
+                                ? "its entry"
+                                : absl::StrCat(violation.engine_file, ":", violation.engine_line);
+  return absl::StrCat(place, " asks ", violation.asked, ": ", violation.problem,
                       violation.where.empty() ? "" : absl::StrCat(" (", violation.where, ")"));
 }
 
@@ -84,17 +86,18 @@ const ApiCheck::Walked& ApiCheck::Walk(const Tree& engine) {
   walked =
       std::make_shared<Walked>(Walked{.requirements = walk.Requirements(), .reads = walk.reads()});
   const bool followed = walk.followed() || entry_.klass.empty();
-  walked->demand = DemandOf(walked->requirements, followed);
+  walked->missing_entry = walk.missing_entry();
+  walked->demand = DemandOf(*walked, followed);
   recent_.push_back(walked);
   if (recent_.size() > kRecentWalks) recent_.erase(recent_.begin());
   return *walked;
 }
 
-int ApiCheck::DemandOf(const std::vector<Requirement>& requirements, bool followed) {
-  Demand demand{.followed = followed};
-  std::string key = followed ? "followed" : "";
+int ApiCheck::DemandOf(const Walked& walked, bool followed) {
+  Demand demand{.followed = followed, .missing_entry = !walked.missing_entry.empty()};
+  std::string key = absl::StrCat(followed ? "followed " : "", walked.missing_entry);
   std::set<std::pair<int, Grade>> seen;
-  for (const Requirement& requirement : requirements) {
+  for (const Requirement& requirement : walked.requirements) {
     if (!seen.emplace(requirement.ask, requirement.grade).second) continue;
     Set(demand.by_grade[static_cast<int>(requirement.grade)], requirement.ask);
     absl::StrAppend(&key, " ", requirement.ask, Name(requirement.grade));
@@ -116,7 +119,7 @@ const ApiCheck::Bits& ApiCheck::FailuresOf(const Tree& library) {
 }
 
 PairGrade ApiCheck::Grade_(const Demand& demand, const Bits& failures) const {
-  if (Meet(demand.by_grade[0], failures)) return PairGrade::kImport;
+  if (demand.missing_entry || Meet(demand.by_grade[0], failures)) return PairGrade::kImport;
   if (Meet(demand.by_grade[1], failures)) return PairGrade::kConstruct;
   if (!demand.followed) return PairGrade::kUnknown;
   return Meet(demand.by_grade[2], failures) ? PairGrade::kPossible : PairGrade::kNothing;
@@ -158,8 +161,15 @@ absl::StatusOr<std::vector<std::vector<PairGrade>>> ApiCheck::Plane(
 
 absl::StatusOr<std::vector<Violation>> ApiCheck::Check(const Tree& engine, const Tree& library) {
   std::vector<Violation> violations;
+  const Walked& walked = Walk(engine);
   Evaluation evaluation(tables_, asks_, *library);
-  for (const Requirement& requirement : RequirementsOf(engine)) {
+  if (!walked.missing_entry.empty()) {
+    violations.push_back({.grade = Grade::kImport,
+                          .reason = "missing-module",
+                          .asked = walked.missing_entry,
+                          .problem = "the engine itself has no such module"});
+  }
+  for (const Requirement& requirement : walked.requirements) {
     const Answer& answer = evaluation.Of(requirement.ask);
     if (!answer.failure) continue;
     const Ask& ask = asks_.At(requirement.ask);

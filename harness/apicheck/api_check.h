@@ -73,14 +73,16 @@ class ApiCheck {
   struct Demand {
     Bits by_grade[3];
     bool followed = false;
+    bool missing_entry = false;
   };
   struct Walked {
+    std::string missing_entry;
     std::vector<Requirement> requirements;
     int demand = -1;
     std::map<int, int> reads;
   };
   const Walked& Walk(const Tree& engine);
-  int DemandOf(const std::vector<Requirement>& requirements, bool followed);
+  int DemandOf(const Walked& walked, bool followed);
   // The asks that fail; grown when there are more asks than it knows of.
   const Bits& FailuresOf(const Tree& library);
   PairGrade Grade_(const Demand& demand, const Bits& failures) const;

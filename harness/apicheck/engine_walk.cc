@@ -23,7 +23,11 @@ std::string ParentOf(const std::string& dotted) {
 }  // namespace
 
 void EngineWalk::Run(const EngineEntry& entry) {
-  for (const std::string& module : entry.modules) ImportModule(tables_.Module(module), true);
+  for (const std::string& name : entry.modules) {
+    const int module = tables_.Module(name);
+    if (missing_entry_.empty() && FileOf(module) == SourceTree::kAbsent) missing_entry_ = name;
+    ImportModule(module, true);
+  }
   if (!entry.klass.empty() && !entry.modules.empty()) {
     phase_ = Grade::kConstruct;
     const int module = tables_.Module(entry.modules.back());

@@ -41,6 +41,8 @@ class EngineWalk {
   const std::map<int, int>& reads() const { return reads_; }
   // Whether the entry's class was found and followed.
   bool followed() const { return followed_; }
+  // The first module of the entry that the engine itself does not have; empty: it has all.
+  const std::string& missing_entry() const { return missing_entry_; }
 
  private:
   using Value = EngineValue;
@@ -118,6 +120,7 @@ class EngineWalk {
   std::map<std::pair<int, std::pair<int, int>>, Grade> needs_;  // (ask, (module, line))
   std::shared_ptr<EngineObject> entry_object_;
   bool followed_ = false;
+  std::string missing_entry_;
 };
 
 }  // namespace bkm

@@ -19,6 +19,12 @@ TEST_F(ImportsTest, ModuleThatIsNotThereIsRedAtImport) {
   EXPECT_THAT(Violations(), ElementsAre("import eng/main.py:2 lib.b: there is no module lib.b"));
 }
 
+TEST_F(ImportsTest, EngineWithoutItsEntryIsRedAtImport) {
+  EXPECT_THAT(Violations(),
+              ElementsAre("import :0 eng.main: the engine itself has no such module"));
+  EXPECT_EQ(Graded(), PairGrade::kImport);
+}
+
 TEST_F(ImportsTest, NameThatIsNotThereIsRedAndSaysWhereItIs) {
   Library("a.py", "def here(): pass\n");
   Library("b.py", "def moved(): pass\n");

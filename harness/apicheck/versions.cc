@@ -127,4 +127,18 @@ absl::StatusOr<std::vector<CheckedVersion>> Versions::Since(const std::string& s
              {absl::StrCat("--since=", since, "T00:00:00Z"), found.commit});
 }
 
+absl::StatusOr<std::map<std::string, std::string>> Versions::Releases(const std::string& source) {
+  ASSIGN_OR_RETURN(const GitRepository repository, git_.Open(source));
+  ASSIGN_OR_RETURN(const std::string text,
+                   repository.Output({"for-each-ref", "--sort=-creatordate", "refs/tags",
+                                      "--format=%(refname:short) %(*objectname) %(objectname)"}));
+  std::map<std::string, std::string> releases;
+  for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    // An annotated tag names its commit first, a plain one has two spaces there.
+    const std::vector<std::string> fields = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    if (fields.size() >= 2) releases[fields[1]] = fields[0];
+  }
+  return releases;
+}
+
 }  // namespace bkm

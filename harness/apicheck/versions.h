@@ -47,6 +47,8 @@ class Versions {
   absl::StatusOr<std::vector<CheckedVersion>> Since(const std::string& source,
                                                     const std::string& tip,
                                                     const std::string& since);
+  // Tags of the source, by the commit that they name.
+  absl::StatusOr<std::map<std::string, std::string>> Releases(const std::string& source);
 
  private:
   absl::StatusOr<std::vector<CheckedVersion>> FindOne(const std::string& text);

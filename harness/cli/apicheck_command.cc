@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 #include <cstdio>
-#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "harness/apicheck/api_check.h"
 #include "harness/apicheck/versions.h"
 #include "harness/base/did_you_mean.h"
-#include "harness/base/files.h"
 #include "harness/base/status_macros.h"
+#include "harness/cli/api_session.h"
 #include "harness/cli/command.h"
 #include "harness/cli/selection.h"
 #include "harness/model/engine_kind.h"
@@ -67,22 +66,14 @@ class ApicheckCommand : public CliCommand {
 
   absl::StatusOr<int> Run() override {
     ASSIGN_OR_RETURN(const EngineKind* kind, TakeKind());
-    const SourceCatalog catalog;
-    const char* python = std::getenv("BKM_PYTHON");
-    const Versions::Options options{.cache = CacheDirectory(),
-                                    .mirrors = GitMirrorFolder(git_mirror_),
-                                    .python = python && *python ? python : "/usr/bin/python3"};
-    ASSIGN_OR_RETURN(const std::unique_ptr<SymbolTables> tables,
-                     SymbolTables::Open(options.python, options.cache));
-    Versions versions(catalog, options, *tables);
+    ApiSession session(GitMirrorFolder(git_mirror_), "");
+    ASSIGN_OR_RETURN(Versions* const found, session.versions());
+    Versions& versions = *found;
     ASSIGN_OR_RETURN(const std::vector<CheckedVersion> engines, versions.Find(engines_));
     ASSIGN_OR_RETURN(const std::vector<CheckedVersion> libraries, versions.Find(libraries_));
-    if (tables->scanned() > 0) {
-      std::fprintf(stderr, "bkm: %d files scanned; they are kept\n", tables->scanned());
-    }
-    ApiCheck check(*tables, {kind->entry_modules, kind->entry_class, kind->entry_methods},
-                   catalog.Find(kind->library_source)->package);
-    ASSIGN_OR_RETURN(const std::vector<Pair> pairs, CheckAll(check, engines, libraries));
+    session.TellOfScan();
+    ASSIGN_OR_RETURN(ApiCheck* const check, session.CheckOf(*kind));
+    ASSIGN_OR_RETURN(const std::vector<Pair> pairs, CheckAll(*check, engines, libraries));
     json_ ? PrintJson(*kind, pairs) : PrintText(pairs);
     for (const Pair& pair : pairs) {
       if (IsRed(pair.grade)) return kExitVerdictsDiffer;
