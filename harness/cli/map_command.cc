@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -88,9 +89,8 @@ class MapCommand : public CliCommand {
     const auto start = std::chrono::steady_clock::now();
     ApiSession session(GitMirrorFolder(git_mirror_), "");
     ASSIGN_OR_RETURN(Versions* const versions, session.versions());
-    ASSIGN_OR_RETURN(const auto engines, versions->Since(kind.engine_source, engine_tip_, since_));
-    ASSIGN_OR_RETURN(const auto libraries,
-                     versions->Since(kind.library_source, library_tip_, since_));
+    ASSIGN_OR_RETURN(const auto engines, History(*versions, kind.engine_source, engine_tip_));
+    ASSIGN_OR_RETURN(const auto libraries, History(*versions, kind.library_source, library_tip_));
     session.TellOfScan();
     const auto scanned = std::chrono::steady_clock::now();
     ASSIGN_OR_RETURN(ApiCheck* const check, session.CheckOf(kind));
@@ -117,6 +117,23 @@ class MapCommand : public CliCommand {
     ASSIGN_OR_RETURN(map.engines, Axis(*versions, kind.engine_source, engines));
     ASSIGN_OR_RETURN(map.libraries, Axis(*versions, kind.library_source, libraries));
     return map;
+  }
+
+  // The commits since the day, and the releases that lie on branches of their own, by their day.
+  absl::StatusOr<std::vector<CheckedVersion>> History(Versions& versions, const std::string& source,
+                                                      const std::string& tip) const {
+    ASSIGN_OR_RETURN(std::vector<CheckedVersion> found, versions.Since(source, tip, since_));
+    ASSIGN_OR_RETURN(const auto releases, versions.Releases(source));
+    for (const auto& [commit, tag] : releases) {
+      const auto is_it = [&](const CheckedVersion& v) { return v.spec.revision == commit; };
+      if (std::any_of(found.begin(), found.end(), is_it)) continue;
+      ASSIGN_OR_RETURN(const auto release,
+                       versions.Find({absl::StrCat("git:", source, "@", commit)}));
+      if (release[0].date < since_) continue;
+      const auto later = [&](const CheckedVersion& v) { return v.date > release[0].date; };
+      found.insert(std::find_if(found.begin(), found.end(), later), release[0]);
+    }
+    return found;
   }
 
   static absl::StatusOr<std::vector<MapCommit>> Axis(Versions& versions, const std::string& source,
