@@ -72,7 +72,7 @@ absl::StatusOr<int> MarkStaticallyRed(ApiSession& session, std::vector<PlannedCe
     ASSIGN_OR_RETURN(const PairGrade grade, check->GradeOf(engine, library));
     if (grade != PairGrade::kImport) continue;
     ASSIGN_OR_RETURN(const std::vector<Violation> violations, check->Check(engine, library));
-    (void)violations;
+    planned.statically_red = ToText(violations[0]);
     ++red;
   }
   session.TellOfScan();

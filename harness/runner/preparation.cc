@@ -147,6 +147,10 @@ absl::StatusOr<PreparedCell> Preparation::Prepare(const PlannedCell& planned) {
     prepared.stopped = StoppedAt("backend", "device-missing", planned.unsupported);
     return prepared;
   }
+  if (!planned.statically_red.empty()) {
+    prepared.stopped = StoppedAt("import", "api-check", planned.statically_red);
+    return prepared;
+  }
   RETURN_IF_ERROR(PrepareRuntime(planned.cell, prepared));
   // A library that the runtime holds is no tree on the cell's path.
   if (kind.library_in_runtime) prepared.library.reset();
