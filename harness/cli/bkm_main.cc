@@ -20,6 +20,9 @@ std::vector<std::unique_ptr<CliCommand>> AllCommands() {
   commands.push_back(MakeBisectCommand());
   commands.push_back(MakeTimelineCommand());
   commands.push_back(MakeSelftestCommand());
+  commands.push_back(MakeApicheckCommand());
+  commands.push_back(MakeMapCommand());
+  commands.push_back(MakeWhichCommand());
   commands.push_back(MakeDriftCommand());
   commands.push_back(MakeAcceptCommand());
   commands.push_back(MakeCleanCommand());

@@ -41,6 +41,9 @@ std::unique_ptr<CliCommand> MakeAcceptCommand();
 std::unique_ptr<CliCommand> MakeCleanCommand();
 std::unique_ptr<CliCommand> MakeSelftestCommand();
 std::unique_ptr<CliCommand> MakeTimelineCommand();
+std::unique_ptr<CliCommand> MakeApicheckCommand();
+std::unique_ptr<CliCommand> MakeMapCommand();
+std::unique_ptr<CliCommand> MakeWhichCommand();
 
 std::vector<std::unique_ptr<CliCommand>> AllCommands();
 

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "harness/base/status_macros.h"
+#include "harness/cli/api_session.h"
 #include "harness/cli/command.h"
 #include "harness/cli/console_observer.h"
 #include "harness/cli/interrupt.h"
@@ -51,6 +52,9 @@ class RunCommandLine : public CliCommand {
         ->check(CLI::Range(1, 1000));
     app.add_flag("--no-controls", no_controls_,
                  "Do not add control cells; blame stays empty where it needs one");
+    app.add_flag(
+        "--static-check", static_check_,
+        "Do not run cells whose import fails by the sources alone (bkm apicheck): skipped");
     app.add_flag("--json", json_, "Print run.json to stdout");
     app.add_flag("--quiet,-q", quiet_, "No progress, no summary");
     // Tests plant faults to see that they are caught.
@@ -74,6 +78,12 @@ class RunCommandLine : public CliCommand {
     for (PlannedCell& planned : plan) {
       planned.cell.plant = plant_;
       planned.id = CellId(planned.cell);
+    }
+    if (static_check_) {
+      ApiSession session(selection_.GitMirrors(), selection_.MatrixFolder());
+      RETURN_IF_ERROR(session.AddSources(matrix));
+      ASSIGN_OR_RETURN(const int red, MarkStaticallyRed(session, plan));
+      if (!quiet_ && red > 0) std::fprintf(stderr, "bkm: %d cells are red by their sources\n", red);
     }
     absl::StatusOr<std::vector<PreparedCell>> cells = PrepareAll(plan, *preparation, signals);
     if (signals.heard()) {
@@ -117,6 +127,7 @@ class RunCommandLine : public CliCommand {
   bool rerun_ = false;
   bool no_store_ = false;
   bool no_controls_ = false;
+  bool static_check_ = false;
   bool json_ = false;
   bool quiet_ = false;
   std::vector<std::string> plant_;

@@ -187,6 +187,8 @@ std::optional<Stop> ClassifyEnding(const Observation& observation, const Probe& 
       return Stop{VerdictKind::kBroken, Stage::kResolve, reason::kNoSolution, ending.message};
     case EndingKind::kInstallFailed:
       return Stop{VerdictKind::kBroken, Stage::kInstall, reason::kInstallFailed, ending.message};
+    case EndingKind::kApiCheck:
+      return Stop{VerdictKind::kSkipped, Stage::kImport, reason::kApiCheck, ending.message};
     case EndingKind::kDeviceMissing:
       return Stop{VerdictKind::kUnsupported, Stage::kBackend, reason::kDeviceMissing,
                   ending.message};

@@ -28,6 +28,7 @@ constexpr Entry kEntries[] = {
     {kLimitMemory, "the cell's own limit on memory was hit"},
     {kLimitOutput, "the cell's own limit on output was hit"},
     {kLimitProcesses, "the cell's own limit on processes was hit"},
+    {kApiCheck, "by the sources alone, importing the engine must fail: not run"},
     {kNoSolution, "no set of packages satisfies all declared requirements"},
     {kInstallFailed, "the environment or a source tree could not be made"},
     {kTimeoutOnce, "the time limit was hit once: to be run again alone"},

@@ -33,6 +33,7 @@ inline constexpr char kLimitMemory[] = "limit-memory";
 inline constexpr char kLimitOutput[] = "limit-output";
 inline constexpr char kLimitProcesses[] = "limit-processes";
 // Before the cell ran (said by the runner).
+inline constexpr char kApiCheck[] = "api-check";
 inline constexpr char kNoSolution[] = "no-solution";
 inline constexpr char kInstallFailed[] = "install-failed";
 // Not the subject's fault.

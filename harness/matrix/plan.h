@@ -23,6 +23,9 @@ struct PlannedCell {
   std::string why;  // empty for a cell that is in
   // Why this device cannot run a cell that is in: its verdict is `unsupported`, and nothing is run.
   std::string unsupported;
+  // Why, by the sources alone, importing the engine of a cell that is in must fail: its verdict is
+  // `skipped`, and nothing is run. Only where the user asked for the static check.
+  std::string statically_red = {};
 };
 
 // What the expansion must know of the world. Each is asked once per distinct argument.

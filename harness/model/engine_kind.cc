@@ -18,7 +18,13 @@ const std::vector<EngineKind>& EngineKinds() {
        .cuts_by_tokens = true,
        .looks_for_checkpoints = true,
        .has_value_head = false,
-       .judged_by_ending_only = false},
+       .judged_by_ending_only = false,
+       .entry_modules = {"verl.trainer.config", "verl.utils.tensordict_utils",
+                         "verl.utils.dataset.dataset_utils", "verl.workers.config",
+                         "verl.workers.utils.losses",
+                         "verl.workers.engine.torchtitan.transformer_impl"},
+       .entry_class = "TorchTitanEngineWithLMHead",
+       .entry_methods = {"initialize"}},
       {.name = "verl-fsdp",
        .engine_source = "verl",
        .library_source = "transformers",
@@ -71,7 +77,9 @@ const std::vector<EngineKind>& EngineKinds() {
        .cuts_by_tokens = false,
        .looks_for_checkpoints = false,
        .has_value_head = false,
-       .judged_by_ending_only = true},
+       .judged_by_ending_only = true,
+       .entry_modules = {"fake_engine"},
+       .entry_class = "Engine"},
   };
   return kinds;
 }

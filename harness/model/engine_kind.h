@@ -28,6 +28,12 @@ struct EngineKind {
   bool looks_for_checkpoints;  // in a folder that nobody named
   bool has_value_head;         // can be a critic
   bool judged_by_ending_only;  // no golden applies (the hostile fixtures)
+  // How its adapter enters the engine: the modules that it imports, in order; the class in the last
+  // of them that it makes; the methods that it then calls before weights are read. For the static
+  // check of the engine's sources against the library's; empty where there is none.
+  std::vector<std::string> entry_modules = {};
+  std::string entry_class = {};
+  std::vector<std::string> entry_methods = {};
 };
 
 const std::vector<EngineKind>& EngineKinds();

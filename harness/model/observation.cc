@@ -11,9 +11,10 @@
 namespace bkm {
 namespace {
 
-constexpr std::array<absl::string_view, 12> kEndingKinds = {
-    "completed", "raised", "exited",      "signalled",   "timed-out",      "limit",
-    "cancelled", "lost",   "fork-failed", "no-solution", "install-failed", "device-missing"};
+constexpr std::array<absl::string_view, 13> kEndingKinds = {
+    "completed",      "raised",         "exited",   "signalled",   "timed-out",
+    "limit",          "cancelled",      "lost",     "fork-failed", "no-solution",
+    "install-failed", "device-missing", "api-check"};
 constexpr std::array<absl::string_view, 6> kOwners = {"engine",  "library", "torch",
                                                       "runtime", "python",  "harness"};
 

@@ -31,6 +31,7 @@ enum class EndingKind {
   kNoSolution,
   kInstallFailed,
   kDeviceMissing,
+  kApiCheck,  // the static check says that importing the engine fails: not run
 };
 absl::string_view Name(EndingKind kind);
 

@@ -144,8 +144,11 @@ absl::StatusOr<PreparedCell> Preparation::PrepareSubjects(const PlannedCell& pla
     prepared.record.library_date = prepared.library->date;
     ASSIGN_OR_RETURN(prepared.library_listing, subjects_.Listing(*prepared.library));
   }
-  if (!planned.unsupported.empty())
+  if (!planned.unsupported.empty()) {
     prepared.stopped = StoppedAt("backend", "device-missing", planned.unsupported);
+  } else if (!planned.statically_red.empty()) {
+    prepared.stopped = StoppedAt("import", "api-check", planned.statically_red);
+  }
   return prepared;
 }
 

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/apicheck/api_map.h"
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/status_macros.h"
+
+namespace bkm {
+namespace {
+
+Json CommitsToJson(const std::vector<MapCommit>& commits) {
+  Json list = Json::array();
+  for (const MapCommit& commit : commits) {
+    list.push_back({{"commit", commit.commit},
+                    {"date", commit.date},
+                    {"title", commit.title},
+                    {"release", commit.release}});
+  }
+  return list;
+}
+
+absl::Status ReadCommits(ObjectReader& reader, const char* key, std::vector<MapCommit>& commits) {
+  const std::string origin = reader.origin();
+  reader.ForEach(key, [&](const Json& item, const std::string& path) {
+    ObjectReader one(item, origin, path);
+    commits.push_back({.commit = one.String("commit"),
+                       .date = one.String("date"),
+                       .title = one.String("title", ""),
+                       .release = one.String("release", "")});
+    return one.Finish();
+  });
+  return absl::OkStatus();
+}
+
+// Rows that are equal, as runs of equal grades: [grade, how many], ...
+Json PlaneToJson(const std::vector<std::vector<PairGrade>>& plane) {
+  Json list = Json::array();
+  for (size_t first = 0; first < plane.size();) {
+    size_t next = first + 1;
+    while (next < plane.size() && plane[next] == plane[first]) ++next;
+    Json grades = Json::array();
+    const std::vector<PairGrade>& row = plane[first];
+    for (size_t column = 0; column < row.size();) {
+      size_t end = column + 1;
+      while (end < row.size() && row[end] == row[column]) ++end;
+      grades.push_back(Json::array({std::string(Name(row[column])), end - column}));
+      column = end;
+    }
+    list.push_back({{"rows", next - first}, {"grades", grades}});
+    first = next;
+  }
+  return list;
+}
+
+std::optional<PairGrade> GradeFromName(const std::string& name) {
+  for (int grade = 0; grade <= static_cast<int>(PairGrade::kImport); ++grade) {
+    if (Name(static_cast<PairGrade>(grade)) == name) return static_cast<PairGrade>(grade);
+  }
+  return std::nullopt;
+}
+
+absl::Status ReadPlane(const Json& item, std::vector<std::vector<PairGrade>>& plane) {
+  std::vector<PairGrade> row;
+  for (const Json& run : item.value("grades", Json::array())) {
+    const bool whole =
+        run.is_array() && run.size() == 2 && run[0].is_string() && run[1].is_number_unsigned();
+    const auto grade = whole ? GradeFromName(run[0].get<std::string>()) : std::nullopt;
+    if (!grade) return absl::InvalidArgumentError("a run of grades cannot be read");
+    row.insert(row.end(), run[1].get<size_t>(), *grade);
+  }
+  plane.insert(plane.end(), item.value("rows", size_t{0}), row);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+RunOutcome MapCell::outcome() const {
+  if (verdict == "ok") return RunOutcome::kWorks;
+  if (verdict == "broken" || verdict == "wrong" || verdict == "refused") return RunOutcome::kFails;
+  return RunOutcome::kSaysNothing;
+}
+
+Frontier ApiMap::MakeFrontier() const {
+  Frontier frontier(plane);
+  for (const auto& [point, cell] : cells) frontier.Tell(point, cell.outcome());
+  return frontier;
+}
+
+Json ToJson(const ApiMap& map) {
+  Json cells = Json::array();
+  for (const auto& [point, cell] : map.cells) {
+    cells.push_back({{"row", point.row},
+                     {"column", point.column},
+                     {"verdict", cell.verdict},
+                     {"stage", cell.stage},
+                     {"reason", cell.reason},
+                     {"id", cell.id}});
+  }
+  Json bands = Json::array();
+  const Frontier frontier = map.MakeFrontier();
+  for (const Band& band : frontier.bands()) {
+    Json working = Json::array();
+    for (const Frontier::Working& each : frontier.WorkingIn(band)) {
+      working.push_back(Json::array({each.first_column, each.last_column}));
+    }
+    bands.push_back({{"rows", Json::array({band.first_row, band.last_row})},
+                     {"columns", Json::array({band.first_column, band.last_column})},
+                     {"working", working}});
+  }
+  return {{"schema", 1},
+          {"engine", map.engine_kind},
+          {"engine_source", map.engine_source},
+          {"library_source", map.library_source},
+          {"since", map.since},
+          {"attention", map.attention},
+          {"model", map.model},
+          {"finished", map.finished},
+          {"engines", CommitsToJson(map.engines)},
+          {"libraries", CommitsToJson(map.libraries)},
+          {"static", PlaneToJson(map.plane)},
+          {"bands", bands},
+          {"cells", cells}};
+}
+
+absl::StatusOr<ApiMap> ApiMapFromJson(const Json& json, const std::string& origin) {
+  ObjectReader reader(json, origin);
+  reader.Int("schema", 1, 1, 1);
+  reader.Child("bands");  // made anew from the rest
+  ApiMap map{.engine_kind = reader.String("engine"),
+             .engine_source = reader.String("engine_source"),
+             .library_source = reader.String("library_source"),
+             .since = reader.String("since"),
+             .attention = reader.String("attention"),
+             .model = reader.String("model"),
+             .finished = reader.Bool("finished", false)};
+  RETURN_IF_ERROR(ReadCommits(reader, "engines", map.engines));
+  RETURN_IF_ERROR(ReadCommits(reader, "libraries", map.libraries));
+  reader.ForEach("static",
+                 [&](const Json& item, const std::string&) { return ReadPlane(item, map.plane); });
+  reader.ForEach("cells", [&](const Json& item, const std::string& path) {
+    ObjectReader one(item, origin, path);
+    constexpr int kMost = 1 << 30;
+    MapCell cell{.point = {static_cast<int>(one.Int("row", 0, 0, kMost)),
+                           static_cast<int>(one.Int("column", 0, 0, kMost))},
+                 .verdict = one.String("verdict"),
+                 .stage = one.String("stage", ""),
+                 .reason = one.String("reason", ""),
+                 .id = one.String("id", "")};
+    map.cells.emplace(cell.point, cell);
+    return one.Finish();
+  });
+  RETURN_IF_ERROR(reader.Finish());
+  if (map.plane.size() != map.engines.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(origin, ": the plane has ", map.plane.size(),
+                                                   " rows and there are ", map.engines.size(),
+                                                   " engines: make the map again"));
+  }
+  return map;
+}
+
+}  // namespace bkm

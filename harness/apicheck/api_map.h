@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_APICHECK_API_MAP_H_
+#define HARNESS_APICHECK_API_MAP_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "harness/apicheck/api_check.h"
+#include "harness/apicheck/frontier.h"
+#include "harness/base/json.h"
+
+namespace bkm {
+
+// A commit on an axis of the map.
+struct MapCommit {
+  std::string commit;  // 40 hex digits
+  std::string date;
+  std::string title;
+  std::string release;  // a tag of this commit; empty: none
+  bool operator==(const MapCommit&) const = default;
+};
+
+// A pair that ran.
+struct MapCell {
+  PlanePoint point;
+  std::string verdict;
+  std::string stage;
+  std::string reason;
+  std::string id;
+  RunOutcome outcome() const;
+  bool operator==(const MapCell&) const = default;
+};
+
+// The frontier of one kind of engine and its library over two histories.
+struct ApiMap {
+  std::string engine_kind;
+  std::string engine_source;   // "verl"
+  std::string library_source;  // "torchtitan"
+  std::string since;
+  std::string attention;
+  std::string model;
+  std::vector<MapCommit> engines;  // in the order of history
+  std::vector<MapCommit> libraries;
+  std::vector<std::vector<PairGrade>> plane;
+  std::map<PlanePoint, MapCell> cells;
+  bool finished = false;  // every boundary is decided
+
+  Frontier MakeFrontier() const;
+};
+
+Json ToJson(const ApiMap& map);
+absl::StatusOr<ApiMap> ApiMapFromJson(const Json& json, const std::string& origin);
+
+// The plane as a picture: what the sources say, the bands that work, the pairs that ran, releases
+// and months. Light or dark as the viewer asks.
+std::string ToSvg(const ApiMap& map);
+
+}  // namespace bkm
+
+#endif  // HARNESS_APICHECK_API_MAP_H_

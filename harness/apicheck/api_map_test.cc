@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/apicheck/api_map.h"
+
+#include <gmock/gmock.h>
+
+namespace bkm {
+namespace {
+
+using ::testing::HasSubstr;
+
+ApiMap Small() {
+  ApiMap map{.engine_kind = "verl-torchtitan",
+             .engine_source = "verl",
+             .library_source = "torchtitan",
+             .since = "2026-02-01",
+             .attention = "flex",
+             .model = "qwen3",
+             .engines = {{"e1", "2026-02-01", "a <b>", ""}, {"e2", "2026-02-02", "b", "v1"}},
+             .libraries = {{"l1", "2026-02-01", "", "v0"}, {"l2", "2026-03-01", "", ""}},
+             .plane = {{PairGrade::kImport, PairGrade::kNothing},
+                       {PairGrade::kImport, PairGrade::kNothing}}};
+  map.cells[{1, 1}] = {.point = {1, 1}, .verdict = "ok", .stage = "golden", .id = "x"};
+  return map;
+}
+
+TEST(ApiMapTest, ComesBackFromItsJson) {
+  const ApiMap map = Small();
+  const auto back = ApiMapFromJson(ToJson(map), "map.json");
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->plane, map.plane);
+  EXPECT_EQ(back->engines, map.engines);
+  EXPECT_EQ(back->libraries, map.libraries);
+  EXPECT_EQ(back->cells, map.cells);
+}
+
+TEST(ApiMapTest, JsonSaysWhichBandsWork) {
+  EXPECT_EQ(ToJson(Small())["bands"],
+            (Json{{{"rows", {0, 1}}, {"columns", {1, 1}}, {"working", Json{{1, 1}}}}}));
+}
+
+TEST(ApiMapTest, OtherVerdictsThanOkFailOrSayNothing) {
+  EXPECT_EQ((MapCell{.verdict = "ok"}.outcome()), RunOutcome::kWorks);
+  EXPECT_EQ((MapCell{.verdict = "wrong"}.outcome()), RunOutcome::kFails);
+  EXPECT_EQ((MapCell{.verdict = "refused"}.outcome()), RunOutcome::kFails);
+  EXPECT_EQ((MapCell{.verdict = "spurious"}.outcome()), RunOutcome::kSaysNothing);
+}
+
+TEST(ApiMapTest, PlaneThatDoesNotFitItsAxesIsRefused) {
+  Json json = ToJson(Small());
+  json["engines"].erase(0);
+  EXPECT_EQ(ApiMapFromJson(json, "map.json").status().message(),
+            "map.json: the plane has 2 rows and there are 1 engines: make the map again");
+}
+
+TEST(ApiMapTest, PictureMarksBandsRunsReleasesAndMonthsForLightAndDark) {
+  const std::string svg = ToSvg(Small());
+  EXPECT_THAT(svg, HasSubstr("prefers-color-scheme:dark"));
+  EXPECT_THAT(svg, HasSubstr("works: l2 (2026-03-01) to l2 (2026-03-01)"));
+  EXPECT_THAT(svg, HasSubstr("<title>v1 (2026-02-02) x l2 (2026-03-01): ok at golden </title>"));
+  EXPECT_THAT(svg, HasSubstr(">v0</text>"));
+  EXPECT_THAT(svg, HasSubstr(">2026-02</text>"));
+}
+
+}  // namespace
+}  // namespace bkm

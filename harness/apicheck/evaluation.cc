@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/apicheck/evaluation.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace bkm {
+
+const Answer& Evaluation::Of(int ask) {
+  const auto known = answers_.find(ask);
+  if (known != answers_.end()) return known->second;
+  Answer answer = Answered(asks_.At(ask));
+  return answers_.emplace(ask, std::move(answer)).first->second;
+}
+
+Answer Evaluation::AnyModule(const std::string& prefix) {
+  Answer answer;
+  std::vector<int> candidates = library_.ModulesAfter(prefix);
+  for (const int module : candidates) {
+    Answer one = library_.Import(module);
+    if (one.failure) {
+      if (!answer.failure) answer.failure = one.failure;
+    } else {
+      answer.values.push_back(one.values[0]);
+    }
+  }
+  if (!answer.values.empty()) answer.failure.reset();
+  if (candidates.empty()) {
+    answer.failure =
+        Failure{"missing-module", absl::StrCat("there is no module ", prefix, "*"), ""};
+  }
+  return answer;
+}
+
+Answer Evaluation::AskedOf(const LibraryValue& value, const Ask& ask) {
+  switch (ask.kind) {
+    case Ask::Kind::kFrom: {
+      Answer answer = library_.Attribute(value, ask.name);
+      // A submodule that is named in an import is imported.
+      const bool module =
+          answer.values.size() == 1 && answer.values[0].kind == LibraryValue::Kind::kModule;
+      return module ? library_.Import(answer.values[0].module) : answer;
+    }
+    case Ask::Kind::kMember:
+      return library_.Attribute(value, ask.name);
+    case Ask::Kind::kCall:
+      return library_.Call(value, ask.call);
+    case Ask::Kind::kStore:
+      return library_.Store(value, ask.name);
+    default:
+      return {};
+  }
+}
+
+Answer Evaluation::Answered(const Ask& ask) {
+  if (ask.kind == Ask::Kind::kModule) return library_.Import(tables_.Module(ask.name));
+  if (ask.kind == Ask::Kind::kAnyModule) return AnyModule(ask.name);
+  // What is asked of something that cannot be had is no failure of its own.
+  const std::vector<LibraryValue> values = Of(ask.base).values;
+  Answer answer;
+  for (const LibraryValue& value : values) {
+    Answer one = AskedOf(value, ask);
+    if (one.failure) {
+      if (!answer.failure) answer.failure = one.failure;
+      continue;
+    }
+    if (one.values.empty()) one.values.resize(1);
+    answer.values.insert(answer.values.end(), one.values.begin(), one.values.end());
+  }
+  // It fails when it does so whatever the value is.
+  if (!answer.values.empty()) answer.failure.reset();
+  return answer;
+}
+
+}  // namespace bkm

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "harness/apicheck/api_map.h"
+
+namespace bkm {
+namespace {
+
+constexpr double kWidth = 1000;  // of the plane, in pixels
+constexpr double kHeight = 760;
+constexpr double kLeft = 130;
+constexpr double kTop = 60;
+constexpr double kRight = 40;
+constexpr double kBottom = 120;
+constexpr double kLabelGap = 13;  // labels nearer than this would overlap
+
+constexpr char kStyle[] =
+    "<style>\n"
+    "svg{--ground:#fff;--ink:#1f2328;--soft:#656d76;--import:#d9dde2;--construct:#eceff2;"
+    "--free:#fff3cd;--works:#2da44e;--fails:#cf222e;--line:#afb8c1}\n"
+    "@media (prefers-color-scheme:dark){svg{--ground:#0d1117;--ink:#e6edf3;--soft:#8b949e;"
+    "--import:#21262d;--construct:#2d333b;--free:#4d4013;--works:#3fb950;--fails:#f85149;"
+    "--line:#484f58}}\n"
+    "text{font:12px system-ui,sans-serif;fill:var(--ink)}.soft{fill:var(--soft)}\n"
+    ".import{fill:var(--import)}.construct{fill:var(--construct)}.free{fill:var(--free)}\n"
+    ".works{fill:var(--works);fill-opacity:.55}.ok{fill:var(--works)}.bad{fill:var(--fails)}\n"
+    ".none{fill:var(--soft)}.axis{stroke:var(--line)}.release{stroke:var(--ink);"
+    "stroke-dasharray:3 3;stroke-opacity:.6}\n"
+    "</style>\n";
+
+std::string Escaped(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '<')
+      result += "&lt;";
+    else if (c == '&')
+      result += "&amp;";
+    else if (c == '"')
+      result += "&quot;";
+    else
+      result += c;
+  }
+  return result;
+}
+
+class Picture {
+ public:
+  explicit Picture(const ApiMap& map) : map_(map), frontier_(map.MakeFrontier()) {}
+
+  std::string Draw() {
+    absl::StrAppend(&out_,
+                    absl::StrFormat("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 "
+                                    "%.0f %.0f\" role=\"img\">\n",
+                                    kLeft + kWidth + kRight, kTop + kHeight + kBottom));
+    absl::StrAppend(&out_, kStyle);
+    absl::StrAppend(&out_, "<rect width=\"100%\" height=\"100%\" style=\"fill:var(--ground)\"/>\n");
+    Text(kLeft, 24, "start", "",
+         absl::StrCat(map_.engine_source, " x ", map_.library_source, " since ", map_.since, ": ",
+                      map_.engines.size(), " x ", map_.libraries.size(), " commits, ",
+                      map_.attention, ", ", map_.model));
+    DrawGrades();
+    DrawBands();
+    DrawCells();
+    DrawAxis(map_.libraries, /*across=*/true);
+    DrawAxis(map_.engines, /*across=*/false);
+    DrawLegend();
+    return absl::StrCat(out_, "</svg>\n");
+  }
+
+ private:
+  double X(double column) const {
+    return kLeft + kWidth * column / std::max<size_t>(1, map_.libraries.size());
+  }
+  // The newest engine is at the top.
+  double Y(double row) const {
+    return kTop + kHeight * (1 - row / std::max<size_t>(1, map_.engines.size()));
+  }
+
+  void Box(const char* kind, double first_row, double rows, double first_column, double columns,
+           const std::string& title) {
+    absl::StrAppend(
+        &out_,
+        absl::StrFormat("<rect class=\"%s\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\">"
+                        "<title>%s</title></rect>\n",
+                        kind, X(first_column), Y(first_row + rows),
+                        X(first_column + columns) - X(first_column),
+                        Y(first_row) - Y(first_row + rows), Escaped(title)));
+  }
+
+  void Text(double x, double y, const char* anchor, const char* kind, const std::string& text,
+            int turned = 0) {
+    const std::string turn =
+        turned ? absl::StrFormat(" transform=\"rotate(%d %.1f %.1f)\"", turned, x, y) : "";
+    absl::StrAppend(&out_,
+                    absl::StrFormat("<text class=\"%s\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\"%s>"
+                                    "%s</text>\n",
+                                    kind, x, y, anchor, turn, Escaped(text)));
+  }
+
+  void DrawGrades() {
+    for (size_t first = 0; first < map_.plane.size();) {
+      size_t next = first + 1;
+      while (next < map_.plane.size() && map_.plane[next] == map_.plane[first]) ++next;
+      const std::vector<PairGrade>& row = map_.plane[first];
+      for (size_t column = 0; column < row.size();) {
+        size_t end = column + 1;
+        while (end < row.size() && row[end] == row[column]) ++end;
+        const bool red = IsRed(row[column]);
+        const std::string name(Name(row[column]));
+        const char* kind = row[column] == PairGrade::kUnknown ? "construct"
+                           : red                              ? name.c_str()
+                                                              : "free";
+        Box(kind, first, next - first, column, end - column,
+            absl::StrCat("by the sources: ", name));
+        column = end;
+      }
+      first = next;
+    }
+  }
+
+  void DrawBands() {
+    for (const Band& band : frontier_.bands()) {
+      for (const Frontier::Working& working : frontier_.WorkingIn(band)) {
+        Box("works", band.first_row, band.last_row - band.first_row + 1, working.first_column,
+            working.last_column - working.first_column + 1,
+            absl::StrCat("works: ", Label(map_.libraries[working.first_column]), " to ",
+                         Label(map_.libraries[working.last_column])));
+      }
+    }
+  }
+
+  void DrawCells() {
+    for (const auto& [point, cell] : map_.cells) {
+      const char* kind = cell.outcome() == RunOutcome::kWorks   ? "ok"
+                         : cell.outcome() == RunOutcome::kFails ? "bad"
+                                                                : "none";
+      absl::StrAppend(
+          &out_, absl::StrFormat(
+                     "<circle class=\"%s\" cx=\"%.2f\" cy=\"%.2f\" r=\"2.5\"><title>%s"
+                     "</title></circle>\n",
+                     kind, X(point.column + 0.5), Y(point.row + 0.5),
+                     Escaped(absl::StrCat(Label(map_.engines[point.row]), " x ",
+                                          Label(map_.libraries[point.column]), ": ", cell.verdict,
+                                          " at ", cell.stage, " ", cell.reason))));
+    }
+  }
+
+  static std::string Label(const MapCommit& commit) {
+    return absl::StrCat(commit.release.empty() ? commit.commit.substr(0, 9) : commit.release, " (",
+                        commit.date, ")");
+  }
+
+  // Months along the axis, and a dashed line for each release.
+  void DrawAxis(const std::vector<MapCommit>& commits, bool across) {
+    std::string month;
+    double last = -1000;
+    for (size_t i = 0; i < commits.size(); ++i) {
+      const std::string now = commits[i].date.substr(0, 7);
+      const double at = across ? X(i) : Y(i);
+      if (now > month) {
+        month = now;
+        if (std::abs(at - last) > 4 * kLabelGap) {
+          across ? Text(at, kTop + kHeight + 18, "start", "soft", now)
+                 : Text(kLeft - 8, at, "end", "soft", now);
+          last = at;
+        }
+      }
+    }
+    for (size_t i = 0; i < commits.size(); ++i) {
+      if (commits[i].release.empty()) continue;
+      const double at = across ? X(i + 0.5) : Y(i + 0.5);
+      const double x2 = across ? at : kLeft + kWidth;
+      const double y1 = across ? kTop : at;
+      const double y2 = across ? kTop + kHeight : at;
+      absl::StrAppend(&out_, absl::StrFormat("<line class=\"release\" x1=\"%.1f\" y1=\"%.1f\" "
+                                             "x2=\"%.1f\" y2=\"%.1f\"/>\n",
+                                             across ? at : kLeft, y1, x2, y2));
+      across ? Text(at, kTop - 8, "middle", "", commits[i].release)
+             : Text(kLeft - 66, at + 4, "end", "", commits[i].release);
+    }
+    across ? Text(kLeft + kWidth, kTop + kHeight + 40, "end", "",
+                  absl::StrCat(map_.library_source, " commits, oldest to newest"))
+           : Text(18, kTop + kHeight, "start", "",
+                  absl::StrCat(map_.engine_source, " commits, oldest to newest"), -90);
+  }
+
+  void DrawLegend() {
+    const struct {
+      const char* kind;
+      const char* text;
+    } entries[] = {{"import", "import fails, by the sources"},
+                   {"construct", "construction fails, by the sources (or nothing is known)"},
+                   {"free", "not red by the sources"},
+                   {"works", "works: both ends ran with the band's newest engine"}};
+    double y = kTop + kHeight + 44;
+    for (const auto& entry : entries) {
+      absl::StrAppend(&out_, absl::StrFormat("<rect class=\"%s axis\" x=\"%.0f\" y=\"%.0f\" "
+                                             "width=\"14\" height=\"12\"/>\n",
+                                             entry.kind, kLeft, y));
+      Text(kLeft + 22, y + 10, "start", "", entry.text);
+      y += 17;
+    }
+    Text(kLeft + 480, kTop + kHeight + 54, "start", "soft",
+         "dots: pairs that ran (green works, red fails, grey says nothing)");
+  }
+
+  const ApiMap& map_;
+  const Frontier frontier_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string ToSvg(const ApiMap& map) { return Picture(map).Draw(); }
+
+}  // namespace bkm

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_APICHECK_SOURCE_TREE_H_
+#define HARNESS_APICHECK_SOURCE_TREE_H_
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "harness/apicheck/symbol_tables.h"
+#include "harness/source/git_repository.h"
+
+namespace bkm {
+
+// The modules of one package at one version.
+struct SourceTree {
+  // What lies at a module's name, where no Python file does.
+  static constexpr int kAbsent = -1;
+  static constexpr int kFolder = -2;  // a package without __init__.py
+  static constexpr int kOpaque = -3;  // an extension module
+
+  std::string id;                // the same id, the same content
+  std::string package;           // import name
+  std::string root;              // where the package lies in its repository: "" or "src/"
+  std::vector<int> files;        // by module number: a blob's number, or one of the above
+  std::vector<bool> is_package;  // by module number
+  std::vector<int> modules;      // numbers of all that are not absent
+
+  int File(int module) const {
+    return module < static_cast<int>(files.size()) ? files[module] : kAbsent;
+  }
+  bool IsPackage(int module) const {
+    return module < static_cast<int>(is_package.size()) && is_package[module];
+  }
+  // "torchtitan/components/loss.py" of "torchtitan.components.loss".
+  std::string PathOf(int module, const std::string& name) const;
+};
+
+// One file of a package, for MakeTree.
+struct TreeFile {
+  std::string path;  // below the folder of the package
+  std::string blob;  // git's id of the content
+};
+
+SourceTree MakeTree(SymbolTables& tables, std::string id, std::string package, std::string root,
+                    const std::vector<TreeFile>& files);
+
+// The trees of a repository's commits, read from its object store without a checkout; a folder that
+// commits share is read once.
+class GitTrees {
+ public:
+  GitTrees(GitRepository repository, std::string package, SymbolTables& tables)
+      : repository_(std::move(repository)), package_(std::move(package)), tables_(tables) {}
+
+  // One tree per commit, in their order; equal ones are one object. Null where a commit has no such
+  // package. Scans the files that were never scanned.
+  absl::StatusOr<std::vector<std::shared_ptr<const SourceTree>>> Load(
+      const std::vector<std::string>& commits);
+
+ private:
+  struct Entry {
+    bool folder = false;
+    std::string name;
+    std::string id;
+  };
+  // Reads the folders that `names` (ids, or COMMIT:PATH) stand for, and what lies below them.
+  absl::StatusOr<std::vector<std::string>> ReadFolders(const std::vector<std::string>& names);
+  absl::Status FetchMissing(const std::vector<std::string>& commits);
+  void List(const std::string& folder, const std::string& prefix, std::vector<TreeFile>& files);
+
+  GitRepository repository_;
+  std::string package_;
+  SymbolTables& tables_;
+  std::map<std::string, std::vector<Entry>> folders_;  // by id
+  std::map<std::string, std::shared_ptr<const SourceTree>> trees_;
+};
+
+// The package in a folder on disk: `folder`/`package`.
+absl::StatusOr<std::shared_ptr<const SourceTree>> FolderTree(SymbolTables& tables,
+                                                             const std::filesystem::path& folder,
+                                                             const std::string& package);
+
+}  // namespace bkm
+
+#endif  // HARNESS_APICHECK_SOURCE_TREE_H_

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/apicheck/versions.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "harness/base/status_macros.h"
+
+namespace bkm {
+namespace {
+
+constexpr absl::string_view kRange = "..";
+constexpr int kShortId = 9;
+
+}  // namespace
+
+Versions::Versions(const SourceCatalog& catalog, Options options, SymbolTables& tables)
+    : catalog_(catalog),
+      options_(std::move(options)),
+      tables_(tables),
+      git_(catalog_, options_.mirrors, options_.cache / "git") {}
+
+absl::StatusOr<std::vector<CheckedVersion>> Versions::Log(
+    const std::string& source, const GitRepository& repository,
+    const std::vector<std::string>& arguments) {
+  std::vector<std::string> all = {"log",
+                                  "--topo-order",
+                                  "--reverse",
+                                  "--no-show-signature",
+                                  "--date=format-local:%Y-%m-%d",
+                                  "--format=%H%x00%cd%x00%s"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  all.push_back("--");
+  ASSIGN_OR_RETURN(const std::string text, repository.Output(all));
+  std::vector<CheckedVersion> versions;
+  for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    const std::vector<std::string> fields = absl::StrSplit(line, absl::MaxSplits('\0', 2));
+    if (fields.size() != 3) continue;
+    versions.push_back({.spec = {SourceKind::kGit, source, fields[0]},
+                        .label = fields[0].substr(0, kShortId),
+                        .date = fields[1],
+                        .title = fields[2]});
+  }
+  RETURN_IF_ERROR(LoadTrees(source, versions));
+  return versions;
+}
+
+absl::Status Versions::LoadTrees(const std::string& source, std::vector<CheckedVersion>& versions) {
+  const Source& found = *catalog_.Find(source);
+  std::unique_ptr<GitTrees>& trees = trees_[found.name];
+  if (!trees) {
+    ASSIGN_OR_RETURN(GitRepository repository, git_.Open(source));
+    trees = std::make_unique<GitTrees>(std::move(repository), found.package, tables_);
+  }
+  std::vector<std::string> commits;
+  for (const CheckedVersion& version : versions) commits.push_back(version.spec.revision);
+  ASSIGN_OR_RETURN(const std::vector<Tree> loaded, trees->Load(commits));
+  for (size_t i = 0; i < versions.size(); ++i) versions[i].tree = loaded[i];
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<CheckedVersion>> Versions::FindOne(const std::string& text) {
+  ASSIGN_OR_RETURN(const SubjectSpec spec, ParseSubjectSpec(text));
+  if (spec.source != SourceKind::kGit) {
+    if (!subjects_) {
+      ASSIGN_OR_RETURN(Uv uv, Uv::Find());
+      subjects_ =
+          std::make_unique<SubjectResolver>(catalog_, uv,
+                                            SubjectResolver::Options{.cache = options_.cache,
+                                                                     .mirrors = options_.mirrors,
+                                                                     .python = options_.python,
+                                                                     .folder = options_.folder});
+    }
+    ASSIGN_OR_RETURN(const Subject subject, subjects_->Resolve(spec));
+    if (subject.tree.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(text, " is a package of the runtime: only sources can be checked"));
+    }
+    ASSIGN_OR_RETURN(Tree tree, FolderTree(tables_, subject.tree, subject.package));
+    return std::vector<CheckedVersion>{{.spec = subject.spec,
+                                        .label = subject.label,
+                                        .date = subject.date,
+                                        .tree = std::move(tree)}};
+  }
+  const size_t range = spec.revision.find(std::string(kRange));
+  if (range != std::string::npos) {
+    ASSIGN_OR_RETURN(const auto from, git_.Find(spec.name, spec.revision.substr(0, range)));
+    ASSIGN_OR_RETURN(const auto to, git_.Find(spec.name, spec.revision.substr(range + 2)));
+    const std::string name = catalog_.Find(spec.name)->name;
+    ASSIGN_OR_RETURN(auto versions,
+                     Log(name, to.repository, {absl::StrCat(from.commit, "..", to.commit)}));
+    if (versions.empty()) {
+      return absl::NotFoundError(absl::StrCat(text,
+                                              ": no commit lies there (A..B are those that B "
+                                              "reaches and A does not)"));
+    }
+    return versions;
+  }
+  ASSIGN_OR_RETURN(const GitSources::Found found, git_.Find(spec.name, spec.revision));
+  const std::string name = catalog_.Find(spec.name)->name;
+  ASSIGN_OR_RETURN(auto versions, Log(name, found.repository, {"--no-walk", found.commit}));
+  for (CheckedVersion& version : versions) {
+    version.label = spec.revision;
+    if (!version.tree) {
+      return absl::NotFoundError(absl::StrCat(text, ": commit ", found.commit, " has no folder ",
+                                              catalog_.Find(spec.name)->package));
+    }
+  }
+  return versions;
+}
+
+absl::StatusOr<std::vector<CheckedVersion>> Versions::Find(const std::vector<std::string>& texts) {
+  std::vector<CheckedVersion> versions;
+  for (const std::string& text : texts) {
+    ASSIGN_OR_RETURN(const std::vector<CheckedVersion> more, FindOne(text));
+    versions.insert(versions.end(), more.begin(), more.end());
+  }
+  return versions;
+}
+
+absl::StatusOr<std::vector<CheckedVersion>> Versions::Since(const std::string& source,
+                                                            const std::string& tip,
+                                                            const std::string& since) {
+  ASSIGN_OR_RETURN(const GitSources::Found found, git_.Find(source, tip));
+  return Log(catalog_.Find(source)->name, found.repository,
+             {absl::StrCat("--since=", since, "T00:00:00Z"), found.commit});
+}
+
+absl::StatusOr<std::map<std::string, std::string>> Versions::Releases(const std::string& source) {
+  ASSIGN_OR_RETURN(const GitRepository repository, git_.Open(source));
+  ASSIGN_OR_RETURN(const std::string text,
+                   repository.Output({"for-each-ref", "--sort=-creatordate", "refs/tags",
+                                      "--format=%(refname:short) %(*objectname) %(objectname)"}));
+  std::map<std::string, std::string> releases;
+  for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    // An annotated tag names its commit first, a plain one has two spaces there.
+    const std::vector<std::string> fields = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    if (fields.size() >= 2) releases[fields[1]] = fields[0];
+  }
+  return releases;
+}
+
+}  // namespace bkm

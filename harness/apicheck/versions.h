@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_APICHECK_VERSIONS_H_
+#define HARNESS_APICHECK_VERSIONS_H_
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "harness/apicheck/api_check.h"
+#include "harness/model/subject.h"
+#include "harness/source/source_catalog.h"
+#include "harness/source/subject_resolver.h"
+
+namespace bkm {
+
+// One version of an engine or library, ready to be checked.
+struct CheckedVersion {
+  SubjectSpec spec;   // resolved
+  std::string label;  // as the user wrote it; in a range the short id
+  std::string date;   // YYYY-MM-DD; empty for a path
+  std::string title;  // first line of the commit message; empty unless git
+  Tree tree;          // null: this commit has no such package
+};
+
+// Finds the sources that a check needs. Commits are read from the object store, all in one go;
+// PyPI packages and folders through the resolver of subjects.
+class Versions {
+ public:
+  struct Options {
+    std::filesystem::path cache;
+    std::filesystem::path mirrors;  // DIR/NAME.git; may be empty
+    std::filesystem::path python;
+    std::filesystem::path folder;  // where relative path subjects start; empty: here
+  };
+  Versions(const SourceCatalog& catalog, Options options, SymbolTables& tables);
+
+  // What `texts` name, in order: specs as everywhere, and git:NAME@A..B for the commits that B
+  // reaches and A does not, the oldest first.
+  absl::StatusOr<std::vector<CheckedVersion>> Find(const std::vector<std::string>& texts);
+
+  // The commits that `tip` of the source reaches, of `since` (YYYY-MM-DD) and later, the oldest
+  // first.
+  absl::StatusOr<std::vector<CheckedVersion>> Since(const std::string& source,
+                                                    const std::string& tip,
+                                                    const std::string& since);
+  // Tags of the source, by the commit that they name.
+  absl::StatusOr<std::map<std::string, std::string>> Releases(const std::string& source);
+
+ private:
+  absl::StatusOr<std::vector<CheckedVersion>> FindOne(const std::string& text);
+  absl::StatusOr<std::vector<CheckedVersion>> Log(const std::string& source,
+                                                  const GitRepository& repository,
+                                                  const std::vector<std::string>& arguments);
+  absl::Status LoadTrees(const std::string& source, std::vector<CheckedVersion>& versions);
+
+  const SourceCatalog& catalog_;
+  const Options options_;
+  SymbolTables& tables_;
+  GitSources git_;
+  std::map<std::string, std::unique_ptr<GitTrees>> trees_;  // by source
+  std::unique_ptr<SubjectResolver> subjects_;
+};
+
+}  // namespace bkm
+
+#endif  // HARNESS_APICHECK_VERSIONS_H_
