@@ -61,7 +61,10 @@ absl::Status Versions::LoadTrees(const std::string& source, std::vector<CheckedV
 }
 
 absl::StatusOr<std::vector<CheckedVersion>> Versions::FindOne(const std::string& text) {
-  ASSIGN_OR_RETURN(const SubjectSpec spec, ParseSubjectSpec(text));
+  // Only a git spec can be a range: a path may hold dots.
+  const size_t range = absl::StartsWith(text, "git:") ? text.find(std::string(kRange)) : text.npos;
+  const std::string range_end = range == text.npos ? "" : text.substr(range + kRange.size());
+  ASSIGN_OR_RETURN(const SubjectSpec spec, ParseSubjectSpec(text.substr(0, range)));
   if (spec.source != SourceKind::kGit) {
     if (!subjects_) {
       ASSIGN_OR_RETURN(Uv uv, Uv::Find());
@@ -83,10 +86,9 @@ absl::StatusOr<std::vector<CheckedVersion>> Versions::FindOne(const std::string&
                                         .date = subject.date,
                                         .tree = std::move(tree)}};
   }
-  const size_t range = spec.revision.find(std::string(kRange));
-  if (range != std::string::npos) {
-    ASSIGN_OR_RETURN(const auto from, git_.Find(spec.name, spec.revision.substr(0, range)));
-    ASSIGN_OR_RETURN(const auto to, git_.Find(spec.name, spec.revision.substr(range + 2)));
+  if (!range_end.empty()) {
+    ASSIGN_OR_RETURN(const auto from, git_.Find(spec.name, spec.revision));
+    ASSIGN_OR_RETURN(const auto to, git_.Find(spec.name, range_end));
     const std::string name = catalog_.Find(spec.name)->name;
     ASSIGN_OR_RETURN(auto versions,
                      Log(name, to.repository, {absl::StrCat(from.commit, "..", to.commit)}));
