@@ -104,6 +104,23 @@ void CloseAll(std::initializer_list<int> descriptors) {
   }
 }
 
+// write(2) to a pipe whose reader may be gone: EPIPE, and not the signal that ends us.
+ssize_t WriteToPipe(int pipe, absl::string_view bytes) {
+  sigset_t blocked, before;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  const ssize_t count = ::write(pipe, bytes.data(), bytes.size());
+  const int error = errno;
+  if (count < 0 && error == EPIPE) {
+    const timespec now = {};
+    sigtimedwait(&blocked, nullptr, &now);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return count;
+}
+
 // Feeds stdin and drains stdout and stderr until both close or the deadline passes (false).
 bool Pump(int in, int out, int err, const Command& command, ProcessResult& result) {
   const auto deadline = SteadyClock::now() + command.timeout.value_or(std::chrono::hours(24 * 365));
@@ -130,7 +147,7 @@ bool Pump(int in, int out, int err, const Command& command, ProcessResult& resul
     drain(fds[0], out, result.out);
     drain(fds[1], err, result.err);
     if (in >= 0 && fds[2].revents) {
-      const ssize_t n = ::write(in, command.input.data() + written, command.input.size() - written);
+      const ssize_t n = WriteToPipe(in, absl::string_view(command.input).substr(written));
       if (n > 0) written += static_cast<size_t>(n);
       const bool gone = n < 0 && errno != EINTR && errno != EAGAIN;
       if (gone || written == command.input.size()) ::close(in), in = -1;

@@ -21,6 +21,12 @@ TEST(SubprocessTest, InputAndOutputMayBothBeLargerThanAPipe) {
             input);
 }
 
+TEST(SubprocessTest, ProgramThatDoesNotReadItsInputDoesNotEndUs) {
+  const std::string much(4 << 20, 'x');
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(RunCommand({.argv = {"sh", "-c", "exit 3"}, .input = much})->exit_code, 3);
+}
+
 TEST(SubprocessTest, EnvironmentIsSetAndUnset) {
   ::setenv("BKM_TEST_GONE", "1", 1);
   EXPECT_EQ(*RunForOutput({.argv = {"sh", "-c", "echo ${BKM_TEST_GONE-none} $BKM_TEST_NEW"},
