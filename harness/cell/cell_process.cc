@@ -92,10 +92,11 @@ absl::Status Settle(const CellRequest& request, const CellSetting& setting) {
 [[noreturn]] void BeCell(const CellRequest& request, const CellSetting& setting,
                          const Streams& streams, int events) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (ReaderIsGone(events)) ::_exit(1);  // the worker died before it could be watched
   ::setsid();
   TakeStreams(streams);
   ClosePrivateDescriptors(events);
+  // The worker died before it could be watched. Its end of the pipe was ours, too, until now.
+  if (ReaderIsGone(events)) ::_exit(1);
   ResetSignals();
   const EventWriter writer(events);
   if (const absl::Status status = Settle(request, setting); !status.ok()) {

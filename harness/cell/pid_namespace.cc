@@ -3,12 +3,14 @@
 #include "harness/cell/pid_namespace.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <csignal>
@@ -28,10 +30,12 @@ absl::Status SystemError(absl::string_view doing) {
 
 // Shares the worker's memory and runs beside it (a fork would copy the page tables of everything
 // that is preloaded): system calls only, and none that can fail, since errno is the worker's too.
-int Init(void*) {
+int Init(void* ready) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::setsid();
   ::close_range(0, UINT_MAX, 0);
+  // From here on it dies with the worker, and holds none of its pipes open.
+  static_cast<std::atomic<bool>*>(ready)->store(true);
   // Every signal is blocked, and orphans are reaped by the kernel.
   struct sigaction ignore = {};
   ignore.sa_handler = SIG_IGN;
@@ -49,8 +53,9 @@ absl::StatusOr<PidNamespace> PidNamespace::Create() {
   sigset_t before;
   sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, &before);
+  std::atomic<bool> ready = false;
   result.init_ =
-      ::clone(Init, result.stack_.get() + kStackBytes, CLONE_VM | CLONE_NEWPID | SIGCHLD, nullptr);
+      ::clone(Init, result.stack_.get() + kStackBytes, CLONE_VM | CLONE_NEWPID | SIGCHLD, &ready);
   const int error = errno;
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   errno = error;
@@ -58,6 +63,12 @@ absl::StatusOr<PidNamespace> PidNamespace::Create() {
   result.init_pidfd_ =
       Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, result.init_, 0))).ToPrivate();
   if (!result.init_pidfd_.valid()) return SystemError("cannot watch a process namespace");
+  pollfd ended = {result.init_pidfd_.get(), POLLIN, 0};
+  while (!ready) {
+    if (::poll(&ended, 1, 0) == 1)
+      return absl::UnavailableError("the first process of a process namespace was killed");
+    ::sched_yield();
+  }
   return result;
 }
 
