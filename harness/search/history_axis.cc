@@ -6,10 +6,10 @@
 #include <map>
 #include <set>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "harness/base/status_macros.h"
+#include "harness/source/package_metadata.h"
 
 namespace bkm {
 namespace {
@@ -25,11 +25,8 @@ absl::StatusOr<std::vector<std::string>> PathsThatCount(const GitRepository& rep
   for (const std::string& commit : commits) {
     ASSIGN_OR_RETURN(const std::string top,
                      repository.Output({"ls-tree", "--name-only", "-z", commit}));
-    for (const std::string& name :
-         std::vector<std::string>(absl::StrSplit(top, '\0', absl::SkipEmpty()))) {
-      if (name == "pyproject.toml" || name == "setup.py" || name == "setup.cfg" ||
-          (absl::StartsWith(name, "requirements") && absl::EndsWith(name, ".txt")))
-        files.insert(name);
+    for (const absl::string_view name : absl::StrSplit(top, '\0', absl::SkipEmpty())) {
+      if (DeclaresRequirements(name)) files.insert(std::string(name));
     }
   }
   std::vector<std::string> paths = {package, absl::StrCat("src/", package)};

@@ -2,6 +2,7 @@
 // Copyright the bkm authors.
 #include "harness/source/package_metadata.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
@@ -55,6 +56,11 @@ absl::StatusOr<PackageMetadata> MetadataFrom(const absl::StatusOr<Json>& json,
 }
 
 }  // namespace
+
+bool DeclaresRequirements(absl::string_view name) {
+  return name == "pyproject.toml" || name == "setup.py" || name == "setup.cfg" ||
+         (absl::StartsWith(name, "requirements") && absl::EndsWith(name, ".txt"));
+}
 
 absl::StatusOr<PackageMetadata> PackageReader::ReadDeclared(
     const std::filesystem::path& folder) const {

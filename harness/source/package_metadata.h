@@ -18,6 +18,9 @@ struct PackageMetadata {
   std::vector<std::string> requirements;  // PEP 508, without those of extras
 };
 
+// Whether a file of this name beside a package may say what the package requires.
+bool DeclaresRequirements(absl::string_view name);
+
 // One package of a pylock.toml.
 struct PinnedPackage {
   std::string name;

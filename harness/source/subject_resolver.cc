@@ -73,14 +73,6 @@ absl::StatusOr<TreeListing> ReadListing(const fs::path& folder) {
   return TreeListing(std::move(files));
 }
 
-// The files beside the package that say what it requires.
-bool IsBuildMetadata(const GitEntry& entry) {
-  const std::string& name = entry.path;
-  if (!absl::StartsWith(entry.mode, "100")) return false;
-  return name == "pyproject.toml" || name == "setup.py" || name == "setup.cfg" ||
-         (absl::StartsWith(name, "requirements") && absl::EndsWith(name, ".txt"));
-}
-
 }  // namespace
 
 SubjectResolver::SubjectResolver(const SourceCatalog& catalog, Uv uv, Options options)
@@ -148,7 +140,9 @@ absl::Status SubjectResolver::MakeGitTree(const GitSources::Found& found, const 
   ASSIGN_OR_RETURN(const auto top, objects->Read(absl::StrCat(found.commit, "^{tree}")));
   std::vector<GitEntry> declarations;
   if (top) declarations = ParseTree(top->content, top->id.size() / 2);
-  std::erase_if(declarations, [](const GitEntry& entry) { return !IsBuildMetadata(entry); });
+  std::erase_if(declarations, [](const GitEntry& entry) {
+    return !absl::StartsWith(entry.mode, "100") || !DeclaresRequirements(entry.path);
+  });
   entries.insert(entries.end(), declarations.begin(), declarations.end());
 
   const fs::path tree = folder / "tree";
