@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "harness/apicheck/symbol_tables.h"
+#include "harness/source/git_objects.h"
 #include "harness/source/git_repository.h"
 
 namespace bkm {
@@ -61,21 +62,15 @@ class GitTrees {
       const std::vector<std::string>& commits);
 
  private:
-  struct Entry {
-    bool folder = false;
-    std::string name;
-    std::string id;
-  };
-  // Reads the folders that `names` (ids, or COMMIT:PATH) stand for, and what lies below them.
-  absl::StatusOr<std::vector<std::string>> ReadFolders(const std::vector<std::string>& names);
-  absl::Status FetchMissing(const std::vector<std::string>& commits);
-  void List(const std::string& folder, const std::string& prefix, std::vector<TreeFile>& files);
+  using Tree = std::shared_ptr<const SourceTree>;
+  // Appends the tree's files to `blobs` if it is read for the first time.
+  absl::StatusOr<Tree> LoadOne(const std::string& commit, std::vector<int>& blobs);
 
   GitRepository repository_;
   std::string package_;
   SymbolTables& tables_;
-  std::map<std::string, std::vector<Entry>> folders_;  // by id
-  std::map<std::string, std::shared_ptr<const SourceTree>> trees_;
+  std::unique_ptr<GitObjects> objects_;  // null until the first Load
+  std::map<std::string, Tree> trees_;    // by root and id
 };
 
 // The package in a folder on disk: `folder`/`package`.

@@ -21,26 +21,15 @@ Versions::Versions(const SourceCatalog& catalog, Options options, SymbolTables& 
       tables_(tables),
       git_(catalog_, options_.mirrors, options_.cache / "git") {}
 
-absl::StatusOr<std::vector<CheckedVersion>> Versions::Log(
-    const std::string& source, const GitRepository& repository,
-    const std::vector<std::string>& arguments) {
-  std::vector<std::string> all = {"log",
-                                  "--topo-order",
-                                  "--reverse",
-                                  "--no-show-signature",
-                                  "--date=format-local:%Y-%m-%d",
-                                  "--format=%H%x00%cd%x00%s"};
-  all.insert(all.end(), arguments.begin(), arguments.end());
-  all.push_back("--");
-  ASSIGN_OR_RETURN(const std::string text, repository.Output(all));
+absl::StatusOr<std::vector<CheckedVersion>> Versions::Of(const std::string& source,
+                                                         const GitHistory::Commits& commits) {
   std::vector<CheckedVersion> versions;
-  for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
-    const std::vector<std::string> fields = absl::StrSplit(line, absl::MaxSplits('\0', 2));
-    if (fields.size() != 3) continue;
-    versions.push_back({.spec = {SourceKind::kGit, source, fields[0]},
-                        .label = fields[0].substr(0, kShortId),
-                        .date = fields[1],
-                        .title = fields[2]});
+  for (const HistoryCommit& commit : commits) {
+    if (commit.before) continue;
+    versions.push_back({.spec = {SourceKind::kGit, source, commit.id},
+                        .label = commit.id.substr(0, kShortId),
+                        .date = commit.date,
+                        .title = commit.title});
   }
   RETURN_IF_ERROR(LoadTrees(source, versions));
   return versions;
@@ -90,8 +79,9 @@ absl::StatusOr<std::vector<CheckedVersion>> Versions::FindOne(const std::string&
     ASSIGN_OR_RETURN(const auto from, git_.Find(spec.name, spec.revision));
     ASSIGN_OR_RETURN(const auto to, git_.Find(spec.name, range_end));
     const std::string name = catalog_.Find(spec.name)->name;
-    ASSIGN_OR_RETURN(auto versions,
-                     Log(name, to.repository, {absl::StrCat(from.commit, "..", to.commit)}));
+    ASSIGN_OR_RETURN(const GitHistory::Commits commits,
+                     GitHistory::Between(to.repository, from.commit, to.commit));
+    ASSIGN_OR_RETURN(auto versions, Of(name, commits));
     if (versions.empty()) {
       return absl::NotFoundError(absl::StrCat(text,
                                               ": no commit lies there (A..B are those that B "
@@ -101,7 +91,9 @@ absl::StatusOr<std::vector<CheckedVersion>> Versions::FindOne(const std::string&
   }
   ASSIGN_OR_RETURN(const GitSources::Found found, git_.Find(spec.name, spec.revision));
   const std::string name = catalog_.Find(spec.name)->name;
-  ASSIGN_OR_RETURN(auto versions, Log(name, found.repository, {"--no-walk", found.commit}));
+  ASSIGN_OR_RETURN(const Commit commit, found.repository.Describe(found.commit));
+  ASSIGN_OR_RETURN(auto versions,
+                   Of(name, {{.id = commit.id, .date = commit.date, .title = commit.title}}));
   for (CheckedVersion& version : versions) {
     version.label = spec.revision;
     if (!version.tree) {
@@ -125,8 +117,9 @@ absl::StatusOr<std::vector<CheckedVersion>> Versions::Since(const std::string& s
                                                             const std::string& tip,
                                                             const std::string& since) {
   ASSIGN_OR_RETURN(const GitSources::Found found, git_.Find(source, tip));
-  return Log(catalog_.Find(source)->name, found.repository,
-             {absl::StrCat("--since=", since, "T00:00:00Z"), found.commit});
+  ASSIGN_OR_RETURN(const GitHistory::Commits commits,
+                   GitHistory::Since(found.repository, found.commit, since));
+  return Of(catalog_.Find(source)->name, commits);
 }
 
 absl::StatusOr<std::map<std::string, std::string>> Versions::Releases(const std::string& source) {

@@ -12,6 +12,8 @@
 #include "absl/status/statusor.h"
 #include "harness/apicheck/api_check.h"
 #include "harness/model/subject.h"
+#include "harness/source/git_history.h"
+#include "harness/source/git_sources.h"
 #include "harness/source/source_catalog.h"
 #include "harness/source/subject_resolver.h"
 
@@ -52,9 +54,8 @@ class Versions {
 
  private:
   absl::StatusOr<std::vector<CheckedVersion>> FindOne(const std::string& text);
-  absl::StatusOr<std::vector<CheckedVersion>> Log(const std::string& source,
-                                                  const GitRepository& repository,
-                                                  const std::vector<std::string>& arguments);
+  absl::StatusOr<std::vector<CheckedVersion>> Of(const std::string& source,
+                                                 const GitHistory::Commits& commits);
   absl::Status LoadTrees(const std::string& source, std::vector<CheckedVersion>& versions);
 
   const SourceCatalog& catalog_;

@@ -103,15 +103,15 @@ absl::StatusOr<std::optional<std::string>> GitRepository::ObjectId(absl::string_
   return std::optional<std::string>(absl::StripSuffix(result.out, "\n"));
 }
 
-absl::Status GitRepository::Prefetch(absl::string_view commit,
+absl::Status GitRepository::Prefetch(const std::vector<std::string>& commits,
                                      const std::vector<std::string>& paths) const {
   ASSIGN_OR_RETURN(const ProcessResult promisor, Run({"config", "remote.origin.promisor"}));
   if (!promisor.ok()) return absl::OkStatus();
-  std::vector<std::string> arguments = {
-      "rev-list",          "--no-walk",         "--objects", "--missing=print",
-      "--no-object-names", std::string(commit), "--"};
-  arguments.insert(arguments.end(), paths.begin(), paths.end());
-  ASSIGN_OR_RETURN(const std::string objects, Output(arguments));
+  ASSIGN_OR_RETURN(
+      const std::string objects,
+      Output(
+          {"rev-list", "--no-walk", "--objects", "--missing=print", "--no-object-names", "--stdin"},
+          absl::StrCat(absl::StrJoin(commits, "\n"), "\n--\n", absl::StrJoin(paths, "\n"), "\n")));
   std::string missing;
   for (absl::string_view line : Lines(objects)) {
     if (absl::ConsumePrefix(&line, "?")) absl::StrAppend(&missing, line, "\n");

@@ -41,7 +41,8 @@ class GitRepository {
   absl::StatusOr<std::optional<std::string>> ObjectId(absl::string_view commit,
                                                       absl::string_view path) const;
   // In a clone that left file contents behind, brings those of `paths` in one go.
-  absl::Status Prefetch(absl::string_view commit, const std::vector<std::string>& paths) const;
+  absl::Status Prefetch(const std::vector<std::string>& commits,
+                        const std::vector<std::string>& paths) const;
 
   // Tags, newest first.
   absl::StatusOr<std::vector<std::string>> Tags() const;

@@ -88,7 +88,7 @@ TEST_F(GitSourcesTest, WithoutMirrorTheUrlIsClonedWithoutFileContents) {
                ->find("?") != std::string::npos;
   };
   EXPECT_TRUE(left_behind());
-  ASSERT_EQ(found.repository.Prefetch(first_, {"pkg"}), absl::OkStatus());
+  ASSERT_EQ(found.repository.Prefetch({first_}, {"pkg"}), absl::OkStatus());
   EXPECT_FALSE(left_behind());
   EXPECT_EQ(*found.repository.Output({"show", object}), "one = 1\n");
 }

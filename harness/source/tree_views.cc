@@ -140,7 +140,7 @@ absl::StatusOr<std::vector<GitEntry>> TreeViews::Make(
   if (const std::vector<GitEntry> unknown = Unknown(entries); !unknown.empty()) {
     std::vector<std::string> paths;
     for (const GitEntry& entry : unknown) paths.push_back(entry.path);
-    RETURN_IF_ERROR(repository.Prefetch(commit, paths));
+    RETURN_IF_ERROR(repository.Prefetch({commit}, paths));
     ASSIGN_OR_RETURN(const std::vector<std::string> ids, Fetch(repository, objects, unknown));
     missing.insert(ids.begin(), ids.end());
   }
