@@ -17,10 +17,15 @@ bool SaysSomething(const Verdict& verdict) {
 }
 
 // Whether the one break explains the failure: the engine stopped on the line that asks.
-bool Explains(const StaticBreak& broken, const PeelSight& sight) {
+bool Explains(const Violation& broken, const PeelSight& sight) {
   if (sight.frames.empty()) return false;
   const EngineFrame& at = sight.frames.back();
   return at.file == broken.engine_file && at.line == broken.engine_line;
+}
+
+bool Has(const std::vector<Violation>& breaks, const Violation& broken) {
+  return std::any_of(breaks.begin(), breaks.end(),
+                     [&](const Violation& each) { return SameBreak(each, broken); });
 }
 
 class Peeler {
@@ -72,19 +77,19 @@ class Peeler {
   }
 
   // The culprit by the sources where they say so, else by runs. Returns what the sources say of it.
-  absl::StatusOr<std::vector<StaticBreak>> FindCause(const PeelSight& sight, PeelCulprit& culprit) {
-    ASSIGN_OR_RETURN(const std::vector<StaticBreak> now, world_.Breaks(removed_));
+  absl::StatusOr<std::vector<Violation>> FindCause(const PeelSight& sight, PeelCulprit& culprit) {
+    ASSIGN_OR_RETURN(const std::vector<Violation> now, world_.Breaks(removed_));
     const auto found = std::find_if(now.begin(), now.end(),
-                                    [&](const StaticBreak& b) { return Explains(b, sight); });
+                                    [&](const Violation& b) { return Explains(b, sight); });
     if (found == now.end()) {
       ASSIGN_OR_RETURN(culprit, world_.FindByRuns(sight, removed_));
-      return std::vector<StaticBreak>();
+      return std::vector<Violation>();
     }
     ASSIGN_OR_RETURN(culprit, world_.FindBySources(*found));
-    std::vector<StaticBreak> breaks = {*found};
+    std::vector<Violation> breaks = {*found};
     if (culprit.commit < 0) return breaks;
-    for (const StaticBreak& other : now) {
-      if (other == *found) continue;
+    for (const Violation& other : now) {
+      if (SameBreak(other, *found)) continue;
       ASSIGN_OR_RETURN(const PeelCulprit its, world_.FindBySources(other));
       if (its.commit == culprit.commit) breaks.push_back(other);
     }
@@ -142,12 +147,12 @@ class Peeler {
 
   // What the sources say and no run came to.
   absl::Status AddStaticOnes() {
-    std::vector<StaticBreak> left = at_first_;
-    ASSIGN_OR_RETURN(const std::vector<StaticBreak> now, world_.Breaks(removed_));
-    for (const StaticBreak& broken : now) {
-      if (std::find(left.begin(), left.end(), broken) == left.end()) left.push_back(broken);
+    std::vector<Violation> left = at_first_;
+    ASSIGN_OR_RETURN(const std::vector<Violation> now, world_.Breaks(removed_));
+    for (const Violation& broken : now) {
+      if (!Has(left, broken)) left.push_back(broken);
     }
-    for (const StaticBreak& broken : left) {
+    for (const Violation& broken : left) {
       ASSIGN_OR_RETURN(PeelCulprit culprit, world_.FindBySources(broken));
       const auto same =
           std::find_if(result_.steps.begin(), result_.steps.end(), [&](const PeelStep& step) {
@@ -157,11 +162,9 @@ class Peeler {
           });
       if (same == result_.steps.end()) {
         PeelStep step{.culprit = std::move(culprit), .breaks = {broken}};
-        if (std::find(now.begin(), now.end(), broken) == now.end())
-          step.note = "gone since another culprit was taken out";
+        if (!Has(now, broken)) step.note = "gone since another culprit was taken out";
         result_.steps.push_back(std::move(step));
-      } else if (std::find(same->breaks.begin(), same->breaks.end(), broken) ==
-                 same->breaks.end()) {
+      } else if (!Has(same->breaks, broken)) {
         same->breaks.push_back(broken);
       }
     }
@@ -170,7 +173,7 @@ class Peeler {
 
   PeelWorld& world_;
   const int most_steps_;
-  std::vector<StaticBreak> at_first_;
+  std::vector<Violation> at_first_;
   std::optional<bool> library_ran_;
   std::vector<Removed> removed_;
   PeelResult result_;
@@ -190,6 +193,13 @@ const char* Name(Removal removal) {
       return "stand-in";
   }
   return "";
+}
+
+bool SameBreak(const Violation& a, const Violation& b) {
+  // Behind a semicolon stands where the name is now.
+  const auto problem = [](const Violation& v) { return v.problem.substr(0, v.problem.find(';')); };
+  return a.engine_file == b.engine_file && a.engine_line == b.engine_line && a.asked == b.asked &&
+         a.reason == b.reason && problem(a) == problem(b);
 }
 
 bool SameFailure(const PeelSight& a, const PeelSight& b) {

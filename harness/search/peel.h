@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "harness/apicheck/api_check.h"
 #include "harness/model/verdict.h"
 
 namespace bkm {
@@ -31,15 +32,9 @@ bool SameFailure(const PeelSight& a, const PeelSight& b);
 // Whether `other` got past the place where `failure` stopped: yes, no, or cannot be said.
 std::optional<bool> GotPast(const PeelSight& other, const PeelSight& failure);
 
-// Something that the engine asks and the library lacks, by the sources of both.
-struct StaticBreak {
-  std::string engine_file;
-  int engine_line = 0;
-  std::string asked;    // "torchtitan.config.ParallelismConfig(etp=)"
-  std::string problem;  // "has no keyword 'etp'"
-  bool at_import = false;
-  bool operator==(const StaticBreak&) const = default;
-};
+// The same thing is asked at the same line, and is not there for the same reason; where it is
+// looked for may differ.
+bool SameBreak(const Violation& a, const Violation& b);
 
 // How a culprit was taken out of the library. Written to peel.json: never rename.
 enum class Removal {
@@ -54,7 +49,7 @@ const char* Name(Removal removal);
 struct Removed {
   int commit = -1;  // of the search's graph; -1: found nowhere, only stood in for
   Removal by = Removal::kRevert;
-  std::vector<StaticBreak> breaks;  // what is stood in for, or whose modules are older
+  std::vector<Violation> breaks;  // what is stood in for, or whose modules are older
 };
 
 // Where in the history something broke.
@@ -74,9 +69,9 @@ class PeelWorld {
   // Whether the library alone does, so; absent where that cannot be said.
   virtual absl::StatusOr<std::optional<bool>> LibraryRuns(const std::vector<Removed>& removed) = 0;
   // What the sources say of the same pair: what certainly fails.
-  virtual absl::StatusOr<std::vector<StaticBreak>> Breaks(const std::vector<Removed>& removed) = 0;
+  virtual absl::StatusOr<std::vector<Violation>> Breaks(const std::vector<Removed>& removed) = 0;
   // The commit since which `broken` is so, by the sources.
-  virtual absl::StatusOr<PeelCulprit> FindBySources(const StaticBreak& broken) = 0;
+  virtual absl::StatusOr<PeelCulprit> FindBySources(const Violation& broken) = 0;
   // The commit since which the pair fails so, by runs of commits without what was taken out.
   virtual absl::StatusOr<PeelCulprit> FindByRuns(const PeelSight& failure,
                                                  const std::vector<Removed>& removed) = 0;
@@ -85,8 +80,8 @@ class PeelWorld {
 // One thing that is broken, and what could be made of it.
 struct PeelStep {
   PeelCulprit culprit;
-  std::vector<StaticBreak> breaks;  // what the sources say of it; empty where only a run shows it
-  std::optional<PeelSight> seen;    // how a run showed it; absent: static only
+  std::vector<Violation> breaks;  // what the sources say of it; empty where only a run shows it
+  std::optional<PeelSight> seen;  // how a run showed it; absent: static only
   std::optional<Removal> removed_by;
   std::optional<bool> library_runs;  // alone, once this was taken out; absent: not known
   std::string note;  // why it could not be taken out, or was not run, for people; mostly empty

@@ -27,7 +27,7 @@ struct Broken {
   bool library_dies = false;  // once it is taken out
 };
 
-StaticBreak BreakAt(int line) {
+Violation BreakAt(int line) {
   return {.engine_file = "e.py", .engine_line = line, .asked = absl::StrCat("lib.f", line)};
 }
 
@@ -53,14 +53,14 @@ class FakeWorld : public PeelWorld {
       return Of(r).library_dies && r.by != Removal::kStandIn;
     });
   }
-  absl::StatusOr<std::vector<StaticBreak>> Breaks(const std::vector<Removed>& removed) override {
-    std::vector<StaticBreak> breaks;
+  absl::StatusOr<std::vector<Violation>> Breaks(const std::vector<Removed>& removed) override {
+    std::vector<Violation> breaks;
     for (const Broken& b : Left(removed)) {
       if (b.by_sources) breaks.push_back(BreakAt(b.line));
     }
     return breaks;
   }
-  absl::StatusOr<PeelCulprit> FindBySources(const StaticBreak& broken) override {
+  absl::StatusOr<PeelCulprit> FindBySources(const Violation& broken) override {
     return PeelCulprit{.commit = AtLine(broken.engine_line).commit};
   }
   absl::StatusOr<PeelCulprit> FindByRuns(const PeelSight& failure,
