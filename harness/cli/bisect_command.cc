@@ -67,6 +67,9 @@ class BisectCommand : public CliCommand {
     app.add_option("--most", most_, "Peel no more culprits than these")
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
+    app.add_option("--tries", tries_, "Peel: commits to try for one culprit, then go on without")
+        ->check(CLI::Range(4, 100000))
+        ->capture_default_str();
   }
 
   absl::StatusOr<int> Run() override {
@@ -125,7 +128,7 @@ class BisectCommand : public CliCommand {
     ASSIGN_OR_RETURN(
         PeelSession session,
         PeelSession::Create(options_.SetupOf(cell, directory, axis), axis, *cell.preparation,
-                            by_sources ? &api : nullptr, signals, log));
+                            by_sources ? &api : nullptr, signals, log, tries_));
     const absl::StatusOr<PeelResult> result = Peel(session, most_);
     if (absl::IsCancelled(result.status())) {
       std::fprintf(stderr, "bkm: interrupted; the same command goes on from here\n");
@@ -213,6 +216,7 @@ class BisectCommand : public CliCommand {
   double confidence_ = 0.99;
   bool peel_ = false;
   int most_ = 20;
+  int tries_ = 64;
 };
 
 }  // namespace

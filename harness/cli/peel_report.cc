@@ -95,9 +95,7 @@ std::string ToSummary(const PeelReport& report) {
     }
     for (const Violation& broken : step.breaks) absl::StrAppend(&text, "   ", ToText(broken), "\n");
     if (step.removed_by) {
-      absl::StrAppend(&text, "   taken out: ", WayText(*step.removed_by),
-                      step.library_runs.value_or(true) ? "" : "; the library alone does not run so",
-                      "\n");
+      absl::StrAppend(&text, "   taken out: ", WayText(*step.removed_by), "\n");
     }
     if (!step.note.empty()) absl::StrAppend(&text, "   note: ", step.note, "\n");
   }

@@ -20,13 +20,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Numbers that stand by themselves differ between versions; those in names do not.
-std::string WithoutNumbers(absl::string_view text) {
+// What a message says in every version of the library: without numbers that stand by themselves,
+// and without lists of what there is.
+std::string WhatStays(absl::string_view text) {
   std::string kept;
+  int open = 0;
   for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '[' || c == '{') ++open;
+    if (open > 0) {
+      if (c == ']' || c == '}') --open;
+      continue;
+    }
     const bool in_name = i > 0 && (absl::ascii_isalnum(text[i - 1]) || text[i - 1] == '_');
-    if (!absl::ascii_isdigit(text[i]) || in_name) {
-      kept.push_back(text[i]);
+    if (!absl::ascii_isdigit(c) || in_name) {
+      kept.push_back(c);
       continue;
     }
     while (i + 1 < text.size() && absl::ascii_isalnum(text[i + 1])) ++i;
@@ -42,7 +50,7 @@ absl::StatusOr<PeelSight> SightOf(const RunDirectory& directory, const CellRecor
   ASSIGN_OR_RETURN(const Observation observation, ObservationFromJson(*json, cell.id));
   const ObservedException* why = DecidingException(observation);
   if (!why) return sight;
-  sight.what = absl::StrCat(why->type, ": ", WithoutNumbers(FirstLine(why->message)));
+  sight.what = absl::StrCat(why->type, ": ", WhatStays(FirstLine(why->message)));
   for (const ObservedFrame& frame : why->frames) {
     if (frame.owner == FrameOwner::kLibrary) break;
     if (frame.owner == FrameOwner::kEngine || frame.owner == FrameOwner::kHarness)
@@ -55,6 +63,24 @@ absl::StatusOr<PeelSight> SightOf(const RunDirectory& directory, const CellRecor
   if (!engine) sight.frames.clear();
   return sight;
 }
+
+// A search that ends after so many outcomes.
+class BoundedSearch : public HistorySearch {
+ public:
+  BoundedSearch(HistorySearch& search, int most) : search_(search), left_(most) {}
+  std::vector<Trial> Wanted(int room) override {
+    return left_ > 0 ? search_.Wanted(room) : std::vector<Trial>();
+  }
+  void Tell(const Trial& trial, const Outcome& outcome) override {
+    --left_;
+    search_.Tell(trial, outcome);
+  }
+  bool done() const override { return left_ <= 0 || search_.done(); }
+
+ private:
+  HistorySearch& search_;
+  int left_;
+};
 
 std::string Listed(const std::vector<std::string>& files) {
   constexpr size_t kMost = 3;
@@ -73,7 +99,8 @@ ReadSource ReaderOf(const TreePatcher& patcher, const std::string& tree) {
 
 absl::StatusOr<PeelSession> PeelSession::Create(SessionSetup setup, const HistoryAxis& axis,
                                                 Preparation& preparation, ApiSession* api,
-                                                const InterruptSignals& signals, SearchLog& log) {
+                                                const InterruptSignals& signals, SearchLog& log,
+                                                int most_trials) {
   const int late = axis.late();
   const std::string& source = axis.SourceAt(late);
   const std::string package = preparation.catalog().Find(source)->package;
@@ -83,6 +110,7 @@ absl::StatusOr<PeelSession> PeelSession::Create(SessionSetup setup, const Histor
                       TreePatcher(repository, above ? package : absl::StrCat("src/", package),
                                   CacheDirectory() / "patches" / source));
   session.package_ = package;
+  session.most_trials_ = most_trials;
   if (api) {
     const Cell& cell = axis.CellAt(late).cell;
     ASSIGN_OR_RETURN(session.versions_, api->versions());
@@ -140,10 +168,7 @@ absl::StatusOr<std::string> PeelSession::TakeOut(const std::string& tree,
   if (removed.by == Removal::kStandIn) return WithStandIns(tree, removed);
   ASSIGN_OR_RETURN(const TreePatcher::Reverted reverted,
                    patcher_.Revert(tree, axis_.CommitAt(removed.commit).id));
-  const bool older = removed.by == Removal::kOlderFiles;
-  if (older == !reverted.conflicts.empty()) return reverted.tree;
-  // Of the two ways the other one applies; it says all there is to say.
-  if (older) return absl::NotFoundError("");
+  if (reverted.conflicts.empty() || removed.by == Removal::kOlderFiles) return reverted.tree;
   return absl::NotFoundError(absl::StrCat("later changes meet it in ", Listed(reverted.conflicts)));
 }
 
@@ -228,6 +253,12 @@ absl::StatusOr<const PeelSession::Seen*> PeelSession::See(const std::vector<Remo
 }
 
 absl::StatusOr<PeelSight> PeelSession::Run(const std::vector<Removed>& removed) {
+  if (!removed.empty() && removed.back().by == Removal::kOlderFiles) {
+    // Nothing else than the revert, which was tried before.
+    std::vector<Removed> reverted = removed;
+    reverted.back().by = Removal::kRevert;
+    if (TreeWithout(axis_.late(), reverted).ok()) return absl::NotFoundError("");
+  }
   ASSIGN_OR_RETURN(const Seen* const seen, See(removed));
   return seen->pair;
 }
@@ -319,10 +350,11 @@ absl::StatusOr<PeelCulprit> PeelSession::FindByRuns(const PeelSight& failure,
                                       .runtime_of = axis_.late(),
                                       .criterion = Criterion()});
   log_.Line(absl::StrCat("searching for what made it ", ShortText(failure.verdict)));
+  BoundedSearch bounded(bisection, most_trials_);
   SearchSession session(std::move(search), axis_, preparation_, signals_, log_);
   ConsoleObserver silent(/*quiet=*/true);
   ASSIGN_OR_RETURN(const bool finished,
-                   session.Run(bisection, silent, [&](const Trial&, const Outcome& outcome) {
+                   session.Run(bounded, silent, [&](const Trial&, const Outcome& outcome) {
                      const bool bad = outcome.verdict.kind != VerdictKind::kOk &&
                                       outcome.verdict.kind != VerdictKind::kSkipped;
                      return bad                                        ? "so"
@@ -332,7 +364,12 @@ absl::StatusOr<PeelCulprit> PeelSession::FindByRuns(const PeelSight& failure,
   measured_ += session.measured();
   if (!finished) return absl::CancelledError("interrupted");
   const BisectionResult& result = bisection.result();
-  return PeelCulprit{.commit = result.culprit, .candidates = result.candidates, .why = result.why};
+  PeelCulprit culprit{.commit = result.culprit, .candidates = result.candidates, .why = result.why};
+  if (bisection.done()) return culprit;
+  culprit.commit = -1;
+  culprit.why = absl::StrCat("most commits between fail otherwise: given up after ", most_trials_,
+                             " of them");
+  return culprit;
 }
 
 }  // namespace bkm

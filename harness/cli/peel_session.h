@@ -22,10 +22,12 @@ namespace bkm {
 // has a run directory of its own below the session's.
 class PeelSession : public PeelWorld {
  public:
-  // Without an `api` the sources are not asked. The axis is the library's.
+  // Without an `api` the sources are not asked. The axis is the library's. A search by runs is
+  // given up after `most_trials` commits.
   static absl::StatusOr<PeelSession> Create(SessionSetup setup, const HistoryAxis& axis,
                                             Preparation& preparation, ApiSession* api,
-                                            const InterruptSignals& signals, SearchLog& log);
+                                            const InterruptSignals& signals, SearchLog& log,
+                                            int most_trials);
 
   absl::StatusOr<PeelSight> Run(const std::vector<Removed>& removed) override;
   absl::StatusOr<std::optional<bool>> LibraryRuns(const std::vector<Removed>& removed) override;
@@ -72,6 +74,7 @@ class PeelSession : public PeelWorld {
   SearchLog& log_;
   const TreePatcher patcher_;
   std::string package_;
+  int most_trials_ = 0;
 
   Versions* versions_ = nullptr;  // null: the sources are not asked
   ApiCheck* check_ = nullptr;
