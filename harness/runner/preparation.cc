@@ -109,6 +109,7 @@ absl::Status Preparation::UseRuntime(const RuntimeLock& lock, PreparedCell& prep
   const Cell& cell = prepared.record.cell;
   const EngineKind& kind = *FindEngineKind(cell.engine);
   prepared.record.lock = lock.Key();
+  prepared.lock = std::make_shared<const RuntimeLock>(lock);
   if (kind.library_in_runtime)
     prepared.record.library_version = lock.VersionOf(kind.library_source);
   if (announced_.insert(lock.Key()).second) {
