@@ -234,4 +234,13 @@ std::string HistoryAxis::Describe(int commit, bool with_title) const {
                       with_title ? absl::StrCat(" ", c.title) : "");
 }
 
+OrderedJson HistoryAxis::JsonOf(int commit) const {
+  const HistoryCommit& c = CommitAt(commit);
+  return {{"source", SourceAt(commit)},
+          {"commit", c.id},
+          {"date", c.date},
+          {"title", c.title},
+          {"pull_request", c.pull_request ? OrderedJson(c.pull_request) : OrderedJson()}};
+}
+
 }  // namespace bkm
