@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "harness/model/asked_cell.h"
 #include "harness/model/engine_kind.h"
 #include "harness/report/labels.h"
 
@@ -39,13 +39,6 @@ const CellRecord& TellingOf(const CellPair& pair, CellChange change) {
   if (!pair.after || change == CellChange::kFixed) return *pair.before;
   if (change == CellChange::kSpurious && Counts(*pair.after)) return *pair.before;
   return *pair.after;
-}
-
-std::string AskedVersion(const std::optional<SubjectSpec>& subject, const std::string& label) {
-  if (!subject) return "resolved";
-  SubjectSpec asked = *subject;
-  if (!label.empty()) asked.revision = label;
-  return asked.ToString();
 }
 
 PublishedVersion VersionOf(const std::optional<SubjectSpec>& subject, const std::string& label,
@@ -136,7 +129,7 @@ std::vector<CellPair> PairsOf(const RunRecord& before, const RunRecord& after) {
   const auto add = [&](const RunRecord& run, const CellRecord* CellPair::*side) {
     for (const CellRecord& cell : run.cells) {
       if (cell.role != CellRole::kSubject) continue;
-      const std::string asked = AskedOf(cell);
+      const std::string asked = AskedText(cell.cell);
       const auto [it, is_new] = places.emplace(asked, pairs.size());
       if (is_new) pairs.push_back({.asked = asked});
       pairs[it->second].*side = &cell;
@@ -167,26 +160,6 @@ absl::string_view Name(CellChange change) {
       return "same";
   }
   return "";
-}
-
-std::string AskedOf(const CellRecord& record) {
-  const Cell& cell = record.cell;
-  std::vector<std::string> parts;
-  for (const auto& [key, value] : CellFields(cell)) {
-    if (key == "engine") {
-      parts.push_back(
-          absl::StrCat("engine=", cell.engine,
-                       cell.engine_subject
-                           ? absl::StrCat("@", AskedVersion(cell.engine_subject, cell.engine_label))
-                           : ""));
-    } else if (key == "library") {
-      parts.push_back(
-          absl::StrCat("library=", AskedVersion(cell.library_subject, cell.library_label)));
-    } else {
-      parts.push_back(absl::StrCat(key, "=", value));
-    }
-  }
-  return absl::StrJoin(parts, ",");
 }
 
 std::string OutcomeText(const CellRecord& record) {

@@ -29,17 +29,13 @@ enum class CellChange {
 };
 absl::string_view Name(CellChange change);
 
-// What the user asked for, without what it came to: versions as they were written, so that a cell
-// of a branch that moved is the same cell.
-std::string AskedOf(const CellRecord& record);
-
 // A cell's verdict in short, flaky or not: "ok", "flaky: wrong at golden, log-probs-off", "not
 // measured".
 std::string OutcomeText(const CellRecord& record);
 
-// Cells of the two runs; either may be null.
+// Cells of the two runs; either may be null. They are the same where the same was asked.
 struct CellPair {
-  std::string asked;
+  std::string asked;  // AskedText
   const CellRecord* before = nullptr;
   const CellRecord* after = nullptr;
 };
