@@ -32,12 +32,13 @@ class RangesTest : public ::testing::Test {
  protected:
   RangesTest()
       : folder_(*CreateTempDirectory(::testing::TempDir(), "mirrors")),
-        repository_(folder_ / "torchtitan.git"),
+        repository_(folder_ / "work"),
         sources_(catalog_, folder_, folder_ / "clones"),
         history_(catalog_, sources_,
                  [this](const std::string& package, const std::string& version) {
                    return ReleaseBefore(package, version);
                  }) {
+    fs::create_directory_symlink(repository_.git_dir(), folder_ / "torchtitan.git");
     for (const char* change : {"one", "two", "document", "three"}) {
       repository_.Write(change == std::string("document") ? "README.md" : "torchtitan/a.py",
                         change);

@@ -11,6 +11,7 @@
 #include "harness/publish/publication.h"
 #include "harness/publish/row_lock.h"
 #include "harness/publish/testing_table.h"
+#include "harness/source/git_fixture.h"
 
 namespace bkm {
 namespace {
@@ -77,6 +78,42 @@ TEST_F(RowLockTest, HoldsThePairByCommitAndReleaseAndUvTakesIt) {
   EXPECT_THAT(would, HasSubstr(" + torchtitan==0.3.0\n"));
   EXPECT_THAT(would, HasSubstr(" + verl @ git+https://github.com/verl-project/"
                                "verl@7aed6b230776f963fa09509c10d9c3a767d1102c\n"));
+}
+
+// The repository's own address is not reached: git is told to take it from here.
+TEST_F(RowLockTest, InstallsACommitAndAReleaseIntoAnEmptyEnvironment) {
+  GitFixture repository(folder_ / "tiny");
+  repository.Write("pyproject.toml",
+                   "[build-system]\nrequires = [\"setuptools\"]\n"
+                   "build-backend = \"setuptools.build_meta\"\n"
+                   "[project]\nname = \"tiny\"\nversion = \"1.0\"\n");
+  repository.Write("tiny.py", "import six\n");
+  const std::string commit = repository.Commit("one", "2026-06-01");
+  repository.Write("tiny.py", "raise ValueError('a later commit')\n");
+  repository.Commit("two", "2026-06-02");
+  ASSERT_TRUE(
+      catalog_
+          .Add(Json{{"tiny", {{"git", "https://git.invalid/tiny"}, {"package", "tiny"}}}}, "", "")
+          .ok());
+  row_.engine_version = AVersion("git:tiny@" + commit, "main", "2026-06-01");
+  row_.library_to = AVersion("pypi:six==1.17.0", "1.17.0", "2024-12-04");
+  lock_.packages.clear();
+  const absl::StatusOr<std::string> text = Text();
+  if (absl::IsUnavailable(text.status())) GTEST_SKIP() << text.status();
+  ASSERT_TRUE(text.ok()) << text.status();
+  DryRun(*text);
+  ::setenv("GIT_CONFIG_COUNT", "1", 1);
+  ::setenv("GIT_CONFIG_KEY_0",
+           absl::StrCat("url.file://", repository.folder().string(), ".insteadOf").c_str(), 1);
+  ::setenv("GIT_CONFIG_VALUE_0", "https://git.invalid/tiny", 1);
+  const fs::path python = folder_ / "venv/bin/python";
+  const ProcessResult sync = *uv_.Run({"pip", "sync", "--preview-features", "pylock", "--python",
+                                       python.string(), (folder_ / PylockName(row_)).string()});
+  ::unsetenv("GIT_CONFIG_COUNT");
+  ASSERT_TRUE(sync.ok()) << sync.err;
+  EXPECT_EQ(*RunForOutput({.argv = {python.string(), "-I", "-c",
+                                    "import tiny; print(tiny.six.__version__)"}}),
+            "1.17.0\n");
 }
 
 TEST_F(RowLockTest, UvRefusesItOnAnotherKindOfMachine) {

@@ -25,8 +25,8 @@ using ::testing::HasSubstr;
 class RunDiffTest : public ::testing::Test {
  protected:
   RunDiffTest()
-      : folder_(*CreateTempDirectory(::testing::TempDir(), "diff")),
-        repository_(folder_ / "torchtitan.git") {
+      : folder_(*CreateTempDirectory(::testing::TempDir(), "diff")), repository_(folder_ / "work") {
+    fs::create_directory_symlink(repository_.git_dir(), folder_ / "torchtitan.git");
     for (const char* change : {"one", "two (#7)", "three"}) {
       repository_.Write("torchtitan/a.py", change);
       commits_.push_back(repository_.Commit(change, "2026-06-01"));
