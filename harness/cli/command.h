@@ -44,6 +44,8 @@ std::unique_ptr<CliCommand> MakeTimelineCommand();
 std::unique_ptr<CliCommand> MakeApicheckCommand();
 std::unique_ptr<CliCommand> MakeMapCommand();
 std::unique_ptr<CliCommand> MakeWhichCommand();
+std::unique_ptr<CliCommand> MakePublishCommand();
+std::unique_ptr<CliCommand> MakeDiffCommand();
 
 std::vector<std::unique_ptr<CliCommand>> AllCommands();
 

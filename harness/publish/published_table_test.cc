@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/publish/published_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validator.hpp>
+
+#include "harness/publish/testing_table.h"
+
+namespace bkm {
+namespace {
+
+using valijson::adapters::NlohmannJsonAdapter;
+
+bool SchemaAccepts(const Json& json) {
+  const Json text = *ReadJsonFile("harness/publish/table.schema.json");
+  valijson::Schema schema;
+  valijson::SchemaParser().populateSchema(NlohmannJsonAdapter(text), schema);
+  return valijson::Validator().validate(schema, NlohmannJsonAdapter(json), nullptr);
+}
+
+Json AsJson(const PublishedTable& table) { return Json::parse(ToText(ToJson(table))); }
+
+TEST(PublishedTableTest, ComesBackFromItsJsonWhole) {
+  const PublishedTable table = ATable();
+  const absl::StatusOr<PublishedTable> back = PublishedTableFromJson(AsJson(table), "table.json");
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(*back, table);
+}
+
+TEST(PublishedTableTest, KeepsToItsSchema) {
+  Json json = AsJson(ATable());
+  EXPECT_TRUE(SchemaAccepts(json));
+  json["rows"][0]["status"] = "no";
+  EXPECT_FALSE(SchemaAccepts(json));
+}
+
+TEST(PublishedTableTest, TheSchemaKnowsNoFolderAsAVersion) {
+  Json json = AsJson(ATable());
+  json["rows"][0]["engine_version"]["subject"] = "path:/somebody/verl";
+  EXPECT_FALSE(SchemaAccepts(json));
+}
+
+TEST(PublishedTableTest, RefusesKeysThatItDoesNotKnow) {
+  Json json = AsJson(ATable());
+  json["rows"][0]["verdct"] = "ok";
+  EXPECT_THAT(std::string(PublishedTableFromJson(json, "t.json").status().message()),
+              ::testing::StartsWith("t.json: $.rows[0]: unknown key 'verdct'"));
+}
+
+TEST(PublishedTableTest, RefusesARowWithoutEvidence) {
+  Json json = AsJson(ATable());
+  json["rows"][0]["cells"][0].erase("evidence");
+  EXPECT_EQ(PublishedTableFromJson(json, "t.json").status().message(),
+            "t.json: $.rows[0].cells[0].evidence: it is missing");
+  EXPECT_FALSE(SchemaAccepts(json));
+}
+
+TEST(PublishedTableTest, RefusesWhatIsNoTable) {
+  EXPECT_EQ(PublishedTableFromJson(Json{{"date", "2026-01-01"}}, "t.json").status().message(),
+            "t.json: $.schema: it is missing: is this a published table?");
+}
+
+TEST(PublishedTableTest, ARowExpiresAfterItsLastDay) {
+  PublishedRow row;
+  row.expires = "2026-03-01";
+  EXPECT_FALSE(IsExpired(row, "2026-03-01"));
+  EXPECT_TRUE(IsExpired(row, "2026-03-02"));
+}
+
+}  // namespace
+}  // namespace bkm
