@@ -116,6 +116,8 @@ class RunCommandLine : public CliCommand {
     run.made_by["whole"] = whole;
     RETURN_IF_ERROR(directory.WriteRun(run));
     RETURN_IF_ERROR(WriteRetryList(directory, run));
+    if (expectations && run.finished && surprises.empty() && !quiet_)
+      std::fprintf(stderr, "bkm: all that is red is listed as it is\n");
     return Report(directory, run, surprises);
   }
 
