@@ -44,6 +44,12 @@ absl::StatusOr<std::optional<Expectations>> FindExpectations(
   return std::optional<Expectations>(std::move(expectations));
 }
 
+std::vector<Surprise> SurprisesOf(const std::optional<Expectations>& expectations,
+                                  const RunRecord& run, bool whole) {
+  if (!expectations || !run.finished) return {};
+  return expectations->Compare(run, whole);
+}
+
 std::vector<PreparedCell> WithSuspects(const std::vector<PreparedCell>& cells, const RunRecord& run,
                                        const std::vector<Surprise>& surprises) {
   std::set<std::string> suspects;
