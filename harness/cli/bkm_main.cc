@@ -27,6 +27,7 @@ std::vector<std::unique_ptr<CliCommand>> AllCommands() {
   commands.push_back(MakeDiffCommand());
   commands.push_back(MakeDriftCommand());
   commands.push_back(MakeAcceptCommand());
+  commands.push_back(MakeCheckCommand());
   commands.push_back(MakeCleanCommand());
   return commands;
 }
