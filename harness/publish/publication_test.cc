@@ -25,6 +25,13 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using valijson::adapters::NlohmannJsonAdapter;
 
+bool SchemaAccepts(const char* file, const Json& json) {
+  const Json text = *ReadJsonFile(file);
+  valijson::Schema schema;
+  valijson::SchemaParser().populateSchema(NlohmannJsonAdapter(text), schema);
+  return valijson::Validator().validate(schema, NlohmannJsonAdapter(json), nullptr);
+}
+
 class PublicationTest : public ::testing::Test {
  protected:
   PublicationTest()
@@ -80,10 +87,7 @@ TEST_F(PublicationTest, TheTableOfARunKeepsToItsSchemaAndReadsBack) {
   ASSERT_TRUE(publication.ok()) << publication.status();
   ASSERT_TRUE(WritePublication(*publication, folder_ / "out").ok());
   const Json json = *ReadJsonFile(folder_ / "out/table.json");
-  const Json text = *ReadJsonFile("harness/publish/table.schema.json");
-  valijson::Schema schema;
-  valijson::SchemaParser().populateSchema(NlohmannJsonAdapter(text), schema);
-  EXPECT_TRUE(valijson::Validator().validate(schema, NlohmannJsonAdapter(json), nullptr)) << json;
+  EXPECT_TRUE(SchemaAccepts("harness/publish/table.schema.json", json)) << json;
   EXPECT_EQ(*PublishedTableFromJson(json, "table.json"), publication->table);
 }
 
@@ -131,6 +135,21 @@ TEST_F(PublicationTest, RunsWithoutAnyPairAreRefused) {
   control.cell.engine_subject.reset();
   EXPECT_THAT(std::string(Make({control}).status().message()),
               HasSubstr("there is no row to publish"));
+}
+
+TEST(VerificationTest, IsToldInWordsAndByItsSchema) {
+  const Verification found{
+      .rows = 3,
+      .locks = 2,
+      .pins = 7,
+      .stale = {{.row = "a", .expired = true},
+                {.row = "b", .gone = {"x==1", "y==2"}, .yanked = {"z==3 (broken)"}}}};
+  EXPECT_EQ(VerificationText(found),
+            "a: its evidence is too old\n"
+            "b: gone: x==1, y==2; yanked: z==3 (broken)\n"
+            "3 rows, 2 locks with 7 pins looked up: 2 rows no longer hold\n");
+  EXPECT_TRUE(
+      SchemaAccepts("harness/publish/verify.schema.json", Json::parse(ToText(ToJson(found)))));
 }
 
 }  // namespace
