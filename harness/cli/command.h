@@ -44,6 +44,7 @@ std::unique_ptr<CliCommand> MakeTimelineCommand();
 std::unique_ptr<CliCommand> MakeApicheckCommand();
 std::unique_ptr<CliCommand> MakeMapCommand();
 std::unique_ptr<CliCommand> MakeWhichCommand();
+std::unique_ptr<CliCommand> MakeSiteCommand();
 
 std::vector<std::unique_ptr<CliCommand>> AllCommands();
 

@@ -43,6 +43,8 @@ class RunDirectory {
   absl::StatusOr<std::optional<Json>> ReadObservation(const CellRecord& record) const;
   absl::StatusOr<std::optional<Json>> ReadRequest(const CellRecord& record) const;
   absl::Status WriteVerdict(const CellRecord& record) const;
+  // With its evidence, which run.json leaves out. Absent when the cell has not been judged.
+  absl::StatusOr<std::optional<Verdict>> ReadVerdict(const CellRecord& record) const;
 
   absl::Status WriteRun(const RunRecord& run) const;
   absl::StatusOr<RunRecord> ReadRun() const;
