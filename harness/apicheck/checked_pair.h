@@ -40,16 +40,19 @@ class CheckedPair : public testing::Test {
   // "construct eng/main.py:5 lib.f(x=): has no keyword 'x' (lib/__init__.py:1)"
   std::vector<std::string> Violations() {
     std::vector<std::string> lines;
-    const auto violations = check().Check(engine_tree_, library_tree_);
-    EXPECT_TRUE(violations.ok()) << violations.status();
-    if (!violations.ok()) return lines;
-    for (const Violation& v : *violations) {
+    for (const Violation& v : FoundViolations()) {
       lines.push_back(absl::StrCat(Name(v.grade), " ", v.engine_file, ":", v.engine_line, " ",
                                    v.asked, ": ", v.problem,
                                    v.where.empty() ? "" : absl::StrCat(" (", v.where, ")")));
     }
     return lines;
   }
+  std::vector<Violation> FoundViolations() {
+    auto violations = check().Check(engine_tree_, library_tree_);
+    EXPECT_TRUE(violations.ok()) << violations.status();
+    return violations.ok() ? *std::move(violations) : std::vector<Violation>();
+  }
+  std::filesystem::path library_folder() const { return folder_ / "library"; }
   PairGrade Graded() {
     const auto grade = check().GradeOf(engine_tree_, library_tree_);
     EXPECT_TRUE(grade.ok()) << grade.status();

@@ -31,22 +31,22 @@ absl::StatusOr<std::vector<CheckedVersion>> Versions::Of(const std::string& sour
                         .date = commit.date,
                         .title = commit.title});
   }
-  RETURN_IF_ERROR(LoadTrees(source, versions));
+  std::vector<std::string> ids;
+  for (const CheckedVersion& version : versions) ids.push_back(version.spec.revision);
+  ASSIGN_OR_RETURN(const std::vector<Tree> trees, TreesAt(source, ids));
+  for (size_t i = 0; i < versions.size(); ++i) versions[i].tree = trees[i];
   return versions;
 }
 
-absl::Status Versions::LoadTrees(const std::string& source, std::vector<CheckedVersion>& versions) {
+absl::StatusOr<std::vector<Tree>> Versions::TreesAt(const std::string& source,
+                                                    const std::vector<std::string>& commits) {
   const Source& found = *catalog_.Find(source);
   std::unique_ptr<GitTrees>& trees = trees_[found.name];
   if (!trees) {
     ASSIGN_OR_RETURN(GitRepository repository, git_.Open(source));
     trees = std::make_unique<GitTrees>(std::move(repository), found.package, tables_);
   }
-  std::vector<std::string> commits;
-  for (const CheckedVersion& version : versions) commits.push_back(version.spec.revision);
-  ASSIGN_OR_RETURN(const std::vector<Tree> loaded, trees->Load(commits));
-  for (size_t i = 0; i < versions.size(); ++i) versions[i].tree = loaded[i];
-  return absl::OkStatus();
+  return trees->Load(commits);
 }
 
 absl::StatusOr<std::vector<CheckedVersion>> Versions::FindOne(const std::string& text) {

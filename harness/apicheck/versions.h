@@ -49,6 +49,9 @@ class Versions {
   absl::StatusOr<std::vector<CheckedVersion>> Since(const std::string& source,
                                                     const std::string& tip,
                                                     const std::string& since);
+  // The trees of commits of a source, in their order; null where one has no such package.
+  absl::StatusOr<std::vector<Tree>> TreesAt(const std::string& source,
+                                            const std::vector<std::string>& commits);
   // Tags of the source, by the commit that they name.
   absl::StatusOr<std::map<std::string, std::string>> Releases(const std::string& source);
 
@@ -56,7 +59,6 @@ class Versions {
   absl::StatusOr<std::vector<CheckedVersion>> FindOne(const std::string& text);
   absl::StatusOr<std::vector<CheckedVersion>> Of(const std::string& source,
                                                  const GitHistory::Commits& commits);
-  absl::Status LoadTrees(const std::string& source, std::vector<CheckedVersion>& versions);
 
   const SourceCatalog& catalog_;
   const Options options_;

@@ -8,6 +8,7 @@
 #include "harness/cli/baseline_folder.h"
 #include "harness/cli/command.h"
 #include "harness/cli/selection.h"
+#include "harness/report/expectations.h"
 #include "harness/report/labels.h"
 #include "harness/runner/baseline.h"
 #include "harness/source/git_sources.h"
@@ -27,10 +28,16 @@ class AcceptCommand : public CliCommand {
            "A cell that really moved is taken only with the commit that moved it, which is noted "
            "as stated, not proven.\n"
            "Exit 1: some cells were not taken.\n"
+           "With --expect, it rewrites a file of known red cells instead, and leaves accepted runs "
+           "alone: those say which numbers a cell had, this which cells are red and why. Comments "
+           "and order are kept; lines that still hold stay as they are; lines of cells that pass "
+           "or are gone are taken out; new red cells come last, with their message for a reason, "
+           "which is yours to better.\n"
            "Examples:\n"
            "  bkm accept runs/bkm\n"
            "  bkm accept runs/bkm --filter attention=flex --moved-by git:torchtitan@3396a4b "
-           "--because 'fused QKV is the default'";
+           "--because 'fused QKV is the default'\n"
+           "  bkm accept runs/quickstart --expect matrices/quickstart.expect.txt";
   }
 
   void AddOptions(CLI::App& app) override {
@@ -41,6 +48,7 @@ class AcceptCommand : public CliCommand {
                    "The upstream commit that moved the cells: git:NAME@REV");
     app.add_option("--because", because_, "Why it moved them, for the record");
     app.add_option("--git-mirror", git_mirror_, kGitMirrorHelp);
+    app.add_option("--expect", expect_, "Rewrite this file of known red cells, and nothing else");
   }
 
   absl::StatusOr<int> Run() override {
@@ -50,6 +58,7 @@ class AcceptCommand : public CliCommand {
       return absl::FailedPreconditionError(
           absl::StrCat(directory.run_json().string(),
                        ": this run is not finished; the same bkm run finishes it"));
+    if (!expect_.empty()) return RewriteExpectations(run);
     std::vector<CellFilter> filters;
     for (const std::string& text : filters_) {
       ASSIGN_OR_RETURN(filters.emplace_back(), CellFilter::Parse(text));
@@ -77,6 +86,25 @@ class AcceptCommand : public CliCommand {
   }
 
  private:
+  absl::StatusOr<int> RewriteExpectations(const RunRecord& run) const {
+    if (!filters_.empty() || !moved_by_.empty())
+      return absl::InvalidArgumentError(
+          "--expect goes by the whole run: leave --filter and --moved-by out");
+    if (!run.made_by.value("whole", false))
+      return absl::FailedPreconditionError(
+          absl::StrCat(run_,
+                       " is a run of a part of its matrix: expectations are rewritten by a "
+                       "whole one (bkm run without --filter)"));
+    std::error_code error;
+    const bool is_new = !std::filesystem::exists(expect_, error);
+    ASSIGN_OR_RETURN(const Expectations before,
+                     is_new ? Expectations::Parse("", expect_) : Expectations::Read(expect_));
+    const size_t surprises = before.Compare(run, /*whole=*/true).size();
+    RETURN_IF_ERROR(WriteFile(expect_, before.Rewritten(run)));
+    std::printf("%s: %zu differences taken\n", expect_.c_str(), surprises);
+    return kExitAsExpected;
+  }
+
   enum class Outcome { kTaken, kKept, kRefused };
 
   absl::StatusOr<Outcome> Take(const CellMovement& movement, const RunDirectory& directory,
@@ -166,6 +194,7 @@ class AcceptCommand : public CliCommand {
   std::vector<std::string> filters_;
   std::string moved_by_;
   std::string because_;
+  std::string expect_;
   std::string git_mirror_;
   SubjectSpec mover_;
   SourceCatalog catalog_;

@@ -5,17 +5,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/bisect_report.h"
 #include "harness/cli/command.h"
-#include "harness/cli/one_cell.h"
-#include "harness/cli/selection.h"
+#include "harness/cli/search_options.h"
 
 namespace bkm {
 namespace {
-
-namespace fs = std::filesystem;
 
 class BisectCommand : public CliCommand {
  public:
@@ -42,13 +38,10 @@ class BisectCommand : public CliCommand {
   }
 
   void AddOptions(CLI::App& app) override {
-    selection_.AddOptions(app);
-    app.add_option("--axis", axis_, "Whose history: engine, library, or both at once")
-        ->check(CLI::IsMember({"engine", "library", "both"}))
-        ->required();
+    options_.AddOptions(app, "bisect");
     app.add_option("--good", good_, "A revision that is good (--axis both: ENGINE,LIBRARY)");
     app.add_option("--bad", bad_, "A revision that is bad");
-    app.add_option("--since", since_, "Step back no further than this day, YYYY-MM-DD");
+    app.add_option("--since", options_.since, "Step back no further than this day, YYYY-MM-DD");
     app.add_option("--until", until_,
                    "What is bad: key=pattern,... of verdict, stage, reason, message, blame "
                    "(stage=golden; default: anything but ok)");
@@ -59,33 +52,24 @@ class BisectCommand : public CliCommand {
     app.add_option("--confidence", confidence_, "How sure a flaky search must be")
         ->check(CLI::Range(0.5, 0.9999))
         ->capture_default_str();
-    app.add_option("--out", out_, "Run directory (default: runs/bisect-CELL)");
-    app.add_option("--jobs,-j", jobs_, "Cells in flight (default: one per core)")
-        ->check(CLI::Range(1, 1024));
-    app.add_flag("--json", json_, "Print bisect.json to stdout");
-    app.add_flag("--quiet,-q", quiet_, "No progress, no summary");
   }
 
   absl::StatusOr<int> Run() override {
     start_ = std::chrono::steady_clock::now();
     ASSIGN_OR_RETURN(const Criterion criterion, Criterion::Parse(until_));
-    ConsoleObserver console(quiet_ || json_);
+    ConsoleObserver console(options_.quiet || options_.json);
     InterruptSignals signals;
-    ASSIGN_OR_RETURN(const OneCell cell, OneCell::Load(selection_, console));
+    ASSIGN_OR_RETURN(const OneCell cell, OneCell::Load(options_.selection, console));
     ASSIGN_OR_RETURN(const HistoryAxis axis,
-                     HistoryAxis::Create(cell.planned, Kind(), Ends(cell.planned),
+                     HistoryAxis::Create(cell.planned, options_.kind(), Ends(cell.planned),
                                          cell.preparation->git(), cell.preparation->catalog()));
-    const RunDirectory directory(fs::absolute(out_.empty() ? DefaultFolder(cell.planned) : out_));
-    RETURN_IF_ERROR(CreateDirectories(directory.root()));
+    ASSIGN_OR_RETURN(const RunDirectory directory,
+                     options_.MakeDirectory("bisect", cell.planned, until_));
     SearchLog log(directory.root() / "search.log", console);
     Announce(axis, criterion, log);
     Investigation investigation(axis.graph(), SetupOf(axis, criterion));
-    SearchSession session({.installation = cell.installation,
-                           .matrix = cell.matrix,
-                           .directory = directory,
-                           .measurement = {.slots = jobs_, .controls = false},
-                           .held = axis.late()},
-                          axis, *cell.preparation, signals, log);
+    SearchSession session(options_.SetupOf(cell, directory, axis), axis, *cell.preparation, signals,
+                          log);
     ConsoleObserver silent(/*quiet=*/true);
     const auto comment = [&](const Trial&, const Outcome& outcome) {
       return CommentOn(investigation, outcome);
@@ -107,11 +91,6 @@ class BisectCommand : public CliCommand {
   }
 
  private:
-  AxisKind Kind() const {
-    return axis_ == "engine" ? AxisKind::kEngine
-           : axis_ == "both" ? AxisKind::kBoth
-                             : AxisKind::kLibrary;
-  }
   bool given() const { return !good_.empty() || !bad_.empty(); }
   // The bad end first. Of one that is not named the cell's own revision is taken where the other is
   // named.
@@ -119,11 +98,7 @@ class BisectCommand : public CliCommand {
     const std::string own = OwnRevision(planned);
     return {.one = bad_.empty() && given() ? own : bad_,
             .other = good_.empty() && given() ? own : good_,
-            .since = since_};
-  }
-  std::string DefaultFolder(const PlannedCell& planned) const {
-    const std::string what = absl::StrCat(planned.id, axis_, until_);
-    return absl::StrCat("runs/bisect-", CellFolderName(planned.cell, what));
+            .since = options_.since};
   }
   InvestigationSetup SetupOf(const HistoryAxis& axis, const Criterion& criterion) const {
     return {.late = axis.late(),
@@ -141,9 +116,9 @@ class BisectCommand : public CliCommand {
     };
     const std::string engine = revision(planned.cell.engine_subject);
     const std::string library = revision(planned.cell.library_subject);
-    return axis_ == "engine" ? engine
-           : axis_ == "both" ? absl::StrCat(engine, ",", library)
-                             : library;
+    return options_.kind() == AxisKind::kEngine ? engine
+           : options_.kind() == AxisKind::kBoth ? absl::StrCat(engine, ",", library)
+                                                : library;
   }
 
   void Announce(const HistoryAxis& axis, const Criterion& criterion, SearchLog& log) const {
@@ -173,32 +148,17 @@ class BisectCommand : public CliCommand {
   absl::Status Report(BisectReport report, const RunDirectory& directory) const {
     report.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    const OrderedJson json = ToJson(report);
-    RETURN_IF_ERROR(WriteFile(directory.root() / "bisect.json", ToText(json)));
-    if (json_) {
-      std::fputs(ToText(json).c_str(), stdout);
-    } else if (!quiet_) {
-      std::fputs(ToSummary(report).c_str(), stdout);
-      std::printf("Log: %s\nEvidence: bkm explain %s CELL\n",
-                  (directory.root() / "search.log").c_str(), directory.root().c_str());
-    }
-    return absl::OkStatus();
+    return options_.Report("bisect", directory, ToJson(report), ToSummary(report));
   }
 
   std::chrono::steady_clock::time_point start_;
-  Selection selection_;
-  std::string axis_;
+  SearchOptions options_;
   std::string good_;
   std::string bad_;
-  std::string since_;
   std::string until_;
   bool flaky_ = false;
   double flake_rate_ = 0;
   double confidence_ = 0.99;
-  std::string out_;
-  int jobs_ = 0;
-  bool json_ = false;
-  bool quiet_ = false;
 };
 
 }  // namespace

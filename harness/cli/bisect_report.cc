@@ -10,13 +10,7 @@ namespace bkm {
 namespace {
 
 OrderedJson CommitJson(const BisectReport& report, int commit) {
-  const HistoryCommit& c = report.axis.CommitAt(commit);
-  OrderedJson json = {
-      {"source", report.axis.SourceAt(commit)},
-      {"commit", c.id},
-      {"date", c.date},
-      {"title", c.title},
-      {"pull_request", c.pull_request ? OrderedJson(c.pull_request) : OrderedJson()}};
+  OrderedJson json = report.axis.JsonOf(commit);
   if (const Outcome* outcome = report.investigation.OutcomeOf(commit)) {
     json["verdict"] = std::string(Name(outcome->verdict.kind));
     json["stage"] = std::string(Name(outcome->verdict.stage));

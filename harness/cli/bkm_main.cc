@@ -24,6 +24,8 @@ std::vector<std::unique_ptr<CliCommand>> AllCommands() {
   commands.push_back(MakeMapCommand());
   commands.push_back(MakeWhichCommand());
   commands.push_back(MakeSiteCommand());
+  commands.push_back(MakePublishCommand());
+  commands.push_back(MakeDiffCommand());
   commands.push_back(MakeDriftCommand());
   commands.push_back(MakeAcceptCommand());
   commands.push_back(MakeCleanCommand());

@@ -6,6 +6,7 @@
 #include "harness/cli/api_session.h"
 #include "harness/cli/command.h"
 #include "harness/cli/console_observer.h"
+#include "harness/cli/expected_run.h"
 #include "harness/cli/interrupt.h"
 #include "harness/cli/measurement.h"
 #include "harness/cli/outcome.h"
@@ -30,6 +31,9 @@ class RunCommandLine : public CliCommand {
     return "What a run directory holds already is not measured again: after Ctrl-C the same "
            "command finishes the rest. Nor is a cell of another run that was asked the same and "
            "looked only at files that are the same here: run.json says \"inherited_from\".\n"
+           "Beside a matrix, NAME.expect.txt lists the cells that are known to be red; then "
+           "whatever is not as listed is told, and exits 1. A red cell that is not listed is "
+           "measured twice before it is told.\n"
            "Examples:\n"
            "  bkm run matrices/quickstart.json\n"
            "  bkm run matrices/bkm.json --filter engine=v0.8.0 --git-mirror ~/mirrors\n"
@@ -55,6 +59,9 @@ class RunCommandLine : public CliCommand {
     app.add_flag(
         "--static-check", static_check_,
         "Do not run cells whose import fails by the sources alone (bkm apicheck): skipped");
+    app.add_option(
+        "--expect", expect_,
+        "Known red cells (default: MATRIX.expect.txt beside the matrix, if it is there)");
     app.add_flag("--json", json_, "Print run.json to stdout");
     app.add_flag("--quiet,-q", quiet_, "No progress, no summary");
     // Tests plant faults to see that they are caught.
@@ -66,6 +73,8 @@ class RunCommandLine : public CliCommand {
     RETURN_IF_ERROR(installation.CheckBuilt());
     ASSIGN_OR_RETURN(const Matrix matrix, selection_.LoadMatrix());
     ASSIGN_OR_RETURN(const std::vector<CellFilter> filters, selection_.Filters());
+    ASSIGN_OR_RETURN(const std::optional<Expectations> expectations,
+                     FindExpectations(expect_, selection_.MatrixFolder(), matrix.name));
     ConsoleObserver observer(quiet_);
     InterruptSignals signals;
     ASSIGN_OR_RETURN(const std::unique_ptr<Preparation> preparation,
@@ -94,15 +103,38 @@ class RunCommandLine : public CliCommand {
     if (cells->empty())
       return absl::InvalidArgumentError("no cell is in: bkm plan says why each is out");
     const RunDirectory directory(fs::absolute(out_.empty() ? "runs/" + matrix.name : out_));
-    ASSIGN_OR_RETURN(const RunRecord run, Measure(installation, matrix, directory,
-                                                  WithRepeats(*std::move(cells), repeat_),
-                                                  {.slots = jobs_,
-                                                   .fresh = fresh_,
-                                                   .controls = !no_controls_,
-                                                   .reuse = !rerun_,
-                                                   .store = !no_store_},
-                                                  observer, signals));
-    return Report(directory, run);
+    MeasurementOptions options{.slots = jobs_,
+                               .fresh = fresh_,
+                               .controls = !no_controls_,
+                               .reuse = !rerun_,
+                               .store = !no_store_};
+    const std::vector<PreparedCell> all = WithRepeats(*std::move(cells), repeat_);
+    ASSIGN_OR_RETURN(RunRecord run,
+                     Measure(installation, matrix, directory, all, options, observer, signals));
+    std::vector<Surprise> surprises;
+    const auto compare = [&] {
+      const bool whole = filters.empty() && !static_check_;
+      if (expectations && run.finished) surprises = expectations->Compare(run, whole);
+    };
+    compare();
+    if (std::vector<PreparedCell> twice = WithSuspects(all, run, surprises);
+        twice.size() > all.size()) {
+      if (!quiet_)
+        std::fprintf(stderr, "bkm: %zu red cells that are not listed: once more\n",
+                     twice.size() - all.size());
+      options.reuse = true;
+      ASSIGN_OR_RETURN(run, Measure(installation, matrix, directory, std::move(twice), options,
+                                    observer, signals));
+      compare();
+    }
+    // A part of the matrix is no ground to rewrite expectations on.
+    run.made_by["whole"] = filters.empty() && !static_check_;
+    RETURN_IF_ERROR(directory.WriteRun(run));
+    RETURN_IF_ERROR(WriteRetryList(directory, run));
+    const int code = Report(directory, run);
+    const std::string told = SurprisesText(surprises);
+    if (!told.empty()) std::fputs(told.c_str(), json_ || quiet_ ? stderr : stdout);
+    return code == kExitAsExpected && !surprises.empty() ? kExitVerdictsDiffer : code;
   }
 
  private:
@@ -121,6 +153,7 @@ class RunCommandLine : public CliCommand {
 
   Selection selection_;
   std::string out_;
+  std::string expect_;
   int jobs_ = 0;
   int repeat_ = 1;
   bool fresh_ = false;

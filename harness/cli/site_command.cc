@@ -3,7 +3,8 @@
 #include <chrono>
 #include <cstdio>
 
-#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
 #include "harness/runner/installation.h"
@@ -34,7 +35,9 @@ class SiteCommand : public CliCommand {
   void AddOptions(CLI::App& app) override {
     app.add_option("out", out_, "Folder of the site")->required();
     app.add_option("--run", runs_, "Run directories, finished")->delimiter(',')->required();
-    app.add_option("--table", table_, "table.json of bkm publish (default: made of the runs)");
+    app.add_option("--table", table_,
+                   "table.json of bkm publish, or its folder: adds locks and ranges (default: made "
+                   "of the runs)");
     app.add_option("--map", map_, "map.json of bkm map, or its folder");
     app.add_option("--history", history_,
                    "bisect.json and timeline.json, or the run directories that hold them")
@@ -48,7 +51,7 @@ class SiteCommand : public CliCommand {
     const auto start = std::chrono::steady_clock::now();
     SiteContent content;
     for (const std::string& run : runs_) RETURN_IF_ERROR(content.runs.Add(run));
-    ASSIGN_OR_RETURN(content.table, ReadTable());
+    ASSIGN_OR_RETURN(content.table, Table());
     RETURN_IF_ERROR(ReadExtras(content));
     ASSIGN_OR_RETURN(const SiteReport report, WriteSite(content, out_));
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
@@ -69,12 +72,10 @@ class SiteCommand : public CliCommand {
   }
 
  private:
-  absl::StatusOr<SiteTable> ReadTable() const {
-    ASSIGN_OR_RETURN(const Json json, ReadJsonFile(table_));
-    SiteTable table;
-    ASSIGN_OR_RETURN(table.table, PublishedTableFromJson(json, table_));
-    table.folder = fs::absolute(table_).parent_path();
-    return table;
+  absl::StatusOr<SiteTable> Table() const {
+    const std::string today = absl::FormatTime("%Y-%m-%d", absl::Now(), absl::UTCTimeZone());
+    if (!table_.empty()) return ReadSiteTable(table_, today);
+    return TableOfRuns(std::vector<fs::path>(runs_.begin(), runs_.end()), today);
   }
 
   absl::Status ReadExtras(SiteContent& content) const {

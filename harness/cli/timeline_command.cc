@@ -3,17 +3,13 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
-#include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
-#include "harness/cli/one_cell.h"
-#include "harness/cli/selection.h"
+#include "harness/cli/search_options.h"
 #include "harness/cli/timeline_report.h"
 
 namespace bkm {
 namespace {
-
-namespace fs = std::filesystem;
 
 class TimelineCommand : public CliCommand {
  public:
@@ -32,53 +28,34 @@ class TimelineCommand : public CliCommand {
   }
 
   void AddOptions(CLI::App& app) override {
-    selection_.AddOptions(app);
-    app.add_option("--axis", axis_, "Whose history: engine, library, or both at once")
-        ->check(CLI::IsMember({"engine", "library", "both"}))
-        ->required();
-    app.add_option("--since", since_, "The first day, YYYY-MM-DD")->required();
+    options_.AddOptions(app, "timeline");
+    app.add_option("--since", options_.since, "The first day, YYYY-MM-DD")->required();
     app.add_option("--every", every_,
                    "Measure at first each so manieth commit: a shorter stretch may not be seen")
         ->check(CLI::Range(1, 100000))
         ->capture_default_str();
     app.add_flag("--confirm", confirm_, "Measure both sides of every boundary once more");
-    app.add_option("--out", out_, "Run directory (default: runs/timeline-CELL)");
-    app.add_option("--jobs,-j", jobs_, "Cells in flight (default: one per core)")
-        ->check(CLI::Range(1, 1024));
-    app.add_flag("--json", json_, "Print timeline.json to stdout");
-    app.add_flag("--quiet,-q", quiet_, "No progress, no summary");
   }
 
   absl::StatusOr<int> Run() override {
     const auto start = std::chrono::steady_clock::now();
-    ConsoleObserver console(quiet_ || json_);
+    ConsoleObserver console(options_.quiet || options_.json);
     InterruptSignals signals;
-    ASSIGN_OR_RETURN(const OneCell cell, OneCell::Load(selection_, console));
-    const AxisKind kind = axis_ == "engine" ? AxisKind::kEngine
-                          : axis_ == "both" ? AxisKind::kBoth
-                                            : AxisKind::kLibrary;
+    ASSIGN_OR_RETURN(const OneCell cell, OneCell::Load(options_.selection, console));
     ASSIGN_OR_RETURN(const HistoryAxis axis,
-                     HistoryAxis::Create(cell.planned, kind, {.since = since_},
+                     HistoryAxis::Create(cell.planned, options_.kind(), {.since = options_.since},
                                          cell.preparation->git(), cell.preparation->catalog()));
-    const RunDirectory directory(fs::absolute(
-        out_.empty()
-            ? absl::StrCat("runs/timeline-",
-                           CellFolderName(cell.planned.cell, absl::StrCat(cell.planned.id, axis_)))
-            : out_));
-    RETURN_IF_ERROR(CreateDirectories(directory.root()));
+    ASSIGN_OR_RETURN(const RunDirectory directory,
+                     options_.MakeDirectory("timeline", cell.planned, ""));
     SearchLog log(directory.root() / "search.log", console);
-    log.Line(absl::StrCat("axis ", axis_, ": ", axis.graph().size(), " commits with ",
+    log.Line(absl::StrCat("axis ", options_.axis, ": ", axis.graph().size(), " commits with ",
                           axis.graph().contents(), " different contents, up to ",
                           axis.Describe(axis.late())));
     Timeline timeline(
         axis.graph(),
         {.late = axis.late(), .every = every_, .runtime_of = axis.late(), .confirm = confirm_});
-    SearchSession session({.installation = cell.installation,
-                           .matrix = cell.matrix,
-                           .directory = directory,
-                           .measurement = {.slots = jobs_, .controls = false},
-                           .held = axis.late()},
-                          axis, *cell.preparation, signals, log);
+    SearchSession session(options_.SetupOf(cell, directory, axis), axis, *cell.preparation, signals,
+                          log);
     ConsoleObserver silent(/*quiet=*/true);
     ASSIGN_OR_RETURN(
         const bool finished, session.Run(timeline, silent, [&](const Trial&, const Outcome&) {
@@ -94,28 +71,14 @@ class TimelineCommand : public CliCommand {
         .session = session,
         .cell = axis.CellAt(axis.late()).id,
         .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
-    const OrderedJson json = ToJson(report);
-    RETURN_IF_ERROR(WriteFile(directory.root() / "timeline.json", ToText(json)));
-    if (json_) {
-      std::fputs(ToText(json).c_str(), stdout);
-    } else if (!quiet_) {
-      std::fputs(ToSummary(report).c_str(), stdout);
-      std::printf("Log: %s\nEvidence: bkm explain %s CELL\n",
-                  (directory.root() / "search.log").c_str(), directory.root().c_str());
-    }
+    RETURN_IF_ERROR(options_.Report("timeline", directory, ToJson(report), ToSummary(report)));
     return kExitAsExpected;
   }
 
  private:
-  Selection selection_;
-  std::string axis_;
-  std::string since_;
+  SearchOptions options_;
   int every_ = 16;
   bool confirm_ = false;
-  std::string out_;
-  int jobs_ = 0;
-  bool json_ = false;
-  bool quiet_ = false;
 };
 
 }  // namespace

@@ -10,13 +10,9 @@ namespace bkm {
 namespace {
 
 OrderedJson CommitJson(const TimelineReport& report, int commit) {
-  const HistoryCommit& c = report.axis.CommitAt(commit);
-  return {{"source", report.axis.SourceAt(commit)},
-          {"commit", c.id},
-          {"date", c.date},
-          {"title", c.title},
-          {"pull_request", c.pull_request ? OrderedJson(c.pull_request) : OrderedJson()},
-          {"merge", c.parents.size() > 1}};
+  OrderedJson json = report.axis.JsonOf(commit);
+  json["merge"] = report.axis.CommitAt(commit).parents.size() > 1;
+  return json;
 }
 
 bool IsGood(const Outcome& outcome) { return outcome.verdict.kind == VerdictKind::kOk; }

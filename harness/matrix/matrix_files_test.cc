@@ -16,6 +16,7 @@
 #include "absl/strings/strip.h"
 #include "harness/base/files.h"
 #include "harness/matrix/matrix.h"
+#include "harness/report/expectations.h"
 
 namespace bkm {
 namespace {
@@ -63,6 +64,18 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, GoodMatrixTest,
                                            "fixtures/matrices/hostile.json",
                                            "fixtures/matrices/proof.json"),
                          NameOf);
+
+TEST(ExpectationFilesTest, EveryFileParsesAndBelongsToAMatrix) {
+  for (const auto& entry : fs::directory_iterator("matrices")) {
+    const std::string name = entry.path().filename().string();
+    if (!absl::EndsWith(name, ".expect.txt")) continue;
+    const absl::Status status = Expectations::Read(entry.path()).status();
+    EXPECT_TRUE(status.ok()) << status;
+    const std::string matrix = name.substr(0, name.find('.'));
+    EXPECT_TRUE(fs::exists(fs::path("matrices") / (matrix + ".json"))) << name;
+    EXPECT_EQ(Expectations::FileOf("matrices/" + matrix + ".json"), "matrices/" + name);
+  }
+}
 
 using BadMatrixTest = MatrixFilesTest;
 TEST_P(BadMatrixTest, IsRefusedWithItsMessage) {

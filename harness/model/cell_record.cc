@@ -105,6 +105,7 @@ OrderedJson ToJson(const CellRecord& record) {
   }
   if (record.stability) json["stability"] = StabilityToJson(*record.stability);
   json["inherited_from"] = OrNull(record.inherited_from);
+  json["measured"] = record.measured;
   json["seconds"] = record.seconds;
   json["dir"] = record.dir;
   return json;
@@ -155,6 +156,7 @@ absl::StatusOr<CellRecord> CellRecordFromJson(const Json& json, const std::strin
   cell.lock = reader.String("control_lock", "");
   record.lock = reader.String("lock", "");
   record.dir = reader.String("dir");
+  record.measured = reader.String("measured", "");
   record.seconds = reader.Number("seconds", 0);
   if (const Json* from = reader.Child("inherited_from"); from && from->is_string())
     record.inherited_from = from->get<std::string>();

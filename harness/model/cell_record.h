@@ -41,6 +41,8 @@ struct CellRecord {
   std::string lock;     // hash of the runtime's lock; empty when there is none
   std::string dir;      // below the run directory: "cells/..."
   double seconds = 0;   // wall time of the cell
+  // When it was observed, RFC 3339 in UTC; of an inherited one, when that was. Empty: not said.
+  std::string measured;
   std::optional<std::string>
       inherited_from;                  // id of the cell whose observation stands for this one
   std::string repeat_of;               // role kRepeat: id of the cell that it repeats

@@ -74,4 +74,9 @@ absl::StatusOr<std::string> Installation::CellCodeDigest() const {
   return Sha256(all);
 }
 
+fs::path CellPython() {
+  const char* python = std::getenv("BKM_PYTHON");
+  return python && *python ? python : "/usr/bin/python3";
+}
+
 }  // namespace bkm

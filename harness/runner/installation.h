@@ -44,6 +44,9 @@ struct Installation {
   absl::StatusOr<std::string> CellCodeDigest() const;
 };
 
+// The interpreter that cells embed: $BKM_PYTHON, else the system's.
+std::filesystem::path CellPython();
+
 }  // namespace bkm
 
 #endif  // HARNESS_RUNNER_INSTALLATION_H_

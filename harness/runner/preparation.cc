@@ -2,8 +2,6 @@
 // Copyright the bkm authors.
 #include "harness/runner/preparation.h"
 
-#include <cstdlib>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/base/files.h"
@@ -22,12 +20,6 @@ Json StoppedAt(const char* stage, const char* kind, const std::string& message) 
   return {{"schema", 1},
           {"stages", {{{"stage", stage}}}},
           {"ending", {{"kind", kind}, {"message", message}}}};
-}
-
-// The interpreter that cells embed.
-fs::path CellPython() {
-  const char* python = std::getenv("BKM_PYTHON");
-  return python && *python ? python : "/usr/bin/python3";
 }
 
 }  // namespace
@@ -109,6 +101,7 @@ absl::Status Preparation::UseRuntime(const RuntimeLock& lock, PreparedCell& prep
   const Cell& cell = prepared.record.cell;
   const EngineKind& kind = *FindEngineKind(cell.engine);
   prepared.record.lock = lock.Key();
+  prepared.lock = std::make_shared<const RuntimeLock>(lock);
   if (kind.library_in_runtime)
     prepared.record.library_version = lock.VersionOf(kind.library_source);
   if (announced_.insert(lock.Key()).second) {

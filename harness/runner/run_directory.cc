@@ -81,6 +81,17 @@ absl::StatusOr<std::optional<Verdict>> RunDirectory::ReadVerdict(const CellRecor
   return std::optional<Verdict>(std::move(verdict));
 }
 
+absl::Status RunDirectory::WriteLock(const RuntimeLock& lock) const {
+  const fs::path path = this->lock(lock.Key());
+  std::error_code error;
+  return fs::exists(path, error) ? absl::OkStatus() : WriteFile(path, ToText(ToJson(lock)));
+}
+
+absl::StatusOr<RuntimeLock> RunDirectory::ReadLock(const std::string& key) const {
+  ASSIGN_OR_RETURN(const Json json, ReadJsonFile(lock(key)));
+  return RuntimeLockFromJson(json, lock(key).string());
+}
+
 absl::Status RunDirectory::WriteRun(const RunRecord& run) const {
   return WriteFile(run_json(), ToText(ToJson(run)));
 }

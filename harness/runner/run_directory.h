@@ -10,12 +10,14 @@
 #include "absl/status/statusor.h"
 #include "harness/base/json.h"
 #include "harness/model/cell_record.h"
+#include "harness/runtime/runtime_lock.h"
 
 namespace bkm {
 
 // The folder of one run: the unit of evidence. Owns every path in it.
-//   run.json  table.md  probes/<key>/  references/<key>.safetensors|.json  workers/<lock>.stderr
-//   cells/<name>/{request,observation,verdict}.json stdout stderr tensors/ work/ rerun.sh
+//   run.json  table.md  locks/<hash>.json  probes/<key>/  references/<key>.safetensors|.json
+//   workers/<lock>.stderr cells/<name>/{request,observation,verdict}.json stdout stderr tensors/
+//   work/ rerun.sh
 class RunDirectory {
  public:
   explicit RunDirectory(std::filesystem::path root) : root_(std::move(root)) {}
@@ -45,6 +47,14 @@ class RunDirectory {
   absl::Status WriteVerdict(const CellRecord& record) const;
   // With its evidence, which run.json leaves out. Absent when the cell has not been judged.
   absl::StatusOr<std::optional<Verdict>> ReadVerdict(const CellRecord& record) const;
+
+  // The lock of a runtime that cells of this run ran in, by its key.
+  std::filesystem::path lock(const std::string& key) const {
+    return root_ / "locks" / (key + ".json");
+  }
+  absl::Status WriteLock(const RuntimeLock& lock) const;
+  // NotFound when the run does not hold it, as older ones do not.
+  absl::StatusOr<RuntimeLock> ReadLock(const std::string& key) const;
 
   absl::Status WriteRun(const RunRecord& run) const;
   absl::StatusOr<RunRecord> ReadRun() const;

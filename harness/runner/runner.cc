@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "harness/base/check.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
@@ -105,6 +107,7 @@ absl::Status Runner::Add(PreparedCell cell, bool front) {
   run_->cells.push_back(cell.record);
   cells_.push_back(std::move(cell));
   const PreparedCell& added = cells_.back();
+  if (added.lock) RETURN_IF_ERROR(directory_.WriteLock(*added.lock));
   const Json request = MakeRequest(added, directory_.cell(added.record), options_.task);
   ASSIGN_OR_RETURN(const bool taken, TakeWithoutRunning(index, request));
   if (taken) return absl::OkStatus();
@@ -241,14 +244,19 @@ absl::Status Runner::Inherit(size_t equal, size_t from) {
   run_->cells[equal].inherited_from = run_->cells[from].id;
   run_->cells[equal].dir = run_->cells[from].dir;
   run_->cells[equal].seconds = 0;
+  run_->cells[equal].measured = run_->cells[from].measured;
   RETURN_IF_ERROR(Judge(equal));
   observer_.OnFinished(run_->cells[equal], true);
   if (hooks_.judged) untold_.push_back(equal);
   return absl::OkStatus();
 }
 
-absl::Status Runner::Record(size_t index, const Json& observation, bool reused) {
-  if (!reused) RETURN_IF_ERROR(directory_.WriteObservation(run_->cells[index], observation));
+absl::Status Runner::Record(size_t index, Json observation, bool reused) {
+  if (!reused) {
+    observation["measured"] = absl::FormatTime(absl::RFC3339_sec, absl::Now(), absl::UTCTimeZone());
+    RETURN_IF_ERROR(directory_.WriteObservation(run_->cells[index], observation));
+  }
+  run_->cells[index].measured = observation.value("measured", std::string());
   if (hooks_.observed) RETURN_IF_ERROR(hooks_.observed(cells_[index], observation));
   run_->cells[index].seconds = SecondsOf(observation);
   RETURN_IF_ERROR(Judge(index));

@@ -79,7 +79,7 @@ class Runner {
   absl::Status HandleFinished(const CellFinished& finished);
   absl::Status Judge(size_t index);
   absl::Status Inherit(size_t equal, size_t from);
-  absl::Status Record(size_t index, const Json& observation, bool reused);
+  absl::Status Record(size_t index, Json observation, bool reused);
   absl::Status AddControlFor(size_t index, const Json& observation);
   // Tells what can be judged by now, and takes what the feed asks for because of it.
   absl::Status TellAndFeed();

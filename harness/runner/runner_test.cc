@@ -133,9 +133,11 @@ TEST_F(RunnerTest, InterruptKeepsWhatWasMeasuredAndTheSameRunFinishesTheRest) {
 
 TEST_F(RunnerTest, CellOfAnotherRunStandsForAnEqualOneAndSaysSo) {
   const std::filesystem::path kept = *CreateTempDirectory(::testing::TempDir(), "kept");
-  ASSERT_TRUE(WriteFile(kept / "observation.json",
-                        ToText(Json{{"schema", 1}, {"ending", {{"kind", "completed"}}}}))
-                  .ok());
+  ASSERT_TRUE(
+      WriteFile(kept / "observation.json", ToText(Json{{"schema", 1},
+                                                       {"ending", {{"kind", "completed"}}},
+                                                       {"measured", "2026-01-02T03:04:05Z"}}))
+          .ok());
   ASSERT_TRUE(WriteFile(kept / "stdout", "it ran\n").ok());
   const PreparedCell flex = Prepared("flex"), varlen = Prepared("varlen"), sdpa = Prepared("sdpa");
   const auto stands = [&](const PreparedCell& cell) -> std::optional<KeptObservation> {
@@ -147,6 +149,8 @@ TEST_F(RunnerTest, CellOfAnotherRunStandsForAnEqualOneAndSaysSo) {
   ASSERT_TRUE(*runner.Run({flex, varlen, sdpa}, run_));
   EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan sdpa"));
   EXPECT_EQ(run_.cells[0].inherited_from, "another cell");
+  EXPECT_EQ(run_.cells[0].measured, "2026-01-02T03:04:05Z");
+  EXPECT_GT(run_.cells[2].measured, "2026-01-02T03:04:05Z");
   // The same cell, measured in another run.
   EXPECT_EQ(run_.cells[1].inherited_from, std::nullopt);
   EXPECT_EQ(*ReadFile(directory_.cell(run_.cells[0]) / "stdout"), "it ran\n");

@@ -13,6 +13,7 @@
 #include "harness/model/cell_record.h"
 #include "harness/model/subject.h"
 #include "harness/runner/executor.h"
+#include "harness/runtime/runtime_lock.h"
 #include "harness/source/tree_listing.h"
 
 namespace bkm {
@@ -27,6 +28,7 @@ struct PreparedCell {
   std::shared_ptr<const TreeListing> engine_listing;
   std::shared_ptr<const TreeListing> library_listing;
   WorkerSetup worker;
+  std::shared_ptr<const RuntimeLock> lock;  // null where there is none
   std::filesystem::path probe_folder;
   std::optional<Json> stopped;  // an observation that ended before a process: nothing is run
 };

@@ -4,35 +4,15 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "harness/base/status_macros.h"
-#include "harness/source/package_metadata.h"
 
 namespace bkm {
 namespace {
 
 std::string ShortId(const std::string& id) { return id.substr(0, 9); }
-
-// What of a tree a cell can depend on: the package, wherever it lies, and what declares the
-// requirements.
-absl::StatusOr<std::vector<std::string>> PathsThatCount(const GitRepository& repository,
-                                                        const std::vector<std::string>& commits,
-                                                        const std::string& package) {
-  std::set<std::string> files;
-  for (const std::string& commit : commits) {
-    ASSIGN_OR_RETURN(const std::string top,
-                     repository.Output({"ls-tree", "--name-only", "-z", commit}));
-    for (const absl::string_view name : absl::StrSplit(top, '\0', absl::SkipEmpty())) {
-      if (DeclaresRequirements(name)) files.insert(std::string(name));
-    }
-  }
-  std::vector<std::string> paths = {package, absl::StrCat("src/", package)};
-  paths.insert(paths.end(), files.begin(), files.end());
-  return paths;
-}
 
 // A moment in the history of two subjects: how far each has come.
 struct Moment {
@@ -125,8 +105,8 @@ absl::StatusOr<HistoryAxis::Side> HistoryAxis::HistoryOf(const SubjectSpec& subj
   }
   const Source* source = catalog.Find(subject.name);
   ASSIGN_OR_RETURN(const std::vector<std::string> paths,
-                   PathsThatCount(repository, {late, side.early.value_or(late)},
-                                  source ? source->package : subject.name));
+                   GitHistory::PathsThatCount(repository, {late, side.early.value_or(late)},
+                                              source ? source->package : subject.name));
   ASSIGN_OR_RETURN(side.contents, GitHistory::ContentAt(repository, side.commits, paths));
   return side;
 }
@@ -252,6 +232,15 @@ std::string HistoryAxis::Describe(int commit, bool with_title) const {
   return absl::StrCat(SourceAt(commit), " ", ShortId(c.id), " (", c.date,
                       c.pull_request ? absl::StrCat(", #", c.pull_request) : "", ")",
                       with_title ? absl::StrCat(" ", c.title) : "");
+}
+
+OrderedJson HistoryAxis::JsonOf(int commit) const {
+  const HistoryCommit& c = CommitAt(commit);
+  return {{"source", SourceAt(commit)},
+          {"commit", c.id},
+          {"date", c.date},
+          {"title", c.title},
+          {"pull_request", c.pull_request ? OrderedJson(c.pull_request) : OrderedJson()}};
 }
 
 }  // namespace bkm

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "harness/base/json.h"
 #include "harness/matrix/plan.h"
 #include "harness/search/commit_graph.h"
 #include "harness/source/git_history.h"
@@ -54,6 +55,8 @@ class HistoryAxis {
   // "torchtitan 1944dc9ab (2026-04-01, #2345) Transpose it back"; without the title: its first
   // part.
   std::string Describe(int commit, bool with_title = true) const;
+  // source, commit, date, title, pull_request (null where the title does not say).
+  OrderedJson JsonOf(int commit) const;
 
  private:
   struct Place {

@@ -7,7 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "harness/model/engine_kind.h"
-#include "harness/report/labels.h"
+#include "harness/publish/rows.h"
 
 namespace bkm {
 namespace {
@@ -58,22 +58,11 @@ std::vector<Answer> AnswersOf(const PublishedTable& table) {
   return answers;
 }
 
-std::string VersionLabel(const PublishedVersion& version) {
-  const absl::StatusOr<SubjectSpec> spec = ParseSubjectSpec(version.subject);
-  return VersionText(version.label, spec.ok() ? std::optional(*spec) : std::nullopt, version.date);
-}
-
-std::string LibraryLabel(const PublishedRow& row) {
-  if (row.library_from == row.library_to) return VersionLabel(row.library_to);
-  return absl::StrCat(VersionLabel(row.library_from), " to ", VersionLabel(row.library_to), ", ",
-                      row.library_versions.size(), " versions");
-}
-
 std::string PairLabel(const PublishedRow& row) {
   const EngineKind* kind = FindEngineKind(row.engine);
-  const std::string library = absl::StrCat(row.library, " ", row.library_to.label);
+  const std::string library = absl::StrCat(row.library, " ", ShortLabel(row.library_to));
   if (!kind || kind->engine_source.empty()) return library;
-  return absl::StrCat(kind->engine_source, " ", row.engine_version.label, " with ", library);
+  return absl::StrCat(kind->engine_source, " ", ShortLabel(row.engine_version), " with ", library);
 }
 
 }  // namespace bkm

@@ -26,10 +26,6 @@ std::vector<Answer> AnswersOf(const PublishedTable& table);
 
 // Whether any of its cells is ok.
 bool HasWorkingCell(const PublishedRow& row);
-// "0.9.1 (2026-09-20)", "main (5b7089939, 2026-08-14)".
-std::string VersionLabel(const PublishedVersion& version);
-// The library's version, or "X to Y (12 versions)" of a range.
-std::string LibraryLabel(const PublishedRow& row);
 // "verl 0.9.1 with torchtitan main"; a control is the library alone.
 std::string PairLabel(const PublishedRow& row);
 

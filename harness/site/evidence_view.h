@@ -3,8 +3,8 @@
 #ifndef HARNESS_SITE_EVIDENCE_VIEW_H_
 #define HARNESS_SITE_EVIDENCE_VIEW_H_
 
-#include "harness/site/cell_evidence.h"
 #include "harness/base/html.h"
+#include "harness/site/cell_evidence.h"
 
 namespace bkm {
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/model/engine_kind.h"
+#include "harness/publish/rows.h"
 #include "harness/site/answer.h"
 #include "harness/site/matrix_table.h"
 #include "harness/site/verdict_view.h"
@@ -67,13 +68,18 @@ class Front {
     Markup card = {
         eyebrow, Element("h2", absl::StrCat("Install ", PairLabel(row))),
         Element("p", {{"class", "soft small"}},
-                absl::StrCat(kind.engine_source, " ", VersionLabel(row.engine_version), ", ",
-                             row.library, " ", LibraryLabel(row),
+                absl::StrCat(kind.engine_source, " ", VersionText(row.engine_version), ", ",
+                             row.library, " ", LibraryText(row),
                              row.torch.empty() ? "" : ", torch ", row.torch,
                              row.python.empty() ? "" : ", Python ", row.python, ", ", row.device)),
         Chips(row)};
     if (!row.install.empty()) {
       card << CommandBlock(row.install, absl::StrCat("how to install ", PairLabel(row)));
+      if (!row.pylock.empty()) {
+        card << Element("p", {{"class", "small"}},
+                        {"The lock names every package and its hash: ",
+                         Element("a", {{"href", row.pylock}}, row.pylock)});
+      }
     }
     card << Element("p", {Element("strong", "Why this one. "), WhyThis(answer)})
          << Others(absl::StrCat("The same ", kind.engine_source, " with other versions of ",
@@ -113,7 +119,7 @@ class Front {
       const std::string why = WhyText(cell.evidence.verdict);
       items << Element("li", {VerdictBadge(cell.evidence.verdict.kind, LinkTo(cell)), " ",
                               absl::StrCat(answer.best ? row->library : PairLabel(*row), " ",
-                                           answer.best ? LibraryLabel(*row) : ""),
+                                           answer.best ? LibraryText(*row) : ""),
                               why.empty() ? Markup()
                                           : Element("span", {{"class", "why clamp"}},
                                                     absl::StrCat(cell.attention, " ", why))});
@@ -136,10 +142,6 @@ std::string CountsText(const PublishedTable& table) {
 
 }  // namespace
 
-std::string PageOfEvidence(const Evidence& evidence, const SiteTable& table, const SiteRuns& runs) {
-  return runs.PageOf(table.folder / evidence.run, evidence.dir);
-}
-
 Page FrontPage(const SiteTable& table, const SiteRuns& runs) {
   Page page;
   page.path = "index.html";
@@ -154,7 +156,7 @@ Page FrontPage(const SiteTable& table, const SiteRuns& runs) {
                   Element("a", {{"href", "about.html"}}, "How that is judged"), "."})
       << Front(table, runs).Answers() << Element("h2", {{"id", "table"}}, "Everything that was run")
       << Element("p", {CountsText(table.table), " A verdict links to its evidence."})
-      << FilterForm(table.table) << MatrixTables(table.table, link)
+      << FilterForm(table.table) << MatrixTables(table.table, table.today, link)
       << Element("h2", {{"id", "verdicts"}}, "What the verdicts mean") << VerdictLegend();
   return page;
 }

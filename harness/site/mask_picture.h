@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "harness/base/html.h"
 #include "harness/model/observation.h"
 #include "harness/site/cell_evidence.h"
-#include "harness/base/html.h"
 
 namespace bkm {
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/model/engine_kind.h"
+#include "harness/publish/rows.h"
 #include "harness/site/answer.h"
 #include "harness/site/page.h"
 #include "harness/site/verdict_view.h"
@@ -34,7 +35,7 @@ std::map<LineKey, std::map<std::string, const PublishedCell*>> LinesOf(const Pub
 }
 
 Markup VersionCell(const PublishedVersion& version, bool is_header) {
-  const std::string text = VersionLabel(version);
+  const std::string text = VersionText(version);
   const size_t details = text.find(" (");
   const Markup content = {text.substr(0, details),
                           details == std::string::npos
@@ -46,7 +47,7 @@ Markup VersionCell(const PublishedVersion& version, bool is_header) {
 
 Markup LibraryCell(const PublishedRow& row) {
   if (row.library_from == row.library_to) return VersionCell(row.library_to, false);
-  return Element("td", {VersionLabel(row.library_from), " to ", VersionLabel(row.library_to),
+  return Element("td", {VersionText(row.library_from), " to ", VersionText(row.library_to),
                         Element("span", {{"class", "date"}},
                                 absl::StrCat("all ", row.library_versions.size(), " between"))});
 }
@@ -74,7 +75,8 @@ std::string SearchText(const PublishedRow& row) {
 
 Markup Line(const PublishedRow& row, const EngineKind& kind,
             const std::vector<std::string>& attentions, const LineKey& key,
-            const std::map<std::string, const PublishedCell*>& cells, const Link& link) {
+            const std::map<std::string, const PublishedCell*>& cells, const Link& link,
+            const std::string& today) {
   const auto& [model, precision, options] = key;
   Markup columns;
   if (!kind.engine_source.empty()) columns << VersionCell(row.engine_version, true);
@@ -86,12 +88,16 @@ Markup Line(const PublishedRow& row, const EngineKind& kind,
     const auto cell = cells.find(attention);
     columns << CellOf(cell == cells.end() ? nullptr : cell->second, attention, link);
   }
-  columns << Element("td", {{"class", "small"}},
-                     {row.torch, Element("span", {{"class", "date"}}, row.measured)});
+  columns << Element(
+      "td", {{"class", "small"}},
+      {row.torch, Element("span", {{"class", "date"}}, row.measured),
+       IsExpired(row, today) ? Element("span", {{"class", "why"}}, "too old: measure again")
+                             : Markup(),
+       row.pylock.empty() ? Markup() : Element("a", {{"href", row.pylock}}, "lock")});
   return Element("tr",
                  {{"data-engine", row.engine},
-                  {"data-version", row.engine_version.label},
-                  {"data-library", absl::StrCat(row.library, " ", row.library_to.label)},
+                  {"data-version", ShortLabel(row.engine_version)},
+                  {"data-library", absl::StrCat(row.library, " ", ShortLabel(row.library_to))},
                   {"data-model", model},
                   {"data-search", SearchText(row)}},
                  columns);
@@ -111,13 +117,14 @@ std::vector<std::string> AttentionsOf(const PublishedTable& table, const EngineK
   return attentions;
 }
 
-Markup TableOf(const PublishedTable& table, const EngineKind& kind, const Link& link) {
+Markup TableOf(const PublishedTable& table, const EngineKind& kind, const Link& link,
+               const std::string& today) {
   const std::vector<std::string> attentions = AttentionsOf(table, kind);
   Markup rows;
   for (const PublishedRow& row : table.rows) {
     if (row.engine != kind.name) continue;
     for (const auto& [key, cells] : LinesOf(row))
-      rows << Line(row, kind, attentions, key, cells, link);
+      rows << Line(row, kind, attentions, key, cells, link, today);
   }
   if (rows.empty()) return {};
   Markup head;
@@ -159,9 +166,9 @@ void AddOnce(std::vector<std::string>& values, const std::string& value) {
 
 }  // namespace
 
-Markup MatrixTables(const PublishedTable& table, const Link& link) {
+Markup MatrixTables(const PublishedTable& table, const std::string& today, const Link& link) {
   Markup tables;
-  for (const EngineKind& kind : EngineKinds()) tables << TableOf(table, kind, link);
+  for (const EngineKind& kind : EngineKinds()) tables << TableOf(table, kind, link, today);
   tables << Element("p", {{"id", "nothing"}, {"hidden", {}}},
                     "No row fits. What was never run is unknown, not a no.");
   return tables;
@@ -171,8 +178,8 @@ Markup FilterForm(const PublishedTable& table) {
   std::vector<std::string> engines, versions, libraries, attentions, models, verdicts;
   for (const PublishedRow& row : table.rows) {
     AddOnce(engines, row.engine);
-    AddOnce(versions, row.engine_version.label);
-    AddOnce(libraries, absl::StrCat(row.library, " ", row.library_to.label));
+    AddOnce(versions, ShortLabel(row.engine_version));
+    AddOnce(libraries, absl::StrCat(row.library, " ", ShortLabel(row.library_to)));
     for (const PublishedCell& cell : row.cells) {
       AddOnce(attentions, cell.attention);
       AddOnce(models, cell.model);

@@ -66,7 +66,7 @@ SiteFrame FrameOf(const SiteContent& content) {
   size_t cells = 0;
   for (const auto& run : content.runs.all()) cells += run->record().cells.size();
   const size_t runs = content.runs.all().size();
-  frame.made = absl::StrCat("Made by bkm on ", content.table.table.date, " from ", runs,
+  frame.made = absl::StrCat("Made by bkm on ", content.table.today, " from ", runs,
                             runs == 1 ? " run" : " runs", " of ", cells,
                             " cells. Nothing on these pages was written by hand.");
   return frame;
@@ -103,6 +103,11 @@ absl::Status WritePages(const SiteContent& content, Writer& writer) {
   RETURN_IF_ERROR(writer.Write(FrontPage(content.table, content.runs)));
   RETURN_IF_ERROR(writer.Write(AboutPage()));
   RETURN_IF_ERROR(writer.Write("table.json", ToText(ToJson(content.table.table))));
+  for (const PublishedRow& row : content.table.table.rows) {
+    if (row.pylock.empty()) continue;
+    ASSIGN_OR_RETURN(const std::string lock, ReadFile(content.table.folder / row.pylock));
+    RETURN_IF_ERROR(writer.Write(row.pylock, lock));
+  }
   if (!content.history.empty())
     RETURN_IF_ERROR(writer.Write(HistoryPage(content.history, content.runs)));
   if (content.map) RETURN_IF_ERROR(writer.Write(MapPage(*content.map)));

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "harness/model/verdict.h"
 #include "harness/base/html.h"
+#include "harness/model/verdict.h"
 
 namespace bkm {
 

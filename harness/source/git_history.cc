@@ -2,12 +2,15 @@
 // Copyright the bkm authors.
 #include "harness/source/git_history.h"
 
+#include <set>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "harness/base/status_macros.h"
+#include "harness/source/package_metadata.h"
 
 namespace bkm {
 namespace {
@@ -82,6 +85,22 @@ absl::StatusOr<std::string> GitHistory::CommonAncestor(const GitRepository& repo
                                           a, " and ", b,
                                           " descend from (if its history is shallow: git -C ",
                                           repository.folder().string(), " fetch --unshallow)"));
+}
+
+absl::StatusOr<std::vector<std::string>> GitHistory::PathsThatCount(
+    const GitRepository& repository, const std::vector<std::string>& commits,
+    const std::string& package) {
+  std::set<std::string> files;
+  for (const std::string& commit : commits) {
+    ASSIGN_OR_RETURN(const std::string top,
+                     repository.Output({"ls-tree", "--name-only", "-z", commit}));
+    for (const absl::string_view name : absl::StrSplit(top, '\0', absl::SkipEmpty())) {
+      if (DeclaresRequirements(name)) files.insert(std::string(name));
+    }
+  }
+  std::vector<std::string> paths = {package, absl::StrCat("src/", package)};
+  paths.insert(paths.end(), files.begin(), files.end());
+  return paths;
 }
 
 absl::StatusOr<std::vector<std::string>> GitHistory::ContentAt(

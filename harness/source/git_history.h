@@ -46,6 +46,12 @@ class GitHistory {
   static absl::StatusOr<std::string> CommonAncestor(const GitRepository& repository,
                                                     absl::string_view a, absl::string_view b);
 
+  // What of the trees of `commits` a cell can depend on: the package, wherever it lies, and what
+  // declares the requirements.
+  static absl::StatusOr<std::vector<std::string>> PathsThatCount(
+      const GitRepository& repository, const std::vector<std::string>& commits,
+      const std::string& package);
+
   // For each commit the ids of what lies at each of `paths` ("-" where nothing does), as one
   // string: equal strings, equal content there.
   static absl::StatusOr<std::vector<std::string>> ContentAt(const GitRepository& repository,

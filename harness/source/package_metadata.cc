@@ -79,6 +79,8 @@ absl::StatusOr<std::vector<PinnedPackage>> PackageReader::ReadPylock(
   for (const Json& item : json["packages"]) {
     packages.push_back({item["name"], item["version"],
                         item["sha256"].get<std::vector<std::string>>(), item["uploaded"]});
+    for (const Json& file : item["files"])
+      packages.back().files.push_back({file["url"], file["sha256"], file["wheel"]});
   }
   return packages;
 }

@@ -21,12 +21,21 @@ struct PackageMetadata {
 // Whether a file of this name beside a package may say what the package requires.
 bool DeclaresRequirements(absl::string_view name);
 
+// A file of a package in a registry.
+struct PinnedFile {
+  std::string url;
+  std::string sha256;
+  bool is_wheel = true;
+  bool operator==(const PinnedFile&) const = default;
+};
+
 // One package of a pylock.toml.
 struct PinnedPackage {
   std::string name;
   std::string version;
   std::vector<std::string> sha256;  // of the files that an installer here may choose among, sorted
   std::string uploaded;             // YYYY-MM-DD; empty when the registry does not say
+  std::vector<PinnedFile> files = {};  // where they lie
   bool operator==(const PinnedPackage&) const = default;
 };
 

@@ -160,6 +160,14 @@ def pylock(text: str) -> dict:
                     {f["hashes"]["sha256"] for f in files if "sha256" in f.get("hashes", {})}
                 ),
                 "uploaded": min(times)[:10] if times else "",
+                "files": [
+                    {
+                        "url": f.get("url", ""),
+                        "sha256": f.get("hashes", {}).get("sha256", ""),
+                        "wheel": bool(package.get("wheels")),
+                    }
+                    for f in files
+                ],
                 "source_only": not package.get("wheels"),
             }
         )

@@ -103,9 +103,12 @@ TEST_F(PackageReaderTest, PylockNamesVersionsHashesAndTimes) {
       "{url='v', upload-time=2026-01-04T00:00:00Z, hashes={sha256='aa'}}]\n"
       "[[packages]]\nname = 'b'\nversion = '2'\n"
       "sdist = {path='/x/b.tar.gz', hashes={sha256='cc'}}\n";
-  EXPECT_THAT(*reader_.ReadPylock(text),
-              ElementsAre(PinnedPackage{"a", "1.0", {"aa", "bb"}, "2026-01-02"},
-                          PinnedPackage{"b", "2", {"cc"}, ""}));
+  EXPECT_THAT(
+      *reader_.ReadPylock(text),
+      ElementsAre(
+          PinnedPackage{
+              "a", "1.0", {"aa", "bb"}, "2026-01-02", {{"u", "bb", true}, {"v", "aa", true}}},
+          PinnedPackage{"b", "2", {"cc"}, "", {{"", "cc", false}}}));
 }
 
 }  // namespace

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+//
+// What stands in is checked by the static check itself, and run by Python.
+#include "harness/apicheck/stand_in.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/apicheck/checked_pair.h"
+#include "harness/base/subprocess.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class StandInTest : public CheckedPair {
+ protected:
+  // Puts a stand-in where the first violation is; false where there is none.
+  bool StandInForTheFirst() {
+    const std::vector<Violation> found = FoundViolations();
+    EXPECT_FALSE(found.empty());
+    if (found.empty()) return false;
+    const auto stand_in = MakeStandIn(found[0], [&](const std::string& path) {
+      const auto text = ReadFile(library_folder() / "lib" / path);
+      return absl::StatusOr<std::optional<std::string>>(
+          text.ok() ? std::optional<std::string>(*text) : std::nullopt);
+    });
+    EXPECT_TRUE(stand_in.ok()) << stand_in.status();
+    if (!stand_in.ok() || !*stand_in) return false;
+    Library((*stand_in)->path, (*stand_in)->text);
+    return true;
+  }
+  // What Python prints or ends with.
+  std::string Run(const std::string& code) {
+    const auto result = RunCommand(
+        {.argv = {"/usr/bin/python3", "-c", code},
+         .set_env = {{"PYTHONPATH", library_folder().string()}, {"PYTHONDONTWRITEBYTECODE", "1"}}});
+    EXPECT_TRUE(result.ok()) << result.status();
+    return result.ok() ? result->out + result->err : "";
+  }
+};
+
+TEST_F(StandInTest, AMissingModuleIsThereAndRefusesToBeUsed) {
+  EngineThat("from lib.gone.deep import Thing", "        pass");
+  ASSERT_TRUE(StandInForTheFirst());
+  EXPECT_THAT(Run("from lib.gone.deep import Thing; Thing()"),
+              HasSubstr("the stand-in for lib.gone.deep.Thing was used"));
+}
+
+TEST_F(StandInTest, AMissingNameIsThereAndRefusesToBeUsed) {
+  Library("config.py", "kept = 1\n");
+  EngineThat("from lib.config import Thing", "        pass");
+  ASSERT_TRUE(StandInForTheFirst());
+  EXPECT_THAT(Violations(), testing::IsEmpty());
+  EXPECT_THAT(
+      Run("from lib.config import kept, Thing; print(kept); Thing(1, a=2)"),
+      testing::AllOf(HasSubstr("1\n"), HasSubstr("stand-in for lib.config.Thing was used")));
+}
+
+TEST_F(StandInTest, KeywordsThatAreNoLongerTakenAreIgnored) {
+  Library("config.py", R"(
+from dataclasses import dataclass
+
+class Outer:
+    @dataclass(kw_only=True, slots=True)
+    class Config:
+        a: int = 0
+
+def f(a=0):
+    return a
+)");
+  EngineThat("from lib.config import Outer, f", "        Outer.Config(a=1, gone=2)");
+  ASSERT_TRUE(StandInForTheFirst());
+  EXPECT_EQ(Run("from lib.config import Outer; print(Outer.Config(a=1, gone=2, too=3))"),
+            "Outer.Config(a=1)\n");
+}
+
+TEST_F(StandInTest, NothingStandsInForAMissingArgument) {
+  Library("config.py", "def f(a, b):\n    pass\n");
+  EngineThat("from lib.config import f", "        f(1)");
+  EXPECT_FALSE(StandInForTheFirst());
+}
+
+}  // namespace
+}  // namespace bkm

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include <cstdio>
+
+#include "harness/base/files.h"
+#include "harness/base/status_macros.h"
+#include "harness/cli/command.h"
+#include "harness/cli/selection.h"
+#include "harness/matrix/matrix.h"
+#include "harness/publish/run_diff.h"
+#include "harness/source/git_sources.h"
+
+namespace bkm {
+namespace {
+
+class DiffCommand : public CliCommand {
+ public:
+  const char* name() const override { return "diff"; }
+  const char* summary() const override {
+    return "Say what changed from one run to another, and which commits lie between";
+  }
+  const char* examples() const override {
+    return "Cells are the same where the same was asked: versions as they were written, so that a "
+           "branch may have moved. Changes are grouped by cause, with the commits and packages "
+           "that moved under them.\n"
+           "Exit 0: nothing that was ok is red; 1: something is.\n"
+           "Examples:\n"
+           "  bkm diff runs/yesterday runs/today\n"
+           "  bkm diff runs/yesterday runs/today --markdown >> \"$GITHUB_STEP_SUMMARY\"";
+  }
+
+  void AddOptions(CLI::App& app) override {
+    app.add_option("before", before_, "Run directory: the earlier run")->required();
+    app.add_option("after", after_, "Run directory: the later run")->required();
+    app.add_option("--git-mirror", git_mirror_, kGitMirrorHelp);
+    app.add_option("--matrix", matrix_,
+                   "Matrix file whose sources say where repositories are that are not built in");
+    app.add_flag("--allow-partial", allow_partial_, "Take runs that are not finished");
+    CLI::Option* json = app.add_flag("--json", json_, "Print as JSON");
+    app.add_flag("--markdown", markdown_, "Print as Markdown")->excludes(json);
+  }
+
+  absl::StatusOr<int> Run() override {
+    SourceCatalog catalog;
+    if (!matrix_.empty()) {
+      ASSIGN_OR_RETURN(const Matrix matrix, ReadMatrix(matrix_));
+      RETURN_IF_ERROR(catalog.Add(matrix.sources, matrix_, "$.sources"));
+    }
+    std::vector<RunEvidence> runs;
+    for (const std::string& run : {before_, after_}) {
+      ASSIGN_OR_RETURN(runs.emplace_back(), ReadRunEvidence(run, ".", allow_partial_));
+    }
+    GitSources sources(catalog, GitMirrorFolder(git_mirror_), CacheDirectory() / "git");
+    LockFinder locks(runs, CacheDirectory());
+    const RunDiff diff = DiffRuns(runs[0], runs[1], sources, locks);
+    std::fputs(json_       ? ToText(ToJson(diff)).c_str()
+               : markdown_ ? DiffMarkdown(diff).c_str()
+                           : DiffText(diff).c_str(),
+               stdout);
+    return diff.counts.contains(CellChange::kRegressed) ? kExitVerdictsDiffer : kExitAsExpected;
+  }
+
+ private:
+  std::string before_;
+  std::string after_;
+  std::string git_mirror_;
+  std::string matrix_;
+  bool allow_partial_ = false;
+  bool json_ = false;
+  bool markdown_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<CliCommand> MakeDiffCommand() { return std::make_unique<DiffCommand>(); }
+
+}  // namespace bkm

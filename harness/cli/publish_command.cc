@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "harness/base/files.h"
+#include "harness/base/status_macros.h"
+#include "harness/cli/command.h"
+#include "harness/cli/selection.h"
+#include "harness/matrix/matrix.h"
+#include "harness/publish/publication.h"
+#include "harness/publish/rows.h"
+#include "harness/publish/table_markdown.h"
+#include "harness/report/labels.h"
+#include "harness/runner/installation.h"
+#include "harness/source/git_sources.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+
+void Tell(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) std::fprintf(stderr, "bkm: %s\n", Printable(note).c_str());
+}
+
+class PublishCommand : public CliCommand {
+ public:
+  const char* name() const override { return "publish"; }
+  const char* summary() const override {
+    return "Make the table of supported versions, with locks, from finished runs";
+  }
+  const char* examples() const override {
+    return "Writes table.json, table.md, table.csv, junit.xml, summary.md, badges/*.json and a "
+           "pylock.ROW.toml for each row that works. Of a cell in several runs the newest evidence "
+           "counts; an older one that says otherwise is mentioned. Versions become a range only "
+           "where every one between was run: commits need the repository for that (--git-mirror, "
+           "or the network).\n"
+           "Exit 1: with --verify, rows are too old, or pins of their locks are gone or yanked.\n"
+           "Examples:\n"
+           "  bkm publish runs/bkm --out published\n"
+           "  bkm publish runs/releases runs/nightly --out published --max-age 30\n"
+           "  bkm publish --verify published/table.json";
+  }
+
+  void AddOptions(CLI::App& app) override {
+    app.add_option("run", runs_, "Run directories");
+    app.add_option("--out", out_, "Folder for the table and its locks")->capture_default_str();
+    app.add_option("--git-mirror", git_mirror_, kGitMirrorHelp);
+    app.add_option("--matrix", matrix_,
+                   "Matrix file whose sources say where repositories are that are not built in");
+    app.add_option("--max-age", max_age_, "Days after which evidence is too old")
+        ->check(CLI::Range(1, 36500))
+        ->capture_default_str();
+    app.add_option("--date", date_, "The day of the table, YYYY-MM-DD (default: today, UTC)");
+    app.add_flag("--allow-partial", allow_partial_,
+                 "Take runs that are not finished; the table says so");
+    app.add_option("--verify", verify_,
+                   "A published table.json: look every pin of its locks up again");
+    app.add_flag("--json", json_, "Print table.json, or what --verify found, to stdout");
+    app.add_flag("--quiet,-q", quiet_, "No summary");
+  }
+
+  absl::StatusOr<int> Run() override {
+    if (verify_.empty() == runs_.empty())
+      return absl::InvalidArgumentError(
+          "name run directories to publish, or a table with --verify (bkm publish --help)");
+    if (date_.empty()) date_ = absl::FormatTime("%Y-%m-%d", absl::Now(), absl::UTCTimeZone());
+    if (DaysAfter(date_, 0) != date_)
+      return absl::InvalidArgumentError(
+          absl::StrCat("--date '", date_, "' is no day: YYYY-MM-DD is needed"));
+    if (!matrix_.empty()) {
+      ASSIGN_OR_RETURN(const Matrix matrix, ReadMatrix(matrix_));
+      RETURN_IF_ERROR(catalog_.Add(matrix.sources, matrix_, "$.sources"));
+    }
+    ASSIGN_OR_RETURN(const Uv uv, Uv::Find());
+    Registry registry(uv, CellPython());
+    GitSources sources(catalog_, GitMirrorFolder(git_mirror_), CacheDirectory() / "git");
+    return verify_.empty() ? Publish(registry, sources) : Verify(registry, sources);
+  }
+
+ private:
+  absl::StatusOr<int> Publish(Registry& registry, GitSources& sources) {
+    std::vector<RunEvidence> runs;
+    for (const std::string& run : runs_) {
+      ASSIGN_OR_RETURN(runs.emplace_back(), ReadRunEvidence(run, out_, allow_partial_));
+    }
+    VersionHistory history(catalog_, sources,
+                           [&](const std::string& package, const std::string& version) {
+                             return registry.ReleaseBefore(package, version);
+                           });
+    ASSIGN_OR_RETURN(
+        const Publication publication,
+        MakePublication(runs, {.date = date_, .max_age_days = max_age_, .cache = CacheDirectory()},
+                        catalog_, history, registry));
+    RETURN_IF_ERROR(WritePublication(publication, out_));
+    Tell(publication.notes);
+    if (json_) {
+      std::fputs(ToText(ToJson(publication.table)).c_str(), stdout);
+    } else if (!quiet_) {
+      std::fputs(Printable(StepSummary(publication.table)).c_str(), stdout);
+      std::printf("\nTable: %s (%zu rows, %zu locks)\n", (fs::path(out_) / "table.md").c_str(),
+                  publication.table.rows.size(), publication.pylocks.size());
+    }
+    return kExitAsExpected;
+  }
+
+  absl::StatusOr<int> Verify(Registry& registry, GitSources& sources) {
+    const fs::path path =
+        fs::is_directory(verify_) ? fs::path(verify_) / "table.json" : fs::path(verify_);
+    ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
+    ASSIGN_OR_RETURN(const PublishedTable table, PublishedTableFromJson(json, path.string()));
+    std::vector<std::string> notes;
+    ASSIGN_OR_RETURN(const Verification found,
+                     VerifyTable(table, path.parent_path(), date_, PackageReader(CellPython()),
+                                 registry, sources, notes));
+    Tell(notes);
+    if (json_) {
+      PrintJson(found);
+    } else {
+      PrintText(found);
+    }
+    return found.stale.empty() ? kExitAsExpected : kExitVerdictsDiffer;
+  }
+
+  static void PrintJson(const Verification& found) {
+    OrderedJson stale = OrderedJson::array();
+    for (const StaleRow& row : found.stale) {
+      stale.push_back(
+          {{"row", row.row}, {"expired", row.expired}, {"gone", row.gone}, {"yanked", row.yanked}});
+    }
+    std::fputs(ToText(OrderedJson{{"schema", 1},
+                                  {"rows", found.rows},
+                                  {"locks", found.locks},
+                                  {"pins", found.pins},
+                                  {"stale", stale}})
+                   .c_str(),
+               stdout);
+  }
+
+  static void PrintText(const Verification& found) {
+    for (const StaleRow& row : found.stale) {
+      std::vector<std::string> what;
+      if (row.expired) what.push_back("its evidence is too old");
+      if (!row.gone.empty()) what.push_back(absl::StrCat("gone: ", absl::StrJoin(row.gone, ", ")));
+      if (!row.yanked.empty())
+        what.push_back(absl::StrCat("yanked: ", absl::StrJoin(row.yanked, ", ")));
+      std::printf("%s: %s\n", Printable(row.row).c_str(),
+                  Printable(absl::StrJoin(what, "; ")).c_str());
+    }
+    std::printf("%d rows, %d locks with %d pins looked up: %zu rows no longer hold\n", found.rows,
+                found.locks, found.pins, found.stale.size());
+  }
+
+  std::vector<std::string> runs_;
+  std::string out_ = "published";
+  std::string git_mirror_;
+  std::string matrix_;
+  int max_age_ = 90;
+  std::string date_;
+  bool allow_partial_ = false;
+  std::string verify_;
+  bool json_ = false;
+  bool quiet_ = false;
+  SourceCatalog catalog_;
+};
+
+}  // namespace
+
+std::unique_ptr<CliCommand> MakePublishCommand() { return std::make_unique<PublishCommand>(); }
+
+}  // namespace bkm

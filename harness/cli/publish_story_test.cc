@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+//
+// A real run becomes a table whose lock installs: releases only, for the mirrors of git subjects
+// lack files. Needs the registry; skipped without it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "harness/base/files.h"
+#include "harness/base/subprocess.h"
+#include "harness/testing/real_bkm.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+constexpr char kTorchIndex[] = "https://download.pytorch.org/whl/cpu/";
+
+std::string Uv(std::vector<std::string> arguments) {
+  const char* uv = std::getenv("BKM_UV");
+  arguments.insert(arguments.begin(), uv && *uv ? uv : "uv");
+  const absl::StatusOr<ProcessResult> result =
+      RunCommand({.argv = arguments, .unset_env = {"UV_PYTHON", "VIRTUAL_ENV"}});
+  if (!result.ok()) return std::string(result.status().message());
+  return result->ok() ? "" : result->err;
+}
+
+TEST(PublishStoryTest, TheLockOfAGoodRowInstallsIntoAnEmptyEnvironment) {
+  const absl::StatusOr<Json> run =
+      RunRealCells({"--engine", "verl-fsdp@pypi:verl==0.9.1", "--library",
+                    "pypi:transformers==5.10.2", "--attention", "sdpa", "--steps", "1"},
+                   "run");
+  if (!run.ok() && IsNoNetwork(run.status())) GTEST_SKIP() << run.status();
+  ASSERT_TRUE(run.ok()) << run.status();
+  const fs::path table_folder = RealRunFolder("published");
+  const ProcessResult published =
+      *RunRealBkm({"publish", RealRunFolder("run").string(), "--out", table_folder.string()});
+  ASSERT_EQ(published.exit_code, 0) << published.err;
+  const Json row = (*ReadJsonFile(table_folder / "table.json"))["rows"][0];
+  ASSERT_EQ(row["status"], "works") << row;
+  ASSERT_NE(row["pylock"], "") << published.err;
+
+  // Where torch comes from a folder of this machine, the public index may be out of reach.
+  const fs::path lock = table_folder / row["pylock"].get<std::string>();
+  std::string text = *ReadFile(lock);
+  EXPECT_THAT(text, HasSubstr(kTorchIndex));
+  if (const char* links = std::getenv("UV_FIND_LINKS"); links && *links)
+    text = absl::StrReplaceAll(text, {{kTorchIndex, absl::StrCat("file://", links, "/")}});
+  const fs::path here = RealRunFolder("here") / lock.filename();
+  ASSERT_TRUE(WriteFile(here, text).ok());
+
+  const fs::path environment = RealRunFolder("environment");
+  ASSERT_EQ(Uv({"venv", "--quiet", "--clear", "--python", "3.11", environment.string()}), "");
+  const std::string python = (environment / "bin/python").string();
+  ASSERT_EQ(Uv({"pip", "sync", "--quiet", "--preview-features", "pylock", "--python", python,
+                here.string()}),
+            "");
+  EXPECT_EQ(Uv({"pip", "check", "--quiet", "--python", python}), "");
+  const absl::StatusOr<std::string> versions = RunForOutput(
+      {.argv = {python, "-I", "-c",
+                "import torch, transformers, verl\nfrom importlib.metadata import version\n"
+                "print(torch.__version__, transformers.__version__, version('verl'))"}});
+  ASSERT_TRUE(versions.ok()) << versions.status();
+  EXPECT_THAT(*versions, HasSubstr("2.13.0+cpu 5.10.2 0.9.1\n"));
+
+  const ProcessResult verified = *RunRealBkm({"publish", "--verify", table_folder.string()});
+  EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+  EXPECT_THAT(verified.out, HasSubstr(": 0 rows no longer hold\n"));
+  EXPECT_EQ(
+      RunRealBkm({"publish", "--verify", table_folder.string(), "--date", "2099-01-01"})->exit_code,
+      1)
+      << "evidence ages";
+}
+
+}  // namespace
+}  // namespace bkm

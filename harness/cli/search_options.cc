@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/cli/search_options.h"
+
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/files.h"
+#include "harness/base/status_macros.h"
+
+namespace bkm {
+
+namespace fs = std::filesystem;
+
+void SearchOptions::AddOptions(CLI::App& app, const std::string& command) {
+  selection.AddOptions(app);
+  app.add_option("--axis", axis, "Whose history: engine, library, or both at once")
+      ->check(CLI::IsMember({"engine", "library", "both"}))
+      ->required();
+  app.add_option("--out", out, absl::StrCat("Run directory (default: runs/", command, "-CELL)"));
+  app.add_option("--jobs,-j", jobs, "Cells in flight (default: one per core)")
+      ->check(CLI::Range(1, 1024));
+  app.add_flag("--json", json, absl::StrCat("Print ", command, ".json to stdout"));
+  app.add_flag("--quiet,-q", quiet, "No progress, no summary");
+}
+
+AxisKind SearchOptions::kind() const {
+  return axis == "engine" ? AxisKind::kEngine
+         : axis == "both" ? AxisKind::kBoth
+                          : AxisKind::kLibrary;
+}
+
+absl::StatusOr<RunDirectory> SearchOptions::MakeDirectory(const std::string& command,
+                                                          const PlannedCell& cell,
+                                                          const std::string& what) const {
+  const fs::path folder =
+      out.empty() ? absl::StrCat("runs/", command, "-",
+                                 CellFolderName(cell.cell, absl::StrCat(cell.id, axis, what)))
+                  : out;
+  const RunDirectory directory(fs::absolute(folder));
+  RETURN_IF_ERROR(CreateDirectories(directory.root()));
+  return directory;
+}
+
+SessionSetup SearchOptions::SetupOf(const OneCell& cell, const RunDirectory& directory,
+                                    const HistoryAxis& history) const {
+  return {.installation = cell.installation,
+          .matrix = cell.matrix,
+          .directory = directory,
+          .measurement = {.slots = jobs, .controls = false},
+          .held = history.late()};
+}
+
+absl::Status SearchOptions::Report(const std::string& command, const RunDirectory& directory,
+                                   const OrderedJson& result, const std::string& summary) const {
+  RETURN_IF_ERROR(WriteFile(directory.root() / (command + ".json"), ToText(result)));
+  if (json) {
+    std::fputs(ToText(result).c_str(), stdout);
+  } else if (!quiet) {
+    std::fputs(summary.c_str(), stdout);
+    std::printf("Log: %s\nEvidence: bkm explain %s CELL\n",
+                (directory.root() / "search.log").c_str(), directory.root().c_str());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace bkm

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/publish/evidence.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "harness/base/status_macros.h"
+#include "harness/runner/run_directory.h"
+#include "harness/runner/task.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string WrittenAt(const fs::path& file) {
+  std::error_code error;
+  const fs::file_time_type time = fs::last_write_time(file, error);
+  if (error) return "";
+  const auto system = std::chrono::file_clock::to_sys(time);
+  return absl::FormatTime(
+      absl::RFC3339_sec,
+      absl::FromChrono(std::chrono::time_point_cast<std::chrono::system_clock::duration>(system)),
+      absl::UTCTimeZone());
+}
+
+Evidence EvidenceOf(const RunEvidence& run, const CellRecord& cell, const std::string& measured) {
+  Evidence evidence{.run = run.published.dir,
+                    .dir = cell.dir,
+                    .measured = measured.substr(0, 10),
+                    .verdict = *cell.verdict};
+  evidence.verdict.evidence = Json::object();
+  return evidence;
+}
+
+bool IsFolder(const std::optional<SubjectSpec>& subject) {
+  return subject && subject->source == SourceKind::kPath;
+}
+
+bool SameVerdict(const Verdict& a, const Verdict& b) {
+  return a.kind == b.kind && a.stage == b.stage && a.reason == b.reason;
+}
+
+// Puts `newer` before what is there, or behind it when it says nothing.
+void Join(MergedCell found, MergedCell& cell) {
+  const bool says = SaysSomething(found.evidence.verdict);
+  const bool said = SaysSomething(cell.evidence.verdict);
+  const bool wins = says != said ? says : found.measured_at >= cell.measured_at;
+  if (wins) {
+    found.contradicted_by = std::move(cell.contradicted_by);
+    std::swap(found, cell);
+  }
+  // `found` lost.
+  if (SaysSomething(found.evidence.verdict) &&
+      !SameVerdict(found.evidence.verdict, cell.evidence.verdict))
+    cell.contradicted_by.push_back(std::move(found.evidence));
+  std::erase_if(cell.contradicted_by, [&](const Evidence& older) {
+    return SameVerdict(older.verdict, cell.evidence.verdict);
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<RunEvidence> ReadRunEvidence(const fs::path& root, const fs::path& table_folder,
+                                            bool allow_partial) {
+  const RunDirectory directory(root);
+  ASSIGN_OR_RETURN(RunRecord record, directory.ReadRun());
+  if (!record.finished && !allow_partial) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(directory.run_json().string(),
+                     ": this run is not finished; the same bkm run finishes it, or say "
+                     "--allow-partial to take what is there"));
+  }
+  PublishedRun published{.dir = fs::absolute(root).lexically_normal().lexically_relative(
+                             fs::absolute(table_folder).lexically_normal()),
+                         .matrix = record.matrix,
+                         .finished = record.finished,
+                         .cell_code = record.made_by.value("cell_code", std::string()),
+                         .cells = static_cast<int>(record.cells.size())};
+  // A path that ends in a slash is the same folder.
+  while (published.dir.size() > 1 && published.dir.back() == '/') published.dir.pop_back();
+  return RunEvidence{root, std::move(published), std::move(record)};
+}
+
+bool SaysSomething(const Verdict& verdict) {
+  switch (verdict.kind) {
+    case VerdictKind::kOk:
+    case VerdictKind::kRefused:
+    case VerdictKind::kBroken:
+    case VerdictKind::kWrong:
+      return true;
+    case VerdictKind::kUnsupported:
+    case VerdictKind::kSpurious:
+    case VerdictKind::kSkipped:
+      return false;
+  }
+  return false;
+}
+
+std::string MeasuredAt(const RunEvidence& run, const CellRecord& cell) {
+  if (!cell.measured.empty()) return cell.measured;
+  const RunDirectory directory(run.root);
+  const std::string written = WrittenAt(directory.cell(cell) / "observation.json");
+  return written.empty() ? WrittenAt(directory.run_json()) : written;
+}
+
+MergedEvidence Merge(const std::vector<RunEvidence>& runs) {
+  MergedEvidence merged;
+  std::map<std::string, size_t> places;        // id -> index in merged.cells
+  std::map<std::string, MergedCell> controls;  // by ControlKey
+  for (const RunEvidence& run : runs) {
+    for (const CellRecord& cell : run.record.cells) {
+      if (!cell.verdict || cell.role == CellRole::kRepeat) continue;
+      if (!cell.cell.plant.empty()) {
+        ++merged.planted;
+        continue;
+      }
+      if (IsFolder(cell.cell.engine_subject) || IsFolder(cell.cell.library_subject)) {
+        ++merged.folders;
+        continue;
+      }
+      const std::string at = MeasuredAt(run, cell);
+      MergedCell found{
+          .record = &cell, .run = &run, .measured_at = at, .evidence = EvidenceOf(run, cell, at)};
+      if (cell.cell.is_control()) {
+        const auto [it, is_new] = controls.emplace(ControlKey(cell), found);
+        if (!is_new) Join(std::move(found), it->second);
+        continue;
+      }
+      const auto [it, is_new] = places.emplace(cell.id, merged.cells.size());
+      if (is_new) {
+        merged.cells.push_back(std::move(found));
+      } else {
+        Join(std::move(found), merged.cells[it->second]);
+      }
+    }
+  }
+  for (auto& [key, control] : controls) merged.controls.emplace(key, std::move(control.evidence));
+  return merged;
+}
+
+}  // namespace bkm

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+// Every format of a table against its own schema or parser.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validator.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "harness/base/files.h"
+#include "harness/base/subprocess.h"
+#include "harness/publish/badges.h"
+#include "harness/publish/table_csv.h"
+#include "harness/publish/table_junit.h"
+#include "harness/publish/table_markdown.h"
+#include "harness/publish/testing_table.h"
+
+namespace bkm {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pair;
+using valijson::adapters::NlohmannJsonAdapter;
+
+// What xmllint says of `xml` by junit.xsd; empty when it is valid.
+std::string Complaints(const std::string& xml) {
+  const absl::StatusOr<ProcessResult> result = RunCommand(
+      {.argv = {"xmllint", "--noout", "--schema", "harness/publish/junit.xsd", "-"}, .input = xml});
+  if (!result.ok()) return std::string(result.status().message());
+  return result->ok() ? "" : result->err;
+}
+
+TEST(JunitTest, IsValidWhateverSubjectsWrite) {
+  const std::string xml = TableJunit(ATable());
+  EXPECT_EQ(Complaints(xml), "") << xml;
+}
+
+TEST(JunitTest, TheSchemaRefusesWhatIsNoJunit) {
+  EXPECT_THAT(Complaints("<testsuites name='x' tests='1'/>"), HasSubstr("failures"));
+}
+
+TEST(JunitTest, RedIsAFailureAndNothingElseIs) {
+  PublishedTable table = ATable();
+  table.rows = {AGoodRow()};
+  table.rows[0].cells.push_back(ACell("varlen", {.kind = VerdictKind::kSpurious,
+                                                 .stage = Stage::kStep,
+                                                 .reason = "killed",
+                                                 .message = "killed from outside"}));
+  table.rows[0].cells.push_back(ACell("eager", {.kind = VerdictKind::kUnsupported,
+                                                .stage = Stage::kBackend,
+                                                .reason = "device-missing",
+                                                .message = "no GPU"}));
+  const std::string row = table.rows[0].id;
+  EXPECT_EQ(
+      TableJunit(table),
+      absl::StrCat(
+          "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+          "<testsuites name=\"bkm\" tests=\"4\" failures=\"1\" errors=\"1\" skipped=\"1\">\n"
+          "  <testsuite name=\"",
+          row,
+          "\" tests=\"4\" failures=\"1\" errors=\"1\" skipped=\"1\" "
+          "timestamp=\"2026-06-01T00:00:00\">\n"
+          "    <testcase classname=\"",
+          row, "\" name=\"qwen3 flex bf16 (pypi:torchtitan==0.3.0)\"/>\n    <testcase classname=\"",
+          row,
+          "\" name=\"qwen3 sdpa bf16 (pypi:torchtitan==0.3.0)\">\n"
+          "      <failure type=\"refused\" message=\"refused at construct, refused-option: "
+          "ValueError: &lt;b&gt;sdpa&lt;/b&gt; | &quot;not&quot; supported &amp; "
+          "=never\xEF\xBF\xBD\">engine=verl-torchtitan@git:verl@v0.8.0,attention=sdpa\n"
+          "../runs/bkm/cells/a-sdpa</failure>\n    </testcase>\n    <testcase classname=\"",
+          row,
+          "\" name=\"qwen3 varlen bf16 (pypi:torchtitan==0.3.0)\">\n"
+          "      <error type=\"spurious\" message=\"spurious at step, killed: killed from "
+          "outside\">engine=verl-torchtitan@git:verl@v0.8.0,attention=varlen\n"
+          "../runs/bkm/cells/a-varlen</error>\n    </testcase>\n    <testcase classname=\"",
+          row,
+          "\" name=\"qwen3 eager bf16 (pypi:torchtitan==0.3.0)\">\n"
+          "      <skipped message=\"no GPU\"/>\n    </testcase>\n"
+          "  </testsuite>\n</testsuites>\n"));
+  EXPECT_EQ(Complaints(TableJunit(table)), "");
+}
+
+TEST(CsvTest, HasALinePerCellWithAsManyFieldsAsItsHead) {
+  PublishedTable table = ATable();
+  table.rows = {AGoodRow()};
+  table.rows[0].cells.resize(1);
+  const std::vector<std::string> lines = absl::StrSplit(TableCsv(table), "\r\n");
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(absl::StrSplit(lines[0], ',').operator std::vector<std::string>().size(), 29u);
+  EXPECT_EQ(lines[1],
+            absl::StrCat("verl-torchtitan-v0-8-0-torchtitan-0-3-0-cpu-torch-2-13-0,works-except,"
+                         "verl-torchtitan,v0.8.0,git:verl@",
+                         std::string(40, 'a'),
+                         ",torchtitan,0.3.0,0.3.0,pypi:torchtitan==0.3.0,cpu,3.11,2.13.0,",
+                         std::string(64, 'b'),
+                         ",cpu,qwen3,flex,bf16,,ok,golden,,,,false,2026-06-01,2026-08-30,"
+                         "../runs/bkm,cells/a-flex,pylock.verl-torchtitan-v0-8-0-torchtitan-0-3-0-"
+                         "cpu-torch-2-13-0.toml"));
+}
+
+TEST(BadgesTest, KeepToTheEndpointsSchema) {
+  const Json text = *ReadJsonFile("harness/publish/badge.schema.json");
+  valijson::Schema schema;
+  valijson::SchemaParser().populateSchema(NlohmannJsonAdapter(text), schema);
+  for (const auto& [name, badge] : Badges(ATable())) {
+    const Json json = Json::parse(badge.dump());
+    EXPECT_TRUE(valijson::Validator().validate(schema, NlohmannJsonAdapter(json), nullptr)) << name;
+  }
+}
+
+std::map<std::string, std::string> BadgeTexts(const PublishedTable& table) {
+  std::map<std::string, std::string> texts;
+  for (const auto& [name, badge] : Badges(table))
+    texts[name] =
+        absl::StrCat(badge["label"].get<std::string>(), ": ", badge["message"].get<std::string>(),
+                     ", ", badge["color"].get<std::string>());
+  return texts;
+}
+
+TEST(BadgesTest, TheEnginesIsItsNewestPairThatWorks) {
+  EXPECT_THAT(BadgeTexts(ATable()),
+              ElementsAre(Pair("verl-torchtitan-0-9-1-torchtitan-0-3-0-cpu-torch-2-13-0.json",
+                               "verl-torchtitan 0.9.1 x torchtitan 0.3.0: fails, red"),
+                          Pair("verl-torchtitan-v0-8-0-torchtitan-0-3-0-cpu-torch-2-13-0.json",
+                               "verl-torchtitan v0.8.0 x torchtitan 0.3.0: works-except, yellow"),
+                          Pair("verl-torchtitan.json",
+                               "verl-torchtitan: v0.8.0 x torchtitan 0.3.0, yellow")));
+}
+
+TEST(BadgesTest, ExpiredEvidenceShinesForNobody) {
+  PublishedTable table = ATable();
+  table.date = "2027-01-01";
+  EXPECT_EQ(BadgeTexts(table)["verl-torchtitan.json"], "verl-torchtitan: unknown, lightgrey");
+}
+
+TEST(MarkdownTest, TellsEveryVerdictItsEvidenceItsReasonAndHowToInstall) {
+  EXPECT_EQ(TableMarkdown(ATable()),
+            R"(# Which versions work together
+
+As of 2026-06-11. A pair that is not here was never run: that is unknown, not "no". Verdicts link to their evidence; a range names every version that was run, and its lock is that of the newest.
+
+## verl-torchtitan
+
+| verl | torchtitan | runtime | device | status | flex | sdpa | measured | expires | lock |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| 0.9.1 (2026-06-10) | 0.3.0 (2026-05-30) | cpu, torch 2.13.0 | cpu | **fails** | [broken](../runs/bkm/cells/a-flex) \[1\] | unknown | 2026-06-01 | 2026-08-30 |  |
+| v0.8.0 (aaaaaaaaa, 2026-05-20) | 0.3.0 (2026-05-30) | cpu, torch 2.13.0 | cpu | **works-except** | [**ok**](../runs/bkm/cells/a-flex) | [refused](../runs/bkm/cells/a-sdpa) \[2\] | 2026-06-01 | 2026-08-30 | [lock](pylock.verl-torchtitan-v0-8-0-torchtitan-0-3-0-cpu-torch-2-13-0.toml) |
+
+## Reasons
+
+1. **broken** at resolve, `no-solution`: numpy&lt;2 and numpy&gt;=2 contradict each other (blame: engine, library)
+2. **refused** at construct, `refused-option`: ValueError: &lt;b&gt;sdpa&lt;/b&gt; \| "not" supported &amp; =never)"
+            "\xEF\xBF\xBD"
+            R"( (blame: engine)
+
+## Older evidence says otherwise
+
+The newest counts.
+
+- `engine=verl-torchtitan@git:verl@v0.8.0,attention=flex`: ok on 2026-06-01, but [refused at construct, refused-option](../runs/bkm/cells/a-sdpa) on 2026-06-01
+
+## How to install what works
+
+### verl-torchtitan: v0.8.0 (aaaaaaaaa, 2026-05-20) with torchtitan 0.3.0 (2026-05-30)
+
+```sh
+uv venv --python 3.11
+uv pip sync pylock.verl-torchtitan-v0-8-0-torchtitan-0-3-0-cpu-torch-2-13-0.toml
+```
+
+)");
+}
+
+TEST(SummaryTest, IsShortAndSaysWhatIsMissing) {
+  PublishedTable table = ATable();
+  table.runs[0].finished = false;
+  EXPECT_EQ(StepSummary(table),
+            R"(## Which versions work together: 1 works-except, 1 fails
+
+**Not finished:** ../runs/bkm. What it did not measure is unknown.
+
+Works, newest first:
+
+- verl-torchtitan: v0.8.0 (aaaaaaaaa, 2026-05-20) x torchtitan 0.3.0 (2026-05-30) (works-except)
+
+Does not, by cause:
+
+- 1 cell: **broken** at resolve, `no-solution`: numpy&lt;2 and numpy&gt;=2 contradict each other (blame: engine, library)
+- 1 cell: **refused** at construct, `refused-option`: ValueError: &lt;b&gt;sdpa&lt;/b&gt; \| "not" supported &amp; =never)"
+            "\xEF\xBF\xBD"
+            " (blame: engine)\n");
+}
+
+}  // namespace
+}  // namespace bkm

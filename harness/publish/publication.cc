@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/publish/publication.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "harness/base/files.h"
+#include "harness/base/status_macros.h"
+#include "harness/publish/badges.h"
+#include "harness/publish/row_lock.h"
+#include "harness/publish/rows.h"
+#include "harness/publish/table_csv.h"
+#include "harness/publish/table_junit.h"
+#include "harness/publish/table_markdown.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool Works(const PublishedRow& row) {
+  return row.status == RowStatus::kWorks || row.status == RowStatus::kWorksExcept;
+}
+
+absl::Status AddLock(PublishedRow& row, LockFinder& locks, const SourceCatalog& catalog,
+                     Registry& registry, Publication& publication) {
+  if (row.lock.empty()) return absl::OkStatus();
+  const absl::StatusOr<RuntimeLock> lock = locks.Find(row.lock);
+  if (lock.ok()) row.python = lock->python;
+  if (lock.ok() && row.torch.empty()) row.torch = lock->VersionOf("torch");
+  if (!Works(row)) return absl::OkStatus();
+  const absl::StatusOr<std::string> text =
+      lock.ok() ? PylockText(row, *lock, catalog, registry) : lock.status();
+  if (absl::IsUnavailable(text.status())) return text.status();
+  if (text.ok()) {
+    row.pylock = PylockName(row);
+    publication.pylocks[row.pylock] = *text;
+  } else {
+    publication.notes.push_back(
+        absl::StrCat("no lock for ", row.id, ": ", std::string(text.status().message())));
+  }
+  row.install = InstallLines(row, catalog);
+  return absl::OkStatus();
+}
+
+// Files of an older table in `folder`, of which nobody would say that they are gone.
+absl::Status RemoveOlder(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::exists(folder / "table.json", error)) return absl::OkStatus();
+  std::vector<fs::path> old;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (absl::StartsWith(name, "pylock.") && absl::EndsWith(name, ".toml"))
+      old.push_back(entry.path());
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder / "badges", error)) {
+    if (entry.path().extension() == ".json") old.push_back(entry.path());
+  }
+  for (const fs::path& path : old) RETURN_IF_ERROR(RemoveTree(path));
+  return absl::OkStatus();
+}
+
+struct LockedCommit {
+  std::string name;
+  std::string commit;
+};
+
+// The commits of a row's pair; its packages are in its lock.
+std::vector<LockedCommit> CommitsOf(const PublishedRow& row) {
+  std::vector<LockedCommit> commits;
+  for (const std::string& text : {row.engine_version.subject, row.library_to.subject}) {
+    const absl::StatusOr<SubjectSpec> spec = ParseSubjectSpec(text);
+    if (spec.ok() && spec->source == SourceKind::kGit)
+      commits.push_back({spec->name, spec->revision});
+  }
+  return commits;
+}
+
+std::string BackendOf(const std::string& version) {
+  const size_t plus = version.find('+');
+  return plus == std::string::npos ? "" : version.substr(plus + 1);
+}
+
+absl::StatusOr<int> VerifyPins(const PublishedRow& row, const fs::path& folder,
+                               const PackageReader& reader, Registry& registry, StaleRow& stale) {
+  const fs::path path = folder / row.pylock;
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  absl::StatusOr<std::vector<PinnedPackage>> packages = reader.ReadPylock(text);
+  if (!packages.ok()) return WithContext(packages.status(), path.string());
+  std::vector<Pin> pins;
+  std::string backend;
+  for (const PinnedPackage& package : *packages) {
+    if (package.version.empty()) continue;  // a commit
+    pins.push_back({package.name, package.version});
+    if (package.name == "torch") backend = BackendOf(package.version);
+  }
+  ASSIGN_OR_RETURN(const auto answers, registry.LookUp(pins, backend));
+  for (const PinnedPackage& package : *packages) {
+    if (package.version.empty()) continue;
+    const Pin pin{package.name, package.version};
+    const PinAnswer& answer = answers.at(pin);
+    if (!answer.package) {
+      stale.gone.push_back(pin.text());
+    } else if (std::none_of(package.sha256.begin(), package.sha256.end(),
+                            [&](const std::string& hash) {
+                              const auto& now = answer.package->sha256;
+                              return std::find(now.begin(), now.end(), hash) != now.end();
+                            })) {
+      stale.gone.push_back(absl::StrCat(pin.text(), " (with these files)"));
+    }
+    if (!answer.yanked.empty())
+      stale.yanked.push_back(absl::StrCat(pin.text(), " (", answer.yanked, ")"));
+  }
+  return static_cast<int>(pins.size());
+}
+
+}  // namespace
+
+absl::StatusOr<Publication> MakePublication(const std::vector<RunEvidence>& runs,
+                                            const PublicationOptions& options,
+                                            const SourceCatalog& catalog, VersionHistory& history,
+                                            Registry& registry) {
+  Publication publication;
+  publication.table.date = options.date;
+  for (const RunEvidence& run : runs) publication.table.runs.push_back(run.published);
+  const MergedEvidence merged = Merge(runs);
+  if (merged.folders > 0)
+    publication.notes.push_back(absl::StrCat(
+        merged.folders, " cells are left out: a folder is no version that others can have"));
+  if (merged.planted > 0)
+    publication.notes.push_back(
+        absl::StrCat(merged.planted, " cells are left out: their faults were planted"));
+  std::vector<PublishedRow>& rows = publication.table.rows;
+  rows = JoinRanges(RowsOf(merged, options.max_age_days), history);
+  if (rows.empty()) {
+    return absl::InvalidArgumentError(
+        "no measured cell of these runs is about an engine's release or commit: there is no row to "
+        "publish (controls, folders and planted faults are none)");
+  }
+  SortAndName(rows);
+  publication.notes.insert(publication.notes.end(), history.troubles().begin(),
+                           history.troubles().end());
+  LockFinder locks(runs, options.cache);
+  for (PublishedRow& row : rows)
+    RETURN_IF_ERROR(AddLock(row, locks, catalog, registry, publication));
+  return publication;
+}
+
+absl::Status WritePublication(const Publication& publication, const fs::path& folder) {
+  RETURN_IF_ERROR(RemoveOlder(folder));
+  const PublishedTable& table = publication.table;
+  std::map<std::string, std::string> files = publication.pylocks;
+  files["table.json"] = ToText(ToJson(table));
+  files["table.md"] = TableMarkdown(table);
+  files["table.csv"] = TableCsv(table);
+  files["junit.xml"] = TableJunit(table);
+  files["summary.md"] = StepSummary(table);
+  for (const auto& [name, badge] : Badges(table)) files["badges/" + name] = ToText(badge);
+  for (const auto& [name, text] : files) RETURN_IF_ERROR(WriteFile(folder / name, text));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Verification> VerifyTable(const PublishedTable& table, const fs::path& folder,
+                                         const std::string& date, const PackageReader& reader,
+                                         Registry& registry, GitSources& sources,
+                                         std::vector<std::string>& notes) {
+  Verification verification{.rows = static_cast<int>(table.rows.size())};
+  for (const PublishedRow& row : table.rows) {
+    StaleRow stale{.row = row.id, .expired = IsExpired(row, date)};
+    if (!row.pylock.empty()) {
+      ++verification.locks;
+      ASSIGN_OR_RETURN(const int pins, VerifyPins(row, folder, reader, registry, stale));
+      verification.pins += pins;
+      for (const LockedCommit& commit : CommitsOf(row)) {
+        const absl::Status found = sources.Find(commit.name, commit.commit).status();
+        if (absl::IsNotFound(found)) {
+          stale.gone.push_back(absl::StrCat("git:", commit.name, "@", commit.commit));
+        } else if (!found.ok()) {
+          notes.push_back(absl::StrCat(row.id, ": not looked up: ", std::string(found.message())));
+        }
+      }
+    }
+    if (stale.expired || !stale.gone.empty() || !stale.yanked.empty())
+      verification.stale.push_back(std::move(stale));
+  }
+  return verification;
+}
+
+}  // namespace bkm

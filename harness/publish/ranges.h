@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_PUBLISH_RANGES_H_
+#define HARNESS_PUBLISH_RANGES_H_
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "harness/model/subject.h"
+#include "harness/publish/published_table.h"
+#include "harness/source/git_sources.h"
+#include "harness/source/source_catalog.h"
+
+namespace bkm {
+
+// "1.9" before "1.10": runs of digits are compared as numbers.
+bool VersionLess(absl::string_view a, absl::string_view b);
+
+// What lies between versions of a library: commits by its repository, releases by the registry.
+// What cannot be asked joins nothing. Answers are kept, so that each is asked once.
+class VersionHistory {
+ public:
+  // The newest release of a package that is older than a version, "" for none.
+  using ReleaseBefore = std::function<absl::StatusOr<std::string>(const std::string& package,
+                                                                  const std::string& version)>;
+  VersionHistory(const SourceCatalog& catalog, GitSources& sources, ReleaseBefore release_before)
+      : catalog_(catalog), sources_(sources), release_before_(std::move(release_before)) {}
+
+  // Where the version stands among those of its source; an unknown one is the oldest.
+  int64_t PlaceOf(const SubjectSpec& version);
+  // Whether `newer` follows upon `older` with nothing between them that could behave otherwise:
+  // commits that change neither the package nor its requirements do not count, nor do
+  // pre-releases and yanked releases.
+  bool Follows(const SubjectSpec& older, const SubjectSpec& newer);
+  // Why something could not be asked, one sentence each; mostly empty.
+  const std::vector<std::string>& troubles() const { return troubles_; }
+
+ private:
+  absl::StatusOr<bool> CommitFollows(const SubjectSpec& older, const SubjectSpec& newer);
+  bool Ask(const std::string& name, const absl::StatusOr<bool>& answer);
+
+  const SourceCatalog& catalog_;
+  GitSources& sources_;
+  const ReleaseBefore release_before_;
+  std::map<std::string, std::map<std::string, int64_t>> places_;  // source -> commit -> place
+  std::map<std::pair<std::string, std::string>, bool> follows_;   // (older, newer) subjects
+  std::vector<std::string> troubles_;
+};
+
+// Joins rows that differ in nothing but the library's version, where one version follows upon the
+// other and every probe came to the same. Rows of one version each; in any order.
+std::vector<PublishedRow> JoinRanges(std::vector<PublishedRow> rows, VersionHistory& history);
+
+}  // namespace bkm
+
+#endif  // HARNESS_PUBLISH_RANGES_H_

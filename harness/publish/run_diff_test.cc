@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/publish/run_diff.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validator.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "harness/base/files.h"
+#include "harness/publish/testing_runs.h"
+#include "harness/source/git_fixture.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class RunDiffTest : public ::testing::Test {
+ protected:
+  RunDiffTest()
+      : folder_(*CreateTempDirectory(::testing::TempDir(), "diff")), repository_(folder_ / "work") {
+    fs::create_directory_symlink(repository_.git_dir(), folder_ / "torchtitan.git");
+    for (const char* change : {"one", "two (#7)", "three"}) {
+      repository_.Write("torchtitan/a.py", change);
+      commits_.push_back(repository_.Commit(change, "2026-06-01"));
+    }
+  }
+
+  // A cell of torchtitan's branch main, which was at that commit then.
+  CellRecord AtMain(const std::string& attention, int commit, Verdict verdict) {
+    CellRecord record = ARecord(attention, std::move(verdict));
+    record.cell.library_subject = SubjectSpec{SourceKind::kGit, "torchtitan", commits_[commit]};
+    record.cell.library_label = "main";
+    record.library_date = "2026-06-01";
+    record.id = CellId(record.cell);
+    return record;
+  }
+
+  const RunDiff& Diff(std::vector<CellRecord> before, std::vector<CellRecord> after) {
+    runs_ = {ARun("before", std::move(before)), ARun("after", std::move(after))};
+    GitSources sources(catalog_, folder_, folder_ / "clones");
+    LockFinder locks(runs_, folder_ / "cache");
+    diff_ = DiffRuns(runs_[0], runs_[1], sources, locks);
+    return diff_;
+  }
+
+  const fs::path folder_;
+  GitFixture repository_;
+  std::vector<std::string> commits_;
+  SourceCatalog catalog_;
+  std::vector<RunEvidence> runs_;
+  RunDiff diff_;
+};
+
+TEST_F(RunDiffTest, ABranchThatMovedIsTheSameCellWithTheCommitsBetween) {
+  EXPECT_EQ(
+      DiffText(Diff({AtMain("flex", 0, Ok()), AtMain("varlen", 0, Ok())},
+                    {AtMain("flex", 2, Broken("no 'X' (a.py:1)")),
+                     AtMain("varlen", 2, Broken("no 'X' (b.py:2)"))})),
+      absl::StrCat(
+          "before -> after: 2 regressed\n\n"
+          "regressed: broken at import, name-missing: no 'X'\n"
+          "  verl-torchtitan v0.8.0 x torchtitan main, flex, bf16, torch 2.13.0 (ok -> broken "
+          "at import, name-missing)\n"
+          "  verl-torchtitan v0.8.0 x torchtitan main, varlen, bf16, torch 2.13.0 (ok -> "
+          "broken at import, name-missing)\n"
+          "  moved: torchtitan main (",
+          commits_[0].substr(0, 9), ", 2026-06-01) -> main (", commits_[2].substr(0, 9),
+          ", 2026-06-01), 2 commits\n    ", commits_[2].substr(0, 9), " 2026-06-01 three\n    ",
+          commits_[1].substr(0, 9), " 2026-06-01 two (#7)\n"));
+}
+
+TEST_F(RunDiffTest, EveryKindOfChangeIsToldApart) {
+  const Verdict spurious{.kind = VerdictKind::kSpurious, .stage = Stage::kStep, .reason = "killed"};
+  CellRecord flaky = AtMain("sdpa", 0, Broken());
+  flaky.stability = Stability{.runs = 2, .verdicts = {{"ok", 1}, {"broken", 1}}};
+  CellRecord eager = AtMain("eager", 0, Broken("no 'X'")),
+             other = AtMain("eager", 0, Broken("no 'Y'"));
+  const RunDiff& diff =
+      Diff({AtMain("flex", 0, Ok()), AtMain("varlen", 0, Broken()), AtMain("sdpa", 0, Ok()), eager,
+            AtMain("old", 0, Ok()), AtMain("lost", 0, Ok()), AtMain("same", 0, Broken("a (x:1)"))},
+           {AtMain("flex", 0, Broken()), AtMain("varlen", 0, Ok()), flaky, other,
+            AtMain("young", 0, Broken()), AtMain("lost", 0, spurious),
+            AtMain("same", 0, Broken("a (x:9)"))});
+  EXPECT_EQ(diff.counts, (std::map<CellChange, int>{{CellChange::kRegressed, 1},
+                                                    {CellChange::kFixed, 1},
+                                                    {CellChange::kChangedReason, 1},
+                                                    {CellChange::kNew, 1},
+                                                    {CellChange::kGone, 1},
+                                                    {CellChange::kSpurious, 2},
+                                                    {CellChange::kSame, 1}}));
+  EXPECT_EQ(diff.groups[0].change, CellChange::kRegressed);
+}
+
+TEST_F(RunDiffTest, GoingBackIsSaid) {
+  const RunDiff& diff = Diff({AtMain("flex", 2, Ok())}, {AtMain("flex", 1, Broken())});
+  EXPECT_TRUE(diff.groups[0].moves[0].back);
+  EXPECT_EQ(diff.groups[0].moves[0].commits.size(), 1u);
+  EXPECT_THAT(DiffText(diff), HasSubstr(", 1 commit back\n"));
+}
+
+TEST_F(RunDiffTest, ADifferenceOfTheRuntimeIsNamed) {
+  RuntimeLock old{.runtime = "cpu", .policy = "as-of", .python = "3.11"};
+  old.packages = {{"numpy", "1.26.4", {"a"}}, {"six", "1.17.0", {"b"}}};
+  RuntimeLock young = old;
+  young.packages[0].version = "2.4.6";
+  for (const RuntimeLock& lock : {old, young})
+    ASSERT_TRUE(
+        WriteFile(folder_ / "cache/locks" / (lock.Key() + ".json"), ToText(ToJson(lock))).ok());
+  CellRecord before = AtMain("flex", 0, Ok()), after = AtMain("flex", 0, Broken());
+  before.lock = old.Key();
+  after.lock = young.Key();
+  EXPECT_THAT(DiffText(Diff({before}, {after})), HasSubstr("  runtime: numpy 1.26.4 -> 2.4.6\n"));
+}
+
+TEST_F(RunDiffTest, MarkdownHoldsNoMarkupOfStrangers) {
+  EXPECT_THAT(DiffMarkdown(Diff({AtMain("flex", 0, Ok())}, {AtMain("flex", 0, Broken("<b>|"))})),
+              HasSubstr("### regressed: broken at import, name-missing: &lt;b&gt;\\|\n"));
+}
+
+TEST_F(RunDiffTest, JsonKeepsToItsSchema) {
+  const Json text = *ReadJsonFile("harness/publish/diff.schema.json");
+  valijson::Schema schema;
+  using valijson::adapters::NlohmannJsonAdapter;
+  valijson::SchemaParser().populateSchema(NlohmannJsonAdapter(text), schema);
+  const RunDiff& diff = Diff({AtMain("flex", 0, Ok()), AtMain("gone", 0, Ok())},
+                             {AtMain("flex", 2, Broken()), AtMain("new", 0, Broken())});
+  Json json = Json::parse(ToText(ToJson(diff)));
+  EXPECT_TRUE(valijson::Validator().validate(schema, NlohmannJsonAdapter(json), nullptr)) << json;
+  EXPECT_EQ(json["groups"][0]["moves"][0]["commits"][0]["pull_request"], 7);
+  json["groups"][0].erase("change");
+  EXPECT_FALSE(valijson::Validator().validate(schema, NlohmannJsonAdapter(json), nullptr));
+}
+
+}  // namespace
+}  // namespace bkm

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/publish/table_markdown.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "harness/model/engine_kind.h"
+#include "harness/publish/escape.h"
+#include "harness/publish/evidence.h"
+#include "harness/publish/rows.h"
+#include "harness/report/labels.h"
+
+namespace bkm {
+namespace {
+
+constexpr size_t kWorkingShown = 10;
+constexpr size_t kReasonsShown = 5;
+
+std::string Line(const std::vector<std::string>& columns) {
+  return absl::StrCat("| ", absl::StrJoin(columns, " | "), " |\n");
+}
+
+// A link's target: spaces and brackets would end it.
+std::string Target(const std::string& path) {
+  return absl::StrReplaceAll(path, {{" ", "%20"}, {"(", "%28"}, {")", "%29"}, {"|", "%7C"}});
+}
+
+// Why a cell is not ok, in words; the same cause is the same text.
+std::string Cause(const PublishedCell& cell) {
+  const Verdict& verdict = cell.evidence.verdict;
+  return absl::StrCat("**", CellText(cell), "** at ", Name(verdict.stage), ", ",
+                      verdict.reason.empty() ? "" : absl::StrCat("`", verdict.reason, "`: "),
+                      MarkdownText(MessageWithoutPlace(verdict.message)),
+                      verdict.blame.empty()
+                          ? ""
+                          : absl::StrCat(" (blame: ", absl::StrJoin(verdict.blame, ", "), ")"));
+}
+
+bool IsOk(const PublishedCell& cell) {
+  return cell.evidence.verdict.kind == VerdictKind::kOk && !cell.flaky;
+}
+
+// Numbers causes in the order in which they are first met, and counts their cells.
+class Causes {
+ public:
+  size_t NumberOf(const PublishedCell& cell) {
+    const auto [it, is_new] = numbers_.emplace(Cause(cell), numbers_.size() + 1);
+    if (is_new) texts_.push_back(it->first), counts_.push_back(0);
+    ++counts_[it->second - 1];
+    return it->second;
+  }
+  std::string List() const {
+    std::string out;
+    for (size_t i = 0; i < texts_.size(); ++i) absl::StrAppend(&out, i + 1, ". ", texts_[i], "\n");
+    return out;
+  }
+  // Those of most cells.
+  std::string Worst(size_t shown) const {
+    std::vector<size_t> order(texts_.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return counts_[a] > counts_[b]; });
+    std::string out;
+    for (size_t i = 0; i < std::min(shown, order.size()); ++i) {
+      absl::StrAppend(&out, "- ", counts_[order[i]],
+                      counts_[order[i]] == 1 ? " cell: " : " cells: ", texts_[order[i]], "\n");
+    }
+    if (order.size() > shown)
+      absl::StrAppend(&out, "- and ", order.size() - shown, " more causes\n");
+    return out;
+  }
+
+ private:
+  std::map<std::string, size_t> numbers_;
+  std::vector<std::string> texts_;
+  std::vector<int> counts_;
+};
+
+// What beside the attention a cell asks.
+std::string ProbeText(const PublishedCell& cell) {
+  return absl::StrCat(cell.model, " ", cell.precision, cell.options.empty() ? "" : ", ",
+                      cell.options);
+}
+
+// "[**ok**](evidence) qwen3 bf16, llama3 bf16; [broken](evidence) \[2\]": one attention of a row.
+std::string AttentionText(const std::vector<const PublishedCell*>& cells, bool tell_probes,
+                          Causes& causes) {
+  struct Group {
+    const PublishedCell* first;
+    std::vector<std::string> probes;
+  };
+  std::vector<std::string> order;
+  std::map<std::string, Group> groups;  // by verdict
+  for (const PublishedCell* cell : cells) {
+    const std::string mark = IsOk(*cell) ? "" : absl::StrCat(" \\[", causes.NumberOf(*cell), "\\]");
+    const std::string text = absl::StrCat(CellText(*cell), mark);
+    const auto [it, is_new] = groups.emplace(text, Group{.first = cell});
+    if (is_new) order.push_back(text);
+    const std::string probe = MarkdownText(ProbeText(*cell));
+    std::vector<std::string>& probes = it->second.probes;
+    if (std::find(probes.begin(), probes.end(), probe) == probes.end()) probes.push_back(probe);
+  }
+  std::vector<std::string> parts;
+  for (const std::string& text : order) {
+    const Group& group = groups.at(text);
+    const Evidence& evidence = group.first->evidence;
+    const std::string verdict = CellText(*group.first);
+    parts.push_back(absl::StrCat("[", IsOk(*group.first) ? "**ok**" : verdict, "](",
+                                 Target(evidence.run + "/" + evidence.dir), ")",
+                                 text.substr(verdict.size()),
+                                 tell_probes ? " " + absl::StrJoin(group.probes, ", ") : ""));
+  }
+  return parts.empty() ? "unknown" : absl::StrJoin(parts, "; ");
+}
+
+std::string KindTable(const PublishedTable& table, const EngineKind& kind, Causes& causes) {
+  std::set<std::string> asked, probes;
+  std::string lines;
+  for (const PublishedRow& row : table.rows) {
+    if (row.engine != kind.name) continue;
+    for (const PublishedCell& cell : row.cells)
+      asked.insert(cell.attention), probes.insert(ProbeText(cell));
+  }
+  if (asked.empty()) return "";
+  for (const PublishedRow& row : table.rows) {
+    if (row.engine != kind.name) continue;
+    std::vector<std::string> columns = {
+        MarkdownText(VersionText(row.engine_version)), MarkdownText(LibraryText(row)),
+        MarkdownText(absl::StrCat(row.runtime, row.torch.empty() ? "" : ", torch ", row.torch,
+                                  row.relax.empty() ? "" : ", without the pins on ",
+                                  absl::StrJoin(row.relax, ", "))),
+        MarkdownText(row.device),
+        absl::StrCat("**", Name(row.status), "**", IsExpired(row, table.date) ? " (expired)" : "")};
+    for (const std::string& attention : asked) {
+      std::vector<const PublishedCell*> cells = NewestCells(row);
+      std::erase_if(cells, [&](const auto* cell) { return cell->attention != attention; });
+      columns.push_back(AttentionText(cells, probes.size() > 1, causes));
+    }
+    columns.insert(columns.end(),
+                   {row.measured, row.expires,
+                    row.pylock.empty() ? "" : absl::StrCat("[lock](", row.pylock, ")")});
+    absl::StrAppend(&lines, Line(columns));
+  }
+  std::vector<std::string> header = {kind.engine_source, kind.library_source, "runtime", "device",
+                                     "status"};
+  for (const std::string& attention : asked) header.push_back(MarkdownText(attention));
+  header.insert(header.end(), {"measured", "expires", "lock"});
+  return absl::StrCat("## ", kind.name, "\n\n", Line(header),
+                      Line(std::vector<std::string>(header.size(), "---")), lines, "\n");
+}
+
+std::string InstallText(const PublishedTable& table) {
+  std::string out;
+  for (const PublishedRow& row : table.rows) {
+    if (row.install.empty() || IsExpired(row, table.date)) continue;
+    absl::StrAppend(&out, "### ", row.engine, ": ", MarkdownText(VersionText(row.engine_version)),
+                    " with ", row.library, " ", MarkdownText(VersionText(row.library_to)),
+                    "\n\n```sh\n", absl::StrJoin(row.install, "\n"), "\n```\n\n");
+  }
+  return out.empty() ? "" : absl::StrCat("## How to install what works\n\n", out);
+}
+
+std::string ContradictionText(const PublishedTable& table) {
+  std::string out;
+  for (const PublishedRow& row : table.rows) {
+    for (const PublishedCell& cell : row.cells) {
+      for (const Evidence& older : cell.contradicted_by) {
+        absl::StrAppend(&out, "- `", absl::StrReplaceAll(cell.id, {{"`", "'"}}),
+                        "`: ", CellText(cell), " on ", cell.evidence.measured, ", but [",
+                        ShortText(older.verdict), "](", Target(older.run + "/" + older.dir),
+                        ") on ", older.measured, "\n");
+      }
+    }
+  }
+  return out.empty() ? ""
+                     : absl::StrCat("## Older evidence says otherwise\n\nThe newest counts.\n\n",
+                                    out, "\n");
+}
+
+std::string PartialText(const PublishedTable& table) {
+  std::vector<std::string> partial;
+  for (const PublishedRun& run : table.runs) {
+    if (!run.finished) partial.push_back(MarkdownText(run.dir));
+  }
+  return partial.empty() ? ""
+                         : absl::StrCat("**Not finished:** ", absl::StrJoin(partial, ", "),
+                                        ". What it did not measure is unknown.\n\n");
+}
+
+}  // namespace
+
+std::string TableMarkdown(const PublishedTable& table) {
+  Causes causes;
+  std::string out = absl::StrCat(
+      "# Which versions work together\n\nAs of ", table.date,
+      ". A pair that is not here was never run: that is unknown, not \"no\". Verdicts link to "
+      "their evidence; a range names every version that was run, and its lock is that of the "
+      "newest.\n\n",
+      PartialText(table));
+  for (const EngineKind& kind : EngineKinds())
+    absl::StrAppend(&out, KindTable(table, kind, causes));
+  const std::string reasons = causes.List();
+  if (!reasons.empty()) absl::StrAppend(&out, "## Reasons\n\n", reasons, "\n");
+  absl::StrAppend(&out, ContradictionText(table), InstallText(table));
+  return out;
+}
+
+std::string StepSummary(const PublishedTable& table) {
+  std::map<RowStatus, int> counts;
+  Causes causes;
+  std::string working;
+  size_t works = 0, expired = 0;
+  for (const PublishedRow& row : table.rows) {
+    ++counts[row.status];
+    expired += IsExpired(row, table.date);
+    for (const PublishedCell* cell : NewestCells(row)) {
+      if (!IsOk(*cell)) causes.NumberOf(*cell);
+    }
+    if (row.status != RowStatus::kWorks && row.status != RowStatus::kWorksExcept) continue;
+    if (++works > kWorkingShown) continue;
+    absl::StrAppend(&working, "- ", row.engine, ": ", MarkdownText(VersionText(row.engine_version)),
+                    " x ", row.library, " ", MarkdownText(LibraryText(row)), " (", Name(row.status),
+                    ")\n");
+  }
+  if (works > kWorkingShown) absl::StrAppend(&working, "- and ", works - kWorkingShown, " more\n");
+  std::vector<std::string> parts;
+  for (const auto& [status, count] : counts)
+    parts.push_back(absl::StrCat(count, " ", Name(status)));
+  if (expired > 0) parts.push_back(absl::StrCat(expired, " of them expired"));
+  std::string out = absl::StrCat("## Which versions work together: ", absl::StrJoin(parts, ", "),
+                                 "\n\n", PartialText(table));
+  if (!working.empty()) absl::StrAppend(&out, "Works, newest first:\n\n", working, "\n");
+  const std::string worst = causes.Worst(kReasonsShown);
+  if (!worst.empty()) absl::StrAppend(&out, "Does not, by cause:\n\n", worst);
+  return out;
+}
+
+}  // namespace bkm

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/report/expectations.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace bkm {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+Verdict Ok() { return {.kind = VerdictKind::kOk, .stage = Stage::kGolden}; }
+Verdict Broken(const std::string& reason = "name-missing") {
+  return {.kind = VerdictKind::kBroken,
+          .stage = Stage::kImport,
+          .reason = reason,
+          .message = "ImportError: no name 'X' (a.py:1)"};
+}
+
+CellRecord ARecord(const std::string& attention, Verdict verdict) {
+  CellRecord record;
+  record.cell.engine = "verl-torchtitan";
+  record.cell.engine_subject = SubjectSpec{SourceKind::kGit, "verl", std::string(40, 'a')};
+  record.cell.engine_label = "v0.8.0";
+  record.cell.library_subject = SubjectSpec{SourceKind::kPypi, "torchtitan", "0.3.0"};
+  record.cell.library_label = "0.3.0";
+  record.cell.runtime = "cpu";
+  record.cell.torch = "2.13.0";
+  record.cell.probe.attention = attention;
+  record.id = CellId(record.cell);
+  record.verdict = std::move(verdict);
+  return record;
+}
+
+RunRecord ARun(std::vector<CellRecord> cells) {
+  return {.matrix = "m", .finished = true, .cells = std::move(cells)};
+}
+
+std::vector<std::string> Messages(const std::string& text, const RunRecord& run,
+                                  bool whole = true) {
+  std::vector<std::string> messages;
+  for (const Surprise& surprise : Expectations::Parse(text, "m.expect.txt")->Compare(run, whole))
+    messages.push_back(absl::StrCat(Name(surprise.kind), " | ", surprise.message));
+  return messages;
+}
+
+constexpr char kFlex[] = "attention=flex -> broken at import, name-missing  # X moved\n";
+
+TEST(ExpectationsTest, AsListedIsNoSurprise) {
+  EXPECT_THAT(Messages(kFlex, ARun({ARecord("flex", Broken()), ARecord("varlen", Ok())})),
+              IsEmpty());
+  EXPECT_THAT(Messages("attention=flex -> broken  # whatever\n", ARun({ARecord("flex", Broken())})),
+              IsEmpty());
+}
+
+TEST(ExpectationsTest, EachSurpriseHasItsOwnMessage) {
+  const std::string text = absl::StrCat("# known\n", kFlex,
+                                        "attention=sdpa -> refused  # on purpose\n"
+                                        "attention=eager -> broken  # old\n");
+  EXPECT_THAT(
+      Messages(text, ARun({ARecord("flex", Broken("syntax-error")), ARecord("sdpa", Ok()),
+                           ARecord("varlen", Broken())})),
+      ElementsAre(
+          "other-reason | verl-torchtitan v0.8.0 x torchtitan 0.3.0, flex, bf16, torch 2.13.0: "
+          "broken at import, syntax-error: ImportError: no name 'X' (a.py:1) (m.expect.txt:2 lists "
+          "it as broken at import, name-missing)",
+          "passing | verl-torchtitan v0.8.0 x torchtitan 0.3.0, sdpa, bf16, torch 2.13.0: it "
+          "passes, and m.expect.txt:3 lists it as refused: take the line out (bkm accept RUN "
+          "--expect FILE does)",
+          "unlisted | verl-torchtitan v0.8.0 x torchtitan 0.3.0, varlen, bf16, torch 2.13.0: "
+          "broken at import, name-missing: ImportError: no name 'X' (a.py:1) (no line lists it; "
+          "bkm explain tells its story)",
+          "never-seen | m.expect.txt:4: no cell of the run is meant by this line: "
+          "attention=eager -> broken  # old"));
+}
+
+TEST(ExpectationsTest, APartOfTheMatrixProvesNoLineUnseen) {
+  EXPECT_THAT(Messages(kFlex, ARun({ARecord("varlen", Ok())}), /*whole=*/false), IsEmpty());
+}
+
+TEST(ExpectationsTest, WhatSaysNothingOrVariesIsNoSurpriseOfThisKind) {
+  CellRecord flaky = ARecord("flex", Broken());
+  flaky.stability = Stability{.runs = 2, .verdicts = {{"ok", 1}, {"broken", 1}}};
+  EXPECT_THAT(Messages("", ARun({flaky, ARecord("sdpa", {.kind = VerdictKind::kSpurious})})),
+              IsEmpty());
+}
+
+std::string ErrorOf(const std::string& line) {
+  const std::string text = absl::StrCat("\n", line);
+  return std::string(Expectations::Parse(text, "m.expect.txt").status().message());
+}
+
+TEST(ExpectationsTest, BadLinesAreRefusedWithTheirPlace) {
+  const std::string form =
+      ": a line is FILTER -> VERDICT at STAGE, REASON  # why it is red, in words";
+  EXPECT_EQ(ErrorOf("attention=flex broken"),
+            absl::StrCat("m.expect.txt:2: there is no ' -> '", form));
+  EXPECT_EQ(ErrorOf("attention=flex -> broken"),
+            absl::StrCat("m.expect.txt:2: it does not say why the cell is red", form));
+  EXPECT_EQ(ErrorOf("attention=flex -> ok # x"),
+            absl::StrCat("m.expect.txt:2: 'ok' is no red verdict (refused, broken, wrong)", form));
+  EXPECT_EQ(ErrorOf("attention=flex -> broken at lunch # x"),
+            absl::StrCat("m.expect.txt:2: there is no stage 'lunch'", form));
+  EXPECT_EQ(ErrorOf("atention=flex -> broken # x"),
+            absl::StrCat("m.expect.txt:2: filter 'atention=flex': unknown key 'atention': did you "
+                         "mean 'attention'?",
+                         form));
+}
+
+constexpr char kPair[] =
+    "engine=verl-torchtitan@git:verl@v0.8.0,library=pypi:torchtitan==0.3.0,runtime=cpu,"
+    "torch=2.13.0,model=qwen3,";
+
+TEST(ExpectationsTest, RewritingKeepsCommentsOrderAndWhatStillHolds) {
+  const std::string text = absl::StrCat("# Known.\n\n", kFlex,
+                                        "attention=sdpa -> refused  # on purpose\n"
+                                        "attention=eager -> broken  # old\n# The end.\n");
+  const RunRecord run =
+      ARun({ARecord("varlen", Broken()), ARecord("flex", Broken()), ARecord("sdpa", Broken())});
+  const std::string after = Expectations::Parse(text, "m.expect.txt")->Rewritten(run);
+  EXPECT_EQ(after, absl::StrCat("# Known.\n\n", kFlex, kPair,
+                                "attention=sdpa,precision=bf16,device=cpu -> broken at import, "
+                                "name-missing  # on purpose\n# The end.\n",
+                                kPair,
+                                "attention=varlen,precision=bf16,device=cpu -> broken at import, "
+                                "name-missing  # ImportError: no name 'X'\n"));
+  EXPECT_THAT(Messages(after, run), IsEmpty()) << "what is accepted is as expected";
+}
+
+TEST(ExpectationsTest, ALineForManyCellsIsSplitWhereOnePasses) {
+  const RunRecord run = ARun({ARecord("flex", Broken()), ARecord("sdpa", Ok())});
+  const std::string after =
+      Expectations::Parse("engine=v0.8.0 -> broken  # all of it\n", "m.expect.txt")->Rewritten(run);
+  EXPECT_EQ(after, absl::StrCat(kPair,
+                                "attention=flex,precision=bf16,device=cpu -> broken at import, "
+                                "name-missing  # all of it\n"));
+  EXPECT_THAT(Messages(after, run), IsEmpty());
+}
+
+}  // namespace
+}  // namespace bkm

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/search/peel.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "harness/base/status_macros.h"
+
+namespace bkm {
+namespace {
+
+bool SaysSomething(const Verdict& verdict) {
+  return verdict.kind == VerdictKind::kOk || verdict.kind == VerdictKind::kRefused ||
+         verdict.kind == VerdictKind::kBroken || verdict.kind == VerdictKind::kWrong;
+}
+
+// Whether the one break explains the failure: the engine stopped on the line that asks.
+bool Explains(const Violation& broken, const PeelSight& sight) {
+  if (sight.frames.empty()) return false;
+  const EngineFrame& at = sight.frames.back();
+  return at.file == broken.engine_file && at.line == broken.engine_line;
+}
+
+bool Has(const std::vector<Violation>& breaks, const Violation& broken) {
+  return std::any_of(breaks.begin(), breaks.end(),
+                     [&](const Violation& each) { return SameBreak(each, broken); });
+}
+
+class Peeler {
+ public:
+  Peeler(PeelWorld& world, int most_steps) : world_(world), most_steps_(most_steps) {}
+
+  absl::StatusOr<PeelResult> Run() {
+    ASSIGN_OR_RETURN(at_first_, world_.Breaks({}));
+    ASSIGN_OR_RETURN(PeelSight sight, world_.Run({}));
+    ASSIGN_OR_RETURN(library_ran_, world_.LibraryRuns({}));
+    while (!result_.works && result_.why.empty()) {
+      ASSIGN_OR_RETURN(sight, Step(std::move(sight)));
+    }
+    result_.last = std::move(sight);
+    RETURN_IF_ERROR(AddStaticOnes());
+    return std::move(result_);
+  }
+
+ private:
+  // Takes the cause of `sight` out; returns what the pair comes to then.
+  absl::StatusOr<PeelSight> Step(PeelSight sight) {
+    if (sight.verdict.kind == VerdictKind::kOk) {
+      result_.works = true;
+      return sight;
+    }
+    if (!SaysSomething(sight.verdict)) {
+      result_.why = absl::StrCat("the pair could not be judged: ", ShortText(sight.verdict), ", ",
+                                 sight.verdict.message);
+      return sight;
+    }
+    if (static_cast<int>(result_.steps.size()) >= most_steps_) {
+      result_.why = absl::StrCat("more than ", most_steps_, " culprits");
+      return sight;
+    }
+    PeelStep step{.seen = sight};
+    ASSIGN_OR_RETURN(step.breaks, FindCause(sight, step.culprit));
+    const int commit = step.culprit.commit;
+    const bool again =
+        commit >= 0 && std::any_of(removed_.begin(), removed_.end(),
+                                   [&](const Removed& r) { return r.commit == commit; });
+    if (again) {
+      step.note = "taking this commit out did not help, or led to this failure itself";
+    } else {
+      ASSIGN_OR_RETURN(sight, TakeOut(step, std::move(sight)));
+    }
+    if (!step.removed_by) result_.why = "the last of the confirmed culprits cannot be taken out";
+    result_.steps.push_back(std::move(step));
+    return sight;
+  }
+
+  // The culprit by the sources where they say so, else by runs. Returns what the sources say of it.
+  absl::StatusOr<std::vector<Violation>> FindCause(const PeelSight& sight, PeelCulprit& culprit) {
+    ASSIGN_OR_RETURN(const std::vector<Violation> now, world_.Breaks(removed_));
+    const auto found = std::find_if(now.begin(), now.end(),
+                                    [&](const Violation& b) { return Explains(b, sight); });
+    if (found == now.end()) {
+      ASSIGN_OR_RETURN(culprit, world_.FindByRuns(sight, removed_));
+      return std::vector<Violation>();
+    }
+    ASSIGN_OR_RETURN(culprit, world_.FindBySources(*found));
+    std::vector<Violation> breaks = {*found};
+    if (culprit.commit < 0) return breaks;
+    for (const Violation& other : now) {
+      if (SameBreak(other, *found)) continue;
+      ASSIGN_OR_RETURN(const PeelCulprit its, world_.FindBySources(other));
+      if (its.commit == culprit.commit) breaks.push_back(other);
+    }
+    return breaks;
+  }
+
+  // Tries the ways to take a culprit out, the most faithful first, until one gets the pair further
+  // and leaves the library running.
+  absl::StatusOr<PeelSight> TakeOut(PeelStep& step, PeelSight sight) {
+    std::vector<Removal> ways;
+    if (step.culprit.commit >= 0) ways = {Removal::kRevert, Removal::kOlderFiles};
+    if (step.culprit.commit >= 0 && !step.breaks.empty()) ways.push_back(Removal::kOlderModules);
+    if (!step.breaks.empty()) ways.push_back(Removal::kStandIn);
+    if (ways.empty()) step.note = "there is no commit to take out";
+    std::optional<PeelSight> best;
+    std::vector<std::string> notes;
+    for (const Removal way : ways) {
+      std::vector<Removed> tried = removed_;
+      tried.push_back({step.culprit.commit, way, step.breaks});
+      const absl::StatusOr<PeelSight> after = world_.Run(tried);
+      if (absl::IsNotFound(after.status())) {
+        if (!after.status().message().empty())
+          notes.push_back(absl::StrCat(Name(way), ": ", after.status().message()));
+        continue;
+      }
+      RETURN_IF_ERROR(after.status());
+      if (const std::string why = NoGain(*after, sight); !why.empty()) {
+        notes.push_back(absl::StrCat(Name(way), ": ", why));
+        continue;
+      }
+      ASSIGN_OR_RETURN(const std::optional<bool> runs, world_.LibraryRuns(tried));
+      const bool whole = !library_ran_.value_or(false) || runs.value_or(true);
+      if (!best || whole) {
+        best = *after;
+        step.removed_by = way;
+        step.library_runs = runs;
+      }
+      if (whole) break;
+      notes.push_back(absl::StrCat(Name(way), ": the library alone no longer runs"));
+    }
+    if (step.note.empty()) step.note = absl::StrJoin(notes, "; ");
+    if (!best) return sight;
+    removed_.push_back({step.culprit.commit, *step.removed_by, step.breaks});
+    return *std::move(best);
+  }
+
+  static std::string NoGain(const PeelSight& after, const PeelSight& before) {
+    if (!SaysSomething(after.verdict))
+      return absl::StrCat("could not be judged, ", after.verdict.message);
+    if (SameFailure(after, before)) return "the pair stops as before";
+    if (!GotPast(after, before).value_or(true))
+      return absl::StrCat("the pair stops earlier (", after.verdict.message, ")");
+    return "";
+  }
+
+  // What the sources say and no run came to.
+  absl::Status AddStaticOnes() {
+    std::vector<Violation> left = at_first_;
+    ASSIGN_OR_RETURN(const std::vector<Violation> now, world_.Breaks(removed_));
+    for (const Violation& broken : now) {
+      if (!Has(left, broken)) left.push_back(broken);
+    }
+    for (const Violation& broken : left) {
+      ASSIGN_OR_RETURN(PeelCulprit culprit, world_.FindBySources(broken));
+      const auto same =
+          std::find_if(result_.steps.begin(), result_.steps.end(), [&](const PeelStep& step) {
+            const bool listed =
+                std::find(step.breaks.begin(), step.breaks.end(), broken) != step.breaks.end();
+            return listed || (culprit.commit >= 0 && step.culprit.commit == culprit.commit);
+          });
+      if (same == result_.steps.end()) {
+        PeelStep step{.culprit = std::move(culprit), .breaks = {broken}};
+        if (!Has(now, broken)) step.note = "gone since another culprit was taken out";
+        result_.steps.push_back(std::move(step));
+      } else if (!Has(same->breaks, broken)) {
+        same->breaks.push_back(broken);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  PeelWorld& world_;
+  const int most_steps_;
+  std::vector<Violation> at_first_;
+  std::optional<bool> library_ran_;
+  std::vector<Removed> removed_;
+  PeelResult result_;
+};
+
+}  // namespace
+
+const char* Name(Removal removal) {
+  switch (removal) {
+    case Removal::kRevert:
+      return "revert";
+    case Removal::kOlderFiles:
+      return "older-files";
+    case Removal::kOlderModules:
+      return "older-modules";
+    case Removal::kStandIn:
+      return "stand-in";
+  }
+  return "";
+}
+
+bool SameBreak(const Violation& a, const Violation& b) {
+  // Behind a semicolon stands where the name is now.
+  const auto problem = [](const Violation& v) { return v.problem.substr(0, v.problem.find(';')); };
+  return a.engine_file == b.engine_file && a.engine_line == b.engine_line && a.asked == b.asked &&
+         a.reason == b.reason && problem(a) == problem(b);
+}
+
+bool SameFailure(const PeelSight& a, const PeelSight& b) {
+  const auto place = [](const PeelSight& sight) {
+    return sight.frames.empty() ? EngineFrame() : sight.frames.back();
+  };
+  return a.verdict.kind == b.verdict.kind && a.verdict.stage == b.verdict.stage &&
+         a.verdict.reason == b.verdict.reason && a.what == b.what && place(a) == place(b);
+}
+
+std::optional<bool> GotPast(const PeelSight& other, const PeelSight& failure) {
+  const auto finished = [](const PeelSight& sight) {
+    return sight.verdict.kind == VerdictKind::kOk || sight.verdict.kind == VerdictKind::kWrong;
+  };
+  if (other.verdict.kind == VerdictKind::kOk) return true;
+  if (finished(other) != finished(failure)) return finished(other);
+  if (other.verdict.stage != failure.verdict.stage)
+    return other.verdict.stage > failure.verdict.stage;
+  // The first line at which the two part tells who came further, if it is of one function.
+  const size_t shared = std::min(other.frames.size(), failure.frames.size());
+  for (size_t i = 0; i < shared; ++i) {
+    const EngineFrame &a = other.frames[i], &b = failure.frames[i];
+    if (a == b) continue;
+    if (a.file != b.file || a.function != b.function) return std::nullopt;
+    return a.line > b.line;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<PeelResult> Peel(PeelWorld& world, int most_steps) {
+  return Peeler(world, most_steps).Run();
+}
+
+}  // namespace bkm

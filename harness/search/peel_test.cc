@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/search/peel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+
+namespace bkm {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// One thing that a commit broke, at a line of the engine's constructor.
+struct Broken {
+  int commit;
+  int line;
+  bool by_sources = false;
+  std::set<Removal> removable = {Removal::kRevert};
+  bool library_dies = false;  // once it is taken out
+};
+
+Violation BreakAt(int line) {
+  return {.engine_file = "e.py", .engine_line = line, .asked = absl::StrCat("lib.f", line)};
+}
+
+// An engine that runs down its constructor and stops at the first thing that is broken.
+class FakeWorld : public PeelWorld {
+ public:
+  explicit FakeWorld(std::vector<Broken> broken) : broken_(std::move(broken)) {}
+
+  absl::StatusOr<PeelSight> Run(const std::vector<Removed>& removed) override {
+    for (const Removed& r : removed) {
+      const Broken& b = Of(r);
+      if (!b.removable.contains(r.by)) return absl::NotFoundError("conflicts in f.py");
+    }
+    for (const Broken& b : Left(removed)) {
+      return PeelSight{{.kind = VerdictKind::kBroken, .stage = Stage::kConstruct},
+                       absl::StrCat("Error: ", b.line),
+                       {{"e.py", "__init__", b.line}}};
+    }
+    return PeelSight{{.kind = VerdictKind::kOk, .stage = Stage::kGolden}, "", {}};
+  }
+  absl::StatusOr<std::optional<bool>> LibraryRuns(const std::vector<Removed>& removed) override {
+    return std::none_of(removed.begin(), removed.end(), [&](const Removed& r) {
+      return Of(r).library_dies && r.by != Removal::kStandIn;
+    });
+  }
+  absl::StatusOr<std::vector<Violation>> Breaks(const std::vector<Removed>& removed) override {
+    std::vector<Violation> breaks;
+    for (const Broken& b : Left(removed)) {
+      if (b.by_sources) breaks.push_back(BreakAt(b.line));
+    }
+    return breaks;
+  }
+  absl::StatusOr<PeelCulprit> FindBySources(const Violation& broken) override {
+    return PeelCulprit{.commit = AtLine(broken.engine_line).commit};
+  }
+  absl::StatusOr<PeelCulprit> FindByRuns(const PeelSight& failure,
+                                         const std::vector<Removed>&) override {
+    ++searches_;
+    return PeelCulprit{.commit = AtLine(static_cast<int>(failure.frames.back().line)).commit};
+  }
+  int searches() const { return searches_; }
+
+ private:
+  std::vector<Broken> Left(const std::vector<Removed>& removed) const {
+    std::vector<Broken> left;
+    for (const Broken& b : broken_) {
+      if (std::none_of(removed.begin(), removed.end(),
+                       [&](const Removed& r) { return r.commit == b.commit; }))
+        left.push_back(b);
+    }
+    std::sort(left.begin(), left.end(), [](auto& a, auto& b) { return a.line < b.line; });
+    return left;
+  }
+  const Broken& AtLine(int line) const {
+    return *std::find_if(broken_.begin(), broken_.end(), [&](auto& b) { return b.line == line; });
+  }
+  const Broken& Of(const Removed& r) const {
+    return *std::find_if(broken_.begin(), broken_.end(),
+                         [&](auto& b) { return b.commit == r.commit; });
+  }
+  const std::vector<Broken> broken_;
+  int searches_ = 0;
+};
+
+// "7 revert" of a culprit that was seen, "7 static" of one that was not, "7 stays" of the last.
+std::vector<std::string> Lines(const PeelResult& result) {
+  std::vector<std::string> lines;
+  for (const PeelStep& step : result.steps) {
+    lines.push_back(absl::StrCat(step.culprit.commit, " ",
+                                 !step.seen        ? "static"
+                                 : step.removed_by ? Name(*step.removed_by)
+                                                   : "stays"));
+  }
+  return lines;
+}
+
+TEST(PeelTest, ListsStackedCulpritsInTheOrderInWhichThePairMeetsThem) {
+  FakeWorld world(
+      {{.commit = 4, .line = 30}, {.commit = 9, .line = 10}, {.commit = 7, .line = 20}});
+
+  const auto result = Peel(world, 10);
+
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(Lines(*result), ElementsAre("9 revert", "7 revert", "4 revert"));
+  EXPECT_TRUE(result->works);
+  EXPECT_THAT(result->why, IsEmpty());
+}
+
+TEST(PeelTest, StopsAtACulpritThatCannotBeTakenOutAndTellsTheStaticOnesBehindIt) {
+  FakeWorld world({{.commit = 9, .line = 10, .by_sources = true},
+                   {.commit = 7, .line = 20, .removable = {}},
+                   {.commit = 4, .line = 30, .by_sources = true}});
+
+  const auto result = Peel(world, 10);
+
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(Lines(*result), ElementsAre("9 revert", "7 stays", "4 static"));
+  EXPECT_FALSE(result->works);
+  EXPECT_THAT(result->why, HasSubstr("cannot be taken out"));
+  EXPECT_THAT(result->steps[1].note, HasSubstr("revert: conflicts in f.py"));
+  EXPECT_EQ(world.searches(), 1) << "what the sources say needs no search by runs";
+}
+
+TEST(PeelTest, TakesTheNextWayWhereTheMostFaithfulDoesNotApply) {
+  FakeWorld world({{.commit = 9,
+                    .line = 10,
+                    .by_sources = true,
+                    .removable = {Removal::kOlderModules, Removal::kStandIn}},
+                   {.commit = 3, .line = 20, .by_sources = true}});
+
+  const auto result = Peel(world, 10);
+
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(Lines(*result), ElementsAre("9 older-modules", "3 revert"));
+}
+
+TEST(PeelTest, PrefersTheWayThatLeavesTheLibraryRunning) {
+  FakeWorld world({{.commit = 9,
+                    .line = 10,
+                    .by_sources = true,
+                    .removable = {Removal::kOlderFiles, Removal::kStandIn},
+                    .library_dies = true}});
+
+  const auto result = Peel(world, 10);
+
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(Lines(*result), ElementsAre("9 stand-in"));
+  EXPECT_EQ(result->steps[0].library_runs, true);
+}
+
+TEST(PeelTest, GoesOnWithALibraryThatNoLongerRunsWhereThereIsNoOtherWay) {
+  FakeWorld world({{.commit = 9, .line = 10, .library_dies = true}, {.commit = 5, .line = 20}});
+
+  const auto result = Peel(world, 10);
+
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(Lines(*result), ElementsAre("9 revert", "5 revert"));
+  EXPECT_EQ(result->steps[0].library_runs, false);
+}
+
+TEST(PeelTest, OneCommitThatBrokeSeveralThingsIsOneCulprit) {
+  FakeWorld world({{.commit = 9, .line = 10, .by_sources = true},
+                   {.commit = 9, .line = 20, .by_sources = true}});
+
+  const auto result = Peel(world, 10);
+
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(Lines(*result), ElementsAre("9 revert"));
+  EXPECT_THAT(result->steps[0].breaks, ElementsAre(BreakAt(10), BreakAt(20)));
+}
+
+TEST(PeelTest, APairThatWorksHasNoCulprit) {
+  FakeWorld world({});
+  const auto result = Peel(world, 10);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->works);
+  EXPECT_THAT(result->steps, IsEmpty());
+}
+
+TEST(PeelTest, SaysWhenThereAreMoreThanItMayTakeOut) {
+  FakeWorld world({{.commit = 9, .line = 10}, {.commit = 5, .line = 20}});
+  const auto result = Peel(world, 1);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(Lines(*result), ElementsAre("9 revert"));
+  EXPECT_EQ(result->why, "more than 1 culprits");
+}
+
+PeelSight BrokenAt(Stage stage, std::vector<EngineFrame> frames) {
+  return {{.kind = VerdictKind::kBroken, .stage = stage}, "", std::move(frames)};
+}
+
+TEST(GotPastTest, IsToldByTheStageThenByTheFirstLineAtWhichTheStacksPart) {
+  const PeelSight failure =
+      BrokenAt(Stage::kConstruct, {{"e.py", "init", 10}, {"e.py", "build", 50}});
+  EXPECT_EQ(GotPast(BrokenAt(Stage::kForward, {}), failure), true);
+  EXPECT_EQ(GotPast(BrokenAt(Stage::kImport, {}), failure), false);
+  EXPECT_EQ(GotPast(BrokenAt(Stage::kConstruct, {{"e.py", "init", 12}}), failure), true);
+  EXPECT_EQ(
+      GotPast(BrokenAt(Stage::kConstruct, {{"e.py", "init", 10}, {"e.py", "build", 49}}), failure),
+      false);
+  EXPECT_EQ(
+      GotPast(BrokenAt(Stage::kConstruct, {{"e.py", "init", 10}, {"e.py", "other", 99}}), failure),
+      std::nullopt);
+}
+
+TEST(GotPastTest, APairThatRanToItsEndGotPastOneThatStopped) {
+  PeelSight wrong = BrokenAt(Stage::kBackend, {});
+  wrong.verdict.kind = VerdictKind::kWrong;
+  EXPECT_EQ(GotPast(wrong, BrokenAt(Stage::kForward, {})), true);
+  EXPECT_EQ(GotPast(BrokenAt(Stage::kForward, {}), wrong), false);
+}
+
+}  // namespace
+}  // namespace bkm
