@@ -61,6 +61,10 @@ Markup CellOf(const PublishedCell* cell, const std::string& attention, const Lin
   const Verdict& verdict = cell->evidence.verdict;
   Markup content = VerdictBadge(verdict.kind, link(cell->evidence));
   if (cell->flaky) content << Element("span", {{"class", "why"}}, "flaky: runs differ");
+  for (const Evidence& older : cell->contradicted_by) {
+    content << Element("span", {{"class", "why"}},
+                       absl::StrCat("an older run said ", Name(older.verdict.kind)));
+  }
   if (const std::string why = WhyText(verdict); !why.empty())
     content << Element("span", {{"class", "why clamp"}}, why);
   return Element("td",
