@@ -8,6 +8,8 @@
 #include "harness/base/status_macros.h"
 #include "harness/cli/bisect_report.h"
 #include "harness/cli/command.h"
+#include "harness/cli/peel_report.h"
+#include "harness/cli/peel_session.h"
 #include "harness/cli/search_options.h"
 
 namespace bkm {
@@ -29,12 +31,19 @@ class BisectCommand : public CliCommand {
            "is differently bad is neither good nor bad.\n"
            "What the run directory holds is not measured again: after Ctrl-C or a crash the same "
            "command goes on. It writes search.log and bisect.json there.\n"
-           "Exit 0: a culprit is named; 1: none is.\n"
+           "--peel: of the pair as named, all that is broken, one behind the other: each culprit "
+           "is "
+           "found by the sources where they say it, else by runs, is taken out of the library "
+           "(reverted, or older files, or a stand-in), and the pair is run on to the next. It "
+           "writes peel.json, and a run directory for each step.\n"
+           "Exit 0: a culprit is named (--peel: the pair is ok without those named); 1: none is.\n"
            "Examples:\n"
            "  bkm bisect --engine verl-torchtitan@git:verl@v0.8.0 --library git:torchtitan@main "
            "--attention flex --axis library --good baba6d82e\n"
            "  bkm bisect --engine torchtitan --library git:torchtitan@main --attention sdpa --axis "
-           "library --until verdict=wrong";
+           "library --until verdict=wrong\n"
+           "  bkm bisect --engine verl-torchtitan@git:verl@v0.7.1 --library git:torchtitan@main "
+           "--attention flex --axis library --good c1465542e --peel";
   }
 
   void AddOptions(CLI::App& app) override {
@@ -52,10 +61,21 @@ class BisectCommand : public CliCommand {
     app.add_option("--confidence", confidence_, "How sure a flaky search must be")
         ->check(CLI::Range(0.5, 0.9999))
         ->capture_default_str();
+    app.add_flag("--peel", peel_, "All that is broken, not only the first: stacked culprits")
+        ->excludes("--until")
+        ->excludes("--flaky");
+    app.add_option("--most", most_, "Peel no more culprits than these")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    app.add_option("--tries", tries_, "Peel: commits to try for one culprit, then go on without")
+        ->check(CLI::Range(4, 100000))
+        ->capture_default_str();
   }
 
   absl::StatusOr<int> Run() override {
     start_ = std::chrono::steady_clock::now();
+    if (peel_ && options_.kind() != AxisKind::kLibrary)
+      return absl::InvalidArgumentError("--peel takes commits out of the library: --axis library");
     ASSIGN_OR_RETURN(const Criterion criterion, Criterion::Parse(until_));
     ConsoleObserver console(options_.quiet || options_.json);
     InterruptSignals signals;
@@ -64,8 +84,9 @@ class BisectCommand : public CliCommand {
                      HistoryAxis::Create(cell.planned, options_.kind(), Ends(cell.planned),
                                          cell.preparation->git(), cell.preparation->catalog()));
     ASSIGN_OR_RETURN(const RunDirectory directory,
-                     options_.MakeDirectory("bisect", cell.planned, until_));
+                     options_.MakeDirectory(peel_ ? "peel" : "bisect", cell.planned, until_));
     SearchLog log(directory.root() / "search.log", console);
+    if (peel_) return RunPeel(cell, axis, directory, signals, log);
     Announce(axis, criterion, log);
     Investigation investigation(axis.graph(), SetupOf(axis, criterion));
     SearchSession session(options_.SetupOf(cell, directory, axis), axis, *cell.preparation, signals,
@@ -91,6 +112,40 @@ class BisectCommand : public CliCommand {
   }
 
  private:
+  absl::StatusOr<int> RunPeel(const OneCell& cell, const HistoryAxis& axis,
+                              const RunDirectory& directory, const InterruptSignals& signals,
+                              SearchLog& log) const {
+    if (!axis.one_is_late()) {
+      return absl::InvalidArgumentError(
+          "--peel starts at the newest pair, and that must be the bad end");
+    }
+    log.Line(absl::StrCat("peeling ", axis.Describe(axis.late()), ", of ", axis.graph().size(),
+                          " commits"));
+    const bool by_sources = !FindEngineKind(cell.planned.cell.engine)->entry_modules.empty() &&
+                            cell.planned.cell.engine_subject;
+    ApiSession api(options_.selection.GitMirrors(), options_.selection.MatrixFolder());
+    RETURN_IF_ERROR(api.AddSources(cell.matrix));
+    ASSIGN_OR_RETURN(
+        PeelSession session,
+        PeelSession::Create(options_.SetupOf(cell, directory, axis), axis, *cell.preparation,
+                            by_sources ? &api : nullptr, signals, log, tries_));
+    const absl::StatusOr<PeelResult> result = Peel(session, most_);
+    if (absl::IsCancelled(result.status())) {
+      std::fprintf(stderr, "bkm: interrupted; the same command goes on from here\n");
+      return kExitInterrupted;
+    }
+    RETURN_IF_ERROR(result.status());
+    const PeelReport report{
+        .axis = axis,
+        .result = *result,
+        .cell = cell.planned.id,
+        .measured = session.measured(),
+        .seconds =
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count()};
+    RETURN_IF_ERROR(options_.Report("peel", directory, ToJson(report), ToSummary(report)));
+    return result->works && !result->steps.empty() ? kExitAsExpected : kExitVerdictsDiffer;
+  }
+
   bool given() const { return !good_.empty() || !bad_.empty(); }
   // The bad end first. Of one that is not named the cell's own revision is taken where the other is
   // named.
@@ -159,6 +214,9 @@ class BisectCommand : public CliCommand {
   bool flaky_ = false;
   double flake_rate_ = 0;
   double confidence_ = 0.99;
+  bool peel_ = false;
+  int most_ = 20;
+  int tries_ = 64;
 };
 
 }  // namespace

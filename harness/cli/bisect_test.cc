@@ -12,15 +12,10 @@
 #include <csignal>
 #include <map>
 #include <thread>
-#include <valijson/adapters/nlohmann_json_adapter.hpp>
-#include <valijson/schema.hpp>
-#include <valijson/schema_parser.hpp>
-#include <valijson/validator.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
-#include "harness/source/git_fixture.h"
-#include "harness/testing/bkm_under_test.h"
+#include "harness/cli/history_fixture.h"
 
 namespace bkm {
 namespace {
@@ -30,9 +25,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
-using valijson::adapters::NlohmannJsonAdapter;
 
-constexpr char kFile[] = "fake_library/__init__.py";
 constexpr char kBroken[] = "import fake_library.moved_away\n";
 constexpr char kRefuses[] =
     "def refuse(*_):\n    raise NotImplementedError('flex is not supported')\n"
@@ -47,45 +40,12 @@ while getattr(fake_library, "WAITS", False) and os.path.exists(
     time.sleep(0.05)
 )";
 
-// A library whose history the test writes, a commit a day from 2026-03-01 on, and an engine that
-// does all that is asked.
-class BisectTest : public ::testing::Test {
+class BisectTest : public HistoryFixture {
  protected:
-  BisectTest() : library_(bkm_.folder() / "fake_library") {
-    good_ = *ReadFile(bkm_.packages() / "passes/library" / kFile);
-    bkm_.WritePair("waits", kWaits);
-    fs::create_directories(bkm_.folder() / "mirrors");
-    fs::create_directory_symlink(library_.git_dir(), bkm_.folder() / "mirrors/fake_library.git");
-    matrix_ = bkm_.folder() / "fixtures/matrices/history.json";
-    const Json group = {
-        {"engine", {{"kind", "fixture"}, {"subjects", {"path:../packages/waits/engine"}}}},
-        {"library", {"git:fake_library@main"}},
-        {"runtime", {"bare"}},
-        {"probe", {{"attention", {"flex"}}, {"steps", 1}}}};
-    EXPECT_TRUE(WriteFile(matrix_, ToText(Json{{"schema", 1},
-                                               {"name", "history"},
-                                               {"sources",
-                                                {{"fake_library", {{"package", "fake_library"}}}}},
-                                               {"groups", {group}}}))
-                    .ok());
-  }
+  BisectTest() : HistoryFixture(kWaits) {}
 
-  // A commit whose library is the good one and `more`; its title is "Commit N (#N)".
-  std::string Commit(const std::string& more = "") {
-    ++count_;
-    library_.Write(kFile, absl::StrCat(good_, "\n# ", count_, "\n", more));
-    return library_.Commit(absl::StrCat("Commit ", count_, " (#", count_, ")"), Day());
-  }
-  std::string Day() const { return absl::StrCat("2026-03-", count_ < 10 ? "0" : "", count_); }
-
-  std::vector<std::string> Arguments(std::vector<std::string> more) const {
-    std::vector<std::string> arguments = {"bisect",       matrix_,
-                                          "--axis",       "library",
-                                          "--git-mirror", (bkm_.folder() / "mirrors").string(),
-                                          "--out",        bkm_.out().string(),
-                                          "--jobs",       "2"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
+  std::vector<std::string> Arguments(const std::vector<std::string>& more) const {
+    return CommandLine("bisect", more);
   }
   ProcessResult Bisect(const std::vector<std::string>& more) const {
     return bkm_.Run(Arguments(more));
@@ -103,12 +63,6 @@ class BisectTest : public ::testing::Test {
     }
     return files;
   }
-
-  const BkmUnderTest bkm_;
-  GitFixture library_;
-  std::string good_;
-  fs::path matrix_;
-  int count_ = 0;
 };
 
 TEST_F(BisectTest, NamesTheCommitOfAMergedBranchAndMeasuresNothingTwice) {
@@ -156,13 +110,6 @@ TEST_F(BisectTest, NamesTheCommitOfAMergedBranchAndMeasuresNothingTwice) {
   EXPECT_EQ(repeated["measured"], 0);
   EXPECT_EQ(repeated["culprit"], json["culprit"]);
   EXPECT_EQ(Observations(), before);
-}
-
-bool SchemaAccepts(const char* file, const Json& json) {
-  const Json text = *ReadJsonFile(Runfile(file));
-  valijson::Schema schema;
-  valijson::SchemaParser().populateSchema(NlohmannJsonAdapter(text), schema);
-  return valijson::Validator().validate(schema, NlohmannJsonAdapter(json), nullptr);
 }
 
 TEST_F(BisectTest, ItsJsonIsWhatTheSchemaSays) {
@@ -222,7 +169,7 @@ TEST_F(BisectTest, GoesOnAfterItWasKilled) {
   const std::string culprit = Commit(absl::StrCat(kHeld, kBroken));
   for (int i = 0; i < 5; ++i) Commit(absl::StrCat(kHeld, kBroken));
   Commit(kBroken);
-  const fs::path hold = bkm_.packages() / "waits/engine/hold";
+  const fs::path hold = bkm_.packages() / "searched/engine/hold";
   ASSERT_TRUE(WriteFile(hold, "").ok());
   const PipedProcess process =
       *StartPiped(bkm_.MakeCommand(Arguments({"--good", first})), bkm_.folder() / "stderr");
@@ -339,7 +286,7 @@ TEST_F(BisectTest, MistakesAreOneSentenceWithWhatToDo) {
   EXPECT_THAT(bkm_.Run({"bisect", matrix_, "--axis", "engine", "--git-mirror",
                         (bkm_.folder() / "mirrors").string()})
                   .err,
-              HasSubstr("/waits/engine has no commits to search: name a revision, as git:"));
+              HasSubstr("/searched/engine has no commits to search: name a revision, as git:"));
 }
 
 }  // namespace

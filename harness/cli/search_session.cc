@@ -67,10 +67,13 @@ absl::StatusOr<const RuntimeLock*> SearchSession::LockOf(int commit) {
 
 absl::StatusOr<PreparedCell> SearchSession::Prepare(const Trial& probe) {
   PlannedCell planned = axis_.CellAt(probe.commit);
+  if (setup_.cell_at) {
+    ASSIGN_OR_RETURN(planned, setup_.cell_at(probe.commit));
+  }
   const RuntimeLock* lock = nullptr;
-  if (probe.runtime_of >= 0 && probe.runtime_of != probe.commit) {
+  if (probe.runtime_of >= 0 && (setup_.cell_at || probe.runtime_of != probe.commit)) {
     ASSIGN_OR_RETURN(lock, LockOf(probe.runtime_of));
-    if (lock && !probe.forced) {
+    if (lock && !probe.forced && !setup_.cell_at) {
       ASSIGN_OR_RETURN(const bool allowed, preparation_.Allows(planned, *lock));
       if (!allowed) lock = nullptr;
     }
@@ -89,6 +92,14 @@ absl::StatusOr<PreparedCell> SearchSession::Prepare(const Trial& probe) {
     prepared->record.repeat_of = first;
   }
   return prepared;
+}
+
+absl::StatusOr<Outcome> SearchSession::OutcomeOf(const CellRecord& cell) const {
+  Outcome outcome{*cell.verdict, cell.lock};
+  if (setup_.seen_as) {
+    ASSIGN_OR_RETURN(outcome.verdict, setup_.seen_as(cell));
+  }
+  return outcome;
 }
 
 absl::StatusOr<bool> SearchSession::IsStored(const PreparedCell& cell) const {
@@ -132,9 +143,11 @@ void SearchSession::Tell(HistorySearch& search, const Trial& probe, const Outcom
   if (probe.run > 1) absl::StrAppend(&line, ", run ", probe.run);
   if (probe.forced || (probe.runtime_of >= 0 && probe.runtime_of != setup_.held))
     absl::StrAppend(&line, ", in runtime ", outcome.lock.substr(0, 12));
-  absl::StrAppend(&line, ": ", ShortText(outcome.verdict));
+  absl::StrAppend(&line, ": ", setup_.seen_as ? "" : ShortText(outcome.verdict));
+  const std::string comment = comment_(probe, outcome);
+  if (setup_.seen_as) absl::StrAppend(&line, comment);
   if (seconds > 0) absl::StrAppend(&line, absl::StrFormat(" (%.1f s)", seconds));
-  log_.Line(absl::StrCat(line, comment_(probe, outcome)));
+  log_.Line(setup_.seen_as ? line : line + comment);
 }
 
 absl::StatusOr<std::vector<PreparedCell>> SearchSession::PrepareWanted(
@@ -157,7 +170,8 @@ absl::StatusOr<std::vector<PreparedCell>> SearchSession::PrepareWanted(
     // Two probes can come to one cell, as where a commit keeps its own runtime.
     const auto judged = judged_.find(id);
     if (judged != judged_.end()) {
-      Tell(search, probe, {*judged->second.verdict, judged->second.lock}, 0);
+      ASSIGN_OR_RETURN(const Outcome outcome, OutcomeOf(judged->second));
+      Tell(search, probe, outcome, 0);
       continue;
     }
     std::vector<Trial>& asked = asked_[id];
@@ -189,8 +203,9 @@ absl::Status SearchSession::Judged(HistorySearch& search, const CellRecord& cell
   judged_[cell.id] = cell;
   const std::vector<Trial> probes = std::move(asked->second);
   asked_.erase(asked);
+  ASSIGN_OR_RETURN(const Outcome outcome, OutcomeOf(cell));
   for (const Trial& probe : probes)
-    Tell(search, probe, {*cell.verdict, cell.lock}, cell.inherited_from ? 0 : cell.seconds);
+    Tell(search, probe, outcome, cell.inherited_from ? 0 : cell.seconds);
   return absl::OkStatus();
 }
 

@@ -38,6 +38,11 @@ struct SessionSetup {
   const RunDirectory& directory;
   MeasurementOptions measurement;  // feed and judged are the session's
   int held = -1;                   // the commit whose runtime the search uses first
+  // Instead of the cell at a commit: one of a variant of its sources, in the held runtime. NotFound
+  // where there is none.
+  std::function<absl::StatusOr<PlannedCell>(int commit)> cell_at = nullptr;
+  // Instead of a cell's verdict: what the search is told.
+  std::function<absl::StatusOr<Verdict>(const CellRecord&)> seen_as = nullptr;
 };
 
 // Runs the probes of a search as cells of one run: every one in the runtime that it asks for, where
@@ -67,6 +72,7 @@ class SearchSession {
   // Prepares what the search wants; tells what needs no run.
   absl::StatusOr<std::vector<PreparedCell>> PrepareWanted(HistorySearch& search,
                                                           const std::vector<Trial>& wanted);
+  absl::StatusOr<Outcome> OutcomeOf(const CellRecord& cell) const;
   absl::Status FindStored();
   absl::StatusOr<bool> IsStored(const PreparedCell& cell) const;
   absl::Status Judged(HistorySearch& search, const CellRecord& cell);

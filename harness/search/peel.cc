@@ -104,7 +104,6 @@ class Peeler {
     if (step.culprit.commit >= 0 && !step.breaks.empty()) ways.push_back(Removal::kOlderModules);
     if (!step.breaks.empty()) ways.push_back(Removal::kStandIn);
     if (ways.empty()) step.note = "there is no commit to take out";
-    std::optional<PeelSight> best;
     std::vector<std::string> notes;
     for (const Removal way : ways) {
       std::vector<Removed> tried = removed_;
@@ -121,19 +120,19 @@ class Peeler {
         continue;
       }
       ASSIGN_OR_RETURN(const std::optional<bool> runs, world_.LibraryRuns(tried));
-      const bool whole = !library_ran_.value_or(false) || runs.value_or(true);
-      if (!best || whole) {
-        best = *after;
-        step.removed_by = way;
-        step.library_runs = runs;
+      if (library_ran_.value_or(false) && !runs.value_or(true)) {
+        // What came next would be the library's own ruin.
+        notes.push_back(absl::StrCat(Name(way), ": the library alone no longer runs"));
+        continue;
       }
-      if (whole) break;
-      notes.push_back(absl::StrCat(Name(way), ": the library alone no longer runs"));
+      step.removed_by = way;
+      step.library_runs = runs;
+      removed_ = std::move(tried);
+      sight = *after;
+      break;
     }
     if (step.note.empty()) step.note = absl::StrJoin(notes, "; ");
-    if (!best) return sight;
-    removed_.push_back({step.culprit.commit, *step.removed_by, step.breaks});
-    return *std::move(best);
+    return sight;
   }
 
   static std::string NoGain(const PeelSight& after, const PeelSight& before) {
@@ -218,6 +217,8 @@ std::optional<bool> GotPast(const PeelSight& other, const PeelSight& failure) {
   if (finished(other) != finished(failure)) return finished(other);
   if (other.verdict.stage != failure.verdict.stage)
     return other.verdict.stage > failure.verdict.stage;
+  // Nothing of the engine was running yet.
+  if (other.frames.empty() != failure.frames.empty()) return failure.frames.empty();
   // The first line at which the two part tells who came further, if it is of one function.
   const size_t shared = std::min(other.frames.size(), failure.frames.size());
   for (size_t i = 0; i < shared; ++i) {

@@ -83,7 +83,8 @@ struct PeelStep {
   std::vector<Violation> breaks;  // what the sources say of it; empty where only a run shows it
   std::optional<PeelSight> seen;  // how a run showed it; absent: static only
   std::optional<Removal> removed_by;
-  std::optional<bool> library_runs;  // alone, once this was taken out; absent: not known
+  // The library alone, once this was taken out; absent: not known.
+  std::optional<bool> library_runs;
   std::string note;  // why it could not be taken out, or was not run, for people; mostly empty
 };
 

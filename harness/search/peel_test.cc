@@ -158,14 +158,14 @@ TEST(PeelTest, PrefersTheWayThatLeavesTheLibraryRunning) {
   EXPECT_EQ(result->steps[0].library_runs, true);
 }
 
-TEST(PeelTest, GoesOnWithALibraryThatNoLongerRunsWhereThereIsNoOtherWay) {
+TEST(PeelTest, DoesNotGoOnWithALibraryThatNoLongerRuns) {
   FakeWorld world({{.commit = 9, .line = 10, .library_dies = true}, {.commit = 5, .line = 20}});
 
   const auto result = Peel(world, 10);
 
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_THAT(Lines(*result), ElementsAre("9 revert", "5 revert"));
-  EXPECT_EQ(result->steps[0].library_runs, false);
+  EXPECT_THAT(Lines(*result), ElementsAre("9 stays"));
+  EXPECT_THAT(result->steps[0].note, HasSubstr("revert: the library alone no longer runs"));
 }
 
 TEST(PeelTest, OneCommitThatBrokeSeveralThingsIsOneCulprit) {

@@ -88,14 +88,13 @@ absl::StatusOr<std::optional<std::string>> TreePatcher::Read(const std::string& 
 absl::StatusOr<std::string> TreePatcher::Write(const std::string& tree, const std::string& path,
                                                const std::optional<std::string>& text) const {
   RETURN_IF_ERROR(Output({"read-tree", tree}).status());
+  // As lines of an index, which works in a bare repository too: mode 0 removes.
+  std::string entry = absl::StrCat("0 ", std::string(40, '0'), "\t", path, std::string(1, '\0'));
   if (text) {
     ASSIGN_OR_RETURN(const std::string blob, Output({"hash-object", "-w", "--stdin"}, *text));
-    RETURN_IF_ERROR(Output({"update-index", "--add", "--replace", "--cacheinfo",
-                            absl::StrCat("100644,", blob, ",", path)})
-                        .status());
-  } else {
-    RETURN_IF_ERROR(Output({"update-index", "--force-remove", "--", path}).status());
+    entry = absl::StrCat("100644 ", blob, "\t", path, std::string(1, '\0'));
   }
+  RETURN_IF_ERROR(Output({"update-index", "-z", "--index-info"}, entry).status());
   return Output({"write-tree"});
 }
 

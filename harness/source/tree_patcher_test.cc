@@ -108,6 +108,17 @@ TEST_F(TreePatcherTest, WritesIntoAFolderOfItsOwnAndNotIntoTheRepository) {
   EXPECT_EQ(*patcher_.Write(*tree, "new/c.py", std::nullopt), TreeOf(head));
 }
 
+TEST_F(TreePatcherTest, RemovesAFileInABareRepositoryToo) {
+  git_.Git({"clone", "--quiet", "--bare", git_.folder().string(), (folder_ / "bare").string()});
+  const TreePatcher patcher(GitRepository(folder_ / "bare"), "lib", folder_ / "scratch");
+
+  const auto tree = patcher.Write(TreeOf(git_.Head()), "b.py", std::nullopt);
+
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  EXPECT_EQ(Text(*tree, "b.py"), "(absent)");
+  EXPECT_EQ(Text(*tree, "a.py"), kFirst);
+}
+
 TEST_F(TreePatcherTest, ACommitWithoutThePackageIsSaid) {
   EXPECT_TRUE(absl::IsNotFound(patcher_.Revert(TreeOf(git_.Head()), git_.Head()).status()));
 }
