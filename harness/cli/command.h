@@ -45,6 +45,9 @@ std::unique_ptr<CliCommand> MakeTimelineCommand();
 std::unique_ptr<CliCommand> MakeApicheckCommand();
 std::unique_ptr<CliCommand> MakeMapCommand();
 std::unique_ptr<CliCommand> MakeWhichCommand();
+std::unique_ptr<CliCommand> MakeSiteCommand();
+std::unique_ptr<CliCommand> MakeCompletionCommand();
+std::unique_ptr<CliCommand> MakeManCommand();
 std::unique_ptr<CliCommand> MakePublishCommand();
 std::unique_ptr<CliCommand> MakeDiffCommand();
 
