@@ -51,7 +51,7 @@ class CheckCommand : public CliCommand {
   }
   const char* examples() const override {
     return "Reads which engine, library and torch are installed, checks their sources, and runs "
-           "one short training per attention in a sandbox; nothing is written into the "
+           "one training step per attention in a sandbox; nothing is written into the "
            "environment. "
            "User site-packages and PYTHONPATH are not looked at. Without --python it takes the "
            "active virtual or conda environment, else python3.\n"
@@ -169,7 +169,8 @@ class CheckCommand : public CliCommand {
     const Matrix matrix{.name = "check"};
     ASSIGN_OR_RETURN(const RunRecord run,
                      Measure(installation, matrix, directory, std::move(cells),
-                             {.slots = jobs_, .reuse = false, .store = false}, console, signals));
+                             {.slots = jobs_, .controls = false, .reuse = false, .store = false},
+                             console, signals));
     RETURN_IF_ERROR(directory.WriteRun(run));
     if (!run.finished) {
       std::fprintf(stderr, "bkm: interrupted\n");

@@ -84,7 +84,7 @@ absl::StatusOr<std::vector<PreparedCell>> UserEnvironment::CellsOf(const EngineK
   const Json group = {{"engine", engine},
                       {"library", Json::array({library.ToString()})},
                       {"runtime", "yours"},
-                      {"probe", {{"model", model}, {"attention", kind.attentions}}}};
+                      {"probe", {{"model", model}, {"attention", kind.attentions}, {"steps", 1}}}};
   ASSIGN_OR_RETURN(
       const Matrix matrix,
       MatrixFromJson({{"schema", 1}, {"name", "check"}, {"groups", {group}}}, "check"));

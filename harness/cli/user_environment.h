@@ -35,7 +35,7 @@ class UserEnvironment {
 
   // The engine kinds whose two sides are there; of a library whose engine is not, the control.
   std::vector<const EngineKind*> Kinds() const;
-  // One cell per attention of the kind's that this machine can run.
+  // One cell of one step per attention of the kind's that this machine can run.
   absl::StatusOr<std::vector<PreparedCell>> CellsOf(const EngineKind& kind,
                                                     const std::string& model) const;
 
