@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+//
+// bkm check through the real program, on environments that the test makes: what is in them is only
+// told apart by name, so nothing of theirs is run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/files.h"
+#include "harness/base/subprocess.h"
+#include "harness/cli/history_fixture.h"
+#include "harness/publish/testing_table.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class CheckTest : public ::testing::Test {
+ protected:
+  CheckTest() : environment_(bkm_.folder() / "environment") {
+    EXPECT_TRUE(RunForOutput({.argv = {"/usr/bin/python3", "-m", "venv", "--without-pip",
+                                       environment_.string()}})
+                    .ok());
+    EXPECT_TRUE(WriteFile(bkm_.folder() / "table.json", ToText(ToJson(ATable()))).ok());
+  }
+
+  void Install(const std::string& package, const std::string& version,
+               const std::map<std::string, std::string>& files, const std::string& commit = "") {
+    const fs::path site = environment_ / "lib/python3.11/site-packages";
+    const fs::path info = site / absl::StrCat(package, "-", version, ".dist-info");
+    EXPECT_TRUE(WriteFile(info / "METADATA", absl::StrCat("Metadata-Version: 2.1\nName: ", package,
+                                                          "\nVersion: ", version, "\n"))
+                    .ok());
+    if (!commit.empty()) {
+      const Json source = {{"url", "https://example.org/x"},
+                           {"vcs_info", {{"vcs", "git"}, {"commit_id", commit}}}};
+      EXPECT_TRUE(WriteFile(info / "direct_url.json", ToText(source)).ok());
+    }
+    for (const auto& [path, text] : files) EXPECT_TRUE(WriteFile(site / package / path, text).ok());
+  }
+  // An engine that asks its library for a module that is not there.
+  void InstallABrokenPair(const std::string& commit = "") {
+    Install("torch", "2.13.0+cpu", {{"__init__.py", ""}});
+    Install("torchtitan", "0.3.0", {{"__init__.py", ""}});
+    const std::string asks = "from torchtitan.gone import Thing\n";
+    Install("verl", "0.9.1",
+            {{"__init__.py", ""},
+             {"trainer/__init__.py", ""},
+             {"trainer/config/__init__.py", ""},
+             {"utils/__init__.py", ""},
+             {"utils/tensordict_utils.py", ""},
+             {"utils/dataset/__init__.py", ""},
+             {"utils/dataset/dataset_utils.py", ""},
+             {"workers/__init__.py", ""},
+             {"workers/config/__init__.py", ""},
+             {"workers/utils/__init__.py", ""},
+             {"workers/utils/losses.py", ""},
+             {"workers/engine/__init__.py", ""},
+             {"workers/engine/torchtitan/__init__.py", ""},
+             {"workers/engine/torchtitan/transformer_impl.py", asks}},
+            commit);
+  }
+  ProcessResult Check(std::vector<std::string> more) const {
+    std::vector<std::string> arguments = {"check", "--python",
+                                          (environment_ / "bin/python").string()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return bkm_.Run(arguments);
+  }
+  std::string table() const { return (bkm_.folder() / "table.json").string(); }
+
+  // Path -> time of the last change, of everything in the environment.
+  std::map<std::string, fs::file_time_type> Files() const {
+    std::map<std::string, fs::file_time_type> files;
+    for (const auto& entry : fs::recursive_directory_iterator(environment_))
+      files[entry.path()] = fs::last_write_time(entry.path());
+    return files;
+  }
+
+  const BkmUnderTest bkm_;
+  const fs::path environment_;
+};
+
+TEST_F(CheckTest, SaysWhatIsBrokenByTheSourcesAndWhatWorksNearby) {
+  InstallABrokenPair();
+  const auto before = Files();
+
+  const ProcessResult result = Check({"--sources-only", "--table", table()});
+
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("verl-torchtitan: verl 0.9.1 x torchtitan 0.3.0\nBROKEN because "
+                              "verl/workers/engine/torchtitan/transformer_impl.py:1 asks "
+                              "torchtitan.gone: there is no module torchtitan.gone"),
+                    HasSubstr("Published: fails, row verl-torchtitan-0-9-1"),
+                    HasSubstr("Nearest that work:\n  verl-torchtitan v0.8.0"),
+                    HasSubstr("    uv venv --python 3.11\n")));
+  EXPECT_EQ(Files(), before) << "nothing is written into the environment";
+}
+
+TEST_F(CheckTest, ItsJsonIsWhatTheSchemaSays) {
+  InstallABrokenPair();
+
+  const ProcessResult result = Check({"--sources-only", "--table", table(), "--json"});
+
+  const absl::StatusOr<Json> json = ParseJson(result.out, "check");
+  ASSERT_TRUE(json.ok()) << result.err;
+  EXPECT_TRUE(SchemaAccepts("harness/cli/check.schema.json", *json)) << result.out;
+  EXPECT_EQ((*json)["pairings"][0]["answer"], "broken");
+  EXPECT_EQ((*json)["embedded"], true);
+  EXPECT_EQ((*json)["packages"]["torch"], "2.13.0+cpu");
+}
+
+TEST_F(CheckTest, ACommitIsCalledByItsId) {
+  InstallABrokenPair(std::string(40, 'a'));
+  const ProcessResult result = Check({"--sources-only", "--table", table()});
+  EXPECT_THAT(result.out, AllOf(HasSubstr("verl-torchtitan: verl aaaaaaaaa x torchtitan 0.3.0"),
+                                HasSubstr("Published: works-except, row verl-torchtitan-v0-8-0")));
+}
+
+TEST_F(CheckTest, WithoutATableItSaysThatNothingCanBeSuggested) {
+  InstallABrokenPair();
+  EXPECT_THAT(Check({"--sources-only"}).out, HasSubstr("No published table is at hand"));
+}
+
+TEST_F(CheckTest, WhatCannotBeCheckedIsOneSentence) {
+  EXPECT_THAT(Check({}).err, HasSubstr("holds neither torchtitan nor transformers: install"));
+  Install("torchtitan", "0.3.0", {{"__init__.py", ""}});
+  const ProcessResult no_torch = Check({});
+  EXPECT_EQ(no_torch.exit_code, 2);
+  EXPECT_THAT(no_torch.err, HasSubstr("holds no torch: install it"));
+  EXPECT_THAT(bkm_.Run({"check", "--python", "/nowhere/python"}).err,
+              HasSubstr("the Python interpreter /nowhere/python does not run: no such program"));
+  InstallABrokenPair();
+  const ProcessResult no_table = Check({"--sources-only", "--table", "/nowhere/table.json"});
+  EXPECT_EQ(no_table.exit_code, 2);
+  EXPECT_THAT(no_table.err, AllOf(HasSubstr("/nowhere/table.json"), Not(HasSubstr("\n\n"))));
+}
+
+}  // namespace
+}  // namespace bkm
