@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "harness/apicheck/api_map.h"
+#include "harness/base/html.h"
 
 namespace bkm {
 namespace {
@@ -26,37 +27,29 @@ constexpr char kStyle[] =
     "--line:#484f58}}\n"
     "text{font:12px system-ui,sans-serif;fill:var(--ink)}.soft{fill:var(--soft)}\n"
     ".import{fill:var(--import)}.construct{fill:var(--construct)}.free{fill:var(--free)}\n"
-    ".works{fill:var(--works);fill-opacity:.55}.ok{fill:var(--works)}.bad{fill:var(--fails)}\n"
+    ".works{fill:var(--works);fill-opacity:.55}.ok{fill:var(--works)}"
+    ".bad{stroke:var(--fails);fill:none;stroke-width:1.4}\n"
     ".none{fill:var(--soft)}.axis{stroke:var(--line)}.release{stroke:var(--ink);"
     "stroke-dasharray:3 3;stroke-opacity:.6}\n"
     "</style>\n";
 
-std::string Escaped(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '<')
-      result += "&lt;";
-    else if (c == '&')
-      result += "&amp;";
-    else if (c == '"')
-      result += "&quot;";
-    else
-      result += c;
-  }
-  return result;
-}
+using html::Escaped;
 
 class Picture {
  public:
-  explicit Picture(const ApiMap& map) : map_(map), frontier_(map.MakeFrontier()) {}
+  Picture(const ApiMap& map, SvgUse use) : map_(map), use_(use), frontier_(map.MakeFrontier()) {}
 
   std::string Draw() {
     absl::StrAppend(&out_,
-                    absl::StrFormat("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 "
-                                    "%.0f %.0f\" role=\"img\">\n",
+                    absl::StrFormat("<svg class=\"api-map\" xmlns=\"http://www.w3.org/2000/svg\" "
+                                    "viewBox=\"0 0 %.0f %.0f\" role=\"img\" aria-label=\"Map of "
+                                    "the pairs that work\">\n",
                                     kLeft + kWidth + kRight, kTop + kHeight + kBottom));
-    absl::StrAppend(&out_, kStyle);
-    absl::StrAppend(&out_, "<rect width=\"100%\" height=\"100%\" style=\"fill:var(--ground)\"/>\n");
+    if (use_ == SvgUse::kFile) {
+      absl::StrAppend(&out_, kStyle);
+      absl::StrAppend(&out_,
+                      "<rect width=\"100%\" height=\"100%\" style=\"fill:var(--ground)\"/>\n");
+    }
     Text(kLeft, 24, "start", "",
          absl::StrCat(map_.engine_source, " x ", map_.library_source, " since ", map_.since, ": ",
                       map_.engines.size(), " x ", map_.libraries.size(), " commits, ",
@@ -137,14 +130,20 @@ class Picture {
       const char* kind = cell.outcome() == RunOutcome::kWorks   ? "ok"
                          : cell.outcome() == RunOutcome::kFails ? "bad"
                                                                 : "none";
+      const std::string says = Escaped(
+          absl::StrCat(Label(map_.engines[point.row]), " x ", Label(map_.libraries[point.column]),
+                       ": ", cell.verdict, " at ", cell.stage, " ", cell.reason));
+      const double x = X(point.column + 0.5);
+      const double y = Y(point.row + 0.5);
+      // What fails is a cross: colour alone tells too few people.
       absl::StrAppend(
-          &out_, absl::StrFormat(
-                     "<circle class=\"%s\" cx=\"%.2f\" cy=\"%.2f\" r=\"2.5\"><title>%s"
-                     "</title></circle>\n",
-                     kind, X(point.column + 0.5), Y(point.row + 0.5),
-                     Escaped(absl::StrCat(Label(map_.engines[point.row]), " x ",
-                                          Label(map_.libraries[point.column]), ": ", cell.verdict,
-                                          " at ", cell.stage, " ", cell.reason))));
+          &out_, cell.outcome() == RunOutcome::kFails
+                     ? absl::StrFormat("<path class=\"%s\" d=\"M%.2f %.2fl5 5m0 -5l-5 5\"><title>"
+                                       "%s</title></path>\n",
+                                       kind, x - 2.5, y - 2.5, says)
+                     : absl::StrFormat("<circle class=\"%s\" cx=\"%.2f\" cy=\"%.2f\" r=\"2.5\">"
+                                       "<title>%s</title></circle>\n",
+                                       kind, x, y, says));
     }
   }
 
@@ -204,16 +203,17 @@ class Picture {
       y += 17;
     }
     Text(kLeft + 480, kTop + kHeight + 54, "start", "soft",
-         "dots: pairs that ran (green works, red fails, grey says nothing)");
+         "pairs that ran: a dot works (grey: says nothing), a cross fails");
   }
 
   const ApiMap& map_;
+  const SvgUse use_;
   const Frontier frontier_;
   std::string out_;
 };
 
 }  // namespace
 
-std::string ToSvg(const ApiMap& map) { return Picture(map).Draw(); }
+std::string ToSvg(const ApiMap& map, SvgUse use) { return Picture(map, use).Draw(); }
 
 }  // namespace bkm

@@ -5,31 +5,9 @@
 #include <exception>
 
 #include "harness/base/did_you_mean.h"
-#include "harness/cli/command.h"
+#include "harness/cli/command_line.h"
 
 namespace bkm {
-
-std::vector<std::unique_ptr<CliCommand>> AllCommands() {
-  std::vector<std::unique_ptr<CliCommand>> commands;
-  commands.push_back(MakeRunCommand());
-  commands.push_back(MakePlanCommand());
-  commands.push_back(MakeExplainCommand());
-  commands.push_back(MakeJudgeCommand());
-  commands.push_back(MakeReplayCommand());
-  commands.push_back(MakeCostCommand());
-  commands.push_back(MakeBisectCommand());
-  commands.push_back(MakeTimelineCommand());
-  commands.push_back(MakeSelftestCommand());
-  commands.push_back(MakeApicheckCommand());
-  commands.push_back(MakeMapCommand());
-  commands.push_back(MakeWhichCommand());
-  commands.push_back(MakePublishCommand());
-  commands.push_back(MakeDiffCommand());
-  commands.push_back(MakeDriftCommand());
-  commands.push_back(MakeAcceptCommand());
-  commands.push_back(MakeCleanCommand());
-  return commands;
-}
 
 namespace {
 
@@ -63,23 +41,11 @@ std::string UsageError(const CLI::App& app, const CLI::ParseError& error) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Proves which versions of trainer engines and model libraries work together.",
-               "bkm");
-  app.require_subcommand(1);
-  app.footer(
-      "Exit codes: 0 as expected, 1 verdicts differ from what is expected, 2 the harness could not "
-      "do its job, 3 interrupted.");
-  const std::vector<std::unique_ptr<CliCommand>> commands = AllCommands();
-  if (const std::string error = UnknownCommand(argc, argv, commands); !error.empty()) {
+  CommandLine line;
+  CLI::App& app = line.app();
+  if (const std::string error = UnknownCommand(argc, argv, line.commands()); !error.empty()) {
     std::fprintf(stderr, "bkm: %s\n", error.c_str());
     return kExitHarnessError;
-  }
-  CliCommand* chosen = nullptr;
-  for (const auto& command : commands) {
-    CLI::App* sub = app.add_subcommand(command->name(), command->summary());
-    sub->footer(command->examples());
-    command->AddOptions(*sub);
-    sub->callback([&chosen, &command] { chosen = command.get(); });
   }
   if (argc < 2) {
     std::fputs(app.help().c_str(), stderr);
@@ -92,7 +58,7 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "bkm: %s\n", UsageError(app, error).c_str());
     return kExitHarnessError;
   }
-  const absl::StatusOr<int> exit_code = chosen->Run();
+  const absl::StatusOr<int> exit_code = line.chosen()->Run();
   if (exit_code.ok()) return *exit_code;
   std::fprintf(stderr, "bkm: %s\n", std::string(exit_code.status().message()).c_str());
   return kExitHarnessError;

@@ -38,12 +38,16 @@ std::unique_ptr<CliCommand> MakeCostCommand();
 std::unique_ptr<CliCommand> MakeBisectCommand();
 std::unique_ptr<CliCommand> MakeDriftCommand();
 std::unique_ptr<CliCommand> MakeAcceptCommand();
+std::unique_ptr<CliCommand> MakeCheckCommand();
 std::unique_ptr<CliCommand> MakeCleanCommand();
 std::unique_ptr<CliCommand> MakeSelftestCommand();
 std::unique_ptr<CliCommand> MakeTimelineCommand();
 std::unique_ptr<CliCommand> MakeApicheckCommand();
 std::unique_ptr<CliCommand> MakeMapCommand();
 std::unique_ptr<CliCommand> MakeWhichCommand();
+std::unique_ptr<CliCommand> MakeSiteCommand();
+std::unique_ptr<CliCommand> MakeCompletionCommand();
+std::unique_ptr<CliCommand> MakeManCommand();
 std::unique_ptr<CliCommand> MakePublishCommand();
 std::unique_ptr<CliCommand> MakeDiffCommand();
 

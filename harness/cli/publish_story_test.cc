@@ -71,6 +71,12 @@ TEST(PublishStoryTest, TheLockOfAGoodRowInstallsIntoAnEmptyEnvironment) {
   ASSERT_TRUE(versions.ok()) << versions.status();
   EXPECT_THAT(*versions, HasSubstr("2.13.0+cpu 5.10.2 0.9.1\n"));
 
+  // The environment that the lock made is known, and does what the row says.
+  const ProcessResult check =
+      *RunRealBkm({"check", "--python", python, "--table", (table_folder / "table.json").string(),
+                   "--out", RealRunFolder("check").string()});
+  EXPECT_EQ(check.exit_code, 0) << check.out << check.err;
+
   const ProcessResult verified = *RunRealBkm({"publish", "--verify", table_folder.string()});
   EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
   EXPECT_THAT(verified.out, HasSubstr(": 0 rows no longer hold\n"));

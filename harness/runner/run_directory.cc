@@ -73,6 +73,14 @@ absl::Status RunDirectory::WriteVerdict(const CellRecord& record) const {
   return WriteFile(cell(record) / "verdict.json", ToText(ToJson(*record.verdict)));
 }
 
+absl::StatusOr<std::optional<Verdict>> RunDirectory::ReadVerdict(const CellRecord& record) const {
+  const fs::path path = cell(record) / "verdict.json";
+  ASSIGN_OR_RETURN(const std::optional<Json> json, ReadOptionalObject(path));
+  if (!json) return std::optional<Verdict>();
+  ASSIGN_OR_RETURN(Verdict verdict, VerdictFromJson(*json, path.string()));
+  return std::optional<Verdict>(std::move(verdict));
+}
+
 absl::Status RunDirectory::WriteLock(const RuntimeLock& lock) const {
   const fs::path path = this->lock(lock.Key());
   std::error_code error;

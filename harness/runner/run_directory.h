@@ -45,6 +45,8 @@ class RunDirectory {
   absl::StatusOr<std::optional<Json>> ReadObservation(const CellRecord& record) const;
   absl::StatusOr<std::optional<Json>> ReadRequest(const CellRecord& record) const;
   absl::Status WriteVerdict(const CellRecord& record) const;
+  // With its evidence, which run.json leaves out. Absent when the cell has not been judged.
+  absl::StatusOr<std::optional<Verdict>> ReadVerdict(const CellRecord& record) const;
 
   // The lock of a runtime that cells of this run ran in, by its key.
   std::filesystem::path lock(const std::string& key) const {

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/base/html.h"
+
+#include <cmath>
+#include <cstdint>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace bkm::html {
+namespace {
+
+constexpr char kReplacement[] = "\xEF\xBF\xBD";  // U+FFFD
+
+// One character of `text` at `at`: how many bytes it has and which one it is. 0 bytes: not UTF-8.
+struct Character {
+  size_t bytes = 0;
+  uint32_t code = 0;
+};
+
+Character Decode(absl::string_view text, size_t at) {
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
+  const uint8_t first = byte(at);
+  if (first < 0x80) return {1, first};
+  const size_t bytes = first >= 0xF0 && first < 0xF5 ? 4
+                       : first >= 0xE0               ? 3
+                       : first >= 0xC2               ? 2
+                                                     : 0;
+  if (bytes == 0 || first >= 0xF5 || at + bytes > text.size()) return {};
+  uint32_t code = first & (0xFF >> (bytes + 1));
+  for (size_t i = 1; i < bytes; ++i) {
+    if ((byte(at + i) & 0xC0) != 0x80) return {};
+    code = code << 6 | (byte(at + i) & 0x3F);
+  }
+  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = code >= 0xD800 && code < 0xE000;
+  if (code < kLeast[bytes] || code > 0x10FFFF || surrogate) return {};
+  return {bytes, code};
+}
+
+bool IsShown(uint32_t code) {
+  if (code == '\n' || code == '\t') return true;
+  if (code < 0x20 || (code >= 0x7F && code < 0xA0)) return false;
+  if (code >= 0x202A && code <= 0x202E) return false;  // turns of direction
+  if (code >= 0x2066 && code <= 0x2069) return false;
+  return (code & 0xFFFE) != 0xFFFE && !(code >= 0xFDD0 && code <= 0xFDEF);  // no characters
+}
+
+bool IsVoid(absl::string_view name) {
+  for (const char* known : {"br", "hr", "img", "input", "link", "meta", "col", "wbr"}) {
+    if (name == known) return true;
+  }
+  return false;
+}
+
+// Relative addresses and https: nothing that runs, nothing that names a file of the reader's.
+bool IsSafeAddress(absl::string_view address) {
+  if (absl::StartsWith(address, "https://")) return true;
+  if (absl::StartsWith(address, "//") || absl::StartsWith(address, "\\")) return false;
+  const size_t colon = address.find(':');
+  return colon == absl::string_view::npos || address.find_first_of("/?#") < colon;
+}
+
+}  // namespace
+
+std::string Escaped(absl::string_view text) {
+  std::string out;
+  out.reserve(text.size() + text.size() / 8);
+  for (size_t at = 0; at < text.size();) {
+    const Character character = Decode(text, at);
+    if (character.bytes == 0 || !IsShown(character.code)) {
+      out += kReplacement;
+    } else if (character.code == '&') {
+      out += "&amp;";
+    } else if (character.code == '<') {
+      out += "&lt;";
+    } else if (character.code == '>') {
+      out += "&gt;";
+    } else if (character.code == '"') {
+      out += "&quot;";
+    } else if (character.code == '\'') {
+      out += "&#39;";
+    } else {
+      out.append(text.data() + at, character.bytes);
+    }
+    at += character.bytes == 0 ? 1 : character.bytes;
+  }
+  return out;
+}
+
+Markup Element(Name name, const Attributes& attributes, const Markup& content) {
+  std::string html = absl::StrCat("<", name.text());
+  for (const Attribute& attribute : attributes) {
+    const absl::string_view key = attribute.name.text();
+    const bool is_address = key == "href" || key == "src";
+    if (is_address && attribute.value && !IsSafeAddress(*attribute.value)) continue;
+    absl::StrAppend(&html, " ", key);
+    if (attribute.value) absl::StrAppend(&html, "=\"", Escaped(*attribute.value), "\"");
+  }
+  html += ">";
+  if (!IsVoid(name.text())) absl::StrAppend(&html, content.html(), "</", name.text(), ">");
+  return Markup::FromOwnMarkup(std::move(html));
+}
+
+Markup Element(Name name, const Markup& content) { return Element(name, Attributes(), content); }
+
+Markup Empty(Name name, const Attributes& attributes) {
+  return Element(name, attributes, Markup());
+}
+
+std::string Number(double value) {
+  if (!std::isfinite(value)) return "0";
+  std::string text = absl::StrFormat("%.2f", value);
+  while (text.back() == '0') text.pop_back();
+  if (text.back() == '.') text.pop_back();
+  return text == "-0" ? "0" : text;
+}
+
+}  // namespace bkm::html

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/cli/manual.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <regex>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "harness/base/files.h"
+#include "harness/base/subprocess.h"
+#include "harness/cli/command_line.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+fs::path Runfile(const std::string& path) {
+  return fs::path(std::getenv("TEST_SRCDIR")) / std::getenv("TEST_WORKSPACE") / path;
+}
+
+Manual OwnManual() {
+  CommandLine line;
+  return ManualOf(line.app());
+}
+
+// stderr and stdout of a program that must be content with `input`; skips where there is none.
+ProcessResult Check(std::vector<std::string> argv, const std::string& input) {
+  const absl::StatusOr<ProcessResult> result =
+      RunCommand({.argv = std::move(argv), .input = input});
+  return result.ok()
+             ? *result
+             : ProcessResult{.err = std::string(result.status().message()), .exit_code = 127};
+}
+
+TEST(ManualTest, EveryCommandAndOptionIsEverywhere) {
+  const Manual manual = OwnManual();
+  ASSERT_GT(manual.commands.size(), 15u);
+  const std::string bash = BashCompletion(manual);
+  const std::string zsh = ZshCompletion(manual);
+  const std::string man = ManPage(manual);
+  for (const CommandManual& command : manual.commands) {
+    EXPECT_THAT(bash, HasSubstr("    " + command.name + ")"));
+    EXPECT_THAT(zsh, HasSubstr("    " + command.name + ")"));
+    EXPECT_THAT(man, HasSubstr(".SS bkm " + command.name + "\n"));
+    for (const OptionManual& option : command.options) {
+      for (const std::string& name : option.names) {
+        EXPECT_THAT(man, HasSubstr(absl::StrReplaceAll(name, {{"-", "\\-"}}))) << command.name;
+        if (option.is_positional) continue;
+        EXPECT_THAT(bash, HasSubstr(name)) << command.name;
+        EXPECT_THAT(zsh, HasSubstr("'*" + name + "[")) << command.name;
+      }
+    }
+  }
+}
+
+TEST(ManualTest, EveryCommandHasAnExampleAndEveryOptionHelp) {
+  for (const CommandManual& command : OwnManual().commands) {
+    EXPECT_THAT(command.examples, HasSubstr("Example")) << command.name;
+    EXPECT_FALSE(command.summary.empty()) << command.name;
+    for (const OptionManual& option : command.options)
+      EXPECT_FALSE(option.help.empty()) << command.name << " " << option.names[0];
+  }
+}
+
+TEST(ManualTest, BashReadsItsScriptAndCompletes) {
+  const std::string script = BashCompletion(OwnManual());
+  EXPECT_EQ(Check({"bash", "-n"}, script).err, "");
+  const auto complete = [&](const std::string& words, int at) {
+    return Check({"bash"}, absl::StrCat(script, "\nCOMP_WORDS=(", words, "); COMP_CWORD=", at,
+                                        "; _bkm; printf '%s ' \"${COMPREPLY[@]}\"\n"))
+        .out;
+  };
+  EXPECT_EQ(complete("bkm sel", 1), "selftest ");
+  EXPECT_EQ(complete("bkm site --det", 2), "--detection ");
+  EXPECT_EQ(complete("bkm nonsense --x", 2), " ");
+}
+
+TEST(ManualTest, ZshReadsItsScript) {
+  const ProcessResult result = Check({"zsh", "-n"}, ZshCompletion(OwnManual()));
+  if (result.exit_code == 127) GTEST_SKIP() << "zsh is not here";
+  EXPECT_EQ(result.err, "");
+}
+
+TEST(ManualTest, TheManPageIsGoodRoff) {
+  const ProcessResult result = Check({"groff", "-man", "-Tutf8", "-ww"}, ManPage(OwnManual()));
+  if (result.exit_code == 127) GTEST_SKIP() << "groff is not here";
+  EXPECT_EQ(result.err, "");
+  EXPECT_THAT(result.out, HasSubstr("bkm bisect"));
+}
+
+// --- what documents quote
+
+// The words of a command as a shell would part them, as far as documents need it; what follows a
+// comment, a pipe or && is another matter.
+std::vector<std::string> WordsOf(const std::string& command) {
+  std::vector<std::string> words;
+  std::string word;
+  bool open = false;
+  char quote = 0;
+  for (const char c : command + " ") {
+    if (quote != 0) {
+      if (c == quote) {
+        quote = 0;
+      } else {
+        word += c;
+      }
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+      open = true;
+    } else if (c == ' ') {
+      if (open || !word.empty()) words.push_back(word);
+      word.clear();
+      open = false;
+    } else {
+      word += c;
+    }
+  }
+  const auto end = std::find_if(words.begin(), words.end(), [](const std::string& each) {
+    return each == "#" || each == "|" || each == "&&" || each == ">" || each == ")";
+  });
+  words.erase(end, words.end());
+  return words;
+}
+
+// Lines of code blocks that call bkm, and the examples of --help.
+std::vector<std::string> QuotedIn(const std::string& text) {
+  std::vector<std::string> commands;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    std::string trimmed(absl::StripLeadingAsciiWhitespace(line));
+    const bool is_example = absl::StartsWith(trimmed, "Example: ");
+    if (is_example) trimmed = trimmed.substr(9);
+    if (absl::StartsWith(trimmed, "tools/")) trimmed = trimmed.substr(6);
+    if (absl::StartsWith(trimmed, "bkm ")) commands.push_back(trimmed);
+  }
+  return commands;
+}
+
+// Why bkm would not take the command line; empty: it would.
+std::string Refusal(const std::string& command) {
+  std::vector<std::string> words = WordsOf(command);
+  words.erase(words.begin());
+  const std::vector<std::string> of_launcher = {"test", "lint", "setup"};
+  if (words.empty() ||
+      std::find(of_launcher.begin(), of_launcher.end(), words[0]) != of_launcher.end())
+    return "";
+  if (std::find(words.begin(), words.end(), "--help") != words.end()) words = {"--help"};
+  CommandLine line;
+  const Manual manual = ManualOf(line.app());
+  for (const CommandManual& known : manual.commands) {
+    if (known.name != words[0]) continue;
+    size_t most = 0, least = 0, given = 0;
+    for (const OptionManual& option : known.options) {
+      if (option.is_positional) most += option.is_list ? 100 : 1;
+      if (option.is_positional && option.is_required) ++least;
+    }
+    for (size_t i = 1; i < words.size(); ++i) {
+      if (!absl::StartsWith(words[i], "-")) {
+        ++given;
+        continue;
+      }
+      const std::string name = words[i].substr(0, words[i].find('='));
+      const auto option =
+          std::find_if(known.options.begin(), known.options.end(), [&](const OptionManual& each) {
+            return std::find(each.names.begin(), each.names.end(), name) != each.names.end();
+          });
+      if (option == known.options.end()) return absl::StrCat("no option ", name);
+      if (option->takes_value && name == words[i]) ++i;
+    }
+    if (given < least) return "too few arguments";
+    if (given > most) return "too many arguments";
+    return "";
+  }
+  return words[0] == "--help" ? "" : absl::StrCat("no command ", words[0]);
+}
+
+TEST(DocumentsTest, EveryCommandThatIsQuotedExists) {
+  std::vector<fs::path> files = {Runfile("README.md")};
+  for (const auto& entry : fs::directory_iterator(Runfile("docs"))) {
+    if (entry.path().extension() == ".md") files.push_back(entry.path());
+  }
+  ASSERT_GT(files.size(), 7u);
+  int commands = 0;
+  for (const fs::path& file : files) {
+    for (const std::string& command : QuotedIn(*ReadFile(file))) {
+      ++commands;
+      EXPECT_EQ(Refusal(command), "") << file.filename() << ": " << command;
+    }
+  }
+  EXPECT_GT(commands, 25);
+}
+
+TEST(DocumentsTest, EveryExampleOfHelpIsACommand) {
+  for (const CommandManual& command : OwnManual().commands) {
+    for (const std::string& example : QuotedIn(command.examples))
+      EXPECT_EQ(Refusal(example), "") << command.name << ": " << example;
+  }
+}
+
+TEST(DocumentsTest, RefusalSeesWhatIsWrong) {
+  EXPECT_EQ(Refusal("bkm nosuch x"), "no command nosuch");
+  EXPECT_EQ(Refusal("bkm judge runs/x --nosuch"), "no option --nosuch");
+  EXPECT_EQ(Refusal("bkm judge"), "too few arguments");
+  EXPECT_EQ(Refusal("bkm judge a b"), "too many arguments");
+}
+
+// The worked example of docs/adding-an-engine.md is what scenario_test runs, word for word.
+TEST(DocumentsTest, TheWorkedExampleIsTheCodeThatRuns) {
+  const std::string text = *ReadFile(Runfile("docs/adding-an-engine.md"));
+  std::vector<std::string> blocks;
+  for (size_t at = text.find("```python\n"); at != std::string::npos;
+       at = text.find("```python\n", at + 1)) {
+    const size_t begin = at + 10;
+    blocks.push_back(text.substr(begin, text.find("```", begin) - begin));
+  }
+  ASSERT_EQ(blocks.size(), 2u);
+  EXPECT_THAT(*ReadFile(Runfile("harness/cell/python/bkm_cell/adapters/fixture.py")),
+              HasSubstr(blocks[0]));
+  EXPECT_THAT(*ReadFile(Runfile("fixtures/packages/passes/engine/fake_engine/__init__.py")),
+              HasSubstr(blocks[1]));
+}
+
+}  // namespace
+}  // namespace bkm

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include <chrono>
+#include <cstdio>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "harness/base/status_macros.h"
+#include "harness/cli/command.h"
+#include "harness/runner/installation.h"
+#include "harness/site/site.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SiteCommand : public CliCommand {
+ public:
+  const char* name() const override { return "site"; }
+  const char* summary() const override {
+    return "Write a site of static pages from finished runs: what to install, and the evidence";
+  }
+  const char* examples() const override {
+    return "The pages need no server and load nothing from elsewhere. An earlier site in the "
+           "folder "
+           "is replaced once the new one is whole.\n"
+           "Examples:\n"
+           "  bkm site site --run runs/bkm\n"
+           "  bkm site site --run runs/bkm,runs/history --table table/table.json --map "
+           "maps/verl-torchtitan/map.json --history runs/bisect --detection "
+           "golden/detection/selftest.json";
+  }
+
+  void AddOptions(CLI::App& app) override {
+    app.add_option("out", out_, "Folder of the site")->required();
+    app.add_option("--run", runs_, "Run directories, finished")->delimiter(',')->required();
+    app.add_option("--table", table_,
+                   "table.json of bkm publish, or its folder: adds locks and ranges (default: made "
+                   "of the runs)");
+    app.add_option("--map", map_, "map.json of bkm map, or its folder");
+    app.add_option("--history", history_,
+                   "bisect.json and timeline.json, or the run directories that hold them")
+        ->delimiter(',');
+    app.add_option("--detection", detection_,
+                   "Detection table: bkm selftest --json, or a file of golden/detection");
+    app.add_flag("--json", json_, "Print what was written as JSON");
+  }
+
+  absl::StatusOr<int> Run() override {
+    const auto start = std::chrono::steady_clock::now();
+    SiteContent content;
+    for (const std::string& run : runs_) RETURN_IF_ERROR(content.runs.Add(run));
+    ASSIGN_OR_RETURN(content.table, Table());
+    RETURN_IF_ERROR(ReadExtras(content));
+    ASSIGN_OR_RETURN(const SiteReport report, WriteSite(content, out_));
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    const fs::path index = fs::path(out_) / "index.html";
+    if (json_) {
+      std::fputs(ToText(OrderedJson{{"schema", 1},
+                                    {"index", index.string()},
+                                    {"pages", report.pages},
+                                    {"cells", report.cells},
+                                    {"bytes", report.bytes}})
+                     .c_str(),
+                 stdout);
+    } else {
+      std::printf("%d pages of %d cells in %.1f s: %s\n", report.pages, report.cells,
+                  seconds.count(), index.c_str());
+    }
+    return kExitAsExpected;
+  }
+
+ private:
+  absl::StatusOr<SiteTable> Table() const {
+    const std::string today = absl::FormatTime("%Y-%m-%d", absl::Now(), absl::UTCTimeZone());
+    if (!table_.empty()) return ReadSiteTable(table_, today);
+    return TableOfRuns(std::vector<fs::path>(runs_.begin(), runs_.end()), today);
+  }
+
+  absl::Status ReadExtras(SiteContent& content) const {
+    for (const std::string& path : history_) {
+      ASSIGN_OR_RETURN(content.history.emplace_back(), ReadHistoryLog(path));
+    }
+    if (!map_.empty()) {
+      std::error_code error;
+      const fs::path path =
+          fs::is_directory(map_, error) ? fs::path(map_) / "map.json" : fs::path(map_);
+      ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
+      ASSIGN_OR_RETURN(content.map, ApiMapFromJson(json, path.string()));
+    }
+    if (!detection_.empty()) {
+      ASSIGN_OR_RETURN(content.detections, ReadDetections(detection_));
+      ASSIGN_OR_RETURN(const Installation installation, Installation::Find());
+      ASSIGN_OR_RETURN(content.catalogue, ReadCatalogue(installation.catalogue()));
+    }
+    return absl::OkStatus();
+  }
+
+  std::string out_;
+  std::vector<std::string> runs_;
+  std::string table_;
+  std::string map_;
+  std::vector<std::string> history_;
+  std::string detection_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<CliCommand> MakeSiteCommand() { return std::make_unique<SiteCommand>(); }
+
+}  // namespace bkm

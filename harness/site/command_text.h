@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_SITE_COMMAND_TEXT_H_
+#define HARNESS_SITE_COMMAND_TEXT_H_
+
+#include <string>
+
+#include "harness/model/cell.h"
+
+namespace bkm {
+
+// `text` as one word of a POSIX shell, quoted only where it must be.
+std::string ShellWord(const std::string& text);
+
+// "bkm run --engine ... --attention flex": asks the same of the same pairing on any machine.
+std::string RunCommandOf(const Cell& cell);
+
+}  // namespace bkm
+
+#endif  // HARNESS_SITE_COMMAND_TEXT_H_

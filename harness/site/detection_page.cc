@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/site/detection_page.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "harness/base/status_macros.h"
+#include "harness/site/evidence_view.h"
+#include "harness/site/verdict_view.h"
+
+namespace bkm {
+namespace {
+
+using html::Element;
+using html::Markup;
+
+const CatalogueFault* FaultOf(const Catalogue* catalogue, const std::string& id) {
+  if (!catalogue) return nullptr;
+  for (const CatalogueFault& fault : catalogue->faults) {
+    if (fault.id == id) return &fault;
+  }
+  return nullptr;
+}
+
+bool IsCaught(const ShownDetection& detection) { return detection.verdict == "wrong"; }
+
+Markup CellOf(const ShownDetection* detection, bool harmless) {
+  if (!detection) return Element("td", {{"class", "soft"}}, Element("span", "\u2013"));
+  const auto kind = VerdictKindFromName(detection->verdict);
+  const bool unexpected = !detection->outcome.empty() && detection->outcome != "as-expected";
+  Markup content;
+  if (IsCaught(*detection)) {
+    content << Element("span", {{"class", "verdict v-ok"}},
+                       {Element("span", {{"class", "sign"}, {"aria-hidden", "true"}}, "\u2713"),
+                        detection->check})
+            << Element("span", {{"class", "why"}},
+                       absl::StrCat(detection->reason,
+                                    detection->floors
+                                        ? absl::StrFormat(", %.0f floors", *detection->floors)
+                                        : ""));
+  } else if (kind == VerdictKind::kOk && (harmless || detection->fault.empty())) {
+    content << VerdictBadge(kind) << Element("span", {{"class", "why"}}, "as it must be");
+  } else {
+    content << VerdictBadge(kind) << Element("span", {{"class", "why"}}, "not seen");
+  }
+  if (unexpected) content << Element("strong", detection->outcome);
+  return Element("td", content);
+}
+
+std::string Percent(size_t part, size_t whole) {
+  return whole == 0 ? "" : absl::StrFormat("%zu of %zu", part, whole);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ShownDetection>> ReadDetections(const std::filesystem::path& path) {
+  ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
+  if (!json.is_object() || json.value("schema", Json()) != Json(1) ||
+      !json.contains("detections") || !json["detections"].is_array()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path.string(),
+                     ": is no detection table of schema 1 (bkm selftest --json, or a "
+                     "file of golden/detection)"));
+  }
+  std::set<std::string> models;
+  for (const Json& row : json["detections"]) models.insert(StringOf(row, "model"));
+  std::vector<ShownDetection> detections;
+  for (const Json& row : json["detections"]) {
+    ShownDetection& detection = detections.emplace_back();
+    detection.fault = StringOf(row, "fault");
+    detection.column = absl::StrCat(StringOf(row, "engine"), ", ", StringOf(row, "attention"));
+    if (models.size() > 1) absl::StrAppend(&detection.column, ", ", StringOf(row, "model"));
+    detection.verdict = StringOf(row, "verdict");
+    detection.stage = StringOf(row, "stage");
+    detection.reason = StringOf(row, "reason");
+    detection.check = StringOf(row, "check");
+    detection.floors = NumberOf(row, "floors");
+    detection.outcome = StringOf(row, "outcome");
+  }
+  return detections;
+}
+
+Page DetectionPage(const std::vector<ShownDetection>& detections, const Catalogue* catalogue) {
+  Page page;
+  page.path = "detection.html";
+  page.title = "How good the checks are";
+  std::set<std::string> columns;
+  std::map<std::string, std::map<std::string, const ShownDetection*>> faults;
+  size_t planted = 0, caught = 0, harmless = 0, free = 0, green = 0;
+  for (const ShownDetection& detection : detections) {
+    columns.insert(detection.column);
+    faults[detection.fault].emplace(detection.column, &detection);
+    const CatalogueFault* fault = FaultOf(catalogue, detection.fault);
+    const bool is_harmless = fault && fault->is_harmless;
+    if (detection.fault.empty()) {
+      ++free;
+      green += detection.verdict == "ok";
+    } else if (is_harmless) {
+      ++harmless;
+    } else {
+      ++planted;
+      caught += IsCaught(detection);
+    }
+  }
+  Markup head = Element("th", {{"scope", "col"}}, "planted fault");
+  for (const std::string& column : columns) head << Element("th", {{"scope", "col"}}, column);
+  Markup rows;
+  for (const auto& [id, cells] : faults) {
+    const CatalogueFault* fault = FaultOf(catalogue, id);
+    Markup columns_of_row =
+        Element("th", {{"scope", "row"}},
+                {id.empty() ? Markup("no fault") : Element("code", id),
+                 fault ? Element("span", {{"class", "why"}}, fault->breaks) : Markup()});
+    for (const std::string& column : columns) {
+      const auto cell = cells.find(column);
+      columns_of_row << CellOf(cell == cells.end() ? nullptr : cell->second,
+                               fault && fault->is_harmless);
+    }
+    rows << Element("tr", columns_of_row);
+  }
+  page.main << Element("h1", page.title)
+            << Element("p", {{"class", "lead"}},
+                       "Known faults are planted in cells that are right, below everything that "
+                       "watches them. A check is as good as what it catches.")
+            << Element("p", absl::StrCat("Caught: ", Percent(caught, planted), " planted faults",
+                                         harmless > 0
+                                             ? absl::StrCat("; ", harmless,
+                                                            " more change nothing by mathematics "
+                                                            "and must stay ok")
+                                             : "",
+                                         free > 0 ? absl::StrCat("; green: ", Percent(green, free),
+                                                                 " cells without a fault")
+                                                  : "",
+                                         "."))
+            << ScrollBox(
+                   page.title,
+                   Element("table",
+                           {Element("caption",
+                                    "What caught each fault, by kind of engine and attention. "
+                                    "Floors: how far from right, in noise floors; 4 are "
+                                    "allowed. A dash: the fault does not exist there."),
+                            Element("thead", Element("tr", head)), Element("tbody", rows)}));
+  return page;
+}
+
+}  // namespace bkm

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_SITE_DETECTION_PAGE_H_
+#define HARNESS_SITE_DETECTION_PAGE_H_
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "harness/selftest/catalogue.h"
+#include "harness/site/page.h"
+
+namespace bkm {
+
+// What became of a planted fault in one kind of cell.
+struct ShownDetection {
+  std::string fault;   // empty: fault-free
+  std::string column;  // engine, attention and, where there are several, model
+  std::string verdict;
+  std::string stage;
+  std::string reason;
+  std::string check;
+  std::optional<double> floors;
+  std::string outcome;  // of `bkm selftest --json`; a golden table leaves it out
+};
+
+// `bkm selftest --json`, or a file of golden/detection.
+absl::StatusOr<std::vector<ShownDetection>> ReadDetections(const std::filesystem::path& path);
+
+// How good the checks are: a row per fault, a column per kind of cell. `catalogue` says what each
+// fault breaks; without it (null) only its name is told.
+Page DetectionPage(const std::vector<ShownDetection>& detections, const Catalogue* catalogue);
+
+}  // namespace bkm
+
+#endif  // HARNESS_SITE_DETECTION_PAGE_H_

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/site/evidence_view.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "harness/site/mask_picture.h"
+#include "harness/site/page.h"
+#include "harness/site/token_plot.h"
+
+namespace bkm {
+namespace {
+
+using html::Element;
+using html::Empty;
+using html::Markup;
+
+Json Member(const Json& json, const char* key) {
+  return json.is_object() && json.contains(key) ? json[key] : Json();
+}
+
+Markup HeadRow(const std::vector<std::pair<std::string, bool>>& columns) {
+  Markup cells;
+  for (const auto& [name, is_number] : columns) {
+    html::Attributes attributes = {{"scope", "col"}};
+    if (is_number) attributes.push_back({"class", "number"});
+    cells << Element("th", attributes, name);
+  }
+  return Element("thead", Element("tr", cells));
+}
+
+Markup NumberCell(const std::string& text) { return Element("td", {{"class", "number"}}, text); }
+
+Markup Table(const std::string& caption, const Markup& head, const Markup& rows) {
+  return ScrollBox(caption,
+                   Element("table", {Element("caption", caption), head, Element("tbody", rows)}));
+}
+
+std::string OutcomeText(const Json& check) {
+  const std::string outcome = StringOf(check, "outcome");
+  if (outcome == "passed") return "As asked.";
+  const std::string message = StringOf(check, "message");
+  if (!message.empty()) return absl::StrCat("Not as asked: ", message, ".");
+  return outcome == "failed" ? "Not as asked." : "";
+}
+
+Markup OutcomeLine(const Json& check) {
+  const std::string text = OutcomeText(check);
+  return text.empty() ? Markup() : Element("p", text);
+}
+
+// One layer of the model as the witnesses saw it; layers that are alike are one row.
+struct LayerView {
+  std::string built;
+  std::string called;
+  std::string forward;
+  std::string backward;
+  bool operator==(const LayerView&) const = default;
+};
+
+std::vector<LayerView> LayersOf(const Observation& observation) {
+  size_t count = std::max(observation.layers.size(), observation.called.size());
+  for (const ObservedKernels& kernels : observation.kernels)
+    count = std::max(count, static_cast<size_t>(std::clamp<int64_t>(kernels.layer, 0, 4095) + 1));
+  std::vector<LayerView> layers(count);
+  for (size_t i = 0; i < observation.layers.size(); ++i) {
+    const ObservedLayer& layer = observation.layers[i];
+    layers[i].built = layer.class_name;
+  }
+  for (size_t i = 0; i < observation.called.size(); ++i) layers[i].called = observation.called[i];
+  for (const ObservedKernels& kernels : observation.kernels) {
+    LayerView& layer = layers[static_cast<size_t>(std::clamp<int64_t>(kernels.layer, 0, 4095))];
+    layer.forward = absl::StrJoin(kernels.forward, ", ");
+    layer.backward = absl::StrJoin(kernels.backward, ", ");
+  }
+  return layers;
+}
+
+Markup CodeCell(const std::string& text) {
+  return Element("td", text.empty() ? Markup("not seen") : Element("code", text));
+}
+
+// A bar of `multiple` floors against `allowed`, logarithmic: 0.1 floors is empty, 1000 is full.
+Markup Bar(double multiple, double allowed) {
+  const auto place = [](double value) {
+    return 160 * std::clamp((std::log10(std::max(value, 0.1)) + 1) / 4, 0.0, 1.0);
+  };
+  return Element(
+      "svg",
+      {{"viewBox", "0 0 160 14"}, {"width", "160"}, {"height", "14"}, {"aria-hidden", "true"}},
+      {Empty("rect", {{"class", "bar-ground"}, {"width", "160"}, {"height", "14"}}),
+       Empty("rect", {{"class", multiple > allowed ? "bar over" : "bar"},
+                      {"y", "3"},
+                      {"width", html::Number(std::max(1.5, place(multiple)))},
+                      {"height", "8"}}),
+       Empty("path", {{"class", "limit"},
+                      {"d", absl::StrCat("M", html::Number(place(allowed)), " 0v14")}})});
+}
+
+constexpr struct {
+  const char* key;
+  const char* name;
+} kQuantities[] = {{"log_probs_mean", "log-probs, mean error over tokens"},
+                   {"log_probs_q99", "log-probs, 99 % quantile"},
+                   {"log_probs_max", "log-probs, worst token"},
+                   {"loss", "loss"},
+                   {"gradient", "gradient, worst tensor"},
+                   {"gradient_norm", "norm of a gradient, worst tensor"},
+                   {"total_norm", "total gradient norm"}};
+
+Markup QuantityRows(const Json& numbers, double allowed) {
+  Markup rows;
+  for (const auto& quantity : kQuantities) {
+    const Json found = Member(numbers, quantity.key);
+    const std::optional<double> error = NumberOf(found, "error");
+    const std::optional<double> floor = NumberOf(found, "floor");
+    const std::optional<double> multiple = NumberOf(found, "multiple");
+    if (!error || !floor || !multiple) continue;
+    std::string where;
+    if (const auto step = NumberOf(found, "step")) where = absl::StrFormat("step %.0f", *step + 1);
+    const std::string tensor = StringOf(found, "tensor");
+    if (!tensor.empty()) absl::StrAppend(&where, ", ", tensor);
+    const bool fits = *multiple <= allowed;
+    rows << Element(
+        "tr",
+        {Element("th", {{"scope", "row"}}, quantity.name),
+         NumberCell(absl::StrFormat("%.3g", *error)), NumberCell(absl::StrFormat("%.3g", *floor)),
+         NumberCell(absl::StrFormat(*multiple < 100 ? "%.2f" : "%.0f", *multiple)),
+         Element("td", Bar(*multiple, allowed)),
+         Element("td", fits ? "\u2713 within" : "\u2717 too far"),
+         Element("td", {{"class", "small"}}, where)});
+  }
+  return rows;
+}
+
+Markup MaskKey() {
+  const auto entry = [](const char* look, const char* text) {
+    return Markup{
+        Element(
+            "svg",
+            {{"viewBox", "0 0 14 10"}, {"width", "14"}, {"height", "10"}, {"aria-hidden", "true"}},
+            Empty("rect", {{"class", look}, {"width", "14"}, {"height", "10"}})),
+        " ", text, "\u2003"};
+  };
+  return {entry("key-sees", "sees, as asked"), entry("key-leak", "sees and must not (striped)"),
+          entry("key-missing", "must see and does not (dashed)")};
+}
+
+Markup MaskCallsLine(const Observation& observation) {
+  std::map<std::string, int> counts;
+  for (const ObservedMaskCall& call : observation.mask_calls)
+    ++counts[absl::StrCat(call.type, call.owner.empty() ? "" : " of ", call.owner)];
+  std::vector<std::string> parts;
+  for (const auto& [what, count] : counts) parts.push_back(absl::StrCat(what, " \u00d7 ", count));
+  if (parts.empty()) return {};
+  return Element("p",
+                 absl::StrCat("Masks that reached the layers: ", absl::StrJoin(parts, ", "), "."));
+}
+
+}  // namespace
+
+Json CheckOf(const Verdict& verdict, const char* check) {
+  const Json found = Member(Member(verdict.evidence, "checks"), check);
+  return found.is_object() ? found : Json::object();
+}
+
+std::string StringOf(const Json& json, const char* key) {
+  const Json value = Member(json, key);
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+std::optional<double> NumberOf(const Json& json, const char* key) {
+  const Json value = Member(json, key);
+  return value.is_number() ? std::optional<double>(value.get<double>()) : std::nullopt;
+}
+
+Markup BackendSection(const CellEvidence& evidence) {
+  if (!evidence.observation) return {};
+  const std::vector<LayerView> layers = LayersOf(*evidence.observation);
+  const Json check = CheckOf(evidence.verdict, "backend");
+  if (layers.empty() && check.empty()) return {};
+  Markup rows;
+  for (size_t begin = 0; begin < layers.size();) {
+    size_t end = begin + 1;
+    while (end < layers.size() && layers[end] == layers[begin]) ++end;
+    const LayerView& layer = layers[begin];
+    rows << Element("tr", {Element("th", {{"scope", "row"}},
+                                   end - begin == 1 ? absl::StrCat(begin)
+                                                    : absl::StrCat(begin, " to ", end - 1)),
+                           CodeCell(layer.built), CodeCell(layer.called), CodeCell(layer.forward),
+                           CodeCell(layer.backward)});
+    begin = end;
+  }
+  Markup section = {Element("h3", {{"id", "backend"}}, "Attention: what was built and what ran"),
+                    OutcomeLine(check)};
+  if (!rows.empty()) {
+    section << Table("Each layer's attention. Neighbouring layers that are alike are one row.",
+                     HeadRow({{"layers", false},
+                              {"built", false},
+                              {"called", false},
+                              {"dispatched, forward", false},
+                              {"dispatched, backward", false}}),
+                     rows);
+  }
+  return section;
+}
+
+Markup MaskSection(const CellEvidence& evidence) {
+  if (!evidence.observation) return {};
+  const Observation& observation = *evidence.observation;
+  const Json check = CheckOf(evidence.verdict, "mask");
+  if (check.empty() && evidence.attention.empty() && !observation.reach) return {};
+  Markup section = {Element("h3", {{"id", "mask"}}, "Mask: who attends to whom"),
+                    OutcomeLine(check), MaskCallsLine(observation)};
+  if (!observation.attended_error.empty()) {
+    section << Element("p",
+                       absl::StrCat("Who attends to whom could not be read out of the kernel: ",
+                                    observation.attended_error, "."));
+  }
+  Markup pictures;
+  for (size_t i = 0; i < evidence.attention.size(); ++i) {
+    pictures << Element(
+        "figure",
+        {MaskPicture(evidence.attention[i], evidence.documents, absl::StrCat("mask", i)),
+         Element("figcaption", {MaskPictureText(evidence.attention[i], evidence.documents), "."})});
+  }
+  if (!pictures.empty()) {
+    section << Element("p",
+                       "Read out of the kernel that ran, not out of a mask. A row is a token "
+                       "that looks, a column a token that is looked at; lines part documents.")
+            << Element("p", {{"class", "small"}}, MaskKey())
+            << Element("div", {{"class", "side"}}, pictures);
+  }
+  if (observation.reach && !evidence.documents.empty()) {
+    Markup strips = ReachStrip(*observation.reach, evidence.documents);
+    std::string says = ReachText(*observation.reach, evidence.documents);
+    for (const ObservedReach& reach : observation.more_reaches) {
+      strips << ReachStrip(reach, evidence.documents);
+      absl::StrAppend(&says, ". ", ReachText(reach, evidence.documents));
+    }
+    section << Element(
+        "figure",
+        {strips, Element("figcaption", absl::StrCat("The reach test: a token (the arrow) is "
+                                                    "changed, and log-probs that move are marked. ",
+                                                    says, "."))});
+  }
+  return section;
+}
+
+Markup NumbersSection(const CellEvidence& evidence) {
+  const Json numbers = CheckOf(evidence.verdict, "numbers");
+  const double allowed = NumberOf(numbers, "allowed_multiple").value_or(4);
+  const Markup rows = QuantityRows(numbers, allowed);
+  if (rows.empty() && evidence.errors.empty()) return {};
+  Markup section = {Element("h3", {{"id", "numbers"}}, "Numbers: how far from the fp64 reference"),
+                    OutcomeLine(numbers)};
+  if (!rows.empty()) {
+    section << Table(absl::StrFormat("The worst of each quantity over all steps. A floor is the "
+                                     "largest error that right implementations showed; %.0f floors "
+                                     "are allowed.",
+                                     allowed),
+                     HeadRow({{"quantity", false},
+                              {"error", true},
+                              {"floor", true},
+                              {"floors", true},
+                              {"0.1 to 1000 floors", false},
+                              {"outcome", false},
+                              {"where", false}}),
+                     rows);
+  }
+  for (const TokenErrors& errors : evidence.errors) {
+    section << Element("figure", {TokenPlot(errors, allowed),
+                                  Element("figcaption", {TokenPlotText(errors, allowed), "."})});
+  }
+  return section;
+}
+
+Markup StepsSection(const CellEvidence& evidence) {
+  if (!evidence.observation || evidence.observation->steps.empty()) return {};
+  const auto text = [](const std::optional<double>& value, const char* format) {
+    const std::string number = value ? absl::StrFormat("%.5g", *value) : "";
+    return value && std::isfinite(*value) ? number : std::string(format);
+  };
+  Markup rows;
+  const std::vector<ObservedStep>& steps = evidence.observation->steps;
+  for (size_t k = 0; k < steps.size(); ++k) {
+    rows << Element(
+        "tr",
+        {Element("th", {{"scope", "row"}}, absl::StrCat(k + 1)),
+         NumberCell(text(steps[k].loss, "not finite")),
+         NumberCell(text(steps[k].grad_norm, "not seen")),
+         NumberCell(text(steps[k].learning_rate, "not seen")),
+         Element("td", steps[k].optimizer_class.empty() ? "not seen" : steps[k].optimizer_class)});
+  }
+  const Json check = CheckOf(evidence.verdict, "optimizer");
+  Markup section = {Element("h3", {{"id", "steps"}}, "Steps and optimizer"), OutcomeLine(check),
+                    Table("The training steps as the engine reported them.",
+                          HeadRow({{"step", false},
+                                   {"loss", true},
+                                   {"gradient norm", true},
+                                   {"learning rate", true},
+                                   {"optimizer", false}}),
+                          rows)};
+  const Json worst = Member(check, "worst_update");
+  if (const auto tolerances = NumberOf(worst, "tolerances")) {
+    section << Element(
+        "p", absl::StrFormat("AdamW in fp64 from the observed gradients gives the observed "
+                             "parameters: the worst, of %s, uses %.2f of the tolerance.",
+                             StringOf(worst, "tensor"), *tolerances));
+  }
+  return section;
+}
+
+}  // namespace bkm

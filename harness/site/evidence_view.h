@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_SITE_EVIDENCE_VIEW_H_
+#define HARNESS_SITE_EVIDENCE_VIEW_H_
+
+#include "harness/base/html.h"
+#include "harness/site/cell_evidence.h"
+
+namespace bkm {
+
+// The sections of a cell's page that show what was seen; empty where nothing was.
+
+// Which attention was built, called and dispatched, layers that are alike in one row.
+html::Markup BackendSection(const CellEvidence& evidence);
+// Who attends to whom, and what changing a token moved.
+html::Markup MaskSection(const CellEvidence& evidence);
+// Distances from the golden, in floors, and the plots token by token.
+html::Markup NumbersSection(const CellEvidence& evidence);
+// Loss, gradient norm and learning rate by step, and the optimizer's own arithmetic.
+html::Markup StepsSection(const CellEvidence& evidence);
+
+// The judge's evidence of one check ("mask", "numbers", ...); an empty object where there is none.
+Json CheckOf(const Verdict& verdict, const char* check);
+// A member of a JSON object that is a string or a number; otherwise "" and nothing.
+std::string StringOf(const Json& json, const char* key);
+std::optional<double> NumberOf(const Json& json, const char* key);
+
+}  // namespace bkm
+
+#endif  // HARNESS_SITE_EVIDENCE_VIEW_H_

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/site/front_page.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "harness/model/engine_kind.h"
+#include "harness/publish/rows.h"
+#include "harness/site/answer.h"
+#include "harness/site/matrix_table.h"
+#include "harness/site/verdict_view.h"
+
+namespace bkm {
+namespace {
+
+using html::Element;
+using html::Markup;
+
+class Front {
+ public:
+  Front(const SiteTable& table, const SiteRuns& runs) : table_(table), runs_(runs) {}
+
+  Markup Answers() const {
+    Markup cards;
+    for (const Answer& answer : AnswersOf(table_.table)) cards << Card(answer);
+    return Element("div", {{"class", "answers"}}, cards);
+  }
+
+ private:
+  std::string LinkTo(const PublishedCell& cell) const {
+    return PageOfEvidence(cell.evidence, table_, runs_);
+  }
+
+  // A badge per attention; a line per model where there are several.
+  Markup Chips(const PublishedRow& row) const {
+    std::map<std::string, Markup> lines;  // by model and precision
+    std::set<std::string> seen;
+    for (const PublishedCell& cell : row.cells) {
+      const std::string line = absl::StrCat(cell.model, ", ", cell.precision);
+      if (!cell.options.empty() || !seen.insert(absl::StrCat(line, cell.attention)).second)
+        continue;
+      lines[line] << Element(
+          "li", VerdictBadge(cell.evidence.verdict.kind, LinkTo(cell), cell.attention));
+    }
+    Markup all;
+    for (const auto& [line, chips] : lines) {
+      all << Element("p", {{"class", "eyebrow"}}, line)
+          << Element("ul", {{"class", "chips"}}, chips);
+    }
+    return all;
+  }
+
+  Markup Card(const Answer& answer) const {
+    const EngineKind& kind = *FindEngineKind(answer.engine);
+    const Markup eyebrow = Element(
+        "p", {{"class", "eyebrow"}},
+        absl::StrCat(kind.engine_source, " on ", kind.library_source, " (", kind.name, ")"));
+    if (!answer.best) {
+      return Element("article", {{"class", "card answer none"}},
+                     {eyebrow, Element("h2", absl::StrCat("None of ", answer.rows, " pairs works")),
+                      Others("What was run", answer)});
+    }
+    const PublishedRow& row = *answer.best;
+    Markup card = {
+        eyebrow, Element("h2", absl::StrCat("Install ", PairLabel(row))),
+        Element("p", {{"class", "soft small"}},
+                absl::StrCat(kind.engine_source, " ", VersionText(row.engine_version), ", ",
+                             row.library, " ", LibraryText(row),
+                             row.torch.empty() ? "" : ", torch ", row.torch,
+                             row.python.empty() ? "" : ", Python ", row.python, ", ", row.device)),
+        Chips(row)};
+    if (!row.install.empty()) {
+      card << CommandBlock(row.install, absl::StrCat("how to install ", PairLabel(row)));
+      if (!row.pylock.empty()) {
+        card << Element("p", {{"class", "small"}},
+                        {"The lock names every package and its hash: ",
+                         Element("a", {{"href", row.pylock}}, row.pylock)});
+      }
+    }
+    card << Element("p", {Element("strong", "Why this one. "), WhyThis(answer)})
+         << Others(absl::StrCat("The same ", kind.engine_source, " with other versions of ",
+                                kind.library_source),
+                   answer);
+    return Element("article", {{"class", "card answer"}}, card);
+  }
+
+  std::string WhyThis(const Answer& answer) const {
+    const PublishedRow& row = *answer.best;
+    std::string proof;
+    for (const PublishedCell& cell : row.cells) {
+      if (cell.evidence.verdict.kind == VerdictKind::kOk && proof.empty())
+        proof = cell.evidence.verdict.message;
+    }
+    std::string text = absl::StrCat(
+        "The newest pair, of ", answer.rows, " that were run, that does what it is asked",
+        proof.empty() ? "" : absl::StrCat(": ", proof), ". Measured on ", row.measured,
+        row.expires.empty() ? "" : absl::StrCat(", to be measured again after ", row.expires),
+        ". ");
+    if (answer.releases == answer.best) return absl::StrCat(text, "Both sides are releases.");
+    if (answer.releases)
+      return absl::StrCat(text, "Of releases alone: ", PairLabel(*answer.releases), ".");
+    if (answer.release_rows == 0) return text;
+    return absl::StrCat(text, "Of releases alone none works (", answer.release_rows,
+                        answer.release_rows == 1 ? " pair was run)." : " pairs were run).");
+  }
+
+  Markup Others(const std::string& title, const Answer& answer) const {
+    Markup items;
+    for (const PublishedRow* row : answer.others) {
+      const PublishedCell& cell = *std::min_element(
+          row->cells.begin(), row->cells.end(), [](const PublishedCell& a, const PublishedCell& b) {
+            return (a.evidence.verdict.kind == VerdictKind::kOk) >
+                   (b.evidence.verdict.kind == VerdictKind::kOk);
+          });
+      const std::string why = WhyText(cell.evidence.verdict);
+      items << Element("li", {VerdictBadge(cell.evidence.verdict.kind, LinkTo(cell)), " ",
+                              absl::StrCat(answer.best ? row->library : PairLabel(*row), " ",
+                                           answer.best ? LibraryText(*row) : ""),
+                              why.empty() ? Markup()
+                                          : Element("span", {{"class", "why clamp"}},
+                                                    absl::StrCat(cell.attention, " ", why))});
+    }
+    if (items.empty()) return {};
+    return Element("details",
+                   {Element("summary", title), Element("ul", {{"class", "plain"}}, items)});
+  }
+
+  const SiteTable& table_;
+  const SiteRuns& runs_;
+};
+
+std::string CountsText(const PublishedTable& table) {
+  int works = 0;
+  for (const PublishedRow& row : table.rows) works += HasWorkingCell(row);
+  return absl::StrCat(table.rows.size(), " pairs of versions were run; ", works,
+                      " do what they are asked with at least one attention.");
+}
+
+}  // namespace
+
+Page FrontPage(const SiteTable& table, const SiteRuns& runs) {
+  Page page;
+  page.path = "index.html";
+  page.title = "Which versions work together";
+  const auto link = [&](const Evidence& evidence) { return PageOfEvidence(evidence, table, runs); };
+  page.main
+      << Element("h1", page.title)
+      << Element("p", {{"class", "lead"}},
+                 {"Each pair of versions ran real training steps on packed documents. A pair works "
+                  "when the attention, the mask and every number are what was asked, not when no "
+                  "error was seen. ",
+                  Element("a", {{"href", "about.html"}}, "How that is judged"), "."})
+      << Front(table, runs).Answers() << Element("h2", {{"id", "table"}}, "Everything that was run")
+      << Element("p", {CountsText(table.table), " A verdict links to its evidence."})
+      << FilterForm(table.table) << MatrixTables(table.table, table.today, link)
+      << Element("h2", {{"id", "verdicts"}}, "What the verdicts mean") << VerdictLegend();
+  return page;
+}
+
+}  // namespace bkm

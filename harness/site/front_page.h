@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_SITE_FRONT_PAGE_H_
+#define HARNESS_SITE_FRONT_PAGE_H_
+
+#include "harness/site/page.h"
+#include "harness/site/site_run.h"
+#include "harness/site/site_table.h"
+
+namespace bkm {
+
+// What to install, first; then the whole table with its filters, and what the verdicts mean.
+Page FrontPage(const SiteTable& table, const SiteRuns& runs);
+
+}  // namespace bkm
+
+#endif  // HARNESS_SITE_FRONT_PAGE_H_

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_SITE_HISTORY_PAGE_H_
+#define HARNESS_SITE_HISTORY_PAGE_H_
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "harness/apicheck/api_map.h"
+#include "harness/base/json.h"
+#include "harness/model/cell_record.h"
+#include "harness/site/page.h"
+#include "harness/site/site_run.h"
+
+namespace bkm {
+
+// What bkm bisect or bkm timeline found, and the run beside it that holds the trials.
+struct HistoryLog {
+  enum class Kind { kBisect, kTimeline };
+  Kind kind = Kind::kBisect;
+  Json json;
+  std::optional<RunRecord> run;
+};
+
+// `path`: bisect.json, timeline.json, or a run directory that holds one of them.
+absl::StatusOr<HistoryLog> ReadHistoryLog(const std::filesystem::path& path);
+
+// Every log with its result first, then how it was found.
+Page HistoryPage(const std::vector<HistoryLog>& logs, const SiteRuns& runs);
+
+// The frontier of two histories: what works, in words, and the picture.
+Page MapPage(const ApiMap& map);
+
+// The address of a commit or pull request of a source that is known on GitHub; empty otherwise.
+std::string CommitAddress(const std::string& source, const std::string& commit);
+
+}  // namespace bkm
+
+#endif  // HARNESS_SITE_HISTORY_PAGE_H_

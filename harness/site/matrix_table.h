@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_SITE_MATRIX_TABLE_H_
+#define HARNESS_SITE_MATRIX_TABLE_H_
+
+#include <functional>
+#include <string>
+
+#include "harness/base/html.h"
+#include "harness/publish/published_table.h"
+
+namespace bkm {
+
+// The rows of the table of supported versions: one HTML table per kind of engine, a line per row
+// and model, a column per attention. On the day `today` (YYYY-MM-DD) some rows may be too old.
+// `link` gives the page of a cell's evidence; empty: none.
+html::Markup MatrixTables(const PublishedTable& table, const std::string& today,
+                          const std::function<std::string(const Evidence&)>& link);
+
+// What the reader can narrow them to; hidden until the script, which does it, shows it.
+html::Markup FilterForm(const PublishedTable& table);
+
+}  // namespace bkm
+
+#endif  // HARNESS_SITE_MATRIX_TABLE_H_

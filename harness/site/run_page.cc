@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/site/run_page.h"
+
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "harness/site/cell_page.h"
+#include "harness/site/verdict_view.h"
+
+namespace bkm {
+namespace {
+
+using html::Element;
+using html::Markup;
+
+const char* RoleText(CellRole role) {
+  return role == CellRole::kControl ? "control" : role == CellRole::kRepeat ? "repeat" : "asked";
+}
+
+Markup Row(const SiteRun& run, const CellRecord& cell) {
+  const std::string link = RelativeLink(run.index(), run.PageOf(cell));
+  const std::optional<VerdictKind> kind =
+      cell.verdict ? std::optional(cell.verdict->kind) : std::nullopt;
+  const std::string why = cell.verdict ? WhyText(*cell.verdict) : "";
+  return Element(
+      "tr", {Element("th", {{"scope", "row"}}, Element("a", {{"href", link}}, CellTitle(cell))),
+             Element("td", VerdictBadge(kind)),
+             Element("td", {{"class", "small"}}, Element("span", {{"class", "clamp"}}, why)),
+             Element("td", RoleText(cell.role))});
+}
+
+}  // namespace
+
+Page RunPage(const SiteRun& run) {
+  Page page;
+  page.path = run.index();
+  page.title = absl::StrCat("Run ", run.record().matrix);
+  std::map<VerdictKind, int> counts;
+  Markup rows;
+  for (const CellRecord& cell : run.record().cells) {
+    if (cell.verdict) ++counts[cell.verdict->kind];
+    rows << Row(run, cell);
+  }
+  Markup chips;
+  for (const auto& [kind, count] : counts)
+    chips << Element("li", {VerdictBadge(kind), " ", absl::StrCat(count)});
+  Markup head;
+  for (const char* column : {"cell", "verdict", "why", "role"})
+    head << Element("th", {{"scope", "col"}}, column);
+  const std::string caption = absl::StrCat(
+      "All ", run.record().cells.size(),
+      " cells of this run. A control is the library alone, to tell whose fault it is.");
+  page.main << Trail(page.path, {{"index.html", "Answer"}}, page.title) << Element("h1", page.title)
+            << Element("ul", {{"class", "chips"}}, chips)
+            << ScrollBox(page.title, Element("table", {Element("caption", caption),
+                                                       Element("thead", Element("tr", head)),
+                                                       Element("tbody", rows)}));
+  return page;
+}
+
+}  // namespace bkm

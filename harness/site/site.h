@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_SITE_SITE_H_
+#define HARNESS_SITE_SITE_H_
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "harness/site/detection_page.h"
+#include "harness/site/front_page.h"
+#include "harness/site/history_page.h"
+#include "harness/site/site_run.h"
+
+namespace bkm {
+
+// Everything that a site shows.
+struct SiteContent {
+  SiteRuns runs;
+  SiteTable table;
+  std::vector<HistoryLog> history;
+  std::optional<ApiMap> map;
+  std::vector<ShownDetection> detections;
+  std::optional<Catalogue> catalogue;  // says what planted faults break
+};
+
+struct SiteReport {
+  int pages = 0;
+  int cells = 0;
+  int64_t bytes = 0;
+};
+
+// Writes the site into `out`, which must be new, empty, or an earlier site: that is replaced.
+absl::StatusOr<SiteReport> WriteSite(const SiteContent& content, const std::filesystem::path& out);
+
+}  // namespace bkm
+
+#endif  // HARNESS_SITE_SITE_H_

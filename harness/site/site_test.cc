@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/site/site.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "harness/base/files.h"
+#include "harness/site/cell_page.h"
+#include "harness/site/testing_site.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Everything between the tags of a site: what a reader's browser is asked to do.
+class SiteTest : public ::testing::Test {
+ protected:
+  SiteTest() {
+    const absl::StatusOr<SiteReport> report = WriteSite(ASite(folder_), site());
+    HARNESS_CHECK(report.ok()) << report.status();
+    report_ = *report;
+    for (const auto& entry : fs::recursive_directory_iterator(site())) {
+      if (entry.path().extension() == ".html")
+        pages_[fs::relative(entry.path(), site()).string()] = *ReadFile(entry.path());
+    }
+  }
+  ~SiteTest() override { RemoveTree(folder_).IgnoreError(); }
+
+  fs::path site() const { return folder_ / "site"; }
+
+  static std::vector<std::string> AllMatches(const std::string& text, const std::string& pattern) {
+    const std::regex regex(pattern);
+    std::vector<std::string> found;
+    for (std::sregex_iterator it(text.begin(), text.end(), regex), end; it != end; ++it)
+      found.push_back((*it)[1].str());
+    return found;
+  }
+  static std::vector<std::string> IdsOf(const std::string& page) {
+    return AllMatches(page, " id=\"([^\"]*)\"");
+  }
+
+  const fs::path folder_ = *CreateTempDirectory(fs::path(::testing::TempDir()), "site-");
+  SiteReport report_;
+  std::map<std::string, std::string> pages_;
+};
+
+TEST_F(SiteTest, HasEveryKindOfPage) {
+  std::vector<std::string> names;
+  for (const auto& [name, page] : pages_) {
+    if (name.find("runs/") != 0) names.push_back(name);
+  }
+  EXPECT_THAT(
+      names, ElementsAre("about.html", "detection.html", "history.html", "index.html", "map.html"));
+  EXPECT_EQ(pages_.count("runs/-i-bkm--i-/index.html"), 1u);
+  EXPECT_EQ(report_.cells, 5);
+  EXPECT_EQ(report_.pages, static_cast<int>(pages_.size()));
+  EXPECT_EQ(pages_.size(), 11u);
+}
+
+TEST_F(SiteTest, EveryInternalLinkLeadsSomewhere) {
+  int links = 0;
+  for (const auto& [name, page] : pages_) {
+    for (const std::string& link : AllMatches(page, " (?:href|src)=\"([^\"]*)\"")) {
+      if (link.find("https://github.com/") == 0) continue;
+      ++links;
+      const size_t hash = link.find('#');
+      const std::string file = link.substr(0, hash);
+      const fs::path target =
+          file.empty() ? site() / name : site() / fs::path(name).parent_path() / file;
+      EXPECT_TRUE(fs::exists(target)) << name << " links to " << link;
+      if (hash == std::string::npos || !fs::exists(target)) continue;
+      EXPECT_THAT(IdsOf(*ReadFile(target)), ::testing::Contains(link.substr(hash + 1)))
+          << name << " links to " << link;
+    }
+  }
+  EXPECT_GT(links, 100);
+}
+
+TEST_F(SiteTest, IdsAreUniqueOnTheirPage) {
+  for (const auto& [name, page] : pages_) {
+    const std::vector<std::string> ids = IdsOf(page);
+    EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), ids.size()) << name;
+  }
+}
+
+TEST_F(SiteTest, WhatSubjectsWroteIsTextEverywhere) {
+  for (const auto& [name, page] : pages_) {
+    EXPECT_THAT(AllMatches(page, "(<script[^>]*>)"),
+                ElementsAre("<script src=\"" + RelativeLink(name, "site.js") + "\">"))
+        << name;
+    EXPECT_THAT(AllMatches(page, "(<img)"), IsEmpty()) << name;
+    // Between a tag's quotes nothing but ours can be an attribute.
+    const std::string bare = std::regex_replace(page, std::regex("\"[^\"]*\""), "\"\"");
+    EXPECT_THAT(AllMatches(bare, "<[^>]*[ \"](on[a-z]+|style)="), IsEmpty()) << name;
+    EXPECT_EQ(page.find('\x1b'), std::string::npos) << name;
+    EXPECT_EQ(page.find("\xe2\x80\xae"), std::string::npos) << name;
+  }
+  EXPECT_THAT(pages_["index.html"], HasSubstr("&lt;script&gt;planted=1&lt;/script&gt;"));
+  EXPECT_THAT(pages_["history.html"], HasSubstr("&lt;script&gt;planted=1&lt;/script&gt;"));
+}
+
+TEST_F(SiteTest, NothingIsLoadedFromElsewhere) {
+  for (const auto& [name, page] : pages_) {
+    EXPECT_THAT(AllMatches(page, " src=\"([a-z]+:[^\"]*)\""), IsEmpty()) << name;
+    EXPECT_THAT(AllMatches(page, "<link[^>]* href=\"([a-z]+:[^\"]*)\""), IsEmpty()) << name;
+    EXPECT_THAT(page, HasSubstr("default-src &#39;none&#39;")) << name;
+  }
+  const std::string style = *ReadFile(site() / "site.css");
+  EXPECT_EQ(style.find("url("), std::string::npos);
+  EXPECT_EQ(style.find("@import"), std::string::npos);
+}
+
+TEST_F(SiteTest, FrontPageBeginsWithTheAnswer) {
+  const std::string& page = pages_["index.html"];
+  const size_t answer = page.find("Install verl 0.9.1 with torchtitan");
+  ASSERT_NE(answer, std::string::npos);
+  EXPECT_LT(answer, page.find("uv venv --python 3.11"));
+  EXPECT_LT(page.find("uv venv --python 3.11"), page.find("<table"));
+  EXPECT_THAT(page, HasSubstr("Of releases alone none works (1 pair was run)."));
+}
+
+TEST_F(SiteTest, ASiteIsReplacedAndAForeignFolderIsNot) {
+  ASSERT_TRUE(WriteFile(site() / "old.html", "x").ok());
+  EXPECT_TRUE(WriteSite(ASite(folder_), site()).ok());
+  EXPECT_FALSE(fs::exists(site() / "old.html"));
+
+  const fs::path foreign = folder_ / "foreign";
+  ASSERT_TRUE(WriteFile(foreign / "thesis.txt", "x").ok());
+  EXPECT_EQ(
+      std::string(WriteSite(ASite(folder_), foreign).status().message()),
+      foreign.string() + ": holds files that are no site of bkm; name a new or an empty folder");
+  EXPECT_TRUE(fs::exists(foreign / "thesis.txt"));
+}
+
+TEST_F(SiteTest, AnUnfinishedRunIsRefused) {
+  const RunDirectory directory(folder_ / "half");
+  ASSERT_TRUE(directory.WriteRun({.matrix = "half", .cells = SiteCells()}).ok());
+  SiteRuns runs;
+  EXPECT_THAT(std::string(runs.Add(folder_ / "half").message()),
+              HasSubstr("half: this run is not finished"));
+}
+
+TEST_F(SiteTest, RunsOfOneMatrixHaveFoldersOfTheirOwn) {
+  WriteSiteRun(folder_ / "again");
+  SiteRuns runs;
+  ASSERT_TRUE(runs.Add(folder_ / "run").ok());
+  ASSERT_TRUE(runs.Add(folder_ / "again").ok());
+  ASSERT_TRUE(runs.Add(folder_ / "run/").ok()) << "named twice";
+  ASSERT_EQ(runs.all().size(), 2u);
+  EXPECT_EQ(runs.all()[1]->index(), "runs/-i-bkm--i--2/index.html");
+}
+
+TEST_F(SiteTest, APageOfACellTellsItsStory) {
+  const CellRecord broken = SiteCells()[0];
+  SiteRuns runs;
+  ASSERT_TRUE(runs.Add(folder_ / "run").ok());
+  const std::string& page = pages_[runs.all()[0]->PageOf(broken)];
+  for (const char* part :
+       {"verl-torchtitan 0.9.1 \u00d7 torchtitan 0.3.0, flex", "module-missing",
+        "a module that is imported does not exist", "interface", "ended here", "What stopped it",
+        "import &lt;b&gt;torchtitan&lt;/b&gt;",
+        "bkm run --engine verl-torchtitan@pypi:verl==0.9.1 --library pypi:torchtitan==0.3.0"}) {
+    EXPECT_THAT(page, HasSubstr(part));
+  }
+}
+
+}  // namespace
+}  // namespace bkm

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_SITE_TESTING_SITE_H_
+#define HARNESS_SITE_TESTING_SITE_H_
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "harness/base/check.h"
+#include "harness/site/site.h"
+
+namespace bkm {
+
+// A small site for tests, whose subjects wrote what must never run or close a tag.
+inline constexpr char kHostile[] =
+    "</code></td><script>planted=1</script><img src=x onerror=planted=1>\" onload=\"planted=1 "
+    "\x1b[2J "
+    "\xe2\x80\xae & 'q'";
+
+inline CellRecord ASiteCell(const std::string& engine, const std::string& library,
+                            const std::string& attention, Verdict verdict) {
+  CellRecord record;
+  record.cell.engine = "verl-torchtitan";
+  record.cell.engine_subject = ParseSubjectSpec(engine).value();
+  record.cell.library_subject = ParseSubjectSpec(library).value();
+  record.cell.engine_label = record.cell.engine_subject->revision;
+  record.cell.library_label = record.cell.library_subject->revision;
+  record.cell.runtime = "cpu";
+  record.cell.torch = "2.13.0";
+  record.cell.probe.attention = attention;
+  record.cell.probe.documents = {4, 3};
+  record.engine_date = "2026-05-20";
+  record.library_date = "2026-05-30";
+  record.lock = std::string(64, 'b');
+  record.id = CellId(record.cell);
+  record.dir = "cells/" + CellFolderName(record.cell, record.id);
+  record.seconds = 7.5;
+  record.verdict = std::move(verdict);
+  return record;
+}
+
+inline std::vector<CellRecord> SiteCells() {
+  const std::string newer = "pypi:torchtitan==0.3.0";
+  const std::string older = "git:torchtitan@" + std::string(40, 'c');
+  std::vector<CellRecord> cells = {
+      ASiteCell("pypi:verl==0.9.1", newer, "flex",
+                {.kind = VerdictKind::kBroken,
+                 .stage = Stage::kImport,
+                 .reason = "module-missing",
+                 .message = kHostile,
+                 .blame = {"interface"}}),
+      ASiteCell("pypi:verl==0.9.1", older, "flex",
+                {.kind = VerdictKind::kOk,
+                 .stage = Stage::kGolden,
+                 .message = "3 steps agree with the golden: log-probs within 0.6 times the floor"}),
+      ASiteCell("pypi:verl==0.9.1", older, "sdpa",
+                {.kind = VerdictKind::kRefused,
+                 .stage = Stage::kConstruct,
+                 .reason = "refused-option",
+                 .message = "AssertionError: attn_type sdpa not supported (verl/x.py:12)",
+                 .blame = {"engine"}}),
+      ASiteCell("pypi:verl==0.9.1", older, "varlen",
+                {.kind = VerdictKind::kWrong,
+                 .stage = Stage::kMask,
+                 .reason = "mask-leak",
+                 .message = "documents see each other in every layer",
+                 .blame = {"library"}})};
+  CellRecord control = cells[1];
+  control.role = CellRole::kControl;
+  control.cell.engine = "torchtitan";
+  control.cell.engine_subject.reset();
+  control.cell.engine_label = "";
+  control.id = CellId(control.cell);
+  control.dir = "cells/" + CellFolderName(control.cell, control.id);
+  cells.push_back(control);
+  return cells;
+}
+
+// What a worker saw of the cell that stopped at import, and of one that ran through.
+inline Json ABrokenObservation() {
+  return {{"schema", 1},
+          {"ending", {{"kind", "raised"}}},
+          {"stages", Json::array({{{"stage", "import"}}})},
+          {"exception",
+           {{"type", "ModuleNotFoundError"},
+            {"message", kHostile},
+            {"frames", Json::array({{{"file", kHostile},
+                                     {"line", 3},
+                                     {"function", "<module>"},
+                                     {"owner", "engine"},
+                                     {"text", "import <b>torchtitan</b>"},
+                                     {"statement", "import"}},
+                                    {{"file", "torchtitan/__init__.py"},
+                                     {"line", 9},
+                                     {"function", "<module>"},
+                                     {"owner", "library"},
+                                     {"text", "import x"},
+                                     {"statement", "import"}}})}}},
+          {"warnings", Json::array({kHostile})}};
+}
+
+inline Json ARunObservation() {
+  Json layers = Json::array(), kernels = Json::array(), stages = Json::array();
+  for (int i = 0; i < 2; ++i) {
+    layers.push_back({{"layer", kHostile}, {"class", kHostile}, {"module", "m"}});
+    kernels.push_back({{"layer", i}, {"forward", {"flex_attention"}}, {"backward", {"B"}}});
+  }
+  for (const char* stage : {"import", "construct", "load", "backend", "mask", "forward", "step"})
+    stages.push_back({{"stage", stage}, {"seconds", 0.25}});
+  return {{"schema", 1},
+          {"ending", {{"kind", "completed"}}},
+          {"stages", stages},
+          {"backend", {{"layers", layers}, {"kernels", kernels}}},
+          {"steps",
+           Json::array({{{"loss", 7.5},
+                         {"grad_norm", 1.9},
+                         {"learning_rate", 1e-4},
+                         {"optimizer", {{"class", "AdamW"}, {"param_groups", Json::array()}}}}})}};
+}
+
+inline Json AJudgedEvidence() {
+  return {{"checks",
+           {{"backend", {{"outcome", "passed"}}},
+            {"numbers",
+             {{"outcome", "passed"},
+              {"allowed_multiple", 4.0},
+              {"loss", {{"error", 0.001}, {"floor", 0.002}, {"multiple", 0.5}, {"step", 0}}},
+              {"gradient",
+               {{"error", 0.4},
+                {"floor", 0.05},
+                {"multiple", 8},
+                {"step", 1},
+                {"tensor", kHostile}}}}}}}};
+}
+
+// A finished run in `folder`.
+inline void WriteSiteRun(const std::filesystem::path& folder) {
+  const RunDirectory directory(folder);
+  RunRecord run{.matrix = "<i>bkm</i>", .finished = true, .cells = SiteCells()};
+  for (CellRecord& cell : run.cells) {
+    const bool stopped = cell.verdict->stage == Stage::kImport;
+    HARNESS_CHECK(
+        directory.WriteObservation(cell, stopped ? ABrokenObservation() : ARunObservation()).ok());
+    CellRecord judged = cell;
+    if (!stopped) judged.verdict->evidence = AJudgedEvidence();
+    HARNESS_CHECK(directory.WriteVerdict(judged).ok());
+  }
+  HARNESS_CHECK(directory.WriteRun(run).ok());
+}
+
+inline PublishedRow ASiteRow(const std::vector<CellRecord>& cells) {
+  const CellRecord& first = cells[0];
+  PublishedRow row;
+  row.id = "row-" + PathPart(first.cell.library_label);
+  row.engine = first.cell.engine;
+  row.engine_version = {first.cell.engine_subject->ToString(), first.cell.engine_label,
+                        first.engine_date};
+  row.library = "torchtitan";
+  row.library_from = row.library_to = {first.cell.library_subject->ToString(),
+                                       first.cell.library_label, first.library_date};
+  row.library_versions = {row.library_to};
+  row.torch = "2.13.0";
+  row.device = "cpu";
+  row.measured = "2026-06-01";
+  row.expires = "2026-08-30";
+  for (const CellRecord& cell : cells) {
+    PublishedCell& shown = row.cells.emplace_back();
+    shown.id = cell.id;
+    shown.model = cell.cell.probe.model;
+    shown.attention = cell.cell.probe.attention;
+    shown.precision = cell.cell.probe.precision;
+    shown.evidence = {"run", cell.dir, "2026-06-01", *cell.verdict};
+  }
+  return row;
+}
+
+// The table of WriteSiteRun's cells; the run lies in `folder`/run.
+inline SiteTable ASiteTable(const std::filesystem::path& folder) {
+  const std::vector<CellRecord> cells = SiteCells();
+  PublishedTable table{.date = "2026-06-11", .rows = {ASiteRow({cells[0]})}};
+  table.rows.push_back(ASiteRow({cells[1], cells[2], cells[3]}));
+  table.rows[1].install = {"uv venv --python 3.11", "echo '<script>planted=1</script>'"};
+  return {.table = table, .folder = folder, .today = "2026-09-01"};
+}
+
+inline Json ACommit(char digit, const std::string& verdict) {
+  return {{"source", "torchtitan"},
+          {"commit", std::string(40, digit)},
+          {"date", "2026-06-04"},
+          {"title", kHostile},
+          {"pull_request", 3269},
+          {"verdict", verdict},
+          {"stage", "construct"},
+          {"reason", "raised"},
+          {"message", kHostile},
+          {"merge", false},
+          {"lock", "l"}};
+}
+
+inline std::vector<HistoryLog> SiteHistory() {
+  const Json bisect = {{"schema", 1},
+                       {"status", "found"},
+                       {"why", ""},
+                       {"axis", "library"},
+                       {"cell", kHostile},
+                       {"bad_means", "anything but ok"},
+                       {"direction", "broke"},
+                       {"older_end", ACommit('a', "ok")},
+                       {"newer_end", ACommit('b', "broken")},
+                       {"culprit", ACommit('c', "broken")},
+                       {"parents", Json::array({ACommit('a', "ok")})},
+                       {"candidates", Json::array()},
+                       {"made_by", "commit"},
+                       {"runtime", nullptr},
+                       {"commits", 302},
+                       {"probes", 14},
+                       {"measured", 14},
+                       {"seconds", 171.5}};
+  const auto stretch = [](const char* state, const char* verdict, int commits) {
+    return Json{{"state", state},
+                {"signature", kHostile},
+                {"verdict", verdict},
+                {"stage", "construct"},
+                {"message", kHostile},
+                {"commits", commits},
+                {"first", ACommit('d', verdict)},
+                {"last", ACommit('e', verdict)},
+                {"measured", 2}};
+  };
+  const Json timeline = {
+      {"schema", 1},
+      {"axis", "library"},
+      {"cell", "x"},
+      {"stretches", Json::array({stretch("good", "ok", 100), stretch("bad", "broken", 50)})},
+      {"boundaries",
+       Json::array(
+           {{{"change", "broke"}, {"culprit", ACommit('e', "broken")}, {"same_runtime", false}}})},
+      {"resolution", 9},
+      {"commits", 150},
+      {"probes", 12}};
+  return {{.kind = HistoryLog::Kind::kBisect, .json = bisect},
+          {.kind = HistoryLog::Kind::kTimeline, .json = timeline}};
+}
+
+// A map of two commits by two, of which one pair works and one fails.
+inline ApiMap ASiteMap() {
+  const auto commit = [](char digit) {
+    return MapCommit{std::string(40, digit), "2026-06-0" + std::string(1, digit), kHostile, ""};
+  };
+  ApiMap map{.engine_kind = "verl-torchtitan",
+             .engine_source = "verl",
+             .library_source = "torchtitan",
+             .since = "2026-02-01",
+             .attention = "flex",
+             .model = "qwen3",
+             .engines = {commit('1'), commit('2')},
+             .libraries = {commit('3'), commit('4')}};
+  map.plane = {{PairGrade::kNothing, PairGrade::kNothing},
+               {PairGrade::kNothing, PairGrade::kNothing}};
+  map.cells[{1, 0}] = {{1, 0}, "ok", "golden", "", kHostile};
+  map.cells[{1, 1}] = {{1, 1}, "broken", "import", kHostile, "x"};
+  return map;
+}
+
+// A site with every kind of page. The run is written to `folder`/run.
+inline SiteContent ASite(const std::filesystem::path& folder) {
+  WriteSiteRun(folder / "run");
+  SiteContent content;
+  HARNESS_CHECK(content.runs.Add(folder / "run").ok());
+  content.table = ASiteTable(folder);
+  content.history = SiteHistory();
+  content.map = ASiteMap();
+  content.detections = {{.column = "torchtitan, flex", .verdict = "ok"},
+                        {.fault = kHostile,
+                         .column = "torchtitan, flex",
+                         .verdict = "wrong",
+                         .stage = "mask",
+                         .reason = "mask-leak",
+                         .check = "mask",
+                         .floors = 64},
+                        {.fault = "b", .column = kHostile, .verdict = "ok"}};
+  return content;
+}
+
+// A cell's evidence with everything that is drawn: a leak into the document before, a token that is
+// missing, an error above the limit and one that is not finite.
+inline CellEvidence ADrawnEvidence() {
+  CellEvidence evidence;
+  evidence.documents = {4, 3};
+  evidence.verdict = {.kind = VerdictKind::kWrong,
+                      .stage = Stage::kMask,
+                      .reason = "mask-leak",
+                      .message = kHostile,
+                      .evidence = AJudgedEvidence()};
+  evidence.raw = ARunObservation();
+  evidence.observation = ObservationFromJson(evidence.raw, "x").value();
+  evidence.observation->reach =
+      ObservedReach{.position = 1, .moved = {0, 1, 2}, .largest = {1, 1, 1}};
+  Relation seen = RightRelation(PackedDocuments(evidence.documents), 0);
+  seen.Set(4, 3, true);
+  seen.Set(3, 0, false);
+  evidence.attention = {{.layers = {0, 1}, .seen = seen}};
+  evidence.errors = {{.step = 0,
+                      .documents = {4, 3},
+                      .tokens = {{0, 0.01}, {1, 0.5}, {2, std::nan("")}, {4, 0}, {5, 0.02}},
+                      .floor_max = 0.05}};
+  return evidence;
+}
+
+}  // namespace bkm
+
+#endif  // HARNESS_SITE_TESTING_SITE_H_
