@@ -74,8 +74,17 @@ TEST(PublishStoryTest, TheLockOfAGoodRowInstallsIntoAnEmptyEnvironment) {
   // The environment that the lock made is known, and does what the row says.
   const ProcessResult check =
       *RunRealBkm({"check", "--python", python, "--table", (table_folder / "table.json").string(),
-                   "--out", RealRunFolder("check").string()});
+                   "--out", RealRunFolder("check").string(), "--json"});
   EXPECT_EQ(check.exit_code, 0) << check.out << check.err;
+  int found = 0;
+  for (const Json& pairing : Json::parse(check.out, nullptr, false)["pairings"]) {
+    if (pairing["engine"] != "verl-fsdp") continue;
+    ++found;
+    EXPECT_EQ(pairing["known_row"]["row"], row["id"]);
+    EXPECT_THAT(pairing["answer"], ::testing::AnyOf("works", "works except"));
+  }
+
+  EXPECT_EQ(found, 1) << check.out;
 
   const ProcessResult verified = *RunRealBkm({"publish", "--verify", table_folder.string()});
   EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
