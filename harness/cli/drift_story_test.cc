@@ -21,30 +21,18 @@ using ::testing::HasSubstr;
 constexpr char kBefore[] = "1695457~1";
 constexpr char kAfter[] = "1695457";
 
-absl::Status Git(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "git");
-  const absl::StatusOr<ProcessResult> result = RunCommand({.argv = arguments});
-  if (!result.ok()) return result.status();
-  return result->exit_code == 0 ? absl::OkStatus() : absl::InternalError(result->err);
-}
-
 class DriftStoryTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (Mirrors().empty()) GTEST_SKIP() << "no mirror of torchtitan: set BKM_GIT_MIRRORS";
-    // It borrows the mirror's objects: a mirror may be shallow and lack some, so no clone succeeds.
-    const absl::Status made = Git({"init", "-q", "--bare", clone().string()});
+    const absl::Status made = BorrowMirror("torchtitan", mirrors());
     ASSERT_TRUE(made.ok()) << made;
-    const fs::path mirror = Mirrors() / "torchtitan.git";
-    ASSERT_TRUE(
-        WriteFile(clone() / "objects/info/alternates", (mirror / "objects").string() + "\n").ok());
-    if (fs::exists(mirror / "shallow")) fs::copy_file(mirror / "shallow", clone() / "shallow");
   }
 
   static fs::path mirrors() { return RealRunFolder("mirrors"); }
   static fs::path clone() { return mirrors() / "torchtitan.git"; }
   static void MoveMain(const char* revision) {
-    const absl::Status moved = Git({"-C", clone().string(), "branch", "-f", "moving", revision});
+    const absl::Status moved = RunGit({"-C", clone().string(), "branch", "-f", "moving", revision});
     ASSERT_TRUE(moved.ok()) << moved;
   }
 

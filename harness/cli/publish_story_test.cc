@@ -2,7 +2,8 @@
 // Copyright the bkm authors.
 //
 // A real run becomes a table whose lock installs: releases only, for the mirrors of git subjects
-// lack files. Needs the registry; skipped without it.
+// lack files. And a branch that moved over the commit that broke a pair.
+// Needs the registry, and mirrors; skipped without them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,6 +19,7 @@ namespace bkm {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr char kTorchIndex[] = "https://download.pytorch.org/whl/cpu/";
@@ -69,6 +71,21 @@ TEST(PublishStoryTest, TheLockOfAGoodRowInstallsIntoAnEmptyEnvironment) {
   ASSERT_TRUE(versions.ok()) << versions.status();
   EXPECT_THAT(*versions, HasSubstr("2.13.0+cpu 5.10.2 0.9.1\n"));
 
+  // The environment that the lock made is known, and does what the row says.
+  const ProcessResult check =
+      *RunRealBkm({"check", "--python", python, "--table", (table_folder / "table.json").string(),
+                   "--out", RealRunFolder("check").string(), "--json"});
+  EXPECT_EQ(check.exit_code, 0) << check.out << check.err;
+  int found = 0;
+  for (const Json& pairing : Json::parse(check.out, nullptr, false)["pairings"]) {
+    if (pairing["engine"] != "verl-fsdp") continue;
+    ++found;
+    EXPECT_EQ(pairing["known_row"]["row"], row["id"]);
+    EXPECT_THAT(pairing["answer"], ::testing::AnyOf("works", "works except"));
+  }
+
+  EXPECT_EQ(found, 1) << check.out;
+
   const ProcessResult verified = *RunRealBkm({"publish", "--verify", table_folder.string()});
   EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
   EXPECT_THAT(verified.out, HasSubstr(": 0 rows no longer hold\n"));
@@ -76,6 +93,39 @@ TEST(PublishStoryTest, TheLockOfAGoodRowInstallsIntoAnEmptyEnvironment) {
       RunRealBkm({"publish", "--verify", table_folder.string(), "--date", "2099-01-01"})->exit_code,
       1)
       << "evidence ages";
+}
+
+// torchtitan 632f67f (#3269) gives optimizers another constructor than verl v0.8.0 calls.
+TEST(PublishStoryTest, ABranchThatMovedIsDiffedWithTheCommitsThatItMovedOver) {
+  if (Mirrors().empty()) GTEST_SKIP() << "no mirrors: set BKM_GIT_MIRRORS";
+  const fs::path mirrors = RealRunFolder("mirrors");
+  for (const char* name : {"torchtitan", "verl"}) {
+    const absl::Status made = BorrowMirror(name, mirrors);
+    ASSERT_TRUE(made.ok()) << made;
+  }
+  const std::string verl = "7aed6b230776f963fa09509c10d9c3a767d1102c";  // v0.8.0
+  for (const auto& [run, revision] : {std::pair("before", "632f67f~2"), {"after", "632f67f"}}) {
+    const absl::Status moved =
+        RunGit({"-C", (mirrors / "torchtitan.git").string(), "branch", "-f", "moving", revision});
+    ASSERT_TRUE(moved.ok()) << moved;
+    const absl::StatusOr<Json> cells = RunRealCells(
+        {"--engine", "verl-torchtitan@git:verl@" + verl, "--library", "git:torchtitan@moving",
+         "--attention", "flex", "--steps", "1", "--git-mirror", mirrors.string()},
+        run);
+    if (!cells.ok() && IsNoNetwork(cells.status())) GTEST_SKIP() << cells.status();
+    ASSERT_TRUE(cells.ok()) << cells.status();
+  }
+  const ProcessResult diff =
+      *RunRealBkm({"diff", RealRunFolder("before").string(), RealRunFolder("after").string(),
+                   "--git-mirror", mirrors.string()});
+  EXPECT_EQ(diff.exit_code, 1) << diff.err;
+  EXPECT_THAT(diff.out,
+              AllOf(HasSubstr(": 1 regressed\n\nregressed: broken at construct, "
+                              "unexpected-keyword: TypeError: OptimizersContainer.Config"),
+                    HasSubstr("\n  moved: torchtitan moving (e4b1220d7, 2026-06-04) -> moving "
+                              "(632f67f12, 2026-06-04), 2 commits\n"
+                              "    632f67f12 2026-06-04 [optimizer] support mixed optimizers "
+                              "(#3269)\n    baba6d82e 2026-06-04 ")));
 }
 
 }  // namespace

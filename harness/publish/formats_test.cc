@@ -177,6 +177,17 @@ uv pip sync pylock.verl-torchtitan-v0-8-0-torchtitan-0-3-0-cpu-torch-2-13-0.toml
 )");
 }
 
+TEST(MarkdownTest, SaysHowManyPairsNobodyRan) {
+  PublishedTable table = ATable();
+  PublishedRow range = AGoodRow();
+  range.library_from = AVersion("pypi:torchtitan==0.2.1", "0.2.1", "2025-12-26");
+  range.library_to = AVersion("pypi:torchtitan==0.2.2", "0.2.2", "2026-02-20");
+  range.library_versions = {range.library_from, range.library_to};
+  table.rows.push_back(range);
+  EXPECT_THAT(TableMarkdown(table),
+              HasSubstr("\nOf the 6 pairs of these versions, 2 were never run: unknown.\n\n"));
+}
+
 TEST(SummaryTest, IsShortAndSaysWhatIsMissing) {
   PublishedTable table = ATable();
   table.runs[0].finished = false;

@@ -21,6 +21,8 @@
 namespace bkm {
 namespace {
 
+constexpr size_t kLabelInName = 40;
+
 PublishedVersion LibraryOf(const CellRecord& record, const EngineKind& kind) {
   if (record.cell.library_subject) {
     return {.subject = record.cell.library_subject->ToString(),
@@ -100,10 +102,13 @@ std::string Kebab(absl::string_view text) {
 }
 
 std::string NameOf(const PublishedRow& row) {
-  std::vector<std::string> parts = {row.engine, ShortLabel(row.engine_version), row.library};
-  if (row.library_versions.size() > 1)
-    parts.insert(parts.end(), {ShortLabel(row.library_from), "to"});
-  parts.insert(parts.end(), {ShortLabel(row.library_to), row.runtime});
+  // A branch may have any name, and a file's has an end.
+  const auto label = [](const PublishedVersion& version) {
+    return ShortLabel(version).substr(0, kLabelInName);
+  };
+  std::vector<std::string> parts = {row.engine, label(row.engine_version), row.library};
+  if (row.library_versions.size() > 1) parts.insert(parts.end(), {label(row.library_from), "to"});
+  parts.insert(parts.end(), {label(row.library_to), row.runtime});
   if (!row.torch.empty()) parts.insert(parts.end(), {"torch", row.torch});
   if (row.device != Probe().device) parts.push_back(row.device);
   if (!row.relax.empty()) parts.insert(parts.end(), {"without", absl::StrJoin(row.relax, "-")});

@@ -124,6 +124,16 @@ TEST(RowsTest, NamesStayAndTellRowsApart) {
   EXPECT_EQ(rows[1].id.substr(0, rows[0].id.size() + 1), rows[0].id + "-");
 }
 
+TEST(RowsTest, NamesAreFitForFilesWhateverABranchIsCalled) {
+  CellRecord record = ARecord("flex", Ok());
+  record.cell.engine_label = "Fix/../" + std::string(300, 'x');
+  const std::vector<RunEvidence> runs = {ARun("run", {record})};
+  std::vector<PublishedRow> rows = RowsOf(Merge(runs), 30);
+  SortAndName(rows);
+  EXPECT_EQ(rows[0].id,
+            "verl-torchtitan-fix-" + std::string(33, 'x') + "-torchtitan-0-3-0-cpu-torch-2-13-0");
+}
+
 TEST(RowsTest, NewestVersionsStandFirst) {
   CellRecord old = ARecord("flex", Ok());
   old.cell.library_subject = *ParseSubjectSpec("pypi:torchtitan==0.2.2");

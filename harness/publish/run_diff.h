@@ -65,6 +65,8 @@ struct CauseGroup {
 
 struct RunDiff {
   PublishedRun before, after;
+  // Our own code inside the cells is another one: what changed may be our doing.
+  bool harness_changed() const { return before.cell_code != after.cell_code; }
   std::map<CellChange, int> counts;
   std::vector<CauseGroup> groups;  // all changes but kSame: regressions first, then by size
 };

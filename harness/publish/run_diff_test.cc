@@ -120,6 +120,16 @@ TEST_F(RunDiffTest, ADifferenceOfTheRuntimeIsNamed) {
   EXPECT_THAT(DiffText(Diff({before}, {after})), HasSubstr("  runtime: numpy 1.26.4 -> 2.4.6\n"));
 }
 
+TEST_F(RunDiffTest, OurOwnChangesAreOwnedUpTo) {
+  Diff({AtMain("flex", 0, Ok())}, {AtMain("flex", 0, Broken())});
+  EXPECT_EQ(DiffText(diff_).find("Our own code"), std::string::npos);
+  diff_.after.cell_code = "another";
+  EXPECT_THAT(DiffText(diff_), ::testing::StartsWith(
+                                   "before -> after: 1 regressed\nOur own code inside the cells is "
+                                   "not the same in both runs: a change may be its doing.\n"));
+  EXPECT_EQ(ToJson(diff_)["harness_changed"], true);
+}
+
 TEST_F(RunDiffTest, MarkdownHoldsNoMarkupOfStrangers) {
   EXPECT_THAT(DiffMarkdown(Diff({AtMain("flex", 0, Ok())}, {AtMain("flex", 0, Broken("<b>|"))})),
               HasSubstr("### regressed: broken at import, name-missing: &lt;b&gt;\\|\n"));

@@ -17,6 +17,8 @@ namespace {
 constexpr size_t kCellsShown = 6;
 constexpr size_t kCommitsShown = 20;
 constexpr size_t kPackagesShown = 12;
+constexpr char kHarnessChanged[] =
+    "Our own code inside the cells is not the same in both runs: a change may be its doing.\n";
 
 OrderedJson ToJson(const PublishedVersion& version) {
   return {{"subject", version.subject}, {"label", version.label}, {"date", version.date}};
@@ -146,13 +148,14 @@ OrderedJson ToJson(const RunDiff& diff) {
   return {{"schema", 1},
           {"before", {{"run", diff.before.dir}, {"matrix", diff.before.matrix}}},
           {"after", {{"run", diff.after.dir}, {"matrix", diff.after.matrix}}},
+          {"harness_changed", diff.harness_changed()},
           {"counts", counts},
           {"groups", groups}};
 }
 
 std::string DiffText(const RunDiff& diff) {
-  std::string out =
-      absl::StrCat(diff.before.dir, " -> ", diff.after.dir, ": ", CountsText(diff), "\n");
+  std::string out = absl::StrCat(diff.before.dir, " -> ", diff.after.dir, ": ", CountsText(diff),
+                                 "\n", diff.harness_changed() ? kHarnessChanged : "");
   for (const CauseGroup& group : diff.groups) {
     absl::StrAppend(&out, "\n", HeadOf(group), "\n");
     for (size_t i = 0; i < std::min(kCellsShown, group.cells.size()); ++i)
@@ -172,6 +175,7 @@ std::string DiffText(const RunDiff& diff) {
 std::string DiffMarkdown(const RunDiff& diff) {
   std::string out = absl::StrCat("## ", MarkdownText(diff.before.dir), " → ",
                                  MarkdownText(diff.after.dir), ": ", CountsText(diff), "\n");
+  if (diff.harness_changed()) absl::StrAppend(&out, "\n", kHarnessChanged);
   for (const CauseGroup& group : diff.groups) {
     absl::StrAppend(&out, "\n### ", MarkdownText(HeadOf(group)), "\n\n");
     for (size_t i = 0; i < std::min(kCellsShown, group.cells.size()); ++i)

@@ -119,6 +119,24 @@ std::string AttentionText(const std::vector<const PublishedCell*>& cells, bool t
   return parts.empty() ? "unknown" : absl::StrJoin(parts, "; ");
 }
 
+// How many pairs of the versions in the table nobody ran; empty for none.
+std::string NeverRunText(const PublishedTable& table, const EngineKind& kind) {
+  std::set<std::string> engines, libraries;
+  std::set<std::pair<std::string, std::string>> run;
+  for (const PublishedRow& row : table.rows) {
+    if (row.engine != kind.name) continue;
+    engines.insert(row.engine_version.subject);
+    for (const PublishedVersion& version : row.library_versions) {
+      libraries.insert(version.subject);
+      run.emplace(row.engine_version.subject, version.subject);
+    }
+  }
+  const size_t pairs = engines.size() * libraries.size();
+  if (run.size() == pairs) return "";
+  return absl::StrCat("Of the ", pairs, " pairs of these versions, ", pairs - run.size(),
+                      " were never run: unknown.\n\n");
+}
+
 std::string KindTable(const PublishedTable& table, const EngineKind& kind, Causes& causes) {
   std::set<std::string> asked, probes;
   std::string lines;
@@ -152,7 +170,8 @@ std::string KindTable(const PublishedTable& table, const EngineKind& kind, Cause
   for (const std::string& attention : asked) header.push_back(MarkdownText(attention));
   header.insert(header.end(), {"measured", "expires", "lock"});
   return absl::StrCat("## ", kind.name, "\n\n", Line(header),
-                      Line(std::vector<std::string>(header.size(), "---")), lines, "\n");
+                      Line(std::vector<std::string>(header.size(), "---")), lines, "\n",
+                      NeverRunText(table, kind));
 }
 
 std::string InstallText(const PublishedTable& table) {

@@ -35,6 +35,20 @@ fs::path Mirrors() {
   return value ? value : "";
 }
 
+absl::Status RunGit(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "git");
+  ASSIGN_OR_RETURN(const ProcessResult result, RunCommand({.argv = std::move(arguments)}));
+  return result.ok() ? absl::OkStatus() : absl::InternalError(result.err);
+}
+
+absl::Status BorrowMirror(const std::string& name, const fs::path& folder) {
+  const fs::path mirror = Mirrors() / (name + ".git"), clone = folder / (name + ".git");
+  RETURN_IF_ERROR(RunGit({"init", "-q", "--bare", clone.string()}));
+  std::error_code error;
+  if (fs::exists(mirror / "shallow")) fs::copy_file(mirror / "shallow", clone / "shallow", error);
+  return WriteFile(clone / "objects/info/alternates", (mirror / "objects").string() + "\n");
+}
+
 absl::StatusOr<ProcessResult> RunRealBkm(std::vector<std::string> arguments,
                                          std::map<std::string, std::string> environment) {
   Command command{.argv = {"harness/cli/bkm"}, .set_env = std::move(environment)};

@@ -20,6 +20,13 @@ namespace bkm {
 // $BKM_GIT_MIRRORS; empty: there are none, and the test skips.
 std::filesystem::path Mirrors();
 
+// Runs `git ARGUMENTS`; an error says what git complained of.
+absl::Status RunGit(std::vector<std::string> arguments);
+
+// A bare repository FOLDER/NAME.git without branches that borrows the objects of the mirror of that
+// name: a mirror may be shallow and lack some, so no clone succeeds.
+absl::Status BorrowMirror(const std::string& name, const std::filesystem::path& folder);
+
 // `bkm ARGUMENTS` with its environment changed by `environment`; whatever its exit code is.
 absl::StatusOr<ProcessResult> RunRealBkm(std::vector<std::string> arguments,
                                          std::map<std::string, std::string> environment = {});
