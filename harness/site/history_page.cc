@@ -243,10 +243,11 @@ Markup TimelineSection(const HistoryLog& log, size_t number, const SiteRuns& run
                                    NumberOf(log.json, "commits").value_or(0),
                                    NumberOf(log.json, "probes").value_or(0),
                                    NumberOf(log.json, "resolution").value_or(0))),
-      Element("figure", {TimelineStrip(stretches),
-                         Element("figcaption",
-                                 "Oldest to the left. A whole bar works, a half one "
-                                 "does not; the numbers are those of the table.")}),
+      Element(
+          "figure", {{"tabindex", "0"}},
+          {TimelineStrip(stretches), Element("figcaption",
+                                             "Oldest to the left. A whole bar works, a half one "
+                                             "does not; the numbers are those of the table.")}),
       Table("Stretches of commits that came to the same, oldest first.",
             Head({"stretch", "verdict", "first", "last", "commits"}), rows, OfLog(number))};
   if (!changes.empty())
