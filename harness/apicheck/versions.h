@@ -52,6 +52,10 @@ class Versions {
   // The trees of commits of a source, in their order; null where one has no such package.
   absl::StatusOr<std::vector<Tree>> TreesAt(const std::string& source,
                                             const std::vector<std::string>& commits);
+  // The tree of a package that lies in `folder`, as in an environment's site-packages.
+  absl::StatusOr<Tree> InFolder(const std::filesystem::path& folder, const std::string& package) {
+    return FolderTree(tables_, folder, package);
+  }
   // Tags of the source, by the commit that they name.
   absl::StatusOr<std::map<std::string, std::string>> Releases(const std::string& source);
 

@@ -18,6 +18,7 @@
 #include "harness/base/files.h"
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
+#include "harness/cell/alone_entry.h"
 #include "harness/cell/interpreter.h"
 #include "harness/cell/python_entry.h"
 #include "harness/cell/sandbox.h"
@@ -36,6 +37,7 @@ struct Arguments {
   std::string preload;
   std::string kernels;
   std::string request;
+  bool alone = false;
   size_t jobs = 1;
 };
 
@@ -78,8 +80,20 @@ absl::Status Serve(const Arguments& arguments, int out) {
     ASSIGN_OR_RETURN(const Json json, ReadJsonFile(arguments.request));
     request = ToLine(json);
   }
-  ASSIGN_OR_RETURN(const InterpreterFacts facts,
-                   StartInterpreter({arguments.python, arguments.python_code, std::move(preload)}));
+  InterpreterFacts facts;
+  ServerOptions options;
+  if (arguments.alone) {
+    ASSIGN_OR_RETURN(const AloneInterpreter alone,
+                     AloneInterpreter::Find(arguments.python, arguments.python_code));
+    facts = alone.facts();
+    options.setting.body = [alone](const CellRequest& cell, const EventWriter& events) {
+      return alone.Run(cell, events);
+    };
+  } else {
+    ASSIGN_OR_RETURN(
+        facts, StartInterpreter({arguments.python, arguments.python_code, std::move(preload)}));
+    options.setting.body = RunPythonEntry;
+  }
   if (!arguments.once) {
     Say(out, {{"type", "ready"},
               {"python", facts.version},
@@ -88,12 +102,12 @@ absl::Status Serve(const Arguments& arguments, int out) {
               {"sandbox", sandbox.Names()},
               {"preload_errors", facts.preload_errors}});
   }
-  ServerOptions options;
   options.jobs = arguments.jobs;
   options.out = out;
   options.only_finished = arguments.once;
   options.versions = facts.versions;
-  options.setting = {sandbox, EnvironmentPaths(arguments, facts), RunPythonEntry};
+  options.setting.sandbox = sandbox;
+  options.setting.reads = EnvironmentPaths(arguments, facts);
   options.kernels = arguments.kernels;
   if (!arguments.once) options.in = Descriptor(::dup(0)).ToPrivate();
   Server server(std::move(options));
@@ -114,6 +128,8 @@ void AddOptions(CLI::App* command, Arguments& arguments) {
   command->add_option("--python-code", arguments.python_code, "the folder that holds bkm_cell")
       ->required();
   command->add_option("--preload", arguments.preload, "a file with a module per line");
+  command->add_flag("--alone", arguments.alone,
+                    "a process of that interpreter for each cell, of any version; no preloading");
   command->add_option("--kernels", arguments.kernels, "a library with CPU kernels for torch");
 }
 

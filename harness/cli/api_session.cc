@@ -3,11 +3,11 @@
 #include "harness/cli/api_session.h"
 
 #include <cstdio>
-#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
+#include "harness/runner/installation.h"
 
 namespace bkm {
 
@@ -17,12 +17,9 @@ absl::Status ApiSession::AddSources(const Matrix& matrix) {
 
 absl::StatusOr<Versions*> ApiSession::versions() {
   if (versions_) return versions_.get();
-  // The interpreter that runs the cells: what it cannot parse, it cannot import.
-  const char* python = std::getenv("BKM_PYTHON");
-  const Versions::Options options{.cache = CacheDirectory(),
-                                  .mirrors = mirrors_,
-                                  .python = python && *python ? python : "/usr/bin/python3",
-                                  .folder = folder_};
+  // What the interpreter that runs the cells cannot parse, it cannot import.
+  const Versions::Options options{
+      .cache = CacheDirectory(), .mirrors = mirrors_, .python = CellPython(), .folder = folder_};
   ASSIGN_OR_RETURN(tables_, SymbolTables::Open(options.python, options.cache));
   versions_ = std::make_unique<Versions>(catalog_, options, *tables_);
   return versions_.get();

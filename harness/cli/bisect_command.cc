@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/bisect_report.h"
 #include "harness/cli/command.h"
@@ -43,7 +44,9 @@ class BisectCommand : public CliCommand {
            "  bkm bisect --engine torchtitan --library git:torchtitan@main --attention sdpa --axis "
            "library --until verdict=wrong\n"
            "  bkm bisect --engine verl-torchtitan@git:verl@v0.7.1 --library git:torchtitan@main "
-           "--attention flex --axis library --good c1465542e --peel";
+           "--attention flex --axis library --good c1465542e --peel\n"
+           "  bkm bisect --engine verl-torchtitan@git:verl@main --library git:torchtitan@main "
+           "--attention flex --axis library --ladder";
   }
 
   void AddOptions(CLI::App& app) override {
@@ -54,6 +57,9 @@ class BisectCommand : public CliCommand {
     app.add_option("--until", until_,
                    "What is bad: key=pattern,... of verdict, stage, reason, message, blame "
                    "(stage=golden; default: anything but ok)");
+    app.add_flag("--ladder", ladder_,
+                 "Find the older end among the releases (tags), the newest first, instead of by "
+                 "days; then the commit between the two releases that differ");
     app.add_flag("--flaky", flaky_, "The cell is flaky: measure again and again, and say how sure");
     app.add_option("--flake-rate", flake_rate_,
                    "How often it is bad by chance (default: measured at the good end)")
@@ -87,8 +93,12 @@ class BisectCommand : public CliCommand {
                      options_.MakeDirectory(peel_ ? "peel" : "bisect", cell.planned, until_));
     SearchLog log(directory.root() / "search.log", console);
     if (peel_) return RunPeel(cell, axis, directory, signals, log);
+    InvestigationSetup setup = SetupOf(axis, criterion);
+    if (ladder_) {
+      ASSIGN_OR_RETURN(setup.steps, Rungs(cell, axis, log));
+    }
     Announce(axis, criterion, log);
-    Investigation investigation(axis.graph(), SetupOf(axis, criterion));
+    Investigation investigation(axis.graph(), std::move(setup));
     SearchSession session(options_.SetupOf(cell, directory, axis), axis, *cell.preparation, signals,
                           log);
     ConsoleObserver silent(/*quiet=*/true);
@@ -146,6 +156,27 @@ class BisectCommand : public CliCommand {
     return result->works && !result->steps.empty() ? kExitAsExpected : kExitVerdictsDiffer;
   }
 
+  absl::StatusOr<std::vector<int>> Rungs(const OneCell& cell, const HistoryAxis& axis,
+                                         SearchLog& log) const {
+    if (axis.kind() == AxisKind::kBoth || axis.early())
+      return absl::InvalidArgumentError(
+          "--ladder looks for the older end among the releases of one subject: not with --axis "
+          "both, nor with both --good and --bad");
+    ASSIGN_OR_RETURN(const auto releases, axis.Releases(cell.preparation->git()));
+    if (releases.empty()) {
+      return absl::NotFoundError(absl::StrCat("no release of ", axis.SourceAt(axis.late()),
+                                              " lies before the newer end (are its tags there?)"));
+    }
+    std::vector<int> rungs;
+    std::vector<std::string> names;
+    for (const auto& [commit, name] : releases) {
+      rungs.push_back(commit);
+      names.push_back(name);
+    }
+    log.Line(absl::StrCat("releases, the newest first: ", absl::StrJoin(names, "; ")));
+    return rungs;
+  }
+
   bool given() const { return !good_.empty() || !bad_.empty(); }
   // The bad end first. Of one that is not named the cell's own revision is taken where the other is
   // named.
@@ -184,7 +215,9 @@ class BisectCommand : public CliCommand {
     const char* late = axis.one_is_late() ? "bad" : "good";
     log.Line(absl::StrCat("newer end", given() ? absl::StrCat(" (said to be ", late, ")") : "",
                           ": ", axis.Describe(axis.late())));
-    if (!axis.early()) return log.Line("older end: found by stepping back 1, 2, 4, ... days");
+    if (!axis.early())
+      return log.Line(ladder_ ? "older end: the newest release that differs"
+                              : "older end: found by stepping back 1, 2, 4, ... days");
     const char* early = axis.one_is_late() ? "good" : "bad";
     log.Line(absl::StrCat("older end (said to be ", early, "): ", axis.Describe(*axis.early())));
   }
@@ -214,6 +247,7 @@ class BisectCommand : public CliCommand {
   bool flaky_ = false;
   double flake_rate_ = 0;
   double confidence_ = 0.99;
+  bool ladder_ = false;
   bool peel_ = false;
   int most_ = 20;
   int tries_ = 64;

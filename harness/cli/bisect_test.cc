@@ -271,6 +271,30 @@ TEST_F(BisectTest, AFlakySearchSaysHowSureItIs) {
   EXPECT_THAT(result.out, HasSubstr("% sure after "));
 }
 
+TEST_F(BisectTest, TheLadderGoesDownTheReleasesAndThenBetweenTwo) {
+  Commit();
+  library_.Git({"tag", "v1"});
+  Commit();
+  // v2 was made on a branch of its own.
+  library_.Branch("release", "HEAD");
+  library_.Write("CHANGELOG", "v2\n");
+  library_.Commit("Release v2", "2026-03-02");
+  library_.Git({"tag", "v2"});
+  library_.Checkout("main");
+  Commit();
+  const std::string culprit = Commit(kBroken);
+  Commit(kBroken);
+  library_.Git({"tag", "v3"});
+  Commit(kBroken);
+
+  const ProcessResult result = Bisect({"--ladder"});
+
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("releases, the newest first: v3; v2; v1"));
+  EXPECT_EQ(Result()["culprit"]["commit"], culprit);
+  EXPECT_EQ(Result()["older_end"]["title"], "Commit 2 (#2)");
+}
+
 TEST_F(BisectTest, MistakesAreOneSentenceWithWhatToDo) {
   Commit();
   const auto error = [&](std::vector<std::string> more) {

@@ -38,6 +38,7 @@ std::unique_ptr<CliCommand> MakeCostCommand();
 std::unique_ptr<CliCommand> MakeBisectCommand();
 std::unique_ptr<CliCommand> MakeDriftCommand();
 std::unique_ptr<CliCommand> MakeAcceptCommand();
+std::unique_ptr<CliCommand> MakeCheckCommand();
 std::unique_ptr<CliCommand> MakeCleanCommand();
 std::unique_ptr<CliCommand> MakeSelftestCommand();
 std::unique_ptr<CliCommand> MakeTimelineCommand();

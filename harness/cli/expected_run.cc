@@ -34,14 +34,23 @@ absl::StatusOr<std::optional<Expectations>> FindExpectations(
     const std::string& asked, const std::filesystem::path& matrix_folder,
     const std::string& matrix_name) {
   std::filesystem::path file = asked;
+  std::error_code error;
+  if (!file.empty() && !std::filesystem::is_regular_file(file, error))
+    return absl::NotFoundError(absl::StrCat(
+        "--expect ", asked, ": there is no such file (bkm accept RUN --expect FILE makes one)"));
   if (file.empty()) {
-    std::error_code error;
     if (matrix_folder.empty()) return std::optional<Expectations>();
     file = Expectations::FileOf(matrix_folder / (matrix_name + ".json"));
     if (!std::filesystem::exists(file, error)) return std::optional<Expectations>();
   }
   ASSIGN_OR_RETURN(Expectations expectations, Expectations::Read(file));
   return std::optional<Expectations>(std::move(expectations));
+}
+
+std::vector<Surprise> SurprisesOf(const std::optional<Expectations>& expectations,
+                                  const RunRecord& run, bool whole) {
+  if (!expectations || !run.finished) return {};
+  return expectations->Compare(run, whole);
 }
 
 std::vector<PreparedCell> WithSuspects(const std::vector<PreparedCell>& cells, const RunRecord& run,

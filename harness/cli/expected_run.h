@@ -22,6 +22,11 @@ absl::StatusOr<std::optional<Expectations>> FindExpectations(
     const std::string& asked, const std::filesystem::path& matrix_folder,
     const std::string& matrix_name);
 
+// How a run differs from what is expected; nothing without expectations, or where it was
+// interrupted. Points into `run`.
+std::vector<Surprise> SurprisesOf(const std::optional<Expectations>& expectations,
+                                  const RunRecord& run, bool whole);
+
 // `cells`, and those that are red against expectation once more: a red cell that nobody knew of is
 // measured twice before it is reported. Nothing more where there is no such cell, or where they
 // were repeated already.

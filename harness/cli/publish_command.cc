@@ -3,7 +3,6 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "harness/base/files.h"
@@ -83,11 +82,16 @@ class PublishCommand : public CliCommand {
   }
 
  private:
+  void Progress(const std::string& what) const {
+    if (!quiet_ && !json_) std::fprintf(stderr, "bkm: %s\n", what.c_str());
+  }
+
   absl::StatusOr<int> Publish(Registry& registry, GitSources& sources) {
     std::vector<RunEvidence> runs;
     for (const std::string& run : runs_) {
       ASSIGN_OR_RETURN(runs.emplace_back(), ReadRunEvidence(run, out_, allow_partial_));
     }
+    Progress("asking repositories and the registry what lies between versions, and for locks");
     VersionHistory history(catalog_, sources,
                            [&](const std::string& package, const std::string& version) {
                              return registry.ReleaseBefore(package, version);
@@ -113,46 +117,14 @@ class PublishCommand : public CliCommand {
         fs::is_directory(verify_) ? fs::path(verify_) / "table.json" : fs::path(verify_);
     ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
     ASSIGN_OR_RETURN(const PublishedTable table, PublishedTableFromJson(json, path.string()));
+    Progress(absl::StrCat("looking up the pins of ", table.rows.size(), " rows"));
     std::vector<std::string> notes;
     ASSIGN_OR_RETURN(const Verification found,
                      VerifyTable(table, path.parent_path(), date_, PackageReader(CellPython()),
                                  registry, sources, notes));
     Tell(notes);
-    if (json_) {
-      PrintJson(found);
-    } else {
-      PrintText(found);
-    }
+    std::fputs(json_ ? ToText(ToJson(found)).c_str() : VerificationText(found).c_str(), stdout);
     return found.stale.empty() ? kExitAsExpected : kExitVerdictsDiffer;
-  }
-
-  static void PrintJson(const Verification& found) {
-    OrderedJson stale = OrderedJson::array();
-    for (const StaleRow& row : found.stale) {
-      stale.push_back(
-          {{"row", row.row}, {"expired", row.expired}, {"gone", row.gone}, {"yanked", row.yanked}});
-    }
-    std::fputs(ToText(OrderedJson{{"schema", 1},
-                                  {"rows", found.rows},
-                                  {"locks", found.locks},
-                                  {"pins", found.pins},
-                                  {"stale", stale}})
-                   .c_str(),
-               stdout);
-  }
-
-  static void PrintText(const Verification& found) {
-    for (const StaleRow& row : found.stale) {
-      std::vector<std::string> what;
-      if (row.expired) what.push_back("its evidence is too old");
-      if (!row.gone.empty()) what.push_back(absl::StrCat("gone: ", absl::StrJoin(row.gone, ", ")));
-      if (!row.yanked.empty())
-        what.push_back(absl::StrCat("yanked: ", absl::StrJoin(row.yanked, ", ")));
-      std::printf("%s: %s\n", Printable(row.row).c_str(),
-                  Printable(absl::StrJoin(what, "; ")).c_str());
-    }
-    std::printf("%d rows, %d locks with %d pins looked up: %zu rows no longer hold\n", found.rows,
-                found.locks, found.pins, found.stale.size());
   }
 
   std::vector<std::string> runs_;

@@ -101,6 +101,15 @@ TEST_F(PublishTest, ABadLineStopsARunBeforeItStarts) {
   EXPECT_FALSE(fs::exists(bkm_.out()));
 }
 
+TEST_F(PublishTest, ExpectationsThatAreNotThereAreMissed) {
+  const ProcessResult result =
+      bkm_.Run({"run", bkm_.WriteMatrix({"passes"}), "--expect", "none.txt"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err,
+            "bkm: --expect none.txt: there is no such file (bkm accept RUN --expect FILE makes "
+            "one)\n");
+}
+
 TEST_F(PublishTest, DiffTellsWhatBrokeAndExitsOne) {
   bkm_.WritePair("changes", "");
   RunPairs({"passes", "changes"});

@@ -82,18 +82,7 @@ class RunCommandLine : public CliCommand {
                                          {.mirrors = selection_.GitMirrors(),
                                           .matrix_folder = selection_.MatrixFolder()},
                                          observer));
-    ASSIGN_OR_RETURN(std::vector<PlannedCell> plan,
-                     ExpandMatrix(matrix, filters, preparation->Environment()));
-    for (PlannedCell& planned : plan) {
-      planned.cell.plant = plant_;
-      planned.id = CellId(planned.cell);
-    }
-    if (static_check_) {
-      ApiSession session(selection_.GitMirrors(), selection_.MatrixFolder());
-      RETURN_IF_ERROR(session.AddSources(matrix));
-      ASSIGN_OR_RETURN(const int red, MarkStaticallyRed(session, plan));
-      if (!quiet_ && red > 0) std::fprintf(stderr, "bkm: %d cells are red by their sources\n", red);
-    }
+    ASSIGN_OR_RETURN(const std::vector<PlannedCell> plan, Plan(matrix, filters, *preparation));
     absl::StatusOr<std::vector<PreparedCell>> cells = PrepareAll(plan, *preparation, signals);
     if (signals.heard()) {
       std::fprintf(stderr, "bkm: interrupted before a cell ran; what was fetched is kept\n");
@@ -103,42 +92,55 @@ class RunCommandLine : public CliCommand {
     if (cells->empty())
       return absl::InvalidArgumentError("no cell is in: bkm plan says why each is out");
     const RunDirectory directory(fs::absolute(out_.empty() ? "runs/" + matrix.name : out_));
-    MeasurementOptions options{.slots = jobs_,
-                               .fresh = fresh_,
-                               .controls = !no_controls_,
-                               .reuse = !rerun_,
-                               .store = !no_store_};
-    const std::vector<PreparedCell> all = WithRepeats(*std::move(cells), repeat_);
-    ASSIGN_OR_RETURN(RunRecord run,
-                     Measure(installation, matrix, directory, all, options, observer, signals));
-    std::vector<Surprise> surprises;
-    const auto compare = [&] {
-      const bool whole = filters.empty() && !static_check_;
-      if (expectations && run.finished) surprises = expectations->Compare(run, whole);
+    const auto measure = [&](std::vector<PreparedCell> asked, bool reuse) {
+      return Measure(installation, matrix, directory, std::move(asked),
+                     {.slots = jobs_,
+                      .fresh = fresh_,
+                      .controls = !no_controls_,
+                      .reuse = reuse,
+                      .store = !no_store_},
+                     observer, signals);
     };
-    compare();
-    if (std::vector<PreparedCell> twice = WithSuspects(all, run, surprises);
-        twice.size() > all.size()) {
+    // A part of the matrix proves no line of expectations unseen, and is no ground to rewrite them.
+    const bool whole = filters.empty() && !static_check_ && plant_.empty();
+    const std::vector<PreparedCell> all = WithRepeats(*std::move(cells), repeat_);
+    ASSIGN_OR_RETURN(RunRecord run, measure(all, !rerun_));
+    std::vector<Surprise> surprises = SurprisesOf(expectations, run, whole);
+    std::vector<PreparedCell> more = WithSuspects(all, run, surprises);
+    if (const size_t suspects = more.size() - all.size(); suspects > 0) {
       if (!quiet_)
-        std::fprintf(stderr, "bkm: %zu red cells that are not listed: once more\n",
-                     twice.size() - all.size());
-      options.reuse = true;
-      ASSIGN_OR_RETURN(run, Measure(installation, matrix, directory, std::move(twice), options,
-                                    observer, signals));
-      compare();
+        std::fprintf(stderr, "bkm: %zu red cells that are not listed: once more\n", suspects);
+      ASSIGN_OR_RETURN(run, measure(std::move(more), /*reuse=*/true));
+      surprises = SurprisesOf(expectations, run, whole);
     }
-    // A part of the matrix is no ground to rewrite expectations on.
-    run.made_by["whole"] = filters.empty() && !static_check_;
+    run.made_by["whole"] = whole;
     RETURN_IF_ERROR(directory.WriteRun(run));
     RETURN_IF_ERROR(WriteRetryList(directory, run));
-    const int code = Report(directory, run);
-    const std::string told = SurprisesText(surprises);
-    if (!told.empty()) std::fputs(told.c_str(), json_ || quiet_ ? stderr : stdout);
-    return code == kExitAsExpected && !surprises.empty() ? kExitVerdictsDiffer : code;
+    if (expectations && run.finished && surprises.empty() && !quiet_)
+      std::fprintf(stderr, "bkm: all that is red is listed as it is\n");
+    return Report(directory, run, surprises);
   }
 
  private:
-  int Report(const RunDirectory& directory, const RunRecord& run) const {
+  absl::StatusOr<std::vector<PlannedCell>> Plan(const Matrix& matrix,
+                                                const std::vector<CellFilter>& filters,
+                                                Preparation& preparation) const {
+    ASSIGN_OR_RETURN(std::vector<PlannedCell> plan,
+                     ExpandMatrix(matrix, filters, preparation.Environment()));
+    for (PlannedCell& planned : plan) {
+      planned.cell.plant = plant_;
+      planned.id = CellId(planned.cell);
+    }
+    if (!static_check_) return plan;
+    ApiSession session(selection_.GitMirrors(), selection_.MatrixFolder());
+    RETURN_IF_ERROR(session.AddSources(matrix));
+    ASSIGN_OR_RETURN(const int red, MarkStaticallyRed(session, plan));
+    if (!quiet_ && red > 0) std::fprintf(stderr, "bkm: %d cells are red by their sources\n", red);
+    return plan;
+  }
+
+  int Report(const RunDirectory& directory, const RunRecord& run,
+             const std::vector<Surprise>& surprises) const {
     if (json_) {
       std::fputs(ToText(ToJson(run)).c_str(), stdout);
     } else if (!quiet_) {
@@ -146,9 +148,13 @@ class RunCommandLine : public CliCommand {
       std::printf("\nTable: %s\nOne cell's story: bkm explain %s CELL\n", directory.table().c_str(),
                   directory.root().c_str());
     }
-    if (!run.finished)
+    std::fputs(SurprisesText(surprises).c_str(), json_ || quiet_ ? stderr : stdout);
+    if (!run.finished) {
       std::fprintf(stderr, "bkm: interrupted; the same command finishes the rest\n");
-    return run.finished ? ExitCodeOf(run) : kExitInterrupted;
+      return kExitInterrupted;
+    }
+    const int code = ExitCodeOf(run);
+    return code == kExitAsExpected && !surprises.empty() ? kExitVerdictsDiffer : code;
   }
 
   Selection selection_;

@@ -49,6 +49,11 @@ std::string ShortText(const Verdict& verdict) {
   return ShortText(Name(verdict.kind), Name(verdict.stage), verdict.reason);
 }
 
+bool SaysSomething(const Verdict& verdict) {
+  return verdict.kind == VerdictKind::kOk || verdict.kind == VerdictKind::kRefused ||
+         verdict.kind == VerdictKind::kBroken || verdict.kind == VerdictKind::kWrong;
+}
+
 bool HasNumbers(const Verdict& verdict) {
   return verdict.kind == VerdictKind::kOk || verdict.kind == VerdictKind::kWrong;
 }

@@ -60,6 +60,9 @@ struct Verdict {
 std::string ShortText(absl::string_view kind, absl::string_view stage, absl::string_view reason);
 std::string ShortText(const Verdict& verdict);
 
+// Whether it is about the pair: spurious, unsupported and skipped say nothing of it.
+bool SaysSomething(const Verdict& verdict);
+
 // Whether the cell came to its end and was held against the golden: only then has it the numbers of
 // every step.
 bool HasNumbers(const Verdict& verdict);

@@ -85,21 +85,6 @@ absl::StatusOr<RunEvidence> ReadRunEvidence(const fs::path& root, const fs::path
   return RunEvidence{root, std::move(published), std::move(record)};
 }
 
-bool SaysSomething(const Verdict& verdict) {
-  switch (verdict.kind) {
-    case VerdictKind::kOk:
-    case VerdictKind::kRefused:
-    case VerdictKind::kBroken:
-    case VerdictKind::kWrong:
-      return true;
-    case VerdictKind::kUnsupported:
-    case VerdictKind::kSpurious:
-    case VerdictKind::kSkipped:
-      return false;
-  }
-  return false;
-}
-
 std::string MeasuredAt(const RunEvidence& run, const CellRecord& cell) {
   if (!cell.measured.empty()) return cell.measured;
   const RunDirectory directory(run.root);

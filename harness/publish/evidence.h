@@ -29,9 +29,6 @@ absl::StatusOr<RunEvidence> ReadRunEvidence(const std::filesystem::path& root,
                                             const std::filesystem::path& table_folder,
                                             bool allow_partial);
 
-// Whether a verdict says something of the pair: not of the harness, the device or an accident.
-bool SaysSomething(const Verdict& verdict);
-
 // When a cell was observed, RFC 3339: what its record says, else when its observation was written.
 std::string MeasuredAt(const RunEvidence& run, const CellRecord& cell);
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 #include "harness/publish/badges.h"
@@ -14,6 +15,7 @@
 #include "harness/publish/table_csv.h"
 #include "harness/publish/table_junit.h"
 #include "harness/publish/table_markdown.h"
+#include "harness/report/labels.h"
 
 namespace bkm {
 namespace {
@@ -160,6 +162,35 @@ absl::Status WritePublication(const Publication& publication, const fs::path& fo
   for (const auto& [name, badge] : Badges(table)) files["badges/" + name] = ToText(badge);
   for (const auto& [name, text] : files) RETURN_IF_ERROR(WriteFile(folder / name, text));
   return absl::OkStatus();
+}
+
+OrderedJson ToJson(const Verification& verification) {
+  OrderedJson stale = OrderedJson::array();
+  for (const StaleRow& row : verification.stale) {
+    stale.push_back(
+        {{"row", row.row}, {"expired", row.expired}, {"gone", row.gone}, {"yanked", row.yanked}});
+  }
+  return {{"schema", 1},
+          {"rows", verification.rows},
+          {"locks", verification.locks},
+          {"pins", verification.pins},
+          {"stale", stale}};
+}
+
+std::string VerificationText(const Verification& verification) {
+  std::string out;
+  for (const StaleRow& row : verification.stale) {
+    std::vector<std::string> what;
+    if (row.expired) what.push_back("its evidence is too old");
+    if (!row.gone.empty()) what.push_back(absl::StrCat("gone: ", absl::StrJoin(row.gone, ", ")));
+    if (!row.yanked.empty())
+      what.push_back(absl::StrCat("yanked: ", absl::StrJoin(row.yanked, ", ")));
+    absl::StrAppend(&out, row.row, ": ", absl::StrJoin(what, "; "), "\n");
+  }
+  absl::StrAppend(&out, verification.rows, " rows, ", verification.locks, " locks with ",
+                  verification.pins, " pins looked up: ", verification.stale.size(),
+                  " rows no longer hold\n");
+  return Printable(std::move(out));
 }
 
 absl::StatusOr<Verification> VerifyTable(const PublishedTable& table, const fs::path& folder,

@@ -53,6 +53,10 @@ struct Verification {
   int rows = 0, locks = 0, pins = 0;
   std::vector<StaleRow> stale;
 };
+OrderedJson ToJson(const Verification& verification);  // verify.schema.json
+// For people: what no longer holds, and how much was looked up.
+std::string VerificationText(const Verification& verification);
+
 // Looks every pin of every row's lock up again. `sources` finds commits; one whose repository
 // cannot be reached is not judged, and said in `notes`.
 absl::StatusOr<Verification> VerifyTable(const PublishedTable& table,

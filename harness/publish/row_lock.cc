@@ -142,7 +142,9 @@ absl::Status LockFinder::ReadCache() {
     ASSIGN_OR_RETURN(const Json json, ReadJsonFile(entry.path()));
     // What an older bkm wrote there may read no more: nobody needs it then.
     absl::StatusOr<RuntimeLock> lock = RuntimeLockFromJson(json, entry.path().string());
-    if (lock.ok()) found_.emplace(lock->Key(), *std::move(lock));
+    if (!lock.ok()) continue;
+    const std::string key = lock->Key();
+    found_.emplace(key, *std::move(lock));
   }
   return absl::OkStatus();
 }

@@ -18,6 +18,8 @@ namespace bkm {
 struct WorkerSetup {
   std::string key;               // the runtime's lock
   std::filesystem::path python;  // the environment's interpreter
+  // Of another version than the worker embeds: a process of that interpreter for each cell.
+  bool alone = false;
 };
 
 // One cell, ready to run: `request` is what the worker reads (harness/protocol/README.md).

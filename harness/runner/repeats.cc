@@ -19,7 +19,7 @@ int Badness(VerdictKind kind) {
   return static_cast<int>(std::find(kFromBest.begin(), kFromBest.end(), kind) - kFromBest.begin());
 }
 
-bool SaysSomething(const std::optional<Verdict>& verdict) {
+bool IsNoAccident(const std::optional<Verdict>& verdict) {
   return verdict && verdict->kind != VerdictKind::kSpurious;
 }
 
@@ -57,7 +57,7 @@ StableVerdict Together(const CellRecord& first, const std::vector<const CellReco
   runs.insert(runs.end(), repeats.begin(), repeats.end());
   const Verdict* worst = nullptr;
   for (const CellRecord* run : runs) {
-    if (!SaysSomething(run->verdict)) continue;
+    if (!IsNoAccident(run->verdict)) continue;
     ++result.stability.runs;
     ++result.stability.verdicts[ShortText(*run->verdict)];
     if (worst == nullptr || Badness(run->verdict->kind) > Badness(worst->kind))

@@ -17,7 +17,8 @@ const EngineKind& KindOf(const Cell& cell) {
 }
 
 Json TreeOf(const std::optional<Subject>& subject) {
-  return subject ? Json(subject->tree.string()) : Json();
+  // What the runtime itself holds is no tree.
+  return subject && !subject->tree.empty() ? Json(subject->tree.string()) : Json();
 }
 Json ContentOf(const std::optional<Subject>& subject) {
   return subject ? Json(subject->content) : Json();

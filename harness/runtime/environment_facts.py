@@ -5,10 +5,15 @@
     versions    {"python": "3.11.2", "packages": {"torch": "2.13.0+cpu", ...}}
     violated    {"violated": [{"requirement": "numpy<2", "found": "2.4.6"}, ...]} of the
                 requirements on stdin, one a line; "found" is empty when the package is missing
+    installed   {"installed": [{"package": "verl", "version": "0.9.1", "commit": "<40 hex>" or "",
+                "folder": "/env/lib/python3.11/site-packages"}, ...]} of the packages on stdin, one
+                a line, that can be imported; none is
 """
 
 import importlib.metadata
+import importlib.util
 import json
+import os
 import platform
 import re
 import sys
@@ -52,11 +57,32 @@ def violated(lines: list[str]) -> list[dict[str, str]]:
     return result
 
 
+def installed(names: list[str]) -> list[dict[str, str]]:
+    found = []
+    for name in names:
+        spec = importlib.util.find_spec(name)
+        if spec is None or not spec.origin or not spec.submodule_search_locations:
+            continue
+        fact = {"package": name, "version": "", "commit": ""}
+        fact["folder"] = os.path.dirname(os.path.dirname(spec.origin))
+        try:
+            distribution = importlib.metadata.distribution(name)
+            fact["version"] = distribution.version
+            source = json.loads(distribution.read_text("direct_url.json") or "{}")
+            fact["commit"] = source.get("vcs_info", {}).get("commit_id", "")
+        except importlib.metadata.PackageNotFoundError:
+            pass  # a folder on the path
+        found.append(fact)
+    return found
+
+
 def main() -> dict:
     if sys.argv[1:] == ["versions"]:
         return {"python": platform.python_version(), "packages": versions()}
     if sys.argv[1:] == ["violated"]:
         return {"violated": violated(sys.stdin.read().splitlines())}
+    if sys.argv[1:] == ["installed"]:
+        return {"installed": installed(sys.stdin.read().splitlines())}
     return {"error": f"unknown command {sys.argv[1:]}"}
 
 

@@ -18,7 +18,7 @@ constexpr char kProgram[] =
 absl::StatusOr<Json> Ask(const std::filesystem::path& python, const std::string& question,
                          std::string input = "") {
   absl::StatusOr<std::string> output =
-      RunForOutput({.argv = {python.string(), "-I", "-c", kProgram, question},
+      RunForOutput({.argv = {python.string(), "-I", "-B", "-c", kProgram, question},
                     .unset_env = {"PYTHONHOME", "PYTHONPATH"},
                     .input = std::move(input)});
   if (!output.ok()) {
@@ -42,6 +42,17 @@ absl::StatusOr<InterpreterFacts> ReadInterpreter(const std::filesystem::path& py
 
 std::string MinorVersion(const std::string& version) {
   return version.substr(0, version.find('.', version.find('.') + 1));
+}
+
+absl::StatusOr<std::vector<InstalledPackage>> ReadInstalled(
+    const std::filesystem::path& python, const std::vector<std::string>& packages) {
+  ASSIGN_OR_RETURN(const Json json, Ask(python, "installed", absl::StrJoin(packages, "\n")));
+  std::vector<InstalledPackage> found;
+  for (const Json& item : json["installed"]) {
+    found.push_back({item["package"], item["version"], item["commit"],
+                     item["folder"].get<std::string>()});
+  }
+  return found;
 }
 
 absl::StatusOr<std::vector<ViolatedPin>> FindViolatedPins(

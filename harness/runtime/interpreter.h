@@ -23,6 +23,17 @@ absl::StatusOr<InterpreterFacts> ReadInterpreter(const std::filesystem::path& py
 // "3.11" of "3.11.2".
 std::string MinorVersion(const std::string& version);
 
+// A package that the interpreter can import.
+struct InstalledPackage {
+  std::string package;           // import name
+  std::string version;           // empty: a folder on the path, not an installed distribution
+  std::string commit;            // 40 hex digits, where it was installed from git; or empty
+  std::filesystem::path folder;  // that it lies in
+};
+// Those of `packages` (import names) that are there. Imports none of them.
+absl::StatusOr<std::vector<InstalledPackage>> ReadInstalled(
+    const std::filesystem::path& python, const std::vector<std::string>& packages);
+
 // A requirement that an environment does not meet.
 struct ViolatedPin {
   std::string requirement;  // as declared

@@ -33,7 +33,7 @@ std::vector<int> StepsBack(const CommitGraph& graph, int late) {
 
 Bisection::Bisection(const CommitGraph& graph, BisectionSetup setup)
     : graph_(graph), setup_(std::move(setup)) {
-  if (!setup_.early) steps_ = StepsBack(graph_, setup_.late);
+  if (!setup_.early) steps_ = setup_.steps.empty() ? StepsBack(graph_, setup_.late) : setup_.steps;
   Update();
 }
 
@@ -142,8 +142,9 @@ bool Bisection::FindEarly(Side late) {
     return true;
   }
   if (asks_.empty()) {
-    Finish(SearchStatus::kNone, absl::StrCat("it is ", Name(late), " (", SignatureOf(setup_.late),
-                                             ") as far back as the history goes"));
+    Finish(SearchStatus::kNone,
+           absl::StrCat("it is ", Name(late), " (", SignatureOf(setup_.late), ") as far back as ",
+                        setup_.steps.empty() ? "the history goes" : "the first release"));
   }
   return false;
 }

@@ -17,8 +17,10 @@ namespace bkm {
 
 struct BisectionSetup {
   int late = 0;              // the end with the longer history
-  std::optional<int> early;  // an ancestor of it; absent: found by stepping back 1, 2, 4, ... days
-  int runtime_of = -1;       // whose runtime every probe asks for
+  std::optional<int> early;  // an ancestor of it; absent: found by stepping back
+  // Ancestors of `late` to step back by, newest first; empty: those of 1, 2, 4, ... days before.
+  std::vector<int> steps = {};
+  int runtime_of = -1;  // whose runtime every probe asks for
   Criterion criterion;
 };
 

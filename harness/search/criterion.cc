@@ -29,11 +29,6 @@ std::string FieldOf(const Verdict& verdict, const std::string& key) {
   return absl::StrJoin(verdict.blame, "+");
 }
 
-bool SaysNothing(const Verdict& verdict) {
-  return verdict.kind == VerdictKind::kSpurious || verdict.kind == VerdictKind::kUnsupported ||
-         verdict.kind == VerdictKind::kSkipped;
-}
-
 }  // namespace
 
 absl::StatusOr<Criterion> Criterion::Parse(absl::string_view text) {
@@ -57,14 +52,14 @@ absl::StatusOr<Criterion> Criterion::Parse(absl::string_view text) {
 Side Criterion::SideOf(const Verdict& verdict, absl::string_view good_signature) const {
   if (verdict.kind == VerdictKind::kSpurious) return Side::kNeither;
   if (patterns_.empty()) {
-    if (SaysNothing(verdict)) return Side::kNeither;
+    if (!SaysSomething(verdict)) return Side::kNeither;
     return verdict.kind == VerdictKind::kOk ? Side::kGood : Side::kBad;
   }
   const bool matches = std::all_of(patterns_.begin(), patterns_.end(), [&](const auto& pattern) {
     return ::fnmatch(pattern.second.c_str(), FieldOf(verdict, pattern.first).c_str(), 0) == 0;
   });
   if (matches) return Side::kBad;
-  if (SaysNothing(verdict)) return Side::kNeither;
+  if (!SaysSomething(verdict)) return Side::kNeither;
   return good_signature.empty() || ShortText(verdict) == std::string(good_signature)
              ? Side::kGood
              : Side::kNeither;

@@ -212,6 +212,25 @@ absl::Status HistoryAxis::SetLine(Side engine, Side library) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<std::pair<int, std::string>>> HistoryAxis::Releases(
+    GitSources& sources) const {
+  ASSIGN_OR_RETURN(const GitRepository repository, sources.Open(SourceAt(late())));
+  ASSIGN_OR_RETURN(const std::vector<std::string> tags, repository.Tags());
+  std::map<std::string, int> places;
+  for (const int commit : graph_.Mainline(late())) places[CommitAt(commit).id] = commit;
+  std::map<int, std::string, std::greater<>> found;
+  for (const std::string& tag : tags) {
+    const absl::StatusOr<std::string> base = GitHistory::CommonAncestor(
+        repository, CommitAt(late()).id, absl::StrCat("refs/tags/", tag));
+    // A tag of another history, or of what a shallow clone lacks, is no rung.
+    const auto place = base.ok() ? places.find(*base) : places.end();
+    if (place == places.end() || place->second == late()) continue;
+    std::string& names = found[place->second];
+    names = names.empty() ? tag : absl::StrCat(tag, ", ", names);
+  }
+  return std::vector<std::pair<int, std::string>>(found.begin(), found.end());
+}
+
 PlannedCell HistoryAxis::CellAt(int commit) const {
   PlannedCell planned = cell_;
   const Place& place = commits_[commit];

@@ -43,6 +43,9 @@ class HistoryAxis {
   std::optional<int> early() const { return early_; }
   // Whether `late` is AxisEnds::one.
   bool one_is_late() const { return one_is_late_; }
+  // Where releases (tags) left the mainline, newest first, without the newer end itself: the commit
+  // that carries the tag, or where its branch parted. Of one subject.
+  absl::StatusOr<std::vector<std::pair<int, std::string>>> Releases(GitSources& sources) const;
   // What was done with ends that are not on one line, for people; mostly empty.
   const std::string& note() const { return note_; }
 

@@ -11,11 +11,6 @@
 namespace bkm {
 namespace {
 
-bool SaysSomething(const Verdict& verdict) {
-  return verdict.kind == VerdictKind::kOk || verdict.kind == VerdictKind::kRefused ||
-         verdict.kind == VerdictKind::kBroken || verdict.kind == VerdictKind::kWrong;
-}
-
 // Whether the one break explains the failure: the engine stopped on the line that asks.
 bool Explains(const Violation& broken, const PeelSight& sight) {
   if (sight.frames.empty()) return false;

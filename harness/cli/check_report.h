@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_CLI_CHECK_REPORT_H_
+#define HARNESS_CLI_CHECK_REPORT_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/apicheck/api_check.h"
+#include "harness/base/json.h"
+#include "harness/cli/user_environment.h"
+#include "harness/model/cell_record.h"
+#include "harness/publish/published_table.h"
+
+namespace bkm {
+
+// An engine and its library, as they are installed together.
+struct CheckedPairing {
+  const EngineKind* kind = nullptr;
+  std::string engine;  // version, or nine digits of a commit; empty for a library alone
+  std::string library;
+  std::vector<Violation> breaks;      // what certainly fails, by the sources
+  std::vector<CellRecord> cells;      // one per attention; none where nothing was run
+  std::optional<PublishedRow> row;    // of the published table: these very versions
+  std::vector<PublishedRow> nearest;  // working rows, the nearest first; where it is not whole
+};
+
+// "works", "works except" (some attentions), "broken", "unknown" (nothing was run, or nothing said
+// anything). Written to JSON: never rename.
+const char* AnswerOf(const CheckedPairing& pairing);
+
+struct CheckReport {
+  const UserEnvironment& environment;
+  const std::vector<CheckedPairing>& pairings;
+  std::filesystem::path table;  // whose rows are told; empty: none was at hand
+  std::string run;              // run directory
+};
+
+// Rows of the table that work, for the same engine kind: the same engine version first, then the
+// same torch, then the newest; `most` at most.
+std::vector<PublishedRow> NearestRows(const PublishedTable& table, const CheckedPairing& pairing,
+                                      const std::string& engine_subject, const std::string& torch,
+                                      size_t most);
+
+// harness/cli/check.schema.json.
+OrderedJson ToJson(const CheckReport& report);
+// For people: the answer first.
+std::string ToSummary(const CheckReport& report);
+
+}  // namespace bkm
+
+#endif  // HARNESS_CLI_CHECK_REPORT_H_

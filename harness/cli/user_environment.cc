@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/cli/user_environment.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/files.h"
+#include "harness/base/hash.h"
+#include "harness/base/status_macros.h"
+#include "harness/matrix/plan.h"
+#include "harness/numerics/probe_folder.h"
+#include "harness/runner/installation.h"
+
+namespace bkm {
+
+namespace fs = std::filesystem;
+
+absl::StatusOr<UserEnvironment> UserEnvironment::Read(fs::path python,
+                                                      const SourceCatalog& catalog) {
+  UserEnvironment environment;
+  environment.python_ = std::move(python);
+  ASSIGN_OR_RETURN(environment.facts_, ReadInterpreter(environment.python_));
+  ASSIGN_OR_RETURN(const InterpreterFacts ours, ReadInterpreter(CellPython()));
+  environment.alone_ = MinorVersion(ours.python) != MinorVersion(environment.facts_.python);
+  std::vector<std::string> packages;
+  for (const std::string& name : catalog.names()) packages.push_back(catalog.Find(name)->package);
+  ASSIGN_OR_RETURN(const std::vector<InstalledPackage> installed,
+                   ReadInstalled(environment.python_, packages));
+  for (const std::string& name : catalog.names()) {
+    for (const InstalledPackage& package : installed) {
+      if (package.package == catalog.Find(name)->package) environment.installed_[name] = package;
+    }
+  }
+  return environment;
+}
+
+std::string UserEnvironment::VersionOf(const std::string& distribution) const {
+  const auto found = facts_.packages.find(distribution);
+  return found == facts_.packages.end() ? "" : found->second;
+}
+
+const InstalledPackage* UserEnvironment::Find(const std::string& source) const {
+  const auto found = installed_.find(source);
+  return found == installed_.end() ? nullptr : &found->second;
+}
+
+SubjectSpec UserEnvironment::SpecOf(const std::string& source) const {
+  const InstalledPackage& package = installed_.at(source);
+  if (!package.commit.empty()) return {SourceKind::kGit, source, package.commit};
+  if (!package.version.empty()) return {SourceKind::kPypi, source, package.version};
+  return {SourceKind::kPath, source, package.folder.string()};
+}
+
+std::vector<const EngineKind*> UserEnvironment::Kinds() const {
+  std::vector<const EngineKind*> kinds;
+  std::set<std::string> with_engine;
+  for (const EngineKind& kind : EngineKinds()) {
+    if (kind.judged_by_ending_only || !Find(kind.library_source)) continue;
+    const bool control = kind.engine_source.empty();
+    if (control ? with_engine.contains(kind.library_source) : !Find(kind.engine_source)) continue;
+    with_engine.insert(kind.library_source);
+    kinds.push_back(&kind);
+  }
+  return kinds;
+}
+
+Subject UserEnvironment::SubjectOf(const SubjectSpec& spec, const std::string& source) const {
+  const InstalledPackage& package = installed_.at(source);
+  // No tree: it is imported from where it is installed.
+  return {.spec = spec,
+          .label = package.commit.empty() ? package.version : package.commit.substr(0, 9),
+          .package = package.package,
+          .content = Sha256(absl::StrCat(spec.ToString(), " in ", package.folder.string()))};
+}
+
+absl::StatusOr<std::vector<PreparedCell>> UserEnvironment::CellsOf(const EngineKind& kind,
+                                                                   const std::string& model) const {
+  const SubjectSpec library = SpecOf(kind.library_source);
+  Json engine = {{"kind", kind.name}};
+  if (!kind.engine_source.empty())
+    engine["subjects"] = Json::array({SpecOf(kind.engine_source).ToString()});
+  const Json group = {{"engine", engine},
+                      {"library", Json::array({library.ToString()})},
+                      {"runtime", "yours"},
+                      {"probe", {{"model", model}, {"attention", kind.attentions}}}};
+  ASSIGN_OR_RETURN(
+      const Matrix matrix,
+      MatrixFromJson({{"schema", 1}, {"name", "check"}, {"groups", {group}}}, "check"));
+  const PlanEnvironment world = {
+      .resolve = [&](const SubjectSpec& spec) -> absl::StatusOr<Subject> {
+        const bool is_library = spec == library;
+        return SubjectOf(spec, is_library ? kind.library_source : kind.engine_source);
+      },
+      .torch_of_runtime = [&](const std::string&) -> absl::StatusOr<std::string> {
+        return VersionOf("torch");
+      }};
+  ASSIGN_OR_RETURN(const std::vector<PlannedCell> plan, ExpandMatrix(matrix, {}, world));
+  RuntimeLock lock{.runtime = "yours",
+                   .policy = "existing",
+                   .python = MinorVersion(facts_.python),
+                   .interpreter = python_};
+  for (const auto& [name, version] : facts_.packages) lock.packages.push_back({name, version, {}});
+  const auto shared = std::make_shared<const RuntimeLock>(lock);
+  std::vector<PreparedCell> cells;
+  for (const PlannedCell& planned : plan) {
+    if (!planned.included || !planned.unsupported.empty()) continue;
+    PreparedCell cell;
+    cell.record.cell = planned.cell;
+    cell.record.id = planned.id;
+    cell.record.dir = absl::StrCat("cells/", CellFolderName(planned.cell, planned.id));
+    cell.record.lock = lock.Key();
+    if (kind.library_in_runtime) {
+      cell.record.library_version = installed_.at(kind.library_source).version;
+    } else {
+      cell.library = SubjectOf(library, kind.library_source);
+    }
+    if (planned.cell.engine_subject)
+      cell.engine = SubjectOf(*planned.cell.engine_subject, kind.engine_source);
+    cell.worker = {.key = lock.Key(), .python = python_, .alone = alone_};
+    cell.lock = shared;
+    ASSIGN_OR_RETURN(cell.probe_folder, WriteProbeFolder(planned.cell.probe, CacheDirectory()));
+    cells.push_back(std::move(cell));
+  }
+  return cells;
+}
+
+}  // namespace bkm
