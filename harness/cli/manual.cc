@@ -67,8 +67,10 @@ Manual ManualOf(const CLI::App& app) {
     entry.name = command->get_name();
     entry.summary = command->get_description();
     entry.examples = command->get_footer();
-    for (const CLI::Option* option : command->get_options())
-      entry.options.push_back(OptionOf(*option));
+    for (const CLI::Option* option : command->get_options()) {
+      // An option without a group is for our own tests; --help does not show it either.
+      if (!option->get_group().empty()) entry.options.push_back(OptionOf(*option));
+    }
   }
   return manual;
 }

@@ -103,7 +103,8 @@ TEST(ManualTest, TheManPageIsGoodRoff) {
 
 // The words of a command as a shell would part them, as far as documents need it; what follows a
 // comment, a pipe or && is another matter.
-std::vector<std::string> WordsOf(const std::string& command) {
+std::vector<std::string> WordsOf(const std::string& line) {
+  const std::string command = line.substr(0, line.find("    "));  // then comes what it does
   std::vector<std::string> words;
   std::string word;
   bool open = false;
@@ -127,7 +128,7 @@ std::vector<std::string> WordsOf(const std::string& command) {
     }
   }
   const auto end = std::find_if(words.begin(), words.end(), [](const std::string& each) {
-    return each == "#" || each == "|" || each == "&&" || each == ">" || each == ")";
+    return each == "#" || each == "|" || each == "&&" || each == ">" || each == ">>" || each == ")";
   });
   words.erase(end, words.end());
   return words;

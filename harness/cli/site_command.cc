@@ -39,8 +39,9 @@ class SiteCommand : public CliCommand {
                    "table.json of bkm publish, or its folder: adds locks and ranges (default: made "
                    "of the runs)");
     app.add_option("--map", map_, "map.json of bkm map, or its folder");
-    app.add_option("--history", history_,
-                   "bisect.json and timeline.json, or the run directories that hold them")
+    app.add_option(
+           "--history", history_,
+           "bisect.json, timeline.json and peel.json, or the run directories that hold them")
         ->delimiter(',');
     app.add_option("--detection", detection_,
                    "Detection table: bkm selftest --json, or a file of golden/detection");

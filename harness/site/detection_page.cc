@@ -138,7 +138,7 @@ Page DetectionPage(const std::vector<ShownDetection>& detections, const Catalogu
                                          "."))
             << ScrollBox(
                    page.title,
-                   Element("table",
+                   Element("table", {{"class", "faults"}},
                            {Element("caption",
                                     "What caught each fault, by kind of engine and attention. "
                                     "Floors: how far from right, in noise floors; 4 are "

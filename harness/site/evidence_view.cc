@@ -224,7 +224,7 @@ Markup MaskSection(const CellEvidence& evidence) {
   Markup pictures;
   for (size_t i = 0; i < evidence.attention.size(); ++i) {
     pictures << Element(
-        "figure",
+        "figure", {{"tabindex", "0"}},
         {MaskPicture(evidence.attention[i], evidence.documents, absl::StrCat("mask", i)),
          Element("figcaption", {MaskPictureText(evidence.attention[i], evidence.documents), "."})});
   }
@@ -243,7 +243,7 @@ Markup MaskSection(const CellEvidence& evidence) {
       absl::StrAppend(&says, ". ", ReachText(reach, evidence.documents));
     }
     section << Element(
-        "figure",
+        "figure", {{"tabindex", "0"}},
         {strips, Element("figcaption", absl::StrCat("The reach test: a token (the arrow) is "
                                                     "changed, and log-probs that move are marked. ",
                                                     says, "."))});
@@ -273,8 +273,9 @@ Markup NumbersSection(const CellEvidence& evidence) {
                      rows);
   }
   for (const TokenErrors& errors : evidence.errors) {
-    section << Element("figure", {TokenPlot(errors, allowed),
-                                  Element("figcaption", {TokenPlotText(errors, allowed), "."})});
+    section << Element(
+        "figure", {{"tabindex", "0"}},
+        {TokenPlot(errors, allowed), Element("figcaption", {TokenPlotText(errors, allowed), "."})});
   }
   return section;
 }

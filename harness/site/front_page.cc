@@ -39,10 +39,15 @@ class Front {
   Markup Chips(const PublishedRow& row) const {
     std::map<std::string, Markup> lines;  // by model and precision
     std::set<std::string> seen;
+    const bool has_plain =
+        std::any_of(row.cells.begin(), row.cells.end(),
+                    [](const PublishedCell& cell) { return cell.options.empty(); });
     for (const PublishedCell& cell : row.cells) {
-      const std::string line = absl::StrCat(cell.model, ", ", cell.precision);
-      if (!cell.options.empty() || !seen.insert(absl::StrCat(line, cell.attention)).second)
-        continue;
+      // What was asked beside the usual is in the table, unless there is nothing else.
+      if (has_plain && !cell.options.empty()) continue;
+      const std::string line = absl::StrCat(cell.model, ", ", cell.precision,
+                                            cell.options.empty() ? "" : ", ", cell.options);
+      if (!seen.insert(absl::StrCat(line, cell.attention)).second) continue;
       lines[line] << Element(
           "li", VerdictBadge(cell.evidence.verdict.kind, LinkTo(cell), cell.attention));
     }
@@ -134,6 +139,9 @@ class Front {
 };
 
 std::string CountsText(const PublishedTable& table) {
+  if (table.rows.empty()) {
+    return "No pair of versions was run: folders and controls are no versions of a pair.";
+  }
   int works = 0;
   for (const PublishedRow& row : table.rows) works += HasWorkingCell(row);
   return absl::StrCat(table.rows.size(), " pairs of versions were run; ", works,

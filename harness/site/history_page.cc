@@ -243,10 +243,11 @@ Markup TimelineSection(const HistoryLog& log, size_t number, const SiteRuns& run
                                    NumberOf(log.json, "commits").value_or(0),
                                    NumberOf(log.json, "probes").value_or(0),
                                    NumberOf(log.json, "resolution").value_or(0))),
-      Element("figure", {TimelineStrip(stretches),
-                         Element("figcaption",
-                                 "Oldest to the left. A whole bar works, a half one "
-                                 "does not; the numbers are those of the table.")}),
+      Element(
+          "figure", {{"tabindex", "0"}},
+          {TimelineStrip(stretches), Element("figcaption",
+                                             "Oldest to the left. A whole bar works, a half one "
+                                             "does not; the numbers are those of the table.")}),
       Table("Stretches of commits that came to the same, oldest first.",
             Head({"stretch", "verdict", "first", "last", "commits"}), rows, OfLog(number))};
   if (!changes.empty())
@@ -254,6 +255,35 @@ Markup TimelineSection(const HistoryLog& log, size_t number, const SiteRuns& run
                      OfLog(number));
   return Element("section", {{"class", "card"}, {"aria-labelledby", id}},
                  {section, Trials(log, number, runs)});
+}
+
+// Everything that is broken in one pair, in the order in which the pair meets it.
+Markup PeelSection(const HistoryLog& log, size_t number, const SiteRuns& runs) {
+  Markup rows;
+  for (const Json& culprit : Child(log.json, "culprits")) {
+    std::string says = StringOf(Child(culprit, "failure"), "message");
+    for (const Json& broken : Child(culprit, "breaks")) {
+      absl::StrAppend(&says, says.empty() ? "" : "; ", StringOf(broken, "asked"), " ",
+                      StringOf(broken, "problem"));
+    }
+    const Json commit = Child(culprit, "commit");
+    rows << Element("tr", {Element("td", commit.is_object() ? CommitText(commit)
+                                                            : Markup(StringOf(culprit, "why"))),
+                           Element("td", StringOf(culprit, "confirmed")),
+                           Element("td", Element("span", {{"class", "why"}}, says)),
+                           Element("td", StringOf(culprit, "taken_out_by"))});
+  }
+  const std::string id = absl::StrCat("log-", number);
+  const std::string why = StringOf(log.json, "why");
+  return Element(
+      "section", {{"class", "card"}, {"aria-labelledby", id}},
+      {Element("p", {{"class", "eyebrow"}}, "Stacked culprits"),
+       Element("h2", {{"id", id}}, CellName(log)),
+       Element("p", why.empty() ? "Without these commits the pair works."
+                                : absl::StrCat("It does not go on: ", why, ".")),
+       Table("What is broken, in the order in which the pair meets it.",
+             Head({"commit", "confirmed", "how it shows", "taken out by"}), rows, OfLog(number)),
+       Trials(log, number, runs)});
 }
 
 std::string MapLabel(const MapCommit& commit) {
@@ -275,24 +305,28 @@ absl::StatusOr<HistoryLog> ReadHistoryLog(const fs::path& path) {
   fs::path file = path;
   std::error_code error;
   if (fs::is_directory(path, error)) {
-    file = path / "bisect.json";
-    if (!fs::exists(file, error)) file = path / "timeline.json";
-    if (!fs::exists(file, error)) {
+    for (const char* name : {"bisect.json", "timeline.json", "peel.json"}) {
+      if (fs::exists(path / name, error)) file = path / name;
+    }
+    if (file == path) {
       return absl::NotFoundError(
           absl::StrCat(path.string(),
-                       ": holds neither bisect.json nor timeline.json (bkm bisect and bkm "
-                       "timeline write them into their run directory)"));
+                       ": holds no bisect.json, timeline.json or peel.json (bkm "
+                       "bisect and bkm timeline write them into their run directory)"));
     }
   }
   HistoryLog log;
   ASSIGN_OR_RETURN(log.json, ReadJsonFile(file));
   const bool is_bisect = Child(log.json, "bad_means").is_string();
   const bool is_timeline = Child(log.json, "stretches").is_array();
-  if (Child(log.json, "schema") != Json(1) || is_bisect == is_timeline) {
+  const bool is_peel = Child(log.json, "culprits").is_array();
+  if (Child(log.json, "schema") != Json(1) || is_bisect + is_timeline + is_peel != 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat(file.string(), ": is neither a bisect.json nor a timeline.json of schema 1"));
+        absl::StrCat(file.string(), ": is no bisect.json, timeline.json or peel.json of schema 1"));
   }
-  log.kind = is_bisect ? HistoryLog::Kind::kBisect : HistoryLog::Kind::kTimeline;
+  log.kind = is_bisect     ? HistoryLog::Kind::kBisect
+             : is_timeline ? HistoryLog::Kind::kTimeline
+                           : HistoryLog::Kind::kPeel;
   const absl::StatusOr<RunRecord> run = RunDirectory(file.parent_path()).ReadRun();
   if (run.ok()) log.run = *run;
   return log;
@@ -307,9 +341,10 @@ Page HistoryPage(const std::vector<HistoryLog>& logs, const SiteRuns& runs) {
                        "Found by running cells at commits and confirmed by running both sides "
                        "again, not by reading the commits.");
   for (size_t i = 0; i < logs.size(); ++i) {
-    page.main << (logs[i].kind == HistoryLog::Kind::kBisect
-                      ? BisectSection(logs[i], i + 1, runs)
-                      : TimelineSection(logs[i], i + 1, runs));
+    const auto section = logs[i].kind == HistoryLog::Kind::kBisect     ? BisectSection
+                         : logs[i].kind == HistoryLog::Kind::kTimeline ? TimelineSection
+                                                                       : PeelSection;
+    page.main << section(logs[i], i + 1, runs);
   }
   return page;
 }

@@ -17,15 +17,16 @@
 
 namespace bkm {
 
-// What bkm bisect or bkm timeline found, and the run beside it that holds the trials.
+// What bkm bisect, bkm bisect --peel or bkm timeline found, and the run beside it that holds the
+// trials.
 struct HistoryLog {
-  enum class Kind { kBisect, kTimeline };
+  enum class Kind { kBisect, kTimeline, kPeel };
   Kind kind = Kind::kBisect;
   Json json;
   std::optional<RunRecord> run;
 };
 
-// `path`: bisect.json, timeline.json, or a run directory that holds one of them.
+// `path`: bisect.json, timeline.json, peel.json, or a run directory that holds one of them.
 absl::StatusOr<HistoryLog> ReadHistoryLog(const std::filesystem::path& path);
 
 // Every log with its result first, then how it was found.

@@ -239,8 +239,20 @@ inline std::vector<HistoryLog> SiteHistory() {
       {"resolution", 9},
       {"commits", 150},
       {"probes", 12}};
+  const Json peel = {
+      {"schema", 1},
+      {"cell", kHostile},
+      {"works", false},
+      {"why", kHostile},
+      {"culprits",
+       Json::array({{{"commit", ACommit('a', "broken")},
+                     {"confirmed", "by run"},
+                     {"failure", {{"message", kHostile}}},
+                     {"breaks", Json::array({{{"asked", kHostile}, {"problem", kHostile}}})},
+                     {"taken_out_by", nullptr}}})}};
   return {{.kind = HistoryLog::Kind::kBisect, .json = bisect},
-          {.kind = HistoryLog::Kind::kTimeline, .json = timeline}};
+          {.kind = HistoryLog::Kind::kTimeline, .json = timeline},
+          {.kind = HistoryLog::Kind::kPeel, .json = peel}};
 }
 
 // A map of two commits by two, of which one pair works and one fails.
