@@ -77,13 +77,13 @@ TEST(PublishStoryTest, TheLockOfAGoodRowInstallsIntoAnEmptyEnvironment) {
                    "--out", RealRunFolder("check").string(), "--json"});
   EXPECT_EQ(check.exit_code, 0) << check.out << check.err;
   int found = 0;
-  for (const Json& pairing : Json::parse(check.out, nullptr, false)["pairings"]) {
+  const Json checked = Json::parse(check.out, nullptr, false);
+  for (const Json& pairing : checked["pairings"]) {
     if (pairing["engine"] != "verl-fsdp") continue;
     ++found;
     EXPECT_EQ(pairing["known_row"]["row"], row["id"]);
     EXPECT_THAT(pairing["answer"], ::testing::AnyOf("works", "works except"));
   }
-
   EXPECT_EQ(found, 1) << check.out;
 
   const ProcessResult verified = *RunRealBkm({"publish", "--verify", table_folder.string()});
