@@ -318,15 +318,16 @@ TEST(CellWorkerTest, ARequestThatCannotBeRunIsAnsweredAndTheNextOneRuns) {
   EXPECT_EQ(worker.Run("completes")["ending"], kCompleted);
 }
 
-TEST(CellWorkerTest, OnceInAFreshProcessSeesTheSame) {
+// Has each cell run by `arguments`, a command line of `once`, and by a serving worker: both must
+// see the same.
+void ExpectTheSame(const WorkerUnderTest& folder, const std::vector<std::string>& arguments) {
   WorkerUnderTest worker;
   for (const char* adapter : {"completes", "raises", "segfaults", "exits_at_once"}) {
     const Json request = worker.Request(adapter);
     const Json served = worker.RunRequest(request);
-    const fs::path file = worker.folder() / "request.json";
+    const fs::path file = folder.folder() / "request.json";
     ASSERT_TRUE(WriteFile(file, ToText(request)).ok());
-    Command command;
-    command.argv = WorkerUnderTest::Arguments("once");
+    Command command{.argv = arguments};
     command.argv.insert(command.argv.end(), {"--request", file});
 
     const absl::StatusOr<ProcessResult> result = RunCommand(command);
@@ -341,37 +342,25 @@ TEST(CellWorkerTest, OnceInAFreshProcessSeesTheSame) {
   }
 }
 
-// fake_cell with the real program for interpreters of their own, in a folder of the test's.
-fs::path CodeForAlone(const fs::path& folder) {
-  const fs::path runfiles = fs::path(std::getenv("TEST_SRCDIR")) / std::getenv("TEST_WORKSPACE");
-  fs::create_directories(folder / "bkm_cell");
-  const fs::path fake = runfiles / "harness/cell/testdata/fake_cell/bkm_cell";
-  for (const fs::path& file :
-       {fake / "__init__.py", fake / "cell.py", runfiles / "harness/cell/python/bkm_cell/alone.py"})
-    fs::copy_file(file, folder / "bkm_cell" / file.filename());
-  return folder;
+TEST(CellWorkerTest, OnceInAFreshProcessSeesTheSame) {
+  WorkerUnderTest worker;
+  ExpectTheSame(worker, WorkerUnderTest::Arguments("once"));
 }
 
 TEST(CellWorkerTest, AnInterpreterOfItsOwnSeesTheSame) {
   WorkerUnderTest worker;
-  const fs::path code = CodeForAlone(worker.folder() / "code");
-  for (const char* adapter : {"completes", "raises", "segfaults", "exits_at_once"}) {
-    const Json request = worker.Request(adapter);
-    const Json served = worker.RunRequest(request);
-    const fs::path file = worker.folder() / "request.json";
-    ASSERT_TRUE(WriteFile(file, ToText(request)).ok());
-    Command command;
-    command.argv = WorkerUnderTest::Arguments("once");
-    command.argv[5] = code;
-    command.argv.insert(command.argv.end(), {"--request", file, "--alone"});
-
-    const absl::StatusOr<ProcessResult> result = RunCommand(command);
-
-    ASSERT_TRUE(result.ok()) << result.status();
-    const absl::StatusOr<Json> finished = ParseJson(result->out, "once");
-    ASSERT_TRUE(finished.ok()) << result->out << result->err;
-    EXPECT_EQ(Stable((*finished)["observation"]), served);
-  }
+  // fake_cell with the real program for interpreters of their own.
+  const fs::path runfiles = fs::path(std::getenv("TEST_SRCDIR")) / std::getenv("TEST_WORKSPACE");
+  const fs::path fake = runfiles / "harness/cell/testdata/fake_cell/bkm_cell";
+  const fs::path code = worker.folder() / "code";
+  fs::create_directories(code / "bkm_cell");
+  for (const fs::path& file :
+       {fake / "__init__.py", fake / "cell.py", runfiles / "harness/cell/python/bkm_cell/alone.py"})
+    fs::copy_file(file, code / "bkm_cell" / file.filename());
+  std::vector<std::string> arguments = WorkerUnderTest::Arguments("once");
+  arguments[5] = code;
+  arguments.push_back("--alone");
+  ExpectTheSame(worker, arguments);
 }
 
 // The worker's only message when it is started with `arguments`.
