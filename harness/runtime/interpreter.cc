@@ -49,8 +49,8 @@ absl::StatusOr<std::vector<InstalledPackage>> ReadInstalled(
   ASSIGN_OR_RETURN(const Json json, Ask(python, "installed", absl::StrJoin(packages, "\n")));
   std::vector<InstalledPackage> found;
   for (const Json& item : json["installed"]) {
-    found.push_back({item["package"], item["version"], item["commit"],
-                     item["folder"].get<std::string>()});
+    found.push_back(
+        {item["package"], item["version"], item["commit"], item["folder"].get<std::string>()});
   }
   return found;
 }
