@@ -165,7 +165,7 @@ Markup BisectSection(const HistoryLog& log, size_t number, const SiteRuns& runs)
                       NumberOf(json, "measured").value_or(0),
                       NumberOf(json, "seconds").value_or(0)));
   const std::string id = absl::StrCat("log-", number);
-  return Element("section", {{"class", "card"}, {"aria-labelledby", id}},
+  return Element("section", {{"class", "card"}, {"aria-label", absl::StrCat("Log ", number)}},
                  {Element("p", {{"class", "eyebrow"}},
                           absl::StrCat("Bisection along the ", StringOf(json, "axis"))),
                   Element("h2", {{"id", id}}, CellName(log)),
@@ -253,7 +253,7 @@ Markup TimelineSection(const HistoryLog& log, size_t number, const SiteRuns& run
   if (!changes.empty())
     section << Table("The changes between them.", Head({"change", "commit", "runtime"}), changes,
                      OfLog(number));
-  return Element("section", {{"class", "card"}, {"aria-labelledby", id}},
+  return Element("section", {{"class", "card"}, {"aria-label", absl::StrCat("Log ", number)}},
                  {section, Trials(log, number, runs)});
 }
 
@@ -276,7 +276,7 @@ Markup PeelSection(const HistoryLog& log, size_t number, const SiteRuns& runs) {
   const std::string id = absl::StrCat("log-", number);
   const std::string why = StringOf(log.json, "why");
   return Element(
-      "section", {{"class", "card"}, {"aria-labelledby", id}},
+      "section", {{"class", "card"}, {"aria-label", absl::StrCat("Log ", number)}},
       {Element("p", {{"class", "eyebrow"}}, "Stacked culprits"),
        Element("h2", {{"id", id}}, CellName(log)),
        Element("p", why.empty() ? "Without these commits the pair works."
