@@ -28,6 +28,16 @@ fs::path Checkout() {
   return root;
 }
 
+// Starts `program`, and whatever bkm that starts, on this checkout and these binaries.
+Command RealCommand(const std::string& program, std::map<std::string, std::string> environment) {
+  Command command{.argv = {program}, .set_env = std::move(environment)};
+  command.set_env["BKM_ROOT"] = Checkout().string();
+  command.set_env["BKM_BIN"] = fs::current_path().string();
+  // A test measures what it asserts.
+  command.set_env.try_emplace("BKM_OBSERVATIONS", RealRunFolder("observations").string());
+  return command;
+}
+
 }  // namespace
 
 fs::path Mirrors() {
@@ -49,13 +59,17 @@ absl::Status BorrowMirror(const std::string& name, const fs::path& folder) {
   return WriteFile(clone / "objects/info/alternates", (mirror / "objects").string() + "\n");
 }
 
+absl::StatusOr<ProcessResult> RunRealScript(const std::string& script,
+                                            const std::vector<std::string>& arguments) {
+  Command command = RealCommand((Checkout() / script).string(), {});
+  command.set_env["BKM"] = fs::absolute("harness/cli/bkm").string();
+  command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
+  return RunCommand(command);
+}
+
 absl::StatusOr<ProcessResult> RunRealBkm(std::vector<std::string> arguments,
                                          std::map<std::string, std::string> environment) {
-  Command command{.argv = {"harness/cli/bkm"}, .set_env = std::move(environment)};
-  command.set_env["BKM_ROOT"] = Checkout().string();
-  command.set_env["BKM_BIN"] = fs::current_path().string();
-  // A test measures what it asserts.
-  command.set_env.try_emplace("BKM_OBSERVATIONS", RealRunFolder("observations").string());
+  Command command = RealCommand("harness/cli/bkm", std::move(environment));
   command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
   return RunCommand(command);
 }

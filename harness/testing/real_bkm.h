@@ -31,6 +31,10 @@ absl::Status BorrowMirror(const std::string& name, const std::filesystem::path& 
 absl::StatusOr<ProcessResult> RunRealBkm(std::vector<std::string> arguments,
                                          std::map<std::string, std::string> environment = {});
 
+// A script of the checkout, by its path there, with this bkm as its $BKM.
+absl::StatusOr<ProcessResult> RunRealScript(const std::string& script,
+                                            const std::vector<std::string>& arguments);
+
 // `bkm run ARGUMENTS` into the folder `name` of the test's own; its run.json, or why there is none.
 // Exit code 1 (some verdicts differ from what is expected) is not an error.
 absl::StatusOr<Json> RunRealCells(std::vector<std::string> arguments, const std::string& name,
