@@ -104,12 +104,11 @@ TEST(ManualTest, TheManPageIsGoodRoff) {
 // The words of a command as a shell would part them, as far as documents need it; what follows a
 // comment, a pipe or && is another matter.
 std::vector<std::string> WordsOf(const std::string& line) {
-  const std::string command = line.substr(0, line.find("    "));  // then comes what it does
   std::vector<std::string> words;
   std::string word;
   bool open = false;
   char quote = 0;
-  for (const char c : command + " ") {
+  for (const char c : line + " ") {
     if (quote != 0) {
       if (c == quote) {
         quote = 0;

@@ -31,8 +31,8 @@ class SelftestCommand : public CliCommand {
            "harness/selftest/catalogue.json. Exit 1: one escaped, was caught for another reason or "
            "too near to the floor, a cell without a fault was red, or golden/detection differs.\n"
            "Examples:\n"
-           "  bkm selftest                                     a few of each kind\n"
-           "  bkm selftest --all                               every fault, engine and attention\n"
+           "  bkm selftest          # a few of each kind\n"
+           "  bkm selftest --all    # every fault, engine and attention\n"
            "  bkm selftest --fault 'mask-*' --engine torchtitan --attention flex";
   }
 
