@@ -2,6 +2,8 @@
 // Copyright the bkm authors.
 #include "harness/store/garbage.h"
 
+#include <algorithm>
+
 #include "harness/base/status_macros.h"
 #include "harness/store/folder_cache.h"
 
@@ -23,6 +25,23 @@ void RemoveUnlinked(const fs::path& blobs, std::chrono::system_clock::time_point
   for (const fs::path& file : unlinked) fs::remove(file, error);
 }
 
+// Folders that nobody has written to since: what they hold is made again, or was only evidence.
+std::vector<std::string> RemoveOldFolders(const fs::path& root,
+                                          std::chrono::system_clock::time_point before) {
+  const fs::file_time_type cutoff = std::chrono::file_clock::from_sys(before);
+  std::error_code error;
+  std::vector<std::string> removed;
+  for (const auto& folder : fs::directory_iterator(root, error)) {
+    fs::file_time_type last = folder.last_write_time(error);
+    for (const auto& entry : fs::directory_iterator(folder, error))
+      last = std::max(last, entry.last_write_time(error));
+    if (last < cutoff) removed.push_back(folder.path().filename());
+  }
+  for (const std::string& name : removed) fs::remove_all(root / name, error);
+  std::sort(removed.begin(), removed.end());
+  return removed;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> CollectGarbage(
@@ -32,6 +51,11 @@ absl::StatusOr<std::vector<std::string>> CollectGarbage(
     ASSIGN_OR_RETURN(const std::vector<std::string> keys,
                      FolderCache(cache / kind).Collect(before));
     for (const std::string& key : keys) removed.push_back(kind + "/" + key);
+  }
+  // Runs of bkm check, and git's objects of patched trees.
+  for (const std::string kind : {"checks", "patches"}) {
+    for (const std::string& name : RemoveOldFolders(cache / kind, before))
+      removed.push_back(kind + "/" + name);
   }
   RemoveUnlinked(cache / "blobs", before);
   return removed;

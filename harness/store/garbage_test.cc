@@ -42,6 +42,16 @@ TEST(GarbageTest, FileOfTreesGoesOnceNoTreeHasIt) {
   EXPECT_TRUE(fs::exists(cache / "blobs/aa/used"));
 }
 
+TEST(GarbageTest, FoldersThatNobodyWroteToGoAndYoungOnesStay) {
+  const fs::path cache = *CreateTempDirectory(::testing::TempDir(), "garbage-");
+  ASSERT_TRUE(WriteFile(cache / "checks/check-1/run.json", "{}").ok());
+  ASSERT_TRUE(WriteFile(cache / "patches/torchtitan/index", "").ok());
+  EXPECT_THAT(*CollectGarbage(cache, system_clock::now() - hours(1)), ElementsAre());
+  EXPECT_THAT(*CollectGarbage(cache, system_clock::now() + hours(1)),
+              ElementsAre("checks/check-1", "patches/torchtitan"));
+  EXPECT_FALSE(fs::exists(cache / "checks/check-1"));
+}
+
 TEST(GarbageTest, EmptyCacheIsFine) {
   EXPECT_THAT(*CollectGarbage("/no/such/cache", system_clock::now()), ElementsAre());
 }
