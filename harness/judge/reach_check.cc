@@ -126,9 +126,10 @@ CheckResult CheckLength(const std::map<int64_t, double>& moved, int64_t changed,
     seen += moved.contains(position);
   }
   evidence["reach"] = {{"moved", seen}, {"of", expected}};
-  const bool has_label = asked.has_labels && changed > asked.documents.begin(own);
+  // The position before it tells nothing of the mask: there only another token's logit is read, and
+  // in bf16 two of one position are equal every few hundred times.
   std::string message;
-  if ((has_label && !moved.contains(changed - 1)) || (expected > 0 && !moved.contains(changed))) {
+  if (expected > 0 && !moved.contains(changed)) {
     message = absl::StrCat("changing token ", changed, " does not even move its own log-probs");
   } else if (static_cast<double>(seen) < kMinReach * static_cast<double>(expected)) {
     message = absl::StrCat("changing token ", changed, " moves only ", seen, " of the ", expected,

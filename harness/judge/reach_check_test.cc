@@ -103,9 +103,15 @@ TEST(ReachCheckTest, ReachThatEndsTooSoonIsShort) {
   EXPECT_EQ(Check({7, 8, 9, 10, 11, 13}).outcome, CheckOutcome::kPassed);
 }
 
+// At the position before, another token's logit is read off the same row: it may be equal.
+TEST(ReachCheckTest, LabelWhoseLogitIsEqualSaysNothingOfTheMask) {
+  EXPECT_EQ(Check(Range(8, 15)).outcome, CheckOutcome::kPassed);
+}
+
 TEST(ReachCheckTest, ChangeThatMovesNothingOfItsOwnIsShort) {
   EXPECT_EQ(Check({}).reason, "mask-short");
-  EXPECT_EQ(Check(Range(8, 15)).message, "changing token 8 does not even move its own log-probs");
+  EXPECT_EQ(Check({7, 9, 10, 11, 12, 13}).message,
+            "changing token 8 does not even move its own log-probs");
   EXPECT_EQ(Check({7, 9, 10, 11, 12, 13}).reason, "mask-short");
 }
 
