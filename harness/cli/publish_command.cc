@@ -113,14 +113,12 @@ class PublishCommand : public CliCommand {
   }
 
   absl::StatusOr<int> Verify(Registry& registry, GitSources& sources) {
-    const fs::path path =
-        fs::is_directory(verify_) ? fs::path(verify_) / "table.json" : fs::path(verify_);
-    ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
-    ASSIGN_OR_RETURN(const PublishedTable table, PublishedTableFromJson(json, path.string()));
+    ASSIGN_OR_RETURN(const TableOnDisk published, ReadPublishedTable(verify_));
+    const PublishedTable& table = published.table;
     Progress(absl::StrCat("looking up the pins of ", table.rows.size(), " rows"));
     std::vector<std::string> notes;
     ASSIGN_OR_RETURN(const Verification found,
-                     VerifyTable(table, path.parent_path(), date_, PackageReader(CellPython()),
+                     VerifyTable(table, published.folder, date_, PackageReader(CellPython()),
                                  registry, sources, notes));
     Tell(notes);
     std::fputs(json_ ? ToText(ToJson(found)).c_str() : VerificationText(found).c_str(), stdout);
@@ -131,7 +129,7 @@ class PublishCommand : public CliCommand {
   std::string out_ = "published";
   std::string git_mirror_;
   std::string matrix_;
-  int max_age_ = 90;
+  int max_age_ = kMaxAgeDays;
   std::string date_;
   bool allow_partial_ = false;
   std::string verify_;

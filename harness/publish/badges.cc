@@ -34,10 +34,6 @@ std::string PairText(const PublishedRow& row) {
                       ShortLabel(row.library_to));
 }
 
-bool Works(const PublishedRow& row) {
-  return row.status == RowStatus::kWorks || row.status == RowStatus::kWorksExcept;
-}
-
 // Rows stand newest first.
 OrderedJson EngineBadge(const PublishedTable& table, const std::string& engine) {
   bool any_fails = false;

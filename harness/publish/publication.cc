@@ -22,10 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool Works(const PublishedRow& row) {
-  return row.status == RowStatus::kWorks || row.status == RowStatus::kWorksExcept;
-}
-
 absl::Status AddLock(PublishedRow& row, LockFinder& locks, const SourceCatalog& catalog,
                      Registry& registry, Publication& publication) {
   if (row.lock.empty()) return absl::OkStatus();

@@ -13,6 +13,7 @@
 #include "harness/publish/published_table.h"
 #include "harness/publish/ranges.h"
 #include "harness/publish/registry.h"
+#include "harness/publish/rows.h"
 #include "harness/source/source_catalog.h"
 
 namespace bkm {
@@ -27,7 +28,7 @@ struct Publication {
 
 struct PublicationOptions {
   std::string date;  // YYYY-MM-DD: today
-  int max_age_days = 90;
+  int max_age_days = kMaxAgeDays;
   std::filesystem::path cache;  // whose locks/ holds those of runs that kept none
 };
 

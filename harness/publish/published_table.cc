@@ -183,6 +183,10 @@ std::optional<RowStatus> RowStatusFromName(absl::string_view name) {
   return std::nullopt;
 }
 
+bool Works(const PublishedRow& row) {
+  return row.status == RowStatus::kWorks || row.status == RowStatus::kWorksExcept;
+}
+
 bool IsExpired(const PublishedRow& row, absl::string_view day) {
   return !row.expires.empty() && absl::string_view(row.expires) < day;
 }
@@ -221,6 +225,16 @@ absl::StatusOr<PublishedTable> PublishedTableFromJson(const Json& json, const st
   });
   RETURN_IF_ERROR(reader.Finish());
   return table;
+}
+
+absl::StatusOr<TableOnDisk> ReadPublishedTable(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::filesystem::path file =
+      std::filesystem::is_directory(path, error) ? path / "table.json" : path;
+  ASSIGN_OR_RETURN(const Json json, ReadJsonFile(file));
+  TableOnDisk found{.folder = std::filesystem::absolute(file).parent_path()};
+  ASSIGN_OR_RETURN(found.table, PublishedTableFromJson(json, file.string()));
+  return found;
 }
 
 }  // namespace bkm

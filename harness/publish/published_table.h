@@ -3,6 +3,7 @@
 #ifndef HARNESS_PUBLISH_PUBLISHED_TABLE_H_
 #define HARNESS_PUBLISH_PUBLISHED_TABLE_H_
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -104,10 +105,20 @@ struct PublishedTable {
   bool operator==(const PublishedTable&) const = default;
 };
 
+// Whether any of its cells is ok, and stably so.
+bool Works(const PublishedRow& row);
 // Whether the row's evidence was too old on the day YYYY-MM-DD.
 bool IsExpired(const PublishedRow& row, absl::string_view day);
 
 OrderedJson ToJson(const PublishedTable& table);
+// A table as bkm publish wrote it, and the folder that its runs are relative to and its locks lie
+// in.
+struct TableOnDisk {
+  PublishedTable table;
+  std::filesystem::path folder;
+};
+// `path`: table.json or its folder.
+absl::StatusOr<TableOnDisk> ReadPublishedTable(const std::filesystem::path& path);
 // Strict: unknown keys and wrong types are errors that start with `origin`.
 absl::StatusOr<PublishedTable> PublishedTableFromJson(const Json& json, const std::string& origin);
 

@@ -11,6 +11,9 @@
 
 namespace bkm {
 
+// Days after which evidence is too old, unless the user says otherwise.
+inline constexpr int kMaxAgeDays = 90;
+
 // The rows that merged evidence gives: one for each engine version, library version, runtime,
 // torch, lock and device. A row expires `max_age_days` after its oldest evidence. Ids, Python's
 // version, locks and how to install are filled in later.

@@ -241,7 +241,7 @@ std::string StepSummary(const PublishedTable& table) {
     for (const PublishedCell* cell : NewestCells(row)) {
       if (!IsOk(*cell)) causes.NumberOf(*cell);
     }
-    if (row.status != RowStatus::kWorks && row.status != RowStatus::kWorksExcept) continue;
+    if (!Works(row)) continue;
     if (++works > kWorkingShown) continue;
     absl::StrAppend(&working, "- ", row.engine, ": ", MarkdownText(VersionText(row.engine_version)),
                     " x ", row.library, " ", MarkdownText(LibraryText(row)), " (", Name(row.status),

@@ -2,8 +2,6 @@
 // Copyright the bkm authors.
 #include "harness/site/answer.h"
 
-#include <algorithm>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "harness/model/engine_kind.h"
@@ -28,7 +26,7 @@ Answer AnswerFor(const EngineKind& kind, const PublishedTable& table) {
     if (row.engine != kind.name) continue;
     ++answer.rows;
     answer.release_rows += IsOfReleases(row);
-    if (!HasWorkingCell(row)) continue;
+    if (!Works(row)) continue;
     if (!answer.best) answer.best = &row;
     if (!answer.releases && IsOfReleases(row)) answer.releases = &row;
   }
@@ -41,12 +39,6 @@ Answer AnswerFor(const EngineKind& kind, const PublishedTable& table) {
 }
 
 }  // namespace
-
-bool HasWorkingCell(const PublishedRow& row) {
-  return std::any_of(row.cells.begin(), row.cells.end(), [](const PublishedCell& cell) {
-    return cell.evidence.verdict.kind == VerdictKind::kOk && !cell.flaky;
-  });
-}
 
 std::vector<Answer> AnswersOf(const PublishedTable& table) {
   std::vector<Answer> answers;

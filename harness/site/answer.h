@@ -24,8 +24,6 @@ struct Answer {
 // One for each kind of engine in the table, controls left out. Points into `table`.
 std::vector<Answer> AnswersOf(const PublishedTable& table);
 
-// Whether any of its cells is ok.
-bool HasWorkingCell(const PublishedRow& row);
 // "verl 0.9.1 with torchtitan main"; a control is the library alone.
 std::string PairLabel(const PublishedRow& row);
 

@@ -143,7 +143,7 @@ std::string CountsText(const PublishedTable& table) {
     return "No pair of versions was run: folders and controls are no versions of a pair.";
   }
   int works = 0;
-  for (const PublishedRow& row : table.rows) works += HasWorkingCell(row);
+  for (const PublishedRow& row : table.rows) works += Works(row);
   return absl::StrCat(table.rows.size(), " pairs of versions were run; ", works,
                       " do what they are asked with at least one attention.");
 }

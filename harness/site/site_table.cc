@@ -8,21 +8,12 @@
 #include "harness/publish/rows.h"
 
 namespace bkm {
-namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxAgeDays = 90;  // as bkm publish
-
-}  // namespace
-
 absl::StatusOr<SiteTable> ReadSiteTable(const fs::path& path, const std::string& today) {
-  std::error_code error;
-  const fs::path file = fs::is_directory(path, error) ? path / "table.json" : path;
-  ASSIGN_OR_RETURN(const Json json, ReadJsonFile(file));
-  SiteTable table{.folder = fs::absolute(file).parent_path(), .today = today};
-  ASSIGN_OR_RETURN(table.table, PublishedTableFromJson(json, file.string()));
-  return table;
+  ASSIGN_OR_RETURN(TableOnDisk found, ReadPublishedTable(path));
+  return SiteTable{std::move(found.table), std::move(found.folder), today};
 }
 
 absl::StatusOr<SiteTable> TableOfRuns(const std::vector<fs::path>& runs, const std::string& today) {
@@ -38,8 +29,7 @@ absl::StatusOr<SiteTable> TableOfRuns(const std::vector<fs::path>& runs, const s
   SortAndName(table.table.rows);
   const SourceCatalog catalog;
   for (PublishedRow& row : table.table.rows) {
-    if (row.status == RowStatus::kWorks || row.status == RowStatus::kWorksExcept)
-      row.install = InstallLines(row, catalog);
+    if (Works(row)) row.install = InstallLines(row, catalog);
   }
   return table;
 }

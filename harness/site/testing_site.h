@@ -149,9 +149,10 @@ inline void WriteSiteRun(const std::filesystem::path& folder) {
   HARNESS_CHECK(directory.WriteRun(run).ok());
 }
 
-inline PublishedRow ASiteRow(const std::vector<CellRecord>& cells) {
+inline PublishedRow ASiteRow(RowStatus status, const std::vector<CellRecord>& cells) {
   const CellRecord& first = cells[0];
   PublishedRow row;
+  row.status = status;
   row.id = "row-" + PathPart(first.cell.library_label);
   row.engine = first.cell.engine;
   row.engine_version = {first.cell.engine_subject->ToString(), first.cell.engine_label,
@@ -178,8 +179,8 @@ inline PublishedRow ASiteRow(const std::vector<CellRecord>& cells) {
 // The table of WriteSiteRun's cells; the run lies in `folder`/run.
 inline SiteTable ASiteTable(const std::filesystem::path& folder) {
   const std::vector<CellRecord> cells = SiteCells();
-  PublishedTable table{.date = "2026-06-11", .rows = {ASiteRow({cells[0]})}};
-  table.rows.push_back(ASiteRow({cells[1], cells[2], cells[3]}));
+  PublishedTable table{.date = "2026-06-11", .rows = {ASiteRow(RowStatus::kFails, {cells[0]})}};
+  table.rows.push_back(ASiteRow(RowStatus::kWorksExcept, {cells[1], cells[2], cells[3]}));
   table.rows[1].install = {"uv venv --python 3.11", "echo '<script>planted=1</script>'"};
   return {.table = table, .folder = folder, .today = "2026-09-01"};
 }
