@@ -191,4 +191,10 @@ absl::StatusOr<std::vector<Violation>> ApiCheck::Check(const Tree& engine, const
   return violations;
 }
 
+absl::StatusOr<std::vector<Violation>> ApiCheck::CheckRed(const Tree& engine, const Tree& library) {
+  ASSIGN_OR_RETURN(std::vector<Violation> violations, Check(engine, library));
+  std::erase_if(violations, [](const Violation& v) { return v.grade == Grade::kPossible; });
+  return violations;
+}
+
 }  // namespace bkm

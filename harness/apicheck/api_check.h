@@ -57,6 +57,8 @@ class ApiCheck {
 
   // All violations of a pair, the gravest first. An error where a table could not be read.
   absl::StatusOr<std::vector<Violation>> Check(const Tree& engine, const Tree& library);
+  // Those that are red: not what is only possible.
+  absl::StatusOr<std::vector<Violation>> CheckRed(const Tree& engine, const Tree& library);
   absl::StatusOr<PairGrade> GradeOf(const Tree& engine, const Tree& library);
   // Row by row: engines x libraries.
   absl::StatusOr<std::vector<std::vector<PairGrade>>> Plane(const std::vector<Tree>& engines,

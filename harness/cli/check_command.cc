@@ -97,7 +97,7 @@ class CheckCommand : public CliCommand {
         .environment = environment, .pairings = pairings, .table = table, .run = run};
     std::fputs(json_ ? ToText(ToJson(report)).c_str() : ToSummary(report).c_str(), stdout);
     for (const CheckedPairing& pairing : pairings) {
-      if (absl::string_view(AnswerOf(pairing)) == "broken") return kExitVerdictsDiffer;
+      if (AnswerOf(pairing) == CheckAnswer::kBroken) return kExitVerdictsDiffer;
     }
     return kExitAsExpected;
   }
@@ -106,14 +106,11 @@ class CheckCommand : public CliCommand {
   static absl::StatusOr<std::vector<CheckedPairing>> FindPairings(
       const UserEnvironment& environment) {
     std::vector<CheckedPairing> pairings;
-    const auto version = [&](const std::string& source) {
-      const InstalledPackage& package = *environment.Find(source);
-      return package.commit.empty() ? package.version : package.commit.substr(0, 9);
-    };
     for (const EngineKind* kind : environment.Kinds()) {
-      pairings.push_back({.kind = kind,
-                          .engine = kind->engine_source.empty() ? "" : version(kind->engine_source),
-                          .library = version(kind->library_source)});
+      pairings.push_back(
+          {.kind = kind,
+           .engine = kind->engine_source.empty() ? "" : environment.LabelOf(kind->engine_source),
+           .library = environment.LabelOf(kind->library_source)});
     }
     if (pairings.empty()) {
       return absl::NotFoundError(absl::StrCat(
@@ -141,8 +138,7 @@ class CheckCommand : public CliCommand {
       };
       ASSIGN_OR_RETURN(const Tree engine, tree(pairing.kind->engine_source));
       ASSIGN_OR_RETURN(const Tree library, tree(pairing.kind->library_source));
-      ASSIGN_OR_RETURN(pairing.breaks, check->Check(engine, library));
-      std::erase_if(pairing.breaks, [](const Violation& v) { return v.grade == Grade::kPossible; });
+      ASSIGN_OR_RETURN(pairing.breaks, check->CheckRed(engine, library));
     }
     return absl::OkStatus();
   }
@@ -171,7 +167,6 @@ class CheckCommand : public CliCommand {
                      Measure(installation, matrix, directory, std::move(cells),
                              {.slots = jobs_, .controls = false, .reuse = false, .store = false},
                              console, signals));
-    RETURN_IF_ERROR(directory.WriteRun(run));
     if (!run.finished) {
       std::fprintf(stderr, "bkm: interrupted\n");
       return std::string();
@@ -193,8 +188,8 @@ class CheckCommand : public CliCommand {
         table_.empty() ? installation.root / "published/table.json" : fs::path(table_);
     std::error_code error;
     if (table_.empty() && !fs::exists(path, error)) return fs::path();
-    ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
-    ASSIGN_OR_RETURN(const PublishedTable table, PublishedTableFromJson(json, path.string()));
+    ASSIGN_OR_RETURN(const TableOnDisk published, ReadPublishedTable(path));
+    const PublishedTable& table = published.table;
     const std::string torch = environment.VersionOf("torch");
     for (CheckedPairing& pairing : pairings) {
       const EngineKind& kind = *pairing.kind;
@@ -208,7 +203,7 @@ class CheckCommand : public CliCommand {
             absl::StartsWith(torch, row.torch) && !pairing.row)
           pairing.row = row;
       }
-      if (absl::string_view(AnswerOf(pairing)) != "works")
+      if (AnswerOf(pairing) != CheckAnswer::kWorks)
         pairing.nearest = NearestRows(table, pairing, engine, torch, kMostNearest);
     }
     return path;

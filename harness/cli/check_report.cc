@@ -42,13 +42,15 @@ OrderedJson RowJson(const PublishedRow& row) {
 }
 
 OrderedJson CellJson(const CellRecord& cell) {
-  return {{"attention", cell.cell.probe.attention},
-          {"verdict", cell.verdict ? OrderedJson(Name(cell.verdict->kind).data()) : OrderedJson()},
-          {"stage", cell.verdict ? OrderedJson(Name(cell.verdict->stage).data()) : OrderedJson()},
-          {"reason", cell.verdict ? cell.verdict->reason : ""},
-          {"message", cell.verdict ? cell.verdict->message : ""},
-          {"blame", cell.verdict ? OrderedJson(cell.verdict->blame) : OrderedJson::array()},
-          {"dir", cell.dir}};
+  return {
+      {"attention", cell.cell.probe.attention},
+      {"verdict",
+       cell.verdict ? OrderedJson(std::string(Name(cell.verdict->kind))) : OrderedJson()},
+      {"stage", cell.verdict ? OrderedJson(std::string(Name(cell.verdict->stage))) : OrderedJson()},
+      {"reason", cell.verdict ? cell.verdict->reason : ""},
+      {"message", cell.verdict ? cell.verdict->message : ""},
+      {"blame", cell.verdict ? OrderedJson(cell.verdict->blame) : OrderedJson::array()},
+      {"dir", cell.dir}};
 }
 
 // "broken because ...": the first thing that is wrong, by the runs, else by the sources.
@@ -71,12 +73,17 @@ std::string AnswerLine(const CheckedPairing& pairing) {
     if (IsOk(cell)) ok.push_back(cell.cell.probe.attention);
     if (Counts(cell) && !IsOk(cell)) not_ok.push_back(cell.cell.probe.attention);
   }
-  const std::string answer = AnswerOf(pairing);
-  if (answer == "works") return absl::StrCat("WORKS with ", absl::StrJoin(ok, ", "));
-  if (answer == "works except")
-    return absl::StrCat("WORKS with ", absl::StrJoin(ok, ", "), ", except ",
-                        absl::StrJoin(not_ok, ", "));
-  if (answer == "broken") return absl::StrCat("BROKEN because ", BecauseOf(pairing));
+  const std::string works = absl::StrCat("WORKS with ", absl::StrJoin(ok, ", "));
+  switch (AnswerOf(pairing)) {
+    case CheckAnswer::kWorks:
+      return works;
+    case CheckAnswer::kWorksExcept:
+      return absl::StrCat(works, ", except ", absl::StrJoin(not_ok, ", "));
+    case CheckAnswer::kBroken:
+      return absl::StrCat("BROKEN because ", BecauseOf(pairing));
+    case CheckAnswer::kUnknown:
+      break;
+  }
   return "UNKNOWN: nothing that was run says anything";
 }
 
@@ -92,11 +99,26 @@ std::string RowText(const PublishedRow& row) {
 
 }  // namespace
 
-const char* AnswerOf(const CheckedPairing& pairing) {
+const char* Name(CheckAnswer answer) {
+  switch (answer) {
+    case CheckAnswer::kWorks:
+      return "works";
+    case CheckAnswer::kWorksExcept:
+      return "works except";
+    case CheckAnswer::kBroken:
+      return "broken";
+    case CheckAnswer::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+CheckAnswer AnswerOf(const CheckedPairing& pairing) {
   const auto says = std::count_if(pairing.cells.begin(), pairing.cells.end(), Counts);
   const auto ok = std::count_if(pairing.cells.begin(), pairing.cells.end(), IsOk);
-  if (says == 0) return pairing.breaks.empty() ? "unknown" : "broken";
-  return ok == says ? "works" : ok > 0 ? "works except" : "broken";
+  if (says == 0) return pairing.breaks.empty() ? CheckAnswer::kUnknown : CheckAnswer::kBroken;
+  if (ok == 0) return CheckAnswer::kBroken;
+  return ok == says ? CheckAnswer::kWorks : CheckAnswer::kWorksExcept;
 }
 
 std::vector<PublishedRow> NearestRows(const PublishedTable& table, const CheckedPairing& pairing,
@@ -104,8 +126,7 @@ std::vector<PublishedRow> NearestRows(const PublishedTable& table, const Checked
                                       size_t most) {
   std::vector<PublishedRow> rows;
   for (const PublishedRow& row : table.rows) {
-    const bool works = row.status == RowStatus::kWorks || row.status == RowStatus::kWorksExcept;
-    if (works && row.engine == pairing.kind->name) rows.push_back(row);
+    if (Works(row) && row.engine == pairing.kind->name) rows.push_back(row);
   }
   const auto distance = [&](const PublishedRow& row) {
     return std::tuple(row.engine_version.subject != engine_subject,
@@ -138,8 +159,8 @@ OrderedJson ToJson(const CheckReport& report) {
          {"engine_version", pairing.engine.empty() ? OrderedJson() : OrderedJson(pairing.engine)},
          {"library", pairing.kind->library_source},
          {"library_version", pairing.library},
-         {"answer", AnswerOf(pairing)},
-         {"because", absl::string_view(AnswerOf(pairing)) == "broken" ? BecauseOf(pairing) : ""},
+         {"answer", Name(AnswerOf(pairing))},
+         {"because", AnswerOf(pairing) == CheckAnswer::kBroken ? BecauseOf(pairing) : ""},
          {"breaks", std::move(breaks)},
          {"cells", std::move(cells)},
          {"known_row", pairing.row ? RowJson(*pairing.row) : OrderedJson()},

@@ -26,9 +26,15 @@ struct CheckedPairing {
   std::vector<PublishedRow> nearest;  // working rows, the nearest first; where it is not whole
 };
 
-// "works", "works except" (some attentions), "broken", "unknown" (nothing was run, or nothing said
-// anything). Written to JSON: never rename.
-const char* AnswerOf(const CheckedPairing& pairing);
+// Written to JSON: never rename.
+enum class CheckAnswer {
+  kWorks,
+  kWorksExcept,  // with some attentions
+  kBroken,
+  kUnknown,  // nothing was run, or nothing that was run says anything
+};
+const char* Name(CheckAnswer answer);
+CheckAnswer AnswerOf(const CheckedPairing& pairing);
 
 struct CheckReport {
   const UserEnvironment& environment;

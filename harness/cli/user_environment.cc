@@ -53,6 +53,11 @@ SubjectSpec UserEnvironment::SpecOf(const std::string& source) const {
   return {SourceKind::kPath, source, package.folder.string()};
 }
 
+std::string UserEnvironment::LabelOf(const std::string& source) const {
+  const InstalledPackage& package = installed_.at(source);
+  return package.commit.empty() ? package.version : package.commit.substr(0, 9);
+}
+
 std::vector<const EngineKind*> UserEnvironment::Kinds() const {
   std::vector<const EngineKind*> kinds;
   std::set<std::string> with_engine;
@@ -70,7 +75,7 @@ Subject UserEnvironment::SubjectOf(const SubjectSpec& spec, const std::string& s
   const InstalledPackage& package = installed_.at(source);
   // No tree: it is imported from where it is installed.
   return {.spec = spec,
-          .label = package.commit.empty() ? package.version : package.commit.substr(0, 9),
+          .label = LabelOf(source),
           .package = package.package,
           .content = Sha256(absl::StrCat(spec.ToString(), " in ", package.folder.string()))};
 }
@@ -97,12 +102,8 @@ absl::StatusOr<std::vector<PreparedCell>> UserEnvironment::CellsOf(const EngineK
         return VersionOf("torch");
       }};
   ASSIGN_OR_RETURN(const std::vector<PlannedCell> plan, ExpandMatrix(matrix, {}, world));
-  RuntimeLock lock{.runtime = "yours",
-                   .policy = "existing",
-                   .python = MinorVersion(facts_.python),
-                   .interpreter = python_};
-  for (const auto& [name, version] : facts_.packages) lock.packages.push_back({name, version, {}});
-  const auto shared = std::make_shared<const RuntimeLock>(lock);
+  const auto lock = std::make_shared<const RuntimeLock>(
+      ExistingLock("yours", python_, MinorVersion(facts_.python), facts_.packages));
   std::vector<PreparedCell> cells;
   for (const PlannedCell& planned : plan) {
     if (!planned.included || !planned.unsupported.empty()) continue;
@@ -110,7 +111,7 @@ absl::StatusOr<std::vector<PreparedCell>> UserEnvironment::CellsOf(const EngineK
     cell.record.cell = planned.cell;
     cell.record.id = planned.id;
     cell.record.dir = absl::StrCat("cells/", CellFolderName(planned.cell, planned.id));
-    cell.record.lock = lock.Key();
+    cell.record.lock = lock->Key();
     if (kind.library_in_runtime) {
       cell.record.library_version = installed_.at(kind.library_source).version;
     } else {
@@ -118,8 +119,8 @@ absl::StatusOr<std::vector<PreparedCell>> UserEnvironment::CellsOf(const EngineK
     }
     if (planned.cell.engine_subject)
       cell.engine = SubjectOf(*planned.cell.engine_subject, kind.engine_source);
-    cell.worker = {.key = lock.Key(), .python = python_, .alone = alone_};
-    cell.lock = shared;
+    cell.worker = {.key = lock->Key(), .python = python_, .alone = alone_};
+    cell.lock = lock;
     ASSIGN_OR_RETURN(cell.probe_folder, WriteProbeFolder(planned.cell.probe, CacheDirectory()));
     cells.push_back(std::move(cell));
   }

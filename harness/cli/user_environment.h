@@ -32,6 +32,8 @@ class UserEnvironment {
   const InstalledPackage* Find(const std::string& source) const;
   // "git:verl@<40 hex>", "pypi:verl==0.9.1", or "path:FOLDER" for one that is no distribution.
   SubjectSpec SpecOf(const std::string& source) const;
+  // What a person calls that: the version, or nine digits of the commit.
+  std::string LabelOf(const std::string& source) const;
 
   // The engine kinds whose two sides are there; of a library whose engine is not, the control.
   std::vector<const EngineKind*> Kinds() const;

@@ -18,6 +18,15 @@ std::string RuntimeLock::Key() const {
   return Sha256(text);
 }
 
+RuntimeLock ExistingLock(const std::string& runtime, const std::filesystem::path& interpreter,
+                         const std::string& python,
+                         const std::map<std::string, std::string>& packages) {
+  RuntimeLock lock{
+      .runtime = runtime, .policy = "existing", .python = python, .interpreter = interpreter};
+  for (const auto& [name, version] : packages) lock.packages.push_back({name, version, {}});
+  return lock;
+}
+
 std::string RuntimeLock::VersionOf(absl::string_view package) const {
   for (const LockedPackage& locked : packages) {
     if (locked.name == package) return locked.version;

@@ -4,6 +4,7 @@
 #define HARNESS_RUNTIME_RUNTIME_LOCK_H_
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,11 @@ struct RuntimeLock {
   // As a requirements.txt with hashes, which pip and uv install.
   std::string RequirementsText() const;
 };
+
+// Of an interpreter as it was found: what it holds, by normalised name and version.
+RuntimeLock ExistingLock(const std::string& runtime, const std::filesystem::path& interpreter,
+                         const std::string& python,
+                         const std::map<std::string, std::string>& packages);
 
 Json ToJson(const RuntimeLock& lock);
 // Strict: unknown keys and wrong types are errors that start with `origin`.

@@ -325,12 +325,7 @@ absl::StatusOr<RuntimeLock> RuntimeResolver::ReadLocked(const RuntimePolicy& pol
 
 absl::StatusOr<RuntimeLock> RuntimeResolver::ReadExisting(const RuntimePolicy& policy) const {
   ASSIGN_OR_RETURN(const InterpreterFacts facts, ReadInterpreter(policy.interpreter));
-  RuntimeLock lock{.runtime = policy.name,
-                   .policy = std::string(Name(PolicyKind::kExisting)),
-                   .python = MinorVersion(facts.python),
-                   .interpreter = policy.interpreter};
-  for (const auto& [name, version] : facts.packages) lock.packages.push_back({name, version, {}});
-  return lock;
+  return ExistingLock(policy.name, policy.interpreter, MinorVersion(facts.python), facts.packages);
 }
 
 absl::StatusOr<std::variant<RuntimeLock, NoSolution>> RuntimeResolver::Resolve(
