@@ -201,10 +201,9 @@ absl::StatusOr<fs::path> PeelSession::FolderOf(const std::string& tree) const {
       });
 }
 
-absl::StatusOr<PlannedCell> PeelSession::CellWith(int commit,
-                                                  const std::vector<Removed>& removed) const {
+absl::StatusOr<PlannedCell> PeelSession::CellOf(const std::string& tree, int commit,
+                                                const std::vector<Removed>& removed) const {
   PlannedCell planned = axis_.CellAt(commit);
-  ASSIGN_OR_RETURN(const std::string tree, TreeWithout(commit, removed));
   ASSIGN_OR_RETURN(const fs::path folder, FolderOf(tree));
   planned.cell.library_subject = SubjectSpec{SourceKind::kPath, "", folder.string()};
   std::vector<std::string> without;
@@ -223,7 +222,7 @@ absl::StatusOr<const PeelSession::Seen*> PeelSession::See(const std::vector<Remo
   ASSIGN_OR_RETURN(const std::string tree, TreeWithout(axis_.late(), removed));
   const auto known = seen_.find(tree);
   if (known != seen_.end()) return &known->second;
-  ASSIGN_OR_RETURN(const PlannedCell planned, CellWith(axis_.late(), removed));
+  ASSIGN_OR_RETURN(const PlannedCell planned, CellOf(tree, axis_.late(), removed));
   ASSIGN_OR_RETURN(PreparedCell pair, preparation_.PrepareIn(planned, *lock_));
   const std::string id = pair.record.id;
   std::vector<PreparedCell> cells = {pair};
@@ -253,12 +252,6 @@ absl::StatusOr<const PeelSession::Seen*> PeelSession::See(const std::vector<Remo
 }
 
 absl::StatusOr<PeelSight> PeelSession::Run(const std::vector<Removed>& removed) {
-  if (!removed.empty() && removed.back().by == Removal::kOlderFiles) {
-    // Nothing else than the revert, which was tried before.
-    std::vector<Removed> reverted = removed;
-    reverted.back().by = Removal::kRevert;
-    if (TreeWithout(axis_.late(), reverted).ok()) return absl::NotFoundError("");
-  }
   ASSIGN_OR_RETURN(const Seen* const seen, See(removed));
   return seen->pair;
 }
@@ -273,9 +266,7 @@ absl::StatusOr<std::vector<Violation>> PeelSession::Breaks(const std::vector<Rem
   ASSIGN_OR_RETURN(const std::string tree, TreeWithout(axis_.late(), removed));
   ASSIGN_OR_RETURN(const fs::path folder, FolderOf(tree));
   ASSIGN_OR_RETURN(const auto library, versions_->Find({absl::StrCat("path:", folder.string())}));
-  ASSIGN_OR_RETURN(std::vector<Violation> found, check_->Check(engine_, library[0].tree));
-  std::erase_if(found, [](const Violation& v) { return v.grade == Grade::kPossible; });
-  return found;
+  return check_->CheckRed(engine_, library[0].tree);
 }
 
 absl::StatusOr<const std::vector<Violation>*> PeelSession::BreaksAt(int commit) {
@@ -333,7 +324,10 @@ absl::StatusOr<PeelCulprit> PeelSession::FindByRuns(const PeelSight& failure,
                       .directory = directory,
                       .measurement = setup_.measurement,
                       .held = axis_.late()};
-  search.cell_at = [&](int commit) { return CellWith(commit, removed); };
+  search.cell_at = [&](int commit) -> absl::StatusOr<PlannedCell> {
+    ASSIGN_OR_RETURN(const std::string variant, TreeWithout(commit, removed));
+    return CellOf(variant, commit, removed);
+  };
   // Bad is this very failure; good what got past it; all else says nothing of it.
   search.seen_as = [&](const CellRecord& cell) -> absl::StatusOr<Verdict> {
     ASSIGN_OR_RETURN(const PeelSight sight, SightOf(directory, cell));

@@ -62,7 +62,9 @@ class PeelSession : public PeelWorld {
   absl::StatusOr<std::string> WithStandIns(std::string tree, const Removed& removed) const;
   // A folder with the tree in it.
   absl::StatusOr<std::filesystem::path> FolderOf(const std::string& tree) const;
-  absl::StatusOr<PlannedCell> CellWith(int commit, const std::vector<Removed>& removed) const;
+  // The cell at a commit with that tree, which lacks those of `removed` that lie before it.
+  absl::StatusOr<PlannedCell> CellOf(const std::string& tree, int commit,
+                                     const std::vector<Removed>& removed) const;
   absl::StatusOr<const Seen*> See(const std::vector<Removed>& removed);
   // What is certainly not there at a commit of the history as it is; absent: it has no package.
   absl::StatusOr<const std::vector<Violation>*> BreaksAt(int commit);

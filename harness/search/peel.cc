@@ -100,16 +100,19 @@ class Peeler {
     if (!step.breaks.empty()) ways.push_back(Removal::kStandIn);
     if (ways.empty()) step.note = "there is no commit to take out";
     std::vector<std::string> notes;
+    bool reverted = false;
     for (const Removal way : ways) {
+      // A revert that applies needs no older files.
+      if (way == Removal::kOlderFiles && reverted) continue;
       std::vector<Removed> tried = removed_;
       tried.push_back({step.culprit.commit, way, step.breaks});
       const absl::StatusOr<PeelSight> after = world_.Run(tried);
       if (absl::IsNotFound(after.status())) {
-        if (!after.status().message().empty())
-          notes.push_back(absl::StrCat(Name(way), ": ", after.status().message()));
+        notes.push_back(absl::StrCat(Name(way), ": ", after.status().message()));
         continue;
       }
       RETURN_IF_ERROR(after.status());
+      reverted |= way == Removal::kRevert;
       if (const std::string why = NoGain(*after, sight); !why.empty()) {
         notes.push_back(absl::StrCat(Name(way), ": ", why));
         continue;
