@@ -31,6 +31,7 @@ Evidence EvidenceOf(const RunEvidence& run, const CellRecord& cell, const std::s
   Evidence evidence{.run = run.published.dir,
                     .dir = cell.dir,
                     .measured = measured.substr(0, 10),
+                    .seconds = cell.seconds,
                     .verdict = *cell.verdict};
   evidence.verdict.evidence = Json::object();
   return evidence;

@@ -57,32 +57,34 @@ TEST(JunitTest, RedIsAFailureAndNothingElseIs) {
                                                 .reason = "device-missing",
                                                 .message = "no GPU"}));
   const std::string row = table.rows[0].id;
-  EXPECT_EQ(
-      TableJunit(table),
-      absl::StrCat(
-          "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-          "<testsuites name=\"bkm\" tests=\"4\" failures=\"1\" errors=\"1\" skipped=\"1\">\n"
-          "  <testsuite name=\"",
-          row,
-          "\" tests=\"4\" failures=\"1\" errors=\"1\" skipped=\"1\" "
-          "timestamp=\"2026-06-01T00:00:00\">\n"
-          "    <testcase classname=\"",
-          row, "\" name=\"qwen3 flex bf16 (pypi:torchtitan==0.3.0)\"/>\n    <testcase classname=\"",
-          row,
-          "\" name=\"qwen3 sdpa bf16 (pypi:torchtitan==0.3.0)\">\n"
-          "      <failure type=\"refused\" message=\"refused at construct, refused-option: "
-          "ValueError: &lt;b&gt;sdpa&lt;/b&gt; | &quot;not&quot; supported &amp; "
-          "=never\xEF\xBF\xBD\">engine=verl-torchtitan@git:verl@v0.8.0,attention=sdpa\n"
-          "../runs/bkm/cells/a-sdpa</failure>\n    </testcase>\n    <testcase classname=\"",
-          row,
-          "\" name=\"qwen3 varlen bf16 (pypi:torchtitan==0.3.0)\">\n"
-          "      <error type=\"spurious\" message=\"spurious at step, killed: killed from "
-          "outside\">engine=verl-torchtitan@git:verl@v0.8.0,attention=varlen\n"
-          "../runs/bkm/cells/a-varlen</error>\n    </testcase>\n    <testcase classname=\"",
-          row,
-          "\" name=\"qwen3 eager bf16 (pypi:torchtitan==0.3.0)\">\n"
-          "      <skipped message=\"no GPU\"/>\n    </testcase>\n"
-          "  </testsuite>\n</testsuites>\n"));
+  EXPECT_EQ(TableJunit(table),
+            absl::StrCat(
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+                "<testsuites name=\"bkm\" tests=\"4\" failures=\"1\" errors=\"1\" skipped=\"1\" "
+                "time=\"10.0\">\n"
+                "  <testsuite name=\"",
+                row,
+                "\" tests=\"4\" failures=\"1\" errors=\"1\" skipped=\"1\" time=\"10.0\" "
+                "timestamp=\"2026-06-01T00:00:00\">\n"
+                "    <testcase classname=\"",
+                row,
+                "\" name=\"qwen3 flex bf16 (pypi:torchtitan==0.3.0)\" "
+                "time=\"2.5\"/>\n    <testcase classname=\"",
+                row,
+                "\" name=\"qwen3 sdpa bf16 (pypi:torchtitan==0.3.0)\" time=\"2.5\">\n"
+                "      <failure type=\"refused\" message=\"refused at construct, refused-option: "
+                "ValueError: &lt;b&gt;sdpa&lt;/b&gt; | &quot;not&quot; supported &amp; "
+                "=never\xEF\xBF\xBD\">engine=verl-torchtitan@git:verl@v0.8.0,attention=sdpa\n"
+                "../runs/bkm/cells/a-sdpa</failure>\n    </testcase>\n    <testcase classname=\"",
+                row,
+                "\" name=\"qwen3 varlen bf16 (pypi:torchtitan==0.3.0)\" time=\"2.5\">\n"
+                "      <error type=\"spurious\" message=\"spurious at step, killed: killed from "
+                "outside\">engine=verl-torchtitan@git:verl@v0.8.0,attention=varlen\n"
+                "../runs/bkm/cells/a-varlen</error>\n    </testcase>\n    <testcase classname=\"",
+                row,
+                "\" name=\"qwen3 eager bf16 (pypi:torchtitan==0.3.0)\" time=\"2.5\">\n"
+                "      <skipped message=\"no GPU\"/>\n    </testcase>\n"
+                "  </testsuite>\n</testsuites>\n"));
   EXPECT_EQ(Complaints(TableJunit(table)), "");
 }
 

@@ -38,6 +38,7 @@ OrderedJson ToJson(const Evidence& evidence) {
           {"message", verdict.message},
           {"blame", verdict.blame},
           {"measured", evidence.measured},
+          {"seconds", evidence.seconds},
           {"run", evidence.run},
           {"dir", evidence.dir}};
 }
@@ -51,6 +52,7 @@ absl::StatusOr<Evidence> EvidenceFromJson(const Json& json, const std::string& o
     if (const Json* value = reader.Child(key)) verdict[key] = *value;
   }
   evidence.measured = reader.String("measured");
+  evidence.seconds = reader.Number("seconds", 0);
   evidence.run = reader.String("run");
   evidence.dir = reader.String("dir");
   RETURN_IF_ERROR(reader.Finish());

@@ -41,6 +41,7 @@ struct Evidence {
   std::string run;       // PublishedRun::dir
   std::string dir;       // of the cell, below the run
   std::string measured;  // YYYY-MM-DD
+  double seconds = 0;    // wall time of the cell; 0: not said
   Verdict verdict;       // without its own evidence
   bool operator==(const Evidence&) const = default;
 };

@@ -3,6 +3,7 @@
 #include "harness/publish/table_junit.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "harness/publish/escape.h"
 #include "harness/publish/evidence.h"
@@ -10,15 +11,19 @@
 namespace bkm {
 namespace {
 
+// Seconds, as an attribute; JUnit knows no other unit.
+std::string Time(double seconds) { return absl::StrFormat(" time=\"%.1f\"", seconds); }
+
 struct Counts {
   int tests = 0, failures = 0, errors = 0, skipped = 0;
+  double seconds = 0;
   void Add(const Counts& other) {
     tests += other.tests, failures += other.failures;
-    errors += other.errors, skipped += other.skipped;
+    errors += other.errors, skipped += other.skipped, seconds += other.seconds;
   }
   std::string Attributes() const {
     return absl::StrCat(" tests=\"", tests, "\" failures=\"", failures, "\" errors=\"", errors,
-                        "\" skipped=\"", skipped, "\"");
+                        "\" skipped=\"", skipped, "\"", Time(seconds));
   }
 };
 
@@ -32,6 +37,7 @@ std::string CaseName(const PublishedCell& cell) {
 std::string Result(const PublishedCell& cell, Counts& counts) {
   const Verdict& verdict = cell.evidence.verdict;
   ++counts.tests;
+  counts.seconds += cell.evidence.seconds;
   const bool says = SaysSomething(verdict);
   if (says && verdict.kind == VerdictKind::kOk && !cell.flaky) return "";
   const char* element = "failure";
@@ -61,8 +67,9 @@ std::string TableJunit(const PublishedTable& table) {
     Counts counts;
     for (const PublishedCell& cell : row.cells) {
       const std::string result = Result(cell, counts);
-      const std::string start = absl::StrCat("    <testcase classname=\"", XmlText(row.id),
-                                             "\" name=\"", XmlText(CaseName(cell)), "\"");
+      const std::string start =
+          absl::StrCat("    <testcase classname=\"", XmlText(row.id), "\" name=\"",
+                       XmlText(CaseName(cell)), "\"", Time(cell.evidence.seconds));
       absl::StrAppend(&cases, start,
                       result.empty() ? "/>\n" : absl::StrCat(">\n", result, "    </testcase>\n"));
     }

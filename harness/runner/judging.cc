@@ -2,8 +2,6 @@
 // Copyright the bkm authors.
 #include "harness/runner/judging.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
@@ -18,15 +16,6 @@
 
 namespace bkm {
 namespace {
-
-const CellRecord* FindControl(const RunRecord& run, const CellRecord& cell) {
-  if (cell.cell.is_control()) return nullptr;
-  const std::string key = ControlKey(cell);
-  const auto it = std::find_if(run.cells.begin(), run.cells.end(), [&](const CellRecord& other) {
-    return other.cell.is_control() && ControlKey(other) == key;
-  });
-  return it == run.cells.end() ? nullptr : &*it;
-}
 
 // A fake pair has no golden: that it came to its end is all there is to say.
 Verdict JudgeByEndingOnly(const JudgeInput& input) {

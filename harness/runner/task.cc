@@ -2,6 +2,8 @@
 // Copyright the bkm authors.
 #include "harness/runner/task.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "harness/base/check.h"
 #include "harness/base/hash.h"
@@ -99,6 +101,16 @@ std::string ControlKey(const CellRecord& record) {
   return absl::StrCat(control, " ",
                       record.cell.library_subject ? record.cell.library_subject->ToString() : "",
                       " ", record.lock, " ", ToJson(ProbeOfControl(record.cell.probe)).dump());
+}
+
+const CellRecord* FindControl(const RunRecord& run, const CellRecord& cell) {
+  if (cell.cell.is_control()) return nullptr;
+  const std::string key = ControlKey(cell);
+  if (key.empty()) return nullptr;
+  const auto it = std::find_if(run.cells.begin(), run.cells.end(), [&](const CellRecord& other) {
+    return other.cell.is_control() && ControlKey(other) == key;
+  });
+  return it == run.cells.end() ? nullptr : &*it;
 }
 
 std::optional<PreparedCell> ControlOf(const PreparedCell& cell) {

@@ -60,6 +60,8 @@ std::optional<PreparedCell> ControlOf(const PreparedCell& cell);
 // Names a control by what it is: ControlOf two cells with the same key is one cell. Empty for a
 // cell without one, and for one with a planted fault, which is nobody's control.
 std::string ControlKey(const CellRecord& cell);
+// The control of `cell` among the cells of `run`; null: it has none, or none was run.
+const CellRecord* FindControl(const RunRecord& run, const CellRecord& cell);
 
 }  // namespace bkm
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "harness/report/labels.h"
+#include "harness/runner/task.h"
 #include "harness/site/command_text.h"
 #include "harness/site/evidence_view.h"
 #include "harness/site/verdict_view.h"
@@ -236,10 +237,8 @@ Markup AgainSection(const SiteRun& run, const CellRecord& cell) {
   Markup section = Heading("Have it again", "again");
   const std::string folder = run.directory().root().string();
   const std::string name = std::filesystem::path(cell.dir).filename().string();
-  if (cell.cell.plant.empty()) {
-    section << Element("p", "On any machine, from nothing:")
-            << CommandBlock({RunCommandOf(cell.cell)}, "the command that asks the same");
-  }
+  section << Element("p", "On any machine, from nothing:")
+          << CommandBlock({CommandOf(cell.cell)}, "the command that asks the same");
   section << Element("p", "Where the run's folder is: once more in a fresh process, and its story.")
           << CommandBlock({absl::StrCat("bkm replay ", ShellWord(folder), " ", ShellWord(name)),
                            absl::StrCat("bkm explain ", ShellWord(folder), " ", ShellWord(name))},
@@ -255,7 +254,7 @@ Markup AgainSection(const SiteRun& run, const CellRecord& cell) {
                " (JSON)."})};
 }
 
-Markup Summary(const SiteRuns& runs, const std::string& from, const CellRecord& cell,
+Markup Summary(const SiteRuns& runs, const SiteRun& run, const CellRecord& cell,
                const CellEvidence& evidence) {
   const Verdict& verdict = evidence.verdict;
   Facts facts;
@@ -276,10 +275,11 @@ Markup Summary(const SiteRuns& runs, const std::string& from, const CellRecord& 
   if (cell.role == CellRole::kRepeat) facts.Add("Role", "a repeat of another cell");
   const auto link = [&](const char* name, const std::string& id) {
     const std::string page = runs.PageOfId(id);
-    facts.Add(name, page.empty()
-                        ? Element("code", id)
-                        : Element("a", {{"href", RelativeLink(from, page)}}, Element("code", id)));
+    facts.Add(name, page.empty() ? Element("code", id)
+                                 : Element("a", {{"href", RelativeLink(run.PageOf(cell), page)}},
+                                           Element("code", id)));
   };
+  if (const CellRecord* control = FindControl(run.record(), cell)) link("Control", control->id);
   if (cell.inherited_from) link("Measured once, for", *cell.inherited_from);
   if (!cell.repeat_of.empty()) link("Repeats", cell.repeat_of);
   if (cell.seconds > 0) facts.Add("Took", absl::StrFormat("%.1f s", cell.seconds));
@@ -313,7 +313,7 @@ Page CellPage(const SiteRuns& runs, const SiteRun& run, const CellRecord& cell,
   if (rest != std::string::npos)
     page.main << Element("p", {{"class", "soft"}}, title.substr(rest + 2));
   if (!verdict.message.empty()) page.main << Element("p", {{"class", "lead"}}, verdict.message);
-  page.main << Summary(runs, page.path, cell, evidence) << Heading("How far it came", "ladder")
+  page.main << Summary(runs, run, cell, evidence) << Heading("How far it came", "ladder")
             << Ladder(evidence) << ExceptionSection(evidence) << AskedSection(cell, evidence);
   const Markup seen = {BackendSection(evidence), MaskSection(evidence), NumbersSection(evidence),
                        StepsSection(evidence)};

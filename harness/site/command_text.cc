@@ -28,6 +28,16 @@ void Add(std::string& command, const std::string& flag, const std::string& value
   absl::StrAppend(&command, " ", flag, " ", ShellWord(value));
 }
 
+// A fault is planted in the pairings of the self-test, and nowhere else.
+std::string SelftestCommandOf(const Cell& cell) {
+  std::string command = "bkm selftest --all";
+  for (const std::string& fault : cell.plant) Add(command, "--fault", fault);
+  Add(command, "--engine", cell.engine);
+  Add(command, "--attention", cell.probe.attention);
+  Add(command, "--model", cell.probe.model);
+  return command;
+}
+
 }  // namespace
 
 std::string ShellWord(const std::string& text) {
@@ -39,7 +49,8 @@ std::string ShellWord(const std::string& text) {
   return plain ? text : absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
 }
 
-std::string RunCommandOf(const Cell& cell) {
+std::string CommandOf(const Cell& cell) {
+  if (!cell.plant.empty()) return SelftestCommandOf(cell);
   std::string command = "bkm run";
   Add(command, "--engine",
       cell.engine_subject ? absl::StrCat(cell.engine, "@", cell.engine_subject->ToString())

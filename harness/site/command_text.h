@@ -12,8 +12,9 @@ namespace bkm {
 // `text` as one word of a POSIX shell, quoted only where it must be.
 std::string ShellWord(const std::string& text);
 
-// "bkm run --engine ... --attention flex": asks the same of the same pairing on any machine.
-std::string RunCommandOf(const Cell& cell);
+// "bkm run --engine ... --attention flex": asks the same of the same pairing on any machine. Of a
+// cell with a planted fault, the part of the self-test that plants it.
+std::string CommandOf(const Cell& cell);
 
 }  // namespace bkm
 

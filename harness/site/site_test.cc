@@ -12,6 +12,7 @@
 
 #include "harness/base/files.h"
 #include "harness/site/cell_page.h"
+#include "harness/site/command_text.h"
 #include "harness/site/testing_site.h"
 
 namespace bkm {
@@ -21,6 +22,7 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // Everything between the tags of a site: what a reader's browser is asked to do.
 class SiteTest : public ::testing::Test {
@@ -172,6 +174,24 @@ TEST_F(SiteTest, APageOfACellTellsItsStory) {
         "bkm run --engine verl-torchtitan@pypi:verl==0.9.1 --library pypi:torchtitan==0.3.0"}) {
     EXPECT_THAT(page, HasSubstr(part));
   }
+}
+
+TEST_F(SiteTest, APageOfACellLinksItsControl) {
+  const std::vector<CellRecord> cells = SiteCells();
+  SiteRuns runs;
+  ASSERT_TRUE(runs.Add(folder_ / "run").ok());
+  const auto& run = *runs.all()[0];
+  EXPECT_THAT(pages_[run.PageOf(cells[1])],
+              HasSubstr("<dt>Control</dt><dd><a href=\"../../" + run.PageOf(cells[4]) + "\">"));
+  EXPECT_THAT(pages_[run.PageOf(cells[4])], Not(HasSubstr("<dt>Control</dt>")));
+}
+
+TEST(CommandTextTest, AFaultIsPlantedByTheSelfTest) {
+  Cell cell = SiteCells()[1].cell;
+  cell.plant = {"drop-mask"};
+  EXPECT_EQ(CommandOf(cell),
+            "bkm selftest --all --fault drop-mask --engine verl-torchtitan --attention flex "
+            "--model qwen3");
 }
 
 }  // namespace

@@ -171,7 +171,8 @@ inline PublishedRow ASiteRow(RowStatus status, const std::vector<CellRecord>& ce
     shown.model = cell.cell.probe.model;
     shown.attention = cell.cell.probe.attention;
     shown.precision = cell.cell.probe.precision;
-    shown.evidence = {"run", cell.dir, "2026-06-01", *cell.verdict};
+    shown.evidence = {
+        .run = "run", .dir = cell.dir, .measured = "2026-06-01", .verdict = *cell.verdict};
   }
   return row;
 }
