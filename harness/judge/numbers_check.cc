@@ -102,7 +102,8 @@ std::optional<int> CoarseFractionBits(const std::string& dtype) {
   return std::nullopt;
 }
 
-// Walks the steps; the first error that is more than a distance ends it.
+// Walks the steps; the first error that is more than a distance ends it. What was not seen is told
+// last: it hides nothing that is wrong.
 class Comparer {
  public:
   explicit Comparer(const NumbersInput& input) : input_(input) {}
@@ -122,14 +123,17 @@ class Comparer {
                                                 Sentence(quantity, *worst)));
       }
     }
-    return WithEvidence(CheckResult::Passed(Stage::kGolden));
+    return WithEvidence(unseen_.value_or(CheckResult::Passed(Stage::kGolden)));
   }
 
  private:
   std::optional<CheckResult> Forward(size_t k) {
     const std::vector<double>& log_probs = input_.tensors[k].log_probs;
     const std::vector<double>& golden = input_.golden[k].log_probs;
-    if (log_probs.empty()) return Unseen(Stage::kForward, k, "no log-probs were reported");
+    if (log_probs.empty()) {
+      Unseen(Stage::kForward, k, "no log-probs were reported");
+      return Loss(k);
+    }
     if (log_probs.size() != golden.size()) {
       return Failed(Stage::kForward, reason::kWrongShape, k,
                     absl::StrCat(log_probs.size(), " log-probs were reported for ", golden.size(),
@@ -165,9 +169,11 @@ class Comparer {
     if (worst_token_.is_null() || errors[i] > worst_token_["error"].get<double>()) {
       const PackedBatch& batch = input_.batches[k];
       const int64_t position = batch.JudgedPositions()[i];
+      const auto [document, document_position] = PlaceOf(batch, position);
       worst_token_ = {{"step", k},
                       {"position", position},
-                      {"document", DocumentOf(batch, position)},
+                      {"document", document},
+                      {"document_position", document_position},
                       {"error", errors[i]},
                       {"golden", expected[i]}};
     }
@@ -175,22 +181,33 @@ class Comparer {
 
   std::optional<CheckResult> Loss(size_t k) {
     const std::optional<double>& loss = input_.reported[k].loss;
-    if (!loss) return Unseen(Stage::kForward, k, "no loss was reported");
+    if (!loss) {
+      Unseen(Stage::kForward, k, "no loss was reported");
+      return std::nullopt;
+    }
     if (!std::isfinite(*loss))
       return Failed(Stage::kForward, reason::kNotFinite, k, "the loss is not finite");
     worst_.Add(kLoss, {k, "", std::abs(*loss - input_.golden[k].loss), input_.floor[k].loss});
     return std::nullopt;
   }
 
-  std::optional<CheckResult> Backward(size_t k) {
+  std::optional<CheckResult> TotalNorm(size_t k) {
     const std::optional<double>& total = input_.reported[k].grad_norm;
-    if (!total) return Unseen(Stage::kBackward, k, "no total gradient norm was reported");
+    if (!total) {
+      Unseen(Stage::kBackward, k, "no total gradient norm was reported");
+      return std::nullopt;
+    }
     if (!std::isfinite(*total))
       return Failed(Stage::kBackward, reason::kNotFinite, k,
                     "the total gradient norm is not finite");
     const absl::StatusOr<double> error = RelativeError(*total, input_.golden[k].total_norm);
     if (!error.ok()) return CheckResult::Unreadable(Stage::kGolden, error.status());
     worst_.Add(kTotalNorm, {k, "", *error, std::max(input_.floor[k].total_norm, kNormReduction)});
+    return std::nullopt;
+  }
+
+  std::optional<CheckResult> Backward(size_t k) {
+    if (std::optional<CheckResult> stop = TotalNorm(k)) return stop;
     for (const auto& [name, golden] : input_.golden[k].tensors) {
       if (std::optional<CheckResult> stop = Tensor(k, name, golden)) return stop;
     }
@@ -199,8 +216,10 @@ class Comparer {
 
   std::optional<CheckResult> Tensor(size_t k, const std::string& name, const GoldenTensor& golden) {
     const auto seen = input_.tensors[k].tensors.find(name);
-    if (seen == input_.tensors[k].tensors.end() || seen->second.gradient.empty())
-      return Unseen(Stage::kBackward, k, absl::StrCat("the gradient of ", name, " was not seen"));
+    if (seen == input_.tensors[k].tensors.end() || seen->second.gradient.empty()) {
+      Unseen(Stage::kBackward, k, absl::StrCat("the gradient of ", name, " was not seen"));
+      return std::nullopt;
+    }
     const SampledTensor& sampled = seen->second;
     if (sampled.gradient.size() != golden.gradient.size()) {
       return Failed(Stage::kBackward, reason::kWrongShape, k,
@@ -229,20 +248,22 @@ class Comparer {
     return std::nullopt;
   }
 
-  static int64_t DocumentOf(const PackedBatch& batch, int64_t position) {
-    int64_t end = 0;
+  // Document of a flat position, and position in that document.
+  static std::pair<int64_t, int64_t> PlaceOf(const PackedBatch& batch, int64_t position) {
+    int64_t start = 0;
     for (size_t d = 0; d < batch.document_lengths.size(); ++d) {
-      end += batch.document_lengths[d];
-      if (position < end) return static_cast<int64_t>(d);
+      const int64_t end = start + batch.document_lengths[d];
+      if (position < end) return {static_cast<int64_t>(d), position - start};
+      start = end;
     }
-    return -1;
+    return {-1, -1};
   }
 
   static CheckResult Failed(Stage stage, const char* code, size_t k, absl::string_view what) {
     return CheckResult::Failed(stage, code, absl::StrCat("in step ", k + 1, " ", what));
   }
-  static CheckResult Unseen(Stage stage, size_t k, absl::string_view what) {
-    return CheckResult::Unseen(stage, absl::StrCat("in step ", k + 1, " ", what));
+  void Unseen(Stage stage, size_t k, absl::string_view what) {
+    if (!unseen_) unseen_ = CheckResult::Unseen(stage, absl::StrCat("in step ", k + 1, " ", what));
   }
 
   CheckResult WithEvidence(CheckResult result) const {
@@ -258,6 +279,7 @@ class Comparer {
   const NumbersInput& input_;
   Worst worst_;
   Json worst_token_;
+  std::optional<CheckResult> unseen_;  // the first
 };
 
 }  // namespace

@@ -68,9 +68,12 @@ TEST(NumbersCheckTest, LogProbsAreNamedBeforeLossAndGradients) {
   ExpectFailed(cell, Stage::kGolden, "log-probs-off",
                "the mean log-prob error in step 2 is off by 0.333, 16.7 times the floor (4 "
                "allowed)");
-  EXPECT_EQ(
-      CheckNumbers(cell.numbers()).evidence["worst_token"],
-      Json({{"step", 1}, {"position", 1}, {"document", 0}, {"error", 1.0}, {"golden", -8.0}}));
+  EXPECT_EQ(CheckNumbers(cell.numbers()).evidence["worst_token"], Json({{"step", 1},
+                                                                        {"position", 1},
+                                                                        {"document", 0},
+                                                                        {"document_position", 1},
+                                                                        {"error", 1.0},
+                                                                        {"golden", -8.0}}));
 }
 
 TEST(NumbersCheckTest, LastPositionOfADocumentIsNotJudged) {
@@ -169,6 +172,19 @@ TEST(NumbersCheckTest, WhatWasNotReportedIsUnseen) {
   cell.reported.pop_back();
   cell.tensors.pop_back();
   ExpectUnseen(cell, Stage::kStep, "1 of 2 steps were reported");
+}
+
+TEST(NumbersCheckTest, WhatWasNotReportedHidesNothingThatIsWrong) {
+  RightCell cell = MakeRightCell();
+  cell.tensors[0].tensors.erase("a");
+  cell.reported[1].grad_norm.reset();
+  cell.tensors[1].tensors["b"].gradient = {0.8};
+  ExpectFailed(cell, Stage::kGolden, "gradients-off",
+               "the gradient of b in step 2 is off by 2, 100.0 times the floor (4 allowed)");
+  cell.tensors[1].log_probs.clear();
+  cell.tensors[0].log_probs[0] = kNan;
+  ExpectFailed(cell, Stage::kForward, "not-finite",
+               "in step 1 the log-prob of token 0 is not finite");
 }
 
 TEST(NumbersCheckTest, TensorThatTheGoldenLacksIsNotJudged) {

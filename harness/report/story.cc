@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "harness/report/attention_story.h"
 #include "harness/report/labels.h"
+#include "harness/report/numbers_story.h"
 
 namespace bkm {
 namespace {
@@ -136,6 +137,8 @@ std::string StoryText(const CellRecord& cell, const Json& observation, const Ver
     mask->erase("layers");
     mask->erase("picture");
   }
+  if (const std::string numbers = NumbersStory(evidence); !numbers.empty())
+    absl::StrAppend(&out, "\nNumbers, against the fp64 golden\n", numbers);
   if (!evidence.empty()) {
     absl::StrAppend(&out, "\n");
     AppendTree(out, "Judged", evidence, 0);
