@@ -18,8 +18,9 @@ namespace bkm {
 namespace {
 
 constexpr double kSettingTolerance = 1e-6;  // relative: a setting may pass through fp32
-// A total norm is a sum in fp32, or in bf16, over all elements.
-constexpr double kClipToleranceFp32 = 1e-4;
+// A total norm is a sum in fp32, or in bf16, over all elements: over the experts of a layer in one
+// tensor torch's own was seen 1.2e-4 off, in fp32.
+constexpr double kClipToleranceFp32 = 1e-3;
 constexpr double kClipToleranceBf16 = 1.0 / 64;
 // Relative to the update: moments, square root and division in fp32, each 2^-24, and the bias
 // correction 1 - beta2^t, which loses three digits of fp32 where it is computed in fp32.

@@ -13,7 +13,7 @@
 namespace bkm {
 
 // Raised whenever the reference would compute another golden or floor for the same probe folder.
-inline constexpr int kReferenceVersion = 2;
+inline constexpr int kReferenceVersion = 3;
 
 // Names the golden of a probe, 32 hex digits: generator version, reference version and
 // NumericsOf(probe). Precision, device and attention are not in it: a golden is the true answer.

@@ -32,11 +32,18 @@ Weights WithoutNormWeights(Weights weights) {
   return weights;
 }
 
+// As if `rope_scaling` of the configuration had not been read, or did not hold for short sequences.
+ModelShape WithoutRopeScaling(ModelShape shape) {
+  shape.rope.scaling = "default";
+  return shape;
+}
+
 struct Fault {
   std::string name;
   bool possible = true;
   AttentionVariant attention;
   bool without_norm_weights = false;
+  bool without_rope_scaling = false;
 };
 
 std::vector<Fault> FaultsOf(const ModelShape& shape) {
@@ -49,6 +56,9 @@ std::vector<Fault> FaultsOf(const ModelShape& shape) {
        .attention = {.sees = Sees::kWithoutWindow}},
       {.name = "transposed-heads", .attention = {.transposed_heads = true}},
       {.name = "no-rope", .attention = {.without_rope = true}},
+      {.name = "rope-scaling-ignored",
+       .possible = shape.rope.scaling != "default",
+       .without_rope_scaling = true},
       {.name = "kv-interleaved",
        .possible = shape.kv_heads < shape.heads,
        .attention = {.interleaved_kv = true}},
@@ -64,11 +74,12 @@ std::map<std::string, std::vector<double>> PredictedAnswers(const LoadedProbe& p
   const Arithmetic exact = ExactArithmetic();
   Weights weights;
   for (const auto& [name, weight] : probe.weights) weights[name] = weight.to(exact.master);
-  const Decoder model(probe.shape, exact, probe.buffers);
   const PackedBatch& batch = probe.folder.steps.front();
   std::map<std::string, std::vector<double>> answers;
   for (const Fault& fault : FaultsOf(probe.shape)) {
     if (!fault.possible) continue;
+    const Decoder model(fault.without_rope_scaling ? WithoutRopeScaling(probe.shape) : probe.shape,
+                        exact, probe.buffers);
     const Weights& seen = fault.without_norm_weights ? WithoutNormWeights(weights) : weights;
     const at::Tensor log_probs = SftLoss(model, seen, batch, exact, fault.attention).log_probs;
     std::vector<double> answer(log_probs.data_ptr<double>(),
