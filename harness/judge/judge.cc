@@ -79,7 +79,7 @@ absl::StatusOr<const std::vector<FloorStep>*> FloorOf(const JudgeInput& input) {
 CheckResult CheckLoadOf(const JudgeInput& input) {
   if (!input.evidence->weights.ok())
     return CheckResult::Unreadable(Stage::kGolden, input.evidence->weights.status());
-  return CheckLoad(input.observation->load, *input.evidence->weights,
+  return CheckLoad(input.observation->load, input.observation->held, *input.evidence->weights,
                    PrecisionOf(*input.observation, input.probe));
 }
 

@@ -32,6 +32,33 @@ Json Describe(const ObservedTensor& tensor) {
   return {{"norm", tensor.norm}, {"sum", tensor.sum}, {"numel", tensor.numel}};
 }
 
+// Of a total, what is left without some of its parts.
+class Remainder {
+ public:
+  explicit Remainder(const ObservedTensor& total)
+      : squares_(total.norm * total.norm), sum_(total.sum), numel_(total.numel) {}
+  void Without(const ObservedTensor& part) {
+    squares_ -= part.norm * part.norm;
+    sum_ -= part.sum;
+    numel_ -= part.numel;
+  }
+  ObservedTensor Get() const { return {std::sqrt(std::max(squares_, 0.0)), sum_, numel_}; }
+
+ private:
+  double squares_, sum_;
+  int64_t numel_;
+};
+
+ObservedTensor Together(const std::vector<std::string>& names,
+                        const std::map<std::string, ObservedTensor>& tensors) {
+  ObservedTensor all;
+  for (const std::string& name : names) {
+    const ObservedTensor& one = tensors.at(name);
+    all = {std::hypot(all.norm, one.norm), all.sum + one.sum, all.numel + one.numel};
+  }
+  return all;
+}
+
 }  // namespace
 
 absl::StatusOr<std::map<std::string, ObservedTensor>> Measure(const SafetensorsFile& weights) {
@@ -49,6 +76,7 @@ absl::StatusOr<std::map<std::string, ObservedTensor>> Measure(const SafetensorsF
 }
 
 CheckResult CheckLoad(const std::map<std::string, ObservedTensor>& loaded,
+                      const std::optional<ObservedTensor>& held,
                       const std::map<std::string, ObservedTensor>& file,
                       absl::string_view precision_ran) {
   if (loaded.empty())
@@ -83,6 +111,23 @@ CheckResult CheckLoad(const std::map<std::string, ObservedTensor>& loaded,
         absl::StrCat(off.size(), " of ", file.size(),
                      " parameters are not those of the file; the worst is ", worst),
         std::move(evidence));
+  }
+  if (!unseen.empty() && held) {
+    Remainder rest(*held);
+    for (const auto& [name, tensor] : loaded) rest.Without(tensor);
+    const ObservedTensor beyond = rest.Get();
+    const ObservedTensor expected = Together(unseen, file);
+    evidence["not_seen"] = {
+        {"tensors", unseen.size()}, {"held", Describe(beyond)}, {"file", Describe(expected)}};
+    if (beyond.numel == expected.numel && Misfit(beyond, expected, tolerance) > 1) {
+      return CheckResult::Failed(
+          Stage::kGolden, reason::kWeightsNotLoaded,
+          absl::StrCat(unseen.size(), " of ", file.size(), " parameters of the file, first ",
+                       unseen.front(),
+                       ", have no counterpart by name, and what the model holds for them is not "
+                       "what the file has"),
+          std::move(evidence));
+    }
   }
   if (!unseen.empty()) {
     return CheckResult::Unseen(

@@ -23,7 +23,7 @@ Tensors With(const char* name, ObservedTensor tensor) {
 }
 
 TEST(LoadCheckTest, WeightsOfTheFilePass) {
-  const CheckResult result = CheckLoad(kFile, kFile, "fp32");
+  const CheckResult result = CheckLoad(kFile, std::nullopt, kFile, "fp32");
   EXPECT_EQ(result.outcome, CheckOutcome::kPassed);
   EXPECT_EQ(result.evidence["tensors"], 2);
   EXPECT_EQ(result.evidence["off"], 0);
@@ -31,12 +31,13 @@ TEST(LoadCheckTest, WeightsOfTheFilePass) {
 
 TEST(LoadCheckTest, RoundingToBf16IsAllowedToARunInBf16Only) {
   const Tensors rounded = With("q_proj.weight", {36.19, -40.9, 524288});
-  EXPECT_EQ(CheckLoad(rounded, kFile, "bf16").outcome, CheckOutcome::kPassed);
-  EXPECT_EQ(CheckLoad(rounded, kFile, "fp32").outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(CheckLoad(rounded, std::nullopt, kFile, "bf16").outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckLoad(rounded, std::nullopt, kFile, "fp32").outcome, CheckOutcome::kFailed);
 }
 
 TEST(LoadCheckTest, AnotherDrawOfTheSameDistributionFailsByItsSum) {
-  const CheckResult result = CheckLoad(With("q_proj.weight", {36.2, 11.0, 524288}), kFile, "bf16");
+  const CheckResult result =
+      CheckLoad(With("q_proj.weight", {36.2, 11.0, 524288}), std::nullopt, kFile, "bf16");
   EXPECT_EQ(result.outcome, CheckOutcome::kFailed);
   EXPECT_EQ(result.stage, Stage::kGolden);
   EXPECT_EQ(result.reason, "weights-not-loaded");
@@ -47,27 +48,47 @@ TEST(LoadCheckTest, AnotherDrawOfTheSameDistributionFailsByItsSum) {
 }
 
 TEST(LoadCheckTest, NormWeightLeftAtOneFails) {
-  EXPECT_EQ(CheckLoad(With("norm.weight", {16, 256, 256}), kFile, "bf16").outcome,
+  EXPECT_EQ(CheckLoad(With("norm.weight", {16, 256, 256}), std::nullopt, kFile, "bf16").outcome,
             CheckOutcome::kFailed);
 }
 
 TEST(LoadCheckTest, WrongSizeAndNanFail) {
-  EXPECT_EQ(CheckLoad(With("norm.weight", {16.078972, 256.99423, 255}), kFile, "bf16").outcome,
+  EXPECT_EQ(CheckLoad(With("norm.weight", {16.078972, 256.99423, 255}), std::nullopt, kFile, "bf16")
+                .outcome,
             CheckOutcome::kFailed);
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_EQ(CheckLoad(With("norm.weight", {nan, 256.99423, 256}), kFile, "bf16").outcome,
-            CheckOutcome::kFailed);
+  EXPECT_EQ(
+      CheckLoad(With("norm.weight", {nan, 256.99423, 256}), std::nullopt, kFile, "bf16").outcome,
+      CheckOutcome::kFailed);
 }
 
 TEST(LoadCheckTest, ParameterThatWasNotSeenIsUnseen) {
-  EXPECT_EQ(CheckLoad({}, kFile, "bf16").outcome, CheckOutcome::kUnseen);
-  const CheckResult result = CheckLoad({{"norm.weight", kFile.at("norm.weight")}}, kFile, "bf16");
+  EXPECT_EQ(CheckLoad({}, std::nullopt, kFile, "bf16").outcome, CheckOutcome::kUnseen);
+  const CheckResult result =
+      CheckLoad({{"norm.weight", kFile.at("norm.weight")}}, std::nullopt, kFile, "bf16");
   EXPECT_EQ(result.outcome, CheckOutcome::kUnseen);
   EXPECT_EQ(result.message, "1 of 2 parameters were not seen after loading, first q_proj.weight");
 }
 
+TEST(LoadCheckTest, ParametersWithoutNamesAreJudgedTogether) {
+  const Tensors file = {{"a", {3, 1, 10}}, {"b", {4, 2, 20}}, {"c", {12, -5, 30}}};
+  const Tensors named = {{"a", file.at("a")}};
+  const auto outcome = [&](ObservedTensor held) {
+    return CheckLoad(named, held, file, "fp32").outcome;
+  };
+  EXPECT_EQ(outcome({13, -2, 60}), CheckOutcome::kUnseen) << "what the file has for b and c";
+  EXPECT_EQ(outcome({13, -1, 60}), CheckOutcome::kFailed);
+  EXPECT_EQ(outcome({12, -2, 60}), CheckOutcome::kFailed);
+  EXPECT_EQ(outcome({13, -1, 61}), CheckOutcome::kUnseen) << "not the same elements";
+  const CheckResult result = CheckLoad(named, ObservedTensor{13, -1, 60}, file, "fp32");
+  EXPECT_EQ(result.reason, "weights-not-loaded");
+  EXPECT_EQ(result.message,
+            "2 of 3 parameters of the file, first b, have no counterpart by name, and what the "
+            "model holds for them is not what the file has");
+}
+
 TEST(LoadCheckTest, ParameterThatTheFileLacksIsNobodysBusiness) {
-  EXPECT_EQ(CheckLoad(With("lm_head.weight", {1, 2, 3}), kFile, "bf16").outcome,
+  EXPECT_EQ(CheckLoad(With("lm_head.weight", {1, 2, 3}), std::nullopt, kFile, "bf16").outcome,
             CheckOutcome::kPassed);
 }
 

@@ -189,4 +189,8 @@ std::string CellFolderName(const Cell& cell, absl::string_view id) {
   return absl::StrJoin(parts, "-");
 }
 
+std::string CellDirectory(const Cell& cell, absl::string_view id) {
+  return absl::StrCat("cells/", CellFolderName(cell, id));
+}
+
 }  // namespace bkm

@@ -61,6 +61,8 @@ class CellFilter {
 // A short name for people and folders: "verl-torchtitan-v0.8.0-torchtitan-baba6d82e-flex-1a2b3c4d";
 // the end is a hash of `id`.
 std::string CellFolderName(const Cell& cell, absl::string_view id);
+// Its folder below the run directory: "cells/NAME".
+std::string CellDirectory(const Cell& cell, absl::string_view id);
 
 }  // namespace bkm
 

@@ -271,6 +271,12 @@ void ReadStep(Fields fields, std::vector<ObservedStep>& steps) {
   });
 }
 
+void ReadTensor(Fields fields, ObservedTensor& tensor) {
+  fields.Read("norm", tensor.norm);
+  fields.Read("sum", tensor.sum);
+  fields.Read("numel", tensor.numel);
+}
+
 }  // namespace
 
 absl::string_view Name(EndingKind kind) { return kEndingKinds[static_cast<size_t>(kind)]; }
@@ -293,11 +299,9 @@ absl::StatusOr<Observation> ObservationFromJson(const Json& json, const std::str
                 [&](Fields adapter) { adapter.Read("precision_ran", observation.precision_ran); });
   fields.Object("backend", [&](Fields backend) { ReadBackend(backend, observation); });
   fields.Members("load", [&](const std::string& name, Fields tensor) {
-    ObservedTensor& seen = observation.load[name];
-    tensor.Read("norm", seen.norm);
-    tensor.Read("sum", seen.sum);
-    tensor.Read("numel", seen.numel);
+    ReadTensor(tensor, observation.load[name]);
   });
+  fields.Object("held", [&](Fields tensor) { ReadTensor(tensor, observation.held.emplace()); });
   fields.Object("mask", [&](Fields mask) { ReadMask(mask, observation); });
   fields.Objects("steps", [&](Fields step) { ReadStep(step, observation.steps); });
   fields.Read("timeouts", observation.timeouts);

@@ -102,6 +102,7 @@ struct Observation {
   std::string configured;                      // the backend that the built configuration names
   std::vector<std::string> ops;                // seen in the evidence forward
   std::map<std::string, ObservedTensor> load;  // by HF name, after loading
+  std::optional<ObservedTensor> held;          // all that the model holds, as if it were one
   std::vector<ObservedMaskCall> mask_calls;
   std::optional<ObservedReach> reach;
   std::vector<ObservedReach> more_reaches;  // of other positions

@@ -74,6 +74,14 @@ class NamedTensors:
         # A tied tensor has two names in a state dict and one among the parameters.
         return {name: gathered(value) for name, value in state.items() if name in names}
 
+    def held(self) -> Tensors:
+        """All that the modules hold, under their own names; a tied tensor once."""
+        return {
+            plain_name(name): gathered(value)
+            for module in self._modules
+            for name, value in module.named_parameters()
+        }
+
     def gradients(self) -> Tensors:
         for module in self._modules:
             module.state_dict()  # FSDP2 returns to its sharded parameters here, before the swap

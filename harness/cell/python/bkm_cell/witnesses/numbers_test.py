@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from bkm_cell.report import Report
+from bkm_cell.witnesses.load import total
 from bkm_cell.witnesses.named_tensors import NamedTensors
 from bkm_cell.witnesses.numbers import StepNumbers
 
@@ -69,6 +70,14 @@ class NumbersTest(unittest.TestCase):
         model = torch.nn.ModuleDict({"m": Model()})
         del model["m"].fused
         self.assertEqual(list(NamedTensors([model], None).parameters()), ["m.embedding.weight"])
+
+    def test_what_is_held_needs_no_mapping_and_counts_a_tied_tensor_once(self):
+        model = Model()
+        with torch.no_grad():
+            model.embedding.weight.fill_(2)
+        held = NamedTensors([model], to_hf).held()
+        self.assertEqual(sorted(held), ["embedding.weight", "fused.both"])
+        self.assertEqual(total(held), {"norm": 164**0.5, "sum": 40.0, "numel": 14})
 
     def test_a_container_is_sampled_once_with_the_settings_of_its_optimizer(self):
         model, events = Model(), []
