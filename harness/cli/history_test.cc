@@ -4,6 +4,7 @@
 // real runs. Needs the mirrors ($BKM_GIT_MIRRORS) and the package registry.
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
@@ -69,6 +70,48 @@ TEST(HistoryTest, VerlV080BeganToWorkInApril) {
   ASSERT_TRUE(searched.ok()) << searched.status();
   ExpectCulprit(*searched, "mended", "c4b409af2", "a2b5ee66c");
   EXPECT_EQ(searched->first["parents"][0]["reason"], "missing-argument");
+}
+
+// The plane of what led to v0.8.0 and of torchtitan until the commit that broke it.
+TEST(HistoryTest, TheMapDecidesItsBoundariesByRunsAndWhichAnswers) {
+  if (Mirrors().empty()) GTEST_SKIP() << "no mirrors: set BKM_GIT_MIRRORS to their folder";
+  const std::string folder = RealRunFolder("map").string();
+  const auto ran = RunRealBkm({"map", "--since", "2026-06-01", "--engine-tip", "v0.8.0",
+                               "--library-tip", "632f67f12", "--out", folder});
+  if (IsNoNetwork(ran.status()) || (ran.ok() && ran->err.find("network") != std::string::npos))
+    GTEST_SKIP() << "no network";
+  ASSERT_TRUE(ran.ok() && ran->ok()) << ran.status() << (ran.ok() ? ran->err : "");
+  const Json map = *ReadJsonFile(RealRunFolder("map") / "map.json");
+  EXPECT_EQ(map["finished"], true);
+  EXPECT_FALSE(map["cells"].empty());
+  EXPECT_NE(ReadFile(RealRunFolder("map") / "map.svg")->find("</svg>"), std::string::npos);
+
+  const auto asked =
+      RunRealBkm({"which", "--engine", "git:verl@v0.8.0", "--map", folder, "--json"});
+  ASSERT_TRUE(asked.ok() && asked->ok()) << asked.status() << (asked.ok() ? asked->err : "");
+  const Json newest = ParseJson(asked->out, "which")->at("works_with").back()["newest"];
+  EXPECT_EQ(newest["commit"].get<std::string>().substr(0, 9), "baba6d82e");
+  EXPECT_NE(newest["proof"], "by the sources only");
+}
+
+// What is red by its sources is not run, and what was run is not forgotten for it.
+TEST(HistoryTest, TheStaticCheckSparesARunAndForgetsNone) {
+  const auto verdict = [](std::vector<std::string> more) -> absl::StatusOr<std::string> {
+    std::vector<std::string> arguments = {"--engine",     "verl-torchtitan@pypi:verl==0.9.1",
+                                          "--library",    "pypi:torchtitan==0.3.0",
+                                          "--attention",  "flex",
+                                          "--no-controls"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    ASSIGN_OR_RETURN(const Json run, RunRealCells(std::move(arguments), "static"));
+    const Json& cell = run["cells"][0];
+    return absl::StrCat(cell["verdict"].get<std::string>(), " ", cell["reason"].get<std::string>());
+  };
+  const absl::StatusOr<std::string> spared = verdict({"--static-check"});
+  if (IsNoNetwork(spared.status())) GTEST_SKIP() << spared.status();
+  ASSERT_TRUE(spared.ok()) << spared.status();
+  EXPECT_EQ(*spared, "skipped api-check");
+  EXPECT_EQ(*verdict({}), "broken module-missing");
+  EXPECT_EQ(*verdict({"--static-check"}), "broken module-missing");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "harness/cli/measurement.h"
 #include "harness/cli/outcome.h"
 #include "harness/cli/selection.h"
+#include "harness/model/observation.h"
 #include "harness/report/summary.h"
 #include "harness/runner/installation.h"
 #include "harness/runner/preparation.h"
@@ -82,7 +83,9 @@ class RunCommandLine : public CliCommand {
                                          {.mirrors = selection_.GitMirrors(),
                                           .matrix_folder = selection_.MatrixFolder()},
                                          observer));
-    ASSIGN_OR_RETURN(const std::vector<PlannedCell> plan, Plan(matrix, filters, *preparation));
+    const RunDirectory directory(fs::absolute(out_.empty() ? "runs/" + matrix.name : out_));
+    ASSIGN_OR_RETURN(const std::vector<PlannedCell> plan,
+                     Plan(matrix, filters, directory, *preparation));
     absl::StatusOr<std::vector<PreparedCell>> cells = PrepareAll(plan, *preparation, signals);
     if (signals.heard()) {
       std::fprintf(stderr, "bkm: interrupted before a cell ran; what was fetched is kept\n");
@@ -91,7 +94,6 @@ class RunCommandLine : public CliCommand {
     RETURN_IF_ERROR(cells.status());
     if (cells->empty())
       return absl::InvalidArgumentError("no cell is in: bkm plan says why each is out");
-    const RunDirectory directory(fs::absolute(out_.empty() ? "runs/" + matrix.name : out_));
     const auto measure = [&](std::vector<PreparedCell> asked, bool reuse) {
       return Measure(installation, matrix, directory, std::move(asked),
                      {.slots = jobs_,
@@ -124,6 +126,7 @@ class RunCommandLine : public CliCommand {
  private:
   absl::StatusOr<std::vector<PlannedCell>> Plan(const Matrix& matrix,
                                                 const std::vector<CellFilter>& filters,
+                                                const RunDirectory& directory,
                                                 Preparation& preparation) const {
     ASSIGN_OR_RETURN(std::vector<PlannedCell> plan,
                      ExpandMatrix(matrix, filters, preparation.Environment()));
@@ -136,7 +139,20 @@ class RunCommandLine : public CliCommand {
     RETURN_IF_ERROR(session.AddSources(matrix));
     ASSIGN_OR_RETURN(const int red, MarkStaticallyRed(session, plan));
     if (!quiet_ && red > 0) std::fprintf(stderr, "bkm: %d cells are red by their sources\n", red);
+    for (PlannedCell& planned : plan) {
+      if (IsMeasured(directory, planned)) planned.statically_red.clear();
+    }
     return plan;
+  }
+
+  // A run that the directory holds says more than the sources.
+  static bool IsMeasured(const RunDirectory& directory, const PlannedCell& planned) {
+    const CellRecord record{
+        .cell = planned.cell, .id = planned.id, .dir = CellDirectory(planned.cell, planned.id)};
+    const auto observation = directory.ReadObservation(record);
+    return observation.ok() && *observation &&
+           (*observation)->value("/ending/kind"_json_pointer, std::string()) !=
+               Name(EndingKind::kApiCheck);
   }
 
   int Report(const RunDirectory& directory, const RunRecord& run,

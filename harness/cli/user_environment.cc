@@ -110,7 +110,7 @@ absl::StatusOr<std::vector<PreparedCell>> UserEnvironment::CellsOf(const EngineK
     PreparedCell cell;
     cell.record.cell = planned.cell;
     cell.record.id = planned.id;
-    cell.record.dir = absl::StrCat("cells/", CellFolderName(planned.cell, planned.id));
+    cell.record.dir = CellDirectory(planned.cell, planned.id);
     cell.record.lock = lock->Key();
     if (kind.library_in_runtime) {
       cell.record.library_version = installed_.at(kind.library_source).version;

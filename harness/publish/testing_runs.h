@@ -38,7 +38,7 @@ inline CellRecord ARecord(const std::string& attention, Verdict verdict,
   record.library_date = "2026-05-30";
   record.lock = std::string(64, 'b');
   record.id = CellId(record.cell);
-  record.dir = "cells/" + CellFolderName(record.cell, record.id);
+  record.dir = CellDirectory(record.cell, record.id);
   record.measured = measured;
   record.verdict = std::move(verdict);
   return record;

@@ -126,7 +126,7 @@ absl::StatusOr<PreparedCell> Preparation::PrepareSubjects(const PlannedCell& pla
   PreparedCell prepared;
   prepared.record.cell = planned.cell;
   prepared.record.id = planned.id;
-  prepared.record.dir = absl::StrCat("cells/", CellFolderName(planned.cell, planned.id));
+  prepared.record.dir = CellDirectory(planned.cell, planned.id);
   if (planned.cell.engine_subject) {
     ASSIGN_OR_RETURN(prepared.engine, ResolveSubject(*planned.cell.engine_subject));
     prepared.record.engine_date = prepared.engine->date;

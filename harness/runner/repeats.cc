@@ -36,7 +36,7 @@ std::vector<PreparedCell> WithRepeats(std::vector<PreparedCell> cells, int runs)
       again.record.repeat_of = cells[i].record.id;
       again.record.role = CellRole::kRepeat;
       again.record.id = CellId(what);
-      again.record.dir = "cells/" + CellFolderName(what, again.record.id);
+      again.record.dir = CellDirectory(what, again.record.id);
       cells.push_back(std::move(again));
     }
   }

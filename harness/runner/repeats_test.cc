@@ -18,7 +18,7 @@ PreparedCell Prepared(const char* attention) {
   cell.record.cell.library_subject = *ParseSubjectSpec("pypi:torchtitan==0.3.0");
   cell.record.cell.probe.attention = attention;
   cell.record.id = CellId(cell.record.cell);
-  cell.record.dir = "cells/" + CellFolderName(cell.record.cell, cell.record.id);
+  cell.record.dir = CellDirectory(cell.record.cell, cell.record.id);
   return cell;
 }
 

@@ -130,7 +130,7 @@ std::optional<PreparedCell> ControlOf(const PreparedCell& cell) {
   control.record.engine_date.clear();
   control.record.role = CellRole::kControl;
   control.record.id = CellId(what);
-  control.record.dir = "cells/" + CellFolderName(what, control.record.id);
+  control.record.dir = CellDirectory(what, control.record.id);
   control.record.verdict.reset();
   control.record.inherited_from.reset();
   return control;

@@ -34,7 +34,7 @@ inline CellRecord ASiteCell(const std::string& engine, const std::string& librar
   record.library_date = "2026-05-30";
   record.lock = std::string(64, 'b');
   record.id = CellId(record.cell);
-  record.dir = "cells/" + CellFolderName(record.cell, record.id);
+  record.dir = CellDirectory(record.cell, record.id);
   record.seconds = 7.5;
   record.verdict = std::move(verdict);
   return record;
@@ -72,7 +72,7 @@ inline std::vector<CellRecord> SiteCells() {
   control.cell.engine_subject.reset();
   control.cell.engine_label = "";
   control.id = CellId(control.cell);
-  control.dir = "cells/" + CellFolderName(control.cell, control.id);
+  control.dir = CellDirectory(control.cell, control.id);
   cells.push_back(control);
   return cells;
 }
