@@ -134,7 +134,7 @@ absl::StatusOr<RunRecord> Measure(const Installation& installation, const Matrix
                           }});
   const TaskSettings task{.cell_code = cell_code, .limits = matrix.limits};
   Kept kept(options.store && options.reuse && !options.fresh, task);
-  const std::vector<PreparedCell> repeated = Repeated(cells);
+  std::vector<PreparedCell> asked = cells;
   RunnerHooks hooks;
   // While a golden or floor is still being computed there is nothing to judge by; all are judged
   // at the end.
@@ -152,6 +152,7 @@ absl::StatusOr<RunRecord> Measure(const Installation& installation, const Matrix
     hooks.feed = [&](int room) -> absl::StatusOr<std::vector<PreparedCell>> {
       ASSIGN_OR_RETURN(std::vector<PreparedCell> fed, options.feed(room));
       RETURN_IF_ERROR(WantAll(references, fed));
+      asked.insert(asked.end(), fed.begin(), fed.end());
       return fed;
     };
   }
@@ -174,6 +175,7 @@ absl::StatusOr<RunRecord> Measure(const Installation& installation, const Matrix
       {"cell_code", cell_code}};
   run.finished = finished;
   RETURN_IF_ERROR(judge.JudgeRun(run));
+  const std::vector<PreparedCell> repeated = Repeated(asked);
   for (const CellRecord& cell : run.cells) {
     if (!cell.stability || !cell.stability->flaky()) continue;
     for (const PreparedCell& first : repeated) {
