@@ -65,9 +65,10 @@ class CheckCommand : public CliCommand {
 
   void AddOptions(CLI::App& app) override {
     app.add_option("--python", python_, "The environment's interpreter");
-    app.add_option("--table", table_,
-                   "A published table.json, for known rows and the nearest versions that work "
-                   "(default: published/table.json of this checkout, if it is there)");
+    app.add_option(
+        "--table", table_,
+        "A published table.json, for known rows and the nearest versions that work "
+        "(default: published/table.json of this checkout, else golden/table/table.json)");
     app.add_option("--model", model_, "Model that is trained")->capture_default_str();
     app.add_flag("--sources-only", sources_only_, "Run nothing");
     app.add_option("--out", out_, "Run directory (default: in the cache)");
@@ -180,14 +181,21 @@ class CheckCommand : public CliCommand {
     return directory.root().string();
   }
 
+  // The table that was published here, else the one that this checkout came with; empty: neither.
+  static fs::path DefaultTable(const fs::path& root) {
+    for (const char* table : {"published/table.json", "golden/table/table.json"}) {
+      std::error_code error;
+      if (fs::exists(root / table, error)) return root / table;
+    }
+    return {};
+  }
+
   // What the published table says of the pairings; returns where it lies, or nothing.
   absl::StatusOr<fs::path> LookUp(const Installation& installation,
                                   const UserEnvironment& environment,
                                   std::vector<CheckedPairing>& pairings) const {
-    const fs::path path =
-        table_.empty() ? installation.root / "published/table.json" : fs::path(table_);
-    std::error_code error;
-    if (table_.empty() && !fs::exists(path, error)) return fs::path();
+    const fs::path path = table_.empty() ? DefaultTable(installation.root) : fs::path(table_);
+    if (path.empty()) return path;
     ASSIGN_OR_RETURN(const TableOnDisk published, ReadPublishedTable(path));
     const PublishedTable& table = published.table;
     const std::string torch = environment.VersionOf("torch");

@@ -57,6 +57,8 @@ class PublishCommand : public CliCommand {
     app.add_option("--date", date_, "The day of the table, YYYY-MM-DD (default: today, UTC)");
     app.add_flag("--allow-partial", allow_partial_,
                  "Take runs that are not finished; the table says so");
+    app.add_flag("--without-links", without_links_,
+                 "table.md does not link to the runs' folders: it will travel without them");
     app.add_option("--verify", verify_,
                    "A published table.json: look every pin of its locks up again");
     app.add_flag("--json", json_, "Print table.json, or what --verify found, to stdout");
@@ -100,7 +102,8 @@ class PublishCommand : public CliCommand {
         const Publication publication,
         MakePublication(runs, {.date = date_, .max_age_days = max_age_, .cache = CacheDirectory()},
                         catalog_, history, registry));
-    RETURN_IF_ERROR(WritePublication(publication, out_));
+    RETURN_IF_ERROR(WritePublication(
+        publication, out_, without_links_ ? EvidenceLinks::kNone : EvidenceLinks::kToRuns));
     Tell(publication.notes);
     if (json_) {
       std::fputs(ToText(ToJson(publication.table)).c_str(), stdout);
@@ -132,6 +135,7 @@ class PublishCommand : public CliCommand {
   int max_age_ = kMaxAgeDays;
   std::string date_;
   bool allow_partial_ = false;
+  bool without_links_ = false;
   std::string verify_;
   bool json_ = false;
   bool quiet_ = false;

@@ -190,6 +190,14 @@ TEST(MarkdownTest, SaysHowManyPairsNobodyRan) {
               HasSubstr("\nOf the 6 pairs of these versions, 2 were never run: unknown.\n\n"));
 }
 
+TEST(MarkdownTest, LinksToNoEvidenceThatDoesNotTravelWithIt) {
+  EXPECT_THAT(TableMarkdown(ATable()), HasSubstr("[**ok**](../runs/bkm/cells/a-flex)"));
+  const std::string unlinked = TableMarkdown(ATable(), EvidenceLinks::kNone);
+  EXPECT_THAT(unlinked, HasSubstr("| **ok** |"));
+  EXPECT_THAT(unlinked, Not(HasSubstr("](../runs")));
+  EXPECT_THAT(unlinked, Not(HasSubstr("link to")));
+}
+
 TEST(SummaryTest, IsShortAndSaysWhatIsMissing) {
   PublishedTable table = ATable();
   table.runs[0].finished = false;

@@ -146,12 +146,13 @@ absl::StatusOr<Publication> MakePublication(const std::vector<RunEvidence>& runs
   return publication;
 }
 
-absl::Status WritePublication(const Publication& publication, const fs::path& folder) {
+absl::Status WritePublication(const Publication& publication, const fs::path& folder,
+                              EvidenceLinks links) {
   RETURN_IF_ERROR(RemoveOlder(folder));
   const PublishedTable& table = publication.table;
   std::map<std::string, std::string> files = publication.pylocks;
   files["table.json"] = ToText(ToJson(table));
-  files["table.md"] = TableMarkdown(table);
+  files["table.md"] = TableMarkdown(table, links);
   files["table.csv"] = TableCsv(table);
   files["junit.xml"] = TableJunit(table);
   files["summary.md"] = StepSummary(table);

@@ -14,6 +14,7 @@
 #include "harness/publish/ranges.h"
 #include "harness/publish/registry.h"
 #include "harness/publish/rows.h"
+#include "harness/publish/table_markdown.h"
 #include "harness/source/source_catalog.h"
 
 namespace bkm {
@@ -41,7 +42,8 @@ absl::StatusOr<Publication> MakePublication(const std::vector<RunEvidence>& runs
 
 // table.json, table.md, table.csv, junit.xml, summary.md, badges/ and locks into `folder`. Locks
 // and badges of an older table that this one does not have are removed.
-absl::Status WritePublication(const Publication& publication, const std::filesystem::path& folder);
+absl::Status WritePublication(const Publication& publication, const std::filesystem::path& folder,
+                              EvidenceLinks links = EvidenceLinks::kToRuns);
 
 // What of a published table no longer holds.
 struct StaleRow {

@@ -31,6 +31,11 @@ std::string Target(const std::string& path) {
   return absl::StrReplaceAll(path, {{" ", "%20"}, {"(", "%28"}, {")", "%29"}, {"|", "%7C"}});
 }
 
+std::string Linked(const std::string& text, const Evidence& evidence, EvidenceLinks links) {
+  if (links == EvidenceLinks::kNone) return text;
+  return absl::StrCat("[", text, "](", Target(evidence.run + "/" + evidence.dir), ")");
+}
+
 // Why a cell is not ok, in words; the same cause is the same text.
 std::string Cause(const PublishedCell& cell) {
   const Verdict& verdict = cell.evidence.verdict;
@@ -90,7 +95,7 @@ std::string ProbeText(const PublishedCell& cell) {
 
 // "[**ok**](evidence) qwen3 bf16, llama3 bf16; [broken](evidence) \[2\]": one attention of a row.
 std::string AttentionText(const std::vector<const PublishedCell*>& cells, bool tell_probes,
-                          Causes& causes) {
+                          EvidenceLinks links, Causes& causes) {
   struct Group {
     const PublishedCell* first;
     std::vector<std::string> probes;
@@ -109,12 +114,10 @@ std::string AttentionText(const std::vector<const PublishedCell*>& cells, bool t
   std::vector<std::string> parts;
   for (const std::string& text : order) {
     const Group& group = groups.at(text);
-    const Evidence& evidence = group.first->evidence;
     const std::string verdict = CellText(*group.first);
-    parts.push_back(absl::StrCat("[", IsOk(*group.first) ? "**ok**" : verdict, "](",
-                                 Target(evidence.run + "/" + evidence.dir), ")",
-                                 text.substr(verdict.size()),
-                                 tell_probes ? " " + absl::StrJoin(group.probes, ", ") : ""));
+    parts.push_back(absl::StrCat(
+        Linked(IsOk(*group.first) ? "**ok**" : verdict, group.first->evidence, links),
+        text.substr(verdict.size()), tell_probes ? " " + absl::StrJoin(group.probes, ", ") : ""));
   }
   return parts.empty() ? "unknown" : absl::StrJoin(parts, "; ");
 }
@@ -137,7 +140,8 @@ std::string NeverRunText(const PublishedTable& table, const EngineKind& kind) {
                       " were never run: unknown.\n\n");
 }
 
-std::string KindTable(const PublishedTable& table, const EngineKind& kind, Causes& causes) {
+std::string KindTable(const PublishedTable& table, const EngineKind& kind, EvidenceLinks links,
+                      Causes& causes) {
   std::set<std::string> asked, probes;
   std::string lines;
   for (const PublishedRow& row : table.rows) {
@@ -158,7 +162,7 @@ std::string KindTable(const PublishedTable& table, const EngineKind& kind, Cause
     for (const std::string& attention : asked) {
       std::vector<const PublishedCell*> cells = NewestCells(row);
       std::erase_if(cells, [&](const auto* cell) { return cell->attention != attention; });
-      columns.push_back(AttentionText(cells, probes.size() > 1, causes));
+      columns.push_back(AttentionText(cells, probes.size() > 1, links, causes));
     }
     columns.insert(columns.end(),
                    {row.measured, row.expires,
@@ -185,15 +189,15 @@ std::string InstallText(const PublishedTable& table) {
   return out.empty() ? "" : absl::StrCat("## How to install what works\n\n", out);
 }
 
-std::string ContradictionText(const PublishedTable& table) {
+std::string ContradictionText(const PublishedTable& table, EvidenceLinks links) {
   std::string out;
   for (const PublishedRow& row : table.rows) {
     for (const PublishedCell& cell : row.cells) {
       for (const Evidence& older : cell.contradicted_by) {
         absl::StrAppend(&out, "- `", absl::StrReplaceAll(cell.id, {{"`", "'"}}),
-                        "`: ", CellText(cell), " on ", cell.evidence.measured, ", but [",
-                        ShortText(older.verdict), "](", Target(older.run + "/" + older.dir),
-                        ") on ", older.measured, "\n");
+                        "`: ", CellText(cell), " on ", cell.evidence.measured, ", but ",
+                        Linked(ShortText(older.verdict), older, links), " on ", older.measured,
+                        "\n");
       }
     }
   }
@@ -214,19 +218,19 @@ std::string PartialText(const PublishedTable& table) {
 
 }  // namespace
 
-std::string TableMarkdown(const PublishedTable& table) {
+std::string TableMarkdown(const PublishedTable& table, EvidenceLinks links) {
   Causes causes;
   std::string out = absl::StrCat(
       "# Which versions work together\n\nAs of ", table.date,
-      ". A pair that is not here was never run: that is unknown, not \"no\". Verdicts link to "
-      "their evidence; a range names every version that was run, and its lock is that of the "
-      "newest.\n\n",
+      ". A pair that is not here was never run: that is unknown, not \"no\". ",
+      links == EvidenceLinks::kToRuns ? "Verdicts link to their evidence; a" : "A",
+      " range names every version that was run, and its lock is that of the newest.\n\n",
       PartialText(table));
   for (const EngineKind& kind : EngineKinds())
-    absl::StrAppend(&out, KindTable(table, kind, causes));
+    absl::StrAppend(&out, KindTable(table, kind, links, causes));
   const std::string reasons = causes.List();
   if (!reasons.empty()) absl::StrAppend(&out, "## Reasons\n\n", reasons, "\n");
-  absl::StrAppend(&out, ContradictionText(table), InstallText(table));
+  absl::StrAppend(&out, ContradictionText(table, links), InstallText(table));
   return out;
 }
 

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+//
+// The table that a checkout comes with, golden/table, is one that bkm publish wrote, whole.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+
+#include "harness/base/files.h"
+#include "harness/publish/published_table.h"
+#include "harness/publish/table_markdown.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kFolder[] = "golden/table";
+
+TEST(CommittedTableTest, EachWorkingRowHasItsLockAndNoOtherLockIsThere) {
+  const absl::StatusOr<TableOnDisk> found = ReadPublishedTable(kFolder);
+  ASSERT_TRUE(found.ok()) << found.status();
+  ASSERT_FALSE(found->table.rows.empty());
+  std::set<std::string> named, there;
+  for (const PublishedRow& row : found->table.rows) {
+    EXPECT_EQ(Works(row), !row.pylock.empty()) << row.id;
+    if (!row.pylock.empty()) named.insert(row.pylock);
+  }
+  for (const auto& entry : fs::directory_iterator(kFolder)) {
+    if (entry.path().extension() == ".toml") there.insert(entry.path().filename().string());
+  }
+  EXPECT_EQ(there, named);
+}
+
+TEST(CommittedTableTest, IsOfARunOfTheWholeMatrix) {
+  const PublishedTable table = ReadPublishedTable(kFolder)->table;
+  ASSERT_EQ(table.runs.size(), 1u);
+  EXPECT_EQ(table.runs[0].matrix, "bkm");
+  EXPECT_TRUE(table.runs[0].finished);
+  EXPECT_EQ(table.runs[0].dir, "../../runs/bkm");
+  EXPECT_EQ(*ReadFile(fs::path(kFolder) / "table.md"), TableMarkdown(table, EvidenceLinks::kNone));
+}
+
+TEST(CommittedTableTest, NamesNoPlaceOfTheMachineThatMadeIt) {
+  for (const auto& entry : fs::directory_iterator(kFolder)) {
+    const std::string text = *ReadFile(entry.path());
+    for (const char* place : {"file://", "/root/", "/home/", "localhost"})
+      EXPECT_THAT(text, Not(HasSubstr(place))) << entry.path();
+  }
+}
+
+}  // namespace
+}  // namespace bkm
