@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
@@ -213,6 +214,13 @@ class CheckCommand : public CliCommand {
       }
       if (AnswerOf(pairing) != CheckAnswer::kWorks)
         pairing.nearest = NearestRows(table, pairing, engine, torch, kMostNearest);
+      for (PublishedRow& row : pairing.nearest) {
+        if (row.pylock.empty()) continue;
+        // The user stands elsewhere than the lock lies.
+        const std::string lock = absl::StrCat("'", (published.folder / row.pylock).string(), "'");
+        for (std::string& line : row.install)
+          line = absl::StrReplaceAll(line, {{row.pylock, lock}});
+      }
     }
     return path;
   }

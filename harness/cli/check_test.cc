@@ -100,7 +100,9 @@ TEST_F(CheckTest, SaysWhatIsBrokenByTheSourcesAndWhatWorksNearby) {
                               "torchtitan.gone: there is no module torchtitan.gone"),
                     HasSubstr("Published: fails, row verl-torchtitan-0-9-1"),
                     HasSubstr("Nearest that work:\n  verl-torchtitan v0.8.0"),
-                    HasSubstr("    uv venv --python 3.11\n")));
+                    HasSubstr("    uv venv --python 3.11\n"),
+                    HasSubstr(absl::StrCat("    uv pip sync '",
+                                           fs::path(table()).parent_path().string(), "/pylock."))));
   EXPECT_EQ(Files(), before) << "nothing is written into the environment";
 }
 
