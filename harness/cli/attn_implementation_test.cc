@@ -34,7 +34,10 @@ class AttnImplementationTest : public ::testing::Test {
 
   static RealRun::Fields At(const std::string& verl, const std::string& transformers,
                             const std::string& attention) {
-    return {{"engine_label", verl}, {"library_label", transformers}, {"attention", attention}};
+    return {{"engine_label", verl},
+            {"library_label", transformers},
+            {"attention", attention},
+            {"head", "lm"}};
   }
   static std::string ReasonOf(const RealRun::Fields& cell) { return (*run_)->ReasonOf(cell); }
 

@@ -21,7 +21,8 @@ Json RealRun::Cell(const Fields& fields) const {
   int count = 0;
   for (const Json& cell : run_["cells"]) {
     const bool fits = std::all_of(fields.begin(), fields.end(), [&](const auto& field) {
-      return cell.value(field.first, "") == field.second;
+      const Json& at = cell.contains(field.first) ? cell : cell["probe"];
+      return at.value(field.first, "") == field.second;
     });
     if (cell["role"] != "subject" || !fits) continue;
     found = cell;

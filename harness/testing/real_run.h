@@ -16,7 +16,8 @@ namespace bkm {
 // The cells of a run of the real bkm, by name.
 class RealRun {
  public:
-  // Some fields of run.json's cells: {{"library_label", "0.2.1"}, {"attention", "flex"}}.
+  // Some fields of run.json's cells, or of their probes: {{"library_label", "0.2.1"}, {"head",
+  // "lm"}}.
   using Fields = std::map<std::string, std::string>;
 
   // RunRealCells, and what it came to.
