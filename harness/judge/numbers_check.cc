@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <optional>
 
@@ -12,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "harness/base/check.h"
 #include "harness/base/status_macros.h"
+#include "harness/judge/relation.h"
 #include "harness/numerics/error_measures.h"
 
 namespace bkm {
@@ -29,20 +31,24 @@ enum Quantity {
   kCount
 };
 
-struct QuantityText {
-  const char* key;     // in the evidence
-  const char* what;    // in the message
-  const char* reason;  // of a failure
+constexpr NumbersQuantity kQuantities[kCount] = {
+    {"log_probs_mean", "log-probs, mean error", " over tokens", reason::kLogProbsOff},
+    {"log_probs_q99", "log-probs, 99 % quantile", "", reason::kLogProbsOff},
+    {"log_probs_max", "log-probs, worst token", "", reason::kLogProbsOff},
+    {"loss", "loss", "", reason::kLossOff},
+    {"gradient", "gradient", ", worst tensor", reason::kGradientsOff},
+    {"gradient_norm", "norm of a gradient", ", worst tensor", reason::kGradientsOff},
+    {"total_norm", "total gradient norm", "", reason::kGradNormOff},
 };
-constexpr QuantityText kTexts[kCount] = {
-    {"log_probs_mean", "the mean log-prob error", reason::kLogProbsOff},
-    {"log_probs_q99", "the 99 % quantile of log-prob errors", reason::kLogProbsOff},
-    {"log_probs_max", "the largest log-prob error", reason::kLogProbsOff},
-    {"loss", "the loss", reason::kLossOff},
-    {"gradient", "the gradient", reason::kGradientsOff},
-    {"gradient_norm", "the gradient norm", reason::kGradientsOff},
-    {"total_norm", "the total gradient norm", reason::kGradNormOff},
-};
+
+// Each as the subject of a message.
+constexpr const char* kSubjects[kCount] = {"the mean log-prob error",
+                                           "the 99 % quantile of log-prob errors",
+                                           "the largest log-prob error",
+                                           "the loss",
+                                           "the gradient",
+                                           "the gradient norm",
+                                           "the total gradient norm"};
 
 // One comparison.
 struct Comparison {
@@ -85,7 +91,7 @@ Json Describe(const Comparison& comparison) {
 }
 
 std::string Sentence(int quantity, const Comparison& comparison) {
-  std::string text = kTexts[quantity].what;
+  std::string text = kSubjects[quantity];
   if (!comparison.tensor.empty()) absl::StrAppend(&text, " of ", comparison.tensor);
   absl::StrAppend(
       &text, absl::StrFormat(" in step %d is off by %.3g", comparison.step + 1, comparison.error));
@@ -119,7 +125,7 @@ class Comparer {
       for (int quantity = 0; quantity < kCount; ++quantity) {
         const std::optional<Comparison>& worst = worst_.Of(k, quantity);
         if (!worst || worst->Multiple() <= kFloorMultiple) continue;
-        return WithEvidence(CheckResult::Failed(Stage::kGolden, kTexts[quantity].reason,
+        return WithEvidence(CheckResult::Failed(Stage::kGolden, kQuantities[quantity].reason,
                                                 Sentence(quantity, *worst)));
       }
     }
@@ -168,12 +174,13 @@ class Comparer {
     worst_.Add(kLogProbsMax, {k, "", errors[i], std::max(floor.log_probs_max, least)});
     if (worst_token_.is_null() || errors[i] > worst_token_["error"].get<double>()) {
       const PackedBatch& batch = input_.batches[k];
+      const PackedDocuments documents(batch.document_lengths);
       const int64_t position = batch.JudgedPositions()[i];
-      const auto [document, document_position] = PlaceOf(batch, position);
+      const int64_t document = documents.DocumentOf(position);
       worst_token_ = {{"step", k},
                       {"position", position},
                       {"document", document},
-                      {"document_position", document_position},
+                      {"document_position", position - documents.begin(document)},
                       {"error", errors[i]},
                       {"golden", expected[i]}};
     }
@@ -248,17 +255,6 @@ class Comparer {
     return std::nullopt;
   }
 
-  // Document of a flat position, and position in that document.
-  static std::pair<int64_t, int64_t> PlaceOf(const PackedBatch& batch, int64_t position) {
-    int64_t start = 0;
-    for (size_t d = 0; d < batch.document_lengths.size(); ++d) {
-      const int64_t end = start + batch.document_lengths[d];
-      if (position < end) return {static_cast<int64_t>(d), position - start};
-      start = end;
-    }
-    return {-1, -1};
-  }
-
   static CheckResult Failed(Stage stage, const char* code, size_t k, absl::string_view what) {
     return CheckResult::Failed(stage, code, absl::StrCat("in step ", k + 1, " ", what));
   }
@@ -270,7 +266,7 @@ class Comparer {
     result.evidence["allowed_multiple"] = kFloorMultiple;
     for (int quantity = 0; quantity < kCount; ++quantity) {
       if (worst_.Of(quantity))
-        result.evidence[kTexts[quantity].key] = Describe(*worst_.Of(quantity));
+        result.evidence[kQuantities[quantity].key] = Describe(*worst_.Of(quantity));
     }
     if (!worst_token_.is_null()) result.evidence["worst_token"] = worst_token_;
     return result;
@@ -285,9 +281,7 @@ class Comparer {
 }  // namespace
 
 std::vector<NumbersQuantity> NumbersQuantities() {
-  std::vector<NumbersQuantity> quantities;
-  for (const QuantityText& text : kTexts) quantities.push_back({text.key, text.reason});
-  return quantities;
+  return {std::begin(kQuantities), std::end(kQuantities)};
 }
 
 double InFloors(double error, double floor) {

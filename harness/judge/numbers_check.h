@@ -22,9 +22,13 @@ inline constexpr double kFloorMultiple = 4;
 // gradient. No floor of a norm or a gradient is below it.
 inline constexpr double kNormReduction = 2.5e-5;
 
-// A quantity that is compared: its key in the check's evidence, and the reason of a failure.
+// A quantity that is compared: its key in the check's evidence, its name for readers (where it is
+// kept as the worst of many, `over` goes on to say so: ", worst tensor"), and the reason of a
+// failure.
 struct NumbersQuantity {
   const char* key;
+  const char* name;
+  const char* over;
   const char* reason;
 };
 std::vector<NumbersQuantity> NumbersQuantities();

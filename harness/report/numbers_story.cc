@@ -4,22 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "harness/judge/numbers_check.h"
 
 namespace bkm {
 namespace {
-
-struct Quantity {
-  const char* key;
-  const char* name;
-};
-// Keys of the judge's numbers check.
-constexpr Quantity kQuantities[] = {{"log_probs_mean", "log-probs, mean error"},
-                                    {"log_probs_q99", "log-probs, 99 % quantile"},
-                                    {"log_probs_max", "log-probs, worst token"},
-                                    {"loss", "loss"},
-                                    {"gradient", "gradient"},
-                                    {"gradient_norm", "norm of a gradient"},
-                                    {"total_norm", "total gradient norm"}};
 
 Json At(const Json& json, const char* pointer) {
   const Json::json_pointer at(pointer);
@@ -57,7 +45,7 @@ std::string WorstTokenLine(const Json& token, const Json& largest) {
 std::string NumbersStory(const Json& evidence) {
   const Json check = At(evidence, "/checks/numbers");
   std::string lines;
-  for (const Quantity& quantity : kQuantities) {
+  for (const NumbersQuantity& quantity : NumbersQuantities()) {
     const Json found = At(check, absl::StrCat("/", quantity.key).c_str());
     if (found.is_object()) lines += QuantityLine(quantity.name, found);
   }

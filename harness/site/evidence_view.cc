@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "harness/judge/numbers_check.h"
 #include "harness/site/mask_picture.h"
 #include "harness/site/page.h"
 #include "harness/site/token_plot.h"
@@ -101,20 +102,9 @@ Markup Bar(double multiple, double allowed) {
                       {"d", absl::StrCat("M", html::Number(place(allowed)), " 0v14")}})});
 }
 
-constexpr struct {
-  const char* key;
-  const char* name;
-} kQuantities[] = {{"log_probs_mean", "log-probs, mean error over tokens"},
-                   {"log_probs_q99", "log-probs, 99 % quantile"},
-                   {"log_probs_max", "log-probs, worst token"},
-                   {"loss", "loss"},
-                   {"gradient", "gradient, worst tensor"},
-                   {"gradient_norm", "norm of a gradient, worst tensor"},
-                   {"total_norm", "total gradient norm"}};
-
 Markup QuantityRows(const Json& numbers, double allowed) {
   Markup rows;
-  for (const auto& quantity : kQuantities) {
+  for (const NumbersQuantity& quantity : NumbersQuantities()) {
     const Json found = Member(numbers, quantity.key);
     const std::optional<double> error = NumberOf(found, "error");
     const std::optional<double> floor = NumberOf(found, "floor");
@@ -127,7 +117,7 @@ Markup QuantityRows(const Json& numbers, double allowed) {
     const bool fits = *multiple <= allowed;
     rows << Element(
         "tr",
-        {Element("th", {{"scope", "row"}}, quantity.name),
+        {Element("th", {{"scope", "row"}}, absl::StrCat(quantity.name, quantity.over)),
          NumberCell(absl::StrFormat("%.3g", *error)), NumberCell(absl::StrFormat("%.3g", *floor)),
          NumberCell(absl::StrFormat(*multiple < 100 ? "%.2f" : "%.0f", *multiple)),
          Element("td", Bar(*multiple, allowed)),

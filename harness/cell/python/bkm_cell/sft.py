@@ -21,7 +21,7 @@ from bkm_cell.witnesses import backend, mask
 from bkm_cell.witnesses.attended import Attended
 from bkm_cell.witnesses.errors import Owners, describe
 from bkm_cell.witnesses.kernels import AttentionKernels
-from bkm_cell.witnesses.load import loaded, total
+from bkm_cell.witnesses.load import loaded
 from bkm_cell.witnesses.numbers import StepNumbers
 from bkm_cell.witnesses.weights_read import first_weights_read
 
@@ -78,8 +78,7 @@ class Ladder:
         asked = {"attention": adapter.attention, "precision": self._probe.precision}
         report.set(adapter={**adapter.facts(), "asked": asked})
         with report.timed("load-witness"):
-            tensors = adapter.tensors()
-            report.set(load=loaded(tensors.parameters()), held=total(tensors.held()))
+            report.set(**loaded(adapter.tensors()))
 
     def _witness_attention(self) -> None:
         """Backend and mask, by two forwards that train nothing.

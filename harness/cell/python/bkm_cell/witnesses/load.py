@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""What was loaded: norm and sum of each parameter, and of all that the model holds, to be compared
-with the file.
-"""
+"""What was loaded: norm and sum of each parameter, to be compared with the file."""
 
 from __future__ import annotations
 
@@ -11,14 +9,14 @@ from typing import Any
 
 import torch
 
-from bkm_cell.witnesses.named_tensors import Tensors
+from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors
 
 
 def norm(tensor: torch.Tensor) -> float:
     return torch.linalg.vector_norm(tensor, dtype=torch.float64).item()
 
 
-def loaded(parameters: Tensors) -> dict[str, dict[str, Any]]:
+def _sizes(parameters: Tensors) -> dict[str, dict[str, Any]]:
     return {
         name: {
             "norm": norm(value),
@@ -29,11 +27,20 @@ def loaded(parameters: Tensors) -> dict[str, dict[str, Any]]:
     }
 
 
-def total(parameters: Tensors) -> dict[str, Any]:
-    """The same of all parameters as if they were one."""
-    each = loaded(parameters).values()
+def _together(sizes: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    each = sizes.values()
     return {
         "norm": math.hypot(*(one["norm"] for one in each)),
         "sum": math.fsum(one["sum"] for one in each),
         "numel": sum(one["numel"] for one in each),
     }
+
+
+def loaded(tensors: NamedTensors) -> dict[str, Any]:
+    """`load`: of each parameter that has an HF name. `held`: of all that the model holds, as if it
+    were one; only where it is more than those.
+    """
+    sizes = _sizes(tensors.parameters())
+    if sum(one["numel"] for one in sizes.values()) >= tensors.numel():
+        return {"load": sizes}
+    return {"load": sizes, "held": _together(_sizes(tensors.held()))}

@@ -74,6 +74,10 @@ class NamedTensors:
         # A tied tensor has two names in a state dict and one among the parameters.
         return {name: gathered(value) for name, value in state.items() if name in names}
 
+    def numel(self) -> int:
+        """Of all that the modules hold; nothing is gathered for it."""
+        return sum(p.numel() for module in self._modules for p in module.parameters())
+
     def held(self) -> Tensors:
         """All that the modules hold, under their own names; a tied tensor once."""
         return {

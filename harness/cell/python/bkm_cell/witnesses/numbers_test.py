@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from bkm_cell.report import Report
-from bkm_cell.witnesses.load import total
+from bkm_cell.witnesses.load import loaded
 from bkm_cell.witnesses.named_tensors import NamedTensors
 from bkm_cell.witnesses.numbers import StepNumbers
 
@@ -75,9 +75,14 @@ class NumbersTest(unittest.TestCase):
         model = Model()
         with torch.no_grad():
             model.embedding.weight.fill_(2)
-        held = NamedTensors([model], to_hf).held()
-        self.assertEqual(sorted(held), ["embedding.weight", "fused.both"])
-        self.assertEqual(total(held), {"norm": 164**0.5, "sum": 40.0, "numel": 14})
+        tensors = NamedTensors([model], lambda state: {"b": state["fused.b"]})
+        self.assertEqual(sorted(tensors.held()), ["embedding.weight", "fused.both"])
+        facts = loaded(tensors)
+        self.assertEqual(facts["load"], {"b": {"norm": 126**0.5, "sum": 22.0, "numel": 4}})
+        self.assertEqual(facts["held"], {"norm": 164**0.5, "sum": 40.0, "numel": 14})
+
+    def test_what_is_held_is_told_only_where_names_are_missing(self):
+        self.assertEqual(list(loaded(NamedTensors([Model()], to_hf))), ["load"])
 
     def test_a_container_is_sampled_once_with_the_settings_of_its_optimizer(self):
         model, events = Model(), []
