@@ -164,8 +164,8 @@ class SelftestCommand : public CliCommand {
   static absl::StatusOr<int> Accept(const fs::path& file,
                                     const std::vector<GoldenDetection>& before,
                                     const std::vector<Detection>& detections, bool whole) {
-    const std::vector<GoldenDetection> now = GoldenOf(detections, before);
-    RETURN_IF_ERROR(WriteFile(file, ToText(ToJson(whole ? now : Merged(before, now)))));
+    const std::vector<GoldenDetection> kept = whole ? std::vector<GoldenDetection>() : before;
+    RETURN_IF_ERROR(WriteFile(file, ToText(ToJson(Merged(kept, GoldenOf(detections, before))))));
     std::printf("wrote %s\n", file.c_str());
     return kExitAsExpected;
   }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
@@ -214,6 +215,7 @@ std::vector<std::string> DifferencesFrom(const std::vector<GoldenDetection>& gol
                                          const std::vector<Detection>& detections, bool whole) {
   std::map<Key, const GoldenDetection*> known;
   for (const GoldenDetection& row : golden) known[KeyOf(row)] = &row;
+  std::set<Key> ran;
   std::vector<std::string> differences;
   for (const GoldenDetection& now : GoldenOf(detections, golden)) {
     const std::string where =
@@ -226,10 +228,10 @@ std::vector<std::string> DifferencesFrom(const std::vector<GoldenDetection>& gol
     if (!(*it->second == now))
       differences.push_back(
           absl::StrCat(where, ": was ", Describe(*it->second), "; now ", Describe(now)));
-    known.erase(it);
+    ran.insert(it->first);
   }
   for (const auto& [key, row] : known) {
-    if (whole)
+    if (whole && !ran.contains(key))
       differences.push_back(absl::StrCat(NameOf(row->fault), ", ", row->engine, ", ", row->model,
                                          ", ", row->attention,
                                          ": in the golden table, and no cell of it ran"));

@@ -47,8 +47,9 @@ std::vector<GoldenDetection> GoldenOf(const std::vector<Detection>& detections,
 std::vector<GoldenDetection> Merged(const std::vector<GoldenDetection>& before,
                                     const std::vector<GoldenDetection>& now);
 
-// What differs from the golden, one sentence each. `whole`: every cell was run, so that a golden
-// row without one is a difference, too.
+// What differs from the golden, one sentence each. One golden row may stand for several cells: a
+// pair without a fault runs once for each probe that the faults need. `whole`: every cell was run,
+// so that a golden row without one is a difference, too.
 std::vector<std::string> DifferencesFrom(const std::vector<GoldenDetection>& golden,
                                          const std::vector<Detection>& detections, bool whole);
 

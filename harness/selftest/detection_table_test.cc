@@ -57,6 +57,18 @@ TEST(DetectionTableTest, ANewRowAndALostOneAreDifferences) {
   EXPECT_THAT(DifferencesFrom(golden, {}, false), IsEmpty());
 }
 
+TEST(DetectionTableTest, OneRowStandsForEveryFaultFreeCellOfAPair) {
+  Detection right = Caught("");
+  right.verdict = "ok";
+  right.stage = right.reason = right.check = "";
+  right.margin.reset();
+  const auto golden = Merged({}, GoldenOf({right, right}, {}));
+  EXPECT_EQ(golden.size(), 1);
+  EXPECT_THAT(DifferencesFrom(golden, {right, right, right}, true), IsEmpty());
+  EXPECT_THAT(DifferencesFrom(golden, {right, Caught("")}, true),
+              ElementsAre(HasSubstr("was ok; now wrong")));
+}
+
 TEST(DetectionTableTest, AcceptingAPartKeepsTheRest) {
   const auto before = GoldenOf({Caught("a", 20), Caught("b")}, {});
   const auto now = GoldenOf({Caught("a", 2000)}, before);
