@@ -100,7 +100,7 @@ TEST_F(RealProbesTest, TheClippingNormThatTheEngineIgnoresIsSeen) {
 }
 
 TEST_F(RealProbesTest, TheCriticsAttentionIsHonouredAndThenOverridden) {
-  EXPECT_EQ(VerdictOf({"verl==0.7.1", "head=value"}), "unsupported at golden, evidence-unreadable");
+  EXPECT_EQ(VerdictOf({"verl==0.7.1", "head=value"}), "ok at golden");
   EXPECT_EQ(VerdictOf({"verl==0.9.1", "head=value"}), "broken at construct, override-ignored");
 }
 

@@ -35,9 +35,12 @@ Tensor Decoder::Logits(const Weights& weights, const Tensor& input_ids,
                            : FeedForward(normed, mlp, arithmetic_);
     x = x + fed.to(arithmetic_.elementwise);
   }
-  const WeightScope head =
-      shape_.tied ? model.Below("embed_tokens") : WeightScope(seen, "lm_head.");
-  return Linear(norm(x, model.Below("norm")), head, arithmetic_);
+  return Linear(norm(x, model.Below("norm")), Head(seen), arithmetic_);
+}
+
+WeightScope Decoder::Head(const Weights& weights) const {
+  if (shape_.value_head) return {weights, "score."};
+  return {weights, shape_.tied ? "model.embed_tokens." : "lm_head."};
 }
 
 }  // namespace bkm

@@ -24,12 +24,16 @@ class Decoder {
   Decoder(const ModelShape& shape, const Arithmetic& arithmetic, Weights buffers = {})
       : shape_(shape), arithmetic_(arithmetic), buffers_(std::move(buffers)) {}
 
-  // Logits [tokens, vocabulary] of packed documents; `input_ids` is int64 [tokens].
+  // Logits [tokens, vocabulary] of packed documents, of a critic [tokens, 1]: values. `input_ids`
+  // is int64 [tokens].
   at::Tensor Logits(const Weights& weights, const at::Tensor& input_ids,
                     const std::vector<int64_t>& document_lengths,
                     const AttentionVariant& variant = {}) const;
+  bool is_critic() const { return shape_.value_head; }
 
  private:
+  WeightScope Head(const Weights& weights) const;
+
   ModelShape shape_;
   Arithmetic arithmetic_;
   Weights buffers_;

@@ -15,6 +15,13 @@ using at::Tensor;
 
 const Arithmetic kExact = ExactArithmetic();
 
+ModelShape ShapeNamed(const std::string& name) {
+  if (name != "critic") return *FindModelShape(name);
+  ModelShape shape = *FindModelShape("qwen3");
+  shape.value_head = true;
+  return shape;
+}
+
 class DecoderTest : public testing::TestWithParam<std::string> {
  protected:
   DecoderTest() {
@@ -45,7 +52,7 @@ class DecoderTest : public testing::TestWithParam<std::string> {
     return Decoder(shape_, kExact, buffers_).Logits(weights_, at::tensor(ids, at::kLong), lengths);
   }
 
-  ModelShape shape_ = *FindModelShape(GetParam());
+  ModelShape shape_ = ShapeNamed(GetParam());
   Weights weights_;
   Weights buffers_;
 };
@@ -86,13 +93,15 @@ TEST_P(DecoderTest, GradientsOfAllWeightsAgreeWithFiniteDifferences) {
         size_t i = 0;
         for (const auto& [name, weight] : weights_) weights[name] = in[i++];
         const Decoder model(shape_, kExact, buffers_);
-        return LabelLogProbs(model.Logits(weights, ids, {2, 3}), ids, kExact);
+        const Tensor logits = model.Logits(weights, ids, {2, 3});
+        return shape_.value_head ? logits : LabelLogProbs(logits, ids, kExact);
       },
       inputs);
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, DecoderTest,
-                         testing::Values("qwen3", "llama3", "gpt_oss", "qwen3_moe", "deepseek_v3"),
+                         testing::Values("qwen3", "llama3", "gpt_oss", "qwen3_moe", "deepseek_v3",
+                                         "critic"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

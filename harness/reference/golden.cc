@@ -34,8 +34,6 @@ absl::StatusOr<LoadedProbe> LoadProbe(const std::filesystem::path& path) {
   LoadedProbe probe;
   ASSIGN_OR_RETURN(probe.folder, ReadProbeFolder(path));
   ASSIGN_OR_RETURN(probe.shape, ShapeOf(probe.folder.probe));
-  if (probe.shape.value_head)
-    return absl::UnimplementedError("there is no reference for a value head yet");
   ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(probe.folder.weights()));
   const std::vector<WeightShape> needed = WeightsOf(probe.shape);
   for (const WeightShape& weight : needed) {

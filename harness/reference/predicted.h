@@ -15,7 +15,7 @@ namespace bkm {
 // close to one of them has that fault. Only those that differ from the right ones by 1e-4 nats a
 // token on average, sixteen floors of fp32: a judge at a lower precision first compares a predicted
 // answer with the right one (a dropped window moves the few tokens that stand beyond it, 0.04 nats
-// a token on average, two floors of bf16).
+// a token on average, two floors of bf16). Of a critic: its values, and 1e-4 of their unit.
 std::map<std::string, std::vector<double>> PredictedAnswers(const LoadedProbe& probe,
                                                             const StepFacts& golden);
 

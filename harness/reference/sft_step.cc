@@ -38,16 +38,21 @@ std::string NormGroup(const std::string& name) { return name.substr(0, name.find
 LossAndLogProbs SftLoss(const Decoder& model, const Weights& weights, const PackedBatch& batch,
                         const Arithmetic& arithmetic, const AttentionVariant& variant) {
   const Tensor input_ids = FromInts(batch.input_ids);
+  const Tensor mask = FromInts(batch.loss_mask);
+  const double count = mask.sum().item<double>();
   const Tensor logits = model.Logits(weights, input_ids, batch.document_lengths, variant);
+  if (model.is_critic()) {
+    const Tensor values = logits.squeeze(-1).to(arithmetic.log_probs);
+    return {((values - 1).square() * mask).sum() / (2 * count), values};
+  }
   // The label of a position is the next token, except at the end of a document.
   const Tensor labels = at::roll(input_ids, -1);
   Tensor labelled = at::zeros({input_ids.size(0)}, at::kBool);
   labelled.index_fill_(0, FromInts(batch.JudgedPositions()), true);
   const Tensor log_probs =
       LabelLogProbs(logits, labels, arithmetic).masked_fill(labelled.logical_not(), 0);
-  const Tensor mask = FromInts(batch.loss_mask);
   const Tensor counted = at::roll(mask, -1).to(log_probs.scalar_type());
-  return {-(log_probs * counted).sum() / mask.sum().item<double>(), log_probs};
+  return {-(log_probs * counted).sum() / count, log_probs};
 }
 
 SftTrainer::SftTrainer(Decoder model, const Weights& weights, const OptimizerSettings& optimizer,

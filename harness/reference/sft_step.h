@@ -27,11 +27,17 @@ struct WeightFacts {
 struct StepFacts {
   double loss = 0;
   double total_norm = 0;          // of all gradients, before clipping
-  std::vector<double> log_probs;  // per flat position; 0 where there is no label
+  std::vector<double> log_probs;  // per flat position, as LossAndLogProbs has them
   std::map<std::string, WeightFacts> weights;
 };
 
-// -sum(log_prob[t] * loss_mask[t + 1]) / sum(loss_mask), and the log-probs [tokens] it is made of.
+// What a step minimizes, and the [tokens] that it is made of.
+// - A language model: -sum(log_prob[t] * loss_mask[t + 1]) / sum(loss_mask), and the log-probs of
+// the
+//   labels, 0 where there is none.
+// - A critic: sum((value[t] - 1)^2 * loss_mask[t]) / (2 * sum(loss_mask)), and its values, which
+// take
+//   the log-probs' place everywhere.
 struct LossAndLogProbs {
   at::Tensor loss;
   at::Tensor log_probs;

@@ -10,6 +10,7 @@
 
 #include "harness/numerics/model_weights.h"
 #include "harness/numerics/optimizer_arithmetic.h"
+#include "harness/reference/gradient_check.h"
 
 namespace bkm {
 namespace {
@@ -60,6 +61,25 @@ TEST_F(SftTest, LossIsTheMeanOverMaskedLabels) {
   EXPECT_EQ(ToDoubles(result.log_probs),
             (std::vector<double>{log_prob(0, 4), log_prob(1, 5), log_prob(2, 2), 0, log_prob(4, 7),
                                  log_prob(5, 2), 0}));
+}
+
+// Positions have values of their own: nothing is shifted, and documents' last tokens count.
+TEST_F(SftTest, ACriticsLossIsHalfTheMeanSquareOfItsValuesLessOne) {
+  shape_.value_head = true;
+  weights_["score.weight"] = at::ones({1, 8}, at::kDouble);
+  weights_["score.bias"] = at::full({1}, 0.25, at::kDouble);
+  const Arithmetic exact = ExactArithmetic();
+  const Decoder critic(shape_, exact);
+  const std::vector<double> values =
+      ToDoubles(critic.Logits(weights_, at::tensor(batch_.input_ids, at::kLong), {4, 3}));
+  ASSERT_EQ(values.size(), 7);
+  const LossAndLogProbs result = SftLoss(critic, weights_, batch_, exact);
+  const auto part = [&](int64_t t) { return (values[t] - 1) * (values[t] - 1) / 2; };
+  EXPECT_NEAR(result.loss.item<double>(), (part(2) + part(3) + part(5) + part(6)) / 4, 1e-14);
+  EXPECT_EQ(ToDoubles(result.log_probs), values);
+  weights_["score.bias"] += 1;
+  const Tensor moved = SftLoss(critic, weights_, batch_, exact).log_probs - result.log_probs;
+  ExpectClose(moved, at::ones({7}, at::kDouble));
 }
 
 // The judge's arithmetic and the reference's must be one: a judge that recomputes the update from

@@ -55,11 +55,18 @@ class Arithmetic(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def load_model(folder: Path, config: Any, extras: dict[str, torch.Tensor]) -> torch.nn.Module:
+def load_model(
+    folder: Path, config: Any, extras: dict[str, torch.Tensor], is_critic: bool
+) -> torch.nn.Module:
     asked = {"dtype": torch.float64, "attn_implementation": "eager"}
     if hasattr(transformers.PreTrainedModel, "get_correct_experts_implementation"):
         asked["experts_implementation"] = "eager"  # others take bf16 only
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, **asked)
+    kind = (
+        transformers.AutoModelForTokenClassification
+        if is_critic
+        else transformers.AutoModelForCausalLM
+    )
+    model = kind.from_pretrained(folder, **asked)
     for name, buffer in model.named_buffers():
         if name in extras:
             buffer.data = extras[name].double()
@@ -98,19 +105,26 @@ def gap(seen: float, golden: torch.Tensor) -> float:
     return relative(abs(seen - golden.item()), abs(golden.item()))
 
 
-def run_step(model: torch.nn.Module, batch: dict[str, torch.Tensor]) -> tuple[float, torch.Tensor]:
-    """The loss, after its backward, and all log-probs."""
+def run_step(
+    model: torch.nn.Module, batch: dict[str, torch.Tensor], is_critic: bool
+) -> tuple[float, torch.Tensor]:
+    """The loss, after its backward, and all log-probs; of a critic, its values."""
     lengths = batch["document_lengths"].tolist()
     counted, loss, log_probs = batch["loss_mask"].sum(), 0.0, []
     for ids, mask in zip(
         batch["input_ids"].split(lengths), batch["loss_mask"].split(lengths), strict=True
     ):
-        scores = model(input_ids=ids[None], use_cache=False).logits[0, :-1].log_softmax(-1)
-        of_labels = scores.gather(1, ids[1:, None])[:, 0]
-        part = -(of_labels * mask[1:]).sum() / counted
+        logits = model(input_ids=ids[None], use_cache=False).logits[0]
+        if is_critic:
+            values = logits[:, 0]
+            part = ((values - 1).square() * mask).sum() / (2 * counted)
+            log_probs.append(values.detach())
+        else:
+            of_labels = logits[:-1].log_softmax(-1).gather(1, ids[1:, None])[:, 0]
+            part = -(of_labels * mask[1:]).sum() / counted
+            log_probs += [of_labels.detach(), torch.zeros(1, dtype=torch.float64)]
         part.backward()
         loss += part.item()
-        log_probs += [of_labels.detach(), torch.zeros(1, dtype=torch.float64)]
     return loss, torch.cat(log_probs)
 
 
@@ -125,6 +139,7 @@ def main() -> int:
     torch.set_num_threads(1)
     settings = json.loads((arguments.probe / "probe.json").read_text())["numerics"]
     chosen = settings["optimizer"]
+    is_critic = settings.get("head") == "value"
     folder = arguments.probe / "model"
     if json.loads((folder / "config.json").read_text())["model_type"] not in (
         transformers.CONFIG_MAPPING
@@ -139,7 +154,7 @@ def main() -> int:
     extras = load_file(more) if more.exists() else {}
     arithmetic = Arithmetic(arguments.exact, settings["model"] == "deepseek_v3")
     with arithmetic:  # rotary tables are made with the model
-        model = load_model(folder, config, extras)
+        model = load_model(folder, config, extras, is_critic)
     optimizer = torch.optim.AdamW(
         model.parameters(),
         lr=chosen["learning_rate"],
@@ -153,7 +168,7 @@ def main() -> int:
             name: batches[key + name] for name in ("input_ids", "loss_mask", "document_lengths")
         }
         with arithmetic:
-            loss, log_probs = run_step(model, batch)
+            loss, log_probs = run_step(model, batch, is_critic)
         sizes = {}
         for name, parameter in model.named_parameters():
             for part, value in canonical(name, parameter.detach(), places):

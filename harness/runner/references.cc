@@ -67,7 +67,6 @@ absl::Status References::Want(const Probe& probe, const fs::path& probe_folder,
     return CreateDirectories(sources[0].parent_path());
   };
   RETURN_IF_ERROR(CopyProbeEvidence(probe_folder, run_.probe(ProbeKey(probe))));
-  if (probe.head != "lm") return absl::OkStatus();  // there is no reference for it
   const fs::path made_golden = cache_ / "references" / golden;
   ASSIGN_OR_RETURN(const std::string cpu, CpuFeatures());
   if (torch_.empty()) torch_ = TorchOf(worker);

@@ -26,8 +26,7 @@ class References {
   ~References();
 
   // Asks for golden and floor of `probe` in `precision`; the probe's own files are copied into the
-  // run directory. What is there already costs nothing. Of a critic there is neither: the reference
-  // has no value head.
+  // run directory. What is there already costs nothing.
   absl::Status Want(const Probe& probe, const std::filesystem::path& probe_folder,
                     const std::string& precision);
 
