@@ -132,7 +132,8 @@ TEST_F(PatchedVerlTest, RunsWithAnotherAttentionThanWasAskedAndIsCaught) {
     const RealRun::Fields cell = {{"library_label", library}};
     EXPECT_EQ((*run_)->ReasonOf(cell), "wrong at backend, override-ignored") << library;
     EXPECT_THAT((*run_)->Cell(cell)["message"].get<std::string>(),
-                HasSubstr("ScaledDotProductAttention"));
+                AllOf(HasSubstr("ScaledDotProductAttention"),
+                      HasSubstr("\"causal across documents\"")));
     // All steps ran and none complained: nothing but a judge would have told.
     const Json observation = (*run_)->FileOf(cell, "observation.json");
     EXPECT_EQ(observation["ending"]["kind"], "completed") << library;
