@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/api_session.h"
@@ -15,6 +17,7 @@
 #include "harness/cli/measurement.h"
 #include "harness/cli/selection.h"
 #include "harness/report/labels.h"
+#include "harness/site/command_text.h"
 
 namespace bkm {
 namespace {
@@ -94,9 +97,10 @@ class CheckCommand : public CliCommand {
       ASSIGN_OR_RETURN(run, RunCells(installation, environment, pairings));
       if (run.empty()) return kExitInterrupted;
     }
-    ASSIGN_OR_RETURN(const fs::path table, LookUp(installation, environment, pairings));
+    const std::string day = absl::FormatTime("%Y-%m-%d", absl::Now(), absl::UTCTimeZone());
+    ASSIGN_OR_RETURN(const fs::path table, LookUp(installation, environment, day, pairings));
     const CheckReport report{
-        .environment = environment, .pairings = pairings, .table = table, .run = run};
+        .environment = environment, .pairings = pairings, .table = table, .run = run, .day = day};
     std::fputs(json_ ? ToText(ToJson(report)).c_str() : ToSummary(report).c_str(), stdout);
     for (const CheckedPairing& pairing : pairings) {
       if (AnswerOf(pairing) == CheckAnswer::kBroken) return kExitVerdictsDiffer;
@@ -193,7 +197,7 @@ class CheckCommand : public CliCommand {
 
   // What the published table says of the pairings; returns where it lies, or nothing.
   absl::StatusOr<fs::path> LookUp(const Installation& installation,
-                                  const UserEnvironment& environment,
+                                  const UserEnvironment& environment, const std::string& day,
                                   std::vector<CheckedPairing>& pairings) const {
     const fs::path path = table_.empty() ? DefaultTable(installation.root) : fs::path(table_);
     if (path.empty()) return path;
@@ -213,16 +217,18 @@ class CheckCommand : public CliCommand {
           pairing.row = row;
       }
       if (AnswerOf(pairing) != CheckAnswer::kWorks)
-        pairing.nearest = NearestRows(table, pairing, engine, torch, kMostNearest);
-      for (PublishedRow& row : pairing.nearest) {
-        if (row.pylock.empty()) continue;
-        // The user stands elsewhere than the lock lies.
-        const std::string lock = absl::StrCat("'", (published.folder / row.pylock).string(), "'");
-        for (std::string& line : row.install)
-          line = absl::StrReplaceAll(line, {{row.pylock, lock}});
-      }
+        pairing.nearest = NearestRows(table, pairing, engine, torch, day, kMostNearest);
+      for (PublishedRow& row : pairing.nearest) NameLockFrom(published.folder, row);
+      if (pairing.row) NameLockFrom(published.folder, *pairing.row);
     }
     return path;
+  }
+
+  // The user stands elsewhere than the lock lies.
+  static void NameLockFrom(const fs::path& folder, PublishedRow& row) {
+    if (row.pylock.empty()) return;
+    const std::string lock = ShellWord((folder / row.pylock).string());
+    for (std::string& line : row.install) line = absl::StrReplaceAll(line, {{row.pylock, lock}});
   }
 
   std::string python_;

@@ -29,7 +29,7 @@ std::string NameOf(const CheckedPairing& pairing) {
                       pairing.kind->library_source, " ", pairing.library);
 }
 
-OrderedJson RowJson(const PublishedRow& row) {
+OrderedJson RowJson(const PublishedRow& row, const std::string& day) {
   return {{"row", row.id},
           {"status", std::string(Name(row.status))},
           {"engine_version", row.engine_version.label},
@@ -37,6 +37,7 @@ OrderedJson RowJson(const PublishedRow& row) {
           {"library_to", row.library_to.label},
           {"torch", row.torch},
           {"expires", row.expires},
+          {"expired", IsExpired(row, day)},
           {"install", row.install},
           {"pylock", row.pylock.empty() ? OrderedJson() : OrderedJson(row.pylock)}};
 }
@@ -87,12 +88,19 @@ std::string AnswerLine(const CheckedPairing& pairing) {
   return "UNKNOWN: nothing that was run says anything";
 }
 
-std::string RowText(const PublishedRow& row) {
+// " (measured 2026-11-21, row r3)"
+std::string EvidenceText(const PublishedRow& row, const std::string& day) {
+  return absl::StrCat(" (measured ", row.measured,
+                      IsExpired(row, day) ? ", too old by now: measure again" : "", ", row ",
+                      row.id, ")");
+}
+
+std::string RowText(const PublishedRow& row, const std::string& day) {
   std::string text =
       absl::StrCat("  ", row.engine, " ", row.engine_version.label, " x ", row.library, " ",
                    LibraryText(row), ", torch ", row.torch, ": ",
                    row.status == RowStatus::kWorks ? "works" : "works, not with every attention",
-                   " (measured ", row.measured, ", row ", row.id, ")\n");
+                   EvidenceText(row, day), "\n");
   for (const std::string& line : row.install) absl::StrAppend(&text, "    ", line, "\n");
   return text;
 }
@@ -123,13 +131,13 @@ CheckAnswer AnswerOf(const CheckedPairing& pairing) {
 
 std::vector<PublishedRow> NearestRows(const PublishedTable& table, const CheckedPairing& pairing,
                                       const std::string& engine_subject, const std::string& torch,
-                                      size_t most) {
+                                      const std::string& day, size_t most) {
   std::vector<PublishedRow> rows;
   for (const PublishedRow& row : table.rows) {
     if (Works(row) && row.engine == pairing.kind->name) rows.push_back(row);
   }
   const auto distance = [&](const PublishedRow& row) {
-    return std::tuple(row.engine_version.subject != engine_subject,
+    return std::tuple(IsExpired(row, day), row.engine_version.subject != engine_subject,
                       row.torch != torch.substr(0, torch.find('+')));
   };
   std::stable_sort(rows.begin(), rows.end(), [&](const PublishedRow& a, const PublishedRow& b) {
@@ -153,7 +161,7 @@ OrderedJson ToJson(const CheckReport& report) {
                 nearest = OrderedJson::array();
     for (const Violation& broken : pairing.breaks) breaks.push_back(OrderedJson(ToJson(broken)));
     for (const CellRecord& cell : pairing.cells) cells.push_back(CellJson(cell));
-    for (const PublishedRow& row : pairing.nearest) nearest.push_back(RowJson(row));
+    for (const PublishedRow& row : pairing.nearest) nearest.push_back(RowJson(row, report.day));
     pairings.push_back(
         {{"engine", pairing.kind->name},
          {"engine_version", pairing.engine.empty() ? OrderedJson() : OrderedJson(pairing.engine)},
@@ -163,7 +171,7 @@ OrderedJson ToJson(const CheckReport& report) {
          {"because", AnswerOf(pairing) == CheckAnswer::kBroken ? BecauseOf(pairing) : ""},
          {"breaks", std::move(breaks)},
          {"cells", std::move(cells)},
-         {"known_row", pairing.row ? RowJson(*pairing.row) : OrderedJson()},
+         {"known_row", pairing.row ? RowJson(*pairing.row, report.day) : OrderedJson()},
          {"nearest", std::move(nearest)}});
   }
   return {{"schema", 1},
@@ -201,13 +209,14 @@ std::string ToSummary(const CheckReport& report) {
     for (const Violation& broken : pairing.breaks)
       absl::StrAppend(&text, "  by the sources: ", ToText(broken), "\n");
     if (pairing.row) {
-      absl::StrAppend(&text, "Published: ", Name(pairing.row->status), ", row ", pairing.row->id,
-                      " (measured ", pairing.row->measured, ")\n");
+      absl::StrAppend(&text, "Published: ", Name(pairing.row->status),
+                      EvidenceText(*pairing.row, report.day), "\n");
     } else if (!report.table.empty()) {
       absl::StrAppend(&text, "Published: these versions are in no row\n");
     }
     if (!pairing.nearest.empty()) absl::StrAppend(&text, "Nearest that work:\n");
-    for (const PublishedRow& row : pairing.nearest) absl::StrAppend(&text, RowText(row));
+    for (const PublishedRow& row : pairing.nearest)
+      absl::StrAppend(&text, RowText(row, report.day));
   }
   if (report.table.empty()) {
     absl::StrAppend(&text,

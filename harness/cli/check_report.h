@@ -41,13 +41,14 @@ struct CheckReport {
   const std::vector<CheckedPairing>& pairings;
   std::filesystem::path table;  // whose rows are told; empty: none was at hand
   std::string run;              // run directory
+  std::string day;              // YYYY-MM-DD: today; rows may have expired
 };
 
-// Rows of the table that work, for the same engine kind: the same engine version first, then the
-// same torch, then the newest; `most` at most.
+// Rows of the table that work, for the same engine kind: those that have not expired by `day`
+// first, of these the same engine version, then the same torch, then the newest; `most` at most.
 std::vector<PublishedRow> NearestRows(const PublishedTable& table, const CheckedPairing& pairing,
                                       const std::string& engine_subject, const std::string& torch,
-                                      size_t most);
+                                      const std::string& day, size_t most);
 
 // harness/cli/check.schema.json.
 OrderedJson ToJson(const CheckReport& report);

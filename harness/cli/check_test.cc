@@ -98,10 +98,11 @@ TEST_F(CheckTest, SaysWhatIsBrokenByTheSourcesAndWhatWorksNearby) {
               AllOf(HasSubstr("verl-torchtitan: verl 0.9.1 x torchtitan 0.3.0\nBROKEN because "
                               "verl/workers/engine/torchtitan/transformer_impl.py:1 asks "
                               "torchtitan.gone: there is no module torchtitan.gone"),
-                    HasSubstr("Published: fails, row verl-torchtitan-0-9-1"),
+                    HasSubstr("Published: fails (measured 2026-06-01, too old by now: measure "
+                              "again, row verl-torchtitan-0-9-1"),
                     HasSubstr("Nearest that work:\n  verl-torchtitan v0.8.0"),
                     HasSubstr("    uv venv --python 3.11\n"),
-                    HasSubstr(absl::StrCat("    uv pip sync '",
+                    HasSubstr(absl::StrCat("    uv pip sync ",
                                            fs::path(table()).parent_path().string(), "/pylock."))));
   EXPECT_EQ(Files(), before) << "nothing is written into the environment";
 }
@@ -119,11 +120,32 @@ TEST_F(CheckTest, ItsJsonIsWhatTheSchemaSays) {
   EXPECT_EQ((*json)["packages"]["torch"], "2.13.0+cpu");
 }
 
+TEST_F(CheckTest, RowsThatHaveNotExpiredAreNearer) {
+  InstallABrokenPair();
+  PublishedTable published = ATable();
+  published.rows.push_back(published.rows[1]);
+  published.rows[2].id = "fresh";
+  published.rows[2].engine_version = AVersion("pypi:verl==0.7.1", "0.7.1", "2026-03-16");
+  published.rows[2].expires = "9999-12-31";
+  ASSERT_TRUE(WriteFile(table(), ToText(ToJson(published))).ok());
+
+  const ProcessResult result = Check({"--sources-only", "--table", table(), "--json"});
+
+  const absl::StatusOr<Json> json = ParseJson(result.out, "check");
+  ASSERT_TRUE(json.ok()) << result.err;
+  const Json& nearest = (*json)["pairings"][0]["nearest"];
+  ASSERT_EQ(nearest.size(), 2);
+  EXPECT_EQ(nearest[0]["row"], "fresh");
+  EXPECT_EQ(nearest[0]["expired"], false);
+  EXPECT_EQ(nearest[1]["expired"], true);
+}
+
 TEST_F(CheckTest, ACommitIsCalledByItsId) {
   InstallABrokenPair(std::string(40, 'a'));
   const ProcessResult result = Check({"--sources-only", "--table", table()});
-  EXPECT_THAT(result.out, AllOf(HasSubstr("verl-torchtitan: verl aaaaaaaaa x torchtitan 0.3.0"),
-                                HasSubstr("Published: works-except, row verl-torchtitan-v0-8-0")));
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("verl-torchtitan: verl aaaaaaaaa x torchtitan 0.3.0"),
+                    HasSubstr("Published: works-except (measured 2026-06-01, too old by now")));
 }
 
 TEST_F(CheckTest, WithoutATableItSaysThatNothingCanBeSuggested) {
