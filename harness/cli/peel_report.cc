@@ -24,6 +24,15 @@ OrderedJson SightJson(const std::optional<PeelSight>& sight) {
   return json;
 }
 
+OrderedJson CommitJson(const PeelReport& report, int commit) {
+  return commit < 0 ? OrderedJson() : report.axis.JsonOf(commit);
+}
+
+const char* Confirmed(const PeelStep& step) {
+  if (step.seen) return "by run";
+  return step.builds_on >= 0 ? "builds on a culprit" : "static only";
+}
+
 OrderedJson StepJson(const PeelReport& report, const PeelStep& step) {
   OrderedJson candidates = OrderedJson::array();
   if (step.culprit.commit < 0) {
@@ -32,16 +41,18 @@ OrderedJson StepJson(const PeelReport& report, const PeelStep& step) {
   }
   OrderedJson breaks = OrderedJson::array();
   for (const Violation& broken : step.breaks) breaks.push_back(OrderedJson(ToJson(broken)));
-  return {
-      {"commit", step.culprit.commit < 0 ? OrderedJson() : report.axis.JsonOf(step.culprit.commit)},
-      {"candidates", std::move(candidates)},
-      {"why", step.culprit.why},
-      {"confirmed", step.seen ? "by run" : "static only"},
-      {"failure", SightJson(step.seen)},
-      {"breaks", std::move(breaks)},
-      {"taken_out_by", step.removed_by ? OrderedJson(Name(*step.removed_by)) : OrderedJson()},
-      {"library_runs", step.library_runs ? OrderedJson(*step.library_runs) : OrderedJson()},
-      {"note", step.note}};
+  return {{"commit", CommitJson(report, step.culprit.commit)},
+          {"candidates", std::move(candidates)},
+          {"why", step.culprit.why},
+          {"confirmed", Confirmed(step)},
+          {"failure", SightJson(step.seen)},
+          {"breaks", std::move(breaks)},
+          {"taken_out_by", step.removed_by ? OrderedJson(Name(*step.removed_by)) : OrderedJson()},
+          {"taken_out_at", CommitJson(report, step.taken_out_at)},
+          {"built_on_by", CommitJson(report, step.built_on_by)},
+          {"builds_on", CommitJson(report, step.builds_on)},
+          {"library_runs", step.library_runs ? OrderedJson(*step.library_runs) : OrderedJson()},
+          {"note", step.note}};
 }
 
 std::string WhoText(const PeelReport& report, const PeelCulprit& culprit) {
@@ -73,6 +84,7 @@ OrderedJson ToJson(const PeelReport& report) {
   return {{"schema", 1},
           {"cell", report.cell},
           {"newest", report.axis.JsonOf(report.axis.late())},
+          {"reached", report.axis.JsonOf(report.result.reached)},
           {"works", report.result.works},
           {"why", report.result.why},
           {"last", SightJson(report.result.last)},
@@ -90,6 +102,9 @@ std::string ToSummary(const PeelReport& report) {
     if (step.seen) {
       absl::StrAppend(&text, "   confirmed by run: ", ShortText(step.seen->verdict), ": ",
                       step.seen->verdict.message, "\n");
+    } else if (step.builds_on >= 0) {
+      absl::StrAppend(&text, "   in the way: it builds on ",
+                      report.axis.Describe(step.builds_on, false), "\n");
     } else {
       absl::StrAppend(&text, "   static only: no run came to it\n");
     }
@@ -97,13 +112,21 @@ std::string ToSummary(const PeelReport& report) {
     if (step.removed_by) {
       absl::StrAppend(&text, "   taken out: ", WayText(*step.removed_by), "\n");
     }
+    if (step.taken_out_at >= 0) {
+      absl::StrAppend(&text, "   up to ", report.axis.Describe(step.taken_out_at, false),
+                      ": not out of ", report.axis.Describe(step.built_on_by), "\n");
+    }
     if (!step.note.empty()) absl::StrAppend(&text, "   note: ", step.note, "\n");
   }
   if (result.works && result.steps.empty()) {
     absl::StrAppend(&text, "Nothing is broken: the pair is ok\n");
   } else if (result.works) {
-    absl::StrAppend(&text, "Without the confirmed ones the pair is ok\n");
+    absl::StrAppend(&text, "Without those taken out the pair is ok\n");
   } else {
+    if (result.reached != report.axis.late() && result.last) {
+      absl::StrAppend(&text, "Without them the pair at ", report.axis.Describe(result.reached),
+                      " is ", ShortText(result.last->verdict), "\n");
+    }
     absl::StrAppend(&text, "It does not go on: ", result.why, "\n");
   }
   absl::StrAppend(

@@ -218,11 +218,21 @@ absl::StatusOr<PlannedCell> PeelSession::CellOf(const std::string& tree, int com
   return planned;
 }
 
+std::vector<int> PeelSession::Since(int commit) {
+  std::vector<int> since;
+  for (const int later : axis_.graph().Mainline(axis_.late())) {
+    if (later != commit && !axis_.graph().IsAncestor(commit, later)) break;
+    since.push_back(later);
+  }
+  std::reverse(since.begin(), since.end());
+  return since;
+}
+
 absl::StatusOr<const PeelSession::Seen*> PeelSession::See(const std::vector<Removed>& removed) {
-  ASSIGN_OR_RETURN(const std::string tree, TreeWithout(axis_.late(), removed));
+  ASSIGN_OR_RETURN(const std::string tree, TreeWithout(at_, removed));
   const auto known = seen_.find(tree);
   if (known != seen_.end()) return &known->second;
-  ASSIGN_OR_RETURN(const PlannedCell planned, CellOf(tree, axis_.late(), removed));
+  ASSIGN_OR_RETURN(const PlannedCell planned, CellOf(tree, at_, removed));
   ASSIGN_OR_RETURN(PreparedCell pair, preparation_.PrepareIn(planned, *lock_));
   const std::string id = pair.record.id;
   std::vector<PreparedCell> cells = {pair};
@@ -243,7 +253,7 @@ absl::StatusOr<const PeelSession::Seen*> PeelSession::See(const std::vector<Remo
     ASSIGN_OR_RETURN(seen.pair, SightOf(directory, cell));
   }
   log_.Line(absl::StrCat(
-      removed.empty() ? "the newest pair" : planned.cell.library_label,
+      removed.empty() && at_ == axis_.late() ? "the newest pair" : planned.cell.library_label,
       removed.empty() ? "" : absl::StrCat(" (the last by ", Name(removed.back().by), ")"), ": ",
       ShortText(seen.pair.verdict),
       seen.pair.verdict.message.empty() ? "" : absl::StrCat(": ", seen.pair.verdict.message),
@@ -263,7 +273,7 @@ absl::StatusOr<std::optional<bool>> PeelSession::LibraryRuns(const std::vector<R
 
 absl::StatusOr<std::vector<Violation>> PeelSession::Breaks(const std::vector<Removed>& removed) {
   if (!check_) return std::vector<Violation>();
-  ASSIGN_OR_RETURN(const std::string tree, TreeWithout(axis_.late(), removed));
+  ASSIGN_OR_RETURN(const std::string tree, TreeWithout(at_, removed));
   ASSIGN_OR_RETURN(const fs::path folder, FolderOf(tree));
   ASSIGN_OR_RETURN(const auto library, versions_->Find({absl::StrCat("path:", folder.string())}));
   return check_->CheckRed(engine_, library[0].tree);
@@ -282,7 +292,7 @@ absl::StatusOr<const std::vector<Violation>*> PeelSession::BreaksAt(int commit) 
 }
 
 absl::StatusOr<PeelCulprit> PeelSession::FindBySources(const Violation& broken) {
-  const std::vector<int> line = axis_.graph().Mainline(axis_.late());
+  const std::vector<int> line = axis_.graph().Mainline(at_);
   PeelCulprit culprit;
   std::vector<int> unknown;  // since the last commit that is known to be so
   for (const int commit : line) {
@@ -315,7 +325,7 @@ absl::StatusOr<PeelCulprit> PeelSession::FindBySources(const Violation& broken) 
 
 absl::StatusOr<PeelCulprit> PeelSession::FindByRuns(const PeelSight& failure,
                                                     const std::vector<Removed>& removed) {
-  ASSIGN_OR_RETURN(const std::string tree, TreeWithout(axis_.late(), removed));
+  ASSIGN_OR_RETURN(const std::string tree, TreeWithout(at_, removed));
   const RunDirectory directory(setup_.directory.root() /
                                absl::StrCat("search-", tree.substr(0, 12)));
   RETURN_IF_ERROR(CreateDirectories(directory.root()));
@@ -339,10 +349,9 @@ absl::StatusOr<PeelCulprit> PeelSession::FindByRuns(const PeelSight& failure,
                    .reason = cell.verdict->reason,
                    .message = cell.verdict->message};
   };
-  Bisection bisection(axis_.graph(), {.late = axis_.late(),
-                                      .early = axis_.early(),
-                                      .runtime_of = axis_.late(),
-                                      .criterion = Criterion()});
+  Bisection bisection(
+      axis_.graph(),
+      {.late = at_, .early = axis_.early(), .runtime_of = axis_.late(), .criterion = Criterion()});
   log_.Line(absl::StrCat("searching for what made it ", ShortText(failure.verdict)));
   BoundedSearch bounded(bisection, most_trials_);
   SearchSession session(std::move(search), axis_, preparation_, signals_, log_);

@@ -18,8 +18,8 @@
 namespace bkm {
 
 // Runs a pair whose library lacks some of its commits: variants of the library's tree are made by
-// git, kept in the cache, and run in the runtime of the newest pair. Each variant, and each search,
-// has a run directory of its own below the session's.
+// git, kept in the cache, and run in the runtime of the newest pair, those of older commits too.
+// Each variant, and each search, has a run directory of its own below the session's.
 class PeelSession : public PeelWorld {
  public:
   // Without an `api` the sources are not asked. The axis is the library's. A search by runs is
@@ -29,6 +29,9 @@ class PeelSession : public PeelWorld {
                                             const InterruptSignals& signals, SearchLog& log,
                                             int most_trials);
 
+  int newest() const override { return axis_.late(); }
+  void MoveTo(int commit) override { at_ = commit; }
+  std::vector<int> Since(int commit) override;
   absl::StatusOr<PeelSight> Run(const std::vector<Removed>& removed) override;
   absl::StatusOr<std::optional<bool>> LibraryRuns(const std::vector<Removed>& removed) override;
   absl::StatusOr<std::vector<Violation>> Breaks(const std::vector<Removed>& removed) override;
@@ -39,7 +42,7 @@ class PeelSession : public PeelWorld {
   int measured() const { return measured_; }
 
  private:
-  // What a variant of the newest pair came to.
+  // What a variant of the pair came to.
   struct Seen {
     PeelSight pair;
     std::optional<bool> library_runs;
@@ -49,6 +52,7 @@ class PeelSession : public PeelWorld {
               const InterruptSignals& signals, SearchLog& log, TreePatcher patcher)
       : setup_(std::move(setup)),
         axis_(axis),
+        at_(axis.late()),
         preparation_(preparation),
         signals_(signals),
         log_(log),
@@ -71,6 +75,7 @@ class PeelSession : public PeelWorld {
 
   const SessionSetup setup_;
   const HistoryAxis& axis_;
+  int at_;  // the commit of the pair
   Preparation& preparation_;
   const InterruptSignals& signals_;
   SearchLog& log_;

@@ -73,7 +73,7 @@ TEST_F(PeelTest, NamesStackedCulpritsInTheOrderInWhichTheEngineMeetsThem) {
   EXPECT_EQ(json["works"], true);
   EXPECT_EQ(json["culprits"][0]["confirmed"], "by run");
   EXPECT_EQ(json["culprits"][2]["failure"]["reason"], "raised");
-  EXPECT_THAT(result.out, HasSubstr("Without the confirmed ones the pair is ok"));
+  EXPECT_THAT(result.out, HasSubstr("Without those taken out the pair is ok"));
   EXPECT_TRUE(SchemaAccepts("harness/search/peel.schema.json", json));
   json["culprits"][0]["confirmed"] = "maybe";
   EXPECT_FALSE(SchemaAccepts("harness/search/peel.schema.json", json));
@@ -83,21 +83,29 @@ TEST_F(PeelTest, NamesStackedCulpritsInTheOrderInWhichTheEngineMeetsThem) {
   EXPECT_EQ(Culprits(Result()), Culprits(json));
 }
 
-TEST_F(PeelTest, SaysWhyItCannotGoOnBehindACulpritThatLaterChangesBuildOn) {
+TEST_F(PeelTest, WhatBuildsOnACulpritIsTakenOutWithIt) {
   const std::string one = Change("first.py", "uno = 1\n");
   const std::string third = Change("third.py", "def go():\n    raise RuntimeError('gone')\n");
+  const std::string last_good = Commit();
   // On the same line, and needed by the library from now on: neither reverted nor older.
   library_.Write("fake_library/third.py",
                  "def go():\n    raise RuntimeError('gone')  # for good\n\n\nneeded = 1\n");
+  const std::string builds_on_it = Commit("from fake_library.third import needed\n");
   Commit("from fake_library.third import needed\n");
 
   const ProcessResult result = Peel();
 
-  ASSERT_EQ(result.exit_code, 1) << result.err << result.out;
+  ASSERT_EQ(result.exit_code, 0) << result.err << result.out;
   const Json json = Result();
-  EXPECT_THAT(Culprits(json), ElementsAre(one + " revert", third + " "));
-  EXPECT_EQ(json["works"], false);
-  EXPECT_EQ(json["why"], "the last of the confirmed culprits cannot be taken out");
+  EXPECT_TRUE(SchemaAccepts("harness/search/peel.schema.json", json));
+  EXPECT_THAT(Culprits(json),
+              ElementsAre(one + " revert", third + " revert", builds_on_it + " older-files"));
+  EXPECT_EQ(json["culprits"][1]["taken_out_at"]["commit"], last_good);
+  EXPECT_EQ(json["culprits"][1]["built_on_by"]["commit"], builds_on_it);
+  EXPECT_EQ(json["culprits"][2]["confirmed"], "builds on a culprit");
+  EXPECT_EQ(json["culprits"][2]["builds_on"]["commit"], third);
+  EXPECT_EQ(json["works"], true);
+  EXPECT_EQ(json["reached"], json["newest"]);
   EXPECT_THAT(json["culprits"][1]["note"].get<std::string>(),
               AllOf(HasSubstr("revert: later changes meet it in third.py"),
                     HasSubstr("older-files: the pair stops earlier")));

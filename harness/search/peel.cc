@@ -25,24 +25,35 @@ bool Has(const std::vector<Violation>& breaks, const Violation& broken) {
 
 class Peeler {
  public:
-  Peeler(PeelWorld& world, int most_steps) : world_(world), most_steps_(most_steps) {}
+  Peeler(PeelWorld& world, int most_steps)
+      : world_(world), most_steps_(most_steps), at_(world.newest()) {}
 
   absl::StatusOr<PeelResult> Run() {
     ASSIGN_OR_RETURN(at_first_, world_.Breaks({}));
     ASSIGN_OR_RETURN(PeelSight sight, world_.Run({}));
-    ASSIGN_OR_RETURN(library_ran_, world_.LibraryRuns({}));
     while (!result_.works && result_.why.empty()) {
       ASSIGN_OR_RETURN(sight, Step(std::move(sight)));
     }
     result_.last = std::move(sight);
+    result_.reached = at_;
     RETURN_IF_ERROR(AddStaticOnes());
     return std::move(result_);
   }
 
  private:
+  // The pair without one more culprit.
+  struct Without {
+    PeelSight sight;
+    Removal by;
+    std::optional<bool> library_runs;
+  };
+
+  bool is_newest() const { return at_ == world_.newest(); }
+
   // Takes the cause of `sight` out; returns what the pair comes to then.
   absl::StatusOr<PeelSight> Step(PeelSight sight) {
-    if (sight.verdict.kind == VerdictKind::kOk) {
+    const bool is_ok = sight.verdict.kind == VerdictKind::kOk;
+    if (is_ok && is_newest()) {
       result_.works = true;
       return sight;
     }
@@ -55,20 +66,36 @@ class Peeler {
       result_.why = absl::StrCat("more than ", most_steps_, " culprits");
       return sight;
     }
-    PeelStep step{.seen = sight};
-    ASSIGN_OR_RETURN(step.breaks, FindCause(sight, step.culprit));
+    PeelStep step;
+    if (is_ok) {
+      step.culprit.commit = next_;
+      step.builds_on = removed_.back().commit;
+    } else {
+      failure_ = sight;
+      step.seen = sight;
+      ASSIGN_OR_RETURN(step.breaks, FindCause(sight, step.culprit));
+    }
     const int commit = step.culprit.commit;
     const bool again =
         commit >= 0 && std::any_of(removed_.begin(), removed_.end(),
                                    [&](const Removed& r) { return r.commit == commit; });
+    std::optional<PeelSight> after;
     if (again) {
       step.note = "taking this commit out did not help, or led to this failure itself";
+    } else if (is_ok) {
+      ASSIGN_OR_RETURN(after, TakeOutEarlier(step));
     } else {
-      ASSIGN_OR_RETURN(sight, TakeOut(step, std::move(sight)));
+      ASSIGN_OR_RETURN(after, TakeOut(step));
+      if (!after && commit >= 0) {
+        ASSIGN_OR_RETURN(after, TakeOutEarlier(step));
+      }
     }
-    if (!step.removed_by) result_.why = "the last of the confirmed culprits cannot be taken out";
+    if (!after) {
+      result_.why = is_ok ? "what builds on the culprits cannot be taken out with them"
+                          : "the last of the confirmed culprits cannot be taken out";
+    }
     result_.steps.push_back(std::move(step));
-    return sight;
+    return after ? *std::move(after) : std::move(sight);
   }
 
   // The culprit by the sources where they say so, else by runs. Returns what the sources say of it.
@@ -91,15 +118,74 @@ class Peeler {
     return breaks;
   }
 
-  // Tries the ways to take a culprit out, the most faithful first, until one gets the pair further
-  // and leaves the library running.
-  absl::StatusOr<PeelSight> TakeOut(PeelStep& step, PeelSight sight) {
+  // Takes the step's culprit out of where the pair stands.
+  absl::StatusOr<std::optional<PeelSight>> TakeOut(PeelStep& step) {
+    std::vector<std::string> notes;
+    ASSIGN_OR_RETURN(const std::optional<Without> without, TryWays(step, notes));
+    step.note = absl::StrJoin(notes, "; ");
+    if (!without) return std::nullopt;
+    return Accept(step, *without);
+  }
+
+  // Takes it out of the last commit of which it can be taken, and moves the pair there.
+  absl::StatusOr<std::optional<PeelSight>> TakeOutEarlier(PeelStep& step) {
+    const std::vector<int> line = world_.Since(step.culprit.commit);
+    // A culprit was tried where the pair stands; what builds on one may come out of the newest.
+    size_t end =
+        step.builds_on >= 0 ? line.size() : std::find(line.begin(), line.end(), at_) - line.begin();
+    if (end == 0) return std::nullopt;
+    // Of the culprit itself first: what is left is what was before it.
+    size_t best = 0;
+    std::vector<std::string> notes;
+    ASSIGN_OR_RETURN(std::optional<Without> without, TryAt(line[0], step, notes));
+    if (!without && step.note.empty()) step.note = absl::StrJoin(notes, "; ");
+    while (without && end - best > 1) {
+      const size_t middle = best + (end - best) / 2;
+      ASSIGN_OR_RETURN(std::optional<Without> later, TryAt(line[middle], step, notes));
+      if (later) {
+        best = middle;
+        without = std::move(later);
+      } else {
+        end = middle;
+      }
+    }
+    if (without) {
+      if (is_newest()) removed_of_newest_ = removed_;
+      at_ = line[best];
+    }
+    world_.MoveTo(at_);
+    if (!without) return std::nullopt;
+    if (!is_newest()) {
+      next_ = line[best + 1];
+      step.taken_out_at = at_;
+      step.built_on_by = next_;
+    }
+    return Accept(step, *without);
+  }
+
+  PeelSight Accept(PeelStep& step, const Without& without) {
+    step.removed_by = without.by;
+    step.library_runs = without.library_runs;
+    removed_.push_back({step.culprit.commit, without.by, step.breaks});
+    return without.sight;
+  }
+
+  absl::StatusOr<std::optional<Without>> TryAt(int commit, const PeelStep& step,
+                                               std::vector<std::string>& notes) {
+    notes.clear();
+    world_.MoveTo(commit);
+    return TryWays(step, notes);
+  }
+
+  // The ways to take a culprit out, the most faithful first, until one gets the pair further and
+  // leaves the library running. `notes`: what was wrong with the others.
+  absl::StatusOr<std::optional<Without>> TryWays(const PeelStep& step,
+                                                 std::vector<std::string>& notes) {
     std::vector<Removal> ways;
     if (step.culprit.commit >= 0) ways = {Removal::kRevert, Removal::kOlderFiles};
     if (step.culprit.commit >= 0 && !step.breaks.empty()) ways.push_back(Removal::kOlderModules);
     if (!step.breaks.empty()) ways.push_back(Removal::kStandIn);
-    if (ways.empty()) step.note = "there is no commit to take out";
-    std::vector<std::string> notes;
+    if (ways.empty()) notes.push_back("there is no commit to take out");
     bool reverted = false;
     for (const Removal way : ways) {
       // A revert that applies needs no older files.
@@ -113,24 +199,22 @@ class Peeler {
       }
       RETURN_IF_ERROR(after.status());
       reverted |= way == Removal::kRevert;
-      if (const std::string why = NoGain(*after, sight); !why.empty()) {
+      if (const std::string why = NoGain(*after, *failure_); !why.empty()) {
         notes.push_back(absl::StrCat(Name(way), ": ", why));
         continue;
       }
       ASSIGN_OR_RETURN(const std::optional<bool> runs, world_.LibraryRuns(tried));
-      if (library_ran_.value_or(false) && !runs.value_or(true)) {
-        // What came next would be the library's own ruin.
-        notes.push_back(absl::StrCat(Name(way), ": the library alone no longer runs"));
-        continue;
+      if (!runs.value_or(true)) {
+        ASSIGN_OR_RETURN(const std::optional<bool> ran, world_.LibraryRuns({}));
+        if (ran.value_or(false)) {
+          // What came next would be the library's own ruin.
+          notes.push_back(absl::StrCat(Name(way), ": the library alone no longer runs"));
+          continue;
+        }
       }
-      step.removed_by = way;
-      step.library_runs = runs;
-      removed_ = std::move(tried);
-      sight = *after;
-      break;
+      return Without{*after, way, runs};
     }
-    if (step.note.empty()) step.note = absl::StrJoin(notes, "; ");
-    return sight;
+    return std::nullopt;
   }
 
   static std::string NoGain(const PeelSight& after, const PeelSight& before) {
@@ -145,7 +229,9 @@ class Peeler {
   // What the sources say and no run came to.
   absl::Status AddStaticOnes() {
     std::vector<Violation> left = at_first_;
-    ASSIGN_OR_RETURN(const std::vector<Violation> now, world_.Breaks(removed_));
+    if (!is_newest()) world_.MoveTo(world_.newest());
+    ASSIGN_OR_RETURN(const std::vector<Violation> now,
+                     world_.Breaks(is_newest() ? removed_ : removed_of_newest_));
     for (const Violation& broken : now) {
       if (!Has(left, broken)) left.push_back(broken);
     }
@@ -171,8 +257,12 @@ class Peeler {
   PeelWorld& world_;
   const int most_steps_;
   std::vector<Violation> at_first_;
-  std::optional<bool> library_ran_;
+  std::optional<PeelSight> failure_;  // the last that was seen
   std::vector<Removed> removed_;
+  int at_;  // where the pair stands
+  int next_ =
+      -1;  // the commit after it, which builds on what was taken out; -1: `at_` is the newest
+  std::vector<Removed> removed_of_newest_;  // before the pair left it
   PeelResult result_;
 };
 

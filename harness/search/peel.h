@@ -63,8 +63,14 @@ struct PeelCulprit {
 class PeelWorld {
  public:
   virtual ~PeelWorld() = default;
-  // The newest pair without the culprits that were taken out. NotFound: they cannot all be taken
-  // out (the message says why).
+  virtual int newest() const = 0;
+  // From now on the pair is the one at this commit; at first it is the newest.
+  virtual void MoveTo(int commit) = 0;
+  // The commits of the mainline that have `commit` behind them (it is the first where it lies on
+  // the mainline itself), oldest first, up to the newest.
+  virtual std::vector<int> Since(int commit) = 0;
+  // The pair without the culprits that were taken out. NotFound: they cannot all be taken out (the
+  // message says why).
   virtual absl::StatusOr<PeelSight> Run(const std::vector<Removed>& removed) = 0;
   // Whether the library alone does, so; absent where that cannot be said.
   virtual absl::StatusOr<std::optional<bool>> LibraryRuns(const std::vector<Removed>& removed) = 0;
@@ -83,6 +89,13 @@ struct PeelStep {
   std::vector<Violation> breaks;  // what the sources say of it; empty where only a run shows it
   std::optional<PeelSight> seen;  // how a run showed it; absent: static only
   std::optional<Removal> removed_by;
+  // Where it could not be taken out of the newest commit (or of where the pair stood by then): the
+  // newest of which it could, and the one after that, which builds on it. -1: no such.
+  int taken_out_at = -1;
+  int built_on_by = -1;
+  // Not seen to break the pair, but in the way: it builds on this culprit, which can be taken out
+  // of it and what follows only together with it. -1: no such.
+  int builds_on = -1;
   // The library alone, once this was taken out; absent: not known.
   std::optional<bool> library_runs;
   std::string note;  // why it could not be taken out, or was not run, for people; mostly empty
@@ -90,12 +103,16 @@ struct PeelStep {
 
 struct PeelResult {
   std::vector<PeelStep> steps;    // in the order in which the pair meets them, then the static ones
-  bool works = false;             // with all confirmed culprits taken out the pair is ok
-  std::optional<PeelSight> last;  // what the pair comes to in the end
+  bool works = false;             // the newest pair is ok with all confirmed culprits taken out
+  int reached = -1;               // the commit at which the pair stands in the end
+  std::optional<PeelSight> last;  // what it comes to there
   std::string why;                // why it does not go on; empty where it works
 };
 
 // Peels a pair: runs it, finds the culprit of what stops it, takes that out, and runs it again.
+// Where later commits build on a culprit, so that it cannot be taken out of the newest one, it goes
+// on at the last commit of which it can (found by halving); and where the pair is ok there, with
+// the commit after that as the next to take out.
 absl::StatusOr<PeelResult> Peel(PeelWorld& world, int most_steps);
 
 }  // namespace bkm

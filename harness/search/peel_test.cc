@@ -18,6 +18,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+constexpr int kNewest = 20;
+
 // One thing that a commit broke, at a line of the engine's constructor.
 struct Broken {
   int commit;
@@ -25,21 +27,30 @@ struct Broken {
   bool by_sources = false;
   std::set<Removal> removable = {Removal::kRevert};
   bool library_dies = false;  // once it is taken out
+  int until = kNewest;        // later commits build on it
 };
 
 Violation BreakAt(int line) {
   return {.engine_file = "e.py", .engine_line = line, .asked = absl::StrCat("lib.f", line)};
 }
 
-// An engine that runs down its constructor and stops at the first thing that is broken.
+// An engine that runs down its constructor and stops at the first thing that is broken. Commits are
+// a line, 0 to kNewest.
 class FakeWorld : public PeelWorld {
  public:
   explicit FakeWorld(std::vector<Broken> broken) : broken_(std::move(broken)) {}
 
+  int newest() const override { return kNewest; }
+  void MoveTo(int commit) override { at_ = commit; }
+  std::vector<int> Since(int commit) override {
+    std::vector<int> since;
+    for (int c = commit; c <= kNewest; ++c) since.push_back(c);
+    return since;
+  }
   absl::StatusOr<PeelSight> Run(const std::vector<Removed>& removed) override {
+    ++runs_;
     for (const Removed& r : removed) {
-      const Broken& b = Of(r);
-      if (!b.removable.contains(r.by)) return absl::NotFoundError("conflicts in f.py");
+      if (!Applies(r, removed)) return absl::NotFoundError("conflicts in f.py");
     }
     for (const Broken& b : Left(removed)) {
       return PeelSight{{.kind = VerdictKind::kBroken, .stage = Stage::kConstruct},
@@ -50,7 +61,9 @@ class FakeWorld : public PeelWorld {
   }
   absl::StatusOr<std::optional<bool>> LibraryRuns(const std::vector<Removed>& removed) override {
     return std::none_of(removed.begin(), removed.end(), [&](const Removed& r) {
-      return Of(r).library_dies && r.by != Removal::kStandIn;
+      return std::any_of(broken_.begin(), broken_.end(), [&](const Broken& b) {
+        return b.commit == r.commit && b.library_dies && r.by != Removal::kStandIn;
+      });
     });
   }
   absl::StatusOr<std::vector<Violation>> Breaks(const std::vector<Removed>& removed) override {
@@ -69,13 +82,25 @@ class FakeWorld : public PeelWorld {
     return PeelCulprit{.commit = AtLine(static_cast<int>(failure.frames.back().line)).commit};
   }
   int searches() const { return searches_; }
+  int runs() const { return runs_; }
+  int at() const { return at_; }
 
  private:
+  // What builds on a culprit stands right behind its last commit, and is reverted before it.
+  bool Applies(const Removed& r, const std::vector<Removed>& removed) const {
+    const auto broken = std::find_if(broken_.begin(), broken_.end(),
+                                     [&](const Broken& b) { return b.commit == r.commit; });
+    if (broken == broken_.end()) return r.by == Removal::kRevert;  // it only builds on one
+    const bool freed = std::any_of(removed.begin(), removed.end(), [&](const Removed& other) {
+      return other.commit == broken->until + 1;
+    });
+    return broken->removable.contains(r.by) && (at_ <= broken->until || freed);
+  }
   std::vector<Broken> Left(const std::vector<Removed>& removed) const {
     std::vector<Broken> left;
     for (const Broken& b : broken_) {
-      if (std::none_of(removed.begin(), removed.end(),
-                       [&](const Removed& r) { return r.commit == b.commit; }))
+      if (b.commit <= at_ && std::none_of(removed.begin(), removed.end(),
+                                          [&](const Removed& r) { return r.commit == b.commit; }))
         left.push_back(b);
     }
     std::sort(left.begin(), left.end(), [](auto& a, auto& b) { return a.line < b.line; });
@@ -84,12 +109,10 @@ class FakeWorld : public PeelWorld {
   const Broken& AtLine(int line) const {
     return *std::find_if(broken_.begin(), broken_.end(), [&](auto& b) { return b.line == line; });
   }
-  const Broken& Of(const Removed& r) const {
-    return *std::find_if(broken_.begin(), broken_.end(),
-                         [&](auto& b) { return b.commit == r.commit; });
-  }
   const std::vector<Broken> broken_;
+  int at_ = kNewest;
   int searches_ = 0;
+  int runs_ = 0;
 };
 
 // "7 revert" of a culprit that was seen, "7 static" of one that was not, "7 stays" of the last.
@@ -97,9 +120,12 @@ std::vector<std::string> Lines(const PeelResult& result) {
   std::vector<std::string> lines;
   for (const PeelStep& step : result.steps) {
     lines.push_back(absl::StrCat(step.culprit.commit, " ",
-                                 !step.seen        ? "static"
-                                 : step.removed_by ? Name(*step.removed_by)
-                                                   : "stays"));
+                                 step.builds_on >= 0 ? absl::StrCat("with ", step.builds_on)
+                                 : !step.seen        ? "static"
+                                 : step.removed_by   ? Name(*step.removed_by)
+                                                     : "stays"));
+    if (step.taken_out_at >= 0)
+      absl::StrAppend(&lines.back(), " up to ", step.taken_out_at, ", not ", step.built_on_by);
   }
   return lines;
 }
@@ -177,6 +203,41 @@ TEST(PeelTest, OneCommitThatBrokeSeveralThingsIsOneCulprit) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_THAT(Lines(*result), ElementsAre("9 revert"));
   EXPECT_THAT(result->steps[0].breaks, ElementsAre(BreakAt(10), BreakAt(20)));
+}
+
+TEST(PeelTest, WhereLaterCommitsBuildOnACulpritItGoesOnAtTheLastThatDoesNot) {
+  FakeWorld world({{.commit = 5, .line = 10, .until = 12},
+                   {.commit = 9, .line = 20},
+                   {.commit = 15, .line = 30, .by_sources = true}});
+
+  const auto result = Peel(world, 2);
+
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(Lines(*result), ElementsAre("5 revert up to 12, not 13", "9 revert", "15 static"));
+  EXPECT_EQ(result->reached, 12);
+  EXPECT_EQ(result->last->verdict.kind, VerdictKind::kOk);
+  EXPECT_EQ(result->why, "more than 2 culprits") << "the next would be what builds on the first";
+  EXPECT_LE(world.runs(), 12) << "halving";
+}
+
+TEST(PeelTest, WhatBuildsOnACulpritGoesWithIt) {
+  FakeWorld world({{.commit = 5, .line = 10, .until = 12}, {.commit = 15, .line = 30}});
+
+  const auto result = Peel(world, 10);
+
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(Lines(*result), ElementsAre("5 revert up to 12, not 13", "13 with 5", "15 revert"));
+  EXPECT_TRUE(result->works);
+  EXPECT_EQ(result->reached, kNewest);
+}
+
+TEST(PeelTest, ACulpritThatComesOutOfNoCommitEndsItWhereItStands) {
+  FakeWorld world({{.commit = 5, .line = 10, .removable = {}}});
+  const auto result = Peel(world, 10);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(Lines(*result), ElementsAre("5 stays"));
+  EXPECT_EQ(result->reached, kNewest);
+  EXPECT_EQ(world.at(), kNewest);
 }
 
 TEST(PeelTest, APairThatWorksHasNoCulprit) {

@@ -258,6 +258,16 @@ Markup TimelineSection(const HistoryLog& log, size_t number, const SiteRuns& run
 }
 
 // Everything that is broken in one pair, in the order in which the pair meets it.
+// "revert, up to 485bf78a1 (2026-04-03)": later commits build on it.
+std::string TakenOutText(const Json& culprit) {
+  const Json at = Child(culprit, "taken_out_at");
+  std::string text = StringOf(culprit, "taken_out_by");
+  if (at.is_object())
+    absl::StrAppend(&text, ", up to ", StringOf(at, "commit").substr(0, 9), " (",
+                    StringOf(at, "date"), ")");
+  return text;
+}
+
 Markup PeelSection(const HistoryLog& log, size_t number, const SiteRuns& runs) {
   Markup rows;
   for (const Json& culprit : Child(log.json, "culprits")) {
@@ -271,7 +281,7 @@ Markup PeelSection(const HistoryLog& log, size_t number, const SiteRuns& runs) {
                                                             : Markup(StringOf(culprit, "why"))),
                            Element("td", StringOf(culprit, "confirmed")),
                            Element("td", Element("span", {{"class", "why"}}, says)),
-                           Element("td", StringOf(culprit, "taken_out_by"))});
+                           Element("td", TakenOutText(culprit))});
   }
   const std::string id = absl::StrCat("log-", number);
   const std::string why = StringOf(log.json, "why");
