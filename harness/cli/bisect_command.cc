@@ -12,6 +12,7 @@
 #include "harness/cli/peel_report.h"
 #include "harness/cli/peel_session.h"
 #include "harness/cli/search_options.h"
+#include "harness/cli/suspects.h"
 
 namespace bkm {
 namespace {
@@ -35,8 +36,9 @@ class BisectCommand : public CliCommand {
            "--peel: of the pair as named, all that is broken, one behind the other: each culprit "
            "is "
            "found by the sources where they say it, else by runs, is taken out of the library "
-           "(reverted, or older files, or a stand-in), and the pair is run on to the next. It "
-           "writes peel.json, and a run directory for each step.\n"
+           "(reverted, or older files, or a stand-in), and the pair is run on to the next; where "
+           "later commits build on one, at the last commit that does not. It writes peel.json, and "
+           "a run directory for each step.\n"
            "Exit 0: a culprit is named (--peel: the pair is ok without those named); 1: none is.\n"
            "Examples:\n"
            "  bkm bisect --engine verl-torchtitan@git:verl@v0.8.0 --library git:torchtitan@main "
@@ -98,6 +100,7 @@ class BisectCommand : public CliCommand {
       ASSIGN_OR_RETURN(setup.steps, Rungs(cell, axis, log));
     }
     Announce(axis, criterion, log);
+    if (!flaky_) setup.suspects = Suspects(cell, axis, log);
     Investigation investigation(axis.graph(), std::move(setup));
     SearchSession session(options_.SetupOf(cell, directory, axis), axis, *cell.preparation, signals,
                           log);
@@ -154,6 +157,23 @@ class BisectCommand : public CliCommand {
             std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count()};
     RETURN_IF_ERROR(options_.Report("peel", directory, ToJson(report), ToSummary(report)));
     return result->works && !result->steps.empty() ? kExitAsExpected : kExitVerdictsDiffer;
+  }
+
+  // An order of the search and no more: where the sources cannot be asked, it goes on without.
+  std::vector<int> Suspects(const OneCell& cell, const HistoryAxis& axis, SearchLog& log) const {
+    ApiSession api(options_.selection.GitMirrors(), options_.selection.MatrixFolder());
+    const auto find = [&]() -> absl::StatusOr<std::vector<int>> {
+      RETURN_IF_ERROR(api.AddSources(cell.matrix));
+      return FindSuspects(api, axis);
+    };
+    absl::StatusOr<std::vector<int>> suspects = find();
+    if (!suspects.ok()) {
+      log.Line(absl::StrCat("the sources could not be asked: ", suspects.status().message()));
+      return {};
+    }
+    for (const int commit : *suspects)
+      log.Line(absl::StrCat("by the sources it may be ", axis.Describe(commit)));
+    return *std::move(suspects);
   }
 
   absl::StatusOr<std::vector<int>> Rungs(const OneCell& cell, const HistoryAxis& axis,

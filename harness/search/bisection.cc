@@ -241,6 +241,23 @@ std::vector<int> Bisection::Open() const {
   return open;
 }
 
+std::vector<int> Bisection::AboutSuspects() const {
+  const std::vector<int> open = Open();
+  std::vector<int> about;
+  for (const int suspect : setup_.suspects) {
+    const auto& candidates = result_.candidates;
+    if (std::find(candidates.begin(), candidates.end(), suspect) == candidates.end()) continue;
+    std::vector<int> both = {suspect};
+    if (!graph_.parents(suspect).empty()) both.push_back(graph_.parents(suspect)[0]);
+    for (const int commit : both) {
+      const bool known = std::find(about.begin(), about.end(), commit) != about.end();
+      if (!known && std::find(open.begin(), open.end(), commit) != open.end())
+        about.push_back(commit);
+    }
+  }
+  return about;
+}
+
 void Bisection::Confirm() {
   phase_ = Phase::kConfirming;
   std::vector<int> both = {tip_};
@@ -278,9 +295,15 @@ std::vector<Trial> Bisection::Wanted(int room) {
     if (static_cast<int>(wanted.size()) == room) break;
     if (in_flight_.insert(probe).second) wanted.push_back(probe);
   }
-  const int left = room - static_cast<int>(wanted.size());
+  int left = room - static_cast<int>(wanted.size());
   const bool presumed = phase_ == Phase::kEnds && setup_.early;
   if (left <= 0 || (phase_ != Phase::kSplitting && !presumed)) return wanted;
+  for (const int commit : AboutSuspects()) {
+    if (left == 0) return wanted;
+    wanted.push_back(MakeTrial(commit, 1));
+    in_flight_.insert(wanted.back());
+    --left;
+  }
   SplitQuestion question{.candidates = result_.candidates, .open = Open()};
   for (const int commit : result_.candidates) {
     if (sides_[commit] == Side::kNeither) question.skipped.push_back(commit);

@@ -20,6 +20,9 @@ struct BisectionSetup {
   std::optional<int> early;  // an ancestor of it; absent: found by stepping back
   // Ancestors of `late` to step back by, newest first; empty: those of 1, 2, 4, ... days before.
   std::vector<int> steps = {};
+  // Commits that are measured before any others that may be the culprit, each beside its first
+  // parent. They decide nothing: a wrong one costs two probes.
+  std::vector<int> suspects = {};
   int runtime_of = -1;  // whose runtime every probe asks for
   Criterion criterion;
 };
@@ -78,6 +81,8 @@ class Bisection : public HistorySearch {
   std::optional<int> SmallerTip(const std::vector<int>& candidates, int tip) const;
   std::optional<int> ParentOnSide(int commit, Side side) const;
   std::vector<int> Open() const;
+  // What tells of the suspects that may still be the culprit.
+  std::vector<int> AboutSuspects() const;
   Trial MakeTrial(int commit, int run) const {
     return {.commit = commit, .run = run, .runtime_of = setup_.runtime_of};
   }

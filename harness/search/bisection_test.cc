@@ -69,6 +69,31 @@ TEST(BisectionTest, TwoSlotsCutALineIntoThirds) {
   EXPECT_THAT(bisection.Wanted(1), ElementsAre(Trial{.commit = 24}));
 }
 
+TEST(BisectionTest, ASuspectIsMeasuredFirstBesideItsParent) {
+  const CommitGraph graph(Line(65));
+  Bisection bisection(graph, {.late = 64, .early = 0, .suspects = {11}});
+  SearchWorld world([](const Trial& p) { return p.commit < 11 ? Ok() : Broken(); });
+  world.Run(bisection);
+  EXPECT_EQ(bisection.result().culprit, 11);
+  EXPECT_EQ(world.asked.size(), 6u) << "two ends, both sides, and both again";
+}
+
+TEST(BisectionTest, WrongSuspectsCostTwoProbesEachAndDecideNothing) {
+  for (int culprit = 1; culprit < 33; ++culprit) {
+    for (const int suspect : {1, 7, 30, 32}) {
+      const CommitGraph graph(Line(33));
+      Bisection with(graph, {.late = 32, .early = 0, .suspects = {suspect}});
+      Bisection without(graph, {.late = 32, .early = 0});
+      const auto outcome = [&](const Trial& p) { return p.commit < culprit ? Ok() : Broken(); };
+      SearchWorld world(outcome), plain(outcome);
+      world.Run(with);
+      plain.Run(without);
+      EXPECT_EQ(with.result().culprit, culprit);
+      EXPECT_LE(world.asked.size(), plain.asked.size() + 2) << culprit << " " << suspect;
+    }
+  }
+}
+
 TEST(BisectionTest, SlotsThatTheEndsLeaveFreeAreUsed) {
   const CommitGraph graph(Line(31));
   Bisection bisection(graph, {.late = 30, .early = 0});

@@ -34,6 +34,7 @@ void Investigation::BisectIn(int runtime_of) {
   bisection_ = std::make_unique<Bisection>(graph_, BisectionSetup{.late = setup_.late,
                                                                   .early = setup_.early,
                                                                   .steps = setup_.steps,
+                                                                  .suspects = setup_.suspects,
                                                                   .runtime_of = runtime_of,
                                                                   .criterion = setup_.criterion});
   for (const auto& [probe, outcome] : told_) bisection_->Tell(probe, outcome);

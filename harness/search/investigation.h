@@ -17,7 +17,8 @@ namespace bkm {
 struct InvestigationSetup {
   int late = 0;
   std::optional<int> early;
-  std::vector<int> steps = {};  // BisectionSetup::steps
+  std::vector<int> steps = {};     // BisectionSetup::steps
+  std::vector<int> suspects = {};  // BisectionSetup::suspects
   Criterion criterion = {};
   bool flaky = false;       // by Bayes from the start
   Side after = Side::kBad;  // flaky: the side that the late end was said to have
