@@ -33,11 +33,11 @@ class AttnImplementationTest : public ::testing::Test {
   }
 
   static RealRun::Fields At(const std::string& verl, const std::string& transformers,
-                            const std::string& attention) {
+                            const std::string& attention, const std::string& head = "lm") {
     return {{"engine_label", verl},
             {"library_label", transformers},
             {"attention", attention},
-            {"head", "lm"}};
+            {"head", head}};
   }
   static std::string ReasonOf(const RealRun::Fields& cell) { return (*run_)->ReasonOf(cell); }
 
@@ -91,6 +91,23 @@ TEST_F(AttnImplementationTest, Verl071BreaksOnTransformers5AlthoughItsPinsAllowI
       EXPECT_EQ(ReasonOf(cell), "broken at load, type-error") << transformers;
       EXPECT_THAT((*run_)->Cell(cell)["message"].get<std::string>(),
                   HasSubstr("'set' object is not subscriptable"));
+    }
+  }
+}
+
+// A critic's values are judged per token as a language model's log-probs are.
+TEST_F(AttnImplementationTest, TheCriticsIsHonouredByVerl071AndOverriddenSince) {
+  const std::vector<Pair> overridden = {
+      {"0.8.0", {"4.57.6", "5.10.2"}}, {"0.9.0", {"5.10.2"}}, {"0.9.1", {"5.10.2"}}};
+  for (const std::string attention : {"eager", "sdpa"}) {
+    EXPECT_EQ(ReasonOf(At("0.7.1", "4.57.6", attention, "value")), "ok at golden, ");
+    for (const Pair& pair : overridden) {
+      for (const char* transformers : pair.transformers) {
+        const RealRun::Fields cell = At(pair.verl, transformers, attention, "value");
+        EXPECT_EQ((*run_)->Cell(cell)["reason"], "override-ignored") << pair.verl;
+        EXPECT_THAT((*run_)->Cell(cell)["message"].get<std::string>(),
+                    HasSubstr(absl::StrCat("asked for ", attention, ", got flash_attention_2")));
+      }
     }
   }
 }

@@ -131,9 +131,9 @@ TEST_F(PatchedVerlTest, RunsWithAnotherAttentionThanWasAskedAndIsCaught) {
   for (const char* library : {"7cec16600", "c4b409af2"}) {
     const RealRun::Fields cell = {{"library_label", library}};
     EXPECT_EQ((*run_)->ReasonOf(cell), "wrong at backend, override-ignored") << library;
-    EXPECT_THAT((*run_)->Cell(cell)["message"].get<std::string>(),
-                AllOf(HasSubstr("ScaledDotProductAttention"),
-                      HasSubstr("\"causal across documents\"")));
+    EXPECT_THAT(
+        (*run_)->Cell(cell)["message"].get<std::string>(),
+        AllOf(HasSubstr("ScaledDotProductAttention"), HasSubstr("\"causal across documents\"")));
     // All steps ran and none complained: nothing but a judge would have told.
     const Json observation = (*run_)->FileOf(cell, "observation.json");
     EXPECT_EQ(observation["ending"]["kind"], "completed") << library;
