@@ -2,6 +2,7 @@
 // Copyright the bkm authors.
 // Which commits of torchtitan verl v0.8.0 began and ceased to work with, found and confirmed by
 // real runs. Needs the mirrors ($BKM_GIT_MIRRORS) and the package registry.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,8 @@
 
 namespace bkm {
 namespace {
+
+using ::testing::HasSubstr;
 
 // What the search says, and a second one that finds all of it stored.
 struct Searched {
@@ -59,6 +62,8 @@ TEST(HistoryTest, VerlV080CeasedToWorkWhenTheOptimizersConfigChanged) {
   ASSERT_TRUE(searched.ok()) << searched.status();
   ExpectCulprit(*searched, "broke", "632f67f12", "baba6d82e");
   EXPECT_EQ(searched->first["culprit"]["reason"], "unexpected-keyword");
+  EXPECT_THAT(*ReadFile(RealRunFolder("broke") / "search.log"),
+              HasSubstr("by the sources it may be torchtitan 632f67f12"));
 }
 
 TEST(HistoryTest, VerlV080BeganToWorkInApril) {

@@ -69,7 +69,7 @@ class Peeler {
     PeelStep step;
     if (is_ok) {
       step.culprit.commit = next_;
-      step.builds_on = removed_.back().commit;
+      step.builds_on = stuck_;
     } else {
       failure_ = sight;
       step.seen = sight;
@@ -157,6 +157,7 @@ class Peeler {
     if (!without) return std::nullopt;
     if (!is_newest()) {
       next_ = line[best + 1];
+      stuck_ = step.culprit.commit;
       step.taken_out_at = at_;
       step.built_on_by = next_;
     }
@@ -260,8 +261,9 @@ class Peeler {
   std::optional<PeelSight> failure_;  // the last that was seen
   std::vector<Removed> removed_;
   int at_;  // where the pair stands
-  int next_ =
-      -1;  // the commit after it, which builds on what was taken out; -1: `at_` is the newest
+  // Where that is not the newest: the commit after it, and the culprit that it builds on.
+  int next_ = -1;
+  int stuck_ = -1;
   std::vector<Removed> removed_of_newest_;  // before the pair left it
   PeelResult result_;
 };

@@ -221,12 +221,15 @@ TEST(PeelTest, WhereLaterCommitsBuildOnACulpritItGoesOnAtTheLastThatDoesNot) {
 }
 
 TEST(PeelTest, WhatBuildsOnACulpritGoesWithIt) {
-  FakeWorld world({{.commit = 5, .line = 10, .until = 12}, {.commit = 15, .line = 30}});
+  FakeWorld world({{.commit = 5, .line = 10, .until = 12},
+                   {.commit = 9, .line = 20},
+                   {.commit = 15, .line = 30}});
 
   const auto result = Peel(world, 10);
 
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_THAT(Lines(*result), ElementsAre("5 revert up to 12, not 13", "13 with 5", "15 revert"));
+  EXPECT_THAT(Lines(*result),
+              ElementsAre("5 revert up to 12, not 13", "9 revert", "13 with 5", "15 revert"));
   EXPECT_TRUE(result->works);
   EXPECT_EQ(result->reached, kNewest);
 }

@@ -258,14 +258,29 @@ Markup TimelineSection(const HistoryLog& log, size_t number, const SiteRuns& run
 }
 
 // Everything that is broken in one pair, in the order in which the pair meets it.
+std::string ShortCommit(const Json& commit) {
+  return absl::StrCat(StringOf(commit, "commit").substr(0, 9), " (", StringOf(commit, "date"), ")");
+}
+
 // "revert, up to 485bf78a1 (2026-04-03)": later commits build on it.
 std::string TakenOutText(const Json& culprit) {
   const Json at = Child(culprit, "taken_out_at");
-  std::string text = StringOf(culprit, "taken_out_by");
-  if (at.is_object())
-    absl::StrAppend(&text, ", up to ", StringOf(at, "commit").substr(0, 9), " (",
-                    StringOf(at, "date"), ")");
-  return text;
+  return absl::StrCat(StringOf(culprit, "taken_out_by"),
+                      at.is_object() ? ", up to " + ShortCommit(at) : "");
+}
+
+// What the pair came to, and why it was not peeled further.
+std::string PeelEnd(const Json& peel) {
+  const std::string why = StringOf(peel, "why");
+  if (why.empty()) return "Without these commits the pair works.";
+  const Json reached = Child(peel, "reached");
+  const bool is_newest = reached == Child(peel, "newest");
+  return absl::StrCat(
+      is_newest || !reached.is_object()
+          ? ""
+          : absl::StrCat("Without those taken out the pair at ", ShortCommit(reached), " is ",
+                         StringOf(Child(peel, "last"), "verdict"), ". "),
+      "It does not go on: ", why, ".");
 }
 
 Markup PeelSection(const HistoryLog& log, size_t number, const SiteRuns& runs) {
@@ -284,13 +299,10 @@ Markup PeelSection(const HistoryLog& log, size_t number, const SiteRuns& runs) {
                            Element("td", TakenOutText(culprit))});
   }
   const std::string id = absl::StrCat("log-", number);
-  const std::string why = StringOf(log.json, "why");
   return Element(
       "section", {{"class", "card"}, {"aria-label", absl::StrCat("Log ", number)}},
       {Element("p", {{"class", "eyebrow"}}, "Stacked culprits"),
-       Element("h2", {{"id", id}}, CellName(log)),
-       Element("p", why.empty() ? "Without these commits the pair works."
-                                : absl::StrCat("It does not go on: ", why, ".")),
+       Element("h2", {{"id", id}}, CellName(log)), Element("p", PeelEnd(log.json)),
        Table("What is broken, in the order in which the pair meets it.",
              Head({"commit", "confirmed", "how it shows", "taken out by"}), rows, OfLog(number)),
        Trials(log, number, runs)});

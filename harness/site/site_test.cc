@@ -122,6 +122,14 @@ TEST_F(SiteTest, NothingIsLoadedFromElsewhere) {
   EXPECT_EQ(style.find("@import"), std::string::npos);
 }
 
+TEST_F(SiteTest, AHistoryOfStackedCulpritsSaysHowFarItCame) {
+  EXPECT_THAT(
+      pages_["history.html"],
+      AllOf(HasSubstr("Without those taken out the pair at ddddddddd (2026-06-04) is ok. It "
+                      "does not go on: "),
+            HasSubstr("revert, up to ddddddddd (2026-06-04)")));
+}
+
 TEST_F(SiteTest, FrontPageBeginsWithTheAnswer) {
   const std::string& page = pages_["index.html"];
   const size_t answer = page.find("Install verl 0.9.1 with torchtitan");

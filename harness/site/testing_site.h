@@ -244,6 +244,9 @@ inline std::vector<HistoryLog> SiteHistory() {
   const Json peel = {
       {"schema", 1},
       {"cell", kHostile},
+      {"newest", ACommit('f', "newest")},
+      {"reached", ACommit('d', "reached")},
+      {"last", {{"verdict", "ok"}}},
       {"works", false},
       {"why", kHostile},
       {"culprits",
@@ -251,7 +254,8 @@ inline std::vector<HistoryLog> SiteHistory() {
                      {"confirmed", "by run"},
                      {"failure", {{"message", kHostile}}},
                      {"breaks", Json::array({{{"asked", kHostile}, {"problem", kHostile}}})},
-                     {"taken_out_by", nullptr}}})}};
+                     {"taken_out_by", "revert"},
+                     {"taken_out_at", ACommit('d', "reached")}}})}};
   return {{.kind = HistoryLog::Kind::kBisect, .json = bisect},
           {.kind = HistoryLog::Kind::kTimeline, .json = timeline},
           {.kind = HistoryLog::Kind::kPeel, .json = peel}};
