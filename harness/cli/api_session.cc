@@ -45,6 +45,11 @@ void ApiSession::TellOfScan() const {
   std::fprintf(stderr, "bkm: %d files scanned; they are kept\n", tables_->scanned());
 }
 
+bool HasStaticCheck(const Cell& cell) {
+  return cell.engine_subject && cell.library_subject &&
+         !FindEngineKind(cell.engine)->entry_modules.empty();
+}
+
 absl::StatusOr<int> MarkStaticallyRed(ApiSession& session, std::vector<PlannedCell>& plan) {
   ASSIGN_OR_RETURN(Versions* const versions, session.versions());
   std::map<std::string, Tree> trees;
@@ -59,11 +64,10 @@ absl::StatusOr<int> MarkStaticallyRed(ApiSession& session, std::vector<PlannedCe
   int red = 0;
   for (PlannedCell& planned : plan) {
     const Cell& cell = planned.cell;
-    const EngineKind& kind = *FindEngineKind(cell.engine);
     const bool checked = planned.included && planned.unsupported.empty() && cell.plant.empty() &&
-                         cell.engine_subject && cell.library_subject && !kind.entry_modules.empty();
+                         HasStaticCheck(cell);
     if (!checked) continue;
-    ASSIGN_OR_RETURN(ApiCheck* const check, session.CheckOf(kind));
+    ASSIGN_OR_RETURN(ApiCheck* const check, session.CheckOf(*FindEngineKind(cell.engine)));
     ASSIGN_OR_RETURN(const Tree engine, tree_of(*cell.engine_subject));
     ASSIGN_OR_RETURN(const Tree library, tree_of(*cell.library_subject));
     ASSIGN_OR_RETURN(const PairGrade grade, check->GradeOf(engine, library));

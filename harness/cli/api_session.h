@@ -47,6 +47,10 @@ class ApiSession {
   std::map<std::string, std::unique_ptr<ApiCheck>> checks_;  // by kind
 };
 
+// Whether the static check has something to say of the cell: its kind has one, and both subjects
+// are named.
+bool HasStaticCheck(const Cell& cell);
+
 // Sets `statically_red` of the cells in `plan` whose import fails by the sources alone. Returns how
 // many.
 absl::StatusOr<int> MarkStaticallyRed(ApiSession& session, std::vector<PlannedCell>& plan);

@@ -134,8 +134,7 @@ class BisectCommand : public CliCommand {
     }
     log.Line(absl::StrCat("peeling ", axis.Describe(axis.late()), ", of ", axis.graph().size(),
                           " commits"));
-    const bool by_sources = !FindEngineKind(cell.planned.cell.engine)->entry_modules.empty() &&
-                            cell.planned.cell.engine_subject;
+    const bool by_sources = HasStaticCheck(cell.planned.cell);
     ApiSession api(options_.selection.GitMirrors(), options_.selection.MatrixFolder());
     RETURN_IF_ERROR(api.AddSources(cell.matrix));
     ASSIGN_OR_RETURN(

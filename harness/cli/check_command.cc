@@ -7,8 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/api_session.h"
@@ -16,6 +14,7 @@
 #include "harness/cli/command.h"
 #include "harness/cli/measurement.h"
 #include "harness/cli/selection.h"
+#include "harness/publish/rows.h"
 #include "harness/report/labels.h"
 #include "harness/site/command_text.h"
 
@@ -97,7 +96,7 @@ class CheckCommand : public CliCommand {
       ASSIGN_OR_RETURN(run, RunCells(installation, environment, pairings));
       if (run.empty()) return kExitInterrupted;
     }
-    const std::string day = absl::FormatTime("%Y-%m-%d", absl::Now(), absl::UTCTimeZone());
+    const std::string day = Today();
     ASSIGN_OR_RETURN(const fs::path table, LookUp(installation, environment, day, pairings));
     const CheckReport report{
         .environment = environment, .pairings = pairings, .table = table, .run = run, .day = day};

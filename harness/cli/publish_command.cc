@@ -3,8 +3,6 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
@@ -69,7 +67,7 @@ class PublishCommand : public CliCommand {
     if (verify_.empty() == runs_.empty())
       return absl::InvalidArgumentError(
           "name run directories to publish, or a table with --verify (bkm publish --help)");
-    if (date_.empty()) date_ = absl::FormatTime("%Y-%m-%d", absl::Now(), absl::UTCTimeZone());
+    if (date_.empty()) date_ = Today();
     if (DaysAfter(date_, 0) != date_)
       return absl::InvalidArgumentError(
           absl::StrCat("--date '", date_, "' is no day: YYYY-MM-DD is needed"));

@@ -3,10 +3,9 @@
 #include <chrono>
 #include <cstdio>
 
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
+#include "harness/publish/rows.h"
 #include "harness/runner/installation.h"
 #include "harness/site/site.h"
 
@@ -74,7 +73,7 @@ class SiteCommand : public CliCommand {
 
  private:
   absl::StatusOr<SiteTable> Table() const {
-    const std::string today = absl::FormatTime("%Y-%m-%d", absl::Now(), absl::UTCTimeZone());
+    const std::string today = Today();
     if (!table_.empty()) return ReadSiteTable(table_, today);
     return TableOfRuns(std::vector<fs::path>(runs_.begin(), runs_.end()), today);
   }

@@ -27,14 +27,11 @@ std::vector<int> LineOf(const HistoryAxis& axis) {
 
 absl::StatusOr<std::vector<int>> FindSuspects(ApiSession& api, const HistoryAxis& axis) {
   const Cell& cell = axis.CellAt(axis.late()).cell;
-  const EngineKind& kind = *FindEngineKind(cell.engine);
-  if (kind.entry_modules.empty() || !cell.engine_subject || !cell.library_subject ||
-      axis.kind() == AxisKind::kBoth)
-    return std::vector<int>();
+  if (!HasStaticCheck(cell) || axis.kind() == AxisKind::kBoth) return std::vector<int>();
   const bool moves_library = axis.kind() == AxisKind::kLibrary;
   const SubjectSpec& fixed = moves_library ? *cell.engine_subject : *cell.library_subject;
   ASSIGN_OR_RETURN(Versions* const versions, api.versions());
-  ASSIGN_OR_RETURN(ApiCheck* const check, api.CheckOf(kind));
+  ASSIGN_OR_RETURN(ApiCheck* const check, api.CheckOf(*FindEngineKind(cell.engine)));
   ASSIGN_OR_RETURN(const auto other, versions->Find({fixed.ToString()}));
   const std::vector<int> line = LineOf(axis);
   std::vector<std::string> ids;

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/civil_time.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "harness/base/hash.h"
 #include "harness/model/engine_kind.h"
@@ -129,6 +130,8 @@ bool IsNewer(const PublishedVersion& a, const PublishedVersion& b) {
 }
 
 }  // namespace
+
+std::string Today() { return absl::FormatTime("%Y-%m-%d", absl::Now(), absl::UTCTimeZone()); }
 
 std::string DaysAfter(const std::string& date, int days) {
   absl::CivilDay day;

@@ -25,6 +25,8 @@ void SortAndName(std::vector<PublishedRow>& rows);
 
 // YYYY-MM-DD, some days later; empty for what is no date.
 std::string DaysAfter(const std::string& date, int days);
+// YYYY-MM-DD, in UTC.
+std::string Today();
 
 // A label as it is, and a commit id as nine digits of it.
 std::string ShortLabel(const PublishedVersion& version);

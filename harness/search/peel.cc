@@ -68,8 +68,11 @@ class Peeler {
     }
     PeelStep step;
     if (is_ok) {
-      step.culprit.commit = next_;
-      step.builds_on = stuck_;
+      // What put the pair where it stands is the last that could not be taken out of what follows.
+      const PeelStep& stuck = *std::find_if(result_.steps.rbegin(), result_.steps.rend(),
+                                            [](const PeelStep& s) { return s.built_on_by >= 0; });
+      step.culprit.commit = stuck.built_on_by;
+      step.builds_on = stuck.culprit.commit;
     } else {
       failure_ = sight;
       step.seen = sight;
@@ -156,10 +159,8 @@ class Peeler {
     world_.MoveTo(at_);
     if (!without) return std::nullopt;
     if (!is_newest()) {
-      next_ = line[best + 1];
-      stuck_ = step.culprit.commit;
       step.taken_out_at = at_;
-      step.built_on_by = next_;
+      step.built_on_by = line[best + 1];
     }
     return Accept(step, *without);
   }
@@ -260,10 +261,7 @@ class Peeler {
   std::vector<Violation> at_first_;
   std::optional<PeelSight> failure_;  // the last that was seen
   std::vector<Removed> removed_;
-  int at_;  // where the pair stands
-  // Where that is not the newest: the commit after it, and the culprit that it builds on.
-  int next_ = -1;
-  int stuck_ = -1;
+  int at_;                                  // where the pair stands
   std::vector<Removed> removed_of_newest_;  // before the pair left it
   PeelResult result_;
 };
