@@ -407,5 +407,20 @@ TEST(CellWorkerTest, AModuleThatCannotBePreloadedIsReported) {
             Json({{"no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"}}));
 }
 
+TEST(CellWorkerTest, PreloadingLeavesNoTemporaryFolders) {
+  const fs::path file = fs::path(std::getenv("TEST_TMPDIR")) / "preload";
+  ASSERT_TRUE(WriteFile(file, "makes_a_folder\n").ok());
+  Command command;
+  command.argv = WorkerUnderTest::Arguments("serve");
+  command.argv.insert(command.argv.end(), {"--preload", file});
+
+  const absl::StatusOr<ProcessResult> result = RunCommand(command);
+
+  ASSERT_TRUE(result.ok() && result->ok()) << result.status();
+  EXPECT_EQ((*ParseJson(result->out, "worker"))["preload_errors"], Json::object());
+  for (const fs::directory_entry& entry : fs::directory_iterator("/tmp"))
+    EXPECT_THAT(entry.path().string(), testing::Not(testing::EndsWith("-bkm-preloaded")));
+}
+
 }  // namespace
 }  // namespace bkm

@@ -129,6 +129,15 @@ void Preload(const std::vector<std::string>& modules, InterpreterFacts& facts) {
   for (const std::string& module : modules) import(module);
 }
 
+// What modules made in the machine's folder of temporary files when they were imported (wandb: two
+// folders) nobody else would remove, for this interpreter is never torn down. No cell sees it.
+void RemoveTemporaryFolders() {
+  const py::object folder = py::module_::import("tempfile").attr("TemporaryDirectory");
+  for (const py::handle each : py::module_::import("gc").attr("get_objects")()) {
+    if (py::type::handle_of(each).is(folder)) each.attr("cleanup")();
+  }
+}
+
 // Installed distributions, from the names of their metadata folders: reading the metadata of a
 // hundred packages would cost as much as importing one.
 Json InstalledVersions(const std::vector<std::string>& site) {
@@ -156,6 +165,7 @@ absl::Status Warm(const InterpreterOptions& options, const Environment& environm
   try {
     AddSitePackages(environment, options.python_code);
     Preload(options.preload, facts);
+    RemoveTemporaryFolders();
     if (const std::string error = Import("bkm_cell.cell"); !error.empty()) {
       return absl::FailedPreconditionError(
           absl::StrCat("cannot import bkm_cell.cell from --python-code ",

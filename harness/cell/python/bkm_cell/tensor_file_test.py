@@ -14,7 +14,9 @@ from bkm_cell.tensor_file import load_file, save_file
 
 class TensorFileTest(unittest.TestCase):
     def setUp(self) -> None:
-        self.path = os.path.join(tempfile.mkdtemp(), "x.safetensors")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "x.safetensors")
         self.tensors = {
             "a": torch.arange(6, dtype=torch.int64).reshape(2, 3),
             "b": torch.randn(5, dtype=torch.float64),
