@@ -79,7 +79,13 @@ absl::StatusOr<ProcessResult> Uv::Run(const std::vector<std::string>& arguments,
   command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
   command.input = std::move(input);
   command.directory = "/";  // no pyproject.toml or uv.toml of the current folder
-  command.set_env = {{"NO_COLOR", "1"}, {"UV_NO_PROGRESS", "1"}, {"UV_PYTHON_DOWNLOADS", "never"}};
+  // uv leaves a lock file for each source tree that it builds.
+  const fs::path temporaries = CacheDirectory() / "tmp" / "uv";
+  RETURN_IF_ERROR(CreateDirectories(temporaries));
+  command.set_env = {{"NO_COLOR", "1"},
+                     {"TMPDIR", temporaries},
+                     {"UV_NO_PROGRESS", "1"},
+                     {"UV_PYTHON_DOWNLOADS", "never"}};
   command.unset_env = {
       "CONDA_PREFIX",        "PYTHONDONTWRITEBYTECODE", "PYTHONHOME",       "PYTHONPATH",
       "UV_COMPILE_BYTECODE", "UV_CONSTRAINT",           "UV_EXCLUDE",       "UV_EXCLUDE_NEWER",

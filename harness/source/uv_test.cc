@@ -48,6 +48,15 @@ TEST(UvTest, WhatIsMerelyNotCachedOfflineIsNoConflict) {
   EXPECT_TRUE(IsNoSolution(Failed("error: No solution found when resolving dependencies\n")));
 }
 
+TEST(UvTest, WhatUvLeavesLiesInTheCache) {
+  const std::filesystem::path cache = *CreateTempDirectory(::testing::TempDir(), "cache-");
+  ::setenv("BKM_CACHE", cache.c_str(), 1);
+  ::setenv("BKM_UV", "/usr/bin/mktemp", 1);
+  const absl::StatusOr<ProcessResult> result = Uv::Find()->Run({"--tmpdir"});
+  ASSERT_TRUE(result.ok() && result->ok()) << result.status();
+  EXPECT_EQ(std::filesystem::path(result->out).parent_path(), cache / "tmp" / "uv");
+}
+
 TEST(UvTest, TorchBackendYieldsToTheEnvironment) {
   for (const char* variable : {"UV_FIND_LINKS", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL",
                                "UV_DEFAULT_INDEX", "UV_TORCH_BACKEND"}) {
