@@ -125,7 +125,10 @@ class MapCommand : public CliCommand {
     ASSIGN_OR_RETURN(std::vector<CheckedVersion> found, versions.Since(source, tip, since_));
     ASSIGN_OR_RETURN(const auto releases, versions.Releases(source));
     for (const auto& [commit, tag] : releases) {
-      const auto is_it = [&](const CheckedVersion& v) { return v.spec.revision == commit; };
+      // Clang before 16 captures no structured binding.
+      const auto is_it = [&commit = commit](const CheckedVersion& v) {
+        return v.spec.revision == commit;
+      };
       if (std::any_of(found.begin(), found.end(), is_it)) continue;
       ASSIGN_OR_RETURN(const auto release,
                        versions.Find({absl::StrCat("git:", source, "@", commit)}));
@@ -223,6 +226,10 @@ class MapCommand : public CliCommand {
   // True: the budget was spent before all was decided.
   absl::StatusOr<bool> RunBoundaries(ApiMap& map, InterruptSignals& signals) {
     ASSIGN_OR_RETURN(const Installation installation, Installation::Find());
+    MeasurementOptions options{.slots = jobs_, .controls = false};
+    const std::unique_ptr<LocalExecutor> workers =
+        MakeWorkers(installation, options, RunDirectory(folder_), signals);
+    options.workers = workers.get();
     int left = budget_;
     for (int round = 1;; ++round) {
       const std::vector<PlanePoint> wanted = map.MakeFrontier().Wanted(left);
@@ -230,7 +237,7 @@ class MapCommand : public CliCommand {
       if (round == 1) RETURN_IF_ERROR(installation.CheckBuilt());
       left -= static_cast<int>(wanted.size());
       std::fprintf(stderr, "bkm: round %d: %zu cells\n", round, wanted.size());
-      ASSIGN_OR_RETURN(const RunRecord run, RunRound(installation, map, wanted, signals));
+      ASSIGN_OR_RETURN(const RunRecord run, RunRound(installation, options, map, wanted, signals));
       TakeRun(map, run);
       RETURN_IF_ERROR(Write(map));
       if (signals.heard() || !run.finished) return false;
@@ -248,7 +255,8 @@ class MapCommand : public CliCommand {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<RunRecord> RunRound(const Installation& installation, const ApiMap& map,
+  absl::StatusOr<RunRecord> RunRound(const Installation& installation,
+                                     const MeasurementOptions& options, const ApiMap& map,
                                      const std::vector<PlanePoint>& points,
                                      InterruptSignals& signals) const {
     ConsoleObserver observer(/*quiet=*/json_);
@@ -264,8 +272,8 @@ class MapCommand : public CliCommand {
     for (int number = 1; folder.empty() || fs::exists(folder, error); ++number) {
       folder = folder_ / "runs" / absl::StrFormat("%03d", number);
     }
-    return Measure(installation, matrix, RunDirectory(folder), std::move(cells),
-                   {.slots = jobs_, .controls = false}, observer, signals);
+    return Measure(installation, matrix, RunDirectory(folder), std::move(cells), options, observer,
+                   signals);
   }
 
   void PrintSummary(const ApiMap& map) const {

@@ -16,13 +16,36 @@
 #include "harness/model/engine_kind.h"
 #include "harness/numerics/golden_key.h"
 #include "harness/runner/judging.h"
-#include "harness/runner/local_executor.h"
 #include "harness/runner/observation_store.h"
 #include "harness/runner/references.h"
 #include "harness/runner/runner.h"
 
 namespace bkm {
 namespace {
+
+// Workers without work that stay where their runtime may be asked for again.
+constexpr int kIdleWorkers = 2;
+
+int Slots(const MeasurementOptions& options) {
+  return options.slots > 0 ? options.slots
+                           : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+LocalExecutorOptions WorkerOptions(const Installation& installation,
+                                   const MeasurementOptions& options, const RunDirectory& directory,
+                                   int idle, const InterruptSignals& signals) {
+  return {.cell_worker = installation.cell_worker(),
+          .python_code = installation.python_code(),
+          .kernels = installation.kernels(),
+          .preload = installation.preload(),
+          .slots = Slots(options),
+          .fresh = options.fresh,
+          .idle = idle,
+          .interrupt_fd = signals.fd(),
+          .log_path = [directory](const std::string& key) {
+            return directory.worker_log(key.substr(0, 12));
+          }};
+}
 
 // An engine that ran another precision than asked is judged by the floor of the one it ran.
 absl::Status WantPrecisionThatRan(References& references, const PreparedCell& cell,
@@ -111,27 +134,29 @@ absl::StatusOr<std::vector<PreparedCell>> PrepareAll(const std::vector<PlannedCe
   return cells;
 }
 
+std::unique_ptr<LocalExecutor> MakeWorkers(const Installation& installation,
+                                           const MeasurementOptions& options,
+                                           const RunDirectory& directory,
+                                           const InterruptSignals& signals) {
+  return std::make_unique<LocalExecutor>(
+      WorkerOptions(installation, options, directory, kIdleWorkers, signals));
+}
+
 absl::StatusOr<RunRecord> Measure(const Installation& installation, const Matrix& matrix,
                                   const RunDirectory& directory, std::vector<PreparedCell> cells,
                                   const MeasurementOptions& options, ConsoleObserver& observer,
                                   const InterruptSignals& signals) {
   ASSIGN_OR_RETURN(const std::string cell_code, installation.CellCodeDigest());
-  const int slots =
-      options.slots > 0 ? options.slots : std::max(1u, std::thread::hardware_concurrency());
+  const int slots = Slots(options);
   RunRecord run{.matrix = matrix.name};
   RunJudge judge(directory);
   References references(installation, CacheDirectory(), directory);
   RETURN_IF_ERROR(WantAll(references, cells));
-  LocalExecutor executor({.cell_worker = installation.cell_worker(),
-                          .python_code = installation.python_code(),
-                          .kernels = installation.kernels(),
-                          .preload = installation.preload(),
-                          .slots = slots,
-                          .fresh = options.fresh,
-                          .interrupt_fd = signals.fd(),
-                          .log_path = [&](const std::string& key) {
-                            return directory.worker_log(key.substr(0, 12));
-                          }});
+  // A feed may come back to a runtime.
+  LocalExecutor own(
+      WorkerOptions(installation, options, directory, options.feed ? kIdleWorkers : 0, signals));
+  LocalExecutor& executor = options.workers ? *options.workers : own;
+  const double preload_before_s = executor.preload_s();
   const TaskSettings task{.cell_code = cell_code, .limits = matrix.limits};
   Kept kept(options.store && options.reuse && !options.fresh, task);
   std::vector<PreparedCell> asked = cells;
@@ -170,7 +195,7 @@ absl::StatusOr<RunRecord> Measure(const Installation& installation, const Matrix
       {"slots", slots},
       {"fresh", options.fresh},
       {"reused", observer.reused()},
-      {"preload_s", executor.preload_s()},
+      {"preload_s", executor.preload_s() - preload_before_s},
       {"wall_s", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()},
       {"cell_code", cell_code}};
   run.finished = finished;

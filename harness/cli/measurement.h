@@ -4,6 +4,7 @@
 #define HARNESS_CLI_MEASUREMENT_H_
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -13,6 +14,7 @@
 #include "harness/matrix/plan.h"
 #include "harness/model/cell_record.h"
 #include "harness/runner/installation.h"
+#include "harness/runner/local_executor.h"
 #include "harness/runner/preparation.h"
 #include "harness/runner/run_directory.h"
 #include "harness/runner/task.h"
@@ -28,7 +30,15 @@ struct MeasurementOptions {
   // For a run that chooses its cells by what it has seen: RunnerHooks::feed and judged.
   std::function<absl::StatusOr<std::vector<PreparedCell>>(int room)> feed = nullptr;
   std::function<absl::Status(const CellRecord&)> judged = nullptr;
+  // Workers that outlive the run, for one that is of several; null: its own, which end with it.
+  LocalExecutor* workers = nullptr;
 };
+
+// Workers for runs with these options, which keep some between them. Their logs go to `directory`.
+std::unique_ptr<LocalExecutor> MakeWorkers(const Installation& installation,
+                                           const MeasurementOptions& options,
+                                           const RunDirectory& directory,
+                                           const InterruptSignals& signals);
 
 // The included cells of `plan`, ready to run. Stops early, with fewer cells or an error, once the
 // user asked to.

@@ -106,7 +106,10 @@ absl::StatusOr<PeelSession> PeelSession::Create(SessionSetup setup, const Histor
   const std::string package = preparation.catalog().Find(source)->package;
   ASSIGN_OR_RETURN(const GitRepository repository, preparation.git().Open(source));
   ASSIGN_OR_RETURN(const auto above, repository.ObjectId(axis.CommitAt(late).id, package));
-  PeelSession session(std::move(setup), axis, preparation, signals, log,
+  std::unique_ptr<LocalExecutor> workers =
+      MakeWorkers(setup.installation, setup.measurement, setup.directory, signals);
+  setup.measurement.workers = workers.get();
+  PeelSession session(std::move(workers), std::move(setup), axis, preparation, signals, log,
                       TreePatcher(repository, above ? package : absl::StrCat("src/", package),
                                   CacheDirectory() / "patches" / source));
   session.package_ = package;

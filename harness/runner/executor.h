@@ -47,7 +47,7 @@ class CellExecutor {
   virtual int running() const = 0;
   virtual void Start(const CellTask& task) = 0;
   virtual WaitResult WaitAny(std::chrono::milliseconds deadline) = 0;
-  // No more cells for this worker will come: it may go when its last cell has ended.
+  // No more cells for this worker are known: it may go when its last cell has ended.
   virtual void Release(const std::string& worker_key) = 0;
   // Ends every cell in flight; each comes back with an ending of kind "cancelled".
   virtual void CancelAll() = 0;

@@ -102,9 +102,9 @@ void LocalExecutor::Start(const CellTask& task) {
     worker = *started;
   }
   worker->cells.insert(task.id);
+  worker->released = options_.fresh;
   // A worker that is gone closes its output, and its cells are lost then.
   WriteAll(worker->process.to_child, ToLine(task.request) + "\n");
-  if (options_.fresh) worker->released = true;
 }
 
 void LocalExecutor::CloseInput(Worker& worker) {
@@ -113,10 +113,19 @@ void LocalExecutor::CloseInput(Worker& worker) {
 }
 
 void LocalExecutor::Release(const std::string& worker_key) {
-  for (Worker& worker : workers_) {
-    if (worker.key != worker_key) continue;
-    worker.released = true;
-    if (worker.cells.empty()) CloseInput(worker);
+  Worker* const worker = FindWorker(worker_key);
+  if (!worker) return;
+  worker->released = true;
+  const auto is_it = [&](const Worker& each) { return &each == worker; };
+  workers_.splice(workers_.end(), workers_, std::find_if(workers_.begin(), workers_.end(), is_it));
+  CloseIdle();
+}
+
+void LocalExecutor::CloseIdle() {
+  int room = options_.fresh ? 0 : options_.idle;
+  for (auto worker = workers_.rbegin(); worker != workers_.rend(); ++worker) {
+    if (!worker->released || !worker->cells.empty() || worker->closed) continue;
+    if (--room < 0) CloseInput(*worker);
   }
 }
 
@@ -139,7 +148,7 @@ void LocalExecutor::HandleLine(Worker& worker, const std::string& line) {
   const std::string id = message.value("cell", "");
   if (worker.cells.erase(id) == 0) return;
   finished_.push_back({id, message.value("observation", Json::object())});
-  if (worker.released && worker.cells.empty()) CloseInput(worker);
+  CloseIdle();
 }
 
 void LocalExecutor::Reap(Worker& worker) {

@@ -22,7 +22,10 @@ struct LocalExecutorOptions {
   std::filesystem::path preload;  // file that lists modules to preload; empty: none
   int slots = 1;                  // cells a worker may have in flight
   bool fresh = false;             // a process of its own for each cell
-  int interrupt_fd = -1;          // readable once the user asked to stop
+  // Released workers that stay, those used last: cells may come back to their runtime. Loading one
+  // takes seconds, keeping one takes memory.
+  int idle = 0;
+  int interrupt_fd = -1;  // readable once the user asked to stop
   // Where a worker's stderr goes.
   std::function<std::filesystem::path(const std::string& key)> log_path;
 };
@@ -61,6 +64,8 @@ class LocalExecutor : public CellExecutor {
   // The worker's output ended: its cells are lost.
   void Reap(Worker& worker);
   void CloseInput(Worker& worker);
+  // Of the released workers without a cell, those that may not stay.
+  void CloseIdle();
   void Lose(const std::string& id, const std::string& message);
 
   LocalExecutorOptions options_;

@@ -28,8 +28,8 @@ class LocalExecutorTest : public ::testing::Test {
             }};
   }
 
-  static CellTask Task(const std::string& id) {
-    return {id, {.key = "k", .python = "python"}, Json{{"type", "run"}, {"cell", id}}};
+  static CellTask Task(const std::string& id, const std::string& key = "k") {
+    return {id, {.key = key, .python = "python"}, Json{{"type", "run"}, {"cell", id}}};
   }
 
   static CellFinished Next(LocalExecutor& executor) {
@@ -63,6 +63,25 @@ TEST_F(LocalExecutorTest, FreshGivesEachCellItsOwnProcess) {
   const Json first = Next(executor).observation;
   executor.Start(Task("b"));
   EXPECT_NE(first, Next(executor).observation);
+}
+
+TEST_F(LocalExecutorTest, ReleasedWorkersThatWereUsedLastStay) {
+  LocalExecutorOptions options = WorkerThat(kFinish);
+  options.idle = 2;
+  LocalExecutor executor(options);
+  int cells = 0;
+  const auto pid_of = [&](const std::string& key) {
+    executor.Start(Task(std::to_string(++cells), key));
+    const Json pid = Next(executor).observation["pid"];
+    executor.Release(key);
+    return pid;
+  };
+  const Json a = pid_of("a"), b = pid_of("b");
+  EXPECT_EQ(pid_of("a"), a);
+  const Json c = pid_of("c");
+  EXPECT_EQ(pid_of("a"), a) << "b had to go, not a";
+  EXPECT_NE(pid_of("b"), b);
+  EXPECT_NE(pid_of("c"), c);
 }
 
 TEST_F(LocalExecutorTest, CellsOfAWorkerThatDiesAreLostWithItsLastWords) {

@@ -39,10 +39,6 @@ double SecondsOf(const Json& observation) {
 // written.
 constexpr size_t kWriteRunEvery = 8;
 
-// Workers without work that are kept while a feed may come back to their runtime: loading one takes
-// seconds, keeping one takes memory.
-constexpr size_t kIdleWorkers = 2;
-
 }  // namespace
 
 absl::StatusOr<bool> Runner::Run(std::vector<PreparedCell> cells, RunRecord& run) {
@@ -290,17 +286,8 @@ bool Runner::IsNeeded(const std::string& worker) const {
 
 void Runner::ReleaseWorker(const std::string& key) {
   if (IsNeeded(key)) return;
-  std::string released = key;
-  if (hooks_.feed) {
-    std::erase(idle_, key);
-    idle_.push_back(key);
-    if (idle_.size() <= kIdleWorkers) return;
-    released = idle_.front();
-    idle_.pop_front();
-    if (IsNeeded(released)) return;
-  }
-  executor_.Release(released);
-  workers_up_.erase(released);
+  executor_.Release(key);
+  workers_up_.erase(key);
 }
 
 absl::Status Runner::WriteRunSoon(bool now) {

@@ -105,7 +105,6 @@ class Runner {
       waiting_;                       // cell -> equal cells that wait for its observation
   std::set<std::string> controls_;    // ControlKey of every control in the run
   std::set<std::string> workers_up_;  // keys that cells were started for and that were not released
-  std::deque<std::string> idle_;      // of these, kept for a feed: the one used last comes last
   std::set<size_t> measured_;         // cells whose observation is there
   std::vector<size_t> untold_;        // cells that hooks_.judged has not heard of yet
   bool alone_ = false;                // a second try is running

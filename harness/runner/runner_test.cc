@@ -305,20 +305,5 @@ TEST_F(FeedTest, WhatIsStoredIsToldWithoutRunning) {
   EXPECT_THAT(told_, ElementsAre("flex stored", "varlen stored", "sdpa stored"));
 }
 
-TEST_F(FeedTest, KeepsTheWorkersThatWereUsedLast) {
-  RunFed(
-      [&](int) -> std::vector<PreparedCell> {
-        const char* locks[] = {"a", "b", "a", "c", "d"};
-        if (told_.size() == 5) return {};
-        PreparedCell cell = Prepared("flex", locks[told_.size()]);
-        cell.record.dir += std::to_string(told_.size());
-        cell.record.id += std::to_string(told_.size());
-        cell.record.cell.repeat = static_cast<int>(told_.size()) + 1;
-        return {cell};
-      },
-      1, [](const CellRecord&) { return Verdict(); });
-  EXPECT_THAT(executor_.released, ElementsAre("b", "a"));
-}
-
 }  // namespace
 }  // namespace bkm
