@@ -168,7 +168,10 @@ class Peeler {
   PeelSight Accept(PeelStep& step, const Without& without) {
     step.removed_by = without.by;
     step.library_runs = without.library_runs;
-    removed_.push_back({step.culprit.commit, without.by, step.breaks});
+    // Of other commits it comes out even where their changes meet it; where none do, that is a
+    // revert.
+    const Removal stays = without.by == Removal::kRevert ? Removal::kOlderFiles : without.by;
+    removed_.push_back({step.culprit.commit, stays, step.breaks});
     return without.sight;
   }
 

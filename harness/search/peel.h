@@ -86,9 +86,9 @@ class PeelWorld {
 // One thing that is broken, and what could be made of it.
 struct PeelStep {
   PeelCulprit culprit;
-  std::vector<Violation> breaks;  // what the sources say of it; empty where only a run shows it
-  std::optional<PeelSight> seen;  // how a run showed it; absent: static only
-  std::optional<Removal> removed_by;
+  std::vector<Violation> breaks;      // what the sources say of it; empty where only a run shows it
+  std::optional<PeelSight> seen;      // how a run showed it; absent: static only
+  std::optional<Removal> removed_by;  // where it was first taken out
   // Where it could not be taken out of the newest commit (or of where the pair stood by then): the
   // newest of which it could, and the one after that, which builds on it. -1: no such.
   int taken_out_at = -1;
@@ -112,7 +112,8 @@ struct PeelResult {
 // Peels a pair: runs it, finds the culprit of what stops it, takes that out, and runs it again.
 // Where later commits build on a culprit, so that it cannot be taken out of the newest one, it goes
 // on at the last commit of which it can (found by halving); and where the pair is ok there, with
-// the commit after that as the next to take out.
+// the commit after that as the next to take out. What was reverted once stays out of the commits
+// that follow, with older files (kOlderFiles) where these meet it.
 absl::StatusOr<PeelResult> Peel(PeelWorld& world, int most_steps);
 
 }  // namespace bkm

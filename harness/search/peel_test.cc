@@ -28,6 +28,7 @@ struct Broken {
   std::set<Removal> removable = {Removal::kRevert};
   bool library_dies = false;  // once it is taken out
   int until = kNewest;        // later commits build on it
+  int met = kNewest;          // changes of later commits meet its own
 };
 
 Violation BreakAt(int line) {
@@ -90,11 +91,15 @@ class FakeWorld : public PeelWorld {
   bool Applies(const Removed& r, const std::vector<Removed>& removed) const {
     const auto broken = std::find_if(broken_.begin(), broken_.end(),
                                      [&](const Broken& b) { return b.commit == r.commit; });
-    if (broken == broken_.end()) return r.by == Removal::kRevert;  // it only builds on one
+    const bool reverts = r.by == Removal::kRevert || r.by == Removal::kOlderFiles;
+    if (broken == broken_.end()) return reverts;  // it only builds on one
+    if (r.by == Removal::kRevert && at_ > broken->met) return false;
     const bool freed = std::any_of(removed.begin(), removed.end(), [&](const Removed& other) {
       return other.commit == broken->until + 1;
     });
-    return broken->removable.contains(r.by) && (at_ <= broken->until || freed);
+    const bool can = broken->removable.contains(r.by) ||
+                     (reverts && broken->removable.contains(Removal::kRevert));
+    return can && (at_ <= broken->until || freed);
   }
   std::vector<Broken> Left(const std::vector<Removed>& removed) const {
     std::vector<Broken> left;
@@ -232,6 +237,16 @@ TEST(PeelTest, WhatBuildsOnACulpritGoesWithIt) {
               ElementsAre("5 revert up to 12, not 13", "9 revert", "13 with 5", "15 revert"));
   EXPECT_TRUE(result->works);
   EXPECT_EQ(result->reached, kNewest);
+}
+
+TEST(PeelTest, WhatOnlyMeetsACulpritIsNotInTheWay) {
+  FakeWorld world({{.commit = 5, .line = 10, .until = 12, .met = 15}});
+
+  const auto result = Peel(world, 10);
+
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(Lines(*result), ElementsAre("5 revert up to 12, not 13", "13 with 5"));
+  EXPECT_TRUE(result->works);
 }
 
 TEST(PeelTest, ACulpritThatComesOutOfNoCommitEndsItWhereItStands) {
