@@ -32,23 +32,18 @@ enum Quantity {
 };
 
 constexpr NumbersQuantity kQuantities[kCount] = {
-    {"log_probs_mean", "log-probs, mean error", " over tokens", reason::kLogProbsOff},
-    {"log_probs_q99", "log-probs, 99 % quantile", "", reason::kLogProbsOff},
-    {"log_probs_max", "log-probs, worst token", "", reason::kLogProbsOff},
-    {"loss", "loss", "", reason::kLossOff},
-    {"gradient", "gradient", ", worst tensor", reason::kGradientsOff},
-    {"gradient_norm", "norm of a gradient", ", worst tensor", reason::kGradientsOff},
-    {"total_norm", "total gradient norm", "", reason::kGradNormOff},
+    {"log_probs_mean", "log-probs, mean error", " over tokens", "the mean log-prob error",
+     reason::kLogProbsOff},
+    {"log_probs_q99", "log-probs, 99 % quantile", "", "the 99 % quantile of log-prob errors",
+     reason::kLogProbsOff},
+    {"log_probs_max", "log-probs, worst token", "", "the largest log-prob error",
+     reason::kLogProbsOff},
+    {"loss", "loss", "", "the loss", reason::kLossOff},
+    {"gradient", "gradient", ", worst tensor", "the gradient", reason::kGradientsOff},
+    {"gradient_norm", "norm of a gradient", ", worst tensor", "the gradient norm",
+     reason::kGradientsOff},
+    {"total_norm", "total gradient norm", "", "the total gradient norm", reason::kGradNormOff},
 };
-
-// Each as the subject of a message.
-constexpr const char* kSubjects[kCount] = {"the mean log-prob error",
-                                           "the 99 % quantile of log-prob errors",
-                                           "the largest log-prob error",
-                                           "the loss",
-                                           "the gradient",
-                                           "the gradient norm",
-                                           "the total gradient norm"};
 
 // One comparison.
 struct Comparison {
@@ -91,7 +86,7 @@ Json Describe(const Comparison& comparison) {
 }
 
 std::string Sentence(int quantity, const Comparison& comparison) {
-  std::string text = kSubjects[quantity];
+  std::string text = kQuantities[quantity].subject;
   if (!comparison.tensor.empty()) absl::StrAppend(&text, " of ", comparison.tensor);
   absl::StrAppend(
       &text, absl::StrFormat(" in step %d is off by %.3g", comparison.step + 1, comparison.error));

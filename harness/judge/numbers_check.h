@@ -23,12 +23,13 @@ inline constexpr double kFloorMultiple = 4;
 inline constexpr double kNormReduction = 2.5e-5;
 
 // A quantity that is compared: its key in the check's evidence, its name for readers (where it is
-// kept as the worst of many, `over` goes on to say so: ", worst tensor"), and the reason of a
-// failure.
+// kept as the worst of many, `over` goes on to say so: ", worst tensor"), what a failure's message
+// begins with, and the failure's reason.
 struct NumbersQuantity {
   const char* key;
   const char* name;
   const char* over;
+  const char* subject;
   const char* reason;
 };
 std::vector<NumbersQuantity> NumbersQuantities();
