@@ -119,7 +119,7 @@ Markup QuantityRows(const Json& numbers, double allowed) {
         "tr",
         {Element("th", {{"scope", "row"}}, absl::StrCat(quantity.name, quantity.over)),
          NumberCell(absl::StrFormat("%.3g", *error)), NumberCell(absl::StrFormat("%.3g", *floor)),
-         NumberCell(absl::StrFormat(*multiple < 100 ? "%.2f" : "%.0f", *multiple)),
+         NumberCell(absl::StrFormat("%.*f", *multiple < 100 ? 2 : 0, *multiple)),
          Element("td", Bar(*multiple, allowed)),
          Element("td", fits ? "\u2713 within" : "\u2717 too far"),
          Element("td", {{"class", "small"}}, where)});
