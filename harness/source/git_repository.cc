@@ -88,8 +88,9 @@ absl::StatusOr<std::optional<std::string>> GitRepository::CommitId(
 }
 
 absl::StatusOr<Commit> GitRepository::Describe(absl::string_view commit) const {
+  // Not git show: it looks for renames, and so reads or fetches files.
   ASSIGN_OR_RETURN(const std::string text,
-                   Output({"show", "--no-patch", "--no-show-signature", "--format=%cd%n%s",
+                   Output({"log", "--no-walk", "--no-show-signature", "--format=%cd%n%s",
                            "--date=format-local:%Y-%m-%d", std::string(commit)}));
   const std::vector<std::string> lines = absl::StrSplit(text, '\n');
   return Commit{std::string(commit), lines[0], lines.size() > 1 ? lines[1] : ""};

@@ -93,6 +93,20 @@ TEST_F(GitSourcesTest, WithoutMirrorTheUrlIsClonedWithoutFileContents) {
   EXPECT_EQ(*found.repository.Output({"show", object}), "one = 1\n");
 }
 
+TEST_F(GitSourcesTest, ACommitIsDescribedWithoutItsFiles) {
+  fs::remove(origin_.folder() / "pkg/__init__.py");
+  origin_.Write("pkg/other.py", "two = 2\nthree = 3\n");  // a rename, if one looks inside
+  const std::string third = origin_.Commit("Move two", "2026-05-07");
+  origin_.Git({"clone", "--quiet", "--mirror", "--filter=blob:none",
+               "file://" + origin_.folder().string(), (root_ / "mirrors/pkg.git").string()});
+  fs::remove_all(origin_.folder());  // nowhere to fetch them from
+  GitSources sources(catalog_, root_ / "mirrors", root_ / "clones");
+  const GitSources::Found found = *sources.Find("pkg", third);
+  const absl::StatusOr<Commit> commit = found.repository.Describe(third);
+  ASSERT_TRUE(commit.ok()) << commit.status();
+  EXPECT_EQ(commit->title, "Move two");
+}
+
 TEST_F(GitSourcesTest, BranchIsFetchedAgainAndTagIsNot) {
   {
     GitSources sources(catalog_, {}, root_ / "clones");
