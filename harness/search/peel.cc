@@ -68,11 +68,7 @@ class Peeler {
     }
     PeelStep step;
     if (is_ok) {
-      // What put the pair where it stands is the last that could not be taken out of what follows.
-      const PeelStep& stuck = *std::find_if(result_.steps.rbegin(), result_.steps.rend(),
-                                            [](const PeelStep& s) { return s.built_on_by >= 0; });
-      step.culprit.commit = stuck.built_on_by;
-      step.builds_on = stuck.culprit.commit;
+      RETURN_IF_ERROR(LookAtNext(step));
     } else {
       failure_ = sight;
       step.seen = sight;
@@ -94,11 +90,47 @@ class Peeler {
       }
     }
     if (!after) {
-      result_.why = is_ok ? "what builds on the culprits cannot be taken out with them"
-                          : "the last of the confirmed culprits cannot be taken out";
+      result_.why = step.seen ? "the last of the confirmed culprits cannot be taken out"
+                              : "what builds on the culprits cannot be taken out with them";
     }
     result_.steps.push_back(std::move(step));
     return after ? *std::move(after) : std::move(sight);
+  }
+
+  // The pair is ok where it stands: the commit that follows breaks it, or is only in the way.
+  absl::Status LookAtNext(PeelStep& step) {
+    // What put the pair where it stands is the last that could not be taken out of what follows.
+    const PeelStep& stuck = *std::find_if(result_.steps.rbegin(), result_.steps.rend(),
+                                          [](const PeelStep& s) { return s.built_on_by >= 0; });
+    step.culprit.commit = stuck.built_on_by;
+    world_.MoveTo(stuck.built_on_by);
+    const absl::StatusOr<PeelSight> next = world_.Run(removed_);
+    if (!next.ok() && !absl::IsNotFound(next.status())) return next.status();
+    bool breaks_it =
+        next.ok() && SaysSomething(next->verdict) && next->verdict.kind != VerdictKind::kOk;
+    if (breaks_it) {
+      ASSIGN_OR_RETURN(const std::optional<bool> library_runs, world_.LibraryRuns(removed_));
+      breaks_it = library_runs.value_or(false);  // else it may be our own ruin
+    }
+    if (!breaks_it) {
+      step.builds_on = stuck.culprit.commit;
+      return absl::OkStatus();
+    }
+    failure_ = *next;
+    step.seen = *next;
+    ASSIGN_OR_RETURN(const std::vector<Violation> now, world_.Breaks(removed_));
+    return AddBreaksOf(step.culprit.commit, now, step.breaks);
+  }
+
+  // Those of `breaks` that the sources lay to `commit`.
+  absl::Status AddBreaksOf(int commit, const std::vector<Violation>& breaks,
+                           std::vector<Violation>& its) {
+    for (const Violation& broken : breaks) {
+      if (Has(its, broken)) continue;
+      ASSIGN_OR_RETURN(const PeelCulprit culprit, world_.FindBySources(broken));
+      if (culprit.commit == commit) its.push_back(broken);
+    }
+    return absl::OkStatus();
   }
 
   // The culprit by the sources where they say so, else by runs. Returns what the sources say of it.
@@ -112,12 +144,7 @@ class Peeler {
     }
     ASSIGN_OR_RETURN(culprit, world_.FindBySources(*found));
     std::vector<Violation> breaks = {*found};
-    if (culprit.commit < 0) return breaks;
-    for (const Violation& other : now) {
-      if (SameBreak(other, *found)) continue;
-      ASSIGN_OR_RETURN(const PeelCulprit its, world_.FindBySources(other));
-      if (its.commit == culprit.commit) breaks.push_back(other);
-    }
+    if (culprit.commit >= 0) RETURN_IF_ERROR(AddBreaksOf(culprit.commit, now, breaks));
     return breaks;
   }
 
@@ -133,9 +160,8 @@ class Peeler {
   // Takes it out of the last commit of which it can be taken, and moves the pair there.
   absl::StatusOr<std::optional<PeelSight>> TakeOutEarlier(PeelStep& step) {
     const std::vector<int> line = world_.Since(step.culprit.commit);
-    // A culprit was tried where the pair stands; what builds on one may come out of the newest.
-    size_t end =
-        step.builds_on >= 0 ? line.size() : std::find(line.begin(), line.end(), at_) - line.begin();
+    // Where the pair stands it was tried, if that is behind it.
+    size_t end = std::find(line.begin(), line.end(), at_) - line.begin();
     if (end == 0) return std::nullopt;
     // Of the culprit itself first: what is left is what was before it.
     size_t best = 0;

@@ -112,7 +112,8 @@ struct PeelResult {
 // Peels a pair: runs it, finds the culprit of what stops it, takes that out, and runs it again.
 // Where later commits build on a culprit, so that it cannot be taken out of the newest one, it goes
 // on at the last commit of which it can (found by halving); and where the pair is ok there, with
-// the commit after that as the next to take out. What was reverted once stays out of the commits
+// the commit after that as the next to take out: a culprit too if the pair breaks there, else only
+// in the way. What was reverted once stays out of the commits
 // that follow, with older files (kOlderFiles) where these meet it.
 absl::StatusOr<PeelResult> Peel(PeelWorld& world, int most_steps);
 

@@ -239,6 +239,20 @@ TEST(PeelTest, WhatBuildsOnACulpritGoesWithIt) {
   EXPECT_EQ(result->reached, kNewest);
 }
 
+TEST(PeelTest, ACommitAtWhichTheClimbingPairBreaksIsACulpritAndNotInTheWay) {
+  FakeWorld world({{.commit = 5, .line = 10, .until = 12},
+                   {.commit = 9, .line = 20},
+                   {.commit = 15, .line = 15, .by_sources = true}});
+
+  const auto result = Peel(world, 10);
+
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(Lines(*result), ElementsAre("5 revert up to 12, not 13", "9 revert",
+                                          "13 with 5 up to 14, not 15", "15 revert"));
+  EXPECT_THAT(result->steps[3].breaks, ElementsAre(BreakAt(15)));
+  EXPECT_TRUE(result->works);
+}
+
 TEST(PeelTest, WhatOnlyMeetsACulpritIsNotInTheWay) {
   FakeWorld world({{.commit = 5, .line = 10, .until = 12, .met = 15}});
 
