@@ -52,6 +52,10 @@ absl::StatusOr<PeelSight> SightOf(const RunDirectory& directory, const CellRecor
   if (!why) return sight;
   sight.what = absl::StrCat(why->type, ": ", WhatStays(FirstLine(why->message)));
   for (const ObservedFrame& frame : why->frames) {
+    if (frame.owner == FrameOwner::kEngine || frame.owner == FrameOwner::kLibrary)
+      sight.in_library = frame.owner == FrameOwner::kLibrary;
+  }
+  for (const ObservedFrame& frame : why->frames) {
     if (frame.owner == FrameOwner::kLibrary) break;
     if (frame.owner == FrameOwner::kEngine || frame.owner == FrameOwner::kHarness)
       sight.frames.push_back({frame.file, frame.function, frame.line});

@@ -106,11 +106,11 @@ class Peeler {
     world_.MoveTo(stuck.built_on_by);
     const absl::StatusOr<PeelSight> next = world_.Run(removed_);
     if (!next.ok() && !absl::IsNotFound(next.status())) return next.status();
-    bool breaks_it =
-        next.ok() && SaysSomething(next->verdict) && next->verdict.kind != VerdictKind::kOk;
+    bool breaks_it = next.ok() && SaysSomething(next->verdict) &&
+                     next->verdict.kind != VerdictKind::kOk && !next->in_library;
     if (breaks_it) {
       ASSIGN_OR_RETURN(const std::optional<bool> library_runs, world_.LibraryRuns(removed_));
-      breaks_it = library_runs.value_or(false);  // else it may be our own ruin
+      breaks_it = library_runs.value_or(false);  // else it may be our own ruin, as in_library
     }
     if (!breaks_it) {
       step.builds_on = stuck.culprit.commit;

@@ -26,6 +26,7 @@ struct PeelSight {
   Verdict verdict;
   std::string what;                 // type and normalised message of the exception; may be empty
   std::vector<EngineFrame> frames;  // outermost first, down to where the library is entered
+  bool in_library = false;          // the library's own code failed
 };
 // The same thing went wrong at the same place.
 bool SameFailure(const PeelSight& a, const PeelSight& b);

@@ -29,6 +29,7 @@ struct Broken {
   bool library_dies = false;  // once it is taken out
   int until = kNewest;        // later commits build on it
   int met = kNewest;          // changes of later commits meet its own
+  bool in_library = false;    // what fails is the library's own code
 };
 
 Violation BreakAt(int line) {
@@ -56,7 +57,8 @@ class FakeWorld : public PeelWorld {
     for (const Broken& b : Left(removed)) {
       return PeelSight{{.kind = VerdictKind::kBroken, .stage = Stage::kConstruct},
                        absl::StrCat("Error: ", b.line),
-                       {{"e.py", "__init__", b.line}}};
+                       {{"e.py", "__init__", b.line}},
+                       b.in_library};
     }
     return PeelSight{{.kind = VerdictKind::kOk, .stage = Stage::kGolden}, "", {}};
   }
@@ -250,6 +252,16 @@ TEST(PeelTest, ACommitAtWhichTheClimbingPairBreaksIsACulpritAndNotInTheWay) {
   EXPECT_THAT(Lines(*result), ElementsAre("5 revert up to 12, not 13", "9 revert",
                                           "13 with 5 up to 14, not 15", "15 revert"));
   EXPECT_THAT(result->steps[3].breaks, ElementsAre(BreakAt(15)));
+  EXPECT_TRUE(result->works);
+}
+
+TEST(PeelTest, WhatBreaksOnlyTheLibrarysOwnCodeIsInTheWay) {
+  FakeWorld world({{.commit = 5, .line = 10, .until = 12},
+                   {.commit = 9, .line = 20},
+                   {.commit = 15, .line = 15, .in_library = true}});
+  const auto result = Peel(world, 10);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(Lines(*result).back(), "15 with 13");
   EXPECT_TRUE(result->works);
 }
 
