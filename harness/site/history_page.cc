@@ -257,7 +257,6 @@ Markup TimelineSection(const HistoryLog& log, size_t number, const SiteRuns& run
                  {section, Trials(log, number, runs)});
 }
 
-// Everything that is broken in one pair, in the order in which the pair meets it.
 std::string ShortCommit(const Json& commit) {
   return absl::StrCat(StringOf(commit, "commit").substr(0, 9), " (", StringOf(commit, "date"), ")");
 }
@@ -283,6 +282,7 @@ std::string PeelEnd(const Json& peel) {
       "It does not go on: ", why, ".");
 }
 
+// Everything that is broken in one pair, in the order in which the pair meets it.
 Markup PeelSection(const HistoryLog& log, size_t number, const SiteRuns& runs) {
   Markup rows;
   for (const Json& culprit : Child(log.json, "culprits")) {
