@@ -115,7 +115,8 @@ void Bisection::Presume() {
 bool Bisection::FindEnds() {
   const Verdict* late = Known(setup_.late);
   if (!late) asks_.push_back(MakeTrial(setup_.late, 1));
-  if (setup_.early && !Known(*setup_.early)) asks_.push_back(MakeTrial(*setup_.early, 1));
+  if (setup_.early && !Known(*setup_.early) && !EarlyMayWait())
+    asks_.push_back(MakeTrial(*setup_.early, 1));
   if (!late) {
     for (const int step : steps_) {
       if (!Known(step)) asks_.push_back(MakeTrial(step, 1));
@@ -129,7 +130,24 @@ bool Bisection::FindEnds() {
   }
   if (Classify(*late) == Side::kGood) good_signature_ = ShortText(*late);
   if (!setup_.early && !FindEarly(Classify(*late))) return false;
-  return Known(*result_.early) && CompareEnds();
+  return Known(*result_.early) ? CompareEnds() : TakeStandIn(Classify(*late));
+}
+
+bool Bisection::EarlyMayWait() const {
+  if (setup_.suspects.empty()) return false;
+  // With patterns, only the good end says what is good.
+  const Verdict* late = Known(setup_.late);
+  return !setup_.criterion.by_pattern() || (late && Classify(*late) == Side::kGood);
+}
+
+bool Bisection::TakeStandIn(Side late) {
+  if (!EarlyMayWait()) return false;
+  result_.before = Opposite(late);
+  result_.after = late;
+  return std::any_of(told_.begin(), told_.end(), [&](const auto& told) {
+    const int commit = told.first.commit;
+    return Classify(*Known(commit)) == result_.before && graph_.IsAncestor(*setup_.early, commit);
+  });
 }
 
 // The first step back that is on the other side; steps that cannot be judged are passed by.
@@ -241,21 +259,39 @@ std::vector<int> Bisection::Open() const {
   return open;
 }
 
+bool Bisection::IsCandidate(int commit) const {
+  const auto& candidates = result_.candidates;
+  return std::find(candidates.begin(), candidates.end(), commit) != candidates.end();
+}
+
+std::vector<int> Bisection::BothSides(int suspect) const {
+  std::vector<int> both = {suspect};
+  if (!graph_.parents(suspect).empty()) both.push_back(graph_.parents(suspect)[0]);
+  if (result_.after == Side::kBad) std::reverse(both.begin(), both.end());
+  return both;
+}
+
 std::vector<int> Bisection::AboutSuspects() const {
   const std::vector<int> open = Open();
   std::vector<int> about;
   for (const int suspect : setup_.suspects) {
-    const auto& candidates = result_.candidates;
-    if (std::find(candidates.begin(), candidates.end(), suspect) == candidates.end()) continue;
-    std::vector<int> both = {suspect};
-    if (!graph_.parents(suspect).empty()) both.push_back(graph_.parents(suspect)[0]);
-    for (const int commit : both) {
+    if (!IsCandidate(suspect)) continue;
+    for (const int commit : BothSides(suspect)) {
       const bool known = std::find(about.begin(), about.end(), commit) != about.end();
       if (!known && std::find(open.begin(), open.end(), commit) != open.end())
         about.push_back(commit);
     }
   }
   return about;
+}
+
+std::vector<Trial> Bisection::EarlyConfirmations() const {
+  std::vector<Trial> confirmations;
+  if (setup_.suspects.size() != 1 || !IsCandidate(setup_.suspects[0])) return confirmations;
+  for (const int commit : BothSides(setup_.suspects[0])) {
+    if (!told_.contains(MakeTrial(commit, 2))) confirmations.push_back(MakeTrial(commit, 2));
+  }
+  return confirmations;
 }
 
 void Bisection::Confirm() {
@@ -265,22 +301,25 @@ void Bisection::Confirm() {
   bool confirmed = true;
   for (const int commit : both) {
     const Side side = commit == tip_ ? result_.after : result_.before;
+    int agree = 0, next = 2;
     bool fresh = false;
-    int run = 2;
-    // A run that says nothing is followed by another.
-    for (; !fresh && run < 2 + kConfirmations; ++run) {
-      const auto it = told_.find(MakeTrial(commit, run));
-      if (it == told_.end()) break;
-      fresh = Classify(it->second) == side;
+    for (const auto& [probe, verdict] : told_) {
+      if (graph_.content(probe.commit) != graph_.content(commit)) continue;
+      const bool again = probe.commit == commit && probe.run > 1;
+      if (again) next = std::max(next, probe.run + 1);
+      if (Classify(verdict) != side) continue;  // it says nothing
+      ++agree;
+      fresh |= again;
     }
-    if (fresh) continue;
+    if (fresh && agree > 1) continue;
     confirmed = false;
-    if (run == 2 + kConfirmations) {
+    if (in_flight_.contains(MakeTrial(commit, 1))) continue;
+    if (next == 2 + kConfirmations) {
       return Finish(SearchStatus::kUnstable,
                     absl::StrCat("a side of the culprit could not be confirmed: it was measured ",
                                  kConfirmations, " times more and could not be judged"));
     }
-    asks_.push_back(MakeTrial(commit, run));
+    asks_.push_back(MakeTrial(commit, next));
   }
   if (!confirmed) return;
   result_.culprit = tip_;
@@ -291,19 +330,18 @@ void Bisection::Confirm() {
 std::vector<Trial> Bisection::Wanted(int room) {
   std::vector<Trial> wanted;
   if (done()) return wanted;
-  for (const Trial& probe : asks_) {
-    if (static_cast<int>(wanted.size()) == room) break;
-    if (in_flight_.insert(probe).second) wanted.push_back(probe);
-  }
-  int left = room - static_cast<int>(wanted.size());
+  const auto take = [&](const Trial& probe) {
+    if (static_cast<int>(wanted.size()) < room && in_flight_.insert(probe).second)
+      wanted.push_back(probe);
+  };
+  for (const Trial& probe : asks_) take(probe);
   const bool presumed = phase_ == Phase::kEnds && setup_.early;
-  if (left <= 0 || (phase_ != Phase::kSplitting && !presumed)) return wanted;
-  for (const int commit : AboutSuspects()) {
-    if (left == 0) return wanted;
-    wanted.push_back(MakeTrial(commit, 1));
-    in_flight_.insert(wanted.back());
-    --left;
-  }
+  if (phase_ != Phase::kSplitting && !presumed) return wanted;
+  for (const int commit : AboutSuspects()) take(MakeTrial(commit, 1));
+  for (const Trial& probe : EarlyConfirmations()) take(probe);
+  if (presumed && !Known(*setup_.early)) take(MakeTrial(*setup_.early, 1));
+  const int left = room - static_cast<int>(wanted.size());
+  if (left <= 0) return wanted;
   SplitQuestion question{.candidates = result_.candidates, .open = Open()};
   for (const int commit : result_.candidates) {
     if (sides_[commit] == Side::kNeither) question.skipped.push_back(commit);
@@ -313,10 +351,7 @@ std::vector<Trial> Bisection::Wanted(int room) {
   if (presumed) {
     for (const auto& [probe, verdict] : told_) question.in_flight.push_back(probe.commit);
   }
-  for (const int commit : BestSplits(graph_, question, left)) {
-    wanted.push_back(MakeTrial(commit, 1));
-    in_flight_.insert(wanted.back());
-  }
+  for (const int commit : BestSplits(graph_, question, left)) take(MakeTrial(commit, 1));
   return wanted;
 }
 

@@ -21,7 +21,9 @@ struct BisectionSetup {
   // Ancestors of `late` to step back by, newest first; empty: those of 1, 2, 4, ... days before.
   std::vector<int> steps = {};
   // Commits that are measured before any others that may be the culprit, each beside its first
-  // parent. They decide nothing: a wrong one costs two probes.
+  // parent, and before the early end: once something after that is on the other side than the late
+  // end, it need not be measured. A sole suspect is confirmed while its first runs go on. They
+  // decide nothing: one by one, a wrong one costs two probes.
   std::vector<int> suspects = {};
   int runtime_of = -1;  // whose runtime every probe asks for
   Criterion criterion;
@@ -67,6 +69,10 @@ class Bisection : public HistorySearch {
   bool FindEnds();
   bool FindEarly(Side late);
   bool CompareEnds();
+  // Whether what the suspects tell may make the early end's outcome unnecessary.
+  bool EarlyMayWait() const;
+  // Whether a commit between the ends, on the other side than the late end, does for the early one.
+  bool TakeStandIn(Side late);
   // Until both given ends are known they are taken to differ, so that no slot is empty meanwhile.
   void Presume();
   void ClassifyAll();
@@ -83,6 +89,11 @@ class Bisection : public HistorySearch {
   std::vector<int> Open() const;
   // What tells of the suspects that may still be the culprit.
   std::vector<int> AboutSuspects() const;
+  // A suspect and its first parent, the good side first: it takes longer.
+  std::vector<int> BothSides(int suspect) const;
+  // The second runs of a sole suspect's sides, as long as it may be the culprit.
+  std::vector<Trial> EarlyConfirmations() const;
+  bool IsCandidate(int commit) const;
   Trial MakeTrial(int commit, int run) const {
     return {.commit = commit, .run = run, .runtime_of = setup_.runtime_of};
   }

@@ -69,27 +69,81 @@ TEST(BisectionTest, TwoSlotsCutALineIntoThirds) {
   EXPECT_THAT(bisection.Wanted(1), ElementsAre(Trial{.commit = 24}));
 }
 
-TEST(BisectionTest, ASuspectIsMeasuredFirstBesideItsParent) {
+TEST(BisectionTest, ASuspectIsMeasuredFirstBesideItsParentWhichDoesForTheOlderEnd) {
   const CommitGraph graph(Line(65));
   Bisection bisection(graph, {.late = 64, .early = 0, .suspects = {11}});
   SearchWorld world([](const Trial& p) { return p.commit < 11 ? Ok() : Broken(); });
   world.Run(bisection);
+  EXPECT_EQ(bisection.result().status, SearchStatus::kFound);
   EXPECT_EQ(bisection.result().culprit, 11);
-  EXPECT_EQ(world.asked.size(), 6u) << "two ends, both sides, and both again";
+  EXPECT_EQ(bisection.result().before, Side::kGood);
+  EXPECT_EQ(bisection.result().after, Side::kBad);
+  EXPECT_THAT(world.asked,
+              UnorderedElementsAre(Trial{.commit = 64}, Trial{.commit = 10}, Trial{.commit = 11},
+                                   Trial{.commit = 10, .run = 2}, Trial{.commit = 11, .run = 2}));
+}
+
+TEST(BisectionTest, ASoleSuspectIsConfirmedWhileItsFirstRunsGoOn) {
+  const CommitGraph graph(Line(65));
+  Bisection bisection(graph, {.late = 64, .early = 0, .suspects = {11}});
+  EXPECT_THAT(bisection.Wanted(2), ElementsAre(Trial{.commit = 64}, Trial{.commit = 10}));
+  bisection.Tell({.commit = 64}, Broken());
+  EXPECT_THAT(bisection.Wanted(1), ElementsAre(Trial{.commit = 11}));
+  bisection.Tell({.commit = 11}, Broken());
+  const Trial again{.commit = 10, .run = 2};
+  EXPECT_THAT(bisection.Wanted(1), ElementsAre(again));
+  bisection.Tell(again, Ok());
+  EXPECT_THAT(bisection.Wanted(2), ElementsAre(Trial{.commit = 11, .run = 2}));
+  bisection.Tell({.commit = 11, .run = 2}, Broken());
+  EXPECT_FALSE(bisection.done()) << "the first run of the good side is not in";
+  bisection.Tell({.commit = 10}, Ok());
+  EXPECT_TRUE(bisection.done());
+  EXPECT_EQ(bisection.result().culprit, 11);
+}
+
+TEST(BisectionTest, ASideThatWasOnlyConfirmedIsMeasuredOnceMore) {
+  // As after a crash: the second run is stored, the first is not.
+  const CommitGraph graph(Line(9));
+  Bisection bisection(graph, {.late = 8, .early = 0, .suspects = {5}});
+  bisection.Tell({.commit = 4, .run = 2}, Ok());
+  SearchWorld world([](const Trial& p) { return p.commit < 5 ? Ok() : Broken(); });
+  world.Run(bisection);
+  EXPECT_EQ(bisection.result().culprit, 5);
+  EXPECT_THAT(world.asked, Contains(Trial{.commit = 4, .run = 3}));
+}
+
+TEST(BisectionTest, WhereTheSuspectsTellNothingTheOlderEndIsMeasured) {
+  const CommitGraph graph(Line(9));
+  Bisection bisection(graph, {.late = 8, .early = 0, .suspects = {5}});
+  SearchWorld world(Letters("BBBBBBBBB"));
+  world.Run(bisection);
+  EXPECT_EQ(bisection.result().status, SearchStatus::kNone);
+  EXPECT_THAT(bisection.result().why, HasSubstr("both ends are bad"));
+}
+
+TEST(BisectionTest, WithAPatternTheGoodEndIsMeasuredFirstForItSaysWhatIsGood) {
+  const CommitGraph graph(Line(9));
+  Bisection bisection(
+      graph,
+      {.late = 8, .early = 0, .suspects = {5}, .criterion = *Criterion::Parse("stage=import")});
+  EXPECT_THAT(bisection.Wanted(2), ElementsAre(Trial{.commit = 8}, Trial{.commit = 0}));
 }
 
 TEST(BisectionTest, WrongSuspectsCostTwoProbesEachAndDecideNothing) {
   for (int culprit = 1; culprit < 33; ++culprit) {
     for (const int suspect : {1, 7, 30, 32}) {
-      const CommitGraph graph(Line(33));
-      Bisection with(graph, {.late = 32, .early = 0, .suspects = {suspect}});
-      Bisection without(graph, {.late = 32, .early = 0});
-      const auto outcome = [&](const Trial& p) { return p.commit < culprit ? Ok() : Broken(); };
-      SearchWorld world(outcome), plain(outcome);
-      world.Run(with);
-      plain.Run(without);
-      EXPECT_EQ(with.result().culprit, culprit);
-      EXPECT_LE(world.asked.size(), plain.asked.size() + 2) << culprit << " " << suspect;
+      for (int slots = 1; slots <= 4; ++slots) {
+        const CommitGraph graph(Line(33));
+        Bisection with(graph, {.late = 32, .early = 0, .suspects = {suspect}});
+        Bisection without(graph, {.late = 32, .early = 0});
+        const auto outcome = [&](const Trial& p) { return p.commit < culprit ? Ok() : Broken(); };
+        SearchWorld world(outcome, slots, culprit), plain(outcome, slots, culprit);
+        world.Run(with);
+        plain.Run(without);
+        EXPECT_EQ(with.result().culprit, culprit);
+        if (slots > 1) continue;
+        EXPECT_LE(world.asked.size(), plain.asked.size() + 2) << culprit << " " << suspect;
+      }
     }
   }
 }
