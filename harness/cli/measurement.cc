@@ -199,7 +199,7 @@ absl::StatusOr<RunRecord> Measure(const Installation& installation, const Matrix
       {"wall_s", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()},
       {"cell_code", cell_code}};
   run.finished = finished;
-  RETURN_IF_ERROR(judge.JudgeRun(run));
+  RETURN_IF_ERROR(judge.JudgeRun(run, !finished && references.busy()));
   const std::vector<PreparedCell> repeated = Repeated(asked);
   for (const CellRecord& cell : run.cells) {
     if (!cell.stability || !cell.stability->flaky()) continue;

@@ -2,6 +2,8 @@
 // Copyright the bkm authors.
 #include "harness/runner/judging.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
@@ -63,13 +65,17 @@ Verdict Unreadable(const absl::Status& why) {
           .blame = {"harness"}};
 }
 
+bool IsComplete(const ProbeEvidence& evidence) {
+  return evidence.golden.ok() && std::all_of(evidence.floors.begin(), evidence.floors.end(),
+                                             [](const auto& floor) { return floor.second.ok(); });
+}
+
 }  // namespace
 
 const ProbeEvidence* RunJudge::EvidenceFor(const Probe& probe, const std::string& precision) {
   std::unique_ptr<ProbeEvidence>& evidence = evidence_[absl::StrCat(ProbeKey(probe), precision)];
   // A golden or floor that was still being computed is looked for again.
-  const bool complete = evidence && evidence->golden.ok() && evidence->floors.at(precision).ok();
-  if (!complete) {
+  if (!evidence || !IsComplete(*evidence)) {
     evidence = std::make_unique<ProbeEvidence>(ReadProbeEvidence(
         directory_.probe(ProbeKey(probe)), directory_.reference(GoldenFile(probe)),
         {{precision, directory_.reference(FloorFile(probe, precision))}}));
@@ -100,7 +106,10 @@ absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cel
     input.control = &(*control_files)->observation;
     input.control_verdict = &*control_verdict;
   }
-  return std::optional<Verdict>(Judge(input));
+  Verdict verdict = Judge(input);
+  if (interrupted_ && verdict.kind == VerdictKind::kUnsupported && !IsComplete(*input.evidence))
+    return std::optional<Verdict>();
+  return std::optional<Verdict>(std::move(verdict));
 }
 
 absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeCell(const RunRecord& run,
@@ -142,7 +151,8 @@ void RunJudge::JudgeTogether(const RunRecord& run, CellRecord& cell) {
   cell.stability = std::move(stability);
 }
 
-absl::Status RunJudge::JudgeRun(RunRecord& run) {
+absl::Status RunJudge::JudgeRun(RunRecord& run, bool interrupted) {
+  interrupted_ = interrupted;
   for (CellRecord& cell : run.cells) {
     ASSIGN_OR_RETURN(cell.verdict, JudgeCell(run, cell));
   }

@@ -27,8 +27,9 @@ class RunJudge {
   absl::StatusOr<std::optional<Verdict>> JudgeCell(const RunRecord& run, const CellRecord& cell);
 
   // Judges every cell afresh and writes verdicts, run.json and table.md. A cell with repeats is
-  // judged together with them.
-  absl::Status JudgeRun(RunRecord& run);
+  // judged together with them. `interrupted`: a golden or floor that is not there would still have
+  // been made, and what cannot be judged without it has no verdict yet.
+  absl::Status JudgeRun(RunRecord& run, bool interrupted = false);
 
   // How the numbers of `cell` differ from those of another run of it, whose step files lie in
   // `before` under the names that they have in the cell's folder.
@@ -41,6 +42,7 @@ class RunJudge {
   const ProbeEvidence* EvidenceFor(const Probe& probe, const std::string& precision);
 
   const RunDirectory& directory_;
+  bool interrupted_ = false;
   std::map<std::string, std::unique_ptr<ProbeEvidence>> evidence_;  // by probe and precision
 };
 
