@@ -9,6 +9,9 @@
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 
+template class nlohmann::basic_json<>;
+template class nlohmann::basic_json<nlohmann::ordered_map>;
+
 namespace bkm {
 namespace {
 
