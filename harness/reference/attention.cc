@@ -2,6 +2,14 @@
 // Copyright the bkm authors.
 #include "harness/reference/attention.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/zeros.h>
+
 #include <cmath>
 #include <limits>
 

@@ -2,6 +2,8 @@
 // Copyright the bkm authors.
 #include "harness/reference/attention.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -2,6 +2,9 @@
 // Copyright the bkm authors.
 #include "harness/reference/decoder.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/embedding.h>
+
 #include <string>
 
 #include "harness/reference/experts.h"

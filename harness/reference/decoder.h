@@ -3,7 +3,7 @@
 #ifndef HARNESS_REFERENCE_DECODER_H_
 #define HARNESS_REFERENCE_DECODER_H_
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <vector>

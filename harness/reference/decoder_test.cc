@@ -3,6 +3,8 @@
 // Every family, with small sizes: what must hold of all of them.
 #include "harness/reference/decoder.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
 #include "harness/numerics/model_weights.h"

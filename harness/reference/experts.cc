@@ -2,6 +2,12 @@
 // Copyright the bkm authors.
 #include "harness/reference/experts.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/zeros.h>
+
 #include <functional>
 #include <string>
 #include <vector>

@@ -3,7 +3,7 @@
 #ifndef HARNESS_REFERENCE_EXPERTS_H_
 #define HARNESS_REFERENCE_EXPERTS_H_
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
 
 #include "harness/numerics/model_shapes.h"
 #include "harness/reference/arithmetic.h"

@@ -3,6 +3,11 @@
 #include "harness/reference/floor.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/frexp.h>
+#include <ATen/ops/ldexp.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/rand.h>
 
 #include <algorithm>
 #include <cmath>

@@ -2,6 +2,7 @@
 // Copyright the bkm authors.
 #include "harness/reference/floor.h"
 
+#include <ATen/ops/equal.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

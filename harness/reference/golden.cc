@@ -2,6 +2,8 @@
 // Copyright the bkm authors.
 #include "harness/reference/golden.h"
 
+#include <ATen/ops/from_blob.h>
+
 #include "absl/strings/str_cat.h"
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"

@@ -3,6 +3,8 @@
 #include "harness/reference/gradient_check.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

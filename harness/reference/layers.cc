@@ -2,6 +2,12 @@
 // Copyright the bkm authors.
 #include "harness/reference/layers.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/rsqrt.h>
+#include <ATen/ops/silu.h>
+
 namespace bkm {
 
 using at::Tensor;

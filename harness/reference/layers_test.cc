@@ -2,6 +2,9 @@
 // Copyright the bkm authors.
 #include "harness/reference/layers.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

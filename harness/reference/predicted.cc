@@ -2,6 +2,7 @@
 // Copyright the bkm authors.
 #include "harness/reference/predicted.h"
 
+#include <ATen/ops/ones_like.h>
 #include <c10/core/GradMode.h>
 
 #include <cmath>

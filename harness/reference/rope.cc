@@ -2,6 +2,12 @@
 // Copyright the bkm authors.
 #include "harness/reference/rope.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/outer.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/stack.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>

@@ -2,6 +2,8 @@
 // Copyright the bkm authors.
 #include "harness/reference/rope.h"
 
+#include <ATen/ops/arange.h>
+#include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -25,7 +25,8 @@ cc_library(
     name = "headers",
     hdrs = glob(["include/**/*.h", "include/**/*.hpp"]),
     # System headers: our warnings are for our own code.
-    defines = ["BKM_HAVE_TORCH=1"],
+    # AT_PER_OPERATOR_HEADERS: a source includes the operators that it uses (ATen/ops/NAME.h), not all there are.
+    defines = ["BKM_HAVE_TORCH=1", "AT_PER_OPERATOR_HEADERS"],
     includes = ["include", "include/torch/csrc/api/include"],
 )
 """
