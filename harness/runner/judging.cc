@@ -84,7 +84,8 @@ const ProbeEvidence* RunJudge::EvidenceFor(const Probe& probe, const std::string
 }
 
 absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cell,
-                                                           const CellRecord* control) {
+                                                           const CellRecord* control,
+                                                           bool interrupted) {
   const auto read = ReadCellFiles(directory_, cell);
   if (!read.ok()) return std::optional<Verdict>(Unreadable(read.status()));
   if (!*read) return std::optional<Verdict>();
@@ -107,7 +108,7 @@ absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cel
     input.control_verdict = &*control_verdict;
   }
   Verdict verdict = Judge(input);
-  if (interrupted_ && verdict.kind == VerdictKind::kUnsupported && !IsComplete(*input.evidence))
+  if (interrupted && verdict.kind == VerdictKind::kUnsupported && !IsComplete(*input.evidence))
     return std::optional<Verdict>();
   return std::optional<Verdict>(std::move(verdict));
 }
@@ -152,9 +153,8 @@ void RunJudge::JudgeTogether(const RunRecord& run, CellRecord& cell) {
 }
 
 absl::Status RunJudge::JudgeRun(RunRecord& run, bool interrupted) {
-  interrupted_ = interrupted;
   for (CellRecord& cell : run.cells) {
-    ASSIGN_OR_RETURN(cell.verdict, JudgeCell(run, cell));
+    ASSIGN_OR_RETURN(cell.verdict, JudgeWith(cell, FindControl(run, cell), interrupted));
   }
   for (CellRecord& cell : run.cells) {
     if (cell.role == CellRole::kSubject) JudgeTogether(run, cell);

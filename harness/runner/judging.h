@@ -37,12 +37,12 @@ class RunJudge {
 
  private:
   absl::StatusOr<std::optional<Verdict>> JudgeWith(const CellRecord& cell,
-                                                   const CellRecord* control);
+                                                   const CellRecord* control,
+                                                   bool interrupted = false);
   void JudgeTogether(const RunRecord& run, CellRecord& cell);
   const ProbeEvidence* EvidenceFor(const Probe& probe, const std::string& precision);
 
   const RunDirectory& directory_;
-  bool interrupted_ = false;
   std::map<std::string, std::unique_ptr<ProbeEvidence>> evidence_;  // by probe and precision
 };
 
