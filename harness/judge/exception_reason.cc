@@ -52,7 +52,7 @@ constexpr Wording kWordings[] = {
     {"", "is invalid for input of size", reason::kShapeError},
     {"", "view size is not compatible", reason::kShapeError},
     {"", "expected scalar type", reason::kDtypeError},
-    {"", "must have the same dtype", reason::kDtypeError},
+    {"", "have the same dtype", reason::kDtypeError},
     {"", "only support fp16 and bf16", reason::kDtypeError},
     {"", "no matching", reason::kLookupFailed},
     {"", "not found", reason::kLookupFailed},

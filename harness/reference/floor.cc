@@ -18,6 +18,7 @@
 #include "harness/base/did_you_mean.h"
 #include "harness/base/status_macros.h"
 #include "harness/numerics/error_measures.h"
+#include "harness/reference/bf16_products.h"
 
 namespace bkm {
 namespace {
@@ -178,6 +179,7 @@ absl::StatusOr<Json> DistanceOf(const PackedBatch& batch, const StepFacts& run,
 absl::StatusOr<Json> ComputeFloor(const LoadedProbe& probe, const std::vector<StepFacts>& golden,
                                   absl::string_view precision) {
   ASSIGN_OR_RETURN(const std::vector<Arithmetic> ways, WaysOf(precision));
+  ComputeBF16ProductsFast();
   const auto& batches = probe.folder.steps;
   // A subject may report log-probs, and with them the loss, in the precision's own type.
   const int log_prob_bits = precision == "bf16" ? kFractionBitsOfBF16 : kFractionBitsOfFP32;

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from bkm_cell.shims import (
+    bf16_products,
     cpu_device,
     cuda_autocast,
     expert_kernels,
@@ -34,6 +35,9 @@ def apply_shims(request: dict[str, Any]) -> list[str]:
     ):
         shim.apply()
         applied.append(shim.NAME)
+    if bf16_products.needed():
+        bf16_products.apply()
+        applied.append(bf16_products.NAME)
     if path := varlen_cpu.library(request):
         varlen_cpu.apply(path)
         applied.append(varlen_cpu.NAME)

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import torch
 
-from bkm_cell.shims import cuda_autocast, expert_kernels, integer_histc
+from bkm_cell.shims import bf16_products, cuda_autocast, expert_kernels, integer_histc
 from bkm_cell.shims.after_import import after_import
 from bkm_cell.shims.apply import apply_shims
 from bkm_cell.shims.cpu_device import CpuDevice
@@ -73,6 +73,43 @@ class ShimsTest(unittest.TestCase):
         self.assertEqual(
             torch.histc(experts.float(), bins=4, min=0, max=4).tolist(), [1.0, 2.0, 0.0, 1.0]
         )
+
+    def test_bf16_products_are_fp32_products_rounded_once(self):
+        def products(a, b):
+            added = a.new_ones(5, 3)
+            out = a.new_empty(0)
+            return [
+                torch.mm(a[0], b[0]),
+                torch.mm(a[0], b[0], out=out),
+                out,
+                torch.bmm(a, b),
+                torch.bmm(a, b, out=a.new_empty(0)),
+                torch.addmm(added, a[0], b[0], beta=2, alpha=3),
+                torch.baddbmm(added, a, b, alpha=2),
+                torch.nn.functional.linear(a, b[0].T, added[0]),
+            ]
+
+        generator = torch.Generator().manual_seed(0)
+        a = torch.randn(2, 5, 64, generator=generator).bfloat16()
+        b = torch.randn(2, 64, 3, generator=generator).bfloat16()
+        exact = products(a.double(), b.double())  # before the CPU's kernels are replaced
+        in_fp32 = products(a.float(), b.float())
+        bf16_products.apply()
+        for product, right in zip(products(a, b), exact, strict=True):
+            self.assertEqual(product.dtype, torch.bfloat16)
+            # Half of bf16's ulp, of what is at most twice the power of two below it.
+            torch.testing.assert_close(product.double(), right, rtol=2**-8, atol=1e-5)
+        for product, same in zip(products(a.float(), b.float()), in_fp32, strict=True):
+            self.assertTrue(product.equal(same))
+        weight = b[0].clone().requires_grad_()
+        torch.mm(a[0], weight).sum().backward()
+        torch.testing.assert_close(
+            weight.grad.double(), a[0].double().sum(0)[:, None].expand(64, 3), rtol=2**-8, atol=1e-5
+        )
+        with self.assertRaisesRegex(RuntimeError, "to have the same dtype"):
+            torch.mm(a[0], b[0].float())
+        with self.assertRaisesRegex(RuntimeError, "shapes cannot be multiplied"):
+            torch.mm(a[0], a[0])
 
     def test_experts_are_sorted_by_the_librarys_own_torch_version(self):
         name = "torchtitan.models.moe.kernels"
