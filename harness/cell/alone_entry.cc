@@ -10,8 +10,10 @@
 #include <cerrno>
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "harness/base/files.h"
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
 #include "harness/base/subprocess.h"
@@ -33,6 +35,23 @@ constexpr char kAsk[] =
 constexpr char kStart[] =
     "import sys; sys.path.insert(0, sys.argv.pop(1)); from bkm_cell.alone import main; main()";
 
+constexpr char kPreload[] =
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); from bkm_cell.preload import "
+    "import_recorded; import_recorded()";
+
+// Imports what cells will import, once, so that they find it compiled: they may not write there.
+void CompileRecorded(const fs::path& python, const fs::path& python_code,
+                     const fs::path& bytecode) {
+  const fs::path done = bytecode / "recorded";
+  std::error_code error;
+  if (fs::exists(done, error)) return;
+  const auto ran = RunCommand(
+      {.argv = {python.string(), "-I", "-X", absl::StrCat("pycache_prefix=", bytecode.string()),
+                "-c", kPreload, python_code.string()},
+       .timeout = std::chrono::seconds(300)});
+  if (ran.ok() && ran->ok()) WriteFile(done, "").IgnoreError();
+}
+
 // Passes each line on as an event.
 void Forward(int from, const EventWriter& events) {
   std::string pending;
@@ -49,11 +68,13 @@ void Forward(int from, const EventWriter& events) {
 
 }  // namespace
 
-absl::StatusOr<AloneInterpreter> AloneInterpreter::Find(fs::path python, fs::path python_code) {
+absl::StatusOr<AloneInterpreter> AloneInterpreter::Find(fs::path python, fs::path python_code,
+                                                        fs::path bytecode) {
   const auto start = std::chrono::steady_clock::now();
   AloneInterpreter found;
   found.python_ = std::move(python);
   found.python_code_ = std::move(python_code);
+  found.bytecode_ = std::move(bytecode);
   const absl::StatusOr<std::string> answer =
       RunForOutput({.argv = {found.python_.string(), "-I", "-B", "-c", kAsk},
                     .timeout = std::chrono::seconds(60)});
@@ -70,6 +91,7 @@ absl::StatusOr<AloneInterpreter> AloneInterpreter::Find(fs::path python, fs::pat
   RETURN_IF_ERROR(reader.Finish());
   found.facts_.path.push_back(found.python_code_);
   EnterCellEnvironment(found.python_);
+  if (!found.bytecode_.empty()) CompileRecorded(found.python_, found.python_code_, found.bytecode_);
   found.facts_.preload_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return found;
@@ -85,10 +107,12 @@ int AloneInterpreter::Run(const CellRequest& request, const EventWriter& events)
   if (child < 0) return 1;
   if (child == 0) {
     ::fcntl(pipe[1], F_SETFD, 0);
-    const char* argv[] = {
-        python_.c_str(),    "-I",         "-B",   "-c", kStart, python_code_.c_str(),
-        descriptor.c_str(), text.c_str(), nullptr};
-    ::execv(python_.c_str(), const_cast<char**>(argv));
+    std::vector<const char*> argv = {python_.c_str(), "-I", "-B"};
+    const std::string prefix = absl::StrCat("pycache_prefix=", bytecode_.string());
+    if (!bytecode_.empty()) argv.insert(argv.end(), {"-X", prefix.c_str()});
+    argv.insert(argv.end(),
+                {"-c", kStart, python_code_.c_str(), descriptor.c_str(), text.c_str(), nullptr});
+    ::execv(python_.c_str(), const_cast<char**>(argv.data()));
     ::_exit(127);
   }
   ::close(pipe[1]);

@@ -18,9 +18,10 @@ namespace bkm {
 class AloneInterpreter {
  public:
   // Asks the interpreter what it holds; replaces this process's environment variables by the cells'
-  // own.
+  // own. `bytecode`: where compiled Python is read from instead of beside the sources; or empty.
   static absl::StatusOr<AloneInterpreter> Find(std::filesystem::path python,
-                                               std::filesystem::path python_code);
+                                               std::filesystem::path python_code,
+                                               std::filesystem::path bytecode);
 
   const InterpreterFacts& facts() const { return facts_; }
   // CellSetting::body: gives the interpreter's exit status, or ends by its signal.
@@ -29,6 +30,7 @@ class AloneInterpreter {
  private:
   std::filesystem::path python_;
   std::filesystem::path python_code_;
+  std::filesystem::path bytecode_;
   InterpreterFacts facts_;
 };
 

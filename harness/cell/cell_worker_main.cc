@@ -36,6 +36,7 @@ struct Arguments {
   std::string python_code;
   std::string preload;
   std::string kernels;
+  std::string bytecode;
   std::string request;
   bool alone = false;
   size_t jobs = 1;
@@ -63,7 +64,9 @@ std::vector<fs::path> EnvironmentPaths(const Arguments& arguments, const Interpr
   paths.push_back(fs::path(arguments.python).parent_path().parent_path());
   std::error_code error;
   paths.push_back(fs::canonical(arguments.python, error).parent_path().parent_path());
-  if (!arguments.kernels.empty()) paths.push_back(arguments.kernels);
+  for (const std::string& path : {arguments.kernels, arguments.bytecode}) {
+    if (!path.empty()) paths.push_back(path);
+  }
   return paths;
 }
 
@@ -83,15 +86,16 @@ absl::Status Serve(const Arguments& arguments, int out) {
   InterpreterFacts facts;
   ServerOptions options;
   if (arguments.alone) {
-    ASSIGN_OR_RETURN(const AloneInterpreter alone,
-                     AloneInterpreter::Find(arguments.python, arguments.python_code));
+    ASSIGN_OR_RETURN(
+        const AloneInterpreter alone,
+        AloneInterpreter::Find(arguments.python, arguments.python_code, arguments.bytecode));
     facts = alone.facts();
     options.setting.body = [alone](const CellRequest& cell, const EventWriter& events) {
       return alone.Run(cell, events);
     };
   } else {
-    ASSIGN_OR_RETURN(
-        facts, StartInterpreter({arguments.python, arguments.python_code, std::move(preload)}));
+    ASSIGN_OR_RETURN(facts, StartInterpreter({arguments.python, arguments.python_code,
+                                              std::move(preload), arguments.bytecode}));
     options.setting.body = RunPythonEntry;
   }
   if (!arguments.once) {
@@ -131,6 +135,9 @@ void AddOptions(CLI::App* command, Arguments& arguments) {
   command->add_flag("--alone", arguments.alone,
                     "a process of that interpreter for each cell, of any version; no preloading");
   command->add_option("--kernels", arguments.kernels, "a library with CPU kernels for torch");
+  command->add_option("--bytecode", arguments.bytecode,
+                      "where compiled Python lies, instead of beside the sources; what is "
+                      "preloaded is added");
 }
 
 int Main(int argc, char** argv) {
@@ -145,7 +152,8 @@ int Main(int argc, char** argv) {
   once->add_option("--request", arguments.request, "a file with the request")->required();
   CLI11_PARSE(app, argc, argv);
   arguments.once = once->parsed();
-  for (std::string* path : {&arguments.python, &arguments.python_code, &arguments.kernels}) {
+  for (std::string* path :
+       {&arguments.python, &arguments.python_code, &arguments.kernels, &arguments.bytecode}) {
     if (!path->empty()) *path = fs::absolute(*path).lexically_normal();
   }
   const Descriptor out = TakeStandardOutput();

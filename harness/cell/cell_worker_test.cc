@@ -46,6 +46,16 @@ bool Eventually(F condition) {
   return false;
 }
 
+// Files below `folder` with that beginning, by name.
+std::set<std::string> FilesOf(const fs::path& folder, const std::string& begin) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const std::string name = entry.path().filename();
+    if (absl::StartsWith(name, begin)) names.insert(name);
+  }
+  return names;
+}
+
 TEST(CellWorkerTest, SaysWhatItIsWhenItIsReady) {
   WorkerUnderTest worker;
 
@@ -356,13 +366,18 @@ TEST(CellWorkerTest, AnInterpreterOfItsOwnSeesTheSame) {
   const fs::path fake = runfiles / "harness/cell/testdata/fake_cell/bkm_cell";
   const fs::path code = worker.folder() / "code";
   fs::create_directories(code / "bkm_cell");
+  const fs::path real = runfiles / "harness/cell/python/bkm_cell";
   for (const fs::path& file :
-       {fake / "__init__.py", fake / "cell.py", runfiles / "harness/cell/python/bkm_cell/alone.py"})
+       {fake / "__init__.py", fake / "cell.py", real / "alone.py", real / "preload.py"})
     fs::copy_file(file, code / "bkm_cell" / file.filename());
+  ASSERT_TRUE(WriteFile(code / "bkm_cell/preload.txt", "no_such_module\nwave\n").ok());
+  const fs::path bytecode = worker.folder() / "bytecode";
   std::vector<std::string> arguments = WorkerUnderTest::Arguments("once");
   arguments[5] = code;
-  arguments.push_back("--alone");
+  arguments.insert(arguments.end(), {"--alone", "--bytecode", bytecode});
   ExpectTheSame(worker, arguments);
+  EXPECT_THAT(FilesOf(bytecode, "wave.cpython-"), testing::SizeIs(1)) << "what cells will import";
+  EXPECT_FALSE(fs::exists(code / "bkm_cell/__pycache__"));
 }
 
 // The worker's only message when it is started with `arguments`.
@@ -395,12 +410,13 @@ TEST(CellWorkerTest, MissingAdaptersAreFatal) {
 }
 
 // What a worker that preloads this list says of it; it has ended since.
-Json PreloadErrorsOf(const char* list) {
+Json PreloadErrorsOf(const char* list, const std::vector<std::string>& more = {}) {
   const fs::path file = fs::path(std::getenv("TEST_TMPDIR")) / "preload";
   EXPECT_TRUE(WriteFile(file, list).ok());
   Command command;
   command.argv = WorkerUnderTest::Arguments("serve");
   command.argv.insert(command.argv.end(), {"--preload", file});
+  command.argv.insert(command.argv.end(), more.begin(), more.end());
   const absl::StatusOr<ProcessResult> result = RunCommand(command);
   EXPECT_TRUE(result.ok()) << result.status();
   if (!result.ok()) return nullptr;
@@ -424,6 +440,17 @@ TEST(CellWorkerTest, PreloadingLeavesNoTemporaryFolders) {
   const std::set<fs::path> before = left();
   EXPECT_EQ(PreloadErrorsOf("makes_a_folder\n"), Json::object());
   EXPECT_EQ(left(), before);
+}
+
+TEST(CellWorkerTest, WhatIsPreloadedIsCompiledIntoTheFolderThatIsNamed) {
+  const fs::path bytecode = *CreateTempDirectory(std::getenv("TEST_TMPDIR"), "bytecode");
+  const fs::path code = WorkerUnderTest::Arguments("serve")[5];
+
+  EXPECT_EQ(PreloadErrorsOf("makes_a_folder\n", {"--bytecode", bytecode}), Json::object());
+
+  EXPECT_THAT(FilesOf(bytecode, "makes_a_folder.cpython-"), testing::SizeIs(1));
+  EXPECT_THAT(FilesOf(bytecode, "cell.cpython-"), testing::SizeIs(1));
+  EXPECT_THAT(FilesOf(code, "makes_a_folder.cpython-"), testing::IsEmpty());
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <clocale>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
@@ -37,7 +38,7 @@ struct Environment {
 
 absl::StatusOr<Environment> AskEnvironment(const fs::path& python) {
   Command command;
-  command.argv = {python.string(), "-I", "-c", kAsk};
+  command.argv = {python.string(), "-I", "-B", "-c", kAsk};
   command.timeout = std::chrono::seconds(60);
   const absl::StatusOr<std::string> answer = RunForOutput(command);
   if (!answer.ok()) {
@@ -63,7 +64,7 @@ absl::StatusOr<Environment> AskEnvironment(const fs::path& python) {
 // Starts an interpreter that takes nothing from the user's environment. The standard library is
 // the one of the libpython that is linked; site.py stays out, since the system's would put the
 // system's packages on the path.
-absl::Status Initialize(const fs::path& python) {
+absl::Status Initialize(const InterpreterOptions& options) {
   std::setlocale(LC_CTYPE, "C.UTF-8");
   PyPreConfig preconfig;
   PyPreConfig_InitIsolatedConfig(&preconfig);
@@ -74,11 +75,14 @@ absl::Status Initialize(const fs::path& python) {
     PyConfig_InitIsolatedConfig(&config);
     config.site_import = 0;
     config.install_signal_handlers = 0;
-    config.write_bytecode = 0;
+    // Into a folder of ours, never beside the environment's sources.
+    config.write_bytecode = !options.bytecode.empty();
+    if (!options.bytecode.empty())
+      PyConfig_SetBytesString(&config, &config.pycache_prefix, options.bytecode.c_str());
     config.use_hash_seed = 1;
     config.hash_seed = 0;
     PyConfig_SetBytesString(&config, &config.home, BKM_PYTHON_HOME);
-    PyConfig_SetBytesString(&config, &config.executable, python.c_str());
+    PyConfig_SetBytesString(&config, &config.executable, options.python.c_str());
     status = Py_InitializeFromConfig(&config);
     PyConfig_Clear(&config);
   }
@@ -129,6 +133,17 @@ void Preload(const std::vector<std::string>& modules, InterpreterFacts& facts) {
   for (const std::string& module : modules) import(module);
 }
 
+// All of bkm_cell, which imports torch and nothing of a subject: else each cell would read and
+// compile its own code. What needs a torch that is not there is left out.
+void ImportCellCode() {
+  const py::object package = py::module_::import("bkm_cell");
+  const py::object walk = py::module_::import("pkgutil").attr("walk_packages");
+  for (const py::handle each : walk(package.attr("__path__"), "bkm_cell.")) {
+    const std::string name = py::str(each.attr("name"));
+    if (!absl::EndsWith(name, "_test")) Import(name);
+  }
+}
+
 // What modules made in the machine's folder of temporary files when they were imported (wandb: two
 // folders) nobody else would remove, for this interpreter is never torn down. No cell sees it.
 void RemoveTemporaryFolders() {
@@ -164,6 +179,9 @@ absl::Status Warm(const InterpreterOptions& options, const Environment& environm
                   InterpreterFacts& facts) {
   try {
     AddSitePackages(environment, options.python_code);
+    py::module_ gc = py::module_::import("gc");
+    gc.attr(
+        "disable")();  // nearly nothing of what is loaded is garbage, and looking for it is slow
     Preload(options.preload, facts);
     RemoveTemporaryFolders();
     if (const std::string error = Import("bkm_cell.cell"); !error.empty()) {
@@ -171,12 +189,14 @@ absl::Status Warm(const InterpreterOptions& options, const Environment& environm
           absl::StrCat("cannot import bkm_cell.cell from --python-code ",
                        options.python_code.string(), ": ", error));
     }
+    ImportCellCode();
     // What is loaded now lives as long as the worker: a collection in a child that touched it
     // would copy all of it.
-    py::module_ gc = py::module_::import("gc");
     gc.attr("collect")();
     gc.attr("freeze")();
+    gc.attr("enable")();
     py::object sys = py::module_::import("sys");
+    sys.attr("dont_write_bytecode") = true;  // a cell may write nothing there, and shall not try
     const std::string version = py::str(sys.attr("version"));
     facts.version = version.substr(0, version.find(' '));
     for (const py::handle entry : sys.attr("path"))
@@ -193,7 +213,7 @@ absl::StatusOr<InterpreterFacts> StartInterpreter(const InterpreterOptions& opti
   const auto start = std::chrono::steady_clock::now();
   ASSIGN_OR_RETURN(const Environment environment, AskEnvironment(options.python));
   EnterCellEnvironment(options.python);
-  RETURN_IF_ERROR(Initialize(options.python));
+  RETURN_IF_ERROR(Initialize(options));
   InterpreterFacts facts;
   RETURN_IF_ERROR(Warm(options, environment, facts));
   facts.versions = InstalledVersions(environment.site);

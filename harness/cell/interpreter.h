@@ -16,6 +16,9 @@ struct InterpreterOptions {
   std::filesystem::path python;       // the environment's interpreter
   std::filesystem::path python_code;  // the folder that holds the package bkm_cell
   std::vector<std::string> preload;   // modules, in order
+  // Where compiled Python is read from instead of beside the sources, and where that of preloaded
+  // modules is added. Empty: beside the sources, and none is written.
+  std::filesystem::path bytecode;
 };
 
 // What a warm interpreter says of itself.

@@ -129,12 +129,30 @@ CheckAnswer AnswerOf(const CheckedPairing& pairing) {
   return ok == says ? CheckAnswer::kWorks : CheckAnswer::kWorksExcept;
 }
 
+namespace {
+
+// Whether an attention that is not ok here is ok there.
+bool WorksWhereItDoesNot(const PublishedRow& row, const CheckedPairing& pairing) {
+  return std::any_of(pairing.cells.begin(), pairing.cells.end(), [&](const CellRecord& cell) {
+    const bool fails = Counts(cell) && !IsOk(cell);
+    return fails &&
+           std::any_of(row.cells.begin(), row.cells.end(), [&](const PublishedCell& other) {
+             return other.attention == cell.cell.probe.attention &&
+                    other.evidence.verdict.kind == VerdictKind::kOk;
+           });
+  });
+}
+
+}  // namespace
+
 std::vector<PublishedRow> NearestRows(const PublishedTable& table, const CheckedPairing& pairing,
                                       const std::string& engine_subject, const std::string& torch,
                                       const std::string& day, size_t most) {
   std::vector<PublishedRow> rows;
+  const bool works = AnswerOf(pairing) == CheckAnswer::kWorksExcept;
   for (const PublishedRow& row : table.rows) {
-    if (Works(row) && row.engine == pairing.kind->name) rows.push_back(row);
+    if (!Works(row) || row.engine != pairing.kind->name) continue;
+    if (!works || WorksWhereItDoesNot(row, pairing)) rows.push_back(row);
   }
   const auto distance = [&](const PublishedRow& row) {
     return std::tuple(IsExpired(row, day), row.engine_version.subject != engine_subject,

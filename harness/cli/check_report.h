@@ -46,6 +46,7 @@ struct CheckReport {
 
 // Rows of the table that work, for the same engine kind: those that have not expired by `day`
 // first, of these the same engine version, then the same torch, then the newest; `most` at most.
+// Where the pairing works with some attentions, only those that work with one of the others.
 std::vector<PublishedRow> NearestRows(const PublishedTable& table, const CheckedPairing& pairing,
                                       const std::string& engine_subject, const std::string& torch,
                                       const std::string& day, size_t most);

@@ -10,12 +10,27 @@
 #include "harness/base/hash.h"
 #include "harness/base/status_macros.h"
 #include "harness/matrix/plan.h"
+#include "harness/numerics/model_shapes.h"
 #include "harness/numerics/probe_folder.h"
 #include "harness/runner/installation.h"
+#include "harness/runtime/bytecode.h"
 
 namespace bkm {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+// A quarter of the default probe's tokens, for an answer in seconds; but with documents before and
+// after another, which is where masks go wrong. A sliding window shows only in a document that is
+// longer.
+std::vector<int64_t> DocumentsFor(const std::string& model) {
+  const absl::StatusOr<ModelShape> shape = FindModelShape(model);
+  const bool has_window = shape.ok() && shape->window > 0;
+  return has_window ? Probe().documents : std::vector<int64_t>{24, 40, 2};
+}
+
+}  // namespace
 
 absl::StatusOr<UserEnvironment> UserEnvironment::Read(fs::path python,
                                                       const SourceCatalog& catalog) {
@@ -24,16 +39,38 @@ absl::StatusOr<UserEnvironment> UserEnvironment::Read(fs::path python,
   ASSIGN_OR_RETURN(environment.facts_, ReadInterpreter(environment.python_));
   ASSIGN_OR_RETURN(const InterpreterFacts ours, ReadInterpreter(CellPython()));
   environment.alone_ = MinorVersion(ours.python) != MinorVersion(environment.facts_.python);
-  std::vector<std::string> packages;
+  std::vector<std::string> packages = {"torch"};
   for (const std::string& name : catalog.names()) packages.push_back(catalog.Find(name)->package);
   ASSIGN_OR_RETURN(const std::vector<InstalledPackage> installed,
                    ReadInstalled(environment.python_, packages));
-  for (const std::string& name : catalog.names()) {
-    for (const InstalledPackage& package : installed) {
+  for (const InstalledPackage& package : installed) {
+    for (const std::string& name : catalog.names()) {
       if (package.package == catalog.Find(name)->package) environment.installed_[name] = package;
+    }
+    const std::string version = MinorVersion(environment.facts_.python);
+    if (package.package == "torch" && !HasBytecode(package.folder / "torch", version)) {
+      environment.bytecode_ =
+          CacheDirectory() / "bytecode" / Sha256(environment.python_.string()).substr(0, 16);
+      RETURN_IF_ERROR(CreateDirectories(environment.bytecode_));
+      std::error_code ignored;  // it only says when it was used
+      fs::last_write_time(environment.bytecode_, fs::file_time_type::clock::now(), ignored);
     }
   }
   return environment;
+}
+
+void UserEnvironment::CompileSubjects() const {
+  if (bytecode_.empty()) return;
+  std::set<fs::path> packages;
+  for (const EngineKind* kind : Kinds()) {
+    for (const std::string& source : {kind->engine_source, kind->library_source}) {
+      const bool is_shared = source == kind->library_source && kind->library_in_runtime;
+      if (source.empty() || is_shared) continue;
+      packages.insert(installed_.at(source).folder / installed_.at(source).package);
+    }
+  }
+  for (const fs::path& package : packages)
+    CompileBytecodeElsewhere(python_, package, bytecode_).IgnoreError();
 }
 
 std::string UserEnvironment::VersionOf(const std::string& distribution) const {
@@ -89,7 +126,11 @@ absl::StatusOr<std::vector<PreparedCell>> UserEnvironment::CellsOf(const EngineK
   const Json group = {{"engine", engine},
                       {"library", Json::array({library.ToString()})},
                       {"runtime", "yours"},
-                      {"probe", {{"model", model}, {"attention", kind.attentions}, {"steps", 1}}}};
+                      {"probe",
+                       {{"model", model},
+                        {"attention", kind.attentions},
+                        {"steps", 1},
+                        {"documents", DocumentsFor(model)}}}};
   ASSIGN_OR_RETURN(
       const Matrix matrix,
       MatrixFromJson({{"schema", 1}, {"name", "check"}, {"groups", {group}}}, "check"));
@@ -119,7 +160,7 @@ absl::StatusOr<std::vector<PreparedCell>> UserEnvironment::CellsOf(const EngineK
     }
     if (planned.cell.engine_subject)
       cell.engine = SubjectOf(*planned.cell.engine_subject, kind.engine_source);
-    cell.worker = {.key = lock->Key(), .python = python_, .alone = alone_};
+    cell.worker = {.key = lock->Key(), .python = python_, .alone = alone_, .bytecode = bytecode_};
     cell.lock = lock;
     ASSIGN_OR_RETURN(cell.probe_folder, WriteProbeFolder(planned.cell.probe, CacheDirectory()));
     cells.push_back(std::move(cell));

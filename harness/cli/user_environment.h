@@ -35,6 +35,13 @@ class UserEnvironment {
   // What a person calls that: the version, or nine digits of the commit.
   std::string LabelOf(const std::string& source) const;
 
+  // Where its compiled Python is kept, if it brings none: in our cache, for nothing is written into
+  // the environment. Installers leave it out, and loading takes twice as long without. Else empty.
+  const std::filesystem::path& bytecode() const { return bytecode_; }
+  // Compiles engine and library into bytecode(), where that is not empty and cells would have to.
+  // What they share is compiled when it is loaded first.
+  void CompileSubjects() const;
+
   // The engine kinds whose two sides are there; of a library whose engine is not, the control.
   std::vector<const EngineKind*> Kinds() const;
   // One cell of one step per attention of the kind's that this machine can run.
@@ -47,6 +54,7 @@ class UserEnvironment {
   std::filesystem::path python_;
   InterpreterFacts facts_;
   bool alone_ = false;
+  std::filesystem::path bytecode_;
   std::map<std::string, InstalledPackage> installed_;  // by source
 };
 

@@ -20,6 +20,8 @@ struct WorkerSetup {
   std::filesystem::path python;  // the environment's interpreter
   // Of another version than the worker embeds: a process of that interpreter for each cell.
   bool alone = false;
+  // Where its compiled Python lies, instead of beside the sources; or empty.
+  std::filesystem::path bytecode;
 };
 
 // One cell, ready to run: `request` is what the worker reads (harness/protocol/README.md).

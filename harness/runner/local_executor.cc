@@ -80,6 +80,8 @@ absl::StatusOr<LocalExecutor::Worker*> LocalExecutor::StartWorker(const CellTask
     command.argv.insert(command.argv.end(), {"--kernels", options_.kernels.string()});
   if (!options_.preload.empty())
     command.argv.insert(command.argv.end(), {"--preload", options_.preload.string()});
+  if (!task.worker.bytecode.empty())
+    command.argv.insert(command.argv.end(), {"--bytecode", task.worker.bytecode.string()});
   if (task.worker.alone) command.argv.push_back("--alone");
   ASSIGN_OR_RETURN(worker.process, StartPiped(command, worker.log));
   ::fcntl(worker.process.from_child, F_SETFL, O_NONBLOCK);

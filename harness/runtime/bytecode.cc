@@ -9,9 +9,17 @@
 namespace bkm {
 namespace fs = std::filesystem;
 
+namespace {
+
+// Of a compiled file's name: ".cpython-311.pyc".
+std::string Suffix(const std::string& python) {
+  return absl::StrCat(".cpython-", absl::StrReplaceAll(python, {{".", ""}}), ".pyc");
+}
+
+}  // namespace
+
 int64_t LinkBytecode(const fs::path& sibling, const fs::path& site, const std::string& python) {
-  const std::string suffix =
-      absl::StrCat(".cpython-", absl::StrReplaceAll(python, {{".", ""}}), ".pyc");
+  const std::string suffix = Suffix(python);
   int64_t linked = 0;
   std::error_code error;
   fs::recursive_directory_iterator it(site, error);
@@ -34,6 +42,23 @@ absl::Status CompileBytecode(const fs::path& python, const fs::path& site) {
   return RunCommand(
              {.argv = {python.string(), "-I", "-m", "compileall", "-q", "-j", "0", site.string()},
               .unset_env = {"SOURCE_DATE_EPOCH"}})  // it would make pyc files compare hashes
+      .status();
+}
+
+bool HasBytecode(const fs::path& package, const std::string& python) {
+  std::error_code error;
+  return fs::exists(package / "__pycache__" / ("__init__" + Suffix(python)), error);
+}
+
+absl::Status CompileBytecodeElsewhere(const fs::path& python, const fs::path& folder,
+                                      const fs::path& elsewhere) {
+  // Not isolated (-I), which would not read the variable.
+  return RunCommand(
+             {.argv = {python.string(), "-s", "-m", "compileall", "-q", "-j", "0", folder.string()},
+              .set_env = {{"PYTHONPYCACHEPREFIX", elsewhere.string()}},
+              .unset_env = {"SOURCE_DATE_EPOCH", "PYTHONHOME", "PYTHONPATH",
+                            "PYTHONDONTWRITEBYTECODE"},
+              .directory = "/"})
       .status();
 }
 

@@ -23,6 +23,16 @@ int64_t LinkBytecode(const std::filesystem::path& sibling, const std::filesystem
 absl::Status CompileBytecode(const std::filesystem::path& python,
                              const std::filesystem::path& site);
 
+// Whether `package`, a folder with an __init__.py, has compiled Python of that version ("3.11")
+// beside its sources.
+bool HasBytecode(const std::filesystem::path& package, const std::string& python);
+
+// Compiles what is not compiled yet below `folder`, and writes it below `elsewhere`, as
+// PYTHONPYCACHEPREFIX names it.
+absl::Status CompileBytecodeElsewhere(const std::filesystem::path& python,
+                                      const std::filesystem::path& folder,
+                                      const std::filesystem::path& elsewhere);
+
 }  // namespace bkm
 
 #endif  // HARNESS_RUNTIME_BYTECODE_H_

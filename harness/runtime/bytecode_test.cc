@@ -48,5 +48,20 @@ TEST_F(BytecodeTest, MissingSiblingLinksNothing) {
   EXPECT_EQ(LinkBytecode(root_ / "no-such", root_ / "b", tag_), 0);
 }
 
+TEST_F(BytecodeTest, OfAnotherFolderIsWrittenElsewhere) {
+  const fs::path elsewhere = root_ / "elsewhere", package = root_ / "b/pkg";
+  ASSERT_TRUE(WriteFile(package / "__init__.py", "").ok());
+
+  ASSERT_TRUE(CompileBytecodeElsewhere("/usr/bin/python3", package, elsewhere).ok());
+
+  EXPECT_TRUE(fs::exists(elsewhere / package.relative_path() / Pyc("other")));
+  EXPECT_FALSE(fs::exists(package / "__pycache__"));
+  const std::string python = tag_.substr(0, 1) + "." + tag_.substr(1);
+  EXPECT_FALSE(HasBytecode(package, python));
+  ASSERT_TRUE(CompileBytecode("/usr/bin/python3", root_ / "b").ok());
+  EXPECT_TRUE(HasBytecode(package, python));
+  EXPECT_FALSE(HasBytecode(package, "2.7"));
+}
+
 }  // namespace
 }  // namespace bkm

@@ -20,10 +20,13 @@ from typing import Any
 _LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "preload.txt")
 
 
-def modules_to_preload() -> list[str]:
-    """The recorded list; a runtime that lacks some of them skips those."""
+def import_recorded() -> None:
+    """Imports the recorded list, so that it is compiled; what a runtime lacks is skipped."""
     with open(_LIST) as file:
-        return [line.strip() for line in file if line.strip() and not line.startswith("#")]
+        names = [line.strip() for line in file if line.strip() and not line.startswith("#")]
+    for name in names:
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
 
 
 def third_party_modules(request: dict[str, Any]) -> list[str]:
