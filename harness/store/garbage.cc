@@ -52,7 +52,8 @@ absl::StatusOr<std::vector<std::string>> CollectGarbage(
                      FolderCache(cache / kind).Collect(before));
     for (const std::string& key : keys) removed.push_back(kind + "/" + key);
   }
-  // Runs of bkm check and what it compiled, git's objects of patched trees, what was left by a crash and by uv.
+  // Runs of bkm check and what it compiled, git's objects of patched trees, what was left by a
+  // crash and by uv.
   for (const std::string kind : {"bytecode", "checks", "patches", "tmp"}) {
     for (const std::string& name : RemoveOldFolders(cache / kind, before))
       removed.push_back(kind + "/" + name);
