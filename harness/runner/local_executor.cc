@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
@@ -61,15 +62,12 @@ int LocalExecutor::running() const {
   return total;
 }
 
-LocalExecutor::Worker* LocalExecutor::FindWorker(const std::string& key) {
-  const auto it = std::find_if(workers_.begin(), workers_.end(), [&](const Worker& worker) {
-    return worker.key == key && !worker.closed;
-  });
-  return it == workers_.end() ? nullptr : &*it;
+std::list<LocalExecutor::Worker>::iterator LocalExecutor::FindWorker(const std::string& key) {
+  return std::find_if(workers_.begin(), workers_.end(),
+                      [&](const Worker& worker) { return worker.key == key && !worker.closed; });
 }
 
-absl::StatusOr<LocalExecutor::Worker*> LocalExecutor::StartWorker(const CellTask& task,
-                                                                  const std::string& key) {
+absl::Status LocalExecutor::StartWorker(const CellTask& task, const std::string& key) {
   Worker worker{.key = key, .log = options_.log_path(task.worker.key)};
   RETURN_IF_ERROR(CreateDirectories(worker.log.parent_path()));
   Command command{.argv = {options_.cell_worker.string(), "serve", "--python",
@@ -86,7 +84,7 @@ absl::StatusOr<LocalExecutor::Worker*> LocalExecutor::StartWorker(const CellTask
   ASSIGN_OR_RETURN(worker.process, StartPiped(command, worker.log));
   ::fcntl(worker.process.from_child, F_SETFL, O_NONBLOCK);
   workers_.push_back(std::move(worker));
-  return &workers_.back();
+  return absl::OkStatus();
 }
 
 void LocalExecutor::Lose(const std::string& id, const std::string& message) {
@@ -97,11 +95,11 @@ void LocalExecutor::Lose(const std::string& id, const std::string& message) {
 
 void LocalExecutor::Start(const CellTask& task) {
   const std::string key = options_.fresh ? task.id : task.worker.key;
-  Worker* worker = FindWorker(key);
-  if (!worker) {
-    const absl::StatusOr<Worker*> started = StartWorker(task, key);
-    if (!started.ok()) return Lose(task.id, std::string(started.status().message()));
-    worker = *started;
+  auto worker = FindWorker(key);
+  if (worker == workers_.end()) {
+    const absl::Status started = StartWorker(task, key);
+    if (!started.ok()) return Lose(task.id, std::string(started.message()));
+    worker = std::prev(workers_.end());
   }
   worker->cells.insert(task.id);
   worker->released = options_.fresh;
@@ -115,11 +113,10 @@ void LocalExecutor::CloseInput(Worker& worker) {
 }
 
 void LocalExecutor::Release(const std::string& worker_key) {
-  Worker* const worker = FindWorker(worker_key);
-  if (!worker) return;
+  const auto worker = FindWorker(worker_key);
+  if (worker == workers_.end()) return;
   worker->released = true;
-  const auto is_it = [&](const Worker& each) { return &each == worker; };
-  workers_.splice(workers_.end(), workers_, std::find_if(workers_.begin(), workers_.end(), is_it));
+  workers_.splice(workers_.end(), workers_, worker);
   CloseIdle();
 }
 

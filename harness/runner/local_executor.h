@@ -57,8 +57,10 @@ class LocalExecutor : public CellExecutor {
     bool closed = false;  // its input is closed: it ends by itself
   };
 
-  Worker* FindWorker(const std::string& key);
-  absl::StatusOr<Worker*> StartWorker(const CellTask& task, const std::string& key);
+  // The worker that takes cells of that key; the end: none.
+  std::list<Worker>::iterator FindWorker(const std::string& key);
+  // As the last of workers_.
+  absl::Status StartWorker(const CellTask& task, const std::string& key);
   void Read(Worker& worker);
   void HandleLine(Worker& worker, const std::string& line);
   // The worker's output ended: its cells are lost.

@@ -49,12 +49,20 @@ def _bmm(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return _ATEN.baddbmm.out(product, wide_a, wide_b, beta=0, out=product).to(a.dtype)
 
 
+def _into(out: torch.Tensor, product: torch.Tensor) -> torch.Tensor:
+    if out.dtype != product.dtype:
+        raise RuntimeError(
+            f"Expected out tensor to have dtype {product.dtype}, but got {out.dtype} instead"
+        )
+    return out.resize_(product.shape).copy_(product)
+
+
 def _mm_out(a: torch.Tensor, b: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
-    return out.resize_(a.shape[0], b.shape[-1]).copy_(_mm(a, b))
+    return _into(out, _mm(a, b))
 
 
 def _bmm_out(a: torch.Tensor, b: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
-    return out.resize_(a.shape[0], a.shape[-2], b.shape[-1]).copy_(_bmm(a, b))
+    return _into(out, _bmm(a, b))
 
 
 def _addmm(

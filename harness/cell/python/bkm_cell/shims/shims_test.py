@@ -108,6 +108,8 @@ class ShimsTest(unittest.TestCase):
         )
         with self.assertRaisesRegex(RuntimeError, "to have the same dtype"):
             torch.mm(a[0], b[0].float())
+        with self.assertRaisesRegex(RuntimeError, "Expected out tensor to have dtype"):
+            torch.mm(a[0], b[0], out=torch.empty(5, 3))
         with self.assertRaisesRegex(RuntimeError, "shapes cannot be multiplied"):
             torch.mm(a[0], a[0])
 
