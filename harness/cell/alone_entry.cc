@@ -35,20 +35,23 @@ constexpr char kAsk[] =
 constexpr char kStart[] =
     "import sys; sys.path.insert(0, sys.argv.pop(1)); from bkm_cell.alone import main; main()";
 
-constexpr char kPreload[] =
-    "import sys; sys.path.insert(0, sys.argv.pop(1)); from bkm_cell.preload import "
-    "import_recorded; import_recorded()";
+constexpr char kImport[] =
+    "import importlib, sys\n"
+    "for name in sys.argv[1:]:\n"
+    "    try: importlib.import_module(name)\n"
+    "    except Exception: pass";
 
 // Imports what cells will import, once, so that they find it compiled: they may not write there.
-void CompileRecorded(const fs::path& python, const fs::path& python_code,
-                     const fs::path& bytecode) {
-  const fs::path done = bytecode / "recorded";
+void CompilePreload(const InterpreterOptions& options) {
+  const fs::path done = options.bytecode / "compiled";
   std::error_code error;
   if (fs::exists(done, error)) return;
-  const auto ran = RunCommand(
-      {.argv = {python.string(), "-I", "-X", absl::StrCat("pycache_prefix=", bytecode.string()),
-                "-c", kPreload, python_code.string()},
-       .timeout = std::chrono::seconds(300)});
+  Command command{
+      .argv = {options.python.string(), "-I", "-X",
+               absl::StrCat("pycache_prefix=", options.bytecode.string()), "-c", kImport},
+      .timeout = std::chrono::seconds(300)};
+  command.argv.insert(command.argv.end(), options.preload.begin(), options.preload.end());
+  const absl::StatusOr<ProcessResult> ran = RunCommand(command);
   if (ran.ok() && ran->ok()) WriteFile(done, "").IgnoreError();
 }
 
@@ -68,33 +71,28 @@ void Forward(int from, const EventWriter& events) {
 
 }  // namespace
 
-absl::StatusOr<AloneInterpreter> AloneInterpreter::Find(fs::path python, fs::path python_code,
-                                                        fs::path bytecode) {
+absl::StatusOr<AloneInterpreter> AloneInterpreter::Find(InterpreterOptions options) {
   const auto start = std::chrono::steady_clock::now();
-  AloneInterpreter found;
-  found.python_ = std::move(python);
-  found.python_code_ = std::move(python_code);
-  found.bytecode_ = std::move(bytecode);
+  const std::string python = options.python.string();
+  InterpreterFacts facts;
   const absl::StatusOr<std::string> answer =
-      RunForOutput({.argv = {found.python_.string(), "-I", "-B", "-c", kAsk},
-                    .timeout = std::chrono::seconds(60)});
+      RunForOutput({.argv = {python, "-I", "-B", "-c", kAsk}, .timeout = std::chrono::seconds(60)});
   if (!answer.ok()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "--python ", found.python_.string(), " does not run (", answer.status().message(), ")"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("--python ", python, " does not run (", answer.status().message(), ")"));
   }
-  ASSIGN_OR_RETURN(const Json json, ParseJson(*answer, found.python_.string()));
-  ObjectReader reader(json, found.python_.string());
-  found.facts_.version = reader.String("version");
-  if (const Json* versions = reader.Child("versions")) found.facts_.versions = *versions;
-  for (const std::string& path : reader.Strings("path")) found.facts_.path.emplace_back(path);
-  for (const std::string& path : reader.Strings("prefixes")) found.facts_.path.emplace_back(path);
+  ASSIGN_OR_RETURN(const Json json, ParseJson(*answer, python));
+  ObjectReader reader(json, python);
+  facts.version = reader.String("version");
+  if (const Json* versions = reader.Child("versions")) facts.versions = *versions;
+  for (const std::string& path : reader.Strings("path")) facts.path.emplace_back(path);
+  for (const std::string& path : reader.Strings("prefixes")) facts.path.emplace_back(path);
   RETURN_IF_ERROR(reader.Finish());
-  found.facts_.path.push_back(found.python_code_);
-  EnterCellEnvironment(found.python_);
-  if (!found.bytecode_.empty()) CompileRecorded(found.python_, found.python_code_, found.bytecode_);
-  found.facts_.preload_s =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return found;
+  facts.path.push_back(options.python_code);
+  EnterCellEnvironment(options.python);
+  if (!options.bytecode.empty()) CompilePreload(options);
+  facts.preload_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return AloneInterpreter(std::move(options), std::move(facts));
 }
 
 int AloneInterpreter::Run(const CellRequest& request, const EventWriter& events) const {
@@ -107,12 +105,12 @@ int AloneInterpreter::Run(const CellRequest& request, const EventWriter& events)
   if (child < 0) return 1;
   if (child == 0) {
     ::fcntl(pipe[1], F_SETFD, 0);
-    std::vector<const char*> argv = {python_.c_str(), "-I", "-B"};
-    const std::string prefix = absl::StrCat("pycache_prefix=", bytecode_.string());
-    if (!bytecode_.empty()) argv.insert(argv.end(), {"-X", prefix.c_str()});
-    argv.insert(argv.end(),
-                {"-c", kStart, python_code_.c_str(), descriptor.c_str(), text.c_str(), nullptr});
-    ::execv(python_.c_str(), const_cast<char**>(argv.data()));
+    std::vector<const char*> argv = {options_.python.c_str(), "-I", "-B"};
+    const std::string prefix = absl::StrCat("pycache_prefix=", options_.bytecode.string());
+    if (!options_.bytecode.empty()) argv.insert(argv.end(), {"-X", prefix.c_str()});
+    argv.insert(argv.end(), {"-c", kStart, options_.python_code.c_str(), descriptor.c_str(),
+                             text.c_str(), nullptr});
+    ::execv(options_.python.c_str(), const_cast<char**>(argv.data()));
     ::_exit(127);
   }
   ::close(pipe[1]);

@@ -3,7 +3,7 @@
 #ifndef HARNESS_CELL_ALONE_ENTRY_H_
 #define HARNESS_CELL_ALONE_ENTRY_H_
 
-#include <filesystem>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "harness/cell/cell_request.h"
@@ -18,19 +18,18 @@ namespace bkm {
 class AloneInterpreter {
  public:
   // Asks the interpreter what it holds; replaces this process's environment variables by the cells'
-  // own. `bytecode`: where compiled Python is read from instead of beside the sources; or empty.
-  static absl::StatusOr<AloneInterpreter> Find(std::filesystem::path python,
-                                               std::filesystem::path python_code,
-                                               std::filesystem::path bytecode);
+  // own. With `options.bytecode`, what would be preloaded is imported once, to be compiled there.
+  static absl::StatusOr<AloneInterpreter> Find(InterpreterOptions options);
 
   const InterpreterFacts& facts() const { return facts_; }
   // CellSetting::body: gives the interpreter's exit status, or ends by its signal.
   int Run(const CellRequest& request, const EventWriter& events) const;
 
  private:
-  std::filesystem::path python_;
-  std::filesystem::path python_code_;
-  std::filesystem::path bytecode_;
+  AloneInterpreter(InterpreterOptions options, InterpreterFacts facts)
+      : options_(std::move(options)), facts_(std::move(facts)) {}
+
+  InterpreterOptions options_;
   InterpreterFacts facts_;
 };
 

@@ -85,17 +85,18 @@ absl::Status Serve(const Arguments& arguments, int out) {
   }
   InterpreterFacts facts;
   ServerOptions options;
+  InterpreterOptions interpreter = {.python = arguments.python,
+                                    .python_code = arguments.python_code,
+                                    .preload = std::move(preload),
+                                    .bytecode = arguments.bytecode};
   if (arguments.alone) {
-    ASSIGN_OR_RETURN(
-        const AloneInterpreter alone,
-        AloneInterpreter::Find(arguments.python, arguments.python_code, arguments.bytecode));
+    ASSIGN_OR_RETURN(const AloneInterpreter alone, AloneInterpreter::Find(std::move(interpreter)));
     facts = alone.facts();
     options.setting.body = [alone](const CellRequest& cell, const EventWriter& events) {
       return alone.Run(cell, events);
     };
   } else {
-    ASSIGN_OR_RETURN(facts, StartInterpreter({arguments.python, arguments.python_code,
-                                              std::move(preload), arguments.bytecode}));
+    ASSIGN_OR_RETURN(facts, StartInterpreter(interpreter));
     options.setting.body = RunPythonEntry;
   }
   if (!arguments.once) {

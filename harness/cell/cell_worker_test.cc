@@ -366,15 +366,15 @@ TEST(CellWorkerTest, AnInterpreterOfItsOwnSeesTheSame) {
   const fs::path fake = runfiles / "harness/cell/testdata/fake_cell/bkm_cell";
   const fs::path code = worker.folder() / "code";
   fs::create_directories(code / "bkm_cell");
-  const fs::path real = runfiles / "harness/cell/python/bkm_cell";
   for (const fs::path& file :
-       {fake / "__init__.py", fake / "cell.py", real / "alone.py", real / "preload.py"})
+       {fake / "__init__.py", fake / "cell.py", runfiles / "harness/cell/python/bkm_cell/alone.py"})
     fs::copy_file(file, code / "bkm_cell" / file.filename());
-  ASSERT_TRUE(WriteFile(code / "bkm_cell/preload.txt", "no_such_module\nwave\n").ok());
+  const fs::path preload = worker.folder() / "preload";
+  ASSERT_TRUE(WriteFile(preload, "no_such_module\nwave\n").ok());
   const fs::path bytecode = worker.folder() / "bytecode";
   std::vector<std::string> arguments = WorkerUnderTest::Arguments("once");
   arguments[5] = code;
-  arguments.insert(arguments.end(), {"--alone", "--bytecode", bytecode});
+  arguments.insert(arguments.end(), {"--alone", "--bytecode", bytecode, "--preload", preload});
   ExpectTheSame(worker, arguments);
   EXPECT_THAT(FilesOf(bytecode, "wave.cpython-"), testing::SizeIs(1)) << "what cells will import";
   EXPECT_FALSE(fs::exists(code / "bkm_cell/__pycache__"));

@@ -21,6 +21,18 @@ bool Counts(const CellRecord& cell) { return cell.verdict && SaysSomething(*cell
 
 bool IsOk(const CellRecord& cell) { return cell.verdict && cell.verdict->kind == VerdictKind::kOk; }
 
+// Whether an attention that is not ok here is ok there.
+bool WorksWhereItDoesNot(const PublishedRow& row, const CheckedPairing& pairing) {
+  return std::any_of(pairing.cells.begin(), pairing.cells.end(), [&](const CellRecord& cell) {
+    const bool fails = Counts(cell) && !IsOk(cell);
+    return fails &&
+           std::any_of(row.cells.begin(), row.cells.end(), [&](const PublishedCell& other) {
+             return other.attention == cell.cell.probe.attention &&
+                    other.evidence.verdict.kind == VerdictKind::kOk;
+           });
+  });
+}
+
 std::string NameOf(const CheckedPairing& pairing) {
   return absl::StrCat(pairing.kind->name, ": ",
                       pairing.engine.empty()
@@ -129,30 +141,14 @@ CheckAnswer AnswerOf(const CheckedPairing& pairing) {
   return ok == says ? CheckAnswer::kWorks : CheckAnswer::kWorksExcept;
 }
 
-namespace {
-
-// Whether an attention that is not ok here is ok there.
-bool WorksWhereItDoesNot(const PublishedRow& row, const CheckedPairing& pairing) {
-  return std::any_of(pairing.cells.begin(), pairing.cells.end(), [&](const CellRecord& cell) {
-    const bool fails = Counts(cell) && !IsOk(cell);
-    return fails &&
-           std::any_of(row.cells.begin(), row.cells.end(), [&](const PublishedCell& other) {
-             return other.attention == cell.cell.probe.attention &&
-                    other.evidence.verdict.kind == VerdictKind::kOk;
-           });
-  });
-}
-
-}  // namespace
-
 std::vector<PublishedRow> NearestRows(const PublishedTable& table, const CheckedPairing& pairing,
                                       const std::string& engine_subject, const std::string& torch,
                                       const std::string& day, size_t most) {
   std::vector<PublishedRow> rows;
-  const bool works = AnswerOf(pairing) == CheckAnswer::kWorksExcept;
+  const bool works_in_part = AnswerOf(pairing) == CheckAnswer::kWorksExcept;
   for (const PublishedRow& row : table.rows) {
     if (!Works(row) || row.engine != pairing.kind->name) continue;
-    if (!works || WorksWhereItDoesNot(row, pairing)) rows.push_back(row);
+    if (!works_in_part || WorksWhereItDoesNot(row, pairing)) rows.push_back(row);
   }
   const auto distance = [&](const PublishedRow& row) {
     return std::tuple(IsExpired(row, day), row.engine_version.subject != engine_subject,

@@ -51,16 +51,15 @@ absl::StatusOr<UserEnvironment> UserEnvironment::Read(fs::path python,
     if (package.package == "torch" && !HasBytecode(package.folder / "torch", version)) {
       environment.bytecode_ =
           CacheDirectory() / "bytecode" / Sha256(environment.python_.string()).substr(0, 16);
-      RETURN_IF_ERROR(CreateDirectories(environment.bytecode_));
-      std::error_code ignored;  // it only says when it was used
-      fs::last_write_time(environment.bytecode_, fs::file_time_type::clock::now(), ignored);
     }
   }
   return environment;
 }
 
 void UserEnvironment::CompileSubjects() const {
-  if (bytecode_.empty()) return;
+  if (bytecode_.empty() || !CreateDirectories(bytecode_).ok()) return;
+  std::error_code ignored;  // it only says when it was used
+  fs::last_write_time(bytecode_, fs::file_time_type::clock::now(), ignored);
   std::set<fs::path> packages;
   for (const EngineKind* kind : Kinds()) {
     for (const std::string& source : {kind->engine_source, kind->library_source}) {

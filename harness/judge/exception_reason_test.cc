@@ -38,6 +38,9 @@ TEST(ExceptionReasonTest, PythonsAndTorchsOwnWordsDecide) {
   EXPECT_EQ(Reason("RuntimeError", "shape '[1, 2]' is invalid for input of size 3"), "shape-error");
   EXPECT_EQ(Reason("RuntimeError", "FlashAttention only support fp16 and bf16 data type"),
             "dtype-error");
+  EXPECT_EQ(Reason("RuntimeError", "query and key must have the same dtype"), "dtype-error");
+  EXPECT_EQ(Reason("RuntimeError", "expected m1 and m2 to have the same dtype, but got: float"),
+            "dtype-error");
   EXPECT_EQ(Reason("RuntimeError", "boom"), "raised");
   EXPECT_EQ(Reason("NotImplementedError", ""), "not-implemented");
 }

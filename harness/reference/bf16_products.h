@@ -7,7 +7,7 @@ namespace bkm {
 
 // From now on, products of bf16 matrices (mm, bmm, addmm, baddbmm) are computed in fp32 and rounded
 // once, for this process. Without oneDNN's bf16, which wants AVX-512, LibTorch sums them element by
-// element: the same precision, up to seventy times slower.
+// element: the same precision, many times slower.
 void ComputeBF16ProductsInFP32();
 
 // The same, where oneDNN computes none here; else LibTorch's own are left as they are.

@@ -44,12 +44,13 @@ TEST(GarbageTest, FileOfTreesGoesOnceNoTreeHasIt) {
 
 TEST(GarbageTest, FoldersThatNobodyWroteToGoAndYoungOnesStay) {
   const fs::path cache = *CreateTempDirectory(::testing::TempDir(), "garbage-");
+  ASSERT_TRUE(WriteFile(cache / "bytecode/1a/usr/os.pyc", "").ok());
   ASSERT_TRUE(WriteFile(cache / "checks/check-1/run.json", "{}").ok());
   ASSERT_TRUE(WriteFile(cache / "patches/torchtitan/index", "").ok());
   ASSERT_TRUE(WriteFile(cache / "tmp/uv/tree.lock", "").ok());
   EXPECT_THAT(*CollectGarbage(cache, system_clock::now() - hours(1)), ElementsAre());
   EXPECT_THAT(*CollectGarbage(cache, system_clock::now() + hours(1)),
-              ElementsAre("checks/check-1", "patches/torchtitan", "tmp/uv"));
+              ElementsAre("bytecode/1a", "checks/check-1", "patches/torchtitan", "tmp/uv"));
   EXPECT_FALSE(fs::exists(cache / "checks/check-1"));
 }
 

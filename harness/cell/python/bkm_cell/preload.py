@@ -3,9 +3,10 @@
 """Which third-party modules a worker should import before it forks cells.
 
 As a program it prints the shortest list that imports all the modules that the observations of
-successful cells recorded (request "record_modules"), in an order that works:
+successful cells recorded (request "record_modules"), in an order that works; preload.txt keeps
+those that take time:
 
-  python -m bkm_cell.preload OBSERVATION.json... > bkm_cell/preload.txt
+  python -m bkm_cell.preload OBSERVATION.json...
 """
 
 from __future__ import annotations
@@ -13,20 +14,8 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
-import os
 import sys
 from typing import Any
-
-_LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "preload.txt")
-
-
-def import_recorded() -> None:
-    """Imports the recorded list, so that it is compiled; what a runtime lacks is skipped."""
-    with open(_LIST) as file:
-        names = [line.strip() for line in file if line.strip() and not line.startswith("#")]
-    for name in names:
-        with contextlib.suppress(Exception):
-            importlib.import_module(name)
 
 
 def third_party_modules(request: dict[str, Any]) -> list[str]:

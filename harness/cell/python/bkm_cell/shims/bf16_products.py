@@ -3,8 +3,8 @@
 """Products of bf16 matrices in fp32, rounded once, on a CPU that has no instructions for bf16.
 
 torch gives such products to oneDNN only where the processor has AVX-512; elsewhere it sums them
-element by element, seven to seventy times slower than this, and a training step takes minutes. What
-is computed is the same: sums in fp32, as oneDNN's and cuBLAS's are.
+element by element, many times slower than this. What is computed is the same: sums in fp32, as
+oneDNN's and cuBLAS's are.
 """
 
 from __future__ import annotations
