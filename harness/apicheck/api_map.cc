@@ -8,6 +8,8 @@
 namespace bkm {
 namespace {
 
+constexpr int kMost = 1 << 30;  // rows and columns
+
 Json CommitsToJson(const std::vector<MapCommit>& commits) {
   Json list = Json::array();
   for (const MapCommit& commit : commits) {
@@ -72,6 +74,21 @@ absl::Status ReadPlane(const Json& item, std::vector<std::vector<PairGrade>>& pl
   return absl::OkStatus();
 }
 
+std::set<int> Releases(const std::vector<MapCommit>& commits) {
+  std::set<int> places;
+  for (size_t i = 0; i < commits.size(); ++i) {
+    if (!commits[i].release.empty()) places.insert(static_cast<int>(i));
+  }
+  return places;
+}
+
+Json AreaToJson(const Frontier::Area& area) {
+  Json working = Json::array();
+  for (const Frontier::Working& each : area.working)
+    working.push_back(Json::array({each.first_column, each.last_column}));
+  return {{"rows", Json::array({area.first_row, area.last_row})}, {"working", working}};
+}
+
 }  // namespace
 
 RunOutcome MapCell::outcome() const {
@@ -81,9 +98,24 @@ RunOutcome MapCell::outcome() const {
 }
 
 Frontier ApiMap::MakeFrontier() const {
-  Frontier frontier(plane);
+  FrontierQuestions questions{
+      .rows = Releases(engines), .columns = Releases(libraries), .resolution = resolution};
+  Frontier frontier(plane, std::move(questions));
   for (const auto& [point, cell] : cells) frontier.Tell(point, cell.outcome());
   return frontier;
+}
+
+std::vector<WorkingBlock> ApiMap::Working() const {
+  std::vector<WorkingBlock> blocks;
+  const Frontier frontier = MakeFrontier();
+  for (const Band& band : frontier.bands()) {
+    for (const Frontier::Area& area : frontier.AreasOf(band)) {
+      for (const Frontier::Working& working : area.working)
+        blocks.push_back(
+            {area.first_row, area.last_row, working.first_column, working.last_column});
+    }
+  }
+  return blocks;
 }
 
 Json ToJson(const ApiMap& map) {
@@ -99,13 +131,12 @@ Json ToJson(const ApiMap& map) {
   Json bands = Json::array();
   const Frontier frontier = map.MakeFrontier();
   for (const Band& band : frontier.bands()) {
-    Json working = Json::array();
-    for (const Frontier::Working& each : frontier.WorkingIn(band)) {
-      working.push_back(Json::array({each.first_column, each.last_column}));
-    }
+    Json areas = Json::array();
+    for (const Frontier::Area& area : frontier.AreasOf(band)) areas.push_back(AreaToJson(area));
     bands.push_back({{"rows", Json::array({band.first_row, band.last_row})},
                      {"columns", Json::array({band.first_column, band.last_column})},
-                     {"working", working}});
+                     {"working", areas[0]["working"]},  // of its newest engine
+                     {"areas", areas}});
   }
   return {{"schema", 1},
           {"engine", map.engine_kind},
@@ -114,6 +145,7 @@ Json ToJson(const ApiMap& map) {
           {"since", map.since},
           {"attention", map.attention},
           {"model", map.model},
+          {"resolution", map.resolution},
           {"finished", map.finished},
           {"engines", CommitsToJson(map.engines)},
           {"libraries", CommitsToJson(map.libraries)},
@@ -132,6 +164,7 @@ absl::StatusOr<ApiMap> ApiMapFromJson(const Json& json, const std::string& origi
              .since = reader.String("since"),
              .attention = reader.String("attention"),
              .model = reader.String("model"),
+             .resolution = static_cast<int>(reader.Int("resolution", 0, 0, kMost)),
              .finished = reader.Bool("finished", false)};
   RETURN_IF_ERROR(ReadCommits(reader, "engines", map.engines));
   RETURN_IF_ERROR(ReadCommits(reader, "libraries", map.libraries));
@@ -139,7 +172,6 @@ absl::StatusOr<ApiMap> ApiMapFromJson(const Json& json, const std::string& origi
                  [&](const Json& item, const std::string&) { return ReadPlane(item, map.plane); });
   reader.ForEach("cells", [&](const Json& item, const std::string& path) {
     ObjectReader one(item, origin, path);
-    constexpr int kMost = 1 << 30;
     MapCell cell{.point = {static_cast<int>(one.Int("row", 0, 0, kMost)),
                            static_cast<int>(one.Int("column", 0, 0, kMost))},
                  .verdict = one.String("verdict"),

@@ -34,6 +34,15 @@ struct MapCell {
   bool operator==(const MapCell&) const = default;
 };
 
+// Neighbouring engines and neighbouring libraries that work together: the newest engine ran with
+// the oldest and the newest library, and the oldest engine and releases came to the same.
+struct WorkingBlock {
+  int first_row = 0;
+  int last_row = 0;
+  int first_column = 0;
+  int last_column = 0;
+};
+
 // The frontier of one kind of engine and its library over two histories.
 struct ApiMap {
   std::string engine_kind;
@@ -42,13 +51,17 @@ struct ApiMap {
   std::string since;
   std::string attention;
   std::string model;
+  int resolution = 0;              // as FrontierQuestions
   std::vector<MapCommit> engines;  // in the order of history
   std::vector<MapCommit> libraries;
   std::vector<std::vector<PairGrade>> plane;
   std::map<PlanePoint, MapCell> cells;
   bool finished = false;  // every boundary is decided
 
+  // Releases are asked for.
   Frontier MakeFrontier() const;
+  // The oldest bands first, the newest engines of each first.
+  std::vector<WorkingBlock> Working() const;
 };
 
 Json ToJson(const ApiMap& map);

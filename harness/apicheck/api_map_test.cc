@@ -36,7 +36,10 @@ TEST(ApiMapTest, ComesBackFromItsJson) {
 
 TEST(ApiMapTest, JsonSaysWhichBandsWork) {
   EXPECT_EQ(ToJson(Small())["bands"],
-            (Json{{{"rows", {0, 1}}, {"columns", {1, 1}}, {"working", Json{{1, 1}}}}}));
+            (Json{{{"rows", {0, 1}},
+                   {"columns", {1, 1}},
+                   {"working", Json{{1, 1}}},
+                   {"areas", Json{{{"rows", {0, 1}}, {"working", Json{{1, 1}}}}}}}}));
 }
 
 TEST(ApiMapTest, OtherVerdictsThanOkFailOrSayNothing) {

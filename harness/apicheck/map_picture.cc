@@ -37,7 +37,7 @@ using html::Escaped;
 
 class Picture {
  public:
-  Picture(const ApiMap& map, SvgUse use) : map_(map), use_(use), frontier_(map.MakeFrontier()) {}
+  Picture(const ApiMap& map, SvgUse use) : map_(map), use_(use) {}
 
   std::string Draw() {
     absl::StrAppend(&out_,
@@ -115,13 +115,11 @@ class Picture {
   }
 
   void DrawBands() {
-    for (const Band& band : frontier_.bands()) {
-      for (const Frontier::Working& working : frontier_.WorkingIn(band)) {
-        Box("works", band.first_row, band.last_row - band.first_row + 1, working.first_column,
-            working.last_column - working.first_column + 1,
-            absl::StrCat("works: ", Label(map_.libraries[working.first_column]), " to ",
-                         Label(map_.libraries[working.last_column])));
-      }
+    for (const WorkingBlock& block : map_.Working()) {
+      Box("works", block.first_row, block.last_row - block.first_row + 1, block.first_column,
+          block.last_column - block.first_column + 1,
+          absl::StrCat("works: ", Label(map_.libraries[block.first_column]), " to ",
+                       Label(map_.libraries[block.last_column])));
     }
   }
 
@@ -193,7 +191,7 @@ class Picture {
     } entries[] = {{"import", "import fails, by the sources"},
                    {"construct", "construction fails, by the sources (or nothing is known)"},
                    {"free", "not red by the sources"},
-                   {"works", "works: both ends ran with the band's newest engine"}};
+                   {"works", "works: both ends ran, with the newest engine and the oldest"}};
     double y = kTop + kHeight + 44;
     for (const auto& entry : entries) {
       absl::StrAppend(&out_, absl::StrFormat("<rect class=\"%s axis\" x=\"%.0f\" y=\"%.0f\" "
@@ -208,7 +206,6 @@ class Picture {
 
   const ApiMap& map_;
   const SvgUse use_;
-  const Frontier frontier_;
   std::string out_;
 };
 

@@ -52,6 +52,10 @@ class MapCommand : public CliCommand {
     app.add_option("--attention", attention_, "Of the cells that are run (default: flex)");
     app.add_option("--model", model_, "Of the cells that are run (default: qwen3)");
     app.add_option("--known", known_, "Run directories whose cells count")->delimiter(',');
+    app.add_option("--resolution", resolution_,
+                   "Runs that came to the same lie at most as many commits apart; 0: any number")
+        ->check(CLI::Range(0, 100000))
+        ->capture_default_str();
     app.add_option("--budget", budget_, "Cells to run at most (default: 400)");
     app.add_option("--jobs,-j", jobs_, "Cells in flight (default: one per core)")
         ->check(CLI::Range(1, 1024));
@@ -103,7 +107,8 @@ class MapCommand : public CliCommand {
                .library_source = kind.library_source,
                .since = since_,
                .attention = attention_,
-               .model = model_};
+               .model = model_,
+               .resolution = resolution_};
     ASSIGN_OR_RETURN(map.plane, check->Plane(rows, columns));
     const Seconds scan = scanned - start;
     const Seconds plane = std::chrono::steady_clock::now() - scanned;
@@ -277,21 +282,17 @@ class MapCommand : public CliCommand {
   }
 
   void PrintSummary(const ApiMap& map) const {
-    const Frontier frontier = map.MakeFrontier();
-    for (const Band& band : frontier.bands()) {
-      for (const Frontier::Working& working : frontier.WorkingIn(band)) {
-        const MapCommit& newest = map.engines[band.last_row];
-        std::printf("%s %s to %s (%d commits) x %s %s (%s) to %s (%s): works, %d commits\n",
-                    map.engine_source.c_str(),
-                    map.engines[band.first_row].commit.substr(0, 9).c_str(),
-                    newest.commit.substr(0, 9).c_str(), band.last_row - band.first_row + 1,
-                    map.library_source.c_str(),
-                    map.libraries[working.first_column].commit.substr(0, 9).c_str(),
-                    map.libraries[working.first_column].date.c_str(),
-                    map.libraries[working.last_column].commit.substr(0, 9).c_str(),
-                    map.libraries[working.last_column].date.c_str(),
-                    working.last_column - working.first_column + 1);
-      }
+    for (const WorkingBlock& block : map.Working()) {
+      const MapCommit& oldest = map.libraries[block.first_column];
+      const MapCommit& newest = map.libraries[block.last_column];
+      std::printf("%s %s to %s (%d commits) x %s %s (%s) to %s (%s): works, %d commits\n",
+                  map.engine_source.c_str(),
+                  map.engines[block.first_row].commit.substr(0, 9).c_str(),
+                  map.engines[block.last_row].commit.substr(0, 9).c_str(),
+                  block.last_row - block.first_row + 1, map.library_source.c_str(),
+                  oldest.commit.substr(0, 9).c_str(), oldest.date.c_str(),
+                  newest.commit.substr(0, 9).c_str(), newest.date.c_str(),
+                  block.last_column - block.first_column + 1);
     }
     std::printf("%zu cells ran; %s\nMap: %s\nPicture: %s\n", map.cells.size(),
                 map.finished ? "every boundary is decided"
@@ -305,6 +306,7 @@ class MapCommand : public CliCommand {
   std::string library_tip_ = "HEAD";
   std::string attention_ = "flex";
   std::string model_ = "qwen3";
+  int resolution_ = 64;
   std::vector<std::string> known_;
   int budget_ = 400;
   int jobs_ = 0;

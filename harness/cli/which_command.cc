@@ -16,6 +16,8 @@
 namespace bkm {
 namespace {
 
+constexpr char kUnproven[] = "by the sources only";
+
 // Partners of the asked version that lie next to each other and work, oldest and newest.
 struct Stretch {
   int first = 0;
@@ -33,8 +35,7 @@ class WhichCommand : public CliCommand {
   }
   const char* examples() const override {
     return "\"ran\": this very pair ran. \"same asks\": a pair ran whose engine asks the same of "
-           "the "
-           "library, by its sources. Between two such ends nothing ran: by the sources only.\n"
+           "the library, by its sources.\n"
            "Exit 0: something works; 1: nothing is known to.\n"
            "Examples:\n"
            "  bkm which --engine git:verl@v0.8.0\n"
@@ -93,34 +94,38 @@ class WhichCommand : public CliCommand {
 
   static std::vector<Stretch> Stretches(const ApiMap& map, int place, bool of_engine) {
     std::vector<Stretch> stretches;
-    const Frontier frontier = map.MakeFrontier();
-    for (const Band& band : frontier.bands()) {
-      const bool has_row = !of_engine || (band.first_row <= place && place <= band.last_row);
-      for (const Frontier::Working& working : frontier.WorkingIn(band)) {
-        const bool has_column =
-            of_engine || (working.first_column <= place && place <= working.last_column);
-        if (!has_row || !has_column) continue;
-        if (of_engine) {
-          stretches.push_back({working.first_column, working.last_column, band.last_row});
-        } else {
-          stretches.push_back({band.first_row, band.last_row, band.last_row});
-        }
-      }
+    for (const WorkingBlock& block : map.Working()) {
+      if (of_engine && block.first_row <= place && place <= block.last_row)
+        stretches.push_back({block.first_column, block.last_column, block.last_row});
+      if (!of_engine && block.first_column <= place && place <= block.last_column)
+        stretches.push_back({block.first_row, block.last_row, block.last_row});
     }
     return stretches;
+  }
+
+  static bool Works(const ApiMap& map, PlanePoint point) {
+    const auto cell = map.cells.find(point);
+    return cell != map.cells.end() && cell->second.outcome() == RunOutcome::kWorks;
   }
 
   // How it is known that `other` works with the asked version.
   static std::string Proof(const ApiMap& map, int place, bool of_engine, const Stretch& stretch,
                            int other) {
     const PlanePoint point = of_engine ? PlanePoint{place, other} : PlanePoint{other, place};
-    const auto works = [&](PlanePoint at) {
-      const auto cell = map.cells.find(at);
-      return cell != map.cells.end() && cell->second.outcome() == RunOutcome::kWorks;
-    };
-    if (works(point)) return "ran";
-    if (works({stretch.proven_with, point.column})) return "same asks";
-    return "by the sources only";
+    if (Works(map, point)) return "ran";
+    if (Works(map, {stretch.proven_with, point.column})) return "same asks";
+    return kUnproven;
+  }
+
+  // Of how many of a stretch's commits a run says so: the pair's own or, of a library, one with an
+  // engine that asks the same.
+  static int Ran(const ApiMap& map, int place, bool of_engine, const Stretch& stretch) {
+    int ran = 0;
+    for (int other = stretch.first; other <= stretch.last; ++other) {
+      ran += of_engine ? Works(map, {place, other}) || Works(map, {stretch.proven_with, other})
+                       : Works(map, {other, place});
+    }
+    return ran;
   }
 
   static std::string NameOf(const MapCommit& commit) {
@@ -172,8 +177,8 @@ class WhichCommand : public CliCommand {
       std::printf("  newest %s that works: %s, %s\n", other.c_str(),
                   NameOf(axis[stretch.last]).c_str(),
                   Proof(map, place, of_engine, stretch, stretch.last).c_str());
-      std::printf("  %d commits; between these two, by the sources only\n",
-                  stretch.last - stretch.first + 1);
+      std::printf("  %d commits, %d of them by runs, the others by the sources only\n",
+                  stretch.last - stretch.first + 1, Ran(map, place, of_engine, stretch));
     }
     const int release = NearestRelease(axis, stretches);
     if (release < 0) {
@@ -200,6 +205,7 @@ class WhichCommand : public CliCommand {
       list.push_back({{"oldest", oldest},
                       {"newest", newest},
                       {"commits", stretch.last - stretch.first + 1},
+                      {"ran", Ran(map, place, of_engine, stretch)},
                       {"proven_with", map.engines[stretch.proven_with].commit}});
     }
     const int release = NearestRelease(axis, stretches);

@@ -376,19 +376,16 @@ Page MapPage(const ApiMap& map) {
   page.path = "map.html";
   page.title = absl::StrCat("Which commits of ", map.engine_source, " and ", map.library_source,
                             " work together");
-  const Frontier frontier = map.MakeFrontier();
   Markup rows;
-  for (const Band& band : frontier.bands()) {
-    for (const Frontier::Working& working : frontier.WorkingIn(band)) {
-      rows << Element(
-          "tr", {Element("th", {{"scope", "row"}},
-                         absl::StrCat(MapLabel(map.engines[band.first_row]), " to ",
-                                      MapLabel(map.engines[band.last_row]))),
-                 Element("td", absl::StrCat(MapLabel(map.libraries[working.first_column]), " to ",
-                                            MapLabel(map.libraries[working.last_column]))),
-                 Element("td", {{"class", "number"}},
-                         absl::StrCat(working.last_column - working.first_column + 1))});
-    }
+  for (const WorkingBlock& block : map.Working()) {
+    rows << Element("tr",
+                    {Element("th", {{"scope", "row"}},
+                             absl::StrCat(MapLabel(map.engines[block.first_row]), " to ",
+                                          MapLabel(map.engines[block.last_row]))),
+                     Element("td", absl::StrCat(MapLabel(map.libraries[block.first_column]), " to ",
+                                                MapLabel(map.libraries[block.last_column]))),
+                     Element("td", {{"class", "number"}},
+                             absl::StrCat(block.last_column - block.first_column + 1))});
   }
   page.main << Element("h1", page.title)
             << Element("p", {{"class", "lead"}},
@@ -402,8 +399,10 @@ Page MapPage(const ApiMap& map) {
   if (rows.empty()) {
     page.main << Element("p", "No pair is known to work yet.");
   } else {
-    page.main << Table("What works: both ends of a range ran with the newest engine of its row.",
-                       Head({"engine commits", "library commits", "of them"}), rows);
+    page.main << Table(
+        "What works: both ends of a range ran, with the newest engine of its row and "
+        "with the oldest.",
+        Head({"engine commits", "library commits", "of them"}), rows);
   }
   page.main << ScrollBox("The map", html::Markup::FromOwnMarkup(ToSvg(map, SvgUse::kInPage)))
             << Element("p", {{"class", "soft small"}},
