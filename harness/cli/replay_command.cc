@@ -10,6 +10,7 @@
 #include "harness/runner/installation.h"
 #include "harness/runner/judging.h"
 #include "harness/runner/local_executor.h"
+#include "harness/runner/task.h"
 
 namespace bkm {
 namespace {
@@ -82,9 +83,7 @@ class ReplayCommand : public CliCommand {
          .preload = installation.preload(),
          .fresh = true,
          .log_path = [&](const std::string&) { return directory.cell(cell) / "worker.stderr"; }});
-    executor.Start({.id = cell.id,
-                    .worker = {.key = cell.lock, .python = request.value("python", "")},
-                    .request = request});
+    executor.Start({.id = cell.id, .worker = WorkerOf(request, cell.lock), .request = request});
     for (;;) {
       const WaitResult result = executor.WaitAny(std::chrono::seconds(60));
       if (const auto* finished = std::get_if<CellFinished>(&result)) return finished->observation;

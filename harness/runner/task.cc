@@ -89,8 +89,17 @@ Json MakeRequest(const PreparedCell& cell, const std::filesystem::path& dir,
   request["paths"] = {{"engine", TreeOf(cell.engine)}, {"library", TreeOf(cell.library)}};
   request["probe_dir"] = cell.probe_folder.string();
   request["python"] = cell.worker.python.string();
+  if (cell.worker.alone) request["alone"] = true;
+  if (!cell.worker.bytecode.empty()) request["bytecode"] = cell.worker.bytecode.string();
   request["readonly"] = Json::array();
   return request;
+}
+
+WorkerSetup WorkerOf(const Json& request, const std::string& key) {
+  return {.key = key,
+          .python = request.value("python", ""),
+          .alone = request.value("alone", false),
+          .bytecode = request.value("bytecode", "")};
 }
 
 std::string ControlKey(const CellRecord& record) {

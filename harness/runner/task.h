@@ -50,6 +50,9 @@ struct TaskSettings {
 Json MakeRequest(const PreparedCell& cell, const std::filesystem::path& dir,
                  const TaskSettings& settings);
 
+// The worker that the request was made for.
+WorkerSetup WorkerOf(const Json& request, const std::string& key);
+
 // All that a cell is asked, but for the subjects' content: what else the observation depends on.
 std::string QuestionText(const PreparedCell& cell, const TaskSettings& settings);
 
