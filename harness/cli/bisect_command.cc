@@ -100,10 +100,14 @@ class BisectCommand : public CliCommand {
       ASSIGN_OR_RETURN(setup.steps, Rungs(cell, axis, log));
     }
     Announce(axis, criterion, log);
+    SessionSetup session_setup = options_.SetupOf(cell, directory, axis);
+    const std::unique_ptr<LocalExecutor> workers =
+        MakeWorkers(cell.installation, session_setup.measurement, directory, signals);
+    session_setup.measurement.workers = workers.get();
+    SearchSession session(std::move(session_setup), axis, *cell.preparation, signals, log);
+    session.LoadRuntime(*workers);
     if (!flaky_) setup.suspects = Suspects(cell, axis, log);
     Investigation investigation(axis.graph(), std::move(setup));
-    SearchSession session(options_.SetupOf(cell, directory, axis), axis, *cell.preparation, signals,
-                          log);
     ConsoleObserver silent(/*quiet=*/true);
     const auto comment = [&](const Trial&, const Outcome& outcome) {
       return CommentOn(investigation, outcome);

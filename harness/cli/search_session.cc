@@ -135,6 +135,14 @@ absl::Status SearchSession::FindStored() {
   return absl::OkStatus();
 }
 
+void SearchSession::LoadRuntime(LocalExecutor& workers) {
+  if (!StoredIds(setup_.directory).empty()) return;
+  const absl::StatusOr<PreparedCell> cell =
+      Prepare({.commit = setup_.held, .run = 1, .runtime_of = setup_.held});
+  // What cannot be prepared is said where it is asked for.
+  if (cell.ok() && !cell->stopped) workers.Load(cell->worker);
+}
+
 void SearchSession::Tell(HistorySearch& search, const Trial& probe, const Outcome& outcome,
                          double seconds) {
   told_.insert(probe);

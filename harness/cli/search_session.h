@@ -54,6 +54,10 @@ class SearchSession {
                 const InterruptSignals& signals, SearchLog& log)
       : setup_(setup), axis_(axis), preparation_(preparation), signals_(signals), log_(log) {}
 
+  // Starts to load the runtime of the search while its first commits are still to be chosen; not
+  // where something is stored already, which may be all that it takes.
+  void LoadRuntime(LocalExecutor& workers);
+
   // Told of each outcome after the search was: returns what to add to its line in the log.
   using Comment = std::function<std::string(const Trial&, const Outcome&)>;
   // Whether the search came to its end; else the user stopped it.

@@ -45,7 +45,11 @@ std::string LastLine(const std::filesystem::path& path) {
 }  // namespace
 
 LocalExecutor::~LocalExecutor() {
-  for (Worker& worker : workers_) CloseInput(worker);
+  for (Worker& worker : workers_) {
+    CloseInput(worker);
+    // While it loads its runtime it does not see that its input is closed.
+    if (!worker.used) ::kill(-worker.process.pid, SIGKILL);
+  }
   const auto deadline = SteadyClock::now() + std::chrono::seconds(5);
   while (!workers_.empty() && SteadyClock::now() < deadline)
     WaitAny(std::chrono::milliseconds(100));
@@ -67,20 +71,19 @@ std::list<LocalExecutor::Worker>::iterator LocalExecutor::FindWorker(const std::
                       [&](const Worker& worker) { return worker.key == key && !worker.closed; });
 }
 
-absl::Status LocalExecutor::StartWorker(const CellTask& task, const std::string& key) {
-  Worker worker{.key = key, .log = options_.log_path(task.worker.key)};
+absl::Status LocalExecutor::StartWorker(const WorkerSetup& setup, const std::string& key) {
+  Worker worker{.key = key, .log = options_.log_path(setup.key)};
   RETURN_IF_ERROR(CreateDirectories(worker.log.parent_path()));
   Command command{.argv = {options_.cell_worker.string(), "serve", "--python",
-                           task.worker.python.string(), "--python-code",
-                           options_.python_code.string(), "--jobs",
-                           absl::StrCat(options_.fresh ? 1 : options_.slots)}};
+                           setup.python.string(), "--python-code", options_.python_code.string(),
+                           "--jobs", absl::StrCat(options_.fresh ? 1 : options_.slots)}};
   if (!options_.kernels.empty())
     command.argv.insert(command.argv.end(), {"--kernels", options_.kernels.string()});
   if (!options_.preload.empty())
     command.argv.insert(command.argv.end(), {"--preload", options_.preload.string()});
-  if (!task.worker.bytecode.empty())
-    command.argv.insert(command.argv.end(), {"--bytecode", task.worker.bytecode.string()});
-  if (task.worker.alone) command.argv.push_back("--alone");
+  if (!setup.bytecode.empty())
+    command.argv.insert(command.argv.end(), {"--bytecode", setup.bytecode.string()});
+  if (setup.alone) command.argv.push_back("--alone");
   ASSIGN_OR_RETURN(worker.process, StartPiped(command, worker.log));
   ::fcntl(worker.process.from_child, F_SETFL, O_NONBLOCK);
   workers_.push_back(std::move(worker));
@@ -93,14 +96,21 @@ void LocalExecutor::Lose(const std::string& id, const std::string& message) {
                                 {"stages", Json::array()}}});
 }
 
+void LocalExecutor::Load(const WorkerSetup& setup) {
+  // What goes wrong is said of the first cell.
+  if (!options_.fresh && FindWorker(setup.key) == workers_.end())
+    StartWorker(setup, setup.key).IgnoreError();
+}
+
 void LocalExecutor::Start(const CellTask& task) {
   const std::string key = options_.fresh ? task.id : task.worker.key;
   auto worker = FindWorker(key);
   if (worker == workers_.end()) {
-    const absl::Status started = StartWorker(task, key);
+    const absl::Status started = StartWorker(task.worker, key);
     if (!started.ok()) return Lose(task.id, std::string(started.message()));
     worker = std::prev(workers_.end());
   }
+  worker->used = true;
   worker->cells.insert(task.id);
   worker->released = options_.fresh;
   // A worker that is gone closes its output, and its cells are lost then.

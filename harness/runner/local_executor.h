@@ -36,6 +36,9 @@ class LocalExecutor : public CellExecutor {
   explicit LocalExecutor(LocalExecutorOptions options) : options_(std::move(options)) {}
   ~LocalExecutor() override;
 
+  // Starts to load the runtime of a worker whose cells are still to be chosen.
+  void Load(const WorkerSetup& setup);
+
   int running() const override;
   void Start(const CellTask& task) override;
   WaitResult WaitAny(std::chrono::milliseconds deadline) override;
@@ -53,6 +56,7 @@ class LocalExecutor : public CellExecutor {
     std::string buffer;           // bytes of an unfinished line
     std::string fatal;            // what the worker said before it gave up
     std::set<std::string> cells;  // in flight
+    bool used = false;            // a cell was started in it
     bool released = false;
     bool closed = false;  // its input is closed: it ends by itself
   };
@@ -60,7 +64,7 @@ class LocalExecutor : public CellExecutor {
   // The worker that takes cells of that key; the end: none.
   std::list<Worker>::iterator FindWorker(const std::string& key);
   // As the last of workers_.
-  absl::Status StartWorker(const CellTask& task, const std::string& key);
+  absl::Status StartWorker(const WorkerSetup& setup, const std::string& key);
   void Read(Worker& worker);
   void HandleLine(Worker& worker, const std::string& line);
   // The worker's output ended: its cells are lost.

@@ -15,12 +15,13 @@ class LocalExecutorTest : public ::testing::Test {
  protected:
   LocalExecutorTest() : dir_(*CreateTempDirectory(::testing::TempDir(), "executor")) {}
 
-  LocalExecutorOptions WorkerThat(const std::string& body) {
+  // `first` is done before it listens.
+  LocalExecutorOptions WorkerThat(const std::string& body, const std::string& first = "") {
     const std::filesystem::path worker = dir_ / "worker";
-    EXPECT_TRUE(WriteFile(worker,
-                          "#!/bin/sh\nwhile read -r line; do\n  id=$(echo \"$line\" | sed "
-                          "'s/.*\"cell\":\"\\([^\"]*\\)\".*/\\1/')\n" +
-                              body + "\ndone\n")
+    EXPECT_TRUE(WriteFile(worker, "#!/bin/sh\n" + first +
+                                      "\nwhile read -r line; do\n  id=$(echo \"$line\" | sed "
+                                      "'s/.*\"cell\":\"\\([^\"]*\\)\".*/\\1/')\n" +
+                                      body + "\ndone\n")
                     .ok());
     std::filesystem::permissions(worker, std::filesystem::perms::all);
     return {.cell_worker = worker, .slots = 2, .log_path = [this](const std::string& key) {
@@ -53,6 +54,23 @@ TEST_F(LocalExecutorTest, CellsOfOneKeyShareAWorker) {
   EXPECT_EQ(second.id, "b");
   EXPECT_EQ(first.observation, second.observation);
   EXPECT_EQ(executor.running(), 0);
+}
+
+TEST_F(LocalExecutorTest, LoadedWorkerTakesTheCellsThatAreChosenLater) {
+  const std::filesystem::path started = dir_ / "started";
+  LocalExecutor executor(WorkerThat(kFinish, "echo $$ >> " + started.string()));
+  executor.Load(Task("a").worker);
+  EXPECT_EQ(executor.running(), 0);
+  executor.Start(Task("a"));
+  executor.Load(Task("a").worker);
+  const Json pid = Next(executor).observation["pid"];
+  EXPECT_EQ(*ReadFile(started), pid.dump() + "\n");
+}
+
+TEST_F(LocalExecutorTest, LoadingWorkerThatNobodyAskedOfIsNotWaitedFor) {
+  const auto start = std::chrono::steady_clock::now();
+  LocalExecutor(WorkerThat(kFinish, "sleep 60")).Load(Task("a").worker);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(4));
 }
 
 TEST_F(LocalExecutorTest, FreshGivesEachCellItsOwnProcess) {
