@@ -2,16 +2,22 @@
 // Copyright the bkm authors.
 #include "harness/source/tree_views.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <set>
+#include <future>
+#include <map>
+#include <optional>
+#include <thread>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "harness/base/files.h"
 #include "harness/base/link_tree.h"
 #include "harness/base/status_macros.h"
@@ -43,30 +49,126 @@ absl::Status SystemError(absl::string_view doing, const fs::path& path) {
       absl::StrCat("cannot ", doing, " ", path.string(), ": ", std::strerror(errno)));
 }
 
-// Creates the folders of a tree, each once.
-class Folders {
+constexpr absl::string_view kCache = "__pycache__";
+
+// Files for whose links a thread of their own does not pay.
+constexpr size_t kFewFiles = 64;
+
+// A path of a tree.
+struct Place {
+  std::string folder;  // empty: the tree itself
+  std::string name;
+};
+
+Place PlaceOf(absl::string_view path) {
+  const size_t slash = path.rfind('/');
+  if (slash == path.npos) return {.folder = "", .name = std::string(path)};
+  return {.folder = std::string(path.substr(0, slash)),
+          .name = std::string(path.substr(slash + 1))};
+}
+
+// A folder that is kept open: what is in it is found without walking the path to it.
+class OpenFolder {
  public:
-  explicit Folders(const fs::path& root) : root_(root.string()) {}
-  absl::Status Make(absl::string_view relative) {
-    if (relative.empty() || !made_.insert(std::string(relative)).second) return absl::OkStatus();
-    const size_t slash = relative.rfind('/');
-    RETURN_IF_ERROR(Make(slash == relative.npos ? "" : relative.substr(0, slash)));
-    const std::string path = absl::StrCat(root_, "/", relative);
-    if (::mkdir(path.c_str(), 0755) == 0 || errno == EEXIST) return absl::OkStatus();
-    return SystemError("create", path);
+  OpenFolder() = default;
+  ~OpenFolder() { Close(); }
+  OpenFolder(const OpenFolder&) = delete;
+  OpenFolder& operator=(const OpenFolder&) = delete;
+
+  // `path` starts at the folder `at`, or where it is absolute.
+  absl::Status Open(int at, const std::string& path) {
+    Close();
+    fd_ = ::openat(at, path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return fd_ >= 0 ? absl::OkStatus() : SystemError("open", path);
   }
+  int fd() const { return fd_; }
 
  private:
-  const std::string root_;
-  std::set<std::string> made_;
+  void Close() {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+  }
+  int fd_ = -1;
 };
 
 }  // namespace
 
+// Links kept files into the folders of one tree, which it creates.
+class TreeViews::Linker {
+ public:
+  Linker(const fs::path& blobs, const fs::path& tree) : blobs_(blobs), tree_(tree) {}
+
+  absl::Status Open() {
+    RETURN_IF_ERROR(blobs_folder_.Open(AT_FDCWD, blobs_.string()));
+    return tree_folder_.Open(AT_FDCWD, tree_.string());
+  }
+
+  // `kept` is a path below the kept files, `place` one of the tree. False: nothing is kept there.
+  absl::StatusOr<bool> Link(const std::string& kept, const Place& place) {
+    RETURN_IF_ERROR(Enter(place.folder));
+    if (::linkat(blobs_folder_.fd(), kept.c_str(), folder_.fd(), place.name.c_str(), 0) == 0)
+      return true;
+    if (errno == ENOENT) return false;
+    RETURN_IF_ERROR(LinkFile(blobs_ / kept, tree_ / place.folder / place.name));
+    return true;
+  }
+  // As Link, of Python that was compiled.
+  absl::StatusOr<bool> LinkCompiled(const std::string& kept, const Place& place,
+                                    absl::string_view tag) {
+    RETURN_IF_ERROR(Create(absl::StrCat(place.folder, "/", kCache)));
+    const std::string name =
+        absl::StrCat(kCache, "/", absl::StripSuffix(place.name, ".py"), ".", tag, ".pyc");
+    return Link(kept, {.folder = place.folder, .name = name});
+  }
+  // As Link, a symbolic link to where the kept file says.
+  absl::StatusOr<bool> Symlink(const std::string& kept, const Place& place) {
+    if (!SizeOf(kept)) return false;
+    RETURN_IF_ERROR(Enter(place.folder));
+    ASSIGN_OR_RETURN(const std::string target, ReadFile(blobs_ / kept));
+    if (::symlinkat(target.c_str(), folder_.fd(), place.name.c_str()) == 0) return true;
+    return SystemError("link", tree_ / place.folder / place.name);
+  }
+  // Of what is kept; absent: nothing is.
+  std::optional<off_t> SizeOf(const std::string& kept) const {
+    struct stat info = {};
+    if (::fstatat(blobs_folder_.fd(), kept.c_str(), &info, 0) != 0) return std::nullopt;
+    return info.st_size;
+  }
+
+ private:
+  // Creates and opens; of paths that are sorted mostly the folder that is open already.
+  absl::Status Enter(const std::string& folder) {
+    if (folder_.fd() >= 0 && entered_ == folder) return absl::OkStatus();
+    RETURN_IF_ERROR(Create(folder));
+    entered_ = folder;
+    return folder_.Open(tree_folder_.fd(), folder.empty() ? "." : folder);
+  }
+  absl::Status Create(absl::string_view folder) {
+    if (folder.empty() || !created_.insert(std::string(folder)).second) return absl::OkStatus();
+    const size_t slash = folder.rfind('/');
+    RETURN_IF_ERROR(Create(folder.substr(0, slash == folder.npos ? 0 : slash)));
+    const bool made = ::mkdirat(tree_folder_.fd(), std::string(folder).c_str(), 0755) == 0;
+    return made || errno == EEXIST ? absl::OkStatus()
+                                   : SystemError("create", tree_ / std::string(folder));
+  }
+
+  const fs::path blobs_;
+  const fs::path tree_;
+  OpenFolder blobs_folder_;
+  OpenFolder tree_folder_;
+  OpenFolder folder_;
+  std::string entered_;  // what folder_ is
+  std::set<std::string> created_;
+};
+
 // The mode is the file's, and a hard link shares it.
-fs::path TreeViews::FileOf(const GitEntry& entry) const {
-  return blobs_ / entry.id.substr(0, 2) /
-         absl::StrCat(entry.id, entry.mode == "100755" ? ".executable" : "");
+std::string TreeViews::KeptFile(const GitEntry& entry) {
+  return absl::StrCat(absl::string_view(entry.id).substr(0, 2), "/", entry.id,
+                      entry.mode == "100755" ? ".executable" : "");
+}
+
+std::string TreeViews::KeptPython(const GitEntry& entry, const std::string& tag) {
+  return absl::StrCat(KeptFile(entry), ".", tag, ".pyc");
 }
 
 absl::StatusOr<std::string> TreeViews::CacheTag() {
@@ -77,28 +179,19 @@ absl::StatusOr<std::string> TreeViews::CacheTag() {
   return tag_;
 }
 
-std::vector<GitEntry> TreeViews::Unknown(const std::vector<GitEntry>& entries) const {
-  std::vector<GitEntry> unknown;
-  for (const GitEntry& entry : entries) {
-    if (entry.mode != kSubmodule && ::access(FileOf(entry).c_str(), F_OK) != 0)
-      unknown.push_back(entry);
-  }
-  return unknown;
-}
-
-absl::StatusOr<std::vector<std::string>> TreeViews::Fetch(
-    const GitRepository& repository, GitObjects& objects,
-    const std::vector<GitEntry>& unknown) const {
-  std::vector<std::string> missing;
+absl::StatusOr<std::set<std::string>> TreeViews::Fetch(const GitRepository& repository,
+                                                       GitObjects& objects,
+                                                       const std::vector<GitEntry>& unknown) const {
+  std::set<std::string> missing;
   for (const GitEntry& entry : unknown) {
     ASSIGN_OR_RETURN(const std::optional<GitObjects::Object> blob, objects.Read(entry.id));
     if (blob) {
-      const fs::path file = FileOf(entry);
+      const fs::path file = blobs_ / KeptFile(entry);
       RETURN_IF_ERROR(WriteFile(file, blob->content));
       if (::chmod(file.c_str(), entry.mode == "100755" ? 0555 : 0444) != 0)
         return SystemError("protect", file);
     } else if (IsDocument(entry.path)) {
-      missing.push_back(entry.id);
+      missing.insert(entry.id);
     } else {
       return absl::NotFoundError(absl::StrCat(repository.folder().string(), " lacks the file ",
                                               entry.path, " (object ", entry.id,
@@ -108,66 +201,120 @@ absl::StatusOr<std::vector<std::string>> TreeViews::Fetch(
   return missing;
 }
 
-absl::Status TreeViews::Compile(const std::vector<GitEntry>& entries, const std::string& package,
+absl::Status TreeViews::Compile(const std::vector<GitEntry>& entries,
                                 const std::string& tag) const {
-  std::vector<std::pair<fs::path, fs::path>> wanted;
-  std::set<std::string> asked;
-  for (const GitEntry& entry : entries) {
-    if (!IsPython(entry) || !absl::StartsWith(entry.path, package + "/")) continue;
-    const fs::path file = FileOf(entry);
-    const fs::path compiled = absl::StrCat(file.string(), ".", tag, ".pyc");
-    if (::access(compiled.c_str(), F_OK) != 0 && asked.insert(compiled).second)
-      wanted.emplace_back(file, compiled);
-  }
-  return wanted.empty() ? absl::OkStatus() : reader_.CompileFiles(wanted).status();
+  std::map<fs::path, fs::path> wanted;  // by where the compiled file goes: files may be equal
+  for (const GitEntry& entry : entries)
+    wanted.emplace(blobs_ / KeptPython(entry, tag), blobs_ / KeptFile(entry));
+  std::vector<std::pair<fs::path, fs::path>> files;
+  for (const auto& [compiled, file] : wanted) files.emplace_back(file, compiled);
+  return reader_.CompileFiles(files).status();
 }
 
-std::string TreeViews::CompiledFileOf(const GitEntry& entry, const std::string& tag) {
-  std::string compiled = absl::StrCat(FileOf(entry).string(), ".", tag, ".pyc");
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto [known, is_new] = compiled_.emplace(compiled, false);
-  if (is_new) {
-    struct stat info = {};
-    known->second = ::stat(compiled.c_str(), &info) == 0 && info.st_size > 0;
+absl::StatusOr<bool> TreeViews::LinkPython(const GitEntry& entry, const std::string& tag,
+                                           Linker& linker) {
+  const std::string kept = KeptPython(entry, tag);
+  bool empty = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto known = empty_.find(kept);
+    if (known != empty_.end()) {
+      empty = known->second;
+    } else {
+      const std::optional<off_t> size = linker.SizeOf(kept);
+      if (!size) return false;
+      empty = empty_[kept] = *size == 0;
+    }
   }
-  return known->second ? compiled : "";
+  if (empty) return true;
+  return linker.LinkCompiled(kept, PlaceOf(entry.path), tag);
+}
+
+absl::StatusOr<TreeViews::Rest> TreeViews::Link(std::span<const GitEntry> entries,
+                                                const std::string& package, const std::string& tag,
+                                                const fs::path& tree) {
+  Linker linker(blobs_, tree);
+  RETURN_IF_ERROR(linker.Open());
+  const std::string folder = package + "/";
+  Rest rest;
+  for (const GitEntry& entry : entries) {
+    if (entry.mode == kSubmodule) continue;
+    const Place place = PlaceOf(entry.path);
+    const std::string file = KeptFile(entry);
+    ASSIGN_OR_RETURN(const bool kept,
+                     entry.mode == kLink ? linker.Symlink(file, place) : linker.Link(file, place));
+    if (!kept) {
+      rest.unknown.push_back(entry);
+    } else if (IsPython(entry) && absl::StartsWith(entry.path, folder)) {
+      ASSIGN_OR_RETURN(const bool compiled, LinkPython(entry, tag, linker));
+      if (!compiled) rest.uncompiled.push_back(entry);
+    }
+  }
+  return rest;
+}
+
+absl::StatusOr<TreeViews::Rest> TreeViews::LinkSideBySide(const std::vector<GitEntry>& entries,
+                                                          const std::string& package,
+                                                          const std::string& tag,
+                                                          const fs::path& tree) {
+  const size_t parts = std::clamp<size_t>(entries.size() / kFewFiles, 1,
+                                          std::max(1u, std::thread::hardware_concurrency()));
+  std::vector<std::future<absl::StatusOr<Rest>>> linked;
+  for (size_t part = 0; part < parts; ++part) {
+    const size_t first = entries.size() * part / parts, end = entries.size() * (part + 1) / parts;
+    linked.push_back(
+        std::async(parts > 1 ? std::launch::async : std::launch::deferred, [&, first, end] {
+          return Link(std::span(entries).subspan(first, end - first), package, tag, tree);
+        }));
+  }
+  Rest all;
+  absl::Status status;
+  for (auto& part : linked) {
+    absl::StatusOr<Rest> rest = part.get();
+    if (!rest.ok()) {
+      status = rest.status();
+      continue;
+    }
+    all.unknown.insert(all.unknown.end(), rest->unknown.begin(), rest->unknown.end());
+    all.uncompiled.insert(all.uncompiled.end(), rest->uncompiled.begin(), rest->uncompiled.end());
+  }
+  RETURN_IF_ERROR(status);
+  return all;
 }
 
 absl::StatusOr<std::vector<GitEntry>> TreeViews::Make(
     const GitRepository& repository, GitObjects& objects, const std::string& commit,
     const std::vector<GitEntry>& entries, const std::string& package, const fs::path& tree) {
-  std::set<std::string> missing;
-  if (const std::vector<GitEntry> unknown = Unknown(entries); !unknown.empty()) {
-    std::vector<std::string> paths;
-    for (const GitEntry& entry : unknown) paths.push_back(entry.path);
-    RETURN_IF_ERROR(repository.Prefetch({commit}, paths));
-    ASSIGN_OR_RETURN(const std::vector<std::string> ids, Fetch(repository, objects, unknown));
-    missing.insert(ids.begin(), ids.end());
-  }
+  RETURN_IF_ERROR(CreateDirectories(blobs_));
   ASSIGN_OR_RETURN(const std::string tag, CacheTag());
-  RETURN_IF_ERROR(Compile(entries, package, tag));
-  Folders folders(tree);
+  // Mostly all is kept: it is linked without asking first, and what is not there is made up for.
+  ASSIGN_OR_RETURN(Rest rest, LinkSideBySide(entries, package, tag, tree));
+  std::set<std::string> missing;
+  if (!rest.unknown.empty()) {
+    std::vector<std::string> paths;
+    for (const GitEntry& entry : rest.unknown) paths.push_back(entry.path);
+    RETURN_IF_ERROR(repository.Prefetch({commit}, paths));
+    ASSIGN_OR_RETURN(missing, Fetch(repository, objects, rest.unknown));
+    std::erase_if(rest.unknown, [&](const GitEntry& entry) { return missing.contains(entry.id); });
+    ASSIGN_OR_RETURN(const Rest fetched, Link(rest.unknown, package, tag, tree));
+    if (!fetched.unknown.empty()) {
+      return absl::AbortedError(absl::StrCat(
+          blobs_.string(), ": files were removed while a tree was made of them: try again"));
+    }
+    rest.uncompiled.insert(rest.uncompiled.end(), fetched.uncompiled.begin(),
+                           fetched.uncompiled.end());
+  }
+  if (!rest.uncompiled.empty()) {
+    RETURN_IF_ERROR(Compile(rest.uncompiled, tag));
+    Linker linker(blobs_, tree);
+    RETURN_IF_ERROR(linker.Open());
+    for (const GitEntry& entry : rest.uncompiled) {
+      RETURN_IF_ERROR(LinkPython(entry, tag, linker).status());
+    }
+  }
   std::vector<GitEntry> made;
   for (const GitEntry& entry : entries) {
-    if (entry.mode == kSubmodule || missing.contains(entry.id)) continue;
-    const size_t slash = entry.path.rfind('/');
-    const std::string folder = slash == std::string::npos ? "" : entry.path.substr(0, slash);
-    RETURN_IF_ERROR(folders.Make(folder));
-    const fs::path file = FileOf(entry), place = tree / entry.path;
-    made.push_back(entry);
-    if (entry.mode == kLink) {
-      ASSIGN_OR_RETURN(const std::string target, ReadFile(file));
-      if (::symlink(target.c_str(), place.c_str()) != 0) return SystemError("link", place);
-      continue;
-    }
-    RETURN_IF_ERROR(LinkFile(file, place));
-    if (!IsPython(entry) || !absl::StartsWith(entry.path, package + "/")) continue;
-    const std::string compiled = CompiledFileOf(entry, tag);
-    if (compiled.empty()) continue;
-    const std::string cache = folder + "/__pycache__";
-    RETURN_IF_ERROR(folders.Make(cache));
-    RETURN_IF_ERROR(LinkFile(
-        compiled, tree / absl::StrCat(cache, "/", place.stem().string(), ".", tag, ".pyc")));
+    if (entry.mode != kSubmodule && !missing.contains(entry.id)) made.push_back(entry);
   }
   return made;
 }

@@ -4,12 +4,14 @@
 #define HARNESS_SOURCE_TREE_VIEWS_H_
 
 #include <filesystem>
-#include <map>
 #include <mutex>
+#include <set>
+#include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "harness/source/git_objects.h"
 #include "harness/source/package_metadata.h"
 
@@ -34,24 +36,36 @@ class TreeViews {
                                              const std::filesystem::path& tree);
 
  private:
-  std::filesystem::path FileOf(const GitEntry& entry) const;
+  class Linker;
+  // What could not be linked yet: contents that are not kept, Python that was not compiled.
+  struct Rest {
+    std::vector<GitEntry> unknown;
+    std::vector<GitEntry> uncompiled;
+  };
+
+  // Where an entry's content is kept, and its compiled Python, below `blobs_`.
+  static std::string KeptFile(const GitEntry& entry);
+  static std::string KeptPython(const GitEntry& entry, const std::string& tag);
   absl::StatusOr<std::string> CacheTag();
-  // Files of `entries` that are not kept yet.
-  std::vector<GitEntry> Unknown(const std::vector<GitEntry>& entries) const;
-  // The entry's compiled Python; empty when it has none.
-  std::string CompiledFileOf(const GitEntry& entry, const std::string& tag);
-  // Ids of documents that the repository lacks.
-  absl::StatusOr<std::vector<std::string>> Fetch(const GitRepository& repository,
-                                                 GitObjects& objects,
-                                                 const std::vector<GitEntry>& unknown) const;
-  absl::Status Compile(const std::vector<GitEntry>& entries, const std::string& package,
-                       const std::string& tag) const;
+  // Keeps the contents of `unknown`. Returns the ids of documents that the repository lacks.
+  absl::StatusOr<std::set<std::string>> Fetch(const GitRepository& repository, GitObjects& objects,
+                                              const std::vector<GitEntry>& unknown) const;
+  absl::Status Compile(const std::vector<GitEntry>& entries, const std::string& tag) const;
+  absl::StatusOr<Rest> Link(std::span<const GitEntry> entries, const std::string& package,
+                            const std::string& tag, const std::filesystem::path& tree);
+  // As Link, by several threads.
+  absl::StatusOr<Rest> LinkSideBySide(const std::vector<GitEntry>& entries,
+                                      const std::string& package, const std::string& tag,
+                                      const std::filesystem::path& tree);
+  // False: it was not compiled yet.
+  absl::StatusOr<bool> LinkPython(const GitEntry& entry, const std::string& tag, Linker& linker);
 
   const std::filesystem::path blobs_;
   const PackageReader reader_;
   std::mutex mutex_;
-  std::string tag_;                       // of compiled files; empty: not asked yet
-  std::map<std::string, bool> compiled_;  // by compiled file: whether there is anything in it
+  std::string tag_;  // of compiled files; empty: not asked yet
+  // Whether there is nothing in a compiled file, as of one that Python cannot parse.
+  std::unordered_map<std::string, bool> empty_;
 };
 
 }  // namespace bkm

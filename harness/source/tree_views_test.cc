@@ -60,6 +60,41 @@ TEST_F(TreeViewsTest, EqualFilesOfTwoCommitsAreOneFileAlsoCompiled) {
   EXPECT_NE(Inode(compiled(first, "other")), Inode(compiled(second, "other")));
 }
 
+TEST_F(TreeViewsTest, ManyFilesAreLinkedSideBySideOnceTheyAreKnownAndBefore) {
+  constexpr int kFolders = 40, kFiles = 10;
+  const auto name = [](int folder, int file) {
+    return "pkg/f" + std::to_string(folder) + "/m" + std::to_string(file) + ".py";
+  };
+  for (int folder = 0; folder < kFolders; ++folder) {
+    for (int file = 0; file < kFiles; ++file)
+      origin_.Write(name(folder, file), "x = " + std::to_string(folder * kFiles + file) + "\n");
+  }
+  const fs::path first = Make(origin_.Commit("Begin", "2026-03-05"));
+  origin_.Write("pkg/last.py", "");
+  const fs::path second = Make(origin_.Commit("Go on", "2026-03-06"));
+  for (const fs::path& tree : {first, second}) {
+    for (int folder = 0; folder < kFolders; ++folder) {
+      const fs::path place = (tree / name(folder, 0)).parent_path();
+      EXPECT_EQ(std::distance(fs::directory_iterator(place / "__pycache__"), {}), kFiles);
+      for (int file = 0; file < kFiles; ++file) {
+        EXPECT_EQ(*ReadFile(tree / name(folder, file)),
+                  "x = " + std::to_string(folder * kFiles + file) + "\n");
+        EXPECT_EQ(Inode(tree / name(folder, file)), Inode(first / name(folder, file)));
+      }
+    }
+  }
+}
+
+TEST_F(TreeViewsTest, KeptFileThatIsGoneIsKeptAgain) {
+  origin_.Write("pkg/same.py", "x = 1\n");
+  Make(origin_.Commit("Begin", "2026-03-05"));
+  fs::remove_all(root_ / "blobs");
+  origin_.Write("pkg/other.py", "y = 1\n");
+  const fs::path tree = Make(origin_.Commit("Go on", "2026-03-06"));
+  EXPECT_EQ(*ReadFile(tree / "pkg/same.py"), "x = 1\n");
+  EXPECT_EQ(*ReadFile(tree / "pkg/other.py"), "y = 1\n");
+}
+
 TEST_F(TreeViewsTest, ModesAndLinksAreTheCommits) {
   origin_.Write("pkg/run.sh", "#!/bin/sh\n");
   origin_.Write("pkg/text.sh", "#!/bin/sh\n");
