@@ -298,7 +298,7 @@ absl::StatusOr<std::vector<GitEntry>> TreeViews::Make(
     std::erase_if(rest.unknown, [&](const GitEntry& entry) { return missing.contains(entry.id); });
     ASSIGN_OR_RETURN(const Rest fetched, Link(rest.unknown, package, tag, tree));
     if (!fetched.unknown.empty()) {
-      return absl::AbortedError(absl::StrCat(
+      return absl::UnavailableError(absl::StrCat(
           blobs_.string(), ": files were removed while a tree was made of them: try again"));
     }
     rest.uncompiled.insert(rest.uncompiled.end(), fetched.uncompiled.begin(),
