@@ -48,6 +48,15 @@ void SearchLog::Line(const std::string& text) {
   std::ofstream(file_, std::ios::app) << absl::StrFormat("%8.1f s  %s\n", seconds, Printable(text));
 }
 
+SearchSession::SearchSession(SessionSetup setup, const HistoryAxis& axis, Preparation& preparation,
+                             const InterruptSignals& signals, SearchLog& log)
+    : setup_(std::move(setup)),
+      axis_(axis),
+      preparation_(preparation),
+      signals_(signals),
+      log_(log),
+      stored_ids_(StoredIds(setup_.directory)) {}
+
 const RuntimeLock* SearchSession::FindLock(const std::string& key) const {
   for (const auto& [commit, lock] : locks_) {
     if (lock && lock->Key() == key) return &*lock;
@@ -111,8 +120,7 @@ absl::StatusOr<bool> SearchSession::IsStored(const PreparedCell& cell) const {
 }
 
 absl::Status SearchSession::FindStored() {
-  const std::set<std::string> ids = StoredIds(setup_.directory);
-  if (ids.empty()) return absl::OkStatus();
+  if (stored_ids_.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const RuntimeLock* held, LockOf(setup_.held));
   std::map<std::string, int> commits;
   for (int i = 0; i < axis_.graph().size(); ++i) {
@@ -121,7 +129,7 @@ absl::Status SearchSession::FindStored() {
     if (held) planned.cell.lock = held->Key().substr(0, 12);
     commits[CellId(planned.cell)] = i;
   }
-  for (const std::string& id : ids) {
+  for (const std::string& id : stored_ids_) {
     const auto [first, run] = SplitRun(id);
     const auto commit = commits.find(first);
     if (commit == commits.end()) continue;
@@ -136,7 +144,7 @@ absl::Status SearchSession::FindStored() {
 }
 
 void SearchSession::LoadRuntime(LocalExecutor& workers) {
-  if (!StoredIds(setup_.directory).empty()) return;
+  if (!stored_ids_.empty()) return;
   const absl::StatusOr<PreparedCell> cell =
       Prepare({.commit = setup_.held, .run = 1, .runtime_of = setup_.held});
   // What cannot be prepared is said where it is asked for.

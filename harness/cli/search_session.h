@@ -51,8 +51,7 @@ struct SessionSetup {
 class SearchSession {
  public:
   SearchSession(SessionSetup setup, const HistoryAxis& axis, Preparation& preparation,
-                const InterruptSignals& signals, SearchLog& log)
-      : setup_(setup), axis_(axis), preparation_(preparation), signals_(signals), log_(log) {}
+                const InterruptSignals& signals, SearchLog& log);
 
   // Starts to load the runtime of the search while its first commits are still to be chosen; not
   // where something is stored already, which may be all that it takes.
@@ -91,6 +90,7 @@ class SearchSession {
   SearchLog& log_;
   Comment comment_;
 
+  const std::set<std::string> stored_ids_;  // cells that an earlier search left in the directory
   std::map<int, std::optional<RuntimeLock>> locks_;  // by commit
   std::map<std::string, std::vector<Trial>> asked_;  // by cell
   std::map<std::string, CellRecord> judged_;         // by cell
