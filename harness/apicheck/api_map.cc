@@ -187,6 +187,20 @@ absl::StatusOr<ApiMap> ApiMapFromJson(const Json& json, const std::string& origi
                                                    " rows and there are ", map.engines.size(),
                                                    " engines: make the map again"));
   }
+  for (const std::vector<PairGrade>& row : map.plane) {
+    if (row.size() == map.libraries.size()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(origin, ": a row of the plane has ", row.size(),
+                                                   " pairs and there are ", map.libraries.size(),
+                                                   " libraries: make the map again"));
+  }
+  const PlanePoint end{static_cast<int>(map.engines.size()),
+                       static_cast<int>(map.libraries.size())};
+  for (const auto& [point, cell] : map.cells) {
+    if (point.row < end.row && point.column < end.column) continue;
+    return absl::InvalidArgumentError(absl::StrCat(origin, ": the cell ", cell.id,
+                                                   " lies outside of the plane: make the map "
+                                                   "again"));
+  }
   return map;
 }
 

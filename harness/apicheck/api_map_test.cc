@@ -56,6 +56,18 @@ TEST(ApiMapTest, PlaneThatDoesNotFitItsAxesIsRefused) {
             "map.json: the plane has 2 rows and there are 1 engines: make the map again");
 }
 
+TEST(ApiMapTest, RowsAndCellsThatDoNotFitTheLibrariesAreRefused) {
+  Json json = ToJson(Small());
+  json["libraries"].erase(0);
+  EXPECT_EQ(ApiMapFromJson(json, "map.json").status().message(),
+            "map.json: a row of the plane has 2 pairs and there are 1 libraries: make the map "
+            "again");
+  json = ToJson(Small());
+  json["cells"][0]["column"] = 2;
+  EXPECT_EQ(ApiMapFromJson(json, "map.json").status().message(),
+            "map.json: the cell x lies outside of the plane: make the map again");
+}
+
 TEST(ApiMapTest, PictureMarksBandsRunsReleasesAndMonthsForLightAndDark) {
   const std::string svg = ToSvg(Small());
   EXPECT_THAT(svg, HasSubstr("prefers-color-scheme:dark"));
