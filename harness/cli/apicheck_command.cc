@@ -8,11 +8,11 @@
 #include "harness/apicheck/versions.h"
 #include "harness/base/did_you_mean.h"
 #include "harness/base/status_macros.h"
-#include "harness/cli/api_session.h"
 #include "harness/cli/command.h"
 #include "harness/cli/selection.h"
 #include "harness/model/engine_kind.h"
 #include "harness/report/labels.h"
+#include "harness/session/api_session.h"
 
 namespace bkm {
 namespace {

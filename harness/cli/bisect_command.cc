@@ -7,12 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/base/status_macros.h"
-#include "harness/cli/bisect_report.h"
 #include "harness/cli/command.h"
-#include "harness/cli/peel_report.h"
-#include "harness/cli/peel_session.h"
 #include "harness/cli/search_options.h"
-#include "harness/cli/suspects.h"
+#include "harness/history/bisect_report.h"
+#include "harness/history/peel_report.h"
+#include "harness/history/peel_session.h"
+#include "harness/history/suspects.h"
 
 namespace bkm {
 namespace {
@@ -87,7 +87,7 @@ class BisectCommand : public CliCommand {
     ASSIGN_OR_RETURN(const Criterion criterion, Criterion::Parse(until_));
     ConsoleObserver console(options_.quiet || options_.json);
     InterruptSignals signals;
-    ASSIGN_OR_RETURN(const OneCell cell, OneCell::Load(options_.selection, console));
+    ASSIGN_OR_RETURN(const OneCell cell, options_.LoadCell(console));
     ASSIGN_OR_RETURN(const HistoryAxis axis,
                      HistoryAxis::Create(cell.planned, options_.kind(), Ends(cell.planned),
                                          cell.preparation->git(), cell.preparation->catalog()));
@@ -108,7 +108,7 @@ class BisectCommand : public CliCommand {
     session.LoadRuntime(*workers);
     if (!flaky_) setup.suspects = Suspects(cell, axis, log);
     Investigation investigation(axis.graph(), std::move(setup));
-    ConsoleObserver silent(/*quiet=*/true);
+    RunObserver silent;
     const auto comment = [&](const Trial&, const Outcome& outcome) {
       return CommentOn(investigation, outcome);
     };

@@ -117,9 +117,9 @@ TEST_F(BisectTest, ItsJsonIsWhatTheSchemaSays) {
   Commit(kBroken);
   ASSERT_EQ(Bisect({}).exit_code, 0);
   Json result = Result();
-  EXPECT_TRUE(SchemaAccepts("harness/search/bisect.schema.json", result));
+  EXPECT_TRUE(SchemaAccepts("harness/history/bisect.schema.json", result));
   result["status"] = "maybe";
-  EXPECT_FALSE(SchemaAccepts("harness/search/bisect.schema.json", result));
+  EXPECT_FALSE(SchemaAccepts("harness/history/bisect.schema.json", result));
 }
 
 TEST_F(BisectTest, ATimelineTellsEveryStretch) {
@@ -139,7 +139,7 @@ TEST_F(BisectTest, ATimelineTellsEveryStretch) {
   EXPECT_THAT(result.out, HasSubstr("  differently bad by fake_library " + refuses.substr(0, 9) +
                                     " (2026-03-09, #9) Commit 9 (#9) (confirmed)"));
   Json json = *ReadJsonFile(bkm_.out() / "timeline.json");
-  EXPECT_TRUE(SchemaAccepts("harness/search/timeline.schema.json", json));
+  EXPECT_TRUE(SchemaAccepts("harness/history/timeline.schema.json", json));
   ASSERT_EQ(json["boundaries"].size(), 3u);
   EXPECT_EQ(json["boundaries"][0]["culprit"]["commit"], broke);
   EXPECT_EQ(json["boundaries"][0]["change"], "broke");

@@ -11,14 +11,14 @@
 #include "absl/strings/str_split.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
-#include "harness/cli/api_session.h"
-#include "harness/cli/check_report.h"
+#include "harness/check/check_report.h"
 #include "harness/cli/command.h"
-#include "harness/cli/measurement.h"
 #include "harness/cli/selection.h"
 #include "harness/publish/rows.h"
+#include "harness/report/command_text.h"
 #include "harness/report/labels.h"
-#include "harness/site/command_text.h"
+#include "harness/session/api_session.h"
+#include "harness/session/measurement.h"
 
 namespace bkm {
 namespace {

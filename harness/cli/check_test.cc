@@ -114,7 +114,7 @@ TEST_F(CheckTest, ItsJsonIsWhatTheSchemaSays) {
 
   const absl::StatusOr<Json> json = ParseJson(result.out, "check");
   ASSERT_TRUE(json.ok()) << result.err;
-  EXPECT_TRUE(SchemaAccepts("harness/cli/check.schema.json", *json)) << result.out;
+  EXPECT_TRUE(SchemaAccepts("harness/check/check.schema.json", *json)) << result.out;
   EXPECT_EQ((*json)["pairings"][0]["answer"], "broken");
   EXPECT_EQ((*json)["embedded"], true);
   EXPECT_EQ((*json)["packages"]["torch"], "2.13.0+cpu");

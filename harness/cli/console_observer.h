@@ -25,9 +25,6 @@ class ConsoleObserver : public RunObserver {
   void OnAdded(const CellRecord& cell, const std::string& why) override;
   void OnTick(int running) override;
 
-  // Cells whose observation was there already.
-  int reused() const { return reused_; }
-
  private:
   void PrintLine(const std::string& line);
   void DrawStatus();
@@ -37,7 +34,7 @@ class ConsoleObserver : public RunObserver {
   const bool terminal_;
   int total_ = 0;
   int done_ = 0;
-  int reused_ = 0;
+  int reused_ = 0;  // cells whose observation was there already
   int red_ = 0;
   int running_ = 0;
   bool status_shown_ = false;

@@ -36,7 +36,7 @@ class CostCommand : public CliCommand {
     }
     const double wall_s = run.made_by.value("wall_s", 0.0);
     const int slots = run.made_by.value("slots", 1);
-    const int reused = run.made_by.value("reused", 0);
+    const int reused = ReusedCells(run);
     if (reused > 0) {
       return absl::FailedPreconditionError(
           absl::StrCat(reused,

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
-#include "harness/cli/find_cell.h"
+#include "harness/report/find_cell.h"
 #include "harness/report/story.h"
 #include "harness/runner/judging.h"
 

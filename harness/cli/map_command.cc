@@ -11,14 +11,14 @@
 #include "harness/base/did_you_mean.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
-#include "harness/cli/api_session.h"
 #include "harness/cli/command.h"
 #include "harness/cli/console_observer.h"
-#include "harness/cli/interrupt.h"
-#include "harness/cli/measurement.h"
 #include "harness/cli/selection.h"
 #include "harness/runner/installation.h"
 #include "harness/runner/preparation.h"
+#include "harness/session/api_session.h"
+#include "harness/session/interrupt.h"
+#include "harness/session/measurement.h"
 
 namespace bkm {
 namespace {

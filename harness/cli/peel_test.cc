@@ -74,9 +74,9 @@ TEST_F(PeelTest, NamesStackedCulpritsInTheOrderInWhichTheEngineMeetsThem) {
   EXPECT_EQ(json["culprits"][0]["confirmed"], "by run");
   EXPECT_EQ(json["culprits"][2]["failure"]["reason"], "raised");
   EXPECT_THAT(result.out, HasSubstr("Without those taken out the pair is ok"));
-  EXPECT_TRUE(SchemaAccepts("harness/search/peel.schema.json", json));
+  EXPECT_TRUE(SchemaAccepts("harness/history/peel.schema.json", json));
   json["culprits"][0]["confirmed"] = "maybe";
-  EXPECT_FALSE(SchemaAccepts("harness/search/peel.schema.json", json));
+  EXPECT_FALSE(SchemaAccepts("harness/history/peel.schema.json", json));
 
   ASSERT_EQ(Peel().exit_code, 0);
   EXPECT_EQ(Result()["measured"], 0) << "what was measured is not measured again";
@@ -97,7 +97,7 @@ TEST_F(PeelTest, WhatBuildsOnACulpritIsTakenOutWithIt) {
 
   ASSERT_EQ(result.exit_code, 0) << result.err << result.out;
   const Json json = Result();
-  EXPECT_TRUE(SchemaAccepts("harness/search/peel.schema.json", json));
+  EXPECT_TRUE(SchemaAccepts("harness/history/peel.schema.json", json));
   EXPECT_THAT(Culprits(json),
               ElementsAre(one + " revert", third + " revert", builds_on_it + " older-files"));
   EXPECT_EQ(json["culprits"][1]["taken_out_at"]["commit"], last_good);

@@ -6,7 +6,7 @@
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
-#include "harness/cli/find_cell.h"
+#include "harness/report/find_cell.h"
 #include "harness/runner/installation.h"
 #include "harness/runner/judging.h"
 #include "harness/runner/local_executor.h"

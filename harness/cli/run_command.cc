@@ -3,12 +3,8 @@
 #include <cstdio>
 
 #include "harness/base/status_macros.h"
-#include "harness/cli/api_session.h"
 #include "harness/cli/command.h"
 #include "harness/cli/console_observer.h"
-#include "harness/cli/expected_run.h"
-#include "harness/cli/interrupt.h"
-#include "harness/cli/measurement.h"
 #include "harness/cli/outcome.h"
 #include "harness/cli/selection.h"
 #include "harness/model/observation.h"
@@ -16,6 +12,10 @@
 #include "harness/runner/installation.h"
 #include "harness/runner/preparation.h"
 #include "harness/runner/repeats.h"
+#include "harness/session/api_session.h"
+#include "harness/session/expected_run.h"
+#include "harness/session/interrupt.h"
+#include "harness/session/measurement.h"
 
 namespace bkm {
 namespace {

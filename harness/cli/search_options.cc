@@ -30,6 +30,14 @@ AxisKind SearchOptions::kind() const {
                           : AxisKind::kLibrary;
 }
 
+absl::StatusOr<OneCell> SearchOptions::LoadCell(RunObserver& observer) const {
+  ASSIGN_OR_RETURN(const Matrix matrix, selection.LoadMatrix());
+  ASSIGN_OR_RETURN(const std::vector<CellFilter> filters, selection.Filters());
+  return OneCell::Load(
+      matrix, filters,
+      {.mirrors = selection.GitMirrors(), .matrix_folder = selection.MatrixFolder()}, observer);
+}
+
 absl::StatusOr<RunDirectory> SearchOptions::MakeDirectory(const std::string& command,
                                                           const PlannedCell& cell,
                                                           const std::string& what) const {

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "harness/cli/one_cell.h"
-#include "harness/cli/search_session.h"
 #include "harness/cli/selection.h"
+#include "harness/history/search_session.h"
+#include "harness/session/one_cell.h"
 
 namespace bkm {
 
@@ -28,6 +28,8 @@ struct SearchOptions {
   void AddOptions(CLI::App& app, const std::string& command);
 
   AxisKind kind() const;
+  // The cell that the selection names: exactly one. `observer` must outlive it.
+  absl::StatusOr<OneCell> LoadCell(RunObserver& observer) const;
   // The run directory, made; without --out one of the command's and the cell's own. `what` tells
   // searches of one cell apart.
   absl::StatusOr<RunDirectory> MakeDirectory(const std::string& command, const PlannedCell& cell,

@@ -8,12 +8,12 @@
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
 #include "harness/cli/console_observer.h"
-#include "harness/cli/interrupt.h"
-#include "harness/cli/measurement.h"
 #include "harness/cli/selection.h"
 #include "harness/runner/installation.h"
 #include "harness/runner/preparation.h"
 #include "harness/selftest/detection_table.h"
+#include "harness/session/interrupt.h"
+#include "harness/session/measurement.h"
 
 namespace bkm {
 namespace {

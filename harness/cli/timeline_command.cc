@@ -6,7 +6,7 @@
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
 #include "harness/cli/search_options.h"
-#include "harness/cli/timeline_report.h"
+#include "harness/history/timeline_report.h"
 
 namespace bkm {
 namespace {
@@ -41,7 +41,7 @@ class TimelineCommand : public CliCommand {
     const auto start = std::chrono::steady_clock::now();
     ConsoleObserver console(options_.quiet || options_.json);
     InterruptSignals signals;
-    ASSIGN_OR_RETURN(const OneCell cell, OneCell::Load(options_.selection, console));
+    ASSIGN_OR_RETURN(const OneCell cell, options_.LoadCell(console));
     ASSIGN_OR_RETURN(const HistoryAxis axis,
                      HistoryAxis::Create(cell.planned, options_.kind(), {.since = options_.since},
                                          cell.preparation->git(), cell.preparation->catalog()));
@@ -56,7 +56,7 @@ class TimelineCommand : public CliCommand {
         {.late = axis.late(), .every = every_, .runtime_of = axis.late(), .confirm = confirm_});
     SearchSession session(options_.SetupOf(cell, directory, axis), axis, *cell.preparation, signals,
                           log);
-    ConsoleObserver silent(/*quiet=*/true);
+    RunObserver silent;
     ASSIGN_OR_RETURN(
         const bool finished, session.Run(timeline, silent, [&](const Trial&, const Outcome&) {
           return absl::StrCat("; ", timeline.result().boundaries.size(), " boundaries so far");

@@ -241,6 +241,7 @@ absl::Status Runner::Inherit(size_t equal, size_t from) {
   run_->cells[equal].dir = run_->cells[from].dir;
   run_->cells[equal].seconds = 0;
   run_->cells[equal].measured = run_->cells[from].measured;
+  ++reused_;
   RETURN_IF_ERROR(Judge(equal));
   observer_.OnFinished(run_->cells[equal], true);
   if (hooks_.judged) untold_.push_back(equal);
@@ -252,6 +253,7 @@ absl::Status Runner::Record(size_t index, Json observation, bool reused) {
     observation["measured"] = absl::FormatTime(absl::RFC3339_sec, absl::Now(), absl::UTCTimeZone());
     RETURN_IF_ERROR(directory_.WriteObservation(run_->cells[index], observation));
   }
+  reused_ += reused;
   run_->cells[index].measured = observation.value("measured", std::string());
   if (hooks_.observed) RETURN_IF_ERROR(hooks_.observed(cells_[index], observation));
   run_->cells[index].seconds = SecondsOf(observation);

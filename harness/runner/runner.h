@@ -61,6 +61,8 @@ class Runner {
   // True: every cell was measured. False: interrupted; what was measured is kept. `run.cells` grows
   // by the control cells.
   absl::StatusOr<bool> Run(std::vector<PreparedCell> cells, RunRecord& run);
+  // Cells that took an observation that was there already.
+  int reused() const { return reused_; }
 
  private:
   struct Pending {
@@ -109,6 +111,7 @@ class Runner {
   std::vector<size_t> untold_;        // cells that hooks_.judged has not heard of yet
   bool alone_ = false;                // a second try is running
   int background_ = 0;
+  int reused_ = 0;
   size_t unwritten_ = 0;
 };
 

@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "harness/report/command_text.h"
 #include "harness/report/labels.h"
 #include "harness/runner/task.h"
-#include "harness/site/command_text.h"
 #include "harness/site/evidence_view.h"
 #include "harness/site/verdict_view.h"
 

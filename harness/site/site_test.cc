@@ -11,8 +11,8 @@
 #include <set>
 
 #include "harness/base/files.h"
+#include "harness/report/command_text.h"
 #include "harness/site/cell_page.h"
-#include "harness/site/command_text.h"
 #include "harness/site/testing_site.h"
 
 namespace bkm {

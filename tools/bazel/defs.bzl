@@ -1,15 +1,29 @@
-"""The project's Bazel macros: warnings as errors for our own code, and what is skipped where."""
+"""The project's Bazel macros: a room is a library and a test program; warnings are errors in our own code."""
 
 load("@cuda//:cuda.bzl", "CUDA_AVAILABLE")
 load("@python//:python.bzl", "PYTHON_AVAILABLE")
 load("@torch//:torch.bzl", "TORCH_AVAILABLE")
 
-_COPTS = ["-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Werror", "-fdiagnostics-color=always"]
+_COPTS = ["-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Winvalid-pch", "-Werror", "-fdiagnostics-color=always"]
+
+# GCC 12 forgets that a function in a precompiled header comes from a system header, and warns of std::string's own code.
+_NOT_SEEN_AS_SYSTEM = ["-Wno-array-bounds", "-Wno-restrict", "-Wno-stringop-overflow"]
+
+# Kinds of code: how much a source is optimized. Each has a precompiled header of the same name in tools/bazel/BUILD.
+CODE = {
+    "fast": ["-O2"],  # code that computes: hashing, parsing, numbers
+    "product": ["-O1"],  # all other code of the product; compiles in three quarters of the time
+    "command": ["-O0", "-U_FORTIFY_SOURCE"],  # includes CLI11 and spends its time in other rooms
+    "test": ["-O0", "-U_FORTIFY_SOURCE"],
+    "torch": ["-O2"],
+    "torch_test": ["-O0", "-U_FORTIFY_SOURCE"],
+}
+
 _RESERVED = ["target_compatible_with"]
 _NEVER = "//third_party/constraints:incompatible"
 _AVAILABLE = {"cuda": CUDA_AVAILABLE, "python": PYTHON_AVAILABLE, "torch": TORCH_AVAILABLE}
 
-def _attributes(name, needs, attributes):
+def _attributes(name, needs, code, attributes):
     for reserved in _RESERVED:
         if reserved in attributes:
             fail("%s: %s is set by the macro; say needs = [...] instead" % (name, reserved))
@@ -17,38 +31,122 @@ def _attributes(name, needs, attributes):
         if need not in _AVAILABLE:
             fail("%s: needs %r, but only %s can be asked for" % (name, need, sorted(_AVAILABLE)))
     attributes["copts"] = _COPTS + attributes.get("copts", [])
+    if code:
+        if code not in CODE:
+            fail("%s: code is %r, but only %s are there" % (name, code, sorted(CODE)))
+        switch = "//tools/bazel:with_precompiled_headers"
+        attributes["copts"] += CODE[code] + select({
+            switch: ["-include", "$(BINDIR)/tools/bazel/%s.h" % code] + _NOT_SEEN_AS_SYSTEM,
+            "//conditions:default": [],
+        })
+        attributes["deps"] = attributes.get("deps", []) + select({
+            switch: ["//tools/bazel:" + code],
+            "//conditions:default": [],
+        })
     attributes["tags"] = attributes.get("tags", []) + needs
     if [need for need in needs if not _AVAILABLE[need]]:
         attributes["target_compatible_with"] = [_NEVER]
     return attributes
 
-def harness_cc_library(name, needs = [], **kwargs):
+def harness_cc_library(name, needs = [], code = "product", **kwargs):
     """A cc_library of ours.
 
     Args:
       name: the target's name, the main noun of its header.
       needs: out of "torch", "python", "cuda": the target is skipped on a machine without them.
+      code: the kind of code, a key of CODE; None: the options are all in copts, and nothing is precompiled.
       **kwargs: as for cc_library.
     """
-    native.cc_library(name = name, **_attributes(name, needs, kwargs))
+    native.cc_library(name = name, **_attributes(name, needs, code, kwargs))
 
-def harness_cc_binary(name, needs = [], **kwargs):
+def harness_cc_binary(name, needs = [], code = "product", **kwargs):
     """A cc_binary of ours; arguments as for harness_cc_library."""
-    native.cc_binary(name = name, **_attributes(name, needs, kwargs))
+    native.cc_binary(name = name, **_attributes(name, needs, code, kwargs))
 
-def harness_cc_test(name, deps = [], needs = [], size = "small", **kwargs):
-    """A GoogleTest binary of ours: gmock and a main come with it.
+def harness_cc_test(name, deps = [], needs = [], code = "test", size = "small", **kwargs):
+    """A GoogleTest program of ours: gmock and a main come with it.
 
     Args:
-      name: the target's name: the unit's name plus _test.
+      name: the target's name: the unit's or the room's name plus _test.
       deps: what the test needs besides gmock and its main.
       needs: as for harness_cc_library.
+      code: "test", or "torch_test" for a test that includes torch.
       size: as for cc_test; "small" unless told.
       **kwargs: as for cc_test.
     """
-    native.cc_test(
+    kwargs["deps"] = deps + ["//third_party/debian:gmock_main"]
+    native.cc_test(name = name, size = size, **_attributes(name, needs, code, kwargs))
+
+def harness_room(
+        name,
+        deps = [],
+        needs = [],
+        code = "product",
+        srcs = [],
+        exclude = [],
+        testing = [],
+        testing_deps = [],
+        separate_tests = [],
+        test_data = [],
+        test_deps = [],
+        test_env = {},
+        test_size = "small",
+        test_tags = [],
+        **kwargs):
+    """A room: all sources of a folder as one library, its unit tests as one program. A new file needs no line here.
+
+    Sources are NAME.cc and NAME.h; unit tests NAME_test.cc; programs NAME_main.cc and NAME_bench.cc have rules of their own.
+
+    Args:
+      name: the library's name: the folder's. The tests are NAME_test, and all tests of the folder all_tests.
+      deps: the rooms and packages that the room may use. Nothing else is in its reach: this list is the room's place in the house.
+      needs: as for harness_cc_library; for tests, too.
+      code: as for harness_cc_library.
+      srcs: what is generated.
+      exclude: sources that have rules of their own.
+      testing: headers and sources for tests only, which other rooms' tests may use as NAME_testing.
+      testing_deps: what these need besides the room.
+      separate_tests: tests with rules of their own: larger ones, and those that need more than this machine's compiler.
+      test_data: files that the unit tests read.
+      test_deps: what the unit tests need besides the room.
+      test_env: environment of the unit tests.
+      test_size: as for cc_test.
+      test_tags: tags of the unit tests.
+      **kwargs: as for cc_library.
+    """
+    for test in separate_tests:
+        if not native.glob([test + ".cc"]):
+            fail("%s: separate_tests names %s, and there is no %s.cc" % (name, test, test))
+    harness_cc_library(
         name = name,
-        size = size,
-        deps = deps + ["//third_party/debian:gmock_main"],
-        **_attributes(name, needs, kwargs)
+        srcs = srcs + native.glob(["*.cc"], exclude = ["*_test.cc", "*_main.cc", "*_bench.cc"] + exclude + testing),
+        hdrs = native.glob(["*.h"], exclude = exclude + testing),
+        deps = deps,
+        needs = needs,
+        code = code,
+        **kwargs
     )
+    if testing:
+        harness_cc_library(
+            name = name + "_testing",
+            testonly = True,
+            srcs = [file for file in testing if file.endswith(".cc")],
+            hdrs = [file for file in testing if file.endswith(".h")],
+            deps = [":" + name, "//third_party/debian:gmock"] + testing_deps,
+            needs = needs,
+            code = "torch_test" if code == "torch" else "test",
+        )
+    tests = native.glob(["*_test.cc"], exclude = [test + ".cc" for test in separate_tests] + exclude)
+    if tests:
+        harness_cc_test(
+            name = name + "_test",
+            code = "torch_test" if code == "torch" else "test",
+            size = test_size,
+            srcs = tests,
+            data = test_data,
+            env = test_env,
+            needs = needs,
+            tags = test_tags,
+            deps = [":" + name] + ([":" + name + "_testing"] if testing else []) + test_deps,
+        )
+    native.test_suite(name = "all_tests")

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/check/check_report.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "harness/publish/rows.h"
+#include "harness/report/labels.h"
+
+namespace bkm {
+namespace {
+
+// Packages that a reader wants to know of.
+constexpr const char* kTold[] = {"torch",      "transformers", "numpy",
+                                 "tensordict", "spmd-types",   "flash-attn"};
+
+bool Counts(const CellRecord& cell) { return cell.verdict && SaysSomething(*cell.verdict); }
+
+bool IsOk(const CellRecord& cell) { return cell.verdict && cell.verdict->kind == VerdictKind::kOk; }
+
+// Whether an attention that is not ok here is ok there.
+bool WorksWhereItDoesNot(const PublishedRow& row, const CheckedPairing& pairing) {
+  return std::any_of(pairing.cells.begin(), pairing.cells.end(), [&](const CellRecord& cell) {
+    const bool fails = Counts(cell) && !IsOk(cell);
+    return fails &&
+           std::any_of(row.cells.begin(), row.cells.end(), [&](const PublishedCell& other) {
+             return other.attention == cell.cell.probe.attention &&
+                    other.evidence.verdict.kind == VerdictKind::kOk;
+           });
+  });
+}
+
+std::string NameOf(const CheckedPairing& pairing) {
+  return absl::StrCat(pairing.kind->name, ": ",
+                      pairing.engine.empty()
+                          ? ""
+                          : absl::StrCat(pairing.kind->engine_source, " ", pairing.engine, " x "),
+                      pairing.kind->library_source, " ", pairing.library);
+}
+
+OrderedJson RowJson(const PublishedRow& row, const std::string& day) {
+  return {{"row", row.id},
+          {"status", std::string(Name(row.status))},
+          {"engine_version", row.engine_version.label},
+          {"library_from", row.library_from.label},
+          {"library_to", row.library_to.label},
+          {"torch", row.torch},
+          {"expires", row.expires},
+          {"expired", IsExpired(row, day)},
+          {"install", row.install},
+          {"pylock", row.pylock.empty() ? OrderedJson() : OrderedJson(row.pylock)}};
+}
+
+OrderedJson CellJson(const CellRecord& cell) {
+  return {
+      {"attention", cell.cell.probe.attention},
+      {"verdict",
+       cell.verdict ? OrderedJson(std::string(Name(cell.verdict->kind))) : OrderedJson()},
+      {"stage", cell.verdict ? OrderedJson(std::string(Name(cell.verdict->stage))) : OrderedJson()},
+      {"reason", cell.verdict ? cell.verdict->reason : ""},
+      {"message", cell.verdict ? cell.verdict->message : ""},
+      {"blame", cell.verdict ? OrderedJson(cell.verdict->blame) : OrderedJson::array()},
+      {"dir", cell.dir}};
+}
+
+// "broken because ...": the first thing that is wrong, by the runs, else by the sources.
+std::string BecauseOf(const CheckedPairing& pairing) {
+  for (const CellRecord& cell : pairing.cells) {
+    if (Counts(cell) && !IsOk(cell)) {
+      return absl::StrCat(
+          ShortText(*cell.verdict), ": ", cell.verdict->message,
+          cell.verdict->blame.empty()
+              ? ""
+              : absl::StrCat(" (to blame: ", absl::StrJoin(cell.verdict->blame, ", "), ")"));
+    }
+  }
+  return pairing.breaks.empty() ? "" : ToText(pairing.breaks.front());
+}
+
+std::string AnswerLine(const CheckedPairing& pairing) {
+  std::vector<std::string> ok, not_ok;
+  for (const CellRecord& cell : pairing.cells) {
+    if (IsOk(cell)) ok.push_back(cell.cell.probe.attention);
+    if (Counts(cell) && !IsOk(cell)) not_ok.push_back(cell.cell.probe.attention);
+  }
+  const std::string works = absl::StrCat("WORKS with ", absl::StrJoin(ok, ", "));
+  switch (AnswerOf(pairing)) {
+    case CheckAnswer::kWorks:
+      return works;
+    case CheckAnswer::kWorksExcept:
+      return absl::StrCat(works, ", except ", absl::StrJoin(not_ok, ", "));
+    case CheckAnswer::kBroken:
+      return absl::StrCat("BROKEN because ", BecauseOf(pairing));
+    case CheckAnswer::kUnknown:
+      break;
+  }
+  return "UNKNOWN: nothing that was run says anything";
+}
+
+// " (measured 2026-11-21, row r3)"
+std::string EvidenceText(const PublishedRow& row, const std::string& day) {
+  return absl::StrCat(" (measured ", row.measured,
+                      IsExpired(row, day) ? ", too old by now: measure again" : "", ", row ",
+                      row.id, ")");
+}
+
+std::string RowText(const PublishedRow& row, const std::string& day) {
+  std::string text =
+      absl::StrCat("  ", row.engine, " ", row.engine_version.label, " x ", row.library, " ",
+                   LibraryText(row), ", torch ", row.torch, ": ",
+                   row.status == RowStatus::kWorks ? "works" : "works, not with every attention",
+                   EvidenceText(row, day), "\n");
+  for (const std::string& line : row.install) absl::StrAppend(&text, "    ", line, "\n");
+  return text;
+}
+
+}  // namespace
+
+const char* Name(CheckAnswer answer) {
+  switch (answer) {
+    case CheckAnswer::kWorks:
+      return "works";
+    case CheckAnswer::kWorksExcept:
+      return "works except";
+    case CheckAnswer::kBroken:
+      return "broken";
+    case CheckAnswer::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+CheckAnswer AnswerOf(const CheckedPairing& pairing) {
+  const auto says = std::count_if(pairing.cells.begin(), pairing.cells.end(), Counts);
+  const auto ok = std::count_if(pairing.cells.begin(), pairing.cells.end(), IsOk);
+  if (says == 0) return pairing.breaks.empty() ? CheckAnswer::kUnknown : CheckAnswer::kBroken;
+  if (ok == 0) return CheckAnswer::kBroken;
+  return ok == says ? CheckAnswer::kWorks : CheckAnswer::kWorksExcept;
+}
+
+std::vector<PublishedRow> NearestRows(const PublishedTable& table, const CheckedPairing& pairing,
+                                      const std::string& engine_subject, const std::string& torch,
+                                      const std::string& day, size_t most) {
+  std::vector<PublishedRow> rows;
+  const bool works_in_part = AnswerOf(pairing) == CheckAnswer::kWorksExcept;
+  for (const PublishedRow& row : table.rows) {
+    if (!Works(row) || row.engine != pairing.kind->name) continue;
+    if (!works_in_part || WorksWhereItDoesNot(row, pairing)) rows.push_back(row);
+  }
+  const auto distance = [&](const PublishedRow& row) {
+    return std::tuple(IsExpired(row, day), row.engine_version.subject != engine_subject,
+                      row.torch != torch.substr(0, torch.find('+')));
+  };
+  std::stable_sort(rows.begin(), rows.end(), [&](const PublishedRow& a, const PublishedRow& b) {
+    if (distance(a) != distance(b)) return distance(a) < distance(b);
+    return std::tie(a.engine_version.date, a.library_to.date) >
+           std::tie(b.engine_version.date, b.library_to.date);
+  });
+  if (rows.size() > most) rows.resize(most);
+  return rows;
+}
+
+OrderedJson ToJson(const CheckReport& report) {
+  OrderedJson packages = OrderedJson::object();
+  for (const char* name : kTold) {
+    const std::string version = report.environment.VersionOf(name);
+    packages[name] = version.empty() ? OrderedJson() : OrderedJson(version);
+  }
+  OrderedJson pairings = OrderedJson::array();
+  for (const CheckedPairing& pairing : report.pairings) {
+    OrderedJson breaks = OrderedJson::array(), cells = OrderedJson::array(),
+                nearest = OrderedJson::array();
+    for (const Violation& broken : pairing.breaks) breaks.push_back(OrderedJson(ToJson(broken)));
+    for (const CellRecord& cell : pairing.cells) cells.push_back(CellJson(cell));
+    for (const PublishedRow& row : pairing.nearest) nearest.push_back(RowJson(row, report.day));
+    pairings.push_back(
+        {{"engine", pairing.kind->name},
+         {"engine_version", pairing.engine.empty() ? OrderedJson() : OrderedJson(pairing.engine)},
+         {"library", pairing.kind->library_source},
+         {"library_version", pairing.library},
+         {"answer", Name(AnswerOf(pairing))},
+         {"because", AnswerOf(pairing) == CheckAnswer::kBroken ? BecauseOf(pairing) : ""},
+         {"breaks", std::move(breaks)},
+         {"cells", std::move(cells)},
+         {"known_row", pairing.row ? RowJson(*pairing.row, report.day) : OrderedJson()},
+         {"nearest", std::move(nearest)}});
+  }
+  return {{"schema", 1},
+          {"interpreter", report.environment.python().string()},
+          {"python", report.environment.version()},
+          {"embedded", !report.environment.alone()},
+          {"packages", std::move(packages)},
+          {"table", report.table.empty() ? OrderedJson() : OrderedJson(report.table.string())},
+          {"run", report.run.empty() ? OrderedJson() : OrderedJson(report.run)},
+          {"pairings", std::move(pairings)}};
+}
+
+std::string ToSummary(const CheckReport& report) {
+  const UserEnvironment& environment = report.environment;
+  std::vector<std::string> packages;
+  for (const char* name : kTold) {
+    const std::string version = environment.VersionOf(name);
+    if (!version.empty()) packages.push_back(absl::StrCat(name, " ", version));
+  }
+  std::string text =
+      absl::StrCat("Python ", environment.version(), " (", environment.python().string(),
+                   "): ", absl::StrJoin(packages, ", "), "\n");
+  if (environment.alone()) {
+    absl::StrAppend(&text,
+                    "This Python cannot be embedded here, so each cell was a process of its "
+                    "own\n");
+  }
+  for (const CheckedPairing& pairing : report.pairings) {
+    absl::StrAppend(&text, "\n", NameOf(pairing), "\n", AnswerLine(pairing), "\n");
+    for (const CellRecord& cell : pairing.cells) {
+      if (!cell.verdict) continue;
+      absl::StrAppend(&text, "  ", cell.cell.probe.attention, ": ", ShortText(*cell.verdict),
+                      cell.verdict->message.empty() ? "" : ": ", cell.verdict->message, "\n");
+    }
+    for (const Violation& broken : pairing.breaks)
+      absl::StrAppend(&text, "  by the sources: ", ToText(broken), "\n");
+    if (pairing.row) {
+      absl::StrAppend(&text, "Published: ", Name(pairing.row->status),
+                      EvidenceText(*pairing.row, report.day), "\n");
+    } else if (!report.table.empty()) {
+      absl::StrAppend(&text, "Published: these versions are in no row\n");
+    }
+    if (!pairing.nearest.empty()) absl::StrAppend(&text, "Nearest that work:\n");
+    for (const PublishedRow& row : pairing.nearest)
+      absl::StrAppend(&text, RowText(row, report.day));
+  }
+  if (report.table.empty()) {
+    absl::StrAppend(&text,
+                    "\nNo published table is at hand, so no versions that work can be named "
+                    "(--table FILE)\n");
+  }
+  if (!report.run.empty())
+    absl::StrAppend(&text, "\nEvidence: bkm explain ", report.run, " CELL\n");
+  return Printable(text);
+}
+
+}  // namespace bkm

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/check/user_environment.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/files.h"
+#include "harness/base/hash.h"
+#include "harness/base/status_macros.h"
+#include "harness/matrix/plan.h"
+#include "harness/numerics/model_shapes.h"
+#include "harness/numerics/probe_folder.h"
+#include "harness/runner/installation.h"
+#include "harness/runtime/bytecode.h"
+
+namespace bkm {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// A quarter of the default probe's tokens, for an answer in seconds; but with documents before and
+// after another, which is where masks go wrong. A sliding window shows only in a document that is
+// longer.
+std::vector<int64_t> DocumentsFor(const std::string& model) {
+  const absl::StatusOr<ModelShape> shape = FindModelShape(model);
+  const bool has_window = shape.ok() && shape->window > 0;
+  return has_window ? Probe().documents : std::vector<int64_t>{24, 40, 2};
+}
+
+}  // namespace
+
+absl::StatusOr<UserEnvironment> UserEnvironment::Read(fs::path python,
+                                                      const SourceCatalog& catalog) {
+  UserEnvironment environment;
+  environment.python_ = std::move(python);
+  ASSIGN_OR_RETURN(environment.facts_, ReadInterpreter(environment.python_));
+  ASSIGN_OR_RETURN(const InterpreterFacts ours, ReadInterpreter(CellPython()));
+  environment.alone_ = MinorVersion(ours.python) != MinorVersion(environment.facts_.python);
+  std::vector<std::string> packages = {"torch"};
+  for (const std::string& name : catalog.names()) packages.push_back(catalog.Find(name)->package);
+  ASSIGN_OR_RETURN(const std::vector<InstalledPackage> installed,
+                   ReadInstalled(environment.python_, packages));
+  for (const InstalledPackage& package : installed) {
+    for (const std::string& name : catalog.names()) {
+      if (package.package == catalog.Find(name)->package) environment.installed_[name] = package;
+    }
+    const std::string version = MinorVersion(environment.facts_.python);
+    if (package.package == "torch" && !HasBytecode(package.folder / "torch", version)) {
+      environment.bytecode_ =
+          CacheDirectory() / "bytecode" / Sha256(environment.python_.string()).substr(0, 16);
+    }
+  }
+  return environment;
+}
+
+void UserEnvironment::CompileSubjects() const {
+  if (bytecode_.empty() || !CreateDirectories(bytecode_).ok()) return;
+  std::error_code ignored;  // it only says when it was used
+  fs::last_write_time(bytecode_, fs::file_time_type::clock::now(), ignored);
+  std::set<fs::path> packages;
+  for (const EngineKind* kind : Kinds()) {
+    for (const std::string& source : {kind->engine_source, kind->library_source}) {
+      const bool is_shared = source == kind->library_source && kind->library_in_runtime;
+      if (source.empty() || is_shared) continue;
+      packages.insert(installed_.at(source).folder / installed_.at(source).package);
+    }
+  }
+  for (const fs::path& package : packages)
+    CompileBytecodeElsewhere(python_, package, bytecode_).IgnoreError();
+}
+
+std::string UserEnvironment::VersionOf(const std::string& distribution) const {
+  const auto found = facts_.packages.find(distribution);
+  return found == facts_.packages.end() ? "" : found->second;
+}
+
+const InstalledPackage* UserEnvironment::Find(const std::string& source) const {
+  const auto found = installed_.find(source);
+  return found == installed_.end() ? nullptr : &found->second;
+}
+
+SubjectSpec UserEnvironment::SpecOf(const std::string& source) const {
+  const InstalledPackage& package = installed_.at(source);
+  if (!package.commit.empty()) return {SourceKind::kGit, source, package.commit};
+  if (!package.version.empty()) return {SourceKind::kPypi, source, package.version};
+  return {SourceKind::kPath, source, package.folder.string()};
+}
+
+std::string UserEnvironment::LabelOf(const std::string& source) const {
+  const InstalledPackage& package = installed_.at(source);
+  return package.commit.empty() ? package.version : package.commit.substr(0, 9);
+}
+
+std::vector<const EngineKind*> UserEnvironment::Kinds() const {
+  std::vector<const EngineKind*> kinds;
+  std::set<std::string> with_engine;
+  for (const EngineKind& kind : EngineKinds()) {
+    if (kind.judged_by_ending_only || !Find(kind.library_source)) continue;
+    const bool control = kind.engine_source.empty();
+    if (control ? with_engine.contains(kind.library_source) : !Find(kind.engine_source)) continue;
+    with_engine.insert(kind.library_source);
+    kinds.push_back(&kind);
+  }
+  return kinds;
+}
+
+Subject UserEnvironment::SubjectOf(const SubjectSpec& spec, const std::string& source) const {
+  const InstalledPackage& package = installed_.at(source);
+  // No tree: it is imported from where it is installed.
+  return {.spec = spec,
+          .label = LabelOf(source),
+          .package = package.package,
+          .content = Sha256(absl::StrCat(spec.ToString(), " in ", package.folder.string()))};
+}
+
+absl::StatusOr<std::vector<PreparedCell>> UserEnvironment::CellsOf(const EngineKind& kind,
+                                                                   const std::string& model) const {
+  const SubjectSpec library = SpecOf(kind.library_source);
+  Json engine = {{"kind", kind.name}};
+  if (!kind.engine_source.empty())
+    engine["subjects"] = Json::array({SpecOf(kind.engine_source).ToString()});
+  const Json group = {{"engine", engine},
+                      {"library", Json::array({library.ToString()})},
+                      {"runtime", "yours"},
+                      {"probe",
+                       {{"model", model},
+                        {"attention", kind.attentions},
+                        {"steps", 1},
+                        {"documents", DocumentsFor(model)}}}};
+  ASSIGN_OR_RETURN(
+      const Matrix matrix,
+      MatrixFromJson({{"schema", 1}, {"name", "check"}, {"groups", {group}}}, "check"));
+  const PlanEnvironment world = {
+      .resolve = [&](const SubjectSpec& spec) -> absl::StatusOr<Subject> {
+        const bool is_library = spec == library;
+        return SubjectOf(spec, is_library ? kind.library_source : kind.engine_source);
+      },
+      .torch_of_runtime = [&](const std::string&) -> absl::StatusOr<std::string> {
+        return VersionOf("torch");
+      }};
+  ASSIGN_OR_RETURN(const std::vector<PlannedCell> plan, ExpandMatrix(matrix, {}, world));
+  const auto lock = std::make_shared<const RuntimeLock>(
+      ExistingLock("yours", python_, MinorVersion(facts_.python), facts_.packages));
+  std::vector<PreparedCell> cells;
+  for (const PlannedCell& planned : plan) {
+    if (!planned.included || !planned.unsupported.empty()) continue;
+    PreparedCell cell;
+    cell.record.cell = planned.cell;
+    cell.record.id = planned.id;
+    cell.record.dir = CellDirectory(planned.cell, planned.id);
+    cell.record.lock = lock->Key();
+    if (kind.library_in_runtime) {
+      cell.record.library_version = installed_.at(kind.library_source).version;
+    } else {
+      cell.library = SubjectOf(library, kind.library_source);
+    }
+    if (planned.cell.engine_subject)
+      cell.engine = SubjectOf(*planned.cell.engine_subject, kind.engine_source);
+    cell.worker = {.key = lock->Key(), .python = python_, .alone = alone_, .bytecode = bytecode_};
+    cell.lock = lock;
+    ASSIGN_OR_RETURN(cell.probe_folder, WriteProbeFolder(planned.cell.probe, CacheDirectory()));
+    cells.push_back(std::move(cell));
+  }
+  return cells;
+}
+
+}  // namespace bkm

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_SESSION_INTERRUPT_H_
+#define HARNESS_SESSION_INTERRUPT_H_
+
+namespace bkm {
+
+// While it lives, SIGINT and SIGTERM make fd() readable instead of ending the process. A second one
+// ends it at once.
+class InterruptSignals {
+ public:
+  InterruptSignals();
+  ~InterruptSignals();
+  InterruptSignals(const InterruptSignals&) = delete;
+  int fd() const { return fd_; }
+  bool heard() const;
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace bkm
+
+#endif  // HARNESS_SESSION_INTERRUPT_H_

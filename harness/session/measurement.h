@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_SESSION_MEASUREMENT_H_
+#define HARNESS_SESSION_MEASUREMENT_H_
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "harness/matrix/matrix.h"
+#include "harness/matrix/plan.h"
+#include "harness/model/cell_record.h"
+#include "harness/runner/installation.h"
+#include "harness/runner/local_executor.h"
+#include "harness/runner/observer.h"
+#include "harness/runner/preparation.h"
+#include "harness/runner/run_directory.h"
+#include "harness/runner/task.h"
+#include "harness/session/interrupt.h"
+
+namespace bkm {
+
+struct MeasurementOptions {
+  int slots = 0;         // cells in flight; 0: one per core
+  bool fresh = false;    // a process of its own for each cell
+  bool controls = true;  // add the control cells that blame needs
+  bool reuse = true;     // what the run directory holds already is not measured again
+  bool store = true;     // nor what another run has measured; needs `reuse`
+  // For a run that chooses its cells by what it has seen: RunnerHooks::feed and judged.
+  std::function<absl::StatusOr<std::vector<PreparedCell>>(int room)> feed = nullptr;
+  std::function<absl::Status(const CellRecord&)> judged = nullptr;
+  // Workers that outlive the run, for one that is of several; null: its own, which end with it.
+  LocalExecutor* workers = nullptr;
+};
+
+// Workers for runs with these options, which keep some between them. Their logs go to `directory`.
+std::unique_ptr<LocalExecutor> MakeWorkers(const Installation& installation,
+                                           const MeasurementOptions& options,
+                                           const RunDirectory& directory,
+                                           const InterruptSignals& signals);
+
+// The included cells of `plan`, ready to run. Stops early, with fewer cells or an error, once the
+// user asked to.
+absl::StatusOr<std::vector<PreparedCell>> PrepareAll(const std::vector<PlannedCell>& plan,
+                                                     Preparation& preparation,
+                                                     const InterruptSignals& signals);
+
+// Runs prepared cells and their references, judges all, and leaves everything in `directory`. The
+// record says `finished` unless the user interrupted.
+absl::StatusOr<RunRecord> Measure(const Installation& installation, const Matrix& matrix,
+                                  const RunDirectory& directory, std::vector<PreparedCell> cells,
+                                  const MeasurementOptions& options, RunObserver& observer,
+                                  const InterruptSignals& signals);
+
+// Cells of a measured run that took an observation that was there already.
+int ReusedCells(const RunRecord& run);
+
+}  // namespace bkm
+
+#endif  // HARNESS_SESSION_MEASUREMENT_H_

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef TOOLS_BAZEL_HEADERS_TEST_H_
+#define TOOLS_BAZEL_HEADERS_TEST_H_
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tools/bazel/headers/product.h"
+
+#endif  // TOOLS_BAZEL_HEADERS_TEST_H_
