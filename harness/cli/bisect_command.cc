@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
+#include "harness/cli/console_observer.h"
 #include "harness/cli/search_options.h"
 #include "harness/history/bisect_report.h"
 #include "harness/history/peel_report.h"

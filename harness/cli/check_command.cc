@@ -13,6 +13,7 @@
 #include "harness/base/status_macros.h"
 #include "harness/check/check_report.h"
 #include "harness/cli/command.h"
+#include "harness/cli/console_observer.h"
 #include "harness/cli/selection.h"
 #include "harness/publish/rows.h"
 #include "harness/report/command_text.h"

@@ -7,6 +7,7 @@
 #include "harness/cli/command.h"
 #include "harness/report/cost.h"
 #include "harness/runner/run_directory.h"
+#include "harness/session/measurement.h"
 
 namespace bkm {
 namespace {
