@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "harness/base/descriptor.h"
 
 namespace bkm {
 
@@ -45,8 +46,8 @@ absl::StatusOr<std::string> RunForOutput(const Command& command);
 // inherited.
 struct PipedProcess {
   pid_t pid = -1;
-  int to_child = -1;
-  int from_child = -1;
+  Descriptor to_child;
+  Descriptor from_child;
 };
 absl::StatusOr<PipedProcess> StartPiped(const Command& command,
                                         const std::filesystem::path& stderr_file);

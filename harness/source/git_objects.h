@@ -42,7 +42,7 @@ class GitObjects {
 
  private:
   GitObjects(PipedProcess process, std::filesystem::path folder)
-      : process_(process), folder_(std::move(folder)) {}
+      : process_(std::move(process)), folder_(std::move(folder)) {}
 
   using Entries = std::shared_ptr<const std::vector<GitEntry>>;
   absl::StatusOr<std::optional<Object>> ReadLocked(absl::string_view name);

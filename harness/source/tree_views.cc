@@ -18,6 +18,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "harness/base/descriptor.h"
 #include "harness/base/files.h"
 #include "harness/base/link_tree.h"
 #include "harness/base/status_macros.h"
@@ -67,29 +68,13 @@ Place PlaceOf(absl::string_view path) {
           .name = std::string(path.substr(slash + 1))};
 }
 
-// A folder that is kept open: what is in it is found without walking the path to it.
-class OpenFolder {
- public:
-  OpenFolder() = default;
-  ~OpenFolder() { Close(); }
-  OpenFolder(const OpenFolder&) = delete;
-  OpenFolder& operator=(const OpenFolder&) = delete;
-
-  // `path` starts at the folder `at`, or where it is absolute.
-  absl::Status Open(int at, const std::string& path) {
-    Close();
-    fd_ = ::openat(at, path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return fd_ >= 0 ? absl::OkStatus() : SystemError("open", path);
-  }
-  int fd() const { return fd_; }
-
- private:
-  void Close() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
-  }
-  int fd_ = -1;
-};
+// An open folder, to which paths can be relative: that saves walking the path to it each time.
+// `path` is relative to the folder `at`, or absolute.
+absl::StatusOr<Descriptor> OpenFolder(int at, const std::string& path) {
+  Descriptor folder(::openat(at, path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.valid()) return SystemError("open", path);
+  return folder;
+}
 
 }  // namespace
 
@@ -99,14 +84,15 @@ class TreeViews::Linker {
   Linker(const fs::path& blobs, const fs::path& tree) : blobs_(blobs), tree_(tree) {}
 
   absl::Status Open() {
-    RETURN_IF_ERROR(blobs_folder_.Open(AT_FDCWD, blobs_.string()));
-    return tree_folder_.Open(AT_FDCWD, tree_.string());
+    ASSIGN_OR_RETURN(blobs_folder_, OpenFolder(AT_FDCWD, blobs_.string()));
+    ASSIGN_OR_RETURN(tree_folder_, OpenFolder(AT_FDCWD, tree_.string()));
+    return absl::OkStatus();
   }
 
   // `kept` is a path below the kept files, `place` one of the tree. False: nothing is kept there.
   absl::StatusOr<bool> Link(const std::string& kept, const Place& place) {
     RETURN_IF_ERROR(Enter(place.folder));
-    if (::linkat(blobs_folder_.fd(), kept.c_str(), folder_.fd(), place.name.c_str(), 0) == 0)
+    if (::linkat(blobs_folder_.get(), kept.c_str(), folder_.get(), place.name.c_str(), 0) == 0)
       return true;
     if (errno == ENOENT) return false;
     RETURN_IF_ERROR(LinkFile(blobs_ / kept, tree_ / place.folder / place.name));
@@ -125,38 +111,39 @@ class TreeViews::Linker {
     if (!SizeOf(kept)) return false;
     RETURN_IF_ERROR(Enter(place.folder));
     ASSIGN_OR_RETURN(const std::string target, ReadFile(blobs_ / kept));
-    if (::symlinkat(target.c_str(), folder_.fd(), place.name.c_str()) == 0) return true;
+    if (::symlinkat(target.c_str(), folder_.get(), place.name.c_str()) == 0) return true;
     return SystemError("link", tree_ / place.folder / place.name);
   }
   // Of what is kept; absent: nothing is.
   std::optional<off_t> SizeOf(const std::string& kept) const {
     struct stat info = {};
-    if (::fstatat(blobs_folder_.fd(), kept.c_str(), &info, 0) != 0) return std::nullopt;
+    if (::fstatat(blobs_folder_.get(), kept.c_str(), &info, 0) != 0) return std::nullopt;
     return info.st_size;
   }
 
  private:
   // Creates and opens; of paths that are sorted mostly the folder that is open already.
   absl::Status Enter(const std::string& folder) {
-    if (folder_.fd() >= 0 && entered_ == folder) return absl::OkStatus();
+    if (folder_.valid() && entered_ == folder) return absl::OkStatus();
     RETURN_IF_ERROR(Create(folder));
+    ASSIGN_OR_RETURN(folder_, OpenFolder(tree_folder_.get(), folder.empty() ? "." : folder));
     entered_ = folder;
-    return folder_.Open(tree_folder_.fd(), folder.empty() ? "." : folder);
+    return absl::OkStatus();
   }
   absl::Status Create(absl::string_view folder) {
     if (folder.empty() || !created_.insert(std::string(folder)).second) return absl::OkStatus();
     const size_t slash = folder.rfind('/');
     RETURN_IF_ERROR(Create(folder.substr(0, slash == folder.npos ? 0 : slash)));
-    const bool made = ::mkdirat(tree_folder_.fd(), std::string(folder).c_str(), 0755) == 0;
+    const bool made = ::mkdirat(tree_folder_.get(), std::string(folder).c_str(), 0755) == 0;
     return made || errno == EEXIST ? absl::OkStatus()
                                    : SystemError("create", tree_ / std::string(folder));
   }
 
   const fs::path blobs_;
   const fs::path tree_;
-  OpenFolder blobs_folder_;
-  OpenFolder tree_folder_;
-  OpenFolder folder_;
+  Descriptor blobs_folder_;
+  Descriptor tree_folder_;
+  Descriptor folder_;
   std::string entered_;  // what folder_ is
   std::set<std::string> created_;
 };

@@ -5,8 +5,10 @@
 
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "harness/base/descriptor.h"
 
 namespace bkm {
 
@@ -19,15 +21,11 @@ class FileLock {
   // nullopt when somebody else holds it.
   static absl::StatusOr<std::optional<FileLock>> TryAcquire(const std::filesystem::path& path);
 
-  FileLock(FileLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-  FileLock& operator=(FileLock&& other) noexcept;
-  ~FileLock();
-
  private:
-  explicit FileLock(int fd) : fd_(fd) {}
-  static absl::StatusOr<int> Open(const std::filesystem::path& path);
+  explicit FileLock(Descriptor file) : file_(std::move(file)) {}
+  static absl::StatusOr<FileLock> Open(const std::filesystem::path& path);
 
-  int fd_;
+  Descriptor file_;
 };
 
 }  // namespace bkm
