@@ -4,15 +4,14 @@
 #define HARNESS_STORE_RESULT_INDEX_H_
 
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-
-struct sqlite3;
+#include "harness/store/database.h"
 
 namespace bkm {
 
@@ -46,17 +45,9 @@ class ResultIndex {
   absl::Status Remove(absl::string_view folder);
 
  private:
-  struct Close {
-    void operator()(sqlite3* database) const;
-  };
-  ResultIndex(std::unique_ptr<sqlite3, Close> database, std::filesystem::path path)
-      : database_(std::move(database)), path_(std::move(path)) {}
-  absl::Status Prepare();
-  absl::Status Execute(const char* sql);
-  absl::Status LastError() const;
+  explicit ResultIndex(Database database) : database_(std::move(database)) {}
 
-  std::unique_ptr<sqlite3, Close> database_;
-  std::filesystem::path path_;
+  Database database_;
 };
 
 }  // namespace bkm

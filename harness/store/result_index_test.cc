@@ -71,6 +71,16 @@ TEST_F(ResultIndexTest, CorruptFileIsOneSentenceWithWhatToDo) {
                                   "results, and new runs fill it again)");
 }
 
+TEST_F(ResultIndexTest, DatabaseOfAnotherProgramIsRefusedWithWhatToDo) {
+  {
+    const Database other = *Database::Open({path_, "", std::chrono::milliseconds(10)});
+    ASSERT_TRUE(other.Execute("CREATE TABLE kept(other TEXT)").ok());
+  }
+  const absl::Status status = ResultIndex::Open(path_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("(remove this file: it only points at"));
+}
+
 TEST_F(ResultIndexTest, IndexOfANewerVersionIsRefused) {
   { ASSERT_TRUE(ResultIndex::Open(path_).ok()); }
   std::string bytes = *ReadFile(path_);
