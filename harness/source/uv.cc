@@ -19,17 +19,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// uv's hint when it was told to work offline.
+constexpr absl::string_view kOffline = "unavailable because the network was disabled";
+
 bool IsSet(const char* variable) {
   const char* value = std::getenv(variable);
   return value && *value;
-}
-
-// Whether any of `words` stands in `text`.
-bool Mentions(absl::string_view text, std::initializer_list<absl::string_view> words) {
-  for (absl::string_view word : words) {
-    if (absl::StrContains(text, word)) return true;
-  }
-  return false;
 }
 
 // uv's chain of causes, outermost first, each in one line.
@@ -39,7 +34,8 @@ std::vector<std::string> Causes(absl::string_view text) {
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     line = absl::StripAsciiWhitespace(line);
     bool begins = false;
-    for (absl::string_view mark : {"error: ", "cause: ", "hint: ", "× ", "╰─▶ ", "├─▶ "}) {
+    for (absl::string_view mark :
+         {"error: ", "cause: ", "Caused by: ", "hint: ", "× ", "╰─▶ ", "├─▶ "}) {
       begins |= absl::ConsumePrefix(&line, mark);
     }
     absl::ConsumePrefix(&line, "│ ");
@@ -54,6 +50,15 @@ std::vector<std::string> Causes(absl::string_view text) {
     }
   }
   return causes;
+}
+
+// Whether `cause` is one of uv's own sentences about a transfer that failed, and not text of a
+// package, a build or an option that merely has such words in it.
+bool IsFailedTransfer(absl::string_view cause) {
+  return absl::StartsWith(cause, "Failed to fetch") ||
+         absl::StartsWith(cause, "Failed to download") ||
+         absl::StartsWith(cause, "Request failed") ||
+         absl::StartsWith(cause, "error sending request") || absl::StrContains(cause, kOffline);
 }
 
 }  // namespace
@@ -103,7 +108,7 @@ absl::StatusOr<ProcessResult> Uv::Run(const std::vector<std::string>& arguments,
 bool IsNoSolution(const ProcessResult& result) {
   // Offline, uv says "no solution" of what it merely has not cached.
   return result.exit_code == 1 && absl::StrContains(result.err, "No solution found") &&
-         !absl::StrContains(result.err, "the network was disabled");
+         !absl::StrContains(result.err, kOffline);
 }
 
 std::string UvComplaint(const ProcessResult& result) {
@@ -120,12 +125,13 @@ std::string UvComplaint(const ProcessResult& result) {
 
 absl::Status ErrorOf(const ProcessResult& result, absl::string_view doing) {
   const std::string what = absl::StrCat(doing, ": ", UvComplaint(result));
-  if (Mentions(result.err, {"No space left on device", "os error 28"})) {
+  if (absl::StrContains(result.err, "No space left on device") ||
+      absl::StrContains(result.err, "(os error 28)")) {
     return absl::ResourceExhaustedError(
         absl::StrCat(what, " (free some space, or set BKM_CACHE and UV_CACHE_DIR)"));
   }
-  if (Mentions(result.err, {"error sending request", "Failed to fetch", "Request failed",
-                            "the network was disabled", "Failed to download"})) {
+  const std::vector<std::string> causes = Causes(result.err);
+  if (std::any_of(causes.begin(), causes.end(), IsFailedTransfer)) {
     return absl::UnavailableError(
         absl::StrCat(what, " (check the network and the registry: UV_DEFAULT_INDEX, HTTPS_PROXY)"));
   }

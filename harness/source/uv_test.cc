@@ -39,6 +39,32 @@ TEST(UvTest, FailedTransferNamesTheUrlAndTheLastCause) {
                         "network and the registry: UV_DEFAULT_INDEX, HTTPS_PROXY)"));
 }
 
+TEST(UvTest, EveryFormOfAFailedTransferIsUnavailable) {
+  for (const char* text :
+       {"error: Failed to fetch: http://x/\n  cause: error sending request for url (http://x/)\n"
+        "  cause: operation timed out\n",
+        "error: Failed to prepare distributions\n  Caused by: Failed to fetch wheel: torch==2.0\n"
+        "  Caused by: tcp connect error\n",
+        "  × Failed to download `torch==2.0`\n  ├─▶ Request failed after 3 retries\n",
+        "  × Failed to read `a`\n  ╰─▶ error sending request for url (https://x/)\n"}) {
+    EXPECT_EQ(ErrorOf(Failed(text, 2), "x").code(), absl::StatusCode::kUnavailable) << text;
+  }
+}
+
+TEST(UvTest, PackageOrBuildThatTalksOfTheNetworkIsNoFailedTransfer) {
+  EXPECT_EQ(ErrorOf(Failed("  × No solution found when resolving dependencies:\n"
+                           "  ╰─▶ Because networkx==3.0 depends on\n      scipy<1 and you require "
+                           "scipy, no version fits.\n"),
+                    "x")
+                .code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_EQ(ErrorOf(Failed("error: Failed to build `a==1`\n  cause: The build backend ended\n\n"
+                           "[stderr]\nRequest failed: the network was disabled by --network\n"),
+                    "x")
+                .code(),
+            absl::StatusCode::kInternal);
+}
+
 TEST(UvTest, WhatIsMerelyNotCachedOfflineIsNoConflict) {
   const char* text =
       "error: No solution found when resolving dependencies\n  cause: Because a was not found in "
