@@ -70,15 +70,11 @@ absl::Status EnvironmentCreator::Fill(const RuntimeLock& lock, const fs::path& f
   std::vector<std::string> arguments = {"pip",       "install",
                                         "--python",  (folder / "bin" / "python").string(),
                                         "--no-deps", "--require-hashes"};
-  if (!lock.cutoff.empty()) {  // what builds a package is as old as the package
-    arguments.insert(arguments.end(), {"--exclude-newer", lock.cutoff});
-    for (const std::string& name : lock.exempt) {
-      arguments.insert(arguments.end(), {"--exclude-newer-package", absl::StrCat(name, "=false")});
-    }
-  }
-  for (const std::string& argument : TorchBackendArguments(lock.torch_backend)) {
+  // The packages that build a package are then as old as the package.
+  for (const std::string& argument : CutoffArguments(lock.cutoff, lock.exempt))
     arguments.push_back(argument);
-  }
+  for (const std::string& argument : TorchBackendArguments(lock.torch_backend))
+    arguments.push_back(argument);
   arguments.insert(arguments.end(), {"-r", "-"});
   ASSIGN_OR_RETURN(const ProcessResult installed, uv_.Run(arguments, lock.RequirementsText()));
   if (!installed.ok()) {

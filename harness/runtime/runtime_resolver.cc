@@ -171,6 +171,25 @@ absl::StatusOr<std::string> RuntimeResolver::PythonVersion() {
   return *python_version_;
 }
 
+void RuntimeResolver::Relax(const RuntimeRequest& request, Input& input) {
+  // Pins of the runtime's base and of the library axis still hold; all others are dropped.
+  std::vector<std::string> kept = input.base;
+  if (request.library && request.library->tree.empty()) {
+    kept.insert(kept.end(), request.library->requirements.begin(),
+                request.library->requirements.end());
+  }
+  for (const std::string& relaxed : request.relax) {
+    const std::string name = NormalizedName(relaxed);
+    const auto pin = std::find_if(kept.begin(), kept.end(), [&](const std::string& requirement) {
+      return RequirementName(requirement) == name;
+    });
+    AddOnce(name, input.relaxed);
+    AddOnce(pin == kept.end() ? name : *pin, input.overrides);
+  }
+  std::sort(input.relaxed.begin(), input.relaxed.end());
+  std::sort(input.overrides.begin(), input.overrides.end());
+}
+
 absl::StatusOr<RuntimeResolver::Input> RuntimeResolver::InputOf(const RuntimeRequest& request) {
   const RuntimePolicy& policy = request.policy;
   Input input;
@@ -210,22 +229,7 @@ absl::StatusOr<RuntimeResolver::Input> RuntimeResolver::InputOf(const RuntimeReq
   input.requirements = DeclaredRequirements(request);
   for (const std::string& requirement : request.extra) AddOnce(requirement, input.requirements);
   for (const std::string& requirement : input.base) AddOnce(requirement, input.requirements);
-  for (const std::string& relaxed : request.relax) {
-    const std::string name = NormalizedName(relaxed);
-    // What the runtime's base or the library axis pins still holds; all other pins do not.
-    std::vector<std::string> kept = input.base;
-    if (request.library && request.library->tree.empty()) {
-      kept.insert(kept.end(), request.library->requirements.begin(),
-                  request.library->requirements.end());
-    }
-    const auto pin = std::find_if(kept.begin(), kept.end(), [&](const std::string& requirement) {
-      return RequirementName(requirement) == name;
-    });
-    AddOnce(name, input.relaxed);
-    AddOnce(pin == kept.end() ? name : *pin, input.overrides);
-  }
-  std::sort(input.relaxed.begin(), input.relaxed.end());
-  std::sort(input.overrides.begin(), input.overrides.end());
+  Relax(request, input);
   return input;
 }
 
@@ -234,15 +238,10 @@ absl::StatusOr<ProcessResult> RuntimeResolver::Compile(
   std::vector<std::string> arguments = {
       "pip",         "compile",  "--python",   options_.python.string(),
       "--no-header", "--format", "pylock.toml"};
-  if (!input.cutoff.empty()) {
-    arguments.insert(arguments.end(), {"--exclude-newer", input.cutoff});
-    for (const std::string& name : input.exempt) {
-      arguments.insert(arguments.end(), {"--exclude-newer-package", absl::StrCat(name, "=false")});
-    }
-  }
-  for (const std::string& argument : TorchBackendArguments(input.torch_backend)) {
+  for (const std::string& argument : CutoffArguments(input.cutoff, input.exempt))
     arguments.push_back(argument);
-  }
+  for (const std::string& argument : TorchBackendArguments(input.torch_backend))
+    arguments.push_back(argument);
   fs::path folder;
   if (!input.overrides.empty()) {
     ASSIGN_OR_RETURN(folder, CreateTempDirectory(options_.cache / "tmp", "overrides-"));

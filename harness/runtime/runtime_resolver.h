@@ -61,6 +61,8 @@ class RuntimeResolver {
  private:
   struct Input;  // everything a resolution depends on
   absl::StatusOr<Input> InputOf(const RuntimeRequest& request);
+  // Adds to `input` which pins are dropped, and what holds in their place.
+  static void Relax(const RuntimeRequest& request, Input& input);
   absl::StatusOr<RuntimeLock> ReadLocked(const RuntimePolicy& policy);
   absl::StatusOr<RuntimeLock> ReadExisting(const RuntimePolicy& policy) const;
   // Name and version of everything that the registry's own build of `torch` brings along.

@@ -2,8 +2,8 @@
 # Copyright the bkm authors.
 """Reads what a Python package says of itself, never running a line of it.
 
-    declared DIR    {"name", "requirements", "origin"} of a source folder
-    metadata FILE   {"name", "requirements", "origin"} of a dist-info METADATA
+    declared DIR    {"name", "requirements"} of a source folder
+    metadata FILE   {"name", "requirements"} of a dist-info METADATA
     pylock          {"packages": [...]} of the pylock.toml on stdin
     compile         compiles each line's SOURCE, a tab, into TARGET of stdin; {"tag": "cpython-311"}
 
@@ -87,20 +87,19 @@ def requirement_lines(text: str) -> list[str]:
     return [line for line in lines if line]
 
 
-def from_pyproject(folder: pathlib.Path, project: dict, tool: dict) -> tuple[list[str], str] | None:
+def from_pyproject(folder: pathlib.Path, project: dict, tool: dict) -> list[str] | None:
     if "dependencies" in project:
-        return project["dependencies"], "pyproject.toml"
+        return project["dependencies"]
     dynamic = tool.get("setuptools", {}).get("dynamic", {}).get("dependencies", {})
     files = dynamic.get("file", []) if isinstance(dynamic, dict) else []
     files = [files] if isinstance(files, str) else files
     if "dependencies" not in project.get("dynamic", []) or not files:
         return None
-    requirements = [r for f in files for r in requirement_lines((folder / f).read_text("utf-8"))]
-    return requirements, ", ".join(files)
+    return [r for f in files for r in requirement_lines((folder / f).read_text("utf-8"))]
 
 
-def from_setup(folder: pathlib.Path) -> tuple[str | None, list[str], str] | None:
-    """Name, requirements and origin by setup.py, else setup.cfg."""
+def from_setup(folder: pathlib.Path) -> tuple[str | None, list[str]] | None:
+    """Name and requirements by setup.py, else setup.cfg."""
     name = None
     if (folder / "setup.py").exists():
         script = SetupScript(folder / "setup.py")
@@ -112,15 +111,15 @@ def from_setup(folder: pathlib.Path) -> tuple[str | None, list[str], str] | None
         if isinstance(requirements, str):
             requirements = requirement_lines(requirements)
         if requirements is not None:
-            return name, requirements, "setup.py"
+            return name, requirements
     if (folder / "setup.cfg").exists():
         config = configparser.ConfigParser(interpolation=None)
         config.read(folder / "setup.cfg", encoding="utf-8")
         name = name or config.get("metadata", "name", fallback=None)
         text = config.get("options", "install_requires", fallback=None)
         if text is not None:
-            return name, requirement_lines(text), "setup.cfg"
-    return (name, [], "") if name else None
+            return name, requirement_lines(text)
+    return (name, []) if name else None
 
 
 def declared(folder: pathlib.Path) -> dict:
@@ -130,21 +129,21 @@ def declared(folder: pathlib.Path) -> dict:
     project = pyproject.get("project", {})
     found = from_pyproject(folder, project, pyproject.get("tool", {}))
     name = project.get("name")
-    if found:
-        return {"name": name, "requirements": found[0], "origin": found[1]}
+    if found is not None:
+        return {"name": name, "requirements": found}
     setup = from_setup(folder)
     if setup:
-        return {"name": name or setup[0], "requirements": setup[1], "origin": setup[2]}
+        return {"name": name or setup[0], "requirements": setup[1]}
     if "poetry" in pyproject.get("tool", {}):
         raise Unreadable("pyproject.toml declares them for poetry")
-    return {"name": name, "requirements": [], "origin": ""}
+    return {"name": name, "requirements": []}
 
 
 def metadata(path: pathlib.Path) -> dict:
     message = email.parser.HeaderParser().parsestr(path.read_text("utf-8"))
     requirements = message.get_all("Requires-Dist") or []
     own = [r for r in requirements if not re.search(r";.*\bextra\b", r)]
-    return {"name": message["Name"], "requirements": own, "origin": "METADATA"}
+    return {"name": message["Name"], "requirements": own}
 
 
 def pylock(text: str) -> dict:
@@ -168,7 +167,6 @@ def pylock(text: str) -> dict:
                     }
                     for f in files
                 ],
-                "source_only": not package.get("wheels"),
             }
         )
     return {"packages": packages}

@@ -148,4 +148,13 @@ std::vector<std::string> TorchBackendArguments(absl::string_view backend) {
   return {"--torch-backend", std::string(backend)};
 }
 
+std::vector<std::string> CutoffArguments(const std::string& cutoff,
+                                         const std::vector<std::string>& exempt) {
+  if (cutoff.empty()) return {};
+  std::vector<std::string> arguments = {"--exclude-newer", cutoff};
+  for (const std::string& name : exempt)
+    arguments.insert(arguments.end(), {"--exclude-newer-package", absl::StrCat(name, "=false")});
+  return arguments;
+}
+
 }  // namespace bkm

@@ -49,6 +49,11 @@ absl::Status ErrorOf(const ProcessResult& result, absl::string_view doing);
 // from: find-links or an index of one's own, or another backend.
 std::vector<std::string> TorchBackendArguments(absl::string_view backend);
 
+// The arguments that hide files uploaded at `cutoff` (RFC 3339) or later, except those of the
+// packages in `exempt`. None when `cutoff` is empty.
+std::vector<std::string> CutoffArguments(const std::string& cutoff,
+                                         const std::vector<std::string>& exempt);
+
 }  // namespace bkm
 
 #endif  // HARNESS_SOURCE_UV_H_

@@ -94,6 +94,13 @@ TEST(UvTest, TorchBackendYieldsToTheEnvironment) {
   EXPECT_THAT(TorchBackendArguments("cpu"), IsEmpty());
 }
 
+TEST(UvTest, CutoffHidesNewerFilesOfAllButTheExemptPackages) {
+  EXPECT_THAT(CutoffArguments("2026-04-01T00:00:00Z", {"torch"}),
+              ElementsAre("--exclude-newer", "2026-04-01T00:00:00Z", "--exclude-newer-package",
+                          "torch=false"));
+  EXPECT_THAT(CutoffArguments("", {"torch"}), IsEmpty());
+}
+
 TEST(UvTest, WhatWouldChangeAResolutionIsKeptAway) {
   const std::filesystem::path program = *CreateTempDirectory(::testing::TempDir(), "uv-") / "uv";
   ASSERT_TRUE(
