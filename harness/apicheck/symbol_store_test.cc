@@ -34,7 +34,7 @@ TEST_F(SymbolStoreTest, ScannedFilesOutliveTheObjectAndAreReplaced) {
   EXPECT_EQ(*store.Table("c"), std::nullopt);
 }
 
-TEST_F(SymbolStoreTest, DamagedFileIsDataLossWithWhatToDo) {
+TEST_F(SymbolStoreTest, DamagedFileIsDataLossWithAdvice) {
   ASSERT_TRUE(WriteFile(path_, std::string(8192, 'x')).ok());
   EXPECT_EQ(SymbolStore::Open(path_).status(),
             absl::DataLossError(absl::StrCat(path_.string(),
@@ -42,7 +42,7 @@ TEST_F(SymbolStoreTest, DamagedFileIsDataLossWithWhatToDo) {
                                              "next check scans everything again)")));
 }
 
-TEST_F(SymbolStoreTest, DatabaseOfAnotherProgramIsDataLossWithWhatToDo) {
+TEST_F(SymbolStoreTest, DatabaseOfAnotherProgramIsDataLossWithAdvice) {
   {
     const Database other = *Database::Open({path_, "", std::chrono::milliseconds(10)});
     ASSERT_TRUE(other.Execute("CREATE TABLE files(name TEXT)").ok());

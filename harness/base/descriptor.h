@@ -14,7 +14,7 @@ namespace bkm {
 class Descriptor {
  public:
   Descriptor() = default;
-  // Takes over what open(2) and its kind returned: a negative number is no descriptor.
+  // Takes ownership of what a system call such as open(2) returned. A negative number means none.
   explicit Descriptor(int fd) : fd_(fd) {}
   Descriptor(Descriptor&& other) noexcept : fd_(other.Release()) {}
   Descriptor& operator=(Descriptor&& other) noexcept;

@@ -47,7 +47,7 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
   return pointers;
 }
 
-// Starts `command` with the three descriptors as its stdin, stdout and stderr (-1: inherited).
+// Starts `command` with these descriptors as its stdin, stdout and stderr (-1: inherited).
 absl::StatusOr<pid_t> Spawn(const Command& command, int in, int out, int err, bool own_group) {
   std::vector<std::string> argv = command.argv;
   std::vector<std::string> env = Environment(command);
@@ -61,8 +61,8 @@ absl::StatusOr<pid_t> Spawn(const Command& command, int in, int out, int err, bo
   }
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  // In a group of its own Ctrl-C reaches us alone, and we end what we started; else it ends with
-  // us.
+  // In a group of its own, the child does not get Ctrl-C, and we can kill the whole group.
+  // Otherwise Ctrl-C ends the child together with us.
   posix_spawnattr_setflags(&attributes, (own_group ? POSIX_SPAWN_SETPGROUP : 0) |
                                             POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
   sigset_t set;
@@ -86,7 +86,7 @@ absl::StatusOr<pid_t> Spawn(const Command& command, int in, int out, int err, bo
   return pid;
 }
 
-// write(2) to a pipe whose reader may be gone: EPIPE, and not the signal that ends us.
+// write(2) to a pipe whose reader may be gone: fails with EPIPE instead of raising SIGPIPE.
 ssize_t WriteToPipe(int pipe, absl::string_view bytes) {
   sigset_t blocked, before;
   sigemptyset(&blocked);
@@ -103,14 +103,14 @@ ssize_t WriteToPipe(int pipe, absl::string_view bytes) {
   return count;
 }
 
-// Our ends of a child's three pipes.
+// Our ends of the three pipes to a child.
 struct Streams {
   Descriptor in;
   Descriptor out;
   Descriptor err;
 };
 
-// Appends what is there to read; closes the descriptor at its end.
+// Appends what can be read now. Closes the descriptor at end of file.
 void Drain(Descriptor& from, std::string& into) {
   char buffer[65536];
   const ssize_t count = ::read(from.get(), buffer, sizeof buffer);
@@ -123,7 +123,7 @@ bool Pump(Streams streams, const Command& command, ProcessResult& result) {
   const auto deadline = SteadyClock::now() + command.timeout.value_or(std::chrono::hours(24 * 365));
   absl::string_view input = command.input;
   if (input.empty()) streams.in.Close();
-  // A write that waited for a full pipe would keep the child's own output from being read.
+  // A write that blocks on a full pipe would keep us from reading the child's output.
   const int in = streams.in.get();
   if (streams.in.valid()) ::fcntl(in, F_SETFL, ::fcntl(in, F_GETFL) | O_NONBLOCK);
   while (streams.out.valid() || streams.err.valid()) {

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What /proc/self/fd lists, the descriptor that reads the list included.
+// The number of entries in /proc/self/fd, including the descriptor that reads the folder.
 int CountOpenDescriptors() {
   return static_cast<int>(
       std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()));
@@ -45,13 +45,13 @@ TEST(SubprocessTest, CollectsOutputAndExitCode) {
   EXPECT_EQ(result.exit_code, 3);
 }
 
-TEST(SubprocessTest, InputAndOutputMayBothBeLargerThanAPipe) {
+TEST(SubprocessTest, InputAndOutputMayBothExceedAPipe) {
   const std::string input(4 << 20, 'x');
   EXPECT_EQ(*RunForOutput({.argv = {"cat"}, .input = input, .timeout = std::chrono::seconds(20)}),
             input);
 }
 
-TEST(SubprocessTest, ProgramThatDoesNotReadItsInputDoesNotEndUs) {
+TEST(SubprocessTest, ProgramThatIgnoresItsInputDoesNotKillUs) {
   const std::string much(4 << 20, 'x');
   for (int i = 0; i < 20; ++i)
     EXPECT_EQ(RunCommand({.argv = {"sh", "-c", "exit 3"}, .input = much})->exit_code, 3);
@@ -72,7 +72,7 @@ TEST(SubprocessTest, MissingProgramIsNotFound) {
 
 TEST(SubprocessTest, RunThatLacksDescriptorsFailsAndLeaksNone) {
   const int before = CountOpenDescriptors();
-  for (int room = 0; room < 6; ++room) {  // it needs three pipes
+  for (int room = 0; room < 6; ++room) {  // RunCommand needs three pipes
     absl::Status status;
     {
       const RoomForDescriptors limited(room);
@@ -86,7 +86,7 @@ TEST(SubprocessTest, RunThatLacksDescriptorsFailsAndLeaksNone) {
 TEST(SubprocessTest, PipedProcessThatLacksDescriptorsFailsAndLeaksNone) {
   const fs::path log = fs::path(::testing::TempDir()) / "stderr";
   const int before = CountOpenDescriptors();
-  for (int room = 0; room < 5; ++room) {  // it needs the file and two pipes
+  for (int room = 0; room < 5; ++room) {  // StartPiped needs the file and two pipes
     absl::Status status;
     {
       const RoomForDescriptors limited(room);
@@ -125,7 +125,7 @@ TEST(SubprocessTest, TimeoutEndsTheWholeGroup) {
   EXPECT_EQ(result.exit_code, 128 + 9);
 }
 
-TEST(SubprocessTest, FailureEndsWithTheLastLineOfStderr) {
+TEST(SubprocessTest, ErrorMessageEndsWithTheLastLineOfStderr) {
   EXPECT_EQ(RunForOutput({.argv = {"sh", "-c", "echo first >&2; echo last >&2; exit 1"}})
                 .status()
                 .message(),

@@ -39,14 +39,14 @@ absl::Status Database::LastError() const {
   switch (sqlite3_errcode(handle_.get()) & 0xff) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-    case SQLITE_ERROR:  // our statements are correct, so the tables are not those we expect
+    case SQLITE_ERROR:  // our statements are correct, so the tables are not the expected ones
       return absl::DataLossError(absl::StrCat(what, " (", options_.if_damaged, ")"));
     case SQLITE_FULL:
       return absl::ResourceExhaustedError(
           absl::StrCat(what, " (free some space, or set BKM_CACHE)"));
     case SQLITE_BUSY:
-      return absl::UnavailableError(
-          absl::StrCat(what, " (another process is using this file: try again when it has ended)"));
+      return absl::UnavailableError(absl::StrCat(
+          what, " (another process is using this file: try again when that process has ended)"));
     default:
       return absl::UnavailableError(what);
   }

@@ -19,15 +19,15 @@ struct sqlite3;
 
 namespace bkm {
 
-// One SQLite file. Several processes may use the file at once; an object belongs to one thread at a
-// time. An error names the file. It is DataLoss when the file is damaged or has other tables than
-// the caller expects, ResourceExhausted when the disk is full, and else Unavailable.
+// One SQLite file. Several processes may use the file at once; one object must not be used by two
+// threads at once. Every error names the file: DataLoss when the file is damaged or its tables are
+// not the expected ones, ResourceExhausted when the disk is full, otherwise Unavailable.
 class Database {
  public:
   struct Options {
     std::filesystem::path path;
-    std::string if_damaged;          // what a person can do about a damaged file, for the message
-    std::chrono::milliseconds wait;  // at most this long for a lock that another process holds
+    std::string if_damaged;          // advice for the message about a damaged file
+    std::chrono::milliseconds wait;  // longest wait for a lock that another process holds
   };
   // Creates the file and its folders if they are missing.
   static absl::StatusOr<Database> Open(Options options);
@@ -44,8 +44,7 @@ class Database {
   // Returns the first column of the first row; nullopt when there are no rows.
   absl::StatusOr<std::optional<std::string>> QueryOne(const char* sql, Values values = {}) const;
 
-  // Runs `body` in a transaction that no other writer can interrupt. An error of `body` rolls the
-  // transaction back and is returned.
+  // Runs `body` in a write transaction. If `body` fails, rolls back and returns its error.
   absl::Status Transact(const std::function<absl::Status()>& body) const;
 
   const std::filesystem::path& path() const { return options_.path; }

@@ -32,7 +32,7 @@ class DatabaseTest : public ::testing::Test {
   fs::path path_;
 };
 
-TEST_F(DatabaseTest, TextsComeBackAsTheyWerePut) {
+TEST_F(DatabaseTest, TextsAreReadBackUnchanged) {
   const Database database = OpenWithTable();
   const std::string zero("a\0b", 3);
   for (absl::string_view name : {absl::string_view("it's"), absl::string_view(zero),
@@ -59,13 +59,13 @@ TEST_F(DatabaseTest, FailedTransactionChangesNothingAndTheNextOneWorks) {
   EXPECT_THAT(*database.Query("SELECT name FROM names"), ElementsAre("b"));
 }
 
-TEST_F(DatabaseTest, FileThatIsNoDatabaseIsDataLossWithWhatToDo) {
+TEST_F(DatabaseTest, FileThatIsNotADatabaseIsDataLossWithAdvice) {
   ASSERT_TRUE(WriteFile(path_, std::string(8192, 'x')).ok());
   EXPECT_EQ(Open().status(), absl::DataLossError(absl::StrCat(
                                  path_.string(), ": file is not a database (remove this file)")));
 }
 
-TEST_F(DatabaseTest, DatabaseWithOtherTablesIsDataLossWithWhatToDo) {
+TEST_F(DatabaseTest, DatabaseWithOtherTablesIsDataLossWithAdvice) {
   ASSERT_TRUE(Open()->Execute("CREATE TABLE names(other TEXT)").ok());
   const Database database = OpenWithTable();
   EXPECT_EQ(database.Query("SELECT name FROM names").status(),
@@ -73,7 +73,7 @@ TEST_F(DatabaseTest, DatabaseWithOtherTablesIsDataLossWithWhatToDo) {
                 absl::StrCat(path_.string(), ": no such column: name (remove this file)")));
 }
 
-TEST_F(DatabaseTest, LockThatOutlastsTheWaitIsUnavailableAndSaysWho) {
+TEST_F(DatabaseTest, LockHeldLongerThanTheWaitIsUnavailable) {
   const Database holder = OpenWithTable(), other = *Open();
   absl::Status refused;
   ASSERT_TRUE(holder
@@ -85,11 +85,11 @@ TEST_F(DatabaseTest, LockThatOutlastsTheWaitIsUnavailableAndSaysWho) {
   EXPECT_EQ(refused, absl::UnavailableError(
                          absl::StrCat(path_.string(),
                                       ": database is locked (another process is using this "
-                                      "file: try again when it has ended)")));
+                                      "file: try again when that process has ended)")));
   EXPECT_TRUE(other.Run("INSERT INTO names VALUES(?)", {"a"}).ok());
 }
 
-TEST_F(DatabaseTest, PlaceThatCannotBeOpenedIsUnavailableAndNamed) {
+TEST_F(DatabaseTest, PathThatCannotBeOpenedIsUnavailableAndNamed) {
   ASSERT_TRUE(CreateDirectories(path_).ok());
   const absl::Status status = Open().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);

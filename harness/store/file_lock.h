@@ -12,13 +12,14 @@
 
 namespace bkm {
 
-// An exclusive lock among processes and threads, held until destruction or the end of the process.
-// The file stays: removing it would let two holders in.
+// An exclusive lock among processes and threads, held until the object or the process ends. The
+// file is never removed: otherwise two processes could hold locks on two files of the same name.
 class FileLock {
  public:
-  // Waits. Creates the file and its folders; Cancelled when a signal interrupts the wait.
+  // Waits for the lock. Creates the file and its folders. Cancelled when a signal interrupts the
+  // wait.
   static absl::StatusOr<FileLock> Acquire(const std::filesystem::path& path);
-  // nullopt when somebody else holds it.
+  // Does not wait: nullopt when another holds the lock.
   static absl::StatusOr<std::optional<FileLock>> TryAcquire(const std::filesystem::path& path);
 
  private:
