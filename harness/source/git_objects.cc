@@ -45,14 +45,14 @@ absl::StatusOr<std::unique_ptr<GitObjects>> GitObjects::Open(const GitRepository
 }
 
 GitObjects::~GitObjects() {
-  process_.to_child.Close();  // git ends at the end of its input
+  process_.to_child.Close();  // git exits at the end of its input
   ::waitpid(process_.pid, nullptr, 0);
 }
 
 absl::Status GitObjects::Broken() const {
   return absl::UnavailableError(absl::StrCat("git cat-file ended while it read ", folder_.string(),
-                                             " (is the repository whole? git -C ", folder_.string(),
-                                             " fsck tells)"));
+                                             " (check the repository: git -C ", folder_.string(),
+                                             " fsck)"));
 }
 
 absl::Status GitObjects::Fill() {

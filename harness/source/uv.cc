@@ -30,7 +30,7 @@ bool IsSet(const char* variable) {
 // uv's chain of causes, outermost first, each in one line.
 std::vector<std::string> Causes(absl::string_view text) {
   std::vector<std::string> causes;
-  bool said = false;  // uv's progress comes before its complaint
+  bool said = false;  // uv prints its progress before the first cause
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     line = absl::StripAsciiWhitespace(line);
     bool begins = false;
@@ -52,8 +52,8 @@ std::vector<std::string> Causes(absl::string_view text) {
   return causes;
 }
 
-// Whether `cause` is one of uv's own sentences about a transfer that failed, and not text of a
-// package, a build or an option that merely has such words in it.
+// Whether `cause` is one of uv's own sentences about a failed transfer. The text of a package, a
+// build or an option that merely contains such words is not.
 bool IsFailedTransfer(absl::string_view cause) {
   return absl::StartsWith(cause, "Failed to fetch") ||
          absl::StartsWith(cause, "Failed to download") ||
@@ -83,7 +83,7 @@ absl::StatusOr<ProcessResult> Uv::Run(const std::vector<std::string>& arguments,
   command.argv = {program_.string()};
   command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
   command.input = std::move(input);
-  command.directory = "/";  // no pyproject.toml or uv.toml of the current folder
+  command.directory = "/";  // hides a pyproject.toml or uv.toml of the current folder
   // uv leaves a lock file for each source tree that it builds.
   const fs::path temporaries = CacheDirectory() / "tmp" / "uv";
   RETURN_IF_ERROR(CreateDirectories(temporaries));
@@ -106,7 +106,7 @@ absl::StatusOr<ProcessResult> Uv::Run(const std::vector<std::string>& arguments,
 }
 
 bool IsNoSolution(const ProcessResult& result) {
-  // Offline, uv says "no solution" of what it merely has not cached.
+  // Offline, uv also prints "No solution found" for a package that is merely not in its cache.
   return result.exit_code == 1 && absl::StrContains(result.err, "No solution found") &&
          !absl::StrContains(result.err, kOffline);
 }
@@ -114,7 +114,7 @@ bool IsNoSolution(const ProcessResult& result) {
 std::string UvComplaint(const ProcessResult& result) {
   std::vector<std::string> causes = Causes(result.err);
   if (causes.empty()) return absl::StrCat("uv ended with ", result.exit_code);
-  // Of a failed transfer, what was asked for and the last cause; the layers between say nothing.
+  // For a failed transfer, keep the URL and the last cause; the layers between add nothing.
   const auto fetch = std::find_if(causes.begin(), causes.end(), [](const std::string& cause) {
     return absl::StartsWith(cause, "Failed to fetch") ||
            absl::StartsWith(cause, "Failed to download");

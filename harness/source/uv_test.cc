@@ -51,7 +51,7 @@ TEST(UvTest, EveryFormOfAFailedTransferIsUnavailable) {
   }
 }
 
-TEST(UvTest, PackageOrBuildThatTalksOfTheNetworkIsNoFailedTransfer) {
+TEST(UvTest, PackageOrBuildThatMentionsTheNetworkIsNoFailedTransfer) {
   EXPECT_EQ(ErrorOf(Failed("  × No solution found when resolving dependencies:\n"
                            "  ╰─▶ Because networkx==3.0 depends on\n      scipy<1 and you require "
                            "scipy, no version fits.\n"),
@@ -65,7 +65,7 @@ TEST(UvTest, PackageOrBuildThatTalksOfTheNetworkIsNoFailedTransfer) {
             absl::StatusCode::kInternal);
 }
 
-TEST(UvTest, WhatIsMerelyNotCachedOfflineIsNoConflict) {
+TEST(UvTest, PackageThatIsNotCachedOfflineIsNoConflict) {
   const char* text =
       "error: No solution found when resolving dependencies\n  cause: Because a was not found in "
       "the cache\n\nhint: Packages were unavailable because the network was disabled.";
@@ -74,7 +74,7 @@ TEST(UvTest, WhatIsMerelyNotCachedOfflineIsNoConflict) {
   EXPECT_TRUE(IsNoSolution(Failed("error: No solution found when resolving dependencies\n")));
 }
 
-TEST(UvTest, WhatUvLeavesLiesInTheCache) {
+TEST(UvTest, TemporaryFilesOfUvAreInTheCache) {
   const std::filesystem::path cache = *CreateTempDirectory(::testing::TempDir(), "cache-");
   ::setenv("BKM_CACHE", cache.c_str(), 1);
   ::setenv("BKM_UV", "/usr/bin/mktemp", 1);
@@ -101,7 +101,7 @@ TEST(UvTest, CutoffHidesNewerFilesOfAllButTheExemptPackages) {
   EXPECT_THAT(CutoffArguments("", {"torch"}), IsEmpty());
 }
 
-TEST(UvTest, WhatWouldChangeAResolutionIsKeptAway) {
+TEST(UvTest, SettingsThatWouldChangeAResolutionAreHidden) {
   const std::filesystem::path program = *CreateTempDirectory(::testing::TempDir(), "uv-") / "uv";
   ASSERT_TRUE(
       WriteFile(program, "#!/bin/sh\necho ${UV_PYTHON-none} ${VIRTUAL_ENV-none} $PWD\n").ok());
@@ -111,7 +111,7 @@ TEST(UvTest, WhatWouldChangeAResolutionIsKeptAway) {
   EXPECT_EQ(Uv(program).Run({"pip"})->out, "none none /\n");
 }
 
-TEST(UvTest, MissingProgramSaysHowToGetIt) {
+TEST(UvTest, MissingProgramIsAnErrorWithAdvice) {
   EXPECT_EQ(Uv("/no/uv").Run({"pip"}).status(),
             absl::FailedPreconditionError(
                 "no uv at /no/uv: run tools/bkm, which installs it, or set BKM_UV"));
