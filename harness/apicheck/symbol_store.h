@@ -4,16 +4,15 @@
 #define HARNESS_APICHECK_SYMBOL_STORE_H_
 
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "harness/apicheck/symbol_scanner.h"
-
-struct sqlite3;
+#include "harness/store/database.h"
 
 namespace bkm {
 
@@ -31,17 +30,9 @@ class SymbolStore {
   absl::StatusOr<std::optional<std::string>> Bodies(absl::string_view blob) const;
 
  private:
-  struct Close {
-    void operator()(sqlite3* database) const;
-  };
-  SymbolStore(std::unique_ptr<sqlite3, Close> database, std::filesystem::path path)
-      : database_(std::move(database)), path_(std::move(path)) {}
-  absl::Status Execute(const char* sql) const;
-  absl::Status LastError() const;
-  absl::StatusOr<std::optional<std::string>> Text(const char* sql, absl::string_view blob) const;
+  explicit SymbolStore(Database database) : database_(std::move(database)) {}
 
-  std::unique_ptr<sqlite3, Close> database_;
-  std::filesystem::path path_;
+  Database database_;
 };
 
 }  // namespace bkm

@@ -5,8 +5,8 @@
 
 #include <sstream>
 
-// HARNESS_CHECK(condition) << "why": ends the process when a bug in the harness itself shows. Never
-// for user input.
+// HARNESS_CHECK(condition) << "why": ends the process when the condition is false, which means a
+// bug in the harness itself. Never use it to check user input.
 #define HARNESS_CHECK(condition) \
   if (condition) {               \
   } else                         \

@@ -2,6 +2,7 @@
 // Copyright the bkm authors.
 #include "harness/base/files.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "harness/base/descriptor.h"
 #include "harness/base/status_macros.h"
 
 namespace bkm {
@@ -44,16 +46,12 @@ absl::StatusOr<std::string> ReadFile(const fs::path& path) {
 absl::Status WriteFile(const fs::path& path, absl::string_view content) {
   if (path.has_parent_path()) RETURN_IF_ERROR(CreateDirectories(path.parent_path()));
   std::string temporary = path.string() + ".XXXXXX";
-  const int fd = ::mkstemp(temporary.data());
-  if (fd < 0) return SystemError("cannot write", path, errno);
-  ::fchmod(fd, 0644);
-  int error = 0;
-  for (size_t at = 0; at < content.size() && !error;) {
-    const ssize_t n = ::write(fd, content.data() + at, content.size() - at);
-    if (n < 0 && errno != EINTR) error = errno;
-    if (n > 0) at += static_cast<size_t>(n);
-  }
-  if (::close(fd) != 0 && !error) error = errno;
+  Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (!file.valid()) return SystemError("cannot write", path, errno);
+  ::fchmod(file.get(), 0644);
+  int error = WriteAll(file.get(), content) ? 0 : errno;
+  const int close_error = file.Close();
+  if (!error) error = close_error;
   if (!error && ::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
   if (!error) return absl::OkStatus();
   ::unlink(temporary.c_str());

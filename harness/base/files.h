@@ -11,21 +11,22 @@
 
 namespace bkm {
 
-// The whole file. The error names the path and the system's reason.
+// Reads the whole file. The error names the path and the system's reason.
 absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path);
 
-// Writes a temporary file beside `path` and renames it: a reader sees the old content or the new,
-// never half. Creates missing folders.
+// Writes a temporary file beside `path` and renames it, so that a reader sees either the old or the
+// new content and never a part. Creates missing folders.
 absl::Status WriteFile(const std::filesystem::path& path, absl::string_view content);
 
 // mkdir -p.
 absl::Status CreateDirectories(const std::filesystem::path& path);
 
-// A new empty folder whose name starts with `prefix`, in `parent` (created if missing).
+// Creates an empty folder in `parent` whose name starts with `prefix`. Creates `parent` if missing.
 absl::StatusOr<std::filesystem::path> CreateTempDirectory(const std::filesystem::path& parent,
                                                           absl::string_view prefix);
 
-// Removes a tree, also where a subject left folders without write permission. Missing is fine.
+// Removes `path` and everything below it, even in folders that a subject made read-only. A missing
+// path is not an error.
 absl::Status RemoveTree(const std::filesystem::path& path);
 
 // $BKM_CACHE, else $XDG_CACHE_HOME/bkm, else ~/.cache/bkm.

@@ -32,5 +32,10 @@ TEST(FilesTest, HashIsSha256) {
   EXPECT_EQ(*Sha256OfFile(path), Sha256("abc"));
 }
 
+TEST(FilesTest, HashOfWhatCannotBeReadIsAnError) {
+  EXPECT_EQ(Sha256OfFile("/no/such/file").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Sha256OfFile(::testing::TempDir()).status().code(), absl::StatusCode::kUnavailable);
+}
+
 }  // namespace
 }  // namespace bkm

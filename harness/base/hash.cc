@@ -59,6 +59,8 @@ absl::StatusOr<std::string> Sha256OfFile(const std::filesystem::path& path) {
   while (in.read(buffer.data(), buffer.size()) || in.gcount() > 0) {
     digest.Add(absl::string_view(buffer.data(), in.gcount()));
   }
+  if (in.bad())
+    return absl::UnavailableError(absl::StrCat("cannot read ", path.string(), " to its end"));
   return digest.Hex();
 }
 

@@ -14,10 +14,10 @@ namespace bkm {
 // SHA-256 as 64 lower-case hex digits.
 std::string Sha256(absl::string_view bytes);
 
-// SHA-1 as 40 lower-case hex digits: only for what git names by it.
+// SHA-1 as 40 lower-case hex digits. Only for git object ids.
 std::string Sha1(absl::string_view bytes);
 
-// SHA-256 of a file's content, read in pieces.
+// SHA-256 of a file's content. Reads the file in pieces, so its size does not matter.
 absl::StatusOr<std::string> Sha256OfFile(const std::filesystem::path& path);
 
 }  // namespace bkm

@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kReplacement[] = "\xEF\xBF\xBD";  // U+FFFD
 
-// One character of `text` at `at`: how many bytes it has and which one it is. 0 bytes: not UTF-8.
+// One character: its length in bytes and its code point. 0 bytes: invalid UTF-8.
 struct Character {
   size_t bytes = 0;
   uint32_t code = 0;
@@ -43,9 +43,9 @@ Character Decode(absl::string_view text, size_t at) {
 bool IsShown(uint32_t code) {
   if (code == '\n' || code == '\t') return true;
   if (code < 0x20 || (code >= 0x7F && code < 0xA0)) return false;
-  if (code >= 0x202A && code <= 0x202E) return false;  // turns of direction
+  if (code >= 0x202A && code <= 0x202E) return false;  // direction overrides
   if (code >= 0x2066 && code <= 0x2069) return false;
-  return (code & 0xFFFE) != 0xFFFE && !(code >= 0xFDD0 && code <= 0xFDEF);  // no characters
+  return (code & 0xFFFE) != 0xFFFE && !(code >= 0xFDD0 && code <= 0xFDEF);  // noncharacters
 }
 
 bool IsVoid(absl::string_view name) {
@@ -55,7 +55,7 @@ bool IsVoid(absl::string_view name) {
   return false;
 }
 
-// Relative addresses and https: nothing that runs, nothing that names a file of the reader's.
+// True for relative addresses and https. Others could run a script or name a local file.
 bool IsSafeAddress(absl::string_view address) {
   if (absl::StartsWith(address, "https://")) return true;
   if (absl::StartsWith(address, "//") || absl::StartsWith(address, "\\")) return false;

@@ -10,19 +10,19 @@
 
 #include "absl/strings/string_view.h"
 
-// The one way to write HTML: a tree of calls whose text is escaped where it enters. What subjects
-// wrote (messages, names, file names) can become text or an attribute's value, never markup.
+// The only way to write HTML: nested calls that escape every text they take. Text from subjects
+// (messages, names, file names) can become content or an attribute's value, but never markup.
 namespace bkm::html {
 
-// The name of an element or attribute. Only literals, checked when they are compiled.
+// The name of an element or attribute. It must be a literal; the compiler checks its characters.
 class Name {
  public:
-  // NOLINTNEXTLINE(google-explicit-constructor): names are written as literals all over.
+  // NOLINTNEXTLINE(google-explicit-constructor): callers pass literals.
   consteval Name(const char* text) : text_(text) {
     for (const char* c = text; *c; ++c) {
       const bool fits = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
                         (*c >= '0' && *c <= '9') || *c == '-' || *c == ':';
-      if (!fits) throw "not a name of HTML or SVG";
+      if (!fits) throw "not a valid HTML or SVG name";
     }
   }
   const char* text() const { return text_; }
@@ -31,11 +31,11 @@ class Name {
   const char* text_;
 };
 
-// `text` as the content of an element or the value of an attribute. Bytes that are not UTF-8,
-// control characters and those that turn the direction of what follows become U+FFFD.
+// Escapes `text` for use as an element's content or an attribute's value. Invalid UTF-8, control
+// characters and characters that override the text direction become U+FFFD.
 std::string Escaped(absl::string_view text);
 
-// Finished HTML. Implicitly made of text, which is escaped.
+// Finished HTML. Converts implicitly from text, which it escapes.
 class Markup {
  public:
   Markup() = default;
@@ -46,7 +46,7 @@ class Markup {
     for (const Markup& part : parts) html_ += part.html_;
   }
 
-  // Only for markup that this program made of escaped parts itself.
+  // Takes `html` as it is. Only for markup that this program itself composed of escaped parts.
   static Markup FromOwnMarkup(std::string html) {
     Markup markup;
     markup.html_ = std::move(html);
@@ -64,8 +64,8 @@ class Markup {
   std::string html_;
 };
 
-// name="value"; without a value just the name. Of href and src, anything but a relative address or
-// https is dropped.
+// Written as name="value", or as just the name when there is no value. An href or src is dropped
+// unless its address is relative or starts with https.
 struct Attribute {
   Name name;
   std::optional<std::string> value;
@@ -75,10 +75,10 @@ using Attributes = std::vector<Attribute>;
 // <name attributes>content</name>
 Markup Element(Name name, const Attributes& attributes, const Markup& content);
 Markup Element(Name name, const Markup& content);
-// Without content; void elements (img, meta, ...) have no end either.
+// An element without content. Void elements (img, meta, ...) get no end tag.
 Markup Empty(Name name, const Attributes& attributes);
 
-// "12.5", "0": for coordinates of pictures, at most two decimals.
+// A coordinate of a picture with at most two decimals: "12.5", "0".
 std::string Number(double value);
 
 }  // namespace bkm::html

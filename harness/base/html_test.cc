@@ -23,20 +23,20 @@ TEST(HtmlTest, ElementsNest) {
   EXPECT_EQ(Element("p", {"a ", Empty("br", {}), "b"}).html(), "<p>a <br>b</p>");
 }
 
-TEST(HtmlTest, BytesThatAreNoTextAreReplaced) {
+TEST(HtmlTest, InvalidTextIsReplaced) {
   EXPECT_EQ(Escaped("a\x01\x1b[2Jb\xff\xc3\xa9"),
             "a\xEF\xBF\xBD\xEF\xBF\xBD[2Jb\xEF\xBF\xBD\xc3\xa9");
   EXPECT_EQ(Escaped("\xe2\x80\xae"
                     "x"),
             "\xEF\xBF\xBDx")
-      << "a turn of direction";
+      << "a direction override";
   EXPECT_EQ(Escaped("\xc0\xbc"), "\xEF\xBF\xBD\xEF\xBF\xBD") << "an overlong <";
   EXPECT_EQ(Escaped("\xed\xa0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD") << "a surrogate";
   EXPECT_EQ(Escaped("\xf0\x9f\x98"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD") << "cut off";
   EXPECT_EQ(Escaped("\xf0\x9f\x98\x80\n\t"), "\xf0\x9f\x98\x80\n\t");
 }
 
-TEST(HtmlTest, AddressesThatRunOrLeaveAreDropped) {
+TEST(HtmlTest, AddressesThatCouldRunScriptsOrNameLocalFilesAreDropped) {
   const auto link = [](const char* address) {
     return Element("a", {{"href", address}}, "x").html();
   };

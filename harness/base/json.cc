@@ -23,8 +23,8 @@ std::string Place(absl::string_view text, size_t at) {
   return absl::StrCat("line ", line, ", column ", at - (start == text.npos ? 0 : start + 1) + 1);
 }
 
-// Finds where the text stops being JSON; nlohmann reports it only by an exception or to a SAX
-// handler.
+// Finds where the text stops being JSON. nlohmann reports the position only in an exception or to a
+// SAX handler.
 struct ErrorFinder : nlohmann::json_sax<Json> {
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
@@ -66,7 +66,7 @@ absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view origin)
   if (!Json::sax_parse(text.begin(), text.end(), &finder)) {
     if (!finder.duplicate.empty()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(origin, ": the key '", finder.duplicate, "' stands twice in one object"));
+          absl::StrCat(origin, ": the key '", finder.duplicate, "' appears twice in one object"));
     }
     return absl::InvalidArgumentError(absl::StrCat(
         origin, ": not JSON at ", Place(text, finder.position ? finder.position - 1 : 0),

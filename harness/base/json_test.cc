@@ -21,9 +21,9 @@ TEST(JsonTest, ParseErrorNamesFileLineAndColumn) {
             "m.json: not JSON at line 2, column 9 (a missing or surplus comma, quote or brace?)");
 }
 
-TEST(JsonTest, KeyThatStandsTwiceIsRefused) {
+TEST(JsonTest, DuplicateKeyIsRefused) {
   EXPECT_EQ(ParseJson(R"({"a": 1, "a": 2})", "m.json").status().message(),
-            "m.json: the key 'a' stands twice in one object");
+            "m.json: the key 'a' appears twice in one object");
 }
 
 TEST(JsonTest, UnknownKeyIsRefusedWithASuggestion) {

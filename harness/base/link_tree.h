@@ -9,12 +9,13 @@
 
 namespace bkm {
 
-// Makes the file `to`, which is not there yet, the same as `from`: a hard link, or a copy where
-// links end (another file system, too many of them).
+// Hard-links the new file `to` to `from`. Copies `from` where a link is not possible (another file
+// system, too many links).
 absl::Status LinkFile(const std::filesystem::path& from, const std::filesystem::path& to);
 
-// LinkFile for every regular file at and below `from`, over what is there. Nothing at `from` is
-// nothing to do. For files that are replaced and never written into.
+// Calls LinkFile for every regular file at or below `from`, replacing files at the target. Does
+// nothing when `from` is missing. Only for files that are never modified in place, since a link
+// shares the content.
 absl::Status LinkTree(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace bkm

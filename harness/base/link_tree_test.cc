@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(LinkTreeTest, FilesBecomeTheSameFilesOverWhatIsThere) {
+TEST(LinkTreeTest, FilesAreLinkedAndReplaceThoseAtTheTarget) {
   const fs::path root = *CreateTempDirectory(::testing::TempDir(), "link-");
   ASSERT_TRUE(WriteFile(root / "from/a", "new").ok());
   ASSERT_TRUE(WriteFile(root / "from/sub/b", "b").ok());
@@ -21,8 +21,8 @@ TEST(LinkTreeTest, FilesBecomeTheSameFilesOverWhatIsThere) {
   EXPECT_TRUE(fs::equivalent(root / "from/sub/b", root / "to/sub/b"));
 }
 
-TEST(LinkTreeTest, WhereLinksEndFilesAreCopied) {
-  // /dev/shm is another file system than a test's folder.
+TEST(LinkTreeTest, FilesAreCopiedToAnotherFileSystem) {
+  // /dev/shm is not on the file system of the test's folder.
   const fs::path there = *CreateTempDirectory("/dev/shm", "bkm-link-");
   const fs::path root = *CreateTempDirectory(::testing::TempDir(), "link-");
   ASSERT_TRUE(WriteFile(root / "a", "text").ok());
@@ -32,7 +32,7 @@ TEST(LinkTreeTest, WhereLinksEndFilesAreCopied) {
   EXPECT_TRUE(RemoveTree(there).ok());
 }
 
-TEST(LinkTreeTest, NothingIsNothingToDoAndAnUnwritablePlaceIsAnErrorThatNamesIt) {
+TEST(LinkTreeTest, MissingSourceIsFineAndAnUnwritableTargetIsNamed) {
   const fs::path root = *CreateTempDirectory(::testing::TempDir(), "link-");
   EXPECT_TRUE(LinkTree(root / "none", root / "to").ok());
   EXPECT_FALSE(fs::exists(root / "to"));

@@ -28,7 +28,7 @@
 
 namespace bkm {
 
-// `status` with "context: " before its message, so that an error reads from the outside in.
+// Puts "context: " before the message of `status`, so that an error reads from the outside in.
 absl::Status WithContext(const absl::Status& status, absl::string_view context);
 
 }  // namespace bkm

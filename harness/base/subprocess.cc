@@ -27,18 +27,6 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-struct Pipe {
-  int read = -1;
-  int write = -1;
-};
-
-absl::StatusOr<Pipe> MakePipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0)
-    return absl::UnavailableError(absl::StrCat("pipe: ", std::strerror(errno)));
-  return Pipe{ends[0], ends[1]};
-}
-
 std::vector<std::string> Environment(const Command& command) {
   std::vector<std::string> result;
   for (char** entry = environ; *entry; ++entry) {
@@ -59,7 +47,7 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
   return pointers;
 }
 
-// Starts `command` with the three descriptors as its stdin, stdout and stderr (-1: inherited).
+// Starts `command` with these descriptors as its stdin, stdout and stderr (-1: inherited).
 absl::StatusOr<pid_t> Spawn(const Command& command, int in, int out, int err, bool own_group) {
   std::vector<std::string> argv = command.argv;
   std::vector<std::string> env = Environment(command);
@@ -73,8 +61,8 @@ absl::StatusOr<pid_t> Spawn(const Command& command, int in, int out, int err, bo
   }
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  // In a group of its own Ctrl-C reaches us alone, and we end what we started; else it ends with
-  // us.
+  // In a group of its own, the child does not get Ctrl-C, and we can kill the whole group.
+  // Otherwise Ctrl-C ends the child together with us.
   posix_spawnattr_setflags(&attributes, (own_group ? POSIX_SPAWN_SETPGROUP : 0) |
                                             POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
   sigset_t set;
@@ -98,13 +86,7 @@ absl::StatusOr<pid_t> Spawn(const Command& command, int in, int out, int err, bo
   return pid;
 }
 
-void CloseAll(std::initializer_list<int> descriptors) {
-  for (int descriptor : descriptors) {
-    if (descriptor >= 0) ::close(descriptor);
-  }
-}
-
-// write(2) to a pipe whose reader may be gone: EPIPE, and not the signal that ends us.
+// write(2) to a pipe whose reader may be gone: fails with EPIPE instead of raising SIGPIPE.
 ssize_t WriteToPipe(int pipe, absl::string_view bytes) {
   sigset_t blocked, before;
   sigemptyset(&blocked);
@@ -121,39 +103,47 @@ ssize_t WriteToPipe(int pipe, absl::string_view bytes) {
   return count;
 }
 
-// Feeds stdin and drains stdout and stderr until both close or the deadline passes (false).
-bool Pump(int in, int out, int err, const Command& command, ProcessResult& result) {
+// Our ends of the three pipes to a child.
+struct Streams {
+  Descriptor in;
+  Descriptor out;
+  Descriptor err;
+};
+
+// Appends what can be read now. Closes the descriptor at end of file.
+void Drain(Descriptor& from, std::string& into) {
+  char buffer[65536];
+  const ssize_t count = ::read(from.get(), buffer, sizeof buffer);
+  if (count > 0) into.append(buffer, static_cast<size_t>(count));
+  if (count == 0 || (count < 0 && errno != EINTR)) from.Close();
+}
+
+// Feeds stdin and drains stdout and stderr until both end (true) or the deadline passes (false).
+bool Pump(Streams streams, const Command& command, ProcessResult& result) {
   const auto deadline = SteadyClock::now() + command.timeout.value_or(std::chrono::hours(24 * 365));
-  // A write that waited for a full pipe would keep the child's own output from being read.
-  if (in >= 0) ::fcntl(in, F_SETFL, ::fcntl(in, F_GETFL) | O_NONBLOCK);
-  size_t written = 0;
-  while (out >= 0 || err >= 0) {
-    pollfd fds[3] = {{out, POLLIN, 0}, {err, POLLIN, 0}, {in, POLLOUT, 0}};
+  absl::string_view input = command.input;
+  if (input.empty()) streams.in.Close();
+  // A write that blocks on a full pipe would keep us from reading the child's output.
+  const int in = streams.in.get();
+  if (streams.in.valid()) ::fcntl(in, F_SETFL, ::fcntl(in, F_GETFL) | O_NONBLOCK);
+  while (streams.out.valid() || streams.err.valid()) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - SteadyClock::now())
             .count();
-    if (left <= 0) {
-      CloseAll({in, out, err});
-      return false;
-    }
+    if (left <= 0) return false;
+    pollfd fds[3] = {{streams.out.get(), POLLIN, 0},
+                     {streams.err.get(), POLLIN, 0},
+                     {streams.in.get(), POLLOUT, 0}};
     ::poll(fds, 3, static_cast<int>(std::min<int64_t>(left, 1000)));
-    char buffer[65536];
-    const auto drain = [&](pollfd& fd, int& descriptor, std::string& into) {
-      if (!fd.revents) return;
-      const ssize_t n = ::read(descriptor, buffer, sizeof buffer);
-      if (n > 0) into.append(buffer, static_cast<size_t>(n));
-      if (n == 0 || (n < 0 && errno != EINTR)) ::close(descriptor), descriptor = -1;
-    };
-    drain(fds[0], out, result.out);
-    drain(fds[1], err, result.err);
-    if (in >= 0 && fds[2].revents) {
-      const ssize_t n = WriteToPipe(in, absl::string_view(command.input).substr(written));
-      if (n > 0) written += static_cast<size_t>(n);
-      const bool gone = n < 0 && errno != EINTR && errno != EAGAIN;
-      if (gone || written == command.input.size()) ::close(in), in = -1;
+    if (fds[0].revents) Drain(streams.out, result.out);
+    if (fds[1].revents) Drain(streams.err, result.err);
+    if (streams.in.valid() && fds[2].revents) {
+      const ssize_t count = WriteToPipe(streams.in.get(), input);
+      if (count > 0) input.remove_prefix(static_cast<size_t>(count));
+      const bool gone = count < 0 && errno != EINTR && errno != EAGAIN;
+      if (gone || input.empty()) streams.in.Close();
     }
   }
-  CloseAll({in});
   return true;
 }
 
@@ -163,21 +153,16 @@ absl::StatusOr<ProcessResult> RunCommand(const Command& command) {
   ASSIGN_OR_RETURN(Pipe in, MakePipe());
   ASSIGN_OR_RETURN(Pipe out, MakePipe());
   ASSIGN_OR_RETURN(Pipe err, MakePipe());
-  const absl::StatusOr<pid_t> pid =
-      Spawn(command, in.read, out.write, err.write, /*own_group=*/command.timeout.has_value());
-  CloseAll({in.read, out.write, err.write});
-  if (!pid.ok()) {
-    CloseAll({in.write, out.read, err.read});
-    return pid.status();
-  }
-  if (command.input.empty()) ::close(in.write), in.write = -1;
+  ASSIGN_OR_RETURN(const pid_t pid, Spawn(command, in.read.get(), out.write.get(), err.write.get(),
+                                          /*own_group=*/command.timeout.has_value()));
+  for (Descriptor* end : {&in.read, &out.write, &err.write}) end->Close();
   ProcessResult result;
-  if (!Pump(in.write, out.read, err.read, command, result)) {
+  if (!Pump({std::move(in.write), std::move(out.read), std::move(err.read)}, command, result)) {
     result.timed_out = true;
-    ::kill(-*pid, SIGKILL);
+    ::kill(-pid, SIGKILL);
   }
   int status = 0;
-  while (::waitpid(*pid, &status, 0) < 0 && errno == EINTR) {
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;
@@ -196,22 +181,18 @@ absl::StatusOr<std::string> RunForOutput(const Command& command) {
 
 absl::StatusOr<PipedProcess> StartPiped(const Command& command,
                                         const std::filesystem::path& stderr_file) {
-  int err = -1;
+  Descriptor err;
   if (!stderr_file.empty()) {
-    err = ::open(stderr_file.c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0644);
-    if (err < 0)
+    err = Descriptor(::open(stderr_file.c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0644));
+    if (!err.valid())
       return absl::UnavailableError(
           absl::StrCat("cannot write ", stderr_file.string(), ": ", std::strerror(errno)));
   }
-  ASSIGN_OR_RETURN(const Pipe in, MakePipe());
-  ASSIGN_OR_RETURN(const Pipe out, MakePipe());
-  const absl::StatusOr<pid_t> pid = Spawn(command, in.read, out.write, err, /*own_group=*/true);
-  CloseAll({in.read, out.write, err});
-  if (!pid.ok()) {
-    CloseAll({in.write, out.read});
-    return pid.status();
-  }
-  return PipedProcess{*pid, in.write, out.read};
+  ASSIGN_OR_RETURN(Pipe in, MakePipe());
+  ASSIGN_OR_RETURN(Pipe out, MakePipe());
+  ASSIGN_OR_RETURN(const pid_t pid,
+                   Spawn(command, in.read.get(), out.write.get(), err.get(), /*own_group=*/true));
+  return PipedProcess{pid, std::move(in.write), std::move(out.read)};
 }
 
 }  // namespace bkm

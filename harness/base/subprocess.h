@@ -13,41 +13,45 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "harness/base/descriptor.h"
 
 namespace bkm {
 
 struct Command {
   std::vector<std::string> argv;               // argv[0] is looked up in PATH
-  std::map<std::string, std::string> set_env;  // added to our own environment
+  std::map<std::string, std::string> set_env;  // added to this process's environment
   std::vector<std::string> unset_env;
-  std::filesystem::path directory;  // empty: ours
-  std::string input;                // given to stdin
+  std::filesystem::path directory;  // empty: this process's
+  std::string input;                // written to stdin
   std::optional<std::chrono::seconds> timeout;
 };
 
-// How a process that could be started ended. A non-zero exit is data, not an error.
+// How a process ended. A non-zero exit code is data, not an error.
 struct ProcessResult {
   std::string out;
   std::string err;
-  int exit_code = 0;  // 128 + signal when a signal ended it
+  int exit_code = 0;  // 128 + the signal, when a signal ended the process
   bool timed_out = false;
   bool ok() const { return exit_code == 0 && !timed_out; }
 };
 
-// Runs to the end and collects the output. An error means that it could not be started (NotFound:
-// no such program).
+// Runs the command to its end and collects its output. An error means that the command could not be
+// started (NotFound: no such program).
 absl::StatusOr<ProcessResult> RunCommand(const Command& command);
 
-// As RunCommand, but a failing process is an error that ends with the last line it wrote to stderr.
+// Like RunCommand, but a failing process is an error. Its message ends with the last line of
+// stderr.
 absl::StatusOr<std::string> RunForOutput(const Command& command);
 
-// A running process with pipes to its stdin and from its stdout; stderr goes to `stderr_file` or is
-// inherited.
+// A running process with pipes to its stdin and from its stdout. Closing the pipes does not end or
+// reap the process.
 struct PipedProcess {
   pid_t pid = -1;
-  int to_child = -1;
-  int from_child = -1;
+  Descriptor to_child;
+  Descriptor from_child;
 };
+// Starts the command in a process group of its own. Appends its stderr to `stderr_file`; with an
+// empty path, stderr is inherited.
 absl::StatusOr<PipedProcess> StartPiped(const Command& command,
                                         const std::filesystem::path& stderr_file);
 

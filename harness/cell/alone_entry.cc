@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "harness/base/descriptor.h"
 #include "harness/base/files.h"
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
@@ -98,13 +99,13 @@ absl::StatusOr<AloneInterpreter> AloneInterpreter::Find(InterpreterOptions optio
 int AloneInterpreter::Run(const CellRequest& request, const EventWriter& events) const {
   for (const auto& [name, value] : CellFolders(request.dir / "work"))
     ::setenv(name.c_str(), value.c_str(), 1);
-  int pipe[2];
-  if (::pipe2(pipe, O_CLOEXEC) != 0) return 1;
-  const std::string descriptor = std::to_string(pipe[1]), text = ToLine(request.all);
+  absl::StatusOr<Pipe> pipe = MakePipe();
+  if (!pipe.ok()) return 1;
+  const std::string descriptor = std::to_string(pipe->write.get()), text = ToLine(request.all);
   const pid_t child = ::fork();
   if (child < 0) return 1;
   if (child == 0) {
-    ::fcntl(pipe[1], F_SETFD, 0);
+    ::fcntl(pipe->write.get(), F_SETFD, 0);
     std::vector<const char*> argv = {options_.python.c_str(), "-I", "-B"};
     const std::string prefix = absl::StrCat("pycache_prefix=", options_.bytecode.string());
     if (!options_.bytecode.empty()) argv.insert(argv.end(), {"-X", prefix.c_str()});
@@ -113,8 +114,8 @@ int AloneInterpreter::Run(const CellRequest& request, const EventWriter& events)
     ::execv(options_.python.c_str(), const_cast<char**>(argv.data()));
     ::_exit(127);
   }
-  ::close(pipe[1]);
-  Forward(pipe[0], events);
+  pipe->write.Close();
+  Forward(pipe->read.get(), events);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
+#include "harness/cell/private_descriptor.h"
 #include "harness/cell/resource_limits.h"
 
 namespace bkm {
@@ -37,7 +38,7 @@ struct Streams {
 };
 
 absl::StatusOr<Descriptor> Open(const fs::path& path, int flags) {
-  Descriptor file = Descriptor(::open(path.c_str(), flags | O_CLOEXEC, 0644)).ToPrivate();
+  Descriptor file = ToPrivate(Descriptor(::open(path.c_str(), flags | O_CLOEXEC, 0644)));
   if (!file.valid()) return SystemError(absl::StrCat("cannot open ", path.string()));
   return file;
 }
@@ -144,11 +145,10 @@ void CellProcess::Kill() {
 absl::StatusOr<CellProcess> StartCell(const CellRequest& request, const CellSetting& setting) {
   RETURN_IF_ERROR(MakeFolders(request.dir));
   ASSIGN_OR_RETURN(const Streams streams, OpenStreams(request.dir));
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return SystemError("cannot make a pipe");
+  ASSIGN_OR_RETURN(Pipe pipe, MakePipe());
   CellProcess cell;
-  cell.events = Descriptor(ends[0]).ToPrivate();
-  Descriptor to_worker = Descriptor(ends[1]).ToPrivate();
+  cell.events = ToPrivate(std::move(pipe.read));
+  Descriptor to_worker = ToPrivate(std::move(pipe.write));
   if (!cell.events.valid() || !to_worker.valid()) return SystemError("cannot keep a pipe");
   ::fcntl(cell.events.get(), F_SETFL, O_NONBLOCK);
   if (setting.sandbox.pid) {
@@ -157,7 +157,7 @@ absl::StatusOr<CellProcess> StartCell(const CellRequest& request, const CellSett
   }
   ASSIGN_OR_RETURN(cell.pid, ForkInto(cell.space));
   if (cell.pid == 0) BeCell(request, setting, streams, to_worker.get());
-  cell.pidfd = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, cell.pid, 0))).ToPrivate();
+  cell.pidfd = ToPrivate(Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, cell.pid, 0))));
   if (!cell.pidfd.valid()) {
     const int error = errno;
     cell.Kill();

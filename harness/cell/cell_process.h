@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "harness/base/descriptor.h"
 #include "harness/cell/cell_request.h"
-#include "harness/cell/descriptor.h"
 #include "harness/cell/event_writer.h"
 #include "harness/cell/pid_namespace.h"
 #include "harness/cell/sandbox.h"

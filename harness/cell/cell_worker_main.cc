@@ -20,6 +20,7 @@
 #include "harness/base/status_macros.h"
 #include "harness/cell/alone_entry.h"
 #include "harness/cell/interpreter.h"
+#include "harness/cell/private_descriptor.h"
 #include "harness/cell/python_entry.h"
 #include "harness/cell/sandbox.h"
 #include "harness/cell/server.h"
@@ -114,7 +115,7 @@ absl::Status Serve(const Arguments& arguments, int out) {
   options.setting.sandbox = sandbox;
   options.setting.reads = EnvironmentPaths(arguments, facts);
   options.kernels = arguments.kernels;
-  if (!arguments.once) options.in = Descriptor(::dup(0)).ToPrivate();
+  if (!arguments.once) options.in = ToPrivate(Descriptor(::dup(0)));
   Server server(std::move(options));
   if (arguments.once) server.Take(request);
   server.Run();
@@ -123,7 +124,7 @@ absl::Status Serve(const Arguments& arguments, int out) {
 
 // Standard output belongs to the protocol; whatever else is printed goes to stderr.
 Descriptor TakeStandardOutput() {
-  Descriptor out = Descriptor(::dup(1)).ToPrivate();
+  Descriptor out = ToPrivate(Descriptor(::dup(1)));
   ::dup2(2, 1);
   return out;
 }

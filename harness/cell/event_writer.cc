@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <string>
 
+#include "harness/base/descriptor.h"
 #include "harness/cell/event_log.h"
 
 namespace bkm {
@@ -23,11 +23,9 @@ int64_t MonotonicMicroseconds() {
 }
 
 int64_t ResidentKib() {
-  const int fd = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
+  const Descriptor file(::open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
   char text[128] = {};
-  const ssize_t n = ::read(fd, text, sizeof text - 1);
-  ::close(fd);
+  const ssize_t n = file.valid() ? ::read(file.get(), text, sizeof text - 1) : -1;
   long size = 0;
   long resident = 0;
   if (n <= 0 || std::sscanf(text, "%ld %ld", &size, &resident) != 2) return 0;
@@ -44,11 +42,8 @@ void EventWriter::WriteText(absl::string_view json) const {
   if (!IsOwner()) return;
   std::string line = FrameEvent(MonotonicMicroseconds(), ResidentKib(), json);
   std::replace(line.begin(), line.end() - 1, '\n', ' ');
-  for (size_t at = 0; at < line.size();) {
-    const ssize_t n = ::write(descriptor_, line.data() + at, line.size() - at);
-    if (n < 0 && errno != EINTR) return;  // the subject closed it: the cell goes on unheard
-    if (n > 0) at += static_cast<size_t>(n);
-  }
+  // Fails when the subject closed the descriptor: the cell goes on unheard.
+  WriteAll(descriptor_, line);
 }
 
 void EventWriter::Write(const Json& event) const { WriteText(ToLine(event)); }

@@ -16,10 +16,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "harness/base/descriptor.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 #include "harness/cell/cell_environment.h"
-#include "harness/cell/descriptor.h"
 
 namespace bkm {
 namespace {

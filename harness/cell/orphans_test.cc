@@ -8,13 +8,14 @@
 
 #include <csignal>
 
+#include "harness/base/descriptor.h"
+
 namespace bkm {
 namespace {
 
 TEST(OrphansTest, ADaemonOfADeadChildIsFoundAndKilled) {
   AdoptOrphans();
-  int ends[2];
-  ASSERT_EQ(::pipe(ends), 0);
+  const Pipe pipe = *MakePipe();
   const pid_t child = ::fork();
   if (child == 0) {
     ::setsid();
@@ -22,11 +23,11 @@ TEST(OrphansTest, ADaemonOfADeadChildIsFoundAndKilled) {
     if (daemon == 0) {
       while (true) ::pause();
     }
-    ::_exit(::write(ends[1], &daemon, sizeof daemon) == sizeof daemon ? 0 : 1);
+    ::_exit(::write(pipe.write.get(), &daemon, sizeof daemon) == sizeof daemon ? 0 : 1);
   }
   ::waitpid(child, nullptr, 0);
   pid_t daemon = -1;
-  ASSERT_EQ(::read(ends[0], &daemon, sizeof daemon), static_cast<ssize_t>(sizeof daemon));
+  ASSERT_EQ(::read(pipe.read.get(), &daemon, sizeof daemon), static_cast<ssize_t>(sizeof daemon));
   ASSERT_EQ(::kill(daemon, 0), 0);
 
   KillOrphans();

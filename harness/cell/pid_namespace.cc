@@ -18,6 +18,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "harness/cell/private_descriptor.h"
 
 namespace bkm {
 namespace {
@@ -61,7 +62,7 @@ absl::StatusOr<PidNamespace> PidNamespace::Create() {
   errno = error;
   if (result.init_ < 0) return SystemError("cannot create a process namespace");
   result.init_pidfd_ =
-      Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, result.init_, 0))).ToPrivate();
+      ToPrivate(Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, result.init_, 0))));
   if (!result.init_pidfd_.valid()) return SystemError("cannot watch a process namespace");
   pollfd ended = {result.init_pidfd_.get(), POLLIN, 0};
   while (!ready) {

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "harness/cell/descriptor.h"
+#include "harness/base/descriptor.h"
 
 namespace bkm {
 

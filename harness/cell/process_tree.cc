@@ -17,6 +17,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "harness/cell/private_descriptor.h"
 
 namespace bkm {
 namespace {
@@ -34,8 +35,10 @@ std::string ReadProc(int proc, const std::string& path) {
 
 std::vector<pid_t> AllPids(int proc) {
   std::vector<pid_t> pids;
-  DIR* folder = ::fdopendir(::openat(proc, ".", kOpenFolder));
+  Descriptor opened(::openat(proc, ".", kOpenFolder));
+  DIR* folder = ::fdopendir(opened.get());
   if (!folder) return pids;
+  opened.Release();  // closedir closes it
   while (const dirent* entry = ::readdir(folder)) {
     pid_t pid = 0;
     if (absl::SimpleAtoi(entry->d_name, &pid)) pids.push_back(pid);
@@ -76,7 +79,7 @@ std::vector<pid_t> ChildrenOf(pid_t parent) {
 bool ProcessTree::OpenProc() {
   if (proc_.valid()) return true;
   if (!own_proc_) {
-    proc_ = Descriptor(::open("/proc", kOpenFolder)).ToPrivate();
+    proc_ = ToPrivate(Descriptor(::open("/proc", kOpenFolder)));
     return proc_.valid();
   }
   Descriptor found =
@@ -88,7 +91,7 @@ bool ProcessTree::OpenProc() {
       machine.st_dev == cell.st_dev) {
     return false;
   }
-  proc_ = std::move(found).ToPrivate();
+  proc_ = ToPrivate(std::move(found));
   return proc_.valid();
 }
 

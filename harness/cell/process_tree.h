@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "harness/cell/descriptor.h"
+#include "harness/base/descriptor.h"
 
 namespace bkm {
 

@@ -11,6 +11,8 @@
 #include <csignal>
 #include <string>
 
+#include "harness/base/descriptor.h"
+
 namespace bkm {
 namespace {
 
@@ -18,19 +20,17 @@ namespace {
 class FamilyTest : public testing::Test {
  protected:
   void SetUp() override {
-    int ends[2];
-    ASSERT_EQ(::pipe(ends), 0);
+    const Pipe pipe = *MakePipe();
     cell_ = ::fork();
     if (cell_ == 0) {
       const pid_t grandchild = ::fork();
       if (grandchild == 0) ::setsid();
-      if (grandchild > 0 && ::write(ends[1], &grandchild, sizeof grandchild) < 0) ::_exit(1);
+      if (grandchild > 0 && ::write(pipe.write.get(), &grandchild, sizeof grandchild) < 0)
+        ::_exit(1);
       while (true) ::pause();
     }
-    ASSERT_EQ(::read(ends[0], &grandchild_, sizeof grandchild_),
+    ASSERT_EQ(::read(pipe.read.get(), &grandchild_, sizeof grandchild_),
               static_cast<ssize_t>(sizeof grandchild_));
-    ::close(ends[0]);
-    ::close(ends[1]);
   }
 
   void TearDown() override {

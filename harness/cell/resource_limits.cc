@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -13,6 +12,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "harness/base/descriptor.h"
 #include "harness/base/status_macros.h"
 
 namespace bkm {
@@ -43,10 +43,8 @@ rlim_t MappedDataMib() {
 
 // When the machine runs out of memory the kernel takes a cell, not the runner.
 void OfferToOutOfMemoryKiller() {
-  const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return;
-  [[maybe_unused]] const ssize_t written = ::write(fd, "1000", 4);
-  ::close(fd);
+  const Descriptor file(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
+  if (file.valid()) WriteAll(file.get(), "1000");
 }
 
 }  // namespace

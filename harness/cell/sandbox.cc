@@ -18,9 +18,9 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "harness/base/descriptor.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
-#include "harness/cell/descriptor.h"
 #include "harness/cell/mounts.h"
 #include "harness/cell/pid_namespace.h"
 

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "harness/cell/orphans.h"
+#include "harness/cell/private_descriptor.h"
 
 namespace bkm {
 namespace {
@@ -27,7 +28,7 @@ Descriptor TakeSignals() {
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
-  return Descriptor(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)).ToPrivate();
+  return ToPrivate(Descriptor(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)));
 }
 
 }  // namespace
@@ -176,16 +177,10 @@ void Server::FinishUnstarted(const std::string& cell, absl::string_view kind,
 }
 
 void Server::Reply(const Json& json) {
-  const std::string line = ToLine(json) + "\n";
-  for (size_t at = 0; at < line.size();) {
-    const ssize_t n = ::write(options_.out, line.data() + at, line.size() - at);
-    if (n > 0) at += static_cast<size_t>(n);
-    if (n >= 0 || errno == EINTR) continue;
-    open_ = false;  // nobody listens any more
-    queue_.clear();
-    for (const auto& running : running_) running->End(Stop::kCancelled, "");
-    return;
-  }
+  if (WriteAll(options_.out, ToLine(json) + "\n")) return;
+  open_ = false;  // nobody listens any more
+  queue_.clear();
+  for (const auto& running : running_) running->End(Stop::kCancelled, "");
 }
 
 }  // namespace bkm

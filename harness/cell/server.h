@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "harness/base/descriptor.h"
 #include "harness/base/json.h"
 #include "harness/cell/cell_process.h"
-#include "harness/cell/descriptor.h"
 #include "harness/cell/running_cell.h"
 
 struct pollfd;

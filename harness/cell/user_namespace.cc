@@ -15,7 +15,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "harness/cell/descriptor.h"
+#include "harness/base/descriptor.h"
 
 namespace bkm {
 namespace {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/check.h"
@@ -39,17 +40,16 @@ WorkerUnderTest::WorkerUnderTest(int jobs) {
   command.argv = Arguments("serve");
   command.argv.insert(command.argv.end(), {"--jobs", absl::StrCat(jobs)});
   command.set_env = {{"BKM_TEST_SURPRISE", "from the user"}};
-  const absl::StatusOr<PipedProcess> process = StartPiped(command, "");
+  absl::StatusOr<PipedProcess> process = StartPiped(command, "");
   HARNESS_CHECK(process.ok()) << std::string(process.status().message());
   pid_ = process->pid;
-  to_ = process->to_child;
-  from_ = process->from_child;
+  to_ = std::move(process->to_child);
+  from_ = std::move(process->from_child);
   ready_ = Read();
 }
 
 WorkerUnderTest::~WorkerUnderTest() {
   if (pid_ > 0) Finish();
-  ::close(from_);
   RemoveTree(folder_).IgnoreError();
 }
 
@@ -72,7 +72,7 @@ Json WorkerUnderTest::Request(const std::string& adapter) const {
 
 void WorkerUnderTest::Send(const Json& message) {
   const std::string line = ToLine(message) + "\n";
-  HARNESS_CHECK(::write(to_, line.data(), line.size()) == static_cast<ssize_t>(line.size()));
+  HARNESS_CHECK(WriteAll(to_.get(), line));
   if (message.value("type", "") == "run") ++open_cells_;
 }
 
@@ -80,7 +80,7 @@ Json WorkerUnderTest::Read() {
   size_t newline = 0;
   while ((newline = buffer_.find('\n')) == std::string::npos) {
     char piece[4096];
-    const ssize_t n = ::read(from_, piece, sizeof piece);
+    const ssize_t n = ::read(from_.get(), piece, sizeof piece);
     if (n <= 0) return nullptr;
     buffer_.append(piece, static_cast<size_t>(n));
   }
@@ -106,13 +106,8 @@ std::map<std::string, Json> WorkerUnderTest::WaitForAll() {
   return observations;
 }
 
-void WorkerUnderTest::CloseInput() {
-  if (to_ >= 0) ::close(to_);
-  to_ = -1;
-}
-
 int WorkerUnderTest::Finish() {
-  CloseInput();
+  to_.Close();
   int status = 0;
   ::waitpid(pid_, &status, 0);
   pid_ = -1;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "harness/base/descriptor.h"
 #include "harness/base/json.h"
 
 namespace bkm {
@@ -44,12 +45,10 @@ class WorkerUnderTest {
   const std::filesystem::path& folder() const { return folder_; }
 
  private:
-  void CloseInput();
-
   std::filesystem::path folder_;
   pid_t pid_ = -1;
-  int to_ = -1;
-  int from_ = -1;
+  Descriptor to_;
+  Descriptor from_;
   std::string buffer_;
   int open_cells_ = 0;
   Json ready_;

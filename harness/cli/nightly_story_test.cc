@@ -24,8 +24,7 @@ TEST(NightlyStoryTest, TheNightAfterABreakNamesItsCulpritAndNothingElse) {
 
   const absl::StatusOr<ProcessResult> before = night("2026-06-03");
   ASSERT_TRUE(before.ok()) << before.status();
-  if (before->exit_code == 2 && before->err.find("network") != std::string::npos)
-    GTEST_SKIP() << before->err;
+  if (before->exit_code == 2 && IsNoNetwork(before->err)) GTEST_SKIP() << before->err;
   ASSERT_EQ(before->exit_code, 0) << before->err;
   EXPECT_THAT(before->out, HasSubstr("nothing to compare with"));
 

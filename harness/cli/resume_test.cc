@@ -83,8 +83,6 @@ TEST_P(InterruptTest, KeepsWhatWasMeasuredAndTheSameCommandFinishesTheRest) {
 
   ::kill(process.pid, GetParam());
   const int exit_code = WaitFor(process);
-  ::close(process.to_child);
-  ::close(process.from_child);
 
   EXPECT_EQ(exit_code, 3);
   EXPECT_EQ(*ReadFile(bkm.folder() / "stderr"),

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -18,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/base/check.h"
+#include "harness/base/descriptor.h"
 #include "harness/base/did_you_mean.h"
 #include "harness/base/files.h"
 #include "harness/base/json.h"
@@ -159,25 +159,19 @@ absl::Status SafetensorsFile::Error(absl::string_view message) const {
 absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const fs::path& path) {
   SafetensorsFile file;
   file.path_ = path;
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const Descriptor opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
-  if (fd < 0 || ::fstat(fd, &status) != 0) {
-    const int error = errno;
-    if (fd >= 0) ::close(fd);
+  if (!opened.valid() || ::fstat(opened.get(), &status) != 0) {
     return absl::NotFoundError(
-        absl::StrCat("cannot read ", path.string(), ": ", std::strerror(error)));
+        absl::StrCat("cannot read ", path.string(), ": ", std::strerror(errno)));
   }
   file.size_ = S_ISREG(status.st_mode) ? status.st_size : 0;
-  if (file.size_ < kLengthBytes) {
-    ::close(fd);
+  if (file.size_ < kLengthBytes)
     return file.Error("too short to be a safetensors file (was it cut off while being written?)");
-  }
-  void* mapping = ::mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, fd, 0);
-  const int error = errno;
-  ::close(fd);
+  void* mapping = ::mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, opened.get(), 0);
   if (mapping == MAP_FAILED) {
     return absl::UnavailableError(
-        absl::StrCat("cannot map ", path.string(), ": ", std::strerror(error)));
+        absl::StrCat("cannot map ", path.string(), ": ", std::strerror(errno)));
   }
   file.mapping_ = mapping;
   RETURN_IF_ERROR(file.ReadHeader());

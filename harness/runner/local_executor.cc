@@ -13,6 +13,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "harness/base/descriptor.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 
@@ -20,17 +21,6 @@ namespace bkm {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
-
-// Writes all of `text`; false when the reader is gone.
-bool WriteAll(int fd, absl::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return false;
-    text.remove_prefix(static_cast<size_t>(n));
-  }
-  return true;
-}
 
 std::string LastLine(const std::filesystem::path& path) {
   const absl::StatusOr<std::string> text = ReadFile(path);
@@ -56,7 +46,6 @@ LocalExecutor::~LocalExecutor() {
   for (Worker& worker : workers_) {
     ::kill(-worker.process.pid, SIGKILL);
     ::waitpid(worker.process.pid, nullptr, 0);
-    ::close(worker.process.from_child);
   }
 }
 
@@ -85,7 +74,7 @@ absl::Status LocalExecutor::StartWorker(const WorkerSetup& setup, const std::str
     command.argv.insert(command.argv.end(), {"--bytecode", setup.bytecode.string()});
   if (setup.alone) command.argv.push_back("--alone");
   ASSIGN_OR_RETURN(worker.process, StartPiped(command, worker.log));
-  ::fcntl(worker.process.from_child, F_SETFL, O_NONBLOCK);
+  ::fcntl(worker.process.from_child.get(), F_SETFL, O_NONBLOCK);
   workers_.push_back(std::move(worker));
   return absl::OkStatus();
 }
@@ -114,11 +103,11 @@ void LocalExecutor::Start(const CellTask& task) {
   worker->cells.insert(task.id);
   worker->released = options_.fresh;
   // A worker that is gone closes its output, and its cells are lost then.
-  WriteAll(worker->process.to_child, ToLine(task.request) + "\n");
+  WriteAll(worker->process.to_child.get(), ToLine(task.request) + "\n");
 }
 
 void LocalExecutor::CloseInput(Worker& worker) {
-  if (!worker.closed) ::close(worker.process.to_child);
+  worker.process.to_child.Close();
   worker.closed = true;
 }
 
@@ -142,7 +131,7 @@ void LocalExecutor::CancelAll() {
   options_.interrupt_fd = -1;  // heard; the cells that end now must still come back
   for (Worker& worker : workers_) {
     for (const std::string& id : worker.cells) {
-      WriteAll(worker.process.to_child, ToLine({{"type", "cancel"}, {"cell", id}}) + "\n");
+      WriteAll(worker.process.to_child.get(), ToLine({{"type", "cancel"}, {"cell", id}}) + "\n");
     }
   }
 }
@@ -166,8 +155,7 @@ void LocalExecutor::Reap(Worker& worker) {
   ::kill(-worker.process.pid, SIGKILL);
   while (::waitpid(worker.process.pid, &status, 0) < 0 && errno == EINTR) {
   }
-  ::close(worker.process.from_child);
-  worker.process.from_child = -1;
+  worker.process.from_child.Close();
   for (const std::string& id : worker.cells) {
     const std::string why =
         !worker.fatal.empty()
@@ -183,7 +171,7 @@ void LocalExecutor::Reap(Worker& worker) {
 void LocalExecutor::Read(Worker& worker) {
   char bytes[65536];
   for (;;) {
-    const ssize_t n = ::read(worker.process.from_child, bytes, sizeof bytes);
+    const ssize_t n = ::read(worker.process.from_child.get(), bytes, sizeof bytes);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) return;
     if (n <= 0) return Reap(worker);
@@ -199,7 +187,8 @@ WaitResult LocalExecutor::WaitAny(std::chrono::milliseconds deadline) {
   const auto until = SteadyClock::now() + deadline;
   while (finished_.empty()) {
     std::vector<pollfd> fds;
-    for (const Worker& worker : workers_) fds.push_back({worker.process.from_child, POLLIN, 0});
+    for (const Worker& worker : workers_)
+      fds.push_back({worker.process.from_child.get(), POLLIN, 0});
     if (options_.interrupt_fd >= 0) fds.push_back({options_.interrupt_fd, POLLIN, 0});
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(until - SteadyClock::now()).count();
@@ -210,7 +199,7 @@ WaitResult LocalExecutor::WaitAny(std::chrono::milliseconds deadline) {
     for (Worker& worker : workers_) {
       if (fds[at++].revents) Read(worker);
     }
-    workers_.remove_if([](const Worker& worker) { return worker.process.from_child < 0; });
+    workers_.remove_if([](const Worker& worker) { return !worker.process.from_child.valid(); });
   }
   CellFinished result = std::move(finished_.front());
   finished_.pop_front();

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "harness/base/descriptor.h"
 #include "harness/base/files.h"
 
 namespace bkm {
@@ -119,14 +120,13 @@ TEST_F(LocalExecutorTest, WorkerThatCannotStartLosesTheCell) {
 }
 
 TEST_F(LocalExecutorTest, InterruptIsHeardWhileCellsRun) {
-  int ends[2];
-  ASSERT_EQ(::pipe(ends), 0);
+  const Pipe pipe = *MakePipe();
   LocalExecutorOptions options =
       WorkerThat("case $line in *cancel*) " + std::string(kFinish) + ";; esac");
-  options.interrupt_fd = ends[0];
+  options.interrupt_fd = pipe.read.get();
   LocalExecutor executor(options);
   executor.Start(Task("a"));
-  ASSERT_EQ(::write(ends[1], "x", 1), 1);
+  ASSERT_EQ(::write(pipe.write.get(), "x", 1), 1);
   EXPECT_TRUE(std::holds_alternative<Interrupted>(executor.WaitAny(std::chrono::seconds(20))));
   executor.CancelAll();
   EXPECT_EQ(Next(executor).id, "a");

@@ -4,7 +4,8 @@
 
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
+
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -83,7 +84,6 @@ absl::Status References::Want(const Probe& probe, const fs::path& probe_folder,
 
 void References::Finish(int status) {
   const Job& job = jobs_.front();
-  ::close(process_->from_child);
   process_.reset();
   absl::Status copied = CopyInto(job.made, job.wanted);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !copied.ok()) {
@@ -102,8 +102,8 @@ int References::Advance(bool may_start) {
       failure_ = std::string(made.message());
     absl::StatusOr<PipedProcess> started = StartPiped(jobs_.front().command, jobs_.front().log);
     if (started.ok()) {
-      process_ = *started;
-      ::close(process_->to_child);
+      process_ = *std::move(started);
+      process_->to_child.Close();
     } else {
       failure_ = absl::StrCat("cannot compute ", jobs_.front().what, ": ",
                               started.status().message(), " (run tools/bkm, which builds it)");

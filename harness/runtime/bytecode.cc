@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Of a compiled file's name: ".cpython-311.pyc".
+// The end of a compiled file's name: ".cpython-311.pyc".
 std::string Suffix(const std::string& python) {
   return absl::StrCat(".cpython-", absl::StrReplaceAll(python, {{".", ""}}), ".pyc");
 }
@@ -27,7 +27,7 @@ int64_t LinkBytecode(const fs::path& sibling, const fs::path& site, const std::s
     if (it->path().extension() != ".py") continue;
     const fs::path source = it->path().lexically_relative(site);
     std::error_code absent;
-    // One file under two names: content and time, which the compiled file records, are the same.
+    // The same file under two names has the same content and time, which the compiled file records.
     if (!fs::equivalent(it->path(), sibling / source, absent) || absent) continue;
     const fs::path compiled =
         source.parent_path() / "__pycache__" / (source.stem().string() + suffix);
@@ -41,7 +41,7 @@ int64_t LinkBytecode(const fs::path& sibling, const fs::path& site, const std::s
 absl::Status CompileBytecode(const fs::path& python, const fs::path& site) {
   return RunCommand(
              {.argv = {python.string(), "-I", "-m", "compileall", "-q", "-j", "0", site.string()},
-              .unset_env = {"SOURCE_DATE_EPOCH"}})  // it would make pyc files compare hashes
+              .unset_env = {"SOURCE_DATE_EPOCH"}})  // it would make pyc files check hashes
       .status();
 }
 
@@ -52,7 +52,7 @@ bool HasBytecode(const fs::path& package, const std::string& python) {
 
 absl::Status CompileBytecodeElsewhere(const fs::path& python, const fs::path& folder,
                                       const fs::path& elsewhere) {
-  // Not isolated (-I), which would not read the variable.
+  // Without -I, because isolated Python ignores the variable.
   return RunCommand(
              {.argv = {python.string(), "-s", "-m", "compileall", "-q", "-j", "0", folder.string()},
               .set_env = {{"PYTHONPYCACHEPREFIX", elsewhere.string()}},

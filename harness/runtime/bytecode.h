@@ -11,24 +11,24 @@
 
 namespace bkm {
 
-// Links compiled Python from `sibling` into `site` (two site-packages folders) wherever both hold
-// the very same source file, as installers that link from one cache make them. Two environments
-// share most packages: linking takes a tenth of the time of compiling, and no space. Returns how
-// many files were linked.
+// Hard-links compiled Python from `sibling` into `site` (two site-packages folders) wherever both
+// have the same source file, which is itself a hard link, as made by installers that link from one
+// cache. Two environments share most packages; linking takes a tenth of the time of compiling, and
+// no space. `python` is the version, such as "3.11". Returns the number of linked files.
 int64_t LinkBytecode(const std::filesystem::path& sibling, const std::filesystem::path& site,
                      const std::string& python);
 
-// Compiles what is not compiled yet below `site`. Files that do not compile are left to whoever
-// imports them.
+// Compiles the files below `site` that are not compiled yet. Skips files that do not compile: an
+// import of such a file reports the error.
 absl::Status CompileBytecode(const std::filesystem::path& python,
                              const std::filesystem::path& site);
 
-// Whether `package`, a folder with an __init__.py, has compiled Python of that version ("3.11")
+// Whether `package`, a folder with an __init__.py, has bytecode of the version `python` ("3.11")
 // beside its sources.
 bool HasBytecode(const std::filesystem::path& package, const std::string& python);
 
-// Compiles what is not compiled yet below `folder`, and writes it below `elsewhere`, as
-// PYTHONPYCACHEPREFIX names it.
+// Like CompileBytecode, but writes the compiled files below `elsewhere`, in the layout of
+// PYTHONPYCACHEPREFIX.
 absl::Status CompileBytecodeElsewhere(const std::filesystem::path& python,
                                       const std::filesystem::path& folder,
                                       const std::filesystem::path& elsewhere);

@@ -48,7 +48,7 @@ TEST_F(BytecodeTest, MissingSiblingLinksNothing) {
   EXPECT_EQ(LinkBytecode(root_ / "no-such", root_ / "b", tag_), 0);
 }
 
-TEST_F(BytecodeTest, OfAnotherFolderIsWrittenElsewhere) {
+TEST_F(BytecodeTest, BytecodeCanBeWrittenToAnotherFolder) {
   const fs::path elsewhere = root_ / "elsewhere", package = root_ / "b/pkg";
   ASSERT_TRUE(WriteFile(package / "__init__.py", "").ok());
 

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr char kLockFile[] = "bkm-lock.json";  // in an environment: what it was made from
+constexpr char kLockFile[] = "bkm-lock.json";  // the lock of an environment, kept in it
 
 fs::path SitePackages(const fs::path& environment, const RuntimeLock& lock) {
   return environment / "lib" / absl::StrCat("python", lock.python) / "site-packages";
@@ -31,8 +31,8 @@ std::set<std::pair<std::string, std::vector<std::string>>> FilesOf(const Runtime
   return files;
 }
 
-// The environment among those below `root` that has most packages in common with `lock`; empty when
-// there is none. It may be unfinished or going away: whoever takes files of it checks each.
+// The environment below `root` that has the most packages in common with `lock`; empty when there
+// is none. It may be unfinished or about to be removed, so the caller must check each file it uses.
 fs::path MostSimilar(const fs::path& root, const RuntimeLock& lock) {
   const auto wanted = FilesOf(lock);
   fs::path best;
@@ -70,15 +70,11 @@ absl::Status EnvironmentCreator::Fill(const RuntimeLock& lock, const fs::path& f
   std::vector<std::string> arguments = {"pip",       "install",
                                         "--python",  (folder / "bin" / "python").string(),
                                         "--no-deps", "--require-hashes"};
-  if (!lock.cutoff.empty()) {  // what builds a package is as old as the package
-    arguments.insert(arguments.end(), {"--exclude-newer", lock.cutoff});
-    for (const std::string& name : lock.exempt) {
-      arguments.insert(arguments.end(), {"--exclude-newer-package", absl::StrCat(name, "=false")});
-    }
-  }
-  for (const std::string& argument : TorchBackendArguments(lock.torch_backend)) {
+  // With the cutoff, the packages that build a package are as old as the package.
+  for (const std::string& argument : CutoffArguments(lock.cutoff, lock.exempt))
     arguments.push_back(argument);
-  }
+  for (const std::string& argument : TorchBackendArguments(lock.torch_backend))
+    arguments.push_back(argument);
   arguments.insert(arguments.end(), {"-r", "-"});
   ASSIGN_OR_RETURN(const ProcessResult installed, uv_.Run(arguments, lock.RequirementsText()));
   if (!installed.ok()) {
@@ -88,7 +84,7 @@ absl::Status EnvironmentCreator::Fill(const RuntimeLock& lock, const fs::path& f
     }
     return ErrorOf(installed, doing);
   }
-  // Compiled here, once: cells see the environment read-only and would compile at every import.
+  // Compile now, once: cells have the environment read-only and would compile at every import.
   const fs::path site = SitePackages(folder, lock);
   const fs::path sibling = MostSimilar(environments_.root(), lock);
   if (!sibling.empty()) LinkBytecode(SitePackages(sibling, lock), site, lock.python);

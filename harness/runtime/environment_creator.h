@@ -12,16 +12,16 @@
 
 namespace bkm {
 
-// Makes the virtual environment of a lock, once for each lock key and interpreter. Thread-safe.
+// Creates the virtual environment of a lock, once for each lock key and interpreter. Thread-safe.
 class EnvironmentCreator {
  public:
-  // `python` is the interpreter that the worker embeds; environments link to it.
+  // `python` is the interpreter that the worker embeds. Environments link to it.
   EnvironmentCreator(Uv uv, std::filesystem::path cache, std::filesystem::path python)
       : uv_(std::move(uv)), python_(std::move(python)), environments_(cache / "environments") {}
 
-  // The environment's python; of an existing runtime the interpreter itself. Errors are one
-  // sentence with what to do: Unavailable (network), ResourceExhausted (disk); Aborted when a
-  // package does not build here, which says something of the lock and not of the machine.
+  // Returns the environment's python, or the interpreter itself for an existing runtime. Errors are
+  // one sentence that says what to do: Unavailable (network), ResourceExhausted (disk), Aborted
+  // when a package does not build, which is a fault of the lock and not of the machine.
   absl::StatusOr<std::filesystem::path> Create(const RuntimeLock& lock) const;
 
   const FolderCache& environments() const { return environments_; }

@@ -36,7 +36,7 @@ class EnvironmentCreatorTest : public ::testing::Test {
   RuntimeLock lock_;
 };
 
-TEST_F(EnvironmentCreatorTest, MakesOneEnvironmentPerLockKey) {
+TEST_F(EnvironmentCreatorTest, CreatesOneEnvironmentPerLockKey) {
   const fs::path python = *Creator("exit 0").Create(lock_);
   EXPECT_EQ(python.parent_path().parent_path().parent_path(), root_ / "cache/environments");
   EXPECT_EQ(*ReadFile(root_ / "input"), "numpy==1.0 --hash=sha256:aa\n");
@@ -46,7 +46,7 @@ TEST_F(EnvironmentCreatorTest, MakesOneEnvironmentPerLockKey) {
   EXPECT_NE(*Creator("exit 0").Create(lock_), python);
 }
 
-TEST_F(EnvironmentCreatorTest, FailureLeavesNothingAndSaysWhatToDo) {
+TEST_F(EnvironmentCreatorTest, FailureLeavesNothingAndGivesAdvice) {
   const absl::Status network =
       Creator("echo 'error: Failed to fetch: https://x/' >&2; exit 2").Create(lock_).status();
   EXPECT_EQ(network.code(), absl::StatusCode::kUnavailable);
@@ -75,7 +75,7 @@ TEST(InterpreterTest, MinorVersionLeavesThePatchOut) {
 }
 
 TEST_F(EnvironmentCreatorTest, ViolatedPinsAreThoseThatDoNotHold) {
-  // An environment with a stand-in for the package `packaging`, which judges pins.
+  // An environment with a fake of the package `packaging`, which evaluates pins.
   const fs::path python = *Creator("exit 0").Create(lock_);
   const fs::path site = python.parent_path().parent_path() / "lib/python3.11/site-packages";
   ASSERT_TRUE(WriteFile(site / "packaging/__init__.py", "").ok());

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Says what the interpreter that runs it holds.
+"""Describes the environment of the interpreter that runs it.
 
     versions    {"python": "3.11.2", "packages": {"torch": "2.13.0+cpu", ...}}
     violated    {"violated": [{"requirement": "numpy<2", "found": "2.4.6"}, ...]} of the
-                requirements on stdin, one a line; "found" is empty when the package is missing
+                requirements on stdin, one per line; "found" is empty when the package is missing
     installed   {"installed": [{"package": "verl", "version": "0.9.1", "commit": "<40 hex>" or "",
                 "folder": "/env/lib/python3.11/site-packages"}, ...]} of the packages on stdin, one
-                a line, that can be imported; none is
+                per line, that could be imported; none of them is imported
 """
 
 import importlib.metadata
@@ -26,21 +26,21 @@ def normalized(name: str) -> str:
 def versions() -> dict[str, str]:
     found: dict[str, str] = {}
     for distribution in importlib.metadata.distributions():
-        # The first on sys.path is the one that is imported.
+        # Python imports the first one on sys.path.
         if distribution.metadata and distribution.metadata["Name"]:
             found.setdefault(normalized(distribution.metadata["Name"]), distribution.version)
     return found
 
 
 def requirement_class() -> type:
-    """packaging's Requirement, wherever this environment keeps a copy."""
+    """packaging's Requirement, from any copy of packaging in this environment."""
     for module in ("packaging", "setuptools._vendor.packaging", "pip._vendor.packaging"):
         try:
             __import__(f"{module}.requirements")
         except ImportError:
             continue
         return sys.modules[f"{module}.requirements"].Requirement
-    raise ImportError("no copy of 'packaging', which judges version pins")
+    raise ImportError("no copy of 'packaging', which is needed to evaluate version pins")
 
 
 def violated(lines: list[str]) -> list[dict[str, str]]:
@@ -71,7 +71,7 @@ def installed(names: list[str]) -> list[dict[str, str]]:
             source = json.loads(distribution.read_text("direct_url.json") or "{}")
             fact["commit"] = source.get("vcs_info", {}).get("commit_id", "")
         except importlib.metadata.PackageNotFoundError:
-            pass  # a folder on the path
+            pass  # a folder on the path, not an installed distribution
         found.append(fact)
     return found
 

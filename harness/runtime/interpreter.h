@@ -12,7 +12,7 @@
 
 namespace bkm {
 
-// What a Python interpreter holds.
+// The version and the packages of a Python interpreter.
 struct InterpreterFacts {
   std::string python;                           // "3.11.2"
   std::map<std::string, std::string> packages;  // normalised name -> version
@@ -20,17 +20,17 @@ struct InterpreterFacts {
 // FailedPrecondition when `python` cannot be run.
 absl::StatusOr<InterpreterFacts> ReadInterpreter(const std::filesystem::path& python);
 
-// "3.11" of "3.11.2".
+// "3.11" for "3.11.2".
 std::string MinorVersion(const std::string& version);
 
 // A package that the interpreter can import.
 struct InstalledPackage {
   std::string package;           // import name
   std::string version;           // empty: a folder on the path, not an installed distribution
-  std::string commit;            // 40 hex digits, where it was installed from git; or empty
-  std::filesystem::path folder;  // that it lies in
+  std::string commit;            // 40 hex digits if installed from git; otherwise empty
+  std::filesystem::path folder;  // the folder that contains the package
 };
-// Those of `packages` (import names) that are there. Imports none of them.
+// Those of `packages` (import names) that the interpreter has. Imports none of them.
 absl::StatusOr<std::vector<InstalledPackage>> ReadInstalled(
     const std::filesystem::path& python, const std::vector<std::string>& packages);
 
@@ -40,7 +40,7 @@ struct ViolatedPin {
   std::string found;        // the version; empty when the package is missing
   bool operator==(const ViolatedPin&) const = default;
 };
-// Those of `requirements` (PEP 508) that do not hold in the environment of `python`, for runtimes
+// Those of `requirements` (PEP 508) that the environment of `python` does not meet, for runtimes
 // that were not resolved from them. FailedPrecondition when the environment has no copy of
 // `packaging`.
 absl::StatusOr<std::vector<ViolatedPin>> FindViolatedPins(

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// resolve [--create] [--mirrors DIR] [--torch V] [--relax NAME] POLICIES NAME [ENGINE] [LIBRARY]
-// prints one line about the pairing's runtime: "-" stands for no engine or no library.
+// resolve [--create] [--mirrors DIR] [--torch V] [--relax NAME] [--extra REQUIREMENT]
+//         POLICIES NAME [ENGINE] [LIBRARY]
+// prints one line about the pairing's runtime. "-" stands for no engine or no library.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// Resolution and creation against the real registry, by the real uv.
+// Tests resolution and creation against the real registry, with the real uv.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ class RuntimeE2eTest : public ::testing::Test {
     return RuntimeResolver(catalog_, *uv_, {.cache = cache_, .python = "/usr/bin/python3"})
         .Resolve({.policy = std::move(policy), .engine = &engine_});
   }
-  // A runtime whose "torch" is a small package, for tests that install.
+  // A runtime with a small package in place of torch, for tests that install.
   static RuntimePolicy Small() {
     return {.name = "small",
             .python = "3.11",
@@ -62,13 +62,13 @@ TEST_F(RuntimeE2eTest, CpuRuntimeHasTheCpuTorchAndWhatACudaTorchBrings) {
   EXPECT_EQ(lock.VersionOf("torch"), "2.13.0+cpu");
   EXPECT_EQ(lock.VersionOf("triton"), "3.7.1");
   EXPECT_EQ(lock.VersionOf("numpy"), "1.26.4");
-  EXPECT_EQ(lock.VersionOf("transformers"), "5.4.0");  // the last one of 2026-03
+  EXPECT_EQ(lock.VersionOf("transformers"), "5.4.0");  // the last release of 2026-03
   for (const LockedPackage& package : lock.packages) {
     EXPECT_FALSE(package.name.starts_with("nvidia-")) << package.name;
   }
 }
 
-TEST_F(RuntimeE2eTest, RealConflictIsNoSolutionInWords) {
+TEST_F(RuntimeE2eTest, RealConflictIsNoSolutionWithAMessage) {
   engine_.requirements = {"packaging<24"};
   EXPECT_THAT(std::get<NoSolution>(*Resolve(Small())).message,
               AllOf(HasSubstr("packaging"), HasSubstr("(verl fake asks packaging<24)")));

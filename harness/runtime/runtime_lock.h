@@ -17,35 +17,35 @@ namespace bkm {
 struct LockedPackage {
   std::string name;  // normalised
   std::string version;
-  std::vector<std::string> sha256;  // of the files an installer may choose among; empty: as found
+  std::vector<std::string> sha256;  // of the files an installer may choose; empty: existing runtime
   bool operator==(const LockedPackage&) const = default;
 };
 
-// Every third-party package of a runtime, by version and hash: no path, no registry host, so that
-// the same lock means the same packages on every machine.
+// Every third-party package of a runtime, by version and hash. Without paths and registry hosts, so
+// that a lock means the same packages on every machine.
 struct RuntimeLock {
   std::string runtime;                    // the policy's name
   std::string policy;                     // as-of, newest, locked, existing
   std::string python;                     // "3.11"
-  std::string cutoff;                     // RFC 3339: files uploaded later were not seen; or empty
-  std::vector<std::string> exempt;        // packages for which the cutoff does not hold
-  std::string torch_backend;              // whence uv takes torch unless told otherwise
-  std::vector<std::string> requirements;  // what was resolved, in order
+  std::string cutoff;                     // RFC 3339: later uploads were ignored; empty: none were
+  std::vector<std::string> exempt;        // packages that the cutoff does not apply to
+  std::string torch_backend;              // where uv takes torch from unless told otherwise
+  std::vector<std::string> requirements;  // the resolver's input, in order
   std::vector<std::string> relaxed;       // packages whose pins were dropped, sorted
   std::vector<LockedPackage> packages;    // sorted by name
   std::filesystem::path interpreter;      // of an existing runtime on this machine, else empty
   bool operator==(const RuntimeLock&) const = default;
 
-  // SHA-256 of Python's version and the packages: equal keys share one environment, however they
-  // were resolved.
+  // SHA-256 of Python's version and the packages. Locks with equal keys share one environment,
+  // however they were resolved.
   std::string Key() const;
   // Empty when the package is not in the lock.
   std::string VersionOf(absl::string_view package) const;
-  // As a requirements.txt with hashes, which pip and uv install.
+  // A requirements.txt with hashes, for pip and uv.
   std::string RequirementsText() const;
 };
 
-// Of an interpreter as it was found: what it holds, by normalised name and version.
+// The lock of an existing interpreter. `packages` maps normalised names to versions.
 RuntimeLock ExistingLock(const std::string& runtime, const std::filesystem::path& interpreter,
                          const std::string& python,
                          const std::map<std::string, std::string>& packages);

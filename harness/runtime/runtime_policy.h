@@ -15,12 +15,12 @@
 
 namespace bkm {
 
-// How a runtime's packages are chosen. Written to locks: never rename.
+// How a runtime's packages are chosen. The names are written to locks: never rename them.
 enum class PolicyKind {
-  kAsOf,      // as the registry stood at the end of the month of the later subject
+  kAsOf,      // from the registry as of the end of the later subject's month
   kNewest,    // as an installer would choose today
-  kLocked,    // a committed lock
-  kExisting,  // an interpreter as it is found
+  kLocked,    // from a committed lock
+  kExisting,  // those of an existing interpreter
 };
 absl::string_view Name(PolicyKind kind);
 
@@ -29,28 +29,28 @@ struct RuntimePolicy {
   std::string name;           // the file's name without .json
   std::string python;         // "3.11"
   std::string torch;          // the default of the torch axis; empty when locked or existing
-  std::string torch_backend;  // uv's --torch-backend, unless the environment says whence torch
+  std::string torch_backend;  // uv's --torch-backend, unless the environment overrides it
   PolicyKind policy = PolicyKind::kAsOf;
-  // as-of: the last day whose packages are seen, in place of the end of the subjects' month; for
+  // as-of: the last day whose uploads count, instead of the end of the subjects' month. For
   // folders, which have no date.
   std::optional<std::chrono::sys_days> day;
   std::vector<std::string> base;  // requirements; {torch} stands for the version of torch
-  // Packages that come with the accelerator build of torch and no one declares, as triton: the
-  // version that torch=={torch} of the registry asks for is part of the base.
+  // Packages, such as triton, that come with the accelerator build of torch and that nobody
+  // declares. The version that the registry's torch=={torch} requires is added to the base.
   std::vector<std::string> torch_brings;
-  // Shell globs of packages whose versions torch dictates, as nvidia-*: where a month is resolved,
-  // they may be younger than it, as torch may.
+  // Shell globs of packages, such as nvidia-*, whose versions torch dictates. Like torch, they are
+  // exempt from the cutoff of an as-of policy.
   std::vector<std::string> torch_dictates;
   std::filesystem::path lock;         // locked: a RuntimeLock as JSON
   std::filesystem::path interpreter;  // existing
   bool operator==(const RuntimePolicy&) const = default;
 };
 
-// Strict. Relative paths are taken from the folder of `origin`; the name must be `origin`'s stem.
+// Strict. Relative paths start at the folder of `origin`. The name must be the stem of `origin`.
 absl::StatusOr<RuntimePolicy> RuntimePolicyFromJson(const Json& json,
                                                     const std::filesystem::path& origin);
 
-// The policy `name` in the first of `folders` that has it; NotFound with the names that are there.
+// Reads the policy `name` from the first of `folders` that has it. NotFound lists the known names.
 absl::StatusOr<RuntimePolicy> ReadRuntimePolicy(const std::vector<std::filesystem::path>& folders,
                                                 const std::string& name);
 

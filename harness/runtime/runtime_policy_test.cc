@@ -61,7 +61,7 @@ TEST(RuntimePolicyTest, MistakesNameFileAndPath) {
             "r/x.json: $.schema: 2 is out of range: 1 to 1");
 }
 
-TEST(RuntimePolicyTest, UnknownNameListsWhatIsThere) {
+TEST(RuntimePolicyTest, UnknownNameListsTheKnownOnes) {
   EXPECT_EQ(ReadRuntimePolicy({"matrices/runtimes"}, "cpus").status().message(),
             "no runtime 'cpus' in matrices/runtimes: did you mean 'cpu'?");
 }

@@ -29,7 +29,7 @@ using std::chrono::year_month_day;
 
 namespace {
 
-// From where uv takes packages; another answer may give another lock.
+// Variables that decide where uv takes packages from. Another value may give another lock.
 constexpr const char* kRegistryVariables[] = {"UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL",
                                               "UV_FIND_LINKS",    "UV_INDEX",
                                               "UV_INDEX_URL",     "UV_TORCH_BACKEND"};
@@ -89,15 +89,15 @@ std::string RequirementName(absl::string_view requirement) {
 }
 
 struct RuntimeResolver::Input {
-  std::vector<std::string> base;          // what the runtime itself asks
-  std::vector<std::string> requirements;  // with the base, in the order of the subjects
-  std::vector<std::string> overrides;     // in place of every pin on the same packages
+  std::vector<std::string> base;          // requirements of the runtime itself
+  std::vector<std::string> requirements;  // those of the subjects, in their order, and the base
+  std::vector<std::string> overrides;     // replace every pin of the same packages
   std::vector<std::string> relaxed;
   std::vector<std::string> exempt;
   std::string cutoff;
   std::string torch_backend;
   std::string python;  // full version
-  std::string day;     // newest: the day of the answer
+  std::string day;     // newest: the day of the resolution
 
   std::string Hash() const {
     Json json = {{"requirements", requirements},
@@ -129,7 +129,7 @@ std::string RuntimeResolver::Tomorrow() const {
 }
 
 std::string RuntimeResolver::CutoffOf(const RuntimeRequest& request) const {
-  // A month that is not over is taken as it stands today. RFC 3339 times of one zone sort as text.
+  // Today ends a month that is not over. RFC 3339 times of one zone sort as text.
   const std::string tomorrow = Tomorrow();
   if (request.policy.day)
     return std::min(Midnight(*request.policy.day + std::chrono::days(1)), tomorrow);
@@ -137,7 +137,7 @@ std::string RuntimeResolver::CutoffOf(const RuntimeRequest& request) const {
   for (const Subject* subject : {request.engine, request.library}) {
     if (!subject) continue;
     const std::string end = EndOfMonth(subject->date);
-    if (end.empty()) return tomorrow;  // a folder is as new as today
+    if (end.empty()) return tomorrow;  // a folder has no date: it counts as new
     cutoff = std::max(cutoff, end);
   }
   return cutoff.empty() ? tomorrow : std::min(cutoff, tomorrow);
@@ -145,7 +145,7 @@ std::string RuntimeResolver::CutoffOf(const RuntimeRequest& request) const {
 
 std::vector<std::string> RuntimeResolver::DeclaredRequirements(
     const RuntimeRequest& request) const {
-  std::set<std::string> trees;  // packages that are on the cell's path, not in the runtime
+  std::set<std::string> trees;  // packages on the cell's path, not in the runtime
   for (const std::string& name : catalog_.names()) {
     if (!catalog_.Find(name)->in_runtime) trees.insert(NormalizedName(name));
   }
@@ -171,13 +171,32 @@ absl::StatusOr<std::string> RuntimeResolver::PythonVersion() {
   return *python_version_;
 }
 
+void RuntimeResolver::Relax(const RuntimeRequest& request, Input& input) {
+  // The pins of the runtime's base and of the library axis stay. All others are dropped.
+  std::vector<std::string> kept = input.base;
+  if (request.library && request.library->tree.empty()) {
+    kept.insert(kept.end(), request.library->requirements.begin(),
+                request.library->requirements.end());
+  }
+  for (const std::string& relaxed : request.relax) {
+    const std::string name = NormalizedName(relaxed);
+    const auto pin = std::find_if(kept.begin(), kept.end(), [&](const std::string& requirement) {
+      return RequirementName(requirement) == name;
+    });
+    AddOnce(name, input.relaxed);
+    AddOnce(pin == kept.end() ? name : *pin, input.overrides);
+  }
+  std::sort(input.relaxed.begin(), input.relaxed.end());
+  std::sort(input.overrides.begin(), input.overrides.end());
+}
+
 absl::StatusOr<RuntimeResolver::Input> RuntimeResolver::InputOf(const RuntimeRequest& request) {
   const RuntimePolicy& policy = request.policy;
   Input input;
   ASSIGN_OR_RETURN(input.python, PythonVersion());
   if (MinorVersion(input.python) != policy.python) {
     return absl::FailedPreconditionError(
-        absl::StrCat("runtime ", policy.name, " wants Python ", policy.python, ", and ",
+        absl::StrCat("runtime ", policy.name, " needs Python ", policy.python, ", but ",
                      options_.python.string(), " is ", input.python));
   }
   const std::string& torch = request.torch.empty() ? policy.torch : request.torch;
@@ -196,7 +215,7 @@ absl::StatusOr<RuntimeResolver::Input> RuntimeResolver::InputOf(const RuntimeReq
   input.torch_backend = policy.torch_backend;
   if (policy.policy == PolicyKind::kAsOf) {
     input.cutoff = CutoffOf(request);
-    // torch is an axis of its own: any torch may meet any month.
+    // torch is an axis of its own, so any version may be combined with any month.
     input.exempt = policy.torch_brings;
     input.exempt.push_back("torch");
     for (const auto& [name, version] : brought) {
@@ -205,27 +224,12 @@ absl::StatusOr<RuntimeResolver::Input> RuntimeResolver::InputOf(const RuntimeReq
   } else {
     input.day = Tomorrow();
   }
-  // In the subjects' own order, as an installer would meet them: where several solutions exist, the
-  // resolver's choice depends on it.
+  // In the subjects' own order, as for an installer: with several solutions, the resolver's choice
+  // depends on the order.
   input.requirements = DeclaredRequirements(request);
   for (const std::string& requirement : request.extra) AddOnce(requirement, input.requirements);
   for (const std::string& requirement : input.base) AddOnce(requirement, input.requirements);
-  for (const std::string& relaxed : request.relax) {
-    const std::string name = NormalizedName(relaxed);
-    // What the runtime's base or the library axis pins still holds; all other pins do not.
-    std::vector<std::string> kept = input.base;
-    if (request.library && request.library->tree.empty()) {
-      kept.insert(kept.end(), request.library->requirements.begin(),
-                  request.library->requirements.end());
-    }
-    const auto pin = std::find_if(kept.begin(), kept.end(), [&](const std::string& requirement) {
-      return RequirementName(requirement) == name;
-    });
-    AddOnce(name, input.relaxed);
-    AddOnce(pin == kept.end() ? name : *pin, input.overrides);
-  }
-  std::sort(input.relaxed.begin(), input.relaxed.end());
-  std::sort(input.overrides.begin(), input.overrides.end());
+  Relax(request, input);
   return input;
 }
 
@@ -234,15 +238,10 @@ absl::StatusOr<ProcessResult> RuntimeResolver::Compile(
   std::vector<std::string> arguments = {
       "pip",         "compile",  "--python",   options_.python.string(),
       "--no-header", "--format", "pylock.toml"};
-  if (!input.cutoff.empty()) {
-    arguments.insert(arguments.end(), {"--exclude-newer", input.cutoff});
-    for (const std::string& name : input.exempt) {
-      arguments.insert(arguments.end(), {"--exclude-newer-package", absl::StrCat(name, "=false")});
-    }
-  }
-  for (const std::string& argument : TorchBackendArguments(input.torch_backend)) {
+  for (const std::string& argument : CutoffArguments(input.cutoff, input.exempt))
     arguments.push_back(argument);
-  }
+  for (const std::string& argument : TorchBackendArguments(input.torch_backend))
+    arguments.push_back(argument);
   fs::path folder;
   if (!input.overrides.empty()) {
     ASSIGN_OR_RETURN(folder, CreateTempDirectory(options_.cache / "tmp", "overrides-"));
@@ -263,15 +262,15 @@ absl::StatusOr<std::map<std::string, std::string>> RuntimeResolver::BroughtByTor
     ASSIGN_OR_RETURN(const Json json, ReadJsonFile(cached));
     return json.get<std::map<std::string, std::string>>();
   }
-  // The registry's own build of torch, not the one that runs here: its dependencies are what users
-  // with an accelerator get without asking.
+  // Ask for the registry's own build of torch, not the one that runs here: users with an
+  // accelerator get its dependencies without declaring them.
   ASSIGN_OR_RETURN(const ProcessResult result,
                    uv_.Run({"pip", "compile", "--python", options_.python.string(), "--no-header",
                             "--format", "pylock.toml", "-"},
                            absl::StrCat("torch==", torch, ",!=", torch, "+cpu\n"),
                            {"UV_FIND_LINKS", "UV_TORCH_BACKEND"}));
   if (!result.ok()) {
-    return ErrorOf(result, absl::StrCat("cannot look up what torch ", torch, " brings along"));
+    return ErrorOf(result, absl::StrCat("cannot look up the requirements of torch ", torch));
   }
   ASSIGN_OR_RETURN(const std::vector<PinnedPackage> packages, reader_.ReadPylock(result.out));
   std::map<std::string, std::string> brought;
@@ -286,12 +285,12 @@ absl::StatusOr<std::variant<RuntimeLock, NoSolution>> RuntimeResolver::Explain(
   const bool unbuildable = absl::StrContains(failed.err, "Failed to build");
   const std::string doing = absl::StrCat("cannot resolve runtime ", request.policy.name);
   if (!IsNoSolution(failed) && !unbuildable) return ErrorOf(failed, doing);
-  // Is it the pairing, or would nothing work here?
+  // Find out whether the pairing is at fault, or whether nothing can be resolved on this machine.
   ASSIGN_OR_RETURN(const ProcessResult base, Compile(input, input.base));
   if (IsNoSolution(base)) {
     return absl::FailedPreconditionError(absl::StrCat(
         doing, ": not even its base (", absl::StrJoin(input.base, ", "),
-        ") can be had here: ", UvComplaint(base),
+        ") can be resolved here: ", UvComplaint(base),
         " (say where torch comes from: UV_FIND_LINKS=FOLDER, UV_INDEX=URL, or neither for the "
         "PyTorch index; or choose another --torch)"));
   }
@@ -315,7 +314,7 @@ absl::StatusOr<RuntimeLock> RuntimeResolver::ReadLocked(const RuntimePolicy& pol
   ASSIGN_OR_RETURN(const std::string python, PythonVersion());
   if (MinorVersion(python) != lock.python) {
     return absl::FailedPreconditionError(absl::StrCat(policy.lock.string(), " is for Python ",
-                                                      lock.python, ", and ",
+                                                      lock.python, ", but ",
                                                       options_.python.string(), " is ", python));
   }
   lock.runtime = policy.name;
@@ -355,8 +354,8 @@ absl::StatusOr<std::variant<RuntimeLock, NoSolution>> RuntimeResolver::Resolve(
   for (const PinnedPackage& package : packages) {
     if (package.sha256.empty()) {
       return absl::FailedPreconditionError(
-          absl::StrCat("the registry names no SHA-256 for ", package.name, " ", package.version,
-                       ", so no lock can hold it; use one that does (UV_DEFAULT_INDEX)"));
+          absl::StrCat("the registry gives no SHA-256 for ", package.name, " ", package.version,
+                       ", which a lock needs; use a registry that does (UV_DEFAULT_INDEX)"));
     }
     lock.packages.push_back({NormalizedName(package.name), package.version, package.sha256});
   }

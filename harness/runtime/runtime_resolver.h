@@ -22,48 +22,53 @@
 
 namespace bkm {
 
-// What a runtime is for.
+// The subjects and settings that a runtime is resolved for.
 struct RuntimeRequest {
   RuntimePolicy policy;
-  std::string torch;                // of the torch axis; empty: the policy's
+  std::string torch;                // from the torch axis; empty: the policy's
   const Subject* engine = nullptr;  // null for a control
   const Subject* library = nullptr;
-  std::vector<std::string> extra;  // more requirements, as "transformers" for an unpinned library
+  std::vector<std::string> extra;  // further requirements: "transformers" for an unpinned library
   std::vector<std::string> relax;  // packages whose pins are dropped
 };
 
 // The requirements contradict each other: a verdict on the pairing, not an error.
 struct NoSolution {
-  std::string message;  // the resolver's words and who declares what, in one line
+  std::string message;  // one line: the resolver's message and which subject declares what
 };
 
-// Turns requests into locks. Equal requests are resolved once and kept in the cache. Thread-safe.
+// Turns requests into locks. Resolves equal requests once and keeps the locks in the cache.
+// Thread-safe.
 class RuntimeResolver {
  public:
   struct Options {
     std::filesystem::path cache;
-    std::filesystem::path python;   // of the version that runs the cells
-    std::chrono::sys_days today{};  // for tests; the default is the system's date
+    std::filesystem::path python;   // must be the version that runs the cells
+    std::chrono::sys_days today{};  // for tests; the default means the system's date
   };
   RuntimeResolver(const SourceCatalog& catalog, Uv uv, Options options);
 
-  // FailedPrecondition: not even the runtime's base can be resolved here, or the interpreter does
-  // not fit the policy. Unavailable: network. The message is one sentence with what to do.
+  // FailedPrecondition: not even the runtime's base can be resolved on this machine, or the
+  // interpreter does not fit the policy. Unavailable: network. The message is one sentence that
+  // says what to do.
   absl::StatusOr<std::variant<RuntimeLock, NoSolution>> Resolve(const RuntimeRequest& request);
 
-  // Whether what the request's subjects declare can be had from `lock` as it is, without the pins
-  // that are dropped. A runtime that is given, and not resolved, suits everybody.
+  // Whether `lock` meets the requirements that the request's subjects declare, except the dropped
+  // pins. Always true for a locked or existing runtime, which is not resolved for its subjects.
   absl::StatusOr<bool> Allows(const RuntimeRequest& request, const RuntimeLock& lock) const;
 
-  // What the request's subjects declare of the runtime, without each other and other source trees.
+  // The requirements that the request's subjects declare, except those for source trees, such as
+  // each other: these are on the cell's path and not in the runtime.
   std::vector<std::string> DeclaredRequirements(const RuntimeRequest& request) const;
 
  private:
-  struct Input;  // everything a resolution depends on
+  struct Input;  // everything that a resolution depends on
   absl::StatusOr<Input> InputOf(const RuntimeRequest& request);
+  // Adds to `input` the packages whose pins are dropped, and the overrides that replace the pins.
+  static void Relax(const RuntimeRequest& request, Input& input);
   absl::StatusOr<RuntimeLock> ReadLocked(const RuntimePolicy& policy);
   absl::StatusOr<RuntimeLock> ReadExisting(const RuntimePolicy& policy) const;
-  // Name and version of everything that the registry's own build of `torch` brings along.
+  // Name and version of every package that the registry's own build of `torch` requires.
   absl::StatusOr<std::map<std::string, std::string>> BroughtByTorch(const std::string& torch) const;
   absl::StatusOr<ProcessResult> Compile(const Input& input,
                                         const std::vector<std::string>& requirements) const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 //
-// Whether a runtime that was resolved for one pair suits another.
+// Decides whether a runtime that was resolved for one pair fits another.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -20,7 +20,7 @@ absl::StatusOr<bool> RuntimeResolver::Allows(const RuntimeRequest& request,
       request.policy.policy == PolicyKind::kExisting)
     return true;
   std::vector<std::string> declared = DeclaredRequirements(request);
-  // What the lock was made from it satisfies.
+  // The lock meets the requirements that it was resolved from.
   std::erase_if(declared, [&](const std::string& requirement) {
     const auto is_relaxed = [&](const std::string& name) {
       return NormalizedName(name) == RequirementName(requirement);
@@ -54,12 +54,12 @@ absl::StatusOr<bool> RuntimeResolver::Allows(const RuntimeRequest& request,
   RemoveTree(folder).IgnoreError();
   RETURN_IF_ERROR(result.status());
   if (!result->ok() && !IsNoSolution(*result))
-    return ErrorOf(*result, absl::StrCat("cannot look up whether the runtime suits ",
+    return ErrorOf(*result, absl::StrCat("cannot look up whether the runtime meets ",
                                          absl::StrJoin(declared, ", ")));
   bool allows = result->ok();
   if (allows) {
     ASSIGN_OR_RETURN(const std::vector<PinnedPackage> packages, reader_.ReadPylock(result->out));
-    // What the lock lacks, no constraint holds.
+    // A constraint does not reject a package that the lock lacks.
     allows = std::all_of(packages.begin(), packages.end(), [&](const PinnedPackage& package) {
       return !lock.VersionOf(NormalizedName(package.name)).empty();
     });

@@ -19,8 +19,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// uv as a shell script that keeps what it was asked and answers with one package, or fails when
-// its input holds the word in FAIL.
+// A fake uv: a shell script that records its input and answers with one package, or fails when its
+// input contains the word in FAIL.
 constexpr char kFakeUv[] = R"sh(#!/bin/sh
 here=$(dirname "$0")
 echo "$@" >> "$here/arguments"
@@ -108,17 +108,17 @@ TEST_F(RuntimeResolverTest, CutoffIsTheEndOfTheLaterSubjectsMonth) {
                                            "--exclude-newer-package torch=false"));
 }
 
-TEST_F(RuntimeResolverTest, MonthThatIsNotOverIsTakenAsItStandsToday) {
+TEST_F(RuntimeResolverTest, MonthThatIsNotOverEndsToday) {
   EXPECT_EQ(CutoffOn(year(2026) / month(6) / day(29)), "2026-06-30T00:00:00Z");
   EXPECT_EQ(CutoffOn(year(2026) / month(6) / day(30)), "2026-07-01T00:00:00Z");
 }
 
-TEST_F(RuntimeResolverTest, FolderIsAsNewAsToday) {
+TEST_F(RuntimeResolverTest, FolderCountsAsNew) {
   library_.date = "";
   EXPECT_EQ(CutoffOn(year(2026) / month(11) / day(21)), "2026-11-22T00:00:00Z");
 }
 
-TEST_F(RuntimeResolverTest, DayOfThePolicyIsTheLastThatIsSeen) {
+TEST_F(RuntimeResolverTest, DayOfThePolicyIsTheLastThatCounts) {
   library_.date = "";
   request_.policy.day = year(2026) / month(4) / day(30);
   EXPECT_EQ(CutoffOn(year(2026) / month(11) / day(21)), "2026-05-01T00:00:00Z");
@@ -136,7 +136,7 @@ TEST_F(RuntimeResolverTest, TorchIsAnAxis) {
   EXPECT_THAT(Said("input"), HasSubstr("torch==2.11.0+cpu"));
 }
 
-TEST_F(RuntimeResolverTest, WhatTorchBringsIsAskedForAndWhatItDictatesMayBeYoungerThanTheMonth) {
+TEST_F(RuntimeResolverTest, PackagesOfTorchAreAddedAndExemptFromTheCutoff) {
   request_.policy.torch_brings = {"triton", "absent"};
   request_.policy.torch_dictates = {"nvidia-*"};
   const RuntimeLock lock = std::get<RuntimeLock>(*Resolve());
@@ -145,14 +145,14 @@ TEST_F(RuntimeResolverTest, WhatTorchBringsIsAskedForAndWhatItDictatesMayBeYoung
   EXPECT_THAT(Said("arguments"), HasSubstr("--exclude-newer-package nvidia-nccl-cu12=false"));
 }
 
-TEST_F(RuntimeResolverTest, ConflictIsAVerdictThatSaysWhoAsksWhat) {
+TEST_F(RuntimeResolverTest, ConflictIsAVerdictThatSaysWhoRequiresWhat) {
   ASSERT_TRUE(WriteFile(root_ / "fail", "numpy").ok());
   EXPECT_EQ(std::get<NoSolution>(*Resolve()).message,
             "Because you require numpy<2 and numpy>=2, they are unsatisfiable. (verl v0.8.0 asks "
             "numpy<2; torchtitan baba6d82e asks numpy>=2)");
 }
 
-TEST_F(RuntimeResolverTest, BaseThatCannotBeHadIsAnErrorAndNoVerdict) {
+TEST_F(RuntimeResolverTest, BaseThatCannotBeResolvedIsAnErrorAndNoVerdict) {
   ASSERT_TRUE(WriteFile(root_ / "fail", "torch").ok());
   const absl::Status status = Resolve().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
@@ -229,12 +229,12 @@ class AllowsTest : public RuntimeResolverTest {
   RuntimeLock lock_;
 };
 
-TEST_F(AllowsTest, WhatTheLockWasMadeFromItAllows) {
+TEST_F(AllowsTest, LockAllowsItsOwnRequirements) {
   EXPECT_TRUE(Allows());
   EXPECT_EQ(Said("arguments"), "");
 }
 
-TEST_F(AllowsTest, AnotherPinIsLookedUpAmongTheLocksVersionsOnce) {
+TEST_F(AllowsTest, OtherPinIsLookedUpAmongTheLocksVersionsOnce) {
   library_.requirements = {"datasets", "torch>=2.10"};
   EXPECT_TRUE(Allows());
   EXPECT_EQ(Said("input"), "torch>=2.10");
@@ -244,7 +244,7 @@ TEST_F(AllowsTest, AnotherPinIsLookedUpAmongTheLocksVersionsOnce) {
   EXPECT_EQ(Said("arguments"), asked);
 }
 
-TEST_F(AllowsTest, PinsThatContradictTheLockItDoesNotAllow) {
+TEST_F(AllowsTest, LockDoesNotAllowPinsThatContradictIt) {
   ASSERT_TRUE(WriteFile(root_ / "fail", "numpy>=2").ok());
   library_.requirements = {"numpy>=2"};
   EXPECT_FALSE(Allows());
@@ -252,13 +252,13 @@ TEST_F(AllowsTest, PinsThatContradictTheLockItDoesNotAllow) {
   EXPECT_TRUE(Allows());
 }
 
-TEST_F(AllowsTest, APackageThatTheLockLacksItDoesNotAllow) {
+TEST_F(AllowsTest, LockDoesNotAllowAPackageThatItLacks) {
   lock_.packages = {{"numpy", "1.26.4", {}}};
   library_.requirements = {"torch>=2.10"};
   EXPECT_FALSE(Allows());
 }
 
-TEST_F(AllowsTest, ARuntimeThatIsNotResolvedSuitsEverybody) {
+TEST_F(AllowsTest, RuntimeThatIsNotResolvedAllowsEverything) {
   request_.policy.policy = PolicyKind::kExisting;
   library_.requirements = {"numpy>=2"};
   EXPECT_TRUE(Allows());

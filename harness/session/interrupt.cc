@@ -23,8 +23,8 @@ void Hear(int signal) {
 
 }  // namespace
 
-InterruptSignals::InterruptSignals() : fd_(::eventfd(0, EFD_CLOEXEC)) {
-  interrupt_fd = fd_;
+InterruptSignals::InterruptSignals() : event_(::eventfd(0, EFD_CLOEXEC)) {
+  interrupt_fd = fd();
   ::signal(SIGINT, Hear);
   ::signal(SIGTERM, Hear);
   ::signal(SIGPIPE, SIG_IGN);
@@ -33,11 +33,10 @@ InterruptSignals::InterruptSignals() : fd_(::eventfd(0, EFD_CLOEXEC)) {
 InterruptSignals::~InterruptSignals() {
   ::signal(SIGINT, SIG_DFL);
   ::signal(SIGTERM, SIG_DFL);
-  ::close(fd_);
 }
 
 bool InterruptSignals::heard() const {
-  pollfd readable = {fd_, POLLIN, 0};
+  pollfd readable = {fd(), POLLIN, 0};
   return ::poll(&readable, 1, 0) == 1;
 }
 

@@ -3,6 +3,8 @@
 #ifndef HARNESS_SESSION_INTERRUPT_H_
 #define HARNESS_SESSION_INTERRUPT_H_
 
+#include "harness/base/descriptor.h"
+
 namespace bkm {
 
 // While it lives, SIGINT and SIGTERM make fd() readable instead of ending the process. A second one
@@ -12,11 +14,11 @@ class InterruptSignals {
   InterruptSignals();
   ~InterruptSignals();
   InterruptSignals(const InterruptSignals&) = delete;
-  int fd() const { return fd_; }
+  int fd() const { return event_.get(); }
   bool heard() const;
 
  private:
-  int fd_ = -1;
+  Descriptor event_;
 };
 
 }  // namespace bkm

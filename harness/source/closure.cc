@@ -28,7 +28,7 @@ bool AreStrings(const Json& json) {
   return true;
 }
 
-// Of one party, from the three places where the observation keeps it.
+// Collects one party's lists from the three places where the observation keeps them.
 absl::StatusOr<TreeClosure> TreeOf(const Json& json, const char* party, const std::string& origin) {
   const auto part = [&](const Json* where) {
     return where && where->is_object() && where->contains(party) ? (*where)[party] : Json::array();
@@ -46,8 +46,8 @@ std::string WhatIs(const std::string& path, const TreeListing& listing) {
   return listing.HasFolder(path == "." ? "" : path) ? "folder" : "none";
 }
 
-// Every form in which a module of this name could lie there: a package, a folder without
-// __init__.py, Python, an extension.
+// Lists every form in which a module of this name exists: a package, a folder without __init__.py,
+// a Python file, an extension.
 std::string ModuleForms(const std::string& lookup, const TreeListing& listing) {
   const size_t slash = lookup.rfind('/');
   const std::string folder = slash == std::string::npos ? "" : lookup.substr(0, slash);

@@ -12,36 +12,39 @@
 
 namespace bkm {
 
-// What a cell looked at in one subject's tree, as paths below it (harness/protocol/README.md,
-// "closure"). All are sorted.
+// The paths below one subject's tree that a cell looked at (harness/protocol/README.md, "closure").
+// Every list is sorted.
 struct TreeClosure {
-  std::vector<std::string> read;  // files, there or not; folders whose names were read end in "/"
+  // Files that were opened, whether or not they exist, and folders that were listed, with a "/" at
+  // the end.
+  std::vector<std::string> read;
   std::vector<std::string> lookups;  // modules that the import system looked for: "verl/workers"
-  std::vector<std::string> asked;    // paths that were asked for and not read
+  std::vector<std::string> asked;    // paths whose existence or type was queried, but not read
   bool operator==(const TreeClosure&) const = default;
 };
 
-// What a cell depends on in both its trees. Of a subject without a tree there is nothing.
+// The parts of both trees that a cell depends on. Empty for a subject without a tree.
 struct Closure {
   TreeClosure engine;
   TreeClosure library;
-  std::vector<std::string> escapes;  // what the record does not see: programs that were started
-  bool whole = false;                // the cell lived to say that this is all
+  std::vector<std::string>
+      escapes;         // what the recorder cannot see into: programs that were started
+  bool whole = false;  // the cell lived long enough to report that the record is final
 
-  // An observation stands for another cell only if its record misses nothing.
+  // Only an observation whose record misses nothing may be reused for another cell.
   bool tells_all() const { return whole && escapes.empty(); }
   bool operator==(const Closure&) const = default;
 };
 
-// Of an observation's "closure"; one that is not there, or of an older form, is not whole.
+// Reads an observation's "closure". A closure that is missing or in an older form is not whole.
 absl::StatusOr<Closure> ClosureFromJson(const Json& json, const std::string& origin);
 
-// The trees' part as one line of JSON: equal texts, equal dependences.
+// Both trees' part as one line of JSON. Equal texts mean equal dependences.
 std::string DependenceText(const Closure& closure);
 absl::StatusOr<Closure> ClosureFromDependenceText(const std::string& text);
 
-// SHA-256 of what everything in `closure` is in `listing`: a cell that looked at these things in
-// two trees with equal states saw the same.
+// SHA-256 of the content that `listing` has for everything in `closure`. In two trees with equal
+// states a cell sees the same.
 std::string StateOf(const TreeClosure& closure, const TreeListing& listing);
 
 }  // namespace bkm

@@ -16,7 +16,7 @@ const Files kFiles = {{"pkg/__init__.py", "1"},
                       {"pkg/data/a.yaml", "4"},
                       {"pkg/bare/x.py", "5"}};
 
-// Whether a cell with this closure saw the same in kFiles and in the changed files.
+// Whether a cell with this closure sees the same in kFiles and in `changed`.
 bool Same(const TreeClosure& closure, const Files& changed) {
   return StateOf(closure, TreeListing(kFiles)) == StateOf(closure, TreeListing(changed));
 }
@@ -36,13 +36,13 @@ TEST(ClosureTest, FileThatWasReadMattersAndAnotherDoesNot) {
   EXPECT_TRUE(Same(closure, With("pkg/new.py", "new")));
 }
 
-TEST(ClosureTest, FileThatWasTriedAndMissedMattersOnceItIsThere) {
+TEST(ClosureTest, MissingFileThatWasTriedMattersOnceItExists) {
   EXPECT_FALSE(Same({.read = {"pkg/none.yaml"}}, With("pkg/none.yaml", "new")));
   EXPECT_FALSE(Same({.asked = {"pkg/none.yaml"}}, With("pkg/none.yaml", "new")));
   EXPECT_TRUE(Same({.asked = {"pkg/none.yaml"}}, With("pkg/other.yaml", "new")));
 }
 
-TEST(ClosureTest, MissedModuleMattersOnceAnyFormOfItIsThere) {
+TEST(ClosureTest, MissingModuleMattersOnceAnyFormOfItExists) {
   const TreeClosure closure{.lookups = {"pkg/none", "scipy"}};
   EXPECT_FALSE(Same(closure, With("pkg/none.py", "new")));
   EXPECT_FALSE(Same(closure, With("pkg/none/__init__.py", "new")));
@@ -69,7 +69,7 @@ TEST(ClosureTest, ListedFolderMattersByItsNamesAlone) {
   EXPECT_FALSE(Same({.read = {"./"}}, With("setup.py", "new")));
 }
 
-TEST(ClosureTest, WhatAFileBecameMatters) {
+TEST(ClosureTest, KindOfAPathMatters) {
   EXPECT_FALSE(Same({.asked = {"pkg/data"}}, With("pkg/data/a.yaml", "")));
   EXPECT_TRUE(Same({.asked = {"pkg/data"}}, With("pkg/data/a.yaml", "changed")));
   EXPECT_FALSE(Same({.asked = {"pkg/used.py"}}, With("pkg/used.py", "changed")));
@@ -91,7 +91,7 @@ TEST(ClosureTest, IsReadFromAnObservationAndBackFromItsText) {
   EXPECT_EQ(*ClosureFromDependenceText(DependenceText(closure)), closure);
 }
 
-TEST(ClosureTest, RecordThatMissesSomethingDoesNotTellAll) {
+TEST(ClosureTest, IncompleteRecordDoesNotTellAll) {
   EXPECT_FALSE(ClosureFromJson(Json(), "o")->tells_all());
   EXPECT_FALSE(ClosureFromJson({{"engine", {"e.py"}}}, "o")->tells_all());
   EXPECT_FALSE(

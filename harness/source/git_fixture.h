@@ -16,7 +16,7 @@
 
 namespace bkm {
 
-// A small git repository that a test fills by commits; times are fixed, so commit ids are too.
+// A small git repository for tests. Times are fixed, so commit ids are too.
 class GitFixture {
  public:
   explicit GitFixture(std::filesystem::path folder) : folder_(std::move(folder)) {
@@ -28,18 +28,18 @@ class GitFixture {
   void Write(const std::string& path, const std::string& content) {
     EXPECT_TRUE(WriteFile(folder_ / path, content).ok());
   }
-  // Commits everything that lies in the folder; returns the 40 digits.
+  // Commits everything in the folder. Returns the commit's 40 digits.
   std::string Commit(const std::string& title, const std::string& date) {
     Git({"add", "--all"});
     Git({"commit", "--quiet", "--allow-empty", "--message", title}, date + "T12:00:00Z");
     return Head();
   }
-  // Goes to a new branch that starts at `start`.
+  // Checks out a new branch that starts at `start`.
   void Branch(const std::string& name, const std::string& start) {
     Git({"checkout", "--quiet", "-B", name, start});
   }
   void Checkout(const std::string& branch) { Git({"checkout", "--quiet", branch}); }
-  // Merges `branch` into the present one; returns the merge commit's 40 digits.
+  // Merges `branch` into the current one. Returns the merge commit's 40 digits.
   std::string Merge(const std::string& branch, const std::string& title, const std::string& date) {
     Git({"merge", "--quiet", "--no-ff", "--strategy-option=theirs", "--message", title, branch},
         date + "T12:00:00Z");
@@ -61,7 +61,7 @@ class GitFixture {
     return output.value_or("");
   }
   const std::filesystem::path& folder() const { return folder_; }
-  // For a mirror: the bare part.
+  // The bare repository, for use as a mirror.
   std::filesystem::path git_dir() const { return folder_ / ".git"; }
 
  private:

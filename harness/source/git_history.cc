@@ -15,8 +15,8 @@
 namespace bkm {
 namespace {
 
-// A mark, which is '-' for a commit outside of the range, id, parents, time, date, title; fields
-// end in a unit separator, which no title holds, and commits in NUL.
+// Mark ('-' for a commit outside the range), id, parents, time, date, title. Fields are separated
+// by the unit separator, which no title contains, and commits by NUL.
 constexpr char kFormat[] = "--format=%m%x1f%H%x1f%P%x1f%ct%x1f%cd%x1f%s";
 
 absl::StatusOr<GitHistory::Commits> Log(const GitRepository& repository,
@@ -34,7 +34,7 @@ absl::StatusOr<GitHistory::Commits> Log(const GitRepository& repository,
     HistoryCommit commit;
     if (fields.size() != 6 || !absl::SimpleAtoi(fields[3], &commit.time)) {
       return absl::InternalError(absl::StrCat("git log in ", repository.folder().string(),
-                                              " printed what no commit is: ", line));
+                                              " printed a line that is not a commit: ", line));
     }
     commit.before = fields[0] == "-";
     commit.id = fields[1];
@@ -71,7 +71,7 @@ absl::StatusOr<GitHistory::Commits> GitHistory::Since(const GitRepository& repos
                                                       absl::string_view tip,
                                                       absl::string_view day) {
   std::vector<std::string> range = {std::string(tip)};
-  // Leaves out all that lies before a commit that is too old, too: no holes.
+  // git stops at a commit that is too old, so its ancestors are left out as well: no holes.
   if (!day.empty()) range.push_back(absl::StrCat("--since=", day, "T00:00:00Z"));
   return Log(repository, std::move(range));
 }

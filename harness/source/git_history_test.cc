@@ -52,7 +52,7 @@ class GitHistoryTest : public ::testing::Test {
   std::string base_, one_, topic_, merge_, last_, side_;
 };
 
-TEST_F(GitHistoryTest, TellsAllOfACommit) {
+TEST_F(GitHistoryTest, ReadsEveryFieldOfACommit) {
   const GitHistory::Commits commits = *GitHistory::Between(repository_, merge_, last_);
   EXPECT_THAT(commits, ElementsAre(HistoryCommit{.id = merge_,
                                                  .date = "2026-03-04",
@@ -68,7 +68,7 @@ TEST_F(GitHistoryTest, TellsAllOfACommit) {
                                                  .time = 1772712000}));
 }
 
-TEST_F(GitHistoryTest, ParentsStandBeforeChildrenOnMergedBranchesToo) {
+TEST_F(GitHistoryTest, ParentsComeBeforeChildrenOnMergedBranchesToo) {
   EXPECT_THAT(Ids(*GitHistory::Between(repository_, base_, last_)),
               ElementsAre(base_, one_, topic_, merge_, last_));
 }
@@ -78,14 +78,14 @@ TEST_F(GitHistoryTest, NothingLiesBetweenACommitAndItselfOrItsAncestor) {
   EXPECT_THAT(*GitHistory::Between(repository_, last_, one_), IsEmpty());
 }
 
-TEST_F(GitHistoryTest, OfABranchItGivesWhatTheOtherEndLacks) {
+TEST_F(GitHistoryTest, BranchIsListedWithoutTheCommitsOfTheOtherEnd) {
   const GitHistory::Commits commits = *GitHistory::Between(repository_, last_, side_);
   EXPECT_THAT(Ids(commits), ElementsAre(base_, side_));
   EXPECT_TRUE(commits[0].before);
   EXPECT_EQ(*GitHistory::CommonAncestor(repository_, last_, side_), base_);
 }
 
-TEST_F(GitHistoryTest, SinceADayEndsAtTheFirstThatAreOlder) {
+TEST_F(GitHistoryTest, SinceADayEndsAtTheFirstOlderCommits) {
   EXPECT_THAT(Ids(*GitHistory::Since(repository_, "main", "2026-03-03")),
               UnorderedElementsAre(one_, topic_, merge_, last_));
   EXPECT_TRUE((*GitHistory::Since(repository_, "main", "2026-03-03"))[0].before);
@@ -93,7 +93,7 @@ TEST_F(GitHistoryTest, SinceADayEndsAtTheFirstThatAreOlder) {
               ElementsAre(base_, one_, topic_, merge_, last_));
 }
 
-TEST_F(GitHistoryTest, AShallowHistoryBeginsWhereItWasCut) {
+TEST_F(GitHistoryTest, ShallowHistoryStartsWhereItWasCut) {
   const std::string clone = origin_.folder().string() + "-shallow";
   origin_.Git({"clone", "--quiet", "--bare", "--depth=2", "--branch=main",
                "file://" + origin_.folder().string(), clone});
@@ -103,7 +103,7 @@ TEST_F(GitHistoryTest, AShallowHistoryBeginsWhereItWasCut) {
               HasSubstr("git log in "));
 }
 
-TEST_F(GitHistoryTest, WithoutACommonAncestorItSaysHowToGetOne) {
+TEST_F(GitHistoryTest, MissingCommonAncestorIsAnErrorWithAdvice) {
   origin_.Git({"checkout", "--quiet", "--orphan", "alien"});
   const std::string alien = origin_.Commit("Start over", "2026-03-07");
   EXPECT_THAT(std::string(GitHistory::CommonAncestor(repository_, alien, last_).status().message()),

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
@@ -39,27 +40,26 @@ std::vector<GitEntry> ParseTree(absl::string_view content, size_t hash_size) {
 absl::StatusOr<std::unique_ptr<GitObjects>> GitObjects::Open(const GitRepository& repository) {
   const Command command =
       GitCommand({"--git-dir", repository.folder().string(), "cat-file", "--batch"});
-  ASSIGN_OR_RETURN(const PipedProcess process, StartPiped(command, "/dev/null"));
-  return std::unique_ptr<GitObjects>(new GitObjects(process, repository.folder()));
+  ASSIGN_OR_RETURN(PipedProcess process, StartPiped(command, "/dev/null"));
+  return std::unique_ptr<GitObjects>(new GitObjects(std::move(process), repository.folder()));
 }
 
 GitObjects::~GitObjects() {
-  ::close(process_.to_child);
-  ::close(process_.from_child);
+  process_.to_child.Close();  // git exits at the end of its input
   ::waitpid(process_.pid, nullptr, 0);
 }
 
 absl::Status GitObjects::Broken() const {
   return absl::UnavailableError(absl::StrCat("git cat-file ended while it read ", folder_.string(),
-                                             " (is the repository whole? git -C ", folder_.string(),
-                                             " fsck tells)"));
+                                             " (check the repository: git -C ", folder_.string(),
+                                             " fsck)"));
 }
 
 absl::Status GitObjects::Fill() {
   char bytes[65536];
   ssize_t count = 0;
   do {
-    count = ::read(process_.from_child, bytes, sizeof bytes);
+    count = ::read(process_.from_child.get(), bytes, sizeof bytes);
   } while (count < 0 && errno == EINTR);
   if (count <= 0) return Broken();
   buffer_.append(bytes, static_cast<size_t>(count));
@@ -82,13 +82,7 @@ absl::Status GitObjects::ReadBytes(size_t count, std::string& bytes) {
 }
 
 absl::StatusOr<std::optional<GitObjects::Object>> GitObjects::ReadLocked(absl::string_view name) {
-  std::string request = absl::StrCat(name, "\n");
-  for (absl::string_view rest = request; !rest.empty();) {
-    const ssize_t count = ::write(process_.to_child, rest.data(), rest.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return Broken();
-    rest.remove_prefix(static_cast<size_t>(count));
-  }
+  if (!WriteAll(process_.to_child.get(), absl::StrCat(name, "\n"))) return Broken();
   // ID SP TYPE SP SIZE LF CONTENT LF, or NAME SP missing LF
   ASSIGN_OR_RETURN(const std::string line, ReadLine());
   const std::vector<std::string> header = absl::StrSplit(line, ' ');

@@ -18,8 +18,8 @@
 
 namespace bkm {
 
-// Reads a repository's objects through one `git cat-file --batch` that stays open: an object costs
-// microseconds, not a process. Thread-safe.
+// Reads a repository's objects through one long-running `git cat-file --batch`, so that an object
+// costs microseconds instead of a process. Thread-safe.
 class GitObjects {
  public:
   static absl::StatusOr<std::unique_ptr<GitObjects>> Open(const GitRepository& repository);
@@ -32,17 +32,17 @@ class GitObjects {
     std::string type;  // commit, tree, blob
     std::string content;
   };
-  // `name` is an id, or anything else that git takes, such as "COMMIT:path" or "COMMIT^{tree}".
-  // nullopt when the repository lacks it.
+  // `name` is an id or another object name of git, such as "COMMIT:path" or "COMMIT^{tree}".
+  // nullopt when the repository has no such object.
   absl::StatusOr<std::optional<Object>> Read(absl::string_view name);
 
-  // Files, links and submodules below the tree `id`, sorted by path. Subtrees that were read before
-  // are remembered: neighbouring commits share most of them. NotFound when a tree is missing.
+  // Files, links and submodules below the tree `id`, sorted by path. Caches subtrees, because
+  // neighbouring commits share most of them. NotFound when a tree is missing.
   absl::StatusOr<std::vector<GitEntry>> Walk(const std::string& id);
 
  private:
   GitObjects(PipedProcess process, std::filesystem::path folder)
-      : process_(process), folder_(std::move(folder)) {}
+      : process_(std::move(process)), folder_(std::move(folder)) {}
 
   using Entries = std::shared_ptr<const std::vector<GitEntry>>;
   absl::StatusOr<std::optional<Object>> ReadLocked(absl::string_view name);
@@ -55,11 +55,12 @@ class GitObjects {
   std::mutex mutex_;
   PipedProcess process_;
   const std::filesystem::path folder_;
-  std::string buffer_;  // read from git and not used yet
+  std::string buffer_;  // read from git and not consumed yet
   std::map<std::string, Entries> trees_;
 };
 
-// The entries of one tree object, in git's order; `hash_size` bytes name an object (20 or 32).
+// The entries of one tree object, in git's order. `hash_size` is the length of an object id in
+// bytes (20 or 32).
 std::vector<GitEntry> ParseTree(absl::string_view content, size_t hash_size);
 
 }  // namespace bkm

@@ -33,7 +33,7 @@ TEST_F(GitObjectsTest, ContentIsReadToTheByte) {
   EXPECT_EQ((*objects_->Read(commit_ + ":pkg"))->type, "tree");
 }
 
-TEST_F(GitObjectsTest, WhatIsNotThereIsNothingAndTheNextIsStillRead) {
+TEST_F(GitObjectsTest, MissingObjectIsNulloptAndTheNextIsStillRead) {
   EXPECT_EQ(objects_->Read(commit_ + ":pkg/none.py")->has_value(), false);
   EXPECT_EQ(objects_->Read(std::string(40, '1'))->has_value(), false);
   EXPECT_EQ((*objects_->Read(commit_ + ":pkg/b.py"))->content, "b = 1\n");

@@ -24,7 +24,7 @@ std::vector<absl::string_view> Lines(absl::string_view text, char separator = '\
 
 Command GitCommand(std::vector<std::string> arguments) {
   Command command;
-  // A bare mirror may belong to somebody else; reading one runs none of its hooks.
+  // A mirror may belong to another user. That is safe: reading a repository runs none of its hooks.
   command.argv = {"git", "-c", "safe.directory=*", "-c", "gc.auto=0"};
   command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
   command.set_env = {{"GIT_TERMINAL_PROMPT", "0"}, {"LC_ALL", "C"}, {"TZ", "UTC"}};
@@ -82,13 +82,13 @@ absl::StatusOr<std::optional<std::string>> GitRepository::CommitId(
         absl::StrCat("the short id ", revision, " fits several commits: give more of its digits"));
   }
   std::string id(absl::StripSuffix(result.out, "\n"));
-  // rev-parse echoes 40 digits that it has never seen.
+  // rev-parse echoes any 40 hex digits, even of an unknown object.
   ASSIGN_OR_RETURN(const ProcessResult exists, Run({"cat-file", "-e", id}));
   return exists.ok() ? std::optional<std::string>(std::move(id)) : std::nullopt;
 }
 
 absl::StatusOr<Commit> GitRepository::Describe(absl::string_view commit) const {
-  // Not git show: it looks for renames, and so reads or fetches files.
+  // Not git show: it detects renames, for which it would read or fetch file contents.
   ASSIGN_OR_RETURN(const std::string text,
                    Output({"log", "--no-walk", "--no-show-signature", "--format=%cd%n%s",
                            "--date=format-local:%Y-%m-%d", std::string(commit)}));

@@ -26,32 +26,31 @@ struct GitEntry {
   std::string path;  // relative to the repository's root
 };
 
-// A repository on disk, read through the git command line. Shallow histories and missing large
-// files are fine.
+// A repository on disk, read through the git command line. Its history may be shallow and large
+// files may be missing.
 class GitRepository {
  public:
   explicit GitRepository(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  // The commit that `revision` names; nullopt when there is none here, InvalidArgument when a short
-  // id is ambiguous.
+  // The id of the commit that `revision` names; nullopt when there is none in this repository,
+  // InvalidArgument when a short id is ambiguous.
   absl::StatusOr<std::optional<std::string>> CommitId(absl::string_view revision) const;
   absl::StatusOr<Commit> Describe(absl::string_view commit) const;
 
   // The id of the tree or file at `path` ("" is the root); nullopt when there is none.
   absl::StatusOr<std::optional<std::string>> ObjectId(absl::string_view commit,
                                                       absl::string_view path) const;
-  // In a clone that left file contents behind, brings those of `paths` in one go.
+  // In a partial clone, fetches the missing contents of `paths` in one request.
   absl::Status Prefetch(const std::vector<std::string>& commits,
                         const std::vector<std::string>& paths) const;
 
   // Tags, newest first.
   absl::StatusOr<std::vector<std::string>> Tags() const;
 
-  // What git prints, started on this repository with an environment in which nothing else steers
-  // it.
+  // Runs git on this repository, without environment variables that would redirect it.
   absl::StatusOr<ProcessResult> Run(const std::vector<std::string>& arguments,
                                     std::string input = "") const;
-  // As Run, for a command that can only fail when the repository is damaged.
+  // Like Run, for a command that fails only when the repository is damaged. Returns its stdout.
   absl::StatusOr<std::string> Output(const std::vector<std::string>& arguments,
                                      std::string input = "") const;
 
@@ -61,11 +60,11 @@ class GitRepository {
   std::filesystem::path folder_;
 };
 
-// A git command whose environment has none of the variables that redirect git, no prompts and
-// English messages.
+// A git command with English messages, without prompts and without environment variables that would
+// redirect git.
 Command GitCommand(std::vector<std::string> arguments);
 
-// The last line of git's complaint, without "fatal: ".
+// The last error that git printed, without "fatal: ".
 std::string GitComplaint(const ProcessResult& result);
 
 }  // namespace bkm

@@ -22,7 +22,7 @@ bool IsHex(absl::string_view text) {
                      [](char c) { return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f'); });
 }
 
-// Whether a revision names the same commit for ever, as commit ids and tags do and branches do not.
+// Whether a revision always names the same commit, as commit ids and tags do, but branches do not.
 absl::StatusOr<bool> IsFixed(const GitRepository& repository, absl::string_view revision) {
   const absl::string_view base = revision.substr(0, revision.find_first_of("~^@"));
   if (base.size() >= 7 && IsHex(base)) return true;
@@ -30,7 +30,7 @@ absl::StatusOr<bool> IsFixed(const GitRepository& repository, absl::string_view 
   return tag.has_value();
 }
 
-// What a failed transfer says; `hint` holds unless the disk is full.
+// The error of a failed transfer. `hint` is advice for every cause but a full disk.
 absl::Status CannotReach(absl::string_view doing, const Source& source, const ProcessResult& result,
                          absl::string_view hint) {
   const std::string what = absl::StrCat("cannot ", doing, " ", source.name, " from ", source.git,
@@ -115,7 +115,7 @@ absl::StatusOr<std::string> GitSources::FindInClone(const Source& source,
   RETURN_IF_ERROR(Fetch(source, clone));
   ASSIGN_OR_RETURN(commit, clone.CommitId(revision));
   if (!commit && revision.size() == 40 && IsHex(revision)) {
-    // A commit on no branch, as of a pull request: hosts give it when asked by its full id.
+    // A commit that is on no branch, such as one of a pull request: hosts serve it by its full id.
     ASSIGN_OR_RETURN(const ProcessResult result,
                      clone.Run({"fetch", "--quiet", "--filter=blob:none", "origin", revision}));
     if (result.ok()) return revision;

@@ -16,9 +16,9 @@
 
 namespace bkm {
 
-// Finds commits of the catalog's git sources: in the mirror DIR/NAME.git when there is one, else in
-// a bare clone of the URL, without file contents, that is kept in the cache and fetched into when a
-// revision is unknown or may have moved. Thread-safe.
+// Finds commits of the catalog's git sources. Uses the mirror DIR/NAME.git if there is one,
+// otherwise a bare clone of the URL in the cache. The clone has no file contents, and is updated
+// when a revision is unknown or may have moved. Thread-safe.
 class GitSources {
  public:
   // `mirrors` may be empty. `clones` is a folder of the cache.
@@ -30,11 +30,11 @@ class GitSources {
     GitRepository repository;
     std::string commit;  // 40 hex digits
   };
-  // NotFound: no such source or revision; Unavailable: it cannot be reached. The message says what
-  // to do.
+  // NotFound: no such source or revision. Unavailable: the source cannot be reached. The message
+  // says what to do.
   absl::StatusOr<Found> Find(absl::string_view name, absl::string_view revision);
 
-  // The repository of a source, cloned if need be; whoever walks its history fetches by Find.
+  // The repository of a source, cloned if necessary but not updated: call Find first to update it.
   absl::StatusOr<GitRepository> Open(absl::string_view name);
 
  private:
@@ -47,7 +47,7 @@ class GitSources {
   const std::filesystem::path mirrors_;
   const FolderCache clones_;
   std::mutex mutex_;
-  std::set<std::string> fetched_;  // sources brought up to date by this object
+  std::set<std::string> fetched_;  // sources that this object has updated
 };
 
 }  // namespace bkm

@@ -29,7 +29,7 @@ class GitSourcesTest : public ::testing::Test {
                          "$.sources")
                     .ok());
   }
-  // Makes origin_ the mirror mirrors/pkg.git.
+  // Makes mirrors/pkg.git a mirror of origin_.
   fs::path Mirror() {
     fs::create_directories(root_ / "mirrors");
     origin_.Git({"clone", "--quiet", "--mirror", origin_.folder().string(),
@@ -46,7 +46,7 @@ class GitSourcesTest : public ::testing::Test {
   std::string first_, second_;
 };
 
-TEST_F(GitSourcesTest, MirrorAnswersEveryFormOfRevision) {
+TEST_F(GitSourcesTest, MirrorResolvesEveryFormOfRevision) {
   GitSources sources(catalog_, Mirror(), root_ / "clones");
   EXPECT_EQ(sources.Find("pkg", "v1")->commit, first_);
   EXPECT_EQ(sources.Find("pkg", "main")->commit, second_);
@@ -56,7 +56,7 @@ TEST_F(GitSourcesTest, MirrorAnswersEveryFormOfRevision) {
   EXPECT_FALSE(fs::exists(root_ / "clones"));
 }
 
-TEST_F(GitSourcesTest, UnknownRevisionInAMirrorSuggestsAndSaysHowToFetch) {
+TEST_F(GitSourcesTest, UnknownRevisionInAMirrorIsAnErrorWithSuggestionAndAdvice) {
   const fs::path mirrors = Mirror();
   GitSources sources(catalog_, mirrors, root_ / "clones");
   EXPECT_EQ(ErrorOfFind(sources, "v2"),
@@ -95,7 +95,8 @@ TEST_F(GitSourcesTest, WithoutMirrorTheUrlIsClonedWithoutFileContents) {
 
 TEST_F(GitSourcesTest, ACommitIsDescribedWithoutItsFiles) {
   fs::remove(origin_.folder() / "pkg/__init__.py");
-  origin_.Write("pkg/other.py", "two = 2\nthree = 3\n");  // a rename, if one looks inside
+  // A rename, which git can detect only by the files' contents.
+  origin_.Write("pkg/other.py", "two = 2\nthree = 3\n");
   const std::string third = origin_.Commit("Move two", "2026-05-07");
   origin_.Git({"clone", "--quiet", "--mirror", "--filter=blob:none",
                "file://" + origin_.folder().string(), (root_ / "mirrors/pkg.git").string()});
@@ -136,7 +137,7 @@ TEST_F(GitSourcesTest, CommitOnNoBranchIsFetchedByItsFullId) {
   EXPECT_EQ(sources.Find("pkg", loose)->commit, loose);
 }
 
-TEST_F(GitSourcesTest, UrlThatIsNotThereIsOneSentenceWithWhatToDo) {
+TEST_F(GitSourcesTest, UnreachableUrlIsOneSentenceWithAdvice) {
   fs::rename(origin_.folder(), root_ / "gone");
   GitSources sources(catalog_, {}, root_ / "clones");
   EXPECT_THAT(ErrorOfFind(sources, "v1"),

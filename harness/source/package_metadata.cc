@@ -48,7 +48,7 @@ absl::StatusOr<PackageMetadata> MetadataFrom(const absl::StatusOr<Json>& json,
   for (const Json& requirement : (*json)["requirements"]) {
     if (!requirement.is_string()) {
       return absl::InvalidArgumentError(absl::StrCat("a requirement of ", where.string(),
-                                                     " is no string: ", ToLine(requirement)));
+                                                     " is not a string: ", ToLine(requirement)));
     }
     metadata.requirements.push_back(requirement.get<std::string>());
   }
@@ -86,7 +86,8 @@ absl::StatusOr<std::vector<PinnedPackage>> PackageReader::ReadPylock(
 }
 
 absl::Status PackageReader::CompileBytecode(const std::filesystem::path& folder) const {
-  // Never checked against the source: nobody edits these trees, and times do not survive copying.
+  // Python must not check these files against their sources: nobody edits the trees, and copies do
+  // not keep the modification times.
   Command command;
   command.argv = {
       python_.string(), "-I",           "-m", "compileall", "-q", "-j", "2", "--invalidation-mode",

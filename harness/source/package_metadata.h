@@ -12,13 +12,13 @@
 
 namespace bkm {
 
-// What a package says of itself.
+// A package's own declarations.
 struct PackageMetadata {
-  std::string name;                       // as published; empty when it does not say
+  std::string name;                       // as published; empty when not declared
   std::vector<std::string> requirements;  // PEP 508, without those of extras
 };
 
-// Whether a file of this name beside a package may say what the package requires.
+// Whether a file of this name beside a package may declare its requirements.
 bool DeclaresRequirements(absl::string_view name);
 
 // A file of a package in a registry.
@@ -33,31 +33,31 @@ struct PinnedFile {
 struct PinnedPackage {
   std::string name;
   std::string version;
-  std::vector<std::string> sha256;  // of the files that an installer here may choose among, sorted
-  std::string uploaded;             // YYYY-MM-DD; empty when the registry does not say
-  std::vector<PinnedFile> files = {};  // where they lie
+  std::vector<std::string> sha256;     // sorted; of the files that an installer may choose here
+  std::string uploaded;                // YYYY-MM-DD; empty when the registry does not say
+  std::vector<PinnedFile> files = {};  // the same files
   bool operator==(const PinnedPackage&) const = default;
 };
 
-// Reads packages' own declarations (TOML, Python's syntax tree, mail headers) with a small isolated
+// Reads packages' declarations (TOML, Python's syntax tree, mail headers) with a small isolated
 // Python program that runs none of their code.
 class PackageReader {
  public:
-  // `python` is 3.11 or later, for its TOML parser.
+  // `python` must be 3.11 or later, for its TOML parser.
   explicit PackageReader(std::filesystem::path python) : python_(std::move(python)) {}
 
-  // Of a source folder with pyproject.toml, setup.py or setup.cfg.
+  // Reads a source folder with pyproject.toml, setup.py or setup.cfg.
   absl::StatusOr<PackageMetadata> ReadDeclared(const std::filesystem::path& folder) const;
-  // Of an installed package's dist-info METADATA.
+  // Reads an installed package's dist-info METADATA.
   absl::StatusOr<PackageMetadata> ReadInstalled(const std::filesystem::path& metadata) const;
   absl::StatusOr<std::vector<PinnedPackage>> ReadPylock(const std::string& text) const;
 
-  // Compiles the .py files below `folder`, for trees that are read-only afterwards. Files that do
-  // not compile are left to whoever imports them.
+  // Compiles the .py files below `folder`, for trees that are read-only afterwards. Skips files
+  // that do not compile: an import of such a file reports the error.
   absl::Status CompileBytecode(const std::filesystem::path& folder) const;
 
-  // Compiles each first file into the second, which is empty where the first does not compile.
-  // Returns what this Python calls its compiled files: "cpython-311" in a.cpython-311.pyc.
+  // Compiles each pair's first file into its second, which stays empty if the first does not
+  // compile. Returns this Python's cache tag: "cpython-311" as in a.cpython-311.pyc.
   absl::StatusOr<std::string> CompileFiles(
       const std::vector<std::pair<std::filesystem::path, std::filesystem::path>>& files) const;
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Reads what a Python package says of itself, never running a line of it.
+"""Reads a Python package's declarations without running any of its code.
 
-    declared DIR    {"name", "requirements", "origin"} of a source folder
-    metadata FILE   {"name", "requirements", "origin"} of a dist-info METADATA
+    declared DIR    {"name", "requirements"} of a source folder
+    metadata FILE   {"name", "requirements"} of a dist-info METADATA
     pylock          {"packages": [...]} of the pylock.toml on stdin
-    compile         compiles each line's SOURCE, a tab, into TARGET of stdin; {"tag": "cpython-311"}
+    compile         compiles SOURCE into TARGET for each line "SOURCE<tab>TARGET" of stdin;
+                    {"tag": "cpython-311"}
 
-Prints one JSON object; {"error": "..."} when the package says it in a way that cannot be read.
+Prints one JSON object; {"error": "..."} when a declaration cannot be read without running code.
 """
 
 import ast
@@ -23,11 +24,11 @@ import tomllib
 
 
 class Unreadable(Exception):
-    """The declaration is there, and only running it would tell what it says."""
+    """A declaration exists, but only running code would give its value."""
 
 
 class SetupScript:
-    """The values of setup.py's top-level names, as far as they are plain lists and strings."""
+    """The values of setup.py's top-level names that are plain lists or strings."""
 
     def __init__(self, path: pathlib.Path):
         self.values: dict[str, object] = {}
@@ -49,7 +50,7 @@ class SetupScript:
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
                 self._assign(name, value)
             case _:
-                # Anything else that writes a name makes its value unknown: +=, if, for, append().
+                # Any other statement that changes a name makes its value unknown: +=, append(), ...
                 for node in ast.walk(statement):
                     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                         self.values.pop(node.id, None)
@@ -79,7 +80,7 @@ class SetupScript:
 
 
 def requirement_lines(text: str) -> list[str]:
-    """The requirements of a requirements.txt; an option such as -r cannot be followed."""
+    """The requirements of a requirements.txt. Options such as -r are not supported."""
     lines = [re.sub(r"(^|\s)#.*$", "", line).strip() for line in text.splitlines()]
     for line in lines:
         if line.startswith("-"):
@@ -87,20 +88,19 @@ def requirement_lines(text: str) -> list[str]:
     return [line for line in lines if line]
 
 
-def from_pyproject(folder: pathlib.Path, project: dict, tool: dict) -> tuple[list[str], str] | None:
+def from_pyproject(folder: pathlib.Path, project: dict, tool: dict) -> list[str] | None:
     if "dependencies" in project:
-        return project["dependencies"], "pyproject.toml"
+        return project["dependencies"]
     dynamic = tool.get("setuptools", {}).get("dynamic", {}).get("dependencies", {})
     files = dynamic.get("file", []) if isinstance(dynamic, dict) else []
     files = [files] if isinstance(files, str) else files
     if "dependencies" not in project.get("dynamic", []) or not files:
         return None
-    requirements = [r for f in files for r in requirement_lines((folder / f).read_text("utf-8"))]
-    return requirements, ", ".join(files)
+    return [r for f in files for r in requirement_lines((folder / f).read_text("utf-8"))]
 
 
-def from_setup(folder: pathlib.Path) -> tuple[str | None, list[str], str] | None:
-    """Name, requirements and origin by setup.py, else setup.cfg."""
+def from_setup(folder: pathlib.Path) -> tuple[str | None, list[str]] | None:
+    """Name and requirements from setup.py, otherwise from setup.cfg."""
     name = None
     if (folder / "setup.py").exists():
         script = SetupScript(folder / "setup.py")
@@ -112,15 +112,15 @@ def from_setup(folder: pathlib.Path) -> tuple[str | None, list[str], str] | None
         if isinstance(requirements, str):
             requirements = requirement_lines(requirements)
         if requirements is not None:
-            return name, requirements, "setup.py"
+            return name, requirements
     if (folder / "setup.cfg").exists():
         config = configparser.ConfigParser(interpolation=None)
         config.read(folder / "setup.cfg", encoding="utf-8")
         name = name or config.get("metadata", "name", fallback=None)
         text = config.get("options", "install_requires", fallback=None)
         if text is not None:
-            return name, requirement_lines(text), "setup.cfg"
-    return (name, [], "") if name else None
+            return name, requirement_lines(text)
+    return (name, []) if name else None
 
 
 def declared(folder: pathlib.Path) -> dict:
@@ -130,21 +130,21 @@ def declared(folder: pathlib.Path) -> dict:
     project = pyproject.get("project", {})
     found = from_pyproject(folder, project, pyproject.get("tool", {}))
     name = project.get("name")
-    if found:
-        return {"name": name, "requirements": found[0], "origin": found[1]}
+    if found is not None:
+        return {"name": name, "requirements": found}
     setup = from_setup(folder)
     if setup:
-        return {"name": name or setup[0], "requirements": setup[1], "origin": setup[2]}
+        return {"name": name or setup[0], "requirements": setup[1]}
     if "poetry" in pyproject.get("tool", {}):
         raise Unreadable("pyproject.toml declares them for poetry")
-    return {"name": name, "requirements": [], "origin": ""}
+    return {"name": name, "requirements": []}
 
 
 def metadata(path: pathlib.Path) -> dict:
     message = email.parser.HeaderParser().parsestr(path.read_text("utf-8"))
     requirements = message.get_all("Requires-Dist") or []
     own = [r for r in requirements if not re.search(r";.*\bextra\b", r)]
-    return {"name": message["Name"], "requirements": own, "origin": "METADATA"}
+    return {"name": message["Name"], "requirements": own}
 
 
 def pylock(text: str) -> dict:
@@ -168,16 +168,15 @@ def pylock(text: str) -> dict:
                     }
                     for f in files
                 ],
-                "source_only": not package.get("wheels"),
             }
         )
     return {"packages": packages}
 
 
 def compile_one(pair: str) -> None:
-    """An empty target stands for a file that does not compile: whoever imports it is told."""
+    """Leaves the target empty if the source does not compile: an import reports the error."""
     source, target = pair.split("\t")
-    # Never checked against the source: nobody edits these files, and times do not survive links.
+    # Not checked against the source: nobody edits these files, and links do not keep the times.
     mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
     try:
         py_compile.compile(source, target, doraise=True, invalidation_mode=mode)

@@ -61,7 +61,7 @@ TEST_F(PackageReaderTest, SetupScriptIsReadAndNeverRun) {
   EXPECT_FALSE(fs::exists(folder_ / "ran"));
 }
 
-TEST_F(PackageReaderTest, ListThatOnlyRunningWouldTellIsAnError) {
+TEST_F(PackageReaderTest, ListThatOnlyRunningCodeWouldGiveIsAnError) {
   for (const char* change : {"reqs += ['b']", "reqs.append('b')", "if X:\n  reqs = []"}) {
     Write("setup.py", std::string("from setuptools import setup\nreqs = ['a']\n") + change +
                           "\nsetup(install_requires=reqs)\n");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// SubjectResolver against the real registry, by the real uv.
+// Tests SubjectResolver against the real registry, with the real uv.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -16,23 +16,23 @@ namespace bkm {
 // Where an engine or library comes from and how it is imported.
 struct Source {
   std::string name;     // in git:NAME@REV and pypi:NAME==VERSION
-  std::string git;      // URL; empty when it is only known on PyPI
+  std::string git;      // URL; empty when the source is only on PyPI
   std::string package;  // import name
-  // It is a package of the runtime, pinned by a spec, and not a source tree on the cell's path.
+  // True for a package of the runtime that a spec pins. False for a source tree on the cell's path.
   bool in_runtime = false;
   bool operator==(const Source&) const = default;
 };
 
-// The sources that specs may name: verl, torchtitan and transformers, and what a matrix adds.
+// The sources that specs may name: verl, torchtitan, transformers and those that a matrix adds.
 class SourceCatalog {
  public:
   SourceCatalog();
 
-  // Reads a matrix's "sources": {"NAME": {"git": URL, "package": IMPORT_NAME}}; both are optional
-  // for a built-in name. Strict; errors name `origin` and `path`.
+  // Adds a matrix's "sources": {"NAME": {"git": URL, "package": IMPORT_NAME}}. Both keys are
+  // optional for a built-in name. Strict: errors name `origin` and `path`.
   absl::Status Add(const Json& sources, const std::string& origin, const std::string& path);
 
-  // Null for a name that nobody declared. PyPI names are compared as PEP 503 says.
+  // Null for an unknown name. Names are compared as PEP 503 says.
   const Source* Find(absl::string_view name) const;
   std::vector<std::string> names() const;
 
@@ -40,7 +40,8 @@ class SourceCatalog {
   std::map<std::string, Source> sources_;
 };
 
-// PEP 503: lower case, and one dash for every run of dashes, dots and underscores.
+// Normalizes a name by PEP 503: lower case, with one dash for every run of dashes, dots and
+// underscores.
 std::string NormalizedName(absl::string_view name);
 
 }  // namespace bkm

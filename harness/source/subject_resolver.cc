@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What a cached tree's folder holds beside `tree/`.
+// The content of subject.json, which lies beside `tree/` in a cached tree's folder.
 struct TreeFacts {
   std::string root;     // of the import path, relative to tree/: "" or "src"
   std::string package;  // import name
@@ -55,7 +55,7 @@ void Apply(const TreeFacts& facts, const fs::path& folder, Subject& subject) {
   subject.requirements = facts.requirements;
 }
 
-// What the tree of a folder of the cache holds: a line with id and path for each file.
+// Keeps a listing beside the tree in `folder`: a line with id and path for each file.
 absl::Status WriteListing(const TreeListing& listing, const fs::path& folder) {
   std::string text;
   for (const auto& [path, id] : listing.files()) absl::StrAppend(&text, id, " ", path, "\n");
@@ -93,7 +93,7 @@ absl::StatusOr<Subject> SubjectResolver::Resolve(const SubjectSpec& spec) {
     case SourceKind::kPath:
       return ResolvePath(spec);
   }
-  return absl::InternalError("no such kind of source");
+  return absl::InternalError("unknown kind of source");
 }
 
 absl::StatusOr<GitObjects*> SubjectResolver::ObjectsOf(const GitRepository& repository) {

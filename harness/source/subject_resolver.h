@@ -24,31 +24,30 @@
 namespace bkm {
 
 // Turns specs into subjects: finds the exact version, puts its source tree into the cache and reads
-// what it declares. What is in the cache needs no network. Thread-safe.
+// its declarations. Needs no network for what is in the cache. Thread-safe.
 class SubjectResolver {
  public:
   struct Options {
-    std::filesystem::path cache;    // a folder of trees, clones and registry answers is made in it
+    std::filesystem::path cache;    // parent of the folders for trees, clones and registry answers
     std::filesystem::path mirrors;  // DIR/NAME.git; may be empty
-    std::filesystem::path python;   // compiles trees: of the version that runs the cells
-    std::filesystem::path
-        folder;  // where relative path subjects start; empty: the working directory
+    std::filesystem::path python;   // compiles trees; must be the version that runs the cells
+    std::filesystem::path folder;   // base of relative paths; empty: the working directory
   };
   SubjectResolver(const SourceCatalog& catalog, Uv uv, Options options);
 
   // NotFound: no such package, version, source, revision or folder. Unavailable: network.
-  // InvalidArgument: it declares its requirements in a way that cannot be read. The message is one
-  // sentence with what to do.
+  // InvalidArgument: the declared requirements cannot be read. The message is one sentence that
+  // says what to do.
   absl::StatusOr<Subject> Resolve(const SubjectSpec& spec);
 
-  // The files of a resolved subject's tree, paths below `subject.tree`. Null for a path subject,
-  // which may change under us, and for one that lives in the runtime.
+  // The files of a resolved subject, with paths below `subject.tree`. Null for a path subject,
+  // whose files may change at any time, and for a package of the runtime.
   absl::StatusOr<std::shared_ptr<const TreeListing>> Listing(const Subject& subject);
 
   GitSources& git() { return git_; }
 
  private:
-  struct Release {  // of a package on PyPI
+  struct Release {  // of a PyPI package
     std::string name;
     std::string version;
     std::string date;
@@ -61,14 +60,14 @@ class SubjectResolver {
   absl::StatusOr<GitObjects*> ObjectsOf(const GitRepository& repository);
   absl::Status MakeGitTree(const GitSources::Found& found, const Source& source,
                            const std::filesystem::path& folder);
-  // What the tree declares in `declarations`, the files beside its package.
+  // The requirements that `declarations`, the files beside the package, declare.
   absl::StatusOr<std::vector<std::string>> RequirementsOf(
       const std::filesystem::path& tree, const std::vector<GitEntry>& declarations);
 
   absl::StatusOr<Release> FindRelease(const SubjectSpec& spec) const;
   absl::Status NoSuchRelease(const SubjectSpec& spec, const std::string& complaint) const;
   absl::Status Install(const Release& release, const std::filesystem::path& folder) const;
-  // The import name: the catalog's, else found in the tree.
+  // The import name: the catalog's if it has one, otherwise the one found in the tree.
   absl::StatusOr<std::string> PackageIn(const std::filesystem::path& tree,
                                         const std::string& name) const;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// The registry's part of SubjectResolver: which release a version is, and its files.
+// The part of SubjectResolver that asks the registry for releases and their files.
 #include <algorithm>
 
 #include "absl/strings/match.h"
@@ -26,7 +26,7 @@ std::vector<std::string> LookUp(const fs::path& python) {
 
 absl::StatusOr<SubjectResolver::Release> SubjectResolver::FindRelease(
     const SubjectSpec& spec) const {
-  // A release never changes once it is published, so one answer serves for ever.
+  // A published release never changes, so one answer is valid for ever.
   const std::string name = NormalizedName(spec.name);
   const fs::path cached =
       options_.cache / "registry" / absl::StrCat(name, "==", spec.revision, ".json");
@@ -44,8 +44,9 @@ absl::StatusOr<SubjectResolver::Release> SubjectResolver::FindRelease(
   if (!result.ok()) return ErrorOf(result, absl::StrCat("cannot look up ", spec.ToString()));
   ASSIGN_OR_RETURN(const std::vector<PinnedPackage> packages, reader_.ReadPylock(result.out));
   if (packages.size() != 1 || packages[0].sha256.empty()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        spec.ToString(), ": the registry names no SHA-256 for its files; use one that does"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(spec.ToString(),
+                     ": the registry gives no SHA-256 for its files; use a registry that does"));
   }
   const Release release{packages[0].name, packages[0].version, packages[0].uploaded,
                         packages[0].sha256};
@@ -89,7 +90,7 @@ absl::Status SubjectResolver::Install(const Release& release, const fs::path& fo
   for (const std::string& sha256 : release.sha256) {
     absl::StrAppend(&requirement, " --hash=sha256:", sha256);
   }
-  // Copies, not links: whatever happens to this tree must not reach uv's own cache.
+  // Copies, not links: a change of this tree must not change uv's own cache.
   ASSIGN_OR_RETURN(
       const ProcessResult result,
       uv_.Run({"pip", "install", "--python", options_.python.string(), "--no-deps",

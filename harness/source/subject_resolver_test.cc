@@ -97,7 +97,7 @@ TEST_F(SubjectResolverTest, MissingDocumentIsLeftOutAndMissingCodeIsAnError) {
   };
   remove("main", "pkg/README.md");
   remove("main", "pkg/late.py");
-  // A mirror, which cannot bring what it lacks.
+  // A mirror, which cannot fetch missing objects.
   fs::create_directories(root_ / "mirrors");
   fs::create_directory_symlink(origin_.git_dir(), root_ / "mirrors/pkg.git");
   SubjectResolver resolver(
@@ -122,7 +122,7 @@ TEST_F(SubjectResolverTest, ListingIsOfTheImportPathAndSurvivesItsFile) {
   const Subject subject = *Resolve("git:pkg@main");
   const auto expected = ElementsAre(testing::Pair("pkg/__init__.py", BlobId("x = 1\n")));
   EXPECT_THAT((*Resolver(Uv("/no/uv")).Listing(subject))->files(), expected);
-  // As in a cache of an earlier version.
+  // As in a cache that an earlier version wrote.
   ASSERT_TRUE(fs::remove(subject.tree.parent_path().parent_path() / "listing.txt"));
   EXPECT_THAT((*Resolver(Uv("/no/uv")).Listing(subject))->files(), expected);
 }
@@ -198,7 +198,7 @@ TEST_F(SubjectResolverTest, LibraryOfTheRuntimeIsAPinWithoutATree) {
   EXPECT_EQ(subject.tree, fs::path());
   EXPECT_EQ(subject.date, "2026-07-01");
   EXPECT_THAT(subject.requirements, ElementsAre("transformers==5.10.2"));
-  // Once answered, no registry is needed.
+  // The answer is cached, so this needs no registry.
   EXPECT_EQ(Resolve("pypi:transformers==5.10.2")->date, "2026-07-01");
 }
 

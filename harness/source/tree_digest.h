@@ -10,8 +10,8 @@
 
 namespace bkm {
 
-// SHA-256 over the relative paths and contents of all files below `folder`, without what Python and
-// git leave there (__pycache__, *.pyc, .git).
+// SHA-256 over the relative paths and contents of all files below `folder`, except those that
+// Python and git create (__pycache__, *.pyc, .git).
 absl::StatusOr<std::string> TreeDigest(const std::filesystem::path& folder);
 
 }  // namespace bkm

@@ -13,24 +13,24 @@
 
 namespace bkm {
 
-// What a source tree holds: each file's path and content id, without what Python and git leave
-// there (__pycache__, *.pyc, .git). The id is git's for a blob, whatever the tree came from; a
-// link's is that of its target's text.
+// The files of a source tree, except those that Python and git create (__pycache__, *.pyc, .git).
+// Each has a path and an id: git's blob id of the content, wherever the tree came from. For a
+// symbolic link, the content is the path of its target.
 class TreeListing {
  public:
   using File = std::pair<std::string, std::string>;  // path, id
 
   TreeListing() = default;
-  // In any order.
+  // `files` may be in any order.
   explicit TreeListing(std::vector<File> files);
 
   // Reads and hashes every file below `folder`.
   static absl::StatusOr<TreeListing> OfFolder(const std::filesystem::path& folder);
 
-  // The id of the file at `path`; null when there is none.
+  // The id of the file at `path`; null when there is no such file.
   const std::string* Find(absl::string_view path) const;
   bool HasFolder(absl::string_view path) const;
-  // The names right below `folder` ("" is the root), sorted, folders with "/" at their end.
+  // The names directly below `folder` ("" is the root), sorted. Names of folders end in "/".
   std::vector<std::string> Names(absl::string_view folder) const;
 
   const std::vector<File>& files() const { return files_; }
@@ -41,7 +41,7 @@ class TreeListing {
   std::vector<File> files_;  // sorted by path
 };
 
-// Git's id of a file with this content.
+// Git's blob id of a file with this content.
 std::string BlobId(absl::string_view content);
 
 }  // namespace bkm

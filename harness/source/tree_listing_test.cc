@@ -35,7 +35,7 @@ TEST(TreeListingTest, NamesAreThoseRightBelow) {
   EXPECT_THAT(Some().Names("none"), IsEmpty());
 }
 
-TEST(TreeListingTest, FolderIsHashedAsGitDoesAndWithoutWhatPythonLeaves) {
+TEST(TreeListingTest, FolderIsHashedAsByGitWithoutFilesOfPython) {
   const std::filesystem::path root = *CreateTempDirectory(::testing::TempDir(), "listing-");
   ASSERT_TRUE(WriteFile(root / "pkg/a.py", "hello\n").ok());
   ASSERT_TRUE(WriteFile(root / "pkg/__pycache__/a.cpython-311.pyc", "x").ok());

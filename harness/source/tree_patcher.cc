@@ -58,9 +58,9 @@ absl::StatusOr<TreePatcher::Reverted> TreePatcher::Revert(const std::string& tre
   ASSIGN_OR_RETURN(const auto before, TreeAt(absl::StrCat(commit, "^1")));
   if (!changed || !before) {
     return absl::NotFoundError(
-        absl::StrCat("the package is not there at ", commit, " or at the commit before it"));
+        absl::StrCat("the package does not exist at ", commit, " or at its parent"));
   }
-  // The change backwards: from what it made to what was before, on top of `tree`.
+  // Merge the reverse of the change, from the state after it to the state before it, into `tree`.
   ASSIGN_OR_RETURN(const std::string base, CommitOf(*changed, ""));
   ASSIGN_OR_RETURN(const std::string ours, CommitOf(tree, base));
   ASSIGN_OR_RETURN(const std::string theirs, CommitOf(*before, base));
@@ -69,7 +69,7 @@ absl::StatusOr<TreePatcher::Reverted> TreePatcher::Revert(const std::string& tre
   if (merged.exit_code > 1 || merged.timed_out)
     return absl::UnavailableError(absl::StrCat("git merge-tree failed: ", GitComplaint(merged)));
   const std::vector<std::string> parts = absl::StrSplit(merged.out, '\0', absl::SkipEmpty());
-  if (parts.empty()) return absl::UnavailableError("git merge-tree said nothing");
+  if (parts.empty()) return absl::UnavailableError("git merge-tree printed nothing");
   Reverted result{.tree = parts[0], .conflicts = {parts.begin() + 1, parts.end()}};
   for (const std::string& path : result.conflicts) {
     ASSIGN_OR_RETURN(const auto older, Read(*before, path));
@@ -88,7 +88,7 @@ absl::StatusOr<std::optional<std::string>> TreePatcher::Read(const std::string& 
 absl::StatusOr<std::string> TreePatcher::Write(const std::string& tree, const std::string& path,
                                                const std::optional<std::string>& text) const {
   RETURN_IF_ERROR(Output({"read-tree", tree}).status());
-  // As lines of an index, which works in a bare repository too: mode 0 removes.
+  // Edit through the index, which works in a bare repository too. Mode 0 removes a file.
   std::string entry = absl::StrCat("0 ", std::string(40, '0'), "\t", path, std::string(1, '\0'));
   if (text) {
     ASSIGN_OR_RETURN(const std::string blob, Output({"hash-object", "-w", "--stdin"}, *text));

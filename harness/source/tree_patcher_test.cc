@@ -39,7 +39,7 @@ class TreePatcherTest : public ::testing::Test {
   TreePatcher patcher_;
 };
 
-TEST_F(TreePatcherTest, TakesAnOldChangeOutAndKeepsLaterOnes) {
+TEST_F(TreePatcherTest, RevertsAnOldChangeAndKeepsLaterOnes) {
   git_.Write("lib/a.py", "ONE\ntwo\nthree\nfour\nfive\nsix\nseven\n");
   git_.Write("README", "changed too\n");
   const std::string change = git_.Commit("change", "2026-03-02");
@@ -55,7 +55,7 @@ TEST_F(TreePatcherTest, TakesAnOldChangeOutAndKeepsLaterOnes) {
   EXPECT_EQ(Text(reverted->tree, "b.py"), "b = 1\n");
 }
 
-TEST_F(TreePatcherTest, FilesWhereLaterChangesMeetTheOldOneAreAsBeforeIt) {
+TEST_F(TreePatcherTest, FilesWithConflictsAreAsBeforeTheRevertedChange) {
   git_.Write("lib/a.py", "ONE\ntwo\n");
   git_.Write("lib/b.py", "b = 2\n");
   const std::string change = git_.Commit("change", "2026-03-02");
@@ -84,7 +84,7 @@ TEST_F(TreePatcherTest, FollowsAFileThatWasRenamedSince) {
   EXPECT_EQ(Text(reverted->tree, "a.py"), "(absent)");
 }
 
-TEST_F(TreePatcherTest, BringsBackAFileThatWasRemoved) {
+TEST_F(TreePatcherTest, RestoresAFileThatWasRemoved) {
   git_.Git({"rm", "--quiet", "lib/b.py"});
   const std::string change = git_.Commit("remove", "2026-03-02");
 
@@ -94,7 +94,7 @@ TEST_F(TreePatcherTest, BringsBackAFileThatWasRemoved) {
   EXPECT_EQ(reverted->tree, TreeOf(change + "^1"));
 }
 
-TEST_F(TreePatcherTest, WritesIntoAFolderOfItsOwnAndNotIntoTheRepository) {
+TEST_F(TreePatcherTest, WritesIntoItsOwnFolderAndNotIntoTheRepository) {
   const std::string head = git_.Head();
   const std::string before = git_.Git({"count-objects", "-v"});
 
@@ -119,7 +119,7 @@ TEST_F(TreePatcherTest, RemovesAFileInABareRepositoryToo) {
   EXPECT_EQ(Text(*tree, "a.py"), kFirst);
 }
 
-TEST_F(TreePatcherTest, ACommitWithoutThePackageIsSaid) {
+TEST_F(TreePatcherTest, CommitWithoutThePackageIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(patcher_.Revert(TreeOf(git_.Head()), git_.Head()).status()));
 }
 

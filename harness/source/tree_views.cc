@@ -18,6 +18,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "harness/base/descriptor.h"
 #include "harness/base/files.h"
 #include "harness/base/link_tree.h"
 #include "harness/base/status_macros.h"
@@ -30,8 +31,8 @@ namespace {
 constexpr absl::string_view kLink = "120000";
 constexpr absl::string_view kSubmodule = "160000";
 
-// A mirror may lack large files: documents and archives of data. No import reads these, so a tree
-// without them is still whole.
+// A mirror may lack large files such as documents and data archives. No import reads them, so a
+// tree without them is still usable.
 bool IsDocument(absl::string_view path) {
   for (absl::string_view suffix : {".md", ".rst", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".pdf",
                                    ".ipynb", ".mp4", ".webp", ".tar"}) {
@@ -51,12 +52,12 @@ absl::Status SystemError(absl::string_view doing, const fs::path& path) {
 
 constexpr absl::string_view kCache = "__pycache__";
 
-// Files for whose links a thread of their own does not pay.
+// The number of files per thread below which another thread does not pay.
 constexpr size_t kFewFiles = 64;
 
-// A path of a tree.
+// A path in a tree.
 struct Place {
-  std::string folder;  // empty: the tree itself
+  std::string folder;  // empty: the tree's root
   std::string name;
 };
 
@@ -67,52 +68,37 @@ Place PlaceOf(absl::string_view path) {
           .name = std::string(path.substr(slash + 1))};
 }
 
-// A folder that is kept open: what is in it is found without walking the path to it.
-class OpenFolder {
- public:
-  OpenFolder() = default;
-  ~OpenFolder() { Close(); }
-  OpenFolder(const OpenFolder&) = delete;
-  OpenFolder& operator=(const OpenFolder&) = delete;
-
-  // `path` starts at the folder `at`, or where it is absolute.
-  absl::Status Open(int at, const std::string& path) {
-    Close();
-    fd_ = ::openat(at, path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return fd_ >= 0 ? absl::OkStatus() : SystemError("open", path);
-  }
-  int fd() const { return fd_; }
-
- private:
-  void Close() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
-  }
-  int fd_ = -1;
-};
+// Opens the folder `path`, which is absolute or relative to the folder `at`. System calls with
+// paths relative to an open folder save walking the path to it.
+absl::StatusOr<Descriptor> OpenFolder(int at, const std::string& path) {
+  Descriptor folder(::openat(at, path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.valid()) return SystemError("open", path);
+  return folder;
+}
 
 }  // namespace
 
-// Links kept files into the folders of one tree, which it creates.
+// Links kept files into one tree and creates the tree's folders.
 class TreeViews::Linker {
  public:
   Linker(const fs::path& blobs, const fs::path& tree) : blobs_(blobs), tree_(tree) {}
 
   absl::Status Open() {
-    RETURN_IF_ERROR(blobs_folder_.Open(AT_FDCWD, blobs_.string()));
-    return tree_folder_.Open(AT_FDCWD, tree_.string());
+    ASSIGN_OR_RETURN(blobs_folder_, OpenFolder(AT_FDCWD, blobs_.string()));
+    ASSIGN_OR_RETURN(tree_folder_, OpenFolder(AT_FDCWD, tree_.string()));
+    return absl::OkStatus();
   }
 
-  // `kept` is a path below the kept files, `place` one of the tree. False: nothing is kept there.
+  // Links the file `kept`, a path below `blobs`, to `place`. False when nothing is kept at `kept`.
   absl::StatusOr<bool> Link(const std::string& kept, const Place& place) {
     RETURN_IF_ERROR(Enter(place.folder));
-    if (::linkat(blobs_folder_.fd(), kept.c_str(), folder_.fd(), place.name.c_str(), 0) == 0)
+    if (::linkat(blobs_folder_.get(), kept.c_str(), folder_.get(), place.name.c_str(), 0) == 0)
       return true;
     if (errno == ENOENT) return false;
     RETURN_IF_ERROR(LinkFile(blobs_ / kept, tree_ / place.folder / place.name));
     return true;
   }
-  // As Link, of Python that was compiled.
+  // Like Link, for compiled Python: links it into the __pycache__ folder of `place`.
   absl::StatusOr<bool> LinkCompiled(const std::string& kept, const Place& place,
                                     absl::string_view tag) {
     RETURN_IF_ERROR(Create(absl::StrCat(place.folder, "/", kCache)));
@@ -120,48 +106,49 @@ class TreeViews::Linker {
         absl::StrCat(kCache, "/", absl::StripSuffix(place.name, ".py"), ".", tag, ".pyc");
     return Link(kept, {.folder = place.folder, .name = name});
   }
-  // As Link, a symbolic link to where the kept file says.
+  // Like Link, for a symbolic link whose target is the text of the kept file.
   absl::StatusOr<bool> Symlink(const std::string& kept, const Place& place) {
     if (!SizeOf(kept)) return false;
     RETURN_IF_ERROR(Enter(place.folder));
     ASSIGN_OR_RETURN(const std::string target, ReadFile(blobs_ / kept));
-    if (::symlinkat(target.c_str(), folder_.fd(), place.name.c_str()) == 0) return true;
+    if (::symlinkat(target.c_str(), folder_.get(), place.name.c_str()) == 0) return true;
     return SystemError("link", tree_ / place.folder / place.name);
   }
-  // Of what is kept; absent: nothing is.
+  // The size of a kept file; nullopt when nothing is kept at `kept`.
   std::optional<off_t> SizeOf(const std::string& kept) const {
     struct stat info = {};
-    if (::fstatat(blobs_folder_.fd(), kept.c_str(), &info, 0) != 0) return std::nullopt;
+    if (::fstatat(blobs_folder_.get(), kept.c_str(), &info, 0) != 0) return std::nullopt;
     return info.st_size;
   }
 
  private:
-  // Creates and opens; of paths that are sorted mostly the folder that is open already.
+  // Creates and opens a folder of the tree. With sorted paths it is mostly the one already open.
   absl::Status Enter(const std::string& folder) {
-    if (folder_.fd() >= 0 && entered_ == folder) return absl::OkStatus();
+    if (folder_.valid() && entered_ == folder) return absl::OkStatus();
     RETURN_IF_ERROR(Create(folder));
+    ASSIGN_OR_RETURN(folder_, OpenFolder(tree_folder_.get(), folder.empty() ? "." : folder));
     entered_ = folder;
-    return folder_.Open(tree_folder_.fd(), folder.empty() ? "." : folder);
+    return absl::OkStatus();
   }
   absl::Status Create(absl::string_view folder) {
     if (folder.empty() || !created_.insert(std::string(folder)).second) return absl::OkStatus();
     const size_t slash = folder.rfind('/');
     RETURN_IF_ERROR(Create(folder.substr(0, slash == folder.npos ? 0 : slash)));
-    const bool made = ::mkdirat(tree_folder_.fd(), std::string(folder).c_str(), 0755) == 0;
+    const bool made = ::mkdirat(tree_folder_.get(), std::string(folder).c_str(), 0755) == 0;
     return made || errno == EEXIST ? absl::OkStatus()
                                    : SystemError("create", tree_ / std::string(folder));
   }
 
   const fs::path blobs_;
   const fs::path tree_;
-  OpenFolder blobs_folder_;
-  OpenFolder tree_folder_;
-  OpenFolder folder_;
-  std::string entered_;  // what folder_ is
+  Descriptor blobs_folder_;
+  Descriptor tree_folder_;
+  Descriptor folder_;
+  std::string entered_;  // the path of folder_
   std::set<std::string> created_;
 };
 
-// The mode is the file's, and a hard link shares it.
+// Executable files are kept apart, because all hard links to a file share its mode.
 std::string TreeViews::KeptFile(const GitEntry& entry) {
   return absl::StrCat(absl::string_view(entry.id).substr(0, 2), "/", entry.id,
                       entry.mode == "100755" ? ".executable" : "");
@@ -203,7 +190,7 @@ absl::StatusOr<std::set<std::string>> TreeViews::Fetch(const GitRepository& repo
 
 absl::Status TreeViews::Compile(const std::vector<GitEntry>& entries,
                                 const std::string& tag) const {
-  std::map<fs::path, fs::path> wanted;  // by where the compiled file goes: files may be equal
+  std::map<fs::path, fs::path> wanted;  // by compiled file, since entries may have equal content
   for (const GitEntry& entry : entries)
     wanted.emplace(blobs_ / KeptPython(entry, tag), blobs_ / KeptFile(entry));
   std::vector<std::pair<fs::path, fs::path>> files;
@@ -287,7 +274,7 @@ absl::StatusOr<std::vector<GitEntry>> TreeViews::Make(
     const std::vector<GitEntry>& entries, const std::string& package, const fs::path& tree) {
   RETURN_IF_ERROR(CreateDirectories(blobs_));
   ASSIGN_OR_RETURN(const std::string tag, CacheTag());
-  // Mostly all is kept: it is linked without asking first, and what is not there is made up for.
+  // Link optimistically, since most files are kept already. Then fetch and compile what is missing.
   ASSIGN_OR_RETURN(Rest rest, LinkSideBySide(entries, package, tag, tree));
   std::set<std::string> missing;
   if (!rest.unknown.empty()) {
@@ -299,7 +286,7 @@ absl::StatusOr<std::vector<GitEntry>> TreeViews::Make(
     ASSIGN_OR_RETURN(const Rest fetched, Link(rest.unknown, package, tag, tree));
     if (!fetched.unknown.empty()) {
       return absl::UnavailableError(absl::StrCat(
-          blobs_.string(), ": files were removed while a tree was made of them: try again"));
+          blobs_.string(), ": files were removed while a tree was being made of them: try again"));
     }
     rest.uncompiled.insert(rest.uncompiled.end(), fetched.uncompiled.begin(),
                            fetched.uncompiled.end());

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 //
-// How long a commit's tree takes: `tree_views_bench MIRROR.git PACKAGE FOLDER [COMMITS]`. Makes the
-// trees of the latest commits below the empty FOLDER, twice: first with no file known, then with
-// all of them known. Prints milliseconds a tree. ext4 looks long for a folder's inode for minutes
-// after many files were deleted: use a FOLDER in memory to see what is ours.
+// Measures how long a commit's tree takes: `tree_views_bench MIRROR.git PACKAGE FOLDER [COMMITS]`.
+// Makes the trees of the latest commits below the empty FOLDER twice: first with no file kept, then
+// with all of them kept. Prints milliseconds per tree. For minutes after many files were deleted,
+// ext4 is slow to find a free inode for a folder: use a FOLDER in memory to measure only our own
+// work.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -43,7 +43,7 @@ class TreeViewsTest : public ::testing::Test {
   TreeViews views_;
 };
 
-TEST_F(TreeViewsTest, EqualFilesOfTwoCommitsAreOneFileAlsoCompiled) {
+TEST_F(TreeViewsTest, EqualFilesOfTwoCommitsAreOneFileAndCompiledOnce) {
   origin_.Write("pkg/same.py", "x = 1\n");
   origin_.Write("pkg/other.py", "y = 1\n");
   const fs::path first = Make(origin_.Commit("Begin", "2026-03-05"));
@@ -60,7 +60,7 @@ TEST_F(TreeViewsTest, EqualFilesOfTwoCommitsAreOneFileAlsoCompiled) {
   EXPECT_NE(Inode(compiled(first, "other")), Inode(compiled(second, "other")));
 }
 
-TEST_F(TreeViewsTest, ManyFilesAreLinkedSideBySideOnceTheyAreKnownAndBefore) {
+TEST_F(TreeViewsTest, ManyFilesAreLinkedInParallelBeforeAndAfterTheyAreKept) {
   constexpr int kFolders = 40, kFiles = 10;
   const auto name = [](int folder, int file) {
     return "pkg/f" + std::to_string(folder) + "/m" + std::to_string(file) + ".py";
@@ -95,7 +95,7 @@ TEST_F(TreeViewsTest, KeptFileThatIsGoneIsKeptAgain) {
   EXPECT_EQ(*ReadFile(tree / "pkg/other.py"), "y = 1\n");
 }
 
-TEST_F(TreeViewsTest, ModesAndLinksAreTheCommits) {
+TEST_F(TreeViewsTest, ModesAndLinksAreThoseOfTheCommit) {
   origin_.Write("pkg/run.sh", "#!/bin/sh\n");
   origin_.Write("pkg/text.sh", "#!/bin/sh\n");
   fs::permissions(origin_.folder() / "pkg/run.sh", fs::perms(0755));
@@ -106,7 +106,7 @@ TEST_F(TreeViewsTest, ModesAndLinksAreTheCommits) {
   EXPECT_EQ(fs::read_symlink(tree / "pkg/link"), "run.sh");
 }
 
-TEST_F(TreeViewsTest, FileThatDoesNotCompileIsLeftToWhoImportsIt) {
+TEST_F(TreeViewsTest, FileThatDoesNotCompileIsLinkedWithoutBytecode) {
   origin_.Write("pkg/broken.py", "def f(:\n");
   origin_.Write("pkg/right.py", "x = 1\n");
   const fs::path tree = Make(origin_.Commit("Begin", "2026-03-05"));

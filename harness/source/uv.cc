@@ -19,27 +19,23 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// uv's hint when it was told to work offline.
+constexpr absl::string_view kOffline = "unavailable because the network was disabled";
+
 bool IsSet(const char* variable) {
   const char* value = std::getenv(variable);
   return value && *value;
 }
 
-// Whether any of `words` stands in `text`.
-bool Mentions(absl::string_view text, std::initializer_list<absl::string_view> words) {
-  for (absl::string_view word : words) {
-    if (absl::StrContains(text, word)) return true;
-  }
-  return false;
-}
-
 // uv's chain of causes, outermost first, each in one line.
 std::vector<std::string> Causes(absl::string_view text) {
   std::vector<std::string> causes;
-  bool said = false;  // uv's progress comes before its complaint
+  bool said = false;  // uv prints its progress before the first cause
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     line = absl::StripAsciiWhitespace(line);
     bool begins = false;
-    for (absl::string_view mark : {"error: ", "cause: ", "hint: ", "× ", "╰─▶ ", "├─▶ "}) {
+    for (absl::string_view mark :
+         {"error: ", "cause: ", "Caused by: ", "hint: ", "× ", "╰─▶ ", "├─▶ "}) {
       begins |= absl::ConsumePrefix(&line, mark);
     }
     absl::ConsumePrefix(&line, "│ ");
@@ -54,6 +50,15 @@ std::vector<std::string> Causes(absl::string_view text) {
     }
   }
   return causes;
+}
+
+// Whether `cause` is one of uv's own sentences about a failed transfer. The text of a package, a
+// build or an option that merely contains such words is not.
+bool IsFailedTransfer(absl::string_view cause) {
+  return absl::StartsWith(cause, "Failed to fetch") ||
+         absl::StartsWith(cause, "Failed to download") ||
+         absl::StartsWith(cause, "Request failed") ||
+         absl::StartsWith(cause, "error sending request") || absl::StrContains(cause, kOffline);
 }
 
 }  // namespace
@@ -78,7 +83,7 @@ absl::StatusOr<ProcessResult> Uv::Run(const std::vector<std::string>& arguments,
   command.argv = {program_.string()};
   command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
   command.input = std::move(input);
-  command.directory = "/";  // no pyproject.toml or uv.toml of the current folder
+  command.directory = "/";  // hides a pyproject.toml or uv.toml of the current folder
   // uv leaves a lock file for each source tree that it builds.
   const fs::path temporaries = CacheDirectory() / "tmp" / "uv";
   RETURN_IF_ERROR(CreateDirectories(temporaries));
@@ -101,15 +106,15 @@ absl::StatusOr<ProcessResult> Uv::Run(const std::vector<std::string>& arguments,
 }
 
 bool IsNoSolution(const ProcessResult& result) {
-  // Offline, uv says "no solution" of what it merely has not cached.
+  // Offline, uv also prints "No solution found" for a package that is merely not in its cache.
   return result.exit_code == 1 && absl::StrContains(result.err, "No solution found") &&
-         !absl::StrContains(result.err, "the network was disabled");
+         !absl::StrContains(result.err, kOffline);
 }
 
 std::string UvComplaint(const ProcessResult& result) {
   std::vector<std::string> causes = Causes(result.err);
   if (causes.empty()) return absl::StrCat("uv ended with ", result.exit_code);
-  // Of a failed transfer, what was asked for and the last cause; the layers between say nothing.
+  // For a failed transfer, keep the URL and the last cause; the layers between add nothing.
   const auto fetch = std::find_if(causes.begin(), causes.end(), [](const std::string& cause) {
     return absl::StartsWith(cause, "Failed to fetch") ||
            absl::StartsWith(cause, "Failed to download");
@@ -120,12 +125,13 @@ std::string UvComplaint(const ProcessResult& result) {
 
 absl::Status ErrorOf(const ProcessResult& result, absl::string_view doing) {
   const std::string what = absl::StrCat(doing, ": ", UvComplaint(result));
-  if (Mentions(result.err, {"No space left on device", "os error 28"})) {
+  if (absl::StrContains(result.err, "No space left on device") ||
+      absl::StrContains(result.err, "(os error 28)")) {
     return absl::ResourceExhaustedError(
         absl::StrCat(what, " (free some space, or set BKM_CACHE and UV_CACHE_DIR)"));
   }
-  if (Mentions(result.err, {"error sending request", "Failed to fetch", "Request failed",
-                            "the network was disabled", "Failed to download"})) {
+  const std::vector<std::string> causes = Causes(result.err);
+  if (std::any_of(causes.begin(), causes.end(), IsFailedTransfer)) {
     return absl::UnavailableError(
         absl::StrCat(what, " (check the network and the registry: UV_DEFAULT_INDEX, HTTPS_PROXY)"));
   }
@@ -140,6 +146,15 @@ std::vector<std::string> TorchBackendArguments(absl::string_view backend) {
     if (IsSet(variable)) return {};
   }
   return {"--torch-backend", std::string(backend)};
+}
+
+std::vector<std::string> CutoffArguments(const std::string& cutoff,
+                                         const std::vector<std::string>& exempt) {
+  if (cutoff.empty()) return {};
+  std::vector<std::string> arguments = {"--exclude-newer", cutoff};
+  for (const std::string& name : exempt)
+    arguments.insert(arguments.end(), {"--exclude-newer-package", absl::StrCat(name, "=false")});
+  return arguments;
 }
 
 }  // namespace bkm

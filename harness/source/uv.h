@@ -14,19 +14,19 @@
 
 namespace bkm {
 
-// The package resolver and installer (https://docs.astral.sh/uv), as a program. Where packages come
-// from is the user's business (UV_FIND_LINKS, UV_INDEX, a user-level uv.toml); what would change
-// the meaning of a resolution (UV_PYTHON, UV_EXCLUDE_NEWER, VIRTUAL_ENV, a uv.toml in the current
-// folder) is kept away from it.
+// The package resolver and installer uv (https://docs.astral.sh/uv), run as a program. The user's
+// settings decide where packages come from (UV_FIND_LINKS, UV_INDEX, a user-level uv.toml).
+// Settings that would change the result of a resolution (UV_PYTHON, UV_EXCLUDE_NEWER, VIRTUAL_ENV,
+// a uv.toml in the current folder) are hidden from uv.
 class Uv {
  public:
   explicit Uv(std::filesystem::path program) : program_(std::move(program)) {}
 
-  // $BKM_UV, else uv in PATH, else uv-env/bin/uv in the cache folder. FailedPrecondition when there
-  // is none.
+  // Looks at $BKM_UV, then for uv in PATH, then for uv-env/bin/uv in the cache folder.
+  // FailedPrecondition when there is none.
   static absl::StatusOr<Uv> Find();
 
-  // Runs `uv ARGUMENTS`. A non-zero exit is data: see ErrorOf.
+  // Runs `uv ARGUMENTS`. A non-zero exit code is data: see ErrorOf.
   absl::StatusOr<ProcessResult> Run(const std::vector<std::string>& arguments,
                                     std::string input = "",
                                     std::vector<std::string> unset_env = {}) const;
@@ -35,19 +35,25 @@ class Uv {
   std::filesystem::path program_;
 };
 
-// Whether uv ended because the requirements contradict each other or name what does not exist.
+// Whether uv failed because the requirements contradict each other or name something that does not
+// exist.
 bool IsNoSolution(const ProcessResult& result);
 
 // Why uv failed, in one line.
 std::string UvComplaint(const ProcessResult& result);
 
-// A failed run as an error with what to do: Unavailable (network), ResourceExhausted (disk),
-// NotFound (no solution), Internal (anything else). The message starts with `doing`.
+// Turns a failed run into an error that says what to do: Unavailable (network), ResourceExhausted
+// (disk), NotFound (no solution), Internal (anything else). The message starts with `doing`.
 absl::Status ErrorOf(const ProcessResult& result, absl::string_view doing);
 
-// {"--torch-backend", backend}, unless `backend` is empty or the environment says where torch comes
-// from: find-links or an index of one's own, or another backend.
+// {"--torch-backend", backend}, or nothing when `backend` is empty or the environment says where
+// torch comes from: find-links, another index or another backend.
 std::vector<std::string> TorchBackendArguments(absl::string_view backend);
+
+// The arguments that hide files uploaded at `cutoff` (RFC 3339) or later, except those of the
+// packages in `exempt`. None when `cutoff` is empty.
+std::vector<std::string> CutoffArguments(const std::string& cutoff,
+                                         const std::vector<std::string>& exempt);
 
 }  // namespace bkm
 

@@ -39,7 +39,33 @@ TEST(UvTest, FailedTransferNamesTheUrlAndTheLastCause) {
                         "network and the registry: UV_DEFAULT_INDEX, HTTPS_PROXY)"));
 }
 
-TEST(UvTest, WhatIsMerelyNotCachedOfflineIsNoConflict) {
+TEST(UvTest, EveryFormOfAFailedTransferIsUnavailable) {
+  for (const char* text :
+       {"error: Failed to fetch: http://x/\n  cause: error sending request for url (http://x/)\n"
+        "  cause: operation timed out\n",
+        "error: Failed to prepare distributions\n  Caused by: Failed to fetch wheel: torch==2.0\n"
+        "  Caused by: tcp connect error\n",
+        "  × Failed to download `torch==2.0`\n  ├─▶ Request failed after 3 retries\n",
+        "  × Failed to read `a`\n  ╰─▶ error sending request for url (https://x/)\n"}) {
+    EXPECT_EQ(ErrorOf(Failed(text, 2), "x").code(), absl::StatusCode::kUnavailable) << text;
+  }
+}
+
+TEST(UvTest, PackageOrBuildThatMentionsTheNetworkIsNoFailedTransfer) {
+  EXPECT_EQ(ErrorOf(Failed("  × No solution found when resolving dependencies:\n"
+                           "  ╰─▶ Because networkx==3.0 depends on\n      scipy<1 and you require "
+                           "scipy, no version fits.\n"),
+                    "x")
+                .code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_EQ(ErrorOf(Failed("error: Failed to build `a==1`\n  cause: The build backend ended\n\n"
+                           "[stderr]\nRequest failed: the network was disabled by --network\n"),
+                    "x")
+                .code(),
+            absl::StatusCode::kInternal);
+}
+
+TEST(UvTest, PackageThatIsNotCachedOfflineIsNoConflict) {
   const char* text =
       "error: No solution found when resolving dependencies\n  cause: Because a was not found in "
       "the cache\n\nhint: Packages were unavailable because the network was disabled.";
@@ -48,7 +74,7 @@ TEST(UvTest, WhatIsMerelyNotCachedOfflineIsNoConflict) {
   EXPECT_TRUE(IsNoSolution(Failed("error: No solution found when resolving dependencies\n")));
 }
 
-TEST(UvTest, WhatUvLeavesLiesInTheCache) {
+TEST(UvTest, TemporaryFilesOfUvAreInTheCache) {
   const std::filesystem::path cache = *CreateTempDirectory(::testing::TempDir(), "cache-");
   ::setenv("BKM_CACHE", cache.c_str(), 1);
   ::setenv("BKM_UV", "/usr/bin/mktemp", 1);
@@ -68,7 +94,14 @@ TEST(UvTest, TorchBackendYieldsToTheEnvironment) {
   EXPECT_THAT(TorchBackendArguments("cpu"), IsEmpty());
 }
 
-TEST(UvTest, WhatWouldChangeAResolutionIsKeptAway) {
+TEST(UvTest, CutoffHidesNewerFilesOfAllButTheExemptPackages) {
+  EXPECT_THAT(CutoffArguments("2026-04-01T00:00:00Z", {"torch"}),
+              ElementsAre("--exclude-newer", "2026-04-01T00:00:00Z", "--exclude-newer-package",
+                          "torch=false"));
+  EXPECT_THAT(CutoffArguments("", {"torch"}), IsEmpty());
+}
+
+TEST(UvTest, SettingsThatWouldChangeAResolutionAreHidden) {
   const std::filesystem::path program = *CreateTempDirectory(::testing::TempDir(), "uv-") / "uv";
   ASSERT_TRUE(
       WriteFile(program, "#!/bin/sh\necho ${UV_PYTHON-none} ${VIRTUAL_ENV-none} $PWD\n").ok());
@@ -78,7 +111,7 @@ TEST(UvTest, WhatWouldChangeAResolutionIsKeptAway) {
   EXPECT_EQ(Uv(program).Run({"pip"})->out, "none none /\n");
 }
 
-TEST(UvTest, MissingProgramSaysHowToGetIt) {
+TEST(UvTest, MissingProgramIsAnErrorWithAdvice) {
   EXPECT_EQ(Uv("/no/uv").Run({"pip"}).status(),
             absl::FailedPreconditionError(
                 "no uv at /no/uv: run tools/bkm, which installs it, or set BKM_UV"));

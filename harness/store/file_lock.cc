@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -16,41 +15,37 @@
 
 namespace bkm {
 
-absl::StatusOr<int> FileLock::Open(const std::filesystem::path& path) {
-  RETURN_IF_ERROR(CreateDirectories(path.parent_path()));
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd >= 0) return fd;
+namespace {
+
+absl::Status CannotLock(const std::filesystem::path& path) {
   return absl::UnavailableError(
       absl::StrCat("cannot lock ", path.string(), ": ", std::strerror(errno)));
+}
+
+}  // namespace
+
+absl::StatusOr<FileLock> FileLock::Open(const std::filesystem::path& path) {
+  RETURN_IF_ERROR(CreateDirectories(path.parent_path()));
+  Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!file.valid()) return CannotLock(path);
+  return FileLock(std::move(file));
 }
 
 absl::StatusOr<FileLock> FileLock::Acquire(const std::filesystem::path& path) {
-  ASSIGN_OR_RETURN(const int fd, Open(path));
-  FileLock lock(fd);
-  if (::flock(fd, LOCK_EX) == 0) return lock;
+  ASSIGN_OR_RETURN(FileLock lock, Open(path));
+  if (::flock(lock.file_.get(), LOCK_EX) == 0) return lock;
   if (errno == EINTR) {
     return absl::CancelledError(absl::StrCat("interrupted while waiting for ", path.string()));
   }
-  return absl::UnavailableError(
-      absl::StrCat("cannot lock ", path.string(), ": ", std::strerror(errno)));
+  return CannotLock(path);
 }
 
 absl::StatusOr<std::optional<FileLock>> FileLock::TryAcquire(const std::filesystem::path& path) {
-  ASSIGN_OR_RETURN(const int fd, Open(path));
-  FileLock lock(fd);
-  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return std::optional<FileLock>(std::move(lock));
+  ASSIGN_OR_RETURN(FileLock lock, Open(path));
+  if (::flock(lock.file_.get(), LOCK_EX | LOCK_NB) == 0)
+    return std::optional<FileLock>(std::move(lock));
   if (errno == EWOULDBLOCK) return std::optional<FileLock>();
-  return absl::UnavailableError(
-      absl::StrCat("cannot lock ", path.string(), ": ", std::strerror(errno)));
-}
-
-FileLock& FileLock::operator=(FileLock&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-
-FileLock::~FileLock() {
-  if (fd_ >= 0) ::close(fd_);
+  return CannotLock(path);
 }
 
 }  // namespace bkm

@@ -5,29 +5,28 @@
 
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "harness/base/descriptor.h"
 
 namespace bkm {
 
-// An exclusive lock among processes and threads, held until destruction or the end of the process.
-// The file stays: removing it would let two holders in.
+// An exclusive lock among processes and threads, held until the object or the process ends. The
+// file is never removed: otherwise two processes could hold locks on two files of the same name.
 class FileLock {
  public:
-  // Waits. Creates the file and its folders; Cancelled when a signal interrupts the wait.
+  // Waits for the lock. Creates the file and its folders. Cancelled when a signal interrupts the
+  // wait.
   static absl::StatusOr<FileLock> Acquire(const std::filesystem::path& path);
-  // nullopt when somebody else holds it.
+  // Does not wait: nullopt when another holds the lock.
   static absl::StatusOr<std::optional<FileLock>> TryAcquire(const std::filesystem::path& path);
 
-  FileLock(FileLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-  FileLock& operator=(FileLock&& other) noexcept;
-  ~FileLock();
-
  private:
-  explicit FileLock(int fd) : fd_(fd) {}
-  static absl::StatusOr<int> Open(const std::filesystem::path& path);
+  explicit FileLock(Descriptor file) : file_(std::move(file)) {}
+  static absl::StatusOr<FileLock> Open(const std::filesystem::path& path);
 
-  int fd_;
+  Descriptor file_;
 };
 
 }  // namespace bkm

@@ -27,7 +27,7 @@ std::optional<fs::path> FolderCache::Get(absl::string_view key) const {
   const fs::path folder = root_ / std::string(key);
   std::error_code error;
   if (!fs::exists(Marker(key), error) || !fs::is_directory(folder, error)) return std::nullopt;
-  // Best effort: a shared cache may be readable only.
+  // Best effort: a shared cache may be read-only.
   fs::last_write_time(Marker(key), fs::file_time_type::clock::now(), error);
   return folder;
 }
@@ -36,7 +36,7 @@ absl::StatusOr<fs::path> FolderCache::GetOrMake(
     absl::string_view key, const std::function<absl::Status(const fs::path&)>& make) const {
   if (const std::optional<fs::path> folder = Get(key)) return *folder;
   ASSIGN_OR_RETURN(const FileLock lock, FileLock::Acquire(Lock(key)));
-  if (const std::optional<fs::path> folder = Get(key)) return *folder;  // made while we waited
+  if (const std::optional<fs::path> folder = Get(key)) return *folder;  // filled while we waited
   const fs::path folder = root_ / std::string(key);
   RETURN_IF_ERROR(RemoveTree(folder));
   RETURN_IF_ERROR(CreateDirectories(folder));
@@ -62,7 +62,8 @@ absl::StatusOr<std::vector<std::string>> FolderCache::Collect(
     const bool complete = fs::exists(Marker(key), error);
     const auto used = fs::last_write_time(complete ? Marker(key) : entry.path(), error);
     if (error || used >= cutoff) continue;
-    // The marker first: whatever happens next, nobody takes the folder for a whole one.
+    // The marker goes first, so that an interrupted removal cannot leave a folder that looks
+    // complete.
     fs::remove(Marker(key), error);
     RETURN_IF_ERROR(RemoveTree(entry.path()));
     removed.push_back(key);

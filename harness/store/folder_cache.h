@@ -15,27 +15,27 @@
 
 namespace bkm {
 
-// Folders that are made once and then only read: source trees, environments, probes. Any number of
-// processes and threads may share one cache.
+// A cache of folders that are filled once and then only read: source trees, environments, probes.
+// Any number of processes and threads may share one cache.
 //
-// `root/KEY` is made in place, under a lock, and counts only once the marker `root/.KEY.complete`
-// stands beside it: what a killed process left half made is made again. In place, because a virtual
-// environment and compiled Python hold their own paths. The marker's time is that of the last use.
+// `root/KEY` is filled in place, under a lock, because a virtual environment and compiled Python
+// contain their own paths. It is valid only with the marker `root/.KEY.complete` beside it, so a
+// folder that a killed process left incomplete is filled again. The marker's time is the last use.
 class FolderCache {
  public:
   explicit FolderCache(std::filesystem::path root) : root_(std::move(root)) {}
 
-  // The folder of `key`, if it is complete.
+  // The folder of `key`; nullopt unless it is complete.
   std::optional<std::filesystem::path> Get(absl::string_view key) const;
 
-  // The folder of `key`; if it is not complete, `make` fills the given new, empty folder first. One
-  // caller makes, others wait. When `make` fails nothing is kept.
+  // The folder of `key`. If it is not complete, `make` fills an empty folder first while concurrent
+  // callers wait. If `make` fails, the folder is removed.
   absl::StatusOr<std::filesystem::path> GetOrMake(
       absl::string_view key,
       const std::function<absl::Status(const std::filesystem::path&)>& make) const;
 
-  // Removes what nobody has asked for since `before`, and what was left half made before then.
-  // Returns the keys. A folder that is being made is left alone.
+  // Removes the folders that were last used, or left incomplete, before `before`, and returns their
+  // keys. Leaves a folder alone while it is being filled.
   absl::StatusOr<std::vector<std::string>> Collect(
       std::chrono::system_clock::time_point before) const;
 

@@ -28,7 +28,7 @@ class FolderCacheTest : public ::testing::Test {
   FolderCache cache_;
 };
 
-TEST_F(FolderCacheTest, MakesOnceAndReuses) {
+TEST_F(FolderCacheTest, FillsOnceAndReuses) {
   Make("k");
   const auto again =
       cache_.GetOrMake("k", [](const fs::path&) { return absl::InternalError("made again"); });
@@ -46,14 +46,14 @@ TEST_F(FolderCacheTest, FailureIsReturnedAndKeepsNothing) {
   EXPECT_EQ(cache_.Get("k"), std::nullopt);
 }
 
-TEST_F(FolderCacheTest, FolderWithoutMarkerIsMadeAgainFromEmpty) {
+TEST_F(FolderCacheTest, FolderWithoutMarkerIsEmptiedAndFilledAgain) {
   ASSERT_TRUE(WriteFile(cache_.root() / "k" / "left-by-a-killed-process", "").ok());
   EXPECT_EQ(cache_.Get("k"), std::nullopt);
   Make("k");
   EXPECT_FALSE(fs::exists(cache_.root() / "k" / "left-by-a-killed-process"));
 }
 
-TEST_F(FolderCacheTest, OneOfManyMakesAndTheOthersWait) {
+TEST_F(FolderCacheTest, OneCallerFillsAndTheOthersWait) {
   std::atomic<int> made = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i) {
@@ -70,7 +70,7 @@ TEST_F(FolderCacheTest, OneOfManyMakesAndTheOthersWait) {
   EXPECT_EQ(made, 1);
 }
 
-TEST_F(FolderCacheTest, CollectRemovesOnlyWhatNobodyUsedSince) {
+TEST_F(FolderCacheTest, CollectRemovesOnlyFoldersUnusedSince) {
   Make("old");
   Make("used");
   fs::last_write_time(cache_.root() / ".old.complete",
@@ -83,7 +83,7 @@ TEST_F(FolderCacheTest, CollectRemovesOnlyWhatNobodyUsedSince) {
   EXPECT_TRUE(cache_.Get("used").has_value());
 }
 
-TEST_F(FolderCacheTest, CollectLeavesWhatIsBeingMade) {
+TEST_F(FolderCacheTest, CollectLeavesAFolderThatIsBeingFilled) {
   const auto folder = cache_.GetOrMake("k", [&](const fs::path& f) {
     EXPECT_THAT(*cache_.Collect(system_clock::now() + hours(1)), ElementsAre());
     return WriteFile(f / "a", "x");

@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Trees link to these files: one that has a single name is in no tree.
+// Trees hard-link to these files: a file with one link is in no tree.
 void RemoveUnlinked(const fs::path& blobs, std::chrono::system_clock::time_point before) {
   const fs::file_time_type cutoff = std::chrono::file_clock::from_sys(before);
   std::error_code error;
@@ -25,7 +25,8 @@ void RemoveUnlinked(const fs::path& blobs, std::chrono::system_clock::time_point
   for (const fs::path& file : unlinked) fs::remove(file, error);
 }
 
-// Folders that nobody has written to since: what they hold is made again, or was only evidence.
+// Removes folders that nobody has written to since `before`. Their content can be created again or
+// was only evidence.
 std::vector<std::string> RemoveOldFolders(const fs::path& root,
                                           std::chrono::system_clock::time_point before) {
   const fs::file_time_type cutoff = std::chrono::file_clock::from_sys(before);
@@ -52,8 +53,8 @@ absl::StatusOr<std::vector<std::string>> CollectGarbage(
                      FolderCache(cache / kind).Collect(before));
     for (const std::string& key : keys) removed.push_back(kind + "/" + key);
   }
-  // Runs of bkm check and what it compiled, git's objects of patched trees, what was left by a
-  // crash and by uv.
+  // Runs of bkm check and the bytecode it compiled, git objects of patched trees, and leftovers of
+  // uv and of crashes.
   for (const std::string kind : {"bytecode", "checks", "patches", "tmp"}) {
     for (const std::string& name : RemoveOldFolders(cache / kind, before))
       removed.push_back(kind + "/" + name);

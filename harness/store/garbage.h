@@ -12,11 +12,11 @@
 
 namespace bkm {
 
-// Removes the source trees, environments, probes and observations below `cache` that no run has
-// asked for since `before`, the files of trees that no tree has any more, and what bkm check and
-// patched trees left behind; the next run that needs one makes it again. Returns what went, as
-// "trees/KEY". Whoever collects gives running runs their due: `before` lies further back than the
-// longest run.
+// Removes from `cache` the source trees, environments, probes and observations that no run has used
+// since `before`, the kept files that no tree links to, and leftovers of bkm check and of patched
+// trees. The next run that needs one of them creates it again. Returns what was removed, as
+// "trees/KEY". `before` must lie further back than the longest run takes, because a run that is
+// still going may need what it used at its start.
 absl::StatusOr<std::vector<std::string>> CollectGarbage(
     const std::filesystem::path& cache, std::chrono::system_clock::time_point before);
 

@@ -16,7 +16,7 @@ using std::chrono::hours;
 using std::chrono::system_clock;
 using ::testing::ElementsAre;
 
-TEST(GarbageTest, RemovesWhatIsUnusedOfItsKindsAndNothingElse) {
+TEST(GarbageTest, RemovesUnusedFoldersOfItsKindsAndNothingElse) {
   const fs::path cache = *CreateTempDirectory(::testing::TempDir(), "garbage-");
   for (const char* kind : {"trees", "environments", "probes", "observations", "locks"}) {
     ASSERT_TRUE(FolderCache(cache / kind)
@@ -30,7 +30,7 @@ TEST(GarbageTest, RemovesWhatIsUnusedOfItsKindsAndNothingElse) {
   EXPECT_TRUE(fs::exists(cache / "locks/k/a"));
 }
 
-TEST(GarbageTest, FileOfTreesGoesOnceNoTreeHasIt) {
+TEST(GarbageTest, KeptFileIsRemovedOnceNoTreeLinksToIt) {
   const fs::path cache = *CreateTempDirectory(::testing::TempDir(), "garbage-");
   ASSERT_TRUE(WriteFile(cache / "blobs/aa/used", "x").ok());
   ASSERT_TRUE(WriteFile(cache / "blobs/aa/unused", "y").ok());
@@ -42,7 +42,7 @@ TEST(GarbageTest, FileOfTreesGoesOnceNoTreeHasIt) {
   EXPECT_TRUE(fs::exists(cache / "blobs/aa/used"));
 }
 
-TEST(GarbageTest, FoldersThatNobodyWroteToGoAndYoungOnesStay) {
+TEST(GarbageTest, OldFoldersAreRemovedAndRecentOnesStay) {
   const fs::path cache = *CreateTempDirectory(::testing::TempDir(), "garbage-");
   ASSERT_TRUE(WriteFile(cache / "bytecode/1a/usr/os.pyc", "").ok());
   ASSERT_TRUE(WriteFile(cache / "checks/check-1/run.json", "{}").ok());

@@ -4,37 +4,36 @@
 #define HARNESS_STORE_RESULT_INDEX_H_
 
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-
-struct sqlite3;
+#include "harness/store/database.h"
 
 namespace bkm {
 
-// Finds earlier results of a question. A result has a key: the hash of all that was fixed
-// beforehand; and a dependence: what it turned out to depend on beyond that, and the state in which
-// it found those things. A result holds wherever its dependence is in that state. All three are the
-// caller's texts.
+// Finds earlier results that can be reused. A result is stored under three texts of the caller: a
+// key (the hash of everything that was fixed beforehand), a dependence (the list of things that the
+// result turned out to depend on) and a state (the content of those things). The result is valid
+// wherever the things in its dependence have the same state.
 //
-// Several processes may use one index; within a process an object belongs to one thread at a time.
-// It only points: a caller checks that the folder is still there. Losing the file loses no result,
-// only the reuse of earlier ones.
+// Several processes may use one index; one object must not be used by two threads at once. The
+// index only points at folders, and the caller checks that a folder still exists. Losing the file
+// loses no result, only the reuse of earlier results.
 class ResultIndex {
  public:
-  // Creates the file if it is missing. DataLoss when it is no index that this version can read: the
-  // message says what to do.
+  // Creates the file if it is missing. DataLoss when this version cannot read the file as an index;
+  // the message says what to do.
   static absl::StatusOr<ResultIndex> Open(const std::filesystem::path& path);
 
-  // `folder` names where the result lies. Replaces what stood there.
+  // Records that the result is in `folder`. Replaces an earlier entry for the same three texts.
   absl::Status Put(absl::string_view key, absl::string_view dependence, absl::string_view state,
                    absl::string_view folder);
 
-  // The different dependences of the results under `key`, the latest first.
+  // The distinct dependences of the results under `key`, latest first.
   absl::StatusOr<std::vector<std::string>> Dependences(absl::string_view key);
 
   // The folder of the result under `key` with this dependence in this state.
@@ -42,21 +41,13 @@ class ResultIndex {
                                                   absl::string_view dependence,
                                                   absl::string_view state);
 
-  // Forgets every result that lies in `folder`.
+  // Removes every entry that points at `folder`.
   absl::Status Remove(absl::string_view folder);
 
  private:
-  struct Close {
-    void operator()(sqlite3* database) const;
-  };
-  ResultIndex(std::unique_ptr<sqlite3, Close> database, std::filesystem::path path)
-      : database_(std::move(database)), path_(std::move(path)) {}
-  absl::Status Prepare();
-  absl::Status Execute(const char* sql);
-  absl::Status LastError() const;
+  explicit ResultIndex(Database database) : database_(std::move(database)) {}
 
-  std::unique_ptr<sqlite3, Close> database_;
-  std::filesystem::path path_;
+  Database database_;
 };
 
 }  // namespace bkm

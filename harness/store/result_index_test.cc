@@ -22,7 +22,7 @@ class ResultIndexTest : public ::testing::Test {
   fs::path path_;
 };
 
-TEST_F(ResultIndexTest, ResultHoldsForItsKeyItsDependenceAndItsState) {
+TEST_F(ResultIndexTest, ResultIsFoundByItsKeyDependenceAndState) {
   ResultIndex index = *ResultIndex::Open(path_);
   ASSERT_TRUE(index.Put("k", "reads a", "a is 1", "one").ok());
   ASSERT_TRUE(index.Put("k", "reads a", "a is 2", "two").ok());
@@ -35,7 +35,7 @@ TEST_F(ResultIndexTest, ResultHoldsForItsKeyItsDependenceAndItsState) {
   EXPECT_EQ(*index.Find("k", "reads a", "a is 1"), "again");
 }
 
-TEST_F(ResultIndexTest, DependencesOfAKeyAreGivenOnceTheLatestFirst) {
+TEST_F(ResultIndexTest, DependencesOfAKeyAreDistinctLatestFirst) {
   ResultIndex index = *ResultIndex::Open(path_);
   ASSERT_TRUE(index.Put("k", "reads a", "1", "one").ok());
   ASSERT_TRUE(index.Put("k", "reads b", "1", "two").ok());
@@ -44,7 +44,7 @@ TEST_F(ResultIndexTest, DependencesOfAKeyAreGivenOnceTheLatestFirst) {
   EXPECT_THAT(*index.Dependences("k"), ElementsAre("reads a", "reads b"));
 }
 
-TEST_F(ResultIndexTest, RemovedFolderIsForgottenUnderEveryKey) {
+TEST_F(ResultIndexTest, RemovedFolderIsForgottenUnderAllKeys) {
   ResultIndex index = *ResultIndex::Open(path_);
   ASSERT_TRUE(index.Put("k", "reads a", "1", "one").ok());
   ASSERT_TRUE(index.Put("other", "reads a", "1", "one").ok());
@@ -62,13 +62,23 @@ TEST_F(ResultIndexTest, TwoOpenIndexesSeeEachOther) {
   EXPECT_EQ(*b.Find("k", "reads a", "1"), "one");
 }
 
-TEST_F(ResultIndexTest, CorruptFileIsOneSentenceWithWhatToDo) {
+TEST_F(ResultIndexTest, CorruptFileIsDataLossWithAdvice) {
   ASSERT_TRUE(WriteFile(path_, std::string(8192, 'x')).ok());
   const absl::Status status = ResultIndex::Open(path_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(status.message(), path_.string() +
                                   ": file is not a database (remove this file: it only points at "
                                   "results, and new runs fill it again)");
+}
+
+TEST_F(ResultIndexTest, DatabaseOfAnotherProgramIsDataLossWithAdvice) {
+  {
+    const Database other = *Database::Open({path_, "", std::chrono::milliseconds(10)});
+    ASSERT_TRUE(other.Execute("CREATE TABLE kept(other TEXT)").ok());
+  }
+  const absl::Status status = ResultIndex::Open(path_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("(remove this file: it only points at"));
 }
 
 TEST_F(ResultIndexTest, IndexOfANewerVersionIsRefused) {

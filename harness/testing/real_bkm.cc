@@ -6,7 +6,6 @@
 
 #include <cstdlib>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
@@ -87,10 +86,6 @@ absl::StatusOr<Json> RunRealCells(std::vector<std::string> arguments, const std:
     return absl::UnavailableError(
         absl::StrCat("bkm ended with ", result.exit_code, ": ", result.err));
   return ReadJsonFile(out / "run.json");
-}
-
-bool IsNoNetwork(const absl::Status& status) {
-  return absl::StrContains(status.message(), "network");
 }
 
 }  // namespace bkm

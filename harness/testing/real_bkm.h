@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "harness/base/json.h"
 #include "harness/base/subprocess.h"
+#include "harness/testing/no_network.h"
 
 namespace bkm {
 
@@ -41,9 +42,6 @@ absl::StatusOr<Json> RunRealCells(std::vector<std::string> arguments, const std:
                                   std::map<std::string, std::string> environment = {});
 // Where RunRealCells puts the run `name`.
 std::filesystem::path RealRunFolder(const std::string& name);
-
-// Whether `status` says that the network is missing: the test skips then.
-bool IsNoNetwork(const absl::Status& status);
 
 }  // namespace bkm
 

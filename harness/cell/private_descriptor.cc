@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#include "harness/cell/descriptor.h"
+#include "harness/cell/private_descriptor.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,16 +9,9 @@
 
 namespace bkm {
 
-void Descriptor::Close() {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
-}
-
-Descriptor Descriptor::ToPrivate() && {
-  if (fd_ < 0) return {};
-  Descriptor result(::fcntl(fd_, F_DUPFD_CLOEXEC, kFirstPrivateDescriptor));
-  Close();
-  return result;
+Descriptor ToPrivate(Descriptor descriptor) {
+  if (!descriptor.valid()) return {};
+  return Descriptor(::fcntl(descriptor.get(), F_DUPFD_CLOEXEC, kFirstPrivateDescriptor));
 }
 
 void ClosePrivateDescriptors(int keep) {

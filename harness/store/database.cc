@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/store/database.h"
+
+#include <sqlite3.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/files.h"
+#include "harness/base/status_macros.h"
+
+namespace bkm {
+namespace {
+
+struct Finalize {
+  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+};
+
+// `text` must outlive the statement's execution.
+void Bind(sqlite3_stmt* statement, int place, absl::string_view text) {
+  const char* data = text.data() ? text.data() : "";  // a null pointer would bind NULL
+  sqlite3_bind_text64(statement, place, data, text.size(), SQLITE_STATIC, SQLITE_UTF8);
+}
+
+std::string FirstColumn(sqlite3_stmt* statement) {
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, 0));
+  const int size = sqlite3_column_bytes(statement, 0);
+  return text ? std::string(text, static_cast<size_t>(size)) : "";
+}
+
+}  // namespace
+
+void Database::Close::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
+
+absl::Status Database::LastError() const {
+  const std::string what =
+      absl::StrCat(options_.path.string(), ": ", sqlite3_errmsg(handle_.get()));
+  switch (sqlite3_errcode(handle_.get()) & 0xff) {
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_ERROR:  // our statements are correct, so the tables are not the expected ones
+      return absl::DataLossError(absl::StrCat(what, " (", options_.if_damaged, ")"));
+    case SQLITE_FULL:
+      return absl::ResourceExhaustedError(
+          absl::StrCat(what, " (free some space, or set BKM_CACHE)"));
+    case SQLITE_BUSY:
+      return absl::UnavailableError(absl::StrCat(
+          what, " (another process is using this file: try again when that process has ended)"));
+    default:
+      return absl::UnavailableError(what);
+  }
+}
+
+absl::StatusOr<Database> Database::Open(Options options) {
+  RETURN_IF_ERROR(CreateDirectories(options.path.parent_path()));
+  sqlite3* handle = nullptr;
+  const int code =
+      sqlite3_open_v2(options.path.c_str(), &handle,
+                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
+  Database database(std::unique_ptr<sqlite3, Close>(handle), std::move(options));
+  if (code != SQLITE_OK) return database.LastError();
+  sqlite3_busy_timeout(handle, static_cast<int>(database.options_.wait.count()));
+  RETURN_IF_ERROR(database.Execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL"));
+  return database;
+}
+
+absl::Status Database::Execute(const char* sql) const {
+  const int code = sqlite3_exec(handle_.get(), sql, nullptr, nullptr, nullptr);
+  return code == SQLITE_OK ? absl::OkStatus() : LastError();
+}
+
+absl::Status Database::Run(const char* sql, Values values) const {
+  return Query(sql, values).status();
+}
+
+absl::StatusOr<std::vector<std::string>> Database::Query(const char* sql, Values values) const {
+  sqlite3_stmt* prepared = nullptr;
+  sqlite3_prepare_v2(handle_.get(), sql, -1, &prepared, nullptr);
+  const std::unique_ptr<sqlite3_stmt, Finalize> statement(prepared);
+  if (!statement) return LastError();
+  int place = 0;
+  for (absl::string_view value : values) Bind(statement.get(), ++place, value);
+  std::vector<std::string> rows;
+  int code = 0;
+  while ((code = sqlite3_step(statement.get())) == SQLITE_ROW)
+    rows.push_back(FirstColumn(statement.get()));
+  if (code != SQLITE_DONE) return LastError();
+  return rows;
+}
+
+absl::StatusOr<std::optional<std::string>> Database::QueryOne(const char* sql,
+                                                              Values values) const {
+  ASSIGN_OR_RETURN(std::vector<std::string> rows, Query(sql, values));
+  if (rows.empty()) return std::optional<std::string>();
+  return std::optional<std::string>(std::move(rows.front()));
+}
+
+absl::Status Database::Transact(const std::function<absl::Status()>& body) const {
+  RETURN_IF_ERROR(Execute("BEGIN IMMEDIATE"));
+  absl::Status status = body();
+  if (status.ok()) status = Execute("COMMIT");
+  if (!status.ok()) Execute("ROLLBACK").IgnoreError();
+  return status;
+}
+
+}  // namespace bkm
