@@ -67,8 +67,8 @@ void NotePrecision(const JudgeInput& input, Json& evidence) {
 // The floor of the precision that the cell ran.
 absl::StatusOr<const std::vector<FloorStep>*> FloorOf(const JudgeInput& input) {
   const std::string precision = PrecisionOf(*input.observation, input.probe);
-  const auto floor = input.evidence->floors.find(precision);
-  if (floor == input.evidence->floors.end()) {
+  const auto floor = input.reference->floors.find(precision);
+  if (floor == input.reference->floors.end()) {
     return absl::NotFoundError(absl::StrCat("there is no floor for the precision ", precision,
                                             ", which is what the cell ran"));
   }
@@ -77,9 +77,9 @@ absl::StatusOr<const std::vector<FloorStep>*> FloorOf(const JudgeInput& input) {
 }
 
 CheckResult CheckLoadOf(const JudgeInput& input) {
-  if (!input.evidence->weights.ok())
-    return CheckResult::Unreadable(Stage::kGolden, input.evidence->weights.status());
-  return CheckLoad(input.observation->load, input.observation->held, *input.evidence->weights,
+  if (!input.reference->weights.ok())
+    return CheckResult::Unreadable(Stage::kGolden, input.reference->weights.status());
+  return CheckLoad(input.observation->load, input.observation->held, *input.reference->weights,
                    PrecisionOf(*input.observation, input.probe));
 }
 
@@ -94,9 +94,9 @@ absl::StatusOr<std::map<std::string, Relation>> ReadRelationsOf(const JudgeInput
 }
 
 CheckResult CheckMaskOf(const JudgeInput& input) {
-  if (!input.evidence->folder.ok())
-    return CheckResult::Unreadable(Stage::kMask, input.evidence->folder.status());
-  const ProbeFolder& folder = *input.evidence->folder;
+  if (!input.reference->folder.ok())
+    return CheckResult::Unreadable(Stage::kMask, input.reference->folder.status());
+  const ProbeFolder& folder = *input.reference->folder;
   const absl::StatusOr<ModelShape> shape = FindModelShape(input.probe.model);
   if (!shape.ok()) return CheckResult::Unreadable(Stage::kMask, shape.status());
   AskedMasks asked = {PackedDocuments(folder.steps[folder.reach.step].document_lengths),
@@ -112,33 +112,33 @@ CheckResult CheckMaskOf(const JudgeInput& input) {
 }
 
 CheckResult CheckNumbersOf(const JudgeInput& input, const std::vector<StepTensors>& steps) {
-  const ProbeEvidence& evidence = *input.evidence;
-  if (!evidence.folder.ok())
-    return CheckResult::Unreadable(Stage::kGolden, evidence.folder.status());
-  if (!evidence.golden.ok())
-    return CheckResult::Unreadable(Stage::kGolden, evidence.golden.status());
+  const ReferenceData& reference = *input.reference;
+  if (!reference.folder.ok())
+    return CheckResult::Unreadable(Stage::kGolden, reference.folder.status());
+  if (!reference.golden.ok())
+    return CheckResult::Unreadable(Stage::kGolden, reference.golden.status());
   const auto floor = FloorOf(input);
   if (!floor.ok()) return CheckResult::Unreadable(Stage::kGolden, floor.status());
   return CheckNumbers(
-      {input.observation->steps, steps, evidence.folder->steps, *evidence.golden, **floor});
+      {input.observation->steps, steps, reference.folder->steps, *reference.golden, **floor});
 }
 
 // Which wrong answer a cell that is wrong gave, if it is one that the reference foresaw.
 std::optional<Diagnosis> DiagnoseOf(const JudgeInput& input,
                                     const absl::StatusOr<std::vector<StepTensors>>& steps) {
-  const ProbeEvidence& evidence = *input.evidence;
+  const ReferenceData& reference = *input.reference;
   const auto floor = FloorOf(input);
-  if (!evidence.folder.ok() || !evidence.golden.ok() || !floor.ok() || (*floor)->empty() ||
+  if (!reference.folder.ok() || !reference.golden.ok() || !floor.ok() || (*floor)->empty() ||
       !steps.ok() || steps->empty())
     return std::nullopt;
   // The right answer is one of the candidates: log-probs that are nearest to it explain nothing. A
   // fault that moves few tokens is near it too (a dropped window: 0.04 nats a token on average).
   constexpr char kRight[] = "right";
-  const GoldenStep& golden = (*evidence.golden)[0];
+  const GoldenStep& golden = (*reference.golden)[0];
   std::map<std::string, std::vector<double>> answers = golden.predicted;
   answers[kRight] = golden.log_probs;
   const std::optional<Diagnosis> nearest = Diagnose(
-      (*steps)[0].log_probs, answers, evidence.folder->steps[0], (**floor)[0].log_probs_mean);
+      (*steps)[0].log_probs, answers, reference.folder->steps[0], (**floor)[0].log_probs_mean);
   return nearest && nearest->answer != kRight ? nearest : std::nullopt;
 }
 
@@ -198,7 +198,7 @@ std::string SayOk(const CheckResult& numbers, size_t steps) {
 }
 
 Verdict JudgeFinished(const JudgeInput& input) {
-  HARNESS_CHECK(input.evidence != nullptr) << "a cell that finished needs the probe's evidence";
+  HARNESS_CHECK(input.reference != nullptr) << "a finished cell is judged without reference data";
   const absl::StatusOr<std::vector<StepTensors>> steps =
       ReadSteps(input.observation->steps, input.cell_dir);
   const std::vector<NamedCheck> checks = RunChecks(input, steps);
@@ -244,7 +244,7 @@ Verdict JudgeStopped(const JudgeInput& input, const Stop& stop) {
   if (!input.observation->layers.empty() || !input.observation->called.empty())
     evidence["checks"]["backend"] =
         Describe(CheckBackend(*input.observation, input.probe.attention));
-  if (!input.observation->load.empty() && input.evidence != nullptr)
+  if (!input.observation->load.empty() && input.reference != nullptr)
     evidence["checks"]["load"] = Describe(CheckLoadOf(input));
   std::vector<std::string> blame;
   if (stop.reason == reason::kHarnessError) blame = {"harness"};

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "harness/judge/blame.h"
-#include "harness/judge/probe_evidence.h"
+#include "harness/judge/reference_data.h"
 #include "harness/model/observation.h"
 #include "harness/model/probe.h"
 #include "harness/model/verdict.h"
@@ -19,8 +19,8 @@ struct JudgeInput {
   Probe probe;
   Packages packages;  // packages.engine is empty in a control cell
   const Observation* observation = nullptr;
-  std::filesystem::path cell_dir;           // holds the step files that the observation names
-  const ProbeEvidence* evidence = nullptr;  // null only if the cell did not finish
+  std::filesystem::path cell_dir;            // holds the step files that the observation names
+  const ReferenceData* reference = nullptr;  // null only if the cell did not finish
   // The control cell: the same library, runtime and probe without the engine. Null: none was run,
   // and blame stays empty for a cell with an engine.
   const Observation* control = nullptr;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "harness/judge/check_result.h"
-#include "harness/judge/evidence_files.h"
+#include "harness/judge/step_files.h"
 #include "harness/model/observation.h"
 #include "harness/numerics/packed_batch.h"
 

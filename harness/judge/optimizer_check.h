@@ -6,7 +6,7 @@
 #include <span>
 
 #include "harness/judge/check_result.h"
-#include "harness/judge/evidence_files.h"
+#include "harness/judge/step_files.h"
 #include "harness/model/observation.h"
 #include "harness/model/probe.h"
 

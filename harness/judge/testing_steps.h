@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "harness/judge/evidence_files.h"
 #include "harness/judge/numbers_check.h"
+#include "harness/judge/step_files.h"
 #include "harness/model/observation.h"
 #include "harness/model/probe.h"
 #include "harness/numerics/optimizer_arithmetic.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#ifndef HARNESS_JUDGE_PROBE_EVIDENCE_H_
-#define HARNESS_JUDGE_PROBE_EVIDENCE_H_
+#ifndef HARNESS_JUDGE_REFERENCE_DATA_H_
+#define HARNESS_JUDGE_REFERENCE_DATA_H_
 
 #include <filesystem>
 #include <map>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "harness/judge/evidence_files.h"
+#include "harness/judge/step_files.h"
 #include "harness/model/observation.h"
 #include "harness/numerics/probe_folder.h"
 
@@ -18,7 +18,7 @@ namespace bkm {
 // What cells of one probe are held against. Read once and shared by all of them; never changed
 // after. A part that cannot be read says so where it is needed: it makes cells that finished
 // `unsupported`, and does not touch the others.
-struct ProbeEvidence {
+struct ReferenceData {
   absl::StatusOr<ProbeFolder> folder;
   absl::StatusOr<std::map<std::string, ObservedTensor>> weights;  // of the file
   absl::StatusOr<std::vector<GoldenStep>> golden;
@@ -27,14 +27,14 @@ struct ProbeEvidence {
 
 // Copies what is judged against out of a probe folder into `into`, once: all but the weights, of
 // which only norms and sums are kept (weights.json).
-absl::Status CopyProbeEvidence(const std::filesystem::path& probe_folder,
+absl::Status CopyReferenceData(const std::filesystem::path& probe_folder,
                                const std::filesystem::path& into);
 
-// `probe_dir` was made by CopyProbeEvidence; `floors` are files by precision ("bf16", "fp32").
-ProbeEvidence ReadProbeEvidence(const std::filesystem::path& probe_dir,
+// `probe_dir` was made by CopyReferenceData; `floors` are files by precision ("bf16", "fp32").
+ReferenceData ReadReferenceData(const std::filesystem::path& probe_dir,
                                 const std::filesystem::path& golden,
                                 const std::map<std::string, std::filesystem::path>& floors);
 
 }  // namespace bkm
 
-#endif  // HARNESS_JUDGE_PROBE_EVIDENCE_H_
+#endif  // HARNESS_JUDGE_REFERENCE_DATA_H_

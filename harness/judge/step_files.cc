@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#include "harness/judge/evidence_files.h"
+#include "harness/judge/step_files.h"
 
 #include <algorithm>
 #include <cmath>

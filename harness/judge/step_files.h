@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#ifndef HARNESS_JUDGE_EVIDENCE_FILES_H_
-#define HARNESS_JUDGE_EVIDENCE_FILES_H_
+#ifndef HARNESS_JUDGE_STEP_FILES_H_
+#define HARNESS_JUDGE_STEP_FILES_H_
 
 #include <array>
 #include <filesystem>
@@ -63,4 +63,4 @@ absl::StatusOr<std::vector<FloorStep>> ReadFloorFile(const std::filesystem::path
 
 }  // namespace bkm
 
-#endif  // HARNESS_JUDGE_EVIDENCE_FILES_H_
+#endif  // HARNESS_JUDGE_STEP_FILES_H_
