@@ -69,8 +69,8 @@ absl::StatusOr<const std::vector<FloorStep>*> FloorOf(const JudgeInput& input) {
   const std::string precision = PrecisionOf(*input.observation, input.probe);
   const auto floor = input.reference->floors.find(precision);
   if (floor == input.reference->floors.end()) {
-    return absl::NotFoundError(absl::StrCat("there is no floor for the precision ", precision,
-                                            ", which is what the cell ran"));
+    return absl::NotFoundError(
+        absl::StrCat("there is no floor for the precision ", precision, ", which the cell ran"));
   }
   RETURN_IF_ERROR(floor->second.status());
   return &*floor->second;
@@ -83,7 +83,7 @@ CheckResult CheckLoadOf(const JudgeInput& input) {
                    PrecisionOf(*input.observation, input.probe));
 }
 
-// A log-prob that moves by less than this on a GPU did not move.
+// On a GPU, a log-prob that changes by less than this counts as unchanged.
 constexpr double kReachNoise = 1e-6;
 constexpr char kRelations[] = "tensors/attended.safetensors";
 
@@ -123,7 +123,7 @@ CheckResult CheckNumbersOf(const JudgeInput& input, const std::vector<StepTensor
       {input.observation->steps, steps, reference.folder->steps, *reference.golden, **floor});
 }
 
-// Which wrong answer a cell that is wrong gave, if it is one that the reference foresaw.
+// The predicted wrong answer that a wrong cell gave, if any.
 std::optional<Diagnosis> DiagnoseOf(const JudgeInput& input,
                                     const absl::StatusOr<std::vector<StepTensors>>& steps) {
   const ReferenceData& reference = *input.reference;
@@ -131,8 +131,8 @@ std::optional<Diagnosis> DiagnoseOf(const JudgeInput& input,
   if (!reference.folder.ok() || !reference.golden.ok() || !floor.ok() || (*floor)->empty() ||
       !steps.ok() || steps->empty())
     return std::nullopt;
-  // The right answer is one of the candidates: log-probs that are nearest to it explain nothing. A
-  // fault that moves few tokens is near it too (a dropped window: 0.04 nats a token on average).
+  // The right answer is a candidate too: log-probs that are nearest to it match no fault. A fault
+  // that moves few tokens is also near it (a dropped window: 0.04 nats a token on average).
   constexpr char kRight[] = "right";
   const GoldenStep& golden = (*reference.golden)[0];
   std::map<std::string, std::vector<double>> answers = golden.predicted;
@@ -142,8 +142,8 @@ std::optional<Diagnosis> DiagnoseOf(const JudgeInput& input,
   return nearest && nearest->answer != kRight ? nearest : std::nullopt;
 }
 
-// In the order of precedence among checks of one rung: that weights were not loaded explains why
-// numbers are off.
+// Ordered by precedence within one stage: weights that were not loaded explain numbers that are
+// off.
 std::vector<NamedCheck> RunChecks(const JudgeInput& input,
                                   const absl::StatusOr<std::vector<StepTensors>>& steps) {
   std::vector<NamedCheck> checks;
@@ -161,7 +161,7 @@ std::vector<NamedCheck> RunChecks(const JudgeInput& input,
   return checks;
 }
 
-// The check with the lowest rung among those with one of these outcomes; nullptr: none.
+// The check of the earliest stage among those with one of these outcomes, or nullptr.
 const CheckResult* First(const std::vector<NamedCheck>& checks,
                          std::initializer_list<CheckOutcome> outcomes) {
   const CheckResult* first = nullptr;
@@ -173,8 +173,8 @@ const CheckResult* First(const std::vector<NamedCheck>& checks,
   return first;
 }
 
-// A cell that ran and is wrong: where the library alone is wrong in the same way, it is the
-// library's doing; where the library alone is right, the two together are to blame.
+// Blame for a cell that finished and is wrong: the library if the control is wrong in the same way,
+// the interface if the control is right.
 std::vector<std::string> BlameForWrong(const JudgeInput& input, const CheckResult& failure) {
   if (input.packages.engine.empty()) return {"library"};
   const Verdict* control = input.control_verdict;
@@ -226,7 +226,7 @@ Verdict JudgeFinished(const JudgeInput& input) {
           std::move(evidence)};
 }
 
-// A control that says nothing about its library is none.
+// The control, unless its ending says nothing about the library.
 const Observation* UsableControl(const JudgeInput& input) {
   if (input.control == nullptr) return nullptr;
   const std::optional<Stop> stop = ClassifyEnding(*input.control, input.probe);
@@ -240,7 +240,7 @@ Verdict JudgeStopped(const JudgeInput& input, const Stop& stop) {
   if (!input.observation->exceptions.empty())
     evidence["exceptions"] = DescribeExceptions(*input.observation);
   evidence["last_stage"] = std::string(Name(input.observation->LastStage()));
-  // What had gone wrong before: it may be the cause.
+  // Earlier mismatches may be the cause.
   if (!input.observation->layers.empty() || !input.observation->called.empty())
     evidence["checks"]["backend"] =
         Describe(CheckBackend(*input.observation, input.probe.attention));

@@ -18,8 +18,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// A cell that finished and is right, on disk; each test spoils a part of it. The reach test changed
-// token 1 of the first of two documents (3 and 2 tokens).
+// A right, finished cell on disk; each test breaks one part. The reach test changed token 1 of the
+// first of two documents (3 and 2 tokens).
 class JudgeTest : public ::testing::Test {
  protected:
   JudgeTest() {

@@ -16,7 +16,7 @@ constexpr char kWeights[] = "weights.json";
 absl::StatusOr<std::map<std::string, ObservedTensor>> ReadWeights(
     const std::filesystem::path& path) {
   ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
-  // The same form as an observation's "load", and read by the same code.
+  // weights.json has the form of an observation's "load", so the observation's reader is used.
   ASSIGN_OR_RETURN(
       Observation observation,
       ObservationFromJson({{"ending", {{"kind", "completed"}}}, {"load", json}}, path.string()));

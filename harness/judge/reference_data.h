@@ -15,9 +15,9 @@
 
 namespace bkm {
 
-// What cells of one probe are held against. Read once and shared by all of them; never changed
-// after. A part that cannot be read says so where it is needed: it makes cells that finished
-// `unsupported`, and does not touch the others.
+// What cells of one probe are compared with. Read once, shared by all of them, never changed. A
+// part that cannot be read makes finished cells `unsupported` where it is needed, and affects no
+// other cell.
 struct ReferenceData {
   absl::StatusOr<ProbeFolder> folder;
   absl::StatusOr<std::map<std::string, ObservedTensor>> weights;  // of the file
@@ -25,12 +25,12 @@ struct ReferenceData {
   std::map<std::string, absl::StatusOr<std::vector<FloorStep>>> floors;  // by precision
 };
 
-// Copies what is judged against out of a probe folder into `into`, once: all but the weights, of
-// which only norms and sums are kept (weights.json).
+// Copies the reference data of a probe folder into `into`, once. Of the weights only norms and sums
+// are kept (weights.json).
 absl::Status CopyReferenceData(const std::filesystem::path& probe_folder,
                                const std::filesystem::path& into);
 
-// `probe_dir` was made by CopyReferenceData; `floors` are files by precision ("bf16", "fp32").
+// `probe_dir` was made by CopyReferenceData. `floors` are files by precision ("bf16", "fp32").
 ReferenceData ReadReferenceData(const std::filesystem::path& probe_dir,
                                 const std::filesystem::path& golden,
                                 const std::map<std::string, std::filesystem::path>& floors);
