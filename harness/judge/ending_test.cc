@@ -78,7 +78,7 @@ TEST(EndingTest, FailureOfTheMachineIsSpurious) {
   EXPECT_EQ(full.reason, "disk-full");
 }
 
-TEST(EndingTest, ClearRefusalIsRefusedAtItsRung) {
+TEST(EndingTest, ClearRefusalIsRefusedAtItsStage) {
   EXPECT_EQ(Class(VerlAttnTypeNotSupported(), "sdpa"),
             (Stop{VerdictKind::kRefused, Stage::kConstruct, "refused-option",
                   "AssertionError: attn_type sdpa not supported (sdpa is not a valid "

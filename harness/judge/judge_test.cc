@@ -81,7 +81,7 @@ TEST_F(JudgeTest, RightCellIsOkAtGolden) {
     EXPECT_EQ(verdict.evidence["checks"][check]["outcome"], "passed") << check;
 }
 
-TEST_F(JudgeTest, LowestRungThatFailsIsTheVerdict) {
+TEST_F(JudgeTest, EarliestStageThatFailsIsTheVerdict) {
   observation_.load["a"].norm = 7;
   cell_.tensors[0].log_probs[0] = -9;
   EXPECT_EQ(Judged().reason, "weights-not-loaded");
