@@ -13,7 +13,7 @@
 namespace bkm {
 namespace {
 
-// flex_flash stands before flex: it is told by a longer word.
+// flex_flash comes before flex because its words contain flex's.
 const std::vector<AttentionBackend>& Table() {
   static const std::vector<AttentionBackend>& table = *new std::vector<AttentionBackend>{
       {.name = "flex_flash",
@@ -52,7 +52,7 @@ const std::vector<AttentionBackend>& Table() {
   return table;
 }
 
-// Words of letters, digits and underscores, squeezed.
+// Splits into words of letters, digits and underscores, each squeezed.
 std::vector<std::string> Words(absl::string_view text) {
   std::vector<std::string> words(1);
   for (char c : text) {
@@ -66,7 +66,7 @@ std::vector<std::string> Words(absl::string_view text) {
   return words;
 }
 
-// Whether up to four neighbouring words make up `squeezed`.
+// Whether up to four consecutive words concatenate to `squeezed`.
 bool HasPhrase(const std::vector<std::string>& words, absl::string_view squeezed) {
   constexpr size_t kMaxWords = 4;
   for (size_t i = 0; i < words.size(); ++i) {
@@ -80,7 +80,7 @@ bool HasPhrase(const std::vector<std::string>& words, absl::string_view squeezed
   return false;
 }
 
-// What libraries add to a backend's name when they name a class or a function after it.
+// Removes the suffixes that libraries append to a backend's name in classes and functions.
 std::string WithoutSuffix(std::string squeezed) {
   for (absl::string_view suffix : {"config", "wrapper", "module", "forward", "function"}) {
     if (absl::EndsWith(squeezed, suffix)) squeezed.resize(squeezed.size() - suffix.size());
@@ -93,7 +93,7 @@ bool HasPart(std::span<const std::string> names, absl::string_view part) {
                      [&](const std::string& name) { return absl::StrContains(name, part); });
 }
 
-// Eager attention has no words of its own: softmax and bmm count only when no other backend shows.
+// Eager attention has no names of its own: softmax and bmm count only if no other backend shows.
 std::vector<const AttentionBackend*> BackendsShown(
     std::span<const std::string> names, std::vector<absl::string_view> AttentionBackend::*words) {
   std::vector<const AttentionBackend*> found;
@@ -167,7 +167,7 @@ bool Names(absl::string_view message, const AttentionBackend& backend) {
 
 bool NamesOption(absl::string_view message, absl::string_view option) {
   const std::string squeezed = Squeezed(option);
-  // "1" or "on" would be found in any message.
+  // Short values such as "1" or "on" occur in almost any message.
   return squeezed.size() >= 3 && HasPhrase(Words(message), squeezed);
 }
 

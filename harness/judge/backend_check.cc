@@ -16,7 +16,7 @@
 namespace bkm {
 namespace {
 
-// What a list of names shows.
+// The backends found in a list of class or callable names.
 struct Shown {
   int64_t asked = 0;                          // names that show the asked backend
   std::vector<std::string> other;             // "layers.3...: sdpa"
@@ -43,7 +43,7 @@ std::string Sentence(absl::string_view attention, absl::string_view verb, const 
                       verb, " ", layers, " (", shown.other.front(), ")");
 }
 
-// Layers with the same kernels once, with how many they are.
+// One entry per distinct set of kernels, with the number of layers that share it.
 Json KernelEvidence(const Observation& observation) {
   std::map<std::pair<std::vector<std::string>, std::vector<std::string>>, int64_t> counts;
   for (const ObservedKernels& kernels : observation.kernels)
@@ -66,7 +66,7 @@ Json Evidence(const Observation& observation, absl::string_view attention) {
   return evidence;
 }
 
-// One layer whose kernels are another backend's.
+// One layer whose kernels belong to another backend.
 struct Fallback {
   int64_t layer;
   bool in_backward;
@@ -88,7 +88,8 @@ std::optional<Fallback> FallbackOf(const ObservedKernels& kernels, const Attenti
   return std::nullopt;
 }
 
-// "flex was built, but sdpa ran in 1 of 8 layers (3)"; empty: every layer ran what was asked.
+// "flex was built, but the forward that ran is that of sdpa in 1 of 8 layers (3)"; empty if every
+// layer ran the asked backend.
 std::string SayFallbacks(const Observation& observation, absl::string_view attention,
                          const AttentionBackend& asked) {
   std::vector<int64_t> layers;
@@ -130,7 +131,7 @@ CheckResult CheckBackend(const Observation& observation, absl::string_view atten
                                Sentence(attention, "was built", built), std::move(evidence));
   }
   if (called.backend != nullptr) {
-    // The configuration tells a replaced option from a fallback while running.
+    // The configured name tells a replaced option from a fallback at run time.
     const bool replaced = !observation.configured.empty() &&
                           !IsNamedAfter(observation.configured, *asked) &&
                           BackendOfName(observation.configured) != nullptr;

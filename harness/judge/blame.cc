@@ -23,7 +23,7 @@ bool IsInPackage(absl::string_view name, absl::string_view package) {
          (name == package || absl::StartsWith(name, absl::StrCat(package, ".")));
 }
 
-// Whether code at this frame is about the library: its path or its source line names it
+// Whether the frame concerns the library: its path or its source line names the library
 // ("verl/workers/engine/torchtitan/transformer_impl.py").
 bool MentionsLibrary(const ObservedFrame& frame, const std::string& library) {
   return !library.empty() &&
@@ -39,14 +39,14 @@ bool AsksLibraryForWhatItLacks(const ObservedException& exception, const Observe
   const bool wrong_call = why == reason::kUnexpectedKeyword || why == reason::kMissingArgument ||
                           why == reason::kTooManyArguments;
   if (why != reason::kAttributeMissing && !wrong_call) return false;
-  // Python does not say whose object or function it was. The worker may (`object`); else the place
-  // tells.
+  // Python does not say whose object or function it was. Use the worker's `object` if it is there,
+  // else the message and the frame.
   if (!exception.object.empty()) return IsInPackage(exception.object, packages.library);
   return absl::StrContains(exception.message, absl::StrCat("'", packages.library, ".")) ||
          MentionsLibrary(frame, packages.library);
 }
 
-// The party that runs at a frame.
+// The party whose code runs in a frame.
 std::string PartyOf(FrameOwner owner) {
   switch (owner) {
     case FrameOwner::kEngine:
@@ -76,7 +76,7 @@ std::vector<std::string> FromFrames(const ObservedException& exception) {
   return {"runtime"};
 }
 
-// A missing module that the harness itself imports belongs to the subject whose name it carries.
+// A missing module that the adapter imports belongs to the subject whose name it carries.
 std::vector<std::string> FromMissingModule(const ObservedException& exception,
                                            const Packages& packages) {
   if (IsInPackage(exception.name, packages.engine)) return {"engine"};

@@ -34,7 +34,7 @@ Observation EngineRaises(const char* type, const char* message, const char* file
       Exception(type, message, {kAdapterFrame, Frame(FrameOwner::kEngine, file, "call")}, name));
 }
 
-TEST(BlameTest, WithoutItsControlAnEnginesCellIsUnblamed) {
+TEST(BlameTest, CellWithAnEngineButNoControlHasNoBlame) {
   EXPECT_THAT(BlameForStop(NoMatchingFlavor(), kPair, nullptr), IsEmpty());
 }
 
@@ -91,7 +91,7 @@ TEST(BlameTest, RaisedInsideTorchUnderALibraryFrameIsTheLibraryAndTheRuntime) {
               ElementsAre("library", "runtime"));
 }
 
-TEST(BlameTest, ElseTheDeepestPartyThatRaised) {
+TEST(BlameTest, OtherwiseTheDeepestPartyThatRaisedIsBlamed) {
   EXPECT_THAT(BlameOf(NoMatchingFlavor()), ElementsAre("engine"));
   EXPECT_THAT(BlameForStop(TransformersWithoutFlashAttention(), {"", "transformers"}, nullptr),
               ElementsAre("library"));

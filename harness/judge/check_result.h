@@ -15,15 +15,16 @@ namespace bkm {
 
 enum class CheckOutcome {
   kPassed,
-  kFailed,      // what was asked did not happen: `wrong`
-  kUnseen,      // the fact was not observed: nothing can be said
-  kUnreadable,  // a file that the check needs is missing or corrupt: nothing can be said
+  kFailed,      // the cell did not do what was asked: `wrong`
+  kUnseen,      // the fact was not observed: the check cannot decide
+  kUnreadable,  // a file that the check needs is missing or corrupt: it cannot decide
 };
 
-// What one check of a cell says. `evidence` holds the numbers it compared, whatever the outcome.
+// The result of one check of a cell. `evidence` holds the numbers that were compared, whatever the
+// outcome.
 struct CheckResult {
   CheckOutcome outcome = CheckOutcome::kPassed;
-  Stage stage = Stage::kGolden;  // the rung that the check belongs to
+  Stage stage = Stage::kGolden;  // the stage that the check belongs to
   std::string reason;            // empty when passed
   std::string message;
   Json evidence = Json::object();

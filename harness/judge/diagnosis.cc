@@ -21,7 +21,7 @@ std::optional<Diagnosis> Diagnose(std::span<const double> log_probs,
     double sum = 0;
     for (const int64_t t : judged) sum += std::abs(log_probs[t] - answer[t]);
     const double error = sum / static_cast<double>(judged.size());
-    // Written so that NaN is no match.
+    // Negated so that NaN does not match.
     if (!(error <= kFloorMultiple * floor)) continue;
     if (!nearest || error < nearest->error)
       nearest = {.answer = name, .error = error, .multiple = InFloors(error, floor)};

@@ -13,7 +13,7 @@
 
 namespace bkm {
 
-// A wrong answer that the reference predicted, and that a cell gave.
+// A predicted wrong answer that the cell's log-probs match.
 struct Diagnosis {
   std::string answer;   // its name in the golden file: "causal-across-documents"
   double error = 0;     // mean |difference| of log-probs over judged tokens, in nats
@@ -21,15 +21,15 @@ struct Diagnosis {
   bool operator==(const Diagnosis&) const = default;
 };
 
-// The predicted answer that `log_probs` equal: the nearest one, if it is within kFloorMultiple
-// floors. An answer to a wrong question, computed rightly, rounds like the right one, so the floor
-// of the golden holds for it too. `predicted` holds log-probs [tokens] by name; one of another
-// length equals nothing, nor do log-probs that are not finite where they are judged.
+// The predicted answer closest to `log_probs`, if it is within kFloorMultiple floors. The floor of
+// the golden applies to predicted answers too, because they round in the same way. `predicted`
+// holds log-probs [tokens] by name. Answers of another length and log-probs that are not finite at
+// judged positions never match.
 std::optional<Diagnosis> Diagnose(std::span<const double> log_probs,
                                   const std::map<std::string, std::vector<double>>& predicted,
                                   const PackedBatch& batch, double floor);
 
-// For a message: its log-probs are those of "causal across documents".
+// A clause for the verdict's message: its log-probs are those of "causal across documents" ...
 std::string Describe(const Diagnosis& diagnosis);
 
 }  // namespace bkm

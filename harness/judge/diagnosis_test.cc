@@ -23,7 +23,7 @@ TEST(DiagnosisTest, NamesThePredictedAnswerThatTheCellGave) {
   EXPECT_EQ(Of({-1.0625, 0, -2.0625, 0}), (Diagnosis{"bidirectional", 0.0625, 1}));
 }
 
-TEST(DiagnosisTest, OfTwoWithinTheFloorTheNearestIsNamed) {
+TEST(DiagnosisTest, NearestOfTwoMatchesIsNamed) {
   EXPECT_EQ(Of({-1.1875, 0, -2.1875, 0})->answer, "no-rope");
 }
 
@@ -36,12 +36,12 @@ TEST(DiagnosisTest, PositionsWithoutALabelDoNotCount) {
   EXPECT_EQ(Of({-1, -9, -2, -9}), (Diagnosis{"bidirectional", 0, 0}));
 }
 
-TEST(DiagnosisTest, WhatCannotBeComparedEqualsNothing) {
+TEST(DiagnosisTest, AnswersThatCannotBeComparedDoNotMatch) {
   EXPECT_EQ(Of({-1, 0, -2}), std::nullopt);
   EXPECT_EQ(Of({std::numeric_limits<double>::quiet_NaN(), 0, -2, 0}), std::nullopt);
 }
 
-TEST(DiagnosisTest, SaysItInWords) {
+TEST(DiagnosisTest, DescriptionNamesTheAnswerAndItsDistance) {
   EXPECT_EQ(Describe({"causal-across-documents", 0.01, 0.5}),
             "its log-probs are those of \"causal across documents\" (0.5 floors from that answer)");
 }

@@ -88,7 +88,7 @@ void CompareGradients(size_t k, const StepTensors& before, const StepTensors& no
     if (SameBits(a.gradient, b->second.gradient)) continue;
     const auto allowed = floor.gradients.find(name);
     const absl::StatusOr<double> error = RelativeNormError(b->second.gradient, a.gradient);
-    // Another size, or a number that is not finite: no distance can be told.
+    // A different size or a number that is not finite has no distance.
     const bool comparable = error.ok() && allowed != floor.gradients.end();
     worst.Note(comparable ? InFloors(*error, std::max(allowed->second, kNormReduction)) : kInfinite,
                where(name));

@@ -8,34 +8,32 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "harness/judge/evidence_files.h"
+#include "harness/judge/step_files.h"
 #include "harness/numerics/packed_batch.h"
 
 namespace bkm {
 
-// How one run of a cell differs from another run of the same cell. Written to run.json: never
-// rename.
+// How two runs of one cell differ. Written to run.json: never rename.
 enum class DriftClass {
-  kBitEqual,     // every number that was sampled has the same bits
-  kWithinFloor,  // rounding: no quantity moved by more than kFloorMultiple floors
-  kReal,         // more than rounding explains
+  kBitEqual,     // all sampled numbers have the same bits
+  kWithinFloor,  // rounding: no quantity differs by more than kFloorMultiple floors
+  kReal,         // a larger difference than rounding explains
 };
 absl::string_view Name(DriftClass kind);
 
 struct Drift {
   DriftClass kind = DriftClass::kBitEqual;
-  double multiple = 0;  // the largest distance, in floors of its quantity; infinite: no number
-  std::string where;    // of that distance: "log-probs in step 1", "gradient of X in step 3"
+  double multiple = 0;  // the largest distance, in floors; infinite if it cannot be measured
+  std::string where;    // its quantity: "log-probs in step 1", "gradient of X in step 3"
   bool operator==(const Drift&) const = default;
 };
 
 // The distance from `before` to `now`: per step the mean |difference| of log-probs over judged
-// tokens, and per tensor the relative distance of the sampled gradients, each in floors. A floor
-// says how far a right run may be from the golden, so two right runs are within two of it, and
-// kFloorMultiple, the project's one multiple, leaves them the same room as the golden does. Steps
-// or tensors that only one side has, other sizes, and numbers that are not finite on one side only
-// are real drift. Runs have one element per step; `floor` and `batches` are those of the probe;
-// fewer than the steps: an error.
+// tokens, and per tensor the relative distance of the sampled gradients, each in floors. The limit
+// is kFloorMultiple, as for the comparison with the golden: two right runs are at most two floors
+// apart. Steps or tensors that only one run has, different sizes, and numbers that are finite in
+// one run only are real drift. Both runs have one element per step; `floor` and `batches` belong to
+// the probe and must have at least as many, else the result is an error.
 absl::StatusOr<Drift> CompareRuns(std::span<const StepTensors> before,
                                   std::span<const StepTensors> now,
                                   std::span<const FloorStep> floor,

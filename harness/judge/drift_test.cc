@@ -36,7 +36,7 @@ TEST(DriftTest, SameBitsAreBitEqual) {
   EXPECT_EQ(Compare(OneStep(nan, 1), OneStep(nan, 1)).kind, DriftClass::kBitEqual);
 }
 
-TEST(DriftTest, NegativeZeroIsNotTheSameBitsAndNoDistance) {
+TEST(DriftTest, NegativeZeroDiffersInBitsButNotInDistance) {
   EXPECT_EQ(Compare(OneStep(0.0, 1), OneStep(-0.0, 1)), (Drift{DriftClass::kWithinFloor, 0, ""}));
 }
 
@@ -54,7 +54,7 @@ TEST(DriftTest, GradientIsComparedInFloorsOfItsTensor) {
   EXPECT_EQ(drift, (Drift{DriftClass::kReal, 10, "gradient of w in step 1"}));
 }
 
-TEST(DriftTest, WhatOnlyOneRunHasIsReal) {
+TEST(DriftTest, DataOfOneRunOnlyIsRealDrift) {
   Steps less = OneStep(-1, 1);
   less[0].tensors.clear();
   EXPECT_EQ(Compare(OneStep(-1, 1), less).kind, DriftClass::kReal);

@@ -25,7 +25,7 @@ std::string Sentence(absl::string_view what, const ObservedEnding& ending) {
   return detail.empty() ? std::string(what) : absl::StrCat(what, ": ", detail);
 }
 
-// The errors by which a machine that is full shows itself to Python, wherever they are raised.
+// Errors that mean a full disk or exhausted memory, wherever they are raised.
 std::optional<Stop> MachineAtItsEnd(const ObservedException& exception, Stage stage) {
   if (absl::StrContains(exception.message, "No space left on device"))
     return Stop{VerdictKind::kSpurious, stage, reason::kDiskFull, DescribeException(exception)};
@@ -35,7 +35,7 @@ std::optional<Stop> MachineAtItsEnd(const ObservedException& exception, Stage st
   return std::nullopt;
 }
 
-// The backend that was built instead of the asked one; nullptr: none was seen.
+// The backend that was built instead of the asked one, or nullptr.
 const AttentionBackend* Replacement(const Observation& observation, const Probe& probe) {
   const AttentionBackend* asked = AskedBackend(probe.attention);
   if (asked == nullptr) return nullptr;
@@ -48,8 +48,8 @@ const AttentionBackend* Replacement(const Observation& observation, const Probe&
   return BackendOfName(observation.configured);
 }
 
-// An error of the chain by which code says that the package of a backend is missing that nobody
-// asked for: it took that backend instead of the asked one.
+// An ImportError in the chain that reports a missing package of a backend that was not asked for:
+// the code had replaced the asked backend by that one.
 struct MissingPackage {
   const AttentionBackend* backend = nullptr;
   const ObservedException* exception = nullptr;
@@ -70,7 +70,7 @@ std::optional<MissingPackage> MissingReplacement(const Observation& observation,
   return std::nullopt;
 }
 
-// Whether the exception is about the backend: its message names it, or a frame runs inside it.
+// Whether the exception concerns the backend: its message names it, or a frame runs inside it.
 bool IsAbout(const ObservedException& exception, const AttentionBackend& backend) {
   return Names(exception.message, backend) ||
          std::any_of(
@@ -79,14 +79,14 @@ bool IsAbout(const ObservedException& exception, const AttentionBackend& backend
              });
 }
 
-// A module of a subject that the adapter looked for and that is not there is a fact about the
-// subject; one of our own is not.
+// A missing module of a subject is a fact about the subject. A missing module of bkm_cell is a
+// fault of the harness.
 bool IsMissingModule(const ObservedException& exception) {
   return exception.type == "ModuleNotFoundError" && !absl::StartsWith(exception.name, "bkm_cell");
 }
 
-// A refusal that was raised while another error was handled is one only where that error is the
-// failed look-up of the option or of its package: else it merely wraps what went wrong.
+// A refusal raised while another error was being handled counts only if that error is the failed
+// look-up of the option or of its package. Otherwise it merely wraps the real error.
 bool RefusesOnPurpose(const Observation& observation, const Probe& probe) {
   const std::vector<ObservedException>& chain = observation.exceptions;
   if (!IsRefusal(chain.front(), probe)) return false;
@@ -101,7 +101,7 @@ Stop ClassifyException(const Observation& observation, const Probe& probe) {
   const ObservedException* exception = DecidingException(observation);
   if (exception == nullptr)
     return {VerdictKind::kBroken, stage, reason::kRaised,
-            Sentence("the cell raised an exception that it could not report", observation.ending)};
+            Sentence("the cell raised an exception but could not report it", observation.ending)};
   if (std::optional<Stop> stop = MachineAtItsEnd(*exception, stage)) return *stop;
   const std::string message = DescribeException(*exception);
   const ObservedFrame* frame = DeepestFrame(*exception);
@@ -133,10 +133,10 @@ Stop ClassifyTimeout(const Observation& observation) {
   const Stage stage = StageOfStop(observation);
   if (observation.timeouts >= 2)
     return {VerdictKind::kBroken, stage, reason::kTimeout,
-            Sentence("ran into its time limit again, alone and with twice the time",
+            Sentence("exceeded its time limit again, alone and with twice the time",
                      observation.ending)};
   return {VerdictKind::kSpurious, stage, reason::kTimeoutOnce,
-          Sentence("ran into its time limit once", observation.ending)};
+          Sentence("exceeded its time limit once", observation.ending)};
 }
 
 Stop ClassifyLimit(const Observation& observation) {
@@ -145,7 +145,7 @@ Stop ClassifyLimit(const Observation& observation) {
                      : ending.limit == "processes" ? reason::kLimitProcesses
                                                    : reason::kLimitMemory;
   return {VerdictKind::kBroken, StageOfStop(observation), code,
-          Sentence(absl::StrCat("ran into its limit on ", ending.limit), ending)};
+          Sentence(absl::StrCat("exceeded its limit on ", ending.limit), ending)};
 }
 
 Stop ClassifySignal(const Observation& observation) {
@@ -173,7 +173,7 @@ std::optional<Stop> ClassifyEnding(const Observation& observation, const Probe& 
     case EndingKind::kExited:
       return Stop{VerdictKind::kBroken, StageOfStop(observation), reason::kExited,
                   Sentence(absl::StrCat("the process exited with code ", ending.code.value_or(0),
-                                        " before it had finished"),
+                                        " before it finished"),
                            ending)};
     case EndingKind::kSignalled:
       return ClassifySignal(observation);
@@ -197,7 +197,8 @@ std::optional<Stop> ClassifyEnding(const Observation& observation, const Probe& 
     case EndingKind::kLost:
       break;
   }
-  return spurious(reason::kWorkerLost, "the worker was lost before it reported an ending");
+  return spurious(reason::kWorkerLost,
+                  "the worker died or went silent before it reported how the cell ended");
 }
 
 }  // namespace bkm

@@ -12,7 +12,7 @@
 
 namespace bkm {
 
-// How a cell that did not finish is classed.
+// The verdict on a cell that did not finish.
 struct Stop {
   VerdictKind kind = VerdictKind::kBroken;
   Stage stage = Stage::kImport;
@@ -21,18 +21,19 @@ struct Stop {
   bool operator==(const Stop&) const = default;
 };
 
-// nullopt: the cell ran to its end. The rules:
-// - The worker, the machine or a person ended it: spurious. The first timeout, too: it is run again
-//   alone, and a second one is `broken`.
-// - A signal or an exit from inside, or the cell's own limits: `broken`.
-// - An exception: `refused` when it is a clear refusal (exception_reason.h), else `broken`; raised
-//   by the harness's own code: `unsupported`, unless what the harness imports is a module of a
-//   subject that does not exist.
-// - An exception that asks for other hardware than the CPU it was given: `unsupported`.
-// - The asked backend was replaced by another, and the replacement is what the exception is about:
-//   `broken`, override-ignored.
-// A subject cannot stop at `backend` or `mask`, which are the judge's checks: what stops while
-// their evidence is collected stops the forward pass.
+// nullopt if the cell finished. The rules:
+// - The worker, the machine or a person ended the cell: spurious. So is the first timeout: the cell
+//   is then run again alone, and a second timeout is `broken`.
+// - A signal or an exit from inside, or one of the cell's own limits: `broken`.
+// - An exception: `refused` if it is a clear refusal (exception_reason.h), else `broken`. An
+//   exception raised by the harness's own code is `unsupported`, unless the adapter imports a
+//   module of a subject that does not exist.
+// - An exception that asks for other hardware than the CPU that the cell was given: `unsupported`.
+// - The asked backend was replaced, and the exception is about the replacement: `broken`,
+//   override-ignored.
+//
+// Subjects cannot stop at `backend` or `mask`, which are checks of the judge. A cell that stops
+// while their witnesses are collected stopped in the forward pass.
 std::optional<Stop> ClassifyEnding(const Observation& observation, const Probe& probe);
 
 }  // namespace bkm

@@ -44,13 +44,13 @@ TEST(EndingTest, SignalFromOutsideIsSpurious) {
 TEST(EndingTest, ExitIsBroken) {
   EXPECT_EQ(Class(Ended({.kind = EndingKind::kExited, .code = 3}, Stage::kImport)),
             (Stop{VerdictKind::kBroken, Stage::kImport, "exited",
-                  "the process exited with code 3 before it had finished"}));
+                  "the process exited with code 3 before it finished"}));
 }
 
 TEST(EndingTest, OwnLimitsAreBroken) {
   EXPECT_EQ(Class(Ended({.kind = EndingKind::kLimit, .limit = "memory", .message = "9 GiB"})),
             (Stop{VerdictKind::kBroken, Stage::kForward, "limit-memory",
-                  "ran into its limit on memory: 9 GiB"}));
+                  "exceeded its limit on memory: 9 GiB"}));
   EXPECT_EQ(Class(Ended({.kind = EndingKind::kLimit, .limit = "output"})).reason, "limit-output");
   EXPECT_EQ(Class(Ended({.kind = EndingKind::kLimit, .limit = "processes"})).reason,
             "limit-processes");
@@ -60,14 +60,14 @@ TEST(EndingTest, FirstTimeoutIsSpuriousAndTheSecondIsBroken) {
   Observation observation = Ended({.kind = EndingKind::kTimedOut}, Stage::kStep);
   observation.timeouts = 1;
   EXPECT_EQ(Class(observation), (Stop{VerdictKind::kSpurious, Stage::kStep, "timeout-once",
-                                      "ran into its time limit once"}));
+                                      "exceeded its time limit once"}));
   observation.timeouts = 2;
   EXPECT_EQ(Class(observation),
             (Stop{VerdictKind::kBroken, Stage::kStep, "timeout",
-                  "ran into its time limit again, alone and with twice the time"}));
+                  "exceeded its time limit again, alone and with twice the time"}));
 }
 
-TEST(EndingTest, WhatTheMachineDoesIsSpurious) {
+TEST(EndingTest, FailureOfTheMachineIsSpurious) {
   EXPECT_EQ(Class(Ended({.kind = EndingKind::kForkFailed})).reason, "fork-failed");
   EXPECT_EQ(Class(Ended({.kind = EndingKind::kLost})).reason, "worker-lost");
   EXPECT_EQ(Class(Ended({.kind = EndingKind::kCancelled})).reason, "cancelled");
@@ -78,7 +78,7 @@ TEST(EndingTest, WhatTheMachineDoesIsSpurious) {
   EXPECT_EQ(full.reason, "disk-full");
 }
 
-TEST(EndingTest, ClearRefusalIsRefusedAtItsRung) {
+TEST(EndingTest, ClearRefusalIsRefusedAtItsStage) {
   EXPECT_EQ(Class(VerlAttnTypeNotSupported(), "sdpa"),
             (Stop{VerdictKind::kRefused, Stage::kConstruct, "refused-option",
                   "AssertionError: attn_type sdpa not supported (sdpa is not a valid "
@@ -101,7 +101,7 @@ TEST(EndingTest, AMissingPackageOfABackendThatNobodyAskedForIsAnIgnoredOverride)
   EXPECT_EQ(Class(critic, "flash_attention_2").reason, "raised");
 }
 
-TEST(EndingTest, WhatTheDeviceCannotIsUnsupported) {
+TEST(EndingTest, MissingDeviceIsUnsupported) {
   EXPECT_EQ(Class(Ended({.kind = EndingKind::kDeviceMissing, .message = "no GPU"})),
             (Stop{VerdictKind::kUnsupported, Stage::kBackend, "device-missing", "no GPU"}));
 }
@@ -122,7 +122,7 @@ TEST(EndingTest, FailedLookUpNamesTheModelNotTheOption) {
                   "(verl/workers/engine/torchtitan/utils.py:7)"}));
 }
 
-TEST(EndingTest, WhatStopsTheEvidenceStopsTheForwardPass) {
+TEST(EndingTest, StopInBackendOrMaskIsAStopInForward) {
   const Stop stop = Class(GroupedQueries(true), "varlen");
   EXPECT_EQ(stop.kind, VerdictKind::kBroken);
   EXPECT_EQ(stop.stage, Stage::kForward);

@@ -21,7 +21,7 @@ struct Wording {
   const char* reason;
 };
 
-// First match wins. The texts are Python's and torch's, which every subject shares.
+// The first match wins. All texts come from Python and torch, which every subject shares.
 constexpr Wording kWordings[] = {
     {"ModuleNotFoundError", "", reason::kModuleMissing},
     {"ImportError", "cannot import name", reason::kNameMissing},
@@ -60,7 +60,7 @@ constexpr Wording kWordings[] = {
     {"", "", reason::kRaised},
 };
 
-// Everything by which a message can name what the probe asks for.
+// Whether a message names the asked attention or an asked engine option.
 bool NamesAsked(absl::string_view message, const Probe& probe) {
   const AttentionBackend* backend = AskedBackend(probe.attention);
   if (backend ? Names(message, *backend) : NamesOption(message, probe.attention)) return true;
@@ -68,13 +68,13 @@ bool NamesAsked(absl::string_view message, const Probe& probe) {
                      [&](const auto& option) { return NamesOption(message, option.first); });
 }
 
-// "Only varlen and flex attn masks are supported", "must be one of ['flex', 'varlen']": the part of
-// the lower-case message that lists what is supported; empty without one.
+// The part of the lower-case message that lists the supported options, as in "only varlen and flex
+// attn masks are supported" or "must be one of ['flex', 'varlen']"; empty if there is none.
 absl::string_view SupportedList(absl::string_view message) {
   for (absl::string_view opening : {"only ", "one of "}) {
     const size_t begin = message.find(opening);
     if (begin == message.npos) continue;
-    // The list ends where the sentence says what was given instead, or that it is supported.
+    // The list ends where the sentence goes on to the value that was given, or to "supported".
     size_t end = message.size();
     for (absl::string_view closing : {" supported", " got ", " but ", "]"})
       end = std::min(end, message.find(closing, begin));

@@ -10,22 +10,22 @@
 
 namespace bkm {
 
-// The reason code of an exception, from its type and Python's and torch's own wording.
+// The reason code of an exception, from its type and the wording of Python and torch.
 std::string ReasonOf(const ObservedException& exception);
 
-// Whether the exception is a clear refusal of what the probe asks for: a `raise` or an `assert` in
-// the engine's or the library's own code whose message names the asked option, or the options that
-// are supported instead. No refusal:
-// - an assertion about types that pass between the two parties (isinstance);
-// - a message by which the asked option is supported ("only varlen and flex ... are supported",
-//   asked for flex): then something else was asked on the way.
+// Whether the exception is a clear refusal: a `raise` or an `assert` in the engine's or the
+// library's own code whose message names the asked option or lists the supported options. These are
+// not refusals:
+// - an assertion about types passed between the two parties (isinstance);
+// - a message that lists the asked option as supported ("only varlen and flex ... are supported",
+//   asked for flex): something else was requested on the way.
 bool IsRefusal(const ObservedException& exception, const Probe& probe);
 
 // Whether the exception says that other hardware is needed ("only supported on Hopper or
-// Blackwell", "no NVIDIA driver"): on a cell that was given a CPU this says nothing about the pair.
+// Blackwell", "no NVIDIA driver"). On a CPU cell this says nothing about the pair.
 bool NeedsOtherHardware(const ObservedException& exception, const Probe& probe);
 
-// Whether the message lists what is supported, and the asked option is on the list.
+// Whether the message lists the supported options and the asked option is among them.
 bool ContradictsTheProbe(const ObservedException& exception, const Probe& probe);
 
 }  // namespace bkm

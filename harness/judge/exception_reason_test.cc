@@ -13,7 +13,7 @@ std::string Reason(const char* type, const char* message) {
   return ReasonOf(Exception(type, message, {}));
 }
 
-TEST(ExceptionReasonTest, PythonsAndTorchsOwnWordsDecide) {
+TEST(ExceptionReasonTest, WordingOfPythonAndTorchDecides) {
   EXPECT_EQ(Reason("ModuleNotFoundError", "No module named 'x'"), "module-missing");
   EXPECT_EQ(Reason("ImportError", "cannot import name 'A' from 'b'"), "name-missing");
   EXPECT_EQ(Reason("ImportError", "libcudart.so.12: cannot open shared object file"),
@@ -55,7 +55,7 @@ TEST(RefusalTest, RealRefusalsNameTheOptionOrWhatIsSupported) {
   EXPECT_TRUE(Refuses(TransformersWithoutFlashAttention(), "flash_attention_2"));
 }
 
-TEST(RefusalTest, MessageAboutSomethingElseIsNoRefusal) {
+TEST(RefusalTest, MessageThatNamesNoOptionIsNoRefusal) {
   EXPECT_FALSE(Refuses(NoMatchingFlavor(), "flex"));
   EXPECT_FALSE(Refuses(TransformersWithoutFlashAttention(), "sdpa"));
 }
@@ -81,7 +81,7 @@ TEST(RefusalTest, AssertionAboutTypesIsNoRefusal) {
   EXPECT_FALSE(IsRefusal(exception, Asking("varlen")));
 }
 
-TEST(RefusalTest, LibraryThatSaysWhatItDoesNotSupportRefuses) {
+TEST(RefusalTest, LibraryThatNamesTheUnsupportedOptionRefuses) {
   const ObservedException exception =
       Exception("ValueError",
                 "ScaledDotProductAttention does not support attention_masks; it only supports "

@@ -21,7 +21,7 @@ bool IsPathCharacter(char c) {
          c == '@' || c == '=';
 }
 
-// Calls `visit` with each stretch of the text: paths that start at '/', and what lies between.
+// Splits the text into absolute paths and the text between them, and calls `visit` with each part.
 template <typename F>
 void SplitPaths(absl::string_view text, F visit) {
   size_t begin = 0, at = 0;
@@ -79,7 +79,7 @@ std::string NormalizedMessage(absl::string_view message) {
         text.push_back(absl::ascii_tolower(part[i++]));
         continue;
       }
-      // A number, or an address such as 0x7f3a.
+      // A number or an address such as 0x7f3a.
       while (i < part.size() && (absl::ascii_isxdigit(part[i]) || part[i] == 'x')) ++i;
       text.push_back('#');
     }
@@ -108,7 +108,7 @@ std::string DescribeException(const ObservedException& exception) {
   if (!line.empty()) absl::StrAppend(&text, ": ", line);
   if (const ObservedFrame* frame = DeepestFrame(exception)) {
     absl::StrAppend(&text, " (", frame->file, ":", frame->line, ")");
-    // A bare assert says nothing but its own source.
+    // A bare assert has no message: show its source line.
     if (line.empty()) absl::StrAppend(&text, ": ", FirstLine(frame->text));
   }
   return text;

@@ -10,25 +10,26 @@
 
 namespace bkm {
 
-// The first line that says something, trimmed, with absolute paths cut to their last two parts and
-// at most 240 bytes.
+// The first line that is not blank, trimmed to 240 bytes, with absolute paths cut to their last two
+// parts.
 std::string FirstLine(absl::string_view message);
 
-// What identifies an error across cells: lower case, without paths, numbers and addresses.
+// Identifies an error across cells: the message in lower case, without paths, numbers and
+// addresses.
 std::string NormalizedMessage(absl::string_view message);
 
-// Lower case, letters and digits only: "FlashAttention2" and "flash_attention_2" become the same.
+// Lower case, letters and digits only: "FlashAttention2" and "flash_attention_2" become equal.
 std::string Squeezed(absl::string_view text);
 
-// The deepest frame that is not Python's own (import machinery, dataclasses, ...); nullptr without.
+// The deepest frame that is not Python's own (import machinery, dataclasses, ...), or nullptr.
 const ObservedFrame* DeepestFrame(const ObservedException& exception);
 
 // "ImportError: cannot import name 'X' from 'y' (verl/utils/model.py:29)".
 std::string DescribeException(const ObservedException& exception);
 
-// The exception that says why: the one that ended the cell, or, where an import error was raised
-// from another import error (lazy importers do), the innermost of these. nullptr when none was
-// seen.
+// The exception that explains the ending, or nullptr if none was observed. It is the one that ended
+// the cell; if an import error was raised from another import error, as lazy importers do, it is
+// the innermost of these.
 const ObservedException* DecidingException(const Observation& observation);
 
 }  // namespace bkm

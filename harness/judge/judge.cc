@@ -67,23 +67,23 @@ void NotePrecision(const JudgeInput& input, Json& evidence) {
 // The floor of the precision that the cell ran.
 absl::StatusOr<const std::vector<FloorStep>*> FloorOf(const JudgeInput& input) {
   const std::string precision = PrecisionOf(*input.observation, input.probe);
-  const auto floor = input.evidence->floors.find(precision);
-  if (floor == input.evidence->floors.end()) {
-    return absl::NotFoundError(absl::StrCat("there is no floor for the precision ", precision,
-                                            ", which is what the cell ran"));
+  const auto floor = input.reference->floors.find(precision);
+  if (floor == input.reference->floors.end()) {
+    return absl::NotFoundError(
+        absl::StrCat("there is no floor for the precision ", precision, ", which the cell ran"));
   }
   RETURN_IF_ERROR(floor->second.status());
   return &*floor->second;
 }
 
 CheckResult CheckLoadOf(const JudgeInput& input) {
-  if (!input.evidence->weights.ok())
-    return CheckResult::Unreadable(Stage::kGolden, input.evidence->weights.status());
-  return CheckLoad(input.observation->load, input.observation->held, *input.evidence->weights,
+  if (!input.reference->weights.ok())
+    return CheckResult::Unreadable(Stage::kGolden, input.reference->weights.status());
+  return CheckLoad(input.observation->load, input.observation->held, *input.reference->weights,
                    PrecisionOf(*input.observation, input.probe));
 }
 
-// A log-prob that moves by less than this on a GPU did not move.
+// On a GPU, a log-prob that changes by less than this counts as unchanged.
 constexpr double kReachNoise = 1e-6;
 constexpr char kRelations[] = "tensors/attended.safetensors";
 
@@ -94,9 +94,9 @@ absl::StatusOr<std::map<std::string, Relation>> ReadRelationsOf(const JudgeInput
 }
 
 CheckResult CheckMaskOf(const JudgeInput& input) {
-  if (!input.evidence->folder.ok())
-    return CheckResult::Unreadable(Stage::kMask, input.evidence->folder.status());
-  const ProbeFolder& folder = *input.evidence->folder;
+  if (!input.reference->folder.ok())
+    return CheckResult::Unreadable(Stage::kMask, input.reference->folder.status());
+  const ProbeFolder& folder = *input.reference->folder;
   const absl::StatusOr<ModelShape> shape = FindModelShape(input.probe.model);
   if (!shape.ok()) return CheckResult::Unreadable(Stage::kMask, shape.status());
   AskedMasks asked = {PackedDocuments(folder.steps[folder.reach.step].document_lengths),
@@ -112,38 +112,38 @@ CheckResult CheckMaskOf(const JudgeInput& input) {
 }
 
 CheckResult CheckNumbersOf(const JudgeInput& input, const std::vector<StepTensors>& steps) {
-  const ProbeEvidence& evidence = *input.evidence;
-  if (!evidence.folder.ok())
-    return CheckResult::Unreadable(Stage::kGolden, evidence.folder.status());
-  if (!evidence.golden.ok())
-    return CheckResult::Unreadable(Stage::kGolden, evidence.golden.status());
+  const ReferenceData& reference = *input.reference;
+  if (!reference.folder.ok())
+    return CheckResult::Unreadable(Stage::kGolden, reference.folder.status());
+  if (!reference.golden.ok())
+    return CheckResult::Unreadable(Stage::kGolden, reference.golden.status());
   const auto floor = FloorOf(input);
   if (!floor.ok()) return CheckResult::Unreadable(Stage::kGolden, floor.status());
   return CheckNumbers(
-      {input.observation->steps, steps, evidence.folder->steps, *evidence.golden, **floor});
+      {input.observation->steps, steps, reference.folder->steps, *reference.golden, **floor});
 }
 
-// Which wrong answer a cell that is wrong gave, if it is one that the reference foresaw.
+// The predicted wrong answer that a wrong cell gave, if any.
 std::optional<Diagnosis> DiagnoseOf(const JudgeInput& input,
                                     const absl::StatusOr<std::vector<StepTensors>>& steps) {
-  const ProbeEvidence& evidence = *input.evidence;
+  const ReferenceData& reference = *input.reference;
   const auto floor = FloorOf(input);
-  if (!evidence.folder.ok() || !evidence.golden.ok() || !floor.ok() || (*floor)->empty() ||
+  if (!reference.folder.ok() || !reference.golden.ok() || !floor.ok() || (*floor)->empty() ||
       !steps.ok() || steps->empty())
     return std::nullopt;
-  // The right answer is one of the candidates: log-probs that are nearest to it explain nothing. A
-  // fault that moves few tokens is near it too (a dropped window: 0.04 nats a token on average).
+  // The right answer is a candidate too: log-probs that are nearest to it match no fault. A fault
+  // that moves few tokens is also near it (a dropped window: 0.04 nats a token on average).
   constexpr char kRight[] = "right";
-  const GoldenStep& golden = (*evidence.golden)[0];
+  const GoldenStep& golden = (*reference.golden)[0];
   std::map<std::string, std::vector<double>> answers = golden.predicted;
   answers[kRight] = golden.log_probs;
   const std::optional<Diagnosis> nearest = Diagnose(
-      (*steps)[0].log_probs, answers, evidence.folder->steps[0], (**floor)[0].log_probs_mean);
+      (*steps)[0].log_probs, answers, reference.folder->steps[0], (**floor)[0].log_probs_mean);
   return nearest && nearest->answer != kRight ? nearest : std::nullopt;
 }
 
-// In the order of precedence among checks of one rung: that weights were not loaded explains why
-// numbers are off.
+// Ordered by precedence within one stage: weights that were not loaded explain numbers that are
+// off.
 std::vector<NamedCheck> RunChecks(const JudgeInput& input,
                                   const absl::StatusOr<std::vector<StepTensors>>& steps) {
   std::vector<NamedCheck> checks;
@@ -161,7 +161,7 @@ std::vector<NamedCheck> RunChecks(const JudgeInput& input,
   return checks;
 }
 
-// The check with the lowest rung among those with one of these outcomes; nullptr: none.
+// The check of the earliest stage among those with one of these outcomes, or nullptr.
 const CheckResult* First(const std::vector<NamedCheck>& checks,
                          std::initializer_list<CheckOutcome> outcomes) {
   const CheckResult* first = nullptr;
@@ -173,8 +173,8 @@ const CheckResult* First(const std::vector<NamedCheck>& checks,
   return first;
 }
 
-// A cell that ran and is wrong: where the library alone is wrong in the same way, it is the
-// library's doing; where the library alone is right, the two together are to blame.
+// Blame for a cell that finished and is wrong: the library if the control is wrong in the same way,
+// the interface if the control is right.
 std::vector<std::string> BlameForWrong(const JudgeInput& input, const CheckResult& failure) {
   if (input.packages.engine.empty()) return {"library"};
   const Verdict* control = input.control_verdict;
@@ -198,7 +198,7 @@ std::string SayOk(const CheckResult& numbers, size_t steps) {
 }
 
 Verdict JudgeFinished(const JudgeInput& input) {
-  HARNESS_CHECK(input.evidence != nullptr) << "a cell that finished needs the probe's evidence";
+  HARNESS_CHECK(input.reference != nullptr) << "a finished cell is judged without reference data";
   const absl::StatusOr<std::vector<StepTensors>> steps =
       ReadSteps(input.observation->steps, input.cell_dir);
   const std::vector<NamedCheck> checks = RunChecks(input, steps);
@@ -226,7 +226,7 @@ Verdict JudgeFinished(const JudgeInput& input) {
           std::move(evidence)};
 }
 
-// A control that says nothing about its library is none.
+// The control, unless its ending says nothing about the library.
 const Observation* UsableControl(const JudgeInput& input) {
   if (input.control == nullptr) return nullptr;
   const std::optional<Stop> stop = ClassifyEnding(*input.control, input.probe);
@@ -240,11 +240,11 @@ Verdict JudgeStopped(const JudgeInput& input, const Stop& stop) {
   if (!input.observation->exceptions.empty())
     evidence["exceptions"] = DescribeExceptions(*input.observation);
   evidence["last_stage"] = std::string(Name(input.observation->LastStage()));
-  // What had gone wrong before: it may be the cause.
+  // Earlier mismatches may be the cause.
   if (!input.observation->layers.empty() || !input.observation->called.empty())
     evidence["checks"]["backend"] =
         Describe(CheckBackend(*input.observation, input.probe.attention));
-  if (!input.observation->load.empty() && input.evidence != nullptr)
+  if (!input.observation->load.empty() && input.reference != nullptr)
     evidence["checks"]["load"] = Describe(CheckLoadOf(input));
   std::vector<std::string> blame;
   if (stop.reason == reason::kHarnessError) blame = {"harness"};

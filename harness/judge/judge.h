@@ -7,33 +7,34 @@
 #include <string>
 
 #include "harness/judge/blame.h"
-#include "harness/judge/probe_evidence.h"
+#include "harness/judge/reference_data.h"
 #include "harness/model/observation.h"
 #include "harness/model/probe.h"
 #include "harness/model/verdict.h"
 
 namespace bkm {
 
-// Everything that a verdict depends on. All pointers are borrowed and may be null where noted.
+// Everything that a verdict depends on. Pointers are borrowed and may be null where noted.
 struct JudgeInput {
   Probe probe;
   Packages packages;  // packages.engine is empty in a control cell
   const Observation* observation = nullptr;
-  std::filesystem::path cell_dir;           // holds the step files that the observation names
-  const ProbeEvidence* evidence = nullptr;  // null only if the cell did not finish
-  // The control cell: the same library, runtime and probe without the engine. Null: none was run,
-  // and blame stays empty for a cell with an engine.
+  std::filesystem::path cell_dir;            // holds the step files that the observation names
+  const ReferenceData* reference = nullptr;  // null only if the cell did not finish
+  // The control cell: the same library, runtime and probe without the engine. If null, a cell with
+  // an engine gets no blame.
   const Observation* control = nullptr;
   const Verdict* control_verdict = nullptr;
 };
 
-// The precision whose floor judges the cell: the one it ran, whatever was asked.
+// The precision that the cell ran, whatever was asked. Its floor judges the cell.
 std::string PrecisionOf(const Observation& observation, const Probe& probe);
 
-// Precedence: a cell that did not finish is classed by its ending (ending.h), with the mismatches
-// seen before as evidence. One that finished is `wrong` at the first rung whose check fails; else
-// `unsupported` at the first rung whose facts are missing or unreadable; else `ok`. The evidence
-// holds what every check compared, under "checks". Reads the cell's step files, nothing else.
+// Precedence: a cell that did not finish is classed by its ending (ending.h), with earlier
+// mismatches as evidence. A cell that finished is `wrong` at the first stage whose check fails;
+// else `unsupported` at the first stage whose facts are missing or unreadable; else `ok`. The
+// evidence holds the numbers that every check compared, under "checks". Reads only the cell's step
+// files.
 Verdict Judge(const JudgeInput& input);
 
 }  // namespace bkm

@@ -18,26 +18,26 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// A cell that finished and is right, on disk; each test spoils a part of it. The reach test changed
-// token 1 of the first of two documents (3 and 2 tokens).
+// A right, finished cell on disk; each test breaks one part. The reach test changed token 1 of the
+// first of two documents (3 and 2 tokens).
 class JudgeTest : public ::testing::Test {
  protected:
   JudgeTest() {
-    evidence_.folder = ProbeFolder();
-    evidence_.folder->reach = {.step = 0, .document = 0, .position = 1, .token = 9};
-    evidence_.folder->steps = cell_.batches;
-    evidence_.weights = std::map<std::string, ObservedTensor>{{"a", {1, 2, 3}}, {"b", {4, 5, 6}}};
-    evidence_.golden = cell_.golden;
-    evidence_.floors.emplace("bf16", cell_.floor);
+    reference_.folder = ProbeFolder();
+    reference_.folder->reach = {.step = 0, .document = 0, .position = 1, .token = 9};
+    reference_.folder->steps = cell_.batches;
+    reference_.weights = std::map<std::string, ObservedTensor>{{"a", {1, 2, 3}}, {"b", {4, 5, 6}}};
+    reference_.golden = cell_.golden;
+    reference_.floors.emplace("bf16", cell_.floor);
     observation_.ending.kind = EndingKind::kCompleted;
     observation_.layers = {{"layers.0", "FlexAttention", "m"}};
-    observation_.load = *evidence_.weights;
+    observation_.load = *reference_.weights;
     observation_.reach = ObservedReach{1, {0, 1, 2}, {1, 1, 1}};
     observation_.steps = cell_.reported;
     input_.probe = Asking("flex");
     input_.packages = {"verl", "torchtitan"};
     input_.observation = &observation_;
-    input_.evidence = &evidence_;
+    input_.reference = &reference_;
     input_.cell_dir = *CreateTempDirectory(::testing::TempDir(), "cell");
   }
 
@@ -64,7 +64,7 @@ class JudgeTest : public ::testing::Test {
 
   RightCell cell_ = MakeRightCell();
   Observation observation_;
-  ProbeEvidence evidence_ = {
+  ReferenceData reference_ = {
       absl::UnknownError(""), absl::UnknownError(""), absl::UnknownError(""), {}};
   JudgeInput input_;
 };
@@ -81,7 +81,7 @@ TEST_F(JudgeTest, RightCellIsOkAtGolden) {
     EXPECT_EQ(verdict.evidence["checks"][check]["outcome"], "passed") << check;
 }
 
-TEST_F(JudgeTest, LowestRungThatFailsIsTheVerdict) {
+TEST_F(JudgeTest, EarliestStageThatFailsIsTheVerdict) {
   observation_.load["a"].norm = 7;
   cell_.tensors[0].log_probs[0] = -9;
   EXPECT_EQ(Judged().reason, "weights-not-loaded");
@@ -138,7 +138,7 @@ TEST_F(JudgeTest, CorruptOrMissingFilesAreNotTheSubjectsFault) {
 }
 
 TEST_F(JudgeTest, GoldenThatCannotBeReadLeavesOtherChecksStanding) {
-  evidence_.golden = absl::NotFoundError("golden.safetensors: no such file");
+  reference_.golden = absl::NotFoundError("golden.safetensors: no such file");
   EXPECT_EQ(Judged().message, "golden.safetensors: no such file");
   EXPECT_EQ(Judged().kind, VerdictKind::kUnsupported);
   observation_.reach->moved = {0, 1, 2, 3};
@@ -166,7 +166,7 @@ TEST_F(JudgeTest, StoppedCellIsBrokenWithEarlierMismatchesAsEvidence) {
   observation_.layers = layers;
   input_.probe = Asking("varlen");
   input_.control = &control;
-  input_.evidence = nullptr;
+  input_.reference = nullptr;
   const Verdict verdict = Judge(input_);
   EXPECT_EQ(verdict.kind, VerdictKind::kBroken);
   EXPECT_EQ(verdict.stage, Stage::kForward);

@@ -19,7 +19,7 @@ struct Tolerance {
 constexpr Tolerance kFp32 = {1e-6, 1e-6};
 constexpr Tolerance kBf16 = {1.0 / 256, 1.0 / 64};
 
-// How far a tensor is off, in tolerances; NaN counts as infinitely far.
+// The error of a tensor in tolerances; infinite for NaN.
 double Misfit(const ObservedTensor& loaded, const ObservedTensor& file, Tolerance tolerance) {
   if (loaded.numel != file.numel || !std::isfinite(loaded.norm) || !std::isfinite(loaded.sum))
     return std::numeric_limits<double>::infinity();
@@ -32,7 +32,7 @@ Json Describe(const ObservedTensor& tensor) {
   return {{"norm", tensor.norm}, {"sum", tensor.sum}, {"numel", tensor.numel}};
 }
 
-// Of a total, what is left without some of its parts.
+// Subtracts tensors from a total.
 class Remainder {
  public:
   explicit Remainder(const ObservedTensor& total)

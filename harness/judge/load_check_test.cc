@@ -12,7 +12,7 @@ namespace {
 
 using Tensors = std::map<std::string, ObservedTensor>;
 
-// The numbers of a real probe: a norm weight around 1, and a projection around 0.
+// Numbers like a real probe's: a norm weight around 1 and a projection around 0.
 const Tensors kFile = {{"norm.weight", {16.078972, 256.99423, 256}},
                        {"q_proj.weight", {36.189258, -40.781, 524288}}};
 
@@ -87,7 +87,7 @@ TEST(LoadCheckTest, ParametersWithoutNamesAreJudgedTogether) {
             "model holds for them is not what the file has");
 }
 
-TEST(LoadCheckTest, ParameterThatTheFileLacksIsNobodysBusiness) {
+TEST(LoadCheckTest, ParameterThatTheFileLacksIsIgnored) {
   EXPECT_EQ(CheckLoad(With("lm_head.weight", {1, 2, 3}), std::nullopt, kFile, "bf16").outcome,
             CheckOutcome::kPassed);
 }

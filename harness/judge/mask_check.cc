@@ -25,7 +25,7 @@ using Differences = std::vector<LayerDifference>;
 struct LayerMasks {
   Differences wrong;
   int64_t count = 0;                      // layers that were compared
-  const Relation* first_wrong = nullptr;  // of the first in `wrong`
+  const Relation* first_wrong = nullptr;  // the relation of wrong[0]
 };
 
 int64_t AskedWindow(const AskedMasks& asked, int64_t layer) {
@@ -64,7 +64,7 @@ std::string SayWindow(int64_t window) {
   return window == 0 ? std::string("none") : absl::StrCat(window, " tokens");
 }
 
-// 0, no window, is the widest.
+// 0 means no window, which is the widest.
 bool IsWider(int64_t window, int64_t than) {
   return window != than && (window == 0 || (than != 0 && window > than));
 }
@@ -74,7 +74,7 @@ struct Finding {
   std::string what;
 };
 
-// Of layers that are right but for their windows.
+// For layers in which only the window is wrong.
 Finding JudgeWindows(const Differences& layers) {
   bool wider = false, narrower = false, next = true;
   std::multiset<int64_t> asked, seen;
@@ -94,14 +94,14 @@ Finding JudgeWindows(const Differences& layers) {
   return {wider ? reason::kWindowTooWide : reason::kWindowTooNarrow, windows};
 }
 
-// Of layers with the same fault.
+// For layers that all have the same fault.
 Finding JudgeFault(const Differences& layers) {
   const MaskDifference& difference = layers.front().difference;
   switch (difference.fault) {
     case MaskFault::kWindow:
       return JudgeWindows(layers);
     case MaskFault::kBoundary:
-      return {reason::kMaskOffByOne, "documents do not begin where they should, by one token"};
+      return {reason::kMaskOffByOne, "documents begin one token too early or too late"};
     case MaskFault::kOtherDocument:
       return {reason::kMaskLeak, difference.sees_later_documents ? "everything sees everything"
                                                                  : "documents see each other"};
@@ -136,7 +136,7 @@ bool NoMaskReachedTheLayers(const Observation& observation) {
                      [](const ObservedMaskCall& call) { return call.type == "NoneType"; });
 }
 
-// Of a mask that does not keep tokens apart: whether there was one at all.
+// Changes the reason of a leak to mask-missing if no mask reached any layer.
 CheckResult WithoutMask(const Observation& observation, CheckResult result) {
   const bool sees_too_much =
       result.reason == reason::kMaskLeak || result.reason == reason::kMaskFuture;
@@ -147,7 +147,7 @@ CheckResult WithoutMask(const Observation& observation, CheckResult result) {
   return result;
 }
 
-// Where layers differ in what is wrong, the gravest fault speaks.
+// If layers have different faults, the most serious one is reported.
 CheckResult FailLayers(const LayerMasks& masks, Json evidence) {
   MaskFault gravest = MaskFault::kNone;
   for (const LayerDifference& layer : masks.wrong)
@@ -181,7 +181,7 @@ Json Evidence(const Observation& observation, const AskedMasks& asked) {
   return evidence;
 }
 
-// All reach tests; the first that fails speaks.
+// The result of the first reach test that does not pass.
 CheckResult CheckReaches(const Observation& observation, const AskedMasks& asked) {
   if (!observation.reach)
     return CheckResult::Unseen(Stage::kMask, "the reach test was not run, or its result was lost");

@@ -14,12 +14,14 @@
 
 namespace bkm {
 
-// Masks by meaning, from two witnesses:
-// - who attends to whom in each layer, read out of the kernel that ran (`relations`, by digest).
-//   It must be exactly what is asked of that layer; a difference is classed (mask_difference.h);
-// - the reach test over the whole stack (reach_check.h), which needs nothing of the layers.
-// Where the first could not be read, the second decides alone. The type of mask that reached each
-// layer explains a leak (mask-missing), but cannot excuse one.
+// Judges masks by their effect, from two witnesses:
+// - which query attends to which key in each layer, read out of the kernel that ran (`relations`,
+//   by digest). It must equal the asked relation exactly; a difference is classed
+//   (mask_difference.h);
+// - the reach test over the whole stack (reach_check.h), which needs no access to the layers.
+//
+// If the relations could not be read, the reach test decides alone. The type of mask that reached
+// each layer can explain a leak (mask-missing) but never excuses one.
 CheckResult CheckMask(const Observation& observation, const AskedMasks& asked,
                       const absl::StatusOr<std::map<std::string, Relation>>& relations);
 

@@ -24,7 +24,7 @@ ObservedReach ReachOf(int64_t begin, int64_t end, int64_t position) {
   return {position, moved, std::vector<double>(moved.size(), 0.5)};
 }
 
-// A cell whose layers showed these relations, and whose whole stack passes the reach test.
+// A cell whose layers have these relations and whose reach test passes.
 CheckResult Check(const std::vector<Relation>& layers, std::vector<int64_t> windows,
                   const std::string& type = "BlockMask") {
   Observation observation;
@@ -119,11 +119,11 @@ TEST(MaskCheckTest, OneTokenAtTheEdgeIsOffByOne) {
   const CheckResult result = Check({RightOf({5, 12, 5})}, {0});
   EXPECT_EQ(result.reason, "mask-off-by-one");
   EXPECT_EQ(result.message,
-            "documents do not begin where they should, by one token in every layer: token 4 "
+            "documents begin one token too early or too late in every layer: token 4 "
             "(document 1, position 0) sees token 3 (document 0, position 3)");
 }
 
-TEST(MaskCheckTest, GravestFaultSpeaks) {
+TEST(MaskCheckTest, MostSeriousFaultIsReported) {
   EXPECT_EQ(Check({Window(3), RightOf({22}), RightOf({5, 12, 5})}, {0, 0, 0}).reason, "mask-leak");
 }
 

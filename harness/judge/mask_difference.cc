@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<absl::string_view, 7> kNames = {
     "other-document", "future", "boundary", "window", "too-wide", "short", "none"};
 
-// The width of the window, where the relation is right but for that; 0: it has none.
+// The width of the window if only the window is wrong; 0 means no window.
 std::optional<int64_t> WindowOf(const Relation& seen, const PackedDocuments& documents) {
   int64_t width = 0;
   for (int64_t d = 0; d < documents.count(); ++d) {
@@ -28,8 +28,8 @@ std::optional<int64_t> WindowOf(const Relation& seen, const PackedDocuments& doc
   return width >= documents.longest() ? 0 : width;
 }
 
-// Whether the relation is right for documents that begin at most one token from where they do.
-// Ids of documents that were shifted wrap around, so the first and the last token say nothing.
+// Whether the relation is right for documents whose boundaries moved by at most one token. Shifted
+// document ids wrap around, so the first and the last token are not compared.
 bool IsShifted(const Relation& seen, const PackedDocuments& documents, int64_t window) {
   const int64_t tokens = documents.tokens();
   std::vector<int64_t> lengths;
@@ -67,7 +67,7 @@ MaskFault FaultOf(int64_t query, int64_t key, bool is_extra, const PackedDocumen
   return key > query ? MaskFault::kFuture : MaskFault::kTooWide;
 }
 
-// Counts the pairs that differ and keeps the most telling fault, with its first pair.
+// Counts the pairs that differ and keeps the most serious fault with its first pair.
 void CompareContents(const Relation& seen, const Relation& right, const PackedDocuments& documents,
                      MaskDifference& difference) {
   for (int64_t query = 0; query < seen.tokens(); ++query) {

@@ -12,34 +12,34 @@
 
 namespace bkm {
 
-// In what way the relation of one layer is not the right one; the gravest first.
+// How the relation of one layer differs from the right one; the most serious fault first.
 enum class MaskFault {
   kOtherDocument,  // sees other documents
   kFuture,         // sees later tokens of its own document
-  kBoundary,       // right but for documents that begin a token too early or too late
-  kWindow,         // right but for the width of its window
-  kTooWide,        // sees further back than the window, in no regular way
-  kShort,          // does not see all that it should
+  kBoundary,       // only document boundaries are wrong, by one token
+  kWindow,         // only the width of the window is wrong
+  kTooWide,        // sees further back than the window, irregularly
+  kShort,          // does not see everything that it should
   kNone,
 };
-// "window", "boundary", ...: for evidence.
+// The name used in evidence: "window", "boundary", ...
 absl::string_view Name(MaskFault fault);
 
 struct MaskDifference {
   MaskFault fault = MaskFault::kNone;
-  int64_t window = 0;  // kWindow: of this width, in tokens; 0: none
-  int64_t extra = 0;   // pairs that see each other and should not
-  int64_t missing = 0;
+  int64_t window = 0;   // kWindow: the observed width in tokens; 0: no window
+  int64_t extra = 0;    // (query, key) pairs that are seen and should not be
+  int64_t missing = 0;  // pairs that should be seen and are not
   bool sees_later_documents = false;
   std::string example;  // "token 41 (...) sees token 36 (...)"
 };
 
-// `window` as in RightRelation. A relation with a regular fault (a boundary, a window) has that
-// one; any other has the gravest that one of its pairs shows.
+// `window` is that of RightRelation. A regular fault (boundary, window) takes precedence; otherwise
+// the fault is the most serious one of any pair.
 MaskDifference Compare(const Relation& seen, const PackedDocuments& documents, int64_t window);
 
-// A line per document of queries with a character per document of keys: nothing '.', a causal
-// triangle '\\', everything '#', something else '+'.
+// One line per document of queries, one character per document of keys: '.' sees nothing, '\\' a
+// causal triangle, '#' everything, '+' anything else.
 std::vector<std::string> Picture(const Relation& seen, const PackedDocuments& documents);
 
 }  // namespace bkm

@@ -11,8 +11,8 @@
 
 namespace bkm {
 
-// Whether each step was cut into the asked micro-batches: a right answer does not show it. Passes
-// where the number was not seen (an older worker's observation).
+// Whether each step ran the asked number of micro-batches, which right numbers do not show. Passes
+// if the number was not observed (observations of older workers).
 CheckResult CheckMicroBatches(const Probe& asked, std::span<const ObservedStep> reported);
 
 }  // namespace bkm

@@ -19,7 +19,7 @@
 namespace bkm {
 namespace {
 
-// In the order in which a failure of one step is named: what lies deeper comes first.
+// In the order in which failures of one step are reported: causes before consequences.
 enum Quantity {
   kLogProbsMean,
   kLogProbsQ99,
@@ -48,13 +48,13 @@ constexpr NumbersQuantity kQuantities[kCount] = {
 // One comparison.
 struct Comparison {
   size_t step = 0;
-  std::string tensor;  // empty: of the whole step
+  std::string tensor;  // empty if the quantity belongs to the whole step
   double error = 0;
   double floor = 0;
   double Multiple() const { return InFloors(error, floor); }
 };
 
-// The worst comparison of each quantity, of all steps and of each.
+// The worst comparison of each quantity, over all steps and per step.
 class Worst {
  public:
   void Add(Quantity quantity, const Comparison& comparison) {
@@ -79,7 +79,7 @@ class Worst {
 
 Json Describe(const Comparison& comparison) {
   Json json = {{"step", comparison.step}, {"error", comparison.error}, {"floor", comparison.floor}};
-  // JSON has no infinity: a floor of 0 says it.
+  // JSON has no infinity: a missing multiple means a floor of 0.
   if (std::isfinite(comparison.Multiple())) json["multiple"] = comparison.Multiple();
   if (!comparison.tensor.empty()) json["tensor"] = comparison.tensor;
   return json;
@@ -96,15 +96,15 @@ std::string Sentence(int quantity, const Comparison& comparison) {
   return text;
 }
 
-// Bits of fraction of the type in which log-probs were reported; nullopt: fine enough.
+// Fraction bits of the type in which log-probs were reported; nullopt if it is precise enough.
 std::optional<int> CoarseFractionBits(const std::string& dtype) {
   if (dtype == "bfloat16") return 7;
   if (dtype == "float16") return 10;
   return std::nullopt;
 }
 
-// Walks the steps; the first error that is more than a distance ends it. What was not seen is told
-// last: it hides nothing that is wrong.
+// Compares step by step. A wrong shape or a number that is not finite ends the comparison. Missing
+// facts are reported last, so they never hide an error.
 class Comparer {
  public:
   explicit Comparer(const NumbersInput& input) : input_(input) {}
@@ -157,7 +157,7 @@ class Comparer {
 
   void CompareLogProbs(size_t k, const std::vector<double>& errors,
                        const std::vector<double>& expected) {
-    // Half an ulp of the reported type for the largest log-prob: no report can be nearer.
+    // No report can be closer than half an ulp of its type at the largest log-prob.
     double least = 0;
     if (const auto bits = CoarseFractionBits(input_.reported[k].log_probs_dtype)) {
       for (double value : expected) least = std::max(least, HalfUlp(value, *bits));
@@ -245,7 +245,7 @@ class Comparer {
     if (!norm_error.ok()) return CheckResult::Unreadable(Stage::kGolden, norm_error.status());
     const double allowed = std::max(floor->second, kNormReduction);
     worst_.Add(kGradient, {k, name, *error, allowed});
-    // By the triangle inequality a norm is at most as far off as the gradient itself.
+    // By the triangle inequality, the error of the norm is at most the error of the gradient.
     worst_.Add(kGradientNorm, {k, name, *norm_error, allowed});
     return std::nullopt;
   }

@@ -43,7 +43,7 @@ TEST(NumbersCheckTest, FourTimesTheFloorIsTheBorder) {
                "the loss in step 2 is off by 0.0401, 4.0 times the floor (4 allowed)");
 }
 
-TEST(NumbersCheckTest, WhatIsOffInAnEarlierStepIsNamedBeforeItsEffects) {
+TEST(NumbersCheckTest, EarliestStepThatIsOffIsNamed) {
   RightCell cell = MakeRightCell();
   cell.tensors[1].log_probs = {-7, -7, -9, -7.5, -1};
   cell.tensors[0].tensors["b"].gradient = {0.8};
@@ -119,7 +119,7 @@ TEST(NumbersCheckTest, FloorOfZeroAllowsOnlyTheGolden) {
   ExpectFailed(cell, Stage::kGolden, "loss-off", "the loss in step 1 is off by 1e-09");
 }
 
-TEST(NumbersCheckTest, CoarseReportIsNotHeldAgainstTheCell) {
+TEST(NumbersCheckTest, ReportInACoarseTypeHasAWiderFloor) {
   RightCell cell = MakeRightCell();
   for (double& value : cell.tensors[0].log_probs) value += 0.1;  // bf16 has steps of 1/16 from 8 on
   EXPECT_EQ(CheckNumbers(cell.numbers()).reason, "log-probs-off");
@@ -127,7 +127,7 @@ TEST(NumbersCheckTest, CoarseReportIsNotHeldAgainstTheCell) {
   EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
 }
 
-TEST(NumbersCheckTest, WhatIsNotFiniteFailsAtItsRung) {
+TEST(NumbersCheckTest, NumberThatIsNotFiniteFailsAtItsStage) {
   RightCell cell = MakeRightCell();
   cell.tensors[0].log_probs[1] = kNan;
   ExpectFailed(cell, Stage::kForward, "not-finite",
@@ -144,7 +144,7 @@ TEST(NumbersCheckTest, WhatIsNotFiniteFailsAtItsRung) {
   ExpectFailed(cell, Stage::kBackward, "not-finite", "in step 2 the gradient of b is not finite");
 }
 
-TEST(NumbersCheckTest, WrongSizeFailsAtItsRung) {
+TEST(NumbersCheckTest, WrongSizeFailsAtItsStage) {
   RightCell cell = MakeRightCell();
   cell.tensors[0].log_probs.pop_back();
   ExpectFailed(cell, Stage::kForward, "wrong-shape",
@@ -155,7 +155,7 @@ TEST(NumbersCheckTest, WrongSizeFailsAtItsRung) {
                "in step 1 the gradient of b was sampled at 2 places, not 1");
 }
 
-TEST(NumbersCheckTest, WhatWasNotReportedIsUnseen) {
+TEST(NumbersCheckTest, MissingReportIsUnseen) {
   RightCell cell = MakeRightCell();
   cell.tensors[1].log_probs.clear();
   ExpectUnseen(cell, Stage::kForward, "in step 2 no log-probs were reported");
@@ -174,7 +174,7 @@ TEST(NumbersCheckTest, WhatWasNotReportedIsUnseen) {
   ExpectUnseen(cell, Stage::kStep, "1 of 2 steps were reported");
 }
 
-TEST(NumbersCheckTest, WhatWasNotReportedHidesNothingThatIsWrong) {
+TEST(NumbersCheckTest, MissingReportHidesNoError) {
   RightCell cell = MakeRightCell();
   cell.tensors[0].tensors.erase("a");
   cell.reported[1].grad_norm.reset();
@@ -193,7 +193,7 @@ TEST(NumbersCheckTest, TensorThatTheGoldenLacksIsNotJudged) {
   EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
 }
 
-TEST(NumbersCheckTest, EvidenceOfAnotherProbeIsUnreadable) {
+TEST(NumbersCheckTest, ReferenceDataOfAnotherProbeIsUnreadable) {
   RightCell cell = MakeRightCell();
   cell.floor.pop_back();
   EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kUnreadable);

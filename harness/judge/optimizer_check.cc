@@ -18,16 +18,16 @@ namespace bkm {
 namespace {
 
 constexpr double kSettingTolerance = 1e-6;  // relative: a setting may pass through fp32
-// A total norm is a sum in fp32, or in bf16, over all elements: over the experts of a layer in one
-// tensor torch's own was seen 1.2e-4 off, in fp32.
+// A total norm is summed in fp32 or bf16 over all elements. For all experts of a layer in one
+// tensor, torch's own fp32 sum was off by 1.2e-4.
 constexpr double kClipToleranceFp32 = 1e-3;
 constexpr double kClipToleranceBf16 = 1.0 / 64;
-// Relative to the update: moments, square root and division in fp32, each 2^-24, and the bias
-// correction 1 - beta2^t, which loses three digits of fp32 where it is computed in fp32.
+// Relative to the update: moments, square root and division in fp32 cost 2^-24 each; the bias
+// correction 1 - beta2^t loses three digits if computed in fp32.
 constexpr double kUpdateToleranceFp32 = 1e-4;
 constexpr double kUpdateToleranceBf16 = 1.0 / 32;
-// Roundings of the parameter itself: of the factor 1 - lr * decay, of the product, of the update's
-// sum. Measured on right cells: up to 2.4 halves of an ulp.
+// Roundings of the parameter itself: of the factor 1 - lr * decay, of the product, and of the sum
+// with the update. Right cells show up to 2.4 half ulps.
 constexpr double kParameterRoundings = 3;
 
 constexpr int kFp32Bits = 23;
@@ -116,7 +116,7 @@ std::optional<CheckResult> CheckClipping(const OptimizerSettings& asked, const O
                       k + 1, clipped, *step.grad_norm, asked.clip_norm, expected));
 }
 
-// How far an observed update is from the expected one, in tolerances.
+// The error of an observed update in tolerances.
 double Misfit(double before, double expected, double after, bool is_bf16) {
   const int bits = is_bf16 ? kBf16Bits : kFp32Bits;
   const double largest = std::max({std::abs(before), std::abs(expected), std::abs(after)});
@@ -127,11 +127,11 @@ double Misfit(double before, double expected, double after, bool is_bf16) {
   return std::isfinite(error) ? error / tolerance : std::numeric_limits<double>::infinity();
 }
 
-// One tensor through all steps under one group's settings.
+// How well one parameter group explains one tensor over all steps.
 struct Fit {
   double misfit = 0;  // the largest
   size_t step = 0;
-  double before = 0, expected = 0, after = 0;  // where it is largest
+  double before = 0, expected = 0, after = 0;  // at the largest misfit
 };
 
 Fit FitTensor(const std::string& name, size_t group, std::span<const ObservedStep> reported,
@@ -183,12 +183,13 @@ CheckResult CheckUpdates(std::span<const ObservedStep> reported, std::span<const
   if (worst.misfit <= 1) return CheckResult::Passed(Stage::kStep, std::move(evidence));
   return CheckResult::Failed(
       Stage::kStep, reason::kUpdateOff,
-      absl::StrFormat("AdamW takes %s from %.8g to %.8g in step %d, but it went to %.8g",
+      absl::StrFormat("AdamW moves %s from %.8g to %.8g in step %d, but the cell moved it to %.8g",
                       worst_name, worst.before, worst.expected, worst.step + 1, worst.after),
       std::move(evidence));
 }
 
-// Every step has every tensor of the first, whole; and a parameter starts where it was left.
+// Every step must have every tensor of the first step, complete, and each parameter must start
+// where the step before left it.
 std::optional<CheckResult> CheckSamples(std::span<const ObservedStep> reported,
                                         std::span<const StepTensors> steps) {
   for (size_t k = 0; k < steps.size(); ++k) {

@@ -6,27 +6,27 @@
 #include <span>
 
 #include "harness/judge/check_result.h"
-#include "harness/judge/evidence_files.h"
+#include "harness/judge/step_files.h"
 #include "harness/model/observation.h"
 #include "harness/model/probe.h"
 
 namespace bkm {
 
-// The optimizer by itself, on what the cell observed, at the rung `step`. The golden's updates
-// would be a poor judge: AdamW's first step is little more than a sign, blind to the size of a
-// gradient and noisy where one is near 0. Three checks, in this order:
+// Judges the optimizer alone, from the observed gradients and parameters, at the stage `step`. The
+// golden's updates would be a poor standard: AdamW's first step is little more than a sign, so it
+// hides the size of a gradient and is noisy where a gradient is near 0. Three checks, in this
+// order:
 // 1. Settings: the learning rate of every parameter group is LearningRateAt that step
-// (learning-rate-off);
-//    betas, epsilon and weight decay are the asked ones in at least one group (override-ignored):
-//    a library may rightly exempt some parameters from decay.
-// 2. Clipping: the norm over all observed gradients is not larger than what clipping the reported
-//    norm leaves (clipping-off). Where it is smaller, a gradient is missing or too small, and which
-//    one the golden's gradients say.
-// 3. Updates: AdamW in fp64 from the observed gradients, its moments carried from step to step,
-//    and from the observed parameter before a step, gives the observed parameter after it, up to
-//    the roundings of the type that holds the parameters (fp32, or bf16 when every sampled
-//    parameter is a bf16 number) and of fp32 arithmetic. The group that explains a tensor best is
-//    taken for its own. And no parameter moves between two steps.
+//    (learning-rate-off). Betas, epsilon and weight decay are the asked ones in at least one group
+//    (override-ignored): a library may rightly exempt some parameters from decay.
+// 2. Clipping: the norm over all observed gradients is at most what clipping the reported norm
+//    leaves (clipping-off). A smaller norm means a missing or small gradient, which the comparison
+//    with the golden's gradients finds.
+// 3. Updates: AdamW in fp64, from the observed gradients, moments carried from step to step, and
+//    the observed parameter before a step, must give the observed parameter after it (update-off).
+//    Allowed are the roundings of the type that holds the parameters (fp32, or bf16 if every
+//    sampled parameter is a bf16 number) and of fp32 arithmetic. Each tensor is judged by the
+//    parameter group that fits it best. Parameters must not change between steps.
 CheckResult CheckOptimizer(const OptimizerSettings& asked, std::span<const ObservedStep> reported,
                            std::span<const StepTensors> tensors);
 

@@ -15,7 +15,7 @@ CheckResult Check(const RightCell& cell) {
   return CheckOptimizer(cell.optimizer, cell.reported, cell.tensors);
 }
 
-// As if the engine had run with other settings than it reports.
+// The engine runs with other settings than it reports.
 RightCell RanWith(const OptimizerSettings& settings) {
   RightCell cell = MakeRightCell();
   std::map<std::string, AdamWMoments> moments;
@@ -54,7 +54,7 @@ TEST(OptimizerCheckTest, EverySettingShowsInTheUpdate) {
 
 TEST(OptimizerCheckTest, MomentsAreCarriedFromStepToStep) {
   RightCell cell = MakeRightCell();
-  // Another gradient in step 2: with fresh moments the update would be a sign again.
+  // A different gradient in step 2: with fresh moments, the update would again be a sign.
   for (auto& [name, tensor] : cell.tensors[1].tensors) {
     for (double& value : tensor.gradient) value *= -0.1;
     tensor.norms[0] *= 0.1;
@@ -70,8 +70,9 @@ TEST(OptimizerCheckTest, SkippedUpdateFailsAndIsDescribed) {
   cell.tensors[1].tensors["b"].after = cell.tensors[1].tensors["b"].before;
   const CheckResult result = Check(cell);
   EXPECT_EQ(result.reason, "update-off");
-  EXPECT_EQ(result.message,
-            "AdamW takes b from 0.70009929 to 0.70019859 in step 2, but it went to 0.70009929");
+  EXPECT_EQ(
+      result.message,
+      "AdamW moves b from 0.70009929 to 0.70019859 in step 2, but the cell moved it to 0.70009929");
 }
 
 TEST(OptimizerCheckTest, ParameterThatMovesBetweenStepsFails) {

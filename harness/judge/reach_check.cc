@@ -15,19 +15,19 @@
 namespace bkm {
 namespace {
 
-// Flat positions that moved, with the size of each move.
+// Flat positions that changed, with the size of each change.
 std::map<int64_t, double> Moved(const ObservedReach& reach, double noise) {
   std::map<int64_t, double> moved;
   for (size_t i = 0; i < reach.moved.size(); ++i) {
     const double size = i < reach.largest.size() ? reach.largest[i] : 0;
     if (noise > 0 && size <= noise) continue;
-    // What became or ceased to be a number moved all the way.
+    // A change to or from NaN or infinity counts as the largest possible one.
     moved[reach.moved[i]] = std::isfinite(size) ? size : std::numeric_limits<double>::max();
   }
   return moved;
 }
 
-// The end of what a change at `position` may reach inside its document.
+// The end of the positions in its document that a change at `position` may reach.
 int64_t ReachEnd(int64_t position, int64_t document, const AskedMasks& asked) {
   const int64_t end = asked.documents.end(document);
   int64_t last = position;
@@ -38,12 +38,12 @@ int64_t ReachEnd(int64_t position, int64_t document, const AskedMasks& asked) {
   return asked.windows.empty() ? end : std::min(end, last + 1);
 }
 
-// Where a change leaked to.
+// The positions that a change must not reach and did.
 struct Leak {
   int64_t past = 0;                      // earlier positions of the same document
-  int64_t beyond = 0;                    // later ones, beyond all windows
+  int64_t beyond = 0;                    // later positions, beyond all windows
   std::map<int64_t, int64_t> documents;  // other document -> positions moved in it
-  int64_t outside = 0;                   // beyond the batch (padding)
+  int64_t outside = 0;                   // padding after the batch
   double largest = 0;
   bool empty() const { return past + beyond + outside == 0 && documents.empty(); }
 };
@@ -75,7 +75,7 @@ struct Finding {
   std::string message;
 };
 
-// In words, with the mask that would do this.
+// Names the kind of mask that would cause the leak.
 Finding Describe(const Leak& leak, int64_t position, int64_t own) {
   std::vector<std::string> parts;
   bool earlier = false, later = false;
@@ -87,7 +87,8 @@ Finding Describe(const Leak& leak, int64_t position, int64_t own) {
     parts.push_back(absl::StrCat(leak.past, " earlier positions of its own document"));
   if (leak.beyond > 0)
     parts.push_back(absl::StrCat(leak.beyond, " positions beyond the windows of all layers"));
-  if (leak.outside > 0) parts.push_back(absl::StrCat(leak.outside, " positions of no document"));
+  if (leak.outside > 0)
+    parts.push_back(absl::StrCat(leak.outside, " positions outside all documents"));
   const bool future = earlier || leak.past > 0;
   Finding finding = {reason::kMaskLeak, "documents see each other"};
   if (future && leak.documents.empty()) {
@@ -114,7 +115,7 @@ Json LeakEvidence(const Leak& leak, Json evidence) {
   return evidence;
 }
 
-// Positions that must move, and how many of them did.
+// Checks that enough of the positions that must change did.
 CheckResult CheckLength(const std::map<int64_t, double>& moved, int64_t changed,
                         const AskedMasks& asked, Json evidence) {
   const int64_t own = asked.documents.DocumentOf(changed);
@@ -126,11 +127,11 @@ CheckResult CheckLength(const std::map<int64_t, double>& moved, int64_t changed,
     seen += moved.contains(position);
   }
   evidence["reach"] = {{"moved", seen}, {"of", expected}};
-  // The position before it tells nothing of the mask: there only another token's logit is read, and
-  // in bf16 two of one position are equal every few hundred times.
+  // Position changed - 1 says nothing about the mask: only another token's logit is read there, and
+  // in bf16 two logits of one position are equal every few hundred times.
   std::string message;
   if (expected > 0 && !moved.contains(changed)) {
-    message = absl::StrCat("changing token ", changed, " does not even move its own log-probs");
+    message = absl::StrCat("changing token ", changed, " does not move its own log-prob");
   } else if (static_cast<double>(seen) < kMinReach * static_cast<double>(expected)) {
     message = absl::StrCat("changing token ", changed, " moves only ", seen, " of the ", expected,
                            " later positions of its document");

@@ -12,31 +12,33 @@
 
 namespace bkm {
 
-// The reach test, over the whole stack of layers: one token was changed, at flat position p of a
-// packed batch. Under a causal mask inside each document, the log-prob at t is a function of the
-// tokens of t's document up to t and of the label t + 1. So exactly these may move:
-//   p - 1, whose label changed; where p is the first of its document, that is the last position of
-//   the document before (of the batch), which has no label of its own and is not judged;
-//   p to the end of p's document; where every layer has a window, to the sum of what they reach.
-// A critic's values have no labels: there p - 1 may not move.
-// Anything else that moves has seen what it must not: a leak, however small. And these must move:
-//   p - 1 in the same document, and p, whose own input changed;
-//   at least kMinReach of p to the second last position of the document (the last one has no label
-//   of its own). Not all: far from p the change may be rounded away in low precision. Measured on
-//   right cells: all move. A token that sees only itself, or only a short window, moves a few.
+// The reach test covers the whole stack of layers: one token is changed, at flat position p of a
+// packed batch. Under a causal mask inside each document, the log-prob at t depends on the tokens
+// of t's document up to t and on the label t + 1. So exactly these log-probs may change:
+// - p - 1, whose label changed. If p is the first token of its document, p - 1 is the last position
+//   of the document before (or of the batch), which has no label of its own and is not judged;
+// - p to the end of p's document or, if every layer has a window, to the sum of their reaches.
+//
+// A critic's values have no labels: p - 1 may not change. Any other change is a leak, however
+// small. These must change:
+// - p - 1 if it is in the same document, and p, whose own input changed;
+// - at least kMinReach of the positions from p to the second last of the document (the last one has
+//   no label of its own). Far from p, low precision may round the change away; in right cells that
+//   were measured, all positions change. A token that sees only itself or a short window changes
+//   few.
 inline constexpr double kMinReach = 0.75;
 
-// What is asked of the masks of all layers.
+// The masks that the probe asks for, in all layers.
 struct AskedMasks {
   PackedDocuments documents;
-  std::vector<int64_t> windows;  // tokens, per layer; 0: none
-  // A log-prob that moves by no more than this did not move. 0 on a CPU, where the same
+  std::vector<int64_t> windows;  // tokens, per layer; 0: no window
+  // A log-prob that changes by no more than this counts as unchanged. 0 on a CPU, where the same
   // computation gives the same bits.
   double noise = 0;
-  bool has_labels = true;  // false: a critic, whose value at t is of the tokens up to t alone
-  // A log-prob that nothing should move may move by this much. Experts multiply the tokens that
-  // they are given together, so another token may round those of all documents anew, by rights. 0
-  // for a dense model. What the masks are, the layers' relations then say exactly.
+  bool has_labels = true;  // false: a critic, whose value at t depends on tokens up to t only
+  // The change that is allowed where nothing should change. Experts multiply their tokens together,
+  // so a changed token may change the rounding of all documents. 0 for a dense model. The relations
+  // of the layers still tell exactly what the masks are.
   double rounding = 0;
 };
 

@@ -38,7 +38,7 @@ TEST(ReachCheckTest, LastPositionOfTheDocumentMayStay) {
   EXPECT_EQ(Check(Range(7, 14)).outcome, CheckOutcome::kPassed);
 }
 
-TEST(ReachCheckTest, LabelBeforeTheFirstTokenOfADocumentIsNobodys) {
+TEST(ReachCheckTest, PositionBeforeADocumentMayChange) {
   EXPECT_EQ(Check(Range(5, 15), 5).outcome, CheckOutcome::kPassed);
   EXPECT_EQ(Check(Range(4, 15), 5).outcome, CheckOutcome::kPassed);
   EXPECT_EQ(Check(Range(3, 15), 5).message,
@@ -103,15 +103,15 @@ TEST(ReachCheckTest, ReachThatEndsTooSoonIsShort) {
   EXPECT_EQ(Check({7, 8, 9, 10, 11, 13}).outcome, CheckOutcome::kPassed);
 }
 
-// At the position before, another token's logit is read off the same row: it may be equal.
-TEST(ReachCheckTest, LabelWhoseLogitIsEqualSaysNothingOfTheMask) {
+// Position 7 reads another token's logit from the same row, and the two may be equal.
+TEST(ReachCheckTest, UnchangedLabelPositionPasses) {
   EXPECT_EQ(Check(Range(8, 15)).outcome, CheckOutcome::kPassed);
 }
 
 TEST(ReachCheckTest, ChangeThatMovesNothingOfItsOwnIsShort) {
   EXPECT_EQ(Check({}).reason, "mask-short");
   EXPECT_EQ(Check({7, 9, 10, 11, 12, 13}).message,
-            "changing token 8 does not even move its own log-probs");
+            "changing token 8 does not move its own log-prob");
   EXPECT_EQ(Check({7, 9, 10, 11, 12, 13}).reason, "mask-short");
 }
 

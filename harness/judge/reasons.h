@@ -8,7 +8,7 @@
 // Every reason code that a verdict can carry. Written to golden/ and published: add, never rename.
 namespace bkm::reason {
 
-// The cell stopped: what Python said.
+// The cell stopped with a Python exception.
 inline constexpr char kModuleMissing[] = "module-missing";
 inline constexpr char kNameMissing[] = "name-missing";
 inline constexpr char kImportFailed[] = "import-failed";
@@ -25,14 +25,14 @@ inline constexpr char kDtypeError[] = "dtype-error";
 inline constexpr char kNotImplemented[] = "not-implemented";
 inline constexpr char kRaised[] = "raised";
 inline constexpr char kRefusedOption[] = "refused-option";
-// The cell stopped: what its process did.
+// The cell's process stopped without one.
 inline constexpr char kCrashed[] = "crashed";
 inline constexpr char kExited[] = "exited";
 inline constexpr char kTimeout[] = "timeout";
 inline constexpr char kLimitMemory[] = "limit-memory";
 inline constexpr char kLimitOutput[] = "limit-output";
 inline constexpr char kLimitProcesses[] = "limit-processes";
-// Before the cell ran (said by the runner).
+// Before the cell ran (set by the runner).
 inline constexpr char kApiCheck[] = "api-check";
 inline constexpr char kNoSolution[] = "no-solution";
 inline constexpr char kInstallFailed[] = "install-failed";
@@ -44,7 +44,7 @@ inline constexpr char kForkFailed[] = "fork-failed";
 inline constexpr char kKilled[] = "killed";
 inline constexpr char kWorkerLost[] = "worker-lost";
 inline constexpr char kCancelled[] = "cancelled";
-// It ran, and is not what was asked.
+// The cell ran, but did not do what was asked.
 inline constexpr char kOverrideIgnored[] = "override-ignored";
 inline constexpr char kOtherBackendRan[] = "other-backend-ran";
 inline constexpr char kMaskMissing[] = "mask-missing";
@@ -65,7 +65,7 @@ inline constexpr char kGradNormOff[] = "grad-norm-off";
 inline constexpr char kLearningRateOff[] = "learning-rate-off";
 inline constexpr char kClippingOff[] = "clipping-off";
 inline constexpr char kUpdateOff[] = "update-off";
-// The harness or the device cannot.
+// The harness or the device cannot tell.
 inline constexpr char kWitnessMissing[] = "witness-missing";
 inline constexpr char kEvidenceUnreadable[] = "evidence-unreadable";
 inline constexpr char kDeviceMissing[] = "device-missing";
@@ -75,7 +75,7 @@ struct Entry {
   const char* code;
   const char* meaning;  // one line for people
 };
-// All of the above, in the same order.
+// All codes, in the order above.
 std::span<const Entry> All();
 
 }  // namespace bkm::reason

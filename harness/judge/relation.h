@@ -14,7 +14,7 @@
 
 namespace bkm {
 
-// Where the documents of a packed batch lie.
+// The document boundaries of a packed batch.
 class PackedDocuments {
  public:
   explicit PackedDocuments(std::span<const int64_t> lengths);
@@ -24,7 +24,7 @@ class PackedDocuments {
   int64_t begin(int64_t document) const { return bounds_[document]; }
   int64_t end(int64_t document) const { return bounds_[document + 1]; }
   int64_t longest() const;
-  // -1: outside of the batch.
+  // -1 if the token is outside the batch.
   int64_t DocumentOf(int64_t token) const;
   // "token 41 (document 2, position 4)"
   std::string Say(int64_t token) const;
@@ -37,7 +37,7 @@ class PackedDocuments {
 class Relation {
  public:
   explicit Relation(int64_t tokens) : tokens_(tokens), seen_(tokens * tokens) {}
-  // `bytes`: tokens * tokens of them, a row per query; 0: not seen.
+  // `bytes` has tokens * tokens elements, one row per query; 0 means not seen.
   Relation(int64_t tokens, std::span<const char> bytes);
 
   int64_t tokens() const { return tokens_; }
@@ -50,11 +50,11 @@ class Relation {
   std::vector<uint8_t> seen_;
 };
 
-// What a right attention does: the same document, no future, and with a window (tokens, 0: none)
-// only a query's own token and the window - 1 before it.
+// The right relation: a query sees its own document up to itself; with a window (tokens, 0: none)
+// only itself and the window - 1 tokens before it.
 Relation RightRelation(const PackedDocuments& documents, int64_t window);
 
-// tensors/attended.safetensors of a cell: relations of `tokens` tokens, by digest.
+// Reads a cell's tensors/attended.safetensors: relations of `tokens` tokens, by digest.
 absl::StatusOr<std::map<std::string, Relation>> ReadRelations(const std::filesystem::path& path,
                                                               int64_t tokens);
 

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kLengths[] = {2, 3};
 
-// A row per query, as it is drawn.
+// One string per query, one character per key.
 std::string Draw(const Relation& relation) {
   std::string drawn;
   for (int64_t query = 0; query < relation.tokens(); ++query) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 //
-// Observations of cells that stopped, as real subjects produced them (messages and frames shortened
-// to what matters). For tests only.
+// Observations of stopped cells, as real subjects produced them, with messages and frames
+// shortened. For tests only.
 #ifndef HARNESS_JUDGE_TESTING_EXCEPTIONS_H_
 #define HARNESS_JUDGE_TESTING_EXCEPTIONS_H_
 
@@ -94,7 +94,7 @@ inline Observation NoMatchingFlavor() {
                                 "raise", "raise ValueError(")}));
 }
 
-// torchtitan c1465542e on torch 2.13, varlen, with the engine above it or alone.
+// torchtitan c1465542e on torch 2.13, varlen, with or without the engine.
 inline Observation GroupedQueries(bool with_engine) {
   std::vector<ObservedFrame> frames = {kAdapterFrame};
   if (with_engine) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 //
-// A tiny finished cell that agrees with its golden in everything: two documents of 3 and 2 tokens,
-// two tensors, two steps. Tests change one thing. For tests only.
+// A tiny finished cell that agrees with its golden: two documents of 3 and 2 tokens, two tensors,
+// two steps. Each test changes one thing. For tests only.
 #ifndef HARNESS_JUDGE_TESTING_STEPS_H_
 #define HARNESS_JUDGE_TESTING_STEPS_H_
 
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "harness/judge/evidence_files.h"
 #include "harness/judge/numbers_check.h"
+#include "harness/judge/step_files.h"
 #include "harness/model/observation.h"
 #include "harness/model/probe.h"
 #include "harness/numerics/optimizer_arithmetic.h"
@@ -30,8 +30,8 @@ struct RightCell {
   NumbersInput numbers() const { return {reported, tensors, batches, golden, floor}; }
 };
 
-// Gradients of norm 5 before clipping to 1, the same in both steps; parameters follow AdamW,
-// rounded to fp32 as an engine would.
+// The gradients have norm 5 before clipping to 1 and are the same in both steps. The parameters
+// follow AdamW, rounded to fp32 as in an engine.
 inline RightCell MakeRightCell() {
   RightCell cell;
   std::map<std::string, std::vector<double>> gradients = {{"a", {0.36, 0.48}}, {"b", {-0.8}}};

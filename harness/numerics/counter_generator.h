@@ -14,8 +14,8 @@ namespace bkm {
 // (SC 2011): integer multiplications and xors only.
 std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
-// A named stream of random numbers that are functions of (seed, name, index): no state, any order,
-// the same bits on every machine and compiler. Streams of different names are independent.
+// A named stream of random numbers, each a function of (seed, name, index): no state, any order,
+// the same bits on every machine and compiler. Streams with different names are independent.
 class CounterStream {
  public:
   CounterStream(uint64_t seed, absl::string_view name);
@@ -26,9 +26,9 @@ class CounterStream {
   // Uniform in [0, bound); bound > 0. The bias is below bound / 2^64.
   uint64_t Below(uint64_t bound, uint64_t index) const;
 
-  // Normal-like with mean 0 and this standard deviation, within 4.9 of them: the sum of eight
-  // uniform 16-bit integers (Irwin-Hall), made of integers and one multiplication in double, so
-  // that no mathematical library and no contraction can change a bit.
+  // Approximately normal with mean 0 and the given standard deviation, within 4.9 deviations: the
+  // sum of eight uniform 16-bit integers (Irwin-Hall). It uses integers and one multiplication in
+  // double, so no math library and no contraction can change a bit.
   double NormalLike(double standard_deviation, uint64_t index) const;
 
  private:

@@ -14,7 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// The known answers that Random123, the authors' own code, is tested with (kat_vectors).
+// Known answers from the test vectors of Random123, the authors' own code (kat_vectors).
 TEST(PhiloxTest, GivesTheKnownAnswersOfRandom123) {
   EXPECT_THAT(Philox4x32({0, 0, 0, 0}, {0, 0}),
               ElementsAre(0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8));

@@ -31,7 +31,7 @@ absl::Status CheckComparable(std::span<const double> observed, std::span<const d
   return absl::OkStatus();
 }
 
-// Scaled by the largest element, so that neither tiny nor huge values under- or overflow.
+// Scaled by the largest element to avoid underflow and overflow.
 double Norm(std::span<const double> values) {
   double largest = 0;
   for (const double v : values) largest = std::max(largest, std::abs(v));

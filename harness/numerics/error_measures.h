@@ -10,13 +10,13 @@
 
 namespace bkm {
 
-// How far an observation is from the golden. The rules, the same for every measure:
-// - Both sides have the same number of elements, and at least one: anything else is an error, never
-//   "close". Shapes are compared by the caller, who knows them.
+// Distances between observed numbers and the golden. Every measure follows these rules:
+// - Both sides have the same number of elements, at least one; anything else is an error, never
+//   "close". The caller compares shapes.
 // - The golden is finite. NaN or infinity in it is an error: the reference is broken.
-// - NaN or infinity in the observation is infinitely far away. No measure ever returns NaN.
+// - NaN or infinity in the observation is infinitely far away. No measure returns NaN.
 // - -0 equals 0.
-// - Relative to a golden of zero: 0 when the observation is zero too, else infinity.
+// - Relative to a golden of zero, the distance is 0 if the observation is zero too, else infinity.
 
 // |observed - golden| element by element.
 absl::StatusOr<std::vector<double>> AbsoluteErrors(std::span<const double> observed,
@@ -29,19 +29,19 @@ absl::StatusOr<double> RelativeError(double observed, double golden);
 absl::StatusOr<double> RelativeNormError(std::span<const double> observed,
                                          std::span<const double> golden);
 
-// 1 - cosine of the angle between the two, in [0, 2], exact also for small angles: blind to scale,
-// so it tells a wrong direction from a wrong factor. Zero against zero: 0; against non-zero: 1;
-// an observation that is not finite: 2.
+// 1 - cosine of the angle between the two, in [0, 2], exact for small angles too. It ignores scale,
+// so it tells a wrong direction from a wrong factor. Zero against zero is 0, zero against non-zero
+// is 1, an observation that is not finite is 2.
 absl::StatusOr<double> CosineGap(std::span<const double> observed, std::span<const double> golden);
 
-// Of errors, which are never NaN; `errors` has at least one element.
+// The mean of `errors`, which has at least one element and no NaN.
 double Mean(std::span<const double> errors);
-// The smallest element that at least the fraction `q` (0 to 1) of all elements does not exceed: the
-// nearest rank, no interpolation.
+// The nearest-rank quantile: the smallest element that is not exceeded by at least the fraction `q`
+// (0 to 1) of all elements. No interpolation.
 double Quantile(std::vector<double> errors, double q);
 
-// Half the distance between neighbouring numbers around `value` in a type with so many bits of
-// fraction (fp32: 23, bf16: 7): the largest error of one rounding to it.
+// Half the distance between neighbouring numbers at `value` in a type with this many fraction bits
+// (fp32: 23, bf16: 7): the largest error of one rounding to that type.
 double HalfUlp(double value, int fraction_bits);
 
 }  // namespace bkm

@@ -18,7 +18,7 @@
 namespace bkm {
 namespace {
 
-// Raised when the floor file says more, or says it otherwise.
+// Raise this when the content or the form of the floor file changes.
 constexpr int kFloorVersion = 2;
 
 Json GoldenIdentity(const Probe& probe) {

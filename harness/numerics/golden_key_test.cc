@@ -26,8 +26,8 @@ TEST(GoldenKeyTest, DependsOnNumbersOnly) {
   EXPECT_THAT(GoldenKey(other), MatchesRegex("[0-9a-f]{32}"));
 }
 
-// A change here makes every committed golden stale: raise the version that caused it, and write the
-// goldens anew (golden/numeric/README.md).
+// A change here makes every committed golden stale: raise the version that caused it and write the
+// goldens again (golden/numeric/README.md).
 TEST(GoldenKeyTest, IsStable) { EXPECT_EQ(GoldenKey(Probe()), "ab24eac69bd3f8cc1c8b72cfa0ce6fdf"); }
 
 TEST(FloorKeyTest, DependsOnPrecisionMachineAndLibTorchToo) {

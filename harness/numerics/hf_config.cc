@@ -7,7 +7,7 @@
 namespace bkm {
 namespace {
 
-// What `rope_scaling` holds besides the type; empty for plain rotary embedding.
+// The fields of `rope_scaling` besides the type; empty for plain rotary embedding.
 OrderedJson RopeScaling(const RopeShape& rope) {
   OrderedJson scaling;
   if (rope.scaling == "default") return scaling;
@@ -21,8 +21,8 @@ OrderedJson RopeScaling(const RopeShape& rope) {
     scaling["beta_fast"] = rope.beta_fast;
     scaling["beta_slow"] = rope.beta_slow;
     scaling["truncate"] = rope.truncated;
-    // HF's default is the factor of mscale 1, put on the sines and cosines; with both of these
-    // given and equal it is put on the softmax scale instead.
+    // By default, HF applies the factor of mscale 1 to the sines and cosines. If both fields are
+    // given and equal, the softmax scale gets the factor instead.
     if (rope.mscale != 1) {
       scaling["mscale"] = rope.mscale;
       scaling["mscale_all_dim"] = rope.mscale;
@@ -31,7 +31,7 @@ OrderedJson RopeScaling(const RopeShape& rope) {
   return scaling;
 }
 
-// transformers 4 reads the first two and silently misreads the third alone; 5 reads the third.
+// transformers 4 reads the first two keys and silently misreads the third alone; 5 reads the third.
 void AddRope(const RopeShape& rope, OrderedJson& config) {
   OrderedJson scaling = RopeScaling(rope);
   config["rope_theta"] = rope.theta;
@@ -94,7 +94,7 @@ void AddDeepseekV3(const ModelShape& shape, OrderedJson& config) {
   config["v_head_dim"] = shape.latent.value_dim;
 }
 
-// What transformers' ...ForTokenClassification reads; its own default is a dropout of a tenth.
+// Read by transformers' ...ForTokenClassification, whose default dropout is 0.1.
 void AddValueHead(const ModelShape& shape, OrderedJson& config) {
   config["architectures"] = {
       absl::StrReplaceAll(shape.architecture, {{"ForCausalLM", "ForTokenClassification"}})};

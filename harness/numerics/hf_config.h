@@ -8,7 +8,7 @@
 
 namespace bkm {
 
-// HF's config.json, which transformers 4 and 5 read alike.
+// HF's config.json, in a form that transformers 4 and 5 read alike.
 OrderedJson HfConfig(const ModelShape& shape);
 
 }  // namespace bkm

@@ -10,8 +10,8 @@
 namespace bkm {
 
 // tokenizer.json of the smallest tokenizer that HF and torchtitan load: `vocabulary` words split at
-// white space, 0 <pad> (also for unknown words), 1 <bos>, 2 <eos>, then t3, t4, ... No text goes
-// through it in a probe; libraries only insist that one is there.
+// white space, 0 <pad> (also for unknown words), 1 <bos>, 2 <eos>, then t3, t4, ... A probe never
+// tokenizes text, but libraries require a tokenizer.
 OrderedJson HfTokenizer(int64_t vocabulary);
 
 // tokenizer_config.json beside it.

@@ -28,7 +28,7 @@ ModelShape Qwen3() {
           .rope = {.theta = 1e6}};
 }
 
-// No grouped queries in this flavor: as many key heads as query heads.
+// This flavor has no grouped queries: it has as many key heads as query heads.
 ModelShape Llama3() {
   return {.family = "llama3",
           .hf_type = "llama",
@@ -77,10 +77,10 @@ ModelShape GptOss() {
           .experts = {.count = 8, .active = 4, .hidden = 2880, .normalised = true, .limit = 7}};
 }
 
-// The flavor `debugmodel_moe` cut to its first two of eight equal layers, as HF's configuration
-// says it: 64 experts a layer make eight of them 1.2 GB of weights, which would be nearly all of a
-// run's time and memory. Nothing is lost in verl: it looks a flavor up by (hidden, layers,
-// vocabulary), and (256, 8, 2048) is the dense `debugmodel`.
+// The flavor `debugmodel_moe`, cut from eight equal layers to two. With 64 experts a layer, eight
+// layers would hold 1.2 GB of weights and take most of a run's time and memory. verl loses nothing
+// by the cut: it finds flavors by (hidden, layers, vocabulary), and (256, 8, 2048) is the dense
+// `debugmodel`.
 ModelShape Qwen3Moe() {
   ModelShape shape = Qwen3();
   shape.family = "qwen3_moe";
@@ -92,10 +92,10 @@ ModelShape Qwen3Moe() {
   return shape;
 }
 
-// What HF's DeepseekV3ForCausalLM cannot express, and the flavor does: experts scored by softmax
-// (HF: always by sigmoid), and 1e-5 in the norm of the latent vector (HF: always 1e-6). The flavor
-// is what an engine of torchtitan builds, whatever config.json says, so it is what is computed
-// here.
+// The flavor differs from HF's DeepseekV3ForCausalLM in two ways that config.json cannot express:
+// experts are scored by softmax (HF: always by sigmoid), and the norm of the latent vector has
+// epsilon 1e-5 (HF: always 1e-6). Engines of torchtitan build the flavor whatever config.json says,
+// so the reference computes the flavor.
 ModelShape DeepseekV3() {
   return {.family = "deepseek_v3",
           .hf_type = "deepseek_v3",

@@ -9,25 +9,25 @@
 namespace bkm {
 namespace {
 
-// Of an expert's own tensors, of which there are hundreds.
+// Fewer places for the tensors of single experts, because there are hundreds of them.
 constexpr int64_t kPlacesOfExpert = 32;
 
-// A projection keeps the scale of its input: 1 / sqrt(fan-in), which is 0.0625 for inputs of the
-// hidden size and about 0.02 for the wide inputs of o_proj and down_proj. So attention and
-// feed-forward both move every log-prob, and a fault in either shows.
+// A projection keeps the scale of its input: 1 / sqrt(fan-in) is 0.0625 for inputs of the hidden
+// size and about 0.02 for the wide inputs of o_proj and down_proj. So attention and feed-forward
+// both move every log-prob, and a fault in either shows.
 WeightShape Projection(std::string name, int64_t out, int64_t in) {
   return {std::move(name), {out, in}, 0.0, 1.0 / std::sqrt(static_cast<double>(in))};
 }
 
-// Not all ones: a skipped or swapped norm weight must show.
+// Not all ones, so that a skipped or swapped norm weight shows.
 WeightShape Norm(std::string name, int64_t size) { return {std::move(name), {size}, 1.0, 0.1}; }
 
 WeightShape Bias(std::string name, std::vector<int64_t> shape) {
   return {std::move(name), std::move(shape), 0.0, 0.1};
 }
 
-// Scores of experts differ by about two: of a token's experts the last one has a small weight, so
-// that a right run in low precision, in which another expert may come out last, is not far off.
+// Scores of experts differ by about two, so the last of a token's experts has a small weight. A
+// right low-precision run may choose another last expert and still stay close.
 WeightShape Router(std::string name, const ModelShape& m) {
   WeightShape router = Projection(std::move(name), m.experts.count, m.hidden);
   router.standard_deviation *= 2;
@@ -74,7 +74,7 @@ class WeightList {
       Add(Norm(p + "q_norm.weight", m_.head_dim));
       Add(Norm(p + "k_norm.weight", m_.head_dim));
     }
-    // About a tenth of the softmax's weight in a document of a hundred tokens.
+    // Gives the sink about a tenth of the softmax in a document of a hundred tokens.
     if (m_.sinks) Add({p + "sinks", {m_.heads}, 3.0, 1.0});
     AddProjection(p + "o_proj", m_.hidden, m_.heads * m_.head_dim);
   }
@@ -108,9 +108,9 @@ class WeightList {
     }
   }
 
-  // All experts in one tensor, [experts, in, out]; gate and up columns alternate. Their input is
-  // three times as wide as elsewhere so that some elements reach the clamp, and the output
-  // narrower.
+  // All experts in one tensor [experts, in, out] with alternating gate and up columns. gate_up_proj
+  // is three times as wide as other projections so that some elements reach the clamp, and
+  // down_proj is narrower.
   void AddClampedExperts(const std::string& p) {
     const auto [count, in, out] = std::tuple(m_.experts.count, m_.hidden, m_.experts.hidden);
     Add(Router(p + "router.weight", m_));
@@ -150,7 +150,7 @@ std::vector<WeightShape> WeightsOf(const ModelShape& shape) {
 std::vector<WeightShape> BuffersOf(const ModelShape& shape) {
   std::vector<WeightShape> buffers;
   for (int64_t layer = 0; layer < shape.layers; ++layer) {
-    // Added to the softmax scores when experts are chosen, so it changes some tokens' choice.
+    // Added to the softmax scores when experts are chosen: it changes the choice of some tokens.
     if (shape.hf_type == "deepseek_v3" && shape.HasExperts(layer)) {
       buffers.push_back({absl::StrCat("model.layers.", layer, ".mlp.gate.e_score_correction_bias"),
                          {shape.experts.count},

@@ -11,24 +11,24 @@
 
 namespace bkm {
 
-// One tensor of a model file: HF's canonical name, shape, and how it is drawn.
+// One tensor of a model file: HF's canonical name, its shape, and the distribution of its values.
 struct WeightShape {
   std::string name;
   std::vector<int64_t> shape;
   double mean;
   double standard_deviation;
-  int64_t places = 256;  // at most so many elements are sampled
+  int64_t places = 256;  // the number of sampled elements, at most
   int64_t numel() const;
 };
 
-// All weights in the order of the forward pass, every one of which moves the log-probs.
+// All weights in the order of the forward pass. Every one of them moves the log-probs.
 std::vector<WeightShape> WeightsOf(const ModelShape& shape);
 
-// What a model file holds beside them: it is read in the forward pass, but nothing is learned.
+// The tensors of a model file that the forward pass reads but training does not change.
 std::vector<WeightShape> BuffersOf(const ModelShape& shape);
 
-// torchtitan's HF files call some weights otherwise and hold them transposed: `name` is what it
-// writes and reads for the weight `of`, with the last two dimensions swapped.
+// torchtitan's HF files rename and transpose some weights: `name` is its name for the weight `of`,
+// with the last two dimensions swapped.
 struct TransposedCopy {
   std::string name;
   std::string of;

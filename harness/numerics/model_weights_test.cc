@@ -66,7 +66,7 @@ TEST(WeightsOfTest, DeepseekHasALatentVectorADenseLayerAndSharedExperts) {
   EXPECT_THAT(sizes.at("model.layers.1.mlp.experts.7.down_proj.weight"), ElementsAre(256, 256));
 }
 
-// One figure that any change of a size moves: HF's classes have as many with these configurations.
+// The total size, which any changed size moves. HF's classes have the same totals.
 TEST(WeightsOfTest, TotalsAreThoseOfTheLibraries) {
   EXPECT_EQ(TotalOf("qwen3"), 31987968);
   EXPECT_EQ(TotalOf("llama3"), 6163712);

@@ -8,26 +8,26 @@
 
 namespace bkm {
 
-// The packed batch of one step: documents one after the other, positions restart in each.
+// The packed batch of one step: documents one after another; positions restart in each.
 struct PackedBatch {
   std::vector<int64_t> input_ids;
   std::vector<int64_t> loss_mask;  // 0 or 1 per token
   std::vector<int64_t> document_lengths;
   bool operator==(const PackedBatch&) const = default;
 
-  // The positions that have a label: all but the last of each document.
+  // The positions that have a label: all but the last position of each document.
   std::vector<int64_t> JudgedPositions() const;
 };
 
-// Put `token` at flat position `position` of step 0's batch.
+// A reach test: replace the token at flat position `position` of step 0's batch by `token`.
 struct TokenChange {
   int64_t position = 0;
   int64_t token = 0;
   bool operator==(const TokenChange&) const = default;
 };
 
-// The mask witness: put `token` at flat position `position` of this step's batch and see which
-// log-probs move. It is in the middle of `document`.
+// The first reach test: replace the token at flat position `position` of this step's batch by
+// `token` and see which log-probs move. The position is in the middle of `document`.
 struct ReachTest {
   int step = 0;
   int64_t document = 0;

@@ -20,7 +20,7 @@ int64_t OrdinaryToken(const ModelShape& shape, const CounterStream& stream, uint
   return kFirstOrdinaryToken + stream.Below(shape.vocabulary - kFirstOrdinaryToken, index);
 }
 
-// Any ordinary token but `old`: a step of 1 to n - 1 around the circle of the n ordinary ones.
+// Any ordinary token but `old`: 1 to n - 1 steps around the circle of the n ordinary tokens.
 int64_t OtherToken(int64_t old, const ModelShape& shape, const CounterStream& stream,
                    uint64_t index) {
   const int64_t ordinary = shape.vocabulary - kFirstOrdinaryToken;
@@ -28,15 +28,15 @@ int64_t OtherToken(int64_t old, const ModelShape& shape, const CounterStream& st
   return kFirstOrdinaryToken + (old - kFirstOrdinaryToken + step) % ordinary;
 }
 
-// 1 for each token of a document that counts in the loss: not the prompt, not the hole, and at
-// least the eos.
+// 1 for each token of a document that counts in the loss: neither the prompt nor the hole, and
+// always the eos.
 std::vector<int64_t> DrawLossMask(int64_t length, const CounterStream& stream, uint64_t document) {
   std::vector<int64_t> mask(length, 1);
   const int64_t prompt = std::min(kPromptTokens, length - 1);
   std::fill_n(mask.begin(), prompt, 0);
   if (length < kTokensForAHole) return mask;
   const int64_t hole = length / kTokensPerHoleToken;
-  // At least one token of the first answer and the eos stay.
+  // At least one token of the first answer and the eos remain.
   const int64_t first = prompt + 1;
   std::fill_n(mask.begin() + first + stream.Below(length - hole - first, document), hole, 0);
   return mask;
@@ -53,7 +53,7 @@ std::vector<float> DrawWeight(const WeightShape& weight, uint64_t seed) {
   const CounterStream stream(seed, absl::StrCat("weight/", weight.name));
   std::vector<float> values(weight.numel());
   for (size_t i = 0; i < values.size(); ++i) {
-    // Rounded before the mean is added, so that no compiler can fuse the two operations.
+    // Rounding before adding the mean keeps compilers from fusing the two operations.
     const float noise = static_cast<float>(stream.NormalLike(weight.standard_deviation, i));
     values[i] = static_cast<float>(weight.mean + static_cast<double>(noise));
   }
@@ -84,7 +84,7 @@ PackedBatch DrawBatch(const Probe& probe, const ModelShape& shape, int step) {
 ReachTest DrawReachTest(const PackedBatch& batch, const ModelShape& shape, uint64_t seed) {
   ReachTest reach;
   reach.document = batch.document_lengths.size() > 1 ? 1 : 0;
-  // In the middle, and never the eos.
+  // In the middle, never the eos.
   reach.position =
       StartOf(batch, reach.document) + (batch.document_lengths[reach.document] - 1) / 2;
   reach.token = OtherToken(batch.input_ids[reach.position], shape, CounterStream(seed, "reach"), 0);

@@ -13,26 +13,27 @@
 
 namespace bkm {
 
-// Raised whenever the same probe would get other bytes; part of every key that depends on them.
+// Raise this whenever the same probe would get other bytes; part of every key that depends on them.
 inline constexpr int kGeneratorVersion = 2;
 
-// What goes into a probe folder, as pure functions of the probe: the counter-based generator draws
-// each number from a stream of its own name.
+// The contents of a probe folder, as pure functions of the probe. Each number comes from a
+// counter-based stream with a name of its own.
 
-// Rounded to fp32, the type of the file.
+// The elements of a weight, rounded to fp32, the type of the file.
 std::vector<float> DrawWeight(const WeightShape& weight, uint64_t seed);
 
-// The batch of step `step`: the probe's documents, rotated by one more document each step, so that
-// neither packing nor document borders repeat. The loss leaves out a short prompt, and in documents
-// of 16 tokens and more also an eighth of them somewhere in the middle, as between two answers.
+// The batch of one step: the probe's documents, rotated by one more document each step, so that
+// neither packing nor document boundaries repeat. The loss mask leaves out a short prompt and, in
+// documents of at least 16 tokens, also an eighth of them in the middle, as between two answers.
 PackedBatch DrawBatch(const Probe& probe, const ModelShape& shape, int step);
 
-// In document 1 of step 0, or in the only one.
+// The reach test in document 1 of step 0, or in the only document.
 ReachTest DrawReachTest(const PackedBatch& batch, const ModelShape& shape, uint64_t seed);
 
-// More positions of step 0, in rising order: of document 2 (or the last one) the first token, one
-// in the middle and the last before eos; and where the model has a sliding window and a document is
-// longer, the first token that the document's last one sees through it, and the one before that.
+// More reach tests in step 0, in rising order of position. In document 2 (or the last one): the
+// first token, one in the middle, and the last before eos. If the model has a sliding window and a
+// document is longer: the first token that the document's last token sees through the window, and
+// the token before it.
 std::vector<TokenChange> DrawReaches(const PackedBatch& batch, const ModelShape& shape,
                                      uint64_t seed);
 

@@ -74,7 +74,7 @@ std::vector<float> Transposed(const WeightShape& weight, const std::vector<float
   return result;
 }
 
-// A file of its own: transformers reads model.safetensors only, torchtitan all that lie there.
+// A separate file: transformers reads model.safetensors only, torchtitan reads every file.
 absl::Status WriteExtras(const Probe& probe, const ModelShape& shape, const fs::path& path) {
   std::vector<NamedTensor> tensors;
   for (const WeightShape& buffer : BuffersOf(shape)) {
@@ -139,7 +139,7 @@ absl::Status WriteAll(const Probe& probe, const ModelShape& shape, const fs::pat
   return WriteFile(folder / "probe.json", ProbeJson(probe, shape));
 }
 
-// Everything is there, none of it cut off.
+// Whether every file is there and none is truncated.
 bool IsComplete(const fs::path& folder, const ModelShape& shape, const std::string& probe_json) {
   const absl::StatusOr<std::string> found = ReadFile(folder / "probe.json");
   if (!found.ok() || *found != probe_json) return false;
@@ -152,7 +152,7 @@ bool IsComplete(const fs::path& folder, const ModelShape& shape, const std::stri
   return !HasExtras(shape) || SafetensorsFile::Open(folder / kExtras).ok();
 }
 
-// Puts the finished `temporary` in place. Another writer may have been faster.
+// Moves the finished `temporary` into place, unless another writer was faster.
 absl::Status Publish(const fs::path& temporary, const fs::path& folder, const ModelShape& shape,
                      const std::string& probe_json) {
   for (int attempt = 0; attempt < 10; ++attempt) {
@@ -162,7 +162,7 @@ absl::Status Publish(const fs::path& temporary, const fs::path& folder, const Mo
           absl::StrCat("cannot create ", folder.string(), ": ", std::strerror(errno)));
     }
     if (IsComplete(folder, shape, probe_json)) return RemoveTree(temporary);
-    // Damaged: moved aside first, so that nobody ever sees a mixture.
+    // A damaged folder is moved away first, so that no reader sees a mixture.
     const fs::path aside = temporary.string() + ".old";
     ::rename(folder.c_str(), aside.c_str());
     RETURN_IF_ERROR(RemoveTree(aside));
@@ -235,7 +235,7 @@ absl::StatusOr<fs::path> WriteProbeFolder(const Probe& probe, const fs::path& ca
   absl::Status status = WriteAll(probe, shape, temporary);
   if (status.ok()) status = Publish(temporary, folder, shape, probe_json);
   if (status.ok()) return folder;
-  RemoveTree(temporary).IgnoreError();  // the first error is the one to tell
+  RemoveTree(temporary).IgnoreError();  // report the first error
   return WithContext(status, "probe folder");
 }
 

@@ -15,26 +15,26 @@
 
 namespace bkm {
 
-// What a probe folder holds besides the model (see harness/protocol/README.md).
+// A probe folder without the model's weights (harness/protocol/README.md).
 struct ProbeFolder {
   std::filesystem::path path;
-  Probe probe;  // only what NumericsOf keeps; the rest has its defaults
+  Probe probe;  // the fields that NumericsOf keeps; the others have their defaults
   ReachTest reach;
   std::vector<TokenChange> reaches;
   std::vector<PackedBatch> steps;
   std::map<std::string, std::vector<int64_t>> places;  // by HF tensor name
   std::filesystem::path weights() const { return path / "model" / "model.safetensors"; }
-  // Of models that have buffers or transposed copies (model_weights.h).
+  // Exists for models that have buffers or transposed copies (model_weights.h).
   std::filesystem::path extras() const { return path / "model" / "torchtitan-extras.safetensors"; }
 };
 
-// Makes the folder of `probe` below `cache_root`, once: its name is a hash of NumericsOf(probe) and
-// the generator's version. A complete folder is reused, an incomplete one replaced. Safe between
-// processes: the folder appears whole, by a rename.
+// Makes the folder of `probe` below `cache_root`, once. Its name is a hash of NumericsOf(probe) and
+// the generator's version. A complete folder is reused, an incomplete one replaced. The folder
+// appears whole, by a rename, so processes can share `cache_root`.
 absl::StatusOr<std::filesystem::path> WriteProbeFolder(const Probe& probe,
                                                        const std::filesystem::path& cache_root);
 
-// Reads and checks a folder, all but the weights.
+// Reads and checks a folder, except the weights.
 absl::StatusOr<ProbeFolder> ReadProbeFolder(const std::filesystem::path& path);
 
 }  // namespace bkm

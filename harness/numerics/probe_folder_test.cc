@@ -25,7 +25,7 @@ size_t EntriesOf(const fs::path& folder) {
   return std::distance(fs::directory_iterator(folder), fs::directory_iterator());
 }
 
-// A change of these bytes makes every golden stale: raise kGeneratorVersion.
+// Changing these bytes makes every golden stale: raise kGeneratorVersion.
 TEST(ProbeFolderTest, HasTheSameBytesOnEveryMachine) {
   const fs::path folder = *WriteProbeFolder(Probe(), Cache("bytes"));
   EXPECT_EQ(*Sha256OfFile(folder / "model" / "model.safetensors"),
@@ -46,7 +46,7 @@ TEST(ProbeFolderTest, IsWrittenOnceAndRepairedWhenDamaged) {
   probe.steps = 1;
   const fs::path folder = *WriteProbeFolder(probe, Cache("once"));
   const auto written = fs::last_write_time(folder / "probe.json");
-  probe.attention = "varlen";  // not a matter of numbers: the same folder
+  probe.attention = "varlen";  // not a number: the same folder
   EXPECT_EQ(*WriteProbeFolder(probe, Cache("once")), folder);
   EXPECT_EQ(fs::last_write_time(folder / "probe.json"), written);
   fs::resize_file(folder / "batch.safetensors", 100);

@@ -52,7 +52,7 @@ const TypeRow& RowOf(TensorType type) {
   return kTypes[0];
 }
 
-// The number of elements, or nothing for a negative size or an overflow.
+// The number of elements; nullopt for a negative size or an overflow.
 std::optional<int64_t> Product(const std::vector<int64_t>& shape) {
   int64_t product = 1;
   for (const int64_t size : shape) {
@@ -61,7 +61,7 @@ std::optional<int64_t> Product(const std::vector<int64_t>& shape) {
   return product;
 }
 
-// A list of whole numbers that are not negative, or nothing.
+// A list of non-negative integers, or nullopt.
 std::optional<std::vector<int64_t>> Sizes(const Json* json) {
   if (!json || !json->is_array()) return std::nullopt;
   std::vector<int64_t> sizes;
@@ -72,7 +72,7 @@ std::optional<std::vector<int64_t>> Sizes(const Json* json) {
   return sizes;
 }
 
-// One header entry against the rules; `data` is everything after the header.
+// Checks one header entry; `data` is everything after the header.
 absl::StatusOr<TensorView> ReadEntry(const Json& entry, absl::string_view data) {
   const auto child = [&](const char* key) -> const Json* {
     const auto it = entry.is_object() ? entry.find(key) : entry.end();
@@ -204,7 +204,7 @@ absl::Status SafetensorsFile::ReadHeader() {
     const auto at = tensors_.emplace(name, *std::move(view)).first;
     extents.emplace_back(at->second.bytes, &at->first);
   }
-  // In the order of the data every tensor must start where the one before ended.
+  // In data order, every tensor must start where the previous one ended.
   std::sort(extents.begin(), extents.end(), [](const auto& a, const auto& b) {
     return std::pair(a.first.data(), a.first.size()) < std::pair(b.first.data(), b.first.size());
   });
@@ -222,7 +222,7 @@ absl::StatusOr<const TensorView*> SafetensorsFile::Find(const std::string& name)
   if (const auto it = tensors_.find(name); it != tensors_.end()) return &it->second;
   std::vector<std::string> known;
   for (const auto& [other, view] : tensors_) known.push_back(other);
-  if (known.size() > 5) {  // a list of hundreds helps nobody: keep the hint only
+  if (known.size() > 5) {  // too many names to list: keep only the hint
     const std::string hint = DidYouMean(name, known);
     return absl::NotFoundError(
         absl::StrCat(path_.string(), ": no tensor '", name, "'", hint[0] == ':' ? hint : ""));
@@ -315,7 +315,7 @@ absl::Status WriteSafetensors(const fs::path& path, std::vector<NamedTensor> ten
   content += text;
   for (NamedTensor& tensor : tensors) {
     content += tensor.bytes;
-    std::string().swap(tensor.bytes);  // a model is large: never hold it twice for long
+    std::string().swap(tensor.bytes);  // frees the copy at once: a model is large
   }
   return WriteFile(path, content);
 }

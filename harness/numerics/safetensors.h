@@ -15,14 +15,14 @@
 
 namespace bkm {
 
-// The element types of the format that occur here.
+// The element types of the format that bkm uses.
 enum class TensorType { kF64, kF32, kF16, kBF16, kI64, kI32, kU8, kBool };
 
-// "F64", "BF16", ...: the format's own names.
+// The format's own names: "F64", "BF16", ...
 absl::string_view NameOf(TensorType type);
 int64_t BytesPerElement(TensorType type);
 
-// One tensor of an open file, row-major and little-endian. Points into the file.
+// One tensor of an open file, row-major and little-endian. A view into the file.
 struct TensorView {
   TensorType type;
   std::vector<int64_t> shape;
@@ -30,9 +30,9 @@ struct TensorView {
   absl::string_view bytes;
 };
 
-// A safetensors file mapped into memory and checked as a whole when it is opened: sizes, types,
-// offsets, no overlap, no hole, nothing after the last tensor. Every error is one sentence that
-// names the path. Views live as long as the file.
+// A safetensors file, mapped into memory and checked as a whole when it is opened: sizes, types,
+// offsets, no overlap, no hole, nothing after the last tensor. Every error names the path. Views
+// live as long as the file.
 class SafetensorsFile {
  public:
   static absl::StatusOr<SafetensorsFile> Open(const std::filesystem::path& path);
@@ -47,7 +47,7 @@ class SafetensorsFile {
 
   // All elements of a floating-point tensor (F64, F32, BF16, F16), each exactly.
   absl::StatusOr<std::vector<double>> Doubles(const std::string& name) const;
-  // The one element of a floating-point tensor that has one.
+  // The element of a floating-point tensor with exactly one element.
   absl::StatusOr<double> Scalar(const std::string& name) const;
   // All elements of an I64 tensor.
   absl::StatusOr<std::vector<int64_t>> Ints(const std::string& name) const;
@@ -76,8 +76,8 @@ struct NamedTensor {
   static NamedTensor I64(std::string name, std::vector<int64_t> shape, std::span<const int64_t>);
 };
 
-// Writes a temporary file beside `path` and renames it. Tensors of wider elements come first, then
-// by name, as the reference implementation orders them; `metadata` becomes `__metadata__`.
+// Writes a temporary file beside `path` and renames it. Tensors with wider elements come first,
+// then by name, in the order of the reference implementation. `metadata` becomes `__metadata__`.
 absl::Status WriteSafetensors(const std::filesystem::path& path, std::vector<NamedTensor> tensors,
                               const std::map<std::string, std::string>& metadata = {});
 

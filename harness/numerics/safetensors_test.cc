@@ -22,7 +22,7 @@ fs::path TempFile(absl::string_view name) {
   return fs::path(testing::TempDir()) / std::string(name);
 }
 
-// A file with this header, correct length before it and `data_bytes` zero bytes after it.
+// A file with this header, preceded by its correct length and followed by `data_bytes` zero bytes.
 fs::path RawFile(absl::string_view header, size_t data_bytes) {
   const uint64_t length = header.size();
   const fs::path path = TempFile("raw.safetensors");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// Writes the probe folder of a probe by hand, to look at it or to run something on it.
+// Writes the folder of one probe, to inspect it or to run the reference on it.
 #include <CLI/CLI.hpp>
 #include <iostream>
 

@@ -9,17 +9,17 @@
 
 namespace bkm {
 
-// In which types a model computes: one way in which a right implementation may round. Sums inside
-// norms, softmax and matrix products are always at least fp32, as in every kernel in use.
+// The types in which a model computes: one way in which a right implementation may round. Sums
+// inside norms, softmax and matrix products are always at least fp32, as in all common kernels.
 struct Arithmetic {
   std::string name;
   c10::ScalarType master;       // weights between steps, their gradients, AdamW
-  c10::ScalarType parameters;   // weights as forward and backward see them
+  c10::ScalarType parameters;   // weights in forward and backward
   c10::ScalarType elementwise;  // results of norms, RoPE and the residual stream
   c10::ScalarType matmul;       // operands and results of projections and attention
-  c10::ScalarType log_probs;    // results of log-softmax, and what the loss sums
+  c10::ScalarType log_probs;    // results of log-softmax and terms of the loss
 
-  // Of what happens inside norms and softmax and of RoPE's angles.
+  // The type inside norms and softmax and of RoPE's angles.
   c10::ScalarType inner() const { return elementwise == c10::kDouble ? c10::kDouble : c10::kFloat; }
 };
 

@@ -24,10 +24,10 @@ namespace {
 using Sees = AttentionVariant::Sees;
 
 struct Heads {
-  Tensor q, k, v;  // [tokens, heads or kv_heads, dim or value dim], turned by position
+  Tensor q, k, v;  // [tokens, heads or kv_heads, dim or value dim], rotated by position
 };
 
-// Grouped queries (Ainslie et al. 2023), with what some models add: norms, biases.
+// Grouped queries (Ainslie et al. 2023), with the norms and biases of some models.
 Heads GroupedHeads(const Tensor& x, const WeightScope& scope, const ModelShape& shape,
                    const Tensor& positions, bool turned, const Arithmetic& arithmetic) {
   const auto project = [&](const char* name, int64_t count) {
@@ -44,9 +44,8 @@ Heads GroupedHeads(const Tensor& x, const WeightScope& scope, const ModelShape& 
           project("v_proj", shape.kv_heads)};
 }
 
-// Multi-head latent attention (DeepSeek-V2, section 2.1): keys and values of all heads come from
-// one normed vector per token; the part of a key that is turned by position is the same for all
-// heads.
+// Multi-head latent attention (DeepSeek-V2, section 2.1): the keys and values of all heads come
+// from one normed vector per token, and all heads share the rotated part of a key.
 Heads LatentHeads(const Tensor& x, const WeightScope& scope, const ModelShape& shape,
                   const Tensor& positions, bool turned, const Arithmetic& arithmetic) {
   const LatentShape& latent = shape.latent;
@@ -68,7 +67,7 @@ Heads LatentHeads(const Tensor& x, const WeightScope& scope, const ModelShape& s
   return {at::cat({q_parts[0], turn(q_parts[1])}, -1), at::cat({kv[0], shared}, -1), kv[1]};
 }
 
-// Keys or values once for each query head: neighbouring query heads share one.
+// Repeats keys or values for each query head: neighbouring query heads share one.
 Tensor ForEachQueryHead(const Tensor& kv, int64_t heads, bool interleaved) {
   const int64_t group = heads / kv.size(1);
   return interleaved ? kv.repeat({1, group, 1}) : kv.repeat_interleave(group, 1);

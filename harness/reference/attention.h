@@ -14,37 +14,37 @@
 
 namespace bkm {
 
-// Attention as it is, or wrong in one way: the answers of real faults, to be told apart from one
-// another. Positions restart in every document in all of them.
+// Right attention, or attention with one known fault. Positions restart in every document in all
+// variants.
 struct AttentionVariant {
   enum class Sees {
-    kRight,          // what lies before a token in its document, and in the layer's window
-    kWithoutWindow,  // what lies before it in its document
+    kRight,          // earlier tokens of its document, within the layer's window
+    kWithoutWindow,  // earlier tokens of its document
     kDocument,       // all of its document
-    kAllBefore,      // what lies before it in the packed batch
+    kAllBefore,      // earlier tokens of the packed batch
     kAll,            // the packed batch
   };
   Sees sees = Sees::kRight;
   bool without_rope = false;
-  // Features of a token's output are ordered (head_dim, heads) instead of (heads, head_dim).
+  // A token's output features are ordered (head_dim, heads) instead of (heads, head_dim).
   bool transposed_heads = false;
-  // Query head h reads key head h % kv_heads; right is h / (heads / kv_heads).
+  // Query head h reads key head h % kv_heads instead of h / (heads / kv_heads).
   bool interleaved_kv = false;
 };
 
-// Packed documents: how long each is, and where each token stands in its own.
+// Packed documents: their lengths, and each token's position in its document.
 struct Documents {
   explicit Documents(const std::vector<int64_t>& lengths);
   std::vector<int64_t> lengths;
   at::Tensor positions;  // int64 [tokens]
 };
 
-// What one document's attention depends on besides queries, keys and values.
+// The parameters of attention within one document.
 struct AttentionRule {
   double scale;
   bool causal = true;
-  int64_t window = 0;  // tokens that a query sees, itself the last of them; 0: all before it
-  at::Tensor sinks;    // [heads]: each one more logit, of a key whose value is zero; or undefined
+  int64_t window = 0;  // tokens that a query sees, itself the last; 0: no window
+  at::Tensor sinks;    // [heads]: an extra logit for a key of value zero; may be undefined
 };
 
 // Dense attention among all given tokens: softmax(scale q k^T) v for q [tokens, heads, dim],
@@ -52,8 +52,8 @@ struct AttentionRule {
 at::Tensor DenseAttention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                           const AttentionRule& rule, const Arithmetic& arithmetic);
 
-// x [tokens, hidden] through one layer's attention, projections included; `scope` holds HF's
-// self_attn. Documents are told apart by looping over them: there is no mask to get wrong.
+// One layer's attention, projections included, for x [tokens, hidden]; `scope` holds HF's
+// self_attn. The code loops over documents, so there is no mask to get wrong.
 at::Tensor SelfAttention(const at::Tensor& x, const WeightScope& scope, const ModelShape& shape,
                          int64_t layer, const Documents& documents, const AttentionVariant& variant,
                          const Arithmetic& arithmetic);

@@ -19,7 +19,7 @@ using Sees = AttentionVariant::Sees;
 
 const Arithmetic kExact = ExactArithmetic();
 
-// softmax(scale q k^T) v over the keys [begin, end) of one head, by plain loops.
+// softmax(scale q k^T) v over the keys [begin, end) of one head, in plain loops.
 double PlainAttention(const Tensor& q, const Tensor& k, const Tensor& v, int64_t t, int64_t h,
                       int64_t d, int64_t begin, int64_t end, double scale, double sink) {
   double total = sink, sum = 0;
@@ -50,7 +50,7 @@ class DenseAttentionTest : public testing::Test {
       }
     }
   }
-  // Values may be of another size than keys.
+  // Values may have another size than keys.
   const Tensor q_ = Random({5, 2, 3}, 1), k_ = Random({5, 2, 3}, 2), v_ = Random({5, 2, 2}, 3);
 };
 
@@ -121,7 +121,7 @@ class SelfAttentionTest : public testing::Test {
 };
 
 // Documents of 2 and 4 tokens, a window of 2 on even layers.
-TEST_F(SelfAttentionTest, ReachesWhatItsRuleSays) {
+TEST_F(SelfAttentionTest, EachVariantReachesTheTokensItDescribes) {
   EXPECT_EQ(Moved({}, 0, 2), (std::vector<bool>{0, 0, 1, 1, 0, 0}));
   EXPECT_EQ(Moved({}, 1, 2), (std::vector<bool>{0, 0, 1, 1, 1, 1}));
   EXPECT_EQ(Moved({.sees = Sees::kWithoutWindow}, 0, 2), (std::vector<bool>{0, 0, 1, 1, 1, 1}));
@@ -136,7 +136,7 @@ TEST_F(SelfAttentionTest, PackedDocumentsAreEachAsIfAlone) {
   ExpectClose(packed.narrow(0, 2, 4), Run(x.narrow(0, 2, 4), {4}, 1));
 }
 
-TEST_F(SelfAttentionTest, EveryVariantIsAnotherAnswer) {
+TEST_F(SelfAttentionTest, EveryVariantGivesADifferentAnswer) {
   const Tensor x = Random({6, 6}, 50);
   std::vector<Tensor> answers = {Run(x, {2, 4}, 1)};
   for (const AttentionVariant& variant :
@@ -150,7 +150,7 @@ TEST_F(SelfAttentionTest, EveryVariantIsAnotherAnswer) {
   }
 }
 
-// With one head, transposing features and interleaving keys change nothing.
+// With one head, transposed features and interleaved keys change nothing.
 TEST_F(SelfAttentionTest, VariantsOfManyHeadsAreRightWithOne) {
   shape_.heads = shape_.kv_heads = 1;
   for (const auto& [name, rows] :

@@ -44,7 +44,7 @@ Tensor Baddbmm(const Tensor& added, const Tensor& a, const Tensor& b, const Scal
   return Rounded(at::cpu::baddbmm(Wide(added), Wide(a), Wide(b), beta, alpha));
 }
 
-// Says nothing: that LibTorch's kernels are replaced is what is wanted.
+// Drops LibTorch's warning about replaced kernels: replacing them is the purpose.
 class Silence : public c10::WarningHandler {
  public:
   void process(const c10::Warning&) override {}
@@ -60,7 +60,7 @@ bool OneDnnComputesBF16() {
 }  // namespace
 
 void ComputeBF16ProductsInFP32() {
-  // Never destroyed: the registrations live as long as it does.
+  // Never destroyed: the registrations last as long as the object.
   static torch::Library* const library = [] {
     Silence silence;
     const c10::WarningUtils::WarningHandlerGuard guard(&silence);

@@ -5,12 +5,12 @@
 
 namespace bkm {
 
-// From now on, products of bf16 matrices (mm, bmm, addmm, baddbmm) are computed in fp32 and rounded
-// once, for this process. Without oneDNN's bf16, which wants AVX-512, LibTorch sums them element by
+// Makes this process compute products of bf16 matrices (mm, bmm, addmm, baddbmm) in fp32 and round
+// them once. Without oneDNN's bf16 kernels, which need AVX-512, LibTorch sums them element by
 // element: the same precision, many times slower.
 void ComputeBF16ProductsInFP32();
 
-// The same, where oneDNN computes none here; else LibTorch's own are left as they are.
+// The same, but only if oneDNN has no bf16 kernels on this machine.
 void ComputeBF16ProductsFast();
 
 }  // namespace bkm

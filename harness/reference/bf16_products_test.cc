@@ -21,7 +21,7 @@ namespace {
 
 using at::Tensor;
 
-// Of every kind of product that is replaced.
+// One result of each replaced product.
 std::vector<Tensor> Products(const Tensor& a, const Tensor& b) {
   const Tensor added = at::ones({5, 3}, a.options());
   return {at::mm(a[0], b[0]), at::bmm(a, b), at::addmm(added, a[0], b[0], 2, 3),

@@ -17,7 +17,7 @@ Tensor Decoder::Logits(const Weights& weights, const Tensor& input_ids,
                        const std::vector<int64_t>& document_lengths,
                        const AttentionVariant& variant) const {
   Weights seen = buffers_;
-  // Cast once: a tied weight gathers both gradients in the type of `parameters`.
+  // Cast once, so that a tied weight accumulates both gradients in the type of `parameters`.
   for (const auto& [name, weight] : weights) seen[name] = weight.to(arithmetic_.parameters);
   const Documents documents(document_lengths);
   const WeightScope model(seen, "model.");

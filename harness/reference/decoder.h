@@ -16,16 +16,16 @@
 namespace bkm {
 
 // A decoder-only transformer of any shape in model_shapes.cc, written from the papers and the
-// weights' layout alone; it knows neither torchtitan nor transformers. A block is
-// x + attention(norm(x)), then x + feed-forward(norm(x)).
+// weights' layout alone: it shares no code with torchtitan or transformers. A block is x +
+// attention(norm(x)), then x + feed-forward(norm(x)).
 class Decoder {
  public:
-  // `buffers`: what the model reads and does not learn.
+  // `buffers`: tensors that the forward pass reads but training does not change.
   Decoder(const ModelShape& shape, const Arithmetic& arithmetic, Weights buffers = {})
       : shape_(shape), arithmetic_(arithmetic), buffers_(std::move(buffers)) {}
 
-  // Logits [tokens, vocabulary] of packed documents, of a critic [tokens, 1]: values. `input_ids`
-  // is int64 [tokens].
+  // Logits [tokens, vocabulary] of packed documents, or the values [tokens, 1] of a critic.
+  // `input_ids` is int64 [tokens].
   at::Tensor Logits(const Weights& weights, const at::Tensor& input_ids,
                     const std::vector<int64_t>& document_lengths,
                     const AttentionVariant& variant = {}) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// Every family, with small sizes: what must hold of all of them.
+// Properties that hold for every model family, tested with small sizes.
 #include "harness/reference/decoder.h"
 
 #include <ATen/TensorOperators.h>
@@ -39,7 +39,7 @@ class DecoderTest : public testing::TestWithParam<std::string> {
       shape_.latent = {.rank = 5, .plain_dim = 2, .rope_dim = 4, .value_dim = 3};
     if (shape_.experts.count > 0) {
       shape_.experts.count = 4;
-      shape_.experts.active = 3;  // so that a dozen tokens use all of them
+      shape_.experts.active = 3;  // a dozen tokens then use all experts
       shape_.experts.hidden = 6;
     }
     uint64_t seed = 1;

@@ -18,10 +18,10 @@ using at::Tensor;
 
 namespace {
 
-// expert(number, some tokens' vectors) -> their outputs.
+// Maps an expert's number and the vectors of some tokens to their outputs.
 using Expert = std::function<Tensor(int64_t, const Tensor&)>;
 
-// Each expert has matrices of its own.
+// Each expert has its own matrices.
 Expert GatedExperts(const WeightScope& scope, const Arithmetic& arithmetic) {
   return [&scope, &arithmetic](int64_t expert, const Tensor& x) {
     return FeedForward(x, scope.Below("experts." + std::to_string(expert)), arithmetic);
@@ -30,7 +30,7 @@ Expert GatedExperts(const WeightScope& scope, const Arithmetic& arithmetic) {
 
 // All experts' matrices are in one tensor [experts, in, out].
 Expert ClampedExperts(const WeightScope& scope, double limit, const Arithmetic& arithmetic) {
-  // unbind and not select: its gradient is one tensor, not one per expert.
+  // unbind rather than select: its gradient is one tensor instead of one per expert.
   const auto all = [&](const char* name) {
     return scope.At(std::string("experts.") + name).to(arithmetic.matmul).unbind(0);
   };
@@ -43,12 +43,13 @@ Expert ClampedExperts(const WeightScope& scope, double limit, const Arithmetic& 
   };
 }
 
-// The sum over each token's experts, weighted.
+// The weighted sum over each token's experts.
 Tensor Combine(const Tensor& x, const Routing& routing, int64_t experts, const Expert& run,
                const Arithmetic& arithmetic) {
   Tensor sum = at::zeros(x.sizes(), x.options().dtype(arithmetic.elementwise));
   for (int64_t expert = 0; expert < experts; ++expert) {
-    const Tensor used = routing.experts.eq(expert).nonzero();  // [uses, 2]: token, which of its own
+    const Tensor used =
+        routing.experts.eq(expert).nonzero();  // [uses, 2]: token, index among its experts
     if (used.size(0) == 0) continue;
     const Tensor tokens = used.select(1, 0);
     const Tensor weight = routing.weights.index({tokens, used.select(1, 1)}).unsqueeze(1);
@@ -81,7 +82,7 @@ Tensor MixtureOfExperts(const Tensor& x, const WeightScope& scope, const Experts
   const bool clamped = shape.limit > 0;
   const WeightScope router = scope.Below(clamped ? "router" : "gate");
   const char* kCorrection = "e_score_correction_bias";
-  // Libraries score in fp32, some of them logits that were rounded to the type of products.
+  // Libraries score in fp32; some first round the logits to the type of products.
   const Tensor logits = Linear(x, router, arithmetic).to(arithmetic.inner());
   const Routing routing =
       ChooseExperts(logits, router.Has(kCorrection) ? router.At(kCorrection) : Tensor(), shape);

@@ -11,14 +11,14 @@
 
 namespace bkm {
 
-// Which experts each token uses, and how much of each.
+// The experts that each token uses, and their weights.
 struct Routing {
   at::Tensor experts;  // int64 [tokens, active]
   at::Tensor weights;  // [tokens, active]
 };
 
-// The `active` experts with the highest softmax(logits) + correction; their weights are the softmax
-// itself, or their share of it. `correction` [experts] may be undefined.
+// Chooses the `active` experts with the highest softmax(logits) + correction. Their weights are
+// their softmax or, if normalised, their share of it. `correction` [experts] may be undefined.
 Routing ChooseExperts(const at::Tensor& logits, const at::Tensor& correction,
                       const ExpertsShape& shape);
 
@@ -26,7 +26,7 @@ Routing ChooseExperts(const at::Tensor& logits, const at::Tensor& correction,
 // gate and up alternate in the last dimension of `gate_up`.
 at::Tensor ClampedSwiGlu(const at::Tensor& gate_up, double limit);
 
-// x [tokens, hidden] through one layer's experts; `scope` holds HF's mlp.
+// One layer's experts for x [tokens, hidden]; `scope` holds HF's mlp.
 at::Tensor MixtureOfExperts(const at::Tensor& x, const WeightScope& scope,
                             const ExpertsShape& shape, const Arithmetic& arithmetic);
 

@@ -38,7 +38,7 @@ Json Spread(const std::vector<double>& errors) {
           {"max", *std::max_element(errors.begin(), errors.end())}};
 }
 
-// Half the gap between neighbours of the reported type, measured like the errors themselves.
+// Half the gap between neighbouring numbers of the reported type, measured like the errors.
 Json LeastDistance(const PackedBatch& batch, const StepFacts& golden, int log_prob_bits) {
   std::vector<double> half_ulps;
   for (const int64_t t : batch.JudgedPositions()) {
@@ -56,7 +56,7 @@ Json LeastDistance(const PackedBatch& batch, const StepFacts& golden, int log_pr
           {"grad", grad}};
 }
 
-// The larger of each pair of numbers; both have the same keys.
+// The element-wise maximum; both have the same keys.
 void TakeLargest(const Json& from, Json& into) {
   for (auto& [key, value] : into.items()) {
     if (value.is_object()) {
@@ -67,8 +67,9 @@ void TakeLargest(const Json& from, Json& into) {
   }
 }
 
-// A scalar's error is one draw and may be almost nothing at one step by luck: each step gets the
-// largest of all. So does the largest token's error: a near tie or a routing flip is a rare draw.
+// A scalar's error is one draw and may be almost zero at one step by luck, so each step gets the
+// largest of all steps. The same holds for the largest token's error: near ties and routing flips
+// are rare.
 void ShareScalarsAmongSteps(Json& steps) {
   for (const char* scalar : {"loss", "total_norm"}) {
     Json largest = steps[0][scalar];
@@ -91,9 +92,9 @@ std::string ExpertFamily(const std::string& name) {
   return name.substr(0, number) + name.substr(end == std::string::npos ? name.size() : end);
 }
 
-// Which tokens an expert gets changes in jumps: where rounding makes another expert a token's last,
-// two experts' gradients move, and in another right run two others'. So each expert's gradient gets
-// the largest distance of all experts of its layer.
+// Rounding may change which expert is a token's last. That changes the gradients of two experts
+// abruptly, and those of two others in another right run. So each expert's gradient gets the
+// largest distance of all experts of its layer.
 void ShareAmongExperts(Json& step) {
   std::map<std::string, Json> largest;
   for (const auto& [name, distance] : step["grad"].items()) {
@@ -127,7 +128,7 @@ absl::StatusOr<std::vector<Arithmetic>> WaysOf(absl::string_view precision) {
         {"autocast", kFP32, kFP32, kFP32, kBF16, kFP32},
         // FSDP2 mixed precision: forward and backward see bf16 parameters; fp32 at the optimizer.
         {"bf16-parameters", kFP32, kBF16, kBF16, kBF16, kFP32},
-        // Log-softmax of bf16 logits in bf16, as engines do that gather log-probs themselves.
+        // Log-softmax in bf16 of bf16 logits, as in engines that gather log-probs themselves.
         {"bf16-log-probs", kFP32, kFP32, kFP32, kBF16, kBF16},
     };
   }
@@ -181,7 +182,7 @@ absl::StatusOr<Json> ComputeFloor(const LoadedProbe& probe, const std::vector<St
   ASSIGN_OR_RETURN(const std::vector<Arithmetic> ways, WaysOf(precision));
   ComputeBF16ProductsFast();
   const auto& batches = probe.folder.steps;
-  // A subject may report log-probs, and with them the loss, in the precision's own type.
+  // A subject may report log-probs, and so the loss, in the type of the precision.
   const int log_prob_bits = precision == "bf16" ? kFractionBitsOfBF16 : kFractionBitsOfFP32;
   Json steps = Json::array();
   for (size_t k = 0; k < batches.size(); ++k) {

@@ -14,7 +14,7 @@
 namespace bkm {
 namespace {
 
-// The real model, one step, in a folder of its own.
+// The real model, one step, in its own folder.
 class FloorTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -49,7 +49,7 @@ TEST_F(FloorTest, HasTheShapeOfTheContractAndIsAboveEveryRightRunAndFarBelowAWro
   EXPECT_LE(floor["members"][4]["log_prob_means"][0], LogProbMean(floor["steps"][0]));
   ASSERT_EQ(floor["steps"].size(), 1);
   EXPECT_EQ(floor["steps"][0]["grad"].size(), 90);
-  // A right run that is no member of the ensemble: another dithering.
+  // A right run outside the ensemble: another dithering.
   const std::vector<Arithmetic> ways = *WaysOf("bf16");
   for (const Arithmetic& way : ways) {
     const StepFacts run = RunSteps(*probe_, Dithered(probe_->weights, way, 1000), way)[0];

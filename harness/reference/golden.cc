@@ -23,7 +23,7 @@ absl::StatusOr<at::Tensor> LoadWeight(const SafetensorsFile& file, const WeightS
     return absl::InvalidArgumentError(
         absl::StrCat("tensor '", weight.name, "' is not F32 of the model's shape"));
   }
-  // from_blob wants a pointer to non-const; the clone is all that is ever written.
+  // from_blob takes a pointer to non-const, but only the clone is ever written.
   void* data = const_cast<char*>(view->bytes.data());
   return at::from_blob(data, weight.shape, at::kFloat).clone();
 }
@@ -63,7 +63,7 @@ std::vector<StepFacts> RunSteps(const LoadedProbe& probe, const Weights& weights
                      probe.folder.probe.optimizer, arithmetic);
   std::vector<StepFacts> steps;
   for (const PackedBatch& batch : probe.folder.steps) {
-    if (!steps.empty()) trainer.Update();  // nobody looks at what comes of the last step
+    if (!steps.empty()) trainer.Update();  // the result of the last update is unused
     steps.push_back(trainer.Observe(batch, probe.folder.places));
   }
   return steps;

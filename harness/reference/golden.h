@@ -15,7 +15,7 @@
 
 namespace bkm {
 
-// A probe folder with its weights, in fp32 as they lie in the file.
+// A probe folder with its weights, in fp32 as in the file.
 struct LoadedProbe {
   ProbeFolder folder;
   ModelShape shape;
@@ -23,7 +23,7 @@ struct LoadedProbe {
   Weights buffers;
 };
 
-// Reads the folder; the weights must be exactly those that the model needs.
+// Reads the folder. The weights must be exactly those of the model.
 absl::StatusOr<LoadedProbe> LoadProbe(const std::filesystem::path& folder);
 
 // All steps of the probe in `arithmetic`, starting from `weights`.
@@ -35,7 +35,7 @@ absl::Status WriteGolden(const LoadedProbe& probe, const std::vector<StepFacts>&
                          const std::map<std::string, std::vector<double>>& predicted,
                          const std::filesystem::path& path);
 
-// Reads it back; everything that `probe` needs must be there.
+// Reads a golden file back. Everything that `probe` needs must be there.
 absl::StatusOr<std::vector<StepFacts>> ReadGolden(const LoadedProbe& probe,
                                                   const std::filesystem::path& path);
 

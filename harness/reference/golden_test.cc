@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// Every committed golden, computed again. golden/numeric/README.md says how to make one.
+// Recomputes every committed golden. golden/numeric/README.md says how to make one.
 #include "harness/reference/golden.h"
 
 #include <gmock/gmock.h>
@@ -47,13 +47,13 @@ void ExpectSame(const StepFacts& actual, const StepFacts& golden) {
   }
 }
 
-// The probe that the golden says it belongs to.
+// The probe in the golden's metadata.
 Probe ProbeOf(const fs::path& path) {
   const std::string numerics = SafetensorsFile::Open(path)->metadata().at("numerics");
   return *ProbeFromJson(*ParseJson(numerics, path.string()), path.string());
 }
 
-// The log-probs by fault that the file holds.
+// The file's predicted log-probs, by fault.
 std::map<std::string, std::vector<double>> PredictedIn(const fs::path& path) {
   std::map<std::string, std::vector<double>> predicted;
   const SafetensorsFile file = *SafetensorsFile::Open(path);

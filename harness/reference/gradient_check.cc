@@ -76,7 +76,7 @@ void CheckGradientsAlongDirections(const TensorFunction& f, const std::vector<Te
       return f(moved).square().sum().item<double>();
     };
     const double expected = (value(kStep) - value(-kStep)) / (2 * kStep);
-    // An expert that no token chose has no gradient at all.
+    // An expert that no token chose has no gradient.
     const double actual =
         leaves[k].grad().defined() ? (leaves[k].grad() * direction).sum().item<double>() : 0;
     EXPECT_NEAR(actual, expected, 1e-6 * (1 + std::abs(expected))) << "input " << k;

@@ -14,19 +14,19 @@ namespace bkm {
 // Tests of gradients against central differences, for functions of fp64 tensors.
 using TensorFunction = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
 
-// Normally distributed, of this seed.
+// Normally distributed numbers from this seed.
 at::Tensor Random(at::IntArrayRef sizes, uint64_t seed);
 
 // One element of a tensor.
 double At(const at::Tensor& x, at::IntArrayRef index);
 
-// Fails the running test where the shapes differ, or any element by 1e-12 and more.
+// Fails the running test if the shapes differ or any element differs by 1e-12 or more.
 void ExpectClose(const at::Tensor& actual, const at::Tensor& expected);
 
-// Every element of every input.
+// Checks every element of every input.
 void CheckGradients(const TensorFunction& f, const std::vector<at::Tensor>& inputs);
 
-// One random direction of each input, for functions that are too large for every element.
+// Checks one random direction of each input, for functions too large for CheckGradients.
 void CheckGradientsAlongDirections(const TensorFunction& f, const std::vector<at::Tensor>& inputs);
 
 }  // namespace bkm

@@ -12,7 +12,7 @@
 
 namespace bkm {
 
-// By HF's canonical name, HF's layout.
+// Tensors by HF's canonical names, in HF's layout.
 using Weights = std::map<std::string, at::Tensor>;
 
 // The weights below a prefix such as "model.layers.0.mlp.".
@@ -30,14 +30,15 @@ class WeightScope {
   std::string prefix_;
 };
 
-// x W^T, plus a bias where the scope has one: of the scope's "weight" and "bias".
+// x W^T with the scope's "weight", plus its "bias" if it has one.
 at::Tensor Linear(const at::Tensor& x, const WeightScope& scope, const Arithmetic& arithmetic);
 
 // x / sqrt(mean(x^2) + epsilon) * weight over the last dimension (Zhang and Sennrich 2019).
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double epsilon,
                    const Arithmetic& arithmetic);
 
-// SwiGLU (Shazeer 2020): down(silu(gate(x)) * up(x)), of the scope's gate_proj, up_proj, down_proj.
+// SwiGLU (Shazeer 2020): down(silu(gate(x)) * up(x)), with the scope's gate_proj, up_proj,
+// down_proj.
 at::Tensor FeedForward(const at::Tensor& x, const WeightScope& scope, const Arithmetic& arithmetic);
 
 // log_softmax(logits)[t, labels[t]] for logits [tokens, vocabulary].

@@ -25,7 +25,7 @@ double MeanDifference(const PackedBatch& batch, const std::vector<double>& a,
   return sum / static_cast<double>(judged.size());
 }
 
-// As if the norms' weights had never been loaded.
+// The norms' weights are not loaded.
 Weights WithoutNormWeights(Weights weights) {
   for (auto& [name, weight] : weights) {
     if (absl::EndsWith(name, "norm.weight")) weight = at::ones_like(weight);
@@ -33,7 +33,7 @@ Weights WithoutNormWeights(Weights weights) {
   return weights;
 }
 
-// As if `rope_scaling` of the configuration had not been read, or did not hold for short sequences.
+// The configuration's `rope_scaling` is not read, or not applied to short sequences.
 ModelShape WithoutRopeScaling(ModelShape shape) {
   shape.rope.scaling = "default";
   return shape;

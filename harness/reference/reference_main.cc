@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// The independent answer to a probe and how far a right low-precision run may be from it.
+// Computes the golden of a probe and the floors of right low-precision runs.
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 #include <torch/version.h>
@@ -42,7 +42,7 @@ absl::Status RunFloor(const Flags& flags) {
   return bkm::WriteFile(flags.out, bkm::ToText(floor));
 }
 
-// 0, or 2 after one sentence on stderr.
+// Returns 0, or 2 after one sentence on stderr.
 int Report(const std::function<absl::Status()>& run) {
   std::string message;
   try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// The command line as the runner uses it: exit codes and one-sentence errors.
+// The command line that the runner uses: exit codes and one-sentence errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -21,9 +21,9 @@ namespace {
 
 constexpr double kTurn = 2 * std::numbers::pi;
 
-// Llama 3: wavelengths longer than the original length / low factor are stretched by `factor`,
-// those shorter than it / high factor are left alone, and between the two the frequency is
-// interpolated.
+// Llama 3: wavelengths longer than original length / low factor are stretched by `factor`,
+// wavelengths shorter than original length / high factor are kept, and frequencies between the two
+// are interpolated.
 Tensor SlowedLikeLlama3(const RopeShape& rope, const Tensor& frequencies) {
   const Tensor turns = frequencies * (rope.original_positions / kTurn);  // over the original length
   const Tensor kept = ((turns - rope.low_frequency_factor) /
@@ -32,12 +32,11 @@ Tensor SlowedLikeLlama3(const RopeShape& rope, const Tensor& frequencies) {
   return frequencies * kept + frequencies / rope.factor * (1 - kept);
 }
 
-// YaRN's "NTK by parts": pairs that make beta_fast turns and more over the original length are left
-// alone, those with beta_slow and less are slowed down by `factor`. As in its authors' code, what
-// lies between is interpolated along the index of the pair.
+// YaRN's "NTK by parts": pairs with at least beta_fast turns over the original length are kept,
+// pairs with at most beta_slow are slowed down by `factor`. As in the authors' code, pairs between
+// the two are interpolated along their index.
 Tensor SlowedLikeYarn(const RopeShape& rope, int64_t dim, const Tensor& frequencies) {
-  // The index of the pair that makes so many turns: solve turns = original * theta^(-2i/dim) / 2
-  // pi.
+  // The index of the pair with this many turns: solve turns = original * theta^(-2i/dim) / 2 pi.
   const auto pair_of = [&](double turns) {
     return dim * std::log(rope.original_positions / (turns * kTurn)) / (2 * std::log(rope.theta));
   };
@@ -56,8 +55,8 @@ Tensor SlowedLikeYarn(const RopeShape& rope, int64_t dim, const Tensor& frequenc
 }  // namespace
 
 Tensor RopeFrequencies(const RopeShape& rope, int64_t dim, c10::ScalarType type) {
-  // In the type in which implementations compute them: in fp32 angles are off by up to
-  // position * 2^-24, which belongs to what a right run may do.
+  // In the type that implementations use: in fp32 angles are off by up to position * 2^-24, which a
+  // right run may be.
   const auto options = at::TensorOptions().dtype(type);
   const Tensor exponents = at::arange(0, dim, 2, options) / static_cast<double>(dim);
   const Tensor frequencies = at::pow(rope.theta, -exponents);
@@ -79,7 +78,7 @@ Tensor ApplyRope(const Tensor& x, const Tensor& positions, const RopeShape& rope
   const Tensor cosine = angles.cos().to(arithmetic.elementwise);  // [tokens, 1, dim / 2]
   const Tensor sine = angles.sin().to(arithmetic.elementwise);
   const Tensor wide = x.to(arithmetic.elementwise);
-  // The pairs' dimension is the last but one, or the last.
+  // The two elements of a pair lie along the last dimension or the one before it.
   const int64_t pair = rope.neighbours ? -1 : -2;
   const Tensor pairs = rope.neighbours ? wide.unflatten(2, {-1, 2}) : wide.unflatten(2, {2, -1});
   const Tensor a = pairs.select(pair, 0), b = pairs.select(pair, 1);

@@ -10,16 +10,16 @@
 
 namespace bkm {
 
-// Radians per position of each of the dim / 2 turning pairs, in `type`: theta^(-2i/dim) (Su et al.
+// Radians per position of each of the dim / 2 rotating pairs, in `type`: theta^(-2i/dim) (Su et al.
 // 2021), slowed down as rope.scaling says.
 at::Tensor RopeFrequencies(const RopeShape& rope, int64_t dim, c10::ScalarType type);
 
-// What YaRN puts on the logits of the softmax; 1 for the others (Peng et al. 2023, section 3.4; the
-// paper's sqrt(1/t) on queries and on keys).
+// YaRN's factor on the softmax logits, 1 for other scalings (Peng et al. 2023, section 3.4; the
+// paper puts sqrt(1/t) on queries and on keys).
 double RopeSoftmaxFactor(const RopeShape& rope);
 
-// Turns each pair of x [tokens, heads, dim] by position * frequency. `positions` is int64 [tokens].
-// Pairs are (i, i + dim/2), or (2i, 2i + 1) where the rope turns neighbours.
+// Rotates each pair of x [tokens, heads, dim] by position * frequency. `positions` is int64
+// [tokens]. Pairs are (i, i + dim/2), or (2i, 2i + 1) if rope.neighbours is set.
 at::Tensor ApplyRope(const at::Tensor& x, const at::Tensor& positions, const RopeShape& rope,
                      const Arithmetic& arithmetic);
 

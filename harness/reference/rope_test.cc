@@ -19,7 +19,7 @@ using at::Tensor;
 const Arithmetic kExact = ExactArithmetic();
 const RopeShape kPlain = {.theta = 100};
 
-// Turns of each pair over the original length, without scaling.
+// The turns of each pair over the original length, without scaling.
 double TurnsOf(const RopeShape& rope, int64_t dim, int64_t pair) {
   return rope.original_positions * std::pow(rope.theta, -2.0 * pair / dim) / (2 * std::numbers::pi);
 }
@@ -48,7 +48,7 @@ TEST(ApplyRopeTest, NeighboursAreTheSamePairsInAnotherOrder) {
   RopeShape neighbours = kPlain;
   neighbours.neighbours = true;
   const Tensor x = Random({3, 2, 6}, 1), positions = at::arange(3, at::kLong);
-  // 0 2 4 1 3 5: first elements of all pairs, then the second ones.
+  // 0 2 4 1 3 5: the first elements of all pairs, then the second ones.
   const Tensor order = at::tensor({0, 2, 4, 1, 3, 5}, at::kLong);
   ExpectClose(ApplyRope(x, positions, neighbours, kExact).index_select(2, order),
               ApplyRope(x.index_select(2, order), positions, kPlain, kExact));
@@ -64,8 +64,9 @@ TEST(ApplyRopeTest, GradientsAgreeWithFiniteDifferences) {
   }
 }
 
-// Llama 3.1: fewer turns over the original length than the low factor: slowed down eight times;
-// more than the high factor: kept; 2 of 1 to 4 turns: a third of the way.
+// Llama 3.1: pairs with fewer turns over the original length than the low factor are slowed down
+// eight times; with more than the high factor they are kept; 2 turns between 1 and 4 are a third of
+// the way.
 TEST(RopeFrequenciesTest, Llama3SlowsDownLongWavelengths) {
   const RopeShape rope = FindModelShape("llama3")->rope;
   constexpr int64_t kDim = 16;
@@ -101,8 +102,8 @@ TEST(RopeFrequenciesTest, Llama3InterpolatesBetween) {
   EXPECT_NEAR(Frequency(rope, 4, 1), 0.5 * smooth + 0.5 / 8 * (1 - smooth), 1e-15);
 }
 
-// The paper's two boundaries (section 3.2): pairs with more than beta_fast turns are kept, with
-// fewer than beta_slow they are slowed down, and between the two it is monotonous.
+// The paper's two boundaries (section 3.2): pairs with more than beta_fast turns are kept, pairs
+// with fewer than beta_slow are slowed down, and the change between them is monotonic.
 TEST(RopeFrequenciesTest, YarnKeepsFastPairsAndSlowsDownSlowOnes) {
   const RopeShape rope = FindModelShape("gpt_oss")->rope;
   constexpr int64_t kDim = 64;

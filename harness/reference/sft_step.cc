@@ -31,14 +31,14 @@ std::vector<double> ToDoubles(const Tensor& tensor) {
   return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
 }
 
-// In fp64 whatever the arithmetic: it measures, and takes no part in the run.
+// In fp64 whatever the arithmetic: this norm only measures and takes no part in the run.
 double Norm(const Tensor& tensor) {
   return at::linalg_vector_norm(tensor.detach(), 2, c10::nullopt, false, at::kDouble)
       .item<double>();
 }
 
-// Gradients that a library may keep in one tensor: all of a layer's experts. torch's fp32 sum over
-// so many elements, most of them far below the largest, is off by 1e-4, over one expert's by 1e-5.
+// Gradients that a library may keep in one tensor: all experts of a layer. Torch's fp32 sum over
+// that many elements, most of them far below the largest, is off by 1e-4; over one expert by 1e-5.
 std::string NormGroup(const std::string& name) { return name.substr(0, name.find(".experts.")); }
 
 }  // namespace
@@ -106,7 +106,7 @@ StepFacts SftTrainer::Observe(const PackedBatch& batch,
   facts.loss = result.loss.item<double>();
   facts.log_probs = ToDoubles(result.log_probs);
   // Clip by the norm over all gradients, in their own type as torch does: in fp32 that norm is off
-  // by 1e-5 and more and scales every gradient, in right engines as here.
+  // by 1e-5 or more, which scales every gradient in right engines too.
   std::map<std::string, std::vector<Tensor>> groups;
   for (auto& [name, weight] : weights_) {
     if (!weight.grad().defined()) weight.mutable_grad() = at::zeros_like(weight);  // an idle expert

@@ -17,7 +17,7 @@
 
 namespace bkm {
 
-// What one optimizer step shows of one weight.
+// What one optimizer step records of one weight.
 struct WeightFacts {
   std::vector<double> gradient;  // after clipping, at the sampled places
   double gradient_norm = 0;      // after clipping, all elements
@@ -26,18 +26,16 @@ struct WeightFacts {
 
 struct StepFacts {
   double loss = 0;
-  double total_norm = 0;          // of all gradients, before clipping
-  std::vector<double> log_probs;  // per flat position, as LossAndLogProbs has them
+  double total_norm = 0;          // over all gradients, before clipping
+  std::vector<double> log_probs;  // per flat position, as in LossAndLogProbs
   std::map<std::string, WeightFacts> weights;
 };
 
-// What a step minimizes, and the [tokens] that it is made of.
+// The minimized loss and its [tokens] terms:
 // - A language model: -sum(log_prob[t] * loss_mask[t + 1]) / sum(loss_mask), and the log-probs of
-// the
-//   labels, 0 where there is none.
+//   the labels, 0 where there is none.
 // - A critic: sum((value[t] - 1)^2 * loss_mask[t]) / (2 * sum(loss_mask)), and its values, which
-// take
-//   the log-probs' place everywhere.
+//   replace the log-probs everywhere.
 struct LossAndLogProbs {
   at::Tensor loss;
   at::Tensor log_probs;
@@ -45,16 +43,17 @@ struct LossAndLogProbs {
 LossAndLogProbs SftLoss(const Decoder& model, const Weights& weights, const PackedBatch& batch,
                         const Arithmetic& arithmetic, const AttentionVariant& variant = {});
 
-// Supervised fine-tuning in one process: forward, backward, clip by total norm, AdamW. Owns its
-// weights and AdamW's moments; for each batch Observe, and then Update.
+// Supervised fine-tuning in one process: forward, backward, clipping by total norm, AdamW. Owns its
+// weights and AdamW's moments. Call Observe and then Update for each batch.
 class SftTrainer {
  public:
-  // `weights` are cast to `arithmetic.master`; each is used by every batch, or has a gradient of
+  // `weights` are cast to `arithmetic.master`. A weight that a batch does not use has a gradient of
   // zero.
   SftTrainer(Decoder model, const Weights& weights, const OptimizerSettings& optimizer,
              const Arithmetic& arithmetic);
 
-  // Forward, backward and clipping. `places`: the flat indices to sample of each weight's gradient.
+  // Forward, backward and clipping. `places`: the flat indices at which each weight's gradient is
+  // sampled.
   StepFacts Observe(const PackedBatch& batch,
                     const std::map<std::string, std::vector<int64_t>>& places);
   // One step of AdamW with the gradients of the last Observe.

@@ -69,7 +69,7 @@ TEST_F(SftTest, LossIsTheMeanOverMaskedLabels) {
                                  log_prob(5, 2), 0}));
 }
 
-// Positions have values of their own: nothing is shifted, and documents' last tokens count.
+// Every position has its own value: nothing is shifted, and the last tokens of documents count.
 TEST_F(SftTest, ACriticsLossIsHalfTheMeanSquareOfItsValuesLessOne) {
   shape_.value_head = true;
   weights_["score.weight"] = at::ones({1, 8}, at::kDouble);
@@ -88,8 +88,8 @@ TEST_F(SftTest, ACriticsLossIsHalfTheMeanSquareOfItsValuesLessOne) {
   ExpectClose(moved, at::ones({7}, at::kDouble));
 }
 
-// The judge's arithmetic and the reference's must be one: a judge that recomputes the update from
-// what the reference observed finds the reference right.
+// The judge and the reference must use the same arithmetic: a judge that recomputes the update from
+// the reference's observations finds it right.
 TEST_F(SftTest, ClippingAndAdamWAgreeWithTheJudgesArithmetic) {
   const OptimizerSettings settings = {.learning_rate = 0.01, .weight_decay = 0.1, .clip_norm = 0.5};
   SftTrainer trainer(Decoder(shape_, ExactArithmetic()), weights_, settings, ExactArithmetic());

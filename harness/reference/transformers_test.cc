@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// Every model's golden against HF transformers in fp64, all log-probs and gradients: an
-// implementation that shares no line with ours.
+// Compares every model's golden with HF transformers in fp64, all log-probs and gradients. HF
+// transformers shares no code with the reference.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr const char* kTransformers = "transformers==5.10.2";
 constexpr char kCritic[] = "qwen3_critic";
 constexpr int kCannotSay = 3;  // of validate_against_transformers.py
-// What is left when both sides compute in fp64. Measured: 7e-13 (gpt_oss), else 4e-14.
+// The remaining difference when both sides compute in fp64. Measured: 7e-13 (gpt_oss), else 4e-14.
 constexpr double kTolerance = 1e-11;
 
 fs::path Temp(absl::string_view name) { return fs::path(testing::TempDir()) / std::string(name); }
@@ -33,8 +33,8 @@ std::string Environment(const char* name) {
   return value ? value : "";
 }
 
-// Documents long enough for a window. HF's 64 experts take a gradient as large as all of them for
-// each expert and document, so that model gets few tokens.
+// The documents are long enough for a window. HF's 64 experts allocate a full gradient per expert
+// and document, so that model gets few tokens.
 Probe ProbeOf(const std::string& model) {
   Probe probe;
   probe.model = model == kCritic ? "qwen3" : model;
@@ -47,7 +47,7 @@ Probe ProbeOf(const std::string& model) {
 
 class TransformersTest : public testing::TestWithParam<std::string> {
  protected:
-  // An environment with transformers, beside the one of LibTorch, whose torch it uses.
+  // An environment with transformers that uses the torch of LibTorch's environment.
   static void SetUpTestSuite() {
     const std::string uv = Environment("BKM_UV"), torch = Environment("BKM_LIBTORCH_PYTHON");
     if (uv.empty() || torch.empty()) {

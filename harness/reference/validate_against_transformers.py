@@ -6,10 +6,10 @@
 
 Every step's loss, all log-probs, gradients and norms; prints one JSON line per step with the largest
 difference of each. Documents go through the model one at a time, so packing is not involved; sliding
-windows are transformers' own. transformers casts norms, softmax, rotary angles and routers to fp32
-even in an fp64 model; --exact turns every such request into one for fp64 and must agree much better.
+windows are those of transformers, which casts norms, softmax, rotary angles and routers to fp32
+even in an fp64 model. --exact turns every such request into one for fp64 and must agree much better.
 
-Exit code 3: this version of transformers cannot say (it lacks the model); the reason is printed.
+Exit code 3: this version of transformers lacks the model; the reason is printed.
 """
 
 import argparse
@@ -31,7 +31,7 @@ CANNOT_SAY = 3
 class Arithmetic(TorchFunctionMode):
     """Changes what transformers' models compute, without touching their code.
 
-    exact: whoever asks for fp32 gets fp64. softmax_router: a sigmoid is a softmax; the only one in
+    exact: requests for fp32 get fp64. softmax_router: sigmoid becomes softmax; the only sigmoid in
     DeepseekV3 scores its experts, and the probe's model scores them by softmax.
     """
 

@@ -65,18 +65,18 @@ Verdict Unreadable(const absl::Status& why) {
           .blame = {"harness"}};
 }
 
-bool IsComplete(const ProbeEvidence& evidence) {
+bool IsComplete(const ReferenceData& evidence) {
   return evidence.golden.ok() && std::all_of(evidence.floors.begin(), evidence.floors.end(),
                                              [](const auto& floor) { return floor.second.ok(); });
 }
 
 }  // namespace
 
-const ProbeEvidence* RunJudge::EvidenceFor(const Probe& probe, const std::string& precision) {
-  std::unique_ptr<ProbeEvidence>& evidence = evidence_[absl::StrCat(ProbeKey(probe), precision)];
+const ReferenceData* RunJudge::EvidenceFor(const Probe& probe, const std::string& precision) {
+  std::unique_ptr<ReferenceData>& evidence = evidence_[absl::StrCat(ProbeKey(probe), precision)];
   // A golden or floor that was still being computed is looked for again.
   if (!evidence || !IsComplete(*evidence)) {
-    evidence = std::make_unique<ProbeEvidence>(ReadProbeEvidence(
+    evidence = std::make_unique<ReferenceData>(ReadReferenceData(
         directory_.probe(ProbeKey(probe)), directory_.reference(GoldenFile(probe)),
         {{precision, directory_.reference(FloorFile(probe, precision))}}));
   }
@@ -96,7 +96,7 @@ absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cel
                    .cell_dir = directory_.cell(cell)};
   const EngineKind* kind = FindEngineKind(cell.cell.engine);
   if (kind->judged_by_ending_only) return std::optional<Verdict>(JudgeByEndingOnly(input));
-  input.evidence = EvidenceFor(cell.cell.probe, PrecisionOf(files.observation, cell.cell.probe));
+  input.reference = EvidenceFor(cell.cell.probe, PrecisionOf(files.observation, cell.cell.probe));
 
   // A control that cannot be read is none.
   const auto control_files = control ? ReadCellFiles(directory_, *control)
@@ -108,7 +108,7 @@ absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cel
     input.control_verdict = &*control_verdict;
   }
   Verdict verdict = Judge(input);
-  if (interrupted && verdict.kind == VerdictKind::kUnsupported && !IsComplete(*input.evidence))
+  if (interrupted && verdict.kind == VerdictKind::kUnsupported && !IsComplete(*input.reference))
     return std::optional<Verdict>();
   return std::optional<Verdict>(std::move(verdict));
 }
@@ -127,7 +127,7 @@ absl::StatusOr<Drift> RunJudge::DriftBetween(const CellRecord& cell,
   ASSIGN_OR_RETURN(const std::vector<StepTensors> old_steps,
                    ReadSteps(now->observation.steps, before));
   const std::string precision = PrecisionOf(now->observation, cell.cell.probe);
-  const ProbeEvidence& evidence = *EvidenceFor(cell.cell.probe, precision);
+  const ReferenceData& evidence = *EvidenceFor(cell.cell.probe, precision);
   RETURN_IF_ERROR(evidence.folder.status());
   const absl::StatusOr<std::vector<FloorStep>>& floor = evidence.floors.at(precision);
   RETURN_IF_ERROR(floor.status());

@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "harness/judge/drift.h"
-#include "harness/judge/probe_evidence.h"
+#include "harness/judge/reference_data.h"
 #include "harness/model/cell_record.h"
 #include "harness/runner/run_directory.h"
 
@@ -40,10 +40,10 @@ class RunJudge {
                                                    const CellRecord* control,
                                                    bool interrupted = false);
   void JudgeTogether(const RunRecord& run, CellRecord& cell);
-  const ProbeEvidence* EvidenceFor(const Probe& probe, const std::string& precision);
+  const ReferenceData* EvidenceFor(const Probe& probe, const std::string& precision);
 
   const RunDirectory& directory_;
-  std::map<std::string, std::unique_ptr<ProbeEvidence>> evidence_;  // by probe and precision
+  std::map<std::string, std::unique_ptr<ReferenceData>> evidence_;  // by probe and precision
 };
 
 }  // namespace bkm

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
-#include "harness/judge/probe_evidence.h"
+#include "harness/judge/reference_data.h"
 #include "harness/numerics/golden_key.h"
 
 namespace bkm {
@@ -67,7 +67,7 @@ absl::Status References::Want(const Probe& probe, const fs::path& probe_folder,
                      .log = run_.worker_log(absl::StrCat("reference-", file))});
     return CreateDirectories(sources[0].parent_path());
   };
-  RETURN_IF_ERROR(CopyProbeEvidence(probe_folder, run_.probe(ProbeKey(probe))));
+  RETURN_IF_ERROR(CopyReferenceData(probe_folder, run_.probe(ProbeKey(probe))));
   const fs::path made_golden = cache_ / "references" / golden;
   ASSIGN_OR_RETURN(const std::string cpu, CpuFeatures());
   if (torch_.empty()) torch_ = TorchOf(worker);

@@ -100,7 +100,7 @@ absl::StatusOr<CatalogueFault> ReadFault(const Json& json, const std::string& or
     return absl::OkStatus();
   });
   if (fault.caught_by.empty() != fault.is_harmless)
-    reader.Fail("caught_by", "a fault is caught by something, and a harmless one by nothing");
+    reader.Fail("caught_by", "every fault needs an entry here, a harmless one must have none");
   RETURN_IF_ERROR(reader.Finish());
   return fault;
 }

@@ -14,7 +14,7 @@
 
 namespace bkm {
 
-// Some cells. An empty list stands for all.
+// A set of cells. An empty list matches everything.
 struct CellSet {
   std::vector<std::string> engines;  // kinds
   std::vector<std::string> attentions;
@@ -22,14 +22,14 @@ struct CellSet {
   bool Has(const Cell& cell) const;
 };
 
-// What must see a fault: the rung it makes a cell fall from, and why.
+// What must catch a fault: the stage at which its cell is wrong, and the reason.
 struct Expectation {
   CellSet where;
   Stage stage = Stage::kGolden;
-  std::vector<std::string> reasons;  // any of these
+  std::vector<std::string> reasons;  // one of these
 };
 
-// Where a fault exists and no check can see it, and the mathematical reason.
+// Cells in which the fault exists but no check can see it, and the mathematical reason.
 struct BlindSpot {
   CellSet where;
   std::string why;
@@ -39,26 +39,26 @@ struct BlindSpot {
 struct CatalogueFault {
   std::string id;
   std::string breaks;        // one sentence
-  bool is_numeric = false;   // seen as a distance from the golden, in floors; else by a witness
-  bool is_harmless = false;  // changes nothing by mathematics: its cells must stay `ok`
+  bool is_numeric = false;   // caught by its distance from the golden; else by a witness
+  bool is_harmless = false;  // mathematically without effect: its cells must stay `ok`
   CellSet where;
-  Json probe = Json::object();  // what the probe must have for the fault to act, as a merge patch
+  Json probe = Json::object();  // merge patch for the probe that makes the fault act
   std::vector<Expectation> caught_by;
   std::vector<BlindSpot> invisible;
 
-  // nullptr: nothing is said of this cell.
+  // nullptr if the catalogue expects nothing in this cell.
   const Expectation* ExpectationFor(const Cell& cell) const;
-  // nullptr: the fault can be seen in this cell.
+  // nullptr if the fault can be seen in this cell.
   const BlindSpot* BlindSpotFor(const Cell& cell) const;
 };
 
 struct Catalogue {
   std::vector<CatalogueFault> faults;
-  std::vector<CellFilter> smoke;  // the planted cells of a quick self-test match one of these
+  std::vector<CellFilter> smoke;  // a quick self-test plants the cells that match one of these
 };
 
-// A fault that names no models is planted in those of the catalogue's own key `models`: what is the
-// same in every model is proven in one. Strict, as all our JSON: unknown keys, names and reasons
+// A fault that names no models is planted in the models of the catalogue's own key `models`: one
+// model suffices to prove what all models share. Parsing is strict: unknown keys, names and reasons
 // are errors that name file and place.
 absl::StatusOr<Catalogue> CatalogueFromJson(const Json& json, const std::string& origin);
 absl::StatusOr<Catalogue> ReadCatalogue(const std::filesystem::path& path);

@@ -32,7 +32,7 @@ Cell CellOf(const char* engine, const char* attention) {
   return cell;
 }
 
-TEST(CatalogueTest, SaysWhereAFaultExistsWhatSeesItAndWhereNothingCan) {
+TEST(CatalogueTest, ListsWhereAFaultExistsWhatCatchesItAndWhereNothingCan) {
   const CatalogueFault fault = Parse(Fault())->faults[0];
   EXPECT_TRUE(fault.where.Has(CellOf("torchtitan", "flex")));
   EXPECT_FALSE(fault.where.Has(CellOf("transformers", "flex_attention")));
@@ -55,7 +55,7 @@ TEST(CatalogueTest, UnknownNamesAreRefusedWithTheirPlace) {
             "'torchtitan'?");
 }
 
-TEST(CatalogueTest, AFaultIsCaughtBySomethingAndAHarmlessOneByNothing) {
+TEST(CatalogueTest, AFaultNeedsACheckThatCatchesItAndAHarmlessOneHasNone) {
   Json fault = Fault();
   fault.erase("caught_by");
   EXPECT_FALSE(Parse(fault).ok());

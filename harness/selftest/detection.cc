@@ -16,7 +16,7 @@ bool Accepts(const Expectation& expectation, absl::string_view reason) {
          expectation.reasons.end();
 }
 
-// The check that the verdict's message comes from; a diagnosis may follow it there.
+// The check that wrote the verdict's message, to which a diagnosis may be appended.
 std::string FailedCheck(const Verdict& verdict) {
   const Json checks = verdict.evidence.value("checks", Json::object());
   for (const auto& [name, check] : checks.items()) {
@@ -33,7 +33,7 @@ std::optional<double> MarginOf(const Verdict& verdict, const Expectation& expect
   std::optional<double> margin;
   for (const NumbersQuantity& quantity : NumbersQuantities()) {
     if (!Accepts(expectation, quantity.reason) || !numbers.contains(quantity.key)) continue;
-    // Without a multiple the floor is 0: nothing but the golden is near it.
+    // A missing multiple means a floor of 0, from which every error is infinitely far.
     const double multiple =
         numbers[quantity.key].value("multiple", std::numeric_limits<double>::infinity());
     margin = std::max(margin.value_or(0), multiple);
@@ -43,7 +43,7 @@ std::optional<double> MarginOf(const Verdict& verdict, const Expectation& expect
 
 DetectionOutcome OutcomeOf(const CatalogueFault* fault, const Expectation* expectation,
                            const Verdict& verdict, const std::optional<double>& margin) {
-  // The harness could not plant it, or the machine failed: nothing is proven either way.
+  // The harness could not plant the fault, or the machine failed: nothing is proven.
   if (verdict.kind == VerdictKind::kSpurious || verdict.kind == VerdictKind::kUnsupported)
     return DetectionOutcome::kUnmeasured;
   const bool is_ok = verdict.kind == VerdictKind::kOk;

@@ -12,20 +12,20 @@
 
 namespace bkm {
 
-// A numeric fault must be this many floors away: four times what a right cell may be (k = 4), so
-// that neither a larger ensemble nor another machine hides it.
+// The least distance of a numeric fault, in floors: four times what a right cell may have (k = 4),
+// so that neither a larger ensemble nor another machine hides the fault.
 inline constexpr double kLeastMargin = 16;
 
 enum class DetectionOutcome {
-  kAsExpected,   // the fault was caught as listed; a fault-free or harmless cell is `ok`
-  kEscaped,      // the cell is `ok` and must not be
-  kWrongReason,  // red, but not by what must see it
-  kWeak,         // caught, and nearer to the floor than kLeastMargin
+  kAsExpected,   // the fault was caught as listed, or a fault-free or harmless cell is `ok`
+  kEscaped,      // the cell is `ok` although it has a fault
+  kWrongReason,  // red, but not for a listed reason
+  kWeak,         // caught, but by less than kLeastMargin
   kFalseRed,     // red without a fault
   kUnmeasured,   // interrupted, spurious, or the fault could not be planted
 };
 
-// What became of one cell of a self-test.
+// The result of one cell of a self-test.
 struct Detection {
   std::string fault;  // empty: fault-free
   std::string engine;
@@ -35,7 +35,7 @@ struct Detection {
   std::string stage;
   std::string reason;
   std::string check;             // the judge's check that failed
-  std::optional<double> margin;  // numeric faults: floors, of the worst quantity that may catch it
+  std::optional<double> margin;  // numeric faults: floors of the worst quantity that may catch it
   std::string message;
   DetectionOutcome outcome = DetectionOutcome::kUnmeasured;
 };

@@ -234,7 +234,7 @@ std::vector<std::string> DifferencesFrom(const std::vector<GoldenDetection>& gol
     if (whole && !ran.contains(key))
       differences.push_back(absl::StrCat(NameOf(row->fault), ", ", row->engine, ", ", row->model,
                                          ", ", row->attention,
-                                         ": in the golden table, and no cell of it ran"));
+                                         ": in the golden table, but no cell of this row ran"));
   }
   return differences;
 }

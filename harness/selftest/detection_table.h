@@ -13,14 +13,14 @@
 
 namespace bkm {
 
-// For people: a line per cell, what is not as expected at the end with its message, and a summary.
+// The table for people: a line per cell, then the messages of unexpected cells and a summary.
 std::string DetectionText(const std::vector<Detection>& detections,
                           const std::vector<SkippedFault>& invisible);
 OrderedJson DetectionJson(const std::vector<Detection>& detections,
                           const std::vector<SkippedFault>& invisible);
 
-// A row of golden/detection: what caught a fault, by the kind of engine and not by its version, and
-// the margin as the lower end of its band (bands are factors of 4, from kLeastMargin on).
+// A row of golden/detection: what caught a fault, per kind of engine (not its version). The margin
+// is the lower end of its band; bands are factors of 4, starting at kLeastMargin.
 struct GoldenDetection {
   std::string fault;
   std::string engine;
@@ -38,18 +38,18 @@ absl::StatusOr<std::vector<GoldenDetection>> GoldenDetectionsFromJson(const Json
                                                                       const std::string& origin);
 OrderedJson ToJson(const std::vector<GoldenDetection>& golden);
 
-// The golden rows that these detections would give. Where a margin lies less than half a band
-// outside of the band that `before` has, that band stays: noise must not move it.
+// The golden rows for these detections. A margin less than half a band outside its band in `before`
+// keeps that band, so that noise does not move it.
 std::vector<GoldenDetection> GoldenOf(const std::vector<Detection>& detections,
                                       const std::vector<GoldenDetection>& before);
 
-// `before` with the rows of `now` in the place of those that they stand for.
+// `before` with its rows replaced by those of `now` with the same key.
 std::vector<GoldenDetection> Merged(const std::vector<GoldenDetection>& before,
                                     const std::vector<GoldenDetection>& now);
 
-// What differs from the golden, one sentence each. One golden row may stand for several cells: a
-// pair without a fault runs once for each probe that the faults need. `whole`: every cell was run,
-// so that a golden row without one is a difference, too.
+// The differences from the golden, one sentence each. A golden row may cover several cells: a pair
+// without a fault runs once for each probe that the faults need. If every cell ran (`whole`), a
+// golden row without a cell is a difference too.
 std::vector<std::string> DifferencesFrom(const std::vector<GoldenDetection>& golden,
                                          const std::vector<Detection>& detections, bool whole);
 

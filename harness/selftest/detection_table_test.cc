@@ -53,11 +53,11 @@ TEST(DetectionTableTest, ANewRowAndALostOneAreDifferences) {
   const auto golden = GoldenOf({Caught("a")}, {});
   EXPECT_THAT(DifferencesFrom(golden, {Caught("a"), Caught("b")}, true),
               ElementsAre(HasSubstr("not in the golden table")));
-  EXPECT_THAT(DifferencesFrom(golden, {}, true), ElementsAre(HasSubstr("no cell of it ran")));
+  EXPECT_THAT(DifferencesFrom(golden, {}, true), ElementsAre(HasSubstr("no cell of this row ran")));
   EXPECT_THAT(DifferencesFrom(golden, {}, false), IsEmpty());
 }
 
-TEST(DetectionTableTest, OneRowStandsForEveryFaultFreeCellOfAPair) {
+TEST(DetectionTableTest, OneRowCoversEveryFaultFreeCellOfAPair) {
   Detection right = Caught("");
   right.verdict = "ok";
   right.stage = right.reason = right.check = "";
@@ -78,7 +78,7 @@ TEST(DetectionTableTest, AcceptingAPartKeepsTheRest) {
   EXPECT_EQ(merged[1], before[1]);
 }
 
-TEST(DetectionTableTest, TextSaysWhatIsNotAsExpectedAndWhatIsInvisible) {
+TEST(DetectionTableTest, TextListsUnexpectedCellsAndInvisibleFaults) {
   Detection escaped = Caught("a");
   escaped.verdict = "ok";
   escaped.reason = escaped.message = "";

@@ -29,7 +29,7 @@ DetectionOutcome OutcomeOf(const CatalogueFault& fault, const CellRecord& record
   return Assess(&fault, record).outcome;
 }
 
-TEST(DetectionTest, CaughtByWhatMustSeeIt) {
+TEST(DetectionTest, FaultCaughtAtItsListedStageIsAsExpected) {
   const CatalogueFault fault = Fault(false);
   const Detection detection =
       Assess(&fault, Judged(VerdictKind::kWrong, Stage::kGolden, "log-probs-off"));
@@ -49,7 +49,7 @@ TEST(DetectionTest, AnOkCellWithAFaultIsAnEscape) {
             DetectionOutcome::kEscaped);
 }
 
-TEST(DetectionTest, AnotherRungReasonOrVerdictIsTheWrongReason) {
+TEST(DetectionTest, AnotherStageReasonOrVerdictIsTheWrongReason) {
   for (const CellRecord& record : {Judged(VerdictKind::kWrong, Stage::kMask, "log-probs-off"),
                                    Judged(VerdictKind::kWrong, Stage::kGolden, "loss-off"),
                                    Judged(VerdictKind::kBroken, Stage::kGolden, "log-probs-off")}) {

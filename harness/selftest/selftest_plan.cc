@@ -16,7 +16,7 @@ absl::StatusOr<Cell> WithProbe(const Cell& cell, const CatalogueFault& fault) {
   if (fault.probe.empty()) return cell;
   Json probe = ToJson(cell.probe);
   probe.merge_patch(fault.probe);
-  // A warm-up is counted as the engine counts it.
+  // The warm-up follows the engine's own schedule.
   Json& optimizer = probe["optimizer"];
   if (optimizer.value("warmup_steps", 0) > 0 && optimizer.value("schedule", "").empty())
     optimizer["schedule"] = FindEngineKind(cell.engine)->schedule;
@@ -65,7 +65,7 @@ absl::StatusOr<SelftestPlan> PlanSelftest(const Catalogue& catalogue,
                                           const std::vector<PlannedCell>& pairings,
                                           const std::vector<CellFilter>& filters) {
   Planner planner(filters);
-  // Pairing by pairing: cells of one runtime stand together, and its worker is started once.
+  // Pairing by pairing: cells of one runtime are adjacent, so its worker starts once.
   for (const PlannedCell& pairing : pairings) {
     if (!pairing.included) continue;
     for (const CatalogueFault& fault : catalogue.faults)

@@ -13,7 +13,7 @@
 
 namespace bkm {
 
-// A fault that a cell cannot show, and why.
+// A fault that cannot be seen in a cell, and why.
 struct SkippedFault {
   std::string fault;
   Cell cell;
@@ -21,14 +21,14 @@ struct SkippedFault {
 };
 
 struct SelftestPlan {
-  // Planted cells, and before them the fault-free cell of each probe that they use.
+  // Planted cells, preceded by the fault-free cell of each probe that they use.
   std::vector<PlannedCell> cells;
-  std::map<std::string, const CatalogueFault*> faults;  // by cell id; absent: fault-free
+  std::map<std::string, const CatalogueFault*> faults;  // by cell id; fault-free cells have none
   std::vector<SkippedFault> invisible;
 };
 
-// The product of the catalogue and `pairings`, which are fault-free cells of a matrix. `filters`: a
-// planted cell must match one (none: all). `catalogue` must outlive the plan.
+// The product of the catalogue and `pairings`, the fault-free cells of a matrix. Planted cells must
+// match one of `filters`, if there are any. `catalogue` must outlive the plan.
 absl::StatusOr<SelftestPlan> PlanSelftest(const Catalogue& catalogue,
                                           const std::vector<PlannedCell>& pairings,
                                           const std::vector<CellFilter>& filters);

@@ -58,7 +58,7 @@ TEST(SelftestPlanTest, AFaultThatNeedsAnotherProbeHasItsOwnFaultFreeCell) {
                                        "torchtitan flex - steps", "torchtitan flex b steps"));
 }
 
-TEST(SelftestPlanTest, AWarmUpIsCountedAsTheEngineCountsIt) {
+TEST(SelftestPlanTest, AWarmUpFollowsTheEnginesOwnSchedule) {
   Catalogue catalogue{.faults = {Fault("a")}};
   catalogue.faults[0].probe = {{"optimizer", {{"warmup_steps", 2}}}};
   const SelftestPlan plan = *PlanSelftest(
@@ -68,7 +68,7 @@ TEST(SelftestPlanTest, AWarmUpIsCountedAsTheEngineCountsIt) {
   EXPECT_EQ(plan.cells[3].cell.probe.optimizer.schedule, "zero-based");
 }
 
-TEST(SelftestPlanTest, WhatCannotBeSeenIsNotPlantedAndSaysWhy) {
+TEST(SelftestPlanTest, InvisibleFaultsAreNotPlantedAndSayWhy) {
   Catalogue catalogue{.faults = {Fault("a")}};
   catalogue.faults[0].invisible = {{{.attentions = {"varlen"}}, "mathematics"}};
   const SelftestPlan plan = *PlanSelftest(catalogue, {Pairing("torchtitan", "varlen")}, {});

@@ -28,13 +28,13 @@ std::vector<double> LogProbsOf(const std::filesystem::path& file) {
 
 }  // namespace
 
-const ProbeEvidence& EvidenceReader::ProbeOf(const CellRecord& cell, const std::string& precision) {
+const ReferenceData& EvidenceReader::ProbeOf(const CellRecord& cell, const std::string& precision) {
   const Probe& probe = cell.cell.probe;
-  std::unique_ptr<ProbeEvidence>& evidence = probes_[absl::StrCat(ProbeKey(probe), precision)];
+  std::unique_ptr<ReferenceData>& evidence = probes_[absl::StrCat(ProbeKey(probe), precision)];
   if (!evidence) {
     const RunDirectory& directory = run_.directory();
-    evidence = std::make_unique<ProbeEvidence>(
-        ReadProbeEvidence(directory.probe(ProbeKey(probe)), directory.reference(GoldenFile(probe)),
+    evidence = std::make_unique<ReferenceData>(
+        ReadReferenceData(directory.probe(ProbeKey(probe)), directory.reference(GoldenFile(probe)),
                           {{precision, directory.reference(FloorFile(probe, precision))}}));
   }
   return *evidence;
@@ -42,7 +42,7 @@ const ProbeEvidence& EvidenceReader::ProbeOf(const CellRecord& cell, const std::
 
 void EvidenceReader::ReadErrors(const CellRecord& cell, CellEvidence& evidence) {
   const std::string precision = PrecisionOf(cell, evidence);
-  const ProbeEvidence& probe = ProbeOf(cell, precision);
+  const ReferenceData& probe = ProbeOf(cell, precision);
   if (!probe.folder.ok()) return;
   if (!probe.folder->steps.empty()) evidence.documents = probe.folder->steps[0].document_lengths;
   const absl::StatusOr<std::vector<FloorStep>>& floors = probe.floors.at(precision);

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/judge/probe_evidence.h"
+#include "harness/judge/reference_data.h"
 #include "harness/judge/relation.h"
 #include "harness/model/cell_record.h"
 #include "harness/model/observation.h"
@@ -53,12 +53,12 @@ class EvidenceReader {
   CellEvidence Read(const CellRecord& cell);
 
  private:
-  const ProbeEvidence& ProbeOf(const CellRecord& cell, const std::string& precision);
+  const ReferenceData& ProbeOf(const CellRecord& cell, const std::string& precision);
   void ReadErrors(const CellRecord& cell, CellEvidence& evidence);
   void ReadAttention(const CellRecord& cell, CellEvidence& evidence) const;
 
   const SiteRun& run_;
-  std::map<std::string, std::unique_ptr<ProbeEvidence>> probes_;  // by probe and precision
+  std::map<std::string, std::unique_ptr<ReferenceData>> probes_;  // by probe and precision
 };
 
 }  // namespace bkm

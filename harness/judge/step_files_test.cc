@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#include "harness/judge/evidence_files.h"
+#include "harness/judge/step_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ NamedTensor Floats(const char* name, std::vector<float> values) {
   return NamedTensor::F32(name, {static_cast<int64_t>(values.size())}, values);
 }
 
-TEST(EvidenceFilesTest, StepTensorsAreRead) {
+TEST(StepFilesTest, StepTensorsAreRead) {
   const std::string path = Path("step.safetensors");
   ASSERT_TRUE(WriteSafetensors(path, {Floats("log_probs", {-1, -2}), Floats("grad/a.b", {0.5}),
                                       Floats("before/a.b", {1}), Floats("after/a.b", {2}),
@@ -39,7 +39,7 @@ TEST(EvidenceFilesTest, StepTensorsAreRead) {
   EXPECT_THAT(step.tensors.at("a.b").norms, ElementsAre(3, 4, 5));
 }
 
-TEST(EvidenceFilesTest, GoldenIsReadStepByStep) {
+TEST(StepFilesTest, GoldenIsReadStepByStep) {
   const std::string path = Path("golden.safetensors");
   ASSERT_TRUE(
       WriteSafetensors(path, {Doubles("step0/log_probs", {-1}), Doubles("step0/loss", {1}),
@@ -54,7 +54,7 @@ TEST(EvidenceFilesTest, GoldenIsReadStepByStep) {
   EXPECT_EQ(steps[0].tensors.at("w").gradient_norm, 5);
 }
 
-TEST(EvidenceFilesTest, GoldenThatIsNotFiniteIsRefused) {
+TEST(StepFilesTest, GoldenThatIsNotFiniteIsRefused) {
   const std::string path = Path("nan.safetensors");
   ASSERT_TRUE(WriteSafetensors(
                   path, {Doubles("step0/log_probs", {std::numeric_limits<double>::quiet_NaN()}),
@@ -63,7 +63,7 @@ TEST(EvidenceFilesTest, GoldenThatIsNotFiniteIsRefused) {
   EXPECT_EQ(ReadGoldenFile(path).status().message(), path + ": step0/log_probs is not finite");
 }
 
-TEST(EvidenceFilesTest, FloorIsRead) {
+TEST(StepFilesTest, FloorIsRead) {
   const std::string path = Path("floor.json");
   ASSERT_TRUE(WriteFile(path, R"({"schema": 1, "precision": "bf16", "members": [], "steps": [
       {"loss": {"abs": 0.5}, "log_probs": {"mean": 1, "q99": 2, "max": 2.5}, "total_norm": {"rel": 3},
@@ -79,14 +79,14 @@ TEST(EvidenceFilesTest, FloorIsRead) {
   EXPECT_EQ(steps[0].gradients.at("w"), 4);
 }
 
-TEST(EvidenceFilesTest, FloorWithoutANumberNamesThePath) {
+TEST(StepFilesTest, FloorWithoutANumberNamesThePath) {
   const std::string path = Path("short.json");
   ASSERT_TRUE(WriteFile(path, R"({"steps": [{"loss": {"abs": -1}}]})").ok());
   EXPECT_EQ(ReadFloorFile(path).status().message(),
             path + ": $.steps[0].loss.abs: a number of at least 0 is needed here");
 }
 
-TEST(EvidenceFilesTest, MissingAndCorruptFilesAreErrorsThatNameThem) {
+TEST(StepFilesTest, MissingAndCorruptFilesAreErrorsThatNameThem) {
   const std::string path = Path("corrupt.safetensors");
   ASSERT_TRUE(WriteFile(path, "not tensors").ok());
   EXPECT_THAT(std::string(ReadStepTensors(path).status().message()), HasSubstr(path));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#ifndef HARNESS_JUDGE_EVIDENCE_FILES_H_
-#define HARNESS_JUDGE_EVIDENCE_FILES_H_
+#ifndef HARNESS_JUDGE_STEP_FILES_H_
+#define HARNESS_JUDGE_STEP_FILES_H_
 
 #include <array>
 #include <filesystem>
@@ -15,17 +15,17 @@
 
 namespace bkm {
 
-// One tensor of one step as a cell sampled it, at the probe's places.
+// One tensor of one step, sampled at the probe's places.
 struct SampledTensor {
-  std::vector<double> gradient;  // at the optimizer step: after clipping
+  std::vector<double> gradient;  // after clipping
   std::vector<double> before;
   std::vector<double> after;
-  std::array<double, 3> norms = {};  // of the whole gradient, parameter before, parameter after
+  std::array<double, 3> norms = {};  // whole tensor: gradient, parameter before, parameter after
 };
 
-// tensors/stepK.safetensors of a cell.
+// A cell's tensors/stepK.safetensors.
 struct StepTensors {
-  std::vector<double> log_probs;  // [tokens]; empty: not seen
+  std::vector<double> log_probs;  // [tokens]; empty if not observed
   std::map<std::string, SampledTensor> tensors;
 };
 
@@ -39,23 +39,23 @@ struct GoldenStep {
   double loss = 0;
   double total_norm = 0;  // before clipping
   std::map<std::string, GoldenTensor> tensors;
-  // Log-probs of wrong answers that the reference foresaw, by name; of the first step only.
+  // Log-probs of predicted wrong answers, by name; first step only.
   std::map<std::string, std::vector<double>> predicted;
 };
 
-// How far a right run may be from the golden, for one step.
+// The floors of one step: how far a right run may be from the golden.
 struct FloorStep {
   double loss = 0;                          // absolute
-  double log_probs_mean = 0;                // of |difference| over judged tokens
-  double log_probs_q99 = 0;                 // its 99 % quantile
-  double log_probs_max = 0;                 // its maximum
+  double log_probs_mean = 0;                // |difference|, mean over judged tokens
+  double log_probs_q99 = 0;                 // 99 % quantile
+  double log_probs_max = 0;                 // maximum
   double total_norm = 0;                    // relative
   std::map<std::string, double> gradients;  // relative, over the sampled places
 };
 
-// Each reads one file of harness/protocol/README.md; the error is a sentence that names the path.
+// Each function reads one file of harness/protocol/README.md. Errors name the path.
 absl::StatusOr<StepTensors> ReadStepTensors(const std::filesystem::path& path);
-// Of each step of a cell in turn; a step that wrote no file is empty.
+// One element per step of the cell; empty for a step that wrote no file.
 absl::StatusOr<std::vector<StepTensors>> ReadSteps(std::span<const ObservedStep> steps,
                                                    const std::filesystem::path& cell_dir);
 absl::StatusOr<std::vector<GoldenStep>> ReadGoldenFile(const std::filesystem::path& path);
@@ -63,4 +63,4 @@ absl::StatusOr<std::vector<FloorStep>> ReadFloorFile(const std::filesystem::path
 
 }  // namespace bkm
 
-#endif  // HARNESS_JUDGE_EVIDENCE_FILES_H_
+#endif  // HARNESS_JUDGE_STEP_FILES_H_

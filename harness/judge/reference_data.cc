@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#include "harness/judge/probe_evidence.h"
+#include "harness/judge/reference_data.h"
 
 #include "harness/base/files.h"
 #include "harness/base/json.h"
@@ -16,7 +16,7 @@ constexpr char kWeights[] = "weights.json";
 absl::StatusOr<std::map<std::string, ObservedTensor>> ReadWeights(
     const std::filesystem::path& path) {
   ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
-  // The same form as an observation's "load", and read by the same code.
+  // weights.json has the form of an observation's "load", so the observation's reader is used.
   ASSIGN_OR_RETURN(
       Observation observation,
       ObservationFromJson({{"ending", {{"kind", "completed"}}}, {"load", json}}, path.string()));
@@ -34,7 +34,7 @@ absl::Status WriteWeights(const std::filesystem::path& model, const std::filesys
 
 }  // namespace
 
-absl::Status CopyProbeEvidence(const std::filesystem::path& probe_folder,
+absl::Status CopyReferenceData(const std::filesystem::path& probe_folder,
                                const std::filesystem::path& into) {
   std::error_code error;
   for (const char* file : {"probe.json", "batch.safetensors", "places.safetensors"}) {
@@ -46,14 +46,14 @@ absl::Status CopyProbeEvidence(const std::filesystem::path& probe_folder,
   return WriteWeights(probe_folder / "model" / "model.safetensors", into / kWeights);
 }
 
-ProbeEvidence ReadProbeEvidence(const std::filesystem::path& probe_dir,
+ReferenceData ReadReferenceData(const std::filesystem::path& probe_dir,
                                 const std::filesystem::path& golden,
                                 const std::map<std::string, std::filesystem::path>& floors) {
-  ProbeEvidence evidence = {
+  ReferenceData reference = {
       ReadProbeFolder(probe_dir), ReadWeights(probe_dir / kWeights), ReadGoldenFile(golden), {}};
   for (const auto& [precision, path] : floors)
-    evidence.floors.emplace(precision, ReadFloorFile(path));
-  return evidence;
+    reference.floors.emplace(precision, ReadFloorFile(path));
+  return reference;
 }
 
 }  // namespace bkm

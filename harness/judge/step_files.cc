@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#include "harness/judge/evidence_files.h"
+#include "harness/judge/step_files.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@
 namespace bkm {
 namespace {
 
-// Finite numbers of a floor or golden: anything else would judge every cell right or wrong.
+// A golden that is not finite would make every cell right or wrong.
 absl::Status CheckFinite(const std::vector<double>& values, absl::string_view what) {
   if (std::all_of(values.begin(), values.end(), [](double x) { return std::isfinite(x); }))
     return absl::OkStatus();
