@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "harness/apicheck/dotted_name.h"
 #include "harness/apicheck/library.h"
 #include "harness/apicheck/python_names.h"
 
@@ -13,11 +14,6 @@ namespace {
 
 using EKind = Expression::Kind;
 using SKind = Statement::Kind;
-
-std::string ParentOf(const std::string& dotted) {
-  const size_t dot = dotted.rfind('.');
-  return dot == dotted.npos ? "" : dotted.substr(0, dot);
-}
 
 LibraryValue External(std::string name) {
   return {.kind = LibraryValue::Kind::kExternal, .name = std::move(name)};
@@ -34,9 +30,7 @@ std::string Library::Where(int module, int line) const {
   return absl::StrCat(tree_.root, path, line > 0 ? absl::StrCat(":", line) : "");
 }
 
-bool Library::IsOurs(const std::string& dotted) const {
-  return dotted == tree_.package || absl::StartsWith(dotted, absl::StrCat(tree_.package, "."));
-}
+bool Library::IsOurs(const std::string& dotted) const { return IsWithin(dotted, tree_.package); }
 
 LibraryValue Library::ModuleValue(const std::string& dotted) {
   return {.kind = Kind::kModule, .module = tables_.Module(dotted), .name = dotted};
@@ -110,11 +104,9 @@ std::optional<Failure> Library::RunBlock(const Block& block, int module) {
 }
 
 std::optional<std::string> Library::Target(const Statement& from, int module) {
-  if (from.level == 0) return from.text;
-  std::string package = tables_.ModuleName(module);
-  for (int up = tree_.IsPackage(module) ? 1 : 0; up < from.level; ++up) package = ParentOf(package);
-  if (package.empty()) return std::nullopt;
-  return from.text.empty() ? package : absl::StrCat(package, ".", from.text);
+  std::string target = ImportTarget(from, tables_.ModuleName(module), tree_.IsPackage(module));
+  if (target.empty() || target[0] == '.') return std::nullopt;
+  return target;
 }
 
 std::optional<Failure> Library::RunImport(const Statement& statement, int module) {
