@@ -170,7 +170,7 @@ absl::StatusOr<std::vector<Violation>> ApiCheck::Check(const Tree& engine, const
                           .problem = "the engine itself has no such module"});
   }
   for (const Requirement& requirement : walked.requirements) {
-    const Answer& answer = evaluation.Of(requirement.ask);
+    const LibraryAnswer& answer = evaluation.Of(requirement.ask);
     if (!answer.failure) continue;
     const Ask& ask = asks_.At(requirement.ask);
     const Failure& failure = *answer.failure;

@@ -263,7 +263,7 @@ bool Library::MayHave(const LibraryValue& ancestor, const std::string& name, boo
                     std::find(slots->begin(), slots->end(), "*") != slots->end()));
 }
 
-Answer Library::ClassAttribute(const LibraryValue& klass, const std::string& name) {
+LibraryAnswer Library::ClassAttribute(const LibraryValue& klass, const std::string& name) {
   const auto ancestry = Ancestry(klass);
   if (!ancestry) return {std::vector<LibraryValue>(1), std::nullopt};
   if (auto values = ClassMember(*ancestry, name)) {
@@ -284,7 +284,7 @@ Answer Library::ClassAttribute(const LibraryValue& klass, const std::string& nam
                   Where(klass.module, klass.klass->line)}};
 }
 
-Answer Library::InstanceAttribute(const LibraryValue& value, const std::string& name) {
+LibraryAnswer Library::InstanceAttribute(const LibraryValue& value, const std::string& name) {
   LibraryValue klass = value;
   klass.kind = Kind::kClass;
   const auto ancestry = Ancestry(klass);
@@ -308,7 +308,7 @@ Answer Library::InstanceAttribute(const LibraryValue& value, const std::string& 
                   Where(klass.module, klass.klass->line)}};
 }
 
-Answer Library::Attribute(const LibraryValue& value, const std::string& name) {
+LibraryAnswer Library::Attribute(const LibraryValue& value, const std::string& name) {
   switch (value.kind) {
     case Kind::kModule:
       return Member(value.module, name);
@@ -324,8 +324,8 @@ Answer Library::Attribute(const LibraryValue& value, const std::string& name) {
   }
 }
 
-Answer Library::Call(const LibraryValue& value, const CallShape& call) {
-  Answer unknown{std::vector<LibraryValue>(1), std::nullopt};
+LibraryAnswer Library::Call(const LibraryValue& value, const CallShape& call) {
+  LibraryAnswer unknown{std::vector<LibraryValue>(1), std::nullopt};
   if (value.kind == Kind::kFunction || value.kind == Kind::kMethod) {
     const bool bound = value.kind == Kind::kMethod;
     auto failure = Misfit(value.function->parameters, bound ? 1 : 0, call);
@@ -356,8 +356,8 @@ bool Library::IsSlotted(const LibraryValue& klass) {
   return flags && FlagOf(*flags, "slots", false) == std::optional<bool>(true);
 }
 
-Answer Library::Store(const LibraryValue& value, const std::string& name) {
-  Answer fits{std::vector<LibraryValue>(1), std::nullopt};
+LibraryAnswer Library::Store(const LibraryValue& value, const std::string& name) {
+  LibraryAnswer fits{std::vector<LibraryValue>(1), std::nullopt};
   if (value.kind != Kind::kInstance) return fits;
   LibraryValue klass = value;
   klass.kind = Kind::kClass;

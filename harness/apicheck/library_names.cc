@@ -60,7 +60,7 @@ std::vector<std::string> Library::Definers(const std::string& name) {
   return found;
 }
 
-Answer Library::Import(int module) {
+LibraryAnswer Library::Import(int module) {
   if (std::optional<Failure> failure = Run(module)) return {{}, failure};
   return {{ModuleValue(tables_.ModuleName(module))}, std::nullopt};
 }
@@ -141,7 +141,7 @@ std::optional<Failure> Library::RunImport(const Statement& statement, int module
   return std::nullopt;
 }
 
-Answer Library::Member(int module, const std::string& name) {
+LibraryAnswer Library::Member(int module, const std::string& name) {
   if (auto values = LookUp(module, name)) return {*std::move(values), std::nullopt};
   return {{},
           FailureOf("missing-name", absl::StrCat(tables_.ModuleName(module), " has no ", name),
@@ -240,7 +240,7 @@ std::vector<LibraryValue> Library::Evaluate(const Expression& expression, const 
   if (expression.kind != EKind::kAttribute) return std::vector<LibraryValue>(1);
   std::vector<LibraryValue> values;
   for (const LibraryValue& value : Evaluate(expression.parts[0], scope)) {
-    Answer answer = Attribute(value, expression.text);
+    LibraryAnswer answer = Attribute(value, expression.text);
     if (answer.failure) answer.values.assign(1, {});
     values.insert(values.end(), answer.values.begin(), answer.values.end());
   }
