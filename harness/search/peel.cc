@@ -215,7 +215,7 @@ class Peeler {
     std::vector<Removal> ways;
     if (step.culprit.commit >= 0) ways = {Removal::kRevert, Removal::kOlderFiles};
     if (step.culprit.commit >= 0 && !step.breaks.empty()) ways.push_back(Removal::kOlderModules);
-    if (!step.breaks.empty()) ways.push_back(Removal::kStandIn);
+    if (!step.breaks.empty()) ways.push_back(Removal::kStub);
     if (ways.empty()) notes.push_back("there is no commit to take out");
     bool reverted = false;
     for (const Removal way : ways) {
@@ -305,7 +305,7 @@ const char* Name(Removal removal) {
       return "older-files";
     case Removal::kOlderModules:
       return "older-modules";
-    case Removal::kStandIn:
+    case Removal::kStub:
       return "stand-in";
   }
   return "";
