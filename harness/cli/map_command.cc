@@ -19,6 +19,7 @@
 #include "harness/cli/selection.h"
 #include "harness/runner/installation.h"
 #include "harness/runner/preparation.h"
+#include "harness/site/map_picture.h"
 
 namespace bkm {
 namespace {
