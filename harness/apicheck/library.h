@@ -110,7 +110,7 @@ class Library {
                                                        const std::string& name);
   Constructor ConstructorOf(const LibraryValue& klass);
   std::optional<std::vector<Parameter>> DataclassParameters(
-      const LibraryValue& klass, const std::vector<LibraryValue>& ancestry);
+      const std::vector<LibraryValue>& ancestry);
   bool AddFields(const LibraryValue& klass, std::vector<Parameter>& fields);
   // The flags of its @dataclass; nullptr when it has none.
   const Flags* DataclassFlags(const LibraryValue& klass);

@@ -155,7 +155,7 @@ bool Library::AddFields(const LibraryValue& klass, std::vector<Parameter>& field
 }
 
 std::optional<std::vector<Parameter>> Library::DataclassParameters(
-    const LibraryValue&, const std::vector<LibraryValue>& ancestry) {
+    const std::vector<LibraryValue>& ancestry) {
   std::vector<Parameter> fields;
   for (auto it = ancestry.rbegin(); it != ancestry.rend(); ++it) {
     if (it->kind == Kind::kExternal) {
@@ -214,7 +214,7 @@ Library::Constructor Library::ConstructorOf(const LibraryValue& klass) {
     if (!*init) continue;
     const auto from = std::find_if(ancestry->begin(), ancestry->end(),
                                    [&](const LibraryValue& v) { return SameClass(v, ancestor); });
-    auto parameters = DataclassParameters(ancestor, {from, ancestry->end()});
+    auto parameters = DataclassParameters({from, ancestry->end()});
     if (!parameters) return {};
     return {true, *std::move(parameters), 0, Where(ancestor.module, ancestor.klass->line)};
   }
