@@ -109,6 +109,11 @@ class Library {
   std::optional<std::vector<LibraryValue>> ClassMember(const std::vector<LibraryValue>& ancestry,
                                                        const std::string& name);
   Constructor ConstructorOf(const LibraryValue& klass);
+  Constructor NamedTupleConstructor(const LibraryValue& klass);
+  // By the bindings of __init__ in the class's own body.
+  Constructor DefinedConstructor(const LibraryValue& klass, const std::vector<Binding>& inits);
+  // Whether no metaclass and no __new__ stands before __init__.
+  bool IsMadeByInit(const LibraryValue& ancestor);
   std::optional<std::vector<Parameter>> DataclassParameters(
       const std::vector<LibraryValue>& ancestry);
   bool AddFields(const LibraryValue& klass, std::vector<Parameter>& fields);
