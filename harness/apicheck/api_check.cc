@@ -73,24 +73,24 @@ Json ToJson(const Violation& violation) {
 }
 
 const ApiCheck::Walked& ApiCheck::Walk(const Tree& engine) {
-  std::shared_ptr<Walked>& walked = walks_[engine->id];
+  const Walked*& walked = walk_of_[engine->id];
   if (walked) return *walked;
-  for (auto old = recent_.rbegin(); old != recent_.rend(); ++old) {
-    const auto same = [&](const auto& read) { return engine->File(read.first) == read.second; };
-    if (!std::all_of((*old)->reads.begin(), (*old)->reads.end(), same)) continue;
-    walked = *old;
+  const auto same = [&](const auto& read) { return engine->File(read.first) == read.second; };
+  const size_t oldest = walks_.size() - std::min(walks_.size(), kRecentWalks);
+  for (size_t i = walks_.size(); i-- > oldest;) {
+    const std::map<int, int>& reads = walks_[i].reads;
+    if (!std::all_of(reads.begin(), reads.end(), same)) continue;
+    walked = &walks_[i];
     return *walked;
   }
   EngineWalk walk(tables_, *engine, library_, asks_);
   walk.Run(entry_);
-  walked =
-      std::make_shared<Walked>(Walked{.requirements = walk.Requirements(), .reads = walk.reads()});
-  const bool followed = walk.followed() || entry_.klass.empty();
-  walked->missing_entry = walk.missing_entry();
-  walked->demand = DemandOf(*walked, followed);
-  recent_.push_back(walked);
-  if (recent_.size() > kRecentWalks) recent_.erase(recent_.begin());
-  return *walked;
+  Walked& fresh = walks_.emplace_back(Walked{.missing_entry = walk.missing_entry(),
+                                             .requirements = walk.Requirements(),
+                                             .reads = walk.reads()});
+  fresh.demand = DemandOf(fresh, walk.followed() || entry_.klass.empty());
+  walked = &fresh;
+  return fresh;
 }
 
 int ApiCheck::DemandOf(const Walked& walked, bool followed) {
@@ -170,7 +170,7 @@ absl::StatusOr<std::vector<Violation>> ApiCheck::Check(const Tree& engine, const
                           .problem = "the engine itself has no such module"});
   }
   for (const Requirement& requirement : walked.requirements) {
-    const Answer& answer = evaluation.Of(requirement.ask);
+    const LibraryAnswer& answer = evaluation.Of(requirement.ask);
     if (!answer.failure) continue;
     const Ask& ask = asks_.At(requirement.ask);
     const Failure& failure = *answer.failure;

@@ -3,7 +3,7 @@
 #ifndef HARNESS_APICHECK_API_CHECK_H_
 #define HARNESS_APICHECK_API_CHECK_H_
 
-#include <filesystem>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -93,8 +93,8 @@ class ApiCheck {
   const EngineEntry entry_;
   const std::string library_;
   Asks asks_;
-  std::map<std::string, std::shared_ptr<Walked>> walks_;  // by engine tree
-  std::vector<std::shared_ptr<Walked>> recent_;           // walks to try again, latest last
+  std::deque<Walked> walks_;
+  std::map<std::string, const Walked*> walk_of_;  // by engine tree
   std::vector<Demand> demands_;
   std::map<std::string, int> demand_numbers_;
   struct Answered {

@@ -67,12 +67,6 @@ struct ApiMap {
 Json ToJson(const ApiMap& map);
 absl::StatusOr<ApiMap> ApiMapFromJson(const Json& json, const std::string& origin);
 
-// The plane as a picture: what the sources say, the bands that work, the pairs that ran, releases
-// and months. A file of its own is light or dark as the viewer asks; in a page, the page's style
-// sheet says how the classes below `api-map` look.
-enum class SvgUse { kFile, kInPage };
-std::string ToSvg(const ApiMap& map, SvgUse use = SvgUse::kFile);
-
 }  // namespace bkm
 
 #endif  // HARNESS_APICHECK_API_MAP_H_

@@ -7,8 +7,6 @@
 namespace bkm {
 namespace {
 
-using ::testing::HasSubstr;
-
 ApiMap Small() {
   ApiMap map{.engine_kind = "verl-torchtitan",
              .engine_source = "verl",
@@ -66,15 +64,6 @@ TEST(ApiMapTest, RowsAndCellsThatDoNotFitTheLibrariesAreRefused) {
   json["cells"][0]["column"] = 2;
   EXPECT_EQ(ApiMapFromJson(json, "map.json").status().message(),
             "map.json: the cell x lies outside of the plane: make the map again");
-}
-
-TEST(ApiMapTest, PictureMarksBandsRunsReleasesAndMonthsForLightAndDark) {
-  const std::string svg = ToSvg(Small());
-  EXPECT_THAT(svg, HasSubstr("prefers-color-scheme:dark"));
-  EXPECT_THAT(svg, HasSubstr("works: l2 (2026-03-01) to l2 (2026-03-01)"));
-  EXPECT_THAT(svg, HasSubstr("<title>v1 (2026-02-02) x l2 (2026-03-01): ok at golden </title>"));
-  EXPECT_THAT(svg, HasSubstr(">v0</text>"));
-  EXPECT_THAT(svg, HasSubstr(">2026-02</text>"));
 }
 
 }  // namespace

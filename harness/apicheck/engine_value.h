@@ -3,8 +3,8 @@
 #ifndef HARNESS_APICHECK_ENGINE_VALUE_H_
 #define HARNESS_APICHECK_ENGINE_VALUE_H_
 
+#include <deque>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,28 +16,29 @@ struct EngineClass;
 struct EngineObject;
 struct EngineScope;
 
-// What an expression of the engine gives, as far as its source tells.
+// The value of an expression of the engine, as far as the source tells. Pointers lead into the
+// walk's EngineArena and into symbol tables.
 struct EngineValue {
   enum class Kind {
     kUnknown,
-    kAsk,       // something of the library
-    kText,      // a string
+    kAsk,       // the answer of the library to ask `number`
+    kText,      // the string `text`
     kTextFrom,  // a string that starts with `text`
-    kModule,    // of the engine
+    kModule,    // the engine's module `number`
     kFunction,
     kClass,
     kObject,
     kSuper,
-    kExternal,  // of any other package: its dotted name
+    kExternal,  // from another package; `text` is its dotted name
   };
   Kind kind = Kind::kUnknown;
-  int number = -1;  // ask or module
+  int number = -1;
   std::string text;
   const FunctionDefinition* function = nullptr;
-  std::shared_ptr<EngineScope> closure;  // of a function
-  std::shared_ptr<EngineClass> klass;    // the class itself, or the one that a function is part of
-  std::shared_ptr<EngineObject> object;  // itself, or what a function is bound to
-  bool bound_to_class = false;           // the function's first parameter is `klass`
+  EngineScope* closure = nullptr;  // where the function is defined
+  EngineClass* klass = nullptr;    // the class itself, or the class of a method
+  EngineObject* object = nullptr;  // the object itself, or the object that a method is bound to
+  bool bound_to_class = false;     // the function's first parameter is `klass`
   bool is_static = false;
   bool is_class_method = false;
 
@@ -48,25 +49,62 @@ struct EngineValue {
   }
 };
 
-// Names of a module, function or class body.
+// The names that a module, function or class body binds.
 struct EngineScope {
   int module = -1;
+  EngineScope* around = nullptr;  // the enclosing scope; null for a module
   std::map<std::string, EngineValue> values;
-  std::shared_ptr<EngineScope> around;  // of a function: where it is defined
-  bool has_unknown_names = false;       // from X import * of something that is not read
+  bool has_unknown_names = false;  // a star import of a module whose source is not read
+
+  // The value of a name that code in this scope reads; a builtin where no scope binds it.
+  EngineValue LookUp(const std::string& name) const;
+  // An uncertain binding beside a different one makes the value unknown.
+  void Bind(const std::string& name, const EngineValue& value, bool certain);
 };
 
 struct EngineClass {
-  int module = -1;
   const ClassDefinition* definition = nullptr;
-  std::shared_ptr<EngineScope> scope;
+  EngineScope* scope = nullptr;
   std::vector<EngineValue> bases;
+
+  // The class's attribute; unknown where inheritance cannot be followed. `skip_itself`: as super()
+  // looks it up.
+  EngineValue Attribute(const std::string& name, bool skip_itself = false) const;
+  // Whether `ancestor` is this class or one that it inherits from.
+  bool Inherits(const EngineClass* ancestor) const;
 };
 
 struct EngineObject {
-  std::shared_ptr<EngineClass> klass;
+  EngineClass* klass = nullptr;
   std::map<std::string, EngineValue> attributes;
-  bool escaped = false;  // code that is not read may have changed it
+  bool escaped = false;  // code whose source is not read may have changed the object
+
+  // The attribute, methods bound to this object.
+  EngineValue Attribute(const std::string& name);
+};
+
+// Marks the value's object as escaped.
+void Escape(const EngineValue& value);
+void EscapeAll(const std::vector<EngineValue>& values);
+
+// Owns the scopes, classes and objects of one walk, which refer to each other in cycles. Addresses
+// stay valid as long as the arena lives.
+class EngineArena {
+ public:
+  EngineScope* NewScope(int module, EngineScope* around = nullptr) {
+    return &scopes_.emplace_back(EngineScope{.module = module, .around = around});
+  }
+  EngineClass* NewClass(const ClassDefinition* definition, EngineScope* scope) {
+    return &classes_.emplace_back(EngineClass{.definition = definition, .scope = scope});
+  }
+  EngineObject* NewObject(EngineClass* klass) {
+    return &objects_.emplace_back(EngineObject{.klass = klass});
+  }
+
+ private:
+  std::deque<EngineScope> scopes_;
+  std::deque<EngineClass> classes_;
+  std::deque<EngineObject> objects_;
 };
 
 }  // namespace bkm

@@ -8,18 +8,18 @@
 
 namespace bkm {
 
-const Answer& Evaluation::Of(int ask) {
+const LibraryAnswer& Evaluation::Of(int ask) {
   const auto known = answers_.find(ask);
   if (known != answers_.end()) return known->second;
-  Answer answer = Answered(asks_.At(ask));
+  LibraryAnswer answer = Answered(asks_.At(ask));
   return answers_.emplace(ask, std::move(answer)).first->second;
 }
 
-Answer Evaluation::AnyModule(const std::string& prefix) {
-  Answer answer;
+LibraryAnswer Evaluation::AnyModule(const std::string& prefix) {
+  LibraryAnswer answer;
   std::vector<int> candidates = library_.ModulesAfter(prefix);
   for (const int module : candidates) {
-    Answer one = library_.Import(module);
+    LibraryAnswer one = library_.Import(module);
     if (one.failure) {
       if (!answer.failure) answer.failure = one.failure;
     } else {
@@ -34,10 +34,10 @@ Answer Evaluation::AnyModule(const std::string& prefix) {
   return answer;
 }
 
-Answer Evaluation::AskedOf(const LibraryValue& value, const Ask& ask) {
+LibraryAnswer Evaluation::AskedOf(const LibraryValue& value, const Ask& ask) {
   switch (ask.kind) {
     case Ask::Kind::kFrom: {
-      Answer answer = library_.Attribute(value, ask.name);
+      LibraryAnswer answer = library_.Attribute(value, ask.name);
       // A submodule that is named in an import is imported.
       const bool module =
           answer.values.size() == 1 && answer.values[0].kind == LibraryValue::Kind::kModule;
@@ -54,14 +54,14 @@ Answer Evaluation::AskedOf(const LibraryValue& value, const Ask& ask) {
   }
 }
 
-Answer Evaluation::Answered(const Ask& ask) {
+LibraryAnswer Evaluation::Answered(const Ask& ask) {
   if (ask.kind == Ask::Kind::kModule) return library_.Import(tables_.Module(ask.name));
   if (ask.kind == Ask::Kind::kAnyModule) return AnyModule(ask.name);
   // What is asked of something that cannot be had is no failure of its own.
   const std::vector<LibraryValue> values = Of(ask.base).values;
-  Answer answer;
+  LibraryAnswer answer;
   for (const LibraryValue& value : values) {
-    Answer one = AskedOf(value, ask);
+    LibraryAnswer one = AskedOf(value, ask);
     if (one.failure) {
       if (!answer.failure) answer.failure = one.failure;
       continue;

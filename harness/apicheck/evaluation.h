@@ -18,19 +18,19 @@ class Evaluation {
   Evaluation(SymbolTables& tables, const Asks& asks, const SourceTree& library)
       : tables_(tables), asks_(asks), library_(tables, library) {}
 
-  const Answer& Of(int ask);
+  const LibraryAnswer& Of(int ask);
   bool Fails(int ask) { return Of(ask).failure.has_value(); }
   Library& library() { return library_; }
 
  private:
-  Answer Answered(const Ask& ask);
-  Answer AnyModule(const std::string& prefix);
-  Answer AskedOf(const LibraryValue& value, const Ask& ask);
+  LibraryAnswer Answered(const Ask& ask);
+  LibraryAnswer AnyModule(const std::string& prefix);
+  LibraryAnswer AskedOf(const LibraryValue& value, const Ask& ask);
 
   SymbolTables& tables_;
   const Asks& asks_;
   Library library_;
-  std::map<int, Answer> answers_;
+  std::map<int, LibraryAnswer> answers_;
 };
 
 }  // namespace bkm

@@ -37,7 +37,7 @@ struct LibraryValue {
 };
 
 // One question's answer: values, of which it is one, or why it fails. A failure is certain.
-struct Answer {
+struct LibraryAnswer {
   std::vector<LibraryValue> values;
   std::optional<Failure> failure;
 };
@@ -51,13 +51,13 @@ class Library {
 
   // Importing `module`: it is there, and what it and the modules that it needs import without fail
   // is there too.
-  Answer Import(int module);
+  LibraryAnswer Import(int module);
   // `from module import name`, or module.name once it is imported.
-  Answer Member(int module, const std::string& name);
-  Answer Attribute(const LibraryValue& value, const std::string& name);
-  Answer Call(const LibraryValue& value, const CallShape& call);
+  LibraryAnswer Member(int module, const std::string& name);
+  LibraryAnswer Attribute(const LibraryValue& value, const std::string& name);
+  LibraryAnswer Call(const LibraryValue& value, const CallShape& call);
   // value.name = ...
-  Answer Store(const LibraryValue& value, const std::string& name);
+  LibraryAnswer Store(const LibraryValue& value, const std::string& name);
 
   // Modules below a name that starts with `prefix`, one level: "torchtitan.models." -> all models.
   std::vector<int> ModulesAfter(const std::string& prefix) const;
@@ -109,15 +109,20 @@ class Library {
   std::optional<std::vector<LibraryValue>> ClassMember(const std::vector<LibraryValue>& ancestry,
                                                        const std::string& name);
   Constructor ConstructorOf(const LibraryValue& klass);
+  Constructor NamedTupleConstructor(const LibraryValue& klass);
+  // By the bindings of __init__ in the class's own body.
+  Constructor DefinedConstructor(const LibraryValue& klass, const std::vector<Binding>& inits);
+  // Whether no metaclass and no __new__ stands before __init__.
+  bool IsMadeByInit(const LibraryValue& ancestor);
   std::optional<std::vector<Parameter>> DataclassParameters(
-      const LibraryValue& klass, const std::vector<LibraryValue>& ancestry);
+      const std::vector<LibraryValue>& ancestry);
   bool AddFields(const LibraryValue& klass, std::vector<Parameter>& fields);
   // The flags of its @dataclass; nullptr when it has none.
   const Flags* DataclassFlags(const LibraryValue& klass);
   bool IsSlotted(const LibraryValue& klass);
   static Scope ScopeIn(const LibraryValue& klass);
-  Answer ClassAttribute(const LibraryValue& klass, const std::string& name);
-  Answer InstanceAttribute(const LibraryValue& value, const std::string& name);
+  LibraryAnswer ClassAttribute(const LibraryValue& klass, const std::string& name);
+  LibraryAnswer InstanceAttribute(const LibraryValue& value, const std::string& name);
   // Whether an instance, or a class, may have attributes that its source does not show.
   bool MayHave(const LibraryValue& ancestor, const std::string& name, bool instance);
 

@@ -155,7 +155,7 @@ bool Library::AddFields(const LibraryValue& klass, std::vector<Parameter>& field
 }
 
 std::optional<std::vector<Parameter>> Library::DataclassParameters(
-    const LibraryValue&, const std::vector<LibraryValue>& ancestry) {
+    const std::vector<LibraryValue>& ancestry) {
   std::vector<Parameter> fields;
   for (auto it = ancestry.rbegin(); it != ancestry.rend(); ++it) {
     if (it->kind == Kind::kExternal) {
@@ -170,55 +170,57 @@ std::optional<std::vector<Parameter>> Library::DataclassParameters(
   return fields;
 }
 
+Library::Constructor Library::NamedTupleConstructor(const LibraryValue& klass) {
+  Constructor constructor{.known = true, .where = Where(klass.module, klass.klass->line)};
+  for (const Statement* field : tables_.NamesIn(*klass.klass).annotated) {
+    constructor.parameters.push_back(
+        {field->parts[1].text, Parameter::Kind::kEither, field->has_value});
+  }
+  return constructor;
+}
+
+bool Library::IsMadeByInit(const LibraryValue& ancestor) {
+  if (ancestor.kind == Kind::kExternal) return IsPlainBase(ancestor.name);
+  return ancestor.klass->keywords.empty() &&
+         !tables_.NamesIn(*ancestor.klass).bound.contains("__new__");
+}
+
+Library::Constructor Library::DefinedConstructor(const LibraryValue& klass,
+                                                 const std::vector<Binding>& inits) {
+  std::vector<LibraryValue> values;
+  for (const Binding& binding : inits) {
+    const auto more = ValuesOf(binding, "__init__", ScopeIn(klass));
+    values.insert(values.end(), more.begin(), more.end());
+  }
+  if (values.size() != 1 || values[0].kind != Kind::kFunction || values[0].is_static) return {};
+  return {true, values[0].function->parameters, 1, Where(klass.module, values[0].function->line)};
+}
+
 Library::Constructor Library::ConstructorOf(const LibraryValue& klass) {
   const auto ancestry = Ancestry(klass);
   if (!ancestry || IsPatched("__init__", /*anything=*/false)) return {};
   const bool tuple = ancestry->size() == 2 && (*ancestry)[1].name == "typing.NamedTuple";
-  if (tuple) {
-    Constructor constructor{.known = true, .where = Where(klass.module, klass.klass->line)};
-    for (const Statement* field : tables_.NamesIn(*klass.klass).annotated) {
-      constructor.parameters.push_back(
-          {field->parts[1].text, Parameter::Kind::kEither, field->has_value});
-    }
-    return constructor;
-  }
-  for (const LibraryValue& ancestor : *ancestry) {
-    if (ancestor.kind == Kind::kExternal
-            ? !IsPlainBase(ancestor.name)
-            : !ancestor.klass->keywords.empty() ||
-                  tables_.NamesIn(*ancestor.klass).bound.contains("__new__")) {
-      return {};
-    }
-  }
-  for (const LibraryValue& ancestor : *ancestry) {
-    if (ancestor.kind == Kind::kExternal) {
-      if (!AddsNoAttributes(ancestor.name)) return {};
+  if (tuple) return NamedTupleConstructor(klass);
+  const auto plain = [&](const LibraryValue& ancestor) { return IsMadeByInit(ancestor); };
+  if (!std::all_of(ancestry->begin(), ancestry->end(), plain)) return {};
+  for (auto ancestor = ancestry->begin(); ancestor != ancestry->end(); ++ancestor) {
+    if (ancestor->kind == Kind::kExternal) {
+      if (!AddsNoAttributes(ancestor->name)) return {};
       continue;
     }
-    const auto& bound = tables_.NamesIn(*ancestor.klass).bound;
+    const auto& bound = tables_.NamesIn(*ancestor->klass).bound;
     const auto own = bound.find("__init__");
-    if (own != bound.end()) {
-      std::vector<LibraryValue> values;
-      for (const Binding& binding : own->second) {
-        const auto more = ValuesOf(binding, "__init__", ScopeIn(ancestor));
-        values.insert(values.end(), more.begin(), more.end());
-      }
-      if (values.size() != 1 || values[0].kind != Kind::kFunction || values[0].is_static) return {};
-      return {true, values[0].function->parameters, 1,
-              Where(ancestor.module, values[0].function->line)};
-    }
-    const Flags* flags = DataclassFlags(ancestor);
+    if (own != bound.end()) return DefinedConstructor(*ancestor, own->second);
+    const Flags* flags = DataclassFlags(*ancestor);
     if (!flags) continue;
     const std::optional<bool> init = FlagOf(*flags, "init", true);
     if (!init) return {};
     if (!*init) continue;
-    const auto from = std::find_if(ancestry->begin(), ancestry->end(),
-                                   [&](const LibraryValue& v) { return SameClass(v, ancestor); });
-    auto parameters = DataclassParameters(ancestor, {from, ancestry->end()});
+    auto parameters = DataclassParameters({ancestor, ancestry->end()});
     if (!parameters) return {};
-    return {true, *std::move(parameters), 0, Where(ancestor.module, ancestor.klass->line)};
+    return {true, *std::move(parameters), 0, Where(ancestor->module, ancestor->klass->line)};
   }
-  // object's constructor; a protocol that nothing implements has one of its own.
+  // What is left is object's constructor. A protocol that nothing implements has one of its own.
   const bool protocol = std::any_of(
       ancestry->begin(), ancestry->end(),
       [](const LibraryValue& ancestor) { return absl::EndsWith(ancestor.name, "Protocol"); });
@@ -263,7 +265,7 @@ bool Library::MayHave(const LibraryValue& ancestor, const std::string& name, boo
                     std::find(slots->begin(), slots->end(), "*") != slots->end()));
 }
 
-Answer Library::ClassAttribute(const LibraryValue& klass, const std::string& name) {
+LibraryAnswer Library::ClassAttribute(const LibraryValue& klass, const std::string& name) {
   const auto ancestry = Ancestry(klass);
   if (!ancestry) return {std::vector<LibraryValue>(1), std::nullopt};
   if (auto values = ClassMember(*ancestry, name)) {
@@ -284,7 +286,7 @@ Answer Library::ClassAttribute(const LibraryValue& klass, const std::string& nam
                   Where(klass.module, klass.klass->line)}};
 }
 
-Answer Library::InstanceAttribute(const LibraryValue& value, const std::string& name) {
+LibraryAnswer Library::InstanceAttribute(const LibraryValue& value, const std::string& name) {
   LibraryValue klass = value;
   klass.kind = Kind::kClass;
   const auto ancestry = Ancestry(klass);
@@ -308,7 +310,7 @@ Answer Library::InstanceAttribute(const LibraryValue& value, const std::string& 
                   Where(klass.module, klass.klass->line)}};
 }
 
-Answer Library::Attribute(const LibraryValue& value, const std::string& name) {
+LibraryAnswer Library::Attribute(const LibraryValue& value, const std::string& name) {
   switch (value.kind) {
     case Kind::kModule:
       return Member(value.module, name);
@@ -324,8 +326,8 @@ Answer Library::Attribute(const LibraryValue& value, const std::string& name) {
   }
 }
 
-Answer Library::Call(const LibraryValue& value, const CallShape& call) {
-  Answer unknown{std::vector<LibraryValue>(1), std::nullopt};
+LibraryAnswer Library::Call(const LibraryValue& value, const CallShape& call) {
+  LibraryAnswer unknown{std::vector<LibraryValue>(1), std::nullopt};
   if (value.kind == Kind::kFunction || value.kind == Kind::kMethod) {
     const bool bound = value.kind == Kind::kMethod;
     auto failure = Misfit(value.function->parameters, bound ? 1 : 0, call);
@@ -356,8 +358,8 @@ bool Library::IsSlotted(const LibraryValue& klass) {
   return flags && FlagOf(*flags, "slots", false) == std::optional<bool>(true);
 }
 
-Answer Library::Store(const LibraryValue& value, const std::string& name) {
-  Answer fits{std::vector<LibraryValue>(1), std::nullopt};
+LibraryAnswer Library::Store(const LibraryValue& value, const std::string& name) {
+  LibraryAnswer fits{std::vector<LibraryValue>(1), std::nullopt};
   if (value.kind != Kind::kInstance) return fits;
   LibraryValue klass = value;
   klass.kind = Kind::kClass;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "harness/apicheck/dotted_name.h"
 #include "harness/apicheck/library.h"
 #include "harness/apicheck/python_names.h"
 
@@ -13,11 +14,6 @@ namespace {
 
 using EKind = Expression::Kind;
 using SKind = Statement::Kind;
-
-std::string ParentOf(const std::string& dotted) {
-  const size_t dot = dotted.rfind('.');
-  return dot == dotted.npos ? "" : dotted.substr(0, dot);
-}
 
 LibraryValue External(std::string name) {
   return {.kind = LibraryValue::Kind::kExternal, .name = std::move(name)};
@@ -34,9 +30,7 @@ std::string Library::Where(int module, int line) const {
   return absl::StrCat(tree_.root, path, line > 0 ? absl::StrCat(":", line) : "");
 }
 
-bool Library::IsOurs(const std::string& dotted) const {
-  return dotted == tree_.package || absl::StartsWith(dotted, absl::StrCat(tree_.package, "."));
-}
+bool Library::IsOurs(const std::string& dotted) const { return IsWithin(dotted, tree_.package); }
 
 LibraryValue Library::ModuleValue(const std::string& dotted) {
   return {.kind = Kind::kModule, .module = tables_.Module(dotted), .name = dotted};
@@ -66,7 +60,7 @@ std::vector<std::string> Library::Definers(const std::string& name) {
   return found;
 }
 
-Answer Library::Import(int module) {
+LibraryAnswer Library::Import(int module) {
   if (std::optional<Failure> failure = Run(module)) return {{}, failure};
   return {{ModuleValue(tables_.ModuleName(module))}, std::nullopt};
 }
@@ -110,11 +104,9 @@ std::optional<Failure> Library::RunBlock(const Block& block, int module) {
 }
 
 std::optional<std::string> Library::Target(const Statement& from, int module) {
-  if (from.level == 0) return from.text;
-  std::string package = tables_.ModuleName(module);
-  for (int up = tree_.IsPackage(module) ? 1 : 0; up < from.level; ++up) package = ParentOf(package);
-  if (package.empty()) return std::nullopt;
-  return from.text.empty() ? package : absl::StrCat(package, ".", from.text);
+  std::string target = ImportTarget(from, tables_.ModuleName(module), tree_.IsPackage(module));
+  if (target.empty() || target[0] == '.') return std::nullopt;
+  return target;
 }
 
 std::optional<Failure> Library::RunImport(const Statement& statement, int module) {
@@ -149,7 +141,7 @@ std::optional<Failure> Library::RunImport(const Statement& statement, int module
   return std::nullopt;
 }
 
-Answer Library::Member(int module, const std::string& name) {
+LibraryAnswer Library::Member(int module, const std::string& name) {
   if (auto values = LookUp(module, name)) return {*std::move(values), std::nullopt};
   return {{},
           FailureOf("missing-name", absl::StrCat(tables_.ModuleName(module), " has no ", name),
@@ -248,7 +240,7 @@ std::vector<LibraryValue> Library::Evaluate(const Expression& expression, const 
   if (expression.kind != EKind::kAttribute) return std::vector<LibraryValue>(1);
   std::vector<LibraryValue> values;
   for (const LibraryValue& value : Evaluate(expression.parts[0], scope)) {
-    Answer answer = Attribute(value, expression.text);
+    LibraryAnswer answer = Attribute(value, expression.text);
     if (answer.failure) answer.values.assign(1, {});
     values.insert(values.end(), answer.values.begin(), answer.values.end());
   }

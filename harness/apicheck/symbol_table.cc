@@ -109,8 +109,8 @@ std::vector<ImportedName> ReadNames(const Json& json) {
   return names;
 }
 
-std::shared_ptr<const FunctionDefinition> ReadFunction(const Json& json, int line) {
-  auto function = std::make_shared<FunctionDefinition>();
+std::unique_ptr<const FunctionDefinition> ReadFunction(const Json& json, int line) {
+  auto function = std::make_unique<FunctionDefinition>();
   function->line = line;
   function->name = json[2].get<std::string>();
   for (const Json& item : json[3]) {
@@ -128,8 +128,8 @@ std::shared_ptr<const FunctionDefinition> ReadFunction(const Json& json, int lin
   return function;
 }
 
-std::shared_ptr<const ClassDefinition> ReadClass(const Json& json, int line) {
-  auto klass = std::make_shared<ClassDefinition>();
+std::unique_ptr<const ClassDefinition> ReadClass(const Json& json, int line) {
+  auto klass = std::make_unique<ClassDefinition>();
   klass->line = line;
   klass->name = json[2].get<std::string>();
   klass->bases = ReadExpressions(json[3], line);
@@ -143,7 +143,9 @@ std::shared_ptr<const ClassDefinition> ReadClass(const Json& json, int line) {
 
 void ReadTry(const Json& json, Statement& made) {
   made.kind = SKind::kTry;
-  made.blocks = {ReadBlock(json[2]), ReadBlock(json[4]), ReadBlock(json[5])};
+  made.blocks.push_back(ReadBlock(json[2]));
+  made.blocks.push_back(ReadBlock(json[4]));
+  made.blocks.push_back(ReadBlock(json[5]));
   for (const Json& handler : json[3]) {
     made.names.push_back({handler[0].is_null() ? "" : handler[0].get<std::string>(), ""});
     made.blocks.push_back(ReadBlock(handler[1]));
@@ -198,12 +200,13 @@ Statement ReadStatement(const Json& json) {
     case '?':
       made.kind = SKind::kIf;
       made.parts = {expression(json[2])};
-      made.blocks = {ReadBlock(json[3]), ReadBlock(json[4])};
+      made.blocks.push_back(ReadBlock(json[3]));
+      made.blocks.push_back(ReadBlock(json[4]));
       break;
     case 'L':
       made.kind = SKind::kLoop;
       made.parts = {expression(json[3]), expression(json[2])};
-      made.blocks = {ReadBlock(json[4])};
+      made.blocks.push_back(ReadBlock(json[4]));
       break;
     case 'W':
       made.kind = SKind::kWith;
@@ -211,7 +214,7 @@ Statement ReadStatement(const Json& json) {
         made.parts.push_back(expression(item[0]));
         made.parts.push_back(expression(item[1]));
       }
-      made.blocks = {ReadBlock(json[3])};
+      made.blocks.push_back(ReadBlock(json[3]));
       break;
     case 'Y':
       ReadTry(json, made);

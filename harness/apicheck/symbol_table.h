@@ -104,8 +104,8 @@ struct Statement {
   std::vector<Expression> parts;
   std::vector<Block> blocks;
   std::optional<Flags> field;  // the value is a call with these keywords
-  std::shared_ptr<const FunctionDefinition> function;
-  std::shared_ptr<const ClassDefinition> klass;
+  std::unique_ptr<const FunctionDefinition> function;
+  std::unique_ptr<const ClassDefinition> klass;
 };
 
 struct ClassDefinition {

@@ -37,7 +37,7 @@ class BisectCommand : public CliCommand {
            "--peel: of the pair as named, all that is broken, one behind the other: each culprit "
            "is "
            "found by the sources where they say it, else by runs, is taken out of the library "
-           "(reverted, or older files, or a stand-in), and the pair is run on to the next; where "
+           "(reverted, or older files, or a stub), and the pair is run on to the next; where "
            "later commits build on one, at the last commit that does not. It writes peel.json, and "
            "a run directory for each step.\n"
            "Exit 0: a culprit is named (--peel: the pair is ok without those named); 1: none is.\n"

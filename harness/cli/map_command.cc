@@ -19,6 +19,7 @@
 #include "harness/session/api_session.h"
 #include "harness/session/interrupt.h"
 #include "harness/session/measurement.h"
+#include "harness/site/map_picture.h"
 
 namespace bkm {
 namespace {

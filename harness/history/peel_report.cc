@@ -70,8 +70,8 @@ const char* WayText(Removal removal) {
       return "its change reverted, with older files where later changes meet it";
     case Removal::kOlderModules:
       return "the modules that the engine asks as before it";
-    case Removal::kStandIn:
-      return "a stand-in for what is missing";
+    case Removal::kStub:
+      return "a stub for what is missing";
   }
   return "";
 }

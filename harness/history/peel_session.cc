@@ -158,13 +158,13 @@ absl::StatusOr<std::string> PeelSession::WithOlderModules(std::string tree,
   return tree;
 }
 
-absl::StatusOr<std::string> PeelSession::WithStandIns(std::string tree,
+absl::StatusOr<std::string> PeelSession::WithStubs(std::string tree,
                                                       const Removed& removed) const {
   for (const Violation& broken : removed.breaks) {
-    ASSIGN_OR_RETURN(const auto stand_in, MakeStandIn(broken, ReaderOf(patcher_, tree)));
-    if (!stand_in)
-      return absl::NotFoundError(absl::StrCat("nothing can stand in for ", broken.asked));
-    ASSIGN_OR_RETURN(tree, patcher_.Write(tree, stand_in->path, stand_in->text));
+    ASSIGN_OR_RETURN(const auto stub, MakeStub(broken, ReaderOf(patcher_, tree)));
+    if (!stub)
+      return absl::NotFoundError(absl::StrCat("no stub is possible for ", broken.asked));
+    ASSIGN_OR_RETURN(tree, patcher_.Write(tree, stub->path, stub->text));
   }
   return tree;
 }
@@ -172,7 +172,7 @@ absl::StatusOr<std::string> PeelSession::WithStandIns(std::string tree,
 absl::StatusOr<std::string> PeelSession::TakeOut(const std::string& tree,
                                                  const Removed& removed) const {
   if (removed.by == Removal::kOlderModules) return WithOlderModules(tree, removed);
-  if (removed.by == Removal::kStandIn) return WithStandIns(tree, removed);
+  if (removed.by == Removal::kStub) return WithStubs(tree, removed);
   ASSIGN_OR_RETURN(const TreePatcher::Reverted reverted,
                    patcher_.Revert(tree, axis_.CommitAt(removed.commit).id));
   if (reverted.conflicts.empty() || removed.by == Removal::kOlderFiles) return reverted.tree;
@@ -191,7 +191,7 @@ absl::StatusOr<std::string> PeelSession::TreeWithout(int commit,
   }
   // Backwards through the history, as one reverts by hand; what is only put in place comes last.
   std::stable_sort(order.begin(), order.end(), [](const Removed& a, const Removed& b) {
-    const bool a_last = a.by == Removal::kStandIn, b_last = b.by == Removal::kStandIn;
+    const bool a_last = a.by == Removal::kStub, b_last = b.by == Removal::kStub;
     return a_last != b_last ? b_last : a.commit > b.commit;
   });
   std::string variant = *tree;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "harness/apicheck/stand_in.h"
+#include "harness/apicheck/stub.h"
 #include "harness/history/search_session.h"
 #include "harness/search/peel.h"
 #include "harness/session/api_session.h"
@@ -66,7 +66,7 @@ class PeelSession : public PeelWorld {
   absl::StatusOr<std::string> TreeWithout(int commit, const std::vector<Removed>& removed) const;
   absl::StatusOr<std::string> TakeOut(const std::string& tree, const Removed& removed) const;
   absl::StatusOr<std::string> WithOlderModules(std::string tree, const Removed& removed) const;
-  absl::StatusOr<std::string> WithStandIns(std::string tree, const Removed& removed) const;
+  absl::StatusOr<std::string> WithStubs(std::string tree, const Removed& removed) const;
   // A folder with the tree in it.
   absl::StatusOr<std::filesystem::path> FolderOf(const std::string& tree) const;
   // The cell at a commit with that tree, which lacks those of `removed` that lie before it.

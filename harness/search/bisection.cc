@@ -37,10 +37,10 @@ Bisection::Bisection(const CommitGraph& graph, BisectionSetup setup)
   Update();
 }
 
-void Bisection::Tell(const Trial& probe, const Outcome& outcome) {
-  in_flight_.erase(probe);
-  if (probe.runtime_of != setup_.runtime_of || probe.forced) return;
-  told_[probe] = outcome.verdict;
+void Bisection::Tell(const Trial& trial, const Outcome& outcome) {
+  in_flight_.erase(trial);
+  if (trial.runtime_of != setup_.runtime_of || trial.forced) return;
+  told_[trial] = outcome.verdict;
   Update();
 }
 
@@ -70,21 +70,21 @@ void Bisection::Update() {
   asks_.clear();
   known_.clear();
   good_signature_.clear();
-  // Probes are in order of commit, then run: the first run of an equal commit stands for all.
-  for (const auto& [probe, verdict] : told_) {
-    const Verdict*& known = known_[graph_.content(probe.commit)];
+  // Trials are in order of commit, then run: the first run of an equal commit stands for all.
+  for (const auto& [trial, verdict] : told_) {
+    const Verdict*& known = known_[graph_.content(trial.commit)];
     // A run that says nothing gives way to one that does.
     if (!known || Classify(*known) == Side::kNeither) known = &verdict;
   }
   sides_.assign(graph_.size(), std::nullopt);
   if (!FindEnds()) return Presume();
   ClassifyAll();
-  for (const auto& [probe, verdict] : told_) {
+  for (const auto& [trial, verdict] : told_) {
     const Side side = Classify(verdict);
-    if (side == Side::kNeither || *sides_[probe.commit] == Side::kNeither ||
-        side == *sides_[probe.commit])
+    if (side == Side::kNeither || *sides_[trial.commit] == Side::kNeither ||
+        side == *sides_[trial.commit])
       continue;
-    result_.candidates = {probe.commit};
+    result_.candidates = {trial.commit};
     return Finish(SearchStatus::kUnstable,
                   "the same content was good and bad: it is flaky, or what it depends on is");
   }
@@ -130,7 +130,7 @@ bool Bisection::FindEnds() {
   }
   if (Classify(*late) == Side::kGood) good_signature_ = ShortText(*late);
   if (!setup_.early && !FindEarly(Classify(*late))) return false;
-  return Known(*result_.early) ? CompareEnds() : TakeStandIn(Classify(*late));
+  return Known(*result_.early) ? CompareEnds() : FindEarlySubstitute(Classify(*late));
 }
 
 bool Bisection::EarlyMayWait() const {
@@ -140,7 +140,7 @@ bool Bisection::EarlyMayWait() const {
   return !setup_.criterion.by_pattern() || (late && Classify(*late) == Side::kGood);
 }
 
-bool Bisection::TakeStandIn(Side late) {
+bool Bisection::FindEarlySubstitute(Side late) {
   if (!EarlyMayWait()) return false;
   result_.before = Opposite(late);
   result_.after = late;
@@ -249,7 +249,7 @@ void Bisection::Narrow() {
 
 std::vector<int> Bisection::Open() const {
   std::set<int> busy;
-  for (const Trial& probe : in_flight_) busy.insert(graph_.content(probe.commit));
+  for (const Trial& trial : in_flight_) busy.insert(graph_.content(trial.commit));
   std::vector<int> open;
   std::set<int> contents;
   for (const int commit : result_.candidates) {
@@ -303,10 +303,10 @@ void Bisection::Confirm() {
     const Side side = commit == tip_ ? result_.after : result_.before;
     int agree = 0, next = 2;
     bool fresh = false;
-    for (const auto& [probe, verdict] : told_) {
-      if (graph_.content(probe.commit) != graph_.content(commit)) continue;
-      const bool again = probe.commit == commit && probe.run > 1;
-      if (again) next = std::max(next, probe.run + 1);
+    for (const auto& [trial, verdict] : told_) {
+      if (graph_.content(trial.commit) != graph_.content(commit)) continue;
+      const bool again = trial.commit == commit && trial.run > 1;
+      if (again) next = std::max(next, trial.run + 1);
       if (Classify(verdict) != side) continue;  // it says nothing
       ++agree;
       fresh |= again;
@@ -330,15 +330,15 @@ void Bisection::Confirm() {
 std::vector<Trial> Bisection::Wanted(int room) {
   std::vector<Trial> wanted;
   if (done()) return wanted;
-  const auto take = [&](const Trial& probe) {
-    if (static_cast<int>(wanted.size()) < room && in_flight_.insert(probe).second)
-      wanted.push_back(probe);
+  const auto take = [&](const Trial& trial) {
+    if (static_cast<int>(wanted.size()) < room && in_flight_.insert(trial).second)
+      wanted.push_back(trial);
   };
-  for (const Trial& probe : asks_) take(probe);
+  for (const Trial& trial : asks_) take(trial);
   const bool presumed = phase_ == Phase::kEnds && setup_.early;
   if (phase_ != Phase::kSplitting && !presumed) return wanted;
   for (const int commit : AboutSuspects()) take(MakeTrial(commit, 1));
-  for (const Trial& probe : EarlyConfirmations()) take(probe);
+  for (const Trial& trial : EarlyConfirmations()) take(trial);
   if (presumed && !Known(*setup_.early)) take(MakeTrial(*setup_.early, 1));
   const int left = room - static_cast<int>(wanted.size());
   if (left <= 0) return wanted;
@@ -346,10 +346,10 @@ std::vector<Trial> Bisection::Wanted(int room) {
   for (const int commit : result_.candidates) {
     if (sides_[commit] == Side::kNeither) question.skipped.push_back(commit);
   }
-  for (const Trial& probe : in_flight_) question.in_flight.push_back(probe.commit);
+  for (const Trial& trial : in_flight_) question.in_flight.push_back(trial.commit);
   // What was told before an end cuts the candidates too, as soon as an end is known.
   if (presumed) {
-    for (const auto& [probe, verdict] : told_) question.in_flight.push_back(probe.commit);
+    for (const auto& [trial, verdict] : told_) question.in_flight.push_back(trial.commit);
   }
   for (const int commit : BestSplits(graph_, question, left)) take(MakeTrial(commit, 1));
   return wanted;

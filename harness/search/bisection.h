@@ -23,9 +23,9 @@ struct BisectionSetup {
   // Commits that are measured before any others that may be the culprit, each beside its first
   // parent, and before the early end: once something after that is on the other side than the late
   // end, it need not be measured. A sole suspect is confirmed while its first runs go on. They
-  // decide nothing: one by one, a wrong one costs two probes.
+  // decide nothing: one by one, a wrong one costs two trials.
   std::vector<int> suspects = {};
-  int runtime_of = -1;  // whose runtime every probe asks for
+  int runtime_of = -1;  // whose runtime every trial asks for
   Criterion criterion;
 };
 
@@ -42,7 +42,7 @@ struct BisectionResult {
 };
 
 // Finds a commit that is on one side of the criterion while all its parents are on the other, as
-// git bisect does by counting ancestors, with several probes in flight. It holds whatever else
+// git bisect does by counting ancestors, with several trials in flight. It holds whatever else
 // changed between the ends: where a history is good and bad in turn, it is one of the boundaries.
 // Commits of equal content have one outcome.
 class Bisection : public HistorySearch {
@@ -50,7 +50,7 @@ class Bisection : public HistorySearch {
   Bisection(const CommitGraph& graph, BisectionSetup setup);
 
   std::vector<Trial> Wanted(int room) override;
-  void Tell(const Trial& probe, const Outcome& outcome) override;
+  void Tell(const Trial& trial, const Outcome& outcome) override;
   bool done() const override { return phase_ == Phase::kDone; }
   // What is known so far; final once done.
   const BisectionResult& result() const { return result_; }
@@ -72,7 +72,7 @@ class Bisection : public HistorySearch {
   // Whether what the suspects tell may make the early end's outcome unnecessary.
   bool EarlyMayWait() const;
   // Whether a commit between the ends, on the other side than the late end, does for the early one.
-  bool TakeStandIn(Side late);
+  bool FindEarlySubstitute(Side late);
   // Until both given ends are known they are taken to differ, so that no slot is empty meanwhile.
   void Presume();
   void ClassifyAll();

@@ -129,7 +129,7 @@ TEST(BisectionTest, WithAPatternTheGoodEndIsMeasuredFirstForItSaysWhatIsGood) {
   EXPECT_THAT(bisection.Wanted(2), ElementsAre(Trial{.commit = 8}, Trial{.commit = 0}));
 }
 
-TEST(BisectionTest, WrongSuspectsCostTwoProbesEachAndDecideNothing) {
+TEST(BisectionTest, WrongSuspectsCostTwoTrialsEachAndDecideNothing) {
   for (int culprit = 1; culprit < 33; ++culprit) {
     for (const int suspect : {1, 7, 30, 32}) {
       for (int slots = 1; slots <= 4; ++slots) {

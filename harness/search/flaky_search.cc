@@ -42,10 +42,10 @@ FlakySearch::FlakySearch(const CommitGraph& graph, FlakySetup setup)
   Update();
 }
 
-void FlakySearch::Tell(const Trial& probe, const Outcome& outcome) {
-  in_flight_.erase(probe);
-  if (probe.runtime_of != setup_.runtime_of || probe.forced) return;
-  told_[probe] = setup_.criterion.SideOf(outcome.verdict, setup_.good_signature);
+void FlakySearch::Tell(const Trial& trial, const Outcome& outcome) {
+  in_flight_.erase(trial);
+  if (trial.runtime_of != setup_.runtime_of || trial.forced) return;
+  told_[trial] = setup_.criterion.SideOf(outcome.verdict, setup_.good_signature);
   Update();
 }
 
@@ -55,8 +55,8 @@ void FlakySearch::Finish(SearchStatus status, std::string why) {
   result_.why = std::move(why);
 }
 
-std::optional<Side> FlakySearch::Judged(const Trial& probe) const {
-  const auto it = told_.find(probe);
+std::optional<Side> FlakySearch::Judged(const Trial& trial) const {
+  const auto it = told_.find(trial);
   return it == told_.end() ? std::nullopt : std::optional<Side>(it->second);
 }
 
@@ -77,8 +77,8 @@ void FlakySearch::Update() {
   done_ = false;
   result_ = {.runs = static_cast<int>(told_.size())};
   counts_.clear();
-  for (const auto& [probe, side] : told_) {
-    Counts& counts = counts_[probe.commit];
+  for (const auto& [trial, side] : told_) {
+    Counts& counts = counts_[trial.commit];
     ++(side == Side::kNeither ? counts.nothing
        : side == setup_.after ? counts.after
                               : counts.before);
@@ -156,9 +156,9 @@ void FlakySearch::Decide() {
 }
 
 Trial FlakySearch::NextRun(int commit) const {
-  Trial probe{.commit = commit, .run = 1, .runtime_of = setup_.runtime_of};
-  while (told_.contains(probe) || in_flight_.contains(probe)) ++probe.run;
-  return probe;
+  Trial trial{.commit = commit, .run = 1, .runtime_of = setup_.runtime_of};
+  while (told_.contains(trial) || in_flight_.contains(trial)) ++trial.run;
+  return trial;
 }
 
 double FlakySearch::ProbabilityUpTo(int commit) const {
@@ -189,26 +189,26 @@ int FlakySearch::ClosestTo(double probability) const {
 
 std::vector<Trial> FlakySearch::Wanted(int room) {
   std::vector<Trial> wanted;
-  const auto ask = [&](const Trial& probe) {
-    if (static_cast<int>(wanted.size()) < room && in_flight_.insert(probe).second)
-      wanted.push_back(probe);
+  const auto ask = [&](const Trial& trial) {
+    if (static_cast<int>(wanted.size()) < room && in_flight_.insert(trial).second)
+      wanted.push_back(trial);
   };
   if (done_) return wanted;
   if (!rates_known_) {
     for (int run = 1; run <= kEndRuns; ++run) {
       for (const int end : {setup_.late, setup_.early}) {
-        const Trial probe{.commit = end, .run = run, .runtime_of = setup_.runtime_of};
-        if (!Judged(probe)) ask(probe);
+        const Trial trial{.commit = end, .run = run, .runtime_of = setup_.runtime_of};
+        if (!Judged(trial)) ask(trial);
       }
     }
     return wanted;
   }
-  // The thresholds that cut what is left into equal parts; those next to a probe in flight are its.
+  // The thresholds that cut what is left into equal parts; those next to a trial in flight are its.
   const int parts = room + static_cast<int>(in_flight_.size());
   std::vector<double> thresholds;
   for (int i = 1; i <= parts; ++i) thresholds.push_back(static_cast<double>(i) / (parts + 1));
-  for (const Trial& probe : in_flight_) {
-    const double at = ProbabilityUpTo(probe.commit);
+  for (const Trial& trial : in_flight_) {
+    const double at = ProbabilityUpTo(trial.commit);
     thresholds.erase(
         std::min_element(thresholds.begin(), thresholds.end(),
                          [&](double a, double b) { return std::abs(a - at) < std::abs(b - at); }));

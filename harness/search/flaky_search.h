@@ -43,7 +43,7 @@ struct FlakyResult {
 // Finds the culprit of a cell that does not always come to the same, by Bayes: Henderson et al.,
 // Flake Aware Culprit Finding, ICST 2023. Every candidate, and that there is none, has a
 // probability; each outcome changes them by the rates at which the two sides are seen before and
-// after a culprit, which are measured at the ends first and then held; the next probes cut the
+// after a culprit, which are measured at the ends first and then held; the next trials cut the
 // probability that is left into equal parts; it ends when one answer is likely enough. Beyond the
 // paper, a commit after the culprit may look as one before it, and histories may have merges.
 class FlakySearch : public HistorySearch {
@@ -51,7 +51,7 @@ class FlakySearch : public HistorySearch {
   FlakySearch(const CommitGraph& graph, FlakySetup setup);
 
   std::vector<Trial> Wanted(int room) override;
-  void Tell(const Trial& probe, const Outcome& outcome) override;
+  void Tell(const Trial& trial, const Outcome& outcome) override;
   bool done() const override { return done_; }
   const FlakyResult& result() const { return result_; }
 
@@ -68,7 +68,7 @@ class FlakySearch : public HistorySearch {
   void Weigh();
   void Decide();
   void Finish(SearchStatus status, std::string why);
-  std::optional<Side> Judged(const Trial& probe) const;
+  std::optional<Side> Judged(const Trial& trial) const;
   Counts EndCounts(int end) const;
   Trial NextRun(int commit) const;
   // How likely it is that the culprit is `commit` or lies before it.

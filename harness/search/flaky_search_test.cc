@@ -12,14 +12,14 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Broken with a probability that changes at the culprit. The chance is a hash of the probe: a
+// Broken with a probability that changes at the culprit. The chance is a hash of the trial: a
 // search that is repeated sees the same.
 std::function<Outcome(const Trial&)> Flaky(int culprit, double before, double after, int seed) {
-  return [=](const Trial& probe) {
-    std::seed_seq sequence{seed, probe.commit, probe.run};
+  return [=](const Trial& trial) {
+    std::seed_seq sequence{seed, trial.commit, trial.run};
     std::mt19937 random(sequence);
     const double chance = std::uniform_real_distribution<>()(random);
-    return chance < (probe.commit < culprit ? before : after) ? Broken() : Ok();
+    return chance < (trial.commit < culprit ? before : after) ? Broken() : Ok();
   };
 }
 

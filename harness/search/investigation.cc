@@ -37,31 +37,31 @@ void Investigation::BisectIn(int runtime_of) {
                                                                   .suspects = setup_.suspects,
                                                                   .runtime_of = runtime_of,
                                                                   .criterion = setup_.criterion});
-  for (const auto& [probe, outcome] : told_) bisection_->Tell(probe, outcome);
+  for (const auto& [trial, outcome] : told_) bisection_->Tell(trial, outcome);
 }
 
-void Investigation::Tell(const Trial& probe, const Outcome& outcome) {
-  told_[probe] = outcome;
-  std::erase(asked_, probe);
-  bisection_->Tell(probe, outcome);
-  if (flaky_) flaky_->Tell(probe, outcome);
+void Investigation::Tell(const Trial& trial, const Outcome& outcome) {
+  told_[trial] = outcome;
+  std::erase(asked_, trial);
+  bisection_->Tell(trial, outcome);
+  if (flaky_) flaky_->Tell(trial, outcome);
   Advance();
 }
 
-const Outcome* Investigation::Told(const Trial& probe) const {
-  const auto it = told_.find(probe);
+const Outcome* Investigation::Told(const Trial& trial) const {
+  const auto it = told_.find(trial);
   return it == told_.end() ? nullptr : &it->second;
 }
 
 const Outcome* Investigation::OutcomeOf(int commit) const {
   const int owner = bisection_->setup().runtime_of;
-  for (const auto& [probe, outcome] : told_) {
-    if (probe.commit == commit && probe.runtime_of == owner && !probe.forced) return &outcome;
+  for (const auto& [trial, outcome] : told_) {
+    if (trial.commit == commit && trial.runtime_of == owner && !trial.forced) return &outcome;
   }
   // An equal commit's.
-  for (const auto& [probe, outcome] : told_) {
-    if (graph_.content(probe.commit) == graph_.content(commit) && probe.runtime_of == owner &&
-        !probe.forced)
+  for (const auto& [trial, outcome] : told_) {
+    if (graph_.content(trial.commit) == graph_.content(commit) && trial.runtime_of == owner &&
+        !trial.forced)
       return &outcome;
   }
   return nullptr;
@@ -71,9 +71,9 @@ int Investigation::candidates() const {
   return static_cast<int>(bisection_->result().candidates.size());
 }
 
-std::optional<Side> Investigation::Ask(const Trial& probe) {
-  if (const Outcome* outcome = Told(probe)) return Classify(outcome->verdict);
-  asks_.push_back(probe);
+std::optional<Side> Investigation::Ask(const Trial& trial) {
+  if (const Outcome* outcome = Told(trial)) return Classify(outcome->verdict);
+  asks_.push_back(trial);
   return std::nullopt;
 }
 
@@ -140,7 +140,7 @@ void Investigation::StartFlaky() {
                            .after = ends.after == Side::kNeither ? setup_.after : ends.after,
                            .flake_rate = setup_.flake_rate,
                            .confidence = setup_.confidence});
-    for (const auto& [probe, outcome] : told_) flaky_->Tell(probe, outcome);
+    for (const auto& [trial, outcome] : told_) flaky_->Tell(trial, outcome);
   }
   if (!flaky_->done()) return;
   const FlakyResult& found = flaky_->result();
@@ -205,11 +205,11 @@ std::vector<Trial> Investigation::Wanted(int room) {
   if (done_) return wanted;
   if (flaky_) return flaky_->Wanted(room);
   if (!bisection_->done()) return bisection_->Wanted(room);
-  for (const Trial& probe : asks_) {
+  for (const Trial& trial : asks_) {
     if (static_cast<int>(wanted.size()) == room) break;
-    if (std::find(asked_.begin(), asked_.end(), probe) != asked_.end()) continue;
-    asked_.push_back(probe);
-    wanted.push_back(probe);
+    if (std::find(asked_.begin(), asked_.end(), trial) != asked_.end()) continue;
+    asked_.push_back(trial);
+    wanted.push_back(trial);
   }
   return wanted;
 }

@@ -53,7 +53,7 @@ class Investigation : public HistorySearch {
   Investigation(const CommitGraph& graph, InvestigationSetup setup);
 
   std::vector<Trial> Wanted(int room) override;
-  void Tell(const Trial& probe, const Outcome& outcome) override;
+  void Tell(const Trial& trial, const Outcome& outcome) override;
   bool done() const override { return done_; }
   const InvestigationResult& result() const { return result_; }
   // "bisecting", "asking the runtimes", "flaky search", "crossing": what it does now, for people.
@@ -61,9 +61,9 @@ class Investigation : public HistorySearch {
   // How many commits may still be the culprit.
   int candidates() const;
   Side Classify(const Verdict& verdict) const { return bisection_->Classify(verdict); }
-  // What a probe came to; null when it was not told.
-  const Outcome* Told(const Trial& probe) const;
-  // What the first probe of a commit came to, in the runtime of the search.
+  // What a trial came to; null when it was not told.
+  const Outcome* Told(const Trial& trial) const;
+  // What the first trial of a commit came to, in the runtime of the search.
   const Outcome* OutcomeOf(int commit) const;
 
  private:
@@ -72,8 +72,8 @@ class Investigation : public HistorySearch {
   void StartFlaky();
   void Cross();
   void BisectIn(int runtime_of);
-  // The side of a probe that is asked for unless it was told.
-  std::optional<Side> Ask(const Trial& probe);
+  // The side of a trial that is asked for unless it was told.
+  std::optional<Side> Ask(const Trial& trial);
   // The commit whose own runtime `commit` was measured in.
   int RuntimeOwner(int commit) const;
 

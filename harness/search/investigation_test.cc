@@ -15,20 +15,20 @@ using ::testing::HasSubstr;
 
 constexpr int kCount = 16;
 
-// Which runtime a probe really gets: `pinned` commits do not allow that of the last commit.
-std::string LockOf(const Trial& probe, int first_allowed) {
+// Which runtime a trial really gets: `pinned` commits do not allow that of the last commit.
+std::string LockOf(const Trial& trial, int first_allowed) {
   const auto own = [&](int commit) { return commit < first_allowed ? "old" : "new"; };
-  if (probe.runtime_of < 0) return own(probe.commit);
-  const std::string asked = own(probe.runtime_of);
-  return probe.forced || probe.commit >= first_allowed ? asked : own(probe.commit);
+  if (trial.runtime_of < 0) return own(trial.commit);
+  const std::string asked = own(trial.runtime_of);
+  return trial.forced || trial.commit >= first_allowed ? asked : own(trial.commit);
 }
 
 // Broken when `is_broken(commit, lock)` says so.
 std::function<Outcome(const Trial&)> Crossed(int first_allowed,
                                              std::function<bool(int, std::string)> is_broken) {
-  return [=](const Trial& probe) {
-    const std::string lock = LockOf(probe, first_allowed);
-    Outcome outcome = is_broken(probe.commit, lock) ? Broken() : Ok();
+  return [=](const Trial& trial) {
+    const std::string lock = LockOf(trial, first_allowed);
+    Outcome outcome = is_broken(trial.commit, lock) ? Broken() : Ok();
     outcome.lock = lock;
     return outcome;
   };
@@ -70,9 +70,9 @@ TEST(InvestigationTest, WhereTheBoundaryMeetsAChangeOfRuntimeBothAreCrossed) {
 }
 
 TEST(InvestigationTest, ACrossingThatCannotBeJudgedLeavesItUndecided) {
-  const InvestigationResult result = Investigate([](const Trial& probe) {
-    Outcome outcome = probe.forced ? Unjudgeable() : probe.commit >= 9 ? Broken() : Ok();
-    outcome.lock = LockOf(probe, 9);
+  const InvestigationResult result = Investigate([](const Trial& trial) {
+    Outcome outcome = trial.forced ? Unjudgeable() : trial.commit >= 9 ? Broken() : Ok();
+    outcome.lock = LockOf(trial, 9);
     return outcome;
   });
   EXPECT_EQ(result.made_by, MadeBy::kUndecided);
@@ -80,9 +80,9 @@ TEST(InvestigationTest, ACrossingThatCannotBeJudgedLeavesItUndecided) {
 
 // Every commit allows the newest runtime, in which the oldest commit is broken as well.
 std::function<Outcome(const Trial&)> OwnRuntimes(std::function<bool(int, std::string)> is_broken) {
-  return [=](const Trial& probe) {
-    const std::string lock = probe.runtime_of == 0 ? "old" : "new";
-    Outcome outcome = is_broken(probe.commit, lock) ? Broken() : Ok();
+  return [=](const Trial& trial) {
+    const std::string lock = trial.runtime_of == 0 ? "old" : "new";
+    Outcome outcome = is_broken(trial.commit, lock) ? Broken() : Ok();
     outcome.lock = lock;
     return outcome;
   };
@@ -113,9 +113,9 @@ TEST(InvestigationTest, EndsThatAreAlikeInEveryRuntimeHaveNoBoundary) {
 }
 
 TEST(InvestigationTest, AContradictionStartsAFlakySearch) {
-  const InvestigationResult result = Investigate([](const Trial& probe) {
+  const InvestigationResult result = Investigate([](const Trial& trial) {
     // Every fourth run of a broken commit passes.
-    return probe.commit >= 9 && (probe.run + probe.commit) % 4 != 3 ? Broken() : Ok();
+    return trial.commit >= 9 && (trial.run + trial.commit) % 4 != 3 ? Broken() : Ok();
   });
   ASSERT_TRUE(result.flaky.has_value());
   EXPECT_EQ(result.bisection.status, SearchStatus::kFound);
@@ -126,7 +126,7 @@ TEST(InvestigationTest, AContradictionStartsAFlakySearch) {
 
 TEST(InvestigationTest, AskedForAFlakySearchItBisectsNot) {
   const InvestigationResult result =
-      Investigate([](const Trial& probe) { return probe.commit >= 9 ? Broken() : Ok(); },
+      Investigate([](const Trial& trial) { return trial.commit >= 9 ? Broken() : Ok(); },
                   {.late = kCount - 1, .early = 0, .flaky = true});
   ASSERT_TRUE(result.flaky.has_value());
   EXPECT_EQ(result.bisection.culprit, 9);

@@ -50,6 +50,16 @@ class Peeler {
 
   bool is_newest() const { return at_ == world_.newest(); }
 
+  // Why no further step is possible; empty where one is.
+  std::string WhyStop(const PeelSight& sight) const {
+    if (!SaysSomething(sight.verdict)) {
+      return absl::StrCat("the pair could not be judged: ", ShortText(sight.verdict), ", ",
+                          sight.verdict.message);
+    }
+    if (static_cast<int>(result_.steps.size()) < most_steps_) return "";
+    return absl::StrCat("more than ", most_steps_, " culprits");
+  }
+
   // Takes the cause of `sight` out; returns what the pair comes to then.
   absl::StatusOr<PeelSight> Step(PeelSight sight) {
     const bool is_ok = sight.verdict.kind == VerdictKind::kOk;
@@ -57,15 +67,8 @@ class Peeler {
       result_.works = true;
       return sight;
     }
-    if (!SaysSomething(sight.verdict)) {
-      result_.why = absl::StrCat("the pair could not be judged: ", ShortText(sight.verdict), ", ",
-                                 sight.verdict.message);
-      return sight;
-    }
-    if (static_cast<int>(result_.steps.size()) >= most_steps_) {
-      result_.why = absl::StrCat("more than ", most_steps_, " culprits");
-      return sight;
-    }
+    result_.why = WhyStop(sight);
+    if (!result_.why.empty()) return sight;
     PeelStep step;
     if (is_ok) {
       RETURN_IF_ERROR(LookAtNext(step));
@@ -215,7 +218,7 @@ class Peeler {
     std::vector<Removal> ways;
     if (step.culprit.commit >= 0) ways = {Removal::kRevert, Removal::kOlderFiles};
     if (step.culprit.commit >= 0 && !step.breaks.empty()) ways.push_back(Removal::kOlderModules);
-    if (!step.breaks.empty()) ways.push_back(Removal::kStandIn);
+    if (!step.breaks.empty()) ways.push_back(Removal::kStub);
     if (ways.empty()) notes.push_back("there is no commit to take out");
     bool reverted = false;
     for (const Removal way : ways) {
@@ -305,7 +308,7 @@ const char* Name(Removal removal) {
       return "older-files";
     case Removal::kOlderModules:
       return "older-modules";
-    case Removal::kStandIn:
+    case Removal::kStub:
       return "stand-in";
   }
   return "";

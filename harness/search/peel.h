@@ -42,7 +42,7 @@ enum class Removal {
   kRevert,        // its change reverted, by three-way merge
   kOlderFiles,    // reverted, but where later changes met it the files are as before the culprit
   kOlderModules,  // the modules that the engine asks are as before the culprit
-  kStandIn,       // something was put where the engine looks for what is missing
+  kStub,          // something was put where the engine looks for what is missing
 };
 const char* Name(Removal removal);
 

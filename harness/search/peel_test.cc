@@ -65,7 +65,7 @@ class FakeWorld : public PeelWorld {
   absl::StatusOr<std::optional<bool>> LibraryRuns(const std::vector<Removed>& removed) override {
     return std::none_of(removed.begin(), removed.end(), [&](const Removed& r) {
       return std::any_of(broken_.begin(), broken_.end(), [&](const Broken& b) {
-        return b.commit == r.commit && b.library_dies && r.by != Removal::kStandIn;
+        return b.commit == r.commit && b.library_dies && r.by != Removal::kStub;
       });
     });
   }
@@ -168,7 +168,7 @@ TEST(PeelTest, TakesTheNextWayWhereTheMostFaithfulDoesNotApply) {
   FakeWorld world({{.commit = 9,
                     .line = 10,
                     .by_sources = true,
-                    .removable = {Removal::kOlderModules, Removal::kStandIn}},
+                    .removable = {Removal::kOlderModules, Removal::kStub}},
                    {.commit = 3, .line = 20, .by_sources = true}});
 
   const auto result = Peel(world, 10);
@@ -181,7 +181,7 @@ TEST(PeelTest, PrefersTheWayThatLeavesTheLibraryRunning) {
   FakeWorld world({{.commit = 9,
                     .line = 10,
                     .by_sources = true,
-                    .removable = {Removal::kOlderFiles, Removal::kStandIn},
+                    .removable = {Removal::kOlderFiles, Removal::kStub},
                     .library_dies = true}});
 
   const auto result = Peel(world, 10);

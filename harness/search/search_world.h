@@ -43,8 +43,8 @@ inline std::vector<GraphCommit> Line(int count) {
 
 // What a letter per commit says: G ok, B broken, W wrong, s: cannot be judged.
 inline std::function<Outcome(const Trial&)> Letters(std::string letters) {
-  return [letters](const Trial& probe) {
-    const char letter = letters[probe.commit];
+  return [letters](const Trial& trial) {
+    const char letter = letters[trial.commit];
     return letter == 'G'   ? Ok()
            : letter == 'B' ? Broken()
            : letter == 'W' ? Wrong()
@@ -52,7 +52,7 @@ inline std::function<Outcome(const Trial&)> Letters(std::string letters) {
   };
 }
 
-// Answers what a search asks, some probes at a time, in the order that it was asked or (with a
+// Answers what a search asks, some trials at a time, in the order that it was asked or (with a
 // seed) in any order.
 class SearchWorld {
  public:
@@ -63,31 +63,31 @@ class SearchWorld {
     std::deque<Trial> in_flight;
     for (int turn = 0; turn < 100000; ++turn) {
       const int room = slots_ - static_cast<int>(in_flight.size());
-      for (const Trial& probe : search.Wanted(room)) {
+      for (const Trial& trial : search.Wanted(room)) {
         HARNESS_CHECK(static_cast<int>(in_flight.size()) < slots_) << "more than there is room for";
-        HARNESS_CHECK(answers_.find(probe) == answers_.end()) << "asked twice";
-        answers_[probe] = answer_(probe);
-        asked.push_back(probe);
-        in_flight.push_back(probe);
+        HARNESS_CHECK(answers_.find(trial) == answers_.end()) << "asked twice";
+        answers_[trial] = answer_(trial);
+        asked.push_back(trial);
+        in_flight.push_back(trial);
       }
       if (in_flight.empty()) {
         HARNESS_CHECK(search.done()) << "asks for nothing and is not done";
         return;
       }
       const size_t next = seed_ ? random_() % in_flight.size() : 0;
-      const Trial probe = in_flight[next];
+      const Trial trial = in_flight[next];
       in_flight.erase(in_flight.begin() + static_cast<std::ptrdiff_t>(next));
-      search.Tell(probe, answers_[probe]);
+      search.Tell(trial, answers_[trial]);
     }
     HARNESS_CHECK(false) << "no end";
   }
   // Tells a search all that was answered, as after a crash.
   void Repeat(HistorySearch& search) const {
-    for (const auto& [probe, outcome] : answers_) search.Tell(probe, outcome);
+    for (const auto& [trial, outcome] : answers_) search.Tell(trial, outcome);
   }
   std::vector<int> AskedCommits() const {
     std::vector<int> commits;
-    for (const Trial& probe : asked) commits.push_back(probe.commit);
+    for (const Trial& trial : asked) commits.push_back(trial.commit);
     return commits;
   }
 

@@ -6,14 +6,6 @@
 #include <cmath>
 
 namespace bkm {
-namespace {
-
-bool SaysNothing(const Verdict& verdict) {
-  return verdict.kind == VerdictKind::kSpurious || verdict.kind == VerdictKind::kUnsupported ||
-         verdict.kind == VerdictKind::kSkipped;
-}
-
-}  // namespace
 
 Timeline::Timeline(const CommitGraph& graph, TimelineSetup setup)
     : graph_(graph), setup_(setup), line_(graph.Mainline(setup.late)) {
@@ -35,7 +27,7 @@ const Outcome* Timeline::OutcomeOf(int commit) const {
 
 bool Timeline::IsJudged(int place) const {
   const Outcome* outcome = OutcomeOf(line_[place]);
-  return outcome && !SaysNothing(outcome->verdict);
+  return outcome && SaysSomething(outcome->verdict);
 }
 
 std::string Timeline::SignatureAt(int place) const {

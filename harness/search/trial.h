@@ -37,7 +37,7 @@ class HistorySearch {
   // told. None, with nothing in flight: the search is done.
   virtual std::vector<Trial> Wanted(int room) = 0;
   // Also takes what was not asked for.
-  virtual void Tell(const Trial& probe, const Outcome& outcome) = 0;
+  virtual void Tell(const Trial& trial, const Outcome& outcome) = 0;
   virtual bool done() const = 0;
 };
 

@@ -14,6 +14,7 @@
 #include "harness/runner/run_directory.h"
 #include "harness/site/cell_page.h"
 #include "harness/site/evidence_view.h"
+#include "harness/site/map_picture.h"
 #include "harness/site/verdict_view.h"
 #include "harness/source/source_catalog.h"
 

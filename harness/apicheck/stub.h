@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#ifndef HARNESS_APICHECK_STAND_IN_H_
-#define HARNESS_APICHECK_STAND_IN_H_
+#ifndef HARNESS_APICHECK_STUB_H_
+#define HARNESS_APICHECK_STUB_H_
 
 #include <functional>
 #include <optional>
@@ -15,7 +15,7 @@ namespace bkm {
 // A change of the library's sources that gives an engine what it asks for, so that a broken pair
 // can be followed further. It says nothing of how the pair would work: what is put in place of a
 // missing name refuses to be used, and arguments that are no longer taken are ignored.
-struct StandIn {
+struct Stub {
   std::string path;  // below the package: "components/optimizer.py"
   std::string text;  // the whole file
 };
@@ -24,9 +24,9 @@ struct StandIn {
 using ReadSource =
     std::function<absl::StatusOr<std::optional<std::string>>(const std::string& path)>;
 
-// Nullopt where nothing can stand in: an attribute of an object, a missing argument, a module whose
+// Nullopt where no stub is possible: an attribute of an object, a missing argument, a module whose
 // name is computed.
-absl::StatusOr<std::optional<StandIn>> MakeStandIn(const Violation& broken, const ReadSource& read);
+absl::StatusOr<std::optional<Stub>> MakeStub(const Violation& broken, const ReadSource& read);
 
 // The file of the package that holds the module of a dotted name, and what is left of the name
 // behind it: "torchtitan.components.optimizer.OptimizersContainer.Config" ->
@@ -40,4 +40,4 @@ absl::StatusOr<std::optional<NamedSource>> FindNamedSource(const std::string& do
 
 }  // namespace bkm
 
-#endif  // HARNESS_APICHECK_STAND_IN_H_
+#endif  // HARNESS_APICHECK_STUB_H_

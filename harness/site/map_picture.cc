@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
+#include "harness/site/map_picture.h"
+
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "harness/apicheck/api_map.h"
 #include "harness/base/html.h"
 
 namespace bkm {

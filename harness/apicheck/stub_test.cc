@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 //
-// What stands in is checked by the static check itself, and run by Python.
-#include "harness/apicheck/stand_in.h"
+// Stubs are checked by the static check itself, and run by Python.
+#include "harness/apicheck/stub.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,21 +16,21 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-class StandInTest : public CheckedPair {
+class StubTest : public CheckedPair {
  protected:
-  // Puts a stand-in where the first violation is; false where there is none.
-  bool StandInForTheFirst() {
+  // Writes a stub for the first violation; false where none is possible.
+  bool StubTheFirst() {
     const std::vector<Violation> found = FoundViolations();
     EXPECT_FALSE(found.empty());
     if (found.empty()) return false;
-    const auto stand_in = MakeStandIn(found[0], [&](const std::string& path) {
+    const auto stub = MakeStub(found[0], [&](const std::string& path) {
       const auto text = ReadFile(library_folder() / "lib" / path);
       return absl::StatusOr<std::optional<std::string>>(
           text.ok() ? std::optional<std::string>(*text) : std::nullopt);
     });
-    EXPECT_TRUE(stand_in.ok()) << stand_in.status();
-    if (!stand_in.ok() || !*stand_in) return false;
-    Library((*stand_in)->path, (*stand_in)->text);
+    EXPECT_TRUE(stub.ok()) << stub.status();
+    if (!stub.ok() || !*stub) return false;
+    Library((*stub)->path, (*stub)->text);
     return true;
   }
   // What Python prints or ends with.
@@ -43,24 +43,24 @@ class StandInTest : public CheckedPair {
   }
 };
 
-TEST_F(StandInTest, AMissingModuleIsThereAndRefusesToBeUsed) {
+TEST_F(StubTest, AMissingModuleIsThereAndRefusesToBeUsed) {
   EngineThat("from lib.gone.deep import Thing", "        pass");
-  ASSERT_TRUE(StandInForTheFirst());
+  ASSERT_TRUE(StubTheFirst());
   EXPECT_THAT(Run("from lib.gone.deep import Thing; Thing()"),
               HasSubstr("the stand-in for lib.gone.deep.Thing was used"));
 }
 
-TEST_F(StandInTest, AMissingNameIsThereAndRefusesToBeUsed) {
+TEST_F(StubTest, AMissingNameIsThereAndRefusesToBeUsed) {
   Library("config.py", "kept = 1\n");
   EngineThat("from lib.config import Thing", "        pass");
-  ASSERT_TRUE(StandInForTheFirst());
+  ASSERT_TRUE(StubTheFirst());
   EXPECT_THAT(Violations(), testing::IsEmpty());
   EXPECT_THAT(
       Run("from lib.config import kept, Thing; print(kept); Thing(1, a=2)"),
       testing::AllOf(HasSubstr("1\n"), HasSubstr("stand-in for lib.config.Thing was used")));
 }
 
-TEST_F(StandInTest, KeywordsThatAreNoLongerTakenAreIgnored) {
+TEST_F(StubTest, KeywordsThatAreNoLongerTakenAreIgnored) {
   Library("config.py", R"(
 from dataclasses import dataclass
 
@@ -73,15 +73,15 @@ def f(a=0):
     return a
 )");
   EngineThat("from lib.config import Outer, f", "        Outer.Config(a=1, gone=2)");
-  ASSERT_TRUE(StandInForTheFirst());
+  ASSERT_TRUE(StubTheFirst());
   EXPECT_EQ(Run("from lib.config import Outer; print(Outer.Config(a=1, gone=2, too=3))"),
             "Outer.Config(a=1)\n");
 }
 
-TEST_F(StandInTest, NothingStandsInForAMissingArgument) {
+TEST_F(StubTest, NoStubIsPossibleForAMissingArgument) {
   Library("config.py", "def f(a, b):\n    pass\n");
   EngineThat("from lib.config import f", "        f(1)");
-  EXPECT_FALSE(StandInForTheFirst());
+  EXPECT_FALSE(StubTheFirst());
 }
 
 }  // namespace

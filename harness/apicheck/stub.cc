@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#include "harness/apicheck/stand_in.h"
+#include "harness/apicheck/stub.h"
 
 #include <vector>
 
@@ -15,6 +15,7 @@ namespace bkm {
 namespace {
 
 // $NAME: what is missing.
+// The word "stand-in" is content of stored trees: changing it makes their results unusable.
 constexpr char kMissingModule[] = R"(# A stand-in by bkm: the library has no such module.
 def __getattr__(name):
     if name.startswith("__"):
@@ -81,31 +82,28 @@ absl::StatusOr<std::optional<NamedSource>> FindNamedSource(const std::string& do
   return std::optional<NamedSource>();
 }
 
-absl::StatusOr<std::optional<StandIn>> MakeStandIn(const Violation& broken,
-                                                   const ReadSource& read) {
+absl::StatusOr<std::optional<Stub>> MakeStub(const Violation& broken, const ReadSource& read) {
   const std::string name = broken.asked.substr(0, broken.asked.find('('));
-  if (absl::StrContains(name, "*")) return std::optional<StandIn>();
+  if (absl::StrContains(name, "*")) return std::optional<Stub>();
   if (broken.reason == "missing-module") {
     const std::vector<std::string> parts = absl::StrSplit(name, '.');
-    if (parts.size() < 2) return std::optional<StandIn>();
-    return StandIn{PathOf(parts, parts.size(), ".py"),
-                   absl::StrReplaceAll(kMissingModule, {{"$NAME", name}})};
+    if (parts.size() < 2) return std::optional<Stub>();
+    return Stub{PathOf(parts, parts.size(), ".py"),
+                absl::StrReplaceAll(kMissingModule, {{"$NAME", name}})};
   }
   ASSIGN_OR_RETURN(const auto source, FindNamedSource(name, read));
-  if (!source || source->rest.empty()) return std::optional<StandIn>();
+  if (!source || source->rest.empty()) return std::optional<Stub>();
   ASSIGN_OR_RETURN(const auto text, read(source->path));
   if (broken.reason == "missing-name" && !absl::StrContains(source->rest, ".")) {
-    return StandIn{
-        source->path,
-        absl::StrCat(
-            *text, absl::StrReplaceAll(kMissingName, {{"$NAME", name}, {"$LAST", source->rest}}))};
+    return Stub{source->path,
+                absl::StrCat(*text, absl::StrReplaceAll(
+                                        kMissingName, {{"$NAME", name}, {"$LAST", source->rest}}))};
   }
   if (broken.reason == "unknown-keyword") {
-    return StandIn{
-        source->path,
-        absl::StrCat(*text, absl::StrReplaceAll(kUnknownKeyword, {{"$NAME", source->rest}}))};
+    return Stub{source->path, absl::StrCat(*text, absl::StrReplaceAll(kUnknownKeyword,
+                                                                      {{"$NAME", source->rest}}))};
   }
-  return std::optional<StandIn>();
+  return std::optional<Stub>();
 }
 
 }  // namespace bkm
