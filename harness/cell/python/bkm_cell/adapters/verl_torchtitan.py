@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from bkm_cell.adapters.base import import_if_there, torchtitan_package
-from bkm_cell.adapters.torchtitan import configured_attention
+from bkm_cell.adapters.torchtitan_eras.configuration import configuration_of
 from bkm_cell.adapters.verl import VerlAdapter
 from bkm_cell.witnesses.named_tensors import NamedTensors
 
@@ -37,4 +37,4 @@ class Adapter(VerlAdapter):
     def configured(self) -> str | None:
         trainer = self.engine.trainer
         config = getattr(trainer, "model_config", None) or getattr(trainer, "model_args", None)
-        return configured_attention(config)
+        return configuration_of(config).attention()

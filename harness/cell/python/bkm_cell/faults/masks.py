@@ -311,7 +311,7 @@ def drop_mask(site: Site) -> None:
         masks.find_packed_sequence_indices = found_none
         return
     home = importlib.import_module(
-        getattr(site.adapter, "engine_module", "bkm_cell.adapters.torchtitan")
+        getattr(site.adapter, "engine_module", "bkm_cell.adapters.torchtitan_eras.masks")
     )
     name = "get_attention_masks" if hasattr(home, "get_attention_masks") else "packed_mask"
 
