@@ -44,12 +44,9 @@ absl::StatusOr<CellRequest> ParseCellRequest(const Json& json) {
   }
   ASSIGN_OR_RETURN(request.limits, ParseLimits(json));
   AddPath(json.value("probe_dir", Json()), request.reads);
-  const auto add_all = [&](const char* key) {
-    if (!json.contains(key)) return;
-    for (const Json& value : json[key]) AddPath(value, request.reads);
-  };
-  add_all("paths");
-  add_all("readonly");
+  if (json.contains("paths")) {
+    for (const Json& path : json["paths"]) AddPath(path, request.reads);
+  }
   const Json probe = json.value("probe", Json());
   request.on_cpu = !probe.is_object() || probe.value("device", Json("cpu")) == "cpu";
   request.all = json;
