@@ -74,7 +74,7 @@ void Forward(int from, const EventWriter& events) {
 absl::StatusOr<AloneInterpreter> AloneInterpreter::Find(InterpreterOptions options) {
   const auto start = std::chrono::steady_clock::now();
   const std::string python = options.python.string();
-  InterpreterFacts facts;
+  InterpreterReport facts;
   const absl::StatusOr<std::string> answer =
       RunForOutput({.argv = {python, "-I", "-B", "-c", kAsk}, .timeout = std::chrono::seconds(60)});
   if (!answer.ok()) {

@@ -21,16 +21,16 @@ class AloneInterpreter {
   // own. With `options.bytecode`, what would be preloaded is imported once, to be compiled there.
   static absl::StatusOr<AloneInterpreter> Find(InterpreterOptions options);
 
-  const InterpreterFacts& facts() const { return facts_; }
+  const InterpreterReport& facts() const { return facts_; }
   // CellSetting::body: gives the interpreter's exit status, or ends by its signal.
   int Run(const CellRequest& request, const EventWriter& events) const;
 
  private:
-  AloneInterpreter(InterpreterOptions options, InterpreterFacts facts)
+  AloneInterpreter(InterpreterOptions options, InterpreterReport facts)
       : options_(std::move(options)), facts_(std::move(facts)) {}
 
   InterpreterOptions options_;
-  InterpreterFacts facts_;
+  InterpreterReport facts_;
 };
 
 }  // namespace bkm

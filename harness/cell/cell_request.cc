@@ -8,8 +8,8 @@
 namespace bkm {
 namespace {
 
-absl::StatusOr<CellLimits> ParseLimits(const Json& request) {
-  CellLimits limits;
+absl::StatusOr<RequestedLimits> ParseLimits(const Json& request) {
+  RequestedLimits limits;
   if (!request.contains("limits")) return limits;
   ObjectReader reader(request["limits"], "request", "$.limits");
   limits.timeout_s = reader.Number("timeout_s", 0);

@@ -14,7 +14,7 @@
 namespace bkm {
 
 // What a cell may use. Zero: unlimited.
-struct CellLimits {
+struct RequestedLimits {
   double timeout_s = 0;
   int64_t memory_mib = 0;  // beyond what it shares with the preloaded worker
   int64_t output_mib = 0;  // stdout, stderr and the files in work/
@@ -26,7 +26,7 @@ struct CellLimits {
 struct CellRequest {
   std::string cell;
   std::filesystem::path dir;  // absolute
-  CellLimits limits;
+  RequestedLimits limits;
   bool on_cpu = true;  // no GPU driver, which reserves memory that it never touches, takes part
   // Paths outside `dir` that the cell reads: kept in sight when /tmp is covered.
   std::vector<std::filesystem::path> reads;

@@ -59,7 +59,7 @@ absl::StatusOr<std::vector<std::string>> ReadPreload(const std::string& file) {
 }
 
 // What every cell of this environment must be able to read, wherever it lies.
-std::vector<fs::path> EnvironmentPaths(const Arguments& arguments, const InterpreterFacts& facts) {
+std::vector<fs::path> EnvironmentPaths(const Arguments& arguments, const InterpreterReport& facts) {
   std::vector<fs::path> paths = facts.path;
   paths.push_back(fs::path(arguments.python).parent_path().parent_path());
   std::error_code error;
@@ -83,7 +83,7 @@ absl::Status Serve(const Arguments& arguments, int out) {
     ASSIGN_OR_RETURN(const Json json, ReadJsonFile(arguments.request));
     request = ToLine(json);
   }
-  InterpreterFacts facts;
+  InterpreterReport facts;
   ServerOptions options;
   InterpreterOptions interpreter = {.python = arguments.python,
                                     .python_code = arguments.python_code,

@@ -12,17 +12,17 @@ namespace {
 Json Stopped(const CellExit& exit) {
   Json ending;
   switch (exit.stop) {
-    case Stop::kTimedOut:
+    case StopCause::kTimedOut:
       ending["kind"] = "timed-out";
       break;
-    case Stop::kCancelled:
+    case StopCause::kCancelled:
       ending["kind"] = "cancelled";
       break;
     default:
       ending["kind"] = "limit";
-      ending["limit"] = exit.stop == Stop::kMemory   ? "memory"
-                        : exit.stop == Stop::kOutput ? "output"
-                                                     : "processes";
+      ending["limit"] = exit.stop == StopCause::kMemory   ? "memory"
+                        : exit.stop == StopCause::kOutput ? "output"
+                                                          : "processes";
   }
   if (!exit.stop_message.empty()) ending["message"] = exit.stop_message;
   return ending;
@@ -31,7 +31,7 @@ Json Stopped(const CellExit& exit) {
 }  // namespace
 
 Json EndingOf(const CellExit& exit, const EventLog& log) {
-  if (exit.stop != Stop::kNone) return Stopped(exit);
+  if (exit.stop != StopCause::kNone) return Stopped(exit);
   if (log.failed_to_start()) {
     return {{"kind", "fork-failed"}, {"message", *log.failed_to_start()}};
   }

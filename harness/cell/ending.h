@@ -11,11 +11,11 @@
 namespace bkm {
 
 // Why the worker itself ended a cell, if it did.
-enum class Stop { kNone, kTimedOut, kMemory, kOutput, kProcesses, kCancelled };
+enum class StopCause { kNone, kTimedOut, kMemory, kOutput, kProcesses, kCancelled };
 
 // How a cell's process ended, as the worker knows it.
 struct CellExit {
-  Stop stop = Stop::kNone;
+  StopCause stop = StopCause::kNone;
   std::string stop_message;  // the measure that was over its limit
   int wait_status = 0;       // as wait4 gives it
 };

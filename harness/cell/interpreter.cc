@@ -119,7 +119,7 @@ std::string Import(const std::string& module) {
   }
 }
 
-void Preload(const std::vector<std::string>& modules, InterpreterFacts& facts) {
+void Preload(const std::vector<std::string>& modules, InterpreterReport& facts) {
   const auto import = [&](const std::string& module) {
     const std::string error = Import(module);
     if (!error.empty()) facts.preload_errors[module] = error;
@@ -176,7 +176,7 @@ Json InstalledVersions(const std::vector<std::string>& site) {
 }
 
 absl::Status Warm(const InterpreterOptions& options, const Environment& environment,
-                  InterpreterFacts& facts) {
+                  InterpreterReport& facts) {
   try {
     AddSitePackages(environment, options.python_code);
     py::module_ gc = py::module_::import("gc");
@@ -209,12 +209,12 @@ absl::Status Warm(const InterpreterOptions& options, const Environment& environm
 
 }  // namespace
 
-absl::StatusOr<InterpreterFacts> StartInterpreter(const InterpreterOptions& options) {
+absl::StatusOr<InterpreterReport> StartInterpreter(const InterpreterOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   ASSIGN_OR_RETURN(const Environment environment, AskEnvironment(options.python));
   EnterCellEnvironment(options.python);
   RETURN_IF_ERROR(Initialize(options));
-  InterpreterFacts facts;
+  InterpreterReport facts;
   RETURN_IF_ERROR(Warm(options, environment, facts));
   facts.versions = InstalledVersions(environment.site);
   facts.preload_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

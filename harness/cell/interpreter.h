@@ -22,7 +22,7 @@ struct InterpreterOptions {
 };
 
 // What a warm interpreter says of itself.
-struct InterpreterFacts {
+struct InterpreterReport {
   std::string version;                      // "3.11.2"
   Json versions = Json::object();           // distribution -> version, as installed
   Json preload_errors = Json::object();     // module -> "ImportError: ..."
@@ -34,7 +34,7 @@ struct InterpreterFacts {
 // never torn down: a process that has called this ends with _exit. Replaces the process's
 // environment variables by the cells' own. A module that cannot be preloaded is reported, not an
 // error: the cells that need it will say so.
-absl::StatusOr<InterpreterFacts> StartInterpreter(const InterpreterOptions& options);
+absl::StatusOr<InterpreterReport> StartInterpreter(const InterpreterOptions& options);
 
 }  // namespace bkm
 

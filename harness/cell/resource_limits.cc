@@ -52,7 +52,7 @@ void OfferToOutOfMemoryKiller() {
 }  // namespace
 
 absl::Status ApplyResourceLimits(const CellRequest& request) {
-  const CellLimits& limits = request.limits;
+  const RequestedLimits& limits = request.limits;
   OfferToOutOfMemoryKiller();
   // One byte means no core file, and also none through a pipe to a crash reporter, which 0 allows.
   RETURN_IF_ERROR(Limit(RLIMIT_CORE, 1, "core files"));

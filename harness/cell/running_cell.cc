@@ -59,14 +59,14 @@ bool RunningCell::Tend() {
   if (!reaped_) {
     Drain();
     Overrun overrun = watchdog_.Check(std::chrono::steady_clock::now());
-    if (overrun.stop != Stop::kNone) End(overrun.stop, std::move(overrun.message));
+    if (overrun.stop != StopCause::kNone) End(overrun.stop, std::move(overrun.message));
     pollfd ended = {process_.pidfd.get(), POLLIN, 0};
     if (::poll(&ended, 1, 0) != 1) return false;
     Reap();
   }
   if (process_.space && !process_.space->TryReap()) return false;
   Drain();  // what was still in the pipe
-  if (exit_.stop == Stop::kNone) {
+  if (exit_.stop == StopCause::kNone) {
     // A cell that printed more than it may in its last moments is over its limit all the same.
     const Overrun overrun = watchdog_.CheckOutput();
     exit_.stop = overrun.stop;
@@ -79,8 +79,8 @@ bool RunningCell::Tend() {
   return true;
 }
 
-void RunningCell::End(Stop stop, std::string message) {
-  if (reaped_ || exit_.stop != Stop::kNone) return;
+void RunningCell::End(StopCause stop, std::string message) {
+  if (reaped_ || exit_.stop != StopCause::kNone) return;
   exit_.stop = stop;
   exit_.stop_message = std::move(message);
   process_.Kill();

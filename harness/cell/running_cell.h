@@ -37,7 +37,7 @@ class RunningCell {
   // Takes events, looks at the limits, reaps. True when the cell and all it started are gone.
   bool Tend();
   // Ends it, unless it has ended already.
-  void End(Stop stop, std::string message);
+  void End(StopCause stop, std::string message);
 
   // The observation, once Tend() has said true.
   Json Observation() const;

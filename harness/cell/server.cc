@@ -135,7 +135,7 @@ void Server::TakeRun(const Json& json) {
 
 void Server::Cancel(const std::string& cell) {
   for (const auto& running : running_) {
-    if (running->cell() == cell) running->End(Stop::kCancelled, "");
+    if (running->cell() == cell) running->End(StopCause::kCancelled, "");
   }
   const auto waiting = std::find_if(queue_.begin(), queue_.end(),
                                     [&](const CellRequest& r) { return r.cell == cell; });
@@ -145,7 +145,7 @@ void Server::Cancel(const std::string& cell) {
 }
 
 void Server::CancelAll() {
-  for (const auto& running : running_) running->End(Stop::kCancelled, "");
+  for (const auto& running : running_) running->End(StopCause::kCancelled, "");
   for (const CellRequest& request : std::exchange(queue_, {}))
     FinishUnstarted(request.cell, "cancelled", "");
 }
@@ -183,7 +183,7 @@ void Server::Reply(const Json& json) {
     if (n >= 0 || errno == EINTR) continue;
     open_ = false;  // nobody listens any more
     queue_.clear();
-    for (const auto& running : running_) running->End(Stop::kCancelled, "");
+    for (const auto& running : running_) running->End(StopCause::kCancelled, "");
     return;
   }
 }

@@ -16,7 +16,7 @@ namespace bkm {
 
 // A limit that was passed, and the measure in words.
 struct Overrun {
-  Stop stop = Stop::kNone;
+  StopCause stop = StopCause::kNone;
   std::string message;
 };
 
@@ -43,7 +43,7 @@ class Watchdog {
   Overrun CheckProcesses();
   int64_t OutputBytes(bool with_work) const;
 
-  CellLimits limits_;
+  RequestedLimits limits_;
   std::filesystem::path dir_;
   ProcessTree tree_;
   int64_t shared_kib_;
