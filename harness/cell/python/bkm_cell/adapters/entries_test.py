@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Adapters enter their engines as harness/model/engine_kind.cc says: the static check relies on it."""
+"""Adapters enter engines as harness/model/engine_kind.cc says; the static check relies on it."""
 
 import dataclasses
 import importlib
@@ -17,7 +17,7 @@ _SHARED = {"__init__", "base", "control", "verl"}  # files of adapters/ that dri
 
 @dataclasses.dataclass
 class Kind:
-    """The entry of one engine kind, as the C++ table writes it."""
+    """How one engine kind is entered, according to the C++ table."""
 
     engine_source: str
     entry_modules: list[str]

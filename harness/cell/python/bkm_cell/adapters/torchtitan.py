@@ -2,9 +2,9 @@
 # Copyright the bkm authors.
 """The control `torchtitan`: the library's own model, masks and state-dict adapter, no Trainer.
 
-The Trainer's configuration changed with nearly every era and wants a data loader, a tokenizer and a
-loss that verl replaces anyway; the model, its registry and its masks are what a pairing depends on,
-so the control calls those.
+A pairing depends on the model, its registry and its masks, so the control calls those. It does not
+use the Trainer: its configuration changed in nearly every era, and it needs a data loader, a
+tokenizer and a loss that verl replaces anyway.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from bkm_cell.witnesses.named_tensors import NamedTensors
 
 
 class Adapter(ControlAdapter):
-    known_options = {"mask": ("none",)}  # hand over no mask
+    known_options = {"mask": ("none",)}  # pass no mask
 
     def import_modules(self) -> None:
         self._package = importlib.import_module(

@@ -18,7 +18,7 @@ from bkm_cell.adapters.torchtitan_eras.registry import (
 )
 from bkm_cell.adapters.torchtitan_eras.train_spec import AttentionTypeEra, FlexFlagEra
 
-# In the order in which they are tried: a later one is told by what the earlier ones lack.
+# Tried in this order: a later era also fits what an earlier era would have matched.
 ERAS: tuple[type[Era], ...] = (
     FlexFlagEra,
     AttentionTypeEra,
@@ -31,15 +31,15 @@ ERAS: tuple[type[Era], ...] = (
 
 
 def era_of(package: ModuleType, hf_config: Mapping[str, Any], attention: str) -> Era:
-    """The era whose shape the package has.
+    """The era that fits the package.
 
-    A package from before 2025-09 has none: an AttributeError names what is missing. LookupError
-    where no flavor has the probe's sizes.
+    Raises AttributeError if none fits (packages before 2025-09), with the name of the missing
+    function, and LookupError if no flavor has the probe's sizes.
     """
     api = Api(package, hf_config)
     for era in ERAS:
         if era.fits(api):
             return era(api, attention)
-    # In Python's own words: what is missing is a fact about the package.
+    # The message of Python's own failed look-up: verdicts quote it.
     message = f"module {package.__name__!r} has no attribute 'model_registry'"
     raise AttributeError(message, name="model_registry", obj=package)

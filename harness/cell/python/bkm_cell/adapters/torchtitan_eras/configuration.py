@@ -28,15 +28,15 @@ class Configuration(abc.ABC):
 
     @abc.abstractmethod
     def attention(self) -> str | None:
-        """The attention that the configuration names; None where it names none."""
+        """The attention that the configuration names; None if it names none."""
 
     @abc.abstractmethod
     def mask_packed_documents(self) -> None:
-        """Asks for the library's own masks of packed documents, where it has a choice of masks."""
+        """Asks the library to mask packed documents, if the configuration has a choice of masks."""
 
 
 class FlatArguments(Configuration):
-    """Until 2026-02: model arguments, all in one object."""
+    """Until 2026-02: flat model arguments."""
 
     def has_experts(self) -> bool:
         return bool(getattr(self._config, "moe_enabled", hasattr(self._config, "moe_args")))
@@ -54,7 +54,7 @@ class FlatArguments(Configuration):
 
 
 class LayerTemplate(Configuration):
-    """2026-02 to 2026-04: one `layer`, which stands for all `n_layers`."""
+    """2026-02 to 2026-04: `layer` is the template of all `n_layers` layers."""
 
     def _layer_configs(self) -> list[Any]:
         return [self._config.layer]
@@ -81,7 +81,7 @@ class LayerTemplate(Configuration):
 
 
 class LayerList(LayerTemplate):
-    """From 2026-04: `layers`, a configuration for each layer."""
+    """From 2026-04: `layers` has a configuration for each layer."""
 
     def _layer_configs(self) -> list[Any]:
         return self._config.layers

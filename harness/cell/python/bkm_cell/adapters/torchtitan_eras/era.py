@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""What every era gives, and what eras are told apart by."""
+"""The interface of an era, and the API that eras are recognised by."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from bkm_cell.adapters.torchtitan_eras.flavors import flavor_of
 
 
 class Api:
-    """A model package of torchtitan, as far as eras are told apart by it.
+    """The parts of a torchtitan model package that eras are recognised by.
 
-    The package is asked lazily: an era looks at nothing that a later era does not have.
+    They are read lazily: a package has only those of its own era.
     """
 
     def __init__(self, package: ModuleType, hf_config: Mapping[str, Any]) -> None:
@@ -48,7 +48,7 @@ class Api:
 
     @cached_property
     def flavors(self) -> Mapping[str, Any]:
-        """Flavor name to model configuration, or to its factory."""
+        """Model configurations, or their factories, by flavor."""
         if self.has_train_spec:
             return self.train_spec.model_args
         for name, value in vars(self.package).items():
@@ -63,12 +63,12 @@ class Api:
 
     @cached_property
     def registered(self) -> Any:
-        """The registry's spec of that flavor, with no attention asked for."""
+        """The registry's spec of the flavor, without asking for an attention."""
         return self.registry(self.flavor)
 
 
 class Era(abc.ABC):
-    """Makes a model with a chosen attention through the API of one era."""
+    """Builds a model with a chosen attention through the API of one era."""
 
     asked_by = ""  # how the attention was asked for; set by spec_and_config()
 

@@ -15,9 +15,9 @@ _NEEDED = {"attn_backend": "flex", "moe_comm_backend": "standard"}
 
 
 def flavor_of(flavors: Mapping[str, Any], hf: Mapping[str, Any], package: str) -> str:
-    """The flavor with the HF model's sizes, and with experts where that has them.
+    """The flavor with the HF model's sizes, and with experts if the HF model has them.
 
-    Flavors with another vocabulary or more layers will do: `fit` makes those of the model's.
+    The vocabulary may differ and there may be more layers: `fit` adapts both.
     """
     layers, vocabulary = hf["num_hidden_layers"], hf["vocab_size"]
     experts = any(key in hf for key in ("num_experts", "num_local_experts", "n_routed_experts"))
@@ -50,12 +50,12 @@ def fit(config: Any, hf: Mapping[str, Any]) -> None:
 
 
 def _made(flavor: Any) -> Any:
-    """A configuration, or what its factory makes; None where that needs what is not here."""
+    """A configuration, made by its factory if it is one; None if the factory fails."""
     if not callable(flavor):
         return flavor
     parameters = inspect.signature(flavor).parameters.values()
     required = [p.name for p in parameters if p.default is p.empty]
     try:
         return flavor(**accepted(_NEEDED, required))
-    except Exception:  # another flavor's hardware may be missing; it is not the one that is asked
+    except Exception:  # a flavor that nobody asked for may need other hardware
         return None

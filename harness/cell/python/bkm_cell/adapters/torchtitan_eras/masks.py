@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""The masks of a packed batch: a class for each way in which torchtitan gets them."""
+"""The masks of a packed batch: a class for each way in which torchtitan takes them."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def _exists(name: str) -> bool:
 class Masks(abc.ABC):
     @abc.abstractmethod
     def of(self, tokens: torch.Tensor, positions: torch.Tensor) -> Any:
-        """The masks of a batch [1, T], to be handed to the model; None where it gets none."""
+        """The masks of a batch [1, T] to pass to the model; None if it gets none."""
 
 
 class NoMasks(Masks):
-    """The caller forgets them (option `mask="none"`)."""
+    """Option `mask="none"`: the caller forgets them."""
 
     def of(self, tokens: torch.Tensor, positions: torch.Tensor) -> None:
         return None
 
 
 class LibraryMasks(Masks):
-    """Until 2025-10: the library keeps masks that it makes itself, of documents that end in eos."""
+    """Until 2025-10: the library makes and keeps the masks. It finds documents by their eos."""
 
     def __init__(self, attention_module: ModuleType, eos_token_id: int) -> None:
         self._attention_module = attention_module
@@ -56,7 +56,7 @@ class LibraryMasks(Masks):
 
 
 class ModelMasks(Masks):
-    """A model with windows makes its masks: only the library knows which layer has a window."""
+    """For a model with windows: the model builds them, since it knows which layer has a window."""
 
     def __init__(self, model: Any, eos_token_id: int) -> None:
         self._model = model

@@ -12,7 +12,7 @@ import torch
 from bkm_cell.adapters.torchtitan_eras.era import Api, Era
 from bkm_cell.adapters.torchtitan_eras.train_spec import PLAIN
 
-_WAYS = ("flex", "varlen")  # what flavors are called after in the era that has one for each
+_WAYS = ("flex", "varlen")  # flavor suffixes, in the era with a flavor for each attention
 
 
 class RegistryEra(Era):
@@ -29,7 +29,7 @@ class RegistryEra(Era):
         return config.build()
 
     def initialise(self, model: torch.nn.Module, device: torch.device) -> None:
-        # init_states came in 2026-04, at no boundary of these eras.
+        # init_states came in 2026-04, not at a boundary of these eras.
         name = "init_states" if hasattr(model, "init_states") else "init_weights"
         getattr(model, name)(buffer_device=device)
 
@@ -50,13 +50,13 @@ class KeywordEra(RegistryEra):
 
 
 class OverrideEra(KeywordEra):
-    """2026-03-27 to 04-03, qwen3 only: the same by another keyword."""
+    """2026-03-27 to 04-03, qwen3 only: the registry takes the attention by another keyword."""
 
     keyword = "attn_backend_override"
 
 
 class LayerBackendEra(RegistryEra):
-    """2026-02 to 2026-03: the template of a layer names the attention."""
+    """2026-02 to 2026-03: the layer template of the configuration names the attention."""
 
     @classmethod
     def _fits(cls, api: Api) -> bool:
