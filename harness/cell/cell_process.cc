@@ -12,22 +12,18 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 #include "harness/cell/resource_limits.h"
+#include "harness/cell/system_error.h"
 
 namespace bkm {
 namespace {
 
 namespace fs = std::filesystem;
-
-absl::Status SystemError(absl::string_view doing) {
-  return absl::UnavailableError(absl::StrCat(doing, ": ", std::strerror(errno)));
-}
 
 // The cell's descriptors 0, 1 and 2; opened by the worker, while every folder is still writable.
 struct Streams {

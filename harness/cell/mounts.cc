@@ -9,8 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <set>
 #include <vector>
 
@@ -20,6 +18,7 @@
 #include "harness/base/status_macros.h"
 #include "harness/cell/cell_environment.h"
 #include "harness/cell/descriptor.h"
+#include "harness/cell/system_error.h"
 
 namespace bkm {
 namespace {
@@ -34,8 +33,7 @@ constexpr struct {
 } kCovered[] = {{"/tmp", "size=256m,mode=1777"}, {"/dev/shm", "size=1g,mode=1777"}};
 
 absl::Status SystemError(absl::string_view doing, const fs::path& path) {
-  return absl::UnavailableError(
-      absl::StrCat(doing, " ", path.string(), ": ", std::strerror(errno)));
+  return bkm::SystemError(absl::StrCat(doing, " ", path.string()));
 }
 
 // A mount of `path` that is attached nowhere yet: it can be put back after `path` was covered.

@@ -14,19 +14,15 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
-#include <cstring>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "harness/cell/system_error.h"
 
 namespace bkm {
 namespace {
 
 constexpr size_t kStackBytes = 64 << 10;
-
-absl::Status SystemError(absl::string_view doing) {
-  return absl::UnavailableError(absl::StrCat(doing, ": ", std::strerror(errno)));
-}
 
 // Shares the worker's memory and runs beside it (a fork would copy the page tables of everything
 // that is preloaded): system calls only, and none that can fail, since errno is the worker's too.

@@ -6,14 +6,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
+#include "harness/cell/system_error.h"
 
 namespace bkm {
 namespace {
@@ -25,8 +24,7 @@ absl::Status Limit(__rlimit_resource resource, rlim_t value, absl::string_view n
   ::getrlimit(resource, &limit);
   if (limit.rlim_max != RLIM_INFINITY && value > limit.rlim_max) value = limit.rlim_max;
   limit = {value, value};
-  if (::setrlimit(resource, &limit) != 0)
-    return absl::UnavailableError(absl::StrCat("cannot limit ", name, ": ", std::strerror(errno)));
+  if (::setrlimit(resource, &limit) != 0) return SystemError(absl::StrCat("cannot limit ", name));
   return absl::OkStatus();
 }
 

@@ -17,19 +17,15 @@
 #include <csignal>
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 #include "harness/cell/descriptor.h"
 #include "harness/cell/mounts.h"
 #include "harness/cell/pid_namespace.h"
+#include "harness/cell/system_error.h"
 
 namespace bkm {
 namespace {
-
-absl::Status SystemError(absl::string_view doing) {
-  return absl::UnavailableError(absl::StrCat(doing, ": ", std::strerror(errno)));
-}
 
 absl::Status EnterNetwork() {
   if (::unshare(CLONE_NEWNET) != 0) return SystemError("cannot create a network namespace");
