@@ -41,7 +41,7 @@ constexpr char kImport[] =
     "    try: importlib.import_module(name)\n"
     "    except Exception: pass";
 
-// Imports what cells will import, once, so that they find it compiled: they may not write there.
+// Imports what cells will import, so that they find it compiled: cells may not write there.
 void CompilePreload(const InterpreterOptions& options) {
   const fs::path done = options.bytecode / "compiled";
   std::error_code error;
@@ -119,7 +119,7 @@ int AloneInterpreter::Run(const CellRequest& request, const EventWriter& events)
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
-  // The cell ended so: without a core of this process.
+  // Ends by the interpreter's signal, but writes no core file of this process.
   ::signal(WTERMSIG(status), SIG_DFL);
   ::raise(WTERMSIG(status));
   return 128 + WTERMSIG(status);

@@ -39,7 +39,7 @@ Json EndingOf(const CellExit& exit, const EventLog& log) {
   if (WIFSIGNALED(exit.wait_status)) {
     const int signal = WTERMSIG(exit.wait_status);
     Json ending = {{"kind", "signalled"}, {"signal", signal}};
-    // Nothing of ours sent it: the machine's out-of-memory killer, a person, or the cell itself.
+    // The worker did not send it: the out-of-memory killer did, or a person, or the cell itself.
     if (signal == SIGKILL) ending["from_outside"] = true;
     return ending;
   }

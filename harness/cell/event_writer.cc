@@ -46,7 +46,7 @@ void EventWriter::WriteText(absl::string_view json) const {
   std::replace(line.begin(), line.end() - 1, '\n', ' ');
   for (size_t at = 0; at < line.size();) {
     const ssize_t n = ::write(descriptor_, line.data() + at, line.size() - at);
-    if (n < 0 && errno != EINTR) return;  // the subject closed it: the cell goes on unheard
+    if (n < 0 && errno != EINTR) return;  // the subject closed the pipe; the cell continues
     if (n > 0) at += static_cast<size_t>(n);
   }
 }

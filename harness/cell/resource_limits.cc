@@ -28,7 +28,7 @@ absl::Status Limit(__rlimit_resource resource, rlim_t value, absl::string_view n
   return absl::OkStatus();
 }
 
-// Private writable memory that this process has mapped, MiB.
+// Private writable memory mapped by this process, MiB.
 rlim_t MappedDataMib() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -39,7 +39,7 @@ rlim_t MappedDataMib() {
   return 0;
 }
 
-// When the machine runs out of memory the kernel takes a cell, not the runner.
+// If the machine runs out of memory, the kernel should kill a cell, not the runner.
 void OfferToOutOfMemoryKiller() {
   const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (fd < 0) return;
@@ -52,7 +52,7 @@ void OfferToOutOfMemoryKiller() {
 absl::Status ApplyResourceLimits(const CellRequest& request) {
   const RequestedLimits& limits = request.limits;
   OfferToOutOfMemoryKiller();
-  // One byte means no core file, and also none through a pipe to a crash reporter, which 0 allows.
+  // One byte: no core file, and no pipe to a crash reporter either, which 0 would allow.
   RETURN_IF_ERROR(Limit(RLIMIT_CORE, 1, "core files"));
   if (limits.memory_mib > 0 && request.on_cpu) {
     const rlim_t mib = MappedDataMib() + 2 * static_cast<rlim_t>(limits.memory_mib) + 1024;

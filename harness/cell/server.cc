@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// SIGTERM and SIGINT as a descriptor, so that the loop has one place where it waits.
+// SIGTERM and SIGINT as a descriptor, so that the loop waits in one place.
 Descriptor TakeSignals() {
   sigset_t set;
   sigemptyset(&set);
@@ -63,7 +63,7 @@ void Server::StartCells() {
   }
 }
 
-// Sleeps until there is something to do, then takes requests and signals.
+// Sleeps until there is work, then takes requests and signals.
 void Server::Wait() {
   if (!open_ && !HasWork()) return;
   std::vector<pollfd> fds = {{signals_.get(), POLLIN, 0},
@@ -158,7 +158,7 @@ void Server::Tend() {
     }
     Finish((*it)->cell(), (*it)->Observation());
     it = running_.erase(it);
-    // Whose they are is not known, so not while another cell might need them.
+    // Orphans may belong to any cell, so they are killed only while no cell is running.
     if (running_.empty() && !options_.setting.sandbox.pid) KillOrphans();
   }
 }
@@ -181,7 +181,7 @@ void Server::Reply(const Json& json) {
     const ssize_t n = ::write(options_.out, line.data() + at, line.size() - at);
     if (n > 0) at += static_cast<size_t>(n);
     if (n >= 0 || errno == EINTR) continue;
-    open_ = false;  // nobody listens any more
+    open_ = false;  // nobody reads the replies any more
     queue_.clear();
     for (const auto& running : running_) running->End(StopCause::kCancelled, "");
     return;

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The work folder is walked on every tenth look, and no further than this.
+// The work folder is walked on every tenth check, up to this many files.
 constexpr int kLooksPerWalk = 10;
 constexpr int kMostFiles = 20000;
 
@@ -77,13 +77,13 @@ Overrun Watchdog::CheckProcesses() {
     return {StopCause::kProcesses,
             absl::StrCat(processes.size(), " processes of ", limits_.processes)};
   }
-  // Every process that was forked holds the preloaded pages without having made them.
+  // Each forked process also holds the preloaded pages.
   int64_t grown_kib = 0;
   for (const ProcessUse& process : processes)
     grown_kib += std::max<int64_t>(0, process.resident_kib - shared_kib_);
   const int64_t limit_kib = limits_.memory_mib * 1024;
   if (limit_kib == 0 || grown_kib <= limit_kib) return {};
-  // Pages that the cell's processes share among themselves were counted more than once.
+  // Pages that the cell's processes share were counted more than once.
   const int64_t exact_kib = processes.size() > 1 ? tree_.ProportionalKib(processes) : grown_kib;
   if (exact_kib <= limit_kib) return {};
   return {StopCause::kMemory,
