@@ -37,7 +37,7 @@ register(OTHER_BACKEND, lambda site: None, Phase.ASK)
 def _fallen_back(site: Site, call: AttentionCall) -> torch.Tensor:
     """The same attention by torch's sdpa, or by a softmax if sdpa was asked for."""
     if site.hf_config.get("sliding_window") or site.hf_config.get("model_type") == "gpt_oss":
-        raise site.cannot("windows and sinks are not among what it falls back to")
+        raise site.cannot("the fallback has neither windows nor sinks")
     q, k, v = (t.movedim(call.heads_axis, -3) for t in (call.query, call.key, call.value))
     group = q.shape[-3] // k.shape[-3]
     k, v = (t.repeat_interleave(group, -3).to(q.dtype) for t in (k, v))

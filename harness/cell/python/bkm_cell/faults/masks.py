@@ -69,11 +69,11 @@ class Rewriter:
                 return relation.expand(mask.shape)
             least = torch.finfo(mask.dtype).min
             return torch.where(relation, 0.0, least).to(mask.dtype).expand(mask.shape)
-        raise self._site.cannot(f"a mask of type {type(mask).__name__} cannot say the relation")
+        raise self._site.cannot(f"a mask of type {type(mask).__name__} cannot express the relation")
 
     def _varlen(self, mask: Any, lengths: Lengths) -> Any:
         if self._bounds is None:
-            raise self._site.cannot("cumulative lengths cannot say the relation")
+            raise self._site.cannot("cumulative lengths cannot express the relation")
         segments = self._bounds(self._site, lengths)
         bounds = torch.tensor([0, *segments]).cumsum(0).to(mask.cu_seq_q)
         changed = {"cu_seq_q": bounds, "cu_seq_k": bounds}
