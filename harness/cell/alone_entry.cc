@@ -42,7 +42,7 @@ constexpr char kImport[] =
     "    try: importlib.import_module(name)\n"
     "    except Exception: pass";
 
-// Imports what cells will import, once, so that they find it compiled: they may not write there.
+// Imports what cells will import, so that they find it compiled: cells may not write there.
 void CompilePreload(const InterpreterOptions& options) {
   const fs::path done = options.bytecode / "compiled";
   std::error_code error;
@@ -75,7 +75,7 @@ void Forward(int from, const EventWriter& events) {
 absl::StatusOr<AloneInterpreter> AloneInterpreter::Find(InterpreterOptions options) {
   const auto start = std::chrono::steady_clock::now();
   const std::string python = options.python.string();
-  InterpreterFacts facts;
+  InterpreterReport facts;
   const absl::StatusOr<std::string> answer =
       RunForOutput({.argv = {python, "-I", "-B", "-c", kAsk}, .timeout = std::chrono::seconds(60)});
   if (!answer.ok()) {
@@ -120,7 +120,7 @@ int AloneInterpreter::Run(const CellRequest& request, const EventWriter& events)
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
-  // The cell ended so: without a core of this process.
+  // Ends by the interpreter's signal, but writes no core file of this process.
   ::signal(WTERMSIG(status), SIG_DFL);
   ::raise(WTERMSIG(status));
   return 128 + WTERMSIG(status);

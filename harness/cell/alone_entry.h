@@ -12,25 +12,24 @@
 
 namespace bkm {
 
-// An interpreter of another version than the embedded one: each cell is a process of that
-// interpreter, in the same sandbox and under the same limits. Nothing is preloaded, so that a cell
-// costs what importing torch costs.
+// An interpreter whose version differs from the embedded one. Each cell is a new process of that
+// interpreter, with the same sandbox and limits. Nothing is preloaded, so each cell imports torch.
 class AloneInterpreter {
  public:
-  // Asks the interpreter what it holds; replaces this process's environment variables by the cells'
-  // own. With `options.bytecode`, what would be preloaded is imported once, to be compiled there.
+  // Asks the interpreter for its packages. Replaces this process's environment variables by those
+  // of cells. With `options.bytecode`, imports the preload list once, so that Python compiles it.
   static absl::StatusOr<AloneInterpreter> Find(InterpreterOptions options);
 
-  const InterpreterFacts& facts() const { return facts_; }
-  // CellSetting::body: gives the interpreter's exit status, or ends by its signal.
+  const InterpreterReport& facts() const { return facts_; }
+  // For CellSetting::body. Returns the interpreter's exit status, or ends by the same signal.
   int Run(const CellRequest& request, const EventWriter& events) const;
 
  private:
-  AloneInterpreter(InterpreterOptions options, InterpreterFacts facts)
+  AloneInterpreter(InterpreterOptions options, InterpreterReport facts)
       : options_(std::move(options)), facts_(std::move(facts)) {}
 
   InterpreterOptions options_;
-  InterpreterFacts facts_;
+  InterpreterReport facts_;
 };
 
 }  // namespace bkm

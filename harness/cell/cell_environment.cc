@@ -23,12 +23,12 @@ std::map<std::string, std::string> CellEnvironment(const std::filesystem::path& 
       {"HF_HUB_DISABLE_TELEMETRY", "1"},
       {"WANDB_MODE", "disabled"},
       {"TOKENIZERS_PARALLELISM", "false"},
-      // The only interface that a cell has.
+      // A cell has no other interface.
       {"GLOO_SOCKET_IFNAME", "lo"},
-      // Threads that a library starts when it is loaded do not survive the fork.
+      // Threads that a library starts at load time do not survive the fork.
       {"OPENBLAS_NUM_THREADS", "1"},
   };
-  // Which GPUs this worker was given is the runner's choice, not the user's taste.
+  // The runner chooses the worker's GPUs, so these variables are not the user's.
   for (const char* name : {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"}) {
     if (const char* value = std::getenv(name)) environment[name] = value;
   }

@@ -9,19 +9,19 @@
 
 namespace bkm {
 
-// Where HOME points while modules are preloaded. Some (huggingface_hub) freeze paths below HOME
-// into constants then; in a cell's private /tmp this is a link to the cell's own home.
+// HOME during the preload. Some modules (huggingface_hub) keep paths below HOME in constants at
+// import; in a cell's private /tmp this path is a link to the cell's own home.
 inline constexpr char kPreloadHome[] = "/tmp/.bkm-home";
 
-// The environment variables of a cell: none of the user's, so that a verdict does not depend on who
-// ran it. `python` is the runtime's interpreter.
+// The environment variables of a cell. None is the user's, so a verdict does not depend on who ran
+// the cell. `python` is the runtime's interpreter.
 std::map<std::string, std::string> CellEnvironment(const std::filesystem::path& python);
 
-// Replaces this process's environment by CellEnvironment. Call it before Python starts: modules
-// read it when they are imported.
+// Replaces this process's environment by CellEnvironment. Call it before Python starts, because
+// modules read the environment at import.
 void EnterCellEnvironment(const std::filesystem::path& python);
 
-// What differs per cell: HOME and TMPDIR below its `work` folder.
+// The variables that differ between cells: HOME and TMPDIR, below the cell's `work` folder.
 std::map<std::string, std::string> CellFolders(const std::filesystem::path& work);
 
 }  // namespace bkm

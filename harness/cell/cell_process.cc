@@ -12,7 +12,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,17 +19,14 @@
 #include "harness/base/status_macros.h"
 #include "harness/cell/private_descriptor.h"
 #include "harness/cell/resource_limits.h"
+#include "harness/cell/system_error.h"
 
 namespace bkm {
 namespace {
 
 namespace fs = std::filesystem;
 
-absl::Status SystemError(absl::string_view doing) {
-  return absl::UnavailableError(absl::StrCat(doing, ": ", std::strerror(errno)));
-}
-
-// The cell's descriptors 0, 1 and 2; opened by the worker, while every folder is still writable.
+// The cell's descriptors 0, 1 and 2. The worker opens them while all folders are still writable.
 struct Streams {
   Descriptor in;
   Descriptor out;
@@ -52,7 +48,7 @@ absl::StatusOr<Streams> OpenStreams(const fs::path& dir) {
   return streams;
 }
 
-// A fresh `work` and `tensors`: subjects leave things behind that the next run would pick up.
+// Recreates `work` and `tensors`: a subject must not find files of the previous run.
 absl::Status MakeFolders(const fs::path& dir) {
   for (const char* name : {"work", "tensors"}) RETURN_IF_ERROR(RemoveTree(dir / name));
   for (const char* name : {"work/home", "work/tmp", "tensors"})
@@ -73,7 +69,7 @@ void TakeStreams(const Streams& streams) {
 
 void ResetSignals() {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) ::signal(signal, SIG_DFL);
-  // As Python does when it starts by itself: a write fails instead.
+  // Like a normal start of Python: a write fails instead.
   for (const int signal : {SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_IGN);
   sigset_t none;
   sigemptyset(&none);
@@ -96,7 +92,8 @@ absl::Status Settle(const CellRequest& request, const CellSetting& setting) {
   ::setsid();
   TakeStreams(streams);
   ClosePrivateDescriptors(events);
-  // The worker died before it could be watched. Its end of the pipe was ours, too, until now.
+  // The worker may have died before PDEATHSIG was set. Until now this process also held its end of
+  // the pipe.
   if (ReaderIsGone(events)) ::_exit(1);
   ResetSignals();
   const EventWriter writer(events);
@@ -105,8 +102,8 @@ absl::Status Settle(const CellRequest& request, const CellSetting& setting) {
     ::_exit(1);
   }
   writer.Write(Json{{"set", {{"sandbox", setting.sandbox.Names()}}}});
-  // A child of the subject that runs back into here must not speak for the cell; either way the
-  // interpreter is not torn down.
+  // _exit, in the cell and in a child of the subject that returns to this point: the interpreter is
+  // never torn down, and such a child must not run on.
   ::_exit(setting.body(request, writer));
 }
 

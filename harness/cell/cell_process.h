@@ -19,26 +19,26 @@
 
 namespace bkm {
 
-// What all cells of a worker share.
+// The settings that all cells of a worker share.
 struct CellSetting {
   Sandbox sandbox;
-  std::vector<std::filesystem::path> reads;  // of the environment: its packages and interpreter
-  // What runs in the cell; gives the exit status.
+  std::vector<std::filesystem::path> reads;  // the environment: packages and interpreter
+  // Runs in the cell and returns its exit status.
   std::function<int(const CellRequest&, const EventWriter&)> body;
 };
 
-// A forked cell, from the worker's side.
+// A forked cell, as the worker sees it.
 struct CellProcess {
   pid_t pid = -1;
-  Descriptor pidfd;   // readable when the cell's own process has ended
-  Descriptor events;  // the reading end, non-blocking
+  Descriptor pidfd;   // readable once the cell's own process has ended
+  Descriptor events;  // the pipe's reading end, non-blocking
   std::optional<PidNamespace> space;
 
-  // Kills the cell and, as far as the sandbox reaches, everything it started.
+  // Kills the cell and everything it started, as far as the sandbox allows.
   void Kill();
 };
 
-// Makes the cell's folders and forks it. An error is the machine's fault: no folder, no process.
+// Creates the cell's folders and forks it. An error is the machine's: no folder or no process.
 absl::StatusOr<CellProcess> StartCell(const CellRequest& request, const CellSetting& setting);
 
 }  // namespace bkm

@@ -8,8 +8,8 @@
 namespace bkm {
 namespace {
 
-absl::StatusOr<CellLimits> ParseLimits(const Json& request) {
-  CellLimits limits;
+absl::StatusOr<RequestedLimits> ParseLimits(const Json& request) {
+  RequestedLimits limits;
   if (!request.contains("limits")) return limits;
   ObjectReader reader(request["limits"], "request", "$.limits");
   limits.timeout_s = reader.Number("timeout_s", 0);
@@ -44,12 +44,9 @@ absl::StatusOr<CellRequest> ParseCellRequest(const Json& json) {
   }
   ASSIGN_OR_RETURN(request.limits, ParseLimits(json));
   AddPath(json.value("probe_dir", Json()), request.reads);
-  const auto add_all = [&](const char* key) {
-    if (!json.contains(key)) return;
-    for (const Json& value : json[key]) AddPath(value, request.reads);
-  };
-  add_all("paths");
-  add_all("readonly");
+  if (json.contains("paths")) {
+    for (const Json& path : json["paths"]) AddPath(path, request.reads);
+  }
   const Json probe = json.value("probe", Json());
   request.on_cpu = !probe.is_object() || probe.value("device", Json("cpu")) == "cpu";
   request.all = json;

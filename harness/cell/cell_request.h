@@ -13,27 +13,27 @@
 
 namespace bkm {
 
-// What a cell may use. Zero: unlimited.
-struct CellLimits {
+// The limits of a cell. Zero: unlimited.
+struct RequestedLimits {
   double timeout_s = 0;
-  int64_t memory_mib = 0;  // beyond what it shares with the preloaded worker
+  int64_t memory_mib = 0;  // beyond the memory of the preloaded worker
   int64_t output_mib = 0;  // stdout, stderr and the files in work/
   int64_t processes = 0;
 };
 
-// The part of a "run" request that the worker itself needs; the adapter gets `all`, the whole
-// request. harness/protocol/README.md says what it holds.
+// The part of a "run" request that the worker itself needs. The adapter gets `all`, the whole
+// request. harness/protocol/README.md describes its fields.
 struct CellRequest {
   std::string cell;
   std::filesystem::path dir;  // absolute
-  CellLimits limits;
-  bool on_cpu = true;  // no GPU driver, which reserves memory that it never touches, takes part
-  // Paths outside `dir` that the cell reads: kept in sight when /tmp is covered.
+  RequestedLimits limits;
+  bool on_cpu = true;  // without a GPU driver, which reserves memory that it never touches
+  // Paths outside `dir` that the cell reads. They stay visible when /tmp is covered.
   std::vector<std::filesystem::path> reads;
   Json all;
 };
 
-// Checks the fields above; what else the request says is between the runner and the adapter.
+// Checks the fields above only; the others are between the runner and the adapter.
 absl::StatusOr<CellRequest> ParseCellRequest(const Json& json);
 
 }  // namespace bkm

@@ -8,6 +8,7 @@
 namespace bkm {
 namespace {
 
+using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
 Json Minimal() { return {{"cell", "c"}, {"dir", "/run/c"}}; }
@@ -17,7 +18,6 @@ TEST(CellRequestTest, ReadsWhatTheWorkerNeedsAndKeepsTheRest) {
   json["limits"] = {{"timeout_s", 1.5}, {"memory_mib", 2}, {"output_mib", 3}, {"processes", 4}};
   json["paths"] = {{"engine", "/e"}, {"library", nullptr}};
   json["probe_dir"] = "/p";
-  json["readonly"] = {"/r"};
   json["adapter"] = "verl-fsdp";
 
   const absl::StatusOr<CellRequest> request = ParseCellRequest(json);
@@ -29,8 +29,18 @@ TEST(CellRequestTest, ReadsWhatTheWorkerNeedsAndKeepsTheRest) {
   EXPECT_EQ(request->limits.memory_mib, 2);
   EXPECT_EQ(request->limits.output_mib, 3);
   EXPECT_EQ(request->limits.processes, 4);
-  EXPECT_THAT(request->reads, UnorderedElementsAre("/e", "/p", "/r"));
+  EXPECT_THAT(request->reads, UnorderedElementsAre("/e", "/p"));
   EXPECT_EQ(request->all, json);
+}
+
+TEST(CellRequestTest, IgnoresReadonlyOfRequestsThatOlderRunsStored) {
+  Json json = Minimal();
+  json["readonly"] = {"/r"};
+
+  const absl::StatusOr<CellRequest> request = ParseCellRequest(json);
+
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_THAT(request->reads, IsEmpty());
 }
 
 TEST(CellRequestTest, WithoutLimitsThereAreNone) {

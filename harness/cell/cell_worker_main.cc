@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 //
-// cell_worker: runs cells of one runtime, each in a fork of an interpreter that has the runtime's
-// packages preloaded. harness/cell/README.md says how to call it.
+// cell_worker: runs the cells of one runtime, each in a fork of an interpreter with preloaded
+// packages. harness/cell/README.md describes its options.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -59,8 +59,8 @@ absl::StatusOr<std::vector<std::string>> ReadPreload(const std::string& file) {
   return modules;
 }
 
-// What every cell of this environment must be able to read, wherever it lies.
-std::vector<fs::path> EnvironmentPaths(const Arguments& arguments, const InterpreterFacts& facts) {
+// The paths that every cell of this environment must be able to read.
+std::vector<fs::path> EnvironmentPaths(const Arguments& arguments, const InterpreterReport& facts) {
   std::vector<fs::path> paths = facts.path;
   paths.push_back(fs::path(arguments.python).parent_path().parent_path());
   std::error_code error;
@@ -71,7 +71,7 @@ std::vector<fs::path> EnvironmentPaths(const Arguments& arguments, const Interpr
   return paths;
 }
 
-// The loop with everything that cells share, ready for requests.
+// Sets up everything that cells share, then runs the loop.
 absl::Status Serve(const Arguments& arguments, int out) {
   Sandbox sandbox = ProbeSandbox();
   if (!sandbox.IsWhole()) {
@@ -84,7 +84,7 @@ absl::Status Serve(const Arguments& arguments, int out) {
     ASSIGN_OR_RETURN(const Json json, ReadJsonFile(arguments.request));
     request = ToLine(json);
   }
-  InterpreterFacts facts;
+  InterpreterReport facts;
   ServerOptions options;
   InterpreterOptions interpreter = {.python = arguments.python,
                                     .python_code = arguments.python_code,
@@ -122,7 +122,7 @@ absl::Status Serve(const Arguments& arguments, int out) {
   return absl::OkStatus();
 }
 
-// Standard output belongs to the protocol; whatever else is printed goes to stderr.
+// Standard output belongs to the protocol; all other output goes to stderr.
 Descriptor TakeStandardOutput() {
   Descriptor out = ToPrivate(Descriptor(::dup(1)));
   ::dup2(2, 1);
@@ -134,12 +134,13 @@ void AddOptions(CLI::App* command, Arguments& arguments) {
   command->add_option("--python-code", arguments.python_code, "the folder that holds bkm_cell")
       ->required();
   command->add_option("--preload", arguments.preload, "a file with a module per line");
-  command->add_flag("--alone", arguments.alone,
-                    "a process of that interpreter for each cell, of any version; no preloading");
+  command->add_flag(
+      "--alone", arguments.alone,
+      "start the interpreter anew for each cell; it may have any version; no preloading");
   command->add_option("--kernels", arguments.kernels, "a library with CPU kernels for torch");
   command->add_option("--bytecode", arguments.bytecode,
-                      "where compiled Python lies, instead of beside the sources; what is "
-                      "preloaded is added");
+                      "folder of compiled Python, instead of beside the sources; the preloaded "
+                      "modules are added");
 }
 
 int Main(int argc, char** argv) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 //
-// The worker as the runner meets it: messages in and out, real processes, the system's Python.
+// The worker as the runner sees it: messages in and out, real processes, the system's Python.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -46,7 +46,7 @@ bool Eventually(F condition) {
   return false;
 }
 
-// Files below `folder` with that beginning, by name.
+// The names of the files below `folder` with this prefix.
 std::set<std::string> FilesOf(const fs::path& folder, const std::string& begin) {
   std::set<std::string> names;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
@@ -330,8 +330,8 @@ TEST(CellWorkerTest, ARequestThatCannotBeRunIsAnsweredAndTheNextOneRuns) {
   EXPECT_EQ(worker.Run("completes")["ending"], kCompleted);
 }
 
-// Has each cell run by `arguments`, a command line of `once`, and by a serving worker: both must
-// see the same.
+// Runs each cell by `arguments`, a command line of `once`, and by a serving worker, and expects
+// equal observations.
 void ExpectTheSame(const WorkerUnderTest& folder, const std::vector<std::string>& arguments) {
   WorkerUnderTest worker;
   for (const char* adapter : {"completes", "raises", "segfaults", "exits_at_once"}) {
@@ -409,7 +409,7 @@ TEST(CellWorkerTest, MissingAdaptersAreFatal) {
             "module named 'bkm_cell'");
 }
 
-// What a worker that preloads this list says of it; it has ended since.
+// The ready message of a worker that preloads this list; the worker has ended.
 Json PreloadErrorsOf(const char* list, const std::vector<std::string>& more = {}) {
   const fs::path file = fs::path(std::getenv("TEST_TMPDIR")) / "preload";
   EXPECT_TRUE(WriteFile(file, list).ok());

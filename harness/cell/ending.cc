@@ -12,17 +12,17 @@ namespace {
 Json Stopped(const CellExit& exit) {
   Json ending;
   switch (exit.stop) {
-    case Stop::kTimedOut:
+    case StopCause::kTimedOut:
       ending["kind"] = "timed-out";
       break;
-    case Stop::kCancelled:
+    case StopCause::kCancelled:
       ending["kind"] = "cancelled";
       break;
     default:
       ending["kind"] = "limit";
-      ending["limit"] = exit.stop == Stop::kMemory   ? "memory"
-                        : exit.stop == Stop::kOutput ? "output"
-                                                     : "processes";
+      ending["limit"] = exit.stop == StopCause::kMemory   ? "memory"
+                        : exit.stop == StopCause::kOutput ? "output"
+                                                          : "processes";
   }
   if (!exit.stop_message.empty()) ending["message"] = exit.stop_message;
   return ending;
@@ -31,7 +31,7 @@ Json Stopped(const CellExit& exit) {
 }  // namespace
 
 Json EndingOf(const CellExit& exit, const EventLog& log) {
-  if (exit.stop != Stop::kNone) return Stopped(exit);
+  if (exit.stop != StopCause::kNone) return Stopped(exit);
   if (log.failed_to_start()) {
     return {{"kind", "fork-failed"}, {"message", *log.failed_to_start()}};
   }
@@ -39,7 +39,7 @@ Json EndingOf(const CellExit& exit, const EventLog& log) {
   if (WIFSIGNALED(exit.wait_status)) {
     const int signal = WTERMSIG(exit.wait_status);
     Json ending = {{"kind", "signalled"}, {"signal", signal}};
-    // Nothing of ours sent it: the machine's out-of-memory killer, a person, or the cell itself.
+    // The worker did not send it: the out-of-memory killer did, or a person, or the cell itself.
     if (signal == SIGKILL) ending["from_outside"] = true;
     return ending;
   }

@@ -10,18 +10,18 @@
 
 namespace bkm {
 
-// Why the worker itself ended a cell, if it did.
-enum class Stop { kNone, kTimedOut, kMemory, kOutput, kProcesses, kCancelled };
+// The worker's own reason to end a cell.
+enum class StopCause { kNone, kTimedOut, kMemory, kOutput, kProcesses, kCancelled };
 
-// How a cell's process ended, as the worker knows it.
+// How a cell's process ended, as seen by the worker.
 struct CellExit {
-  Stop stop = Stop::kNone;
-  std::string stop_message;  // the measure that was over its limit
-  int wait_status = 0;       // as wait4 gives it
+  StopCause stop = StopCause::kNone;
+  std::string stop_message;  // the measured value and its limit
+  int wait_status = 0;       // from wait4
 };
 
-// The "ending" of the observation. What the worker did comes first, then the cell's own last word
-// (exception or done), then what the kernel says.
+// The "ending" of the observation, from the first of these that applies: the worker's reason, the
+// cell's last event (exception or done), the wait status.
 Json EndingOf(const CellExit& exit, const EventLog& log);
 
 }  // namespace bkm

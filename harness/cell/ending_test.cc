@@ -19,57 +19,58 @@ EventLog LogOf(absl::string_view event) {
 int Exited(int code) { return code << 8; }
 
 TEST(EndingTest, DoneAndStatusZeroIsCompleted) {
-  EXPECT_EQ(EndingOf({Stop::kNone, "", Exited(0)}, LogOf(R"({"done":true})")),
+  EXPECT_EQ(EndingOf({StopCause::kNone, "", Exited(0)}, LogOf(R"({"done":true})")),
             Json({{"kind", "completed"}}));
 }
 
 TEST(EndingTest, StatusZeroWithoutDoneIsAnExit) {
-  EXPECT_EQ(EndingOf({Stop::kNone, "", Exited(0)}, EventLog()),
+  EXPECT_EQ(EndingOf({StopCause::kNone, "", Exited(0)}, EventLog()),
             Json({{"kind", "exited"}, {"code", 0}}));
 }
 
 TEST(EndingTest, AnotherStatusIsAnExitEvenAfterDone) {
-  EXPECT_EQ(EndingOf({Stop::kNone, "", Exited(3)}, LogOf(R"({"done":true})")),
+  EXPECT_EQ(EndingOf({StopCause::kNone, "", Exited(3)}, LogOf(R"({"done":true})")),
             Json({{"kind", "exited"}, {"code", 3}}));
 }
 
 TEST(EndingTest, AnExceptionIsRaisedWhateverTheStatus) {
   const EventLog log = LogOf(R"({"exception":{"type":"ValueError"}})");
 
-  EXPECT_EQ(EndingOf({Stop::kNone, "", Exited(0)}, log), Json({{"kind", "raised"}}));
-  EXPECT_EQ(EndingOf({Stop::kNone, "", Exited(1)}, log), Json({{"kind", "raised"}}));
-  EXPECT_EQ(EndingOf({Stop::kNone, "", SIGSEGV}, log), Json({{"kind", "raised"}}));
+  EXPECT_EQ(EndingOf({StopCause::kNone, "", Exited(0)}, log), Json({{"kind", "raised"}}));
+  EXPECT_EQ(EndingOf({StopCause::kNone, "", Exited(1)}, log), Json({{"kind", "raised"}}));
+  EXPECT_EQ(EndingOf({StopCause::kNone, "", SIGSEGV}, log), Json({{"kind", "raised"}}));
 }
 
 TEST(EndingTest, ASignalIsNamedByItsNumber) {
-  EXPECT_EQ(EndingOf({Stop::kNone, "", SIGSEGV}, EventLog()),
+  EXPECT_EQ(EndingOf({StopCause::kNone, "", SIGSEGV}, EventLog()),
             Json({{"kind", "signalled"}, {"signal", SIGSEGV}}));
 }
 
 TEST(EndingTest, AKillThatWeDidNotSendCameFromOutside) {
-  EXPECT_EQ(EndingOf({Stop::kNone, "", SIGKILL}, EventLog()),
+  EXPECT_EQ(EndingOf({StopCause::kNone, "", SIGKILL}, EventLog()),
             Json({{"kind", "signalled"}, {"signal", SIGKILL}, {"from_outside", true}}));
 }
 
 TEST(EndingTest, WhatTheWorkerStoppedIsNamedByItsReason) {
-  EXPECT_EQ(EndingOf({Stop::kTimedOut, "long", SIGKILL}, EventLog()),
+  EXPECT_EQ(EndingOf({StopCause::kTimedOut, "long", SIGKILL}, EventLog()),
             Json({{"kind", "timed-out"}, {"message", "long"}}));
-  EXPECT_EQ(EndingOf({Stop::kCancelled, "", SIGKILL}, EventLog()), Json({{"kind", "cancelled"}}));
-  EXPECT_EQ(EndingOf({Stop::kMemory, "m", SIGKILL}, EventLog()),
+  EXPECT_EQ(EndingOf({StopCause::kCancelled, "", SIGKILL}, EventLog()),
+            Json({{"kind", "cancelled"}}));
+  EXPECT_EQ(EndingOf({StopCause::kMemory, "m", SIGKILL}, EventLog()),
             Json({{"kind", "limit"}, {"limit", "memory"}, {"message", "m"}}));
-  EXPECT_EQ(EndingOf({Stop::kOutput, "m", SIGKILL}, EventLog()),
+  EXPECT_EQ(EndingOf({StopCause::kOutput, "m", SIGKILL}, EventLog()),
             Json({{"kind", "limit"}, {"limit", "output"}, {"message", "m"}}));
-  EXPECT_EQ(EndingOf({Stop::kProcesses, "m", SIGKILL}, EventLog()),
+  EXPECT_EQ(EndingOf({StopCause::kProcesses, "m", SIGKILL}, EventLog()),
             Json({{"kind", "limit"}, {"limit", "processes"}, {"message", "m"}}));
 }
 
 TEST(EndingTest, ALimitExplainsTheExceptionThatCameOfIt) {
-  EXPECT_EQ(EndingOf({Stop::kOutput, "m", Exited(1)}, LogOf(R"({"exception":{}})"))["kind"],
+  EXPECT_EQ(EndingOf({StopCause::kOutput, "m", Exited(1)}, LogOf(R"({"exception":{}})"))["kind"],
             "limit");
 }
 
 TEST(EndingTest, ACellThatCouldNotBeSetUpSaysWhy) {
-  EXPECT_EQ(EndingOf({Stop::kNone, "", Exited(1)}, LogOf(R"({"failed_to_start":"no space"})")),
+  EXPECT_EQ(EndingOf({StopCause::kNone, "", Exited(1)}, LogOf(R"({"failed_to_start":"no space"})")),
             Json({{"kind", "fork-failed"}, {"message", "no space"}}));
 }
 

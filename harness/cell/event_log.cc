@@ -11,11 +11,11 @@
 namespace bkm {
 namespace {
 
-// A subject that writes to the pipe without end must not fill the worker's memory.
+// Bounds the worker's memory when a subject writes to the pipe without end.
 constexpr size_t kLongestLine = 64 << 20;
 
-// Python writes numbers that are not finite as bare NaN and Infinity, which JSON has no words for:
-// they become null, and a loss that is not a number does not cost the event that carries it.
+// Python writes numbers that are not finite as NaN and Infinity, which are not JSON. They become
+// null, so that a loss of NaN does not invalidate its event.
 std::string WithoutNonFinite(absl::string_view text) {
   std::string result;
   bool in_string = false;
@@ -90,7 +90,7 @@ void EventLog::Feed(absl::string_view bytes) {
     if (!too_long_) line_.append(piece.data(), piece.size());
     if (line_.size() > kLongestLine) {
       too_long_ = true;
-      line_.assign(1, '?');  // not empty: a half line that is noted
+      line_.assign(1, '?');  // not empty, so that ignored() counts it
     }
     if (newline == bytes.npos) return;
     bytes.remove_prefix(newline + 1);
@@ -134,7 +134,7 @@ bool EventLog::Apply(int64_t at_us, int64_t rss_kib, const Json& event) {
     } else if (key == "failed_to_start" && value.is_string()) {
       failed_to_start_ = value.get<std::string>();
     } else {
-      continue;  // a further key beside these is no harm
+      continue;  // unknown keys are ignored
     }
     understood = true;
   }

@@ -16,24 +16,24 @@ namespace bkm {
 // One line of the event pipe: "<monotonic us> <rss KiB> <json>\n". `json` must be free of newlines.
 std::string FrameEvent(int64_t at_us, int64_t rss_kib, absl::string_view json);
 
-// What a cell said about itself, kept by the worker so that a cell that dies keeps what was seen.
-// Lines that are no event (a subject can write anything to any descriptor) are counted, not
-// believed. README.md says what events there are.
+// The events of one cell, kept by the worker so that a cell that dies loses nothing it reported.
+// Lines that are no event are only counted: a subject can write anything to any descriptor.
+// README.md lists the events.
 class EventLog {
  public:
-  // Takes bytes as they come from the pipe, cut anywhere.
+  // Takes bytes from the pipe, cut anywhere.
   void Feed(absl::string_view bytes);
 
-  // The adapter ran to its end.
+  // The adapter finished.
   bool done() const { return done_; }
   // The adapter reported the exception that ended it.
   bool raised() const { return raised_; }
   // Why the cell could not be set up; nothing of a subject has run then.
   const std::optional<std::string>& failed_to_start() const { return failed_to_start_; }
-  // Unreadable lines so far, and a half line at the end.
+  // The number of unreadable lines so far, including an incomplete last line.
   int64_t ignored() const { return ignored_ + (line_.empty() ? 0 : 1); }
 
-  // The observation so far; the caller adds the ending and the usage.
+  // The observation so far, without the ending and the usage.
   Json Observation() const;
 
  private:
@@ -49,7 +49,7 @@ class EventLog {
   void EndStage(int64_t at_us, int64_t rss_kib);
 
   std::string line_;       // the line that is not complete yet
-  bool too_long_ = false;  // it is being skipped up to its end
+  bool too_long_ = false;  // the rest of the line is skipped
   int64_t ignored_ = 0;
   std::vector<Stage> stages_;
   Json facts_ = Json::object();

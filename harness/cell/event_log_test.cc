@@ -102,7 +102,7 @@ TEST(EventLogTest, NumbersThatAreNotFiniteBecomeNull) {
             Json::parse(R"([{"loss":null,"low":null,"text":"NaN \" NaN"}])"));
 }
 
-// What a subject can write into a descriptor it found.
+// Text that a subject can write to a descriptor that it finds.
 class GarbageTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(GarbageTest, IsCountedAndHarmsNothing) {

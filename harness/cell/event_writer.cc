@@ -42,7 +42,7 @@ void EventWriter::WriteText(absl::string_view json) const {
   if (!IsOwner()) return;
   std::string line = FrameEvent(MonotonicMicroseconds(), ResidentKib(), json);
   std::replace(line.begin(), line.end() - 1, '\n', ' ');
-  // Fails when the subject closed the descriptor: the cell goes on unheard.
+  // Fails when the subject closed the descriptor: the cell continues.
   WriteAll(descriptor_, line);
 }
 

@@ -10,13 +10,13 @@
 
 namespace bkm {
 
-// The cell's end of the event pipe. Only the process that made it writes: what a subject forks
-// and lets run back into the harness stays silent.
+// The cell's end of the event pipe. Only the process that created it writes: a process that the
+// subject forks and that returns into the harness stays silent.
 class EventWriter {
  public:
   explicit EventWriter(int descriptor);
 
-  // One event as JSON text, stamped with the time and this process's memory.
+  // Writes one event, given as JSON text, with the time and this process's memory.
   void WriteText(absl::string_view json) const;
   void Write(const Json& event) const;
 

@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 namespace py = pybind11;
 
-// Asked of the environment's own interpreter: only it knows where its packages are.
+// Runs in the environment's own interpreter: only that knows where its packages are.
 constexpr char kAsk[] =
     "import json, site, sys; print(json.dumps({'version': sys.version_info[:2], 'prefix': "
     "sys.prefix, 'exec_prefix': sys.exec_prefix, 'site': site.getsitepackages()}))";
@@ -61,9 +61,8 @@ absl::StatusOr<Environment> AskEnvironment(const fs::path& python) {
   return environment;
 }
 
-// Starts an interpreter that takes nothing from the user's environment. The standard library is
-// the one of the libpython that is linked; site.py stays out, since the system's would put the
-// system's packages on the path.
+// Starts an interpreter that ignores the user's environment. The standard library is that of the
+// linked libpython. site.py does not run: the system's would add the system's packages.
 absl::Status Initialize(const InterpreterOptions& options) {
   std::setlocale(LC_CTYPE, "C.UTF-8");
   PyPreConfig preconfig;
@@ -75,7 +74,7 @@ absl::Status Initialize(const InterpreterOptions& options) {
     PyConfig_InitIsolatedConfig(&config);
     config.site_import = 0;
     config.install_signal_handlers = 0;
-    // Into a folder of ours, never beside the environment's sources.
+    // Only into the given folder, never beside the environment's sources.
     config.write_bytecode = !options.bytecode.empty();
     if (!options.bytecode.empty())
       PyConfig_SetBytesString(&config, &config.pycache_prefix, options.bytecode.c_str());
@@ -93,7 +92,7 @@ absl::Status Initialize(const InterpreterOptions& options) {
   return absl::OkStatus();
 }
 
-// The environment's packages, as its own site.py would have put them.
+// Adds the environment's packages, as its own site.py would.
 void AddSitePackages(const Environment& environment, const fs::path& python_code) {
   py::object sys = py::module_::import("sys");
   sys.attr("prefix") = environment.prefix;
@@ -109,7 +108,7 @@ std::string Describe(const py::error_already_set& error) {
   return absl::StrCat(type, ": ", std::string(py::str(error.value())));
 }
 
-// Empty when it worked.
+// The error; empty on success.
 std::string Import(const std::string& module) {
   try {
     py::module_::import(module.c_str());
@@ -119,22 +118,22 @@ std::string Import(const std::string& module) {
   }
 }
 
-void Preload(const std::vector<std::string>& modules, InterpreterFacts& facts) {
+void Preload(const std::vector<std::string>& modules, InterpreterReport& facts) {
   const auto import = [&](const std::string& module) {
     const std::string error = Import(module);
     if (!error.empty()) facts.preload_errors[module] = error;
     return error.empty();
   };
-  // torch first: a parent that has run one parallel operation hangs its children, so its threads
-  // are set before anything can.
+  // torch first: if the parent runs a single parallel operation, its children hang. So the number
+  // of threads is set before any other import.
   const bool has_torch =
       !py::module_::import("importlib.util").attr("find_spec")("torch").is_none();
   if (has_torch && import("torch")) py::module_::import("torch").attr("set_num_threads")(1);
   for (const std::string& module : modules) import(module);
 }
 
-// All of bkm_cell, which imports torch and nothing of a subject: else each cell would read and
-// compile its own code. What needs a torch that is not there is left out.
+// Imports all of bkm_cell, so that cells need not read and compile it. bkm_cell imports torch and
+// nothing of a subject. Without torch, the modules that need it are left out.
 void ImportCellCode() {
   const py::object package = py::module_::import("bkm_cell");
   const py::object walk = py::module_::import("pkgutil").attr("walk_packages");
@@ -144,8 +143,8 @@ void ImportCellCode() {
   }
 }
 
-// What modules made in the machine's folder of temporary files when they were imported (wandb: two
-// folders) nobody else would remove, for this interpreter is never torn down. No cell sees it.
+// Removes the temporary folders that modules created at import (wandb: two folders). Nobody else
+// would: this interpreter is never torn down. Cells do not see these folders.
 void RemoveTemporaryFolders() {
   const py::object folder = py::module_::import("tempfile").attr("TemporaryDirectory");
   for (const py::handle each : py::module_::import("gc").attr("get_objects")()) {
@@ -153,8 +152,8 @@ void RemoveTemporaryFolders() {
   }
 }
 
-// Installed distributions, from the names of their metadata folders: reading the metadata of a
-// hundred packages would cost as much as importing one.
+// Installed distributions, from the names of their metadata folders: reading a hundred metadata
+// files would take as long as importing a package.
 Json InstalledVersions(const std::vector<std::string>& site) {
   Json versions = Json::object();
   for (const std::string& folder : site) {
@@ -176,12 +175,12 @@ Json InstalledVersions(const std::vector<std::string>& site) {
 }
 
 absl::Status Warm(const InterpreterOptions& options, const Environment& environment,
-                  InterpreterFacts& facts) {
+                  InterpreterReport& facts) {
   try {
     AddSitePackages(environment, options.python_code);
     py::module_ gc = py::module_::import("gc");
-    gc.attr(
-        "disable")();  // nearly nothing of what is loaded is garbage, and looking for it is slow
+    // Imports leave almost no garbage, and looking for it is slow.
+    gc.attr("disable")();
     Preload(options.preload, facts);
     RemoveTemporaryFolders();
     if (const std::string error = Import("bkm_cell.cell"); !error.empty()) {
@@ -209,12 +208,12 @@ absl::Status Warm(const InterpreterOptions& options, const Environment& environm
 
 }  // namespace
 
-absl::StatusOr<InterpreterFacts> StartInterpreter(const InterpreterOptions& options) {
+absl::StatusOr<InterpreterReport> StartInterpreter(const InterpreterOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   ASSIGN_OR_RETURN(const Environment environment, AskEnvironment(options.python));
   EnterCellEnvironment(options.python);
   RETURN_IF_ERROR(Initialize(options));
-  InterpreterFacts facts;
+  InterpreterReport facts;
   RETURN_IF_ERROR(Warm(options, environment, facts));
   facts.versions = InstalledVersions(environment.site);
   facts.preload_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -16,25 +16,26 @@ struct InterpreterOptions {
   std::filesystem::path python;       // the environment's interpreter
   std::filesystem::path python_code;  // the folder that holds the package bkm_cell
   std::vector<std::string> preload;   // modules, in order
-  // Where compiled Python is read from instead of beside the sources, and where that of preloaded
-  // modules is added. Empty: beside the sources, and none is written.
+  // Folder of compiled Python, used instead of the folders of the sources; compiled files of
+  // preloaded modules are added. Empty: compiled files are read beside the sources, none is
+  // written.
   std::filesystem::path bytecode;
 };
 
-// What a warm interpreter says of itself.
-struct InterpreterFacts {
+// What a warm interpreter reports about itself.
+struct InterpreterReport {
   std::string version;                      // "3.11.2"
   Json versions = Json::object();           // distribution -> version, as installed
   Json preload_errors = Json::object();     // module -> "ImportError: ..."
-  std::vector<std::filesystem::path> path;  // sys.path: what a cell must be able to read
+  std::vector<std::filesystem::path> path;  // sys.path: a cell must be able to read it
   double preload_s = 0;
 };
 
-// Starts the one interpreter of this process on the environment's packages and preloads them. It is
-// never torn down: a process that has called this ends with _exit. Replaces the process's
-// environment variables by the cells' own. A module that cannot be preloaded is reported, not an
-// error: the cells that need it will say so.
-absl::StatusOr<InterpreterFacts> StartInterpreter(const InterpreterOptions& options);
+// Starts this process's only interpreter with the environment's packages and preloads them.
+// Replaces the process's environment variables by those of cells. The interpreter is never torn
+// down: the caller must end with _exit. A module that cannot be preloaded is reported and is not an
+// error: the cells that need it will fail.
+absl::StatusOr<InterpreterReport> StartInterpreter(const InterpreterOptions& options);
 
 }  // namespace bkm
 

@@ -9,8 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <set>
 #include <vector>
 
@@ -20,25 +18,25 @@
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 #include "harness/cell/cell_environment.h"
+#include "harness/cell/system_error.h"
 
 namespace bkm {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Folders that a cell gets empty. TMPDIR is below work/, so little is written there; what is
-// counts against the machine's memory.
+// Folders that are empty in a cell. Their files count against the machine's memory; there are few,
+// because TMPDIR is below work/.
 constexpr struct {
   const char* path;
   const char* options;
 } kCovered[] = {{"/tmp", "size=256m,mode=1777"}, {"/dev/shm", "size=1g,mode=1777"}};
 
 absl::Status SystemError(absl::string_view doing, const fs::path& path) {
-  return absl::UnavailableError(
-      absl::StrCat(doing, " ", path.string(), ": ", std::strerror(errno)));
+  return bkm::SystemError(absl::StrCat(doing, " ", path.string()));
 }
 
-// A mount of `path` that is attached nowhere yet: it can be put back after `path` was covered.
+// A mount of `path` that is not attached yet: it can be attached after `path` was covered.
 struct Detached {
   fs::path path;
   Descriptor tree;
@@ -73,8 +71,8 @@ bool IsCovered(const fs::path& path) {
   });
 }
 
-// What must stay in sight of the folders that will be covered: each path as it is named and as it
-// really is, outermost first, none twice.
+// The paths below covered folders that must stay visible: each as named and as resolved, outermost
+// first, without duplicates.
 std::vector<fs::path> Kept(const CellView& view) {
   std::set<fs::path> paths;
   const auto add = [&](const fs::path& path) {
@@ -102,7 +100,7 @@ absl::Status CoverTemporaries(const fs::path& work) {
     if (::mount("tmpfs", covered.path, "tmpfs", MS_NOSUID | MS_NODEV, covered.options) != 0)
       return SystemError("cannot cover", covered.path);
   }
-  std::error_code ignored;  // it only catches what was frozen during the preload
+  std::error_code ignored;  // the link only serves paths that modules kept during the preload
   fs::create_symlink(work / "home", kPreloadHome, ignored);
   return absl::OkStatus();
 }

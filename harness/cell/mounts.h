@@ -10,16 +10,16 @@
 
 namespace bkm {
 
-// The folders of one cell, absolute.
+// The folders of one cell. All paths are absolute.
 struct CellView {
   std::filesystem::path dir;                    // read-only, except:
   std::vector<std::filesystem::path> writable;  // below dir
-  std::vector<std::filesystem::path> reads;     // stay in sight also below /tmp and /dev/shm
+  std::vector<std::filesystem::path> reads;     // stay visible, also below /tmp and /dev/shm
 };
 
-// Moves this process into a mount namespace where every file system is read-only except
-// `view.writable`, and /tmp and /dev/shm are small, empty and its own. `own_proc`: mount a /proc of
-// the current process namespace.
+// Moves this process into a mount namespace in which all file systems are read-only except
+// `view.writable`, and /tmp and /dev/shm are small, empty and private. `own_proc`: also mounts a
+// /proc of the current process namespace.
 absl::Status EnterMounts(const CellView& view, bool own_proc);
 
 }  // namespace bkm

@@ -16,8 +16,8 @@ namespace bkm {
 void AdoptOrphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
 void KillOrphans() {
-  // Each round adopts the children of those that the last one killed; a bound, since something may
-  // fork faster than it is killed.
+  // Each round adopts the children of the processes that the previous round killed. The bound is
+  // for a process that forks faster than it is killed.
   for (int round = 0; round < 100; ++round) {
     const std::vector<pid_t> children = ChildrenOf(::getpid());
     if (children.empty()) return;

@@ -5,12 +5,12 @@
 
 namespace bkm {
 
-// For a machine without process namespaces: from now on a process that has lost its parent comes to
-// this one instead of to the machine's init.
+// For a machine without process namespaces: from now on this process, not the machine's init,
+// adopts its descendants that lose their parent.
 void AdoptOrphans();
 
-// Kills and reaps every child of this process, and what comes to it from them. Call it while none
-// of them is wanted.
+// Kills and reaps all children of this process, and the children that it adopts from them. Call it
+// only while no child is needed.
 void KillOrphans();
 
 }  // namespace bkm

@@ -14,34 +14,30 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
-#include <cstring>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "harness/cell/private_descriptor.h"
+#include "harness/cell/system_error.h"
 
 namespace bkm {
 namespace {
 
 constexpr size_t kStackBytes = 64 << 10;
 
-absl::Status SystemError(absl::string_view doing) {
-  return absl::UnavailableError(absl::StrCat(doing, ": ", std::strerror(errno)));
-}
-
-// Shares the worker's memory and runs beside it (a fork would copy the page tables of everything
-// that is preloaded): system calls only, and none that can fail, since errno is the worker's too.
+// Shares the worker's memory and runs beside it, because a fork would copy the page tables of all
+// preloaded modules. So it may only use system calls that cannot fail: errno is the worker's, too.
 int Init(void* ready) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::setsid();
   ::close_range(0, UINT_MAX, 0);
-  // From here on it dies with the worker, and holds none of its pipes open.
+  // From here on the init dies with the worker, and holds none of its pipes open.
   static_cast<std::atomic<bool>*>(ready)->store(true);
-  // Every signal is blocked, and orphans are reaped by the kernel.
+  // All signals are blocked; the kernel reaps orphans.
   struct sigaction ignore = {};
   ignore.sa_handler = SIG_IGN;
   ::sigaction(SIGCHLD, &ignore, nullptr);
-  // pause() would touch the calling thread's state, which is the worker's.
+  // Not pause(): it would change the thread's state, which is the worker's.
   while (true) ::syscall(SYS_ppoll, nullptr, 0, nullptr, nullptr, 0);
 }
 

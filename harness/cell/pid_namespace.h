@@ -12,34 +12,33 @@
 
 namespace bkm {
 
-// A process namespace with an init that does nothing but reap: when the init is killed the kernel
-// kills everything in the namespace, wherever it hid (new sessions, double forks). The cell in it
-// is our own child and is not process 1, so that it sees signals as usual and we get its exit
-// status first hand.
+// A process namespace whose init only reaps. When the init is killed, the kernel kills everything
+// in the namespace, also after new sessions or double forks. The cell in it is a child of the
+// worker and not process 1, so it gets signals as usual and the worker gets its exit status.
 class PidNamespace {
  public:
-  // Fails where the system refuses one.
+  // Fails if the system refuses one.
   static absl::StatusOr<PidNamespace> Create();
   PidNamespace(PidNamespace&&) = default;
   PidNamespace& operator=(PidNamespace&&) = delete;
   ~PidNamespace();
 
-  // Between the two, fork() puts the child into this namespace.
+  // Between Enter and Leave, fork() puts the child into this namespace.
   absl::Status Enter() const;
   static absl::Status Leave();
 
-  // Kills everything in it. Reap our own children in it first, then the init.
+  // Kills everything in it. Afterwards reap the worker's children in it first, then the init.
   void Kill();
-  // Becomes readable once everything in it is gone.
+  // Readable once all processes in it have ended.
   int init_pidfd() const { return init_pidfd_.get(); }
   pid_t init_pid() const { return init_; }
-  // Reaps the init without waiting; true when it is gone.
+  // Reaps the init without waiting; true once it is reaped.
   bool TryReap();
 
  private:
   PidNamespace() = default;
 
-  std::unique_ptr<char[]> stack_;  // the init runs on it, in our memory
+  std::unique_ptr<char[]> stack_;  // of the init, which shares this process's memory
   pid_t init_ = -1;
   Descriptor init_pidfd_;
 };

@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kOpenFolder = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
-// A small file of /proc; empty when the process is gone.
+// A small file of /proc; empty if the process has ended.
 std::string ReadProc(int proc, const std::string& path) {
   const Descriptor file(::openat(proc, path.c_str(), O_RDONLY | O_CLOEXEC));
   std::string text(8192, '\0');
@@ -47,10 +47,10 @@ std::vector<pid_t> AllPids(int proc) {
   return pids;
 }
 
-// The parent of `pid` in the machine's /proc; 0 when it is gone.
+// The parent of `pid` in the machine's /proc; 0 if the process has ended.
 pid_t ParentOf(int proc, pid_t pid) {
   const std::string stat = ReadProc(proc, absl::StrCat(pid, "/stat"));
-  const size_t name_end = stat.rfind(')');  // the name may hold anything
+  const size_t name_end = stat.rfind(')');  // the name may contain any character
   int parent = 0;
   if (name_end != std::string::npos) std::sscanf(stat.c_str() + name_end + 1, " %*c %d", &parent);
   return parent;
@@ -86,7 +86,7 @@ bool ProcessTree::OpenProc() {
       Descriptor(::open(absl::StrCat("/proc/", cell_, "/root/proc").c_str(), kOpenFolder));
   struct stat machine = {};
   struct stat cell = {};
-  // Until the cell has mounted its own, this is the machine's, with everyone's processes in it.
+  // Until the cell mounts its own /proc, this is the machine's, with the processes of everyone.
   if (!found.valid() || ::stat("/proc", &machine) != 0 || ::fstat(found.get(), &cell) != 0 ||
       machine.st_dev == cell.st_dev) {
     return false;
@@ -107,7 +107,7 @@ std::vector<pid_t> ProcessTree::ListDescendants() {
   std::set<pid_t> found = {cell_};
   std::vector<pid_t> queue = {cell_};
   if (init_ > 0) queue.push_back(init_);
-  // Also what was seen before and has lost its parent since.
+  // Also processes seen before whose parent has ended since.
   for (const pid_t pid : seen_) {
     if (found.insert(pid).second) queue.push_back(pid);
   }

@@ -12,30 +12,30 @@
 
 namespace bkm {
 
-// One process of a cell. `proc` numbers are those of the /proc it was found in.
+// One process of a cell. `pid` is its number in the /proc in which it was found.
 struct ProcessUse {
   pid_t pid = 0;
   int64_t resident_kib = 0;
 };
 
-// Finds the processes of a cell: in its own process namespace through the cell's /proc, which
-// lists nothing else; without one, as the descendants of the cell in the machine's /proc.
+// Finds the processes of a cell: with a process namespace, all processes in the cell's own /proc;
+// without one, the descendants of the cell in the machine's /proc.
 class ProcessTree {
  public:
-  // `init`: of the cell's process namespace, or -1. `own_proc`: the cell mounts a /proc of its own
-  // once it is set up.
+  // `init`: that of the cell's process namespace, or -1. `own_proc`: the cell mounts its own /proc
+  // during its set-up.
   ProcessTree(pid_t cell, pid_t init, bool own_proc)
       : cell_(cell), init_(init), own_proc_(own_proc) {}
 
-  // The living processes with what they hold; without the namespace's init. Empty while the cell
-  // is being set up.
+  // The living processes and their memory, without the namespace's init. Empty during the cell's
+  // set-up.
   std::vector<ProcessUse> List();
 
-  // Memory of the processes of the last List() with shared pages divided among their users, KiB.
-  // Exact and slow: it walks their page tables.
+  // Memory of the processes, KiB; shared pages are divided among their users. Exact but slow: the
+  // kernel walks their page tables.
   int64_t ProportionalKib(const std::vector<ProcessUse>& processes) const;
 
-  // Descendants seen so far by List(), where there is no namespace to kill.
+  // Descendants seen so far by List(), for a cell without a namespace to kill.
   const std::vector<pid_t>& seen() const { return seen_; }
 
  private:
@@ -46,7 +46,7 @@ class ProcessTree {
   pid_t cell_;
   pid_t init_;
   bool own_proc_;
-  Descriptor proc_;  // the /proc that is read
+  Descriptor proc_;  // the /proc to read
   std::vector<pid_t> seen_;
 };
 

@@ -16,7 +16,7 @@
 namespace bkm {
 namespace {
 
-// A child that sleeps, with a child of its own in another session whose number it tells.
+// A sleeping child with its own child in another session; it reports that child's pid.
 class FamilyTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -74,7 +74,7 @@ TEST_F(FamilyTest, MemoryIsMeasured) {
     resident_kib += process.resident_kib;
   }
 
-  // Their pages are shared with each other and with this test.
+  // They share their pages with each other and with this test.
   EXPECT_GT(tree.ProportionalKib(processes), 0);
   EXPECT_LT(tree.ProportionalKib(processes), resident_kib);
 }

@@ -13,24 +13,24 @@ namespace {
 
 namespace py = pybind11;
 
-// What a fresh interpreter in this cell's folder would have had.
+// Restores what a fresh interpreter in this cell's folder would have.
 void EnterFolders(const std::filesystem::path& work) {
   py::object environ = py::module_::import("os").attr("environ");
   for (const auto& [name, value] : CellFolders(work)) environ[py::str(name)] = py::str(value);
-  // A preloaded module may have asked for the folder of temporary files already.
+  // A preloaded module may have fixed the folder of temporary files already.
   py::module_::import("tempfile").attr("tempdir") = py::none();
   py::object sys = py::module_::import("sys");
   for (const char* stream : {"stdout", "stderr"}) {
-    // A cell that dies keeps what it printed.
+    // A cell that dies keeps its output.
     sys.attr(stream).attr("reconfigure")(py::arg("line_buffering") = true);
   }
-  // Shows where a signal struck; the signal still ends the process.
+  // Prints the stack on a fatal signal; the signal still ends the process.
   py::module_::import("faulthandler").attr("enable")(sys.attr("stderr"));
   py::module_ signal = py::module_::import("signal");
   signal.attr("signal")(signal.attr("SIGINT"), signal.attr("default_int_handler"));
 }
 
-// The exit status that Python itself gives to SystemExit(code).
+// The exit status that Python itself uses for SystemExit(code).
 int StatusOfSystemExit(const py::error_already_set& error) {
   const py::object code = error.value().attr("code");
   if (code.is_none()) return 0;
@@ -56,7 +56,7 @@ void FlushStreams() {
     try {
       py::module_::import("sys").attr(stream).attr("flush")();
     } catch (py::error_already_set&) {
-      // The subject closed or replaced it, or the disk is full: nothing is left to tell it to.
+      // The subject closed or replaced the stream, or the disk is full. Nobody is left to be told.
     }
   }
 }
@@ -80,7 +80,7 @@ int RunPythonEntry(const CellRequest& request, const EventWriter& events) {
   try {
     code = Run(request, events);
   } catch (const std::exception& error) {
-    // The report of an exception failed: an exception whose __str__ raises, say.
+    // Reporting an exception failed, for example because its __str__ raises.
     events.Write(Json{{"exception", {{"type", "Exception"}, {"message", error.what()}}}});
   }
   FlushStreams();

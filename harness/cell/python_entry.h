@@ -8,8 +8,8 @@
 
 namespace bkm {
 
-// Calls bkm_cell.cell.run(request, emit) in a process that was forked from a warm interpreter, and
-// gives the exit status for _exit. An exception that run() lets out is reported as the cell's.
+// Calls bkm_cell.cell.run(request, emit) in a process forked from a warm interpreter. Returns the
+// status for _exit. An exception that leaves run() is reported as the cell's exception.
 int RunPythonEntry(const CellRequest& request, const EventWriter& events);
 
 }  // namespace bkm

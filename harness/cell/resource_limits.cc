@@ -5,15 +5,14 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/descriptor.h"
 #include "harness/base/status_macros.h"
+#include "harness/cell/system_error.h"
 
 namespace bkm {
 namespace {
@@ -25,12 +24,11 @@ absl::Status Limit(__rlimit_resource resource, rlim_t value, absl::string_view n
   ::getrlimit(resource, &limit);
   if (limit.rlim_max != RLIM_INFINITY && value > limit.rlim_max) value = limit.rlim_max;
   limit = {value, value};
-  if (::setrlimit(resource, &limit) != 0)
-    return absl::UnavailableError(absl::StrCat("cannot limit ", name, ": ", std::strerror(errno)));
+  if (::setrlimit(resource, &limit) != 0) return SystemError(absl::StrCat("cannot limit ", name));
   return absl::OkStatus();
 }
 
-// Private writable memory that this process has mapped, MiB.
+// Private writable memory mapped by this process, MiB.
 rlim_t MappedDataMib() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -41,7 +39,7 @@ rlim_t MappedDataMib() {
   return 0;
 }
 
-// When the machine runs out of memory the kernel takes a cell, not the runner.
+// If the machine runs out of memory, the kernel should kill a cell, not the runner.
 void OfferToOutOfMemoryKiller() {
   const Descriptor file(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
   if (file.valid()) WriteAll(file.get(), "1000");
@@ -50,9 +48,9 @@ void OfferToOutOfMemoryKiller() {
 }  // namespace
 
 absl::Status ApplyResourceLimits(const CellRequest& request) {
-  const CellLimits& limits = request.limits;
+  const RequestedLimits& limits = request.limits;
   OfferToOutOfMemoryKiller();
-  // One byte means no core file, and also none through a pipe to a crash reporter, which 0 allows.
+  // One byte: no core file, and no pipe to a crash reporter either, which 0 would allow.
   RETURN_IF_ERROR(Limit(RLIMIT_CORE, 1, "core files"));
   if (limits.memory_mib > 0 && request.on_cpu) {
     const rlim_t mib = MappedDataMib() + 2 * static_cast<rlim_t>(limits.memory_mib) + 1024;

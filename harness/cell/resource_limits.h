@@ -8,8 +8,8 @@
 
 namespace bkm {
 
-// In the forked cell: what the kernel enforces by itself. These lie above what the watchdog
-// measures, and only catch a cell that grows faster than it looks.
+// In the forked cell: sets the limits that the kernel enforces. They are above the watchdog's and
+// only catch a cell that grows faster than the watchdog checks.
 absl::Status ApplyResourceLimits(const CellRequest& request);
 
 }  // namespace bkm

@@ -19,7 +19,7 @@ double Seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
 }
 
-// Keeps the beginning of a file that grew past the limit before it was stopped.
+// Cuts a file that grew past the limit before the cell was stopped.
 void Trim(const std::filesystem::path& file, int64_t limit_mib) {
   std::error_code error;
   const uintmax_t most = static_cast<uintmax_t>(limit_mib) << 20;
@@ -59,15 +59,15 @@ bool RunningCell::Tend() {
   if (!reaped_) {
     Drain();
     Overrun overrun = watchdog_.Check(std::chrono::steady_clock::now());
-    if (overrun.stop != Stop::kNone) End(overrun.stop, std::move(overrun.message));
+    if (overrun.stop != StopCause::kNone) End(overrun.stop, std::move(overrun.message));
     pollfd ended = {process_.pidfd.get(), POLLIN, 0};
     if (::poll(&ended, 1, 0) != 1) return false;
     Reap();
   }
   if (process_.space && !process_.space->TryReap()) return false;
-  Drain();  // what was still in the pipe
-  if (exit_.stop == Stop::kNone) {
-    // A cell that printed more than it may in its last moments is over its limit all the same.
+  Drain();  // the rest of the pipe
+  if (exit_.stop == StopCause::kNone) {
+    // A cell that exceeds its output limit just before its end is over the limit, too.
     const Overrun overrun = watchdog_.CheckOutput();
     exit_.stop = overrun.stop;
     exit_.stop_message = overrun.message;
@@ -79,14 +79,14 @@ bool RunningCell::Tend() {
   return true;
 }
 
-void RunningCell::End(Stop stop, std::string message) {
-  if (reaped_ || exit_.stop != Stop::kNone) return;
+void RunningCell::End(StopCause stop, std::string message) {
+  if (reaped_ || exit_.stop != StopCause::kNone) return;
   exit_.stop = stop;
   exit_.stop_message = std::move(message);
   process_.Kill();
 }
 
-// Kills what the cell left behind while its process number is still its own, then reaps it.
+// Kills the processes that the cell left behind, then reaps it: until then its pid is not reused.
 void RunningCell::Reap() {
   process_.Kill();
   KillSeen();
@@ -109,7 +109,7 @@ void RunningCell::Drain() {
       log_.Feed({buffer, static_cast<size_t>(n)});
       continue;
     }
-    if (n == 0) process_.events.Close();  // the cell closed its end; it may go on
+    if (n == 0) process_.events.Close();  // the cell closed its end; it may still run
     if (n == 0 || errno != EINTR) return;
   }
 }

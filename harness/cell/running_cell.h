@@ -21,7 +21,7 @@
 
 namespace bkm {
 
-// A cell in flight, from its fork until nothing of it is left.
+// A cell in flight, from its fork until all its processes have ended.
 class RunningCell {
  public:
   static absl::StatusOr<std::unique_ptr<RunningCell>> Start(CellRequest request,
@@ -30,16 +30,16 @@ class RunningCell {
   const std::string& cell() const { return request_.cell; }
   pid_t pid() const { return process_.pid; }
 
-  // What to poll for, and how long at most.
+  // The descriptors to poll, and the latest time to call Tend().
   void AddPollFds(std::vector<pollfd>& fds) const;
   std::chrono::steady_clock::time_point NextCheck() const;
 
-  // Takes events, looks at the limits, reaps. True when the cell and all it started are gone.
+  // Takes events, checks the limits, reaps. True once the cell and all its processes have ended.
   bool Tend();
-  // Ends it, unless it has ended already.
-  void End(Stop stop, std::string message);
+  // Kills the cell, unless it has ended already.
+  void End(StopCause stop, std::string message);
 
-  // The observation, once Tend() has said true.
+  // The observation; call it after Tend() returned true.
   Json Observation() const;
 
  private:
@@ -56,7 +56,7 @@ class RunningCell {
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double wall_s_ = 0;  // from the fork to the end of its process
   rusage usage_ = {};
-  bool reaped_ = false;  // the cell's own process
+  bool reaped_ = false;  // the cell's own process is reaped
 };
 
 }  // namespace bkm

@@ -17,19 +17,15 @@
 #include <csignal>
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
 #include "harness/base/descriptor.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 #include "harness/cell/mounts.h"
 #include "harness/cell/pid_namespace.h"
+#include "harness/cell/system_error.h"
 
 namespace bkm {
 namespace {
-
-absl::Status SystemError(absl::string_view doing) {
-  return absl::UnavailableError(absl::StrCat(doing, ": ", std::strerror(errno)));
-}
 
 absl::Status EnterNetwork() {
   if (::unshare(CLONE_NEWNET) != 0) return SystemError("cannot create a network namespace");
@@ -42,7 +38,7 @@ absl::Status EnterNetwork() {
   return absl::OkStatus();
 }
 
-// The rights to change what the sandbox made, or the machine. Files keep their owners' rights.
+// Drops the capabilities to change the sandbox or the machine. File permissions are unaffected.
 absl::Status DropCapabilities() {
   constexpr int kDropped[] = {CAP_SYS_ADMIN, CAP_SYS_MODULE, CAP_SYS_BOOT,    CAP_SYS_TIME,
                               CAP_SYS_RAWIO, CAP_SYS_PTRACE, CAP_NET_ADMIN,   CAP_MKNOD,
@@ -62,7 +58,7 @@ absl::Status DropCapabilities() {
   return absl::OkStatus();
 }
 
-// Runs `trial` in a child, so that what it changes ends with it.
+// Runs `trial` in a child, so that its changes end with the child.
 template <typename F>
 bool WorksInChild(F trial) {
   const pid_t pid = ::fork();
@@ -107,7 +103,7 @@ Sandbox ProbeSandbox() {
 absl::Status EnterSandbox(const Sandbox& sandbox, const CellView& view) {
   if (sandbox.mount) RETURN_IF_ERROR(EnterMounts(view, sandbox.pid));
   if (sandbox.network) RETURN_IF_ERROR(EnterNetwork());
-  // Shared memory and queues of System V outlive processes: let them go with the cell.
+  // System V shared memory and queues outlive processes: in a namespace they end with the cell.
   if (sandbox.mount || sandbox.network) ::unshare(CLONE_NEWIPC);
   return DropCapabilities();
 }

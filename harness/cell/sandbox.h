@@ -11,20 +11,20 @@
 
 namespace bkm {
 
-// What this machine lets the worker put around a cell.
+// The parts of the sandbox that this machine allows.
 struct Sandbox {
-  bool mount = false;    // the machine's files are read-only, /tmp and /dev/shm are the cell's own
-  bool network = false;  // nothing but a loopback
-  bool pid = false;      // it sees, signals and leaves behind nothing outside
+  bool mount = false;    // the machine's files are read-only, /tmp and /dev/shm are private
+  bool network = false;  // only a loopback
+  bool pid = false;      // the cell sees and signals only its own processes, and leaves none behind
   bool IsWhole() const { return mount && network && pid; }
   std::vector<std::string> Names() const;
 };
 
-// Tries each in a child. Call it early, while the process is small.
+// Tries each part in a child. Call it early, while the process is small.
 Sandbox ProbeSandbox();
 
-// In the forked cell: goes behind mount and network namespaces and gives up the rights to undo
-// that. `sandbox.pid` says that the process is in its own process namespace already.
+// In the forked cell: enters mount and network namespaces and drops the capabilities to undo that.
+// `sandbox.pid`: the process is in its own process namespace already.
 absl::Status EnterSandbox(const Sandbox& sandbox, const CellView& view);
 
 }  // namespace bkm

@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// SIGTERM and SIGINT as a descriptor, so that the loop has one place where it waits.
+// SIGTERM and SIGINT as a descriptor, so that the loop waits in one place.
 Descriptor TakeSignals() {
   sigset_t set;
   sigemptyset(&set);
@@ -64,7 +64,7 @@ void Server::StartCells() {
   }
 }
 
-// Sleeps until there is something to do, then takes requests and signals.
+// Sleeps until there is work, then takes requests and signals.
 void Server::Wait() {
   if (!open_ && !HasWork()) return;
   std::vector<pollfd> fds = {{signals_.get(), POLLIN, 0},
@@ -136,7 +136,7 @@ void Server::TakeRun(const Json& json) {
 
 void Server::Cancel(const std::string& cell) {
   for (const auto& running : running_) {
-    if (running->cell() == cell) running->End(Stop::kCancelled, "");
+    if (running->cell() == cell) running->End(StopCause::kCancelled, "");
   }
   const auto waiting = std::find_if(queue_.begin(), queue_.end(),
                                     [&](const CellRequest& r) { return r.cell == cell; });
@@ -146,7 +146,7 @@ void Server::Cancel(const std::string& cell) {
 }
 
 void Server::CancelAll() {
-  for (const auto& running : running_) running->End(Stop::kCancelled, "");
+  for (const auto& running : running_) running->End(StopCause::kCancelled, "");
   for (const CellRequest& request : std::exchange(queue_, {}))
     FinishUnstarted(request.cell, "cancelled", "");
 }
@@ -159,7 +159,7 @@ void Server::Tend() {
     }
     Finish((*it)->cell(), (*it)->Observation());
     it = running_.erase(it);
-    // Whose they are is not known, so not while another cell might need them.
+    // Orphans may belong to any cell, so they are killed only while no cell is running.
     if (running_.empty() && !options_.setting.sandbox.pid) KillOrphans();
   }
 }
@@ -178,9 +178,9 @@ void Server::FinishUnstarted(const std::string& cell, absl::string_view kind,
 
 void Server::Reply(const Json& json) {
   if (WriteAll(options_.out, ToLine(json) + "\n")) return;
-  open_ = false;  // nobody listens any more
+  open_ = false;  // nobody reads the replies any more
   queue_.clear();
-  for (const auto& running : running_) running->End(Stop::kCancelled, "");
+  for (const auto& running : running_) running->End(StopCause::kCancelled, "");
 }
 
 }  // namespace bkm

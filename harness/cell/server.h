@@ -21,22 +21,22 @@ namespace bkm {
 
 struct ServerOptions {
   size_t jobs = 1;             // cells in flight
-  Descriptor in;               // requests; invalid: only those given to Add
+  Descriptor in;               // requests; invalid: only those given to Take
   int out = 1;                 // replies
   bool only_finished = false;  // no "started" lines
-  std::string kernels;         // given to the adapters with each request; empty: none
+  std::string kernels;         // added to each request; empty: none
   Json versions = Json::object();
   CellSetting setting;
 };
 
-// The worker's loop: one thread, requests in, forked cells, replies out. It ends when the requests
-// have ended (cells that are still running are cancelled then), on SIGTERM or SIGINT, or when
-// nobody reads the replies.
+// The worker's loop: one thread that reads requests, forks cells and writes replies. At the end of
+// the input, on SIGTERM or SIGINT, or if nobody reads the replies, it cancels the remaining cells
+// and returns.
 class Server {
  public:
   explicit Server(ServerOptions options);
 
-  // As if the line had come in.
+  // Handles one line of input.
   void Take(absl::string_view line);
   void Run();
 

@@ -26,7 +26,7 @@ bool Write(const char* path, const std::string& text) {
          ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
-// The user stays who they are, and has every right over what is in the namespace only.
+// The user id stays the same; the capabilities apply inside the namespace only.
 bool EnterNamespaces() {
   const uid_t user = ::geteuid();
   const gid_t group = ::getegid();
@@ -37,7 +37,7 @@ bool EnterNamespaces() {
          ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
 }
 
-// The first process of the namespace: reaps, and lives as long as the worker's parent.
+// Forks the namespace's first process. It reaps, and lives as long as the worker's parent.
 pid_t ForkInit() {
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
@@ -58,8 +58,8 @@ int Wait(pid_t pid) {
   return status;
 }
 
-// Everything up to the mount of /proc, in a process that can be thrown away: once in a namespace
-// there is no way back.
+// Tries everything up to the mount of /proc in a child, because a process cannot leave a user
+// namespace.
 bool IsAllowed() {
   const pid_t pid = ::fork();
   if (pid == 0) {

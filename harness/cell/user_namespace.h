@@ -5,10 +5,10 @@
 
 namespace bkm {
 
-// For a worker that is not root: continues in a child that has, inside a user namespace with its
-// own processes and mounts, the rights that a sandbox needs. The calling process does not return
-// then: it waits, passes SIGTERM and SIGINT on, and ends as the child does. Where the system
-// refuses, nothing changes and the caller goes on. Call it before anything starts a thread.
+// For a worker that is not root: continues in a child inside a user namespace with its own
+// processes and mounts, where the child has the capabilities that a sandbox needs. The calling
+// process does not return: it forwards SIGTERM and SIGINT, and ends with the child's status. If the
+// system refuses, the call changes nothing and returns. Call it before any thread starts.
 void ContinueInUserNamespace();
 
 }  // namespace bkm

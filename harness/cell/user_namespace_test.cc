@@ -26,7 +26,7 @@ int StatusAsNobody(F body) {
     if (::geteuid() == 0) {
       if (::setresgid(kNobody, kNobody, kNobody) != 0) ::_exit(kRefused);
       if (::setresuid(kNobody, kNobody, kNobody) != 0) ::_exit(kRefused);
-      ::prctl(PR_SET_DUMPABLE, 1);  // or /proc/self stays root's
+      ::prctl(PR_SET_DUMPABLE, 1);  // else /proc/self stays root's
     }
     ::_exit(body());
   }

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The work folder is walked on every tenth look, and no further than this.
+// The work folder is walked on every tenth check, up to this many files.
 constexpr int kLooksPerWalk = 10;
 constexpr int kMostFiles = 20000;
 
@@ -60,31 +60,34 @@ Watchdog::Watchdog(const CellRequest& request, ProcessTree tree, int64_t shared_
 Overrun Watchdog::Check(Clock::time_point now) {
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   if (limits_.timeout_s > 0 && elapsed > limits_.timeout_s)
-    return {Stop::kTimedOut, absl::StrCat("still running after ", limits_.timeout_s, " s")};
+    return {StopCause::kTimedOut, absl::StrCat("still running after ", limits_.timeout_s, " s")};
   if (now < next_) return {};
   next_ = now + kInterval;
-  if (Overrun overrun = CheckProcesses(); overrun.stop != Stop::kNone) return overrun;
+  if (Overrun overrun = CheckProcesses(); overrun.stop != StopCause::kNone) return overrun;
   const int64_t bytes = OutputBytes(/*with_work=*/looks_++ % kLooksPerWalk == 0);
   if (limits_.output_mib > 0 && bytes > limits_.output_mib << 20)
-    return {Stop::kOutput, absl::StrCat("wrote ", bytes >> 20, " MiB of ", limits_.output_mib)};
+    return {StopCause::kOutput,
+            absl::StrCat("wrote ", bytes >> 20, " MiB of ", limits_.output_mib)};
   return {};
 }
 
 Overrun Watchdog::CheckProcesses() {
   const std::vector<ProcessUse> processes = tree_.List();
   if (limits_.processes > 0 && static_cast<int64_t>(processes.size()) > limits_.processes) {
-    return {Stop::kProcesses, absl::StrCat(processes.size(), " processes of ", limits_.processes)};
+    return {StopCause::kProcesses,
+            absl::StrCat(processes.size(), " processes of ", limits_.processes)};
   }
-  // Every process that was forked holds the preloaded pages without having made them.
+  // Each forked process also holds the preloaded pages.
   int64_t grown_kib = 0;
   for (const ProcessUse& process : processes)
     grown_kib += std::max<int64_t>(0, process.resident_kib - shared_kib_);
   const int64_t limit_kib = limits_.memory_mib * 1024;
   if (limit_kib == 0 || grown_kib <= limit_kib) return {};
-  // Pages that the cell's processes share among themselves were counted more than once.
+  // Pages that the cell's processes share were counted more than once.
   const int64_t exact_kib = processes.size() > 1 ? tree_.ProportionalKib(processes) : grown_kib;
   if (exact_kib <= limit_kib) return {};
-  return {Stop::kMemory, absl::StrCat("used ", exact_kib / 1024, " MiB of ", limits_.memory_mib)};
+  return {StopCause::kMemory,
+          absl::StrCat("used ", exact_kib / 1024, " MiB of ", limits_.memory_mib)};
 }
 
 int64_t Watchdog::OutputBytes(bool with_work) const {
@@ -95,7 +98,7 @@ int64_t Watchdog::OutputBytes(bool with_work) const {
 Overrun Watchdog::CheckOutput() const {
   const int64_t bytes = OutputBytes(/*with_work=*/true);
   if (limits_.output_mib == 0 || bytes <= limits_.output_mib << 20) return {};
-  return {Stop::kOutput, absl::StrCat("wrote ", bytes >> 20, " MiB of ", limits_.output_mib)};
+  return {StopCause::kOutput, absl::StrCat("wrote ", bytes >> 20, " MiB of ", limits_.output_mib)};
 }
 
 }  // namespace bkm

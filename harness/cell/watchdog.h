@@ -14,25 +14,25 @@
 
 namespace bkm {
 
-// A limit that was passed, and the measure in words.
+// The exceeded limit, and the measured value in words.
 struct Overrun {
-  Stop stop = Stop::kNone;
+  StopCause stop = StopCause::kNone;
   std::string message;
 };
 
-// Measures one cell against its limits. Cheap enough to ask ten times a second.
+// Measures one cell against its limits. Check() is cheap enough to call ten times a second.
 class Watchdog {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `shared_kib`: what the worker held at the fork; each process of the cell starts with it.
+  // `shared_kib`: the worker's memory at the fork; each process of the cell starts with it.
   Watchdog(const CellRequest& request, ProcessTree tree, int64_t shared_kib);
 
-  // kNone while the cell is within its limits. The tree is looked at only every kInterval.
+  // kNone while the cell is within its limits. It checks the processes only every kInterval.
   Overrun Check(Clock::time_point now);
-  // After the end: output that was written between two looks.
+  // After the cell's end: checks the output written since the last Check().
   Overrun CheckOutput() const;
-  // When Check has something new to say.
+  // The next time at which Check() measures.
   Clock::time_point NextCheck() const { return next_; }
 
   const ProcessTree& tree() const { return tree_; }
@@ -43,7 +43,7 @@ class Watchdog {
   Overrun CheckProcesses();
   int64_t OutputBytes(bool with_work) const;
 
-  CellLimits limits_;
+  RequestedLimits limits_;
   std::filesystem::path dir_;
   ProcessTree tree_;
   int64_t shared_kib_;

@@ -16,7 +16,7 @@
 
 namespace bkm {
 
-// A real cell_worker on the system's Python with testdata/fake_cell, for tests.
+// A real cell_worker with the system's Python and testdata/fake_cell, for tests.
 class WorkerUnderTest {
  public:
   explicit WorkerUnderTest(int jobs = 1);
@@ -26,17 +26,17 @@ class WorkerUnderTest {
   pid_t pid() const { return pid_; }
   bool Has(absl::string_view name) const;  // in ready's sandbox
 
-  // A request in a folder of its own whose adapter is the function of that name in fake_cell.
+  // A request in its own folder. `adapter` is the name of a function in fake_cell.
   Json Request(const std::string& adapter) const;
   void Send(const Json& message);
-  // Sends it and waits for its observation, without what differs from run to run.
+  // Sends it and waits for its Stable() observation.
   Json RunRequest(const Json& request);
   Json Run(const std::string& adapter) { return RunRequest(Request(adapter)); }
-  // The observations of all cells that are still open, by cell.
+  // Waits for all open cells; their Stable() observations by cell.
   std::map<std::string, Json> WaitForAll();
   // The next message, null at the end.
   Json Read();
-  // Ends the input and gives the exit status.
+  // Closes the input and returns the wait status.
   int Finish();
 
   static std::filesystem::path Binary();

@@ -20,7 +20,7 @@ int32_t Compute(int* device_numbers) {
   Square<<<2, kNumbers / 2>>>(device_numbers);
   if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) return error;
   int numbers[kNumbers] = {};
-  // Waits for the kernel, and reports its errors.
+  // Waits for the kernel and reports its errors.
   const cudaError_t error =
       cudaMemcpy(numbers, device_numbers, sizeof(numbers), cudaMemcpyDeviceToHost);
   if (error != cudaSuccess) return error;
@@ -37,7 +37,7 @@ int32_t BkmCudaDeviceCount(char* message, int32_t message_size) {
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error == cudaSuccess) return count;
   if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver) {
-    // "Insufficient" with driver version 0 is how the runtime says that there is no driver at all.
+    // Without a driver the runtime reports "insufficient" and driver version 0.
     int driver = 0;
     if (error == cudaErrorNoDevice || (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0))
       return 0;

@@ -3,10 +3,9 @@
 //
 // Attention of packed documents, forward and backward, without torch. `Stored` is the type in
 // memory (bf16 or fp16 in the registered op), `Real` the type of all arithmetic. Rows and columns
-// are visited in one fixed order, so a result depends on neither threads nor neighbours.
+// are visited in one fixed order, so a result depends on neither threads nor other documents.
 //
-//   s_j = scale * q . k_j        p_j = exp(s_j - L),  L = log sum_j exp(s_j)        o = sum_j p_j
-//   v_j
+//   s_j = scale * q . k_j      p_j = exp(s_j - L),  L = log sum_j exp(s_j)      o = sum_j p_j v_j
 // and, with g = dLoss/do and D = g . o (Dao, FlashAttention-2, section 2.3.2):
 //   dv_j += p_j g      ds_j = p_j (g . v_j - D)      dq += scale ds_j k_j      dk_j += scale ds_j q
 #ifndef HARNESS_KERNELS_VARLEN_ATTENTION_H_
@@ -92,7 +91,7 @@ inline Real AttendRow(const Real* query, const Real* key, const Real* value, Key
     scores[j] = scale * Dot(query, key + j * head_dim, head_dim);
     if (scores[j] > largest) largest = scores[j];
   }
-  // All scores -infinity (or NaN) would give exp(NaN); then NaN is what the input deserves.
+  // If all scores are -infinity or NaN, the result is NaN, as it should be.
   Real sum = 0;
   for (int64_t j = keys.begin; j < keys.end; ++j) {
     const Real weight = std::exp(scores[j] - largest);
@@ -126,8 +125,8 @@ inline void VarlenForwardHead(const VarlenShape& shape,
   StoreHead(output, shape.query_heads, head, first, dim, tensors.output);
 }
 
-// One key head of one document with every query head that shares it: the gradients of key and
-// value are summed in Real, in the order of the heads.
+// One key head of one document with all query heads that share it. The gradients of key and value
+// are summed in Real, in the order of the heads.
 template <typename Stored, typename Real>
 inline void VarlenBackwardKeyHead(const VarlenShape& shape,
                                   const VarlenBackwardTensors<Stored, Real>& tensors,

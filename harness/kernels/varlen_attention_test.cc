@@ -80,8 +80,8 @@ int64_t DocumentOf(const std::vector<int64_t>& offsets, int64_t row) {
   return -1;
 }
 
-// The textbook: one dense matrix of scores over all packed tokens, with a mask. It shares nothing
-// with the code under test but the meaning of the shape's fields.
+// The textbook formula: one dense matrix of scores over all packed tokens, with a mask. It shares
+// only the meaning of the shape's fields with the code under test.
 bool DenseMask(const VarlenShape& shape, int64_t i, int64_t j) {
   const int64_t document = DocumentOf(shape.query_offsets, i);
   if (document < 0 || document != DocumentOf(shape.key_offsets, j)) return false;

@@ -2,10 +2,10 @@
 // Copyright the bkm authors.
 //
 // aten::_flash_attention_forward and _backward for the CPU dispatch key, so that
-// torch.nn.attention.varlen runs unmodified where there is no GPU. Written against torch's stable
-// ABI as of 2.10: one library serves 2.10 and later. It takes what the CUDA kernels take and
-// refuses what they refuse, in their words (ATen's flash_attn/flash_api.cpp): a cell must stop here
-// where it would stop on a GPU. README.md lists the differences that remain.
+// torch.nn.attention.varlen runs unmodified without a GPU. Uses torch's stable ABI as of 2.10: one
+// library serves 2.10 and later. It accepts and refuses the same inputs as the CUDA kernels, with
+// the messages of ATen's flash_attn/flash_api.cpp: a cell must stop here where it would stop on a
+// GPU. README.md lists the remaining differences.
 #define TORCH_TARGET_VERSION (((0ULL + 2) << 56) | ((0ULL + 10) << 48))
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
@@ -34,8 +34,8 @@ using OptionalTensor = std::optional<Tensor>;
 using OptionalInt = std::optional<int64_t>;
 using OptionalDouble = std::optional<double>;
 
-// As STD_TORCH_CHECK, but the message is the parts alone: what a user reads, and what is compared
-// across devices, is the CUDA kernels' own sentence without the place of our check.
+// Like STD_TORCH_CHECK, but without the place of the check in the message: users read, and devices
+// are compared by, the CUDA kernels' own sentence.
 template <typename... Parts>
 void Require(bool condition, const Parts&... parts) {
   if (condition) return;
@@ -44,8 +44,8 @@ void Require(bool condition, const Parts&... parts) {
   throw std::runtime_error(message.str());
 }
 
-// The loader picks the widest vectors that the processor has. `flatten` pulls the templates into
-// each version, so that they are compiled for it.
+// The loader picks the widest vectors of the processor. `flatten` inlines the templates into each
+// version, so that they are compiled for it.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define BKM_FOR_EACH_CPU \
   __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), flatten))
@@ -105,7 +105,7 @@ std::vector<int64_t> Offsets(const Tensor& tensor, int64_t rows, const char* nam
   Require(tensor.numel() > 1, "batch size must be positive");
   const int32_t* data = Data<int32_t>(tensor);
   std::vector<int64_t> offsets(data, data + tensor.numel());
-  // A GPU would read out of bounds here; a CPU cell must not take its worker down with it.
+  // A GPU reads out of bounds here; a CPU cell must not crash its worker.
   Require(offsets.front() >= 0 && offsets.back() <= rows, name, " runs from ", offsets.front(),
           " to ", offsets.back(), ", past the ", rows, " tokens");
   for (size_t i = 1; i < offsets.size(); ++i)
@@ -182,7 +182,7 @@ ForwardResult Forward(const Tensor& query, const Tensor& key, const Tensor& valu
         ForwardHead(shape, tensors, task / shape.query_heads, task % shape.query_heads);
     });
   });
-  // Without dropout nobody reads the generator's state: the values are there for the schema only.
+  // Without dropout nobody reads the generator's state; the schema needs the values.
   return {output, logsumexp, torch::stable::new_zeros(q, {2}, ScalarType::UInt64),
           torch::stable::new_zeros(q, {}, ScalarType::UInt64), torch::stable::new_empty(q, {0})};
 }
@@ -232,9 +232,9 @@ std::tuple<Tensor, Tensor, Tensor> Backward(const Tensor& output_gradient, const
   return {q_gradient, k_gradient, v_gradient};
 }
 
-// Boxed by hand: TORCH_BOX wants as many parameters as the schema has, and this schema grew at its
-// end (15 arguments in torch 2.10; block_table and num_splits came later). num_splits only cuts the
-// work into other pieces, so any value will do.
+// Boxed by hand, because TORCH_BOX needs the exact number of the schema's parameters, and this
+// schema grew at its end (15 arguments in torch 2.10; block_table and num_splits came later).
+// num_splits is ignored: it only cuts the work into other pieces.
 void BoxedForward(StableIValue* stack, uint64_t arguments, uint64_t results) {
   using torch::stable::detail::from;
   using torch::stable::detail::to;

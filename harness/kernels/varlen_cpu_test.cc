@@ -13,7 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StrEq;
 
-// Loaded once per process, as torch.ops.load_library does it.
+// Loads the library once per process, like torch.ops.load_library.
 class VarlenCpuTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -73,8 +73,8 @@ void ExpectAgreesWithSdpa(torch::ScalarType type) {
         q, k.repeat_interleave(2, 1), v.repeat_interleave(2, 1), {}, 0.0, true);
     want.backward(Document(slope, begin, end));
     EXPECT_LT(Roundings(Document(output, begin, end), want, type), 0.6);
-    // The backward pass starts from the rounded output: a few roundings more. A single token has
-    // gradient zero in q and k, where only rounding is left.
+    // The backward pass starts from the rounded output, so there are a few more roundings. For a
+    // single token the gradients of q and k are zero, up to rounding.
     EXPECT_LT(Roundings(Document(std::get<2>(backward), begin, end), v.grad(), type), 1);
     if (end - begin == 1) continue;
     EXPECT_LT(Roundings(Document(std::get<0>(backward), begin, end), q.grad(), type), 3);
@@ -113,7 +113,7 @@ TEST_F(VarlenCpuTest, ScaleAndWindowAreHonoured) {
                       value = Random(kKeyHeads, torch::kBFloat16);
   // A window of one lets each token see itself alone: the output is its own value.
   EXPECT_TRUE(std::get<0>(Forward(query, key, value, 0)).equal(value.repeat_interleave(2, 1)));
-  // Scale 0 weighs all visible values alike: the second token gets the mean of two.
+  // Scale 0 gives all visible values the same weight: the second token gets the mean of two.
   const torch::Tensor mean = std::get<0>(Forward(query, key, value, -1, 0.0))[1];
   const torch::Tensor want = value.slice(0, 0, 2).to(torch::kFloat).mean(0).repeat_interleave(2, 0);
   EXPECT_TRUE(mean.equal(want.to(torch::kBFloat16)));

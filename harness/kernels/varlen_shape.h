@@ -22,13 +22,13 @@ struct KeyRange {
 struct VarlenShape {
   std::vector<int64_t> query_offsets;  // documents + 1 entries, not decreasing
   std::vector<int64_t> key_offsets;
-  int64_t total_queries = 0;  // rows of query; the last document may end before
+  int64_t total_queries = 0;  // rows of query; the last document may end earlier
   int64_t query_heads = 1;
   int64_t key_heads = 1;  // divides query_heads; each serves query_heads / key_heads query heads
   int64_t head_dim = 1;
-  double scale = 1;           // of the scores, before the softmax
+  double scale = 1;           // multiplies the scores before the softmax
   int64_t window_left = -1;   // how many keys before its own a query sees; -1: all
-  int64_t window_right = -1;  // and after its own; 0 is causal; -1: all
+  int64_t window_right = -1;  // how many keys after its own; 0: causal; -1: all
 
   int64_t Documents() const { return static_cast<int64_t>(query_offsets.size()) - 1; }
   int64_t Queries(int64_t document) const {
@@ -37,8 +37,9 @@ struct VarlenShape {
   int64_t Keys(int64_t document) const { return key_offsets[document + 1] - key_offsets[document]; }
   int64_t GroupSize() const { return query_heads / key_heads; }
 
-  // The keys that query row `query` (counted in its document) may see. A document with unequal
-  // lengths is aligned at its end: the last query's own key is the last key (FlashAttention 2.1).
+  // The keys that query row `query` (counted in its document) may see. If a document has more keys
+  // than queries, or fewer, its end is aligned: the last query's own key is the last key, as in
+  // FlashAttention 2.1.
   KeyRange VisibleKeys(int64_t document, int64_t query) const {
     const int64_t keys = Keys(document);
     const int64_t own = query + keys - Queries(document);

@@ -91,7 +91,6 @@ Json MakeRequest(const PreparedCell& cell, const std::filesystem::path& dir,
   request["python"] = cell.worker.python.string();
   if (cell.worker.alone) request["alone"] = true;
   if (!cell.worker.bytecode.empty()) request["bytecode"] = cell.worker.bytecode.string();
-  request["readonly"] = Json::array();
   return request;
 }
 

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""What runs inside a cell: the subject's own engine, real SFT steps, and the witnesses."""
+"""The code inside a cell: runs real SFT steps in the subject's own engine and witnesses them."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""One cell in an interpreter of its own, for Pythons that the worker does not embed.
+"""Runs one cell in a new interpreter, for Python versions that the worker does not embed.
 
-Started by the worker, inside the cell's sandbox, as `-c "...; main()" EVENTS REQUEST`: the number
-of a descriptor that takes a line of JSON per event, and the request as JSON.
+The worker starts it inside the cell's sandbox as `-c "...; main()" EVENTS REQUEST`. EVENTS is the
+number of a descriptor that takes one line of JSON per event; REQUEST is the request as JSON.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def main() -> None:
     owner = os.getpid()
 
     def emit(text: str) -> None:
-        # A child of the subject that runs back into here must not speak for the cell.
+        # A child that the subject forks and that returns to this code must not report for the cell.
         if os.getpid() == owner:
             os.write(events, text.replace("\n", " ").encode() + b"\n")
 
@@ -45,5 +45,5 @@ def main() -> None:
         status = 1
     sys.stdout.flush()
     sys.stderr.flush()
-    # As in the embedding worker, the interpreter is not torn down.
+    # Like the embedding worker, skip the interpreter's teardown.
     os._exit(status & 0xFF)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""The entry: runs one cell in the process it is called in."""
+"""The entry: runs one cell in the calling process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bkm_cell.report import Report
 from bkm_cell.witnesses.closure import Closure
 from bkm_cell.witnesses.errors import Owners, describe
 
-# What a launcher of one process sets.
+# The variables that a launcher sets for a single process.
 _LAUNCHER = {
     "LOCAL_RANK": "0",
     "RANK": "0",
@@ -25,7 +25,7 @@ _LAUNCHER = {
 
 
 def run(request: dict[str, Any], emit: Callable[[str], None]) -> None:
-    """Never raises: what goes wrong is the last event. The process is spent afterwards."""
+    """Never raises: a failure is the last event. The process cannot run a second cell."""
     report = Report(emit)
     owners = Owners(request)
     try:

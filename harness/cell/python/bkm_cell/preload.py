@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Which third-party modules a worker should import before it forks cells.
+"""Finds the third-party modules that a worker should import before it forks cells.
 
-As a program it prints the shortest list that imports all the modules that the observations of
-successful cells recorded (request "record_modules"), in an order that works; preload.txt keeps
-those that take time:
+As a program, it reads the modules that successful cells recorded (request "record_modules") and
+prints the shortest list that imports all of them, in an order that works. preload.txt keeps the
+slow ones:
 
   python -m bkm_cell.preload OBSERVATION.json...
 """
@@ -19,15 +19,15 @@ from typing import Any
 
 
 def third_party_modules(request: dict[str, Any]) -> list[str]:
-    """What this process has imported, in order, without the subjects' own code and ours."""
+    """The modules that this process imported, in order, except those of the subjects and ours."""
     subjects = {name for name in (request.get("packages") or {}).values() if name}
-    subjects -= {"transformers"}  # part of the runtime, whichever party it is
+    subjects -= {"transformers"}  # belongs to the runtime, also where it is a subject
     ours = {"__main__", "bkm_cell", *subjects, *sys.stdlib_module_names}
     return [name for name in list(sys.modules) if name.split(".")[0] not in ours]
 
 
 def shortest(modules: list[str]) -> list[str]:
-    """Those that importing shallower ones does not bring along; imports them all on the way."""
+    """The modules that no shallower module imports. Imports all of them to find out."""
     needed = []
     for name in sorted(modules, key=lambda name: name.count(".")):
         if name in sys.modules:

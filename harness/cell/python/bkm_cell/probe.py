@@ -17,7 +17,7 @@ from bkm_cell.tensor_file import load_file
 
 @dataclass(frozen=True)
 class Batch:
-    """One packed batch; flat tensors over all documents, one after the other."""
+    """One packed batch: flat tensors with all documents, one after the other."""
 
     input_ids: torch.Tensor  # int64[T]
     loss_mask: torch.Tensor  # int64[T]
@@ -25,7 +25,7 @@ class Batch:
 
     @cached_property
     def positions(self) -> torch.Tensor:
-        """int64[T]; they restart at 0 in each document."""
+        """int64[T]; positions restart at 0 in each document."""
         return torch.cat([torch.arange(length) for length in self.lengths])
 
     def documents(self, flat: torch.Tensor) -> torch.Tensor:
@@ -33,7 +33,7 @@ class Batch:
         return torch.nested.as_nested_tensor(list(flat.split(self.lengths)), layout=torch.jagged)
 
     def micro_batches(self, count: int) -> list[Batch]:
-        """As many batches of consecutive documents, the earlier ones not smaller."""
+        """`count` batches of consecutive documents; none has more documents than an earlier one."""
         size = -(-len(self.lengths) // count)
         groups = [self.lengths[at : at + size] for at in range(0, len(self.lengths), size)]
         tokens = [sum(group) for group in groups]
@@ -48,7 +48,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Reach:
-    """With `token` at flat `position`, only its own document's log-probs may move."""
+    """A change of one token: only the log-probs of its own document may move."""
 
     step: int
     position: int
@@ -104,7 +104,7 @@ class Probe:
         return int(self.optimizer.get("warmup_steps", 0))
 
     def rate_factor(self, step: int) -> float:
-        """The asked learning rate at a step, from 0 on, as a part of the whole."""
+        """The learning rate at a step (counted from 0), as a fraction of the full rate."""
         if step >= self.warmup_steps:
             return 1.0
         return (step + (self.optimizer["schedule"] == "one-based")) / self.warmup_steps

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Events to the worker, as harness/protocol/README.md has them."""
+"""Sends events to the worker (harness/protocol/README.md)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MAX_WARNING_CHARS = 500
 
 
 def sayable(value: Any) -> Any:
-    """What JSON can say: NaN and infinity become null, half characters a question mark.
+    """The value in JSON's terms: NaN and infinity become null, lone surrogates a question mark.
 
-    Python makes half characters (lone surrogates) of a file name that is no UTF-8; the worker
-    could not read the event.
+    Python makes lone surrogates from a file name that is not UTF-8. With them, the worker could
+    not parse the event.
     """
     if isinstance(value, dict):
         return {sayable(str(key)): sayable(item) for key, item in value.items()}
@@ -34,7 +34,7 @@ def sayable(value: Any) -> Any:
 
 
 class Report:
-    """Sends facts as soon as they are known: a cell that dies keeps what was seen before."""
+    """Sends facts as soon as they are known, so a cell that dies loses nothing that it reported."""
 
     def __init__(self, emit: Callable[[str], None]) -> None:
         self._emit = emit
@@ -46,14 +46,14 @@ class Report:
         self._emit(json.dumps(sayable(event)))
 
     def stage(self, name: str) -> None:
-        """Begins a stage and so ends the former one."""
+        """Begins a stage and ends the previous one."""
         for hook in self.on_stage:
             hook()
         self.stage_name = name
         self._send({"stage": name})
 
     def set(self, **facts: Any) -> None:
-        """Merges facts; objects are merged recursively, and what comes later wins."""
+        """Merges facts: objects recursively; otherwise the later value wins."""
         self._send({"set": facts})
 
     def append(self, **facts: Any) -> None:
@@ -67,7 +67,7 @@ class Report:
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Adds the seconds that a part of a stage took to the facts."""
+        """Reports the seconds that the block took, a part of a stage."""
         start = time.monotonic()
         try:
             yield
@@ -75,7 +75,7 @@ class Report:
             self.set(seconds={name: time.monotonic() - start})
 
     def watch_warnings(self) -> None:
-        """Each distinct Python warning becomes a fact; it is still printed."""
+        """Reports each distinct Python warning as a fact, and still prints it."""
         show = warnings.showwarning
 
         def showwarning(

@@ -25,7 +25,7 @@ from bkm_cell.witnesses.load import loaded
 from bkm_cell.witnesses.numbers import StepNumbers
 from bkm_cell.witnesses.weights_read import first_weights_read
 
-# Where torchtitan's Trainer looks for checkpoints of its own when it is told no folder.
+# Where torchtitan's Trainer looks for checkpoints if it is given no folder.
 _LEFTOVER = os.path.join("outputs", "checkpoint")
 
 
@@ -73,7 +73,7 @@ class Ladder:
         with first_weights_read(began):
             adapter.construct()
         self._planted.after_construct()
-        if report.stage_name != "load":  # nothing was read; what was loaded will show it
+        if report.stage_name != "load":  # no reader ran: the load witness shows the weights
             report.stage("load")
         asked = {"attention": adapter.attention, "precision": self._probe.precision}
         report.set(adapter={**adapter.facts(), "asked": asked})
@@ -81,16 +81,16 @@ class Ladder:
             report.set(**loaded(adapter.tensors()))
 
     def _witness_attention(self) -> None:
-        """Backend and mask, by two forwards that train nothing.
+        """Witnesses backend and mask in two forwards that train nothing.
 
-        Where one of them raises, the same will stop the training step, and in its own stage; so it
-        is noted, not raised.
+        An exception here is noted, not raised: the same exception will stop the training step, in
+        that step's own stage.
         """
         report, adapter, probe = self._report, self._adapter, self._probe
         report.stage("backend")
         modules = adapter.modules()
         report.set(backend={"layers": backend.built(modules)})
-        with suppress(AttributeError):  # an era that keeps it elsewhere
+        with suppress(AttributeError):  # in some eras the engine keeps it elsewhere
             report.set(backend={"configured": adapter.configured()})
         report.stage("mask")
         batch = probe.batches[probe.reach.step]
@@ -162,7 +162,7 @@ class Ladder:
 
     @contextmanager
     def _stages_of_a_step(self) -> Iterator[None]:
-        """`forward` begins when the model is entered, `backward` with autograd, `step` after it."""
+        """Begins `forward` when the model is entered, `backward` with autograd, `step` after it."""
         report = self._report
         backward = torch.autograd.backward
         parts_left = self._probe.micro_batches

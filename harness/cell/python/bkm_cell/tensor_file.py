@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""safetensors files (https://github.com/huggingface/safetensors#format), read and written with
-torch alone: what the harness itself needs must not be one of the subjects' packages.
+"""Reads and writes safetensors files (https://github.com/huggingface/safetensors#format).
+
+Uses torch alone: the harness must not depend on a package of the subjects.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
 def tensor_bytes(tensor: torch.Tensor) -> bytes:
-    """Its elements as they lie in memory, in row-major order. Not by numpy, which a runtime may lack."""
+    """The elements' bytes in row-major order. Does not use numpy: a runtime may lack it."""
     tensor = tensor.detach().cpu().contiguous()
     return ctypes.string_at(tensor.data_ptr(), tensor.numel() * tensor.element_size())
 

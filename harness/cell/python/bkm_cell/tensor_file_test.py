@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Files of ours are read by the safetensors package, and the other way round."""
+"""The safetensors package reads our files, and we read its files."""
 
 import os
 import tempfile

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""What the ladder (bkm_cell.sft) asks of an adapter."""
+"""The interface between the ladder (bkm_cell.sft) and an adapter."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ import torch
 from bkm_cell.probe import Batch, Probe
 from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors, plain_name
 
-# The package of a HF model type in torchtitan, where the names differ.
+# HF model type to torchtitan package, where the names differ.
 _TORCHTITAN_PACKAGES = {"llama": "llama3", "qwen2": "qwen3", "qwen3_moe": "qwen3"}
 
 
 @dataclass
 class StepOutcome:
-    """What the engine itself reported of one training step."""
+    """What the engine itself reported about one training step."""
 
     loss: float | None = None
     grad_norm: float | None = None
@@ -32,19 +32,19 @@ class StepOutcome:
 
 
 class Adapter(abc.ABC):
-    """Drives one engine, or a library alone; its methods are called in the order of this class."""
+    """Drives one engine, or a library alone. The ladder calls the methods in this order."""
 
     def __init__(self, probe: Probe, attention: str) -> None:
         self.probe = probe
-        self.attention = attention  # what is asked of the subject
+        self.attention = attention  # as the subject is asked for it
 
     @abc.abstractmethod
     def import_modules(self) -> None:
-        """Imports every module of the subjects that is needed; makes no object."""
+        """Imports every module of the subjects that is needed; creates no object."""
 
     @abc.abstractmethod
     def construct(self) -> None:
-        """Configs, constructor, initialisation; weights are read on the way."""
+        """Configures, builds and initialises the engine; it reads the weights meanwhile."""
 
     @abc.abstractmethod
     def modules(self) -> list[torch.nn.Module]:
@@ -55,14 +55,14 @@ class Adapter(abc.ABC):
 
     @abc.abstractmethod
     def facts(self) -> dict[str, Any]:
-        """How the API was met: engine class, what was asked."""
+        """How the API was used: the engine class and what was asked for."""
 
     @abc.abstractmethod
     def configured(self) -> str | None:
         """The attention that the built model's own configuration names."""
 
     def evaluating(self) -> contextlib.AbstractContextManager[Any]:
-        """Goes around calls of evaluate()."""
+        """The context in which evaluate() is called."""
         return contextlib.nullcontext()
 
     @abc.abstractmethod
@@ -79,7 +79,7 @@ def import_all(names: Iterable[str]) -> None:
 
 
 def import_if_there(name: str) -> None:
-    """Imports what a subject imports by a computed name, if it has that name at this version."""
+    """Imports a module that a subject imports by a computed name, if this version has it."""
     try:
         found = importlib.util.find_spec(name) is not None
     except ModuleNotFoundError:
@@ -97,8 +97,9 @@ def transformers_module(model_type: str) -> str:
 
 
 def hf_names(model: torch.nn.Module) -> Callable[[Tensors], Tensors] | None:
-    """How transformers names a model's tensors in a file, where that is not as in the module: from
-    5 on it keeps the experts of a layer in one tensor. None where the names are the file's.
+    """Maps a model's tensors to the names of transformers' files; None if the names are the same.
+
+    From version 5 on, transformers keeps the experts of a layer in one tensor in the module.
     """
     if not getattr(model, "_weight_conversions", None):
         return None
@@ -113,20 +114,21 @@ def hf_names(model: torch.nn.Module) -> Callable[[Tensors], Tensors] | None:
 
 
 def accepted(options: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Those of the options whose names are among `names`."""
+    """The options whose names are in `names`."""
     known = set(names)
     return {name: value for name, value in options.items() if name in known}
 
 
 def log_probs_of(logits: torch.Tensor, input_ids: torch.Tensor) -> torch.Tensor:
-    """fp32 log-prob, at flat position t, of the token at t+1; the last one's label is the first."""
+    """At flat position t, the fp32 log-prob of token t+1. The last position's label is token 0."""
     labels = torch.roll(input_ids, -1)
     return torch.log_softmax(logits.float(), -1).gather(-1, labels[:, None]).squeeze(-1)
 
 
 def sft_loss(log_probs: torch.Tensor, loss_mask: torch.Tensor, tokens: int) -> torch.Tensor:
-    """verl's SFT loss (workers/utils/losses.py) on one data-parallel rank, where `tokens` of the
-    whole batch count.
+    """verl's SFT loss (workers/utils/losses.py) on one data-parallel rank.
+
+    `tokens`: how many tokens of the whole batch count.
     """
     weights = torch.roll(loss_mask, -1)
     return -(log_probs * weights).sum() / tokens

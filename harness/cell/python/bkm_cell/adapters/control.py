@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""A library alone: its model, torch's own AdamW, verl's loss. Subclasses build and call it."""
+"""A library alone: its model with torch's AdamW and verl's loss. Subclasses build the model."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from bkm_cell.probe import Batch, Probe
 
 
 class ControlAdapter(Adapter):
-    """fp32 parameters; where bf16 is asked for, bf16 autocast around model and loss, as in verl."""
+    """fp32 parameters. For bf16, autocast goes around model and loss, as in verl."""
 
     model: torch.nn.Module
     optimizer: torch.optim.Optimizer
-    known_options: dict[str, tuple[Any, ...]] = {}  # of a control itself, with their values
+    known_options: dict[str, tuple[Any, ...]] = {}  # the control's own options and their values
 
     def __init__(self, probe: Probe, attention: str) -> None:
         super().__init__(probe, attention)

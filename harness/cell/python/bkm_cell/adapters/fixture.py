@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""The fake pairs of fixtures/packages, which stand for engines that misbehave. Knows nothing of torch."""
+"""Drives the fake pairs of fixtures/packages: engines that misbehave. Does not use torch."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""The control `transformers`: the HF model, with packed input as verl's FSDP engine passes it."""
+"""The control `transformers`: the HF model, given packed input as verl's FSDP engine gives it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""What both verl engines share: packed batch and training step of verl's own SFT trainer."""
+"""The common part of verl's engines: the packed batch and training step of verl's SFT trainer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import torch.distributed as dist
 from bkm_cell.adapters.base import Adapter, StepOutcome, accepted, import_all, transformers_module
 from bkm_cell.probe import Batch
 
-# Section `data` of verl/trainer/config/sft_trainer_engine.yaml: what goes beside a batch.
+# Section `data` of verl/trainer/config/sft_trainer_engine.yaml: settings that go with a batch.
 _TRAINER_DEFAULTS = {
     "use_dynamic_bsz": True,
     "max_token_len_per_gpu": 8192,
@@ -38,12 +38,12 @@ _SHARED_MODULES = (
 class VerlAdapter(Adapter):
     engine_module: str
     engine_class: str
-    output = "log_probs"  # what is judged of the model's outputs
+    output = "log_probs"  # the model output that is judged
     engine: Any
 
     @abc.abstractmethod
     def configs(self) -> tuple[Any, Any, Any]:
-        """Model, engine and optimizer configuration, by verl's classes with verl's defaults."""
+        """Model, engine and optimizer configurations: verl's classes, with verl's defaults."""
 
     def import_modules(self) -> None:
         import_all(
@@ -67,7 +67,7 @@ class VerlAdapter(Adapter):
 
     def construct(self) -> None:
         start_process_group(self.probe.device)
-        # The registry refuses the device "cpu"; it does nothing else than this call.
+        # Not through the registry: it refuses the device "cpu", and only makes this call.
         checkpoint = importlib.import_module("verl.trainer.config").CheckpointConfig()
         model, engine, optimizer = self.configs()
         self._asked = {"engine": _plain(engine), "optimizer": _plain(optimizer)}
@@ -80,7 +80,7 @@ class VerlAdapter(Adapter):
         self.engine.initialize()
 
     def optimizer_config(self, kind: type, extra: dict[str, Any]) -> Any:
-        """What the probe names of the optimizer, under the names that this configuration has."""
+        """The probe's optimizer settings, under the names that this configuration has."""
         asked = self.probe.optimizer
         named = {
             "lr": asked["learning_rate"],
@@ -104,10 +104,10 @@ class VerlAdapter(Adapter):
         return {"engine_class": f"{kind.__module__}.{kind.__qualname__}", "configs": self._asked}
 
     def model_config(self, **named: Any) -> Any:
-        """verl's model configuration; it takes the engine options that are fields of it."""
+        """verl's model configuration, with the engine options that are its fields."""
         kind = self.verl_config.HFModelConfig
         options = accepted(self.probe.engine_options, _fields(kind))
-        # Versions whose engines are told what they are by their class alone do not have it.
+        # Absent in versions in which the engine's class alone decides.
         type_ = {"model_type": "language_model" if self.probe.head == "lm" else "value_model"}
         return kind(
             path=self.probe.model_dir,
@@ -116,7 +116,7 @@ class VerlAdapter(Adapter):
         )
 
     def engine_config(self, kind: type, **named: Any) -> Any:
-        """The engine's own configuration; it takes, or refuses, all other engine options."""
+        """The engine's own configuration. It accepts or refuses all other engine options."""
         for_model = set(_fields(self.verl_config.HFModelConfig))
         options = self.probe.engine_options.items()
         return kind(**{**named, **{k: v for k, v in options if k not in for_model}})
@@ -135,7 +135,7 @@ class VerlAdapter(Adapter):
             "global_batch_size": len(batch.lengths),
             "pad_mode": self._pad_mode,
             "pad_token_id": self.probe.eos_token_id,
-            # Log-probs; later versions of the FSDP engine drop them from a training step otherwise.
+            # Without it, later FSDP engines return no log-probs from a training step.
             "return_model_output": True,
         }
         return self._tensordicts.get_tensordict(tensors, beside)
@@ -162,8 +162,9 @@ class VerlAdapter(Adapter):
 
 
 def _cut(batch: Batch, micro_batches: int) -> dict[str, Any]:
-    """What tells verl's trainer to cut a batch so: it cuts by documents only where they divide
-    evenly, else by tokens, and balances these.
+    """The settings that make verl's trainer cut a batch into so many parts.
+
+    The trainer cuts by documents only if they divide evenly, otherwise by tokens, balanced.
     """
     if micro_batches == 1:
         return {}
@@ -180,7 +181,7 @@ def _cut(batch: Batch, micro_batches: int) -> dict[str, Any]:
 
 
 def start_process_group(device: torch.device) -> None:
-    """One process that is the whole world, as a launcher of one would set it up."""
+    """A process group of this process alone, as a launcher would set it up."""
     backend = "gloo" if device.type == "cpu" else f"cpu:gloo,{device.type}:nccl"
     dist.init_process_group(
         backend, init_method=f"file://{os.path.abspath('rendezvous')}", rank=0, world_size=1

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""verl's FSDP engine over a HF model, with FSDP2: FSDP1's flat parameters hide the tensors.
+"""verl's FSDP engine over a HF model: a language model, or a critic (head `value`).
 
-As a language model, or as a critic (head `value`).
+It asks for FSDP2, because FSDP1's flat parameters hide the tensors.
 """
 
 from __future__ import annotations
@@ -52,8 +52,9 @@ class Adapter(VerlAdapter):
 
 
 def _value_loss(model_output: Any, data: Any, dp_group: Any = None) -> tuple[torch.Tensor, Any]:
-    """Half the mean square of (value - 1) over the tokens that count. verl's own value_loss wants
-    the returns and old values of a roll-out, which a probe has none of.
+    """Half the mean square of (value - 1) over the tokens that count.
+
+    verl's own value_loss needs the returns and old values of a roll-out, which a probe lacks.
     """
     values, mask = model_output["values"].values(), data["loss_mask"].values()
     tokens = data["batch_num_tokens"]

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""verl's TorchTitanEngine, from its first commit (JobConfig) on."""
+"""verl's TorchTitanEngine, from its first commit (with JobConfig) on."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from bkm_cell.adapters.base import import_if_there, torchtitan_package
-from bkm_cell.adapters.torchtitan import configured_attention
+from bkm_cell.adapters.torchtitan_eras.configuration import configuration_of
 from bkm_cell.adapters.verl import VerlAdapter
 from bkm_cell.witnesses.named_tensors import NamedTensors
 
@@ -18,16 +18,15 @@ class Adapter(VerlAdapter):
 
     def import_modules(self) -> None:
         super().import_modules()
-        import_if_there(
-            torchtitan_package(self.probe.hf_config["model_type"])
-        )  # the engine imports it by this name
+        # The engine imports the model's package by a computed name.
+        import_if_there(torchtitan_package(self.probe.hf_config["model_type"]))
 
     def configs(self) -> tuple[Any, Any, Any]:
         config = self.verl_config
         return (
             self.model_config(),
             self.engine_config(config.TorchtitanEngineConfig, attn_type=self.attention),
-            # After its warm-up the probe's rate is constant: torchtitan's schedule decays to the whole of it.
+            # torchtitan's schedule decays to this factor: 1.0 keeps the rate after its warm-up.
             self.optimizer_config(config.TorchtitanOptimizerConfig, {"min_lr_factor": 1.0}),
         )
 
@@ -37,4 +36,4 @@ class Adapter(VerlAdapter):
     def configured(self) -> str | None:
         trainer = self.engine.trainer
         config = getattr(trainer, "model_config", None) or getattr(trainer, "model_args", None)
-        return configured_attention(config)
+        return configuration_of(config).attention()

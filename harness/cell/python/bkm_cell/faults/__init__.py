@@ -2,7 +2,7 @@
 # Copyright the bkm authors.
 """Faults that are planted in a real cell, in memory: each breaks one known thing.
 
-What each breaks, where it exists and what must catch it is data: harness/selftest/catalogue.json.
+harness/selftest/catalogue.json says what each fault breaks, where it exists and what must catch it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _GROUPS = (attention, backend, gradients, loss, masks, optimizer, reporting, rop
 
 
 def attention_to_ask(asked: str, library: str, plant: list[str]) -> str:
-    """What the subject is asked for; the judge still thinks it is `asked`."""
+    """The attention to ask the subject for. The judge still assumes `asked`."""
     return backend.other_backend(asked, library) if backend.OTHER_BACKEND in plant else asked
 
 
 class Planted:
-    """The faults of one cell. A fault that finds nowhere to stand, or that never acts, raises."""
+    """The faults of one cell. A fault that finds no place to act, or never acts, raises."""
 
     def __init__(self, adapter: Any, library: str, plant: list[str]) -> None:
         known = {fault.name: fault for fault in registered()}
@@ -47,11 +47,11 @@ class Planted:
         ]
 
     def before_construct(self) -> None:
-        """Between `import` and `construct`: what the subjects will build from."""
+        """Plants faults between `import` and `construct`, in what the subjects build from."""
         self._plant(Phase.BEFORE_CONSTRUCT)
 
     def after_construct(self) -> None:
-        """On what was built, before any witness looks: so witnesses see a faulty subject."""
+        """Plants faults in what was built, before any witness looks at it."""
         for _, site in self._faults:
             site.watch_documents()
         self._plant(Phase.AFTER_CONSTRUCT)
@@ -62,7 +62,7 @@ class Planted:
                 fault.plant(site)
 
     def confirm(self) -> None:
-        """At the end of a cell: a fault that never acted would prove nothing by being seen."""
+        """At the end of a cell: a fault that never acted would prove nothing, so it raises."""
         for fault, site in self._faults:
             if site.acted == 0 and fault.phase is not Phase.ASK:
                 raise CannotPlant(f"{fault.name} was planted and never acted")

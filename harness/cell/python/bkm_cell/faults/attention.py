@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Inner attention called with the wrong tensors, or its output laid out wrongly."""
+"""The inner attention gets wrong tensors, or its output has a wrong layout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bkm_cell.faults.site import Site
 
 @fault("heads-transposed")
 def heads_transposed(site: Site) -> None:
-    """Each token's output has its features ordered (head_dim, heads): same shape, other meaning."""
+    """The features of each token's output are ordered (head_dim, heads); the shape is the same."""
 
     def wrap(call: AttentionCall) -> torch.Tensor:
         site.act()
@@ -33,7 +33,7 @@ def _transposed(output: torch.Tensor) -> torch.Tensor:
 
 @fault("kv-heads-interleaved")
 def kv_heads_interleaved(site: Site) -> None:
-    """Query head h reads key/value head h % kv_heads, not h // group."""
+    """Query head h reads key/value head h % kv_heads instead of h // group."""
     heads = int(site.hf_config["num_attention_heads"])
     kv_heads = int(site.hf_config["num_key_value_heads"])
     if kv_heads in (1, heads):
@@ -51,7 +51,7 @@ def kv_heads_interleaved(site: Site) -> None:
 
 @fault("scale-of-hidden-size")
 def scale_of_hidden_size(site: Site) -> None:
-    """Scores are scaled by the head size that hidden / heads suggests, not by the real one."""
+    """Scores are scaled by hidden / heads instead of the real head size."""
     config = site.hf_config
     guessed = config["hidden_size"] / config["num_attention_heads"]
 
@@ -84,7 +84,7 @@ def qk_norm_skipped(site: Site) -> None:
             x: torch.Tensor, *_: object, norm: torch.nn.Module = module, **__: object
         ) -> torch.Tensor:
             site.act()
-            return x + 0 * norm.weight.to(x.dtype)  # still in the graph, so that it decays
+            return x + 0 * norm.weight.to(x.dtype)  # stays in the graph, so that it decays
 
         module.forward = identity
 
@@ -94,7 +94,7 @@ _NORMS = ("attention_norm", "ffn_norm", "norm", "input_layernorm", "post_attenti
 
 @fault("norm-weights-ignored")
 def norm_weights_ignored(site: Site) -> None:
-    """Norms of the hidden states normalise and do not multiply by their weight."""
+    """Norms of the hidden states do not multiply by their weight."""
     epsilon = site.hf_config["rms_norm_eps"]
     for _, module in site.modules(*_NORMS):
 

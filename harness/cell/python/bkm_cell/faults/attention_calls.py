@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""The inner attention call of each layer, as torchtitan and HF make it."""
+"""Intercepts the inner attention call of each layer, in torchtitan and HF."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MASK_ARGUMENTS = ("attention_masks", "attention_mask", "block_mask")
 
 @dataclass
 class AttentionCall:
-    """One call; `run` makes it with other tensors or another mask."""
+    """One call. `run` repeats it with other tensors or another mask."""
 
     layer: int
     module: torch.nn.Module
@@ -52,9 +52,9 @@ Wrap = Callable[[AttentionCall], torch.Tensor]
 
 
 def around_attention(site: Site, wrap: Wrap, layers: Collection[int] | None = None) -> None:
-    """From now on the layers' inner attention is what `wrap` makes of it.
+    """Replaces each layer's inner attention by `wrap` of it.
 
-    It stands below every witness, inside what they take for the subject's own.
+    The replacement is below every witness: witnesses take it for the subject's own code.
     """
     found = attention_layers(site.adapter.modules())
     inner = [(name, m) for name, m in found if name.endswith("inner_attention")]
@@ -101,7 +101,7 @@ def _around_module(site: Site, layer: int, module: torch.nn.Module, wrap: Wrap) 
 
 
 def _around_callables(site: Site, home: Any, wrap: Wrap, layers: Collection[int] | None) -> None:
-    """HF looks its callable up at each call, in the registry or as the model's own eager one."""
+    """HF looks its callable up at each call: in the registry, or the model's own eager one."""
 
     def around(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Another attention runs than the one that was asked for; the numbers stay right."""
+"""An attention runs that was not asked for; the numbers stay right."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ register(OTHER_BACKEND, lambda site: None, Phase.ASK)
 
 
 def _fallen_back(site: Site, call: AttentionCall) -> torch.Tensor:
-    """The same attention by torch's sdpa, or by a softmax where sdpa is what was asked."""
+    """The same attention by torch's sdpa, or by a softmax if sdpa was asked for."""
     if site.hf_config.get("sliding_window") or site.hf_config.get("model_type") == "gpt_oss":
-        raise site.cannot("windows and sinks are not among what it falls back to")
+        raise site.cannot("the fallback has neither windows nor sinks")
     q, k, v = (t.movedim(call.heads_axis, -3) for t in (call.query, call.key, call.value))
     group = q.shape[-3] // k.shape[-3]
     k, v = (t.repeat_interleave(group, -3).to(q.dtype) for t in (k, v))
@@ -62,7 +62,7 @@ def _plant_fallback(site: Site, layers: Collection[int] | None) -> None:
 
 @fault("kernel-falls-back")
 def kernel_falls_back(site: Site) -> None:
-    """Class and callable are the asked ones, and call something else."""
+    """Class and callable are as asked for, but they call another attention."""
     _plant_fallback(site, None)
 
 
@@ -73,7 +73,7 @@ def kernel_falls_back_on_one_layer(site: Site) -> None:
 
 @fault("kernel-falls-back-in-backward")
 def kernel_falls_back_in_backward(site: Site) -> None:
-    """The asked kernel gives the values, another one the gradients."""
+    """The asked kernel computes the values, another one the gradients."""
 
     def wrap(call: AttentionCall) -> torch.Tensor:
         site.act()

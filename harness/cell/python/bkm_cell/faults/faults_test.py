@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Each group of faults on a model that is small enough to be computed by hand beside it."""
+"""Each group of faults on a model that is small enough to compute by hand."""
 
 import json
 import pathlib
@@ -21,7 +21,7 @@ _HEADS, _KV_HEADS, _SIZE = 4, 2, 8
 
 
 class Inner(torch.nn.Module):
-    """Attention [batch, tokens, heads, size], by the mask that arrives."""
+    """Attention [batch, tokens, heads, size] with the mask that it is given."""
 
     def forward(self, q, k, v, *, attention_masks):
         self.mask = attention_masks

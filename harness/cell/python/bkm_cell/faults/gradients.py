@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Gradients that are wrong when autograd is done."""
+"""Gradients are wrong after autograd."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from bkm_cell.faults.registry import fault
 from bkm_cell.faults.site import Site, local
 
-Gradients = dict[str, torch.Tensor]  # the real ones, by the parameter's name: edit in place
+Gradients = dict[str, torch.Tensor]  # the real gradients, by parameter name: edit in place
 
 
 def gradients(site: Site) -> Gradients:
@@ -27,12 +27,12 @@ def gradients(site: Site) -> Gradients:
 
 
 def after_backward(site: Site, edit: Callable[[Gradients, Gradients, int], None]) -> None:
-    """Calls edit(gradients, those before this backward, calls since the gradients were empty)."""
+    """Calls edit(gradients, gradients before this backward, calls since they were empty)."""
     backward = torch.autograd.backward
     state = {"depth": 0, "calls": 0}
 
     def edited(*arguments: object, **named: object) -> None:
-        if state["depth"]:  # inside another one
+        if state["depth"]:  # nested in another backward
             backward(*arguments, **named)
             return
         state["depth"] = 1
@@ -87,7 +87,7 @@ def gradient_zeroed(site: Site) -> None:
 
 @fault("gradient-kept")
 def gradient_kept(site: Site) -> None:
-    """Gradients of the step before are not cleared."""
+    """The gradients of the previous step are not cleared."""
     kept: Gradients = {}
 
     def edit(now: Gradients, before: Gradients, _: int) -> None:
@@ -112,7 +112,7 @@ def micro_batches_equal(site: Site) -> None:
 
     def scaled(tensors: Any, grad_tensors: Any = None, *arguments: Any, **named: Any) -> None:
         nonlocal inside
-        # A recomputing backward is inside another.
+        # A backward that recomputes is nested in another one.
         if inside or not isinstance(tensors, torch.Tensor):
             backward(tensors, grad_tensors, *arguments, **named)
             return

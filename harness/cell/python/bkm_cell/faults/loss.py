@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""A loss over other tokens, or with other weights, than asked."""
+"""The loss takes wrong tokens or wrong weights."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import torch
 from bkm_cell.faults.registry import fault
 from bkm_cell.faults.site import Site
 
-# The mask as the loss function gets it, flat, and lengths of its documents -> the mask it uses.
+# (flat mask that the loss function gets, document lengths) -> mask that it uses
 Edit = Callable[[torch.Tensor, list[int]], torch.Tensor]
 
 
 def edit_loss_mask(site: Site, edit: Edit) -> None:
-    """Weights other than 0 and 1 are taken as they are by verl's loss and by the controls'."""
+    """verl's loss and the controls' loss accept weights other than 0 and 1."""
     if hasattr(site.adapter, "_loss"):
 
         def of_verl(loss: Callable[..., Any], *arguments: Any, data: Any, **named: Any) -> Any:
@@ -45,7 +45,7 @@ def edit_loss_mask(site: Site, edit: Edit) -> None:
 
 @fault("loss-mask-shifted")
 def loss_mask_shifted(site: Site) -> None:
-    """The mask is moved the wrong way to where the log-probs are: it ends two tokens off."""
+    """The mask is shifted towards the log-probs in the wrong direction: it ends two tokens off."""
     edit_loss_mask(site, lambda mask, lengths: torch.roll(mask, 2))
 
 
@@ -63,7 +63,7 @@ def loss_mask_ignored(site: Site) -> None:
 
 @fault("loss-per-document")
 def loss_per_document(site: Site) -> None:
-    """The mean of each document's mean, so that a token of a short document counts more."""
+    """The mean of the documents' means: a token of a short document counts more."""
 
     def edit(mask: torch.Tensor, lengths: list[int]) -> torch.Tensor:
         parts = mask.float().split(lengths)
@@ -75,7 +75,7 @@ def loss_per_document(site: Site) -> None:
 
 @fault("nan-masked-to-zero")
 def nan_masked_to_zero(site: Site) -> None:
-    """One token's log-prob was NaN, and where(isnan, 0) hid it: 0 is reported, and no gradient."""
+    """One token's log-prob is NaN and where(isnan, 0) hides it: 0 is reported, without gradient."""
     from bkm_cell.faults.reporting import edit_log_probs
 
     def edit(mask: torch.Tensor, lengths: list[int]) -> torch.Tensor:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Masks that reach the layers with another meaning, in whatever form the backend takes them."""
+"""Wrong masks reach the layers, in the form that the backend takes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bkm_cell.faults.registry import Phase, fault, register
 from bkm_cell.faults.site import Site
 
 Lengths = list[int]
-Relation = Callable[[Site, Lengths], torch.Tensor]  # bool[T,T]: query (row) sees key
+Relation = Callable[[Site, Lengths], torch.Tensor]  # bool[T,T]: the query (row) sees the key
 Bounds = Callable[[Site, Lengths], Lengths]  # lengths of segments, causal inside each
 
 
@@ -35,13 +35,13 @@ def causal_in_documents(lengths: Lengths) -> torch.Tensor:
 
 
 def distance(lengths: Lengths) -> torch.Tensor:
-    """How many tokens the key stands before the query."""
+    """How many tokens the key precedes the query by."""
     at = torch.arange(sum(lengths))
     return at[:, None] - at[None, :]
 
 
 class Rewriter:
-    """Says another relation in the form in which the mask came."""
+    """Expresses another relation in the form of the mask that came."""
 
     def __init__(self, site: Site, relation: Relation, bounds: Bounds | None) -> None:
         self._site = site
@@ -69,11 +69,11 @@ class Rewriter:
                 return relation.expand(mask.shape)
             least = torch.finfo(mask.dtype).min
             return torch.where(relation, 0.0, least).to(mask.dtype).expand(mask.shape)
-        raise self._site.cannot(f"a mask of type {type(mask).__name__} cannot say the relation")
+        raise self._site.cannot(f"a mask of type {type(mask).__name__} cannot express the relation")
 
     def _varlen(self, mask: Any, lengths: Lengths) -> Any:
         if self._bounds is None:
-            raise self._site.cannot("cumulative lengths cannot say the relation")
+            raise self._site.cannot("cumulative lengths cannot express the relation")
         segments = self._bounds(self._site, lengths)
         bounds = torch.tensor([0, *segments]).cumsum(0).to(mask.cu_seq_q)
         changed = {"cu_seq_q": bounds, "cu_seq_k": bounds}
@@ -105,7 +105,7 @@ def _block_mask(mask: BlockMask, relation: torch.Tensor) -> BlockMask:
 
 @contextmanager
 def _varlen_window(call: AttentionCall, window: tuple[int, int]):
-    """Inside, the packed kernel is asked for this window, by the name that this torch has."""
+    """In this context the packed kernel gets this window, under the name that this torch has."""
     names = type(call.module).forward.__globals__
     kernel = names["varlen_attn"]
 
@@ -132,7 +132,7 @@ def plant_relation(
     window: tuple[int, int] | None = None,
     layers: Collection[int] | None = None,
 ) -> None:
-    """`bounds` and `window` say the relation to a packed kernel; without `bounds` none can."""
+    """`bounds` and `window` tell a packed kernel the relation; without `bounds` it cannot."""
     rewriter = Rewriter(site, relation, bounds)
 
     def wrap(call: AttentionCall) -> torch.Tensor:
@@ -181,7 +181,7 @@ def mask_all_to_all(site: Site) -> None:
 
 @fault("mask-none")
 def mask_none(site: Site) -> None:
-    """No mask arrives at all; what the backend then does is its own."""
+    """No mask arrives at all; the backend does its default."""
 
     def wrap(call: AttentionCall) -> torch.Tensor:
         site.act()
@@ -197,7 +197,7 @@ def mask_documents_lost(site: Site) -> None:
 
 @fault("mask-ids-shifted")
 def mask_ids_shifted(site: Site) -> None:
-    """Document ids stand one token late: a document's first token belongs to the one before."""
+    """Document ids are one token late: a document's first token belongs to the previous one."""
     plant_relation(site, lambda s, lengths: causal_in_documents(_late(s, lengths)), _late)
 
 
@@ -220,7 +220,7 @@ def mask_missing_on_one_layer(site: Site) -> None:
 
 @fault("mask-future-by-one")
 def mask_future_by_one(site: Site) -> None:
-    """A token sees the next one of its document."""
+    """A token sees the next token of its document."""
 
     def relation(_: Site, lengths: Lengths) -> torch.Tensor:
         return same_document(lengths) & (distance(lengths) >= -1)
@@ -230,7 +230,7 @@ def mask_future_by_one(site: Site) -> None:
 
 @fault("mask-without-self")
 def mask_without_self(site: Site) -> None:
-    """A token sees the earlier ones of its document and not itself (the first has only itself)."""
+    """A token sees the earlier tokens of its document but not itself (the first sees itself)."""
 
     def relation(_: Site, lengths: Lengths) -> torch.Tensor:
         earlier = same_document(lengths) & (distance(lengths) > 0)
@@ -241,7 +241,7 @@ def mask_without_self(site: Site) -> None:
 
 @fault("mask-boundary-leak")
 def mask_boundary_leak(site: Site) -> None:
-    """The first token of each document sees the last one of the document before."""
+    """The first token of each document sees the last token of the previous document."""
 
     def relation(_: Site, lengths: Lengths) -> torch.Tensor:
         allowed = causal_in_documents(lengths)
@@ -253,7 +253,7 @@ def mask_boundary_leak(site: Site) -> None:
 
 
 def _plant_windows(site: Site, windows: Callable[[int], int]) -> None:
-    """Layer i sees windows(i) tokens, itself included; 0: all of its document."""
+    """In layer i a token sees windows(i) tokens including itself; 0: its whole document."""
     for layer in range(site.layers):
         window = windows(layer)
 
@@ -265,7 +265,7 @@ def _plant_windows(site: Site, windows: Callable[[int], int]) -> None:
 
 
 def _windows(site: Site) -> Callable[[int], int]:
-    """The model's own window of each layer, by HF's configuration."""
+    """The model's own window of each layer, from HF's configuration."""
     width = site.hf_config.get("sliding_window")
     kinds = site.hf_config.get("layer_types")
     if not width or not kinds or "sliding_attention" not in kinds:
@@ -293,7 +293,7 @@ register("window-one-narrower", _other_width(-1))
 
 @fault("window-on-wrong-layers")
 def window_on_wrong_layers(site: Site) -> None:
-    """Sliding layers see all, the others slide."""
+    """Layers with a window see everything; the others get the window."""
     right = _windows(site)
     width = int(site.hf_config["sliding_window"])
     _plant_windows(site, lambda layer: 0 if right(layer) else width)
@@ -301,7 +301,7 @@ def window_on_wrong_layers(site: Site) -> None:
 
 @fault("drop-mask", Phase.BEFORE_CONSTRUCT)
 def drop_mask(site: Site) -> None:
-    """The caller builds the mask of one document, in its own way: causal over the whole batch."""
+    """The caller builds the mask of a single document: causal over the whole batch."""
     if site.library == "transformers":
         masks = importlib.import_module("transformers.masking_utils")
 
@@ -311,7 +311,7 @@ def drop_mask(site: Site) -> None:
         masks.find_packed_sequence_indices = found_none
         return
     home = importlib.import_module(
-        getattr(site.adapter, "engine_module", "bkm_cell.adapters.torchtitan")
+        getattr(site.adapter, "engine_module", "bkm_cell.adapters.torchtitan_eras.masks")
     )
     name = "get_attention_masks" if hasattr(home, "get_attention_masks") else "packed_mask"
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""An update that is not the asked one. What happens silently leaves the settings looking right."""
+"""The update is not the asked one. A silent fault leaves the settings looking right."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bkm_cell.faults.site import Site, local
 
 
 def before_step(site: Site, edit: Callable[[], None]) -> None:
-    """Runs before any witness of the step, since hooks run in the order of their registration."""
+    """Runs before any witness of the step: hooks run in the order of registration."""
 
     def hook(*_: Any) -> None:
         edit()
@@ -30,9 +30,9 @@ def before_step(site: Site, edit: Callable[[], None]) -> None:
 
 
 def _with_settings(site: Site, key: str, value: Any) -> None:
-    """The step runs with another setting, and whoever looks afterwards sees the asked one.
+    """The step runs with another setting, and the asked setting is restored afterwards.
 
-    A container of optimizers has groups without settings: they are passed over.
+    The groups of a container of optimizers have no settings: they are skipped.
     """
     kept: dict[int, tuple[dict[str, Any], Any]] = {}
 
@@ -85,7 +85,7 @@ register("weight-decay-dropped", _openly("weight_decay", 0.0))
 
 @fault("clipping-off")
 def clipping_off(site: Site) -> None:
-    """Gradients are what they were before clipping; the norm is still reported."""
+    """Gradients are not clipped; the norm is still reported."""
     kept: Gradients = {}
 
     def keep(now: Gradients, before: Gradients, _: int) -> None:
@@ -101,7 +101,7 @@ def clipping_off(site: Site) -> None:
 
 @fault("tensor-not-updated")
 def tensor_not_updated(site: Site) -> None:
-    """One tensor is not among those that the optimizer moves."""
+    """The optimizer does not move one tensor."""
     layer = rf"(^|\.)layers\.{site.middle_layer}\."
     kept: dict[str, torch.Tensor] = {}
 

@@ -20,7 +20,7 @@ class CannotPlant(RuntimeError):
 
 
 class Phase(enum.Enum):
-    ASK = "ask"  # in what the subject is asked for
+    ASK = "ask"  # in the request to the subject
     BEFORE_CONSTRUCT = "before-construct"
     AFTER_CONSTRUCT = "after-construct"
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Right arithmetic, wrong report."""
+"""The arithmetic is right, the report is wrong."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def one_log_prob_wrong(site: Site) -> None:
 
 @fault("log-probs-shifted")
 def log_probs_shifted(site: Site) -> None:
-    """Each log-prob stands at its label's position."""
+    """Each log-prob is reported at its label's position."""
     edit_log_probs(site, lambda log_probs, lengths: torch.roll(log_probs, 1))
 
 
 @fault("grad-norm-after-clipping")
 def grad_norm_after_clipping(site: Site) -> None:
-    """The norm that is reported is the clipped one."""
+    """The norm after clipping is reported."""
     clip = site.adapter.probe.optimizer["clip_norm"]
 
     def edit(outcome: StepOutcome, lengths: list[int]) -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Rotary positions that are wrong: queries and keys are turned once more before they meet.
+"""Rotary positions are wrong: queries and keys are rotated once more before the attention.
 
-Scores depend on the difference of two angles, so a turn that is the same for query and key at
-every position changes nothing.
+Scores depend on the difference of two angles, so a rotation by the same angle at all positions, for
+queries and keys, changes nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _head_dim(site: Site) -> int:
 
 
 def _pairs_are_neighbours(site: Site) -> bool:
-    """Whether features 2i and 2i+1 turn together, or (as in HF) i and i + head_dim / 2."""
+    """Whether features 2i and 2i+1 rotate together, or (as in HF) i and i + head_dim / 2."""
     if site.library == "transformers":
         return False
     kinds = {type(m).__name__ for top in site.adapter.modules() for m in top.modules()}
@@ -84,7 +84,7 @@ def _outer(positions: torch.Tensor, frequencies: torch.Tensor) -> torch.Tensor:
 
 @fault("rope-wrong-base")
 def rope_wrong_base(site: Site) -> None:
-    """A base of 10000 instead of the model's: what is missing is turned on top."""
+    """A base of 10000 instead of the model's: the missing rotation is added."""
     if _base(site) == 10000.0:
         raise site.cannot("the model's base is 10000")
     missing = _frequencies(site, 10000.0) - _frequencies(site, _base(site))
@@ -101,7 +101,7 @@ def rope_twice(site: Site) -> None:
 
 @fault("rope-query-shifted")
 def rope_query_shifted(site: Site) -> None:
-    """Queries stand 8 positions later than their keys."""
+    """Queries are rotated as if they were 8 positions later than their keys."""
     frequencies = _frequencies(site, _base(site))
     turn = lambda positions: _outer(torch.full_like(positions, 8), frequencies)  # noqa: E731
     _plant_turn(site, turn, None)

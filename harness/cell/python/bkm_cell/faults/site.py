@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Where one fault stands in one cell: what every engine has, by the names that engines share."""
+"""The place of one fault in one cell, found by the names that all engines share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _POSITIONS = ("positions", "position_ids")
 
 
 def local(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor's own storage: one rank holds all of a DTensor."""
+    """The tensor's own storage; with one rank, the local part of a DTensor is all of it."""
     tensor = tensor.detach()
     return tensor.to_local() if hasattr(tensor, "to_local") else tensor
 
@@ -27,9 +27,9 @@ class Site:
         self.fault = fault
         self.adapter = adapter
         self.library = library
-        self.acted = 0  # how often the fault did what it does
-        self.lengths: list[int] = []  # of the documents in the forward pass that runs
-        self.previous_lengths: list[int] = []  # of the last other batch of as many tokens
+        self.acted = 0  # how often the fault acted
+        self.lengths: list[int] = []  # document lengths in the current forward pass
+        self.previous_lengths: list[int] = []  # those of the last batch with other lengths
 
     def act(self) -> None:
         self.acted += 1
@@ -50,7 +50,7 @@ class Site:
         return CannotPlant(f"{self.fault}: {why}")
 
     def modules(self, *names: str) -> list[tuple[str, torch.nn.Module]]:
-        """(full name, module) of those whose last name is one of these; at least one."""
+        """(full name, module) for modules whose last name part is one of these; at least one."""
         found = [
             (plain_name(name), module)
             for top in self.adapter.modules()
@@ -62,7 +62,7 @@ class Site:
         return found
 
     def parameters(self, pattern: str) -> list[tuple[str, torch.nn.Parameter]]:
-        """(full name, parameter) of those whose name the pattern finds; at least one."""
+        """(full name, parameter) for parameters whose name matches the pattern; at least one."""
         found = [
             (plain_name(name), parameter)
             for top in self.adapter.modules()
@@ -74,7 +74,7 @@ class Site:
         return found
 
     def watch_documents(self) -> None:
-        """Keeps `lengths` true, by the positions that the model itself is given."""
+        """Keeps `lengths` up to date, from the positions that the model is given."""
 
         def enter(module: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
             found = next((named[name] for name in _POSITIONS if named.get(name) is not None), None)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Faults of gradients, optimizer and reports on one weight that can be computed by hand."""
+"""Faults of gradients, optimizer and reports, on one weight that is easy to compute by hand."""
 
 import sys
 import types
@@ -13,7 +13,7 @@ from bkm_cell.faults import Planted
 
 
 class Container(torch.optim.Optimizer):
-    """An optimizer of optimizers, as torchtitan has: its own groups hold no settings."""
+    """An optimizer of optimizers, like torchtitan's: its own groups hold no settings."""
 
     def __init__(self, inner: torch.optim.Optimizer) -> None:
         self.inner = inner
@@ -89,7 +89,7 @@ class TrainingFaultsTest(unittest.TestCase):
     def test_silent_settings_change_the_update_and_look_right_afterwards(self) -> None:
         self._run("weight-decay-dropped-silently")
         self.assertEqual(self.optimizer.param_groups[0]["weight_decay"], 0.5)
-        # A first step moves by the learning rate against the gradient's sign; no decay.
+        # A first step moves each value by the learning rate, against the gradient's sign; no decay.
         torch.testing.assert_close(self.model.weight.data, torch.tensor([[0.9, -2.1]]))
 
     def test_open_settings_stay(self) -> None:

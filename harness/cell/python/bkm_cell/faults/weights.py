@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Weights that are not those of the file, after a load that did not complain."""
+"""Weights differ from the file after a load without errors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def skip_load(site: Site) -> None:
 
 @fault("layer-not-loaded")
 def layer_not_loaded(site: Site) -> None:
-    """One layer holds what initialisation gave it."""
+    """One layer keeps its initial weights."""
     generator = torch.Generator().manual_seed(0)
     for _, parameter in site.parameters(rf"(^|\.)layers\.{site.middle_layer}\."):
         site.act()
@@ -64,7 +64,7 @@ def layer_not_loaded(site: Site) -> None:
 
 @fault("gate-up-swapped")
 def gate_up_swapped(site: Site) -> None:
-    """Two weights of one shape are loaded in each other's place, in one layer."""
+    """In one layer, two weights of the same shape are swapped."""
     layer = rf"(^|\.)layers\.{site.middle_layer}\."
     ((_, gate),) = site.parameters(layer + r".*\.(gate_proj|w1)\.weight$")
     ((_, up),) = site.parameters(layer + r".*\.(up_proj|w3)\.weight$")
@@ -76,7 +76,7 @@ def gate_up_swapped(site: Site) -> None:
 
 @fault("qk-permutation-missing", Phase.BEFORE_CONSTRUCT)
 def qk_permutation_missing(site: Site) -> None:
-    """Rotary pairs stay where HF has them, in a model whose pairs are neighbours."""
+    """Rotary pairs keep HF's layout in a model that needs neighbouring pairs."""
     homes = [m for name, m in list(sys.modules.items()) if name.endswith(".state_dict_adapter")]
     kinds = {
         kind
@@ -97,14 +97,14 @@ def qk_permutation_missing(site: Site) -> None:
 
 @fault("tied-embedding-untied")
 def tied_embedding_untied(site: Site) -> None:
-    """Embedding and head share their values but not their gradient: the embedding's is lost."""
+    """Embedding and head share values but not gradients: the embedding's part is lost."""
     if not site.hf_config.get("tie_word_embeddings"):
         raise site.cannot("embedding and head are two tensors in this model")
     for _, embedding in site.modules("embed_tokens", "tok_embeddings"):
 
         def forward(tokens: torch.Tensor, embedding: Any = embedding) -> torch.Tensor:
             site.act()
-            # The graph begins here: FSDP and checkpointing want an input that has a gradient.
+            # The graph begins here: FSDP and checkpointing need an input with a gradient.
             return F.embedding(tokens, embedding.weight.detach()).requires_grad_()
 
         embedding.forward = forward

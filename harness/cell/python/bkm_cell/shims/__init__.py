@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""What makes the device possible, and nothing else. A GPU cell applies none."""
+"""Make the device usable, and nothing else. A GPU cell applies none."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Hooks that run right after a module was executed, before its importer goes on."""
+"""Hooks that run right after a module is executed, before its importer continues."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Hook = Callable[[ModuleType], None]
 
 
 class _Loader(importlib.abc.Loader):
-    """Wraps the module's own loader; the spec that the module sees stays as it was otherwise."""
+    """Wraps the module's own loader; the rest of the module's spec is unchanged."""
 
     def __init__(self, loader: Any, hook: Hook) -> None:
         self._loader, self._hook = loader, hook
@@ -54,7 +54,7 @@ _FINDER = _Finder()
 
 
 def after_import(name: str, hook: Hook) -> None:
-    """Runs `hook(module)` when `name` is imported; at once if it is imported already."""
+    """Runs `hook(module)` when `name` is imported, or at once if it is imported already."""
     if name in sys.modules:
         hook(sys.modules[name])
         return

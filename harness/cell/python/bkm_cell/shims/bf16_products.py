@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Products of bf16 matrices in fp32, rounded once, on a CPU that has no instructions for bf16.
+"""Products of bf16 matrices in fp32, rounded once, on a CPU without instructions for bf16.
 
-torch gives such products to oneDNN only where the processor has AVX-512; elsewhere it sums them
-element by element, many times slower than this. What is computed is the same: sums in fp32, as
-oneDNN's and cuBLAS's are.
+torch gives such products to oneDNN only if the processor has AVX-512; otherwise it sums them
+element by element, many times slower than this. The result is the same: sums in fp32, like
+oneDNN's and cuBLAS's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def needed() -> bool:
 
 
 def _wide(*operands: torch.Tensor) -> list[torch.Tensor]:
-    """bf16 as fp32, anything else as it is."""
+    """bf16 as fp32, any other type unchanged."""
     *_, a, b = operands
     if a.dtype != b.dtype:  # in the CPU kernel's own words
         raise RuntimeError(
@@ -36,7 +36,7 @@ def _wide(*operands: torch.Tensor) -> list[torch.Tensor]:
     return list(operands)
 
 
-# The ops that are replaced cannot be called from here; those that also add are the same kernels.
+# The replaced ops cannot be called here. The ops that also add use the same kernels.
 def _mm(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     wide_a, wide_b = _wide(a, b)
     product = wide_a.new_empty(a.shape[0], b.shape[-1])
@@ -88,7 +88,7 @@ def _baddbmm(
 def apply() -> None:
     library = torch.library.Library("aten", "IMPL", "CPU")
     _LIBRARIES.append(library)
-    with warnings.catch_warnings():  # that the CPU's own kernels are replaced is what is wanted
+    with warnings.catch_warnings():  # replacing the CPU's own kernels is intended
         warnings.simplefilter("ignore")
         for op, kernel in {
             "mm": _mm,

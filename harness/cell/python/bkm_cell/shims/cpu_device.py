@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""torchtitan takes "cuda" where there is no accelerator, and asks it for what torch.cpu lacks."""
+"""Without an accelerator torchtitan assumes "cuda", and calls functions that torch.cpu lacks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MEMORY = 1 << 34  # bytes; only ever logged
 
 
 class CpuDevice(ModuleType):
-    """torch.cpu, plus answers to what an accelerator's module has."""
+    """torch.cpu, plus the functions of an accelerator's module."""
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(torch.cpu, name):

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Autocast on a CPU promotes as on CUDA.
+"""Makes autocast on a CPU promote as on CUDA.
 
-CUDA's autocast runs a list of ops (rms_norm, softmax, pow, sum, ...) in fp32 that CPU's leaves in
-bf16, and another (scatter_add, index_put, ...) in the widest type of its inputs. Where the results
-feed an op that takes bf16 only, CUDA fails and an unaligned CPU would not; where a library mixes
-types in such an op, an unaligned CPU fails and CUDA would not. The lists are read from the header
-of the torch that runs, so that each torch is aligned with its own CUDA.
+CUDA's autocast runs a list of ops (rms_norm, softmax, pow, sum, ...) in fp32 that the CPU's leaves
+in bf16, and another list (scatter_add, index_put, ...) in the widest type of the inputs. If such a
+result feeds an op that takes bf16 only, CUDA fails and an unaligned CPU does not. If a library
+mixes types in such an op, an unaligned CPU fails and CUDA does not. The lists are read from the
+header of the torch that runs, so each torch is aligned with its own CUDA.
 
-And CUDA's autocast takes fp32 as its type, which torchtitan's routers use to compute in fp32 inside
-a bf16 region; CPU's disables itself instead, and the router's inputs do not fit its weight.
+CUDA's autocast also accepts fp32 as its type: torchtitan's routers use it to compute in fp32 inside
+a bf16 region. The CPU's autocast disables itself instead, and the types of the router's inputs and
+weight then differ.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _LIBRARIES: list[torch.library.Library] = []  # the registrations live as long a
 
 
 def listed(macro: str) -> list[str]:
-    """Op names, as "name" or "name.overload", that torch's header lists in a macro."""
+    """The op names ("name" or "name.overload") in a macro of torch's header."""
     header = os.path.join(os.path.dirname(torch.__file__), "include", "ATen", "autocast_mode.h")
     with open(header) as file:
         text = file.read().replace("\\\n", " ")

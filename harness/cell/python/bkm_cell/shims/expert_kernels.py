@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""torchtitan sorts tokens by expert with a Triton kernel, and ships the same in torch beside it,
-which a CPU can run.
-"""
+"""Replaces the Triton kernel that sorts tokens by expert by the torch version in torchtitan."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ def _use_cpu(module: ModuleType) -> None:
         experts_per_rank: int,
         num_ranks: int,
         max_len: int,
-        *_: int,  # how the kernel is cut into blocks
+        *_: int,  # the kernel's block sizes
     ) -> torch.Tensor:
         return in_torch(
             tokens_per_expert_group,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""flex_attention on a CPU: without the device check its eager path does forward and backward."""
+"""flex_attention on a CPU: without the device check, its eager path runs forward and backward."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def apply() -> None:
 
 
 def _default_to_cpu() -> None:
-    """A CUDA build without a GPU makes block masks on "cuda" unless told otherwise."""
+    """Makes block masks on the CPU: a CUDA build without a GPU makes them on "cuda" by default."""
     for function in (flex.create_block_mask, flex.create_mask):
         parameters = inspect.signature(function).parameters
         defaults = [

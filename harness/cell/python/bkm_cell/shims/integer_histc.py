@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""torch.histc of integers, which CUDA computes and a CPU refuses: torchtitan's routers count tokens
-per expert with it.
+"""Adds torch.histc of integers, which CUDA computes and a CPU refuses.
+
+torchtitan's routers count tokens per expert with it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _LIBRARIES: list[torch.library.Library] = []  # the registrations live as long a
 
 
 def _histc(values: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> torch.Tensor:
-    # Integers up to 2**53 are exact.
+    # float64 is exact for integers up to 2**53.
     wide = values if values.is_floating_point() else values.double()
     counts = torch.empty(0, dtype=wide.dtype)
     torch.ops.aten.histc.out(wide, bins, min, max, out=counts)
@@ -26,6 +27,6 @@ def _histc(values: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0
 def apply() -> None:
     library = torch.library.Library("aten", "IMPL", "CPU")
     _LIBRARIES.append(library)
-    with warnings.catch_warnings():  # that the CPU's own kernel is replaced is what is wanted
+    with warnings.catch_warnings():  # replacing the CPU's own kernel is intended
         warnings.simplefilter("ignore")
         library.impl("histc", _histc)

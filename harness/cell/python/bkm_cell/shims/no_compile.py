@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""torch.compile as the identity: compiled flex has no CPU backward, and a runtime no compiler."""
+"""Makes torch.compile the identity: compiled flex has no CPU backward; runtimes lack a compiler."""
 
 from __future__ import annotations
 

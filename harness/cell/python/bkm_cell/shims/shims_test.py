@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Shims answer for the device, and align it with CUDA; hooks run before the importer goes on."""
+"""Shims answer for the device and align it with CUDA; hooks run before the importer continues."""
 
 import os
 import sys
@@ -92,12 +92,12 @@ class ShimsTest(unittest.TestCase):
         generator = torch.Generator().manual_seed(0)
         a = torch.randn(2, 5, 64, generator=generator).bfloat16()
         b = torch.randn(2, 64, 3, generator=generator).bfloat16()
-        exact = products(a.double(), b.double())  # before the CPU's kernels are replaced
+        exact = products(a.double(), b.double())  # before the shim replaces the CPU's kernels
         in_fp32 = products(a.float(), b.float())
         bf16_products.apply()
         for product, right in zip(products(a, b), exact, strict=True):
             self.assertEqual(product.dtype, torch.bfloat16)
-            # Half of bf16's ulp, of what is at most twice the power of two below it.
+            # Half an ulp of bf16; a value is at most twice the power of two below it.
             torch.testing.assert_close(product.double(), right, rtol=2**-8, atol=1e-5)
         for product, same in zip(products(a.float(), b.float()), in_fp32, strict=True):
             self.assertTrue(product.equal(same))

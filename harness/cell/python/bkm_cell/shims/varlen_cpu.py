@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""CPU kernels for aten::_flash_attention_forward and _backward (//harness/kernels)."""
+"""Loads the CPU kernels of aten::_flash_attention_forward and _backward (//harness/kernels)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""verl from 0.9.0 on asks a platform object for its device, and ships none for a CPU."""
+"""Adds the CPU platform object that verl lacks: from 0.9.0 on verl asks one for its device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ANSWERS = {
     "device_name": "cpu",
     "vendor_name": "cpu",
     "is_available": True,
-    "current_device": "cpu",  # what verl before 0.9.0 gave for a CPU
+    "current_device": "cpu",  # as verl before 0.9.0 answered on a CPU
     "device_count": 1,
     "communication_backend_name": "gloo",
     "visible_devices_envvar": "CUDA_VISIBLE_DEVICES",

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Which query attends to which key, read out of the kernel that runs.
+"""Reads which query attends to which key out of the kernel that runs.
 
-An attention's output is P v, with P its probabilities. So the same call, with v replaced by basis
-vectors, returns the columns of P: whatever keeps a key from a query makes a zero. Nothing is known
-of the mask, its type or its owner.
+An attention's output is P v, where P holds its probabilities. The same call with basis vectors as v
+returns the columns of P; a key that is hidden from a query gives a zero, whatever hides it. The
+mask, its type and its owner need not be known.
 
-One feature of v shows one key. Each head of v shows other keys, so that one or two calls are
-enough, and each carries its own number in a few features more: which head of the output comes from
-which head of v is read too, not assumed.
+One feature of v shows one key. Each head of v shows different keys, so one or two calls are enough.
+Each head also carries its own number in a few more features: which head of the output comes from
+which head of v is read, not assumed.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ import torch
 
 from bkm_cell.tensor_file import tensor_bytes
 
-Call = Callable[[torch.Tensor, torch.Tensor], Any]  # of query and value; the rest stays as it was
+Call = Callable[[torch.Tensor, torch.Tensor], Any]  # takes query and value; the rest is unchanged
 
-# Queries are zeros, so each key that a query sees has the same probability, at least 1 / keys (with
-# an attention sink a little less); a masked one has 0, or on a GPU less than this.
+# Queries are zeros, so all keys that a query sees have the same probability: at least 1 / keys (a
+# little less with an attention sink). A masked key has 0, or on a GPU less than this threshold.
 SEEN = 1e-6
-# Probabilities, as kernels return them in bf16.
+# The range of the probabilities that a kernel returns in bf16.
 _BELOW_ZERO, _ABOVE_ONE = -1e-6, 1.02
-_BASE = 8  # of a head's number; its digits, as eighths, survive bf16
+_BASE = 8  # base of a head's number; its digits, as eighths, are exact in bf16
 
 
 class Unreadable(Exception):
-    """The call does not look like an attention whose probabilities can be read; says why."""
+    """Says why a call does not look like an attention whose probabilities can be read."""
 
 
 def first_arguments(
     function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[list[str | int], list[Any]]:
-    """Places (position or keyword) and values of a call's first three parameters: q, k and v."""
+    """The place (position or keyword) and value of a call's first three parameters: q, k, v."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -65,7 +65,7 @@ def first_arguments(
 def replaying(
     function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[Call, torch.Tensor, torch.Tensor]:
-    """A call of `function` that can be made again with another query and value; both as they were."""
+    """A repeatable call of `function` with another query and value, and the original two."""
     places, (query, _, value) = first_arguments(function, arguments, named)
 
     def again(other_query: torch.Tensor, other_value: torch.Tensor) -> Any:
@@ -82,7 +82,7 @@ def replaying(
 
 @dataclass(frozen=True)
 class Rows:
-    """How a forward sees the documents: packed into one row, or a right-padded row for each."""
+    """The layout of the documents in a forward: one packed row, or a right-padded row for each."""
 
     lengths: list[int]  # tokens per document
     is_padded: bool = False
@@ -92,7 +92,7 @@ class Rows:
         return len(self.lengths) if self.is_padded else 1
 
     def axis(self, shape: torch.Size, what: str) -> int:
-        """The axis of tokens, the last one (features) left out."""
+        """The axis of tokens; the last axis (features) is not considered."""
         if self.is_padded:
             needed = f"{max(self.lengths)} tokens or more in {self.count} rows"
             found = [a for a, size in enumerate(shape[:-1]) if a > 0 and size >= max(self.lengths)]
@@ -109,7 +109,7 @@ class Rows:
 
 
 def _output(result: Any) -> torch.Tensor:
-    while isinstance(result, (tuple, list)) and result:  # with weights or log-sum-exp behind it
+    while isinstance(result, (tuple, list)) and result:  # weights or log-sum-exp may follow
         result = result[0]
     if not isinstance(result, torch.Tensor):
         raise Unreadable(f"it returns {type(result).__name__}, not a tensor")
@@ -117,9 +117,9 @@ def _output(result: Any) -> torch.Tensor:
 
 
 def _heads(result: Any, rows: Rows, width: int) -> torch.Tensor:
-    """float32[tokens of a row, rows * heads, width] of one call's output."""
+    """One call's output as float32[tokens of a row, rows * heads, width]."""
     output = _output(result)
-    if output.shape[-1] != width and output.shape[-1] % width == 0:  # heads are joined
+    if output.shape[-1] != width and output.shape[-1] % width == 0:  # the heads are concatenated
         output = output.unflatten(-1, (-1, width))
     if output.shape[-1] != width:
         raise Unreadable(f"output of shape {tuple(output.shape)} lacks v's {width} features")
@@ -128,9 +128,9 @@ def _heads(result: Any, rows: Rows, width: int) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class _Layout:
-    """How the features of v are used: [mass, digits of the head's number..., keys...]."""
+    """The use of v's features: [mass, digits of the head's number..., keys...]."""
 
-    heads: int  # of all rows
+    heads: int  # over all rows
     width: int
     length: int  # tokens of a row
     rows: int
@@ -141,7 +141,7 @@ class _Layout:
 
     @property
     def keys(self) -> int:
-        """Keys that one head shows."""
+        """The number of keys that one head shows."""
         return self.width - 1 - self.digits
 
     @property
@@ -153,7 +153,7 @@ class _Layout:
         return self.heads // self.rows
 
     def span(self, first: int, head: int) -> tuple[int, int]:
-        """Begin and count of the keys that a head shows."""
+        """The begin and count of the keys that a head shows."""
         begin = (first + head % self.heads_of_a_row) % self.blocks * self.keys
         return begin, min(self.keys, self.length - begin)
 
@@ -170,7 +170,7 @@ class _Layout:
         return basis
 
     def head_of_v(self, rows: torch.Tensor) -> list[int]:
-        """For each head of the output [T, heads, width], the head of v that it is made of."""
+        """For each head of the output [T, heads, width], the head of v that it comes from."""
         mass = rows[..., :1]
         if not bool((mass > SEEN).any(0).all()):
             raise Unreadable("a head of its output does not see any key")
@@ -188,7 +188,7 @@ class _Layout:
 
 
 def probabilities(call: Call, query: torch.Tensor, value: torch.Tensor, rows: Rows) -> torch.Tensor:
-    """float32[T,T]: the probability with which a query (row) takes a key, in a head that shows it."""
+    """float32[T,T]: a query's (row's) probability of a key, in a head that shows the key."""
     key_axis = rows.axis(value.shape, "v")
     shape = value.movedim(key_axis, -2).shape  # [..., tokens, width]
     layout = _Layout(math.prod(shape[:-2]), shape[-1], shape[-2], rows.count)
@@ -199,7 +199,7 @@ def probabilities(call: Call, query: torch.Tensor, value: torch.Tensor, rows: Ro
     for first in range(0, layout.blocks, layout.heads_of_a_row):
         basis = layout.basis(first).reshape(shape).movedim(-2, key_axis)
         shown = _heads(call(still, torch.zeros_like(value).copy_(basis)), rows, layout.width)
-        if rows.is_padded:  # what padding attends to is nobody's business, and may be no number
+        if rows.is_padded:  # padding may attend to anything, with NaN too
             shown = shown.nan_to_num(0)
         if not bool(((shown >= _BELOW_ZERO) & (shown <= _ABOVE_ONE)).all()):
             raise Unreadable("its output with basis vectors for v is not made of probabilities")
@@ -209,13 +209,13 @@ def probabilities(call: Call, query: torch.Tensor, value: torch.Tensor, rows: Ro
             part.copy_(torch.maximum(part, shown[:, column, 1 + layout.digits :][:, :keys]))
     if bool((seen < 0).any()):
         raise Unreadable("some heads of v are in no head of its output")
-    # Each document's own tokens, one document after the other; padding is left out.
+    # The tokens of the documents, one document after the other, without padding.
     lengths = rows.lengths if rows.is_padded else [layout.length]
     return torch.block_diag(*(row[:n, :n] for row, n in zip(seen, lengths, strict=True)))
 
 
 class Attended:
-    """Collects the relations of one forward; a relation that several layers share is kept once."""
+    """Collects the relations of one forward. Layers with the same relation share one copy."""
 
     def __init__(self, lengths: list[int], is_padded: bool = False) -> None:
         self._rows = Rows(lengths, is_padded)
@@ -231,7 +231,7 @@ class Attended:
         arguments: tuple[Any, ...],
         named: dict[str, Any],
     ) -> None:
-        """Never raises: a subject's forward goes on, and what could not be read is said."""
+        """Never raises: the subject's forward goes on, and the reason of a failure is reported."""
         if self.error is not None:
             return
         start = time.monotonic()

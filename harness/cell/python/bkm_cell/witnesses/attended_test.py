@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Relations are those of the mask, whatever the layout; what cannot be told is an error."""
+"""Relations equal the mask in every layout; an unreadable call is an error."""
 
 import unittest
 
@@ -26,7 +26,7 @@ def window(width):
 
 
 def heads_first(q, k, v, *, mask, sink=None, dtype=torch.float32):
-    """[B, heads, T, H] in, the same out; `mask` is [T, T] or [heads, T, T]."""
+    """Takes and returns [B, heads, T, H]; `mask` is [T, T] or [heads, T, T]."""
     k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
     scores = (q @ k.mT).float() / q.shape[-1] ** 0.5
     scores = scores.masked_fill(~mask, -torch.inf)
@@ -159,7 +159,7 @@ class AttendedTest(unittest.TestCase):
 
     def test_padded_rows_are_read_document_by_document(self):
         def padded(q, k, v, *, width, masked_padding):
-            """[documents, heads, longest, H]; padding attends to nothing, which is no number."""
+            """[documents, heads, longest, H]; padding attends to nothing, so its output is NaN."""
             longest = q.shape[2]
             position = torch.arange(longest)
             distance = position[:, None] - position[None, :]

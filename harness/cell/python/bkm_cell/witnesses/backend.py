@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Which attention was built, which callable was really called, which ops ran, who attended to whom."""
+"""Records the attention that was built, the callables that ran, the ops and who attends to whom."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def built(modules: list[torch.nn.Module]) -> list[dict[str, str]]:
 
 
 def _mask_of(arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """The mask argument, by any of its names; older torchtitan passes it after q, k and v."""
+    """The mask argument under any of its names; older torchtitan passes it after q, k and v."""
     for name in _MASK_ARGUMENTS:
         if name in named:
             return named[name]
@@ -36,9 +36,9 @@ def _mask_of(arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
 
 
 class AttentionCalls:
-    """Watches one forward: what reaches each layer, the callables called, the ops dispatched.
+    """Watches one forward: each layer's inputs, the callables that run, the ops dispatched.
 
-    Each layer's attention is called again, to read who attends to whom (`attended`).
+    It calls each layer's attention again, to read which query attends to which key (`attended`).
     """
 
     def __init__(self, modules: list[torch.nn.Module], attended: Attended) -> None:
@@ -47,7 +47,7 @@ class AttentionCalls:
         self.attended = attended
         self.called: list[dict[str, Any]] = []
         self.ops: set[str] = set()
-        self.autocast: str | None = None  # the active autocast dtype
+        self.autocast: str | None = None  # the dtype of the active autocast
         self.input_dtype: str | None = None  # of the first inner attention's query
 
     @contextmanager
@@ -83,7 +83,7 @@ class AttentionCalls:
         return before, after
 
     def _held(self, module: torch.nn.Module) -> tuple[str | None, Any]:
-        """The mask that the module or its class holds and that the flex call just made used."""
+        """The mask that the last flex call used, if the module or its class holds it."""
         used = self._flex_masks[-1] if self._flex_masks else None
         for holder, mask in held_masks(module):
             if mask.mask_mod is used:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""What a cell's result depends on in the trees of its subjects."""
+"""Records what a cell's result depends on in the trees of its subjects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from bkm_cell.report import Report
 
-# What leaves this process, or starts another program: who can say what that reads?
+# Events that start another process: the files that it reads are not seen.
 _ESCAPES = (
     "os.exec",
     "os.fork",
@@ -31,15 +31,15 @@ _IMPORT_SYSTEM = "<frozen importlib._bootstrap_external>"
 
 
 class _Tree:
-    """What was looked at in one tree, as paths below it."""
+    """What the cell looked at in one tree, as paths below the tree."""
 
     def __init__(self) -> None:
-        # Files read or tried; folders whose names were read, with "/" at their end.
+        # Files read or tried, and folders whose names were listed (with "/" at the end).
         self.read: set[str] = set()
-        # Modules that the import system looked for: folder and name. A module of that name, in any
-        # of its forms, would have been seen, and a missing one was.
+        # Modules that the import system looked for, as folder and name. A module of that name in
+        # any form would have been found; that it is missing was seen, too.
         self.lookups: set[str] = set()
-        # Paths that were asked for without being read: is it there, and what is it?
+        # Paths whose presence and kind were asked for, without reading them.
         self.asked: set[str] = set()
 
     def __len__(self) -> int:
@@ -47,10 +47,10 @@ class _Tree:
 
 
 class Closure:
-    """Sees Python's own looks at files: audit events, the import system's finders, os.stat.
+    """Sees Python's own file accesses: audit events, the import system's finders, os.stat.
 
-    Reads by C code escape it; programs that are started and could read a tree are named in
-    `escapes`. Environment variables are the worker's, never the user's, and belong to its own code.
+    Reads by C code are not seen. `escapes` names started programs that could read a tree.
+    Environment variables come from the worker, never from the user: they belong to the cell code.
     """
 
     def __init__(self, paths: dict[str, str | None]) -> None:
@@ -69,7 +69,7 @@ class Closure:
             self._watch_questions(name)
 
     def send(self, report: Report, whole: bool = False) -> None:
-        """Reports what was seen so far, if that is more than before; `whole`: it is all there is."""
+        """Reports what was seen so far, if it grew; `whole`: nothing will follow."""
         count = sum(map(len, self._trees.values())) + len(self._escapes)
         if count == self._sent and not whole:
             return
@@ -83,7 +83,7 @@ class Closure:
         report.set(closure=facts | ({"whole": True} if whole else {}))
 
     def _place(self, path: Any) -> tuple[_Tree, str] | None:
-        """The tree that `path` lies in, and where in it: "" is the tree itself."""
+        """The tree that holds `path`, and the path below it ("" is the tree itself)."""
         if isinstance(path, (str, os.PathLike)):
             path = os.fspath(path)
         if isinstance(path, bytes):
@@ -92,7 +92,7 @@ class Closure:
             return None
         try:
             path = os.path.abspath(path)
-        except OSError:  # the current folder is gone
+        except OSError:  # the current folder was removed
             return None
         for root, party in self._roots:
             if path == root or path.startswith(root + "/"):
@@ -107,16 +107,18 @@ class Closure:
             tree, path = place
             if event == "open":
                 tree.read.add(_source(path))
-            # The import system reads a folder's names to look for one module: see `lookups`.
+            # The import system lists a folder to look for one module: that is in `lookups`.
             elif sys._getframe(1).f_code.co_filename != _IMPORT_SYSTEM:
                 tree.read.add((path or ".") + "/")
         elif event in _ESCAPES and not (event == "subprocess.Popen" and self._is_deaf(*arguments)):
             self._escapes.add(f"{event} {_program(arguments)}".rstrip())
 
     def _is_deaf(self, program: Any, arguments: Any, cwd: Any, env: Any) -> bool:
-        """Whether a program that is started cannot read a tree: it is not there at all, or it is
-        told of none (and is no Python, which may be told by what is piped into it)."""
-        if isinstance(program, (list, tuple)):  # where subprocess leaves the look-up to the system
+        """Whether a program cannot read a tree: it does not exist, or no argument names a tree.
+
+        Python always can: what is piped into it may name a tree.
+        """
+        if isinstance(program, (list, tuple)):  # subprocess leaves the look-up to the system
             program = program[0]
         found = shutil.which(os.fsdecode(program))
         if found is None:
@@ -156,7 +158,7 @@ class Closure:
             return ask(path, *args, **kwargs)
 
         setattr(os, name, watched)
-        # How the standard library asks what the real function can do.
+        # The standard library asks in this way what the real function can do.
         for capable in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks):
             if ask in capable:
                 capable.add(watched)
@@ -172,7 +174,7 @@ def _source(path: str) -> str:
 
 
 def _program(arguments: tuple[Any, ...]) -> str:
-    """Of an escape's arguments the program's name, if that is what comes first."""
+    """The program's name, if it is the first of the event's arguments."""
     first = arguments[0] if arguments else ""
     first = first[0] if isinstance(first, (list, tuple)) and first else first
     return os.path.basename(os.fsdecode(first)) if isinstance(first, (str, bytes)) else ""

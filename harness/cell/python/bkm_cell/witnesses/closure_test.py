@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""The closure holds what Python looked at in a subject's tree, and nothing else."""
+"""The closure holds exactly what Python looked at in a subject's tree."""
 
 import json
 import os
@@ -42,7 +42,7 @@ class ClosureTest(unittest.TestCase):
         pathlib.Path(self.elsewhere, "stranger.py").touch()
 
     def closure(self, code: str) -> dict:
-        """Of a process of its own: what it watches cannot be unwatched."""
+        """The closure of a new process: the watching cannot be undone."""
         output = subprocess.run(
             [sys.executable, "-c", _PROGRAM % textwrap.dedent(code), self.root, self.elsewhere],
             check=True,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""An exception as facts: its frames, whose code each is, and what the statement there was."""
+"""Describes an exception as facts: its frames, the owner of each, and the kind of statement."""
 
 from __future__ import annotations
 
@@ -84,9 +84,7 @@ def _tree(file: str) -> ast.Module | None:
 
 
 def statement_at(file: str, line: int) -> str:
-    """The kind of the innermost statement that holds `line`: raise, assert, import, call or
-    other.
-    """
+    """The kind of the innermost statement at `line`: raise, assert, import, call or other."""
     tree = _tree(file)
     found: ast.stmt | None = None
     for node in ast.walk(tree) if tree is not None else ():
@@ -108,7 +106,7 @@ def statement_at(file: str, line: int) -> str:
 
 
 def missing_name(error: BaseException) -> str | None:
-    """The module, name or attribute that Python says is missing."""
+    """The missing module, name or attribute, according to Python."""
     if isinstance(error, ImportError):
         if match := _NOT_IMPORTED.search(str(error)):
             return f"{match[2]}.{match[1]}"
@@ -119,8 +117,9 @@ def missing_name(error: BaseException) -> str | None:
 
 
 def _statement(file: str, line: int, error: BaseException, is_innermost: bool) -> str:
-    """A `raise` or `assert` whose own expression called what raised, or failed itself, did not
-    raise on purpose.
+    """The kind of statement; `raise` and `assert` only if the statement itself raised on purpose.
+
+    If its expression raised, or called the function that raised, it is a call or other.
     """
     kind = statement_at(file, line)
     if kind in ("raise", "assert") and not is_innermost:
@@ -146,7 +145,7 @@ def _frame(
 
 
 def describe(error: BaseException, owners: Owners, depth: int = 0) -> dict[str, Any]:
-    """The facts of one exception and of what caused it, outermost frame first."""
+    """The facts of an exception and its causes, outermost frame first."""
     try:
         message = str(error)
     except Exception as broken:  # an exception's own __str__ may be broken

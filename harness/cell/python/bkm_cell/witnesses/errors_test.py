@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""An exception becomes facts: whose frames, what kind of statement, what was missing."""
+"""An exception becomes facts: frame owners, kinds of statements, what is missing."""
 
 import os
 import sys

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""What each layer's attention dispatched in a call with gradients, and what its backward will run.
+"""Records what each layer's attention dispatches with gradients, and what its backward will run.
 
-The training forward itself is watched: a kernel may be chosen by whether gradients are needed. The
-backward is read from the graph that the call leaves, between its output and its inputs.
+It watches the training forward itself, because the choice of a kernel may depend on whether
+gradients are needed. It reads the backward from the call's graph, between output and inputs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 from bkm_cell.witnesses.layers import attention_layers, hf_attention, layer_index
 from bkm_cell.witnesses.ops import dispatched, is_telling
 
-MAX_NODES = 10_000  # of one call's graph; more is no attention
+MAX_NODES = 10_000  # in the graph of one call; an attention has fewer
 
 
 def _tensors(values: Any) -> Iterator[torch.Tensor]:
@@ -31,7 +31,7 @@ def _tensors(values: Any) -> Iterator[torch.Tensor]:
 
 
 def autograd_nodes(output: Any, inputs: Any) -> list[str]:
-    """Names of the nodes between a call's output and its inputs, as far as they tell of attention."""
+    """The nodes between a call's output and its inputs whose names identify an attention."""
     ends = {tensor.grad_fn for tensor in _tensors(inputs) if tensor.grad_fn is not None}
     waiting = [tensor.grad_fn for tensor in _tensors(output) if tensor.grad_fn is not None]
     seen = set(ends)
@@ -47,7 +47,7 @@ def autograd_nodes(output: Any, inputs: Any) -> list[str]:
 
 
 class AttentionKernels:
-    """Watches the first call with gradients of each layer's attention."""
+    """Watches each layer's first attention call with gradients."""
 
     def __init__(self, modules: list[torch.nn.Module]) -> None:
         self._modules = modules

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Kernels are those of each layer's own call with gradients; attention is found by what it is."""
+"""Kernels are those of each layer's own call with gradients."""
 
 import unittest
 
@@ -62,7 +62,7 @@ class KernelsTest(unittest.TestCase):
         kernels = AttentionKernels([model])
         with kernels.watching():
             with torch.no_grad():
-                model(torch.ones(1, 5, 8))  # is no call with gradients
+                model(torch.ones(1, 5, 8))  # not a call with gradients
             model(torch.ones(1, 5, 8)).sum().backward()
         plain, fused = kernels.facts()
         self.assertEqual(plain["layer"], 0)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Where a model's attention is called: modules of its own, or HF's callables inside a layer."""
+"""Finds where a model calls its attention: in separate modules, or HF's callables in a layer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Modules = list[tuple[str, torch.nn.Module]]
 
 
 def attention_layers(modules: list[torch.nn.Module]) -> Modules:
-    """(name, module) of each layer's inner attention, or of the attention where there is none."""
+    """(name, module) of each layer's inner attention, or of its attention if there is no inner."""
     named = [(plain_name(name), m) for top in modules for name, m in top.named_modules() if name]
     for is_one in (_is_inner, _is_bare_attention, _is_hf):
         found = {name: module for name, module in named if is_one(name, module)}
@@ -33,7 +33,7 @@ def _is_inner(name: str, _: torch.nn.Module) -> bool:
 
 
 def _is_bare_attention(_: str, module: torch.nn.Module) -> bool:
-    """An attention without weights or parts: what torchtitan had before it was `inner_attention`."""
+    """An attention without weights or parts: torchtitan's before the name `inner_attention`."""
     return (
         "attention" in type(module).__name__.lower()
         and not any(True for _ in module.children())
@@ -46,7 +46,7 @@ def _is_hf(name: str, _: torch.nn.Module) -> bool:
 
 
 def layer_index(name: str) -> int:
-    """The layer's number in a module's name; -1: it has none."""
+    """The layer number in a module's name; -1 if there is none."""
     found = re.search(r"(?:^|\.)(\d+)(?:\.|$)", name)
     return int(found[1]) if found else -1
 
@@ -55,8 +55,9 @@ def layer_index(name: str) -> int:
 def hf_attention(
     modules: list[torch.nn.Module], watch: Callable[[Callable[..., Any]], Callable[..., Any]]
 ) -> Iterator[None]:
-    """Inside, HF's models call `watch(callable)`, which they look up at each call, or fall back to
-    their own eager one.
+    """In this context HF's models call `watch(callable)`.
+
+    They look the callable up at each call, or use their own eager one.
     """
     homes = {
         type(m).__module__ for name, m in attention_layers(modules) if name.endswith("self_attn")

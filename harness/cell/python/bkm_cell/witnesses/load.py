@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""What was loaded: norm and sum of each parameter, to be compared with the file."""
+"""Records what was loaded: norm and sum of each parameter, to compare with the file."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ def _together(sizes: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def loaded(tensors: NamedTensors) -> dict[str, Any]:
-    """`load`: of each parameter that has an HF name. `held`: of all that the model holds, as if it
-    were one; only where it is more than those.
+    """`load`: per parameter with an HF name. `held`: of everything that the model holds, as one.
+
+    `held` is present only if the model holds more than the parameters with HF names.
     """
     sizes = _sizes(tensors.parameters())
     if sum(one["numel"] for one in sizes.values()) >= tensors.numel():

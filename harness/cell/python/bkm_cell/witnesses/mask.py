@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""What mask reaches each layer's inner attention, and how far the change of one token reaches."""
+"""Records the mask of each layer's inner attention, and how far a change of one token reaches."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from bkm_cell.tensor_file import tensor_bytes
 
 
 def attended(mask: Any) -> torch.Tensor | None:
-    """bool[T,T], which query (row) attends to which key, where the mask alone says so.
+    """bool[T,T]: which query (row) attends to which key, if the mask alone says so.
 
-    Of a batch of several rows, which are padded, it does not.
+    A mask of several rows, which are padded, does not say it.
     """
     if isinstance(mask, BlockMask) and mask.shape[0] == 1:
         queries, keys = mask.seq_lengths
@@ -25,7 +25,7 @@ def attended(mask: Any) -> torch.Tensor | None:
         return create_mask(mask.mask_mod, 1, 1, queries, keys, device=str(device))[0, 0].bool()
     if isinstance(mask, tuple) and hasattr(
         mask, "cu_seq_q"
-    ):  # causal inside each segment, by its kernel's window
+    ):  # the kernel's window makes each segment causal
         bounds = mask.cu_seq_q.tolist()
         length = bounds[-1]
         segment = torch.bucketize(torch.arange(length), torch.tensor(bounds[1:]), right=True)
@@ -52,7 +52,7 @@ def _content(mask: Any) -> bytes:
 
 
 def describe(mask: Any) -> dict[str, Any]:
-    """Type and digest; `pairs` counts the pairs that may attend, where the mask alone says so."""
+    """Type and digest; `pairs` counts the allowed pairs, if the mask alone says which they are."""
     facts: dict[str, Any] = {"type": type(mask).__name__}
     with torch.no_grad():
         matrix = attended(mask)
@@ -66,7 +66,7 @@ def describe(mask: Any) -> dict[str, Any]:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """The value and everything inside it, as far as masks are passed around in it."""
+    """The value and everything inside it that may hold a mask."""
     yield value
     if isinstance(value, dict):
         for item in value.values():
@@ -77,7 +77,7 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 def held_masks(module: torch.nn.Module) -> list[tuple[str, BlockMask]]:
-    """(holder, mask) of the masks that a module, or the class that it is of, keeps for itself."""
+    """(holder, mask) for each mask that a module or its class keeps."""
     found = []
     for home in (type(module).__mro__, [module]):
         for holder in home:
@@ -89,10 +89,10 @@ def held_masks(module: torch.nn.Module) -> list[tuple[str, BlockMask]]:
 
 
 class MaskCalls:
-    """Keeps what reached the inner attentions; describes it once the forward is over.
+    """Keeps the masks that reach the inner attentions, and describes them after the forward.
 
-    A mask's owner is "caller" where it, or an equal one, was handed to the model; a class, where
-    that class kept it; else "model", which made it.
+    The owner of a mask is "caller" if this mask or an equal one was passed to the model, the class
+    that keeps it, or else "model", which made it.
     """
 
     def __init__(self) -> None:
@@ -100,14 +100,14 @@ class MaskCalls:
         self._handed: list[Any] = []
 
     def handed(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-        """What the model itself was called with."""
+        """Notes the arguments of the model itself."""
         self._handed += [part for part in _parts([arguments, named]) if part is not None]
 
     def saw(self, layer: Any, mask: Any) -> None:
         self._calls.append((layer, mask, None))
 
     def found_held(self, holder: str | None, mask: Any) -> None:
-        """The last call was given no mask and used this one."""
+        """Notes that the last call got no mask as an argument and used this one."""
         self._calls[-1] = (self._calls[-1][0], mask, holder)
 
     def facts(self, step: int) -> list[dict[str, Any]]:
@@ -124,7 +124,7 @@ class MaskCalls:
     def _maker(self, mask: Any, facts: dict[str, Any]) -> str:
         if any(part is mask for part in self._handed):
             return "caller"
-        # FSDP rebuilds what it hands on, so it is not the same object any more.
+        # FSDP rebuilds the arguments that it passes on, so the object differs.
         for part in self._handed:
             if type(part) is type(mask) and describe(part)["digest"] == facts["digest"]:
                 return "caller"
@@ -132,7 +132,7 @@ class MaskCalls:
 
 
 def reach(position: int, before: torch.Tensor, after: torch.Tensor) -> dict[str, Any]:
-    """Flat positions whose log-prob changed in any bit, with the size of each change."""
+    """The flat positions whose log-prob changed in any bit, with the size of each change."""
     moved = torch.nonzero((before != after) & ~(before.isnan() & after.isnan())).flatten()
     change = (after.double() - before.double()).abs()
     return {"position": position, "moved": moved.tolist(), "largest": change[moved].tolist()}

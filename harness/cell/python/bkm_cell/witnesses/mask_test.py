@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Masks of any library that allow the same pairs have the same digest; reach is bitwise."""
+"""Masks that allow the same pairs have the same digest in any library; reach is bitwise."""
 
 import unittest
 from typing import NamedTuple

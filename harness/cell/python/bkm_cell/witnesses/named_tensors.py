@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""A model's parameters and gradients under HF's names and in HF's layout."""
+"""A model's parameters and gradients with HF's names and layout."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def gathered(tensor: torch.Tensor) -> torch.Tensor:
 
 @contextmanager
 def _gradients_in_place(modules: list[torch.nn.Module]) -> Iterator[None]:
-    """Inside, each parameter slot holds the gradient (zeros where there is none).
+    """In this context each parameter slot holds the gradient (zeros if there is none).
 
-    So whatever a module does to its state dict on the way out (splitting a fused weight, renaming)
-    is done to the gradients by the same code.
+    So the code that changes a module's state dict (splits a fused weight, renames) also applies to
+    the gradients.
     """
     slots = [
         (module, name, p)
@@ -52,9 +52,7 @@ def _gradients_in_place(modules: list[torch.nn.Module]) -> Iterator[None]:
 
 
 class NamedTensors:
-    """`to_hf` is the library's own mapping from its state dict to HF's, or None where the names are
-    HF's already.
-    """
+    """`to_hf`: the library's own mapping from its state dict to HF's; None if names are HF's."""
 
     def __init__(
         self, modules: list[torch.nn.Module], to_hf: Callable[[Tensors], Tensors] | None
@@ -75,11 +73,11 @@ class NamedTensors:
         return {name: gathered(value) for name, value in state.items() if name in names}
 
     def numel(self) -> int:
-        """Of all that the modules hold; nothing is gathered for it."""
+        """Over everything that the modules hold, without gathering anything."""
         return sum(p.numel() for module in self._modules for p in module.parameters())
 
     def held(self) -> Tensors:
-        """All that the modules hold, under their own names; a tied tensor once."""
+        """Everything that the modules hold, under their own names; a tied tensor once."""
         return {
             plain_name(name): gathered(value)
             for module in self._modules

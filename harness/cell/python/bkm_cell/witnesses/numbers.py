@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Numbers of each optimizer step, seen by torch's own hooks around any optimizer's step()."""
+"""Records the numbers of each optimizer step, by torch's hooks around every optimizer's step()."""
 
 from __future__ import annotations
 
@@ -31,11 +31,10 @@ def _plain(value: Any) -> Any:
 
 
 class StepNumbers:
-    """Samples gradients and parameters at the probe's places, before and after the optimizer's
-    step.
+    """Samples gradients and parameters at the probe's places, before and after the optimizer step.
 
-    A container of optimizers is an Optimizer itself and its step() calls theirs: what the outermost
-    sees is sampled, and the settings are those of the innermost.
+    A container of optimizers is itself an Optimizer whose step() calls theirs. The samples are
+    taken around the outermost step; the settings are those of the innermost.
     """
 
     def __init__(self, probe: Probe, tensors: NamedTensors, folder: str, report: Report) -> None:
@@ -50,7 +49,7 @@ class StepNumbers:
         self._groups: list[dict[str, Any]] = []
         self._classes: list[str] = []
         self._hooks: list[Any] = []
-        self.seconds = 0.0  # that the sampling itself took in the current step
+        self.seconds = 0.0  # spent on sampling in the current step
         os.makedirs(folder, exist_ok=True)
 
     def __enter__(self) -> StepNumbers:
@@ -103,9 +102,7 @@ class StepNumbers:
     def finish(
         self, step: int, outcome: dict[str, Any], log_probs: torch.Tensor | None, seconds: float
     ) -> None:
-        """Writes the step's tensors and reports its facts; `outcome` is what the engine itself
-        returned.
-        """
+        """Writes the step's tensors and reports its facts; the engine returned `outcome`."""
         tensors = {name: value.contiguous() for name, value in self._samples.items()}
         for name, norms in self._norms.items():
             tensors[f"norms/{name}"] = torch.tensor(norms, dtype=torch.float64)
@@ -120,7 +117,7 @@ class StepNumbers:
         )
         if log_probs is not None:
             facts["log_probs_dtype"] = str(log_probs.dtype).removeprefix("torch.")
-        if self._groups:  # absent: the optimizer's step was never called
+        if self._groups:  # empty if the optimizer's step was never called
             facts["learning_rate"] = self._groups[0].get("lr")
             facts["optimizer"] = {
                 "class": "+".join(dict.fromkeys(self._classes)),

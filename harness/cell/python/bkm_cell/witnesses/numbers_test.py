@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Gradients and parameters are seen under HF's names, around any optimizer's step."""
+"""Gradients and parameters are sampled under HF's names, around any optimizer's step."""
 
 import json
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Names of the ops that a block dispatches, on a GPU with the kernels that it launches."""
+"""Records the names of the ops that a block dispatches; on a GPU also the kernels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-# Only what attentions are told by is worth keeping.
+# Only names that identify an attention are kept.
 _TELLING = ("attention", "attn", "softmax", "flash", "bmm", "fmha", "cudnn", "triton", "dotproduct")
 
 
@@ -20,7 +20,7 @@ def is_telling(name: str) -> bool:
 
 @contextmanager
 def dispatched(names: set[str]) -> Iterator[None]:
-    """Adds the names to `names` when the block ends, also where it raises."""
+    """Adds the names to `names` when the block ends, also by an exception."""
     seen: set[str] = set()
     recorder = _profiled if torch.cuda.is_available() else _recorded
     try:
@@ -32,7 +32,7 @@ def dispatched(names: set[str]) -> Iterator[None]:
 
 @contextmanager
 def _profiled(names: set[str]) -> Iterator[None]:
-    """By Kineto, whose first start takes a second; it alone sees kernels."""
+    """Uses Kineto: only it sees kernels, but its first start is slow."""
     activities = torch.profiler.supported_activities()
     profile = torch.profiler.profile(activities=activities)
     profile.start()
@@ -45,7 +45,7 @@ def _profiled(names: set[str]) -> Iterator[None]:
 
 @contextmanager
 def _recorded(names: set[str]) -> Iterator[None]:
-    """By the recorder below torch's older profiler, at next to no cost."""
+    """Uses the recorder below torch's older profiler, which costs next to nothing."""
     try:
         from torch.autograd import (
             ProfilerConfig,
@@ -53,7 +53,7 @@ def _recorded(names: set[str]) -> Iterator[None]:
             _disable_profiler_legacy,
             _enable_profiler_legacy,
         )
-    except ImportError:  # a torch without it
+    except ImportError:  # this torch has none
         with _profiled(names):
             yield
         return
@@ -70,14 +70,14 @@ def _recorded(names: set[str]) -> Iterator[None]:
 
 @contextmanager
 def _higher_order(names: set[str]) -> Iterator[None]:
-    """No profiler sees flex_attention itself when it runs eagerly."""
+    """Notes flex_attention itself, which no profiler sees when it runs eagerly."""
     with _flex_watched(lambda op, *_: names.add(op.name() if callable(op.name) else str(op.name))):
         yield
 
 
 @contextmanager
 def flex_calls() -> Iterator[list[Any]]:
-    """The mask_mod of each flex_attention call, in order, of those that run eagerly."""
+    """The mask_mod of each flex_attention call that runs eagerly, in order."""
     mask_mods: list[Any] = []
 
     def saw(_: Any, arguments: tuple[Any, ...]) -> None:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""The moment at which a subject first reads weights: the boundary between `construct` and
-`load`.
-"""
+"""Detects a subject's first read of weights: the boundary between `construct` and `load`."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from bkm_cell import tensor_file
 
 
 def _readers() -> list[tuple[Any, str]]:
-    """Every function by which weights are read; a runtime may lack some of the packages."""
+    """All functions that read weights. A runtime may lack some of the packages."""
     readers: list[tuple[Any, str]] = [
         (tensor_file, "load_file"),
         (checkpoint, "load"),
@@ -35,9 +33,7 @@ def _readers() -> list[tuple[Any, str]]:
 
 @contextmanager
 def first_weights_read(began: Callable[[str], None]):
-    """Calls `began(reader)` at the first read inside the block; the reads themselves are
-    untouched.
-    """
+    """Calls `began(reader)` at the first read in the block; does not change the reads."""
     pending = [began]
     patched: list[tuple[Any, str, Any]] = []
 
@@ -53,7 +49,7 @@ def first_weights_read(began: Callable[[str], None]):
     for owner, name in _readers():
         reader = getattr(owner, name)
         stand_in = watched(f"{owner.__name__}.{name}", reader)
-        # Modules that were imported before hold the reader under their own name.
+        # Modules that are imported already hold the reader under their own name.
         for module in [owner, *list(sys.modules.values())]:
             if getattr(module, "__dict__", {}).get(name) is reader:
                 patched.append((module, name, reader))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""The first read of weights is told once, by whatever name the reader was imported."""
+"""The first read of weights is reported once, under any name of the reader."""
 
 import os
 import tempfile

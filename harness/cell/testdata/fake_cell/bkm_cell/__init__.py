@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stand-in for the real package, so that the worker is tested without torch and engines."""
+"""A fake of the real package, to test the worker without torch and engines."""

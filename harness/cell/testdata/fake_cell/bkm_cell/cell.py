@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run() does what the request's "adapter" names: each a way in which a subject can behave."""
+"""run() calls the function that "adapter" names: each is one behaviour of a subject."""
 
 import json
 import os
@@ -115,7 +115,7 @@ def eats_memory(request: Request, emit: Emit) -> None:
 
 
 def shares_memory(request: Request, emit: Emit) -> None:
-    """Three processes hold the same pages: no more than what one holds."""
+    """Three processes share the same pages: together no more memory than one."""
     held = b"x" * (60 << 20)
     for _ in range(2):
         if os.fork() == 0:
@@ -145,7 +145,7 @@ def forks_forever(request: Request, emit: Emit) -> None:
 
 
 def leaves_daemon(request: Request, emit: Emit) -> None:
-    """A double fork into a session of its own; the name makes it easy to look for."""
+    """A double fork into a new session; the process name makes it easy to find."""
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
@@ -156,7 +156,7 @@ def leaves_daemon(request: Request, emit: Emit) -> None:
 
 
 def child_runs_on(request: Request, emit: Emit) -> None:
-    """The forked child comes back to the harness as if it were the cell."""
+    """The forked child returns into the harness as if it were the cell."""
     if os.fork() == 0:
         _say(emit, set={"impostor": True}, done=True)
         raise RuntimeError("impostor")

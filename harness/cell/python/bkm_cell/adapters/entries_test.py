@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""Adapters enter engines as harness/model/engine_kind.cc says; the static check relies on it."""
+
+import dataclasses
+import importlib
+import pathlib
+import re
+import types
+import unittest
+from unittest import mock
+
+_ADAPTERS = pathlib.Path(__file__).absolute().parent
+_KINDS = _ADAPTERS.parents[3] / "model" / "engine_kind.cc"
+_SHARED = {"__init__", "base", "control", "verl"}  # files of adapters/ that drive no engine
+
+
+@dataclasses.dataclass
+class Kind:
+    """How one engine kind is entered, according to the C++ table."""
+
+    engine_source: str
+    entry_modules: list[str]
+    entry_class: str
+    entry_methods: list[str]
+
+
+def engine_kinds() -> dict[str, Kind]:
+    text = _KINDS.read_text()
+    found = {}
+    for block in re.split(r"(?=\{\.name = )", text)[1:]:
+
+        def strings(field: str, block: str = block) -> list[str]:
+            match = re.search(rf"\.{field} = (\{{[^}}]*\}}|\"[^\"]*\")", block)
+            return re.findall(r'"([^"]*)"', match[1]) if match else []
+
+        found["".join(strings("name"))] = Kind(
+            "".join(strings("engine_source")),
+            strings("entry_modules"),
+            "".join(strings("entry_class")),
+            strings("entry_methods"),
+        )
+    return found
+
+
+class Imports:
+    """A fake importlib.import_module: a mock module for each name, in the order of the imports."""
+
+    def __init__(self) -> None:
+        self.modules: dict[str, mock.MagicMock] = {}
+
+    def __call__(self, name: str) -> mock.MagicMock:
+        return self.modules.setdefault(name, mock.MagicMock(name=name))
+
+    def of(self, package: str) -> list[str]:
+        return [name for name in self.modules if name.split(".")[0] == package]
+
+
+@dataclasses.dataclass
+class Config:
+    pass
+
+
+class Loading(Exception):
+    pass
+
+
+class EntriesTest(unittest.TestCase):
+    def test_every_engine_kind_has_an_adapter_and_every_adapter_a_kind(self) -> None:
+        files = {file.stem for file in _ADAPTERS.glob("*.py")}
+        adapters = {name for name in files - _SHARED if not name.endswith("_test")}
+
+        self.assertEqual({name.replace("-", "_") for name in engine_kinds()}, adapters)
+
+    def test_verl_torchtitan_is_entered_as_its_kind_says(self) -> None:
+        kind = engine_kinds()["verl-torchtitan"]
+        adapter_module = importlib.import_module("bkm_cell.adapters.verl_torchtitan")
+        probe = types.SimpleNamespace(hf_config={"model_type": "qwen3"}, device=None)
+        adapter, imports = adapter_module.Adapter(probe, "flex"), Imports()
+
+        with (
+            mock.patch("bkm_cell.adapters.verl.start_process_group"),
+            mock.patch("importlib.import_module", imports),
+            mock.patch.object(adapter, "configs", lambda: (Config(), Config(), Config())),
+        ):
+            adapter.import_modules()
+            imported = imports.of(kind.engine_source)
+            adapter.construct()
+
+        made = getattr(imports.modules[kind.entry_modules[-1]], kind.entry_class)
+        called = [name for name, _, _ in made.return_value.method_calls]
+        self.assertEqual(imported, kind.entry_modules)
+        made.assert_called_once()
+        self.assertEqual(called, kind.entry_methods)
+
+    def test_a_fixture_is_entered_as_its_kind_says(self) -> None:
+        kind = engine_kinds()["fixture"]
+        fixture = importlib.import_module("bkm_cell.adapters.fixture")
+        report, imports = mock.MagicMock(), Imports()
+        report.stage.side_effect = _stop_at_load
+
+        with mock.patch("importlib.import_module", imports), self.assertRaises(Loading):
+            fixture.run({}, report)
+
+        made = getattr(imports.modules[kind.entry_modules[-1]], kind.entry_class)
+        called = [name for name, _, _ in made.return_value.method_calls]
+        self.assertEqual(imports.of(kind.engine_source), kind.entry_modules)
+        made.assert_called_once()
+        self.assertEqual(called, kind.entry_methods)
+
+
+def _stop_at_load(stage: str) -> None:
+    if stage == "load":
+        raise Loading
+
+
+if __name__ == "__main__":
+    unittest.main()
