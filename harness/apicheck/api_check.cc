@@ -12,7 +12,7 @@
 namespace bkm {
 namespace {
 
-// How many earlier walks a new engine tree is held against.
+// How many of the latest walks are compared with a new engine tree.
 constexpr size_t kRecentWalks = 4;
 constexpr size_t kMostHints = 3;
 
@@ -28,7 +28,7 @@ bool Meet(const std::vector<uint64_t>& a, const std::vector<uint64_t>& b) {
   return false;
 }
 
-// Where what is missing may have gone.
+// A hint: the modules that define the missing name now.
 std::string Elsewhere(Library& library, const Ask& ask, const Failure& failure) {
   if (failure.reason != "missing-name" || ask.name.empty()) return "";
   std::vector<std::string> modules = library.Definers(ask.name);

@@ -19,11 +19,11 @@
 
 namespace bkm {
 
-// Something that an engine asks and a library cannot give.
+// A requirement of an engine that a library does not meet.
 struct Violation {
   Grade grade = Grade::kPossible;
   std::string reason;       // Failure::reason
-  std::string engine_file;  // where the engine asks: "verl/workers/engine/torchtitan/utils.py"
+  std::string engine_file;  // the place of the ask: "verl/workers/engine/torchtitan/utils.py"
   int engine_line = 0;
   std::string asked;  // "torchtitan.models.*.model_registry(1 by position, attn_backend=)"
   std::string problem;
@@ -34,10 +34,10 @@ struct Violation {
 std::string ToText(const Violation& violation);
 Json ToJson(const Violation& violation);
 
-// What the check says of a pair.
+// The check's result for a pair.
 enum class PairGrade : unsigned char {
-  kUnknown,    // one of the trees is not there, or the engine could not be followed
-  kNothing,    // nothing was found
+  kUnknown,    // a tree is missing, or the engine could not be followed
+  kNothing,    // no violation found
   kPossible,   // only in code that may not be reached
   kConstruct,  // red
   kImport,     // red
@@ -47,31 +47,30 @@ inline bool IsRed(PairGrade grade) { return grade >= PairGrade::kConstruct; }
 
 using Tree = std::shared_ptr<const SourceTree>;
 
-// Checks versions of one kind of engine against versions of its library, from their sources alone.
-// What does not depend on the pair is done once: an engine's asks per engine tree, their answers
-// per library tree. Trees must outlive this object. Belongs to one thread.
+// Checks versions of one kind of engine against versions of its library, by their sources alone.
+// Collects asks once per engine tree, and answers once per library tree. Trees must outlive this
+// object. Belongs to one thread.
 class ApiCheck {
  public:
   ApiCheck(SymbolTables& tables, EngineEntry entry, std::string library)
       : tables_(tables), entry_(std::move(entry)), library_(std::move(library)) {}
 
-  // All violations of a pair, the gravest first. An error where a table could not be read.
+  // All violations of a pair, the gravest first. An error if a symbol table cannot be read.
   absl::StatusOr<std::vector<Violation>> Check(const Tree& engine, const Tree& library);
-  // Those that are red: not what is only possible.
+  // Only red violations.
   absl::StatusOr<std::vector<Violation>> CheckRed(const Tree& engine, const Tree& library);
   absl::StatusOr<PairGrade> GradeOf(const Tree& engine, const Tree& library);
-  // Row by row: engines x libraries.
+  // One row per engine, one column per library.
   absl::StatusOr<std::vector<std::vector<PairGrade>>> Plane(const std::vector<Tree>& engines,
                                                             const std::vector<Tree>& libraries);
 
-  // What `engine` asks.
   const std::vector<Requirement>& RequirementsOf(const Tree& engine);
   const Asks& asks() const { return asks_; }
   int distinct_engines() const { return static_cast<int>(demands_.size()); }
 
  private:
   using Bits = std::vector<uint64_t>;
-  // What an engine asks, without the places: equal demands are one.
+  // An engine's asks without their places. Engines with equal demands share one.
   struct Demand {
     Bits by_grade[3];
     bool followed = false;
@@ -85,7 +84,7 @@ class ApiCheck {
   };
   const Walked& Walk(const Tree& engine);
   int DemandOf(const Walked& walked, bool followed);
-  // The asks that fail; grown when there are more asks than it knows of.
+  // The asks that fail, as bits. Later calls add asks that are new since.
   const Bits& FailuresOf(const Tree& library);
   PairGrade Grade_(const Demand& demand, const Bits& failures) const;
 

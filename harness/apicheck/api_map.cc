@@ -34,7 +34,7 @@ absl::Status ReadCommits(ObjectReader& reader, const char* key, std::vector<MapC
   return absl::OkStatus();
 }
 
-// Rows that are equal, as runs of equal grades: [grade, how many], ...
+// Equal neighbouring rows as one entry, each row as runs of equal grades: [grade, count], ...
 Json PlaneToJson(const std::vector<std::vector<PairGrade>>& plane) {
   Json list = Json::array();
   for (size_t first = 0; first < plane.size();) {
@@ -157,7 +157,7 @@ Json ToJson(const ApiMap& map) {
 absl::StatusOr<ApiMap> ApiMapFromJson(const Json& json, const std::string& origin) {
   ObjectReader reader(json, origin);
   reader.Int("schema", 1, 1, 1);
-  reader.Child("bands");  // made anew from the rest
+  reader.Child("bands");  // follows from the rest
   ApiMap map{.engine_kind = reader.String("engine"),
              .engine_source = reader.String("engine_source"),
              .library_source = reader.String("library_source"),

@@ -34,8 +34,8 @@ struct MapCell {
   bool operator==(const MapCell&) const = default;
 };
 
-// Neighbouring engines and neighbouring libraries that work together: the newest engine ran with
-// the oldest and the newest library, and the oldest engine and releases came to the same.
+// Neighbouring engines and neighbouring libraries that work together. The newest engine ran with
+// the oldest and the newest library; the oldest engine and releases had the same outcomes.
 struct WorkingBlock {
   int first_row = 0;
   int last_row = 0;
@@ -43,7 +43,7 @@ struct WorkingBlock {
   int last_column = 0;
 };
 
-// The frontier of one kind of engine and its library over two histories.
+// Which pairs of one kind of engine and its library work, over two histories.
 struct ApiMap {
   std::string engine_kind;
   std::string engine_source;   // "verl"
@@ -58,9 +58,9 @@ struct ApiMap {
   std::map<PlanePoint, MapCell> cells;
   bool finished = false;  // every boundary is decided
 
-  // Releases are asked for.
+  // Releases are questions of the frontier.
   Frontier MakeFrontier() const;
-  // The oldest bands first, the newest engines of each first.
+  // The oldest bands first, and within a band the newest engines first.
   std::vector<WorkingBlock> Working() const;
 };
 

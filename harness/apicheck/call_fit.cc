@@ -64,7 +64,7 @@ std::optional<Failure> Misfit(const std::vector<Parameter>& parameters, int boun
     rest = rest || parameter.kind == Kind::kRest;
     if (ByPosition(parameter)) positional.push_back(&parameter);
   }
-  // What self fills cannot be named either.
+  // Parameters that are already filled cannot be passed by keyword either.
   std::vector<Parameter> open = parameters;
   const int filled = std::min<int>(bound, static_cast<int>(positional.size()));
   open.erase(open.begin(), open.begin() + filled);

@@ -11,7 +11,7 @@
 
 namespace bkm {
 
-// How something is called: what Python checks before a line of the callee runs.
+// The arguments of a call, as far as Python checks them before it runs the callee.
 struct CallShape {
   int by_position = 0;
   std::vector<std::string> names;  // keywords, sorted
@@ -24,7 +24,7 @@ struct CallShape {
   bool operator==(const CallShape&) const = default;
 };
 
-// Why something that is asked of a library cannot be had.
+// Why an ask fails.
 struct Failure {
   // missing-module, missing-name, missing-attribute, unknown-keyword, missing-argument,
   // too-many-arguments, no-such-slot, syntax-error: stable codes.
@@ -34,8 +34,8 @@ struct Failure {
   bool operator==(const Failure&) const = default;
 };
 
-// Why a function with these parameters refuses such a call, whatever the values; `where` is left
-// empty. `bound` is the number of leading parameters that are filled already (self).
+// Why a function with these parameters refuses the call whatever the values are; `where` stays
+// empty. `bound` is the number of leading parameters that are already filled (self).
 std::optional<Failure> Misfit(const std::vector<Parameter>& parameters, int bound,
                               const CallShape& call);
 

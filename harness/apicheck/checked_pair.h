@@ -16,8 +16,8 @@
 
 namespace bkm {
 
-// An engine `eng` and a library `lib` that a test writes file by file, and what the check says of
-// them. The engine is entered by importing eng.main and making eng.main.Engine().
+// A test that writes an engine `eng` and a library `lib` file by file and checks them. The entry is
+// importing eng.main and making eng.main.Engine().
 class CheckedPair : public testing::Test {
  protected:
   CheckedPair() : folder_(std::filesystem::path(testing::TempDir()) / UniqueName()) {
@@ -32,7 +32,7 @@ class CheckedPair : public testing::Test {
   void Library(const std::string& path, const std::string& text) {
     EXPECT_TRUE(WriteFile(folder_ / "library/lib" / path, text).ok());
   }
-  // eng/main.py with `top` above an Engine whose constructor runs `body`, indented by 8.
+  // Writes eng/main.py: `top`, then an Engine whose constructor runs `body` (indented by 8).
   void EngineThat(const std::string& top, const std::string& body) {
     Engine("main.py", absl::StrCat(top, "\nclass Engine:\n    def __init__(self):\n", body, "\n"));
   }
@@ -64,7 +64,7 @@ class CheckedPair : public testing::Test {
     const auto* test = testing::UnitTest::GetInstance()->current_test_info();
     return absl::StrCat(test->test_suite_name(), ".", test->name());
   }
-  // Scans both trees as they are now.
+  // A new check of both trees as they are now.
   ApiCheck& check() {
     auto tables = SymbolTables::Open("/usr/bin/python3", folder_ / "cache");
     EXPECT_TRUE(tables.ok()) << tables.status();

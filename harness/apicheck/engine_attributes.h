@@ -11,7 +11,7 @@
 
 namespace bkm {
 
-// Reads and writes `value.name` on what the engine has at hand; on the library's things as asks.
+// Reads and writes attributes of the engine's values, and records those of the library as asks.
 class EngineAttributes {
  public:
   EngineAttributes(EngineModules& modules, LibraryUse& use) : modules_(modules), use_(use) {}

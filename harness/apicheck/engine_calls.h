@@ -14,14 +14,15 @@
 
 namespace bkm {
 
-// What a call passes.
+// The arguments of a call and its place.
 struct CallSite {
   const Expression* call = nullptr;  // null: the walk makes the call, all arguments by position
   std::vector<EngineValue> arguments;
   int line = 0;
 };
 
-// Follows calls: into the engine's own functions and constructors, of the library's as asks.
+// Follows calls of the engine's own functions and constructors into their bodies, and records calls
+// of the library as asks.
 class EngineCalls {
  public:
   // What is shared with the rest of the walk; all of it must outlive this object.
@@ -39,7 +40,7 @@ class EngineCalls {
   EngineValue CallFunction(const EngineValue& callee, const CallSite& site, const WalkFrame& frame);
   EngineValue MakeObject(EngineClass* klass, const CallSite& site, const WalkFrame& frame);
 
-  // From now on no function body is entered.
+  // After this call, no function body is entered.
   void StopEntering() { entering_ = false; }
   bool entering() const { return entering_; }
 

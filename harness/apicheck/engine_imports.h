@@ -11,7 +11,8 @@
 
 namespace bkm {
 
-// Follows the engine's imports: of its own modules into them, of the library's as asks.
+// Follows imports of the engine's own modules into them, and records imports of the library as
+// asks.
 class EngineImports {
  public:
   EngineImports(EngineModules& modules, LibraryUse& use) : modules_(modules), use_(use) {}

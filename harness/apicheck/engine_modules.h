@@ -37,25 +37,25 @@ class EngineModules {
   const std::string& Name(int module) const { return parts_.tables.ModuleName(module); }
   bool IsPackage(int module) const { return parts_.tree.IsPackage(module); }
 
-  // Whether anything lies at the module's name. Part of reads().
+  // Whether a file or folder has the module's name. Adds the module to reads().
   bool IsThere(int module);
-  // Follows the import of a module and of the packages around it. Again if it is certain now and
-  // was not before.
+  // Follows the import of a module and of its parent packages: once, and again when it becomes
+  // certain.
   void Import(int module, bool certain);
-  // Null where the module was not imported.
+  // Null if the module was not imported.
   EngineScope* Scope(int module) const;
   // Imported modules with their scopes, in the order of their numbers.
   std::vector<std::pair<int, EngineScope*>> Imported() const {
     return {scopes_.begin(), scopes_.end()};
   }
 
-  // Null where the source is not known.
+  // Null if the source is unknown.
   const SymbolTable* Table(int module) { return parts_.tables.Table(parts_.tree.File(module)); }
   const Block* BodyOf(const FunctionDefinition& function, int module) {
     return parts_.tables.Body(parts_.tree.File(module), function.body);
   }
 
-  // The modules that were looked for, with the file at each.
+  // The modules that the walk looked up, with the file at each.
   const std::map<int, int>& reads() const { return reads_; }
 
  private:

@@ -43,12 +43,12 @@ class EngineWalk : private BlockWalker {
 
   // Sorted, with the gravest grade of each ask at each place.
   std::vector<Requirement> Requirements() const { return use_.Requirements(); }
-  // The modules that were looked for, with the file at each: as long as these are the same, so is
-  // the result.
+  // The modules that the walk looked up, with the file at each. A tree with the same files at these
+  // has the same result.
   const std::map<int, int>& reads() const { return modules_.reads(); }
   // Whether the entry's class was found and followed.
   bool followed() const { return followed_; }
-  // The first module of the entry that the engine itself does not have; empty: it has all.
+  // The first module of the entry that the engine lacks; empty: none.
   const std::string& missing_entry() const { return missing_entry_; }
 
  private:
@@ -56,7 +56,7 @@ class EngineWalk : private BlockWalker {
     return statements_.WalkBlock(block, frame);
   }
   void MakeEntryObject(const EngineEntry& entry);
-  // Functions that no call reached: what they ask is only possible.
+  // Walks all functions once more, as only possible code, to find asks that no call reached.
   void WalkEverything();
   void WalkFunctionsIn(const Block& block, WalkFrame& frame, EngineClass* klass);
   void WalkFunction(const FunctionDefinition& function, const WalkFrame& frame, EngineClass* klass);

@@ -38,7 +38,7 @@ LibraryAnswer Evaluation::AskedOf(const LibraryValue& value, const Ask& ask) {
   switch (ask.kind) {
     case Ask::Kind::kFrom: {
       LibraryAnswer answer = library_.Attribute(value, ask.name);
-      // A submodule that is named in an import is imported.
+      // `from a import b` also imports the submodule a.b.
       const bool module =
           answer.values.size() == 1 && answer.values[0].kind == LibraryValue::Kind::kModule;
       return module ? library_.Import(answer.values[0].module) : answer;
@@ -57,7 +57,7 @@ LibraryAnswer Evaluation::AskedOf(const LibraryValue& value, const Ask& ask) {
 LibraryAnswer Evaluation::Answered(const Ask& ask) {
   if (ask.kind == Ask::Kind::kModule) return library_.Import(tables_.Module(ask.name));
   if (ask.kind == Ask::Kind::kAnyModule) return AnyModule(ask.name);
-  // What is asked of something that cannot be had is no failure of its own.
+  // An ask whose base fails is no failure of its own.
   const std::vector<LibraryValue> values = Of(ask.base).values;
   LibraryAnswer answer;
   for (const LibraryValue& value : values) {
@@ -69,7 +69,7 @@ LibraryAnswer Evaluation::Answered(const Ask& ask) {
     if (one.values.empty()) one.values.resize(1);
     answer.values.insert(answer.values.end(), one.values.begin(), one.values.end());
   }
-  // It fails when it does so whatever the value is.
+  // The ask fails only if it fails for every possible value.
   if (!answer.values.empty()) answer.failure.reset();
   return answer;
 }

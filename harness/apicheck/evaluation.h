@@ -11,7 +11,7 @@
 
 namespace bkm {
 
-// What one version of the library answers to asks. Each is answered once.
+// The answers of one version of the library to asks, each computed once.
 class Evaluation {
  public:
   // All must outlive this object.

@@ -9,10 +9,10 @@
 namespace bkm {
 namespace {
 
-// Into how many parts a band is cut at most in search of a first pair that works.
+// The search for a first working pair cuts a band into at most this many parts.
 constexpr int kMostParts = 8;
 
-// By the outcomes of a row: what a column would come to, itself or as both of its neighbours did.
+// The outcome of a column, or of both its known neighbours if they agree.
 std::optional<bool> Expected(const std::map<int, bool>& known, int column) {
   const auto after = known.lower_bound(column);
   if (after == known.end()) return std::nullopt;
@@ -123,7 +123,7 @@ bool Frontier::Search(const Band& band, int row, std::vector<PlanePoint>& wanted
       want(Usable(row, band.first_column + width * part / parts, band.last_column));
     if (wanted.size() > before) return false;
   }
-  // Where another engine of the band has its boundaries, this one may have them too.
+  // Boundaries of another engine of the band are likely to be this one's too.
   std::set<int> hints;
   for (auto it = outcomes_.lower_bound(band.first_row);
        it != outcomes_.end() && it->first <= band.last_row; ++it) {
@@ -165,7 +165,7 @@ bool Frontier::Compare(const Band& band, int row, int newer, std::set<int> colum
     survey.areas.back().first_row = row;
     return survey.wanted.size() == before;
   }
-  // A difference from what the newer engine is only expected to come to must be seen.
+  // A difference from an outcome that is only expected of the newer engine must be measured.
   std::vector<PlanePoint> expected;
   for (const int column : differences) {
     if (!newer_known.contains(column) && !SaysNothing(newer, column))
@@ -258,7 +258,7 @@ Frontier::Survey Frontier::SurveyOf(const Band& band) const {
   for (;;) {
     const Survey survey = SurveyBy(band, rows);
     if (!survey.wanted.empty()) return survey;
-    // Runs of other engines tell, too.
+    // Stored runs of other engines may contradict an area.
     std::optional<int> odd;
     for (const Area& area : survey.areas) {
       if (!odd) odd = NewestContradiction(band, area);

@@ -12,18 +12,18 @@
 
 namespace bkm {
 
-// A pair by its place in the plane: engine row, library column, both in the order of history.
+// A pair: engine row and library column of the plane, both in the order of history.
 struct PlanePoint {
   int row = 0;
   int column = 0;
   auto operator<=>(const PlanePoint&) const = default;
 };
 
-// What a run said of a pair.
+// The outcome of a pair's run.
 enum class RunOutcome { kWorks, kFails, kSaysNothing };
 
-// Neighbouring engines to whom all libraries answer alike by the sources, and neighbouring
-// libraries that are not red for them: by the sources they may work.
+// Neighbouring engines with equal grades for every library, and neighbouring libraries that are not
+// red for them: the sources do not rule these pairs out.
 struct Band {
   int first_row = 0;
   int last_row = 0;
@@ -32,85 +32,84 @@ struct Band {
   auto operator<=>(const Band&) const = default;
 };
 
-// What is asked of a frontier, beside the boundaries.
+// What a frontier must find besides boundaries.
 struct FrontierQuestions {
-  // Engines and libraries that people ask for, as releases: runs of their own.
+  // Engines and libraries that always run, such as releases.
   std::set<int> rows;
   std::set<int> columns;
-  // How far apart may lie what ran and came to the same, without a run between them: libraries
-  // with a band's newest engine, and engines; 0: any number.
+  // How far apart two runs with the same outcome may lie without a run between them: libraries of a
+  // band's newest engine, and engines. 0: any distance.
   int resolution = 0;
 };
 
-// Finds where working pairs begin and end, with as few runs as it takes. In each band the newest
-// engine's libraries are halved between one that works and one that fails. The oldest engine, some
-// between, and those that people ask for then run at the ends of what was found; where one comes to
-// another outcome it is searched as the newest was, and the engines between the two are halved.
-// Pure: knows nothing of runs, so that it goes on from stored outcomes alone.
+// Finds where working pairs begin and end, with few runs. In each band, the newest engine's
+// libraries are halved between one that works and one that fails. The oldest engine, some between,
+// and those of FrontierQuestions then run at the boundaries. An engine with another outcome is
+// searched like the newest, and the engines between the two are halved. Does no I/O, so it resumes
+// from stored outcomes alone.
 class Frontier {
  public:
   explicit Frontier(const std::vector<std::vector<PairGrade>>& plane,
                     FrontierQuestions questions = {});
 
   void Tell(PlanePoint point, RunOutcome outcome) { outcomes_[point.row][point.column] = outcome; }
-  // Pairs whose outcome decides a boundary now, at most `room`; none: all is decided.
+  // At most `room` pairs whose outcomes decide a boundary; empty once all boundaries are decided.
   std::vector<PlanePoint> Wanted(int room) const;
 
-  // Libraries from the oldest that works to the newest that does, without one known to fail between
-  // them.
+  // From the oldest library that works to the newest, with none between them known to fail.
   struct Working {
     int first_column = 0;
     int last_column = 0;
     bool operator==(const Working&) const = default;
   };
-  // Neighbouring engines of a band that came to the same wherever they ran, and what works by the
-  // newest of them: more than one stretch where it comes and goes.
+  // Neighbouring engines of a band with equal outcomes wherever they ran, and what works with the
+  // newest of them: several stretches if it works, fails and works again.
   struct Area {
     int first_row = 0;
     int last_row = 0;
     std::vector<Working> working;
     bool operator==(const Area&) const = default;
   };
-  // The newest first. An engine between two that differ is in none until it is known with which of
-  // them it goes; one of which nothing is known goes with the next newer one.
+  // The newest first. An engine between two that differ is in no area until it is known which of
+  // them it matches; an engine without outcomes joins the next newer one.
   std::vector<Area> AreasOf(const Band& band) const;
 
   const std::vector<Band>& bands() const { return bands_; }
 
  private:
   using Row = std::map<int, RunOutcome>;  // by column
-  // What a band's runs say so far, and what they leave open.
+  // The areas of a band so far, and the runs that are still missing.
   struct Survey {
     std::vector<PlanePoint> wanted;
     std::vector<Area> areas;
   };
 
-  // The outcomes of a row within a band, without those that say nothing; true: it works.
+  // Whether each judged column of a row works, within a band.
   std::map<int, bool> Known(const Band& band, int row) const;
   bool SaysNothing(int row, int column) const;
-  // `column`, or the next one towards `limit` that was not found to say nothing; -1: there is none.
+  // `column`, or else the next one towards `limit` whose run does not say nothing; -1: none.
   int Usable(int row, int column, int limit) const;
   std::vector<Working> WorkingIn(const Band& band, int row) const;
-  // Where the outcomes of a row change, and where they begin and end.
+  // The first and last known columns of a row, and those on both sides of each change.
   std::set<int> Decisive(const Band& band, int row) const;
-  // The columns where a row came to another outcome than `other` did, or did at both sides.
+  // The columns where a row differs from `other`, or from both known neighbours in `other`.
   std::set<int> Differences(const Band& band, int row, int other) const;
 
-  // The newest engine of an area that ran and came to another outcome than the area's newest.
+  // The newest engine of an area that differs from the area's newest engine.
   std::optional<int> NewestContradiction(const Band& band, const Area& area) const;
 
-  // Of a band, those that run whatever the others come to.
+  // The rows of a band that run whatever the outcomes of the others are.
   std::set<int> RowsToRun(const Band& band) const;
   Survey SurveyOf(const Band& band) const;
-  // By the band's newest engine and these.
+  // Compares only the band's newest engine and these rows.
   Survey SurveyBy(const Band& band, const std::set<int>& rows) const;
-  // Appends what it takes to know one row's boundaries; true: they are known.
+  // Appends the runs that one row's boundaries need. True: the boundaries are known.
   bool Search(const Band& band, int row, std::vector<PlanePoint>& wanted) const;
-  // Appends what it takes to know which of the engines from `row` up to `newer`, whose boundaries
-  // are known, are alike: by these columns and those that decide of `newer`. True: it is known.
+  // Appends the runs that tell which engines from `row` up to `newer` are alike, by these columns
+  // and the decisive ones of `newer`, whose boundaries are known. True: it is known.
   bool Compare(const Band& band, int row, int newer, std::set<int> columns, Survey& survey) const;
-  // Between the two, near the middle, one that could be compared by these columns; `row`: there is
-  // none.
+  // An engine near the middle between the two that can be judged at these columns; `row` if there
+  // is none.
   int Middle(int row, int newer, const std::set<int>& columns) const;
 
   const FrontierQuestions questions_;

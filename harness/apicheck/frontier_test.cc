@@ -24,7 +24,7 @@ std::vector<PairGrade> Row(int red_before, int free, int red_after) {
   return row;
 }
 
-// Runs what is wanted until nothing is; returns how many pairs that were.
+// Runs all wanted pairs until none is left; returns their number.
 int RunAll(Frontier& frontier, const std::function<RunOutcome(PlanePoint)>& run) {
   int runs = 0;
   for (;;) {
@@ -41,7 +41,7 @@ int RunAll(Frontier& frontier, const std::function<RunOutcome(PlanePoint)>& run)
   }
 }
 
-// Where only columns from `oldest` to `newest` work.
+// Only columns from `oldest` to `newest` work.
 int RunAll(Frontier& frontier, int oldest, int newest) {
   return RunAll(frontier, [=](PlanePoint point) {
     const bool works = point.column >= oldest && point.column <= newest;
@@ -109,7 +109,7 @@ TEST(FrontierTest, OldestEngineRunsAtTheCornersOfWhatTheNewestWorksWith) {
 
 TEST(FrontierTest, EngineThatBehavesOtherwiseAlthoughItAsksTheSameIsFoundExactly) {
   Frontier frontier(std::vector(100, Row(0, 128, 0)));
-  // From engine 37 on, libraries work up to 90, with the older ones up to 50.
+  // Engines from 37 on work with libraries up to 90, older engines up to 50.
   const int runs = RunAll(frontier, [](PlanePoint point) {
     return point.column <= (point.row >= 37 ? 90 : 50) ? RunOutcome::kWorks : RunOutcome::kFails;
   });
@@ -199,7 +199,7 @@ TEST(FrontierTest, EnginesOfTwoBehavioursAreToldApartWhereverTheyChange) {
     for (const Frontier::Area& area : frontier.AreasOf(frontier.bands()[0])) {
       ASSERT_EQ(area.working.size(), 1u);
       const int end = area.last_row < change ? old_end : new_end;
-      // A pair that says nothing may hide the very last.
+      // A pair that says nothing may hide the last working one.
       EXPECT_THAT(area.working[0].last_column, ::testing::AnyOf(end, end - 1)) << "round " << round;
       const bool of_one_kind = area.last_row < change || area.first_row >= change;
       EXPECT_TRUE(of_one_kind || std::abs(old_end - new_end) < 2) << "round " << round;

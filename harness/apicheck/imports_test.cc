@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// Which imports of an engine a library can serve.
+// Which imports of an engine a library satisfies.
 #include <gmock/gmock.h>
 
 #include "harness/apicheck/checked_pair.h"

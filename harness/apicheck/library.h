@@ -15,53 +15,53 @@
 
 namespace bkm {
 
-// What a name of the library stands for, as far as its source tells.
+// The value of a name of the library, as far as the source tells.
 struct LibraryValue {
   enum class Kind {
     kUnknown,
     kModule,
-    kExternal,  // of another package: `name` is its dotted name
+    kExternal,  // from another package; `name` is its dotted name
     kFunction,
-    kMethod,  // its first parameter is filled
+    kMethod,  // a function whose first parameter is filled
     kClass,
-    kInstance,  // of exactly this class, made by a call that we saw
+    kInstance,  // of exactly this class, because a known call made it
   };
   Kind kind = Kind::kUnknown;
-  int module = -1;   // itself, or where it is defined
+  int module = -1;   // the module itself, or the one that defines the value
   std::string name;  // in its module: "OptimizersContainer.Config"
   const FunctionDefinition* function = nullptr;
   const ClassDefinition* klass = nullptr;
-  std::vector<const ClassDefinition*> around;  // the classes it is defined in, outermost first
+  std::vector<const ClassDefinition*> around;  // enclosing classes, outermost first
   bool is_static = false;
   bool is_class_method = false;
 };
 
-// One question's answer: values, of which it is one, or why it fails. A failure is certain.
+// The answer to an ask: its possible values, or why it certainly fails.
 struct LibraryAnswer {
   std::vector<LibraryValue> values;
   std::optional<Failure> failure;
 };
 
-// Answers questions on one version of a library, by its source alone. Whatever depends on what
-// cannot be read is answered by an unknown value, never by a failure. Belongs to one thread.
+// Answers asks for one version of a library, by its source alone. An ask that depends on unread
+// code has an unknown value, never a failure. Belongs to one thread.
 class Library {
  public:
   // Both must outlive this object.
   Library(SymbolTables& tables, const SourceTree& tree) : tables_(tables), tree_(tree) {}
 
-  // Importing `module`: it is there, and what it and the modules that it needs import without fail
-  // is there too.
+  // Imports `module`. Fails if it is missing, or if an unconditional import in it or in a module
+  // that it imports so fails.
   LibraryAnswer Import(int module);
-  // `from module import name`, or module.name once it is imported.
+  // `from module import name`, or module.name once the module is imported.
   LibraryAnswer Member(int module, const std::string& name);
   LibraryAnswer Attribute(const LibraryValue& value, const std::string& name);
   LibraryAnswer Call(const LibraryValue& value, const CallShape& call);
   // value.name = ...
   LibraryAnswer Store(const LibraryValue& value, const std::string& name);
 
-  // Modules below a name that starts with `prefix`, one level: "torchtitan.models." -> all models.
+  // Modules whose name is `prefix` and one more part: "torchtitan.models." -> all models.
   std::vector<int> ModulesAfter(const std::string& prefix) const;
-  // The modules that define `name` themselves: where to look for what has moved. For messages.
+  // The modules that define `name`: where a missing name may have moved. For messages.
   std::vector<std::string> Definers(const std::string& name);
 
  private:
@@ -87,12 +87,12 @@ class Library {
   std::vector<LibraryValue> ValuesOf(const Binding& binding, const std::string& name,
                                      const Scope& scope);
   std::vector<LibraryValue> Evaluate(const Expression& expression, const Scope& scope);
-  // The dotted name of what a decorator is, of a call the callee's; empty when it cannot be told.
+  // The decorator's dotted name (for a call, the callee's); empty if it is not another package's.
   std::string DecoratorName(const Expression& decorator, const Scope& scope);
   LibraryValue FunctionValue(const Statement& statement, const Scope& scope);
   LibraryValue ClassValue(const Statement& statement, const Scope& scope);
-  // Whether some file of the library gives what it got from another file, or anything at all, an
-  // attribute of this name.
+  // Whether some file of the library assigns an attribute of this name to a thing from another
+  // file, or, with `anything`, to any value.
   bool IsPatched(const std::string& name, bool anything);
   void CollectPatches();
 
@@ -103,9 +103,9 @@ class Library {
     int bound = 0;
     std::string where;
   };
-  // The class and what it inherits from, in Python's order; nullopt where that cannot be told.
+  // The class's method resolution order; nullopt if it is unknown.
   std::optional<std::vector<LibraryValue>> Ancestry(const LibraryValue& klass, int depth = 0);
-  // nullopt: none of them has it.
+  // Nullopt: no ancestor has the member.
   std::optional<std::vector<LibraryValue>> ClassMember(const std::vector<LibraryValue>& ancestry,
                                                        const std::string& name);
   Constructor ConstructorOf(const LibraryValue& klass);
@@ -117,22 +117,22 @@ class Library {
   std::optional<std::vector<Parameter>> DataclassParameters(
       const std::vector<LibraryValue>& ancestry);
   bool AddFields(const LibraryValue& klass, std::vector<Parameter>& fields);
-  // The flags of its @dataclass; nullptr when it has none.
+  // The flags of the class's @dataclass; nullptr without one.
   const Flags* DataclassFlags(const LibraryValue& klass);
   bool IsSlotted(const LibraryValue& klass);
   static Scope ScopeIn(const LibraryValue& klass);
   LibraryAnswer ClassAttribute(const LibraryValue& klass, const std::string& name);
   LibraryAnswer InstanceAttribute(const LibraryValue& value, const std::string& name);
-  // Whether an instance, or a class, may have attributes that its source does not show.
+  // Whether an instance, or the class, may have the attribute although its body does not bind it.
   bool MayHave(const LibraryValue& ancestor, const std::string& name, bool instance);
 
   SymbolTables& tables_;
   const SourceTree& tree_;
-  std::map<int, std::optional<Failure>> ran_;  // modules whose import is decided, or under way
+  std::map<int, std::optional<Failure>> ran_;  // by module: its import is decided or in progress
   std::set<std::pair<int, std::string>> looking_up_;
   bool patches_collected_ = false;
-  std::set<std::string> patched_;   // on what came from another file; "*": a computed name
-  std::set<std::string> assigned_;  // on anything
+  std::set<std::string> patched_;   // attributes of things from another file; "*": a computed name
+  std::set<std::string> assigned_;  // attributes of any value
 };
 
 }  // namespace bkm

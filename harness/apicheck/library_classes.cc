@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// Classes: what they inherit, which arguments they take, which attributes they and their instances
-// have.
+// Classes: inheritance, constructor arguments, and attributes of classes and instances.
 #include <algorithm>
 
 #include "absl/strings/match.h"
@@ -15,13 +14,13 @@ namespace {
 using EKind = Expression::Kind;
 using SKind = Statement::Kind;
 
-constexpr int kDeepest = 32;  // of inheritance: more is a circle
+constexpr int kDeepest = 32;  // levels of inheritance; more is a circle
 
 bool SameClass(const LibraryValue& a, const LibraryValue& b) {
   return a.kind == b.kind && a.klass == b.klass && a.module == b.module && a.name == b.name;
 }
 
-// C3, as type.mro() does it; nullopt where Python refuses the order.
+// C3 linearization, as type.mro(); nullopt where Python refuses the order.
 std::optional<std::vector<LibraryValue>> Merge(std::vector<std::vector<LibraryValue>> lists) {
   std::vector<LibraryValue> merged;
   for (;;) {
@@ -46,14 +45,14 @@ std::optional<std::vector<LibraryValue>> Merge(std::vector<std::vector<LibraryVa
   }
 }
 
-// "ClassVar" of ClassVar, typing.ClassVar and ClassVar[int].
+// "ClassVar" for ClassVar, typing.ClassVar and ClassVar[int].
 std::string Outermost(const Expression& annotation) {
   if (annotation.kind == EKind::kOf) return Outermost(annotation.parts[0]);
   return annotation.kind == EKind::kName || annotation.kind == EKind::kAttribute ? annotation.text
                                                                                  : "";
 }
 
-// The value of a flag that is there; `fallback` without it; nullopt where it is computed.
+// The flag's value; `fallback` if it is absent; nullopt if it is computed.
 std::optional<bool> FlagOf(const Flags& flags, const char* name, bool fallback) {
   if (flags.contains("*")) return std::nullopt;
   const auto found = flags.find(name);
@@ -114,7 +113,7 @@ const Flags* Library::DataclassFlags(const LibraryValue& klass) {
   return nullptr;
 }
 
-// Adds the dataclass fields that `klass` itself declares; false where they cannot be told.
+// Adds the dataclass fields that `klass` itself declares; false if they are unknown.
 bool Library::AddFields(const LibraryValue& klass, std::vector<Parameter>& fields) {
   const Names& names = tables_.NamesIn(*klass.klass);
   if (names.has_conditional_annotations) return false;
@@ -232,7 +231,7 @@ std::optional<std::vector<LibraryValue>> Library::ClassMember(
     const std::vector<LibraryValue>& ancestry, const std::string& name) {
   for (const LibraryValue& ancestor : ancestry) {
     if (ancestor.kind == Kind::kExternal) {
-      // What it has hides what comes after it.
+      // Its unknown members hide those of later ancestors.
       if (!AddsNoAttributes(ancestor.name)) return std::vector<LibraryValue>(1);
       continue;
     }
@@ -250,7 +249,7 @@ std::optional<std::vector<LibraryValue>> Library::ClassMember(
 }
 
 bool Library::MayHave(const LibraryValue& ancestor, const std::string& name, bool instance) {
-  if (ancestor.kind == Kind::kExternal) return false;  // ClassMember stops at others
+  if (ancestor.kind == Kind::kExternal) return false;  // ClassMember decides these
   const Names& names = tables_.NamesIn(*ancestor.klass);
   if (!ancestor.klass->keywords.empty() || StoresIn(ancestor.klass->body, name)) return true;
   const auto declares = [&](const Statement* s) { return s->parts[1].text == name; };
@@ -291,7 +290,7 @@ LibraryAnswer Library::InstanceAttribute(const LibraryValue& value, const std::s
   klass.kind = Kind::kClass;
   const auto ancestry = Ancestry(klass);
   if (!ancestry) return {std::vector<LibraryValue>(1), std::nullopt};
-  // What an instance stores hides what its class has.
+  // An attribute of the instance hides one of its class.
   const bool stored = IsPatched(name, /*anything=*/true) ||
                       std::any_of(ancestry->begin(), ancestry->end(), [&](const LibraryValue& v) {
                         return MayHave(v, name, /*instance=*/true);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// Modules and names: which are there, and what they stand for.
+// Modules and names: which exist, and their values.
 #include <algorithm>
 
 #include "absl/strings/match.h"
@@ -68,7 +68,7 @@ LibraryAnswer Library::Import(int module) {
 std::optional<Failure> Library::Run(int module) {
   const auto known = ran_.find(module);
   if (known != ran_.end()) return known->second;
-  ran_[module] = std::nullopt;  // under way: an import in a circle finds it half made
+  ran_[module] = std::nullopt;  // in progress: a circular import finds the module half imported
   const std::string name = tables_.ModuleName(module);
   const std::string parent = ParentOf(name);
   std::optional<Failure> failure;
@@ -87,7 +87,7 @@ std::optional<Failure> Library::Run(int module) {
   return failure;
 }
 
-// Only what runs whatever happens: a failure inside of if, try or with may be meant.
+// Only unconditional statements: code inside if, try or with may expect the failure.
 std::optional<Failure> Library::RunBlock(const Block& block, int module) {
   std::optional<Failure> failure;
   for (const Statement& statement : block) {
@@ -132,7 +132,7 @@ std::optional<Failure> Library::RunImport(const Statement& statement, int module
       return FailureOf("missing-name", absl::StrCat(*target, " has no ", name.name),
                        Where(module, statement.line));
     }
-    // A submodule that nothing else binds is imported by being named.
+    // `from a import b` imports the submodule a.b unless a binds b.
     const int below = tables_.Module(absl::StrCat(*target, ".", name.name));
     if (NamesIn(from).bound.contains(name.name) || tree_.File(below) == SourceTree::kAbsent)
       continue;
@@ -302,8 +302,8 @@ void Library::CollectPatches() {
       if (bound == NamesIn(module).bound.end()) continue;
       const Statement* by = bound->second[0].statement;
       if (!by || by->kind == SKind::kAssign || by->kind == SKind::kAnnotated) continue;
-      // A computed name counts where the owner is known to be one of our modules or classes, any
-      // other one where it is not known to be another package's.
+      // A computed name counts only if the owner is a module or class of the library; any other
+      // name counts unless the owner belongs to another package.
       for (const LibraryValue& value : Evaluate(owner, {.module = module})) {
         const bool ours = value.kind == Kind::kModule || value.kind == Kind::kClass;
         if (ours || (name != "*" && value.kind != Kind::kExternal)) patched_.insert(name);

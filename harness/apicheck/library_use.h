@@ -16,8 +16,7 @@
 
 namespace bkm {
 
-// Records what a walk finds that the engine asks of the library, where, and how gravely a failure
-// would hit.
+// Records what the engine asks of the library: each ask, its place and its grade.
 class LibraryUse {
  public:
   // `asks` must outlive this object.
@@ -33,7 +32,7 @@ class LibraryUse {
   // The module's value, without recording an ask.
   EngineValue Module(const std::string& dotted);
 
-  // The engine gives some object of the library an attribute of this name; "*": a computed name.
+  // Records that the engine assigns this attribute to a thing of the library; "*": a computed name.
   void AddStored(const std::string& name) { stored_.insert(name); }
   bool HasStored(const std::string& name) const { return stored_.contains(name); }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// The check on the real histories. That these pairs work or break, and where, was seen by running
-// them.
+// The check on the real histories. Runs of these pairs showed whether and where they break.
 #include <gmock/gmock.h>
 
 #include <cstdlib>

@@ -13,19 +13,19 @@ namespace bkm {
 
 // One place where a module or class body binds a name.
 struct Binding {
-  const Statement* statement = nullptr;  // null: somewhere that tells nothing of the value
-  int name = 0;                          // of an import: which of statement->names
-  const Expression* value = nullptr;     // of an assignment to a plain name
+  const Statement* statement = nullptr;  // null: the value is unknown
+  int name = 0;                          // for an import: index into statement->names
+  const Expression* value = nullptr;     // for an assignment to a plain name
 };
 
-// What a module or class body binds, at any depth of its statements; what runs only for a type
-// checker is left out.
+// The names that a module or class body binds, at any depth of its statements. Leaves out code that
+// only type checkers see.
 struct Names {
-  // More than one binding: the value is one of them.
+  // With several bindings, the value is one of them.
   std::unordered_map<std::string, std::vector<Binding>> bound;
   std::vector<const Statement*> stars;      // from X import *
   std::vector<std::string> declared;        // annotated, without a value
-  std::vector<const Statement*> annotated;  // in order, outside of if, try, ... only
+  std::vector<const Statement*> annotated;  // in order, unconditional ones only
   bool has_conditional_annotations = false;
 };
 

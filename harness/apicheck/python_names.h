@@ -5,26 +5,26 @@
 
 #include "absl/strings/string_view.h"
 
-// What names of Python's standard library and of torch mean for a check of signatures.
+// Properties of names of Python's standard library and of torch that decide about signatures.
 namespace bkm {
 
 // __like_this__.
 bool IsDunder(absl::string_view name);
 
-// Whether a function behind this decorator takes the arguments that it takes without it.
+// Whether the decorated function takes the same arguments as the function itself.
 bool KeepsSignature(absl::string_view decorator);
 
-// Whether a class behind this decorator is the class itself.
+// Whether the decorated class is the class itself.
 bool KeepsClass(absl::string_view decorator);
 
-// Whether a class that inherits from it is made by its own __init__ alone: no metaclass and no
-// __new__ stands before that.
+// Whether a subclass is made by __init__ alone, because the base has no metaclass and no __new__
+// that changes construction.
 bool IsPlainBase(absl::string_view base);
 
-// Whether a class that inherits from it gets no attribute from it.
+// Whether a subclass inherits no attribute from it.
 bool AddsNoAttributes(absl::string_view base);
 
-// Whether a block under this context manager runs once, and its exceptions go on.
+// Whether a block under this context manager runs exactly once and its exceptions propagate.
 bool LetsExceptionsPass(absl::string_view context_manager);
 
 }  // namespace bkm

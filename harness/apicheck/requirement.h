@@ -14,20 +14,20 @@
 
 namespace bkm {
 
-// When a failure would hit. Written to JSON: never rename.
+// When a failed requirement would hit. Written to JSON: never rename.
 enum class Grade {
   kImport,     // importing the engine
-  kConstruct,  // making and initialising it, whatever is configured
-  kPossible,   // only in code that may not be reached
+  kConstruct,  // making and initialising the engine, in any configuration
+  kPossible,   // only in code that may not run
 };
 absl::string_view Name(Grade grade);
 
-// Something that an engine does with the library. An ask builds on what another one gives: the
-// module, then its class, then the call of that.
+// One use of the library by an engine. Asks build on each other: the module, then its class, then
+// the call of that class.
 struct Ask {
   enum class Kind {
     kModule,     // import of the module `name`
-    kAnyModule,  // import of a module whose name starts with `name`: one of them
+    kAnyModule,  // import of one module whose name starts with `name`
     kFrom,       // from base import name
     kMember,     // base.name
     kCall,       // base(...)
@@ -39,7 +39,7 @@ struct Ask {
   CallShape call;
 };
 
-// Asks by number; equal asks have one number, whichever engine asks them.
+// Numbers asks; equal asks of any engine share a number.
 class Asks {
  public:
   int Of(Ask ask);
@@ -53,11 +53,11 @@ class Asks {
   std::map<std::string, int> numbers_;
 };
 
-// One place where an engine asks something.
+// An ask at one line of an engine.
 struct Requirement {
   int ask = -1;
   Grade grade = Grade::kPossible;
-  int module = -1;  // of the engine
+  int module = -1;  // the engine's
   int line = 0;
   bool operator==(const Requirement&) const = default;
   auto operator<=>(const Requirement&) const = default;

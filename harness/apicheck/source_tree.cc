@@ -24,8 +24,8 @@ std::string Lines(const std::vector<std::string>& lines) {
   return absl::StrCat(absl::StrJoin(lines, "\n"), "\n");
 }
 
-// The module that a file holds, relative to the package ("" is the package itself); nullopt for
-// files that are none.
+// The module in a file, by its name relative to the package ("" is the package itself); nullopt for
+// other files.
 struct ModuleFile {
   std::string name;
   bool package = false;
@@ -65,7 +65,7 @@ SourceTree MakeTree(SymbolTables& tables, std::string id, std::string package, s
     }
     int& there = tree.files[module];
     if (there == SourceTree::kAbsent) tree.modules.push_back(module);
-    // A package hides a module of its name, and a module hides a mere folder.
+    // A package hides a module of the same name, and a module hides a folder without __init__.py.
     if (there == SourceTree::kAbsent || there == SourceTree::kFolder || is_package) {
       there = file;
       tree.is_package[module] = is_package;
@@ -144,7 +144,7 @@ absl::StatusOr<std::shared_ptr<const SourceTree>> FolderTree(SymbolTables& table
     absl::StrAppend(&identity, path, " ", files.back().blob, "\n");
   }
   if (error || files.empty()) {
-    return absl::NotFoundError(absl::StrCat(base.string(), ": no Python files there"));
+    return absl::NotFoundError(absl::StrCat(base.string(), " has no Python files"));
   }
   auto tree = std::make_shared<const SourceTree>(
       MakeTree(tables, absl::StrCat("files:", Sha256(identity)), package, "", files));

@@ -18,17 +18,17 @@ namespace bkm {
 
 // The modules of one package at one version.
 struct SourceTree {
-  // What lies at a module's name, where no Python file does.
+  // What lies at a module's name instead of a Python file.
   static constexpr int kAbsent = -1;
   static constexpr int kFolder = -2;  // a package without __init__.py
   static constexpr int kOpaque = -3;  // an extension module
 
-  std::string id;                // the same id, the same content
+  std::string id;                // equal ids mean equal content
   std::string package;           // import name
-  std::string root;              // where the package lies in its repository: "" or "src/"
-  std::vector<int> files;        // by module number: a blob's number, or one of the above
+  std::string root;              // the package's folder in its repository: "" or "src/"
+  std::vector<int> files;        // by module number: a blob number or one of the above
   std::vector<bool> is_package;  // by module number
-  std::vector<int> modules;      // numbers of all that are not absent
+  std::vector<int> modules;      // numbers of all modules that are not absent
 
   int File(int module) const {
     return module < static_cast<int>(files.size()) ? files[module] : kAbsent;
@@ -36,7 +36,7 @@ struct SourceTree {
   bool IsPackage(int module) const {
     return module < static_cast<int>(is_package.size()) && is_package[module];
   }
-  // "torchtitan/components/loss.py" of "torchtitan.components.loss".
+  // "torchtitan/components/loss.py" for "torchtitan.components.loss".
   std::string PathOf(int module, const std::string& name) const;
 };
 
@@ -49,21 +49,21 @@ struct TreeFile {
 SourceTree MakeTree(SymbolTables& tables, std::string id, std::string package, std::string root,
                     const std::vector<TreeFile>& files);
 
-// The trees of a repository's commits, read from its object store without a checkout; a folder that
-// commits share is read once.
+// Trees of a repository's commits, read from its object store without a checkout. Commits with an
+// equal package folder share one tree.
 class GitTrees {
  public:
   GitTrees(GitRepository repository, std::string package, SymbolTables& tables)
       : repository_(std::move(repository)), package_(std::move(package)), tables_(tables) {}
 
-  // One tree per commit, in their order; equal ones are one object. Null where a commit has no such
-  // package. Scans the files that were never scanned.
+  // One tree per commit, in the order of `commits`; null if a commit lacks the package. Scans files
+  // that were never scanned.
   absl::StatusOr<std::vector<std::shared_ptr<const SourceTree>>> Load(
       const std::vector<std::string>& commits);
 
  private:
   using Tree = std::shared_ptr<const SourceTree>;
-  // Appends the tree's files to `blobs` if it is read for the first time.
+  // Appends the files of a tree that is read for the first time to `blobs`.
   absl::StatusOr<Tree> LoadOne(const std::string& commit, std::vector<int>& blobs);
 
   GitRepository repository_;
@@ -73,7 +73,7 @@ class GitTrees {
   std::map<std::string, Tree> trees_;    // by root and id
 };
 
-// The package in a folder on disk: `folder`/`package`.
+// The tree of the package in `folder`/`package` on disk.
 absl::StatusOr<std::shared_ptr<const SourceTree>> FolderTree(SymbolTables& tables,
                                                              const std::filesystem::path& folder,
                                                              const std::string& package);

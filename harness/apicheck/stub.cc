@@ -14,7 +14,7 @@
 namespace bkm {
 namespace {
 
-// $NAME: what is missing.
+// $NAME is the missing name.
 // The word "stand-in" is content of stored trees: changing it makes their results unusable.
 constexpr char kMissingModule[] = R"(# A stand-in by bkm: the library has no such module.
 def __getattr__(name):

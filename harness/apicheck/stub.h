@@ -12,24 +12,24 @@
 
 namespace bkm {
 
-// A change of the library's sources that gives an engine what it asks for, so that a broken pair
-// can be followed further. It says nothing of how the pair would work: what is put in place of a
-// missing name refuses to be used, and arguments that are no longer taken are ignored.
+// A file of the library with a stub for something that the engine asks for, so that a broken pair
+// gets further. It is no fix: a stub of a missing module or name raises when it is used, and a stub
+// of a function ignores unknown keywords.
 struct Stub {
   std::string path;  // below the package: "components/optimizer.py"
   std::string text;  // the whole file
 };
 
-// The text of a file of the package; nullopt where there is none.
+// Reads a file of the package; nullopt if it does not exist.
 using ReadSource =
     std::function<absl::StatusOr<std::optional<std::string>>(const std::string& path)>;
 
-// Nullopt where no stub is possible: an attribute of an object, a missing argument, a module whose
-// name is computed.
+// Nullopt if no stub is possible: for an attribute of an object, a missing argument or a module
+// with a computed name.
 absl::StatusOr<std::optional<Stub>> MakeStub(const Violation& broken, const ReadSource& read);
 
-// The file of the package that holds the module of a dotted name, and what is left of the name
-// behind it: "torchtitan.components.optimizer.OptimizersContainer.Config" ->
+// The file of the module in a dotted name, and the rest of the name:
+// "torchtitan.components.optimizer.OptimizersContainer.Config" ->
 // "components/optimizer.py", "OptimizersContainer.Config".
 struct NamedSource {
   std::string path;

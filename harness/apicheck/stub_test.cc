@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-//
-// Stubs are checked by the static check itself, and run by Python.
+// Stubs, as the static check and Python see them.
 #include "harness/apicheck/stub.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +17,7 @@ using ::testing::HasSubstr;
 
 class StubTest : public CheckedPair {
  protected:
-  // Writes a stub for the first violation; false where none is possible.
+  // Writes a stub for the first violation; false if none is possible.
   bool StubTheFirst() {
     const std::vector<Violation> found = FoundViolations();
     EXPECT_FALSE(found.empty());
@@ -33,7 +32,7 @@ class StubTest : public CheckedPair {
     Library((*stub)->path, (*stub)->text);
     return true;
   }
-  // What Python prints or ends with.
+  // What Python prints, errors included.
   std::string Run(const std::string& code) {
     const auto result = RunCommand(
         {.argv = {"/usr/bin/python3", "-c", code},

@@ -18,16 +18,17 @@ struct ScannedFile {
   std::string bodies;
 };
 
-// Runs the isolated Python program that parses files and executes none of their code.
+// Runs the Python program that parses files, isolated, without executing their code.
 class SymbolScanner {
  public:
-  // `python` is the interpreter that runs the cells: what it cannot parse, it cannot import.
+  // `python` must be the interpreter that runs the cells, because a file that it cannot parse
+  // cannot be imported either.
   explicit SymbolScanner(std::filesystem::path python) : python_(std::move(python)) {}
 
-  // Names everything that a table depends on besides the file: the program and Python's version.
+  // A hash of the program and of Python's version: a table depends on these and on the file alone.
   absl::StatusOr<std::string> Version() const;
 
-  // `batch` is what `git cat-file --batch` prints. Files that it calls missing are left out.
+  // `batch` is the output of `git cat-file --batch`. Files reported as missing are left out.
   absl::StatusOr<std::vector<ScannedFile>> Scan(std::string batch) const;
 
  private:

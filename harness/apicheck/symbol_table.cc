@@ -13,7 +13,7 @@ using SKind = Statement::Kind;
 
 Block ReadBlock(const Json& json);
 
-// `line` is that of the statement, which an expression repeats only when it has another.
+// `line` is the statement's; an expression has its own line in the JSON only if it differs.
 Expression ReadExpression(const Json& json, int line);
 
 std::vector<Expression> ReadExpressions(const Json& json, int line) {

@@ -15,8 +15,7 @@
 
 namespace bkm {
 
-// What is left of a Python expression: names, attributes, calls, and in which order they are
-// evaluated.
+// A Python expression reduced to names, attributes and calls, in the order of evaluation.
 struct Expression {
   enum class Kind {
     kNothing,    // a constant, or something without names
@@ -24,21 +23,21 @@ struct Expression {
     kText,       // the string `text`
     kFormatted,  // an f-string; parts in order
     kAttribute,  // parts[0].text
-    kCall,    // parts: callee, by position, by keyword (`names`), *starred, **spread, in this order
-    kEither,  // parts[0] always, the rest perhaps (and, or, if-else)
-    kLater,   // parts[...] perhaps, and not now, with `names` as parameters (lambda, comprehension)
-    kParts,   // anything else: all parts
-    kSequence,  // a tuple or list
-    kNamed,     // text := parts[0]
-    kOf,        // annotation parts[0][parts[1]]
-    kUnion,     // annotation parts[0] | parts[1]
+    kCall,       // parts: callee, positional, by keyword (`names`), *starred, **spread
+    kEither,     // parts[0] is evaluated, the rest may be (and, or, if-else)
+    kLater,      // parts may be evaluated, in a scope with `names` (lambda, comprehension)
+    kParts,      // anything else: all parts are evaluated
+    kSequence,   // a tuple or list
+    kNamed,      // text := parts[0]
+    kOf,         // annotation parts[0][parts[1]]
+    kUnion,      // annotation parts[0] | parts[1]
   };
   Kind kind = Kind::kNothing;
   int line = 0;
   std::string text;
   std::vector<Expression> parts;
   std::vector<std::string> names;
-  int by_position = 0;  // of a call
+  int by_position = 0;  // number of positional arguments of a call
   bool starred = false;
   bool spread = false;
 };
@@ -50,7 +49,7 @@ struct Parameter {
   bool has_default = false;
 };
 
-// Keywords of a decorator or of field(...): nullopt where the value is computed; "*" for a spread.
+// Keywords of a decorator or of field(...). Nullopt: the value is computed. "*": a spread.
 using Flags = std::map<std::string, std::optional<bool>>;
 
 struct Statement;
@@ -61,20 +60,19 @@ struct FunctionDefinition {
   int line = 0;
   std::vector<Parameter> parameters;
   std::vector<Expression> decorators;
-  std::vector<Expression> defaults;  // those that name something
+  std::vector<Expression> defaults;  // only those with names
   Expression returns;
   int body = -1;                    // in SymbolTable::bodies
-  std::vector<std::string> stores;  // attributes that it gives to self or cls; "*": a computed one
+  std::vector<std::string> stores;  // attributes that it assigns to self or cls; "*": computed
   std::vector<std::string> globals;
   bool lazy = false;  // a generator or coroutine: calling it runs nothing
 };
 
 struct ImportedName {
   std::string name;  // "*" of a star import
-  std::string as;    // empty: as it is
+  std::string as;    // empty: no `as`
 };
 
-// A class body, or a statement that is not a definition.
 struct ClassDefinition;
 struct Statement {
   enum class Kind {
@@ -103,7 +101,7 @@ struct Statement {
   std::vector<ImportedName> names;
   std::vector<Expression> parts;
   std::vector<Block> blocks;
-  std::optional<Flags> field;  // the value is a call with these keywords
+  std::optional<Flags> field;  // keywords, if the value is a call
   std::unique_ptr<const FunctionDefinition> function;
   std::unique_ptr<const ClassDefinition> klass;
 };
@@ -114,7 +112,7 @@ struct ClassDefinition {
   std::vector<Expression> bases;
   std::vector<std::string> keywords;  // metaclass=..., "*"
   std::vector<Expression> decorators;
-  std::vector<Flags> decorator_flags;  // one for each
+  std::vector<Flags> decorator_flags;  // one per decorator
   Block body;
   std::optional<std::vector<std::string>> slots;  // a literal __slots__; "*": computed
 };
@@ -122,22 +120,22 @@ struct ClassDefinition {
 // A Python file as symbol_scan.py writes it.
 struct SymbolTable {
   Block body;
-  std::vector<Block> bodies;         // of functions; empty unless they were asked for
-  std::vector<std::string> imports;  // packages that it imports from, or names in texts; sorted
-  // What __all__ lists; absent: there is none, or it is computed (`computed_exports`).
+  std::vector<Block> bodies;         // of functions; empty until first requested
+  std::vector<std::string> imports;  // packages that it imports or names in strings; sorted
+  // The names in __all__; absent without __all__, or if it is computed (`computed_exports`).
   std::optional<std::vector<std::string>> exports;
   bool computed_exports = false;
-  bool dynamic = false;  // it writes its own names in ways that cannot be read
-  bool unread = false;   // it cannot be read by us: says nothing about Python
-  // Attributes that it gives to what it got from other files; the name "*" is a computed one.
+  bool dynamic = false;  // it changes its own names in ways that the scan cannot follow
+  bool unread = false;   // the scan could not read it; Python may
+  // Owner and name of attributes that it assigns to things from other files; "*": a computed name.
   std::vector<std::pair<Expression, std::string>> patches;
   std::optional<std::string> error;  // Python cannot parse it
   int error_line = 0;
 };
 
-// Of one line of symbol_scan.py: its second column.
+// From the second column of a line of symbol_scan.py.
 absl::StatusOr<SymbolTable> SymbolTableFromJson(absl::string_view table);
-// Its third one.
+// From the third column.
 absl::StatusOr<std::vector<Block>> BodiesFromJson(absl::string_view bodies);
 
 }  // namespace bkm

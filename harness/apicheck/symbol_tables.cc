@@ -13,7 +13,7 @@ namespace bkm {
 namespace {
 
 constexpr int kThreads = 2;
-// Files that one Python process parses: few enough that the threads end together.
+// Files per Python process: few enough that the threads end at about the same time.
 constexpr size_t kChunk = 256;
 
 }  // namespace

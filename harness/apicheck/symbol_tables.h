@@ -32,11 +32,11 @@ class Numbering {
   std::deque<std::string> texts_;
 };
 
-// The symbol tables of all files that checks look at: scanned once, kept in the cache, read when
-// first asked for. Files and modules go by number. Belongs to one thread.
+// The symbol tables of all files that checks read: scanned once, kept in the cache, loaded on first
+// use. Files and modules have numbers. Belongs to one thread.
 class SymbolTables {
  public:
-  // Reads and writes below the cache folder `cache`.
+  // Keeps its store in the folder `cache`.
   static absl::StatusOr<std::unique_ptr<SymbolTables>> Open(const std::filesystem::path& python,
                                                             const std::filesystem::path& cache);
 
@@ -45,19 +45,19 @@ class SymbolTables {
   const std::string& ModuleName(int module) const { return modules_.Text(module); }
   int modules() const { return modules_.size(); }
 
-  // Scans those of `blobs` that never were. `batch` gives what `git cat-file --batch` says of some
-  // ids; it is called from two threads. Files that it calls missing stay unread.
+  // Scans those of `blobs` that were never scanned. `batch` returns the output of `git cat-file
+  // --batch` for some ids; two threads call it. Files reported as missing stay unknown.
   using Batch = std::function<absl::StatusOr<std::string>(const std::vector<std::string>& ids)>;
   absl::Status Scan(const std::vector<int>& blobs, const Batch& batch);
-  int scanned() const { return scanned_; }  // files that this object had to scan
+  int scanned() const { return scanned_; }  // files scanned by this object
 
-  // Null where nothing is known of the file's content.
+  // Null if the file's content is unknown.
   const SymbolTable* Table(int blob);
-  // What Table(blob)->body binds.
+  // The names that Table(blob)->body binds.
   const Names& NamesIn(int blob);
   const Names& NamesIn(const ClassDefinition& klass);
   const Block* Body(int blob, int index);
-  // The first error of a reading; a check that met one says nothing.
+  // The first error of reading a table. Results after an error are invalid.
   const absl::Status& failure() const { return failure_; }
 
  private:

@@ -92,7 +92,7 @@ TEST_F(TreesTest, FolderAndCommitWithTheSameFilesShareTheirTables) {
 TEST_F(TreesTest, FolderWithoutFilesIsAnError) {
   const std::unique_ptr<SymbolTables> tables = Tables();
   EXPECT_EQ(FolderTree(*tables, folder_, "lib").status().message(),
-            (folder_ / "lib").string() + ": no Python files there");
+            (folder_ / "lib").string() + " has no Python files");
 }
 
 }  // namespace

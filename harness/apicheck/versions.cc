@@ -50,7 +50,7 @@ absl::StatusOr<std::vector<Tree>> Versions::TreesAt(const std::string& source,
 }
 
 absl::StatusOr<std::vector<CheckedVersion>> Versions::FindOne(const std::string& text) {
-  // Only a git spec can be a range: a path may hold dots.
+  // Only a git spec can be a range: a path may contain dots.
   const size_t range = absl::StartsWith(text, "git:") ? text.find(std::string(kRange)) : text.npos;
   const std::string range_end = range == text.npos ? "" : text.substr(range + kRange.size());
   ASSIGN_OR_RETURN(const SubjectSpec spec, ParseSubjectSpec(text.substr(0, range)));
@@ -67,7 +67,7 @@ absl::StatusOr<std::vector<CheckedVersion>> Versions::FindOne(const std::string&
     ASSIGN_OR_RETURN(const Subject subject, subjects_->Resolve(spec));
     if (subject.tree.empty()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(text, " is a package of the runtime: only sources can be checked"));
+          absl::StrCat(text, " is a package of the runtime; only source trees can be checked"));
     }
     ASSIGN_OR_RETURN(Tree tree, FolderTree(tables_, subject.tree, subject.package));
     return std::vector<CheckedVersion>{{.spec = subject.spec,
@@ -84,8 +84,8 @@ absl::StatusOr<std::vector<CheckedVersion>> Versions::FindOne(const std::string&
     ASSIGN_OR_RETURN(auto versions, Of(name, commits));
     if (versions.empty()) {
       return absl::NotFoundError(absl::StrCat(text,
-                                              ": no commit lies there (A..B are those that B "
-                                              "reaches and A does not)"));
+                                              ": the range is empty (A..B are the commits that "
+                                              "B reaches and A does not)"));
     }
     return versions;
   }
@@ -129,7 +129,7 @@ absl::StatusOr<std::map<std::string, std::string>> Versions::Releases(const std:
                                       "--format=%(refname:short) %(*objectname) %(objectname)"}));
   std::map<std::string, std::string> releases;
   for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
-    // An annotated tag names its commit first, a plain one has two spaces there.
+    // An annotated tag has its commit in the second field; for a plain tag that field is empty.
     const std::vector<std::string> fields = absl::StrSplit(line, ' ', absl::SkipEmpty());
     if (fields.size() >= 2) releases[fields[1]] = fields[0];
   }

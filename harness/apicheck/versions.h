@@ -19,44 +19,43 @@
 
 namespace bkm {
 
-// One version of an engine or library, ready to be checked.
+// One version of an engine or library, with its tree.
 struct CheckedVersion {
   SubjectSpec spec;   // resolved
-  std::string label;  // as the user wrote it; in a range the short id
+  std::string label;  // as the user wrote it; the short id for a commit of a range
   std::string date;   // YYYY-MM-DD; empty for a path
   std::string title;  // first line of the commit message; empty unless git
-  Tree tree;          // null: this commit has no such package
+  Tree tree;          // null: the commit lacks the package
 };
 
-// Finds the sources that a check needs. Commits are read from the object store, all in one go;
-// PyPI packages and folders through the resolver of subjects.
+// Finds the source trees that a check needs. Commits are read from the object store, all at once;
+// PyPI packages and folders through the SubjectResolver.
 class Versions {
  public:
   struct Options {
     std::filesystem::path cache;
-    std::filesystem::path mirrors;  // DIR/NAME.git; may be empty
+    std::filesystem::path mirrors;  // folder with NAME.git; may be empty
     std::filesystem::path python;
-    std::filesystem::path folder;  // where relative path subjects start; empty: here
+    std::filesystem::path folder;  // base of relative path subjects; empty: the current folder
   };
   Versions(const SourceCatalog& catalog, Options options, SymbolTables& tables);
 
-  // What `texts` name, in order: specs as everywhere, and git:NAME@A..B for the commits that B
-  // reaches and A does not, the oldest first.
+  // The versions that `texts` name, in order: subject specs, and git:NAME@A..B for the commits that
+  // B reaches and A does not, the oldest first.
   absl::StatusOr<std::vector<CheckedVersion>> Find(const std::vector<std::string>& texts);
 
-  // The commits that `tip` of the source reaches, of `since` (YYYY-MM-DD) and later, the oldest
-  // first.
+  // The commits that `tip` of the source reaches, from `since` (YYYY-MM-DD) on, the oldest first.
   absl::StatusOr<std::vector<CheckedVersion>> Since(const std::string& source,
                                                     const std::string& tip,
                                                     const std::string& since);
-  // The trees of commits of a source, in their order; null where one has no such package.
+  // The trees of commits of a source, in their order; null if a commit lacks the package.
   absl::StatusOr<std::vector<Tree>> TreesAt(const std::string& source,
                                             const std::vector<std::string>& commits);
-  // The tree of a package that lies in `folder`, as in an environment's site-packages.
+  // The tree of a package in `folder`, such as an environment's site-packages.
   absl::StatusOr<Tree> InFolder(const std::filesystem::path& folder, const std::string& package) {
     return FolderTree(tables_, folder, package);
   }
-  // Tags of the source, by the commit that they name.
+  // Tags of the source, by commit.
   absl::StatusOr<std::map<std::string, std::string>> Releases(const std::string& source);
 
  private:

@@ -158,12 +158,10 @@ absl::StatusOr<std::string> PeelSession::WithOlderModules(std::string tree,
   return tree;
 }
 
-absl::StatusOr<std::string> PeelSession::WithStubs(std::string tree,
-                                                      const Removed& removed) const {
+absl::StatusOr<std::string> PeelSession::WithStubs(std::string tree, const Removed& removed) const {
   for (const Violation& broken : removed.breaks) {
     ASSIGN_OR_RETURN(const auto stub, MakeStub(broken, ReaderOf(patcher_, tree)));
-    if (!stub)
-      return absl::NotFoundError(absl::StrCat("no stub is possible for ", broken.asked));
+    if (!stub) return absl::NotFoundError(absl::StrCat("no stub is possible for ", broken.asked));
     ASSIGN_OR_RETURN(tree, patcher_.Write(tree, stub->path, stub->text));
   }
   return tree;

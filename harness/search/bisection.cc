@@ -11,11 +11,11 @@ namespace bkm {
 namespace {
 
 constexpr int64_t kDay = 86400;
-// Fresh runs of one side of the culprit, beside the first, before its outcome is given up.
+// How many repeats of one side of the culprit may stay unjudged before the search gives up.
 constexpr int kConfirmations = 3;
 
-// On the mainline of `late`: the youngest commits that are at least 1, 2, 4, ... days older, and
-// the oldest of all.
+// On the mainline of `late`: the newest commits that are at least 1, 2, 4, ... days older, and the
+// oldest commit.
 std::vector<int> StepsBack(const CommitGraph& graph, int late) {
   std::vector<int> steps;
   int64_t days = 1;
@@ -70,10 +70,10 @@ void Bisection::Update() {
   asks_.clear();
   known_.clear();
   good_signature_.clear();
-  // Trials are in order of commit, then run: the first run of an equal commit stands for all.
+  // Trials are sorted by commit, then run. The first judged one stands for all equal content.
   for (const auto& [trial, verdict] : told_) {
     const Verdict*& known = known_[graph_.content(trial.commit)];
-    // A run that says nothing gives way to one that does.
+    // A judged run replaces one that could not be judged.
     if (!known || Classify(*known) == Side::kNeither) known = &verdict;
   }
   sides_.assign(graph_.size(), std::nullopt);
@@ -85,8 +85,9 @@ void Bisection::Update() {
         side == *sides_[trial.commit])
       continue;
     result_.candidates = {trial.commit};
-    return Finish(SearchStatus::kUnstable,
-                  "the same content was good and bad: it is flaky, or what it depends on is");
+    return Finish(
+        SearchStatus::kUnstable,
+        "equal content was good and bad: the cell is flaky, or something that it depends on is");
   }
   Narrow();
 }
@@ -105,7 +106,7 @@ void Bisection::Presume() {
   if (early && Classify(*early) == Side::kNeither) return;
   result_.after = side;
   result_.before = Opposite(side);
-  // Of which side the outcomes are, an end must tell.
+  // Outcomes can only be classified once an end is known.
   if (late || early) ClassifyAll();
   sides_[setup_.late] = result_.after;
   sides_[*setup_.early] = result_.before;
@@ -135,7 +136,7 @@ bool Bisection::FindEnds() {
 
 bool Bisection::EarlyMayWait() const {
   if (setup_.suspects.empty()) return false;
-  // With patterns, only the good end says what is good.
+  // With patterns, only the good end defines what is good.
   const Verdict* late = Known(setup_.late);
   return !setup_.criterion.by_pattern() || (late && Classify(*late) == Side::kGood);
 }
@@ -150,7 +151,7 @@ bool Bisection::FindEarlySubstitute(Side late) {
   });
 }
 
-// The first step back that is on the other side; steps that cannot be judged are passed by.
+// Takes the first step back that is on the other side; skips steps that cannot be judged.
 bool Bisection::FindEarly(Side late) {
   for (const int step : steps_) {
     const Verdict* verdict = Known(step);
@@ -161,7 +162,8 @@ bool Bisection::FindEarly(Side late) {
   }
   if (asks_.empty()) {
     Finish(SearchStatus::kNone,
-           absl::StrCat("it is ", Name(late), " (", SignatureOf(setup_.late), ") as far back as ",
+           absl::StrCat("the cell is ", Name(late), " (", SignatureOf(setup_.late),
+                        ") as far back as ",
                         setup_.steps.empty() ? "the history goes" : "the first release"));
   }
   return false;
@@ -224,8 +226,8 @@ void Bisection::FindTip() {
   for (;;) {
     result_.candidates = CandidatesOf(tip_);
     std::optional<int> next = SmallerTip(result_.candidates, tip_);
-    // Only a commit of a merged branch can be thought to be in the old state, because something
-    // that descends from it was, and turn out not to be: then the boundary lies before it.
+    // A commit of a merged branch is assumed to be in the old state because a descendant is. If it
+    // turns out not to be, the boundary lies before it.
     if (!next && result_.candidates.size() == 1) next = ParentOnSide(tip_, result_.after);
     if (!next) return;
     tip_ = *next;
@@ -237,13 +239,13 @@ void Bisection::Narrow() {
   FindTip();
   if (graph_.before(tip_)) {
     return Finish(SearchStatus::kAmbiguous,
-                  "a merged branch had the newer end's state where the history begins");
+                  "a merged branch is in the newer end's state where the history starts");
   }
   if (result_.candidates.size() == 1) return Confirm();
   if (Open().empty() && in_flight_.empty()) {
-    Finish(SearchStatus::kAmbiguous, absl::StrCat(result_.candidates.size() - 1,
-                                                  " commits before the first that is known to be ",
-                                                  Name(result_.after), " cannot be judged"));
+    Finish(SearchStatus::kAmbiguous,
+           absl::StrCat(result_.candidates.size() - 1, " commits before the first known ",
+                        Name(result_.after), " one cannot be judged"));
   }
 }
 
@@ -307,7 +309,7 @@ void Bisection::Confirm() {
       if (graph_.content(trial.commit) != graph_.content(commit)) continue;
       const bool again = trial.commit == commit && trial.run > 1;
       if (again) next = std::max(next, trial.run + 1);
-      if (Classify(verdict) != side) continue;  // it says nothing
+      if (Classify(verdict) != side) continue;  // it could not be judged
       ++agree;
       fresh |= again;
     }
@@ -316,8 +318,8 @@ void Bisection::Confirm() {
     if (in_flight_.contains(MakeTrial(commit, 1))) continue;
     if (next == 2 + kConfirmations) {
       return Finish(SearchStatus::kUnstable,
-                    absl::StrCat("a side of the culprit could not be confirmed: it was measured ",
-                                 kConfirmations, " times more and could not be judged"));
+                    absl::StrCat("a side of the culprit could not be confirmed: ", kConfirmations,
+                                 " repeats could not be judged"));
     }
     asks_.push_back(MakeTrial(commit, next));
   }
@@ -347,7 +349,7 @@ std::vector<Trial> Bisection::Wanted(int room) {
     if (sides_[commit] == Side::kNeither) question.skipped.push_back(commit);
   }
   for (const Trial& trial : in_flight_) question.in_flight.push_back(trial.commit);
-  // What was told before an end cuts the candidates too, as soon as an end is known.
+  // Outcomes told before the ends also cut the candidates, once an end is known.
   if (presumed) {
     for (const auto& [trial, verdict] : told_) question.in_flight.push_back(trial.commit);
   }

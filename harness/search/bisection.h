@@ -16,35 +16,34 @@
 namespace bkm {
 
 struct BisectionSetup {
-  int late = 0;              // the end with the longer history
-  std::optional<int> early;  // an ancestor of it; absent: found by stepping back
-  // Ancestors of `late` to step back by, newest first; empty: those of 1, 2, 4, ... days before.
+  int late = 0;              // the newer end
+  std::optional<int> early;  // the older end, an ancestor of `late`; absent: found by stepping back
+  // Ancestors of `late` for stepping back, newest first; empty: commits 1, 2, 4, ... days older.
   std::vector<int> steps = {};
-  // Commits that are measured before any others that may be the culprit, each beside its first
-  // parent, and before the early end: once something after that is on the other side than the late
-  // end, it need not be measured. A sole suspect is confirmed while its first runs go on. They
-  // decide nothing: one by one, a wrong one costs two trials.
+  // Commits to measure before other candidates, each with its first parent, and before the early
+  // end: once a commit after the early end is on the other side than the late end, the early end
+  // need not be measured. A sole suspect is confirmed while its first trials still run. Suspects
+  // only set the order; each wrong one costs two trials.
   std::vector<int> suspects = {};
-  int runtime_of = -1;  // whose runtime every trial asks for
+  int runtime_of = -1;  // the commit whose runtime every trial uses
   Criterion criterion;
 };
 
 struct BisectionResult {
   SearchStatus status = SearchStatus::kNone;
-  int culprit = -1;             // found: the first commit in the state of the late end
-  std::vector<int> parents;     // found: of the culprit, each in the state of the early end
-  std::vector<int> candidates;  // what is left: one of them is the culprit
-  std::optional<int> early;     // the ends, as given or found
+  int culprit = -1;             // if found: the first commit in the state of the late end
+  std::vector<int> parents;     // if found: the culprit's, each in the state of the early end
+  std::vector<int> candidates;  // one of these is the culprit
+  std::optional<int> early;     // as given or found
   int late = 0;
   Side before = Side::kNeither;  // the early end's side
-  Side after = Side::kNeither;   // the late end's: kBad: the culprit broke it, kGood: it mended it
-  std::string why;               // for people, in one sentence, where nothing was found
+  Side after = Side::kNeither;   // the late end's; kBad: the culprit broke it, kGood: it fixed it
+  std::string why;               // one sentence for people if nothing was found
 };
 
-// Finds a commit that is on one side of the criterion while all its parents are on the other, as
-// git bisect does by counting ancestors, with several trials in flight. It holds whatever else
-// changed between the ends: where a history is good and bad in turn, it is one of the boundaries.
-// Commits of equal content have one outcome.
+// Finds a commit that is on one side of the criterion while all its parents are on the other.
+// Counts ancestors as git bisect does, with several trials in flight. If a history is good and bad
+// in turn, the result is one of the boundaries. Commits with equal content share an outcome.
 class Bisection : public HistorySearch {
  public:
   Bisection(const CommitGraph& graph, BisectionSetup setup);
@@ -52,11 +51,11 @@ class Bisection : public HistorySearch {
   std::vector<Trial> Wanted(int room) override;
   void Tell(const Trial& trial, const Outcome& outcome) override;
   bool done() const override { return phase_ == Phase::kDone; }
-  // What is known so far; final once done.
+  // The result so far; final once done.
   const BisectionResult& result() const { return result_; }
-  // The side of a commit that was measured, itself or by an equal one.
+  // The side of a commit, by its own outcome or that of equal content.
   std::optional<Side> SideOf(int commit) const { return sides_[commit]; }
-  // By what is known of the good end.
+  // The side of a verdict, given the good end's signature as far as it is known.
   Side Classify(const Verdict& verdict) const;
   const std::string& good_signature() const { return good_signature_; }
   const BisectionSetup& setup() const { return setup_; }
@@ -65,18 +64,19 @@ class Bisection : public HistorySearch {
   enum class Phase { kEnds, kSplitting, kConfirming, kDone };
 
   void Update();
-  // Whether both ends are known, and differ.
+  // Whether both ends are known and differ.
   bool FindEnds();
   bool FindEarly(Side late);
   bool CompareEnds();
-  // Whether what the suspects tell may make the early end's outcome unnecessary.
+  // Whether the suspects may make the early end's outcome unnecessary.
   bool EarlyMayWait() const;
-  // Whether a commit between the ends, on the other side than the late end, does for the early one.
+  // Whether a commit after the early end is on the other side than the late end, and so replaces
+  // it.
   bool FindEarlySubstitute(Side late);
-  // Until both given ends are known they are taken to differ, so that no slot is empty meanwhile.
+  // Assumes that the given ends differ until both are known, so that no slot idles.
   void Presume();
   void ClassifyAll();
-  // The smallest candidates that follow from what is known.
+  // Sets the tip and candidates to the smallest set that the known outcomes allow.
   void FindTip();
   void Narrow();
   void Confirm();
@@ -87,11 +87,11 @@ class Bisection : public HistorySearch {
   std::optional<int> SmallerTip(const std::vector<int>& candidates, int tip) const;
   std::optional<int> ParentOnSide(int commit, Side side) const;
   std::vector<int> Open() const;
-  // What tells of the suspects that may still be the culprit.
+  // Open commits whose outcomes decide about suspects that may still be the culprit.
   std::vector<int> AboutSuspects() const;
-  // A suspect and its first parent, the good side first: it takes longer.
+  // A suspect and its first parent, the good side first, because it takes longer.
   std::vector<int> BothSides(int suspect) const;
-  // The second runs of a sole suspect's sides, as long as it may be the culprit.
+  // The second runs of both sides of a sole suspect that may still be the culprit.
   std::vector<Trial> EarlyConfirmations() const;
   bool IsCandidate(int commit) const;
   Trial MakeTrial(int commit, int run) const {
@@ -100,18 +100,18 @@ class Bisection : public HistorySearch {
 
   const CommitGraph& graph_;
   const BisectionSetup setup_;
-  std::vector<int> steps_;  // back from the late end; empty when the early one is given
+  std::vector<int> steps_;  // back from the late end; empty if the early end is given
   std::map<Trial, Verdict> told_;
   std::set<Trial> in_flight_;
 
-  // Made from the above by Update().
+  // Derived from the members above by Update().
   Phase phase_ = Phase::kEnds;
   BisectionResult result_;
   std::map<int, const Verdict*> known_;  // content -> verdict
   std::vector<std::optional<Side>> sides_;
   std::string good_signature_;
   int tip_ = 0;              // the smallest commit known to be in the late end's state
-  std::vector<Trial> asks_;  // what must be known next, in this order
+  std::vector<Trial> asks_;  // trials that are needed next, in this order
 };
 
 }  // namespace bkm

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-// A search of a line of commits, one letter each, between its first and its last.
+// Searches a line of commits, one letter each, between the first and the last.
 BisectionResult SearchLine(const std::string& letters, SearchWorld* asked = nullptr,
                            const char* until = "") {
   const int count = static_cast<int>(letters.size());
@@ -64,7 +64,7 @@ TEST(BisectionTest, TwoSlotsCutALineIntoThirds) {
   bisection.Tell({.commit = 30}, Broken());
   bisection.Tell({.commit = 0}, Ok());
   EXPECT_THAT(bisection.Wanted(2), UnorderedElementsAre(Trial{.commit = 9}, Trial{.commit = 19}));
-  // While one is still in flight, the other slot takes what is best beside it.
+  // While one trial is in flight, the other slot takes the best commit in addition to it.
   bisection.Tell({.commit = 9}, Ok());
   EXPECT_THAT(bisection.Wanted(1), ElementsAre(Trial{.commit = 24}));
 }
@@ -160,7 +160,7 @@ TEST(BisectionTest, WhileASlowEndRunsTheOtherSlotBisects) {
   Bisection bisection(graph, {.late = 64, .early = 0});
   bisection.Wanted(2);
   bisection.Tell({.commit = 64}, Broken());
-  // The older end, which passes, takes its time.
+  // The outcome of the older end, which is good, comes late.
   std::vector<int> asked;
   for (int i = 0; i < 6; ++i) {
     const std::vector<Trial> wanted = bisection.Wanted(1);
@@ -227,7 +227,7 @@ TEST(BisectionTest, ABoundaryInsideAStretchThatCannotBeJudgedGivesTheWholeStretc
   EXPECT_EQ(result.status, SearchStatus::kAmbiguous);
   EXPECT_THAT(result.candidates, ElementsAre(4, 5, 6, 7, 8, 9));
   EXPECT_EQ(result.culprit, -1);
-  EXPECT_EQ(result.why, "5 commits before the first that is known to be bad cannot be judged");
+  EXPECT_EQ(result.why, "5 commits before the first known bad one cannot be judged");
 }
 
 TEST(BisectionTest, WhereNothingBetweenTheEndsCanBeJudgedAllAreCandidates) {
@@ -239,7 +239,7 @@ TEST(BisectionTest, WhereNothingBetweenTheEndsCanBeJudgedAllAreCandidates) {
 TEST(BisectionTest, AnythingButOkIsBadUnlessTold) { EXPECT_EQ(SearchLine("GGGWWWBBB").culprit, 3); }
 
 TEST(BisectionTest, UntilAReasonADifferentlyBadCommitIsNeither) {
-  // The wrong ones are neither: what lies between them and the first match is the answer.
+  // The wrong ones are neither, so the answer lies between them and the first match.
   const BisectionResult result = SearchLine("GGGWWWBBB", nullptr, "stage=import");
   EXPECT_EQ(result.status, SearchStatus::kAmbiguous);
   EXPECT_THAT(result.candidates, ElementsAre(3, 4, 5, 6));
@@ -309,7 +309,7 @@ TEST(BisectionTest, AMergeOfTwoGoodParentsCanBeTheCulpritAndBothAreConfirmed) {
   EXPECT_THAT(bisection.result().parents, ElementsAre(2, 5));
 }
 
-// 0 - 1 - 2 - 3 - - 5     2 breaks, 3 mends on the mainline; 4 branches off the broken 2
+// 0 - 1 - 2 - 3 - - 5     2 breaks, 3 fixes on the mainline; 4 branches off the broken 2
 //          \       /
 //           4 - - -
 TEST(BisectionTest, AParentThatWasTakenForGoodIsMeasuredBeforeTheCulpritIsNamed) {
@@ -376,7 +376,7 @@ TEST(BisectionTest, WithoutAnotherEndThereIsNoBoundary) {
   world.Run(bisection);
   EXPECT_EQ(bisection.result().status, SearchStatus::kNone);
   EXPECT_EQ(bisection.result().why,
-            "it is bad (broken at import, missing-module) as far back as the history goes");
+            "the cell is bad (broken at import, missing-module) as far back as the history goes");
   EXPECT_EQ(world.asked.back().commit, 0);
 }
 

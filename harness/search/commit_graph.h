@@ -11,11 +11,11 @@ namespace bkm {
 
 // One commit as a search sees it.
 struct GraphCommit {
-  std::vector<int>
-      parents;          // indices, all smaller than the commit's own; the first is the mainline
-  std::string content;  // equal: nothing that a cell reads differs
+  // Indices, all smaller than the commit's own. The first parent is on the mainline.
+  std::vector<int> parents;
+  std::string content;  // equal for commits that a cell cannot tell apart
   int64_t time = 0;     // seconds since 1970
-  bool before = false;  // only there as a parent: its own history is not in the graph
+  bool before = false;  // present only as a parent; its own history is not in the graph
 };
 
 // A history: commits by index, parents before children. Immutable.
@@ -28,15 +28,15 @@ class CommitGraph {
   const std::vector<int>& parents(int commit) const { return commits_[commit].parents; }
   int64_t time(int commit) const { return commits_[commit].time; }
   bool before(int commit) const { return commits_[commit].before; }
-  // A number that commits of equal content share.
+  // A number shared by commits with equal content.
   int content(int commit) const { return contents_[commit]; }
   int contents() const { return content_count_; }
 
-  // Whether `ancestor` is `commit` or lies before it.
+  // Whether `ancestor` is `commit` or one of its ancestors.
   bool IsAncestor(int ancestor, int commit) const {
     return (ancestors_[commit][ancestor / 64] >> (ancestor % 64)) & 1;
   }
-  // `commit` and all that lies before it, in order.
+  // `commit` and its ancestors, in order.
   std::vector<int> Ancestors(int commit) const;
   // `tip`, its first parent, and so on.
   std::vector<int> Mainline(int tip) const;

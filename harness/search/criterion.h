@@ -18,21 +18,21 @@ inline const char* Name(Side side) {
   return side == Side::kGood ? "good" : side == Side::kBad ? "bad" : "neither";
 }
 
-// What counts as good and as bad. By default an `ok` is good and every verdict against the pair
-// (refused, broken, wrong) is bad, whatever its reason. With patterns, bad is what matches them;
-// good is only what has the same signature as the good end, and a commit that is differently bad
-// is neither. A verdict that says nothing of the pair (spurious, unsupported, skipped) is neither.
+// Decides which verdicts are good and which are bad. By default `ok` is good, and every verdict
+// against the pair (refused, broken, wrong) is bad, whatever its reason. With patterns, a match is
+// bad, a verdict with the signature of the good end is good, and any other is neither. A verdict
+// that says nothing about the pair (spurious, unsupported, skipped) is neither.
 class Criterion {
  public:
   Criterion() = default;
-  // "key=pattern,key=pattern" with the keys verdict, stage, reason, message and blame; a pattern
-  // is a shell glob. Empty: the default.
+  // "key=pattern,key=pattern"; keys are verdict, stage, reason, message and blame, patterns are
+  // shell globs. An empty text is the default criterion.
   static absl::StatusOr<Criterion> Parse(absl::string_view text);
 
-  // `good_signature`: ShortText of the good end's verdict; empty as long as it is not known, when
-  // everything is good that is not bad.
+  // `good_signature` is ShortText of the good end's verdict. While it is unknown (empty), every
+  // judged verdict that is not bad is good.
   Side SideOf(const Verdict& verdict, absl::string_view good_signature) const;
-  // For people: what is bad.
+  // What is bad, for people.
   std::string Text() const;
   bool by_pattern() const { return !patterns_.empty(); }
 

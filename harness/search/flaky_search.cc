@@ -12,16 +12,16 @@
 namespace bkm {
 namespace {
 
-// Runs of each end from which the rates are taken.
+// The rates are measured in this many runs of each end.
 constexpr int kEndRuns = 8;
-// Runs of a commit that say nothing before it is left alone.
+// A commit is skipped after this many runs if none of them could be judged.
 constexpr int kPatience = 2;
-// Before anything is measured: that there is no culprit is as likely as that there is one.
+// The prior: no culprit is as likely as any culprit.
 constexpr double kNoCulpritPrior = 0.5;
-// Ends whose rates differ by less are alike: no number of runs tells what lies between them.
+// Ends whose rates differ by less count as alike: too many runs would be needed to tell them apart.
 constexpr double kLeastDifference = 0.15;
 
-// The rate behind `count` of `runs`, by Jeffreys' prior: never 0 or 1.
+// The estimated rate for `count` of `runs`, with Jeffreys' prior: never 0 or 1.
 double Rate(int count, int runs) { return (count + 0.5) / (runs + 1.0); }
 
 }  // namespace
@@ -203,7 +203,7 @@ std::vector<Trial> FlakySearch::Wanted(int room) {
     }
     return wanted;
   }
-  // The thresholds that cut what is left into equal parts; those next to a trial in flight are its.
+  // Thresholds that cut the probability into equal parts. A trial in flight takes the nearest one.
   const int parts = room + static_cast<int>(in_flight_.size());
   std::vector<double> thresholds;
   for (int i = 1; i <= parts; ++i) thresholds.push_back(static_cast<double>(i) / (parts + 1));

@@ -17,12 +17,13 @@ namespace bkm {
 
 struct FlakySetup {
   int late = 0;
-  int early = 0;  // an ancestor of it
+  int early = 0;  // an ancestor of `late`
   int runtime_of = -1;
   Criterion criterion;
   std::string good_signature;
-  Side after = Side::kBad;  // the late end's side, where there is a culprit
-  // How often a commit before the culprit looks as one after it; absent: measured at the early end.
+  Side after = Side::kBad;  // the late end's side if there is a culprit
+  // How often a commit before the culprit has the late end's side; absent: measured at the early
+  // end.
   std::optional<double> flake_rate;
   double confidence = 0.99;
   int max_runs = 300;
@@ -31,21 +32,21 @@ struct FlakySetup {
 struct FlakyResult {
   SearchStatus status = SearchStatus::kUnstable;
   int culprit = -1;
-  double confidence = 0;  // of the answer, or of the likeliest one where there is none
-  double flake_rate = 0;  // before the culprit: how often the late end's side is seen
-  double miss_rate = 0;   // from the culprit on: how often it is not
-  double no_culprit = 0;  // how likely it is that there is none
-  std::vector<std::pair<int, double>> likely;  // commits that may be it, the likeliest first
+  double confidence = 0;  // of the answer, or of the likeliest one if no answer was reached
+  double flake_rate = 0;  // how often the late end's side is seen before the culprit
+  double miss_rate = 0;   // how often it is not seen from the culprit on
+  double no_culprit = 0;  // the probability that there is no culprit
+  std::vector<std::pair<int, double>> likely;  // candidates with probabilities, likeliest first
   int runs = 0;
   std::string why;
 };
 
-// Finds the culprit of a cell that does not always come to the same, by Bayes: Henderson et al.,
-// Flake Aware Culprit Finding, ICST 2023. Every candidate, and that there is none, has a
-// probability; each outcome changes them by the rates at which the two sides are seen before and
-// after a culprit, which are measured at the ends first and then held; the next trials cut the
-// probability that is left into equal parts; it ends when one answer is likely enough. Beyond the
-// paper, a commit after the culprit may look as one before it, and histories may have merges.
+// Finds the culprit of a flaky cell by Bayes' rule, after Henderson et al., Flake Aware Culprit
+// Finding, ICST 2023. Each candidate has a probability, and so does "no culprit". The rates at
+// which the two sides are seen before and after a culprit are measured at the ends first and then
+// kept; each outcome updates the probabilities by them. The next trials cut the remaining
+// probability into equal parts, until one answer is likely enough. In contrast to the paper, a
+// commit after the culprit may look like one before it, and histories may have merges.
 class FlakySearch : public HistorySearch {
  public:
   FlakySearch(const CommitGraph& graph, FlakySetup setup);
@@ -63,7 +64,7 @@ class FlakySearch : public HistorySearch {
   };
 
   void Update();
-  // Rates from the first runs of both ends; false: some are missing.
+  // Sets the rates from the first runs of both ends; false if some runs are missing.
   bool MeasureEnds();
   void Weigh();
   void Decide();
@@ -71,23 +72,23 @@ class FlakySearch : public HistorySearch {
   std::optional<Side> Judged(const Trial& trial) const;
   Counts EndCounts(int end) const;
   Trial NextRun(int commit) const;
-  // How likely it is that the culprit is `commit` or lies before it.
+  // The probability that the culprit is `commit` or an ancestor of it.
   double ProbabilityUpTo(int commit) const;
   int ClosestTo(double probability) const;
 
   const CommitGraph& graph_;
   const FlakySetup setup_;
-  std::vector<int> candidates_;  // that may be the culprit
-  std::vector<int> places_;      // that may be measured
+  std::vector<int> candidates_;  // commits that may be the culprit
+  std::vector<int> places_;      // commits that may be measured
   std::map<Trial, Side> told_;
   std::set<Trial> in_flight_;
 
-  // Made from the above by Update().
+  // Derived from the members above by Update().
   bool done_ = false;
   bool rates_known_ = false;
   FlakyResult result_;
   std::map<int, Counts> counts_;
-  std::vector<double> weights_;  // of each candidate; they and no_culprit sum to 1
+  std::vector<double> weights_;  // per candidate; with no_culprit they sum to 1
 };
 
 }  // namespace bkm

@@ -12,8 +12,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Broken with a probability that changes at the culprit. The chance is a hash of the trial: a
-// search that is repeated sees the same.
+// Broken with a probability that changes at the culprit. The outcome is a hash of the trial, so a
+// repeated search sees the same outcomes.
 std::function<Outcome(const Trial&)> Flaky(int culprit, double before, double after, int seed) {
   return [=](const Trial& trial) {
     std::seed_seq sequence{seed, trial.commit, trial.run};
@@ -69,7 +69,7 @@ TEST(FlakySearchTest, WhereBothEndsAreEquallyFlakyThereIsNoCulprit) {
 TEST(FlakySearchTest, WithAKnownRateAnEndThatWasRedByChanceHasNoCulprit) {
   const CommitGraph graph(Line(16));
   FlakySearch search(graph, {.late = 15, .early = 0, .flake_rate = 0.3});
-  // Red in three of the end's first eight runs, and never again.
+  // Bad in three of the first eight runs of the end, and never again.
   SearchWorld world([](const Trial& p) { return p.commit == 15 && p.run <= 4 ? Broken() : Ok(); });
   world.Run(search);
   EXPECT_EQ(search.result().status, SearchStatus::kNone);

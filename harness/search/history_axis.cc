@@ -14,7 +14,7 @@ namespace {
 
 std::string ShortId(const std::string& id) { return id.substr(0, 9); }
 
-// A moment in the history of two subjects: how far each has come.
+// A step in the merged history of two subjects: an index into each mainline.
 struct Moment {
   size_t engine = 0, library = 0;
   bool engine_moved = false;
@@ -43,10 +43,10 @@ Mainline MainlineOf(const GitHistory::Commits& commits, const std::vector<std::s
   return line;
 }
 
-// Every moment of two histories, oldest first: each is one commit further than the one before.
+// The merged history of two mainlines, oldest first; each moment adds one commit.
 std::vector<Moment> MomentsOf(const Mainline& engines, const Mainline& libraries) {
   std::vector<Moment> moments = {{}};
-  // Commit times may run backwards: what came late is taken to have come when its parent had.
+  // Commit times may decrease; a commit counts as no older than its parent.
   int64_t engine_time = 0, library_time = 0;
   for (Moment now = {};;) {
     const bool engine_left = now.engine + 1 < engines.commits.size();
@@ -96,8 +96,8 @@ absl::StatusOr<HistoryAxis::Side> HistoryAxis::HistoryOf(const SubjectSpec& subj
       side.one_is_late = false;
     } else if (base != other.commit) {
       side.early = base;
-      side.note = absl::StrCat(ShortId(other.commit), " does not lie before ", ShortId(late),
-                               ": the search starts where they part, at ", ShortId(base));
+      side.note = absl::StrCat(ShortId(other.commit), " is not an ancestor of ", ShortId(late),
+                               ": the search starts at their merge base, ", ShortId(base));
     }
     ASSIGN_OR_RETURN(side.commits, GitHistory::Between(repository, *side.early, late));
   } else {
@@ -175,13 +175,13 @@ void HistoryAxis::SetGraph(Side side) {
 absl::Status HistoryAxis::SetLine(Side engine, Side library) {
   if (engine.one_is_late != library.one_is_late) {
     return absl::InvalidArgumentError(
-        "of one end the engine is newer, of the other the library: with --axis both one end must "
-        "lie before the other in both histories");
+        "one end has the newer engine, the other the newer library: with --axis both, one end must "
+        "be older in both histories");
   }
   const Mainline engines = MainlineOf(engine.commits, engine.contents);
   const Mainline libraries = MainlineOf(library.commits, library.contents);
   std::vector<Moment> moments = MomentsOf(engines, libraries);
-  // Without given ends, both histories begin when the younger of them does.
+  // Without given ends, both histories start when the later one starts.
   if (!engine.early) {
     const int64_t begin = std::max(engines.commits.front().time, libraries.commits.front().time);
     std::erase_if(moments, [&](const Moment& m) {
@@ -222,7 +222,7 @@ absl::StatusOr<std::vector<std::pair<int, std::string>>> HistoryAxis::Releases(
   for (const std::string& tag : tags) {
     const absl::StatusOr<std::string> base = GitHistory::CommonAncestor(
         repository, CommitAt(late()).id, absl::StrCat("refs/tags/", tag));
-    // A tag of another history, or of what a shallow clone lacks, is no rung.
+    // Skip tags of unrelated histories and of commits that a shallow clone lacks.
     const auto place = base.ok() ? places.find(*base) : places.end();
     if (place == places.end() || place->second == late()) continue;
     std::string& names = found[place->second];

@@ -19,53 +19,52 @@ namespace bkm {
 enum class AxisKind { kEngine, kLibrary, kBoth };
 const char* Name(AxisKind kind);
 
-// Revisions as the user wrote them; of both subjects "ENGINE,LIBRARY".
+// Revisions as the user wrote them; for both subjects "ENGINE,LIBRARY".
 struct AxisEnds {
-  std::string one;    // empty: the cell's own
-  std::string other;  // empty: as far back as the history goes, or as `since`
+  std::string one;    // empty: the cell's own revision
+  std::string other;  // empty: as far back as `since` or the history goes
   std::string since;  // YYYY-MM-DD
 };
 
-// The history of a cell's engine, of its library, or of both at once: a graph of commits, and the
-// cell at each. Both at once are a line: their mainlines as they were at each moment, every step
-// one commit of either.
+// The history of a cell's engine, its library, or both: a graph of commits, and the cell at each.
+// For both, the graph is a line that merges the two mainlines by time; each step is one commit of
+// either.
 class HistoryAxis {
  public:
-  // InvalidArgument where the subject is no git commit.
+  // InvalidArgument if the subject is not a git commit.
   static absl::StatusOr<HistoryAxis> Create(const PlannedCell& cell, AxisKind kind,
                                             const AxisEnds& ends, GitSources& sources,
                                             const SourceCatalog& catalog);
 
   const CommitGraph& graph() const { return graph_; }
   AxisKind kind() const { return kind_; }
-  // The end that the other one lies before.
+  // The newer end.
   int late() const { return graph_.size() - 1; }
   std::optional<int> early() const { return early_; }
   // Whether `late` is AxisEnds::one.
   bool one_is_late() const { return one_is_late_; }
-  // Where releases (tags) left the mainline, newest first, without the newer end itself: the commit
-  // that carries the tag, or where its branch parted. Of one subject.
+  // The mainline commits of releases (tags), newest first, without the newer end: the tagged
+  // commit, or the one where the tag's branch started. For an axis of one subject.
   absl::StatusOr<std::vector<std::pair<int, std::string>>> Releases(GitSources& sources) const;
-  // What was done with ends that are not on one line, for people; mostly empty.
+  // For people: how ends were replaced that are not ancestor and descendant; else empty.
   const std::string& note() const { return note_; }
 
-  // The cell with its subject, or both, at a commit.
+  // The cell with the subjects of this axis at a commit.
   PlannedCell CellAt(int commit) const;
-  // The commit itself; of both subjects the one that came last.
+  // The commit itself; for both subjects the later one.
   const HistoryCommit& CommitAt(int commit) const { return commits_[commit].commit; }
-  // Whose commit that is: "torchtitan".
+  // The source of that commit: "torchtitan".
   const std::string& SourceAt(int commit) const { return commits_[commit].source; }
-  // "torchtitan 1944dc9ab (2026-04-01, #2345) Transpose it back"; without the title: its first
-  // part.
+  // "torchtitan 1944dc9ab (2026-04-01, #2345) Transpose it back", with or without the title.
   std::string Describe(int commit, bool with_title = true) const;
-  // source, commit, date, title, pull_request (null where the title does not say).
+  // source, commit, date, title, pull_request (null if the title names none).
   OrderedJson JsonOf(int commit) const;
 
  private:
   struct Place {
     std::string source;
     HistoryCommit commit;
-    std::string engine, library;  // ids, of the subjects that the axis moves
+    std::string engine, library;  // commit ids; empty for a subject that stays fixed
   };
   struct Side {  // the history of one subject
     std::string source;

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Two repositories, whose commits alternate by day: engine on odd days, library on even ones.
+// Two repositories whose commits alternate by day: engine on odd days, library on even ones.
 class HistoryAxisTest : public ::testing::Test {
  protected:
   HistoryAxisTest()
@@ -100,8 +100,8 @@ TEST_F(HistoryAxisTest, ABranchStartsWhereItParts) {
   const HistoryAxis axis = *Make(AxisKind::kLibrary, {.other = release});
   EXPECT_THAT(Titles(axis), ElementsAre("L0 (#7)", "L1 (#7)", "L2 (#7)"));
   EXPECT_EQ(axis.note(),
-            release.substr(0, 9) + " does not lie before " + libraries_[2].substr(0, 9) +
-                ": the search starts where they part, at " + libraries_[0].substr(0, 9));
+            release.substr(0, 9) + " is not an ancestor of " + libraries_[2].substr(0, 9) +
+                ": the search starts at their merge base, " + libraries_[0].substr(0, 9));
 }
 
 TEST_F(HistoryAxisTest, CommitsThatDoNotTouchThePackageHaveEqualContent) {

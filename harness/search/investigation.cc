@@ -58,7 +58,7 @@ const Outcome* Investigation::OutcomeOf(int commit) const {
   for (const auto& [trial, outcome] : told_) {
     if (trial.commit == commit && trial.runtime_of == owner && !trial.forced) return &outcome;
   }
-  // An equal commit's.
+  // Else the outcome of equal content.
   for (const auto& [trial, outcome] : told_) {
     if (graph_.content(trial.commit) == graph_.content(commit) && trial.runtime_of == owner &&
         !trial.forced)
@@ -93,9 +93,10 @@ void Investigation::Advance() {
   done_ = true;
 }
 
-// Both ends are on one side in the runtime of the late one. Is the early one in its own, too?
+// Both ends are on one side in the late end's runtime. Checks whether the early end is on that side
+// in its own runtime, too.
 void Investigation::AskRuntimes() {
-  doing_ = "asking the runtimes";
+  doing_ = "comparing the runtimes";
   const int early = *setup_.early, late = setup_.late;
   const Side after = result_.bisection.after;
   const Trial own{.commit = early, .run = 1, .runtime_of = early};
@@ -111,7 +112,7 @@ void Investigation::AskRuntimes() {
   if (!late_side) return;
   runtimes_asked_ = true;
   if (*late_side == after) {
-    // In the early end's runtime the commits make the difference.
+    // In the early end's runtime the ends differ, so a commit makes the difference.
     doing_ = "bisecting in the runtime of the older end";
     BisectIn(early);
     return Advance();
@@ -124,7 +125,7 @@ void Investigation::AskRuntimes() {
   result_.bisection.status = SearchStatus::kFound;
   result_.bisection.before = Opposite(after);
   result_.bisection.why =
-      "the runtime made it, no commit: each end is good or bad as the runtime that it runs in";
+      "the runtime is the cause, not a commit: each end is good or bad depending on its runtime";
 }
 
 void Investigation::StartFlaky() {
@@ -168,7 +169,7 @@ int Investigation::RuntimeOwner(int commit) const {
   return own && held && own->lock == held->lock ? owner : commit;
 }
 
-// A declared pin may have kept a side of the culprit out of the runtime of the search.
+// A declared pin may have forced one side of the culprit into another runtime.
 void Investigation::Cross() {
   const BisectionResult& found = result_.bisection;
   const Outcome* after = OutcomeOf(found.culprit);

@@ -20,34 +20,34 @@ struct InvestigationSetup {
   std::vector<int> steps = {};     // BisectionSetup::steps
   std::vector<int> suspects = {};  // BisectionSetup::suspects
   Criterion criterion = {};
-  bool flaky = false;       // by Bayes from the start
-  Side after = Side::kBad;  // flaky: the side that the late end was said to have
+  bool flaky = false;       // start with a flaky search
+  Side after = Side::kBad;  // for a flaky search: the side that the user gave the late end
   std::optional<double> flake_rate;
   double confidence = 0.99;
 };
 
-// What changed a cell where a commit and its runtime change together. Written to bisect.json.
+// The cause of a change when a commit and its runtime change together. Written to bisect.json:
+// never rename.
 enum class MadeBy {
-  kCommit,     // in one runtime the commit alone makes the difference
-  kRuntime,    // with one commit the runtime alone makes it
+  kCommit,     // the commit alone
+  kRuntime,    // the runtime alone
   kBoth,       // only both together
   kEither,     // each alone is enough
-  kUndecided,  // a crossing could not be judged
+  kUndecided,  // a crossed trial could not be judged
 };
 const char* Name(MadeBy made_by);
 
 struct InvestigationResult {
-  BisectionResult bisection;  // also where the search was a flaky one: ends, culprit, parents
-  std::optional<FlakyResult> flaky;  // present: found, or not, by Bayes
+  BisectionResult bisection;         // a flaky search fills in ends, culprit and parents too
+  std::optional<FlakyResult> flaky;  // present after a flaky search
   MadeBy made_by = MadeBy::kCommit;
-  // Of both sides, where they differ: locks.
+  // The locks of both sides, if they differ.
   std::string runtime_before, runtime_after;
 };
 
-// The whole of `bkm bisect` but for running cells: a bisection in the runtime of the late end;
-// where that shows no difference, the same question of the runtimes themselves; where a
-// confirmation contradicts, a flaky search; and where commit and runtime change together, both
-// crossed.
+// `bkm bisect` without running cells. Bisects in the runtime of the late end. If the ends do not
+// differ there, compares the runtimes themselves. If a confirmation contradicts, starts a flaky
+// search. If commit and runtime change together, crosses them.
 class Investigation : public HistorySearch {
  public:
   Investigation(const CommitGraph& graph, InvestigationSetup setup);
@@ -56,14 +56,14 @@ class Investigation : public HistorySearch {
   void Tell(const Trial& trial, const Outcome& outcome) override;
   bool done() const override { return done_; }
   const InvestigationResult& result() const { return result_; }
-  // "bisecting", "asking the runtimes", "flaky search", "crossing": what it does now, for people.
+  // The current activity, for people: "bisecting", "flaky search", ...
   const char* doing() const { return doing_; }
   // How many commits may still be the culprit.
   int candidates() const;
   Side Classify(const Verdict& verdict) const { return bisection_->Classify(verdict); }
-  // What a trial came to; null when it was not told.
+  // The outcome of a trial; null if it was not told.
   const Outcome* Told(const Trial& trial) const;
-  // What the first trial of a commit came to, in the runtime of the search.
+  // The outcome of a commit, or of equal content, in the runtime of the search; null without one.
   const Outcome* OutcomeOf(int commit) const;
 
  private:
@@ -72,7 +72,7 @@ class Investigation : public HistorySearch {
   void StartFlaky();
   void Cross();
   void BisectIn(int runtime_of);
-  // The side of a trial that is asked for unless it was told.
+  // The side of a trial; asks for the trial if it was not told.
   std::optional<Side> Ask(const Trial& trial);
   // The commit whose own runtime `commit` was measured in.
   int RuntimeOwner(int commit) const;
@@ -84,7 +84,7 @@ class Investigation : public HistorySearch {
   std::unique_ptr<FlakySearch> flaky_;
   bool runtimes_asked_ = false;
   std::vector<Trial> asks_;
-  std::vector<Trial> asked_;  // of these, the ones in flight
+  std::vector<Trial> asked_;  // trials of asks_ in flight
   const char* doing_ = "bisecting";
   bool done_ = false;
   InvestigationResult result_;

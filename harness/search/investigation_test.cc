@@ -15,7 +15,8 @@ using ::testing::HasSubstr;
 
 constexpr int kCount = 16;
 
-// Which runtime a trial really gets: `pinned` commits do not allow that of the last commit.
+// The lock that a trial gets: commits before `first_allowed` do not allow the last commit's
+// runtime.
 std::string LockOf(const Trial& trial, int first_allowed) {
   const auto own = [&](int commit) { return commit < first_allowed ? "old" : "new"; };
   if (trial.runtime_of < 0) return own(trial.commit);
@@ -23,7 +24,7 @@ std::string LockOf(const Trial& trial, int first_allowed) {
   return trial.forced || trial.commit >= first_allowed ? asked : own(trial.commit);
 }
 
-// Broken when `is_broken(commit, lock)` says so.
+// Outcomes by `is_broken(commit, lock)`.
 std::function<Outcome(const Trial&)> Crossed(int first_allowed,
                                              std::function<bool(int, std::string)> is_broken) {
   return [=](const Trial& trial) {
@@ -78,7 +79,7 @@ TEST(InvestigationTest, ACrossingThatCannotBeJudgedLeavesItUndecided) {
   EXPECT_EQ(result.made_by, MadeBy::kUndecided);
 }
 
-// Every commit allows the newest runtime, in which the oldest commit is broken as well.
+// Every commit allows the newest runtime, in which the oldest commit is broken, too.
 std::function<Outcome(const Trial&)> OwnRuntimes(std::function<bool(int, std::string)> is_broken) {
   return [=](const Trial& trial) {
     const std::string lock = trial.runtime_of == 0 ? "old" : "new";

@@ -11,7 +11,7 @@
 namespace bkm {
 namespace {
 
-// Whether the one break explains the failure: the engine stopped on the line that asks.
+// Whether the break explains the failure: the engine stopped on the line of the ask.
 bool Explains(const Violation& broken, const PeelSight& sight) {
   if (sight.frames.empty()) return false;
   const EngineFrame& at = sight.frames.back();
@@ -41,7 +41,7 @@ class Peeler {
   }
 
  private:
-  // The pair without one more culprit.
+  // A run of the pair without one more culprit.
   struct Without {
     PeelSight sight;
     Removal by;
@@ -60,7 +60,7 @@ class Peeler {
     return absl::StrCat("more than ", most_steps_, " culprits");
   }
 
-  // Takes the cause of `sight` out; returns what the pair comes to then.
+  // Removes the cause of `sight` and returns the pair's next result.
   absl::StatusOr<PeelSight> Step(PeelSight sight) {
     const bool is_ok = sight.verdict.kind == VerdictKind::kOk;
     if (is_ok && is_newest()) {
@@ -83,7 +83,7 @@ class Peeler {
                                    [&](const Removed& r) { return r.commit == commit; });
     std::optional<PeelSight> after;
     if (again) {
-      step.note = "taking this commit out did not help, or led to this failure itself";
+      step.note = "removing this commit did not help, or caused this failure";
     } else if (is_ok) {
       ASSIGN_OR_RETURN(after, TakeOutEarlier(step));
     } else {
@@ -93,16 +93,16 @@ class Peeler {
       }
     }
     if (!after) {
-      result_.why = step.seen ? "the last of the confirmed culprits cannot be taken out"
-                              : "what builds on the culprits cannot be taken out with them";
+      result_.why = step.seen ? "the last confirmed culprit cannot be removed"
+                              : "commits that build on the culprits cannot be removed with them";
     }
     result_.steps.push_back(std::move(step));
     return after ? *std::move(after) : std::move(sight);
   }
 
-  // The pair is ok where it stands: the commit that follows breaks it, or is only in the way.
+  // The pair is ok at its commit. The next commit either breaks it or is only in the way.
   absl::Status LookAtNext(PeelStep& step) {
-    // What put the pair where it stands is the last that could not be taken out of what follows.
+    // The last culprit that could not be removed from later commits put the pair here.
     const PeelStep& stuck = *std::find_if(result_.steps.rbegin(), result_.steps.rend(),
                                           [](const PeelStep& s) { return s.built_on_by >= 0; });
     step.culprit.commit = stuck.built_on_by;
@@ -113,7 +113,8 @@ class Peeler {
                      next->verdict.kind != VerdictKind::kOk && !next->in_library;
     if (breaks_it) {
       ASSIGN_OR_RETURN(const std::optional<bool> library_runs, world_.LibraryRuns(removed_));
-      breaks_it = library_runs.value_or(false);  // else it may be our own ruin, as in_library
+      // Else the removals may have caused the failure, as with in_library.
+      breaks_it = library_runs.value_or(false);
     }
     if (!breaks_it) {
       step.builds_on = stuck.culprit.commit;
@@ -125,7 +126,7 @@ class Peeler {
     return AddBreaksOf(step.culprit.commit, now, step.breaks);
   }
 
-  // Those of `breaks` that the sources lay to `commit`.
+  // Adds those of `breaks` that `commit` introduced, by the sources.
   absl::Status AddBreaksOf(int commit, const std::vector<Violation>& breaks,
                            std::vector<Violation>& its) {
     for (const Violation& broken : breaks) {
@@ -136,7 +137,8 @@ class Peeler {
     return absl::OkStatus();
   }
 
-  // The culprit by the sources where they say so, else by runs. Returns what the sources say of it.
+  // Finds the culprit by the sources if they explain the failure, else by runs. Returns its
+  // violations.
   absl::StatusOr<std::vector<Violation>> FindCause(const PeelSight& sight, PeelCulprit& culprit) {
     ASSIGN_OR_RETURN(const std::vector<Violation> now, world_.Breaks(removed_));
     const auto found = std::find_if(now.begin(), now.end(),
@@ -151,7 +153,7 @@ class Peeler {
     return breaks;
   }
 
-  // Takes the step's culprit out of where the pair stands.
+  // Removes the step's culprit from the pair's commit.
   absl::StatusOr<std::optional<PeelSight>> TakeOut(PeelStep& step) {
     std::vector<std::string> notes;
     ASSIGN_OR_RETURN(const std::optional<Without> without, TryWays(step, notes));
@@ -160,13 +162,13 @@ class Peeler {
     return Accept(step, *without);
   }
 
-  // Takes it out of the last commit of which it can be taken, and moves the pair there.
+  // Removes it from the last commit from which it can be removed, and moves the pair there.
   absl::StatusOr<std::optional<PeelSight>> TakeOutEarlier(PeelStep& step) {
     const std::vector<int> line = world_.Since(step.culprit.commit);
-    // Where the pair stands it was tried, if that is behind it.
+    // The pair's own commit was tried already.
     size_t end = std::find(line.begin(), line.end(), at_) - line.begin();
     if (end == 0) return std::nullopt;
-    // Of the culprit itself first: what is left is what was before it.
+    // First from the culprit itself, which leaves the state before it.
     size_t best = 0;
     std::vector<std::string> notes;
     ASSIGN_OR_RETURN(std::optional<Without> without, TryAt(line[0], step, notes));
@@ -197,7 +199,7 @@ class Peeler {
   PeelSight Accept(PeelStep& step, const Without& without) {
     step.removed_by = without.by;
     step.library_runs = without.library_runs;
-    // Of other commits it comes out even where their changes meet it; where none do, that is a
+    // From other commits it is removed even if their changes conflict; without conflicts, that is a
     // revert.
     const Removal stays = without.by == Removal::kRevert ? Removal::kOlderFiles : without.by;
     removed_.push_back({step.culprit.commit, stays, step.breaks});
@@ -211,15 +213,15 @@ class Peeler {
     return TryWays(step, notes);
   }
 
-  // The ways to take a culprit out, the most faithful first, until one gets the pair further and
-  // leaves the library running. `notes`: what was wrong with the others.
+  // Tries the ways to remove a culprit, the most faithful first, until one gets the pair further
+  // and leaves the library running. `notes` says why the others failed.
   absl::StatusOr<std::optional<Without>> TryWays(const PeelStep& step,
                                                  std::vector<std::string>& notes) {
     std::vector<Removal> ways;
     if (step.culprit.commit >= 0) ways = {Removal::kRevert, Removal::kOlderFiles};
     if (step.culprit.commit >= 0 && !step.breaks.empty()) ways.push_back(Removal::kOlderModules);
     if (!step.breaks.empty()) ways.push_back(Removal::kStub);
-    if (ways.empty()) notes.push_back("there is no commit to take out");
+    if (ways.empty()) notes.push_back("there is no commit to remove");
     bool reverted = false;
     for (const Removal way : ways) {
       // A revert that applies needs no older files.
@@ -241,7 +243,7 @@ class Peeler {
       if (!runs.value_or(true)) {
         ASSIGN_OR_RETURN(const std::optional<bool> ran, world_.LibraryRuns({}));
         if (ran.value_or(false)) {
-          // What came next would be the library's own ruin.
+          // The next failure would come from the removal.
           notes.push_back(absl::StrCat(Name(way), ": the library alone no longer runs"));
           continue;
         }
@@ -254,13 +256,13 @@ class Peeler {
   static std::string NoGain(const PeelSight& after, const PeelSight& before) {
     if (!SaysSomething(after.verdict))
       return absl::StrCat("could not be judged, ", after.verdict.message);
-    if (SameFailure(after, before)) return "the pair stops as before";
+    if (SameFailure(after, before)) return "the pair fails as before";
     if (!GotPast(after, before).value_or(true))
       return absl::StrCat("the pair stops earlier (", after.verdict.message, ")");
     return "";
   }
 
-  // What the sources say and no run came to.
+  // Adds violations by the sources that no run reached.
   absl::Status AddStaticOnes() {
     std::vector<Violation> left = at_first_;
     if (!is_newest()) world_.MoveTo(world_.newest());
@@ -279,7 +281,7 @@ class Peeler {
           });
       if (same == result_.steps.end()) {
         PeelStep step{.culprit = std::move(culprit), .breaks = {broken}};
-        if (!Has(now, broken)) step.note = "gone since another culprit was taken out";
+        if (!Has(now, broken)) step.note = "gone since another culprit was removed";
         result_.steps.push_back(std::move(step));
       } else if (!Has(same->breaks, broken)) {
         same->breaks.push_back(broken);
@@ -291,10 +293,10 @@ class Peeler {
   PeelWorld& world_;
   const int most_steps_;
   std::vector<Violation> at_first_;
-  std::optional<PeelSight> failure_;  // the last that was seen
+  std::optional<PeelSight> failure_;  // the latest
   std::vector<Removed> removed_;
-  int at_;                                  // where the pair stands
-  std::vector<Removed> removed_of_newest_;  // before the pair left it
+  int at_;                                  // the pair's commit
+  std::vector<Removed> removed_of_newest_;  // removed when the pair left the newest commit
   PeelResult result_;
 };
 
@@ -315,7 +317,7 @@ const char* Name(Removal removal) {
 }
 
 bool SameBreak(const Violation& a, const Violation& b) {
-  // Behind a semicolon stands where the name is now.
+  // The text after the semicolon says where the name is now.
   const auto problem = [](const Violation& v) { return v.problem.substr(0, v.problem.find(';')); };
   return a.engine_file == b.engine_file && a.engine_line == b.engine_line && a.asked == b.asked &&
          a.reason == b.reason && problem(a) == problem(b);
@@ -337,9 +339,9 @@ std::optional<bool> GotPast(const PeelSight& other, const PeelSight& failure) {
   if (finished(other) != finished(failure)) return finished(other);
   if (other.verdict.stage != failure.verdict.stage)
     return other.verdict.stage > failure.verdict.stage;
-  // Nothing of the engine was running yet.
+  // Without frames, no code of the engine ran yet.
   if (other.frames.empty() != failure.frames.empty()) return failure.frames.empty();
-  // The first line at which the two part tells who came further, if it is of one function.
+  // The first frame that differs tells which got further, if both are in one function.
   const size_t shared = std::min(other.frames.size(), failure.frames.size());
   for (size_t i = 0; i < shared; ++i) {
     const EngineFrame &a = other.frames[i], &b = failure.frames[i];

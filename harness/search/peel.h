@@ -21,101 +21,99 @@ struct EngineFrame {
   bool operator==(const EngineFrame&) const = default;
 };
 
-// What a run of the pair came to.
+// The result of a run of the pair.
 struct PeelSight {
   Verdict verdict;
   std::string what;                 // type and normalised message of the exception; may be empty
-  std::vector<EngineFrame> frames;  // outermost first, down to where the library is entered
+  std::vector<EngineFrame> frames;  // outermost first, down to the call into the library
   bool in_library = false;          // the library's own code failed
 };
-// The same thing went wrong at the same place.
+// Whether both failed in the same way at the same place.
 bool SameFailure(const PeelSight& a, const PeelSight& b);
-// Whether `other` got past the place where `failure` stopped: yes, no, or cannot be said.
+// Whether `other` got past the place where `failure` stopped; nullopt if that is unknown.
 std::optional<bool> GotPast(const PeelSight& other, const PeelSight& failure);
 
-// The same thing is asked at the same line, and is not there for the same reason; where it is
-// looked for may differ.
+// Whether both are the same ask at the same line, failing for the same reason. The library's side
+// may differ.
 bool SameBreak(const Violation& a, const Violation& b);
 
-// How a culprit was taken out of the library. Written to peel.json: never rename.
+// How a culprit was removed from the library. Written to peel.json: never rename.
 enum class Removal {
-  kRevert,        // its change reverted, by three-way merge
-  kOlderFiles,    // reverted, but where later changes met it the files are as before the culprit
-  kOlderModules,  // the modules that the engine asks are as before the culprit
-  kStub,          // something was put where the engine looks for what is missing
+  kRevert,        // its change is reverted, by three-way merge
+  kOlderFiles,    // reverted; files with conflicts are as before the culprit
+  kOlderModules,  // the modules that the engine asks for are as before the culprit
+  kStub,          // a stub replaces what the engine misses
 };
 const char* Name(Removal removal);
 
-// One culprit that was taken out.
+// One removed culprit.
 struct Removed {
-  int commit = -1;  // of the search's graph; -1: found nowhere, only stood in for
+  int commit = -1;  // index in the graph; -1: no commit was found, there are only stubs
   Removal by = Removal::kRevert;
-  std::vector<Violation> breaks;  // what is stood in for, or whose modules are older
+  std::vector<Violation> breaks;  // what the stubs or older modules are for
 };
 
 // Where in the history something broke.
 struct PeelCulprit {
-  int commit = -1;              // the first commit that is broken so; -1: none was found
-  std::vector<int> candidates;  // one of these, where no single commit could be named
-  std::string why;              // where none is named: one sentence
+  int commit = -1;              // the first commit with this break; -1: none was found
+  std::vector<int> candidates;  // one of these, if no single commit was found
+  std::string why;              // one sentence if none was found
 };
 
-// The pair, and what can be done with it. Implemented on the real thing, and by tests.
+// The pair, and the operations on it. Implemented by a session with real cells, and by tests.
 class PeelWorld {
  public:
   virtual ~PeelWorld() = default;
   virtual int newest() const = 0;
-  // From now on the pair is the one at this commit; at first it is the newest.
+  // Moves the pair to another commit. It starts at the newest.
   virtual void MoveTo(int commit) = 0;
-  // The commits of the mainline that have `commit` behind them (it is the first where it lies on
-  // the mainline itself), oldest first, up to the newest.
+  // The mainline commits from `commit` on, oldest first: those that are it or its descendants.
   virtual std::vector<int> Since(int commit) = 0;
-  // The pair without the culprits that were taken out. NotFound: they cannot all be taken out (the
-  // message says why).
+  // Runs the pair without the removed culprits. NotFound, with the reason: they cannot all be
+  // removed.
   virtual absl::StatusOr<PeelSight> Run(const std::vector<Removed>& removed) = 0;
-  // Whether the library alone does, so; absent where that cannot be said.
+  // Whether the library alone runs without them; absent if unknown.
   virtual absl::StatusOr<std::optional<bool>> LibraryRuns(const std::vector<Removed>& removed) = 0;
-  // What the sources say of the same pair: what certainly fails.
+  // The certain failures of that pair, by the sources.
   virtual absl::StatusOr<std::vector<Violation>> Breaks(const std::vector<Removed>& removed) = 0;
-  // The commit since which `broken` is so, by the sources.
+  // The commit that introduced `broken`, by the sources.
   virtual absl::StatusOr<PeelCulprit> FindBySources(const Violation& broken) = 0;
-  // The commit since which the pair fails so, by runs of commits without what was taken out.
+  // The commit that introduced this failure, by runs of commits without the removed culprits.
   virtual absl::StatusOr<PeelCulprit> FindByRuns(const PeelSight& failure,
                                                  const std::vector<Removed>& removed) = 0;
 };
 
-// One thing that is broken, and what could be made of it.
+// One break, its culprit, and how the culprit was removed.
 struct PeelStep {
   PeelCulprit culprit;
-  std::vector<Violation> breaks;      // what the sources say of it; empty where only a run shows it
-  std::optional<PeelSight> seen;      // how a run showed it; absent: static only
-  std::optional<Removal> removed_by;  // where it was first taken out
-  // Where it could not be taken out of the newest commit (or of where the pair stood by then): the
-  // newest of which it could, and the one after that, which builds on it. -1: no such.
+  std::vector<Violation> breaks;      // its violations by the sources; may be empty
+  std::optional<PeelSight> seen;      // the run that showed it; absent: static only
+  std::optional<Removal> removed_by;  // absent: it was not removed
+  // If it could not be removed from the pair's commit: the newest commit from which it could, and
+  // the commit after that, which builds on it. -1: none.
   int taken_out_at = -1;
   int built_on_by = -1;
-  // Not seen to break the pair, but in the way: it builds on this culprit, which can be taken out
-  // of it and what follows only together with it. -1: no such.
+  // The culprit that this commit builds on, if no run showed it to break the pair: that culprit can
+  // be removed from later commits only together with it. -1: none.
   int builds_on = -1;
-  // The library alone, once this was taken out; absent: not known.
+  // Whether the library alone runs after the removal; absent: unknown.
   std::optional<bool> library_runs;
-  std::string note;  // why it could not be taken out, or was not run, for people; mostly empty
+  std::string note;  // for people: why it was not removed or not run; may be empty
 };
 
 struct PeelResult {
-  std::vector<PeelStep> steps;    // in the order in which the pair meets them, then the static ones
-  bool works = false;             // the newest pair is ok with all confirmed culprits taken out
-  int reached = -1;               // the commit at which the pair stands in the end
-  std::optional<PeelSight> last;  // what it comes to there
-  std::string why;                // why it does not go on; empty where it works
+  std::vector<PeelStep> steps;    // in the order in which the pair hits them, then the static ones
+  bool works = false;             // the newest pair is ok without the confirmed culprits
+  int reached = -1;               // the last commit of the pair
+  std::optional<PeelSight> last;  // the last run of the pair there
+  std::string why;                // why peeling stopped; empty if the pair works
 };
 
-// Peels a pair: runs it, finds the culprit of what stops it, takes that out, and runs it again.
-// Where later commits build on a culprit, so that it cannot be taken out of the newest one, it goes
-// on at the last commit of which it can (found by halving); and where the pair is ok there, with
-// the commit after that as the next to take out: a culprit too if the pair breaks there, else only
-// in the way. What was reverted once stays out of the commits
-// that follow, with older files (kOlderFiles) where these meet it.
+// Peels a pair: runs it, finds the culprit of its failure, removes the culprit, and runs it again.
+// If later commits build on a culprit, so that it cannot be removed from the newest commit, peeling
+// continues at the last commit from which it can (found by halving). Once the pair is ok there, the
+// next commit is removed too: as a culprit if the pair breaks there, else because it is in the way.
+// A reverted change stays out of later commits, with older files (kOlderFiles) where they conflict.
 absl::StatusOr<PeelResult> Peel(PeelWorld& world, int most_steps);
 
 }  // namespace bkm

@@ -20,13 +20,13 @@ using ::testing::IsEmpty;
 
 constexpr int kNewest = 20;
 
-// One thing that a commit broke, at a line of the engine's constructor.
+// A break that a commit introduced, at a line of the engine's constructor.
 struct Broken {
   int commit;
   int line;
   bool by_sources = false;
   std::set<Removal> removable = {Removal::kRevert};
-  bool library_dies = false;  // once it is taken out
+  bool library_dies = false;  // after the removal
   int until = kNewest;        // later commits build on it
   int met = kNewest;          // changes of later commits meet its own
   bool in_library = false;    // what fails is the library's own code
@@ -36,8 +36,7 @@ Violation BreakAt(int line) {
   return {.engine_file = "e.py", .engine_line = line, .asked = absl::StrCat("lib.f", line)};
 }
 
-// An engine that runs down its constructor and stops at the first thing that is broken. Commits are
-// a line, 0 to kNewest.
+// An engine whose constructor fails at its first broken line. Commits are a line from 0 to kNewest.
 class FakeWorld : public PeelWorld {
  public:
   explicit FakeWorld(std::vector<Broken> broken) : broken_(std::move(broken)) {}
@@ -89,7 +88,8 @@ class FakeWorld : public PeelWorld {
   int at() const { return at_; }
 
  private:
-  // What builds on a culprit stands right behind its last commit, and is reverted before it.
+  // A commit that builds on a culprit comes right after the culprit's last one, and is reverted
+  // first.
   bool Applies(const Removed& r, const std::vector<Removed>& removed) const {
     const auto broken = std::find_if(broken_.begin(), broken_.end(),
                                      [&](const Broken& b) { return b.commit == r.commit; });
@@ -122,7 +122,7 @@ class FakeWorld : public PeelWorld {
   int runs_ = 0;
 };
 
-// "7 revert" of a culprit that was seen, "7 static" of one that was not, "7 stays" of the last.
+// "7 revert" for a culprit seen by a run, "7 static" for one that was not, "7 stays" for the last.
 std::vector<std::string> Lines(const PeelResult& result) {
   std::vector<std::string> lines;
   for (const PeelStep& step : result.steps) {
@@ -159,7 +159,7 @@ TEST(PeelTest, StopsAtACulpritThatCannotBeTakenOutAndTellsTheStaticOnesBehindIt)
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_THAT(Lines(*result), ElementsAre("9 revert", "7 stays", "4 static"));
   EXPECT_FALSE(result->works);
-  EXPECT_THAT(result->why, HasSubstr("cannot be taken out"));
+  EXPECT_THAT(result->why, HasSubstr("cannot be removed"));
   EXPECT_THAT(result->steps[1].note, HasSubstr("revert: conflicts in f.py"));
   EXPECT_EQ(world.searches(), 1) << "what the sources say needs no search by runs";
 }

@@ -41,7 +41,7 @@ inline std::vector<GraphCommit> Line(int count) {
   return commits;
 }
 
-// What a letter per commit says: G ok, B broken, W wrong, s: cannot be judged.
+// Outcomes by one letter per commit: G ok, B broken, W wrong, s cannot be judged.
 inline std::function<Outcome(const Trial&)> Letters(std::string letters) {
   return [letters](const Trial& trial) {
     const char letter = letters[trial.commit];
@@ -52,8 +52,8 @@ inline std::function<Outcome(const Trial&)> Letters(std::string letters) {
   };
 }
 
-// Answers what a search asks, some trials at a time, in the order that it was asked or (with a
-// seed) in any order.
+// Runs a search: answers its trials, `slots` at a time, in the order of the requests or (with a
+// seed) in random order.
 class SearchWorld {
  public:
   explicit SearchWorld(std::function<Outcome(const Trial&)> answer, int slots = 1, int seed = 0)
@@ -81,7 +81,7 @@ class SearchWorld {
     }
     HARNESS_CHECK(false) << "no end";
   }
-  // Tells a search all that was answered, as after a crash.
+  // Tells a search all stored outcomes, as after a crash.
   void Repeat(HistorySearch& search) const {
     for (const auto& [trial, outcome] : answers_) search.Tell(trial, outcome);
   }

@@ -10,7 +10,7 @@
 namespace bkm {
 namespace {
 
-// Candidates in groups that the answers so far will tell apart.
+// Candidates in groups that the outcomes of the chosen commits will tell apart.
 class Groups {
  public:
   Groups(const CommitGraph& graph, const std::vector<int>& candidates)
@@ -30,8 +30,8 @@ class Groups {
     }
   }
 
-  // The sum of squares of the groups' sizes: over the number of candidates, how many are left on
-  // average.
+  // The sum of squared group sizes. Divided by the number of candidates, it is the expected number
+  // that is left.
   double Cost() const {
     double cost = 0;
     for (const int size : sizes_) cost += double{1} * size * size;
@@ -56,8 +56,8 @@ class Groups {
   std::vector<int> sizes_;
 };
 
-// How likely each open commit can be judged: halves with each length of the skipped stretch that it
-// is nearer to it.
+// The probability that each open commit can be judged. The probability that it cannot halves for
+// each length of the skipped stretch between the two.
 std::vector<double> Judgeable(const SplitQuestion& question) {
   std::vector<double> likely(question.open.size(), 1.0);
   if (question.skipped.empty()) return likely;
@@ -106,7 +106,8 @@ std::vector<int> BestSplits(const CommitGraph& graph, const SplitQuestion& quest
   const int count = std::min<int>(room, static_cast<int>(question.open.size()));
   while (static_cast<int>(chosen.size()) < count)
     chosen.push_back(BestBeside(graph, question, judgeable, chosen));
-  // One by one is not best together: each is chosen anew beside the others until none moves.
+  // A greedy choice is not jointly optimal: choose each again, given the others, until none
+  // changes.
   for (int round = 0; round < 8 && count > 1; ++round) {
     const std::vector<int> before = chosen;
     for (int& commit : chosen) {

@@ -9,19 +9,20 @@
 
 namespace bkm {
 
-// Which commits to measure next. Any of `candidates` (in order) may be the culprit, each as likely
-// as the other; measuring a commit tells whether the culprit is it or lies before it.
+// The question of which commits to measure next. Each of `candidates` (in order) is equally likely
+// to be the culprit. Measuring a commit tells whether the culprit is that commit or an ancestor of
+// it.
 struct SplitQuestion {
   std::vector<int> candidates;
-  std::vector<int> open;       // of these, the ones that may be measured
-  std::vector<int> skipped;    // of these, the ones that could not be judged
-  std::vector<int> in_flight;  // any commits that are being measured
+  std::vector<int> open;       // candidates that may be measured
+  std::vector<int> skipped;    // candidates that could not be judged
+  std::vector<int> in_flight;  // commits that are being measured, candidates or not
 };
 
-// Up to `room` of `open` that, with those in flight, leave the fewest candidates on average:
-// together, not one by one, so that two slots cut a line into thirds. Commits near ones that could
-// not be judged are less likely to tell anything, and the more so the longer that stretch is known
-// to be.
+// Up to `room` of `open` that, together with those in flight, leave the fewest candidates on
+// average. They are optimised jointly, so two slots cut a line into thirds. A commit near a stretch
+// that could not be judged is less likely to be judged itself; the longer the stretch, the farther
+// this reaches.
 std::vector<int> BestSplits(const CommitGraph& graph, const SplitQuestion& question, int room);
 
 }  // namespace bkm

@@ -87,7 +87,7 @@ std::optional<int> Timeline::Cut(const Gap& gap, const std::set<int>& busy, int*
   int from = gap.before;
   for (int to = gap.before + 1; to <= gap.after; ++to) {
     if (to != gap.after && !busy.contains(to) && !IsBusy(to)) continue;
-    // The open place nearest to the middle of the part.
+    // Take the place nearest to the middle of the part that has no outcome.
     const double middle = (from + to) / 2.0;
     std::optional<int> nearest;
     for (int place = from + 1; place < to; ++place) {
@@ -103,7 +103,7 @@ std::optional<int> Timeline::Cut(const Gap& gap, const std::set<int>& busy, int*
   return best;
 }
 
-// All that is asked for by what is known now, trials in flight left out.
+// All trials that the known outcomes call for, without those in flight.
 std::vector<Trial> Timeline::Needed() const {
   std::vector<Trial> needed;
   const int count = static_cast<int>(line_.size());

@@ -16,37 +16,39 @@ namespace bkm {
 
 struct TimelineSetup {
   int late = 0;          // its mainline is the history
-  int every = 16;        // at first each so manieth commit is measured, and both ends
-  int runtime_of = -1;   // whose runtime every trial asks for
-  bool confirm = false;  // measure both sides of every boundary once more
+  int every = 16;        // first measure both ends and every n-th commit
+  int runtime_of = -1;   // the commit whose runtime every trial uses
+  bool confirm = false;  // measure both sides of every boundary again
 };
 
-// Neighbouring measured commits with one signature; those between are taken to have it too.
+// Neighbouring measured commits with one signature. Commits between them are assumed to have it
+// too.
 struct Stretch {
   int first = 0;  // commits
   int last = 0;
   int commits = 0;   // from first to last
-  int measured = 0;  // of these, themselves or by an equal one
+  int measured = 0;  // of these, the commits with an outcome, their own or of equal content
   std::string signature;
 };
 
 // Where one stretch ends and the next begins.
 struct Boundary {
-  int before = 0;                 // the last commit of the one
-  int after = 0;                  // the first commit of the other
-  std::vector<int> candidates;    // the culprit is one of these; exact: `after` alone
-  std::optional<bool> confirmed;  // measured once more, both sides came to the same
+  int before = 0;                 // the last commit of the older stretch
+  int after = 0;                  // the first commit of the newer stretch
+  std::vector<int> candidates;    // one of these is the culprit; only `after` if it is exact
+  std::optional<bool> confirmed;  // whether both sides had the same outcome when measured again
 };
 
 struct TimelineResult {
   std::vector<Stretch> stretches;
-  std::vector<Boundary> boundaries;  // one fewer, in order
-  // A stretch of so many commits at most can hide between measured ones that are alike.
+  std::vector<Boundary> boundaries;  // between the stretches, in order
+  // The longest stretch, in commits, that can hide between measured commits that are alike.
   int resolution = 0;
 };
 
-// Every boundary of a mainline, oldest first: signatures are compared, so a commit that makes a
-// bad cell differently bad is one. A commit that cannot be judged belongs to no stretch.
+// Finds every boundary of a mainline, oldest first. It compares signatures, so a commit that makes
+// a bad cell bad in another way is a boundary. A commit that cannot be judged belongs to no
+// stretch.
 class Timeline : public HistorySearch {
  public:
   Timeline(const CommitGraph& graph, TimelineSetup setup);
@@ -54,21 +56,21 @@ class Timeline : public HistorySearch {
   std::vector<Trial> Wanted(int room) override;
   void Tell(const Trial& trial, const Outcome& outcome) override;
   bool done() const override { return done_; }
-  // What is known so far; final once done.
+  // The result so far; final once done.
   const TimelineResult& result() const { return result_; }
-  // What a commit came to; null when it was not measured, nor an equal one.
+  // The outcome of a commit or of equal content; null without one.
   const Outcome* OutcomeOf(int commit) const;
 
  private:
-  struct Gap {  // places in line_ that are judged, with none between, and differ
+  struct Gap {  // neighbouring judged places in line_ that differ
     int before, after;
   };
 
   void Update();
   std::vector<Trial> Needed() const;
   std::vector<Trial> Confirmations() const;
-  // The place that cuts the widest part of `gap` that no trial in flight cuts; absent: all of it is
-  // measured or being measured.
+  // The place that cuts the widest part of `gap` between trials in flight; absent if nothing in it
+  // is left to measure.
   std::optional<int> Cut(const Gap& gap, const std::set<int>& busy, int* width) const;
   bool IsJudged(int place) const;
   std::string SignatureAt(int place) const;
@@ -83,7 +85,7 @@ class Timeline : public HistorySearch {
   std::map<Trial, Outcome> told_;
   std::set<Trial> in_flight_;
 
-  // Made from the above by Update().
+  // Derived from the members above by Update().
   bool done_ = false;
   std::map<int, const Outcome*> known_;  // by content
   std::vector<Gap> gaps_;

@@ -70,7 +70,7 @@ TEST(TimelineTest, CommitsThatCannotBeJudgedAreCandidatesOfTheirBoundary) {
 TEST(TimelineTest, CutsEachBoundaryInHalves) {
   int asked = 0;
   TimelineOf(std::string(600, 'G') + std::string(424, 'B'), 512, 1, 0, false, &asked);
-  // Three samples, and ten halvings of the 511 between.
+  // Three samples and ten halvings of the 511 commits between.
   EXPECT_LE(asked, 3 + 10);
 }
 
