@@ -74,8 +74,8 @@ TEST_F(BadInputTest, FilterThatIsNone) {
 }
 
 TEST_F(BadInputTest, FilterThatNothingMatches) {
-  EXPECT_EQ(Complaint({"run", bkm_.WriteMatrix({"passes"}), "--filter", "engine=nobody"}),
-            "no cell is in: bkm plan says why each is out");
+  EXPECT_EQ(Complaint({"run", bkm_.WriteMatrix({"passes"}), "--filter", "attention=nothing"}),
+            "--filter: no cell has attention 'nothing' (cells have: flex)");
 }
 
 TEST_F(BadInputTest, UnknownRuntimeNamesThoseThatExist) {

@@ -182,22 +182,21 @@ absl::Status ReadExclusion(const Json& json, const std::string& origin, const st
   }
   const std::string why = reader.String("why");
   RETURN_IF_ERROR(reader.Finish());
-  absl::StatusOr<CellFilter> filter = CellFilter::FromPatterns(std::move(patterns));
-  if (!filter.ok()) return WithContext(filter.status(), absl::StrCat(origin, ": ", path));
-  matrix.exclusions.push_back({*std::move(filter), why});
+  absl::StatusOr<CellFilter> filter = CellFilter::FromPatterns(patterns);
+  const std::string place = absl::StrCat(origin, ": ", path);
+  if (!filter.ok()) return WithContext(filter.status(), place);
+  matrix.exclusions.push_back({*std::move(filter), why, place});
   return absl::OkStatus();
 }
 
-absl::Status ReadLimits(const Json& json, const std::string& origin, CellLimits& limits) {
-  ObjectReader reader(json, origin, "$.limits");
-  limits.timeout_s = reader.Int("timeout_s", limits.timeout_s, 1, 86400);
-  limits.memory_mib = reader.Int("memory_mib", limits.memory_mib, 64, 1 << 24);
-  limits.output_mib = reader.Int("output_mib", limits.output_mib, 1, 1 << 20);
-  limits.processes = reader.Int("processes", limits.processes, 1, 1 << 16);
-  return reader.Finish();
-}
-
 }  // namespace
+
+void Describe(Fields& fields, CellLimits& limits) {
+  fields.Int("timeout_s", limits.timeout_s, 1, 86400, Presence::kOptional);
+  fields.Int("memory_mib", limits.memory_mib, 64, 1 << 24, Presence::kOptional);
+  fields.Int("output_mib", limits.output_mib, 1, 1 << 20, Presence::kOptional);
+  fields.Int("processes", limits.processes, 1, 1 << 16, Presence::kOptional);
+}
 
 absl::StatusOr<Matrix> MatrixFromJson(const Json& json, const std::string& origin) {
   ObjectReader reader(json, origin);
@@ -213,8 +212,11 @@ absl::StatusOr<Matrix> MatrixFromJson(const Json& json, const std::string& origi
   reader.ForEach("exclude", [&](const Json& item, const std::string& path) {
     return ReadExclusion(item, origin, path, matrix);
   });
-  if (const Json* limits = reader.Child("limits"))
-    reader.Keep(ReadLimits(*limits, origin, matrix.limits));
+  if (const Json* limits = reader.Child("limits")) {
+    Fields fields(*limits, origin, reader.PathOf("limits"), FieldStyle::kStrict);
+    Describe(fields, matrix.limits);
+    reader.Keep(fields.Finish());
+  }
   RETURN_IF_ERROR(reader.Finish());
   return matrix;
 }
@@ -225,7 +227,9 @@ absl::StatusOr<Matrix> ReadMatrix(const std::filesystem::path& path) {
     return absl::IsNotFound(json.status()) ? WithContext(json.status(), "no matrix file")
                                            : json.status();
   }
-  return MatrixFromJson(*json, path.string());
+  ASSIGN_OR_RETURN(Matrix matrix, MatrixFromJson(*json, path.string()));
+  matrix.file = path;
+  return matrix;
 }
 
 }  // namespace bkm

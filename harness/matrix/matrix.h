@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "harness/base/fields.h"
 #include "harness/base/json.h"
 #include "harness/model/cell.h"
 #include "harness/model/probe.h"
@@ -24,6 +25,7 @@ struct CellLimits {
   int processes = 128;
   bool operator==(const CellLimits&) const = default;
 };
+void Describe(Fields& fields, CellLimits& limits);
 
 // One product of engines, libraries, runtimes and probes. Every list is an axis.
 struct MatrixGroup {
@@ -43,15 +45,19 @@ struct MatrixGroup {
   std::vector<Probe> probes;
 };
 
-// Cells that are left out, and why, in words.
+// Cells that are left out.
 struct MatrixExclusion {
   CellFilter filter;
-  std::string why;
+  std::string why;    // in words
+  std::string place;  // origin and JSON path, for messages
 };
 
 // A matrix file, or the same made from command-line flags.
 struct Matrix {
   std::string name;
+  // Where it was read from; empty for a matrix made from flags. Files that belong to the matrix lie
+  // beside it, under its file name.
+  std::filesystem::path file = {};
   // As written: {"NAME": {"git": URL, "package": IMPORT NAME}}; harness/source reads it.
   Json sources = Json::object();
   std::vector<MatrixGroup> groups;

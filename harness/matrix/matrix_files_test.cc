@@ -2,6 +2,7 @@
 // Copyright the bkm authors.
 // Every matrix that is committed parses, and so says the schema; every bad one is refused with the
 // one message beside it.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -15,7 +16,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "harness/base/files.h"
+#include "harness/base/shape_check.h"
 #include "harness/matrix/matrix.h"
+#include "harness/matrix/plan.h"
+#include "harness/model/cell_key.h"
+#include "harness/model/engine_kind.h"
 #include "harness/report/expectations.h"
 
 namespace bkm {
@@ -56,6 +61,18 @@ TEST_P(GoodMatrixTest, ConfigIsValid) {
   EXPECT_TRUE(SchemaAccepts(*ReadJsonFile(GetParam())));
   EXPECT_EQ(matrix->name, GetParam().stem().string());
 }
+TEST_P(GoodMatrixTest, EveryExclusionMatchesACell) {
+  const PlanEnvironment unresolved = {
+      .resolve = [](const SubjectSpec& spec) -> absl::StatusOr<Subject> {
+        return Subject{.spec = spec, .label = spec.revision};
+      },
+      .torch_of_runtime = [](const std::string&) -> absl::StatusOr<std::string> {
+        return "2.13.0";
+      }};
+  const absl::Status status = ExpandMatrix(*ReadMatrix(GetParam()), {}, unresolved).status();
+  EXPECT_TRUE(status.ok()) << status;
+}
+TEST_P(GoodMatrixTest, RemembersItsFile) { EXPECT_EQ(ReadMatrix(GetParam())->file, GetParam()); }
 INSTANTIATE_TEST_SUITE_P(Matrices, GoodMatrixTest, ::testing::ValuesIn(FilesIn("matrices", "")),
                          NameOf);
 
@@ -64,6 +81,35 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, GoodMatrixTest,
                                            "fixtures/matrices/hostile.json",
                                            "fixtures/matrices/proof.json"),
                          NameOf);
+
+TEST(MatrixSchemaTest, AnExclusionTakesTheKeysOfACell) {
+  const Json schema = *ReadJsonFile("matrices/matrix.schema.json");
+  std::set<std::string> keys = {"why"}, properties;
+  for (const CellKey& key : CellKeys()) keys.insert(key.name);
+  for (const auto& [key, value] : schema["definitions"]["exclusion"]["properties"].items())
+    properties.insert(key);
+  EXPECT_EQ(properties, keys);
+}
+
+TEST(MatrixSchemaTest, NamesTheFieldsOfLimitsAndOfTheOptimizer) {
+  const Json schema = *ReadJsonFile("matrices/matrix.schema.json");
+  EXPECT_THAT(SchemaDifferences<CellLimits>(schema["properties"]["limits"], SchemaSide::kReader),
+              ::testing::IsEmpty());
+  EXPECT_THAT(
+      SchemaDifferences<OptimizerSettings>(schema["definitions"]["optimizer"], SchemaSide::kReader),
+      ::testing::IsEmpty());
+}
+
+TEST(MatrixSchemaTest, KnowsTheEngineKindsAndTheirAttentions) {
+  const Json definitions = (*ReadJsonFile("matrices/matrix.schema.json"))["definitions"];
+  EXPECT_EQ(definitions["group"]["properties"]["engine"]["properties"]["kind"]["enum"],
+            Json(EngineKindNames()));
+  std::set<std::string> attentions;
+  for (const EngineKind& kind : EngineKinds())
+    attentions.insert(kind.attentions.begin(), kind.attentions.end());
+  const std::vector<std::string> known = definitions["attention"]["enum"];
+  EXPECT_EQ(std::set<std::string>(known.begin(), known.end()), attentions);
+}
 
 TEST(ExpectationFilesTest, EveryFileParsesAndBelongsToAMatrix) {
   for (const auto& entry : fs::directory_iterator("matrices")) {

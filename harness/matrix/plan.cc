@@ -101,6 +101,26 @@ class Expander {
     return absl::OkStatus();
   }
 
+  // An exclusion or a filter that is about no cell has a misspelt value.
+  absl::Status CheckSelection() const {
+    std::vector<const Cell*> cells;
+    for (const PlannedCell& planned : cells_) cells.push_back(&planned.cell);
+    for (const MatrixExclusion& exclusion : matrix_.exclusions) {
+      const absl::Status values = exclusion.filter.CheckValues(cells);
+      if (!values.ok()) return WithContext(values, exclusion.place);
+      if (std::none_of(cells.begin(), cells.end(),
+                       [&](const Cell* cell) { return exclusion.filter.Matches(*cell); }))
+        return absl::InvalidArgumentError(
+            absl::StrCat(exclusion.place,
+                         ": no cell of the matrix has all of these values: take the entry out"));
+    }
+    for (const CellFilter& filter : filters_) {
+      if (absl::Status values = filter.CheckValues(cells); !values.ok())
+        return WithContext(values, "--filter");
+    }
+    return absl::OkStatus();
+  }
+
   std::vector<PlannedCell> Take() { return std::move(cells_); }
 
  private:
@@ -171,6 +191,7 @@ absl::StatusOr<std::vector<PlannedCell>> ExpandMatrix(const Matrix& matrix,
                                                       const PlanEnvironment& environment) {
   Expander expander(matrix, filters, environment);
   for (const MatrixGroup& group : matrix.groups) RETURN_IF_ERROR(expander.Add(group));
+  RETURN_IF_ERROR(expander.CheckSelection());
   return expander.Take();
 }
 

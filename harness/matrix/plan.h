@@ -37,9 +37,10 @@ struct PlanEnvironment {
   std::function<absl::StatusOr<std::string>(const std::string& runtime)> torch_of_runtime;
 };
 
-// Every cell of the matrix in the order of the file, each id once. `filters`: a cell must match one
-// of them (none: all). Cells that this build cannot run (device, ranks), and what does not apply to
-// an engine kind, are out, with the reason.
+// Every cell of the matrix in the order of the file, each id once. A cell that matches none of
+// `filters` is out (no filters: all match), as are cells that this build cannot run (device, ranks)
+// or whose probe does not apply to the engine kind; each has its reason. An exclusion that matches
+// no cell, or a filter with a value that no cell has, is an error.
 absl::StatusOr<std::vector<PlannedCell>> ExpandMatrix(const Matrix& matrix,
                                                       const std::vector<CellFilter>& filters,
                                                       const PlanEnvironment& environment);

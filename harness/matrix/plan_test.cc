@@ -55,6 +55,56 @@ TEST(PlanTest, SaysWhyACellIsOut) {
                                             "v2 flex out: not matched by --filter", "v2 varlen"));
 }
 
+TEST(PlanTest, FiltersAndExclusionsMatchDefaultValues) {
+  const auto cells = *ExpandMatrix(
+      TwoByTwo(R"(, "exclude": [{"attention": "varlen", "steps": "3", "why": "known"}])"),
+      {*CellFilter::Parse("engine=v1,seed=1,documents=37+*")}, Environment());
+  EXPECT_THAT(Summaries(cells),
+              ElementsAre("v1 flex", "v1 varlen out: excluded by the matrix: known",
+                          "v2 flex out: not matched by --filter",
+                          "v2 varlen out: excluded by the matrix: known"));
+}
+
+std::string ErrorOf(const char* extra, const char* filter) {
+  std::vector<CellFilter> filters;
+  if (*filter) filters.push_back(*CellFilter::Parse(filter));
+  return std::string(ExpandMatrix(TwoByTwo(extra), filters, Environment()).status().message());
+}
+
+TEST(PlanTest, AFilterValueThatNoCellHasIsAnError) {
+  EXPECT_EQ(ErrorOf("", "engine=v1,attention=vralen"),
+            "--filter: no cell has attention 'vralen' (cells have: flex, varlen): did you mean "
+            "'varlen'?");
+  EXPECT_EQ(ErrorOf("", "steps=4"), "--filter: no cell has steps '4' (cells have: 3)");
+}
+
+TEST(PlanTest, AnExclusionThatMatchesNoCellIsAnError) {
+  EXPECT_EQ(ErrorOf(R"(, "exclude": [{"attention": "flex", "why": "x"},
+                                    {"engine": "v3", "why": "x"}])",
+                    ""),
+            "m.json: $.exclude[1]: no cell has engine 'v3' (cells have: "
+            "verl-torchtitan@git:verl@v1, verl-torchtitan@git:verl@v2)");
+  EXPECT_EQ(ErrorOf(R"(, "exclude": [{"engine": "*@v1", "library": "0.3.0", "attention": "flex",
+                                     "torch": "2.13.0", "why": "x"}])",
+                    ""),
+            "");
+}
+
+TEST(PlanTest, AnExclusionWhoseValuesNoCellHasTogetherIsAnError) {
+  Matrix matrix = TwoByTwo(R"(, "exclude": [{"engine": "v1", "attention": "sdpa", "why": "x"}])");
+  matrix.groups.push_back(matrix.groups[0]);
+  matrix.groups[0].engines.pop_back();
+  matrix.groups[1].engines.erase(matrix.groups[1].engines.begin());
+  matrix.groups[1].attentions = {"sdpa"};
+  EXPECT_EQ(ExpandMatrix(matrix, {}, Environment()).status().message(),
+            "m.json: $.exclude[0]: no cell of the matrix has all of these values: take the entry "
+            "out");
+}
+
+TEST(PlanTest, AFilterDoesNotMakeAnExclusionStale) {
+  EXPECT_EQ(ErrorOf(R"(, "exclude": [{"engine": "v1", "why": "x"}])", "engine=v2"), "");
+}
+
 // One engine kind, its probe's fields.
 std::vector<PlannedCell> PlanOf(const char* kind, const char* subjects, const char* probe) {
   const std::string text = std::string(R"({"name": "m", "groups": [{"engine": {"kind": ")") + kind +

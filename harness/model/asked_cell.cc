@@ -6,27 +6,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "harness/model/cell_key.h"
 
 namespace bkm {
-namespace {
-
-std::string AskedVersion(const SubjectSpec& subject, const std::string& label) {
-  SubjectSpec asked = subject;
-  if (!label.empty()) asked.revision = label;
-  return asked.ToString();
-}
-
-}  // namespace
 
 std::string AskedText(const Cell& cell) {
   std::vector<std::string> parts;
-  for (const auto& [key, value] : CellFields(cell)) {
-    std::string asked = value;
-    if (key == "engine" && cell.engine_subject)
-      asked = absl::StrCat(cell.engine, "@", AskedVersion(*cell.engine_subject, cell.engine_label));
-    if (key == "library" && cell.library_subject)
-      asked = AskedVersion(*cell.library_subject, cell.library_label);
-    parts.push_back(absl::StrCat(key, "=", asked));
+  for (const CellKey& key : CellKeys()) {
+    if (!key.IsOmitted(cell)) parts.push_back(absl::StrCat(key.name, "=", key.AskedText(cell)));
   }
   return absl::StrJoin(parts, ",");
 }

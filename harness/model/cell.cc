@@ -2,87 +2,22 @@
 // Copyright the bkm authors.
 #include "harness/model/cell.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <cctype>
+#include <iterator>
+#include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "harness/base/did_you_mean.h"
 #include "harness/base/hash.h"
 #include "harness/base/status_macros.h"
+#include "harness/model/cell_key.h"
 
 namespace bkm {
 namespace {
-
-const std::vector<std::string>& Keys() {
-  static const auto& keys = *new std::vector<std::string>{"engine",
-                                                          "library",
-                                                          "runtime",
-                                                          "torch",
-                                                          "relax",
-                                                          "lock",
-                                                          "model",
-                                                          "head",
-                                                          "attention",
-                                                          "precision",
-                                                          "device",
-                                                          "ranks",
-                                                          "threads",
-                                                          "documents",
-                                                          "input",
-                                                          "micro_batches",
-                                                          "leftover_checkpoint",
-                                                          "steps",
-                                                          "seed",
-                                                          "optimizer",
-                                                          "options",
-                                                          "repeat",
-                                                          "plant"};
-  return keys;
-}
-
-std::string OptionsText(const Probe& probe) {
-  std::vector<std::string> parts;
-  for (const auto& [name, value] : probe.engine_options)
-    parts.push_back(absl::StrCat(name, ":", value));
-  return absl::StrJoin(parts, "+");
-}
-
-std::string OptimizerText(const OptimizerSettings& o) {
-  const Json defaults = ToJson(OptimizerSettings());
-  const Json values = ToJson(o);
-  std::vector<std::string> parts;
-  for (const auto& [name, value] : values.items()) {
-    if (defaults.value(name, Json()) == value) continue;
-    parts.push_back(
-        absl::StrCat(name, ":", value.is_string() ? value.get<std::string>() : value.dump()));
-  }
-  return absl::StrJoin(parts, "+");
-}
-
-std::string EngineText(const Cell& cell) {
-  return cell.engine_subject ? absl::StrCat(cell.engine, "@", cell.engine_subject->ToString())
-                             : cell.engine;
-}
-
-std::string LibraryText(const Cell& cell) {
-  return cell.library_subject ? cell.library_subject->ToString() : "resolved";
-}
-
-bool GlobMatches(const std::string& pattern, const std::string& value) {
-  return pattern == value || ::fnmatch(pattern.c_str(), value.c_str(), 0) == 0;
-}
-
-// What `subject` is called by somebody who knows it by its label.
-std::string LabelText(const std::optional<SubjectSpec>& subject, const std::string& label) {
-  if (!subject) return "";
-  SubjectSpec spec = *subject;
-  spec.revision = label;
-  return spec.ToString();
-}
 
 std::string Slug(absl::string_view text) {
   std::string slug;
@@ -91,37 +26,35 @@ std::string Slug(absl::string_view text) {
   return slug.substr(0, 24);
 }
 
+// The error for a pattern that matches no cell.
+absl::Status NoSuchValue(const CellKey& key, const std::string& pattern,
+                         const std::vector<const Cell*>& cells) {
+  constexpr size_t kMostListed = 8;
+  std::set<std::string> values, names;
+  for (const Cell* cell : cells) {
+    const std::string value = key.AskedText(*cell);
+    values.insert(value.empty() ? "no value" : value);
+    for (std::string& name : key.Texts(*cell)) names.insert(std::move(name));
+  }
+  const size_t left_out = values.size() - std::min(values.size(), kMostListed);
+  values.erase(std::next(values.begin(), values.size() - left_out), values.end());
+  // A number is near to most other numbers.
+  const bool is_word = pattern.size() > 2;
+  const std::string nearest =
+      is_word ? DidYouMean(pattern, {names.begin(), names.end()}) : std::string();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "no cell has ", key.name, " '", pattern, "' (cells have: ", absl::StrJoin(values, ", "),
+      left_out > 0 ? absl::StrCat(" and ", left_out, " more") : "", ")",
+      absl::StartsWith(nearest, ":") ? nearest : ""));
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> CellFields(const Cell& cell) {
-  const Probe& p = cell.probe;
-  const Probe defaults;
-  std::vector<std::pair<std::string, std::string>> fields = {{"engine", EngineText(cell)},
-                                                             {"library", LibraryText(cell)},
-                                                             {"runtime", cell.runtime},
-                                                             {"torch", cell.torch}};
-  const auto add = [&](const char* key, std::string value, bool is_default) {
-    if (!is_default) fields.emplace_back(key, std::move(value));
-  };
-  add("relax", absl::StrJoin(cell.relax, "+"), cell.relax.empty());
-  add("lock", cell.lock, cell.lock.empty());
-  add("model", p.model, false);
-  add("head", p.head, p.head == defaults.head);
-  add("attention", p.attention, false);
-  add("precision", p.precision, false);
-  add("device", p.device, false);
-  add("ranks", absl::StrCat(p.ranks), p.ranks == defaults.ranks);
-  add("threads", absl::StrCat(p.threads), p.threads == defaults.threads);
-  add("documents", absl::StrJoin(p.documents, "+"), p.documents == defaults.documents);
-  add("input", p.input, p.input == defaults.input);
-  add("micro_batches", absl::StrCat(p.micro_batches), p.micro_batches == defaults.micro_batches);
-  add("leftover_checkpoint", "true", !p.leftover_checkpoint);
-  add("steps", absl::StrCat(p.steps), p.steps == defaults.steps);
-  add("seed", absl::StrCat(p.seed), p.seed == defaults.seed);
-  add("optimizer", OptimizerText(p.optimizer), p.optimizer == defaults.optimizer);
-  add("options", OptionsText(p), p.engine_options.empty());
-  add("repeat", absl::StrCat(cell.repeat), cell.repeat == 1);
-  add("plant", absl::StrJoin(cell.plant, "+"), cell.plant.empty());
+  std::vector<std::pair<std::string, std::string>> fields;
+  for (const CellKey& key : CellKeys()) {
+    if (!key.IsOmitted(cell)) fields.emplace_back(key.name, key.text(cell));
+  }
   return fields;
 }
 
@@ -129,15 +62,20 @@ std::string CellId(const Cell& cell) {
   return absl::StrJoin(CellFields(cell), ",", absl::PairFormatter("="));
 }
 
-absl::StatusOr<CellFilter> CellFilter::FromPatterns(std::map<std::string, std::string> patterns) {
-  for (const auto& [key, pattern] : patterns) {
-    if (std::find(Keys().begin(), Keys().end(), key) == Keys().end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("unknown key '", key, "'", DidYouMean(key, Keys())));
-    }
-  }
+absl::StatusOr<CellFilter> CellFilter::FromPatterns(
+    const std::map<std::string, std::string>& patterns) {
   CellFilter filter;
-  filter.patterns_ = std::move(patterns);
+  for (const auto& [name, pattern] : patterns) {
+    const auto key = std::find_if(CellKeys().begin(), CellKeys().end(),
+                                  [&](const CellKey& known) { return known.name == name; });
+    if (key == CellKeys().end()) {
+      std::vector<std::string> known;
+      for (const CellKey& one : CellKeys()) known.push_back(one.name);
+      return absl::InvalidArgumentError(
+          absl::StrCat("unknown key '", name, "'", DidYouMean(name, known)));
+    }
+    filter.patterns_.emplace_back(&*key, CellPattern(pattern));
+  }
   return filter;
 }
 
@@ -153,29 +91,25 @@ absl::StatusOr<CellFilter> CellFilter::Parse(absl::string_view text) {
     }
     patterns[pair[0]] = pair[1];
   }
-  absl::StatusOr<CellFilter> filter = FromPatterns(std::move(patterns));
+  absl::StatusOr<CellFilter> filter = FromPatterns(patterns);
   if (!filter.ok()) return WithContext(filter.status(), absl::StrCat("filter '", text, "'"));
   return filter;
 }
 
 bool CellFilter::Matches(const Cell& cell) const {
-  std::map<std::string, std::vector<std::string>> values;
-  for (const auto& [key, value] : CellFields(cell)) values[key].push_back(value);
-  const std::string engine_label = LabelText(cell.engine_subject, cell.engine_label);
-  for (const std::string& name : {cell.engine, cell.engine_label, engine_label,
-                                  absl::StrCat(cell.engine, "@", engine_label)}) {
-    values["engine"].push_back(name);
-  }
-  if (cell.engine_subject) values["engine"].push_back(cell.engine_subject->ToString());
-  values["library"].push_back(cell.library_label);
-  values["library"].push_back(LabelText(cell.library_subject, cell.library_label));
   return std::all_of(patterns_.begin(), patterns_.end(), [&](const auto& wanted) {
-    const auto it = values.find(wanted.first);
-    // A field that the id leaves out has its default value, which only "*" or "" asks for.
-    if (it == values.end()) return wanted.second == "*" || wanted.second.empty();
-    return std::any_of(it->second.begin(), it->second.end(),
-                       [&](const std::string& value) { return GlobMatches(wanted.second, value); });
+    return wanted.first->Matches(wanted.second, cell);
   });
+}
+
+absl::Status CellFilter::CheckValues(const std::vector<const Cell*>& cells) const {
+  if (cells.empty()) return absl::OkStatus();
+  for (const auto& [key, pattern] : patterns_) {
+    if (std::none_of(cells.begin(), cells.end(),
+                     [&](const Cell* cell) { return key->Matches(pattern, *cell); }))
+      return NoSuchValue(*key, pattern.text(), cells);
+  }
+  return absl::OkStatus();
 }
 
 std::string CellFolderName(const Cell& cell, absl::string_view id) {

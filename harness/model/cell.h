@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "harness/model/cell_pattern.h"
 #include "harness/model/probe.h"
 #include "harness/model/subject.h"
 
@@ -25,8 +26,8 @@ struct Cell {
   std::string runtime;             // policy's name
   std::string torch;               // version
   std::vector<std::string> relax;  // declared pins that the resolution drops
-  std::string
-      lock;  // only for a control that the planner added: the lock of the cells it stands beside
+  // Set only for a control that the planner added: the lock of the cells that it controls.
+  std::string lock;
   Probe probe;
   // Faults that are planted to see that they are caught (harness/selftest); empty in every other
   // cell.
@@ -36,26 +37,33 @@ struct Cell {
   bool is_control() const { return !engine_subject.has_value(); }
 };
 
-// The cell's fields in the id's order: (key, value). A field with its default value is left out,
-// the main ones never are.
+struct CellKey;  // harness/model/cell_key.h
+
+// The fields that the id contains, in its order: (key, escaped value). A field with its default
+// value is left out unless it is one of the main ones.
 std::vector<std::pair<std::string, std::string>> CellFields(const Cell& cell);
 
 // "engine=verl-torchtitan@git:verl@<40 hex>,library=git:torchtitan@<40
-// hex>,runtime=cpu,torch=2.13.0,model=qwen3,...". Spells all of the cell; the same grammar is the
-// filter's.
+// hex>,runtime=cpu,torch=2.13.0,model=qwen3,...". Distinct cells have distinct ids, and an id is a
+// filter that matches its cell.
 std::string CellId(const Cell& cell);
 
-// Some cells of a plan: "key=pattern,key=pattern". A pattern is a shell glob; a key that is not
-// named matches everything. `engine` and `library` match the kind, the subject as resolved, and the
-// subject as the user wrote it.
+// Some cells of a plan: "key=pattern,key=pattern". A pattern is a shell glob over the value as ids
+// spell it, with %XX for ',' and other special bytes; a key that is not named matches everything.
+// Default values match like any other, and an empty pattern matches them. `engine` and `library`
+// match the kind, the subject as resolved, and the subject as the user wrote it.
 class CellFilter {
  public:
   static absl::StatusOr<CellFilter> Parse(absl::string_view text);
-  static absl::StatusOr<CellFilter> FromPatterns(std::map<std::string, std::string> patterns);
+  static absl::StatusOr<CellFilter> FromPatterns(
+      const std::map<std::string, std::string>& patterns);
   bool Matches(const Cell& cell) const;
+  // An error for the first pattern that none of `cells` matches: a misspelt value. It lists the
+  // values that the cells have. Without cells, every value is fine.
+  absl::Status CheckValues(const std::vector<const Cell*>& cells) const;
 
  private:
-  std::map<std::string, std::string> patterns_;
+  std::vector<std::pair<const CellKey*, CellPattern>> patterns_;
 };
 
 // A short name for people and folders: "verl-torchtitan-v0.8.0-torchtitan-baba6d82e-flex-1a2b3c4d";

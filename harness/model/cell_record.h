@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "harness/base/fields.h"
 #include "harness/base/json.h"
 #include "harness/model/cell.h"
 #include "harness/model/verdict.h"
@@ -58,6 +59,10 @@ struct RunRecord {
   // What made the run: harness version, options that change what is observed. Free-form.
   Json made_by = Json::object();
 };
+
+void Describe(Fields& fields, Stability& stability);
+void Describe(Fields& fields, CellRecord& record);
+void Describe(Fields& fields, RunRecord& run);
 
 // The published form: stable keys, each cell's identity spelled out. `cell`
 // carries what the flat keys leave out, so that a run can be judged again from its folder alone.

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/match.h"
+
 namespace bkm {
 namespace {
 
@@ -41,12 +43,139 @@ TEST(CellTest, IdIsAFilterForItsOwnCell) {
 
 TEST(CellTest, FilterKnowsLabelsKindsAndGlobs) {
   for (const char* text : {"engine=verl-torchtitan", "engine=v0.8.0", "engine=git:verl@v0.8.0",
-                           "engine=*7aed6b*", "library=*0.3.*,attention=f*"}) {
+                           "engine=verl-torchtitan@git:verl@v0.8.0", "engine=*7aed6b*",
+                           "library=*0.3.*,attention=f*", "library=0.3.0"}) {
     EXPECT_TRUE(CellFilter::Parse(text)->Matches(Example())) << text;
   }
   for (const char* text : {"engine=verl-fsdp", "engine=v0.9.0", "attention=varlen", "seed=3"}) {
     EXPECT_FALSE(CellFilter::Parse(text)->Matches(Example())) << text;
   }
+}
+
+TEST(CellTest, FilterMatchesDefaultValues) {
+  for (const char* text : {"steps=3", "seed=1", "head=lm", "ranks=1", "threads=1", "repeat=1",
+                           "documents=37+150+64+20+9", "documents=37+*", "input=pack*",
+                           "micro_batches=1", "leftover_checkpoint=false", "seed=", "seed=*",
+                           "options=", "options=*", "relax=", "optimizer=", "plant="}) {
+    EXPECT_TRUE(CellFilter::Parse(text)->Matches(Example())) << text;
+  }
+  Cell cell = Example();
+  cell.probe.seed = 7;
+  for (const char* text : {"seed=1", "seed="}) {
+    EXPECT_FALSE(CellFilter::Parse(text)->Matches(cell)) << text;
+  }
+}
+
+// Every string field and engine option, with values that hold what ids and filters give a meaning.
+std::vector<Cell> HostileCells() {
+  const std::vector<std::string> texts = {
+      "a,b",      "a,b=c",        "a=b",  "a+b",   "a:b",    "a#b", "a -> b # c", " a ",
+      "a\nb",     "a\\nb",        "a\"b", "[a]",   "[!a]",   "*",   "a*",         "?",
+      "{x}",      "%2C",          "%",    "%%2C",  "a%",     "\\",  "\\*",        "\x7f",
+      "\xc3\xa9", "\xe2\x86\x92", "a",    "a%2Cb", "%5Ba%5D"};
+  std::vector<Cell> cells;
+  for (const std::string& text : texts) {
+    const Json values[] = {
+        text, {text}, {text, text}, {{text, 1}}, {{"x", {{"y", {text, nullptr}}}}}};
+    for (const Json& value : values) {
+      for (const std::string& name : {std::string("x"), text}) {
+        cells.push_back(Example());
+        cells.back().probe.engine_options = {{name, value.dump()}};
+      }
+    }
+    cells.push_back(Example());
+    cells.back().probe.engine_options = {{text, "1"}, {"x", "2"}};
+    for (std::string Cell::*field : {&Cell::runtime, &Cell::torch, &Cell::lock}) {
+      cells.push_back(Example());
+      cells.back().*field = text;
+    }
+    for (std::vector<std::string> Cell::*field : {&Cell::relax, &Cell::plant}) {
+      cells.push_back(Example());
+      cells.back().*field = {text};
+      cells.push_back(Example());
+      cells.back().*field = {text, "a"};
+    }
+    cells.push_back(Example());
+    cells.back().library_subject = SubjectSpec{SourceKind::kPath, "", "/" + text};
+    cells.back().library_label = text;
+  }
+  return cells;
+}
+
+TEST(CellTest, IdOfAnyCellIsAFilterForThatCellAlone) {
+  const std::vector<Cell> cells = HostileCells();
+  for (const Cell& cell : cells) {
+    const std::string id = CellId(cell);
+    const absl::StatusOr<CellFilter> filter = CellFilter::Parse(id);
+    ASSERT_TRUE(filter.ok()) << filter.status();
+    for (const Cell& other : cells) {
+      const bool is_same = other.probe == cell.probe && other.runtime == cell.runtime &&
+                           other.torch == cell.torch && other.lock == cell.lock &&
+                           other.relax == cell.relax && other.plant == cell.plant &&
+                           other.library_subject == cell.library_subject;
+      EXPECT_EQ(id == CellId(other), is_same) << id << "\n" << CellId(other);
+      // A field that the id leaves out matches everything.
+      const bool names_all =
+          other.probe.engine_options.empty() == cell.probe.engine_options.empty() &&
+          other.lock.empty() == cell.lock.empty() && other.relax.empty() == cell.relax.empty() &&
+          other.plant.empty() == cell.plant.empty();
+      if (names_all) {
+        EXPECT_EQ(filter->Matches(other), is_same) << id << "\n" << CellId(other);
+      }
+    }
+  }
+}
+
+TEST(CellTest, IdEscapesWhatSeparatesFields) {
+  Cell cell = Example();
+  cell.torch = "2.13.0+cpu";
+  cell.probe.engine_options = {{"compile", R"({"mode":"a b","passes":[1,"x*"]})"}};
+  EXPECT_TRUE(absl::EndsWith(
+      CellId(cell), R"(torch=2.13.0+cpu,model=qwen3,attention=flex,precision=bf16,device=cpu,)"
+                    R"(options=compile:{"mode":"a b"%2C"passes":%5B1%2C"x%2A"%5D})"))
+      << CellId(cell);
+}
+
+TEST(CellTest, PatternsWithoutEscapesMatchTheValueTheySpell) {
+  Cell cell = Example();
+  cell.probe.engine_options = {{"x", R"(["a","b c"])"}};
+  const auto matches = [&](const char* pattern) {
+    return CellFilter::FromPatterns({{"options", pattern}})->Matches(cell);
+  };
+  EXPECT_TRUE(matches(R"(x:["a","b c"])"));
+  EXPECT_TRUE(matches(R"(x:%5B"a","b%20c"%5d)"));
+  EXPECT_TRUE(matches(R"(*"a",*)"));
+  EXPECT_FALSE(matches(R"(x:["a"])"));
+}
+
+TEST(CellTest, ValueThatNoCellHasIsAnError) {
+  Cell other = Example();
+  other.probe.attention = "varlen";
+  other.probe.seed = 7;
+  const Cell example = Example();
+  const auto error_of = [&](const char* text) {
+    return std::string(CellFilter::Parse(text)->CheckValues({&example, &other}).message());
+  };
+  EXPECT_EQ(error_of("attention=f*,seed=7,steps=3,engine=verl-torchtitan"), "");
+  EXPECT_EQ(error_of("attention=felx"),
+            "no cell has attention 'felx' (cells have: flex, varlen): did you mean 'flex'?");
+  EXPECT_EQ(error_of("attention=flex,seed=2"), "no cell has seed '2' (cells have: 1, 7)");
+  EXPECT_EQ(error_of("options=x:1"), "no cell has options 'x:1' (cells have: no value)");
+  EXPECT_EQ(error_of("engine=verl-torchtita"),
+            "no cell has engine 'verl-torchtita' (cells have: "
+            "verl-torchtitan@git:verl@v0.8.0): did you mean 'verl-torchtitan'?");
+}
+
+TEST(CellTest, OnlyTheFirstValuesAreListed) {
+  std::vector<Cell> cells(10, Example());
+  std::vector<const Cell*> pointers;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    cells[i].torch = "2.1" + std::to_string(i);
+    pointers.push_back(&cells[i]);
+  }
+  EXPECT_EQ(CellFilter::Parse("torch=nightly")->CheckValues(pointers).message(),
+            "no cell has torch 'nightly' (cells have: 2.10, 2.11, 2.12, 2.13, 2.14, 2.15, 2.16, "
+            "2.17 and 2 more)");
 }
 
 TEST(CellTest, BadFilterSaysWhatIsMeant) {

@@ -119,6 +119,8 @@ struct Observation {
 // Lenient: unknown fields are ignored, so that newer workers can be read. A field of the wrong type
 // is an error that names its path: "observation.json: $.steps[1].loss: ...".
 absl::StatusOr<Observation> ObservationFromJson(const Json& json, const std::string& origin);
+// Only what was seen.
+OrderedJson ToJson(const Observation& observation);
 
 }  // namespace bkm
 

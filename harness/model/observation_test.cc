@@ -80,6 +80,31 @@ TEST(ObservationTest, WitnessesAreRead) {
   EXPECT_EQ(observation.steps[0].tensors, "tensors/step0.safetensors");
 }
 
+TEST(ObservationTest, WritesWhatItRead) {
+  const Json json = *ParseJson(R"({
+    "ending": {"kind": "raised", "code": 1, "from_outside": true, "message": "m"},
+    "stages": [{"stage": "import", "seconds": 0.5}, {"stage": "construct"}],
+    "exception": {"type": "A", "message": "outer", "frames": [
+        {"file": "a.py", "line": 3, "function": "f", "owner": "engine", "text": "g",
+         "statement": "call"}], "cause": {"type": "B", "cause": {"type": "C", "name": "n"}}},
+    "plant": ["fault"],
+    "adapter": {"precision_ran": "fp32"},
+    "backend": {"layers": [{"layer": "0", "class": "F", "module": "m"}],
+                "called": [{"callable": "x.y"}], "configured": "flex", "ops": ["o"],
+                "kernels": [{"layer": 1, "forward": ["f"], "backward": ["b"]}]},
+    "load": {"w": {"norm": 1.5, "sum": -2.0, "numel": 3}},
+    "held": {"norm": 2.5},
+    "mask": {"calls": [{"layer": "0", "type": "BlockMask", "digest": "ab", "pairs": 7}],
+             "reach": {"position": 5, "moved": [4, 5], "largest": [0.5, 0.25]},
+             "reaches": [{"position": 6}], "attended": [{"layer": 2, "relation": "r"}],
+             "attended_error": "e"},
+    "steps": [{"loss": null, "forwards": 2, "tensors": "t", "optimizer": {"class": "AdamW",
+               "param_groups": [{"lr": 0.5, "betas": [0.5, 0.75], "eps": 0.25}]}}],
+    "timeouts": 1})",
+                               "o.json");
+  EXPECT_EQ(Json(*ParseJson(ToJson(*ObservationFromJson(json, "o.json")).dump(), "o.json")), json);
+}
+
 TEST(ObservationTest, NumberThatIsNullWasNotFiniteAndAbsentWasNotSeen) {
   const Observation observation = Read(R"({"steps": [{"loss": null}]})");
   EXPECT_TRUE(std::isnan(*observation.steps[0].loss));

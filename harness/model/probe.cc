@@ -18,19 +18,23 @@ double LearningRateAt(const OptimizerSettings& settings, int step) {
   return settings.learning_rate * counted / settings.warmup_steps;
 }
 
-Json ToJson(const OptimizerSettings& optimizer) {
-  Json json = {{"learning_rate", optimizer.learning_rate},
-               {"beta1", optimizer.beta1},
-               {"beta2", optimizer.beta2},
-               {"epsilon", optimizer.epsilon},
-               {"weight_decay", optimizer.weight_decay},
-               {"clip_norm", optimizer.clip_norm}};
-  if (optimizer.warmup_steps > 0) {
-    json["warmup_steps"] = optimizer.warmup_steps;
-    json["schedule"] = optimizer.schedule;
-  }
-  return json;
+void Describe(Fields& fields, OptimizerSettings& settings) {
+  fields.Field("learning_rate", settings.learning_rate, Presence::kOptional);
+  fields.Field("beta1", settings.beta1, Presence::kOptional);
+  fields.Field("beta2", settings.beta2, Presence::kOptional);
+  fields.Field("epsilon", settings.epsilon, Presence::kOptional);
+  fields.Field("weight_decay", settings.weight_decay, Presence::kOptional);
+  fields.Field("clip_norm", settings.clip_norm, Presence::kOptional);
+  fields.Int("warmup_steps", settings.warmup_steps, 0, 100, Presence::kOmitted);
+  fields.OneOf("schedule", settings.schedule, WarmupSchedules(), Presence::kOmitted);
+  if (!fields.reading()) return;
+  if (settings.warmup_steps > 0 && settings.schedule.empty())
+    fields.Fail("schedule", "missing: zero-based (HF) or one-based (torchtitan)");
+  if (settings.warmup_steps == 0 && !settings.schedule.empty())
+    fields.Fail("schedule", "it says how warmup_steps are counted, and there are none");
 }
+
+Json ToJson(const OptimizerSettings& optimizer) { return Json(WriteFields(optimizer)); }
 
 Json NumericsOf(const Probe& probe) {
   Json json = {{"model", probe.model},
@@ -75,23 +79,12 @@ void ReadDocuments(ObjectReader& reader, std::vector<int64_t>& lengths) {
   }
 }
 
-void ReadOptimizer(ObjectReader& outer, OptimizerSettings& o) {
+void ReadOptimizer(ObjectReader& outer, OptimizerSettings& settings) {
   const Json* optimizer = outer.Child("optimizer");
   if (!optimizer) return;
-  ObjectReader reader(*optimizer, outer.origin(), outer.PathOf("optimizer"));
-  o.learning_rate = reader.Number("learning_rate", o.learning_rate);
-  o.beta1 = reader.Number("beta1", o.beta1);
-  o.beta2 = reader.Number("beta2", o.beta2);
-  o.epsilon = reader.Number("epsilon", o.epsilon);
-  o.weight_decay = reader.Number("weight_decay", o.weight_decay);
-  o.clip_norm = reader.Number("clip_norm", o.clip_norm);
-  o.warmup_steps = reader.Int("warmup_steps", o.warmup_steps, 0, 100);
-  if (reader.Has("schedule")) o.schedule = reader.OneOf("schedule", WarmupSchedules());
-  if (o.warmup_steps > 0 && o.schedule.empty())
-    reader.Fail("schedule", "missing: zero-based (HF) or one-based (torchtitan)");
-  if (o.warmup_steps == 0 && !o.schedule.empty())
-    reader.Fail("schedule", "it says how warmup_steps are counted, and there are none");
-  outer.Keep(reader.Finish());
+  Fields fields(*optimizer, outer.origin(), outer.PathOf("optimizer"), FieldStyle::kStrict);
+  Describe(fields, settings);
+  outer.Keep(fields.Finish());
 }
 
 }  // namespace

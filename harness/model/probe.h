@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "harness/base/fields.h"
 #include "harness/base/json.h"
 
 namespace bkm {
@@ -64,6 +65,7 @@ struct Probe {
   bool operator==(const Probe&) const = default;
 };
 
+void Describe(Fields& fields, OptimizerSettings& settings);
 Json ToJson(const OptimizerSettings& optimizer);
 Json ToJson(const Probe& probe);
 // Strict: unknown keys and wrong types are errors that start with `origin`.

@@ -5,7 +5,6 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
-#include "harness/base/status_macros.h"
 
 namespace bkm {
 namespace {
@@ -23,11 +22,6 @@ std::optional<Enum> FromName(const std::array<absl::string_view, n>& names,
     if (names[i] == name) return static_cast<Enum>(i);
   }
   return std::nullopt;
-}
-
-template <size_t n>
-std::vector<std::string> Strings(const std::array<absl::string_view, n>& names) {
-  return std::vector<std::string>(names.begin(), names.end());
 }
 
 }  // namespace
@@ -58,27 +52,23 @@ bool HasNumbers(const Verdict& verdict) {
   return verdict.kind == VerdictKind::kOk || verdict.kind == VerdictKind::kWrong;
 }
 
-Json ToJson(const Verdict& verdict) {
-  return {{"verdict", std::string(Name(verdict.kind))},
-          {"stage", std::string(Name(verdict.stage))},
-          {"reason", verdict.reason},
-          {"message", verdict.message},
-          {"blame", verdict.blame},
-          {"evidence", verdict.evidence}};
+void DescribeOutcome(Fields& fields, Verdict& verdict) {
+  fields.Name("verdict", verdict.kind, kKinds);
+  fields.Name("stage", verdict.stage, kStages);
+  fields.Field("reason", verdict.reason);
+  fields.Field("message", verdict.message);
+  fields.Field("blame", verdict.blame, Presence::kOptional);
 }
 
+void Describe(Fields& fields, Verdict& verdict) {
+  DescribeOutcome(fields, verdict);
+  fields.Field("evidence", verdict.evidence, Presence::kOptional);
+}
+
+Json ToJson(const Verdict& verdict) { return Json(WriteFields(verdict)); }
+
 absl::StatusOr<Verdict> VerdictFromJson(const Json& json, const std::string& origin) {
-  ObjectReader reader(json, origin);
-  Verdict verdict;
-  verdict.kind =
-      VerdictKindFromName(reader.OneOf("verdict", Strings(kKinds))).value_or(VerdictKind::kSkipped);
-  verdict.stage = StageFromName(reader.OneOf("stage", Strings(kStages))).value_or(Stage::kResolve);
-  verdict.reason = reader.String("reason");
-  verdict.message = reader.String("message");
-  verdict.blame = reader.Strings("blame");
-  if (const Json* evidence = reader.Child("evidence")) verdict.evidence = *evidence;
-  RETURN_IF_ERROR(reader.Finish());
-  return verdict;
+  return ReadFields<Verdict>(json, origin);
 }
 
 }  // namespace bkm

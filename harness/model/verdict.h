@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "harness/base/fields.h"
 #include "harness/base/json.h"
 
 namespace bkm {
@@ -67,6 +68,9 @@ bool SaysSomething(const Verdict& verdict);
 // every step.
 bool HasNumbers(const Verdict& verdict);
 
+// The fields of a verdict but its evidence, for structs that spell them out flat.
+void DescribeOutcome(Fields& fields, Verdict& verdict);
+void Describe(Fields& fields, Verdict& verdict);
 Json ToJson(const Verdict& verdict);
 absl::StatusOr<Verdict> VerdictFromJson(const Json& json, const std::string& origin);
 

@@ -161,18 +161,23 @@ absl::Status WritePublication(const Publication& publication, const fs::path& fo
   return absl::OkStatus();
 }
 
-OrderedJson ToJson(const Verification& verification) {
-  OrderedJson stale = OrderedJson::array();
-  for (const StaleRow& row : verification.stale) {
-    stale.push_back(
-        {{"row", row.row}, {"expired", row.expired}, {"gone", row.gone}, {"yanked", row.yanked}});
-  }
-  return {{"schema", 1},
-          {"rows", verification.rows},
-          {"locks", verification.locks},
-          {"pins", verification.pins},
-          {"stale", stale}};
+void Describe(Fields& fields, StaleRow& row) {
+  fields.Field("row", row.row);
+  fields.Field("expired", row.expired);
+  fields.Field("gone", row.gone);
+  fields.Field("yanked", row.yanked);
 }
+
+void Describe(Fields& fields, Verification& verification) {
+  int schema = 1;
+  fields.Int("schema", schema, 1, 1);
+  fields.Field("rows", verification.rows);
+  fields.Field("locks", verification.locks);
+  fields.Field("pins", verification.pins);
+  fields.Field("stale", verification.stale);
+}
+
+OrderedJson ToJson(const Verification& verification) { return WriteFields(verification); }
 
 std::string VerificationText(const Verification& verification) {
   std::string out;

@@ -56,7 +56,10 @@ struct Verification {
   int rows = 0, locks = 0, pins = 0;
   std::vector<StaleRow> stale;
 };
-OrderedJson ToJson(const Verification& verification);  // verify.schema.json
+// The fields of --verify --json, in its order. verify.schema.json agrees with them.
+void Describe(Fields& fields, StaleRow& row);
+void Describe(Fields& fields, Verification& verification);
+OrderedJson ToJson(const Verification& verification);
 // For people: what no longer holds, and how much was looked up.
 std::string VerificationText(const Verification& verification);
 

@@ -13,6 +13,7 @@
 #include <valijson/validator.hpp>
 
 #include "harness/base/files.h"
+#include "harness/base/shape_check.h"
 #include "harness/publish/testing_runs.h"
 #include "harness/runtime/runtime_lock.h"
 
@@ -150,6 +151,8 @@ TEST(VerificationTest, IsToldInWordsAndByItsSchema) {
             "3 rows, 2 locks with 7 pins looked up: 2 rows no longer hold\n");
   EXPECT_TRUE(
       SchemaAccepts("harness/publish/verify.schema.json", Json::parse(ToText(ToJson(found)))));
+  EXPECT_THAT(SchemaDifferences<Verification>(*ReadJsonFile("harness/publish/verify.schema.json")),
+              IsEmpty());
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "harness/base/fields.h"
 #include "harness/base/json.h"
 #include "harness/model/verdict.h"
 
@@ -56,8 +57,8 @@ struct PublishedCell {
   std::string options;  // what else was asked, "input=padded, micro_batches=2"; empty: the defaults
   bool flaky = false;   // its repeats differ; never ok then
   Evidence evidence;
-  std::string inherited_from;       // id of the cell whose observation stands for it; or empty
-  std::optional<Evidence> control;  // the same asked of the library alone
+  std::optional<std::string> inherited_from;  // id of the cell that was measured in its place
+  std::optional<Evidence> control;            // the same probe on the library alone
   std::vector<Evidence> contradicted_by;  // older runs of this cell that came to another verdict
   bool operator==(const PublishedCell&) const = default;
 };
@@ -111,6 +112,13 @@ bool Works(const PublishedRow& row);
 // Whether the row's evidence was too old on the day YYYY-MM-DD.
 bool IsExpired(const PublishedRow& row, absl::string_view day);
 
+// The fields of table.json, in its order. table.schema.json agrees with them.
+void Describe(Fields& fields, PublishedVersion& version);
+void Describe(Fields& fields, PublishedRun& run);
+void Describe(Fields& fields, Evidence& evidence);
+void Describe(Fields& fields, PublishedCell& cell);
+void Describe(Fields& fields, PublishedRow& row);
+void Describe(Fields& fields, PublishedTable& table);
 OrderedJson ToJson(const PublishedTable& table);
 // A table as bkm publish wrote it, and the folder that its runs are relative to and its locks lie
 // in.

@@ -10,6 +10,7 @@
 #include <valijson/schema_parser.hpp>
 #include <valijson/validator.hpp>
 
+#include "harness/base/shape_check.h"
 #include "harness/publish/testing_table.h"
 
 namespace bkm {
@@ -31,6 +32,11 @@ TEST(PublishedTableTest, ComesBackFromItsJsonWhole) {
   const absl::StatusOr<PublishedTable> back = PublishedTableFromJson(AsJson(table), "table.json");
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(*back, table);
+}
+
+TEST(PublishedTableTest, ItsSchemaNamesItsFields) {
+  EXPECT_THAT(SchemaDifferences<PublishedTable>(*ReadJsonFile("harness/publish/table.schema.json")),
+              ::testing::IsEmpty());
 }
 
 TEST(PublishedTableTest, KeepsToItsSchema) {
@@ -57,7 +63,7 @@ TEST(PublishedTableTest, RefusesARowWithoutEvidence) {
   Json json = AsJson(ATable());
   json["rows"][0]["cells"][0].erase("evidence");
   EXPECT_EQ(PublishedTableFromJson(json, "t.json").status().message(),
-            "t.json: $.rows[0].cells[0].evidence: it is missing");
+            "t.json: $.rows[0].cells[0]: the key 'evidence' is missing");
   EXPECT_FALSE(SchemaAccepts(json));
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "harness/base/status_macros.h"
 #include "harness/report/labels.h"
 #include "harness/source/git_history.h"
@@ -82,6 +83,16 @@ bool VersionLess(absl::string_view a, absl::string_view b) {
     a.remove_prefix(1), b.remove_prefix(1);
   }
   return a.size() < b.size();
+}
+
+bool IsSameRelease(absl::string_view a, absl::string_view b) {
+  const auto release = [](absl::string_view version) {
+    version = version.substr(0, version.find('+'));
+    while (absl::ConsumeSuffix(&version, ".0")) {
+    }
+    return version;
+  };
+  return release(a) == release(b);
 }
 
 bool VersionHistory::Ask(const std::string& name, const absl::StatusOr<bool>& answer) {

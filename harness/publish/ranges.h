@@ -19,6 +19,9 @@ namespace bkm {
 
 // "1.9" before "1.10": runs of digits are compared as numbers.
 bool VersionLess(absl::string_view a, absl::string_view b);
+// Whether two versions are the same release: "2.13.0+cpu" is 2.13.0, and "2.1" is 2.1.0 but not
+// 2.13.0.
+bool IsSameRelease(absl::string_view a, absl::string_view b);
 
 // What lies between versions of a library: commits by its repository, releases by the registry.
 // What cannot be asked joins nothing. Answers are kept, so that each is asked once.

@@ -27,6 +27,16 @@ TEST(VersionLessTest, NumbersCountAsNumbers) {
   EXPECT_TRUE(VersionLess("5.09", "5.10"));
 }
 
+TEST(IsSameReleaseTest, LocalVersionsAndTrailingZerosDoNotCount) {
+  EXPECT_TRUE(IsSameRelease("2.13.0", "2.13.0"));
+  EXPECT_TRUE(IsSameRelease("2.13.0+cpu", "2.13.0"));
+  EXPECT_TRUE(IsSameRelease("2.13", "2.13.0+cu130"));
+  EXPECT_FALSE(IsSameRelease("2.1", "2.13.0"));
+  EXPECT_FALSE(IsSameRelease("2.13.0", "2.1"));
+  EXPECT_FALSE(IsSameRelease("2.13.0", "2.13.0rc1"));
+  EXPECT_FALSE(IsSameRelease("2.13.0", ""));
+}
+
 // A repository of torchtitan: a change of the package, of a document, of the package again.
 class RangesTest : public ::testing::Test {
  protected:

@@ -65,7 +65,7 @@ PublishedCell CellFor(const MergedCell& merged, const EngineKind& kind, const Me
                      .options = OptionsText(record.cell),
                      .flaky = record.stability && record.stability->flaky(),
                      .evidence = merged.evidence,
-                     .inherited_from = record.inherited_from.value_or(""),
+                     .inherited_from = record.inherited_from,
                      .contradicted_by = merged.contradicted_by};
   const auto control = all.controls.find(ControlKey(record));
   if (control != all.controls.end()) cell.control = control->second;

@@ -9,11 +9,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "harness/base/check.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 #include "harness/model/asked_cell.h"
+#include "harness/model/cell_key.h"
 #include "harness/report/labels.h"
 
 namespace bkm {
@@ -43,8 +46,27 @@ std::string Words(absl::string_view message) {
       " "));
 }
 
-std::string LineFor(const CellRecord& cell, const std::string& why) {
-  return absl::StrCat(AskedText(cell.cell), " -> ", ShortText(*cell.verdict), "  # ", why);
+// A filter that matches `cell` and no passing cell of `run`: it names the default values that tell
+// the cell from passing ones, since a key that a filter does not name matches everything.
+std::string FilterFor(const CellRecord& cell, const RunRecord& run) {
+  std::string text = AskedText(cell.cell);
+  for (const CellKey& key : CellKeys()) {
+    if (!key.IsOmitted(cell.cell)) continue;
+    const absl::StatusOr<CellFilter> filter = CellFilter::Parse(text);
+    HARNESS_CHECK(filter.ok()) << filter.status();
+    const bool confused =
+        std::any_of(run.cells.begin(), run.cells.end(), [&](const CellRecord& other) {
+          return other.role == CellRole::kSubject && IsOk(other) && filter->Matches(other.cell) &&
+                 !key.IsOmitted(other.cell);
+        });
+    if (confused) absl::StrAppend(&text, ",", key.name, "=", key.default_text);
+  }
+  // A filter ends at the first " -> ".
+  return absl::StrReplaceAll(text, {{" ", "%20"}});
+}
+
+std::string LineFor(const CellRecord& cell, const RunRecord& run, const std::string& why) {
+  return absl::StrCat(FilterFor(cell, run), " -> ", ShortText(*cell.verdict), "  # ", why);
 }
 
 }  // namespace
@@ -201,12 +223,13 @@ std::string Expectations::Rewritten(const RunRecord& run) const {
       continue;
     }
     for (const CellRecord* cell : covered) {
-      if (IsRed(*cell) && listed.insert(cell).second) out.push_back(bkm::LineFor(*cell, line.why));
+      if (IsRed(*cell) && listed.insert(cell).second)
+        out.push_back(bkm::LineFor(*cell, run, line.why));
     }
   }
   for (const CellRecord& cell : run.cells) {
     if (cell.role == CellRole::kSubject && IsRed(cell) && listed.insert(&cell).second)
-      out.push_back(bkm::LineFor(cell, Words(cell.verdict->message)));
+      out.push_back(bkm::LineFor(cell, run, Words(cell.verdict->message)));
   }
   return out.empty() ? "" : absl::StrJoin(out, "\n") + "\n";
 }

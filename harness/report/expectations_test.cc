@@ -141,5 +141,30 @@ TEST(ExpectationsTest, ALineForManyCellsIsSplitWhereOnePasses) {
   EXPECT_THAT(Messages(after, run), IsEmpty());
 }
 
+TEST(ExpectationsTest, RewrittenLinesReadBackForAnyEngineOptions) {
+  RunRecord run = ARun({ARecord("flex", Ok())});
+  for (const char* value :
+       {"[1,2]", R"({"a":"b,c=d+e:f#g -> broken"})", R"(" x -> y # z ")", R"(["*","[a]?"])",
+        R"("\\n%2C")", "\"\xc3\xa9\"", R"({"a":{"b":[null,true]}})"}) {
+    run.cells.push_back(ARecord("flex", Broken()));
+    run.cells.back().cell.probe.engine_options = {{"x", value}, {"a,b -> c", "1"}};
+    run.cells.back().id = CellId(run.cells.back().cell);
+  }
+  const std::string after = Expectations::Parse("", "m.expect.txt")->Rewritten(run);
+  EXPECT_THAT(Messages(after, run), IsEmpty()) << after;
+  EXPECT_EQ(Expectations::Parse(after, "m.expect.txt")->Rewritten(run), after);
+}
+
+TEST(ExpectationsTest, ALineOfADefaultValueDoesNotCoverAPassingCellWithAnotherValue) {
+  RunRecord run = ARun({ARecord("flex", Broken()), ARecord("flex", Ok())});
+  run.cells[1].cell.probe.seed = 7;
+  run.cells[1].cell.probe.engine_options = {{"x", "1"}};
+  const std::string after = Expectations::Parse("", "m.expect.txt")->Rewritten(run);
+  EXPECT_EQ(after, absl::StrCat(kPair,
+                                "attention=flex,precision=bf16,device=cpu,seed=1 -> broken at "
+                                "import, name-missing  # ImportError: no name 'X'\n"));
+  EXPECT_THAT(Messages(after, run), IsEmpty());
+}
+
 }  // namespace
 }  // namespace bkm

@@ -3,13 +3,13 @@
 #include "harness/report/labels.h"
 
 #include <filesystem>
-#include <set>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "harness/model/cell_key.h"
 #include "harness/model/engine_kind.h"
 
 namespace bkm {
@@ -49,11 +49,10 @@ std::string LibraryText(const CellRecord& record) {
 }
 
 std::string OptionsText(const Cell& cell) {
-  static const auto& told = *new std::set<std::string>{
-      "head", "documents", "input", "micro_batches", "leftover_checkpoint", "optimizer"};
   std::vector<std::string> parts;
-  for (const auto& [key, value] : CellFields(cell)) {
-    if (told.contains(key)) parts.push_back(absl::StrCat(key, "=", value));
+  for (const CellKey& key : CellKeys()) {
+    if (key.use == CellKeyUse::kOption && !key.IsOmitted(cell))
+      parts.push_back(absl::StrCat(key.name, "=", key.text(cell)));
   }
   for (const auto& [name, value] : cell.probe.engine_options)
     parts.push_back(absl::StrCat(name, "=", value));
