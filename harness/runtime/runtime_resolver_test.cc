@@ -157,7 +157,7 @@ TEST_F(RuntimeResolverTest, BaseThatCannotBeResolvedIsAnErrorAndNoVerdict) {
   const absl::Status status = Resolve().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("not even its base (torch==2.13.0+cpu) can be had here"));
+              HasSubstr("not even its base (torch==2.13.0+cpu) can be resolved here"));
 }
 
 TEST_F(RuntimeResolverTest, RelaxedPackageLosesEveryPinButTheLibraryAxis) {
@@ -175,7 +175,7 @@ TEST_F(RuntimeResolverTest, RelaxedPackageLosesEveryPinButTheLibraryAxis) {
 TEST_F(RuntimeResolverTest, WrongInterpreterIsAnError) {
   request_.policy.python = "3.8";
   EXPECT_THAT(std::string(Resolve().status().message()),
-              HasSubstr("runtime cpu wants Python 3.8, and /usr/bin/python3 is 3."));
+              HasSubstr("runtime cpu needs Python 3.8, but /usr/bin/python3 is 3."));
 }
 
 TEST_F(RuntimeResolverTest, LockedAlwaysRuns) {
