@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// What most sources include, parsed once (tools/bazel/precompiled_header.bzl). A source still includes what it uses:
-// `tools/bkm test --deep` compiles all of them without this header.
+// What most sources include, parsed once (tools/bazel/precompiled_header.bzl). A source still
+// includes what it uses: `tools/bkm test --deep` compiles all of them without this header.
 #ifndef TOOLS_BAZEL_HEADERS_PRODUCT_H_
 #define TOOLS_BAZEL_HEADERS_PRODUCT_H_
 
