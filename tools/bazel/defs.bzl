@@ -76,6 +76,7 @@ def harness_cc_test(name, deps = [], needs = [], code = "test", size = "small", 
       **kwargs: as for cc_test.
     """
     kwargs["deps"] = deps + ["//third_party/debian:gmock_main"]
+    kwargs["linkstatic"] = True  # else every room is linked as a shared library, too
     native.cc_test(name = name, size = size, **_attributes(name, needs, code, kwargs))
 
 def harness_room(
