@@ -31,7 +31,7 @@ void Describe(Fields& fields, OptimizerSettings& settings) {
   if (settings.warmup_steps > 0 && settings.schedule.empty())
     fields.Fail("schedule", "missing: zero-based (HF) or one-based (torchtitan)");
   if (settings.warmup_steps == 0 && !settings.schedule.empty())
-    fields.Fail("schedule", "it says how warmup_steps are counted, and there are none");
+    fields.Fail("schedule", "set it only together with warmup_steps");
 }
 
 Json ToJson(const OptimizerSettings& optimizer) { return Json(WriteFields(optimizer)); }

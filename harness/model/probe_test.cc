@@ -69,7 +69,7 @@ TEST(ProbeTest, BadValuesAreNamed) {
   EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "optimizer": {"warmup_steps": 2}})"),
             "t: $.optimizer.schedule: missing: zero-based (HF) or one-based (torchtitan)");
   EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "optimizer": {"schedule": "one-based"}})"),
-            "t: $.optimizer.schedule: it says how warmup_steps are counted, and there are none");
+            "t: $.optimizer.schedule: set it only together with warmup_steps");
 }
 
 }  // namespace
