@@ -66,6 +66,7 @@ struct Probe {
 };
 
 void Describe(Fields& fields, OptimizerSettings& settings);
+void Describe(Fields& fields, Probe& probe);
 Json ToJson(const OptimizerSettings& optimizer);
 Json ToJson(const Probe& probe);
 // Strict: unknown keys and wrong types are errors that start with `origin`.
