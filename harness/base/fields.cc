@@ -16,6 +16,7 @@ template <typename T>
 void ReadNumbers(ObjectReader& reader, const char* key, absl::string_view needed,
                  bool (Json::*fits)() const noexcept, std::vector<T>& value) {
   const Json& items = *reader.Child(key);
+  value.clear();
   if (!items.is_array())
     return reader.Fail(key, absl::StrCat("a list is needed here, not ", items.type_name()));
   for (size_t i = 0; i < items.size(); ++i) {

@@ -36,7 +36,8 @@ enum class FieldStyle {
 //   void Describe(Fields& fields, Version& version) { fields.Field("label", version.label); }
 // Describe is declared beside the struct, in its namespace.
 // A field is a bool, an integer, a double, a std::string, Json, a struct with a Describe, or a
-// vector, an optional (null where absent) or a map by name of these.
+// vector, an optional (null where absent) or a map by name of these. The header is long because its
+// templates dispatch on these types.
 class Fields {
  public:
   struct Shape {
@@ -179,6 +180,7 @@ class Fields {
         fields.Field(name.c_str(), value[name]);
       });
     } else if constexpr (requires(Fields & fields) { Describe(fields, value.emplace_back()); }) {
+      value.clear();
       reader_->ForEach(key, [&](const Json& item, const std::string& path) {
         Fields fields(item, reader_->origin(), path, style_);
         Describe(fields, value.emplace_back());

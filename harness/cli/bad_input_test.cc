@@ -69,7 +69,7 @@ TEST_F(BadInputTest, FilterThatIsNone) {
   EXPECT_EQ(Complaint({"run", bkm_.hostile_matrix(), "--filter", "engin=x"}),
             "filter 'engin=x': unknown key 'engin': did you mean 'engine'?");
   EXPECT_EQ(Complaint({"run", bkm_.hostile_matrix(), "--filter", "flex"}),
-            "'flex' is no filter: write key=pattern,key=pattern, for example "
+            "'flex' is not a filter: write key=pattern,key=pattern, for example "
             "engine=verl-torchtitan,attention=flex");
 }
 

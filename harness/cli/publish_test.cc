@@ -97,7 +97,7 @@ TEST_F(PublishTest, ABadLineStopsARunBeforeItStarts) {
   Expect("attention=flex -> ok # fine\n");
   const ProcessResult result = RunPairs({"passes"});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.err, HasSubstr("chosen.expect.txt:1: 'ok' is no red verdict"));
+  EXPECT_THAT(result.err, HasSubstr("chosen.expect.txt:1: 'ok' is not a failing verdict"));
   EXPECT_FALSE(fs::exists(bkm_.out()));
 }
 
@@ -140,8 +140,9 @@ TEST_F(PublishTest, BadInputIsToldInOneSentence) {
   ASSERT_TRUE(WriteFile(bkm_.folder() / "half/run.json",
                         R"({"schema": 1, "matrix": "m", "finished": false, "cells": []})")
                   .ok());
-  EXPECT_THAT(bkm_.Run({"publish", "half"}, uv).err,
-              HasSubstr("half/run.json: this run is not finished; the same bkm run finishes it"));
+  EXPECT_THAT(
+      bkm_.Run({"publish", "half"}, uv).err,
+      HasSubstr("half/run.json: this run is not finished: repeat the bkm run to finish it"));
   EXPECT_EQ(bkm_.Run({"diff", "half", "half"}).exit_code, 2);
   ASSERT_TRUE(WriteFile(bkm_.folder() / "other/run.json",
                         R"({"schema": 2, "matrix": "m", "finished": true, "cells": []})")

@@ -22,7 +22,7 @@ const std::vector<std::string>& Devices() {
   return names;
 }
 
-// Fails `key` for the first of `values` that is not in `known`.
+// Fails `key` for each of `values` that is not in `known`.
 void CheckKnown(ObjectReader& reader, const char* key, const std::vector<std::string>& values,
                 const std::vector<std::string>& known) {
   for (const std::string& value : values) {
@@ -68,12 +68,12 @@ void ReadEngineOptions(ObjectReader& reader, MatrixGroup& group) {
   }
 }
 
-// The axes that the probe reads by itself: a value or a list of values each.
+// Keys that ProbeFromJson reads: axes have a value or a list of values, fields have one value.
 constexpr const char* kProbeAxes[] = {"head",      "input", "micro_batches", "leftover_checkpoint",
                                       "optimizer", "seed"};
 constexpr const char* kProbeFields[] = {"steps", "documents", "ranks", "threads"};
 
-// Each of `probes` with each value of `key`.
+// The product of `probes` and the values of `key`.
 std::vector<Json> Times(ObjectReader& reader, const char* key, const std::vector<Json>& probes) {
   const Json* value = reader.Child(key);
   if (!value) return probes;
@@ -86,7 +86,7 @@ std::vector<Json> Times(ObjectReader& reader, const char* key, const std::vector
   return product;
 }
 
-// A warm-up is counted as the engine counts it, unless told.
+// A warm-up without a schedule is counted as the engine counts it.
 void FillInSchedule(const EngineKind& kind, Json& probe) {
   const Json warmup = probe.value("/optimizer/warmup_steps"_json_pointer, Json());
   if (warmup.is_number_integer() && warmup != 0 && !probe["optimizer"].contains("schedule"))
@@ -107,7 +107,7 @@ absl::Status ReadProbe(const Json& json, const std::string& origin, const std::s
   group.devices = reader.Strings("device", {"cpu"});
   CheckKnown(reader, "device", group.devices, Devices());
   ReadEngineOptions(reader, group);
-  // The rest is read by the probe itself.
+  // ProbeFromJson reads the other keys.
   Json rest = {{"model", group.models.empty() ? "" : group.models[0]}};
   for (const char* key : kProbeFields) {
     if (const Json* value = reader.Child(key)) rest[key] = *value;

@@ -17,7 +17,7 @@
 
 namespace bkm {
 
-// What one cell may use before it is ended.
+// What one cell may use before it is killed.
 struct CellLimits {
   int timeout_s = 180;
   int memory_mib = 8192;
@@ -31,17 +31,17 @@ void Describe(Fields& fields, CellLimits& limits);
 struct MatrixGroup {
   std::string engine_kind;
   std::vector<SubjectSpec> engines;    // empty for a control
-  std::vector<SubjectSpec> libraries;  // empty: what the runtime resolves to
+  std::vector<SubjectSpec> libraries;  // empty: the runtime chooses the version
   std::vector<std::string> runtimes;
-  std::vector<std::string> torch;  // versions; empty: each runtime's own
+  std::vector<std::string> torch;  // versions; empty: each runtime's default
   std::vector<std::string> relax;
   std::vector<std::string> models;
   std::vector<std::string> attentions;
-  std::vector<std::string> precisions;  // empty: the engine kind's own
+  std::vector<std::string> precisions;  // empty: the engine kind's default
   std::vector<std::string> devices;
   std::vector<std::map<std::string, std::string>> engine_options;  // name -> JSON text
-  // One for each combination of head, input, micro_batches, leftover_checkpoint and optimizer; with
-  // steps, seed, documents, ranks and threads. The fields above are not set in them.
+  // One per combination of head, input, micro_batches, leftover_checkpoint, optimizer and seed,
+  // with steps, documents, ranks and threads. The other axes above are not set in them.
   std::vector<Probe> probes;
 };
 
@@ -52,13 +52,13 @@ struct MatrixExclusion {
   std::string place;  // origin and JSON path, for messages
 };
 
-// A matrix file, or the same made from command-line flags.
+// A matrix file, or its equivalent in command-line flags.
 struct Matrix {
   std::string name;
-  // Where it was read from; empty for a matrix made from flags. Files that belong to the matrix lie
-  // beside it, under its file name.
+  // The file that was read; empty for a matrix made from flags. Companion files lie beside it and
+  // have its file name, not its `name`.
   std::filesystem::path file = {};
-  // As written: {"NAME": {"git": URL, "package": IMPORT NAME}}; harness/source reads it.
+  // {"NAME": {"git": URL, "package": IMPORT NAME}}, unread; harness/source reads it.
   Json sources = Json::object();
   std::vector<MatrixGroup> groups;
   std::vector<MatrixExclusion> exclusions;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// Every matrix that is committed parses, and so says the schema; every bad one is refused with the
-// one message beside it.
+// The parser and the schema accept every committed matrix. Every bad one is refused with the
+// message in the file beside it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

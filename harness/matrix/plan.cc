@@ -14,7 +14,7 @@
 namespace bkm {
 namespace {
 
-// Why this build cannot run the cell; empty when it can.
+// Why this build cannot run the probe; empty if it can.
 std::string WhyNotHere(const Probe& probe) {
   if (probe.device != "cpu")
     return "this machine's worker has no GPU support yet: only device cpu can be run";
@@ -22,8 +22,7 @@ std::string WhyNotHere(const Probe& probe) {
   return "";
 }
 
-// How many parts an engine of that kind makes of the batch when it is asked for
-// probe.micro_batches.
+// The number of parts that an engine of this kind makes when probe.micro_batches are requested.
 int64_t PartsMade(const EngineKind& kind, const Probe& probe) {
   const auto documents = static_cast<int64_t>(probe.documents.size());
   const auto rounded_up = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
@@ -36,29 +35,28 @@ int64_t PartsMade(const EngineKind& kind, const Probe& probe) {
   return rounded_up(tokens, std::max(longest, rounded_up(tokens, probe.micro_batches)));
 }
 
-// Why the probe does not apply to the engine kind; empty when it does.
+// Why the probe does not apply to the engine kind; empty if it does.
 std::string WhyNotApplicable(const Cell& cell) {
   const EngineKind& kind = *FindEngineKind(cell.engine);
   const Probe& probe = cell.probe;
   if (probe.input == "padded" && !kind.takes_padded)
-    return absl::StrCat("padded input is a form of the engine's: ", kind.name,
-                        " is the library alone, fed with packed documents");
+    return absl::StrCat(kind.name, " takes packed input only");
   if (probe.leftover_checkpoint && !kind.looks_for_checkpoints)
-    return absl::StrCat(kind.name, " looks for no checkpoint in a folder that nobody named");
+    return absl::StrCat(kind.name, " does not look for checkpoints by itself");
   if (probe.head == "value" && !kind.has_value_head)
     return absl::StrCat(kind.name, " has no value head");
   if (const int64_t made = PartsMade(kind, probe); made != probe.micro_batches)
     return absl::StrCat(kind.name, " cuts these ", probe.documents.size(), " documents into ", made,
-                        " micro-batches, not into ", probe.micro_batches);
+                        " micro-batches instead of ", probe.micro_batches);
   return "";
 }
 
-// Why the device cannot, whatever the subjects do: running there would prove nothing.
+// Why running on this device would prove nothing, whatever the subjects do; empty if it would.
 std::string WhyUnsupported(const Probe& probe) {
-  // On a CPU, torch takes the option and runs plain flex.
+  // On a CPU, torch accepts the option and runs plain flex.
   if (probe.attention == "flex_flash" && probe.device == "cpu")
-    return "flex_flash is a kernel for CUDA devices of compute capability 9.0 or higher, and the "
-           "device is a CPU";
+    return "flex_flash needs a CUDA device of compute capability 9.0 or higher, and the device is "
+           "a CPU";
   return "";
 }
 
@@ -67,7 +65,7 @@ struct ResolvedAxis {
   std::string label;
 };
 
-// Expands one group; keeps what the environment said.
+// Expands groups into cells.
 class Expander {
  public:
   Expander(const Matrix& matrix, const std::vector<CellFilter>& filters,
@@ -101,7 +99,7 @@ class Expander {
     return absl::OkStatus();
   }
 
-  // An exclusion or a filter that is about no cell has a misspelt value.
+  // Refuses exclusions that match no cell and filter values that no cell has: misspelt values.
   absl::Status CheckSelection() const {
     std::vector<const Cell*> cells;
     for (const PlannedCell& planned : cells_) cells.push_back(&planned.cell);
@@ -110,9 +108,8 @@ class Expander {
       if (!values.ok()) return WithContext(values, exclusion.place);
       if (std::none_of(cells.begin(), cells.end(),
                        [&](const Cell* cell) { return exclusion.filter.Matches(*cell); }))
-        return absl::InvalidArgumentError(
-            absl::StrCat(exclusion.place,
-                         ": no cell of the matrix has all of these values: take the entry out"));
+        return absl::InvalidArgumentError(absl::StrCat(
+            exclusion.place, ": no cell of the matrix has all of these values: remove the entry"));
     }
     for (const CellFilter& filter : filters_) {
       if (absl::Status values = filter.CheckValues(cells); !values.ok())

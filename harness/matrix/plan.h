@@ -15,25 +15,25 @@
 
 namespace bkm {
 
-// One cell of a matrix, in or out of the run, and why.
+// One cell of a matrix: in the run, or out of it for a reason.
 struct PlannedCell {
   Cell cell;
   std::string id;
   bool included = true;
   std::string why;  // empty for a cell that is in
-  // Why this device cannot run a cell that is in: its verdict is `unsupported`, and nothing is run.
+  // Why this device cannot run the cell; empty if it can. The cell's verdict is then `unsupported`,
+  // and no process is started.
   std::string unsupported;
-  // Why, by the sources alone, importing the engine of a cell that is in must fail: its verdict is
-  // `skipped`, and nothing is run. Only where the user asked for the static check.
+  // Why importing the engine must fail, found by the static check of the sources; empty without
+  // that check. The cell's verdict is then `skipped`, and no process is started.
   std::string statically_red = {};
 };
 
-// What the expansion must know of the world. Each is asked once per distinct argument.
+// Lookups of the expansion. Each is called once per distinct argument.
 struct PlanEnvironment {
-  // The exact version, commit or folder behind a spec (and the user's label for it).
+  // Resolves a spec to an exact version, commit or folder.
   std::function<absl::StatusOr<Subject>(const SubjectSpec&)> resolve;
-  // The torch version that a runtime policy has unless told; an error for a policy that does not
-  // exist.
+  // The default torch version of a runtime policy; an error for an unknown policy.
   std::function<absl::StatusOr<std::string>(const std::string& runtime)> torch_of_runtime;
 };
 

@@ -96,16 +96,16 @@ TEST(PlanTest, AnExclusionWhoseValuesNoCellHasTogetherIsAnError) {
   matrix.groups[0].engines.pop_back();
   matrix.groups[1].engines.erase(matrix.groups[1].engines.begin());
   matrix.groups[1].attentions = {"sdpa"};
-  EXPECT_EQ(ExpandMatrix(matrix, {}, Environment()).status().message(),
-            "m.json: $.exclude[0]: no cell of the matrix has all of these values: take the entry "
-            "out");
+  EXPECT_EQ(
+      ExpandMatrix(matrix, {}, Environment()).status().message(),
+      "m.json: $.exclude[0]: no cell of the matrix has all of these values: remove the entry");
 }
 
 TEST(PlanTest, AFilterDoesNotMakeAnExclusionStale) {
   EXPECT_EQ(ErrorOf(R"(, "exclude": [{"engine": "v1", "why": "x"}])", "engine=v2"), "");
 }
 
-// One engine kind, its probe's fields.
+// The plan of one engine kind with the given fields of the probe.
 std::vector<PlannedCell> PlanOf(const char* kind, const char* subjects, const char* probe) {
   const std::string text = std::string(R"({"name": "m", "groups": [{"engine": {"kind": ")") + kind +
                            "\"" + subjects +
@@ -138,31 +138,31 @@ TEST(PlanTest, AWarmupIsCountedAsTheEngineKindCounts) {
 
 TEST(PlanTest, SaysWhyAProbeDoesNotApplyToAnEngineKind) {
   EXPECT_EQ(PlanOf("torchtitan", "", R"("attention": "flex", "input": "padded")")[0].why,
-            "padded input is a form of the engine's: torchtitan is the library alone, fed with "
-            "packed documents");
+            "torchtitan takes packed input only");
   EXPECT_EQ(PlanOf("torchtitan", "", R"("attention": "flex", "leftover_checkpoint": true)")[0].why,
-            "torchtitan looks for no checkpoint in a folder that nobody named");
+            "torchtitan does not look for checkpoints by itself");
   EXPECT_EQ(PlanOf("verl-torchtitan", kVerl, R"("attention": "flex", "head": "value")")[0].why,
             "verl-torchtitan has no value head");
 }
 
 TEST(PlanTest, SaysWhenDocumentsCannotBeCutAsAsked) {
-  // verl cuts five documents by tokens, none of them shorter than the longest document.
+  // verl cuts by tokens, into parts of at least the longest document.
   EXPECT_EQ(PlanOf("verl-torchtitan", kVerl, R"("attention": "flex", "micro_batches": 2)")[0].why,
             "");
   EXPECT_EQ(PlanOf("verl-torchtitan", kVerl, R"("attention": "flex", "micro_batches": 3)")[0].why,
-            "verl-torchtitan cuts these 5 documents into 2 micro-batches, not into 3");
+            "verl-torchtitan cuts these 5 documents into 2 micro-batches instead of 3");
   EXPECT_EQ(PlanOf("torchtitan", "", R"("attention": "flex", "micro_batches": 3)")[0].why, "");
   EXPECT_EQ(PlanOf("torchtitan", "", R"("attention": "flex", "micro_batches": 4)")[0].why,
-            "torchtitan cuts these 5 documents into 3 micro-batches, not into 4");
+            "torchtitan cuts these 5 documents into 3 micro-batches instead of 4");
 }
 
-TEST(PlanTest, WhatTheDeviceCannotIsInAndSaysWhy) {
+TEST(PlanTest, ACellThatTheDeviceCannotRunIsInAndUnsupported) {
   const PlannedCell cell = PlanOf("torchtitan", "", R"("attention": "flex_flash")")[0];
   EXPECT_TRUE(cell.included);
-  EXPECT_EQ(cell.unsupported,
-            "flex_flash is a kernel for CUDA devices of compute capability 9.0 or higher, and the "
-            "device is a CPU");
+  EXPECT_EQ(
+      cell.unsupported,
+      "flex_flash needs a CUDA device of compute capability 9.0 or higher, and the device is a "
+      "CPU");
 }
 
 TEST(PlanTest, TheSameCellTwiceIsOneCell) {

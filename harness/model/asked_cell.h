@@ -9,9 +9,8 @@
 
 namespace bkm {
 
-// The cell as the user asked for it, in the filter grammar: versions as they were written, not what
-// they came to, so that a cell of a branch that moved is the same cell. As a filter it means this
-// cell alone among those of a matrix.
+// The cell's id with versions as the user wrote them, not as they were resolved: a cell of a branch
+// keeps this text when the branch moves. It is a filter that matches the cell.
 std::string AskedText(const Cell& cell);
 
 }  // namespace bkm

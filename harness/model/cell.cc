@@ -86,7 +86,7 @@ absl::StatusOr<CellFilter> CellFilter::Parse(absl::string_view text) {
     if (pair.size() != 2 || pair[0].empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat("'", text,
-                       "' is no filter: write key=pattern,key=pattern, for example "
+                       "' is not a filter: write key=pattern,key=pattern, for example "
                        "engine=verl-torchtitan,attention=flex"));
     }
     patterns[pair[0]] = pair[1];

@@ -16,23 +16,22 @@
 
 namespace bkm {
 
-// engine x library x runtime x probe: one thing that is run and gets one verdict.
+// A test case: engine x library x runtime x probe. It is run once and gets one verdict.
 struct Cell {
-  std::string engine;                          // kind: verl-torchtitan, ...
+  std::string engine;                          // kind, such as verl-torchtitan
   std::optional<SubjectSpec> engine_subject;   // absent for a control
-  std::optional<SubjectSpec> library_subject;  // absent: what the runtime resolves to
+  std::optional<SubjectSpec> library_subject;  // absent: the runtime chooses the version
   std::string engine_label;                    // revisions as the user wrote them
   std::string library_label;
-  std::string runtime;             // policy's name
+  std::string runtime;             // name of a runtime policy
   std::string torch;               // version
   std::vector<std::string> relax;  // declared pins that the resolution drops
   // Set only for a control that the planner added: the lock of the cells that it controls.
   std::string lock;
   Probe probe;
-  // Faults that are planted to see that they are caught (harness/selftest); empty in every other
-  // cell.
+  // Faults that the self-test plants in this cell (harness/selftest); empty in other cells.
   std::vector<std::string> plant = {};
-  int repeat = 1;  // 2 and more: the same cell measured once more, for run-to-run variation
+  int repeat = 1;  // 2 or more: a further run of the same cell, to see run-to-run variation
 
   bool is_control() const { return !engine_subject.has_value(); }
 };
@@ -66,10 +65,10 @@ class CellFilter {
   std::vector<std::pair<const CellKey*, CellPattern>> patterns_;
 };
 
-// A short name for people and folders: "verl-torchtitan-v0.8.0-torchtitan-baba6d82e-flex-1a2b3c4d";
-// the end is a hash of `id`.
+// A short name for people and folders, which ends with a hash of `id`:
+// "verl-torchtitan-v0.8.0-torchtitan-baba6d82e-flex-1a2b3c4d".
 std::string CellFolderName(const Cell& cell, absl::string_view id);
-// Its folder below the run directory: "cells/NAME".
+// The cell's folder in the run directory: "cells/NAME".
 std::string CellDirectory(const Cell& cell, absl::string_view id);
 
 }  // namespace bkm

@@ -16,39 +16,37 @@
 
 namespace bkm {
 
-// A control tells whose fault a red cell is, a repeat how much a cell varies; both stand beside a
-// cell that was asked for and are counted apart.
+// A subject is a cell that the matrix asks for. A control shows whose fault a failure is, a repeat
+// shows how much a cell varies; both are counted apart from subjects.
 enum class CellRole { kSubject, kControl, kRepeat };
 
-// What measuring a cell again and again showed.
+// What the repeats of a cell showed.
 struct Stability {
-  int runs = 0;                         // that say something: spurious ones are left out
-  std::map<std::string, int> verdicts;  // "ok", "wrong at golden, log-probs-off" -> how often
-  std::string drift;    // of the worst repeat against the first: a name of DriftClass, or empty
-  double multiple = 0;  // its distance in floors
+  int runs = 0;                         // without spurious ones
+  std::map<std::string, int> verdicts;  // short text ("wrong at golden, log-probs-off") -> count
+  std::string drift;    // DriftClass of the repeat that is farthest from the first run, or empty
+  double multiple = 0;  // distance of that repeat, in floors
   bool flaky() const { return verdicts.size() > 1; }
   bool operator==(const Stability&) const = default;
 };
 
-// One entry of run.json: a cell of a run, where its folder is, and its verdict.
+// One entry of run.json: a cell with its folder and its verdict.
 struct CellRecord {
   Cell cell;
   std::string id;
   CellRole role = CellRole::kSubject;
-  std::string engine_date;  // YYYY-MM-DD of the subjects; empty where unknown
+  std::string engine_date;  // YYYY-MM-DD, of both subjects; empty if unknown
   std::string library_date;
-  std::string
-      library_version;  // what the runtime resolved to, for a library that lives in the runtime
-  std::string lock;     // hash of the runtime's lock; empty when there is none
-  std::string dir;      // below the run directory: "cells/..."
-  double seconds = 0;   // wall time of the cell
-  // When it was observed, RFC 3339 in UTC; of an inherited one, when that was. Empty: not said.
+  std::string library_version;  // the resolved version of a library that the runtime installs
+  std::string lock;             // hash of the runtime's lock; empty without a lock
+  std::string dir;              // below the run directory: "cells/..."
+  double seconds = 0;           // wall time of the cell
+  // Time of the observation, also of an inherited one: RFC 3339 in UTC; empty if unknown.
   std::string measured;
-  std::optional<std::string>
-      inherited_from;                  // id of the cell whose observation stands for this one
-  std::string repeat_of;               // role kRepeat: id of the cell that it repeats
-  std::optional<Verdict> verdict;      // absent: not measured yet
-  std::optional<Stability> stability;  // present: the cell was repeated, and this is the first run
+  std::optional<std::string> inherited_from;  // id of the cell whose observation was reused
+  std::string repeat_of;                      // for a repeat: id of the repeated cell
+  std::optional<Verdict> verdict;             // absent: not measured yet
+  std::optional<Stability> stability;         // present on the first run of a repeated cell
 };
 
 // A whole run.json.
@@ -56,7 +54,7 @@ struct RunRecord {
   std::string matrix;
   bool finished = false;
   std::vector<CellRecord> cells;
-  // What made the run: harness version, options that change what is observed. Free-form.
+  // Harness version and the options that change observations. Free-form.
   Json made_by = Json::object();
 };
 
@@ -64,8 +62,8 @@ void Describe(Fields& fields, Stability& stability);
 void Describe(Fields& fields, CellRecord& record);
 void Describe(Fields& fields, RunRecord& run);
 
-// The published form: stable keys, each cell's identity spelled out. `cell`
-// carries what the flat keys leave out, so that a run can be judged again from its folder alone.
+// run.json. Its keys are stable: scripts read them. A run can be judged again from its folder
+// alone.
 OrderedJson ToJson(const RunRecord& run);
 absl::StatusOr<RunRecord> RunRecordFromJson(const Json& json, const std::string& origin);
 

@@ -182,7 +182,7 @@ TEST(CellTest, BadFilterSaysWhatIsMeant) {
   EXPECT_EQ(CellFilter::Parse("atention=flex").status().message(),
             "filter 'atention=flex': unknown key 'atention': did you mean 'attention'?");
   EXPECT_EQ(CellFilter::Parse("flex").status().message(),
-            "'flex' is no filter: write key=pattern,key=pattern, for example "
+            "'flex' is not a filter: write key=pattern,key=pattern, for example "
             "engine=verl-torchtitan,attention=flex");
 }
 

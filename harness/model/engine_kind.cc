@@ -64,7 +64,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .looks_for_checkpoints = false,
        .has_value_head = false,
        .judged_by_ending_only = false},
-      // Tiny pairs under fixtures/packages: they test the harness, not a library.
+      // Tiny pairs in fixtures/packages that test the harness, not a library.
       {.name = "fixture",
        .engine_source = "fake_engine",
        .library_source = "fake_library",

@@ -13,31 +13,31 @@ namespace bkm {
 // A kind of trainer engine that an adapter drives (harness/cell/python/bkm_cell/adapters). A new
 // engine is one entry here and one adapter file.
 struct EngineKind {
-  std::string name;           // "verl-torchtitan"; as in matrices and --engine
-  std::string engine_source;  // source name of the engine's subject; empty: a control, which is the
-                              // library alone
-  std::string library_source;  // source name of the library's subject
+  std::string name;            // "verl-torchtitan", as in matrices and --engine
+  std::string engine_source;   // source of the engine; empty for a control, which is the library
+                               // alone
+  std::string library_source;  // source of the library
   bool library_in_runtime;  // the library is installed into the runtime, not a source tree on the
                             // cell's path
   std::string control;      // the kind that drives the same library alone; empty for a control
-  std::vector<std::string> attentions;  // what may be asked
-  std::string precision;                // the probe's precision where nothing is said
-  std::string schedule;                 // how it counts a warm-up (OptimizerSettings::schedule)
-  bool takes_padded;                    // has a padded input form beside the packed one
+  std::vector<std::string> attentions;  // supported names
+  std::string precision;                // default of the probe
+  std::string schedule;                 // how it counts a warm-up: OptimizerSettings::schedule
+  bool takes_padded;                    // takes padded input besides packed input
   bool cuts_by_tokens;         // cuts batches that do not divide evenly by tokens, as verl does
-  bool looks_for_checkpoints;  // in a folder that nobody named
+  bool looks_for_checkpoints;  // in a default folder, without being told to
   bool has_value_head;         // can be a critic
   bool judged_by_ending_only;  // no golden applies (the hostile fixtures)
-  // How its adapter enters the engine: the modules that it imports, in order; the class in the last
-  // of them that it makes; the methods that it then calls before weights are read. For the static
-  // check of the engine's sources against the library's; empty where there is none.
+  // How the adapter enters the engine: the modules that it imports, in order; the class of the last
+  // module that it instantiates; the methods that it calls before weights are read. The static
+  // check of the sources starts from these; empty if the kind has no static check.
   std::vector<std::string> entry_modules = {};
   std::string entry_class = {};
   std::vector<std::string> entry_methods = {};
 };
 
 const std::vector<EngineKind>& EngineKinds();
-// nullptr when there is none of that name.
+// nullptr for an unknown name.
 const EngineKind* FindEngineKind(absl::string_view name);
 std::vector<std::string> EngineKindNames();
 

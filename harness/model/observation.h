@@ -27,11 +27,11 @@ enum class EndingKind {
   kCancelled,
   kLost,
   kForkFailed,
-  // Said by the runner, of a cell for which no process was started.
+  // Set by the runner for a cell whose process was never started.
   kNoSolution,
   kInstallFailed,
   kDeviceMissing,
-  kApiCheck,  // the static check says that importing the engine fails: not run
+  kApiCheck,  // the static check predicts that importing the engine fails
 };
 absl::string_view Name(EndingKind kind);
 
@@ -44,7 +44,7 @@ struct ObservedEnding {
   std::string message;
 };
 
-// Whose code a frame is.
+// Whose code a stack frame runs.
 enum class FrameOwner { kEngine, kLibrary, kTorch, kRuntime, kPython, kHarness };
 absl::string_view Name(FrameOwner owner);
 
@@ -60,14 +60,14 @@ struct ObservedFrame {
 struct ObservedException {
   std::string type;
   std::string message;
-  std::string name;                   // the missing module, name or attribute, if Python says which
-  std::string object;                 // "module.Class" of the object that lacks an attribute
+  std::string name;                   // the missing module, name or attribute, if Python names it
+  std::string object;                 // type of the object that lacks the attribute: "module.Class"
   std::vector<ObservedFrame> frames;  // outermost first
 };
 
 struct ObservedStage {
   Stage stage = Stage::kImport;
-  std::optional<double> seconds;  // absent: the cell ended inside
+  std::optional<double> seconds;  // absent: the cell ended in this stage
 };
 
 struct ObservedTensor {
@@ -84,42 +84,43 @@ struct ObservedStep {
   std::optional<double> loss, grad_norm, learning_rate;
   std::string optimizer_class;
   std::vector<ObservedParamGroup> param_groups;
-  std::string tensors;  // file, relative to the cell's folder; empty: none was written
+  std::string tensors;  // file in the cell's folder; empty if none was written
   std::string log_probs_dtype;
-  std::optional<int64_t> forwards;  // how often the model was entered: once per micro-batch
+  std::optional<int64_t> forwards;  // calls of the model: one per micro-batch
 };
 
-// The part of a worker's observation that the judge reads (harness/protocol/README.md has all of
-// it). Facts only; absent means not seen. A number that is not finite arrives as null and is NaN.
+// The part of a worker's observation that the judge reads; harness/protocol/README.md describes all
+// of it. Facts only. A missing field was not seen. JSON has null for a number that is not finite;
+// it is read as NaN.
 struct Observation {
   ObservedEnding ending;
   std::vector<ObservedStage> stages;           // in the order entered
-  std::vector<ObservedException> exceptions;   // the one that ended the cell, then its causes
+  std::vector<ObservedException> exceptions;   // the exception that ended the cell, then its causes
   std::vector<std::string> plant;              // faults planted by tests
-  std::string precision_ran;                   // bf16, fp32; empty: not said
-  std::vector<ObservedLayer> layers;           // what was built
-  std::vector<std::string> called;             // HF: attention callables really called
-  std::string configured;                      // the backend that the built configuration names
-  std::vector<std::string> ops;                // seen in the evidence forward
-  std::map<std::string, ObservedTensor> load;  // by HF name, after loading
-  std::optional<ObservedTensor> held;          // all that the model holds, as if it were one
+  std::string precision_ran;                   // bf16 or fp32; empty if unknown
+  std::vector<ObservedLayer> layers;           // attention modules as built
+  std::vector<std::string> called;             // HF: attention functions that were called
+  std::string configured;                      // backend in the engine's configuration
+  std::vector<std::string> ops;                // dispatched in the evidence forward
+  std::map<std::string, ObservedTensor> load;  // parameters after loading, by HF name
+  std::optional<ObservedTensor> held;          // all parameters as one tensor
   std::vector<ObservedMaskCall> mask_calls;
   std::optional<ObservedReach> reach;
-  std::vector<ObservedReach> more_reaches;  // of other positions
-  std::vector<ObservedRelation> attended;   // who attends to whom, as each layer's kernel ran
-  std::string attended_error;               // why that could not be read
-  std::vector<ObservedKernels> kernels;     // of each layer, in a call with gradients
+  std::vector<ObservedReach> more_reaches;  // the same at other positions
+  std::vector<ObservedRelation> attended;   // per layer, measured from its kernel
+  std::string attended_error;               // why `attended` could not be measured
+  std::vector<ObservedKernels> kernels;     // per layer, in a call with gradients
   std::vector<ObservedStep> steps;
-  int64_t timeouts = 0;  // how often this cell ran into its time limit, this run included
+  int64_t timeouts = 0;  // runs of this cell that hit the time limit, this run included
 
-  // The last stage entered; import when none was.
+  // The last stage entered, or import.
   Stage LastStage() const;
 };
 
-// Lenient: unknown fields are ignored, so that newer workers can be read. A field of the wrong type
-// is an error that names its path: "observation.json: $.steps[1].loss: ...".
+// Ignores unknown fields, so that files of newer workers can be read. A field of the wrong type is
+// an error that names its path: "observation.json: $.steps[1].loss: ...".
 absl::StatusOr<Observation> ObservationFromJson(const Json& json, const std::string& origin);
-// Only what was seen.
+// Writes only the fields that were seen.
 OrderedJson ToJson(const Observation& observation);
 
 }  // namespace bkm

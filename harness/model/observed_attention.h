@@ -10,7 +10,7 @@
 
 namespace bkm {
 
-// What a cell showed of its attention; parts of Observation.
+// The parts of Observation that describe attention.
 
 struct ObservedLayer {
   std::string layer;
@@ -22,25 +22,26 @@ struct ObservedMaskCall {
   std::string layer;
   std::string type;
   std::string digest;
-  std::optional<int64_t> pairs;  // (query, key) pairs that may attend, where the mask alone says so
-  std::string owner = {};        // caller, model, or the class that keeps it; empty: not said
+  std::optional<int64_t>
+      pairs;               // (query, key) pairs that the mask allows, if the mask alone decides
+  std::string owner = {};  // caller, model, or the class that holds the mask; empty if unknown
 };
 
-// One token was changed: which log-probs moved.
+// Which log-probs changed after one token was changed.
 struct ObservedReach {
   int64_t position = 0;
   std::vector<int64_t> moved;   // flat positions
-  std::vector<double> largest;  // |difference| of each
+  std::vector<double> largest;  // |difference| at each of them
 };
 
-// Which query attends to which key in one layer: the digest names a relation in
+// Which query attends to which key in one layer: `relation` is the digest of a tensor in
 // tensors/attended.safetensors.
 struct ObservedRelation {
   int64_t layer = 0;
   std::string relation;
 };
 
-// What one layer's attention dispatched in a call with gradients, as far as it tells of attention.
+// Attention kernels that one layer dispatched in a call with gradients.
 struct ObservedKernels {
   int64_t layer = 0;
   std::vector<std::string> forward;   // ops

@@ -5,6 +5,26 @@
 #include "harness/base/check.h"
 
 namespace bkm {
+namespace {
+
+void CheckDocuments(Fields& fields, const std::vector<int64_t>& lengths) {
+  if (lengths.empty()) fields.Fail("documents", "a list of token counts is needed here");
+  for (const int64_t length : lengths) {
+    if (length < 2) fields.Fail("documents", "a document has at least 2 tokens");
+  }
+}
+
+// Values are kept as JSON text.
+void DescribeOptions(Fields& fields, std::map<std::string, std::string>& options) {
+  Json json = Json::object();
+  for (const auto& [name, text] : options) json[name] = Json::parse(text, nullptr, false);
+  fields.Field("engine_options", json, Presence::kOptional);
+  if (!fields.reading()) return;
+  if (!json.is_object()) return fields.Fail("engine_options", "an object is needed here");
+  for (const auto& [name, value] : json.items()) options[name] = value.dump();
+}
+
+}  // namespace
 
 const std::vector<std::string>& WarmupSchedules() {
   static const auto& names = *new std::vector<std::string>{"zero-based", "one-based"};
@@ -31,88 +51,43 @@ void Describe(Fields& fields, OptimizerSettings& settings) {
   if (settings.warmup_steps > 0 && settings.schedule.empty())
     fields.Fail("schedule", "missing: zero-based (HF) or one-based (torchtitan)");
   if (settings.warmup_steps == 0 && !settings.schedule.empty())
-    fields.Fail("schedule", "it says how warmup_steps are counted, and there are none");
+    fields.Fail("schedule", "set it only together with warmup_steps");
 }
 
 Json ToJson(const OptimizerSettings& optimizer) { return Json(WriteFields(optimizer)); }
 
-Json NumericsOf(const Probe& probe) {
-  Json json = {{"model", probe.model},
-               {"seed", probe.seed},
-               {"steps", probe.steps},
-               {"documents", probe.documents},
-               {"optimizer", ToJson(probe.optimizer)}};
-  if (probe.head != "lm") json["head"] = probe.head;
-  return json;
+void Describe(Fields& fields, Probe& probe) {
+  fields.Field("model", probe.model);
+  fields.Field("attention", probe.attention, Presence::kOptional);
+  fields.Field("precision", probe.precision, Presence::kOptional);
+  fields.Field("device", probe.device, Presence::kOptional);
+  fields.Int("ranks", probe.ranks, 1, 1024, Presence::kOptional);
+  fields.Int("threads", probe.threads, 1, 1024, Presence::kOptional);
+  fields.Int("steps", probe.steps, 1, 100, Presence::kOptional);
+  fields.Int("seed", probe.seed, 0, INT64_MAX, Presence::kOptional);
+  fields.Field("documents", probe.documents, Presence::kOptional);
+  if (fields.reading()) CheckDocuments(fields, probe.documents);
+  fields.OneOf("head", probe.head, {"lm", "value"}, Presence::kOptional);
+  fields.OneOf("input", probe.input, {"packed", "padded"}, Presence::kOptional);
+  fields.Int("micro_batches", probe.micro_batches, 1, static_cast<int64_t>(probe.documents.size()),
+             Presence::kOptional);
+  fields.Field("leftover_checkpoint", probe.leftover_checkpoint, Presence::kOptional);
+  DescribeOptions(fields, probe.engine_options);
+  fields.Field("optimizer", probe.optimizer, Presence::kOptional);
 }
 
-Json ToJson(const Probe& probe) {
-  Json json = NumericsOf(probe);
-  json["attention"] = probe.attention;
-  json["precision"] = probe.precision;
-  json["device"] = probe.device;
-  json["ranks"] = probe.ranks;
-  json["threads"] = probe.threads;
-  json["head"] = probe.head;
-  json["input"] = probe.input;
-  json["micro_batches"] = probe.micro_batches;
-  json["leftover_checkpoint"] = probe.leftover_checkpoint;
-  Json options = Json::object();
-  for (const auto& [name, value] : probe.engine_options)
-    options[name] = Json::parse(value, nullptr, false);
-  json["engine_options"] = options;
-  return json;
-}
-
-namespace {
-
-void ReadDocuments(ObjectReader& reader, std::vector<int64_t>& lengths) {
-  const Json* documents = reader.Child("documents");
-  if (!documents) return;
-  lengths.clear();
-  if (!documents->is_array() || documents->empty())
-    return reader.Fail("documents", "a list of token counts is needed here");
-  for (const Json& length : *documents) {
-    if (!length.is_number_integer() || length.get<int64_t>() < 2)
-      return reader.Fail("documents", "a document has at least 2 tokens");
-    lengths.push_back(length.get<int64_t>());
-  }
-}
-
-void ReadOptimizer(ObjectReader& outer, OptimizerSettings& settings) {
-  const Json* optimizer = outer.Child("optimizer");
-  if (!optimizer) return;
-  Fields fields(*optimizer, outer.origin(), outer.PathOf("optimizer"), FieldStyle::kStrict);
-  Describe(fields, settings);
-  outer.Keep(fields.Finish());
-}
-
-}  // namespace
+Json ToJson(const Probe& probe) { return Json(WriteFields(probe)); }
 
 absl::StatusOr<Probe> ProbeFromJson(const Json& json, const std::string& origin) {
-  ObjectReader reader(json, origin);
-  Probe probe;
-  probe.model = reader.String("model");
-  probe.attention = reader.String("attention", "");
-  probe.precision = reader.String("precision", probe.precision);
-  probe.device = reader.String("device", probe.device);
-  probe.ranks = reader.Int("ranks", probe.ranks, 1, 1024);
-  probe.threads = reader.Int("threads", probe.threads, 1, 1024);
-  probe.steps = reader.Int("steps", probe.steps, 1, 100);
-  probe.seed = reader.Int("seed", probe.seed, 0, INT64_MAX);
-  ReadDocuments(reader, probe.documents);
-  if (reader.Has("head")) probe.head = reader.OneOf("head", {"lm", "value"});
-  if (reader.Has("input")) probe.input = reader.OneOf("input", {"packed", "padded"});
-  probe.micro_batches = reader.Int("micro_batches", probe.micro_batches, 1,
-                                   static_cast<int64_t>(probe.documents.size()));
-  probe.leftover_checkpoint = reader.Bool("leftover_checkpoint", probe.leftover_checkpoint);
-  if (const Json* options = reader.Child("engine_options")) {
-    if (!options->is_object()) reader.Fail("engine_options", "an object is needed here");
-    for (const auto& [name, value] : options->items()) probe.engine_options[name] = value.dump();
-  }
-  ReadOptimizer(reader, probe.optimizer);
-  if (absl::Status status = reader.Finish(); !status.ok()) return status;
-  return probe;
+  return ReadFields<Probe>(json, origin);
+}
+
+Json NumericsOf(const Probe& probe) {
+  const Json all = ToJson(probe);
+  Json json;
+  for (const char* key : {"model", "seed", "steps", "documents", "optimizer"}) json[key] = all[key];
+  if (probe.head != "lm") json["head"] = probe.head;
+  return json;
 }
 
 }  // namespace bkm

@@ -14,8 +14,8 @@
 
 namespace bkm {
 
-// Gradient clipping by total norm, then AdamW (torch.optim.AdamW's rule) with a learning rate that
-// rises through `warmup_steps` steps and stays.
+// Gradient clipping by total norm, then AdamW as in torch.optim.AdamW. The learning rate rises for
+// `warmup_steps` steps and then stays constant.
 struct OptimizerSettings {
   double learning_rate = 1e-4;
   double beta1 = 0.9;
@@ -24,41 +24,41 @@ struct OptimizerSettings {
   double weight_decay = 0.01;
   double clip_norm = 1.0;
   int warmup_steps = 0;
-  // How engines count a warm-up of w steps, at step k from 0 on: "zero-based" is k / w (HF and
-  // verl's FSDP engine: the first step's rate is 0), "one-based" (k + 1) / w (torchtitan). Empty
-  // without a warm-up; the engine kind's own where a matrix names none.
+  // The factor of step k (from 0) in a warm-up of w steps: "zero-based" is k / w (HF and verl's
+  // FSDP engine: the first step has rate 0), "one-based" is (k + 1) / w (torchtitan). Empty without
+  // a warm-up. A matrix that names no schedule gets the engine kind's.
   std::string schedule;
   bool operator==(const OptimizerSettings&) const = default;
 };
 
-// The schedules that OptimizerSettings knows.
+// The values of OptimizerSettings::schedule.
 const std::vector<std::string>& WarmupSchedules();
-// What is asked of the optimizer at step `step`, from 0 on.
+// The learning rate of step `step`, counted from 0.
 double LearningRateAt(const OptimizerSettings& settings, int step);
 
-// What is asked of a pairing: model, packed batch, attention, precision, options, optimizer, number
-// of steps, device.
+// The training steps that a cell runs: model, batch, attention, precision, engine options,
+// optimizer and device.
 struct Probe {
   std::string model = "qwen3";
-  std::string
-      attention;  // flex, varlen, sdpa; for HF: eager, sdpa, flex_attention, flash_attention_2
+  // flex, varlen or sdpa; for HF eager, sdpa, flex_attention or flash_attention_2.
+  std::string attention;
   std::string precision = "bf16";  // bf16 or fp32
   std::string device = "cpu";
   int ranks = 1;
   int threads = 1;
   int steps = 3;
   uint64_t seed = 1;  // of weights and data
-  // Tokens per packed document: one longer than any model's sliding window (128), and short ones.
+  // Tokens per document. One is longer than any model's sliding window (128).
   std::vector<int64_t> documents = {37, 150, 64, 20, 9};
   // "lm": log-probs of a language model. "value": a critic, one value per token.
   std::string head = "lm";
-  // "packed": documents one after the other. "padded": a row each, padded on the right (verl's
-  // use_remove_padding=False). The answer is the same.
+  // "packed": documents one after the other. "padded": one row per document, padded on the right
+  // (verl's use_remove_padding=False). Results must not depend on it.
   std::string input = "packed";
-  // Each step's documents are cut into that many parts, in order; gradients are accumulated, the
-  // loss is normalised by the tokens of all. The answer is the same.
+  // Parts that each step's documents are cut into, in order. Gradients are accumulated and the loss
+  // is normalized by the tokens of all parts. Results must not depend on it.
   int micro_batches = 1;
-  // An empty ./outputs/checkpoint, as an earlier run may leave it, lies in the cell's folder.
+  // The cell's folder starts with an empty ./outputs/checkpoint, as an earlier run may leave it.
   bool leftover_checkpoint = false;
   std::map<std::string, std::string> engine_options = {};  // name -> value as JSON text
   OptimizerSettings optimizer;
@@ -66,13 +66,15 @@ struct Probe {
 };
 
 void Describe(Fields& fields, OptimizerSettings& settings);
+void Describe(Fields& fields, Probe& probe);
 Json ToJson(const OptimizerSettings& optimizer);
 Json ToJson(const Probe& probe);
 // Strict: unknown keys and wrong types are errors that start with `origin`.
 absl::StatusOr<Probe> ProbeFromJson(const Json& json, const std::string& origin);
 
-// The part of the probe that weights, data and golden depend on; its hash names them in caches and
-// in golden/numeric. What came later is in it only where it is not the default, so that names stay.
+// The fields that weights, data and golden depend on. Their hash names these in caches and in
+// golden/numeric. A field that was added later is left out at its default, so that old names stay
+// valid.
 Json NumericsOf(const Probe& probe);
 
 }  // namespace bkm

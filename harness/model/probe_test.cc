@@ -61,7 +61,21 @@ TEST(ProbeTest, NumbersDependOnHeadAndWarmup) {
   EXPECT_NE(NumericsOf(warm), NumericsOf(Probe()));
 }
 
+// The hash of this text names caches and golden/numeric.
+TEST(ProbeTest, NumericsKeepTheirText) {
+  EXPECT_EQ(NumericsOf(Probe()).dump(),
+            R"({"documents":[37,150,64,20,9],"model":"qwen3","optimizer":{"beta1":0.9,)"
+            R"("beta2":0.999,"clip_norm":1.0,"epsilon":1e-08,"learning_rate":0.0001,)"
+            R"("weight_decay":0.01},"seed":1,"steps":3})");
+}
+
 TEST(ProbeTest, BadValuesAreNamed) {
+  EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "documents": []})"),
+            "t: $.documents: a list of token counts is needed here");
+  EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "documents": [5, 1]})"),
+            "t: $.documents: a document has at least 2 tokens");
+  EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "engine_options": [1]})"),
+            "t: $.engine_options: an object is needed here");
   EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "input": "ragged"})"),
             "t: $.input: unknown name 'ragged' (known: packed, padded)");
   EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "documents": [5, 5], "micro_batches": 3})"),
@@ -69,7 +83,7 @@ TEST(ProbeTest, BadValuesAreNamed) {
   EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "optimizer": {"warmup_steps": 2}})"),
             "t: $.optimizer.schedule: missing: zero-based (HF) or one-based (torchtitan)");
   EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "optimizer": {"schedule": "one-based"}})"),
-            "t: $.optimizer.schedule: it says how warmup_steps are counted, and there are none");
+            "t: $.optimizer.schedule: set it only together with warmup_steps");
 }
 
 }  // namespace

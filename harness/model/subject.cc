@@ -32,7 +32,7 @@ bool IsVersion(absl::string_view version) {
   return !version.empty() && absl::ascii_isalnum(version.front());
 }
 
-// What rev-parse could take as one revision and never as an option or a range.
+// Whether git rev-parse takes the text as one revision, not as an option or a range.
 bool IsRevision(absl::string_view revision) {
   if (revision.empty() || revision.front() == '-' || absl::StrContains(revision, "..")) {
     return false;

@@ -14,8 +14,7 @@
 
 namespace bkm {
 
-// The ladder a cell climbs, lowest rung first. Written to run.json and published: never rename,
-// never reorder.
+// The stages of a cell, in order. Written to run.json and published: never rename or reorder.
 enum class Stage {
   kResolve,
   kInstall,
@@ -30,14 +29,14 @@ enum class Stage {
   kGolden,
 };
 
-// Closed and stable. Written to run.json and published: never rename.
+// Written to run.json and published: never rename or extend.
 enum class VerdictKind {
   kOk,
-  kRefused,      // a clear error names what is unsupported
-  kBroken,       // it stopped
-  kWrong,        // it ran, and is not what was asked
-  kUnsupported,  // the harness or the device cannot
-  kSpurious,     // not the subject's fault: says nothing about it
+  kRefused,      // a clear error says what is unsupported
+  kBroken,       // an unclear error, a crash or a hang
+  kWrong,        // it ran, but did not do what was asked
+  kUnsupported,  // the harness or the device cannot run it
+  kSpurious,     // failed for a reason outside of the subject
   kSkipped,
 };
 
@@ -46,29 +45,29 @@ absl::string_view Name(VerdictKind kind);
 std::optional<Stage> StageFromName(absl::string_view name);
 std::optional<VerdictKind> VerdictKindFromName(absl::string_view name);
 
-// What the judge says of an observation.
+// The judge's result for one observation.
 struct Verdict {
   VerdictKind kind = VerdictKind::kSkipped;
-  Stage stage = Stage::kResolve;   // the failing stage of a red cell, golden for an ok
-  std::string reason;              // a stable kebab-case code; empty for an ok
+  Stage stage = Stage::kResolve;   // the stage that failed; golden for an ok
+  std::string reason;              // stable kebab-case code; empty for an ok
   std::string message;             // one sentence for people
-  std::vector<std::string> blame;  // sorted, out of engine, library, interface, runtime, harness
-  Json evidence = Json::object();  // what the judge compared: numbers, floors, names
+  std::vector<std::string> blame;  // sorted; of engine, library, interface, runtime, harness
+  Json evidence = Json::object();  // the numbers, floors and names that were compared
   bool operator==(const Verdict&) const = default;
 };
 
-// "ok", "wrong at golden, log-probs-off": a verdict in short, without its sentence.
+// A verdict without its message: "ok" or "wrong at golden, log-probs-off".
 std::string ShortText(absl::string_view kind, absl::string_view stage, absl::string_view reason);
 std::string ShortText(const Verdict& verdict);
 
-// Whether it is about the pair: spurious, unsupported and skipped say nothing of it.
+// False for spurious, unsupported and skipped, which say nothing about the pair.
 bool SaysSomething(const Verdict& verdict);
 
-// Whether the cell came to its end and was held against the golden: only then has it the numbers of
+// Whether the cell completed and was compared with the golden. Only then it has the numbers of
 // every step.
 bool HasNumbers(const Verdict& verdict);
 
-// The fields of a verdict but its evidence, for structs that spell them out flat.
+// The fields of a verdict without its evidence, for structs that contain them inline.
 void DescribeOutcome(Fields& fields, Verdict& verdict);
 void Describe(Fields& fields, Verdict& verdict);
 Json ToJson(const Verdict& verdict);

@@ -34,7 +34,7 @@ std::string PairText(const PublishedRow& row) {
                       ShortLabel(row.library_to));
 }
 
-// Rows stand newest first.
+// Rows are sorted newest first.
 OrderedJson EngineBadge(const PublishedTable& table, const std::string& engine) {
   bool any_fails = false;
   for (const PublishedRow& row : table.rows) {

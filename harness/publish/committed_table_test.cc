@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 //
-// The table that a checkout comes with, golden/table, is one that bkm publish wrote, whole.
+// The committed table, golden/table, is complete output of bkm publish.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -13,8 +13,8 @@ namespace {
 
 constexpr char kReplacement[] = "\xEF\xBF\xBD";  // U+FFFD
 
-// The length of the character that `text` starts with; 0 where none does, or one that XML 1.0
-// cannot hold (https://www.w3.org/TR/xml/#charsets).
+// The length of the first character of `text`; 0 if it is not UTF-8 or XML 1.0 forbids it
+// (https://www.w3.org/TR/xml/#charsets).
 size_t CharacterLength(absl::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t first = byte(0);

@@ -9,18 +9,17 @@
 
 namespace bkm {
 
-// Texts that subjects wrote, made harmless for the formats that we write. Each keeps what a person
-// would read.
+// Escape text of subjects for the formats of a table. The text stays readable.
 
-// As text of XML or HTML, also inside of a quoted attribute. What XML 1.0 cannot hold at all
-// becomes U+FFFD, as bytes that are not UTF-8 do.
+// Text or a quoted attribute of XML or HTML. Characters that XML 1.0 forbids and bytes that are not
+// UTF-8 become U+FFFD.
 std::string XmlText(absl::string_view text);
 
-// As text of a Markdown table's cell: one line, no HTML, no links, nothing emphasised.
+// A cell of a Markdown table: one line without HTML, links or emphasis.
 std::string MarkdownText(absl::string_view text);
 
-// As one field of a CSV file (RFC 4180). Spreadsheets take a field that starts with = + - or @ for
-// a formula: it gets a quote in front.
+// One field of a CSV file (RFC 4180). A field that starts with = + - or @ gets a leading quote,
+// since spreadsheets would take it for a formula.
 std::string CsvField(absl::string_view text);
 
 }  // namespace bkm

@@ -45,7 +45,7 @@ bool SameVerdict(const Verdict& a, const Verdict& b) {
   return a.kind == b.kind && a.stage == b.stage && a.reason == b.reason;
 }
 
-// Puts `newer` before what is there, or behind it when it says nothing.
+// Merges `found` into `cell`. Conclusive evidence wins over inconclusive, newer over older.
 void Join(MergedCell found, MergedCell& cell) {
   const bool says = SaysSomething(found.evidence.verdict);
   const bool said = SaysSomething(cell.evidence.verdict);
@@ -72,8 +72,8 @@ absl::StatusOr<RunEvidence> ReadRunEvidence(const fs::path& root, const fs::path
   if (!record.finished && !allow_partial) {
     return absl::FailedPreconditionError(
         absl::StrCat(directory.run_json().string(),
-                     ": this run is not finished; the same bkm run finishes it, or say "
-                     "--allow-partial to take what is there"));
+                     ": this run is not finished: repeat the bkm run to finish it, or "
+                     "publish it with --allow-partial"));
   }
   PublishedRun published{.dir = fs::absolute(root).lexically_normal().lexically_relative(
                              fs::absolute(table_folder).lexically_normal()),
@@ -81,7 +81,7 @@ absl::StatusOr<RunEvidence> ReadRunEvidence(const fs::path& root, const fs::path
                          .finished = record.finished,
                          .cell_code = record.made_by.value("cell_code", std::string()),
                          .cells = static_cast<int>(record.cells.size())};
-  // A path that ends in a slash is the same folder.
+  // A trailing slash does not change the folder.
   while (published.dir.size() > 1 && published.dir.back() == '/') published.dir.pop_back();
   return RunEvidence{root, std::move(published), std::move(record)};
 }

@@ -14,27 +14,27 @@
 
 namespace bkm {
 
-// Reads finished runs and puts what they say of the same cells together. Runs and judges nothing.
+// Reads finished runs and merges their evidence per cell. Runs and judges nothing.
 
-// A run directory that was read. The table's folder is what its `published.dir` starts from.
+// A run directory that was read. `published.dir` is relative to the table's folder.
 struct RunEvidence {
   std::filesystem::path root;
   PublishedRun published;
   RunRecord record;
 };
 
-// A run that is not finished is FailedPrecondition, unless it is `allowed` to be partial: then the
-// cells without a verdict count as never run.
+// An unfinished run is FailedPrecondition unless it is allowed to be partial; then cells without a
+// verdict count as never run.
 absl::StatusOr<RunEvidence> ReadRunEvidence(const std::filesystem::path& root,
                                             const std::filesystem::path& table_folder,
                                             bool allow_partial);
 
-// When a cell was observed, RFC 3339: what its record says, else when its observation was written.
+// When a cell was observed, RFC 3339: from its record, else from the time of its observation file.
 std::string MeasuredAt(const RunEvidence& run, const CellRecord& cell);
 
-// A cell of one or several runs.
+// One cell, merged over runs.
 struct MergedCell {
-  const CellRecord* record = nullptr;  // of the newest run that says something; lives in `runs`
+  const CellRecord* record = nullptr;  // of the newest conclusive run; points into `runs`
   const RunEvidence* run = nullptr;
   std::string measured_at;
   Evidence evidence;
@@ -42,13 +42,13 @@ struct MergedCell {
 };
 
 struct MergedEvidence {
-  std::vector<MergedCell> cells;             // asked for, with an engine: in the order of the runs
+  std::vector<MergedCell> cells;             // subjects with an engine, in the order of the runs
   std::map<std::string, Evidence> controls;  // by ControlKey
-  int folders = 0;                           // cells left out: a folder is no version of anything
-  int planted = 0;                           // left out: somebody broke them on purpose
+  int folders = 0;                           // cells left out because a folder has no version
+  int planted = 0;                           // cells left out because of planted faults
 };
-// The newest evidence of a cell wins, but what says nothing never wins over what does. Pointers
-// lead into `runs`.
+// The newest conclusive evidence of a cell wins; inconclusive evidence is used only without it.
+// Pointers point into `runs`.
 MergedEvidence Merge(const std::vector<RunEvidence>& runs);
 
 }  // namespace bkm

@@ -43,7 +43,7 @@ absl::Status AddLock(PublishedRow& row, LockFinder& locks, const SourceCatalog& 
   return absl::OkStatus();
 }
 
-// Files of an older table in `folder`, of which nobody would say that they are gone.
+// Removes files of an older table, which would otherwise stay in `folder` unnoticed.
 absl::Status RemoveOlder(const fs::path& folder) {
   std::error_code error;
   if (!fs::exists(folder / "table.json", error)) return absl::OkStatus();
@@ -65,7 +65,7 @@ struct LockedCommit {
   std::string commit;
 };
 
-// The commits of a row's pair; its packages are in its lock.
+// The commits of a row's pair. Its packages are in its lock.
 std::vector<LockedCommit> CommitsOf(const PublishedRow& row) {
   std::vector<LockedCommit> commits;
   for (const std::string& text : {row.engine_version.subject, row.library_to.subject}) {
@@ -126,16 +126,16 @@ absl::StatusOr<Publication> MakePublication(const std::vector<RunEvidence>& runs
   const MergedEvidence merged = Merge(runs);
   if (merged.folders > 0)
     publication.notes.push_back(absl::StrCat(
-        merged.folders, " cells are left out: a folder is no version that others can have"));
+        merged.folders, " cells are left out: others cannot install a folder of this machine"));
   if (merged.planted > 0)
     publication.notes.push_back(
-        absl::StrCat(merged.planted, " cells are left out: their faults were planted"));
+        absl::StrCat(merged.planted, " cells are left out: they have planted faults"));
   std::vector<PublishedRow>& rows = publication.table.rows;
   rows = JoinRanges(RowsOf(merged, options.max_age_days), history);
   if (rows.empty()) {
     return absl::InvalidArgumentError(
-        "no measured cell of these runs is about an engine's release or commit: there is no row to "
-        "publish (controls, folders and planted faults are none)");
+        "there is no row to publish: no measured cell has a release or commit of an engine "
+        "(controls, folders and planted faults do not count)");
   }
   SortAndName(rows);
   publication.notes.insert(publication.notes.end(), history.troubles().begin(),

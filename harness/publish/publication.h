@@ -19,37 +19,37 @@
 
 namespace bkm {
 
-// A table with the locks of its rows, and its files.
+// A table with the locks of its rows.
 struct Publication {
   PublishedTable table;
   std::map<std::string, std::string> pylocks;  // file name -> text
-  // What could not be said and why, one sentence each: no range, no lock, cells left out.
+  // What is missing and why, one sentence each: ranges, locks, cells.
   std::vector<std::string> notes;
 };
 
 struct PublicationOptions {
   std::string date;  // YYYY-MM-DD: today
   int max_age_days = kMaxAgeDays;
-  std::filesystem::path cache;  // whose locks/ holds those of runs that kept none
+  std::filesystem::path cache;  // locks/ has the locks of runs that keep none
 };
 
-// Puts finished runs together. InvalidArgument where nothing in them is about a pair. Unavailable:
+// Makes the table of finished runs. InvalidArgument if they have no cell of a pair. Unavailable if
 // the registry cannot be reached.
 absl::StatusOr<Publication> MakePublication(const std::vector<RunEvidence>& runs,
                                             const PublicationOptions& options,
                                             const SourceCatalog& catalog, VersionHistory& history,
                                             Registry& registry);
 
-// table.json, table.md, table.csv, junit.xml, summary.md, badges/ and locks into `folder`. Locks
-// and badges of an older table that this one does not have are removed.
+// Writes table.json, table.md, table.csv, junit.xml, summary.md, badges/ and locks to `folder`.
+// Removes locks and badges of an older table that the new one lacks.
 absl::Status WritePublication(const Publication& publication, const std::filesystem::path& folder,
                               EvidenceLinks links = EvidenceLinks::kToRuns);
 
-// What of a published table no longer holds.
+// A row of a published table that no longer holds, and why.
 struct StaleRow {
   std::string row;
   bool expired = false;
-  std::vector<std::string> gone;    // pins that the registry has no longer, or not with these files
+  std::vector<std::string> gone;    // pins that the registry no longer has, or has with other files
   std::vector<std::string> yanked;  // "attrs==21.1.0 (broken metadata)"
 };
 struct Verification {
@@ -60,11 +60,11 @@ struct Verification {
 void Describe(Fields& fields, StaleRow& row);
 void Describe(Fields& fields, Verification& verification);
 OrderedJson ToJson(const Verification& verification);
-// For people: what no longer holds, and how much was looked up.
+// The same for people.
 std::string VerificationText(const Verification& verification);
 
-// Looks every pin of every row's lock up again. `sources` finds commits; one whose repository
-// cannot be reached is not judged, and said in `notes`.
+// Looks up every pin of every row's lock again, and every commit in `sources`. Commits whose
+// repository cannot be reached are noted in `notes` and not reported as gone.
 absl::StatusOr<Verification> VerifyTable(const PublishedTable& table,
                                          const std::filesystem::path& folder,
                                          const std::string& date, const PackageReader& reader,

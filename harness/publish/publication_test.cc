@@ -107,8 +107,7 @@ TEST_F(PublicationTest, WhatAnOlderTableHadAndThisOneHasNotIsRemoved) {
 
 TEST_F(PublicationTest, AGoodRowWhoseLockIsNowhereIsSaidToHaveNone) {
   const absl::StatusOr<Publication> publication = Make({WithLock(ARecord("flex", Ok()))});
-  EXPECT_THAT(publication->notes,
-              ElementsAre(HasSubstr("is neither with a run nor in the cache any more")));
+  EXPECT_THAT(publication->notes, ElementsAre(HasSubstr("is neither in a run nor in the cache")));
   EXPECT_EQ(publication->table.rows[0].pylock, "");
   EXPECT_THAT(publication->table.rows[0].install,
               ElementsAre("pip install 'verl @ git+https://github.com/verl-project/"
@@ -119,7 +118,7 @@ TEST_F(PublicationTest, AGoodRowWhoseLockIsNowhereIsSaidToHaveNone) {
 TEST_F(PublicationTest, AGoodRowWhosePinsAreGoneIsSaidToHaveNoLock) {
   KeepLock();
   const absl::StatusOr<Publication> publication = Make({WithLock(ARecord("flex", Ok()))});
-  EXPECT_THAT(publication->notes, ElementsAre(HasSubstr("is not in the registry any more")));
+  EXPECT_THAT(publication->notes, ElementsAre(HasSubstr("is no longer in the registry")));
   EXPECT_EQ(publication->table.rows[0].python, "3.11");
 }
 

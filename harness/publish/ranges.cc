@@ -22,7 +22,7 @@ SubjectSpec SpecOf(const PublishedVersion& version) {
   return ParseSubjectSpec(version.subject).value_or(SubjectSpec());
 }
 
-// What of a cell's id is asked of the pair: all but who the pair is.
+// The cell's id without its engine and library.
 std::string ProbeOf(const PublishedCell& cell) {
   std::vector<std::string> kept;
   for (absl::string_view field : absl::StrSplit(cell.id, ',')) {
@@ -32,7 +32,7 @@ std::string ProbeOf(const PublishedCell& cell) {
   return absl::StrJoin(kept, ",");
 }
 
-// What came of every probe of a row: equal texts, equal rows but for the version.
+// The result of every probe of a row. Rows with equal texts differ only in their version.
 std::string OutcomeOf(const PublishedRow& row) {
   std::vector<std::string> lines;
   for (const PublishedCell& cell : row.cells) {
@@ -50,7 +50,7 @@ bool IsFlaky(const PublishedRow& row) {
                      [](const PublishedCell& cell) { return cell.flaky; });
 }
 
-// Puts the row of the next version behind those of `range`.
+// Appends the row of the next version to `range`.
 void Extend(PublishedRow next, PublishedRow& range) {
   next.library_from = range.library_from;
   range.library_versions.push_back(next.library_to);
@@ -126,7 +126,7 @@ absl::StatusOr<bool> VersionHistory::CommitFollows(const SubjectSpec& older,
   ASSIGN_OR_RETURN(GitHistory::Commits commits,
                    GitHistory::Between(repository, older.revision, newer.revision));
   const auto is_older = [&](const HistoryCommit& c) { return c.id == older.revision; };
-  // Without `older` at its start, the newer one does not descend from it.
+  // `newer` does not descend from `older` if the history does not start with it.
   if (commits.empty() || std::none_of(commits.begin(), commits.end(), is_older)) return false;
   std::erase_if(commits, [&](const HistoryCommit& c) { return c.before && !is_older(c); });
   if (commits.size() == 2) return true;
@@ -172,7 +172,7 @@ std::vector<PublishedRow> JoinRanges(std::vector<PublishedRow> rows, VersionHist
   }
   std::vector<PublishedRow> joined;
   for (auto& [group, members] : groups) {
-    // Oldest version first; of one version in several locks, the newest evidence last.
+    // Oldest version first. One version in several locks: newest evidence last.
     std::stable_sort(members.begin(), members.end(),
                      [&](const PublishedRow& a, const PublishedRow& b) {
                        const SubjectSpec x = SpecOf(a.library_to), y = SpecOf(b.library_to);
@@ -183,7 +183,7 @@ std::vector<PublishedRow> JoinRanges(std::vector<PublishedRow> rows, VersionHist
                        }
                        return VersionLess(x.revision, y.revision);
                      });
-    std::string outcome_before;  // of the version before; empty: it joins with none
+    std::string outcome_before;  // of the previous version; empty if it cannot be joined
     for (PublishedRow& row : members) {
       const std::string outcome = IsFlaky(row) ? "" : OutcomeOf(row);
       const bool joins = !outcome.empty() && outcome == outcome_before &&

@@ -17,29 +17,29 @@
 
 namespace bkm {
 
-// "1.9" before "1.10": runs of digits are compared as numbers.
+// Compares runs of digits as numbers: "1.9" is less than "1.10".
 bool VersionLess(absl::string_view a, absl::string_view b);
 // Whether two versions are the same release: "2.13.0+cpu" is 2.13.0, and "2.1" is 2.1.0 but not
 // 2.13.0.
 bool IsSameRelease(absl::string_view a, absl::string_view b);
 
-// What lies between versions of a library: commits by its repository, releases by the registry.
-// What cannot be asked joins nothing. Answers are kept, so that each is asked once.
+// Finds what lies between versions of a library: commits from its repository, releases from the
+// registry. Versions without an answer are never joined. Answers are cached.
 class VersionHistory {
  public:
-  // The newest release of a package that is older than a version, "" for none.
+  // The newest release of a package that is older than a version, or "".
   using ReleaseBefore = std::function<absl::StatusOr<std::string>(const std::string& package,
                                                                   const std::string& version)>;
   VersionHistory(const SourceCatalog& catalog, GitSources& sources, ReleaseBefore release_before)
       : catalog_(catalog), sources_(sources), release_before_(std::move(release_before)) {}
 
-  // Where the version stands among those of its source; an unknown one is the oldest.
+  // The position of a version in the order of its source; 0 for an unknown version.
   int64_t PlaceOf(const SubjectSpec& version);
-  // Whether `newer` follows upon `older` with nothing between them that could behave otherwise:
-  // commits that change neither the package nor its requirements do not count, nor do
-  // pre-releases and yanked releases.
+  // Whether `newer` follows `older` and no version between them could behave differently. Commits
+  // that change neither the package nor its requirements do not count, nor do pre-releases and
+  // yanked releases.
   bool Follows(const SubjectSpec& older, const SubjectSpec& newer);
-  // Why something could not be asked, one sentence each; mostly empty.
+  // Lookups that failed, one sentence each.
   const std::vector<std::string>& troubles() const { return troubles_; }
 
  private:
@@ -49,13 +49,13 @@ class VersionHistory {
   const SourceCatalog& catalog_;
   GitSources& sources_;
   const ReleaseBefore release_before_;
-  std::map<std::string, std::map<std::string, int64_t>> places_;  // source -> commit -> place
+  std::map<std::string, std::map<std::string, int64_t>> places_;  // source -> commit -> position
   std::map<std::pair<std::string, std::string>, bool> follows_;   // (older, newer) subjects
   std::vector<std::string> troubles_;
 };
 
-// Joins rows that differ in nothing but the library's version, where one version follows upon the
-// other and every probe came to the same. Rows of one version each; in any order.
+// Joins rows that differ only in the library's version if the versions are neighbors and every
+// probe has the same result. Each row has one version; the order does not matter.
 std::vector<PublishedRow> JoinRanges(std::vector<PublishedRow> rows, VersionHistory& history);
 
 }  // namespace bkm

@@ -51,7 +51,7 @@ absl::Status Registry::Ask(std::vector<Pin> pins, const std::string& torch_backe
   for (const Pin& pin : pins) absl::StrAppend(&requirements, pin.text(), "\n");
   ASSIGN_OR_RETURN(const ProcessResult result, uv_.Run(arguments, requirements));
   if (IsNoSolution(result)) {
-    // uv names one that is missing; each half names its own.
+    // uv names only one missing pin, so each half is looked up separately.
     if (pins.size() == 1) {
       known_[pins[0]] = {};
       return absl::OkStatus();
@@ -75,7 +75,7 @@ absl::Status Registry::Ask(std::vector<Pin> pins, const std::string& torch_backe
 
 absl::StatusOr<std::map<Pin, PinAnswer>> Registry::LookUp(const std::vector<Pin>& pins,
                                                           const std::string& torch_backend) {
-  // A resolution holds one version of each name.
+  // A resolution has one version per name, so pins of one name need several.
   std::vector<Pin> left(pins);
   while (!left.empty()) {
     std::vector<Pin> now, later;

@@ -23,23 +23,23 @@ struct Pin {
   auto operator<=>(const Pin&) const = default;
 };
 
-// What the registry says of a pin today.
+// The registry's current answer for a pin.
 struct PinAnswer {
-  std::optional<PinnedPackage> package;  // absent: there is no such version any more
-  std::string yanked;                    // the registry's reason; empty: it is not yanked
+  std::optional<PinnedPackage> package;  // absent if the version is gone
+  std::string yanked;                    // the registry's reason; empty if not yanked
 };
 
-// The package registry as uv sees it. Answers are kept for this object's life.
+// The package registry, through uv. Answers are cached in the object.
 class Registry {
  public:
-  // `python` is of the version that runs the cells: files are those that it can install.
+  // `python` has the version that runs the cells: it decides which files can be installed.
   Registry(Uv uv, std::filesystem::path python) : uv_(std::move(uv)), reader_(std::move(python)) {}
 
-  // The newest release before a version, without pre-releases and yanked ones; "" for none.
+  // The newest release before a version, without pre-releases and yanked releases, or "".
   absl::StatusOr<std::string> ReleaseBefore(const std::string& package, const std::string& version);
 
-  // All that is known of each pin. `torch_backend` says where torch comes from unless the
-  // environment does. Unavailable: network.
+  // The answer for each pin. `torch_backend` says where torch comes from unless the environment
+  // does. Unavailable: network.
   absl::StatusOr<std::map<Pin, PinAnswer>> LookUp(const std::vector<Pin>& pins,
                                                   const std::string& torch_backend);
 
@@ -52,7 +52,7 @@ class Registry {
   std::map<Pin, PinAnswer> known_;
 };
 
-// Yanked pins that uv warned of on stderr -> the reason.
+// The yanked pins in uv's warnings on stderr, with their reasons.
 std::map<std::string, std::string> YankedIn(absl::string_view stderr_text);
 
 }  // namespace bkm

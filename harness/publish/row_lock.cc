@@ -21,8 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where the builds of torch lie that are not in the general registry, by backend. It is what uv's
-// --torch-backend means.
+// Indexes of the torch builds that are not on PyPI, by backend, as in uv's --torch-backend.
 constexpr char kTorchIndex[] = "https://download.pytorch.org/whl/";
 
 std::string Toml(absl::string_view text) {
@@ -38,7 +37,7 @@ std::string Toml(absl::string_view text) {
   return quoted + "\"";
 }
 
-// The marker of the machines that a lock holds for: files were chosen for this one.
+// The environment marker of this kind of machine, for which the lock's files were chosen.
 std::string MachineMarker(const std::string& python) {
   struct utsname machine = {};
   ::uname(&machine);
@@ -50,13 +49,13 @@ bool IsHere(absl::string_view url) {
   return !absl::StartsWith(url, "https://") && !absl::StartsWith(url, "http://");
 }
 
-// What a URL calls the file.
+// The file name in a URL.
 std::string FileName(absl::string_view url) {
   return std::string(url.substr(url.rfind('/') == url.npos ? 0 : url.rfind('/') + 1));
 }
 
-// A build of torch of a folder of this machine, as the index of its backend has it; empty where
-// that index is not known.
+// The URL, in the index of its backend, of a torch build that was installed from a local folder;
+// empty if the index is unknown.
 std::string UrlOfTorch(const PinnedPackage& package, const PinnedFile& file,
                        const std::string& backend) {
   const bool is_build_of_backend =
@@ -66,13 +65,13 @@ std::string UrlOfTorch(const PinnedPackage& package, const PinnedFile& file,
                       absl::StrReplaceAll(FileName(file.url), {{"+", "%2B"}}));
 }
 
-// One [[packages]] table for files of a registry. `measured`: the hashes that were installed;
-// empty: all will do.
+// One [[packages]] table for files of a registry. `measured` has the hashes that were installed;
+// empty allows all files.
 absl::StatusOr<std::string> PackageText(const Pin& pin, const PinAnswer& answer,
                                         const std::vector<std::string>& measured,
                                         const std::string& backend) {
   if (!answer.package)
-    return absl::NotFoundError(absl::StrCat(pin.text(), " is not in the registry any more"));
+    return absl::NotFoundError(absl::StrCat(pin.text(), " is no longer in the registry"));
   std::string index;
   std::vector<std::string> wheels, sources;
   for (const PinnedFile& file : answer.package->files) {
@@ -83,8 +82,8 @@ absl::StatusOr<std::string> PackageText(const Pin& pin, const PinAnswer& answer,
     if (IsHere(url)) {
       url = pin.name == "torch" ? UrlOfTorch(*answer.package, file, backend) : "";
       if (url.empty()) {
-        return absl::FailedPreconditionError(absl::StrCat(
-            pin.text(), " comes from a folder of this machine, and no index is known for it"));
+        return absl::FailedPreconditionError(
+            absl::StrCat(pin.text(), " comes from a local folder, and its index is unknown"));
       }
       index = absl::StrCat(kTorchIndex, backend);
     }
@@ -93,8 +92,8 @@ absl::StatusOr<std::string> PackageText(const Pin& pin, const PinAnswer& answer,
                                 " } }"));
   }
   if (wheels.empty() && sources.empty()) {
-    return absl::NotFoundError(absl::StrCat(
-        pin.text(), ": the registry has none of the files that were measured any more"));
+    return absl::NotFoundError(
+        absl::StrCat(pin.text(), ": the registry no longer has any of the measured files"));
   }
   std::string text = absl::StrCat("\n[[packages]]\nname = ", Toml(pin.name),
                                   "\nversion = ", Toml(pin.version), "\n");
@@ -111,7 +110,7 @@ std::string CommitText(const std::string& name, const std::string& url, const st
                       " }\n");
 }
 
-// The engine, and the library unless it is one of the runtime's packages.
+// The engine, and the library unless the runtime installs it.
 std::vector<SubjectSpec> SubjectsOf(const PublishedRow& row) {
   std::vector<std::string> texts = {row.engine_version.subject};
   const EngineKind* kind = FindEngineKind(row.engine);
@@ -128,8 +127,8 @@ absl::StatusOr<std::string> RepositoryUrl(const SourceCatalog& catalog, const st
   const Source* source = catalog.Find(name);
   if (source && !source->git.empty()) return source->git;
   return absl::FailedPreconditionError(
-      absl::StrCat("nobody says where the repository of '", name,
-                   "' is: name the matrix that does with --matrix FILE"));
+      absl::StrCat("the repository of '", name,
+                   "' is unknown: name the matrix that defines it with --matrix FILE"));
 }
 
 }  // namespace
@@ -140,7 +139,7 @@ absl::Status LockFinder::ReadCache() {
   for (const fs::directory_entry& entry : fs::directory_iterator(cache_ / "locks", error)) {
     if (entry.path().extension() != ".json") continue;
     ASSIGN_OR_RETURN(const Json json, ReadJsonFile(entry.path()));
-    // What an older bkm wrote there may read no more: nobody needs it then.
+    // A lock of an older format may be unreadable: it counts as missing.
     absl::StatusOr<RuntimeLock> lock = RuntimeLockFromJson(json, entry.path().string());
     if (!lock.ok()) continue;
     const std::string key = lock->Key();
@@ -158,8 +157,8 @@ absl::StatusOr<RuntimeLock> LockFinder::Find(const std::string& key) {
   if (!found_.contains(key) && !cache_was_read_) RETURN_IF_ERROR(ReadCache());
   const auto it = found_.find(key);
   if (it != found_.end()) return it->second;
-  return absl::NotFoundError(absl::StrCat("the lock ", key.substr(0, 12),
-                                          " is neither with a run nor in the cache any more"));
+  return absl::NotFoundError(
+      absl::StrCat("the lock ", key.substr(0, 12), " is neither in a run nor in the cache"));
 }
 
 std::string PylockName(const PublishedRow& row) { return absl::StrCat("pylock.", row.id, ".toml"); }
@@ -169,9 +168,9 @@ absl::StatusOr<std::string> PylockText(const PublishedRow& row, const RuntimeLoc
   std::map<Pin, std::vector<std::string>> hashes;
   for (const LockedPackage& package : lock.packages) {
     if (package.sha256.empty()) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "runtime ", lock.runtime, " is an environment as it was found: ", package.name, " ",
-          package.version, " has no hash"));
+      return absl::FailedPreconditionError(
+          absl::StrCat("runtime ", lock.runtime, " is an existing environment: ", package.name, " ",
+                       package.version, " has no hash"));
     }
     hashes[{package.name, package.version}] = package.sha256;
   }

@@ -17,12 +17,12 @@
 
 namespace bkm {
 
-// Locks by their keys: those that runs keep, else those of the cache (of runs that kept none).
+// Finds locks by their keys, in the runs that keep them, else in the cache.
 class LockFinder {
  public:
   LockFinder(const std::vector<RunEvidence>& runs, std::filesystem::path cache)
       : runs_(runs), cache_(std::move(cache)) {}
-  // NotFound where nobody has it any more.
+  // NotFound if neither has it.
   absl::StatusOr<RuntimeLock> Find(const std::string& key);
 
  private:
@@ -37,14 +37,14 @@ class LockFinder {
 // "pylock.<id>.toml".
 std::string PylockName(const PublishedRow& row);
 
-// The row's newest pair with its whole runtime as a PEP 751 lock: every package by version and by
-// the hashes that were measured, commits by their repository, and the kind of machine that it was
-// resolved for. It names no folder of this machine. NotFound: a pin or its files are not in the
-// registry any more; FailedPrecondition: the runtime is no lock that others can have.
+// The row's newest pair and its runtime as a PEP 751 lock: every package with its version and
+// measured hashes, commits with their repositories, and the kind of machine that it was resolved
+// for. It names no folder of this machine. NotFound: the registry no longer has a pin or its files.
+// FailedPrecondition: others cannot install the runtime.
 absl::StatusOr<std::string> PylockText(const PublishedRow& row, const RuntimeLock& lock,
                                        const SourceCatalog& catalog, Registry& registry);
 
-// Lines for a shell that install the row: by its lock, or without one by names and versions.
+// Shell commands that install the row from its lock, or without a lock by names and versions.
 std::vector<std::string> InstallLines(const PublishedRow& row, const SourceCatalog& catalog);
 
 }  // namespace bkm

@@ -30,7 +30,7 @@ PublishedVersion LibraryOf(const CellRecord& record, const EngineKind& kind) {
             .label = record.cell.library_label,
             .date = record.library_date};
   }
-  // What lives in a runtime has no version where nothing could be resolved.
+  // A library that the runtime installs has no version if the resolution failed.
   if (record.library_version.empty()) return {.label = "as resolved"};
   return {.subject = absl::StrCat("pypi:", kind.library_source, "==", record.library_version),
           .label = record.library_version,
@@ -88,7 +88,7 @@ size_t PlaceOf(const std::string& engine) {
   return std::find(kinds.begin(), kinds.end(), engine) - kinds.begin();
 }
 
-// "v0-8-0" of "v0.8.0"; hashes are cut short.
+// "v0.8.0" becomes "v0-8-0"; hashes are shortened.
 std::string Kebab(absl::string_view text) {
   std::string kebab;
   for (char c : text) {
@@ -103,7 +103,7 @@ std::string Kebab(absl::string_view text) {
 }
 
 std::string NameOf(const PublishedRow& row) {
-  // A branch may have any name, and a file's has an end.
+  // An id is a file name, whose length is limited.
   const auto label = [](const PublishedVersion& version) {
     return ShortLabel(version).substr(0, kLabelInName);
   };
@@ -123,7 +123,7 @@ std::string IdentityOf(const PublishedRow& row) {
       "\n");
 }
 
-// Newest first; where dates say nothing, by name.
+// Newest first; by label without dates.
 bool IsNewer(const PublishedVersion& a, const PublishedVersion& b) {
   if (a.date != b.date) return a.date > b.date;
   return VersionLess(b.label, a.label);

@@ -11,35 +11,35 @@
 
 namespace bkm {
 
-// Days after which evidence is too old, unless the user says otherwise.
+// The default age in days at which evidence expires.
 inline constexpr int kMaxAgeDays = 90;
 
-// The rows that merged evidence gives: one for each engine version, library version, runtime,
-// torch, lock and device. A row expires `max_age_days` after its oldest evidence. Ids, Python's
-// version, locks and how to install are filled in later.
+// One row for each engine version, library version, runtime, torch, lock and device of the
+// evidence. A row expires `max_age_days` after its oldest evidence. Its id, Python version, lock
+// and install commands are filled in later.
 std::vector<PublishedRow> RowsOf(const MergedEvidence& merged, int max_age_days);
 
-// Puts rows into the table's order and gives each its id. An id stays while versions, runtime and
-// device stay what they are called; of several rows of one name the newest keeps it.
+// Sorts rows and gives each its id. An id depends only on the labels of versions, runtime and
+// device. If several rows have the same id, the newest keeps it.
 void SortAndName(std::vector<PublishedRow>& rows);
 
-// YYYY-MM-DD, some days later; empty for what is no date.
+// The YYYY-MM-DD that is some days later; empty for an invalid date.
 std::string DaysAfter(const std::string& date, int days);
-// YYYY-MM-DD, in UTC.
+// Today, YYYY-MM-DD in UTC.
 std::string Today();
 
-// A label as it is, and a commit id as nine digits of it.
+// The label; of a commit id the first nine digits.
 std::string ShortLabel(const PublishedVersion& version);
 
-// "0.2.2 to 0.3.0 (3 versions)", or the one version: a row's library for people.
+// A row's library for people: one version, or "0.2.2 to 0.3.0 (3 versions)".
 std::string LibraryText(const PublishedRow& row);
 // "v0.8.0 (7aed6b230, 2026-06-01)".
 std::string VersionText(const PublishedVersion& version);
 
-// The cells of a row that was joined from several versions, each probe once: of the newest version.
+// The cells of the newest library version that has each probe.
 std::vector<const PublishedCell*> NewestCells(const PublishedRow& row);
 
-// "ok", "flaky: wrong", "unknown" for what says nothing: a cell's verdict in the table.
+// A cell's verdict in the table: "ok", "flaky: wrong", or "unknown (...)" if inconclusive.
 std::string CellText(const PublishedCell& cell);
 
 }  // namespace bkm

@@ -34,7 +34,7 @@ CellChange ChangeOf(const CellPair& pair) {
   return SameCause(before, after) ? CellChange::kSame : CellChange::kChangedReason;
 }
 
-// The record whose verdict tells why the pair is in its group.
+// The record whose verdict explains the change.
 const CellRecord& TellingOf(const CellPair& pair, CellChange change) {
   if (!pair.after || change == CellChange::kFixed) return *pair.before;
   if (change == CellChange::kSpurious && Counts(*pair.after)) return *pair.before;
@@ -46,7 +46,7 @@ PublishedVersion VersionOf(const std::optional<SubjectSpec>& subject, const std:
   return {.subject = subject ? subject->ToString() : "", .label = label, .date = date};
 }
 
-// A library inside of the runtime, as what that resolved to.
+// The library; the resolved version if the runtime installs it.
 std::optional<SubjectSpec> LibrarySubject(const CellRecord& record) {
   if (record.cell.library_subject || record.library_version.empty())
     return record.cell.library_subject;
@@ -112,7 +112,7 @@ std::vector<PackageMove> PackagesBetween(const std::string& before, const std::s
   return moves;
 }
 
-// Equal texts: one group.
+// Pairs with equal keys form one group.
 std::string GroupKey(const CellPair& pair, CellChange change) {
   const CellRecord& telling = TellingOf(pair, change);
   std::string key = absl::StrCat(Name(change), "\n", OutcomeText(telling), "\n");

@@ -17,46 +17,47 @@
 
 namespace bkm {
 
-// What became of a cell from one run to another. Published: never rename.
+// How a cell changed between two runs. Published: never rename.
 enum class CellChange {
-  kRegressed,      // was ok, is red
-  kFixed,          // was red, is ok
-  kChangedReason,  // red in another way
+  kRegressed,      // was ok, fails
+  kFixed,          // failed, is ok
+  kChangedReason,  // fails in another way
   kNew,            // only in the later run
   kGone,           // only in the earlier one
-  kSpurious,       // one of the two says nothing, or contradicts itself
+  kSpurious,       // one of the two is inconclusive or flaky
   kSame,
 };
 absl::string_view Name(CellChange change);
 
-// A cell's verdict in short, flaky or not: "ok", "flaky: wrong at golden, log-probs-off", "not
+// A cell's verdict without its message: "ok", "flaky: wrong at golden, log-probs-off" or "not
 // measured".
 std::string OutcomeText(const CellRecord& record);
 
-// Cells of the two runs; either may be null. They are the same where the same was asked.
+// The records of one cell in the two runs; either may be null. Cells are equal if their AskedTexts
+// are.
 struct CellPair {
   std::string asked;  // AskedText
   const CellRecord* before = nullptr;
   const CellRecord* after = nullptr;
 };
 
-// An engine or library that is another version in the later run.
+// An engine or library that has another version in the later run.
 struct SubjectMove {
   std::string source;
   PublishedVersion from, to;
   std::vector<HistoryCommit> commits;  // between the two, oldest first
-  bool back = false;                   // `to` is the older one, and the commits were undone
-  std::string trouble;                 // why the commits are not known
+  bool back = false;                   // `to` is older, and `commits` were undone
+  std::string trouble;                 // why the commits are unknown
 };
 
 struct PackageMove {
-  std::string name, from, to;  // empty: not there
+  std::string name, from, to;  // empty if not installed
 };
 
-// Cells that changed in the same way for the same reason, with what moved under them.
+// Cells that changed in the same way for the same reason, and the versions that changed with them.
 struct CauseGroup {
   CellChange change = CellChange::kSame;
-  Verdict verdict;  // the red one; of a new or gone cell its own
+  Verdict verdict;  // the failing one; of a new or gone cell its own
   bool flaky = false;
   std::vector<CellPair> cells;
   std::vector<SubjectMove> moves;
@@ -65,14 +66,14 @@ struct CauseGroup {
 
 struct RunDiff {
   PublishedRun before, after;
-  // Our own code inside the cells is another one: what changed may be our doing.
+  // The harness code in the cells differs, so the harness itself may have caused a change.
   bool harness_changed() const { return before.cell_code != after.cell_code; }
   std::map<CellChange, int> counts;
   std::vector<CauseGroup> groups;  // all changes but kSame: regressions first, then by size
 };
 
-// `before` and `after` must outlive the result. Commits come from `sources`, packages from `locks`;
-// where either does not know, the diff says less.
+// `before` and `after` must outlive the result. `sources` gives commits and `locks` packages; the
+// diff leaves out what they do not have.
 RunDiff DiffRuns(const RunEvidence& before, const RunEvidence& after, GitSources& sources,
                  LockFinder& locks);
 

@@ -33,7 +33,7 @@ class RunDiffTest : public ::testing::Test {
     }
   }
 
-  // A cell of torchtitan's branch main, which was at that commit then.
+  // A cell of torchtitan's branch main, which then was at this commit.
   CellRecord AtMain(const std::string& attention, int commit, Verdict verdict) {
     CellRecord record = ARecord(attention, std::move(verdict));
     record.cell.library_subject = SubjectSpec{SourceKind::kGit, "torchtitan", commits_[commit]};
@@ -124,9 +124,9 @@ TEST_F(RunDiffTest, OurOwnChangesAreOwnedUpTo) {
   Diff({AtMain("flex", 0, Ok())}, {AtMain("flex", 0, Broken())});
   EXPECT_EQ(DiffText(diff_).find("Our own code"), std::string::npos);
   diff_.after.cell_code = "another";
-  EXPECT_THAT(DiffText(diff_), ::testing::StartsWith(
-                                   "before -> after: 1 regressed\nOur own code inside the cells is "
-                                   "not the same in both runs: a change may be its doing.\n"));
+  EXPECT_THAT(DiffText(diff_),
+              ::testing::StartsWith("before -> after: 1 regressed\nThe harness code in the cells "
+                                    "differs between the runs and may have caused changes.\n"));
   EXPECT_EQ(ToJson(diff_)["harness_changed"], true);
 }
 

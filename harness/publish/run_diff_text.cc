@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// How a RunDiff is told: as JSON, for a terminal, as Markdown.
+// A RunDiff as JSON, as text for a terminal, and as Markdown.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -18,7 +18,7 @@ constexpr size_t kCellsShown = 6;
 constexpr size_t kCommitsShown = 20;
 constexpr size_t kPackagesShown = 12;
 constexpr char kHarnessChanged[] =
-    "Our own code inside the cells is not the same in both runs: a change may be its doing.\n";
+    "The harness code in the cells differs between the runs and may have caused changes.\n";
 
 OrderedJson ToJson(const PublishedVersion& version) {
   return {{"subject", version.subject}, {"label", version.label}, {"date", version.date}};
@@ -102,7 +102,7 @@ std::string PairText(const CellPair& pair) {
 std::string MoveText(const SubjectMove& move) {
   std::string text =
       absl::StrCat(move.source, " ", VersionText(move.from), " -> ", VersionText(move.to));
-  if (!move.trouble.empty()) return absl::StrCat(text, ": commits not known: ", move.trouble);
+  if (!move.trouble.empty()) return absl::StrCat(text, ": commits unknown: ", move.trouble);
   if (!move.commits.empty())
     absl::StrAppend(&text, ", ", move.commits.size(),
                     move.commits.size() == 1 ? " commit" : " commits", move.back ? " back" : "");
@@ -121,7 +121,7 @@ std::string PackagesText(const std::vector<PackageMove>& moves) {
   return absl::StrJoin(parts, ", ");
 }
 
-// The last ones: what came last is looked at first.
+// The newest commits first.
 std::vector<std::string> CommitLines(const SubjectMove& move) {
   std::vector<std::string> lines;
   const size_t shown = std::min(kCommitsShown, move.commits.size());

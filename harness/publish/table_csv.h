@@ -9,7 +9,7 @@
 
 namespace bkm {
 
-// One line per cell, for spreadsheets; the first names the columns, which only grow at the end.
+// A header line and one line per cell, for spreadsheets. New columns are only added at the end.
 std::string TableCsv(const PublishedTable& table);
 
 }  // namespace bkm

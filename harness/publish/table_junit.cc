@@ -11,7 +11,7 @@
 namespace bkm {
 namespace {
 
-// Seconds, as an attribute; JUnit knows no other unit.
+// The time attribute, in seconds.
 std::string Time(double seconds) { return absl::StrFormat(" time=\"%.1f\"", seconds); }
 
 struct Counts {
@@ -33,7 +33,7 @@ std::string CaseName(const PublishedCell& cell) {
   return absl::StrCat(name, " (", cell.library, ")");
 }
 
-// What became of a cell, and its element.
+// The result element of a cell; also counts it.
 std::string Result(const PublishedCell& cell, Counts& counts) {
   const Verdict& verdict = cell.evidence.verdict;
   ++counts.tests;

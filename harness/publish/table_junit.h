@@ -9,9 +9,8 @@
 
 namespace bkm {
 
-// JUnit XML as CI systems read it (junit.xsd): a suite per row, a case per cell. Red and flaky
-// cells are failures; a spurious one is an error; one that the harness or the device cannot do is
-// skipped.
+// JUnit XML (junit.xsd): a suite per row, a test case per cell. Failing and flaky cells are
+// failures, spurious cells are errors, and unsupported and skipped cells are skipped.
 std::string TableJunit(const PublishedTable& table);
 
 }  // namespace bkm

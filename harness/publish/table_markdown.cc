@@ -26,7 +26,7 @@ std::string Line(const std::vector<std::string>& columns) {
   return absl::StrCat("| ", absl::StrJoin(columns, " | "), " |\n");
 }
 
-// A link's target: spaces and brackets would end it.
+// A link's target without spaces and brackets, which would end it.
 std::string Target(const std::string& path) {
   return absl::StrReplaceAll(path, {{" ", "%20"}, {"(", "%28"}, {")", "%29"}, {"|", "%7C"}});
 }
@@ -36,7 +36,7 @@ std::string Linked(const std::string& text, const Evidence& evidence, EvidenceLi
   return absl::StrCat("[", text, "](", Target(evidence.run + "/" + evidence.dir), ")");
 }
 
-// Why a cell is not ok, in words; the same cause is the same text.
+// Why a cell is not ok. Equal causes have equal texts.
 std::string Cause(const PublishedCell& cell) {
   const Verdict& verdict = cell.evidence.verdict;
   return absl::StrCat("**", CellText(cell), "** at ", Name(verdict.stage), ", ",
@@ -51,7 +51,7 @@ bool IsOk(const PublishedCell& cell) {
   return cell.evidence.verdict.kind == VerdictKind::kOk && !cell.flaky;
 }
 
-// Numbers causes in the order in which they are first met, and counts their cells.
+// Numbers causes in order of appearance and counts their cells.
 class Causes {
  public:
   size_t NumberOf(const PublishedCell& cell) {
@@ -65,7 +65,7 @@ class Causes {
     for (size_t i = 0; i < texts_.size(); ++i) absl::StrAppend(&out, i + 1, ". ", texts_[i], "\n");
     return out;
   }
-  // Those of most cells.
+  // The causes with the most cells.
   std::string Worst(size_t shown) const {
     std::vector<size_t> order(texts_.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -87,13 +87,13 @@ class Causes {
   std::vector<int> counts_;
 };
 
-// What beside the attention a cell asks.
+// A cell's settings without its attention.
 std::string ProbeText(const PublishedCell& cell) {
   return absl::StrCat(cell.model, " ", cell.precision, cell.options.empty() ? "" : ", ",
                       cell.options);
 }
 
-// "[**ok**](evidence) qwen3 bf16, llama3 bf16; [broken](evidence) \[2\]": one attention of a row.
+// One attention of a row: "[**ok**](evidence) qwen3 bf16, llama3 bf16; [broken](evidence) \[2\]".
 std::string AttentionText(const std::vector<const PublishedCell*>& cells, bool tell_probes,
                           EvidenceLinks links, Causes& causes) {
   struct Group {
@@ -122,7 +122,7 @@ std::string AttentionText(const std::vector<const PublishedCell*>& cells, bool t
   return parts.empty() ? "unknown" : absl::StrJoin(parts, "; ");
 }
 
-// How many pairs of the versions in the table nobody ran; empty for none.
+// How many pairs of the table's versions were never run; empty if all were.
 std::string NeverRunText(const PublishedTable& table, const EngineKind& kind) {
   std::set<std::string> engines, libraries;
   std::set<std::pair<std::string, std::string>> run;

@@ -9,15 +9,15 @@
 
 namespace bkm {
 
-// A table that travels without the folders of its runs has nothing to link to.
+// kNone is for a table that is copied without the folders of its runs.
 enum class EvidenceLinks { kToRuns, kNone };
 
-// table.md: a table per engine kind with one column per attention, how to install what works, and
-// the reasons of all that does not, each once.
+// table.md: a table per engine kind with one column per attention, the reasons of failures, and how
+// to install the rows that work.
 std::string TableMarkdown(const PublishedTable& table,
                           EvidenceLinks links = EvidenceLinks::kToRuns);
 
-// summary.md: the same in a few lines, for the page of a CI job.
+// summary.md: the same in a few lines, for a CI job's page.
 std::string StepSummary(const PublishedTable& table);
 
 }  // namespace bkm

@@ -10,7 +10,7 @@
 
 namespace bkm {
 
-// Runs for tests, of verl v0.8.0 (a commit) with torchtitan 0.3.0 (a release).
+// Runs for tests: verl v0.8.0 (a commit) with torchtitan 0.3.0 (a release).
 
 inline Verdict Ok() { return {.kind = VerdictKind::kOk, .stage = Stage::kGolden}; }
 

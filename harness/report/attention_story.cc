@@ -17,7 +17,7 @@ Json Child(const Json& json, const char* key, Json otherwise) {
   return json[key];
 }
 
-// "FlexAttention x 8", counted over all items of a list.
+// "FlexAttention x 8": equal names of a list with their counts.
 template <typename Say>
 std::string Counted(const Json& list, Say say) {
   std::map<std::string, int> counts;
@@ -57,23 +57,23 @@ void AppendMasks(std::string& out, const Json& mask) {
     const std::string owner = call.value("owner", "");
     return absl::StrCat(call.value("type", "?"), owner.empty() ? "" : " of ", owner);
   };
-  absl::StrAppend(&out, "  masks that reached it: ", Counted(calls, say), "\n");
+  absl::StrAppend(&out, "  masks received: ", Counted(calls, say), "\n");
 }
 
-// Who attends to whom, where it is not what is asked.
+// The layers whose attention differs from the requested one.
 void AppendDifferences(std::string& out, const Json& check) {
   for (const Json& layer : Child(check, "layers", Json::array())) {
     absl::StrAppend(&out, "    layer ", layer.value("layer", -1), ": ", layer.value("fault", "?"));
     if (layer.contains("window"))
-      absl::StrAppend(&out, ", ", layer.value("window", ""), " (asked: ", layer.value("asked", ""),
-                      ")");
-    absl::StrAppend(&out, ", ", layer.value("extra", 0), " pairs too many, ",
+      absl::StrAppend(&out, ", ", layer.value("window", ""),
+                      " (requested: ", layer.value("asked", ""), ")");
+    absl::StrAppend(&out, ", ", layer.value("extra", 0), " extra pairs, ",
                     layer.value("missing", 0), " missing\n");
   }
   const Json picture = Child(check, "picture", Json::array());
   if (picture.empty()) return;
   absl::StrAppend(&out,
-                  "    documents of queries (rows) and of keys, in the first of these layers: "
+                  "    first of these layers, by documents of queries (rows) and keys (columns): "
                   "\\ causal, # all, . none, + some\n");
   for (size_t row = 0; row < picture.size(); ++row) {
     absl::StrAppend(&out, "      ", row, "  ");
@@ -85,8 +85,8 @@ void AppendDifferences(std::string& out, const Json& check) {
 
 void AppendAttended(std::string& out, const Json& mask, const Json& check) {
   if (mask.contains("attended_error")) {
-    absl::StrAppend(
-        &out, "  who attends to whom could not be read: ", mask.value("attended_error", ""), "\n");
+    absl::StrAppend(&out, "  who attends to whom is unknown: ", mask.value("attended_error", ""),
+                    "\n");
     return;
   }
   const Json attended = Child(mask, "attended", Json::array());
@@ -94,13 +94,13 @@ void AppendAttended(std::string& out, const Json& mask, const Json& check) {
   std::map<std::string, int> relations;
   for (const Json& layer : attended) ++relations[layer.value("relation", "")];
   const Json counts = Child(check, "attended", Json::object());
-  absl::StrAppend(&out, "  who attends to whom, read out of ", attended.size(),
+  absl::StrAppend(&out, "  who attends to whom, measured in ", attended.size(),
                   " layers: ", relations.size(),
                   relations.size() == 1 ? " relation" : " relations");
   if (!counts.empty()) {
     const int wrong = counts.value("wrong", 0);
-    absl::StrAppend(
-        &out, wrong == 0 ? std::string(", as asked") : absl::StrCat(", not as asked in ", wrong));
+    absl::StrAppend(&out, wrong == 0 ? std::string(", as requested")
+                                     : absl::StrCat(", not as requested in ", wrong));
   }
   absl::StrAppend(&out, "\n");
   AppendDifferences(out, check);

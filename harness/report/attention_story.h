@@ -9,9 +9,9 @@
 
 namespace bkm {
 
-// What was seen of a cell's attention, as indented lines: what was built, called and dispatched,
-// which masks reached it and whose they are, and who attends to whom. `mask_check` is the evidence
-// of the judge's mask check, null where there is none.
+// What was observed of a cell's attention, as indented lines: the modules built, functions called
+// and kernels dispatched, the masks that reached it with their owners, and who attends to whom.
+// `mask_check` is the evidence of the judge's mask check, or null.
 std::string AttentionStory(const Json& observation, const Json& mask_check);
 
 }  // namespace bkm

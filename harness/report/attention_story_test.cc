@@ -14,7 +14,7 @@ TEST(AttentionStoryTest, NothingSeenSaysNothing) {
   EXPECT_EQ(AttentionStory(Json(), Json()), "");
 }
 
-TEST(AttentionStoryTest, TellsWhatRanAndWhoseTheMasksAre) {
+TEST(AttentionStoryTest, NamesTheKernelsAndTheOwnersOfMasks) {
   const Json observation = Parse(R"({
     "backend": {"layers": [{"class": "FlexAttention"}, {"class": "FlexAttention"}],
                 "kernels": [{"layer": 0, "forward": ["flex_attention"], "backward": ["FlexBackward"]},
@@ -26,11 +26,11 @@ TEST(AttentionStoryTest, TellsWhatRanAndWhoseTheMasksAre) {
             "  attention built: FlexAttention x 2\n"
             "  attention dispatched, forward: aten::bmm x 1, flex_attention x 1\n"
             "  attention dispatched, backward: FlexBackward x 1, nothing x 1\n"
-            "  masks that reached it: BlockMask of caller x 2, NoneType x 1\n"
-            "  who attends to whom, read out of 2 layers: 1 relation, as asked\n");
+            "  masks received: BlockMask of caller x 2, NoneType x 1\n"
+            "  who attends to whom, measured in 2 layers: 1 relation, as requested\n");
 }
 
-TEST(AttentionStoryTest, DrawsTheRelationThatIsNotAsAsked) {
+TEST(AttentionStoryTest, DrawsTheRelationThatWasNotRequested) {
   const Json observation = Parse(R"({"mask": {"attended": [{"layer": 0, "relation": "ab"},
                                                            {"layer": 1, "relation": "cd"}]}})");
   const Json check = Parse(R"({"attended": {"layers": 2, "wrong": 1},
@@ -38,17 +38,17 @@ TEST(AttentionStoryTest, DrawsTheRelationThatIsNotAsAsked) {
                   "extra": 7, "missing": 0}],
       "picture": ["\\.", "#\\"]})");
   EXPECT_EQ(AttentionStory(observation, check),
-            "  who attends to whom, read out of 2 layers: 2 relations, not as asked in 1\n"
-            "    layer 1: window, none (asked: 5 tokens), 7 pairs too many, 0 missing\n"
-            "    documents of queries (rows) and of keys, in the first of these layers: "
+            "  who attends to whom, measured in 2 layers: 2 relations, not as requested in 1\n"
+            "    layer 1: window, none (requested: 5 tokens), 7 extra pairs, 0 missing\n"
+            "    first of these layers, by documents of queries (rows) and keys (columns): "
             "\\ causal, # all, . none, + some\n"
             "      0  \\ .\n"
             "      1  # \\\n");
 }
 
-TEST(AttentionStoryTest, SaysWhyNothingCouldBeRead) {
+TEST(AttentionStoryTest, SaysWhyTheRelationIsUnknown) {
   EXPECT_EQ(AttentionStory(Parse(R"({"mask": {"attended_error": "layer 0: no"}})"), Json()),
-            "  who attends to whom could not be read: layer 0: no\n");
+            "  who attends to whom is unknown: layer 0: no\n");
 }
 
 }  // namespace

@@ -32,9 +32,9 @@ std::string CostText(const CellCosts& costs, double wall_s, int slots) {
   absl::StrAppend(&out, absl::StrFormat("  %-10s %8.1f s\n", "all stages", costs.own),
                   absl::StrFormat("  %-10s %8.1f s\n", "in steps", costs.in_step),
                   absl::StrFormat("  %-10s %8.1f s\n", "preloading", costs.preload),
-                  absl::StrFormat("wall x slots / the subjects' own time: %.2f\n",
+                  absl::StrFormat("wall x slots / time in the subjects: %.2f\n",
                                   Ratio(wall_s * slots, costs.own)),
-                  absl::StrFormat("wall x slots / in-step time:           %.2f\n",
+                  absl::StrFormat("wall x slots / time in steps:        %.2f\n",
                                   Ratio(wall_s * slots, costs.in_step)));
   return out;
 }

@@ -11,22 +11,22 @@
 
 namespace bkm {
 
-// Where the time of a run's cells went, in seconds of wall time inside their processes.
+// Where the time of a run's cells went: wall time inside their processes, in seconds.
 struct CellCosts {
   int cells = 0;
-  std::set<std::string> runtimes;  // locks: each was preloaded once
+  std::set<std::string> runtimes;  // their locks; each was preloaded once
   std::map<std::string, double>
-      stages;          // the subjects' own time by stage; evidence forwards are in `mask`
+      stages;          // time in the subjects, by stage; `mask` includes the evidence forwards
   double own = 0;      // all stages
-  double preload = 0;  // of the runtimes, once each
-  double in_step = 0;  // training steps alone
+  double preload = 0;  // time to preload each runtime once
+  double in_step = 0;  // time in training steps
 
-  // Adds the stages and steps of one observation, made in the runtime `lock`.
+  // Adds one observation that was made in the runtime `lock`.
   void Add(const std::string& lock, const Json& observation);
 };
 
-// A table for people. `wall_s` x `slots` is what the machine gave while these cells ran, preloading
-// included.
+// A table for people. `wall_s` x `slots` is the time that the machine spent on these cells,
+// preloading included.
 std::string CostText(const CellCosts& costs, double wall_s, int slots);
 Json CostJson(const CellCosts& costs, double wall_s, int slots);
 

@@ -39,7 +39,7 @@ bool IsOk(const CellRecord& cell) {
          !(cell.stability && cell.stability->flaky());
 }
 
-// `message` in one line without what would end or open a comment.
+// `message` in one line that is safe in a comment.
 std::string Words(absl::string_view message) {
   return Printable(absl::StrJoin(
       absl::StrSplit(MessageWithoutPlace(message), absl::ByAnyChar(" \n\t"), absl::SkipEmpty()),
@@ -112,13 +112,13 @@ absl::StatusOr<Expectations::Line> Expectations::ParseLine(absl::string_view tex
   const auto error = [&](absl::string_view what) {
     return absl::InvalidArgumentError(
         absl::StrCat(origin, ":", number, ": ", what,
-                     ": a line is FILTER -> VERDICT at STAGE, REASON  # why it is red, in words"));
+                     ": a line is FILTER -> VERDICT at STAGE, REASON  # why it fails"));
   };
   Line line{.number = number, .text = std::string(text)};
   const absl::string_view stripped = absl::StripAsciiWhitespace(text);
   if (stripped.empty() || stripped[0] == '#') return line;
   const size_t arrow = stripped.find(" -> ");
-  if (arrow == stripped.npos) return error("there is no ' -> '");
+  if (arrow == stripped.npos) return error("' -> ' is missing");
   absl::StatusOr<CellFilter> filter =
       CellFilter::Parse(absl::StripAsciiWhitespace(stripped.substr(0, arrow)));
   if (!filter.ok()) return error(filter.status().message());
@@ -126,7 +126,7 @@ absl::StatusOr<Expectations::Line> Expectations::ParseLine(absl::string_view tex
   const absl::string_view rest = stripped.substr(arrow + 4);
   const size_t hash = rest.find('#');
   if (hash != rest.npos) line.why = std::string(absl::StripAsciiWhitespace(rest.substr(hash + 1)));
-  if (line.why.empty()) return error("it does not say why the cell is red");
+  if (line.why.empty()) return error("the reason after '#' is missing");
   const absl::string_view expected = absl::StripAsciiWhitespace(rest.substr(0, hash));
   const std::vector<std::string> at = absl::StrSplit(expected, absl::MaxSplits(" at ", 1));
   line.verdict = at[0];
@@ -137,9 +137,10 @@ absl::StatusOr<Expectations::Line> Expectations::ParseLine(absl::string_view tex
   }
   static const auto& red = *new std::set<std::string>{"refused", "broken", "wrong"};
   if (!red.contains(line.verdict))
-    return error(absl::StrCat("'", line.verdict, "' is no red verdict (refused, broken, wrong)"));
+    return error(
+        absl::StrCat("'", line.verdict, "' is not a failing verdict (refused, broken, wrong)"));
   if (!line.stage.empty() && !StageFromName(line.stage))
-    return error(absl::StrCat("there is no stage '", line.stage, "'"));
+    return error(absl::StrCat("unknown stage '", line.stage, "'"));
   return line;
 }
 
@@ -181,16 +182,16 @@ std::vector<Surprise> Expectations::Compare(const RunRecord& run, bool whole) co
     if (IsOk(cell)) {
       if (line)
         add(SurpriseKind::kPassing, cell,
-            absl::StrCat("it passes, and ", Place(*line), " lists it as ", line->Expected(),
-                         ": take the line out (bkm accept RUN --expect FILE does)"));
+            absl::StrCat("passes, but ", Place(*line), " expects ", line->Expected(),
+                         ": remove the line (bkm accept RUN --expect FILE does)"));
     } else if (!line) {
       add(SurpriseKind::kUnlisted, cell,
           absl::StrCat(ShortText(*cell.verdict), ": ", cell.verdict->message,
-                       " (no line lists it; bkm explain tells its story)"));
+                       " (not listed; bkm explain shows the cell)"));
     } else if (!line->Agrees(*cell.verdict)) {
       add(SurpriseKind::kOtherReason, cell,
           absl::StrCat(ShortText(*cell.verdict), ": ", cell.verdict->message, " (", Place(*line),
-                       " lists it as ", line->Expected(), ")"));
+                       " expects ", line->Expected(), ")"));
     }
   }
   for (const Line& line : lines_) {
@@ -199,7 +200,8 @@ std::vector<Surprise> Expectations::Compare(const RunRecord& run, bool whole) co
     if (!whole || !line.filter || seen) continue;
     surprises.push_back(
         {SurpriseKind::kNeverSeen, nullptr,
-         absl::StrCat(Place(line), ": no cell of the run is meant by this line: ", line.text)});
+         absl::StrCat(Place(line),
+                      ": stale expectation, matches no cell of the run: ", line.text)});
   }
   return surprises;
 }
@@ -212,7 +214,7 @@ std::string Expectations::Rewritten(const RunRecord& run) const {
     for (const CellRecord& cell : run.cells) {
       if (line.Covers(cell)) covered.push_back(&cell);
     }
-    // Cells that say nothing this time, and flaky ones, neither confirm a line nor refute it.
+    // Inconclusive and flaky cells neither confirm nor refute a line.
     const bool holds = !covered.empty() &&
                        std::all_of(covered.begin(), covered.end(), [&](const CellRecord* cell) {
                          return IsRed(*cell) ? line.Agrees(*cell->verdict) : !IsOk(*cell);

@@ -15,44 +15,43 @@
 
 namespace bkm {
 
-// How a run differs from what was expected of it. Published: never rename.
+// How a run differs from its expected failures. Published: never rename.
 enum class SurpriseKind {
-  kUnlisted,     // red, and no line says so
-  kOtherReason,  // red, and its lines say another verdict, stage or reason
-  kPassing,      // ok, and a line says that it is red
-  kNeverSeen,    // a line that is about no cell of the run
+  kUnlisted,     // fails, and no line lists it
+  kOtherReason,  // fails with a verdict, stage or reason that its lines do not list
+  kPassing,      // passes, although a line lists it
+  kNeverSeen,    // a stale expectation: a line that matches no cell of the run
 };
 absl::string_view Name(SurpriseKind kind);
 
 struct Surprise {
   SurpriseKind kind = SurpriseKind::kUnlisted;
-  const CellRecord* cell = nullptr;  // of the run; null for a line that was never seen
-  std::string message;               // one sentence, with what to do
+  const CellRecord* cell = nullptr;  // of the run; null for a stale expectation
+  std::string message;               // one sentence that says what to do
 };
 
-// The cells of a matrix that are known to be red: matrices/NAME.expect.txt. One line each,
-//   FILTER -> VERDICT at STAGE, REASON  # why, in words
-// where FILTER is what --filter takes; stage and reason may be left out. Comments and empty lines
-// stand where they like.
+// The expected failures of a matrix: FILE.expect.txt beside the matrix FILE.json. Each line is
+//   FILTER -> VERDICT at STAGE, REASON  # why it fails
+// FILTER is as for --filter; stage and reason are optional. Comments and empty lines are kept.
 class Expectations {
  public:
   static absl::StatusOr<Expectations> Parse(absl::string_view text, const std::string& origin);
   static absl::StatusOr<Expectations> Read(const std::filesystem::path& path);
-  // The file that belongs to a matrix file: beside it, .expect.txt in place of .json.
+  // The file of a matrix file: beside it, with .expect.txt in place of .json.
   static std::filesystem::path FileOf(const std::filesystem::path& matrix);
 
-  // What of a run is not as listed. Cells that say nothing, and flaky ones, are no surprise of this
-  // kind. `whole`: all of the matrix was run, so that a line without a cell means something.
+  // How `run` differs from the lines. Inconclusive and flaky cells never differ. Lines without a
+  // cell are stale only if the run is `whole`, that is, the whole matrix was run.
   std::vector<Surprise> Compare(const RunRecord& run, bool whole) const;
 
-  // The file as it would have to be for `run`, which must be whole, to hold no surprise: comments
-  // and order are kept, and lines that still hold as they are.
+  // The file with which `run`, which must be whole, has no surprise. Comments, order and lines that
+  // still hold are kept.
   std::string Rewritten(const RunRecord& run) const;
 
  private:
   struct Line {
     int number = 0;
-    std::string text;                  // as it stands
+    std::string text;                  // as written
     std::optional<CellFilter> filter;  // absent: a comment or an empty line
     std::string verdict, stage, reason;
     std::string why;
@@ -62,7 +61,7 @@ class Expectations {
   };
   static absl::StatusOr<Line> ParseLine(absl::string_view text, int number,
                                         const std::string& origin);
-  // Of the lines that are about the cell, the first that says what it came to; else the first.
+  // The first line that covers the cell and agrees with its verdict; else the first that covers it.
   const Line* LineFor(const CellRecord& cell) const;
   std::string Place(const Line& line) const;
 

@@ -66,23 +66,24 @@ TEST(ExpectationsTest, EachSurpriseHasItsOwnMessage) {
                            ARecord("varlen", Broken())})),
       ElementsAre(
           "other-reason | verl-torchtitan v0.8.0 x torchtitan 0.3.0, flex, bf16, torch 2.13.0: "
-          "broken at import, syntax-error: ImportError: no name 'X' (a.py:1) (m.expect.txt:2 lists "
-          "it as broken at import, name-missing)",
-          "passing | verl-torchtitan v0.8.0 x torchtitan 0.3.0, sdpa, bf16, torch 2.13.0: it "
-          "passes, and m.expect.txt:3 lists it as refused: take the line out (bkm accept RUN "
-          "--expect FILE does)",
+          "broken at import, syntax-error: ImportError: no name 'X' (a.py:1) (m.expect.txt:2 "
+          "expects "
+          "broken at import, name-missing)",
+          "passing | verl-torchtitan v0.8.0 x torchtitan 0.3.0, sdpa, bf16, torch 2.13.0: "
+          "passes, but m.expect.txt:3 expects refused: remove the line (bkm accept RUN --expect "
+          "FILE does)",
           "unlisted | verl-torchtitan v0.8.0 x torchtitan 0.3.0, varlen, bf16, torch 2.13.0: "
-          "broken at import, name-missing: ImportError: no name 'X' (a.py:1) (no line lists it; "
-          "bkm explain tells its story)",
-          "never-seen | m.expect.txt:4: no cell of the run is meant by this line: "
+          "broken at import, name-missing: ImportError: no name 'X' (a.py:1) (not listed; "
+          "bkm explain shows the cell)",
+          "never-seen | m.expect.txt:4: stale expectation, matches no cell of the run: "
           "attention=eager -> broken  # old"));
 }
 
-TEST(ExpectationsTest, APartOfTheMatrixProvesNoLineUnseen) {
+TEST(ExpectationsTest, APartialRunMakesNoLineStale) {
   EXPECT_THAT(Messages(kFlex, ARun({ARecord("varlen", Ok())}), /*whole=*/false), IsEmpty());
 }
 
-TEST(ExpectationsTest, WhatSaysNothingOrVariesIsNoSurpriseOfThisKind) {
+TEST(ExpectationsTest, InconclusiveAndFlakyCellsAreNoSurprise) {
   CellRecord flaky = ARecord("flex", Broken());
   flaky.stability = Stability{.runs = 2, .verdicts = {{"ok", 1}, {"broken", 1}}};
   EXPECT_THAT(Messages("", ARun({flaky, ARecord("sdpa", {.kind = VerdictKind::kSpurious})})),
@@ -95,16 +96,16 @@ std::string ErrorOf(const std::string& line) {
 }
 
 TEST(ExpectationsTest, BadLinesAreRefusedWithTheirPlace) {
-  const std::string form =
-      ": a line is FILTER -> VERDICT at STAGE, REASON  # why it is red, in words";
+  const std::string form = ": a line is FILTER -> VERDICT at STAGE, REASON  # why it fails";
   EXPECT_EQ(ErrorOf("attention=flex broken"),
-            absl::StrCat("m.expect.txt:2: there is no ' -> '", form));
+            absl::StrCat("m.expect.txt:2: ' -> ' is missing", form));
   EXPECT_EQ(ErrorOf("attention=flex -> broken"),
-            absl::StrCat("m.expect.txt:2: it does not say why the cell is red", form));
-  EXPECT_EQ(ErrorOf("attention=flex -> ok # x"),
-            absl::StrCat("m.expect.txt:2: 'ok' is no red verdict (refused, broken, wrong)", form));
+            absl::StrCat("m.expect.txt:2: the reason after '#' is missing", form));
+  EXPECT_EQ(
+      ErrorOf("attention=flex -> ok # x"),
+      absl::StrCat("m.expect.txt:2: 'ok' is not a failing verdict (refused, broken, wrong)", form));
   EXPECT_EQ(ErrorOf("attention=flex -> broken at lunch # x"),
-            absl::StrCat("m.expect.txt:2: there is no stage 'lunch'", form));
+            absl::StrCat("m.expect.txt:2: unknown stage 'lunch'", form));
   EXPECT_EQ(ErrorOf("atention=flex -> broken # x"),
             absl::StrCat("m.expect.txt:2: filter 'atention=flex': unknown key 'atention': did you "
                          "mean 'attention'?",

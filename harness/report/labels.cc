@@ -17,8 +17,7 @@ namespace {
 
 constexpr size_t kShort = 16;
 
-// A label that is short enough to stand in a line with others. What tells folders apart is their
-// end.
+// A label that is short enough for CellLabel. A folder keeps its end, which tells folders apart.
 std::string ShortLabel(const std::string& label, const std::optional<SubjectSpec>& subject) {
   if (!subject || subject->source != SourceKind::kPath || label.size() <= kShort)
     return label.substr(0, kShort);

@@ -11,26 +11,27 @@
 
 namespace bkm {
 
-// "0.9.1", "v0.8.0 (7aed6b230, 2026-06-01)", "baba6d82e (2026-06-04)": what a person calls a
-// version, and how to find it.
+// A version for people, with its commit and date: "0.9.1", "v0.8.0 (7aed6b230, 2026-06-01)",
+// "baba6d82e (2026-06-04)".
 std::string VersionText(const std::string& label, const std::optional<SubjectSpec>& subject,
                         const std::string& date);
 
-// The library of a cell: its version, or for a library inside the runtime what that resolved to.
+// The version of a cell's library; the resolved one if the runtime installs the library.
 std::string LibraryText(const CellRecord& record);
 
-// What else is asked beside attention and precision: "input=padded, micro_batches=2,
-// activation_checkpoint=none"; empty for the defaults. Steps and seeds are not told.
+// The other settings of a cell that are not default: "input=padded, micro_batches=2,
+// activation_checkpoint=none". Steps and seeds are left out.
 std::string OptionsText(const Cell& cell);
 
-// "verl-torchtitan v0.8.0 x torchtitan baba6d82e, flex, bf16": one cell on one line.
+// A cell on one line: "verl-torchtitan v0.8.0 x torchtitan baba6d82e, flex, bf16".
 std::string CellLabel(const CellRecord& record);
 
-// A verdict's message without where in the code it was raised: the same cause stands on other lines
-// of other versions.
+// A verdict's message without its place in the code, which differs between versions for the same
+// cause.
 absl::string_view MessageWithoutPlace(absl::string_view message);
 
-// `text` without what would steer a terminal: subjects write what they like. Line ends are kept.
+// `text` with control characters replaced, except line ends: subjects write to it, and it goes to a
+// terminal.
 std::string Printable(std::string text);
 
 }  // namespace bkm

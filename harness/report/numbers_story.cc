@@ -18,7 +18,7 @@ Json At(const Json& json, const char* pointer) {
 std::string Floors(const Json& quantity) {
   const Json multiple = At(quantity, "/multiple");
   return multiple.is_number() ? absl::StrFormat("%.1f floors", multiple.get<double>())
-                              : std::string("more floors than can be said");
+                              : std::string("infinitely many floors");
 }
 
 std::string QuantityLine(const char* name, const Json& quantity) {
@@ -60,7 +60,7 @@ std::string NumbersStory(const Json& evidence) {
                     answer.get<std::string>(), "\", ", Floors(At(evidence, "/diagnosis")),
                     " away\n");
   } else if (At(check, "/outcome") == Json("failed")) {
-    absl::StrAppend(&lines, "  diagnosis: none of the wrong answers that the reference foresaw\n");
+    absl::StrAppend(&lines, "  diagnosis: none of the predicted wrong answers\n");
   }
   return lines;
 }

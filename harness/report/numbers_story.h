@@ -11,7 +11,7 @@ namespace bkm {
 
 // How far a cell's numbers are from the golden, as indented lines: each quantity in floors, the
 // worst token with its document and position, and the predicted wrong answer that the cell gave, if
-// any. `evidence` is that of a verdict; empty where no numbers were compared.
+// any. `evidence` is the verdict's. Empty if no numbers were compared.
 std::string NumbersStory(const Json& evidence);
 
 }  // namespace bkm

@@ -76,7 +76,7 @@ void AppendException(std::string& out, const Json& exception, const char* title)
   absl::StrAppend(&out, title, " ", exception.value("type", ""), ": ",
                   exception.value("message", ""), "\n");
   for (const Json& frame : exception.value("frames", Json::array())) {
-    // Python's import machinery has no source to show and nothing to say.
+    // Frames of Python's import machinery have no source.
     if (absl::StartsWith(frame.value("file", ""), "<frozen")) continue;
     absl::StrAppend(&out, "  ", frame.value("owner", ""), "  ", frame.value("file", ""), ":",
                     frame.value("line", 0), " in ", frame.value("function", ""), "\n      ",
@@ -111,7 +111,7 @@ std::string StoryText(const CellRecord& cell, const Json& observation, const Ver
   if (!verdict.message.empty()) absl::StrAppend(&out, "  ", verdict.message, "\n");
   if (!verdict.blame.empty())
     absl::StrAppend(&out, "  blame: ", absl::StrJoin(verdict.blame, ", "), "\n");
-  absl::StrAppend(&out, "\nAsked\n");
+  absl::StrAppend(&out, "\nRequest\n");
   if (cell.cell.engine_subject) {
     absl::StrAppend(&out, "  engine  ", cell.cell.engine, " ",
                     VersionText(cell.cell.engine_label, cell.cell.engine_subject, cell.engine_date),
@@ -121,19 +121,19 @@ std::string StoryText(const CellRecord& cell, const Json& observation, const Ver
                   cell.cell.torch.empty() ? "" : absl::StrCat(", torch ", cell.cell.torch),
                   ", lock ", cell.lock.substr(0, 12), "\n\n");
   if (cell.inherited_from)
-    absl::StrAppend(&out, "Measured once, for ", *cell.inherited_from, "\n\n");
+    absl::StrAppend(&out, "Observation reused from ", *cell.inherited_from, "\n\n");
   if (!observation.is_object()) return Printable(absl::StrCat(out, "Not measured yet.\n"));
   AppendStages(out, observation);
   if (observation.contains("exception") && observation["exception"].is_object()) {
     absl::StrAppend(&out, "\n");
     AppendException(out, observation["exception"], "Stopped by");
   }
-  absl::StrAppend(&out, "\nSeen\n");
+  absl::StrAppend(&out, "\nObserved\n");
   Json evidence = verdict.evidence;
   const auto checks = evidence.find("checks");
   Json* mask = checks != evidence.end() && checks->contains("mask") ? &(*checks)["mask"] : nullptr;
   AppendWitnesses(out, observation, mask ? *mask : Json());
-  if (mask) {  // told above
+  if (mask) {  // shown above
     mask->erase("layers");
     mask->erase("picture");
   }

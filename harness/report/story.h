@@ -10,9 +10,8 @@
 
 namespace bkm {
 
-// The whole story of one cell for a person: what was asked, how far it came, what was seen, what
-// the judge says and why. `observation` is null when the cell was not measured; `verdict` holds the
-// evidence.
+// Everything about one cell, for people: the request, the stages, the observation, and the verdict
+// with its evidence. `observation` is null if the cell was not measured.
 std::string StoryText(const CellRecord& cell, const Json& observation, const Verdict& verdict);
 
 }  // namespace bkm

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kCellsShown = 6;
 
-// Cells that failed in the same way.
+// Cells with the same verdict and message.
 struct Cause {
   const Verdict* verdict = nullptr;
   std::vector<std::string> cells;
@@ -76,8 +76,8 @@ std::string VariationText(const RunRecord& run) {
   for (const auto& [name, count] : drifts) parts.push_back(absl::StrCat(count, " ", name));
   std::string out;
   if (!parts.empty())
-    out = absl::StrCat("\nRun to run: ", absl::StrJoin(parts, ", "),
-                       absl::StrFormat(" (at most %.2g floors apart)\n", largest));
+    out = absl::StrCat("\nRun-to-run variation: ", absl::StrJoin(parts, ", "),
+                       absl::StrFormat(" (at most %.2g floors)\n", largest));
   if (!flaky.empty()) absl::StrAppend(&out, "\nFlaky:\n", flaky);
   return out;
 }
@@ -90,12 +90,12 @@ std::string SummaryText(const RunRecord& run) {
   for (const CellRecord& cell : run.cells) {
     if (!cell.verdict || cell.verdict->kind != VerdictKind::kOk || cell.role != CellRole::kSubject)
       continue;
-    absl::StrAppend(&out, any_ok ? "" : "\nWorks, proven:\n", "  ", CellLabel(cell), "\n");
+    absl::StrAppend(&out, any_ok ? "" : "\nWorks:\n", "  ", CellLabel(cell), "\n");
     any_ok = true;
   }
   absl::StrAppend(&out, VariationText(run));
   const std::vector<Cause> causes = GroupByCause(run);
-  if (!causes.empty()) absl::StrAppend(&out, "\nDoes not, by cause:\n");
+  if (!causes.empty()) absl::StrAppend(&out, "\nDoes not work, by cause:\n");
   for (const Cause& cause : causes) {
     const Verdict& v = *cause.verdict;
     absl::StrAppend(&out, "  ", Name(v.kind), " at ", Name(v.stage), " (", v.reason,

@@ -9,8 +9,8 @@
 
 namespace bkm {
 
-// The end of a run for a terminal: counts, the pairs that work, and the rest grouped by root cause,
-// the most frequent first.
+// The summary of a run for a terminal: counts, the cells that work, and the other cells grouped by
+// cause, the most frequent cause first.
 std::string SummaryText(const RunRecord& run);
 
 }  // namespace bkm

@@ -24,7 +24,7 @@ std::string Row(const std::vector<std::string>& columns) {
   return absl::StrCat("| ", absl::StrJoin(columns, " | "), " |\n");
 }
 
-// Numbers the reasons in the order in which they are first met.
+// Numbers the reasons in order of appearance.
 class Notes {
  public:
   int NumberOf(const Verdict& verdict) {
@@ -86,7 +86,7 @@ std::vector<TableRow> RowsOf(const RunRecord& run, const EngineKind& kind, Notes
   return rows;
 }
 
-// "**ok** x 50": equal verdicts of several probes once, in the order in which they are first met.
+// "**ok** x 50": each verdict once with its count, in order of appearance.
 std::string Counted(const std::vector<std::string>& verdicts) {
   std::vector<std::pair<std::string, int>> counts;
   for (const std::string& text : verdicts) {
@@ -139,7 +139,7 @@ std::string TableMarkdown(const RunRecord& run) {
   Notes notes;
   std::string out = absl::StrCat(
       "# Which versions work together: ", run.matrix, "\n\n",
-      run.finished ? "" : "**This run is not finished.** The same command finishes it.\n\n");
+      run.finished ? "" : "**This run is not finished.** Repeat the command to finish it.\n\n");
   for (const EngineKind& kind : EngineKinds()) absl::StrAppend(&out, KindTable(run, kind, notes));
   const std::string reasons = notes.Markdown();
   if (!reasons.empty()) absl::StrAppend(&out, "## Reasons\n\n", reasons);

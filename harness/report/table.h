@@ -9,9 +9,9 @@
 
 namespace bkm {
 
-// table.md: one section per engine kind; one row per engine version, library version, runtime,
-// torch and model, one column per attention. Each red verdict has a number, and below the table
-// stands the reason in words.
+// table.md: one section per engine kind, one row per engine version, library version, runtime,
+// torch, model and precision, one column per attention. A number refers each failure to the list of
+// reasons below.
 std::string TableMarkdown(const RunRecord& run);
 
 }  // namespace bkm

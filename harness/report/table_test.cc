@@ -42,7 +42,7 @@ RunRecord Example() {
                     Record("sdpa", refused)}};
 }
 
-TEST(TableTest, OneRowPerPairOneColumnPerAttentionAndTheReasonInWords) {
+TEST(TableTest, OneRowPerPairOneColumnPerAttentionAndTheReasonsBelow) {
   EXPECT_EQ(TableMarkdown(Example()),
             "# Which versions work together: m\n\n"
             "## verl-torchtitan\n\n"
@@ -85,9 +85,9 @@ TEST(SummaryTest, GroupsByCauseTheMostFrequentFirst) {
                                                .message = "boom (verl/a.py:3)"}));
   EXPECT_EQ(SummaryText(run),
             "\nm: 1 broken, 1 ok, 2 refused\n\n"
-            "Works, proven:\n  verl-torchtitan v0.8.0 x torchtitan baba6d82e, flex, bf16, torch "
+            "Works:\n  verl-torchtitan v0.8.0 x torchtitan baba6d82e, flex, bf16, torch "
             "2.13.0\n\n"
-            "Does not, by cause:\n"
+            "Does not work, by cause:\n"
             "  refused at construct (refused-option): only a | b\n"
             "    verl-torchtitan v0.8.0 x torchtitan baba6d82e, sdpa, bf16, torch 2.13.0\n"
             "    verl-torchtitan v0.8.0 x torchtitan baba6d82e, sdpa, bf16, torch 2.13.0\n"
