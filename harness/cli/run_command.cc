@@ -75,7 +75,7 @@ class RunCommandLine : public CliCommand {
     ASSIGN_OR_RETURN(const Matrix matrix, selection_.LoadMatrix());
     ASSIGN_OR_RETURN(const std::vector<CellFilter> filters, selection_.Filters());
     ASSIGN_OR_RETURN(const std::optional<Expectations> expectations,
-                     FindExpectations(expect_, selection_.MatrixFolder(), matrix.name));
+                     FindExpectations(expect_, selection_.MatrixFile()));
     ConsoleObserver observer(quiet_);
     InterruptSignals signals;
     ASSIGN_OR_RETURN(const std::unique_ptr<Preparation> preparation,
