@@ -34,8 +34,12 @@ struct RuntimeRequest {
 
 // The requirements contradict each other: a verdict on the pairing, not an error.
 struct NoSolution {
-  std::string message;  // the resolver's words and who declares what, in one line
+  std::string message;         // the resolver's words and who declares what, in one line
+  std::string complaint = {};  // the resolver's words alone
 };
+
+// The message for the subjects of `request`, whose requirements the resolver complains about.
+NoSolution NoSolutionOf(const RuntimeRequest& request, const std::string& complaint);
 
 // Turns requests into locks. Equal requests are resolved once and kept in the cache. Thread-safe.
 class RuntimeResolver {
@@ -51,6 +55,12 @@ class RuntimeResolver {
   // not fit the policy. Unavailable: network. The message is one sentence with what to do.
   absl::StatusOr<std::variant<RuntimeLock, NoSolution>> Resolve(const RuntimeRequest& request);
 
+  // What Resolve returns, if it needs no resolver: a lock in the cache, or a runtime that is given.
+  absl::StatusOr<std::optional<RuntimeLock>> Find(const RuntimeRequest& request);
+
+  // Requests with equal keys have equal locks, or the same complaint and no solution. Runs nothing.
+  std::string KeyOf(const RuntimeRequest& request) const;
+
   // Whether what the request's subjects declare can be had from `lock` as it is, without the pins
   // that are dropped. A runtime that is given, and not resolved, suits everybody.
   absl::StatusOr<bool> Allows(const RuntimeRequest& request, const RuntimeLock& lock) const;
@@ -65,6 +75,8 @@ class RuntimeResolver {
   absl::StatusOr<RuntimeLock> ReadExisting(const RuntimePolicy& policy) const;
   // Name and version of everything that the registry's own build of `torch` brings along.
   absl::StatusOr<std::map<std::string, std::string>> BroughtByTorch(const std::string& torch) const;
+  std::filesystem::path BroughtFile(const std::string& torch) const;
+  std::filesystem::path LockFile(const Input& input) const;
   absl::StatusOr<ProcessResult> Compile(const Input& input,
                                         const std::vector<std::string>& requirements) const;
   absl::StatusOr<std::variant<RuntimeLock, NoSolution>> Explain(const RuntimeRequest& request,

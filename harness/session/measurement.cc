@@ -210,12 +210,13 @@ absl::StatusOr<RunRecord> MeasureAll(const MeasurementSetup& setup, LocalExecuto
 absl::StatusOr<std::vector<PreparedCell>> PrepareAll(const std::vector<PlannedCell>& plan,
                                                      Preparation& preparation,
                                                      const InterruptSignals& signals) {
-  std::vector<PreparedCell> cells;
-  for (const PlannedCell& planned : plan) {
-    if (!planned.included || signals.heard()) continue;
-    ASSIGN_OR_RETURN(PreparedCell prepared, preparation.Prepare(planned));
-    cells.push_back(std::move(prepared));
-  }
+  std::vector<PlannedCell> included;
+  std::copy_if(plan.begin(), plan.end(), std::back_inserter(included),
+               [](const PlannedCell& planned) { return planned.included; });
+  absl::StatusOr<std::vector<PreparedCell>> cells =
+      preparation.PrepareAll(included, [&] { return signals.heard(); });
+  // An interrupt ends uv, too: its errors mean nothing then.
+  if (signals.heard()) return std::vector<PreparedCell>();
   return cells;
 }
 

@@ -46,8 +46,7 @@ std::unique_ptr<LocalExecutor> MakeWorkers(const Installation& installation,
                                            const RunDirectory& directory,
                                            const InterruptSignals& signals);
 
-// The included cells of `plan`, ready to run. Stops early, with fewer cells or an error, once the
-// user asked to.
+// The included cells of `plan`, ready to run. None if the user interrupted.
 absl::StatusOr<std::vector<PreparedCell>> PrepareAll(const std::vector<PlannedCell>& plan,
                                                      Preparation& preparation,
                                                      const InterruptSignals& signals);
