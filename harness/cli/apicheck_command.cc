@@ -9,6 +9,7 @@
 #include "harness/base/did_you_mean.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
+#include "harness/cli/console_observer.h"
 #include "harness/cli/selection.h"
 #include "harness/model/engine_kind.h"
 #include "harness/report/labels.h"
@@ -71,7 +72,8 @@ class ApicheckCommand : public CliCommand {
     Versions& versions = *found;
     ASSIGN_OR_RETURN(const std::vector<CheckedVersion> engines, versions.Find(engines_));
     ASSIGN_OR_RETURN(const std::vector<CheckedVersion> libraries, versions.Find(libraries_));
-    session.TellOfScan();
+    ConsoleObserver console(/*quiet=*/false);
+    session.ReportScan(console);
     ASSIGN_OR_RETURN(ApiCheck* const check, session.CheckOf(*kind));
     ASSIGN_OR_RETURN(const std::vector<Pair> pairs, CheckAll(*check, engines, libraries));
     json_ ? PrintJson(*kind, pairs) : PrintText(pairs);

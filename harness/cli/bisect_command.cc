@@ -95,25 +95,23 @@ class BisectCommand : public CliCommand {
     ASSIGN_OR_RETURN(const RunDirectory directory,
                      options_.MakeDirectory(peel_ ? "peel" : "bisect", cell.planned, until_));
     SearchLog log(directory.root() / "search.log", console);
-    if (peel_) return RunPeel(cell, axis, directory, signals, log);
+    const std::unique_ptr<LocalExecutor> workers =
+        MakeWorkers(cell.installation, options_.Measurement(), directory, signals);
+    const SessionSetup session_setup = options_.SetupOf(cell, directory, axis, *workers);
+    if (peel_) return RunPeel(cell, axis, session_setup, signals, log);
     InvestigationSetup setup = SetupOf(axis, criterion);
     if (ladder_) {
       ASSIGN_OR_RETURN(setup.steps, Rungs(cell, axis, log));
     }
     Announce(axis, criterion, log);
-    SessionSetup session_setup = options_.SetupOf(cell, directory, axis);
-    const std::unique_ptr<LocalExecutor> workers =
-        MakeWorkers(cell.installation, session_setup.measurement, directory, signals);
-    session_setup.measurement.workers = workers.get();
-    SearchSession session(std::move(session_setup), axis, *cell.preparation, signals, log);
-    session.LoadRuntime(*workers);
+    SearchSession session(session_setup, axis, *cell.preparation, signals, log);
+    session.LoadRuntime();
     if (!flaky_) setup.suspects = Suspects(cell, axis, log);
     Investigation investigation(axis.graph(), std::move(setup));
-    RunObserver silent;
     const auto comment = [&](const Trial&, const Outcome& outcome) {
       return CommentOn(investigation, outcome);
     };
-    ASSIGN_OR_RETURN(const bool finished, session.Run(investigation, silent, comment));
+    ASSIGN_OR_RETURN(const bool finished, session.Run(investigation, comment));
     if (!finished) {
       std::fprintf(stderr, "bkm: interrupted; the same command goes on from here\n");
       return kExitInterrupted;
@@ -131,7 +129,7 @@ class BisectCommand : public CliCommand {
 
  private:
   absl::StatusOr<int> RunPeel(const OneCell& cell, const HistoryAxis& axis,
-                              const RunDirectory& directory, const InterruptSignals& signals,
+                              const SessionSetup& setup, const InterruptSignals& signals,
                               SearchLog& log) const {
     if (!axis.one_is_late()) {
       return absl::InvalidArgumentError(
@@ -142,10 +140,9 @@ class BisectCommand : public CliCommand {
     const bool by_sources = HasStaticCheck(cell.planned.cell);
     ApiSession api(options_.selection.GitMirrors(), options_.selection.MatrixFolder());
     RETURN_IF_ERROR(api.AddSources(cell.matrix));
-    ASSIGN_OR_RETURN(
-        PeelSession session,
-        PeelSession::Create(options_.SetupOf(cell, directory, axis), axis, *cell.preparation,
-                            by_sources ? &api : nullptr, signals, log, tries_));
+    ASSIGN_OR_RETURN(PeelSession session,
+                     PeelSession::Create(setup, axis, *cell.preparation,
+                                         by_sources ? &api : nullptr, signals, log, tries_));
     const absl::StatusOr<PeelResult> result = Peel(session, most_);
     if (absl::IsCancelled(result.status())) {
       std::fprintf(stderr, "bkm: interrupted; the same command goes on from here\n");
@@ -159,7 +156,7 @@ class BisectCommand : public CliCommand {
         .measured = session.measured(),
         .seconds =
             std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count()};
-    RETURN_IF_ERROR(options_.Report("peel", directory, ToJson(report), ToSummary(report)));
+    RETURN_IF_ERROR(options_.Report("peel", setup.directory, ToJson(report), ToSummary(report)));
     return result->works && !result->steps.empty() ? kExitAsExpected : kExitVerdictsDiffer;
   }
 

@@ -96,10 +96,11 @@ class CheckCommand : public CliCommand {
     if (!sources_only_)
       compiled = std::async(std::launch::async, [&] { environment.CompileSubjects(); });
     RETURN_IF_ERROR(CheckSources(environment, api, pairings));
-    api.TellOfScan();
+    ConsoleObserver console(json_);
+    api.ReportScan(console);
     std::string run;
     if (!sources_only_) {
-      ASSIGN_OR_RETURN(run, RunCells(installation, environment, pairings));
+      ASSIGN_OR_RETURN(run, RunCells(installation, environment, pairings, console));
       if (run.empty()) return kExitInterrupted;
     }
     const std::string day = Today();
@@ -157,7 +158,8 @@ class CheckCommand : public CliCommand {
   // Fills in the cells; returns the run directory, or nothing when the user stopped it.
   absl::StatusOr<std::string> RunCells(const Installation& installation,
                                        const UserEnvironment& environment,
-                                       std::vector<CheckedPairing>& pairings) const {
+                                       std::vector<CheckedPairing>& pairings,
+                                       RunObserver& console) const {
     RETURN_IF_ERROR(installation.CheckBuilt());
     std::vector<PreparedCell> cells;
     for (const CheckedPairing& pairing : pairings) {
@@ -175,13 +177,16 @@ class CheckCommand : public CliCommand {
     }
     const RunDirectory directory(fs::absolute(folder));
     RETURN_IF_ERROR(CreateDirectories(directory.root()));
-    ConsoleObserver console(json_);
     InterruptSignals signals;
     const Matrix matrix{.name = "check"};
     ASSIGN_OR_RETURN(const RunRecord run,
-                     Measure(installation, matrix, directory, std::move(cells),
-                             {.slots = jobs_, .controls = false, .reuse = false, .store = false},
-                             console, signals));
+                     Measure({installation,
+                              matrix,
+                              directory,
+                              {.slots = jobs_, .controls = false, .reuse = false, .store = false},
+                              console,
+                              signals},
+                             std::move(cells)));
     if (!run.finished) {
       std::fprintf(stderr, "bkm: interrupted\n");
       return std::string();

@@ -105,4 +105,11 @@ void ConsoleObserver::OnTick(int running) {
   DrawStatus();
 }
 
+void ConsoleObserver::OnNote(const std::string& what) {
+  ClearStatus();
+  std::fprintf(stderr, "bkm: %s\n", Printable(what).c_str());
+}
+
+void ConsoleObserver::OnWarning(const std::string& what) { OnNote(what); }
+
 }  // namespace bkm

@@ -24,6 +24,9 @@ class ConsoleObserver : public RunObserver {
   void OnFinished(const CellRecord& cell, bool reused) override;
   void OnAdded(const CellRecord& cell, const std::string& why) override;
   void OnTick(int running) override;
+  // Printed even if quiet.
+  void OnNote(const std::string& what) override;
+  void OnWarning(const std::string& what) override;
 
  private:
   void PrintLine(const std::string& line);

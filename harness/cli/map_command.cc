@@ -96,7 +96,8 @@ class MapCommand : public CliCommand {
     ASSIGN_OR_RETURN(Versions* const versions, session.versions());
     ASSIGN_OR_RETURN(const auto engines, History(*versions, kind.engine_source, engine_tip_));
     ASSIGN_OR_RETURN(const auto libraries, History(*versions, kind.library_source, library_tip_));
-    session.TellOfScan();
+    ConsoleObserver console(/*quiet=*/json_);
+    session.ReportScan(console);
     const auto scanned = std::chrono::steady_clock::now();
     ASSIGN_OR_RETURN(ApiCheck* const check, session.CheckOf(kind));
     std::vector<Tree> rows;
@@ -232,10 +233,9 @@ class MapCommand : public CliCommand {
   // True: the budget was spent before all was decided.
   absl::StatusOr<bool> RunBoundaries(ApiMap& map, InterruptSignals& signals) {
     ASSIGN_OR_RETURN(const Installation installation, Installation::Find());
-    MeasurementOptions options{.slots = jobs_, .controls = false};
+    const MeasurementOptions options{.slots = jobs_, .controls = false};
     const std::unique_ptr<LocalExecutor> workers =
         MakeWorkers(installation, options, RunDirectory(folder_), signals);
-    options.workers = workers.get();
     int left = budget_;
     for (int round = 1;; ++round) {
       const std::vector<PlanePoint> wanted = map.MakeFrontier().Wanted(left);
@@ -243,7 +243,8 @@ class MapCommand : public CliCommand {
       if (round == 1) RETURN_IF_ERROR(installation.CheckBuilt());
       left -= static_cast<int>(wanted.size());
       std::fprintf(stderr, "bkm: round %d: %zu cells\n", round, wanted.size());
-      ASSIGN_OR_RETURN(const RunRecord run, RunRound(installation, options, map, wanted, signals));
+      ASSIGN_OR_RETURN(const RunRecord run,
+                       RunRound(installation, options, *workers, map, wanted, signals));
       TakeRun(map, run);
       RETURN_IF_ERROR(Write(map));
       if (signals.heard() || !run.finished) return false;
@@ -262,8 +263,8 @@ class MapCommand : public CliCommand {
   }
 
   absl::StatusOr<RunRecord> RunRound(const Installation& installation,
-                                     const MeasurementOptions& options, const ApiMap& map,
-                                     const std::vector<PlanePoint>& points,
+                                     const MeasurementOptions& options, LocalExecutor& workers,
+                                     const ApiMap& map, const std::vector<PlanePoint>& points,
                                      InterruptSignals& signals) const {
     ConsoleObserver observer(/*quiet=*/json_);
     ASSIGN_OR_RETURN(const Matrix matrix, MatrixOf(map, points));
@@ -278,8 +279,9 @@ class MapCommand : public CliCommand {
     for (int number = 1; folder.empty() || fs::exists(folder, error); ++number) {
       folder = folder_ / "runs" / absl::StrFormat("%03d", number);
     }
-    return Measure(installation, matrix, RunDirectory(folder), std::move(cells), options, observer,
-                   signals);
+    const RunDirectory directory(folder);
+    return Measure({installation, matrix, directory, options, observer, signals}, workers,
+                   std::move(cells));
   }
 
   void PrintSummary(const ApiMap& map) const {

@@ -48,6 +48,20 @@ TEST_F(PublishTest, AsListedIsAsExpected) {
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
 }
 
+TEST_F(PublishTest, ExpectationsBelongToTheMatrixFileAndNotToTheNameInIt) {
+  const fs::path matrix = bkm_.WriteMatrix({"passes"});
+  const fs::path renamed = matrix.parent_path() / "renamed.json";
+  fs::copy(matrix, renamed);  // its name is still "chosen"
+  Expect("of chosen.json, and no line of expectations\n");
+  EXPECT_EQ(bkm_.Run({"run", renamed}).exit_code, 0);
+  ASSERT_TRUE(
+      WriteFile(matrix.parent_path() / "renamed.expect.txt", "engine=*/gone/* -> broken  # why\n")
+          .ok());
+  const ProcessResult result = bkm_.Run({"run", renamed});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.out, HasSubstr("renamed.expect.txt:1: "));
+}
+
 TEST_F(PublishTest, EverythingThatIsNotAsListedIsTold) {
   Expect(
       "engine=*/passes/engine -> broken  # it passes by now\n"

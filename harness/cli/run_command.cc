@@ -75,7 +75,7 @@ class RunCommandLine : public CliCommand {
     ASSIGN_OR_RETURN(const Matrix matrix, selection_.LoadMatrix());
     ASSIGN_OR_RETURN(const std::vector<CellFilter> filters, selection_.Filters());
     ASSIGN_OR_RETURN(const std::optional<Expectations> expectations,
-                     FindExpectations(expect_, selection_.MatrixFolder(), matrix.name));
+                     FindExpectations(expect_, selection_.MatrixFile()));
     ConsoleObserver observer(quiet_);
     InterruptSignals signals;
     ASSIGN_OR_RETURN(const std::unique_ptr<Preparation> preparation,
@@ -85,7 +85,7 @@ class RunCommandLine : public CliCommand {
                                          observer));
     const RunDirectory directory(fs::absolute(out_.empty() ? "runs/" + matrix.name : out_));
     ASSIGN_OR_RETURN(const std::vector<PlannedCell> plan,
-                     Plan(matrix, filters, directory, *preparation));
+                     Plan(matrix, filters, directory, *preparation, observer));
     absl::StatusOr<std::vector<PreparedCell>> cells = PrepareAll(plan, *preparation, signals);
     if (signals.heard()) {
       std::fprintf(stderr, "bkm: interrupted before a cell ran; what was fetched is kept\n");
@@ -95,13 +95,17 @@ class RunCommandLine : public CliCommand {
     if (cells->empty())
       return absl::InvalidArgumentError("no cell is in: bkm plan says why each is out");
     const auto measure = [&](std::vector<PreparedCell> asked, bool reuse) {
-      return Measure(installation, matrix, directory, std::move(asked),
-                     {.slots = jobs_,
-                      .fresh = fresh_,
-                      .controls = !no_controls_,
-                      .reuse = reuse,
-                      .store = !no_store_},
-                     observer, signals);
+      return Measure({installation,
+                      matrix,
+                      directory,
+                      {.slots = jobs_,
+                       .fresh = fresh_,
+                       .controls = !no_controls_,
+                       .reuse = reuse,
+                       .store = !no_store_},
+                      observer,
+                      signals},
+                     std::move(asked));
     };
     // A part of the matrix proves no line of expectations unseen, and is no ground to rewrite them.
     const bool whole = filters.empty() && !static_check_ && plant_.empty();
@@ -127,7 +131,8 @@ class RunCommandLine : public CliCommand {
   absl::StatusOr<std::vector<PlannedCell>> Plan(const Matrix& matrix,
                                                 const std::vector<CellFilter>& filters,
                                                 const RunDirectory& directory,
-                                                Preparation& preparation) const {
+                                                Preparation& preparation,
+                                                RunObserver& observer) const {
     ASSIGN_OR_RETURN(std::vector<PlannedCell> plan,
                      ExpandMatrix(matrix, filters, preparation.Environment()));
     for (PlannedCell& planned : plan) {
@@ -137,7 +142,7 @@ class RunCommandLine : public CliCommand {
     if (!static_check_) return plan;
     ApiSession session(selection_.GitMirrors(), selection_.MatrixFolder());
     RETURN_IF_ERROR(session.AddSources(matrix));
-    ASSIGN_OR_RETURN(const int red, MarkStaticallyRed(session, plan));
+    ASSIGN_OR_RETURN(const int red, MarkStaticallyRed(session, plan, observer));
     if (!quiet_ && red > 0) std::fprintf(stderr, "bkm: %d cells are red by their sources\n", red);
     for (PlannedCell& planned : plan) {
       if (IsMeasured(directory, planned)) planned.statically_red.clear();

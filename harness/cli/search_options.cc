@@ -51,11 +51,12 @@ absl::StatusOr<RunDirectory> SearchOptions::MakeDirectory(const std::string& com
 }
 
 SessionSetup SearchOptions::SetupOf(const OneCell& cell, const RunDirectory& directory,
-                                    const HistoryAxis& history) const {
+                                    const HistoryAxis& history, LocalExecutor& workers) const {
   return {.installation = cell.installation,
           .matrix = cell.matrix,
           .directory = directory,
-          .measurement = {.slots = jobs, .controls = false},
+          .measurement = Measurement(),
+          .workers = workers,
           .held = history.late()};
 }
 

@@ -88,9 +88,8 @@ void Selection::AddOptions(CLI::App& app) {
   app.add_option("--memory", memory_mib_, "MiB a cell may use");
 }
 
-std::filesystem::path Selection::MatrixFolder() const {
-  return matrix_path_.empty() ? std::filesystem::path()
-                              : std::filesystem::absolute(matrix_path_).parent_path();
+std::filesystem::path Selection::MatrixFile() const {
+  return matrix_path_.empty() ? std::filesystem::path() : std::filesystem::absolute(matrix_path_);
 }
 
 std::string GitMirrorFolder(const std::string& asked) {

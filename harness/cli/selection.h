@@ -29,8 +29,10 @@ class Selection {
   absl::StatusOr<std::vector<CellFilter>> Filters() const;
   // --git-mirror, else $BKM_GIT_MIRRORS; may be empty.
   std::string GitMirrors() const;
+  // The matrix file, absolute; empty for an ad hoc selection.
+  std::filesystem::path MatrixFile() const;
   // The folder of the matrix file, where its runtimes/ may lie; empty for an ad hoc selection.
-  std::filesystem::path MatrixFolder() const;
+  std::filesystem::path MatrixFolder() const { return MatrixFile().parent_path(); }
 
  private:
   absl::StatusOr<Matrix> AdHoc() const;

@@ -81,10 +81,14 @@ class SelftestCommand : public CliCommand {
     if (signals.heard()) return kExitInterrupted;
     const RunDirectory directory(fs::absolute(out_.empty() ? "runs/" + matrix.name : out_));
     // Nobody is blamed for a fault of ours: no controls.
-    ASSIGN_OR_RETURN(
-        const RunRecord run,
-        Measure(installation, matrix, directory, std::move(cells),
-                {.slots = jobs_, .controls = false, .reuse = !rerun_}, observer, signals));
+    ASSIGN_OR_RETURN(const RunRecord run,
+                     Measure({installation,
+                              matrix,
+                              directory,
+                              {.slots = jobs_, .controls = false, .reuse = !rerun_},
+                              observer,
+                              signals},
+                             std::move(cells)));
     return Report(installation, plan, run);
   }
 

@@ -55,13 +55,13 @@ class TimelineCommand : public CliCommand {
     Timeline timeline(
         axis.graph(),
         {.late = axis.late(), .every = every_, .runtime_of = axis.late(), .confirm = confirm_});
-    SearchSession session(options_.SetupOf(cell, directory, axis), axis, *cell.preparation, signals,
-                          log);
-    RunObserver silent;
-    ASSIGN_OR_RETURN(
-        const bool finished, session.Run(timeline, silent, [&](const Trial&, const Outcome&) {
-          return absl::StrCat("; ", timeline.result().boundaries.size(), " boundaries so far");
-        }));
+    const std::unique_ptr<LocalExecutor> workers =
+        MakeWorkers(cell.installation, options_.Measurement(), directory, signals);
+    SearchSession session(options_.SetupOf(cell, directory, axis, *workers), axis,
+                          *cell.preparation, signals, log);
+    ASSIGN_OR_RETURN(const bool finished, session.Run(timeline, [&](const Trial&, const Outcome&) {
+      return absl::StrCat("; ", timeline.result().boundaries.size(), " boundaries so far");
+    }));
     if (!finished) {
       std::fprintf(stderr, "bkm: interrupted; the same command goes on from here\n");
       return kExitInterrupted;

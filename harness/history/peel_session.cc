@@ -110,10 +110,7 @@ absl::StatusOr<PeelSession> PeelSession::Create(SessionSetup setup, const Histor
   const std::string package = preparation.catalog().Find(source)->package;
   ASSIGN_OR_RETURN(const GitRepository repository, preparation.git().Open(source));
   ASSIGN_OR_RETURN(const auto above, repository.ObjectId(axis.CommitAt(late).id, package));
-  std::unique_ptr<LocalExecutor> workers =
-      MakeWorkers(setup.installation, setup.measurement, setup.directory, signals);
-  setup.measurement.workers = workers.get();
-  PeelSession session(std::move(workers), std::move(setup), axis, preparation, signals, log,
+  PeelSession session(std::move(setup), axis, preparation, signals, log,
                       TreePatcher(repository, above ? package : absl::StrCat("src/", package),
                                   CacheDirectory() / "patches" / source));
   session.package_ = package;
@@ -243,10 +240,10 @@ absl::StatusOr<const PeelSession::Seen*> PeelSession::See(const std::vector<Remo
   std::vector<PreparedCell> cells = {pair};
   if (std::optional<PreparedCell> control = ControlOf(pair)) cells.push_back(*std::move(control));
   const RunDirectory directory(setup_.directory.root() / absl::StrCat("pair-", tree.substr(0, 12)));
-  RunObserver silent;
-  ASSIGN_OR_RETURN(const RunRecord run,
-                   Measure(setup_.installation, setup_.matrix, directory, std::move(cells),
-                           setup_.measurement, silent, signals_));
+  WarningsOnly observer(log_.console());
+  ASSIGN_OR_RETURN(const RunRecord run, Measure({setup_.installation, setup_.matrix, directory,
+                                                 setup_.measurement, observer, signals_},
+                                                setup_.workers, std::move(cells)));
   if (!run.finished) return absl::CancelledError("interrupted");
   measured_ += static_cast<int>(run.cells.size()) - ReusedCells(run);
   Seen seen;
@@ -338,6 +335,7 @@ absl::StatusOr<PeelCulprit> PeelSession::FindByRuns(const PeelSight& failure,
                       .matrix = setup_.matrix,
                       .directory = directory,
                       .measurement = setup_.measurement,
+                      .workers = setup_.workers,
                       .held = axis_.late()};
   search.cell_at = [&](int commit) -> absl::StatusOr<PlannedCell> {
     ASSIGN_OR_RETURN(const std::string variant, TreeWithout(commit, removed));
@@ -360,9 +358,8 @@ absl::StatusOr<PeelCulprit> PeelSession::FindByRuns(const PeelSight& failure,
   log_.Line(absl::StrCat("searching for what made it ", ShortText(failure.verdict)));
   BoundedSearch bounded(bisection, most_trials_);
   SearchSession session(std::move(search), axis_, preparation_, signals_, log_);
-  RunObserver silent;
   ASSIGN_OR_RETURN(const bool finished,
-                   session.Run(bounded, silent, [&](const Trial&, const Outcome& outcome) {
+                   session.Run(bounded, [&](const Trial&, const Outcome& outcome) {
                      const bool bad = outcome.verdict.kind != VerdictKind::kOk &&
                                       outcome.verdict.kind != VerdictKind::kSkipped;
                      return bad                                        ? "so"

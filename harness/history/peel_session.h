@@ -4,7 +4,6 @@
 #define HARNESS_HISTORY_PEEL_SESSION_H_
 
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,11 +48,9 @@ class PeelSession : public PeelWorld {
     std::optional<bool> library_runs;
   };
 
-  PeelSession(std::unique_ptr<LocalExecutor> workers, SessionSetup setup, const HistoryAxis& axis,
-              Preparation& preparation, const InterruptSignals& signals, SearchLog& log,
-              TreePatcher patcher)
-      : workers_(std::move(workers)),
-        setup_(std::move(setup)),
+  PeelSession(SessionSetup setup, const HistoryAxis& axis, Preparation& preparation,
+              const InterruptSignals& signals, SearchLog& log, TreePatcher patcher)
+      : setup_(std::move(setup)),
         axis_(axis),
         at_(axis.late()),
         preparation_(preparation),
@@ -76,7 +73,6 @@ class PeelSession : public PeelWorld {
   // What is certainly not there at a commit of the history as it is; absent: it has no package.
   absl::StatusOr<const std::vector<Violation>*> BreaksAt(int commit);
 
-  std::unique_ptr<LocalExecutor> workers_;  // of all runs and searches
   const SessionSetup setup_;
   const HistoryAxis& axis_;
   int at_;  // the commit of the pair

@@ -143,18 +143,17 @@ absl::Status SearchSession::FindStored() {
   return absl::OkStatus();
 }
 
-void SearchSession::LoadRuntime(LocalExecutor& workers) {
+void SearchSession::LoadRuntime() {
   if (!stored_ids_.empty()) return;
   const absl::StatusOr<PreparedCell> cell =
       Prepare({.commit = setup_.held, .run = 1, .runtime_of = setup_.held});
   // What cannot be prepared is said where it is asked for.
-  if (cell.ok() && !cell->stopped) workers.Load(cell->worker);
+  if (cell.ok() && !cell->stopped) setup_.workers.Load(cell->worker);
 }
 
-void SearchSession::Tell(HistorySearch& search, const Trial& probe, const Outcome& outcome,
-                         double seconds) {
+void SearchSession::Tell(const Trial& probe, const Outcome& outcome, double seconds) {
   told_.insert(probe);
-  search.Tell(probe, outcome);
+  search_->Tell(probe, outcome);
   std::string line = axis_.Describe(probe.commit, /*with_title=*/false);
   if (probe.run > 1) absl::StrAppend(&line, ", run ", probe.run);
   if (probe.forced || (probe.runtime_of >= 0 && probe.runtime_of != setup_.held))
@@ -167,13 +166,13 @@ void SearchSession::Tell(HistorySearch& search, const Trial& probe, const Outcom
 }
 
 absl::StatusOr<std::vector<PreparedCell>> SearchSession::PrepareWanted(
-    HistorySearch& search, const std::vector<Trial>& wanted) {
+    const std::vector<Trial>& wanted) {
   std::vector<PreparedCell> cells;
   for (const Trial& probe : wanted) {
     absl::StatusOr<PreparedCell> cell = Prepare(probe);
     if (absl::IsNotFound(cell.status()) || absl::IsInvalidArgument(cell.status())) {
       // The commit lacks what a cell needs: a package, a file, requirements that can be read.
-      Tell(search, probe,
+      Tell(probe,
            {{.kind = VerdictKind::kSkipped,
              .stage = Stage::kInstall,
              .reason = "no-source",
@@ -187,7 +186,7 @@ absl::StatusOr<std::vector<PreparedCell>> SearchSession::PrepareWanted(
     const auto judged = judged_.find(id);
     if (judged != judged_.end()) {
       ASSIGN_OR_RETURN(const Outcome outcome, OutcomeOf(judged->second));
-      Tell(search, probe, outcome, 0);
+      Tell(probe, outcome, 0);
       continue;
     }
     std::vector<Trial>& asked = asked_[id];
@@ -197,44 +196,42 @@ absl::StatusOr<std::vector<PreparedCell>> SearchSession::PrepareWanted(
   return cells;
 }
 
-absl::StatusOr<std::vector<PreparedCell>> SearchSession::Feed(HistorySearch& search, int room) {
+absl::StatusOr<std::vector<PreparedCell>> SearchSession::Next(int room) {
   if (signals_.heard()) return std::vector<PreparedCell>();
   if (!stored_.empty()) {
     const std::vector<Trial> stored(stored_.begin(), stored_.end());
     stored_.clear();
-    return PrepareWanted(search, stored);
+    return PrepareWanted(stored);
   }
   for (;;) {
     // The next question must know what is told already.
-    const std::vector<Trial> wanted = search.Wanted(room);
+    const std::vector<Trial> wanted = search_->Wanted(room);
     if (wanted.empty()) return std::vector<PreparedCell>();
-    ASSIGN_OR_RETURN(std::vector<PreparedCell> cells, PrepareWanted(search, wanted));
+    ASSIGN_OR_RETURN(std::vector<PreparedCell> cells, PrepareWanted(wanted));
     if (!cells.empty()) return cells;
   }
 }
 
-absl::Status SearchSession::Judged(HistorySearch& search, const CellRecord& cell) {
+absl::Status SearchSession::Judged(const CellRecord& cell) {
   const auto asked = asked_.find(cell.id);
   if (asked == asked_.end() || !cell.verdict) return absl::OkStatus();
   judged_[cell.id] = cell;
   const std::vector<Trial> probes = std::move(asked->second);
   asked_.erase(asked);
   ASSIGN_OR_RETURN(const Outcome outcome, OutcomeOf(cell));
-  for (const Trial& probe : probes)
-    Tell(search, probe, outcome, cell.inherited_from ? 0 : cell.seconds);
+  for (const Trial& probe : probes) Tell(probe, outcome, cell.inherited_from ? 0 : cell.seconds);
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> SearchSession::Run(HistorySearch& search, RunObserver& observer,
-                                        Comment comment) {
+absl::StatusOr<bool> SearchSession::Run(HistorySearch& search, Comment comment) {
+  search_ = &search;
   comment_ = std::move(comment);
   ASSIGN_OR_RETURN(cell_code_, setup_.installation.CellCodeDigest());
   RETURN_IF_ERROR(FindStored());
-  MeasurementOptions options = setup_.measurement;
-  options.feed = [&](int room) { return Feed(search, room); };
-  options.judged = [&](const CellRecord& cell) { return Judged(search, cell); };
-  ASSIGN_OR_RETURN(run_, Measure(setup_.installation, setup_.matrix, setup_.directory, {}, options,
-                                 observer, signals_));
+  WarningsOnly observer(log_.console());
+  ASSIGN_OR_RETURN(run_, Measure({setup_.installation, setup_.matrix, setup_.directory,
+                                  setup_.measurement, observer, signals_},
+                                 setup_.workers, *this));
   const auto judged =
       std::count_if(run_.cells.begin(), run_.cells.end(),
                     [](const CellRecord& cell) { return cell.verdict.has_value(); });

@@ -25,6 +25,7 @@ class SearchLog {
   SearchLog(std::filesystem::path file, RunObserver& console)
       : file_(std::move(file)), console_(console), start_(std::chrono::steady_clock::now()) {}
   void Line(const std::string& text);
+  RunObserver& console() const { return console_; }
 
  private:
   const std::filesystem::path file_;
@@ -36,8 +37,9 @@ struct SessionSetup {
   const Installation& installation;
   const Matrix& matrix;
   const RunDirectory& directory;
-  MeasurementOptions measurement;  // feed and judged are the session's
-  int held = -1;                   // the commit whose runtime the search uses first
+  MeasurementOptions measurement;
+  LocalExecutor& workers;
+  int held = -1;  // the commit whose runtime the search uses first
   // Instead of the cell at a commit: one of a variant of its sources, in the held runtime. NotFound
   // where there is none.
   std::function<absl::StatusOr<PlannedCell>(int commit)> cell_at = nullptr;
@@ -48,19 +50,19 @@ struct SessionSetup {
 // Runs the probes of a search as cells of one run: every one in the runtime that it asks for, where
 // the commit's declared pins allow that. What the run directory holds already is told first, and
 // not measured again.
-class SearchSession {
+class SearchSession : private CellFeed {
  public:
   SearchSession(SessionSetup setup, const HistoryAxis& axis, Preparation& preparation,
                 const InterruptSignals& signals, SearchLog& log);
 
   // Starts to load the runtime of the search while its first commits are still to be chosen; not
   // where something is stored already, which may be all that it takes.
-  void LoadRuntime(LocalExecutor& workers);
+  void LoadRuntime();
 
   // Told of each outcome after the search was: returns what to add to its line in the log.
   using Comment = std::function<std::string(const Trial&, const Outcome&)>;
   // Whether the search came to its end; else the user stopped it.
-  absl::StatusOr<bool> Run(HistorySearch& search, RunObserver& observer, Comment comment);
+  absl::StatusOr<bool> Run(HistorySearch& search, Comment comment);
 
   int probes() const { return static_cast<int>(told_.size()); }
   int measured() const { return measured_; }  // of these, by this session
@@ -71,15 +73,14 @@ class SearchSession {
  private:
   // The probe's cell, or why there can be none: that says nothing of the pair.
   absl::StatusOr<PreparedCell> Prepare(const Trial& probe);
-  absl::StatusOr<std::vector<PreparedCell>> Feed(HistorySearch& search, int room);
+  absl::StatusOr<std::vector<PreparedCell>> Next(int room) override;
   // Prepares what the search wants; tells what needs no run.
-  absl::StatusOr<std::vector<PreparedCell>> PrepareWanted(HistorySearch& search,
-                                                          const std::vector<Trial>& wanted);
+  absl::StatusOr<std::vector<PreparedCell>> PrepareWanted(const std::vector<Trial>& wanted);
   absl::StatusOr<Outcome> OutcomeOf(const CellRecord& cell) const;
   absl::Status FindStored();
   absl::StatusOr<bool> IsStored(const PreparedCell& cell) const;
-  absl::Status Judged(HistorySearch& search, const CellRecord& cell);
-  void Tell(HistorySearch& search, const Trial& probe, const Outcome& outcome, double seconds);
+  absl::Status Judged(const CellRecord& cell) override;
+  void Tell(const Trial& probe, const Outcome& outcome, double seconds);
   // The runtime that the commit's own cell has; absent where there is none.
   absl::StatusOr<const RuntimeLock*> LockOf(int commit);
 
@@ -88,6 +89,7 @@ class SearchSession {
   Preparation& preparation_;
   const InterruptSignals& signals_;
   SearchLog& log_;
+  HistorySearch* search_ = nullptr;  // while Run runs
   Comment comment_;
 
   const std::set<std::string> stored_ids_;  // cells that an earlier search left in the directory

@@ -22,6 +22,21 @@ class RunObserver {
   // Cells that the run found it needs: controls, second tries.
   virtual void OnAdded(const CellRecord& /*cell*/, const std::string& /*why*/) {}
   virtual void OnTick(int /*running*/) {}
+  // Something worth knowing that is no progress: "12 files scanned; they are kept".
+  virtual void OnNote(const std::string& /*what*/) {}
+  // Something went wrong that does not stop the run.
+  virtual void OnWarning(const std::string& /*what*/) {}
+};
+
+// Passes on notes and warnings only: for a run inside a command that reports progress itself.
+class WarningsOnly : public RunObserver {
+ public:
+  explicit WarningsOnly(RunObserver& observer) : observer_(observer) {}
+  void OnNote(const std::string& what) override { observer_.OnNote(what); }
+  void OnWarning(const std::string& what) override { observer_.OnWarning(what); }
+
+ private:
+  RunObserver& observer_;
 };
 
 }  // namespace bkm

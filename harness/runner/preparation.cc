@@ -2,6 +2,8 @@
 // Copyright the bkm authors.
 #include "harness/runner/preparation.h"
 
+#include <deque>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/base/files.h"
@@ -14,6 +16,8 @@ namespace bkm {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr auto kNever = [] { return false; };
 
 // An observation of a cell that ended before there was a process.
 Json StoppedAt(const char* stage, const char* kind, const std::string& message) {
@@ -35,8 +39,8 @@ Preparation::Preparation(const Installation& installation, PreparationOptions op
                  .mirrors = options_.mirrors,
                  .python = python,
                  .folder = options_.matrix_folder}),
-      runtimes_(catalog_, uv, {.cache = cache, .python = python}),
-      environments_(uv, cache, python) {}
+      provider_(catalog_, uv, cache, python),
+      runtimes_(provider_, observer, clock_, options_.limits) {}
 
 absl::StatusOr<std::unique_ptr<Preparation>> Preparation::Create(const Matrix& matrix,
                                                                  PreparationOptions options,
@@ -97,28 +101,65 @@ absl::StatusOr<RuntimeRequest> Preparation::RequestOf(const PreparedCell& prepar
   return request;
 }
 
-absl::Status Preparation::UseRuntime(const RuntimeLock& lock, PreparedCell& prepared) {
+void Preparation::UseLock(std::shared_ptr<const RuntimeLock> lock, PreparedCell& prepared) {
   const Cell& cell = prepared.record.cell;
   const EngineKind& kind = *FindEngineKind(cell.engine);
-  prepared.record.lock = lock.Key();
-  prepared.lock = std::make_shared<const RuntimeLock>(lock);
+  prepared.record.lock = lock->Key();
   if (kind.library_in_runtime)
-    prepared.record.library_version = lock.VersionOf(kind.library_source);
-  if (announced_.insert(lock.Key()).second) {
-    observer_.OnSetUp(absl::StrCat(
-        "runtime ", cell.runtime, " ", lock.Key().substr(0, 12), ": ", lock.packages.size(),
-        " packages", lock.cutoff.empty() ? "" : absl::StrCat(" as of ", lock.cutoff)));
+    prepared.record.library_version = lock->VersionOf(kind.library_source);
+  if (announced_.insert(prepared.record.lock).second) {
+    observer_.OnSetUp(
+        absl::StrCat("runtime ", cell.runtime, " ", prepared.record.lock.substr(0, 12), ": ",
+                     lock->packages.size(), " packages",
+                     lock->cutoff.empty() ? "" : absl::StrCat(" as of ", lock->cutoff)));
   }
-  const absl::StatusOr<fs::path> environment = environments_.Create(lock);
-  if (absl::IsAborted(environment.status())) {
-    // A package that cannot be built says something of the lock, not of this machine.
-    prepared.stopped =
-        StoppedAt("install", "install-failed", std::string(environment.status().message()));
-    return absl::OkStatus();
+  prepared.lock = std::move(lock);
+}
+
+absl::Status Preparation::ChooseRuntimes(const Cells& cells, const std::function<bool()>& stop) {
+  std::vector<RuntimeRequest> requests;
+  for (const PreparedCell* cell : cells) {
+    ASSIGN_OR_RETURN(requests.emplace_back(), RequestOf(*cell));
   }
-  RETURN_IF_ERROR(environment.status());
-  prepared.worker.python = *environment;
-  prepared.worker.key = lock.Key();
+  const Resolutions resolutions = runtimes_.Resolve(requests, stop);
+  for (const std::string& key : resolutions.keys)
+    RETURN_IF_ERROR(resolutions.by_key.at(key).status());
+  std::map<std::string, std::shared_ptr<const RuntimeLock>> locks;  // by key of the resolution
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const std::string& key = resolutions.keys[i];
+    const auto& resolution = *resolutions.by_key.at(key);
+    if (const auto* conflict = std::get_if<NoSolution>(&resolution)) {
+      const NoSolution own = NoSolutionOf(requests[i], conflict->complaint);
+      cells[i]->stopped = StoppedAt("resolve", "no-solution", own.message);
+      continue;
+    }
+    std::shared_ptr<const RuntimeLock>& lock = locks[key];
+    if (!lock) lock = std::make_shared<const RuntimeLock>(std::get<RuntimeLock>(resolution));
+    UseLock(lock, *cells[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Preparation::CreateEnvironments(const Cells& cells,
+                                             const std::function<bool()>& stop) {
+  std::vector<const RuntimeLock*> locks;
+  for (const PreparedCell* cell : cells) {
+    if (cell->lock) locks.push_back(cell->lock.get());
+  }
+  const auto environments = runtimes_.CreateEnvironments(locks, stop);
+  for (PreparedCell* cell : cells) {
+    if (!cell->lock) continue;
+    const absl::StatusOr<fs::path>& environment = environments.at(cell->record.lock);
+    if (absl::IsAborted(environment.status())) {
+      // A package that cannot be built says something of the lock, not of this machine.
+      cell->stopped =
+          StoppedAt("install", "install-failed", std::string(environment.status().message()));
+      continue;
+    }
+    RETURN_IF_ERROR(environment.status());
+    cell->worker.python = *environment;
+    cell->worker.key = cell->record.lock;
+  }
   return absl::OkStatus();
 }
 
@@ -146,48 +187,67 @@ absl::StatusOr<PreparedCell> Preparation::PrepareSubjects(const PlannedCell& pla
 }
 
 // What comes after the runtime.
-absl::StatusOr<PreparedCell> Preparation::Finish(PreparedCell prepared) const {
+absl::Status Preparation::Finish(PreparedCell& prepared) const {
   const EngineKind& kind = *FindEngineKind(prepared.record.cell.engine);
   // A library that the runtime holds is no tree on the cell's path.
   if (kind.library_in_runtime) prepared.library.reset();
-  if (!kind.judged_by_ending_only) {
-    ASSIGN_OR_RETURN(prepared.probe_folder, WriteProbeFolder(prepared.record.cell.probe, cache_));
+  if (kind.judged_by_ending_only) return absl::OkStatus();
+  ASSIGN_OR_RETURN(prepared.probe_folder, WriteProbeFolder(prepared.record.cell.probe, cache_));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<PreparedCell>> Preparation::PrepareAll(
+    const std::vector<PlannedCell>& plan, const std::function<bool()>& stop) {
+  std::vector<PreparedCell> cells;
+  for (const PlannedCell& planned : plan) {
+    if (stop()) return absl::CancelledError("interrupted");
+    ASSIGN_OR_RETURN(cells.emplace_back(), PrepareSubjects(planned));
   }
-  return prepared;
+  Cells to_run;
+  for (PreparedCell& cell : cells) {
+    if (!cell.stopped) to_run.push_back(&cell);
+  }
+  RETURN_IF_ERROR(ChooseRuntimes(to_run, stop));
+  RETURN_IF_ERROR(CreateEnvironments(to_run, stop));
+  for (PreparedCell* cell : to_run) RETURN_IF_ERROR(Finish(*cell));
+  return cells;
 }
 
 absl::StatusOr<PreparedCell> Preparation::Prepare(const PlannedCell& planned) {
-  ASSIGN_OR_RETURN(PreparedCell prepared, PrepareSubjects(planned));
-  if (prepared.stopped) return prepared;
-  ASSIGN_OR_RETURN(const RuntimeRequest request, RequestOf(prepared));
-  ASSIGN_OR_RETURN(const auto resolved, runtimes_.Resolve(request));
-  if (const auto* conflict = std::get_if<NoSolution>(&resolved)) {
-    prepared.stopped = StoppedAt("resolve", "no-solution", conflict->message);
-  } else {
-    RETURN_IF_ERROR(UseRuntime(std::get<RuntimeLock>(resolved), prepared));
-  }
-  return Finish(std::move(prepared));
+  ASSIGN_OR_RETURN(std::vector<PreparedCell> cells, PrepareAll({planned}, kNever));
+  return std::move(cells[0]);
 }
 
 absl::StatusOr<PreparedCell> Preparation::PrepareIn(const PlannedCell& planned,
                                                     const RuntimeLock& lock) {
   ASSIGN_OR_RETURN(PreparedCell prepared, PrepareSubjects(planned));
   if (prepared.stopped) return prepared;
-  RETURN_IF_ERROR(UseRuntime(lock, prepared));
-  return Finish(std::move(prepared));
+  UseLock(std::make_shared<const RuntimeLock>(lock), prepared);
+  RETURN_IF_ERROR(CreateEnvironments({&prepared}, kNever));
+  RETURN_IF_ERROR(Finish(prepared));
+  return prepared;
 }
 
-absl::StatusOr<std::variant<RuntimeLock, NoSolution>> Preparation::LockOf(
-    const PlannedCell& planned) {
-  ASSIGN_OR_RETURN(const PreparedCell prepared, PrepareSubjects(planned));
-  ASSIGN_OR_RETURN(const RuntimeRequest request, RequestOf(prepared));
-  return runtimes_.Resolve(request);
+absl::StatusOr<Resolutions> Preparation::ResolveAll(const std::vector<PlannedCell>& plan,
+                                                    const std::function<bool()>& stop) {
+  std::deque<PreparedCell> cells;  // the requests point into them
+  std::vector<RuntimeRequest> requests;
+  for (const PlannedCell& planned : plan) {
+    ASSIGN_OR_RETURN(cells.emplace_back(), PrepareSubjects(planned));
+    ASSIGN_OR_RETURN(requests.emplace_back(), RequestOf(cells.back()));
+  }
+  return runtimes_.Resolve(requests, stop);
+}
+
+Resolution Preparation::LockOf(const PlannedCell& planned) {
+  ASSIGN_OR_RETURN(const Resolutions resolutions, ResolveAll({planned}, kNever));
+  return resolutions.by_key.at(resolutions.keys[0]);
 }
 
 absl::StatusOr<bool> Preparation::Allows(const PlannedCell& planned, const RuntimeLock& lock) {
   ASSIGN_OR_RETURN(const PreparedCell prepared, PrepareSubjects(planned));
   ASSIGN_OR_RETURN(const RuntimeRequest request, RequestOf(prepared));
-  return runtimes_.Allows(request, lock);
+  return provider_.resolver().Allows(request, lock);
 }
 
 }  // namespace bkm

@@ -4,6 +4,7 @@
 #define HARNESS_RUNNER_PREPARATION_H_
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -15,9 +16,9 @@
 #include "harness/matrix/plan.h"
 #include "harness/runner/installation.h"
 #include "harness/runner/observer.h"
+#include "harness/runner/runtime_preparation.h"
+#include "harness/runner/runtime_provider.h"
 #include "harness/runner/task.h"
-#include "harness/runtime/environment_creator.h"
-#include "harness/runtime/runtime_resolver.h"
 #include "harness/source/source_catalog.h"
 #include "harness/source/subject_resolver.h"
 
@@ -27,6 +28,7 @@ struct PreparationOptions {
   std::filesystem::path mirrors;  // DIR/NAME.git; may be empty
   // Relative paths in the matrix start here, and its runtimes/ is looked in first; may be empty.
   std::filesystem::path matrix_folder;
+  RuntimeLimits limits = {};
 };
 
 // Gets what planned cells need onto this machine: source trees, runtimes, probe folders. Everything
@@ -40,16 +42,23 @@ class Preparation {
   // For ExpandMatrix. Valid while this object lives.
   PlanEnvironment Environment();
 
-  // A device that cannot, requirements that contradict each other, and environments that cannot be
-  // installed, are the cell's result (`stopped`), not an error; a machine without network or disk
-  // is an error.
+  // Prepares cells, in their order. A device that cannot run a cell, requirements that contradict
+  // each other, and an environment that cannot be installed are the cell's result (`stopped`), not
+  // an error. A machine without network or disk is an error: the first one in the cells' order,
+  // once everything that runs at once has ended. Cancelled: `stop` was true before all were
+  // prepared.
+  absl::StatusOr<std::vector<PreparedCell>> PrepareAll(const std::vector<PlannedCell>& plan,
+                                                       const std::function<bool()>& stop);
   absl::StatusOr<PreparedCell> Prepare(const PlannedCell& planned);
 
   // As Prepare, in a runtime of somebody else's, whether what the subjects declare allows it or
   // not. The cell's id should say so (Cell::lock).
   absl::StatusOr<PreparedCell> PrepareIn(const PlannedCell& planned, const RuntimeLock& lock);
+  // The runtimes that PrepareAll would choose.
+  absl::StatusOr<Resolutions> ResolveAll(const std::vector<PlannedCell>& plan,
+                                         const std::function<bool()>& stop);
   // The runtime that Prepare would choose.
-  absl::StatusOr<std::variant<RuntimeLock, NoSolution>> LockOf(const PlannedCell& planned);
+  Resolution LockOf(const PlannedCell& planned);
   // Whether what the subjects declare can be had from `lock` as it is.
   absl::StatusOr<bool> Allows(const PlannedCell& planned, const RuntimeLock& lock);
 
@@ -65,8 +74,11 @@ class Preparation {
   absl::StatusOr<PreparedCell> PrepareSubjects(const PlannedCell& planned);
   // Points into `prepared`.
   absl::StatusOr<RuntimeRequest> RequestOf(const PreparedCell& prepared);
-  absl::Status UseRuntime(const RuntimeLock& lock, PreparedCell& prepared);
-  absl::StatusOr<PreparedCell> Finish(PreparedCell prepared) const;
+  using Cells = std::vector<PreparedCell*>;
+  absl::Status ChooseRuntimes(const Cells& cells, const std::function<bool()>& stop);
+  absl::Status CreateEnvironments(const Cells& cells, const std::function<bool()>& stop);
+  void UseLock(std::shared_ptr<const RuntimeLock> lock, PreparedCell& prepared);
+  absl::Status Finish(PreparedCell& prepared) const;
 
   const Installation installation_;
   const PreparationOptions options_;
@@ -74,8 +86,9 @@ class Preparation {
   const std::filesystem::path cache_;
   SourceCatalog catalog_;
   SubjectResolver subjects_;
-  RuntimeResolver runtimes_;
-  EnvironmentCreator environments_;
+  UvRuntimeProvider provider_;
+  const RealClock clock_;
+  RuntimePreparation runtimes_;
   std::map<SubjectSpec, Subject> known_subjects_;
   std::map<std::string, RuntimePolicy> known_policies_;
   std::set<std::string> announced_;

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "harness/base/check.h"
 #include "harness/base/files.h"
@@ -53,8 +52,7 @@ absl::StatusOr<bool> Runner::Run(std::vector<PreparedCell> cells, RunRecord& run
   bool interrupted = false;
   // Two phases, in turn: start what has room, then wait for one thing to happen.
   for (;;) {
-    if (hooks_.background)
-      background_ = hooks_.background(!interrupted && executor_.running() < options_.slots);
+    background_ = judge_.Advance(!interrupted && executor_.running() < options_.slots);
     if (!interrupted) RETURN_IF_ERROR(TellAndFeed());
     if (!interrupted) RETURN_IF_ERROR(StartReady());
     const bool finished = pending_.empty() && background_ == 0 && untold_.empty();
@@ -77,8 +75,8 @@ absl::Status Runner::TellJudged() {
   untold.swap(untold_);
   for (const size_t index : untold) {
     if (!run_->cells[index].verdict) RETURN_IF_ERROR(Judge(index));
-    if (run_->cells[index].verdict || !hooks_.judge) {
-      RETURN_IF_ERROR(hooks_.judged(run_->cells[index]));
+    if (run_->cells[index].verdict) {
+      RETURN_IF_ERROR(feed_.Judged(run_->cells[index]));
     } else {
       untold_.push_back(index);
     }
@@ -91,8 +89,8 @@ absl::Status Runner::TellAndFeed() {
     RETURN_IF_ERROR(TellJudged());
     const int room =
         options_.slots - executor_.running() - background_ - static_cast<int>(pending_.size());
-    if (!hooks_.feed || room <= 0) return absl::OkStatus();
-    ASSIGN_OR_RETURN(std::vector<PreparedCell> cells, hooks_.feed(room));
+    if (room <= 0) return absl::OkStatus();
+    ASSIGN_OR_RETURN(std::vector<PreparedCell> cells, feed_.Next(room));
     if (cells.empty()) return absl::OkStatus();
     for (PreparedCell& cell : cells) RETURN_IF_ERROR(Add(std::move(cell), /*front=*/false));
   }
@@ -143,8 +141,8 @@ absl::StatusOr<bool> Runner::TakeKept(size_t index, const Json& request) {
   CellRecord& record = run_->cells[index];
   // An equal cell of this run will do, and is not written twice.
   const auto equal = first_of_request_.find(request["key"].get<std::string>());
-  if (!hooks_.kept || (equal != first_of_request_.end() && equal->second != index)) return false;
-  const std::optional<KeptObservation> kept = hooks_.kept(cells_[index]);
+  if (equal != first_of_request_.end() && equal->second != index) return false;
+  const std::optional<KeptObservation> kept = stored_.Find(cells_[index]);
   if (!kept) return false;
   RETURN_IF_ERROR(directory_.PrepareCell(record, request, options_.launcher));
   RETURN_IF_ERROR(directory_.AdoptCell(record, kept->folder));
@@ -230,8 +228,7 @@ absl::Status Runner::HandleFinished(const CellFinished& finished) {
 }
 
 absl::Status Runner::Judge(size_t index) {
-  if (!hooks_.judge) return absl::OkStatus();
-  ASSIGN_OR_RETURN(run_->cells[index].verdict, hooks_.judge(run_->cells[index]));
+  ASSIGN_OR_RETURN(run_->cells[index].verdict, judge_.Judge(run_->cells[index]));
   return absl::OkStatus();
 }
 
@@ -244,22 +241,24 @@ absl::Status Runner::Inherit(size_t equal, size_t from) {
   ++reused_;
   RETURN_IF_ERROR(Judge(equal));
   observer_.OnFinished(run_->cells[equal], true);
-  if (hooks_.judged) untold_.push_back(equal);
+  untold_.push_back(equal);
   return absl::OkStatus();
 }
 
 absl::Status Runner::Record(size_t index, Json observation, bool reused) {
   if (!reused) {
-    observation["measured"] = absl::FormatTime(absl::RFC3339_sec, absl::Now(), absl::UTCTimeZone());
+    observation["measured"] =
+        absl::FormatTime(absl::RFC3339_sec, clock_.Now(), absl::UTCTimeZone());
     RETURN_IF_ERROR(directory_.WriteObservation(run_->cells[index], observation));
   }
   reused_ += reused;
   run_->cells[index].measured = observation.value("measured", std::string());
-  if (hooks_.observed) RETURN_IF_ERROR(hooks_.observed(cells_[index], observation));
+  stored_.Keep(cells_[index], observation, directory_.cell(cells_[index].record));
+  RETURN_IF_ERROR(judge_.Observe(cells_[index], observation));
   run_->cells[index].seconds = SecondsOf(observation);
   RETURN_IF_ERROR(Judge(index));
   observer_.OnFinished(run_->cells[index], reused);
-  if (hooks_.judged) untold_.push_back(index);
+  untold_.push_back(index);
   measured_.insert(index);
   for (const size_t equal : waiting_[index]) RETURN_IF_ERROR(Inherit(equal, index));
   waiting_.erase(index);

@@ -4,7 +4,6 @@
 #define HARNESS_RUNNER_RUNNER_H_
 
 #include <deque>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,10 +11,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "harness/base/clock.h"
 #include "harness/model/cell_record.h"
+#include "harness/runner/cell_feed.h"
+#include "harness/runner/cell_judge.h"
 #include "harness/runner/executor.h"
 #include "harness/runner/observer.h"
 #include "harness/runner/run_directory.h"
+#include "harness/runner/stored_observations.h"
 #include "harness/runner/task.h"
 
 namespace bkm {
@@ -28,35 +31,30 @@ struct RunnerOptions {
   std::string launcher = "tools/bkm";  // what rerun.sh calls
 };
 
-// What the runner needs besides cells: each may be nothing.
-struct RunnerHooks {
-  // The verdict of a finished cell as far as it can be said now.
-  std::function<absl::StatusOr<std::optional<Verdict>>(const CellRecord&)> judge;
-  // Work that shares the slots (goldens, floors): called often; returns how many slots it holds.
-  std::function<int(bool may_start)> background;
-  // Called with each new observation, before it is judged.
-  std::function<absl::Status(const PreparedCell&, const Json& observation)> observed;
-  // An observation of another run that stands for the cell.
-  std::function<std::optional<KeptObservation>(const PreparedCell&)> kept;
-  // Called while slots are free: up to `room` cells more, chosen by what is known by now. None,
-  // while nothing runs, waits or is still to be judged, ends the run.
-  std::function<absl::StatusOr<std::vector<PreparedCell>>(int room)> feed;
-  // Called once for each cell when its verdict stands: all that it is judged by is there. Blame may
-  // still change.
-  std::function<absl::Status(const CellRecord&)> judged;
+// What a runner works with. All must outlive it.
+struct RunnerParts {
+  const RunDirectory& directory;
+  CellExecutor& executor;
+  CellJudge& judge;
+  StoredObservations& stored;
+  CellFeed& feed;
+  RunObserver& observer;
+  const Clock& clock;
 };
 
 // Runs the cells of a plan and keeps their observations in the run directory. Judges nothing
 // itself.
 class Runner {
  public:
-  Runner(RunnerOptions options, RunnerHooks hooks, const RunDirectory& directory,
-         CellExecutor& executor, RunObserver& observer)
+  Runner(RunnerOptions options, const RunnerParts& parts)
       : options_(std::move(options)),
-        hooks_(std::move(hooks)),
-        directory_(directory),
-        executor_(executor),
-        observer_(observer) {}
+        directory_(parts.directory),
+        executor_(parts.executor),
+        judge_(parts.judge),
+        stored_(parts.stored),
+        feed_(parts.feed),
+        observer_(parts.observer),
+        clock_(parts.clock) {}
 
   // True: every cell was measured. False: interrupted; what was measured is kept. `run.cells` grows
   // by the control cells.
@@ -92,10 +90,13 @@ class Runner {
   absl::Status WriteRunSoon(bool now);
 
   RunnerOptions options_;
-  RunnerHooks hooks_;
   const RunDirectory& directory_;
   CellExecutor& executor_;
+  CellJudge& judge_;
+  StoredObservations& stored_;
+  CellFeed& feed_;
   RunObserver& observer_;
+  const Clock& clock_;
 
   RunRecord* run_ = nullptr;
   std::vector<PreparedCell> cells_;  // same order as run_->cells
@@ -108,7 +109,7 @@ class Runner {
   std::set<std::string> controls_;    // ControlKey of every control in the run
   std::set<std::string> workers_up_;  // keys that cells were started for and that were not released
   std::set<size_t> measured_;         // cells whose observation is there
-  std::vector<size_t> untold_;        // cells that hooks_.judged has not heard of yet
+  std::vector<size_t> untold_;        // cells that feed_ has not been told of
   bool alone_ = false;                // a second try is running
   int background_ = 0;
   int reused_ = 0;

@@ -5,15 +5,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <map>
 #include <utility>
 
 #include "harness/base/files.h"
+#include "harness/runner/fake_clock.h"
 
 namespace bkm {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 Json Ended(const char* kind) { return {{"ending", {{"kind", kind}}}}; }
 
@@ -60,6 +64,75 @@ class FakeExecutor : public CellExecutor {
   bool cancelled_ = false;
 };
 
+std::string NameOf(const CellRecord& cell) {
+  return cell.cell.engine + " " + cell.cell.probe.attention;
+}
+
+// Gives every cell the verdict that the test chose; remembers what it was told and asked.
+class FakeJudge : public CellJudge {
+ public:
+  absl::Status Observe(const PreparedCell& cell, const Json& observation) override {
+    calls.push_back("observe " + NameOf(cell.record) + ", " +
+                    observation["ending"]["kind"].get<std::string>());
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::optional<Verdict>> Judge(const CellRecord& cell) override {
+    calls.push_back("judge " + NameOf(cell));
+    if (busy > 0) return std::nullopt;
+    return verdict;
+  }
+  int Advance(bool may_start) override {
+    started |= may_start;
+    return busy > 0 && busy-- > 1 ? 1 : 0;
+  }
+
+  std::vector<std::string> calls;
+  Verdict verdict;
+  int busy = 0;  // turns for which a golden is being computed
+  bool started = false;
+};
+
+// Has the observations that the test put there; remembers what it was asked for and given.
+class FakeStoredObservations : public StoredObservations {
+ public:
+  std::optional<KeptObservation> Find(const PreparedCell& cell) override {
+    calls.push_back("find " + NameOf(cell.record));
+    const auto found = stored.find(cell.record.id);
+    return found == stored.end() ? std::nullopt : std::optional<KeptObservation>(found->second);
+  }
+  void Keep(const PreparedCell& cell, const Json&, const std::filesystem::path& folder) override {
+    calls.push_back("keep " + NameOf(cell.record) + ", " + folder.filename().string());
+    if (after_keep) stored[after_keep->first] = after_keep->second;
+  }
+
+  std::vector<std::string> calls;
+  std::map<std::string, KeptObservation> stored;                      // by cell id
+  std::optional<std::pair<std::string, KeptObservation>> after_keep;  // stored once a cell is kept
+};
+
+// Gives out the cells that the test queued, by the verdicts so far if it likes; remembers the room
+// it was offered and the verdicts it was told.
+class FakeFeed : public CellFeed {
+ public:
+  absl::StatusOr<std::vector<PreparedCell>> Next(int room) override {
+    rooms.push_back(room);
+    if (cells.empty()) return std::vector<PreparedCell>();
+    const PreparedCell next = cells.front();
+    cells.pop_front();
+    return std::vector<PreparedCell>{next};
+  }
+  absl::Status Judged(const CellRecord& cell) override {
+    judged.push_back(NameOf(cell) + ": " + cell.verdict->message);
+    if (on_judged) on_judged(*this);
+    return absl::OkStatus();
+  }
+
+  std::deque<PreparedCell> cells;
+  std::vector<int> rooms;
+  std::vector<std::string> judged;
+  std::function<void(FakeFeed&)> on_judged;
+};
+
 PreparedCell Prepared(const char* attention, const char* lock = "lock") {
   PreparedCell cell;
   cell.record.cell.engine = "verl-torchtitan";
@@ -77,20 +150,36 @@ class RunnerTest : public ::testing::Test {
  protected:
   RunnerTest() : directory_(*CreateTempDirectory(::testing::TempDir(), "run")) {}
 
-  bool Run(std::vector<PreparedCell> cells, int slots = 1) {
+  bool Run(std::vector<PreparedCell> cells, RunnerOptions options = {.slots = 1}) {
     run_ = RunRecord();
-    Runner runner({.slots = slots}, {}, directory_, executor_, observer_);
-    return *runner.Run(std::move(cells), run_);
+    Runner runner(options, {directory_, executor_, judge_, stored_, feed_, observer_, clock_});
+    const bool finished = *runner.Run(std::move(cells), run_);
+    reused_ = runner.reused();
+    return finished;
+  }
+
+  // A folder with an observation of another run.
+  std::filesystem::path StoredFolder(Json observation = Ended("completed")) {
+    const std::filesystem::path folder = *CreateTempDirectory(::testing::TempDir(), "stored");
+    observation["schema"] = 1;
+    EXPECT_TRUE(WriteFile(folder / "observation.json", ToText(observation)).ok());
+    EXPECT_TRUE(WriteFile(folder / "stdout", "it ran\n").ok());
+    return folder;
   }
 
   RunDirectory directory_;
   FakeExecutor executor_;
+  FakeJudge judge_;
+  FakeStoredObservations stored_;
+  FakeFeed feed_;
   RunObserver observer_;
+  FakeClock clock_;
   RunRecord run_;
+  int reused_ = 0;
 };
 
 TEST_F(RunnerTest, KeepsAllSlotsBusyAndNoMore) {
-  EXPECT_TRUE(Run({Prepared("flex"), Prepared("varlen"), Prepared("sdpa")}, 2));
+  EXPECT_TRUE(Run({Prepared("flex"), Prepared("varlen"), Prepared("sdpa")}, {.slots = 2}));
   EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan flex", "verl-torchtitan varlen",
                                              "verl-torchtitan sdpa"));
   EXPECT_EQ(executor_.most_running, 2);
@@ -112,7 +201,7 @@ TEST_F(RunnerTest, CellThatRaisedGetsOneControlForBlame) {
 
 TEST_F(RunnerTest, TimedOutCellRunsOnceMoreAloneWithTwiceTheLimit) {
   executor_.endings = {Ended("timed-out"), Ended("completed"), Ended("timed-out")};
-  Run({Prepared("flex"), Prepared("varlen")}, 2);
+  Run({Prepared("flex"), Prepared("varlen")}, {.slots = 2});
   EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan flex", "verl-torchtitan varlen",
                                              "verl-torchtitan flex"));
   EXPECT_THAT(executor_.timeouts, ElementsAre(180, 180, 360));
@@ -124,33 +213,24 @@ TEST_F(RunnerTest, InterruptKeepsWhatWasMeasuredAndTheSameRunFinishesTheRest) {
   EXPECT_FALSE(Run({Prepared("flex"), Prepared("varlen"), Prepared("sdpa")}));
   EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan flex", "verl-torchtitan varlen"));
 
-  FakeExecutor second;
-  Runner runner({.slots = 1}, {}, directory_, second, observer_);
-  RunRecord run;
-  EXPECT_TRUE(*runner.Run({Prepared("flex"), Prepared("varlen"), Prepared("sdpa")}, run));
-  EXPECT_THAT(second.started, ElementsAre("verl-torchtitan varlen", "verl-torchtitan sdpa"));
+  executor_ = FakeExecutor();
+  EXPECT_TRUE(Run({Prepared("flex"), Prepared("varlen"), Prepared("sdpa")}));
+  EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan varlen", "verl-torchtitan sdpa"));
 }
 
 TEST_F(RunnerTest, CellOfAnotherRunStandsForAnEqualOneAndSaysSo) {
-  const std::filesystem::path kept = *CreateTempDirectory(::testing::TempDir(), "kept");
-  ASSERT_TRUE(
-      WriteFile(kept / "observation.json", ToText(Json{{"schema", 1},
-                                                       {"ending", {{"kind", "completed"}}},
-                                                       {"measured", "2026-01-02T03:04:05Z"}}))
-          .ok());
-  ASSERT_TRUE(WriteFile(kept / "stdout", "it ran\n").ok());
+  Json observation = Ended("completed");
+  observation["measured"] = "2026-01-02T03:04:05Z";
+  const std::filesystem::path folder = StoredFolder(observation);
   const PreparedCell flex = Prepared("flex"), varlen = Prepared("varlen"), sdpa = Prepared("sdpa");
-  const auto stands = [&](const PreparedCell& cell) -> std::optional<KeptObservation> {
-    if (cell.record.id == flex.record.id) return KeptObservation{"another cell", kept};
-    if (cell.record.id == varlen.record.id) return KeptObservation{varlen.record.id, kept};
-    return std::nullopt;
-  };
-  Runner runner({.slots = 1}, {.kept = stands}, directory_, executor_, observer_);
-  ASSERT_TRUE(*runner.Run({flex, varlen, sdpa}, run_));
+  stored_.stored[flex.record.id] = {"another cell", folder};
+  stored_.stored[varlen.record.id] = {varlen.record.id, folder};
+  clock_.now = absl::FromUnixSeconds(1'800'000'000);
+  ASSERT_TRUE(Run({flex, varlen, sdpa}));
   EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan sdpa"));
   EXPECT_EQ(run_.cells[0].inherited_from, "another cell");
   EXPECT_EQ(run_.cells[0].measured, "2026-01-02T03:04:05Z");
-  EXPECT_GT(run_.cells[2].measured, "2026-01-02T03:04:05Z");
+  EXPECT_EQ(run_.cells[2].measured, "2027-01-15T08:00:00Z");
   // The same cell, measured in another run.
   EXPECT_EQ(run_.cells[1].inherited_from, std::nullopt);
   EXPECT_EQ(*ReadFile(directory_.cell(run_.cells[0]) / "stdout"), "it ran\n");
@@ -158,36 +238,66 @@ TEST_F(RunnerTest, CellOfAnotherRunStandsForAnEqualOneAndSaysSo) {
 }
 
 TEST_F(RunnerTest, CellThatARunMeasuredCanStandForALaterOneOfIt) {
-  const std::filesystem::path kept = *CreateTempDirectory(::testing::TempDir(), "kept");
-  ASSERT_TRUE(WriteFile(kept / "observation.json",
-                        ToText(Json{{"schema", 1}, {"ending", {{"kind", "completed"}}}}))
-                  .ok());
   const PreparedCell flex = Prepared("flex"), varlen = Prepared("varlen");
-  bool flex_is_kept = false;
-  RunnerHooks hooks;
-  hooks.observed = [&](const PreparedCell&, const Json&) {
-    flex_is_kept = true;
-    return absl::OkStatus();
-  };
-  hooks.kept = [&](const PreparedCell& cell) -> std::optional<KeptObservation> {
-    if (!flex_is_kept || cell.record.id != varlen.record.id) return std::nullopt;
-    return KeptObservation{flex.record.id, kept};
-  };
-  Runner runner({.slots = 1}, hooks, directory_, executor_, observer_);
-  ASSERT_TRUE(*runner.Run({flex, varlen}, run_));
+  stored_.after_keep = {varlen.record.id, {flex.record.id, StoredFolder()}};
+  ASSERT_TRUE(Run({flex, varlen}));
   EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan flex"));
   EXPECT_THAT(executor_.released, ElementsAre("lock"));
   EXPECT_EQ(run_.cells[1].inherited_from, flex.record.id);
 }
 
+TEST_F(RunnerTest, StoredObservationsAreAskedBeforeACellStartsAndGetWhatItShows) {
+  const PreparedCell flex = Prepared("flex");
+  ASSERT_TRUE(Run({flex}));
+  const std::string folder = std::filesystem::path(flex.record.dir).filename();
+  EXPECT_THAT(stored_.calls, ElementsAre("find verl-torchtitan flex", "find verl-torchtitan flex",
+                                         "keep verl-torchtitan flex, " + folder));
+}
+
 TEST_F(RunnerTest, WithoutReuseNoOtherRunIsAsked) {
-  const auto stands = [](const PreparedCell&) -> std::optional<KeptObservation> {
-    ADD_FAILURE() << "asked";
-    return std::nullopt;
-  };
-  Runner runner({.slots = 1, .reuse = false}, {.kept = stands}, directory_, executor_, observer_);
-  ASSERT_TRUE(*runner.Run({Prepared("flex")}, run_));
+  const PreparedCell flex = Prepared("flex");
+  stored_.stored[flex.record.id] = {"another cell", StoredFolder()};
+  ASSERT_TRUE(Run({flex}, {.slots = 1, .reuse = false}));
   EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan flex"));
+  EXPECT_THAT(stored_.calls, ElementsAre(StartsWith("keep verl-torchtitan flex")));
+}
+
+TEST_F(RunnerTest, CountsTheCellsThatTookAnObservationThatWasThere) {
+  const PreparedCell flex = Prepared("flex"), varlen = Prepared("varlen"), sdpa = Prepared("sdpa");
+  PreparedCell equal = flex;
+  equal.record.id += ",equal";
+  equal.record.dir = "cells/equal";
+  stored_.stored[varlen.record.id] = {"another cell", StoredFolder()};
+  Run({flex, varlen});
+  EXPECT_EQ(reused_, 1);  // varlen, from another run
+  Run({flex, equal, varlen, sdpa});
+  EXPECT_EQ(reused_, 3);  // flex and varlen from the run directory, and flex's equal
+}
+
+TEST_F(RunnerTest, ACellIsObservedThenJudgedThenToldToTheFeed) {
+  judge_.verdict.message = "judged";
+  Run({Prepared("flex"), Prepared("varlen")});
+  EXPECT_THAT(
+      judge_.calls,
+      ElementsAre("observe verl-torchtitan flex, completed", "judge verl-torchtitan flex",
+                  "observe verl-torchtitan varlen, completed", "judge verl-torchtitan varlen"));
+  EXPECT_THAT(feed_.judged,
+              ElementsAre("verl-torchtitan flex: judged", "verl-torchtitan varlen: judged"));
+}
+
+TEST_F(RunnerTest, RunLastsUntilItsGoldensAreThere) {
+  judge_.busy = 5;
+  EXPECT_TRUE(Run({Prepared("flex")}, {.slots = 2}));
+  EXPECT_EQ(judge_.busy, 0);
+  EXPECT_TRUE(judge_.started);
+  EXPECT_TRUE(run_.cells[0].verdict.has_value());
+}
+
+TEST_F(RunnerTest, AGoldenInTheMakingHoldsASlot) {
+  judge_.busy = 1000;
+  executor_.interrupt_after = 3;
+  EXPECT_FALSE(Run({Prepared("flex")}));
+  EXPECT_THAT(executor_.started, IsEmpty());
 }
 
 TEST_F(RunnerTest, LostCellIsMeasuredAgain) {
@@ -232,77 +342,46 @@ TEST_F(RunnerTest, CellEqualToOneThatIsReusedInheritsInsteadOfWaitingForIt) {
   EXPECT_EQ(run_.cells[1].inherited_from, first.record.id);
 }
 
-class FeedTest : public RunnerTest {
- protected:
-  // Runs what `feed` asks for; told_ gets each verdict's message.
-  void RunFed(std::function<std::vector<PreparedCell>(int room)> feed, int slots,
-              std::function<std::optional<Verdict>(const CellRecord&)> judge) {
-    RunnerHooks hooks;
-    hooks.feed = [feed](int room) -> absl::StatusOr<std::vector<PreparedCell>> {
-      return feed(room);
-    };
-    hooks.judge = [judge](const CellRecord& cell) -> absl::StatusOr<std::optional<Verdict>> {
-      return judge(cell);
-    };
-    hooks.judged = [this](const CellRecord& cell) {
-      told_.push_back(cell.cell.probe.attention + " " + cell.verdict->message);
-      return absl::OkStatus();
-    };
-    hooks.background = [this](bool) { return busy_-- > 0 ? 1 : 0; };
-    run_ = RunRecord();
-    Runner runner({.slots = slots}, std::move(hooks), directory_, executor_, observer_);
-    EXPECT_TRUE(*runner.Run({}, run_));
-  }
-
-  std::vector<std::string> told_;
-  int busy_ = 0;  // turns for which a golden is being computed
-};
-
-TEST_F(FeedTest, ChoosesEachCellByTheVerdictBefore) {
-  RunFed(
-      [&](int room) -> std::vector<PreparedCell> {
-        EXPECT_EQ(room, 1);
-        if (told_.empty()) return {Prepared("flex")};
-        if (told_.size() == 1) return {Prepared(told_[0] == "flex 1" ? "sdpa" : "varlen")};
-        return {};
-      },
-      1, [&](const CellRecord&) { return Verdict{.message = std::to_string(told_.size() + 1)}; });
+TEST_F(RunnerTest, FeedChoosesEachCellByTheVerdictBefore) {
+  feed_.cells = {Prepared("flex")};
+  judge_.verdict.message = "red";
+  feed_.on_judged = [&](FakeFeed& feed) {
+    if (feed.judged.size() == 1) feed.cells = {Prepared("sdpa")};
+  };
+  EXPECT_TRUE(Run({}));
   EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan flex", "verl-torchtitan sdpa"));
-  EXPECT_THAT(told_, ElementsAre("flex 1", "sdpa 2"));
+  EXPECT_THAT(feed_.judged, ElementsAre("verl-torchtitan flex: red", "verl-torchtitan sdpa: red"));
 }
 
-TEST_F(FeedTest, AVerdictIsToldOnceItsGoldenIsThere) {
-  busy_ = 5;
-  bool asked = false;
-  RunFed(
-      [&](int) -> std::vector<PreparedCell> {
-        if (std::exchange(asked, true)) return {};
-        return {Prepared("flex")};
-      },
-      2,
-      [&](const CellRecord&) {
-        return busy_ > 0 ? std::nullopt : std::optional<Verdict>(Verdict{.message = "judged"});
-      });
-  EXPECT_THAT(told_, ElementsAre("flex judged"));
+TEST_F(RunnerTest, FeedIsOfferedTheFreeSlots) {
+  feed_.cells = {Prepared("flex"), Prepared("varlen"), Prepared("sdpa")};
+  EXPECT_TRUE(Run({}, {.slots = 3}));
+  EXPECT_THAT(feed_.rooms, ElementsAre(3, 2, 1, 1, 2, 3));
+  EXPECT_EQ(executor_.most_running, 3);
+}
+
+TEST_F(RunnerTest, FeedIsToldAVerdictOnceItsGoldenIsThere) {
+  judge_.busy = 5;
+  judge_.verdict.message = "judged";
+  feed_.cells = {Prepared("flex")};
+  EXPECT_TRUE(Run({}, {.slots = 2}));
+  EXPECT_THAT(feed_.judged, ElementsAre("verl-torchtitan flex: judged"));
   EXPECT_EQ(run_.cells[0].verdict->message, "judged");
 }
 
-TEST_F(FeedTest, WhatIsStoredIsToldWithoutRunning) {
-  const auto judge = [](const CellRecord&) { return Verdict{.message = "stored"}; };
-  const auto feed = [&](int) -> std::vector<PreparedCell> {
-    const std::vector<PreparedCell> cells = {Prepared("flex"), Prepared("varlen"),
-                                             Prepared("sdpa")};
-    if (told_.size() == 3) return {};
-    return {cells[told_.size()]};
-  };
-  RunFed(feed, 1, judge);
-  executor_.started.clear();
-  told_.clear();
-
-  RunFed(feed, 1, judge);
-
+TEST_F(RunnerTest, FeedIsToldWhatIsStoredWithoutRunning) {
+  judge_.verdict.message = "stored";
+  const std::deque<PreparedCell> cells = {Prepared("flex"), Prepared("varlen"), Prepared("sdpa")};
+  feed_.cells = cells;
+  Run({});
+  executor_ = FakeExecutor();
+  feed_ = FakeFeed();
+  feed_.cells = cells;
+  Run({});
   EXPECT_THAT(executor_.started, IsEmpty());
-  EXPECT_THAT(told_, ElementsAre("flex stored", "varlen stored", "sdpa stored"));
+  EXPECT_THAT(feed_.judged,
+              ElementsAre("verl-torchtitan flex: stored", "verl-torchtitan varlen: stored",
+                          "verl-torchtitan sdpa: stored"));
 }
 
 }  // namespace

@@ -52,13 +52,21 @@ fs::path MostSimilar(const fs::path& root, const RuntimeLock& lock) {
 
 }  // namespace
 
+std::string EnvironmentCreator::KeyOf(const RuntimeLock& lock) const {
+  return absl::StrCat(lock.Key().substr(0, 32), "-", Sha256(python_.string()).substr(0, 6));
+}
+
+std::optional<fs::path> EnvironmentCreator::Find(const RuntimeLock& lock) const {
+  if (!lock.interpreter.empty()) return lock.interpreter;
+  const std::optional<fs::path> folder = environments_.Get(KeyOf(lock));
+  return folder ? std::optional<fs::path>(*folder / "bin" / "python") : std::nullopt;
+}
+
 absl::StatusOr<fs::path> EnvironmentCreator::Create(const RuntimeLock& lock) const {
   if (!lock.interpreter.empty()) return lock.interpreter;
-  const std::string key =
-      absl::StrCat(lock.Key().substr(0, 32), "-", Sha256(python_.string()).substr(0, 6));
-  ASSIGN_OR_RETURN(const fs::path folder, environments_.GetOrMake(key, [&](const fs::path& made) {
-    return Fill(lock, made);
-  }));
+  ASSIGN_OR_RETURN(
+      const fs::path folder,
+      environments_.GetOrMake(KeyOf(lock), [&](const fs::path& made) { return Fill(lock, made); }));
   return folder / "bin" / "python";
 }
 
@@ -85,6 +93,7 @@ absl::Status EnvironmentCreator::Fill(const RuntimeLock& lock, const fs::path& f
     return ErrorOf(installed, doing);
   }
   // Compile now, once: cells have the environment read-only and would compile at every import.
+  const std::lock_guard<std::mutex> compiling(compiling_);
   const fs::path site = SitePackages(folder, lock);
   const fs::path sibling = MostSimilar(environments_.root(), lock);
   if (!sibling.empty()) LinkBytecode(SitePackages(sibling, lock), site, lock.python);

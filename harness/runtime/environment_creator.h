@@ -4,6 +4,9 @@
 #define HARNESS_RUNTIME_ENVIRONMENT_CREATOR_H_
 
 #include <filesystem>
+#include <mutex>
+#include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "harness/runtime/runtime_lock.h"
@@ -24,14 +27,20 @@ class EnvironmentCreator {
   // when a package does not build, which is a fault of the lock and not of the machine.
   absl::StatusOr<std::filesystem::path> Create(const RuntimeLock& lock) const;
 
+  // What Create returns, if it has nothing to do.
+  std::optional<std::filesystem::path> Find(const RuntimeLock& lock) const;
+
   const FolderCache& environments() const { return environments_; }
 
  private:
+  std::string KeyOf(const RuntimeLock& lock) const;
   absl::Status Fill(const RuntimeLock& lock, const std::filesystem::path& folder) const;
 
   const Uv uv_;
   const std::filesystem::path python_;
   const FolderCache environments_;
+  // Environments are compiled one after the other: a second one links what the first compiled.
+  mutable std::mutex compiling_;
 };
 
 }  // namespace bkm

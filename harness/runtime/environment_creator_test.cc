@@ -46,6 +46,12 @@ TEST_F(EnvironmentCreatorTest, CreatesOneEnvironmentPerLockKey) {
   EXPECT_NE(*Creator("exit 0").Create(lock_), python);
 }
 
+TEST_F(EnvironmentCreatorTest, FindsWhatWasCreatedAndCreatesNothing) {
+  EXPECT_EQ(Creator("exit 9").Find(lock_), std::nullopt);
+  const fs::path python = *Creator("exit 0").Create(lock_);
+  EXPECT_EQ(Creator("exit 9").Find(lock_), python);
+}
+
 TEST_F(EnvironmentCreatorTest, FailureLeavesNothingAndGivesAdvice) {
   const absl::Status network =
       Creator("echo 'error: Failed to fetch: https://x/' >&2; exit 2").Create(lock_).status();

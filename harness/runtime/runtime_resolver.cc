@@ -21,6 +21,7 @@
 #include "harness/base/hash.h"
 #include "harness/base/status_macros.h"
 #include "harness/runtime/interpreter.h"
+#include "harness/store/file_lock.h"
 
 namespace bkm {
 namespace fs = std::filesystem;
@@ -254,14 +255,25 @@ absl::StatusOr<ProcessResult> RuntimeResolver::Compile(
   return result;
 }
 
+fs::path RuntimeResolver::BroughtFile(const std::string& torch) const {
+  return options_.cache / "registry" / absl::StrCat("torch==", torch, "-brings.json");
+}
+
+fs::path RuntimeResolver::LockFile(const Input& input) const {
+  return options_.cache / "locks" / absl::StrCat(input.Hash(), ".json");
+}
+
 absl::StatusOr<std::map<std::string, std::string>> RuntimeResolver::BroughtByTorch(
     const std::string& torch) const {
-  const fs::path cached =
-      options_.cache / "registry" / absl::StrCat("torch==", torch, "-brings.json");
-  if (fs::exists(cached)) {
+  const fs::path cached = BroughtFile(torch);
+  const auto read = [&]() -> absl::StatusOr<std::map<std::string, std::string>> {
     ASSIGN_OR_RETURN(const Json json, ReadJsonFile(cached));
     return json.get<std::map<std::string, std::string>>();
-  }
+  };
+  if (fs::exists(cached)) return read();
+  // Resolutions that run at once mostly share a torch: one of them looks it up, the others wait.
+  ASSIGN_OR_RETURN(const FileLock lock, FileLock::Acquire(cached.string() + ".lock"));
+  if (fs::exists(cached)) return read();
   // Ask for the registry's own build of torch, not the one that runs here: users with an
   // accelerator get its dependencies without declaring them.
   ASSIGN_OR_RETURN(const ProcessResult result,
@@ -295,12 +307,16 @@ absl::StatusOr<std::variant<RuntimeLock, NoSolution>> RuntimeResolver::Explain(
         "PyTorch index; or choose another --torch)"));
   }
   if (!base.ok()) return ErrorOf(base, doing);
-  NoSolution no{UvComplaint(failed)};
+  return NoSolutionOf(request, UvComplaint(failed));
+}
+
+NoSolution NoSolutionOf(const RuntimeRequest& request, const std::string& complaint) {
+  NoSolution no{complaint, complaint};
   std::vector<std::string> asked;
   for (const Subject* subject : {request.engine, request.library}) {
     if (!subject) continue;
     for (const std::string& requirement : subject->requirements) {
-      if (!MentionsPackage(no.message, RequirementName(requirement))) continue;
+      if (!MentionsPackage(complaint, RequirementName(requirement))) continue;
       asked.push_back(absl::StrCat(NameOf(*subject), " asks ", requirement));
     }
   }
@@ -327,19 +343,43 @@ absl::StatusOr<RuntimeLock> RuntimeResolver::ReadExisting(const RuntimePolicy& p
   return ExistingLock(policy.name, policy.interpreter, MinorVersion(facts.python), facts.packages);
 }
 
-absl::StatusOr<std::variant<RuntimeLock, NoSolution>> RuntimeResolver::Resolve(
-    const RuntimeRequest& request) {
+std::string RuntimeResolver::KeyOf(const RuntimeRequest& request) const {
+  const RuntimePolicy& policy = request.policy;
+  if (policy.policy == PolicyKind::kLocked || policy.policy == PolicyKind::kExisting)
+    return policy.name;
+  const bool in_runtime = request.library && request.library->tree.empty();
+  return Sha256(ToLine(
+      Json{{"runtime", policy.name},
+           {"torch", request.torch},
+           {"declared", DeclaredRequirements(request)},
+           {"library", in_runtime ? request.library->requirements : std::vector<std::string>()},
+           {"extra", request.extra},
+           {"relax", request.relax},
+           {"cutoff", policy.policy == PolicyKind::kAsOf ? CutoffOf(request) : ""}}));
+}
+
+absl::StatusOr<std::optional<RuntimeLock>> RuntimeResolver::Find(const RuntimeRequest& request) {
   const RuntimePolicy& policy = request.policy;
   if (policy.policy == PolicyKind::kLocked) return ReadLocked(policy);
   if (policy.policy == PolicyKind::kExisting) return ReadExisting(policy);
+  const bool needs_torch = !policy.torch_brings.empty() || !policy.torch_dictates.empty();
+  if (needs_torch && !fs::exists(BroughtFile(request.torch.empty() ? policy.torch : request.torch)))
+    return std::optional<RuntimeLock>();
   ASSIGN_OR_RETURN(const Input input, InputOf(request));
-  const fs::path cached = options_.cache / "locks" / absl::StrCat(input.Hash(), ".json");
-  if (fs::exists(cached)) {
-    ASSIGN_OR_RETURN(const Json json, ReadJsonFile(cached));
-    ASSIGN_OR_RETURN(RuntimeLock lock, RuntimeLockFromJson(json, cached.string()));
-    lock.runtime = policy.name;
-    return lock;
-  }
+  const fs::path cached = LockFile(input);
+  if (!fs::exists(cached)) return std::optional<RuntimeLock>();
+  ASSIGN_OR_RETURN(const Json json, ReadJsonFile(cached));
+  ASSIGN_OR_RETURN(RuntimeLock lock, RuntimeLockFromJson(json, cached.string()));
+  lock.runtime = policy.name;
+  return lock;
+}
+
+absl::StatusOr<std::variant<RuntimeLock, NoSolution>> RuntimeResolver::Resolve(
+    const RuntimeRequest& request) {
+  const RuntimePolicy& policy = request.policy;
+  ASSIGN_OR_RETURN(std::optional<RuntimeLock> known, Find(request));
+  if (known) return *std::move(known);
+  ASSIGN_OR_RETURN(const Input input, InputOf(request));
   ASSIGN_OR_RETURN(const ProcessResult result, Compile(input, input.requirements));
   if (!result.ok()) return Explain(request, input, result);
   RuntimeLock lock{.runtime = policy.name,
@@ -361,7 +401,7 @@ absl::StatusOr<std::variant<RuntimeLock, NoSolution>> RuntimeResolver::Resolve(
   }
   std::sort(lock.packages.begin(), lock.packages.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
-  RETURN_IF_ERROR(WriteFile(cached, ToText(ToJson(lock))));
+  RETURN_IF_ERROR(WriteFile(LockFile(input), ToText(ToJson(lock))));
   return lock;
 }
 

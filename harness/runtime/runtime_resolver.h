@@ -34,8 +34,12 @@ struct RuntimeRequest {
 
 // The requirements contradict each other: a verdict on the pairing, not an error.
 struct NoSolution {
-  std::string message;  // one line: the resolver's message and which subject declares what
+  std::string message;         // one line: the resolver's message and which subject declares what
+  std::string complaint = {};  // the resolver's message alone
 };
+
+// The message for the subjects of `request`, whose requirements the resolver complains about.
+NoSolution NoSolutionOf(const RuntimeRequest& request, const std::string& complaint);
 
 // Turns requests into locks. Resolves equal requests once and keeps the locks in the cache.
 // Thread-safe.
@@ -52,6 +56,12 @@ class RuntimeResolver {
   // interpreter does not fit the policy. Unavailable: network. The message is one sentence that
   // says what to do.
   absl::StatusOr<std::variant<RuntimeLock, NoSolution>> Resolve(const RuntimeRequest& request);
+
+  // What Resolve returns, if it needs no resolver: a lock in the cache, or a runtime that is given.
+  absl::StatusOr<std::optional<RuntimeLock>> Find(const RuntimeRequest& request);
+
+  // Requests with equal keys have equal locks, or the same complaint and no solution. Runs nothing.
+  std::string KeyOf(const RuntimeRequest& request) const;
 
   // Whether `lock` meets the requirements that the request's subjects declare, except the dropped
   // pins. Always true for a locked or existing runtime, which is not resolved for its subjects.
@@ -70,6 +80,8 @@ class RuntimeResolver {
   absl::StatusOr<RuntimeLock> ReadExisting(const RuntimePolicy& policy) const;
   // Name and version of every package that the registry's own build of `torch` requires.
   absl::StatusOr<std::map<std::string, std::string>> BroughtByTorch(const std::string& torch) const;
+  std::filesystem::path BroughtFile(const std::string& torch) const;
+  std::filesystem::path LockFile(const Input& input) const;
   absl::StatusOr<ProcessResult> Compile(const Input& input,
                                         const std::vector<std::string>& requirements) const;
   absl::StatusOr<std::variant<RuntimeLock, NoSolution>> Explain(const RuntimeRequest& request,

@@ -99,6 +99,46 @@ TEST_F(RuntimeResolverTest, EqualRequestsAreResolvedOnce) {
   EXPECT_EQ(Said("arguments"), asked);
 }
 
+TEST_F(RuntimeResolverTest, FindsWhatWasResolvedWithoutTheResolver) {
+  request_.policy.torch_brings = {"triton"};
+  RuntimeResolver resolver(catalog_, Uv(root_ / "uv"),
+                           {.cache = root_ / "cache", .python = "/usr/bin/python3"});
+  EXPECT_EQ(*resolver.Find(request_), std::nullopt);
+  EXPECT_EQ(Said("arguments"), "");
+  const RuntimeLock lock = std::get<RuntimeLock>(*resolver.Resolve(request_));
+  const std::string asked = Said("arguments");
+  EXPECT_EQ(*resolver.Find(request_), lock);
+  EXPECT_EQ(Said("arguments"), asked);
+}
+
+TEST_F(RuntimeResolverTest, RequestsThatAreResolvedAlikeHaveOneKey) {
+  const RuntimeResolver resolver(catalog_, Uv(root_ / "uv"),
+                                 {.cache = root_ / "cache", .python = "/usr/bin/python3"});
+  const std::string key = resolver.KeyOf(request_);
+  engine_.label = "another commit of the same month that declares the same";
+  engine_.date = "2026-06-29";
+  EXPECT_EQ(resolver.KeyOf(request_), key);
+  request_.torch = "2.12.0";
+  EXPECT_NE(resolver.KeyOf(request_), key);
+  request_.torch = "";
+  request_.relax = {"numpy"};
+  EXPECT_NE(resolver.KeyOf(request_), key);
+  request_.relax = {};
+  engine_.date = "2026-07-01";
+  EXPECT_NE(resolver.KeyOf(request_), key);
+  engine_.date = "2026-06-29";
+  library_.requirements.push_back("einops");
+  EXPECT_NE(resolver.KeyOf(request_), key);
+}
+
+TEST_F(RuntimeResolverTest, NoSolutionNamesTheSubjectsOfItsOwnRequest) {
+  EXPECT_EQ(NoSolutionOf(request_, "numpy cannot be had").message,
+            "numpy cannot be had (verl v0.8.0 asks numpy<2; torchtitan baba6d82e asks numpy>=2)");
+  engine_.label = "main";
+  EXPECT_EQ(NoSolutionOf(request_, "numpy cannot be had").message,
+            "numpy cannot be had (verl main asks numpy<2; torchtitan baba6d82e asks numpy>=2)");
+}
+
 TEST_F(RuntimeResolverTest, CutoffIsTheEndOfTheLaterSubjectsMonth) {
   EXPECT_EQ(CutoffOn(year(2026) / month(11) / day(21)), "2026-07-01T00:00:00Z");
   library_.date = "2025-12-31";

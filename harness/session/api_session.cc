@@ -2,8 +2,6 @@
 // Copyright the bkm authors.
 #include "harness/session/api_session.h"
 
-#include <cstdio>
-
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
@@ -40,9 +38,9 @@ absl::StatusOr<ApiCheck*> ApiSession::CheckOf(const EngineKind& kind) {
   return check.get();
 }
 
-void ApiSession::TellOfScan() const {
+void ApiSession::ReportScan(RunObserver& observer) const {
   if (!tables_ || tables_->scanned() == 0) return;
-  std::fprintf(stderr, "bkm: %d files scanned; they are kept\n", tables_->scanned());
+  observer.OnNote(absl::StrCat(tables_->scanned(), " files scanned; they are kept"));
 }
 
 bool HasStaticCheck(const Cell& cell) {
@@ -50,7 +48,8 @@ bool HasStaticCheck(const Cell& cell) {
          !FindEngineKind(cell.engine)->entry_modules.empty();
 }
 
-absl::StatusOr<int> MarkStaticallyRed(ApiSession& session, std::vector<PlannedCell>& plan) {
+absl::StatusOr<int> MarkStaticallyRed(ApiSession& session, std::vector<PlannedCell>& plan,
+                                      RunObserver& observer) {
   ASSIGN_OR_RETURN(Versions* const versions, session.versions());
   std::map<std::string, Tree> trees;
   const auto tree_of = [&](const SubjectSpec& spec) -> absl::StatusOr<Tree> {
@@ -76,7 +75,7 @@ absl::StatusOr<int> MarkStaticallyRed(ApiSession& session, std::vector<PlannedCe
     planned.statically_red = ToText(violations[0]);
     ++red;
   }
-  session.TellOfScan();
+  session.ReportScan(observer);
   return red;
 }
 

@@ -16,6 +16,7 @@
 #include "harness/matrix/matrix.h"
 #include "harness/matrix/plan.h"
 #include "harness/model/engine_kind.h"
+#include "harness/runner/observer.h"
 #include "harness/source/source_catalog.h"
 
 namespace bkm {
@@ -35,8 +36,8 @@ class ApiSession {
   absl::StatusOr<Versions*> versions();
   // An error for a kind that has no static check.
   absl::StatusOr<ApiCheck*> CheckOf(const EngineKind& kind);
-  // Says on stderr how many files were scanned, if any.
-  void TellOfScan() const;
+  // Notes how many files were scanned, if any.
+  void ReportScan(RunObserver& observer) const;
 
  private:
   const std::filesystem::path mirrors_;
@@ -53,7 +54,8 @@ bool HasStaticCheck(const Cell& cell);
 
 // Sets `statically_red` of the cells in `plan` whose import fails by the sources alone. Returns how
 // many.
-absl::StatusOr<int> MarkStaticallyRed(ApiSession& session, std::vector<PlannedCell>& plan);
+absl::StatusOr<int> MarkStaticallyRed(ApiSession& session, std::vector<PlannedCell>& plan,
+                                      RunObserver& observer);
 
 }  // namespace bkm
 

@@ -31,16 +31,15 @@ const char* Heading(SurpriseKind kind) {
 }  // namespace
 
 absl::StatusOr<std::optional<Expectations>> FindExpectations(
-    const std::string& asked, const std::filesystem::path& matrix_folder,
-    const std::string& matrix_name) {
+    const std::string& asked, const std::filesystem::path& matrix_file) {
   std::filesystem::path file = asked;
   std::error_code error;
   if (!file.empty() && !std::filesystem::is_regular_file(file, error))
     return absl::NotFoundError(absl::StrCat(
         "--expect ", asked, ": there is no such file (bkm accept RUN --expect FILE makes one)"));
   if (file.empty()) {
-    if (matrix_folder.empty()) return std::optional<Expectations>();
-    file = Expectations::FileOf(matrix_folder / (matrix_name + ".json"));
+    if (matrix_file.empty()) return std::optional<Expectations>();
+    file = Expectations::FileOf(matrix_file);
     if (!std::filesystem::exists(file, error)) return std::optional<Expectations>();
   }
   ASSIGN_OR_RETURN(Expectations expectations, Expectations::Read(file));

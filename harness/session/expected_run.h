@@ -17,10 +17,11 @@ namespace bkm {
 
 // What `bkm run` does with a file of expected red cells.
 
-// The file that --expect names, else NAME.expect.txt beside the matrix; absent where neither is.
+// Reads the file `asked`, or if that is empty the file that belongs to the matrix file
+// (Expectations::FileOf). Absent if there is no such file, or `matrix_file` is empty, too. NotFound
+// if `asked` does not exist.
 absl::StatusOr<std::optional<Expectations>> FindExpectations(
-    const std::string& asked, const std::filesystem::path& matrix_folder,
-    const std::string& matrix_name);
+    const std::string& asked, const std::filesystem::path& matrix_file);
 
 // How a run differs from what is expected; nothing without expectations, or where it was
 // interrupted. Points into `run`.

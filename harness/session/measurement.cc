@@ -3,14 +3,14 @@
 #include "harness/session/measurement.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <optional>
 #include <set>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
+#include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 #include "harness/model/engine_kind.h"
@@ -64,11 +64,12 @@ absl::Status WantAll(References& references, const std::vector<PreparedCell>& ce
   return absl::OkStatus();
 }
 
-// The observations of earlier runs. Without them, or once the disk is full, a run only takes
-// longer: what goes wrong here is said once and stops nothing.
-class Kept {
+// The observations of all runs of this machine. Without them, or once the disk is full, a run only
+// takes longer: the first failure is a warning and ends their use.
+class LocalObservations : public StoredObservations {
  public:
-  Kept(bool wanted, const TaskSettings& settings) {
+  LocalObservations(bool wanted, const TaskSettings& settings, RunObserver& observer)
+      : observer_(observer) {
     if (!wanted) return;
     absl::StatusOr<std::unique_ptr<ObservationStore>> store = Open(settings);
     if (store.ok()) {
@@ -78,15 +79,16 @@ class Kept {
     }
   }
 
-  std::optional<KeptObservation> Find(const PreparedCell& cell) {
+  std::optional<KeptObservation> Find(const PreparedCell& cell) override {
     if (!store_) return std::nullopt;
     absl::StatusOr<std::optional<KeptObservation>> found = store_->Find(cell);
     if (found.ok()) return *std::move(found);
     Stop(found.status());
     return std::nullopt;
   }
-  void Keep(const PreparedCell& cell, const Json& observation, const std::filesystem::path& dir) {
-    if (store_) Check(store_->Keep(cell, observation, dir));
+  void Keep(const PreparedCell& cell, const Json& observation,
+            const std::filesystem::path& folder) override {
+    if (store_) Check(store_->Keep(cell, observation, folder));
   }
   void Forget(const PreparedCell& cell) {
     if (store_) Check(store_->Forget(cell));
@@ -103,21 +105,104 @@ class Kept {
     if (!status.ok()) Stop(status);
   }
   void Stop(const absl::Status& why) {
-    std::fprintf(stderr, "bkm: %s; going on without the observations of earlier runs\n",
-                 std::string(why.message()).c_str());
+    observer_.OnWarning(
+        absl::StrCat(why.message(), "; going on without the observations of earlier runs"));
     store_.reset();
   }
-  std::unique_ptr<ObservationStore> store_;
+
+  RunObserver& observer_;
+  std::unique_ptr<ObservationStore> store_;  // null: not wanted, or failed
 };
 
-std::vector<PreparedCell> Repeated(const std::vector<PreparedCell>& cells) {
-  std::set<std::string> repeated;
-  for (const PreparedCell& cell : cells) repeated.insert(cell.record.repeat_of);
-  std::vector<PreparedCell> found;
-  for (const PreparedCell& cell : cells) {
-    if (repeated.contains(cell.record.id)) found.push_back(cell);
+// Judges by the files of the run directory. While a golden or floor is being computed it judges
+// nothing: the cells until then are judged when all are there.
+class DirectoryJudge : public CellJudge {
+ public:
+  DirectoryJudge(RunJudge& judge, References& references, const RunRecord& run)
+      : judge_(judge), references_(references), run_(run) {}
+
+  absl::Status Observe(const PreparedCell& cell, const Json& observation) override {
+    return WantPrecisionThatRan(references_, cell, observation);
   }
-  return found;
+  absl::StatusOr<std::optional<Verdict>> Judge(const CellRecord& cell) override {
+    if (references_.busy()) return std::optional<Verdict>();
+    return judge_.JudgeCell(run_, cell);
+  }
+  int Advance(bool may_start) override { return references_.Advance(may_start); }
+
+ private:
+  RunJudge& judge_;
+  References& references_;
+  const RunRecord& run_;
+};
+
+// Asks for the references of the cells that another feed chooses, and remembers the cells.
+class ReferencedFeed : public CellFeed {
+ public:
+  ReferencedFeed(CellFeed& feed, References& references, std::vector<PreparedCell>& chosen)
+      : feed_(feed), references_(references), chosen_(chosen) {}
+
+  absl::StatusOr<std::vector<PreparedCell>> Next(int room) override {
+    ASSIGN_OR_RETURN(std::vector<PreparedCell> cells, feed_.Next(room));
+    RETURN_IF_ERROR(WantAll(references_, cells));
+    chosen_.insert(chosen_.end(), cells.begin(), cells.end());
+    return cells;
+  }
+  absl::Status Judged(const CellRecord& cell) override { return feed_.Judged(cell); }
+
+ private:
+  CellFeed& feed_;
+  References& references_;
+  std::vector<PreparedCell>& chosen_;
+};
+
+// A cell that was seen to vary stands for nothing.
+void ForgetFlaky(const RunRecord& run, const std::vector<PreparedCell>& cells,
+                 LocalObservations& stored) {
+  std::set<std::string> flaky;
+  for (const CellRecord& cell : run.cells) {
+    if (cell.stability && cell.stability->flaky()) flaky.insert(cell.id);
+  }
+  for (const PreparedCell& cell : cells) {
+    if (flaky.contains(cell.record.id)) stored.Forget(cell);
+  }
+}
+
+absl::StatusOr<RunRecord> MeasureAll(const MeasurementSetup& setup, LocalExecutor& executor,
+                                     CellFeed& feed, std::vector<PreparedCell> cells) {
+  const MeasurementOptions& options = setup.options;
+  const RunDirectory& directory = setup.directory;
+  ASSIGN_OR_RETURN(const std::string cell_code, setup.installation.CellCodeDigest());
+  RunRecord run{.matrix = setup.matrix.name};
+  RunJudge run_judge(directory);
+  References references(setup.installation, CacheDirectory(), directory);
+  RETURN_IF_ERROR(WantAll(references, cells));
+  const double preload_before_s = executor.preload_s();
+  const TaskSettings task{.cell_code = cell_code, .limits = setup.matrix.limits};
+  std::vector<PreparedCell> asked = cells;
+  DirectoryJudge judge(run_judge, references, run);
+  LocalObservations stored(options.store && options.reuse && !options.fresh, task, setup.observer);
+  ReferencedFeed referenced(feed, references, asked);
+  const RealClock clock;
+  const char* launcher = std::getenv("BKM_LAUNCHER");
+  Runner runner({.slots = Slots(options),
+                 .controls = options.controls,
+                 .reuse = options.reuse,
+                 .task = task,
+                 .launcher = launcher ? launcher : "bkm"},
+                {directory, executor, judge, stored, referenced, setup.observer, clock});
+  const absl::Duration start = clock.Elapsed();
+  ASSIGN_OR_RETURN(run.finished, runner.Run(std::move(cells), run));
+  run.made_by = {{"slots", Slots(options)},
+                 {"fresh", options.fresh},
+                 {"reused", runner.reused()},
+                 {"preload_s", executor.preload_s() - preload_before_s},
+                 {"wall_s", absl::ToDoubleSeconds(clock.Elapsed() - start)},
+                 {"cell_code", cell_code}};
+  RETURN_IF_ERROR(run_judge.JudgeRun(run, !run.finished && references.busy()));
+  ForgetFlaky(run, asked, stored);
+  if (!references.failure().empty()) setup.observer.OnWarning(references.failure());
+  return run;
 }
 
 }  // namespace
@@ -125,12 +210,13 @@ std::vector<PreparedCell> Repeated(const std::vector<PreparedCell>& cells) {
 absl::StatusOr<std::vector<PreparedCell>> PrepareAll(const std::vector<PlannedCell>& plan,
                                                      Preparation& preparation,
                                                      const InterruptSignals& signals) {
-  std::vector<PreparedCell> cells;
-  for (const PlannedCell& planned : plan) {
-    if (!planned.included || signals.heard()) continue;
-    ASSIGN_OR_RETURN(PreparedCell prepared, preparation.Prepare(planned));
-    cells.push_back(std::move(prepared));
-  }
+  std::vector<PlannedCell> included;
+  std::copy_if(plan.begin(), plan.end(), std::back_inserter(included),
+               [](const PlannedCell& planned) { return planned.included; });
+  absl::StatusOr<std::vector<PreparedCell>> cells =
+      preparation.PrepareAll(included, [&] { return signals.heard(); });
+  // An interrupt ends uv, too: its errors mean nothing then.
+  if (signals.heard()) return std::vector<PreparedCell>();
   return cells;
 }
 
@@ -142,74 +228,21 @@ std::unique_ptr<LocalExecutor> MakeWorkers(const Installation& installation,
       WorkerOptions(installation, options, directory, kIdleWorkers, signals));
 }
 
-absl::StatusOr<RunRecord> Measure(const Installation& installation, const Matrix& matrix,
-                                  const RunDirectory& directory, std::vector<PreparedCell> cells,
-                                  const MeasurementOptions& options, RunObserver& observer,
-                                  const InterruptSignals& signals) {
-  ASSIGN_OR_RETURN(const std::string cell_code, installation.CellCodeDigest());
-  const int slots = Slots(options);
-  RunRecord run{.matrix = matrix.name};
-  RunJudge judge(directory);
-  References references(installation, CacheDirectory(), directory);
-  RETURN_IF_ERROR(WantAll(references, cells));
-  // A feed may come back to a runtime.
-  LocalExecutor own(
-      WorkerOptions(installation, options, directory, options.feed ? kIdleWorkers : 0, signals));
-  LocalExecutor& executor = options.workers ? *options.workers : own;
-  const double preload_before_s = executor.preload_s();
-  const TaskSettings task{.cell_code = cell_code, .limits = matrix.limits};
-  Kept kept(options.store && options.reuse && !options.fresh, task);
-  std::vector<PreparedCell> asked = cells;
-  RunnerHooks hooks;
-  // While a golden or floor is still being computed there is nothing to judge by; all are judged
-  // at the end.
-  hooks.judge = [&](const CellRecord& cell) -> absl::StatusOr<std::optional<Verdict>> {
-    if (references.busy()) return std::optional<Verdict>();
-    return judge.JudgeCell(run, cell);
-  };
-  hooks.background = [&](bool may_start) { return references.Advance(may_start); };
-  hooks.observed = [&](const PreparedCell& cell, const Json& observation) {
-    kept.Keep(cell, observation, directory.cell(cell.record));
-    return WantPrecisionThatRan(references, cell, observation);
-  };
-  hooks.kept = [&](const PreparedCell& cell) { return kept.Find(cell); };
-  if (options.feed) {
-    hooks.feed = [&](int room) -> absl::StatusOr<std::vector<PreparedCell>> {
-      ASSIGN_OR_RETURN(std::vector<PreparedCell> fed, options.feed(room));
-      RETURN_IF_ERROR(WantAll(references, fed));
-      asked.insert(asked.end(), fed.begin(), fed.end());
-      return fed;
-    };
-  }
-  hooks.judged = options.judged;
-  const char* launcher = std::getenv("BKM_LAUNCHER");
-  Runner runner({.slots = slots,
-                 .controls = options.controls,
-                 .reuse = options.reuse,
-                 .task = task,
-                 .launcher = launcher ? launcher : "bkm"},
-                std::move(hooks), directory, executor, observer);
-  const auto start = std::chrono::steady_clock::now();
-  ASSIGN_OR_RETURN(const bool finished, runner.Run(std::move(cells), run));
-  run.made_by = {
-      {"slots", slots},
-      {"fresh", options.fresh},
-      {"reused", runner.reused()},
-      {"preload_s", executor.preload_s() - preload_before_s},
-      {"wall_s", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()},
-      {"cell_code", cell_code}};
-  run.finished = finished;
-  RETURN_IF_ERROR(judge.JudgeRun(run, !finished && references.busy()));
-  const std::vector<PreparedCell> repeated = Repeated(asked);
-  for (const CellRecord& cell : run.cells) {
-    if (!cell.stability || !cell.stability->flaky()) continue;
-    for (const PreparedCell& first : repeated) {
-      if (first.record.id == cell.id) kept.Forget(first);
-    }
-  }
-  if (!references.failure().empty())
-    std::fprintf(stderr, "bkm: %s\n", references.failure().c_str());
-  return run;
+absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, std::vector<PreparedCell> cells) {
+  LocalExecutor workers(WorkerOptions(setup.installation, setup.options, setup.directory,
+                                      /*idle=*/0, setup.signals));
+  return Measure(setup, workers, std::move(cells));
+}
+
+absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, LocalExecutor& workers,
+                                  std::vector<PreparedCell> cells) {
+  NoFeed feed;
+  return MeasureAll(setup, workers, feed, std::move(cells));
+}
+
+absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, LocalExecutor& workers,
+                                  CellFeed& feed) {
+  return MeasureAll(setup, workers, feed, {});
 }
 
 int ReusedCells(const RunRecord& run) { return run.made_by.value("reused", 0); }

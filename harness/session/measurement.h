@@ -3,7 +3,6 @@
 #ifndef HARNESS_SESSION_MEASUREMENT_H_
 #define HARNESS_SESSION_MEASUREMENT_H_
 
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "harness/matrix/matrix.h"
 #include "harness/matrix/plan.h"
 #include "harness/model/cell_record.h"
+#include "harness/runner/cell_feed.h"
 #include "harness/runner/installation.h"
 #include "harness/runner/local_executor.h"
 #include "harness/runner/observer.h"
@@ -27,31 +27,39 @@ struct MeasurementOptions {
   bool controls = true;  // add the control cells that blame needs
   bool reuse = true;     // what the run directory holds already is not measured again
   bool store = true;     // nor what another run has measured; needs `reuse`
-  // For a run that chooses its cells by what it has seen: RunnerHooks::feed and judged.
-  std::function<absl::StatusOr<std::vector<PreparedCell>>(int room)> feed = nullptr;
-  std::function<absl::Status(const CellRecord&)> judged = nullptr;
-  // Workers that outlive the run, for one that is of several; null: its own, which end with it.
-  LocalExecutor* workers = nullptr;
 };
 
-// Workers for runs with these options, which keep some between them. Their logs go to `directory`.
+// What a measurement works with. All must outlive it.
+struct MeasurementSetup {
+  const Installation& installation;
+  const Matrix& matrix;
+  const RunDirectory& directory;
+  MeasurementOptions options;
+  RunObserver& observer;
+  const InterruptSignals& signals;
+};
+
+// Workers for several runs with these options, which keep some between them. Their logs go to
+// `directory`.
 std::unique_ptr<LocalExecutor> MakeWorkers(const Installation& installation,
                                            const MeasurementOptions& options,
                                            const RunDirectory& directory,
                                            const InterruptSignals& signals);
 
-// The included cells of `plan`, ready to run. Stops early, with fewer cells or an error, once the
-// user asked to.
+// The included cells of `plan`, ready to run. None if the user interrupted.
 absl::StatusOr<std::vector<PreparedCell>> PrepareAll(const std::vector<PlannedCell>& plan,
                                                      Preparation& preparation,
                                                      const InterruptSignals& signals);
 
-// Runs prepared cells and their references, judges all, and leaves everything in `directory`. The
-// record says `finished` unless the user interrupted.
-absl::StatusOr<RunRecord> Measure(const Installation& installation, const Matrix& matrix,
-                                  const RunDirectory& directory, std::vector<PreparedCell> cells,
-                                  const MeasurementOptions& options, RunObserver& observer,
-                                  const InterruptSignals& signals);
+// Runs prepared cells and their references, judges all, and leaves everything in the run directory.
+// The record says `finished` unless the user interrupted.
+absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, std::vector<PreparedCell> cells);
+// The same in `workers`, which stay up for the next run.
+absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, LocalExecutor& workers,
+                                  std::vector<PreparedCell> cells);
+// The same for the cells that `feed` chooses.
+absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, LocalExecutor& workers,
+                                  CellFeed& feed);
 
 // Cells of a measured run that took an observation that was there already.
 int ReusedCells(const RunRecord& run);
