@@ -21,7 +21,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-// Writes all of `text`; false when the reader is gone.
+// Writes all of `text`. False if the reader is gone.
 bool WriteAll(int fd, absl::string_view text) {
   while (!text.empty()) {
     const ssize_t n = ::write(fd, text.data(), text.size());
@@ -47,7 +47,7 @@ std::string LastLine(const std::filesystem::path& path) {
 LocalExecutor::~LocalExecutor() {
   for (Worker& worker : workers_) {
     CloseInput(worker);
-    // While it loads its runtime it does not see that its input is closed.
+    // A worker that is loading its runtime does not notice that its input is closed.
     if (!worker.used) ::kill(-worker.process.pid, SIGKILL);
   }
   const auto deadline = SteadyClock::now() + std::chrono::seconds(5);
@@ -97,7 +97,7 @@ void LocalExecutor::Lose(const std::string& id, const std::string& message) {
 }
 
 void LocalExecutor::Load(const WorkerSetup& setup) {
-  // What goes wrong is said of the first cell.
+  // The first cell reports the error.
   if (!options_.fresh && FindWorker(setup.key) == workers_.end())
     StartWorker(setup, setup.key).IgnoreError();
 }
@@ -113,7 +113,7 @@ void LocalExecutor::Start(const CellTask& task) {
   worker->used = true;
   worker->cells.insert(task.id);
   worker->released = options_.fresh;
-  // A worker that is gone closes its output, and its cells are lost then.
+  // If the worker has died, its output is closed and Reap loses its cells.
   WriteAll(worker->process.to_child, ToLine(task.request) + "\n");
 }
 
@@ -139,7 +139,7 @@ void LocalExecutor::CloseIdle() {
 }
 
 void LocalExecutor::CancelAll() {
-  options_.interrupt_fd = -1;  // heard; the cells that end now must still come back
+  options_.interrupt_fd = -1;  // WaitAny must still return the cells that end now
   for (Worker& worker : workers_) {
     for (const std::string& id : worker.cells) {
       WriteAll(worker.process.to_child, ToLine({{"type", "cancel"}, {"cell", id}}) + "\n");
