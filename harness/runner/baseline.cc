@@ -82,7 +82,7 @@ absl::Status CopyFolder(const fs::path& from, const fs::path& to) {
       absl::StrCat(from.string(), " cannot be copied to ", to.string(), ": ", error.message()));
 }
 
-// What can be told by numbers; the verdicts are equal.
+// Classifies a cell with an unchanged verdict by its numbers.
 absl::StatusOr<CellMovement> CompareNumbers(const Baseline& baseline, const AcceptedCell& accepted,
                                             RunJudge& judge, CellMovement movement) {
   if (accepted.numbers.empty() || !HasNumbers(*movement.cell->verdict)) {
@@ -93,7 +93,7 @@ absl::StatusOr<CellMovement> CompareNumbers(const Baseline& baseline, const Acce
       judge.DriftBetween(*movement.cell, baseline.folder() / accepted.numbers);
   if (!drift.ok()) {
     return WithContext(drift.status(),
-                       absl::StrCat("the numbers of ", movement.name, " cannot be compared"));
+                       absl::StrCat("cannot compare the numbers of ", movement.name));
   }
   movement.multiple = drift->multiple;
   movement.what = drift->where;

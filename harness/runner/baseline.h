@@ -18,12 +18,12 @@
 
 namespace bkm {
 
-// Who moved an accepted cell, and how that is known.
+// The commit that changed an accepted cell, and the evidence for that.
 struct Mover {
   std::string commit;   // "git:torchtitan@<40 hex>"
-  std::string because;  // in the words of who accepted
-  std::string proof;    // "stated": nobody has shown it. "bisect": a bisection has
-  std::string range;  // "inside": it lies between the two versions; "unknown": they are no commits
+  std::string because;  // the explanation of the user who accepted
+  std::string proof;    // "stated": not proven; "bisect": found by a bisection
+  std::string range;  // "inside": between the two versions; "unknown": the versions are no commits
   bool operator==(const Mover&) const = default;
 };
 
@@ -33,26 +33,26 @@ struct AcceptedCell {
   std::string library_subject;
   std::string lock;
   std::string
-      golden;  // names the probe, its data and its golden: another one asks another question
+      golden;  // identifies the probe and its data; runs with different goldens are not comparable
   std::string verdict;
   std::string stage;
   std::string reason;
-  std::string numbers;  // folder of its step files below the baseline's; empty: it did not finish
+  std::string numbers;  // folder of its step files below the baseline's; empty: did not finish
   std::vector<Mover> moved_by;  // newest last
   bool operator==(const AcceptedCell&) const = default;
 };
 
-// A folder of accepted runs: `accepted.json`, and the numbers of each cell below `cells/`. A cell
-// keeps its place as its versions move: it is known by TrackName.
+// A folder of accepted runs: `accepted.json`, and the numbers of each cell below `cells/`. Cells
+// are identified by TrackName, which stays the same when their versions move.
 class Baseline {
  public:
-  // An empty one where the folder is not there yet.
+  // Empty if the folder does not exist yet.
   static absl::StatusOr<Baseline> Read(const std::filesystem::path& folder);
 
   const std::map<std::string, AcceptedCell>& cells() const { return cells_; }
   const std::filesystem::path& folder() const { return folder_; }
 
-  // Copies the numbers of `cell` out of its run and notes it as accepted; Write() keeps it.
+  // Copies the numbers of `cell` from its run and records the cell as accepted. Write() saves it.
   absl::Status Accept(const RunDirectory& run, const CellRecord& cell, std::optional<Mover> mover);
   absl::Status Write() const;
 
@@ -62,18 +62,18 @@ class Baseline {
   std::map<std::string, AcceptedCell> cells_;
 };
 
-// The id of a cell with its versions as the user wrote them ("main", "v0.8.0"), without its lock.
+// The id of a cell without its lock, with the versions as the user wrote them ("main", "v0.8.0").
 std::string TrackName(const Cell& cell);
 
-// How one cell of a run stands to its accepted run.
+// How a cell of a run differs from its accepted run.
 enum class Movement {
-  kNew,       // none was accepted, or of another probe
+  kNew,       // no accepted run, or one of another probe
   kBitEqual,  // see DriftClass
   kWithinFloor,
   kReal,
   kVerdictChanged,
   kSame,       // the same verdict, and no numbers on either side
-  kUnsettled,  // pending, spurious or flaky: nothing can be said
+  kUnsettled,  // pending, spurious or flaky: not comparable
 };
 absl::string_view Name(Movement movement);
 
@@ -81,11 +81,11 @@ struct CellMovement {
   const CellRecord* cell = nullptr;
   std::string name;  // TrackName
   Movement movement = Movement::kNew;
-  double multiple = 0;  // in floors; of kWithinFloor and kReal
+  double multiple = 0;  // distance in floors, for kWithinFloor and kReal
   std::string what;     // for people: "ok -> wrong at mask, mask-leak", "log-probs in step 1"
 };
 
-// Of the cells that were asked for, not of controls and repeats.
+// Compares the subject cells of `run`; controls and repeats are left out.
 absl::StatusOr<std::vector<CellMovement>> CompareWithBaseline(const Baseline& baseline,
                                                               const RunRecord& run,
                                                               RunJudge& judge);

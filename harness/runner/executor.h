@@ -14,17 +14,17 @@
 
 namespace bkm {
 
-// The environment that a worker serves. Equal `key`: the same worker can run the cell.
+// The environment that a worker serves. A worker runs all cells with its `key`.
 struct WorkerSetup {
   std::string key;               // the runtime's lock
   std::filesystem::path python;  // the environment's interpreter
-  // Of another version than the worker embeds: a process of that interpreter for each cell.
+  // `python` is not the version that the worker embeds: each cell gets its own Python process.
   bool alone = false;
-  // Where its compiled Python lies, instead of beside the sources; or empty.
+  // The folder of its compiled Python; empty: beside the sources.
   std::filesystem::path bytecode;
 };
 
-// One cell, ready to run: `request` is what the worker reads (harness/protocol/README.md).
+// One cell, ready to run. The worker reads `request` (harness/protocol/README.md).
 struct CellTask {
   std::string id;
   WorkerSetup worker;
@@ -36,12 +36,11 @@ struct CellFinished {
   Json observation;
 };
 struct Interrupted {};     // the user asked to stop
-struct DeadlinePassed {};  // nothing happened in time
+struct DeadlinePassed {};  // no cell ended before the deadline
 using WaitResult = std::variant<CellFinished, Interrupted, DeadlinePassed>;
 
-// Runs cells, some at a time. Every started cell comes back from WaitAny exactly once, whatever
-// happens to it: a cell whose worker died or could not start comes back with an ending of kind
-// "lost".
+// Runs several cells at once. WaitAny returns every started cell exactly once. A cell whose worker
+// died or could not start is returned with an ending of kind "lost".
 class CellExecutor {
  public:
   virtual ~CellExecutor() = default;
@@ -49,9 +48,9 @@ class CellExecutor {
   virtual int running() const = 0;
   virtual void Start(const CellTask& task) = 0;
   virtual WaitResult WaitAny(std::chrono::milliseconds deadline) = 0;
-  // No more cells for this worker are known: it may go when its last cell has ended.
+  // No further cell is planned for this worker: it may exit after its last cell.
   virtual void Release(const std::string& worker_key) = 0;
-  // Ends every cell in flight; each comes back with an ending of kind "cancelled".
+  // Ends every cell in flight. WaitAny returns each with an ending of kind "cancelled".
   virtual void CancelAll() = 0;
 };
 

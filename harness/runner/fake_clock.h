@@ -7,7 +7,7 @@
 
 namespace bkm {
 
-// Stands still unless the test moves it.
+// Shows the time that the test sets.
 class FakeClock : public Clock {
  public:
   absl::Time Now() const override { return now; }

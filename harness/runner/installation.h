@@ -11,12 +11,12 @@
 
 namespace bkm {
 
-// Where this build's programs and data are.
+// The paths of this build's programs and data.
 struct Installation {
   std::filesystem::path root;  // the checkout (or a test's runfiles)
   std::filesystem::path bin;   // Bazel's bin folder: programs lie at their package's path below it
 
-  // From $BKM_ROOT and $BKM_BIN, which the launcher sets, else from where this program lies.
+  // Uses $BKM_ROOT and $BKM_BIN, which the launcher sets, else the path of this program.
   static absl::StatusOr<Installation> Find();
 
   std::filesystem::path cell_worker() const { return bin / "harness/cell/cell_worker"; }
@@ -27,7 +27,7 @@ struct Installation {
   std::filesystem::path preload() const {
     return root / "harness/cell/python/bkm_cell/preload.txt";
   }
-  // Empty where they could not be built.
+  // Empty if they were not built.
   std::filesystem::path kernels() const;
   std::filesystem::path python_code() const { return root / "harness/cell/python"; }
   std::filesystem::path goldens() const { return root / "golden/numeric"; }
@@ -36,11 +36,11 @@ struct Installation {
   std::filesystem::path matrices() const { return root / "matrices"; }
   std::filesystem::path runtimes() const { return root / "matrices/runtimes"; }
 
-  // An error that says what to do when the programs that run cells have not been built.
+  // NotFound, with what to do, if the programs that run cells are not built.
   absl::Status CheckBuilt() const;
 
-  // Hash of everything of ours that runs inside a cell: the worker, the kernels and the Python
-  // code. A part of every observation's identity.
+  // Hash of all our code that runs inside a cell: the worker, the kernels and the Python code. It
+  // is part of the identity of every observation.
   absl::StatusOr<std::string> CellCodeDigest() const;
 };
 

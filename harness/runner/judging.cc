@@ -19,7 +19,7 @@
 namespace bkm {
 namespace {
 
-// A fake pair has no golden: that it came to its end is all there is to say.
+// A fixture has no golden: only its ending is judged.
 Verdict JudgeByEndingOnly(const JudgeInput& input) {
   if (input.observation->ending.kind != EndingKind::kCompleted) return Judge(input);
   return {.kind = VerdictKind::kOk,
@@ -37,13 +37,13 @@ Packages PackagesOf(const std::optional<Json>& request, const Cell& cell) {
           .library = name("/packages/library", kind->library_source)};
 }
 
-// What the folder of a measured cell holds.
+// The files of a measured cell.
 struct CellFiles {
   Observation observation;
   std::optional<Json> request;
 };
 
-// Absent: the cell was not measured.
+// Absent if the cell was not measured.
 absl::StatusOr<std::optional<CellFiles>> ReadCellFiles(const RunDirectory& directory,
                                                        const CellRecord& cell) {
   ASSIGN_OR_RETURN(const std::optional<Json> json, directory.ReadObservation(cell));
@@ -56,7 +56,7 @@ absl::StatusOr<std::optional<CellFiles>> ReadCellFiles(const RunDirectory& direc
   return std::optional<CellFiles>(std::move(files));
 }
 
-// A file that was damaged is the matter of its cell alone: the others are judged all the same.
+// A damaged file affects its own cell only: the other cells are judged as usual.
 Verdict Unreadable(const absl::Status& why) {
   return {.kind = VerdictKind::kUnsupported,
           .stage = Stage::kResolve,
@@ -74,7 +74,7 @@ bool IsComplete(const ReferenceData& evidence) {
 
 const ReferenceData* RunJudge::EvidenceFor(const Probe& probe, const std::string& precision) {
   std::unique_ptr<ReferenceData>& evidence = evidence_[absl::StrCat(ProbeKey(probe), precision)];
-  // A golden or floor that was still being computed is looked for again.
+  // A golden or floor that was missing may have been computed since.
   if (!evidence || !IsComplete(*evidence)) {
     evidence = std::make_unique<ReferenceData>(ReadReferenceData(
         directory_.probe(ProbeKey(probe)), directory_.reference(GoldenFile(probe)),
@@ -98,7 +98,7 @@ absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cel
   if (kind->judged_by_ending_only) return std::optional<Verdict>(JudgeByEndingOnly(input));
   input.reference = EvidenceFor(cell.cell.probe, PrecisionOf(files.observation, cell.cell.probe));
 
-  // A control that cannot be read is none.
+  // Judge without a control that cannot be read.
   const auto control_files = control ? ReadCellFiles(directory_, *control)
                                      : absl::StatusOr<std::optional<CellFiles>>(std::nullopt);
   std::optional<Verdict> control_verdict;
@@ -141,7 +141,7 @@ void RunJudge::JudgeTogether(const RunRecord& run, CellRecord& cell) {
   for (const CellRecord* repeat : repeats) {
     if (!repeat->verdict || !HasNumbers(*repeat->verdict)) continue;
     const absl::StatusOr<Drift> drift = DriftBetween(*repeat, directory_.cell(cell));
-    // A run that left no numbers to compare differs by its verdict, or not at all.
+    // A run without numbers can only differ in its verdict.
     if (!drift.ok()) continue;
     if (stability.drift.empty() || drift->multiple >= stability.multiple) {
       stability.drift = std::string(Name(drift->kind));

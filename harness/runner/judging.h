@@ -17,22 +17,22 @@
 
 namespace bkm {
 
-// Judges the cells of a run from the files of its directory alone; runs nothing. Goldens and floors
-// are read once.
+// Judges the cells of a run by the files in its directory alone, and runs nothing. Reads each
+// golden and floor once.
 class RunJudge {
  public:
   explicit RunJudge(const RunDirectory& directory) : directory_(directory) {}
 
-  // Absent: the cell was not measured. The control for blame is looked up among the cells of `run`.
+  // Absent if the cell was not measured. The control for blame is one of the cells of `run`.
   absl::StatusOr<std::optional<Verdict>> JudgeCell(const RunRecord& run, const CellRecord& cell);
 
-  // Judges every cell afresh and writes verdicts, run.json and table.md. A cell with repeats is
-  // judged together with them. `interrupted`: a golden or floor that is not there would still have
-  // been made, and what cannot be judged without it has no verdict yet.
+  // Judges every cell anew and writes verdicts, run.json and table.md. A cell is judged together
+  // with its repeats. `interrupted`: goldens and floors may be missing because the run was stopped,
+  // and cells that cannot be judged without them get no verdict.
   absl::Status JudgeRun(RunRecord& run, bool interrupted = false);
 
-  // How the numbers of `cell` differ from those of another run of it, whose step files lie in
-  // `before` under the names that they have in the cell's folder.
+  // How the numbers of `cell` differ from those of another run of it. The step files in the folder
+  // `before` have the same names as those in the cell's folder.
   absl::StatusOr<Drift> DriftBetween(const CellRecord& cell, const std::filesystem::path& before);
 
  private:

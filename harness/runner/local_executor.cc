@@ -37,7 +37,7 @@ std::string LastLine(const std::filesystem::path& path) {
 LocalExecutor::~LocalExecutor() {
   for (Worker& worker : workers_) {
     CloseInput(worker);
-    // While it loads its runtime it does not see that its input is closed.
+    // A worker that is loading its runtime does not notice that its input is closed.
     if (!worker.used) ::kill(-worker.process.pid, SIGKILL);
   }
   const auto deadline = SteadyClock::now() + std::chrono::seconds(5);
@@ -86,7 +86,7 @@ void LocalExecutor::Lose(const std::string& id, const std::string& message) {
 }
 
 void LocalExecutor::Load(const WorkerSetup& setup) {
-  // What goes wrong is said of the first cell.
+  // The first cell reports the error.
   if (!options_.fresh && FindWorker(setup.key) == workers_.end())
     StartWorker(setup, setup.key).IgnoreError();
 }
@@ -102,7 +102,7 @@ void LocalExecutor::Start(const CellTask& task) {
   worker->used = true;
   worker->cells.insert(task.id);
   worker->released = options_.fresh;
-  // A worker that is gone closes its output, and its cells are lost then.
+  // If the worker has died, its output is closed and Reap loses its cells.
   WriteAll(worker->process.to_child.get(), ToLine(task.request) + "\n");
 }
 
@@ -128,7 +128,7 @@ void LocalExecutor::CloseIdle() {
 }
 
 void LocalExecutor::CancelAll() {
-  options_.interrupt_fd = -1;  // heard; the cells that end now must still come back
+  options_.interrupt_fd = -1;  // WaitAny must still return the cells that end now
   for (Worker& worker : workers_) {
     for (const std::string& id : worker.cells) {
       WriteAll(worker.process.to_child.get(), ToLine({{"type", "cancel"}, {"cell", id}}) + "\n");

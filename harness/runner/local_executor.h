@@ -21,12 +21,12 @@ struct LocalExecutorOptions {
   std::filesystem::path kernels;  // empty: none
   std::filesystem::path preload;  // file that lists modules to preload; empty: none
   int slots = 1;                  // cells a worker may have in flight
-  bool fresh = false;             // a process of its own for each cell
-  // Released workers that stay, those used last: cells may come back to their runtime. Loading one
-  // takes seconds, keeping one takes memory.
+  bool fresh = false;             // each cell gets its own process
+  // How many released workers stay, the most recently used ones, for later cells of the same
+  // runtime. Loading a runtime takes seconds; an idle worker takes memory.
   int idle = 0;
-  int interrupt_fd = -1;  // readable once the user asked to stop
-  // Where a worker's stderr goes.
+  int interrupt_fd = -1;  // readable once the user has interrupted
+  // The file for a worker's stderr.
   std::function<std::filesystem::path(const std::string& key)> log_path;
 };
 
@@ -36,7 +36,7 @@ class LocalExecutor : public CellExecutor {
   explicit LocalExecutor(LocalExecutorOptions options) : options_(std::move(options)) {}
   ~LocalExecutor() override;
 
-  // Starts to load the runtime of a worker whose cells are still to be chosen.
+  // Starts to load the runtime of a worker before its first cell is known.
   void Load(const WorkerSetup& setup);
 
   int running() const override;
@@ -45,7 +45,7 @@ class LocalExecutor : public CellExecutor {
   void Release(const std::string& worker_key) override;
   void CancelAll() override;
 
-  // Seconds that the workers so far took to load their runtimes, summed.
+  // Total seconds that the workers have spent loading their runtimes.
   double preload_s() const { return preload_s_; }
 
  private:
@@ -54,23 +54,23 @@ class LocalExecutor : public CellExecutor {
     PipedProcess process;
     std::filesystem::path log;
     std::string buffer;           // bytes of an unfinished line
-    std::string fatal;            // what the worker said before it gave up
+    std::string fatal;            // the worker's last message before it exited
     std::set<std::string> cells;  // in flight
     bool used = false;            // a cell was started in it
     bool released = false;
-    bool closed = false;  // its input is closed: it ends by itself
+    bool closed = false;  // its input is closed, so it will exit
   };
 
-  // The worker that takes cells of that key; the end: none.
+  // The worker that takes cells of that key, or the end.
   std::list<Worker>::iterator FindWorker(const std::string& key);
-  // As the last of workers_.
+  // Appends the worker to workers_.
   absl::Status StartWorker(const WorkerSetup& setup, const std::string& key);
   void Read(Worker& worker);
   void HandleLine(Worker& worker, const std::string& line);
-  // The worker's output ended: its cells are lost.
+  // Called when the worker's output has ended: its cells are lost.
   void Reap(Worker& worker);
   void CloseInput(Worker& worker);
-  // Of the released workers without a cell, those that may not stay.
+  // Closes the released workers without cells that are more than `idle` allows.
   void CloseIdle();
   void Lose(const std::string& id, const std::string& message);
 

@@ -11,12 +11,12 @@
 namespace bkm {
 namespace {
 
-// A worker written in shell: for each request it does what `body` says, with the cell's id in $id.
+// A worker that is a shell script: it runs `body` for each request, with the cell's id in $id.
 class LocalExecutorTest : public ::testing::Test {
  protected:
   LocalExecutorTest() : dir_(*CreateTempDirectory(::testing::TempDir(), "executor")) {}
 
-  // `first` is done before it listens.
+  // The script runs `first` before it reads requests.
   LocalExecutorOptions WorkerThat(const std::string& body, const std::string& first = "") {
     const std::filesystem::path worker = dir_ / "worker";
     EXPECT_TRUE(WriteFile(worker, "#!/bin/sh\n" + first +

@@ -13,12 +13,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Of a cell's folder: what judging and explaining read. The request is the new cell's own.
+// The files of a cell's folder that judging and explaining read. The request is not shared.
 constexpr const char* kKept[] = {"observation.json", "stdout", "stderr", "tensors"};
 
 bool MayStandForOthers(const PreparedCell& cell) {
   const Cell& what = cell.record.cell;
-  // On a GPU the last bits depend on more than is named here.
+  // On a GPU the last bits depend on more than the key contains.
   if (cell.stopped || !what.plant.empty() || what.repeat != 1 || what.probe.device != "cpu")
     return false;
   for (const auto& [subject, listing] : {std::pair(&cell.engine, &cell.engine_listing),

@@ -16,27 +16,28 @@
 
 namespace bkm {
 
-// Observations of all runs of this machine. One stands for a cell when the cell asks the same
-// (probe, limits, runtime lock, our own code inside the cell, CPU) and everything that the measured
-// one looked at in the trees of its subjects is the same in the cell's trees; so it answers for
-// other commits too. Only a cell whose record of what it looked at misses nothing is kept, and none
-// with a path subject, a planted fault, or a repeat, which is there to be measured.
+// The observations of all runs on this machine. An observation stands for a cell if both have the
+// same probe, limits, runtime lock, code of ours inside the cell and CPU, and if every file that
+// the measured cell read in its subjects' trees is the same in the other cell's trees. So it can
+// stand for other commits, too. A cell is stored only if its record of what it read is complete.
+// Cells with a path subject or a planted fault are not stored, nor are repeats, which must be
+// measured.
 class ObservationStore {
  public:
-  // `root` is a folder of the cache. `cpu` names what of the machine decides the last bits.
+  // `root` is a folder of the cache. `cpu` identifies the CPU features that affect the last bits.
   static absl::StatusOr<std::unique_ptr<ObservationStore>> Open(const std::filesystem::path& root,
                                                                 TaskSettings settings,
                                                                 std::string cpu);
 
-  // What stands for `cell`; nullopt when nothing does.
+  // The observation that stands for `cell`, if there is one.
   absl::StatusOr<std::optional<KeptObservation>> Find(const PreparedCell& cell);
 
-  // Keeps what was measured in `dir`, if it may stand for others. An equal one that is there
-  // already stays.
+  // Stores the observation in the cell's folder `dir` if it may stand for others. An equal one that
+  // is stored already stays.
   absl::Status Keep(const PreparedCell& cell, const Json& observation,
                     const std::filesystem::path& dir);
 
-  // A cell that was seen to vary stands for nothing: forgets what Find(cell) gives.
+  // Removes what Find(cell) returns: a flaky cell must stand for nothing.
   absl::Status Forget(const PreparedCell& cell);
 
  private:

@@ -21,7 +21,7 @@ class ObservationStoreTest : public ::testing::Test {
                                          const std::string& cpu = "cpu") {
     return *ObservationStore::Open(root_ / "store", {.cell_code = code}, cpu);
   }
-  // A cell of two trees; `id` stands for its commits.
+  // A cell of two trees. `id` identifies its commits.
   static PreparedCell CellOf(const std::string& id, const Files& engine, const Files& library) {
     PreparedCell cell;
     cell.record.cell.engine = "verl-torchtitan";
@@ -49,7 +49,7 @@ class ObservationStoreTest : public ::testing::Test {
     ASSERT_TRUE(WriteFile(dir / "tensors/step0.safetensors", cell.record.id).ok());
     ASSERT_EQ(store.Keep(cell, observation, dir), absl::OkStatus());
   }
-  // Whose observation stands for `cell`; "" when none does.
+  // The id of the cell whose observation stands for `cell`; "" if there is none.
   static std::string Found(ObservationStore& store, const PreparedCell& cell) {
     const absl::StatusOr<std::optional<KeptObservation>> found = store.Find(cell);
     EXPECT_TRUE(found.ok()) << found.status();
@@ -104,7 +104,7 @@ TEST_F(ObservationStoreTest, WhatDoesNotTellAllIsNotKept) {
   Keep(*store, cell, Observation({"subprocess.Popen git"}));
   Keep(*store, cell, Observation(Json::array(), /*whole=*/false));
   Keep(*store, cell, Json::object());
-  PreparedCell path = cell;  // whose tree may change under us
+  PreparedCell path = cell;  // its tree may change while we run
   path.engine_listing = nullptr;
   Keep(*store, path, Observation());
   PreparedCell gpu = cell;

@@ -9,20 +9,20 @@
 
 namespace bkm {
 
-// Hears what a run does, in order, on the runner's thread.
+// Receives the events of a run, in order, on the runner's thread.
 class RunObserver {
  public:
   virtual ~RunObserver() = default;
-  // Set-up work that takes time: "resolving the runtime cpu as of 2026-06-30".
+  // Preparation that takes time: "resolving 9 runtimes (8 at once)".
   virtual void OnSetUp(const std::string& /*what*/) {}
   virtual void OnPlanned(int /*cells*/) {}
   virtual void OnStarted(const CellRecord& /*cell*/, int /*running*/) {}
-  // `cell.verdict` is provisional: blame may change once the control cells have run.
+  // `cell.verdict` is provisional: blame may change when control cells have run.
   virtual void OnFinished(const CellRecord& /*cell*/, bool /*reused*/) {}
-  // Cells that the run found it needs: controls, second tries.
+  // The run needs a further cell, or a cell again: a control, a retry.
   virtual void OnAdded(const CellRecord& /*cell*/, const std::string& /*why*/) {}
   virtual void OnTick(int /*running*/) {}
-  // Something worth knowing that is no progress: "12 files scanned; they are kept".
+  // Something worth knowing that is no progress: "12 source files scanned and cached".
   virtual void OnNote(const std::string& /*what*/) {}
   // Something went wrong that does not stop the run.
   virtual void OnWarning(const std::string& /*what*/) {}

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr auto kNever = [] { return false; };
 
-// An observation of a cell that ended before there was a process.
+// The observation of a cell that ended before its process was started.
 Json StoppedAt(const char* stage, const char* kind, const std::string& message) {
   return {{"schema", 1},
           {"stages", {{{"stage", stage}}}},
@@ -65,14 +65,14 @@ absl::StatusOr<Subject> Preparation::ResolveSubject(const SubjectSpec& spec) {
   const auto known = known_subjects_.find(spec);
   if (known != known_subjects_.end()) return known->second;
   ASSIGN_OR_RETURN(const Subject subject, subjects_.Resolve(spec));
-  // Of a folder, and of a commit by its full id, there is nothing to tell.
+  // Folders and full commit ids are not resolved: there is nothing to report.
   const bool exact_commit = spec.source == SourceKind::kGit && spec == subject.spec;
   if (spec.source != SourceKind::kPath && !exact_commit) {
     observer_.OnSetUp(absl::StrCat("source ", spec.ToString(), ": ", subject.spec.ToString(),
                                    subject.date.empty() ? "" : " of ", subject.date));
   }
   known_subjects_.emplace(spec, subject);
-  // A resolved spec is asked for again when its cell is prepared.
+  // Preparing the cell asks for the resolved spec again.
   known_subjects_.emplace(subject.spec, subject);
   return subject;
 }
@@ -151,7 +151,7 @@ absl::Status Preparation::CreateEnvironments(const Cells& cells,
     if (!cell->lock) continue;
     const absl::StatusOr<fs::path>& environment = environments.at(cell->record.lock);
     if (absl::IsAborted(environment.status())) {
-      // A package that cannot be built says something of the lock, not of this machine.
+      // A package that does not build is a fault of the lock, not of this machine.
       cell->stopped =
           StoppedAt("install", "install-failed", std::string(environment.status().message()));
       continue;
@@ -186,10 +186,9 @@ absl::StatusOr<PreparedCell> Preparation::PrepareSubjects(const PlannedCell& pla
   return prepared;
 }
 
-// What comes after the runtime.
 absl::Status Preparation::Finish(PreparedCell& prepared) const {
   const EngineKind& kind = *FindEngineKind(prepared.record.cell.engine);
-  // A library that the runtime holds is no tree on the cell's path.
+  // A library that is installed in the runtime has no tree on the cell's path.
   if (kind.library_in_runtime) prepared.library.reset();
   if (kind.judged_by_ending_only) return absl::OkStatus();
   ASSIGN_OR_RETURN(prepared.probe_folder, WriteProbeFolder(prepared.record.cell.probe, cache_));

@@ -25,14 +25,14 @@
 namespace bkm {
 
 struct PreparationOptions {
-  std::filesystem::path mirrors;  // DIR/NAME.git; may be empty
-  // Relative paths in the matrix start here, and its runtimes/ is looked in first; may be empty.
+  std::filesystem::path mirrors;  // folder of bare repositories NAME.git; may be empty
+  // Relative paths in the matrix start here, and its runtimes/ comes first; may be empty.
   std::filesystem::path matrix_folder;
   RuntimeLimits limits = {};
 };
 
-// Gets what planned cells need onto this machine: source trees, runtimes, probe folders. Everything
-// is kept in the cache, so that a second time costs nothing.
+// Puts what planned cells need into the cache: source trees, runtimes, probe folders. What is in
+// the cache already costs nothing.
 class Preparation {
  public:
   static absl::StatusOr<std::unique_ptr<Preparation>> Create(const Matrix& matrix,
@@ -51,15 +51,15 @@ class Preparation {
                                                        const std::function<bool()>& stop);
   absl::StatusOr<PreparedCell> Prepare(const PlannedCell& planned);
 
-  // As Prepare, in a runtime of somebody else's, whether what the subjects declare allows it or
-  // not. The cell's id should say so (Cell::lock).
+  // As Prepare, but in the given runtime, even if the subjects' requirements do not allow it. The
+  // cell's id should name the lock (Cell::lock).
   absl::StatusOr<PreparedCell> PrepareIn(const PlannedCell& planned, const RuntimeLock& lock);
   // The runtimes that PrepareAll would choose.
   absl::StatusOr<Resolutions> ResolveAll(const std::vector<PlannedCell>& plan,
                                          const std::function<bool()>& stop);
   // The runtime that Prepare would choose.
   Resolution LockOf(const PlannedCell& planned);
-  // Whether what the subjects declare can be had from `lock` as it is.
+  // Whether `lock` meets the subjects' requirements.
   absl::StatusOr<bool> Allows(const PlannedCell& planned, const RuntimeLock& lock);
 
   GitSources& git() { return subjects_.git(); }
@@ -72,7 +72,7 @@ class Preparation {
   absl::StatusOr<Subject> ResolveSubject(const SubjectSpec& spec);
   absl::StatusOr<RuntimePolicy> PolicyOf(const std::string& runtime);
   absl::StatusOr<PreparedCell> PrepareSubjects(const PlannedCell& planned);
-  // Points into `prepared`.
+  // The request points into `prepared`.
   absl::StatusOr<RuntimeRequest> RequestOf(const PreparedCell& prepared);
   using Cells = std::vector<PreparedCell*>;
   absl::Status ChooseRuntimes(const Cells& cells, const std::function<bool()>& stop);

@@ -24,8 +24,8 @@ absl::Status CopyInto(const fs::path& from, const fs::path& to) {
   return WriteFile(to, content);
 }
 
-// The version of LibTorch that `worker` is linked to. A worker that does not run says so itself
-// when it is needed.
+// The version of LibTorch that `worker` is linked to. A worker that does not run reports that when
+// it is needed.
 std::string TorchOf(const std::string& worker) {
   const absl::StatusOr<std::string> version = RunForOutput({.argv = {worker, "--torch-version"}});
   return version.ok() ? std::string(absl::StripAsciiWhitespace(*version)) : "unknown";

@@ -11,7 +11,7 @@
 namespace bkm {
 namespace {
 
-// How bad it is to rely on a cell with this verdict: a silent fault is the worst.
+// Orders verdicts by the harm of relying on such a cell: a silent fault is the worst.
 int Badness(VerdictKind kind) {
   constexpr std::array<VerdictKind, 7> kFromBest = {
       VerdictKind::kSkipped, VerdictKind::kSpurious, VerdictKind::kOk,   VerdictKind::kUnsupported,

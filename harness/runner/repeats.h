@@ -10,16 +10,16 @@
 
 namespace bkm {
 
-// Each cell `runs` times: behind the cells come their repeats, cells of their own with `repeat` 2
-// and more. A cell that stopped before it could run is what it is, and has none.
+// Appends the repeats of the cells, so that each runs `runs` times. Repeats are cells of their own,
+// with `repeat` 2 and more. A cell that was stopped before it ran is not repeated.
 std::vector<PreparedCell> WithRepeats(std::vector<PreparedCell> cells, int runs);
 
 // The repeats of `cell` in `run`.
 std::vector<const CellRecord*> RepeatsOf(const RunRecord& run, const CellRecord& cell);
 
-// What `first` and its repeats show together; drift is left out. Where their verdicts differ the
-// cell is flaky, and its verdict the worst of them, never a plain ok: the message says how often
-// each was seen. Verdicts that say nothing (spurious, or not there) are left out.
+// The verdict of `first` and its repeats together, without drift. If their verdicts differ, the
+// cell is flaky and gets the worst verdict, whose message says how often each occurred. Spurious
+// and missing verdicts are left out.
 struct StableVerdict {
   Verdict verdict;
   Stability stability;

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// `text` as one word of a POSIX shell.
+// Quotes `text` as one word of a POSIX shell.
 std::string ShellQuoted(const std::string& text) {
   std::string quoted = "'";
   for (char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);

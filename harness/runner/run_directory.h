@@ -14,7 +14,7 @@
 
 namespace bkm {
 
-// The folder of one run: the unit of evidence. Owns every path in it.
+// The folder of one run, which holds all its evidence. Defines every path in it.
 //   run.json  table.md  locks/<hash>.json  probes/<key>/  references/<key>.safetensors|.json
 //   workers/<lock>.stderr cells/<name>/{request,observation,verdict}.json stdout stderr tensors/
 //   work/ rerun.sh
@@ -34,26 +34,26 @@ class RunDirectory {
   }
   std::filesystem::path cell(const CellRecord& record) const { return root_ / record.dir; }
 
-  // An empty folder for the cell, with its request and rerun.sh. What an earlier try left there is
-  // gone.
+  // Makes a new folder for the cell, with its request and rerun.sh. Removes the files of an earlier
+  // attempt.
   absl::Status PrepareCell(const CellRecord& record, const Json& request,
                            const std::string& launcher) const;
-  // Puts the files of a cell of another run into the prepared folder.
+  // Links the files of another run's cell into the prepared folder.
   absl::Status AdoptCell(const CellRecord& record, const std::filesystem::path& folder) const;
   absl::Status WriteObservation(const CellRecord& record, const Json& observation) const;
-  // Absent when the cell has not been measured.
+  // Absent if the cell has not been measured.
   absl::StatusOr<std::optional<Json>> ReadObservation(const CellRecord& record) const;
   absl::StatusOr<std::optional<Json>> ReadRequest(const CellRecord& record) const;
   absl::Status WriteVerdict(const CellRecord& record) const;
-  // With its evidence, which run.json leaves out. Absent when the cell has not been judged.
+  // Includes the evidence, which run.json leaves out. Absent if the cell has not been judged.
   absl::StatusOr<std::optional<Verdict>> ReadVerdict(const CellRecord& record) const;
 
-  // The lock of a runtime that cells of this run ran in, by its key.
+  // The file of a runtime's lock, by the lock's key.
   std::filesystem::path lock(const std::string& key) const {
     return root_ / "locks" / (key + ".json");
   }
   absl::Status WriteLock(const RuntimeLock& lock) const;
-  // NotFound when the run does not hold it, as older ones do not.
+  // NotFound if the run has no such file, as runs of older versions.
   absl::StatusOr<RuntimeLock> ReadLock(const std::string& key) const;
 
   absl::Status WriteRun(const RunRecord& run) const;

@@ -14,8 +14,8 @@
 namespace bkm {
 namespace {
 
-// Endings that say nothing about the cell: an observation with one is measured again, as is one
-// that was damaged.
+// Whether the observation can be kept. A cell is measured again if its ending says nothing about
+// it, or if the observation is damaged.
 bool IsReusable(const Json& observation) {
   if (!ObservationFromJson(observation, "").ok()) return false;
   static const std::set<std::string> kNothingSaid = {"cancelled", "lost", "fork-failed",
@@ -34,8 +34,8 @@ double SecondsOf(const Json& observation) {
   return observation.value("/usage/wall_s"_json_pointer, 0.0);
 }
 
-// Cells recorded between two writes of run.json: enough is kept if we are killed, and little is
-// written.
+// Cells recorded between two writes of run.json: a killed run loses little, and a run writes
+// little.
 constexpr size_t kWriteRunEvery = 8;
 
 }  // namespace
@@ -50,7 +50,7 @@ absl::StatusOr<bool> Runner::Run(std::vector<PreparedCell> cells, RunRecord& run
   for (PreparedCell& cell : cells) RETURN_IF_ERROR(Add(std::move(cell), /*front=*/false));
   RETURN_IF_ERROR(WriteRunSoon(/*now=*/true));
   bool interrupted = false;
-  // Two phases, in turn: start what has room, then wait for one thing to happen.
+  // Two phases, in turn: start the cells that have room, then wait for one event.
   for (;;) {
     background_ = judge_.Advance(!interrupted && executor_.running() < options_.slots);
     if (!interrupted) RETURN_IF_ERROR(TellAndFeed());
@@ -124,7 +124,7 @@ absl::StatusOr<bool> Runner::TakeWithoutRunning(size_t index, const Json& reques
     return true;
   }
   if (!options_.reuse) return false;
-  // What cannot be read is measured again.
+  // Measure again if the files cannot be read.
   const auto old_request = directory_.ReadRequest(record);
   const auto old_observation = directory_.ReadObservation(record);
   const bool readable =
@@ -139,7 +139,7 @@ absl::StatusOr<bool> Runner::TakeWithoutRunning(size_t index, const Json& reques
 
 absl::StatusOr<bool> Runner::TakeKept(size_t index, const Json& request) {
   CellRecord& record = run_->cells[index];
-  // An equal cell of this run will do, and is not written twice.
+  // An equal cell of this run stands for this one, so its files are not needed twice.
   const auto equal = first_of_request_.find(request["key"].get<std::string>());
   if (equal != first_of_request_.end() && equal->second != index) return false;
   const std::optional<KeptObservation> kept = stored_.Find(cells_[index]);
@@ -155,7 +155,7 @@ absl::StatusOr<bool> Runner::TakeKept(size_t index, const Json& request) {
 }
 
 std::deque<Runner::Pending>::iterator Runner::NextPending() {
-  // A cell of a worker that is already up first: its runtime is loaded.
+  // Prefer cells of a worker that is running: its runtime is loaded.
   const auto worker_is_up = [&](const Pending& pending) {
     return workers_up_.contains(cells_[pending.index].worker.key);
   };
@@ -163,7 +163,7 @@ std::deque<Runner::Pending>::iterator Runner::NextPending() {
   auto it = std::find_if(pending_.begin(), pending_.end(),
                          [&](const Pending& p) { return first_try(p) && worker_is_up(p); });
   if (it == pending_.end()) it = std::find_if(pending_.begin(), pending_.end(), first_try);
-  // Second tries come last, when nothing else is left to disturb them.
+  // Retries come last, so that no other cell disturbs them.
   return it == pending_.end() ? pending_.begin() : it;
 }
 
@@ -173,7 +173,7 @@ absl::Status Runner::StartReady() {
     const Pending pending = *next;
     if (pending.second_try && (executor_.running() > 0 || background_ > 0)) break;
     pending_.erase(next);
-    // By now a cell of this run may stand for it.
+    // A cell that this run has measured since may stand for it.
     ASSIGN_OR_RETURN(const bool taken, TakeLate(pending));
     if (!taken) RETURN_IF_ERROR(StartOne(pending));
   }
@@ -218,8 +218,7 @@ absl::Status Runner::HandleFinished(const CellFinished& finished) {
   if (ending != "timed-out" && pending.second_try) observation["timeouts"] = 1;
   if (ending == "timed-out" && !pending.second_try) {
     pending_.push_back({pending.index, /*second_try=*/true});
-    observer_.OnAdded(run_->cells[pending.index],
-                      "it timed out: once more, alone, with twice the limit");
+    observer_.OnAdded(run_->cells[pending.index], "timed out: retrying alone with twice the limit");
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(Record(pending.index, observation, /*reused=*/false));
@@ -232,7 +231,7 @@ absl::Status Runner::Judge(size_t index) {
   return absl::OkStatus();
 }
 
-// The same evidence stands for an equal cell.
+// An equal cell takes the evidence of `from`.
 absl::Status Runner::Inherit(size_t equal, size_t from) {
   run_->cells[equal].inherited_from = run_->cells[from].id;
   run_->cells[equal].dir = run_->cells[from].dir;

@@ -26,9 +26,9 @@ namespace bkm {
 struct RunnerOptions {
   int slots = 1;
   bool controls = true;  // add the control cells that blame needs
-  bool reuse = true;     // an observation of an equal cell in the run directory stands
+  bool reuse = true;     // keep the observations of equal cells in the run directory
   TaskSettings task;
-  std::string launcher = "tools/bkm";  // what rerun.sh calls
+  std::string launcher = "tools/bkm";  // the program that rerun.sh calls
 };
 
 // What a runner works with. All must outlive it.
@@ -42,8 +42,7 @@ struct RunnerParts {
   const Clock& clock;
 };
 
-// Runs the cells of a plan and keeps their observations in the run directory. Judges nothing
-// itself.
+// Runs the cells of a plan and keeps their observations in the run directory.
 class Runner {
  public:
   Runner(RunnerOptions options, const RunnerParts& parts)
@@ -56,21 +55,21 @@ class Runner {
         observer_(parts.observer),
         clock_(parts.clock) {}
 
-  // True: every cell was measured. False: interrupted; what was measured is kept. `run.cells` grows
-  // by the control cells.
+  // Runs `cells`, then those of the feed, and adds them and their control cells to `run.cells`.
+  // Returns false if the user interrupted; the observations so far are kept.
   absl::StatusOr<bool> Run(std::vector<PreparedCell> cells, RunRecord& run);
-  // Cells that took an observation that was there already.
+  // The number of cells that took an existing observation instead of running.
   int reused() const { return reused_; }
 
  private:
   struct Pending {
     size_t index;
-    bool second_try = false;  // after a timeout: alone, with twice the limit
+    bool second_try = false;  // retry after a timeout: alone, with twice the limit
   };
 
   absl::Status Add(PreparedCell cell, bool front);
-  // Takes what can be had without running: a stopped cell, a reusable observation, an equal cell of
-  // this run.
+  // Records a cell that need not run: it is stopped, or the run directory or another run has its
+  // observation. False if it must run.
   absl::StatusOr<bool> TakeWithoutRunning(size_t index, const Json& request);
   absl::StatusOr<bool> TakeKept(size_t index, const Json& request);
   absl::Status StartReady();
@@ -81,7 +80,7 @@ class Runner {
   absl::Status Inherit(size_t equal, size_t from);
   absl::Status Record(size_t index, Json observation, bool reused);
   absl::Status AddControlFor(size_t index, const Json& observation);
-  // Tells what can be judged by now, and takes what the feed asks for because of it.
+  // Tells the feed the verdicts that are known now, and adds the cells that it chooses next.
   absl::Status TellAndFeed();
   absl::Status TellJudged();
   bool IsNeeded(const std::string& worker) const;
@@ -108,9 +107,9 @@ class Runner {
       waiting_;                       // cell -> equal cells that wait for its observation
   std::set<std::string> controls_;    // ControlKey of every control in the run
   std::set<std::string> workers_up_;  // keys that cells were started for and that were not released
-  std::set<size_t> measured_;         // cells whose observation is there
+  std::set<size_t> measured_;         // cells that have an observation
   std::vector<size_t> untold_;        // cells that feed_ has not been told of
-  bool alone_ = false;                // a second try is running
+  bool alone_ = false;                // a retry is running
   int background_ = 0;
   int reused_ = 0;
   size_t unwritten_ = 0;

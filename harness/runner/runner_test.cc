@@ -27,8 +27,8 @@ Json Raised() {
   return observation;
 }
 
-// Remembers what was started; ends cells in the order of their start with the observations that the
-// test has queued.
+// Records the cells that are started. Ends them in the order of their start, with the observations
+// that the test has queued.
 class FakeExecutor : public CellExecutor {
  public:
   int running() const override { return static_cast<int>(in_flight_.size()); }
@@ -68,7 +68,7 @@ std::string NameOf(const CellRecord& cell) {
   return cell.cell.engine + " " + cell.cell.probe.attention;
 }
 
-// Gives every cell the verdict that the test chose; remembers what it was told and asked.
+// Gives every cell the verdict that the test chose, and records all calls.
 class FakeJudge : public CellJudge {
  public:
   absl::Status Observe(const PreparedCell& cell, const Json& observation) override {
@@ -92,7 +92,7 @@ class FakeJudge : public CellJudge {
   bool started = false;
 };
 
-// Has the observations that the test put there; remembers what it was asked for and given.
+// Holds the observations that the test put there, and records all calls.
 class FakeStoredObservations : public StoredObservations {
  public:
   std::optional<KeptObservation> Find(const PreparedCell& cell) override {
@@ -110,8 +110,8 @@ class FakeStoredObservations : public StoredObservations {
   std::optional<std::pair<std::string, KeptObservation>> after_keep;  // stored once a cell is kept
 };
 
-// Gives out the cells that the test queued, by the verdicts so far if it likes; remembers the room
-// it was offered and the verdicts it was told.
+// Returns the cells that the test queued one by one. Records the room it was offered and the
+// verdicts it was told.
 class FakeFeed : public CellFeed {
  public:
   absl::StatusOr<std::vector<PreparedCell>> Next(int room) override {
@@ -231,7 +231,7 @@ TEST_F(RunnerTest, CellOfAnotherRunStandsForAnEqualOneAndSaysSo) {
   EXPECT_EQ(run_.cells[0].inherited_from, "another cell");
   EXPECT_EQ(run_.cells[0].measured, "2026-01-02T03:04:05Z");
   EXPECT_EQ(run_.cells[2].measured, "2027-01-15T08:00:00Z");
-  // The same cell, measured in another run.
+  // The same cell was measured in another run.
   EXPECT_EQ(run_.cells[1].inherited_from, std::nullopt);
   EXPECT_EQ(*ReadFile(directory_.cell(run_.cells[0]) / "stdout"), "it ran\n");
   EXPECT_TRUE(std::filesystem::exists(directory_.cell(run_.cells[0]) / "request.json"));

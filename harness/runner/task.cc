@@ -19,7 +19,7 @@ const EngineKind& KindOf(const Cell& cell) {
 }
 
 Json TreeOf(const std::optional<Subject>& subject) {
-  // What the runtime itself holds is no tree.
+  // A package of the runtime has no tree.
   return subject && !subject->tree.empty() ? Json(subject->tree.string()) : Json();
 }
 Json ContentOf(const std::optional<Subject>& subject) {
@@ -31,8 +31,8 @@ std::string LibraryPackage(const PreparedCell& cell) {
   return cell.library ? cell.library->package : KindOf(cell.record.cell).library_source;
 }
 
-// What a control is asked: the options and the input form are the engine's, and it is right or
-// wrong in one piece as well as in several.
+// The probe of a control. Engine options and the input form are the engine's own, and the library
+// needs no micro-batches to be right or wrong.
 Probe ProbeOfControl(Probe probe) {
   const Probe defaults;
   probe.engine_options.clear();
@@ -42,10 +42,10 @@ Probe ProbeOfControl(Probe probe) {
   return probe;
 }
 
-// Whether the library alone can be asked the same.
+// Whether the library alone can run the probe.
 bool HasControl(const Probe& probe) { return probe.head == "lm"; }
 
-// What the worker reads of a cell that is the same on every machine.
+// The part of the request that is the same on every machine.
 Json Asked(const PreparedCell& cell, const TaskSettings& settings) {
   const Cell& what = cell.record.cell;
   return {{"type", "run"},

@@ -18,52 +18,51 @@
 
 namespace bkm {
 
-// A cell with all that its run needs: or, where that could not be had, the observation that says
-// so.
+// A cell with everything that its run needs, or with the observation that says why it cannot run.
 struct PreparedCell {
   CellRecord record;
-  std::optional<Subject> engine;  // source trees, where the subject is one
+  std::optional<Subject> engine;  // absent if the subject is not a source tree
   std::optional<Subject> library;
-  // What the trees hold; null for a path subject, which may change under us.
+  // The files of the trees; null for a path subject, which may change while we run.
   std::shared_ptr<const TreeListing> engine_listing;
   std::shared_ptr<const TreeListing> library_listing;
   WorkerSetup worker;
-  std::shared_ptr<const RuntimeLock> lock;  // null where there is none
+  std::shared_ptr<const RuntimeLock> lock;  // may be null
   std::filesystem::path probe_folder;
-  std::optional<Json> stopped;  // an observation that ended before a process: nothing is run
+  std::optional<Json> stopped;  // the observation of a cell that must not run
 };
 
-// An observation of another run that stands for a cell.
+// An observation of another run that stands for a cell, so that the cell need not run.
 struct KeptObservation {
   std::string cell;              // id of the cell that was measured
-  std::filesystem::path folder;  // its files, by their names in a cell's folder
+  std::filesystem::path folder;  // holds its files, named as in a cell's folder
 };
 
-// What is the same for all cells of a run.
+// The settings that all cells of a run share.
 struct TaskSettings {
   std::string cell_code;  // Installation::CellCodeDigest
   CellLimits limits;
 };
 
 // The request of harness/protocol/README.md. Its "key" is a hash of everything that the observation
-// depends on and of nothing else (no path of this machine): equal keys, equal cells.
+// depends on, and of nothing else, such as paths of this machine. Cells with equal keys are equal.
 Json MakeRequest(const PreparedCell& cell, const std::filesystem::path& dir,
                  const TaskSettings& settings);
 
 // The worker that the request was made for.
 WorkerSetup WorkerOf(const Json& request, const std::string& key);
 
-// All that a cell is asked, but for the subjects' content: what else the observation depends on.
+// Everything that the observation of a cell depends on, except the content of its subjects.
 std::string QuestionText(const PreparedCell& cell, const TaskSettings& settings);
 
-// The cell of the library alone, in the same runtime and with the same probe, that tells whose
-// fault a red `cell` is. Absent for a cell that is a control itself.
+// The cell that runs the library alone, in the same runtime and with the same probe. It tells whose
+// fault a red `cell` is. Absent if `cell` is a control itself.
 std::optional<PreparedCell> ControlOf(const PreparedCell& cell);
 
-// Names a control by what it is: ControlOf two cells with the same key is one cell. Empty for a
-// cell without one, and for one with a planted fault, which is nobody's control.
+// Identifies the control of a cell: cells with equal keys share one. Empty if the cell has none, or
+// if it is itself a control with a planted fault, which must not serve as one.
 std::string ControlKey(const CellRecord& cell);
-// The control of `cell` among the cells of `run`; null: it has none, or none was run.
+// The control of `cell` among the cells of `run`; null if there is none.
 const CellRecord* FindControl(const RunRecord& run, const CellRecord& cell);
 
 }  // namespace bkm

@@ -18,7 +18,6 @@ TEST(TaskTest, RequestSaysForWhichWorkerItIs) {
   EXPECT_EQ(worker.bytecode, "/cache/x");
 }
 
-// Equal keys, equal cells, whichever machine's worker runs them.
 TEST(TaskTest, WorkerIsNoPartOfTheKey) {
   PreparedCell cell;
   cell.record.cell.engine = "torchtitan";

@@ -15,7 +15,7 @@ absl::Status ApiSession::AddSources(const Matrix& matrix) {
 
 absl::StatusOr<Versions*> ApiSession::versions() {
   if (versions_) return versions_.get();
-  // What the interpreter that runs the cells cannot parse, it cannot import.
+  // Parse with the interpreter that runs the cells: what it cannot parse, it cannot import.
   const Versions::Options options{
       .cache = CacheDirectory(), .mirrors = mirrors_, .python = CellPython(), .folder = folder_};
   ASSIGN_OR_RETURN(tables_, SymbolTables::Open(options.python, options.cache));
@@ -25,7 +25,7 @@ absl::StatusOr<Versions*> ApiSession::versions() {
 
 absl::StatusOr<ApiCheck*> ApiSession::CheckOf(const EngineKind& kind) {
   if (kind.entry_modules.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("no static check is known for ", kind.name));
+    return absl::InvalidArgumentError(absl::StrCat(kind.name, " has no static check"));
   }
   RETURN_IF_ERROR(versions().status());
   std::unique_ptr<ApiCheck>& check = checks_[kind.name];
@@ -40,7 +40,7 @@ absl::StatusOr<ApiCheck*> ApiSession::CheckOf(const EngineKind& kind) {
 
 void ApiSession::ReportScan(RunObserver& observer) const {
   if (!tables_ || tables_->scanned() == 0) return;
-  observer.OnNote(absl::StrCat(tables_->scanned(), " files scanned; they are kept"));
+  observer.OnNote(absl::StrCat(tables_->scanned(), " source files scanned and cached"));
 }
 
 bool HasStaticCheck(const Cell& cell) {

@@ -21,20 +21,20 @@
 
 namespace bkm {
 
-// What the commands that check sources share: the symbol tables in the cache, the versions, and one
-// check per engine kind. Nothing is opened before it is asked for.
+// The symbol tables in the cache, the versions, and one check per engine kind, for commands that
+// check sources. Everything is opened when it is first used.
 class ApiSession {
  public:
-  // `mirrors` and `folder` (where relative paths start) may be empty.
+  // `folder` is where relative paths start. Both may be empty.
   ApiSession(std::filesystem::path mirrors, std::filesystem::path folder)
       : mirrors_(std::move(mirrors)), folder_(std::move(folder)) {}
 
-  // The sources that a matrix adds.
+  // Adds the sources of a matrix.
   absl::Status AddSources(const Matrix& matrix);
 
   const SourceCatalog& catalog() const { return catalog_; }
   absl::StatusOr<Versions*> versions();
-  // An error for a kind that has no static check.
+  // InvalidArgument if the kind has no static check.
   absl::StatusOr<ApiCheck*> CheckOf(const EngineKind& kind);
   // Notes how many files were scanned, if any.
   void ReportScan(RunObserver& observer) const;
@@ -48,12 +48,12 @@ class ApiSession {
   std::map<std::string, std::unique_ptr<ApiCheck>> checks_;  // by kind
 };
 
-// Whether the static check has something to say of the cell: its kind has one, and both subjects
-// are named.
+// Whether the cell can be checked by its sources: its kind has a static check, and it names both
+// subjects.
 bool HasStaticCheck(const Cell& cell);
 
-// Sets `statically_red` of the cells in `plan` whose import fails by the sources alone. Returns how
-// many.
+// Sets `statically_red` of the cells in `plan` whose import must fail according to the sources.
+// Returns how many there are.
 absl::StatusOr<int> MarkStaticallyRed(ApiSession& session, std::vector<PlannedCell>& plan,
                                       RunObserver& observer);
 

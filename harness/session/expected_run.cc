@@ -64,7 +64,7 @@ std::vector<PreparedCell> WithSuspects(const std::vector<PreparedCell>& cells, c
   for (const PreparedCell& cell : cells) {
     if (!suspects.contains(cell.record.id)) continue;
     std::vector<PreparedCell> twice = WithRepeats({cell}, 2);
-    // One that was stopped before a process is no accident, and is not repeated.
+    // A cell that was stopped before it ran has no repeat.
     again.insert(again.end(), std::make_move_iterator(twice.begin() + 1),
                  std::make_move_iterator(twice.end()));
   }

@@ -12,7 +12,7 @@
 namespace bkm {
 namespace {
 
-// A signal handler can reach nothing else.
+// Global, because a signal handler has no argument for it.
 volatile sig_atomic_t interrupt_fd = -1;
 
 void Hear(int signal) {

@@ -7,8 +7,8 @@
 
 namespace bkm {
 
-// While it lives, SIGINT and SIGTERM make fd() readable instead of ending the process. A second one
-// ends it at once.
+// While it lives, the first SIGINT or SIGTERM makes fd() readable instead of ending the process. A
+// second one ends the process at once.
 class InterruptSignals {
  public:
   InterruptSignals();

@@ -23,7 +23,7 @@
 namespace bkm {
 namespace {
 
-// Workers without work that stay where their runtime may be asked for again.
+// Idle workers that stay, for runs that may need their runtime again.
 constexpr int kIdleWorkers = 2;
 
 int Slots(const MeasurementOptions& options) {
@@ -47,7 +47,7 @@ LocalExecutorOptions WorkerOptions(const Installation& installation,
           }};
 }
 
-// An engine that ran another precision than asked is judged by the floor of the one it ran.
+// An engine that ran another precision than requested is judged by the floor of that precision.
 absl::Status WantPrecisionThatRan(References& references, const PreparedCell& cell,
                                   const Json& observation) {
   const std::string ran = observation.value("/adapter/precision_ran"_json_pointer, std::string());
@@ -106,7 +106,7 @@ class LocalObservations : public StoredObservations {
   }
   void Stop(const absl::Status& why) {
     observer_.OnWarning(
-        absl::StrCat(why.message(), "; going on without the observations of earlier runs"));
+        absl::StrCat(why.message(), "; continuing without the observations of earlier runs"));
     store_.reset();
   }
 
@@ -156,7 +156,7 @@ class ReferencedFeed : public CellFeed {
   std::vector<PreparedCell>& chosen_;
 };
 
-// A cell that was seen to vary stands for nothing.
+// A flaky cell must not stand for others.
 void ForgetFlaky(const RunRecord& run, const std::vector<PreparedCell>& cells,
                  LocalObservations& stored) {
   std::set<std::string> flaky;

@@ -23,10 +23,10 @@ namespace bkm {
 
 struct MeasurementOptions {
   int slots = 0;         // cells in flight; 0: one per core
-  bool fresh = false;    // a process of its own for each cell
+  bool fresh = false;    // each cell gets its own process
   bool controls = true;  // add the control cells that blame needs
-  bool reuse = true;     // what the run directory holds already is not measured again
-  bool store = true;     // nor what another run has measured; needs `reuse`
+  bool reuse = true;     // keep the observations in the run directory
+  bool store = true;     // take the observations of other runs, too; needs `reuse`
 };
 
 // What a measurement works with. All must outlive it.
@@ -39,7 +39,7 @@ struct MeasurementSetup {
   const InterruptSignals& signals;
 };
 
-// Workers for several runs with these options, which keep some between them. Their logs go to
+// Workers for several runs with these options. Some stay idle between the runs. Their logs go to
 // `directory`.
 std::unique_ptr<LocalExecutor> MakeWorkers(const Installation& installation,
                                            const MeasurementOptions& options,
@@ -51,8 +51,8 @@ absl::StatusOr<std::vector<PreparedCell>> PrepareAll(const std::vector<PlannedCe
                                                      Preparation& preparation,
                                                      const InterruptSignals& signals);
 
-// Runs prepared cells and their references, judges all, and leaves everything in the run directory.
-// The record says `finished` unless the user interrupted.
+// Runs prepared cells, computes their references, judges all, and keeps everything in the run
+// directory. The record says `finished` unless the user interrupted.
 absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, std::vector<PreparedCell> cells);
 // The same in `workers`, which stay up for the next run.
 absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, LocalExecutor& workers,
@@ -61,7 +61,7 @@ absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, LocalExecutor& 
 absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, LocalExecutor& workers,
                                   CellFeed& feed);
 
-// Cells of a measured run that took an observation that was there already.
+// The number of cells of a measured run that took an existing observation instead of running.
 int ReusedCells(const RunRecord& run);
 
 }  // namespace bkm

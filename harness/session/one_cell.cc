@@ -22,12 +22,11 @@ absl::StatusOr<OneCell> OneCell::Load(const Matrix& matrix, const std::vector<Ce
     if (!planned.included && why.empty()) why = planned.why;
   }
   std::erase_if(plan, [](const PlannedCell& planned) { return !planned.included; });
-  if (plan.empty()) return absl::InvalidArgumentError(absl::StrCat("the cell is out: ", why));
+  if (plan.empty()) return absl::InvalidArgumentError(absl::StrCat("the cell is excluded: ", why));
   if (plan.size() > 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("this names ", plan.size(),
-                     " cells, and one is searched at a time: add --filter "
-                     "(the second is ",
+        absl::StrCat("the selection has ", plan.size(),
+                     " cells, but only one can be searched at a time: add --filter (the second is ",
                      plan[1].id, ")"));
   }
   return OneCell{installation, matrix, std::move(preparation), plan[0]};

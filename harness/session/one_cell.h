@@ -15,14 +15,15 @@
 
 namespace bkm {
 
-// The one cell that a command is about, and what preparing it needs.
+// The cell that a command searches for, and what is needed to prepare it.
 struct OneCell {
   Installation installation;
   Matrix matrix;
   std::unique_ptr<Preparation> preparation;
   PlannedCell planned;
 
-  // `observer` must outlive it.
+  // InvalidArgument unless exactly one cell of the matrix matches. `observer` must outlive the
+  // result.
   static absl::StatusOr<OneCell> Load(const Matrix& matrix, const std::vector<CellFilter>& filters,
                                       const PreparationOptions& options, RunObserver& observer);
 };
