@@ -52,6 +52,11 @@ void ConsoleObserver::ClearStatus() {
   status_shown_ = false;
 }
 
+void ConsoleObserver::Notice(const std::string& line) {
+  ClearStatus();
+  std::fprintf(stderr, "bkm: %s\n", Printable(line).c_str());
+}
+
 void ConsoleObserver::PrintLine(const std::string& line) {
   if (quiet_) return;
   ClearStatus();
@@ -75,6 +80,7 @@ void ConsoleObserver::OnSetUp(const std::string& what) { PrintLine(what); }
 
 void ConsoleObserver::OnPlanned(int cells) {
   total_ = cells;
+  done_ = reused_ = red_ = running_ = 0;
   start_ = std::chrono::steady_clock::now();
   DrawStatus();
 }

@@ -18,6 +18,9 @@ class ConsoleObserver : public RunObserver {
   explicit ConsoleObserver(bool quiet);
   ~ConsoleObserver() override;
 
+  // Prints "bkm: LINE" above the status line, even when quiet.
+  void Notice(const std::string& line);
+
   void OnSetUp(const std::string& what) override;
   void OnPlanned(int cells) override;
   void OnStarted(const CellRecord& cell, int running) override;

@@ -86,8 +86,7 @@ class SiteCommand : public CliCommand {
       std::error_code error;
       const fs::path path =
           fs::is_directory(map_, error) ? fs::path(map_) / "map.json" : fs::path(map_);
-      ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
-      ASSIGN_OR_RETURN(content.map, ApiMapFromJson(json, path.string()));
+      ASSIGN_OR_RETURN(content.map, ReadApiMap(path));
     }
     if (!detection_.empty()) {
       ASSIGN_OR_RETURN(content.detections, ReadDetections(detection_));
