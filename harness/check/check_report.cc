@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/publish/rows.h"
@@ -139,6 +140,19 @@ CheckAnswer AnswerOf(const CheckedPairing& pairing) {
   if (says == 0) return pairing.breaks.empty() ? CheckAnswer::kUnknown : CheckAnswer::kBroken;
   if (ok == 0) return CheckAnswer::kBroken;
   return ok == says ? CheckAnswer::kWorks : CheckAnswer::kWorksExcept;
+}
+
+std::optional<PublishedRow> KnownRow(const PublishedTable& table,
+                                     const InstalledVersions& installed) {
+  for (const PublishedRow& row : table.rows) {
+    const bool has_library = std::any_of(
+        row.library_versions.begin(), row.library_versions.end(),
+        [&](const PublishedVersion& version) { return version.subject == installed.library; });
+    if (row.engine == installed.kind && row.engine_version.subject == installed.engine &&
+        has_library && absl::StartsWith(installed.torch, row.torch))
+      return row;
+  }
+  return std::nullopt;
 }
 
 std::vector<PublishedRow> NearestRows(const PublishedTable& table, const CheckedPairing& pairing,

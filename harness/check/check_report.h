@@ -37,12 +37,24 @@ const char* Name(CheckAnswer answer);
 CheckAnswer AnswerOf(const CheckedPairing& pairing);
 
 struct CheckReport {
-  const UserEnvironment& environment;
-  const std::vector<CheckedPairing>& pairings;
+  UserEnvironment environment;
+  std::vector<CheckedPairing> pairings;
   std::filesystem::path table;  // whose rows are told; empty: none was at hand
   std::string run;              // run directory
   std::string day;              // YYYY-MM-DD: today; rows may have expired
 };
+
+// Versions that are installed together.
+struct InstalledVersions {
+  std::string kind;     // of the engine
+  std::string engine;   // subject
+  std::string library;  // subject
+  std::string torch;    // may have a local part: "2.13.0+cpu"
+};
+
+// The table's row for these very versions; of several, the first.
+std::optional<PublishedRow> KnownRow(const PublishedTable& table,
+                                     const InstalledVersions& installed);
 
 // Rows of the table that work, for the same engine kind: those that have not expired by `day`
 // first, of these the same engine version, then the same torch, then the newest; `most` at most.

@@ -3,9 +3,11 @@
 #include "harness/check/user_environment.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "harness/base/files.h"
 #include "harness/base/hash.h"
 #include "harness/base/status_macros.h"
@@ -30,7 +32,27 @@ std::vector<int64_t> DocumentsFor(const std::string& model) {
   return has_window ? Probe().documents : std::vector<int64_t>{24, 40, 2};
 }
 
+// The program of that name in PATH; empty where there is none.
+fs::path InPath(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  std::error_code error;
+  for (const absl::string_view folder : absl::StrSplit(path ? path : "", ':', absl::SkipEmpty())) {
+    const fs::path program = fs::path(std::string(folder)) / name;
+    if (fs::is_regular_file(program, error)) return program;
+  }
+  return {};
+}
+
 }  // namespace
+
+fs::path FindUsersPython() {
+  // BKM_USER_ENV: tools/bkm moves VIRTUAL_ENV there, so that uv does not use it.
+  for (const char* variable : {"BKM_USER_ENV", "VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    const char* folder = std::getenv(variable);
+    if (folder && *folder) return fs::path(folder) / "bin/python";
+  }
+  return InPath("python3");
+}
 
 absl::StatusOr<UserEnvironment> UserEnvironment::Read(fs::path python,
                                                       const SourceCatalog& catalog) {

@@ -16,6 +16,10 @@
 
 namespace bkm {
 
+// The Python of the active virtual or conda environment, else the first python3 in PATH; empty:
+// none.
+std::filesystem::path FindUsersPython();
+
 // A user's own interpreter and what it holds. It is only read.
 class UserEnvironment {
  public:
