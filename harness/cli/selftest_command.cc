@@ -12,6 +12,7 @@
 #include "harness/runner/installation.h"
 #include "harness/runner/preparation.h"
 #include "harness/selftest/detection_table.h"
+#include "harness/selftest/fault_selection.h"
 #include "harness/session/interrupt.h"
 #include "harness/session/measurement.h"
 
@@ -40,11 +41,11 @@ class SelftestCommand : public CliCommand {
     const auto list = [&](const char* flags, std::vector<std::string>& into, const char* help) {
       app.add_option(flags, into, help)->delimiter(',');
     };
-    app.add_flag("--all", all_, "Every fault on every pairing (default: a few)");
-    list("--fault", faults_, "Ids of faults, as shell patterns");
-    list("--engine", engines_, "Kinds of engine, as shell patterns");
-    list("--attention", attentions_, "Attentions, as shell patterns");
-    list("--model", models_, "Models, as shell patterns");
+    app.add_flag("--all", selection_.all, "Every fault on every pairing (default: a few)");
+    list("--fault", selection_.faults, "Ids of faults, as shell patterns");
+    list("--engine", selection_.engines, "Kinds of engine, as shell patterns");
+    list("--attention", selection_.attentions, "Attentions, as shell patterns");
+    list("--model", selection_.models, "Models, as shell patterns");
     app.add_option("--matrix", matrix_, "Pairings to plant in (default: matrices/selftest.json)");
     app.add_option("--out", out_, "Run directory (default: runs/selftest)");
     app.add_option("--git-mirror", git_mirror_, kGitMirrorHelp);
@@ -72,7 +73,7 @@ class SelftestCommand : public CliCommand {
             observer));
     ASSIGN_OR_RETURN(const std::vector<PlannedCell> pairings,
                      ExpandMatrix(matrix, {}, preparation->Environment()));
-    ASSIGN_OR_RETURN(const std::vector<CellFilter> filters, Filters(catalogue));
+    ASSIGN_OR_RETURN(const std::vector<CellFilter> filters, FiltersOf(selection_, catalogue));
     ASSIGN_OR_RETURN(const SelftestPlan plan, PlanSelftest(catalogue, pairings, filters));
     if (plan.cells.empty() && plan.invisible.empty())
       return absl::InvalidArgumentError("no fault of the catalogue and no pairing match");
@@ -89,36 +90,6 @@ class SelftestCommand : public CliCommand {
   }
 
  private:
-  bool IsSelected() const {
-    return !faults_.empty() || !engines_.empty() || !attentions_.empty() || !models_.empty();
-  }
-
-  // The product of the flags; without any, what the catalogue calls smoke, or all.
-  absl::StatusOr<std::vector<CellFilter>> Filters(const Catalogue& catalogue) const {
-    if (!IsSelected()) return all_ ? std::vector<CellFilter>() : catalogue.smoke;
-    std::vector<std::map<std::string, std::string>> product = {{}};
-    const auto multiply = [&](const char* key, const std::vector<std::string>& patterns) {
-      if (patterns.empty()) return;
-      std::vector<std::map<std::string, std::string>> larger;
-      for (const auto& chosen : product) {
-        for (const std::string& pattern : patterns) {
-          larger.push_back(chosen);
-          larger.back()[key] = pattern;
-        }
-      }
-      product = std::move(larger);
-    };
-    multiply("plant", faults_);
-    multiply("engine", engines_);
-    multiply("attention", attentions_);
-    multiply("model", models_);
-    std::vector<CellFilter> filters;
-    for (auto& patterns : product) {
-      ASSIGN_OR_RETURN(filters.emplace_back(), CellFilter::FromPatterns(std::move(patterns)));
-    }
-    return filters;
-  }
-
   absl::StatusOr<int> Report(const Installation& installation, const SelftestPlan& plan,
                              const RunRecord& run) const {
     std::vector<Detection> detections;
@@ -137,8 +108,8 @@ class SelftestCommand : public CliCommand {
       return kExitInterrupted;
     }
     const fs::path golden_file = installation.detections() / (run.matrix + ".json");
-    ASSIGN_OR_RETURN(const std::vector<GoldenDetection> golden, ReadGolden(golden_file));
-    const bool whole = all_ && !IsSelected();
+    ASSIGN_OR_RETURN(const std::vector<GoldenDetection> golden, ReadGoldenDetections(golden_file));
+    const bool whole = selection_.whole();
     if (accept_) {
       if (!as_expected)
         return absl::FailedPreconditionError(
@@ -153,13 +124,6 @@ class SelftestCommand : public CliCommand {
     return as_expected && differences.empty() ? kExitAsExpected : kExitVerdictsDiffer;
   }
 
-  static absl::StatusOr<std::vector<GoldenDetection>> ReadGolden(const fs::path& file) {
-    std::error_code error;
-    if (!fs::exists(file, error)) return std::vector<GoldenDetection>();
-    ASSIGN_OR_RETURN(const Json json, ReadJsonFile(file));
-    return GoldenDetectionsFromJson(json, file.string());
-  }
-
   // What was not run stays as it was, unless all was run.
   static absl::StatusOr<int> Accept(const fs::path& file,
                                     const std::vector<GoldenDetection>& before,
@@ -170,8 +134,7 @@ class SelftestCommand : public CliCommand {
     return kExitAsExpected;
   }
 
-  bool all_ = false;
-  std::vector<std::string> faults_, engines_, attentions_, models_;
+  FaultSelection selection_;
   std::string matrix_;
   std::string out_;
   std::string git_mirror_;
