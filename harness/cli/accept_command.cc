@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 #include <cstdio>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
@@ -8,10 +9,8 @@
 #include "harness/cli/baseline_folder.h"
 #include "harness/cli/command.h"
 #include "harness/cli/selection.h"
-#include "harness/report/expectations.h"
 #include "harness/report/labels.h"
-#include "harness/runner/baseline.h"
-#include "harness/source/git_sources.h"
+#include "harness/session/acceptance.h"
 
 namespace bkm {
 namespace {
@@ -63,26 +62,21 @@ class AcceptCommand : public CliCommand {
     for (const std::string& text : filters_) {
       ASSIGN_OR_RETURN(filters.emplace_back(), CellFilter::Parse(text));
     }
-    if (!moved_by_.empty()) RETURN_IF_ERROR(FindMover());
+    const SourceCatalog catalog;
+    GitSources sources(catalog, GitMirrorFolder(git_mirror_), CacheDirectory() / "git");
+    std::optional<StatedMover> mover;
+    if (!moved_by_.empty()) {
+      ASSIGN_OR_RETURN(mover, StatedMover::Find(moved_by_, because_, sources));
+    }
     ASSIGN_OR_RETURN(Baseline baseline,
                      Baseline::Read(BaselineFolder(baseline_, run_, run.matrix)));
-    RunJudge judge(directory);
-    ASSIGN_OR_RETURN(const std::vector<CellMovement> movements,
-                     CompareWithBaseline(baseline, run, judge));
-    int taken = 0, kept = 0, refused = 0;
-    for (const CellMovement& movement : movements) {
-      const bool asked =
-          filters.empty() || std::any_of(filters.begin(), filters.end(), [&](const CellFilter& f) {
-            return f.Matches(movement.cell->cell);
-          });
-      if (!asked) continue;
-      ASSIGN_OR_RETURN(const Outcome outcome, Take(movement, directory, baseline));
-      ++(outcome == Outcome::kTaken ? taken : outcome == Outcome::kKept ? kept : refused);
-    }
-    RETURN_IF_ERROR(baseline.Write());
-    std::printf("%s: %d taken, %d kept as they were, %d refused\n", baseline.folder().c_str(),
-                taken, kept, refused);
-    return refused > 0 ? kExitVerdictsDiffer : kExitAsExpected;
+    ASSIGN_OR_RETURN(const Acceptance acceptance,
+                     AcceptRun(directory, run, filters, mover, baseline));
+    for (const std::string& refused : acceptance.refused)
+      std::fprintf(stderr, "%s\n", Printable(refused).c_str());
+    std::printf("%s: %d taken, %d kept as they were, %zu refused\n", baseline.folder().c_str(),
+                acceptance.taken, acceptance.kept, acceptance.refused.size());
+    return acceptance.refused.empty() ? kExitAsExpected : kExitVerdictsDiffer;
   }
 
  private:
@@ -90,103 +84,9 @@ class AcceptCommand : public CliCommand {
     if (!filters_.empty() || !moved_by_.empty())
       return absl::InvalidArgumentError(
           "--expect goes by the whole run: leave --filter and --moved-by out");
-    if (!run.made_by.value("whole", false))
-      return absl::FailedPreconditionError(
-          absl::StrCat(run_,
-                       " is a run of a part of its matrix: expectations are rewritten by a "
-                       "whole one (bkm run without --filter)"));
-    std::error_code error;
-    const bool is_new = !std::filesystem::exists(expect_, error);
-    ASSIGN_OR_RETURN(const Expectations before,
-                     is_new ? Expectations::Parse("", expect_) : Expectations::Read(expect_));
-    const size_t surprises = before.Compare(run, /*whole=*/true).size();
-    RETURN_IF_ERROR(WriteFile(expect_, before.Rewritten(run)));
-    std::printf("%s: %zu differences taken\n", expect_.c_str(), surprises);
+    ASSIGN_OR_RETURN(const int differences, AcceptExpectations(run_, run, expect_));
+    std::printf("%s: %d differences taken\n", expect_.c_str(), differences);
     return kExitAsExpected;
-  }
-
-  enum class Outcome { kTaken, kKept, kRefused };
-
-  absl::StatusOr<Outcome> Take(const CellMovement& movement, const RunDirectory& directory,
-                               Baseline& baseline) const {
-    switch (movement.movement) {
-      case Movement::kNew:
-        RETURN_IF_ERROR(baseline.Accept(directory, *movement.cell, std::nullopt));
-        return Outcome::kTaken;
-      case Movement::kBitEqual:
-      case Movement::kWithinFloor:
-      case Movement::kSame:
-        return Outcome::kKept;
-      case Movement::kUnsettled:
-        Say(movement, "it is pending, spurious or flaky: run it again first");
-        return Outcome::kRefused;
-      case Movement::kReal:
-      case Movement::kVerdictChanged:
-        break;
-    }
-    if (moved_by_.empty()) {
-      Say(movement, absl::StrCat("it moved (", movement.what,
-                                 "): name the upstream commit that "
-                                 "moved it with --moved-by git:NAME@REV"));
-      return Outcome::kRefused;
-    }
-    const AcceptedCell& before = baseline.cells().at(movement.name);
-    ASSIGN_OR_RETURN(const std::string range, RangeOf(before, *movement.cell));
-    if (range.empty()) {
-      Say(movement, absl::StrCat(mover_.ToString(),
-                                 " does not lie between the accepted version "
-                                 "and this one: it cannot have moved it"));
-      return Outcome::kRefused;
-    }
-    RETURN_IF_ERROR(baseline.Accept(
-        directory, *movement.cell,
-        Mover{
-            .commit = mover_.ToString(), .because = because_, .proof = "stated", .range = range}));
-    return Outcome::kTaken;
-  }
-
-  static void Say(const CellMovement& movement, const std::string& what) {
-    std::fprintf(stderr, "%s\n",
-                 Printable(absl::StrCat(CellLabel(*movement.cell), ": ", what)).c_str());
-  }
-
-  absl::Status FindMover() {
-    ASSIGN_OR_RETURN(mover_, ParseSubjectSpec(moved_by_));
-    if (mover_.source != SourceKind::kGit)
-      return absl::InvalidArgumentError(
-          absl::StrCat("--moved-by '", moved_by_, "': a commit is needed, as git:NAME@REV"));
-    sources_.emplace(catalog_, GitMirrorFolder(git_mirror_), CacheDirectory() / "git");
-    ASSIGN_OR_RETURN(const GitSources::Found found, sources_->Find(mover_.name, mover_.revision));
-    mover_.revision = found.commit;
-    return absl::OkStatus();
-  }
-
-  // "inside" or "unknown" as Mover::range has it; empty: the commit is not between the two
-  // versions.
-  absl::StatusOr<std::string> RangeOf(const AcceptedCell& before, const CellRecord& now) const {
-    const auto of_mover = [&](const std::string& text) -> std::optional<SubjectSpec> {
-      const absl::StatusOr<SubjectSpec> spec = ParseSubjectSpec(text);
-      if (spec.ok() && spec->name == mover_.name) return *spec;
-      return std::nullopt;
-    };
-    for (const auto& [old_text, subject] :
-         {std::pair(before.engine_subject, now.cell.engine_subject),
-          std::pair(before.library_subject, now.cell.library_subject)}) {
-      const std::optional<SubjectSpec> old_spec = of_mover(old_text);
-      if (!old_spec || !subject || subject->name != mover_.name) continue;
-      if (old_spec->source != SourceKind::kGit || subject->source != SourceKind::kGit)
-        return std::string(old_text == subject->ToString() ? "" : "unknown");
-      return IsBetween(old_spec->revision, subject->revision);
-    }
-    return std::string();
-  }
-
-  absl::StatusOr<std::string> IsBetween(const std::string& before, const std::string& now) const {
-    ASSIGN_OR_RETURN(const GitSources::Found found, sources_->Find(mover_.name, now));
-    // Commits that are reachable from the new version and not from the old one.
-    ASSIGN_OR_RETURN(const std::string commits,
-                     found.repository.Output({"rev-list", now, absl::StrCat("^", before)}));
-    return std::string(commits.find(mover_.revision) == std::string::npos ? "" : "inside");
   }
 
   std::string run_;
@@ -196,9 +96,6 @@ class AcceptCommand : public CliCommand {
   std::string because_;
   std::string expect_;
   std::string git_mirror_;
-  SubjectSpec mover_;
-  SourceCatalog catalog_;
-  mutable std::optional<GitSources> sources_;
 };
 
 }  // namespace
