@@ -54,7 +54,7 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     std::fprintf(stderr, "bkm: %s\n", UsageError(app, error).c_str());
     return kExitHarnessError;
   }

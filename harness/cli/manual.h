@@ -28,6 +28,7 @@ struct CommandManual {
 struct Manual {
   std::string summary;
   std::string footer;
+  std::vector<OptionManual> options;  // of bkm itself
   std::vector<CommandManual> commands;
 };
 

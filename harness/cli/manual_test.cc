@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "harness/base/files.h"
 #include "harness/base/subprocess.h"
+#include "harness/base/version.h"
 #include "harness/cli/command_line.h"
 
 namespace bkm {
@@ -23,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
 
 fs::path Runfile(const std::string& path) {
   return fs::path(std::getenv("TEST_SRCDIR")) / std::getenv("TEST_WORKSPACE") / path;
@@ -62,6 +63,23 @@ TEST(ManualTest, EveryCommandAndOptionIsEverywhere) {
       }
     }
   }
+}
+
+TEST(ManualTest, OptionsOfTheProgramItselfAreEverywhere) {
+  const Manual manual = OwnManual();
+  std::vector<std::string> names;
+  for (const OptionManual& option : manual.options)
+    names.insert(names.end(), option.names.begin(), option.names.end());
+  EXPECT_THAT(names, IsSupersetOf({"--help", "--version"}));
+  for (const std::string& name : names) {
+    EXPECT_THAT(BashCompletion(manual), HasSubstr(" " + name));
+    EXPECT_THAT(ZshCompletion(manual), HasSubstr("    '" + name + ":"));
+    EXPECT_THAT(ManPage(manual), HasSubstr(absl::StrReplaceAll(name, {{"-", "\\-"}})));
+  }
+}
+
+TEST(ManualTest, TheManPageNamesTheVersion) {
+  EXPECT_THAT(ManPage(OwnManual()), HasSubstr(absl::StrCat("\"bkm ", kVersion, "\"")));
 }
 
 TEST(ManualTest, EveryCommandHasAnExampleAndEveryOptionHelp) {
@@ -154,7 +172,9 @@ std::string Refusal(const std::string& command) {
   if (words.empty() ||
       std::find(of_launcher.begin(), of_launcher.end(), words[0]) != of_launcher.end())
     return "";
-  if (std::find(words.begin(), words.end(), "--help") != words.end()) words = {"--help"};
+  for (const char* flag : {"--help", "--version"}) {
+    if (std::find(words.begin(), words.end(), flag) != words.end()) return "";
+  }
   CommandLine line;
   const Manual manual = ManualOf(line.app());
   for (const CommandManual& known : manual.commands) {
@@ -181,7 +201,7 @@ std::string Refusal(const std::string& command) {
     if (given > most) return "too many arguments";
     return "";
   }
-  return words[0] == "--help" ? "" : absl::StrCat("no command ", words[0]);
+  return absl::StrCat("no command ", words[0]);
 }
 
 TEST(DocumentsTest, EveryCommandThatIsQuotedExists) {

@@ -11,8 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "harness/base/files.h"
+#include "harness/base/version.h"
 #include "harness/testing/bkm_under_test.h"
 
 namespace bkm {
@@ -83,6 +85,14 @@ TEST(TerminalTest, HelpShowsGroupsAndExamples) {
   EXPECT_EQ(run.exit_code, 0);
   EXPECT_THAT(run.out, AllOf(HasSubstr("Without a matrix file: the product of these:"),
                              HasSubstr("Example: bkm plan matrices/bkm.json")));
+}
+
+TEST(TerminalTest, VersionIsOneLine) {
+  const BkmUnderTest bkm;
+  const ProcessResult result = bkm.Run({"--version"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out, absl::StrCat("bkm ", kVersion, "\n"));
+  EXPECT_EQ(result.err, "");
 }
 
 TEST(TerminalTest, NoArgumentsShowTheHelpAsAnError) {
