@@ -89,7 +89,7 @@ absl::StatusOr<int> PlaceOnMap(const ApiMap& map, const std::string& text, bool 
   const std::string& source = of_engine ? map.engine_source : map.library_source;
   if (spec.source != SourceKind::kGit || NormalizedName(spec.name) != source) {
     return absl::InvalidArgumentError(
-        absl::StrCat(text, ": this map knows commits: git:", source, "@REV"));
+        absl::StrCat(text, ": the map knows only commits of git:", source, "@REV"));
   }
   ASSIGN_OR_RETURN(const auto found, git.Find(spec.name, spec.revision));
   const auto& axis = of_engine ? map.engines : map.libraries;
@@ -97,9 +97,9 @@ absl::StatusOr<int> PlaceOnMap(const ApiMap& map, const std::string& text, bool 
     if (axis[i].commit == found.commit) return static_cast<int>(i);
   }
   return absl::NotFoundError(
-      absl::StrCat(text, " (", found.commit.substr(0, 9), ") is not in the map, which goes from ",
+      absl::StrCat(text, " (", found.commit.substr(0, 9), ") is not in the map, which covers ",
                    axis.empty() ? map.since : axis.front().date, " to ",
-                   axis.empty() ? "" : axis.back().date, ": bkm map --since makes a longer one"));
+                   axis.empty() ? "" : axis.back().date, ": bkm map --since extends it"));
 }
 
 MapAnswer AskMap(const ApiMap& map, int asked, bool of_engine) {
@@ -152,8 +152,9 @@ std::string ToText(const MapAnswer& answer) {
                                   CommitText(AskedAxis(answer)[answer.asked]), ", ", map.model,
                                   ", ", map.attention, "\n");
   if (answer.stretches.empty()) {
-    absl::StrAppend(&text, "  no ", partner, " since ", map.since, " is known to work with it",
-                    map.finished ? "" : " (the map is not finished)", "\n");
+    absl::StrAppend(&text, "  no ", partner, " since ", map.since,
+                    " is known to work with this version",
+                    map.finished ? "" : " (the map is incomplete)", "\n");
     return text;
   }
   for (const MapStretch& stretch : answer.stretches) {
@@ -163,16 +164,15 @@ std::string ToText(const MapAnswer& answer) {
     absl::StrAppend(&text, "  newest ", partner,
                     " that works: ", CommitText(partners[stretch.last]), ", ",
                     Name(stretch.last_proof), "\n");
-    absl::StrAppend(&text, "  ", stretch.last - stretch.first + 1, " commits, ", stretch.ran,
-                    " of them by runs, the others by the sources only\n");
+    absl::StrAppend(&text, "  ", stretch.last - stretch.first + 1, " commits: ", stretch.ran,
+                    " proven by runs, the others by the sources only\n");
   }
   if (!answer.nearest_release) {
     absl::StrAppend(&text, "  no release of ", partner, " since ", map.since, "\n");
     return text;
   }
-  absl::StrAppend(&text, "  nearest release: ", CommitText(partners[*answer.nearest_release]),
-                  ", which ",
-                  answer.release_works ? "lies among those that work" : "is not one of them", "\n");
+  absl::StrAppend(&text, "  nearest release: ", CommitText(partners[*answer.nearest_release]), ", ",
+                  answer.release_works ? "which works" : "which is not known to work", "\n");
   return text;
 }
 

@@ -32,7 +32,7 @@ absl::StatusOr<const EngineKind*> TakeKind(std::vector<std::string>& engines) {
     }
     if (!named || named->entry_modules.empty() || (kind && kind != named)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--engine ", engine, ": no static check is known for it",
+          absl::StrCat("--engine ", engine, ": there is no static check for it",
                        kind && named ? " together with the others"
                                      : " (only engines whose library is a "
                                        "source tree can be checked)"));

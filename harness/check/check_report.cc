@@ -14,7 +14,7 @@
 namespace bkm {
 namespace {
 
-// Packages that a reader wants to know of.
+// Packages whose versions the report lists.
 constexpr const char* kTold[] = {"torch",      "transformers", "numpy",
                                  "tensordict", "spmd-types",   "flash-attn"};
 
@@ -25,7 +25,7 @@ bool IsOk(const CellRecord& cell) { return cell.verdict && cell.verdict->kind ==
 // "2.13.0" of "2.13.0+cpu": builds of one release are the same version of torch.
 absl::string_view ReleaseOf(absl::string_view torch) { return torch.substr(0, torch.find('+')); }
 
-// Whether an attention that is not ok here is ok there.
+// Whether an attention that fails in `pairing` works in `row`.
 bool WorksWhereItDoesNot(const PublishedRow& row, const CheckedPairing& pairing) {
   return std::any_of(pairing.cells.begin(), pairing.cells.end(), [&](const CellRecord& cell) {
     const bool fails = Counts(cell) && !IsOk(cell);
@@ -70,7 +70,7 @@ OrderedJson CellJson(const CellRecord& cell) {
       {"dir", cell.dir}};
 }
 
-// "broken because ...": the first thing that is wrong, by the runs, else by the sources.
+// The first failure of the runs; without one, of the static check.
 std::string BecauseOf(const CheckedPairing& pairing) {
   for (const CellRecord& cell : pairing.cells) {
     if (Counts(cell) && !IsOk(cell)) {
@@ -101,21 +101,20 @@ std::string AnswerLine(const CheckedPairing& pairing) {
     case CheckAnswer::kUnknown:
       break;
   }
-  return "UNKNOWN: nothing that was run says anything";
+  return "UNKNOWN: no cell gave a result";
 }
 
 // " (measured 2026-11-21, row r3)"
 std::string EvidenceText(const PublishedRow& row, const std::string& day) {
   return absl::StrCat(" (measured ", row.measured,
-                      IsExpired(row, day) ? ", too old by now: measure again" : "", ", row ",
-                      row.id, ")");
+                      IsExpired(row, day) ? ", expired: measure again" : "", ", row ", row.id, ")");
 }
 
 std::string RowText(const PublishedRow& row, const std::string& day) {
   std::string text =
       absl::StrCat("  ", row.engine, " ", row.engine_version.label, " x ", row.library, " ",
                    LibraryText(row), ", torch ", row.torch, ": ",
-                   row.status == RowStatus::kWorks ? "works" : "works, not with every attention",
+                   row.status == RowStatus::kWorks ? "works" : "works with some attentions",
                    EvidenceText(row, day), "\n");
   for (const std::string& line : row.install) absl::StrAppend(&text, "    ", line, "\n");
   return text;
@@ -226,9 +225,8 @@ std::string ToSummary(const CheckReport& report) {
       absl::StrCat("Python ", environment.version(), " (", environment.python().string(),
                    "): ", absl::StrJoin(packages, ", "), "\n");
   if (environment.alone()) {
-    absl::StrAppend(&text,
-                    "This Python cannot be embedded here, so each cell was a process of its "
-                    "own\n");
+    absl::StrAppend(
+        &text, "This Python version cannot be embedded, so each cell ran in its own process\n");
   }
   for (const CheckedPairing& pairing : report.pairings) {
     absl::StrAppend(&text, "\n", NameOf(pairing), "\n", AnswerLine(pairing), "\n");
@@ -238,21 +236,21 @@ std::string ToSummary(const CheckReport& report) {
                       cell.verdict->message.empty() ? "" : ": ", cell.verdict->message, "\n");
     }
     for (const Violation& broken : pairing.breaks)
-      absl::StrAppend(&text, "  by the sources: ", ToText(broken), "\n");
+      absl::StrAppend(&text, "  static check: ", ToText(broken), "\n");
     if (pairing.row) {
       absl::StrAppend(&text, "Published: ", Name(pairing.row->status),
                       EvidenceText(*pairing.row, report.day), "\n");
     } else if (!report.table.empty()) {
-      absl::StrAppend(&text, "Published: these versions are in no row\n");
+      absl::StrAppend(&text, "Published: no row has these versions\n");
     }
-    if (!pairing.nearest.empty()) absl::StrAppend(&text, "Nearest that work:\n");
+    if (!pairing.nearest.empty()) absl::StrAppend(&text, "Nearest versions that work:\n");
     for (const PublishedRow& row : pairing.nearest)
       absl::StrAppend(&text, RowText(row, report.day));
   }
   if (report.table.empty()) {
     absl::StrAppend(&text,
-                    "\nNo published table is at hand, so no versions that work can be named "
-                    "(--table FILE)\n");
+                    "\nThere is no published table to suggest versions that work from (name one "
+                    "with --table FILE)\n");
   }
   if (!report.run.empty())
     absl::StrAppend(&text, "\nEvidence: bkm explain ", report.run, " CELL\n");

@@ -32,15 +32,15 @@ absl::StatusOr<std::vector<CheckedPairing>> FindPairings(const UserEnvironment& 
          .library = environment.LabelOf(kind->library_source)});
   }
   if (pairings.empty()) {
-    return absl::NotFoundError(absl::StrCat(
-        environment.python().string(),
-        " holds neither torchtitan nor transformers: install what you train with, or name "
-        "another interpreter (--python PATH)"));
+    return absl::NotFoundError(
+        absl::StrCat(environment.python().string(),
+                     " has neither torchtitan nor transformers installed: install one, or name "
+                     "another interpreter with --python PATH"));
   }
   if (environment.VersionOf("torch").empty()) {
-    return absl::NotFoundError(absl::StrCat(environment.python().string(),
-                                            " holds no torch: install it, or name another "
-                                            "interpreter (--python PATH)"));
+    return absl::NotFoundError(absl::StrCat(
+        environment.python().string(),
+        " has no torch installed: install it, or name another interpreter with --python PATH"));
   }
   return pairings;
 }
@@ -149,7 +149,7 @@ absl::StatusOr<std::optional<CheckReport>> CheckEnvironment(const CheckOptions& 
   ASSIGN_OR_RETURN(const Installation installation, Installation::Find());
   const fs::path python = options.python.empty() ? FindUsersPython() : fs::path(options.python);
   if (python.empty())
-    return absl::NotFoundError("there is no python3 in PATH: name one with --python PATH");
+    return absl::NotFoundError("PATH has no python3: name an interpreter with --python PATH");
   ApiSession api("", "");
   ASSIGN_OR_RETURN(const UserEnvironment environment,
                    UserEnvironment::Read(fs::absolute(python), api.catalog()));

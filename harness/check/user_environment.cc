@@ -23,9 +23,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A quarter of the default probe's tokens, for an answer in seconds; but with documents before and
-// after another, which is where masks go wrong. A sliding window shows only in a document that is
-// longer.
+// A quarter of the default probe's tokens gives an answer in seconds. Several documents are needed
+// because masks fail at their borders. A model with a sliding window needs longer documents.
 std::vector<int64_t> DocumentsFor(const std::string& model) {
   const absl::StatusOr<ModelShape> shape = FindModelShape(model);
   const bool has_window = shape.ok() && shape->window > 0;
@@ -80,7 +79,7 @@ absl::StatusOr<UserEnvironment> UserEnvironment::Read(fs::path python,
 
 void UserEnvironment::CompileSubjects() const {
   if (bytecode_.empty() || !CreateDirectories(bytecode_).ok()) return;
-  std::error_code ignored;  // it only says when it was used
+  std::error_code ignored;  // the time only guides garbage collection
   fs::last_write_time(bytecode_, fs::file_time_type::clock::now(), ignored);
   std::set<fs::path> packages;
   for (const EngineKind* kind : Kinds()) {
@@ -131,7 +130,7 @@ std::vector<const EngineKind*> UserEnvironment::Kinds() const {
 
 Subject UserEnvironment::SubjectOf(const SubjectSpec& spec, const std::string& source) const {
   const InstalledPackage& package = installed_.at(source);
-  // No tree: it is imported from where it is installed.
+  // No tree: the package is imported from where it is installed.
   return {.spec = spec,
           .label = LabelOf(source),
           .package = package.package,

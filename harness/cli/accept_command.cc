@@ -18,20 +18,18 @@ namespace {
 class AcceptCommand : public CliCommand {
  public:
   const char* name() const override { return "accept"; }
-  const char* summary() const override {
-    return "Accept a run as what later runs are compared with";
-  }
+  const char* summary() const override { return "Accept a run as the baseline for later runs"; }
   const char* examples() const override {
-    return "A cell that is new is taken. A cell that is bit-equal or within the floor keeps its "
-           "accepted run: noise never moves it.\n"
-           "A cell that really moved is taken only with the commit that moved it, which is noted "
-           "as stated, not proven.\n"
-           "Exit 1: some cells were not taken.\n"
-           "With --expect, it rewrites a file of known red cells instead, and leaves accepted runs "
-           "alone: those say which numbers a cell had, this which cells are red and why. Comments "
-           "and order are kept; lines that still hold stay as they are; lines of cells that pass "
-           "or are gone are taken out; new red cells come last, with their message for a reason, "
-           "which is yours to better.\n"
+    return "A new cell is accepted. A cell that is bit-equal or within the floor keeps its "
+           "accepted run, so that noise never moves the baseline. A cell that really changed is "
+           "accepted only together with the commit that changed it (--moved-by); that commit is "
+           "recorded as stated, not as proven.\n"
+           "With --expect, the command rewrites a file of expected failures instead, and leaves "
+           "the baseline alone. The baseline records the numbers of each cell; expectations "
+           "record which cells fail and why. Comments, order and valid lines stay. Lines for "
+           "cells that pass or no longer exist are removed. New failures are added at the end, "
+           "with their message as the reason; replace it by a better one.\n"
+           "Exit 0: every cell is accepted. Exit 1: some cells are refused.\n"
            "Examples:\n"
            "  bkm accept runs/bkm\n"
            "  bkm accept runs/bkm --filter attention=flex --moved-by git:torchtitan@3396a4b "
@@ -42,12 +40,12 @@ class AcceptCommand : public CliCommand {
   void AddOptions(CLI::App& app) override {
     app.add_option("run", run_, "Run directory")->required();
     app.add_option("--baseline", baseline_, kBaselineHelp);
-    app.add_option("--filter", filters_, "Only cells that match: key=pattern,key=pattern");
-    app.add_option("--moved-by", moved_by_,
-                   "The upstream commit that moved the cells: git:NAME@REV");
-    app.add_option("--because", because_, "Why it moved them, for the record");
+    app.add_option("--filter", filters_,
+                   "Only cells that match every key=glob, for example attention=flex");
+    app.add_option("--moved-by", moved_by_, "Upstream commit that changed the cells: git:NAME@REV");
+    app.add_option("--because", because_, "Why the commit changed them; recorded");
     app.add_option("--git-mirror", git_mirror_, kGitMirrorHelp);
-    app.add_option("--expect", expect_, "Rewrite this file of known red cells, and nothing else");
+    app.add_option("--expect", expect_, "File of expected failures to rewrite");
   }
 
   absl::StatusOr<int> Run() override {
@@ -56,7 +54,7 @@ class AcceptCommand : public CliCommand {
     if (!run.finished)
       return absl::FailedPreconditionError(
           absl::StrCat(directory.run_json().string(),
-                       ": this run is not finished; the same bkm run finishes it"));
+                       ": this run is not finished: run the same bkm run command again"));
     if (!expect_.empty()) return RewriteExpectations(run);
     std::vector<CellFilter> filters;
     for (const std::string& text : filters_) {
@@ -74,7 +72,7 @@ class AcceptCommand : public CliCommand {
                      AcceptRun(directory, run, filters, mover, baseline));
     for (const std::string& refused : acceptance.refused)
       std::fprintf(stderr, "%s\n", Printable(refused).c_str());
-    std::printf("%s: %d taken, %d kept as they were, %zu refused\n", baseline.folder().c_str(),
+    std::printf("%s: %d accepted, %d unchanged, %zu refused\n", baseline.folder().c_str(),
                 acceptance.taken, acceptance.kept, acceptance.refused.size());
     return acceptance.refused.empty() ? kExitAsExpected : kExitVerdictsDiffer;
   }
@@ -83,9 +81,9 @@ class AcceptCommand : public CliCommand {
   absl::StatusOr<int> RewriteExpectations(const RunRecord& run) const {
     if (!filters_.empty() || !moved_by_.empty())
       return absl::InvalidArgumentError(
-          "--expect goes by the whole run: leave --filter and --moved-by out");
+          "--expect needs the whole run: remove --filter and --moved-by");
     ASSIGN_OR_RETURN(const int differences, AcceptExpectations(run_, run, expect_));
-    std::printf("%s: %d differences taken\n", expect_.c_str(), differences);
+    std::printf("%s: %d differences accepted\n", expect_.c_str(), differences);
     return kExitAsExpected;
   }
 

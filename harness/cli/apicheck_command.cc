@@ -20,15 +20,15 @@ class ApicheckCommand : public CliCommand {
  public:
   const char* name() const override { return "apicheck"; }
   const char* summary() const override {
-    return "Check an engine's sources against a library's, running neither";
+    return "Check an engine's sources against a library's sources; runs neither";
   }
   const char* examples() const override {
-    return "Finds modules and names that are not there, keywords and arguments that do not fit, "
-           "and "
-           "slots that do not exist. import and construct: certain, whatever is configured; "
-           "possible: only in code that may not be reached. What cannot be decided is not told.\n"
-           "Exit 0: nothing certain was found, which does not prove that the pair works; 1: a pair "
-           "is red.\n"
+    return "Finds missing modules and names, arguments that do not fit, and attributes that "
+           "__slots__ rule out. Grades \"import\" and \"construct\" are certain failures in "
+           "every configuration. Grade \"possible\" concerns code that may never run. Calls "
+           "that cannot be decided are not reported.\n"
+           "Exit 0: no pair certainly fails, which does not prove that the pairs work. Exit 1: "
+           "a pair certainly fails.\n"
            "Examples:\n"
            "  bkm apicheck --engine git:verl@v0.8.0 --library git:torchtitan@main\n"
            "  bkm apicheck --engine git:verl@v0.7.1..main --library "
@@ -47,7 +47,7 @@ class ApicheckCommand : public CliCommand {
         ->delimiter(',')
         ->required();
     app.add_option("--git-mirror", git_mirror_, kGitMirrorHelp);
-    app.add_flag("--all", all_, "Print what is only possible, too");
+    app.add_flag("--all", all_, "Also print failures that are only possible");
     app.add_flag("--json", json_, "Print as JSON");
   }
 
@@ -88,9 +88,9 @@ class ApicheckCommand : public CliCommand {
         std::printf("  %-9s %s\n", std::string(Name(violation.grade)).c_str(),
                     Printable(ToText(violation)).c_str());
       }
-      if (untold > 0) std::printf("  and %d that are only possible (--all)\n", untold);
+      if (untold > 0) std::printf("  and %d possible failures (print them with --all)\n", untold);
     }
-    std::printf("%d of %d pairs are red\n", red, static_cast<int>(pairs.size()));
+    std::printf("%d of %d pairs certainly fail\n", red, static_cast<int>(pairs.size()));
   }
 
   std::vector<std::string> engines_;

@@ -75,7 +75,7 @@ TEST_F(BadInputTest, FilterThatIsNone) {
 
 TEST_F(BadInputTest, FilterThatNothingMatches) {
   EXPECT_EQ(Complaint({"run", bkm_.WriteMatrix({"passes"}), "--filter", "engine=nobody"}),
-            "no cell is in: bkm plan says why each is out");
+            "no cell is included: bkm plan shows why");
 }
 
 TEST_F(BadInputTest, UnknownRuntimeNamesThoseThatExist) {

@@ -19,30 +19,30 @@ class BisectCommand : public CliCommand {
  public:
   const char* name() const override { return "bisect"; }
   const char* summary() const override {
-    return "Find the commit that broke or mended a cell, and confirm it";
+    return "Find the commit that broke or fixed a cell, and confirm it";
   }
   const char* examples() const override {
-    return "The cell is named as for bkm run, and must be one. Its own revision is one end unless "
-           "--good and --bad name both; an end that is not named is found by stepping back 1, 2, "
-           "4, "
-           "... days.\n"
-           "Bad is any verdict against the pair; with --until, only what matches, and a commit "
-           "that "
-           "is differently bad is neither good nor bad.\n"
-           "What the run directory holds is not measured again: after Ctrl-C or a crash the same "
-           "command goes on. It writes search.log and bisect.json there.\n"
-           "--peel: of the pair as named, all that is broken, one behind the other: each culprit "
-           "is "
-           "found by the sources where they say it, else by runs, is taken out of the library "
-           "(reverted, or older files, or a stand-in), and the pair is run on to the next; where "
-           "later commits build on one, at the last commit that does not. It writes peel.json, and "
-           "a run directory for each step.\n"
-           "Exit 0: a culprit is named (--peel: the pair is ok without those named); 1: none is.\n"
+    return "Select exactly one cell, with the same options as for bkm run. Without --good and "
+           "--bad, the cell's own revision is the newer end, and bkm finds the older end by "
+           "stepping back 1, 2, 4, ... days. With only one of them, the cell's own revision is "
+           "the other end.\n"
+           "A commit is bad if the verdict is refused, broken or wrong. With --until, a commit "
+           "is bad only if its verdict matches; a commit that fails in another way is then "
+           "neither good nor bad.\n"
+           "The run directory holds search.log and bisect.json. The same command resumes an "
+           "interrupted search and measures nothing twice.\n"
+           "--peel finds every culprit of the pair, not only the first. It finds each culprit "
+           "from the sources if they show it, else by running cells. It removes the culprit "
+           "from the library (by a revert, by older files or by a stub) and continues with the "
+           "next failure. If later commits depend on a culprit, it continues at the last commit "
+           "that does not. It writes peel.json, and one run directory per step.\n"
+           "Exit 0: a culprit was found (--peel: the pair works without the culprits). Exit 1: "
+           "none was found.\n"
            "Examples:\n"
            "  bkm bisect --engine verl-torchtitan@git:verl@v0.8.0 --library git:torchtitan@main "
            "--attention flex --axis library --good baba6d82e\n"
-           "  bkm bisect --engine torchtitan --library git:torchtitan@main --attention sdpa --axis "
-           "library --until verdict=wrong\n"
+           "  bkm bisect --engine torchtitan --library git:torchtitan@main --attention sdpa "
+           "--axis library --until verdict=wrong\n"
            "  bkm bisect --engine verl-torchtitan@git:verl@v0.7.1 --library git:torchtitan@main "
            "--attention flex --axis library --good c1465542e --peel\n"
            "  bkm bisect --engine verl-torchtitan@git:verl@main --library git:torchtitan@main "
@@ -51,31 +51,32 @@ class BisectCommand : public CliCommand {
 
   void AddOptions(CLI::App& app) override {
     options_.AddOptions(app, "bisect");
-    app.add_option("--good", bisect_.good, "A revision that is good (--axis both: ENGINE,LIBRARY)");
-    app.add_option("--bad", bisect_.bad, "A revision that is bad");
-    app.add_option("--since", options_.since, "Step back no further than this day, YYYY-MM-DD");
-    app.add_option("--until", until_,
-                   "What is bad: key=pattern,... of verdict, stage, reason, message, blame "
-                   "(stage=golden; default: anything but ok)");
+    app.add_option("--good", bisect_.good, "Good revision (--axis both: ENGINE,LIBRARY)");
+    app.add_option("--bad", bisect_.bad, "Bad revision (--axis both: ENGINE,LIBRARY)");
+    app.add_option("--since", options_.since, "Oldest day to step back to, YYYY-MM-DD");
+    app.add_option(
+        "--until", until_,
+        "Verdicts that count as bad: key=glob,... with the keys verdict, stage, reason, message "
+        "and blame, for example stage=golden (default: refused, broken or wrong)");
     app.add_flag("--ladder", bisect_.ladder,
-                 "Find the older end among the releases (tags), the newest first, instead of by "
-                 "days; then the commit between the two releases that differ");
+                 "Step back by releases (tags) instead of days, then search between the two "
+                 "releases that differ");
     app.add_flag("--flaky", bisect_.flaky,
-                 "The cell is flaky: measure again and again, and say how sure");
+                 "The cell is flaky: measure each commit repeatedly and report the confidence");
     app.add_option("--flake-rate", flake_rate_,
-                   "How often it is bad by chance (default: measured at the good end)")
+                   "Share of bad results without the culprit (default: measured at the good end)")
         ->check(CLI::Range(0.001, 0.9));
-    app.add_option("--confidence", bisect_.confidence, "How sure a flaky search must be")
+    app.add_option("--confidence", bisect_.confidence, "Confidence at which a flaky search stops")
         ->check(CLI::Range(0.5, 0.9999))
         ->capture_default_str();
-    app.add_flag("--peel", peel_, "All that is broken, not only the first: stacked culprits")
+    app.add_flag("--peel", peel_, "Find every culprit, not only the first")
         ->excludes("--until")
         ->excludes("--flaky");
-    app.add_option("--most", peel_options_.most_culprits, "Peel no more culprits than these")
+    app.add_option("--most", peel_options_.most_culprits, "With --peel: maximum number of culprits")
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
     app.add_option("--tries", peel_options_.most_trials,
-                   "Peel: commits to try for one culprit, then go on without")
+                   "With --peel: maximum number of commits to try for one culprit")
         ->check(CLI::Range(4, 100000))
         ->capture_default_str();
   }
@@ -83,7 +84,8 @@ class BisectCommand : public CliCommand {
   absl::StatusOr<int> Run() override {
     const auto start = std::chrono::steady_clock::now();
     if (peel_ && options_.kind() != AxisKind::kLibrary)
-      return absl::InvalidArgumentError("--peel takes commits out of the library: --axis library");
+      return absl::InvalidArgumentError(
+          "--peel removes commits from the library: it needs --axis library");
     ASSIGN_OR_RETURN(const Criterion criterion, Criterion::Parse(until_));
     ConsoleObserver console(options_.quiet || options_.json);
     InterruptSignals signals;
@@ -111,7 +113,7 @@ class BisectCommand : public CliCommand {
                      peel_ ? PeelCell(std::move(context), peel_options_)
                            : BisectCell(std::move(context), bisect_, criterion));
     if (!answer) {
-      std::fprintf(stderr, "bkm: interrupted; the same command goes on from here\n");
+      std::fprintf(stderr, "bkm: interrupted; run the same command to continue\n");
       return kExitInterrupted;
     }
     RETURN_IF_ERROR(options_.Report(result, directory, answer->json, answer->summary));

@@ -290,7 +290,7 @@ TEST_F(BisectTest, TheLadderGoesDownTheReleasesAndThenBetweenTwo) {
   const ProcessResult result = Bisect({"--ladder"});
 
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("releases, the newest first: v3; v2; v1"));
+  EXPECT_THAT(result.err, HasSubstr("releases, newest first: v3; v2; v1"));
   EXPECT_EQ(Result()["culprit"]["commit"], culprit);
   EXPECT_EQ(Result()["older_end"]["title"], "Commit 2 (#2)");
 }

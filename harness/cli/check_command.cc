@@ -15,16 +15,15 @@ class CheckCommand : public CliCommand {
  public:
   const char* name() const override { return "check"; }
   const char* summary() const override {
-    return "Say whether the versions in your own environment work together";
+    return "Check whether the versions in your own environment work together";
   }
   const char* examples() const override {
     return "Reads which engine, library and torch are installed, checks their sources, and runs "
-           "one training step per attention in a sandbox; nothing is written into the "
-           "environment. "
-           "User site-packages and PYTHONPATH are not looked at. Without --python it takes the "
-           "active virtual or conda environment, else python3.\n"
-           "Exit 0: everything that is installed works, at least with some attention; 1: an engine "
-           "does not; 2: nothing could be checked.\n"
+           "one training step per attention in a sandbox. Nothing is written into the "
+           "environment. User site-packages and PYTHONPATH are ignored. Without --python, the "
+           "command checks the active virtual or conda environment, else python3 from PATH.\n"
+           "Exit 0: no installed engine is broken. Exit 1: an engine is broken with every "
+           "attention. Exit 2: nothing could be checked.\n"
            "Examples:\n"
            "  bkm check\n"
            "  bkm check --python ~/venvs/train/bin/python --table published/table.json\n"
@@ -32,15 +31,15 @@ class CheckCommand : public CliCommand {
   }
 
   void AddOptions(CLI::App& app) override {
-    app.add_option("--python", options_.python, "The environment's interpreter");
+    app.add_option("--python", options_.python, "Python interpreter of the environment");
     app.add_option(
         "--table", options_.table,
-        "A published table.json, for known rows and the nearest versions that work "
-        "(default: published/table.json of this checkout, else golden/table/table.json)");
-    app.add_option("--model", options_.model, "Model that is trained")->capture_default_str();
-    app.add_flag("--sources-only", options_.sources_only, "Run nothing");
+        "Published table.json, for known results and the nearest versions that work (default: "
+        "published/table.json of this checkout, else golden/table/table.json)");
+    app.add_option("--model", options_.model, "Model to train")->capture_default_str();
+    app.add_flag("--sources-only", options_.sources_only, "Check the sources only; run no cell");
     app.add_option("--out", options_.out, "Run directory (default: in the cache)");
-    app.add_option("--jobs,-j", options_.jobs, "Cells in flight (default: one per core)")
+    app.add_option("--jobs,-j", options_.jobs, "Cells to run at once (default: one per core)")
         ->check(CLI::Range(1, 1024));
     app.add_flag("--json", json_, "Print as JSON");
   }

@@ -63,7 +63,7 @@ TEST(HistoryTest, VerlV080CeasedToWorkWhenTheOptimizersConfigChanged) {
   ExpectCulprit(*searched, "broke", "632f67f12", "baba6d82e");
   EXPECT_EQ(searched->first["culprit"]["reason"], "unexpected-keyword");
   EXPECT_THAT(*ReadFile(RealRunFolder("broke") / "search.log"),
-              HasSubstr("by the sources it may be torchtitan 632f67f12"));
+              HasSubstr("suspect of the static check: torchtitan 632f67f12"));
 }
 
 TEST(HistoryTest, VerlV080BeganToWorkInApril) {

@@ -12,7 +12,7 @@
 namespace bkm {
 namespace {
 
-// tools/bkm's own commands, which this program does not know: how they are called and what they do.
+// Commands of tools/bkm that this program does not implement.
 constexpr struct {
   const char* name;
   const char* summary;
@@ -36,13 +36,13 @@ OptionManual OptionOf(const CLI::Option& option) {
   return manual;
 }
 
-// One line of zsh's _arguments: in single quotes, with its own specials escaped.
+// Escapes text for one single-quoted line of zsh's _arguments.
 std::string ZshText(const std::string& text) {
   return absl::StrReplaceAll(
       text, {{"'", "'\\''"}, {"[", "\\["}, {"]", "\\]"}, {":", "\\:"}, {"\n", " "}});
 }
 
-// Text of a man page: backslashes, and lines that begin with what roff takes for a request.
+// Escapes backslashes and lines that roff would take for requests.
 std::string Roff(absl::string_view text) {
   std::string out;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
@@ -75,7 +75,7 @@ Manual ManualOf(const CLI::App& app) {
     entry.summary = command->get_description();
     entry.examples = command->get_footer();
     for (const CLI::Option* option : command->get_options()) {
-      // An option without a group is for our own tests; --help does not show it either.
+      // Options without a group are for tests; --help hides them too.
       if (!option->get_group().empty()) entry.options.push_back(OptionOf(*option));
     }
   }

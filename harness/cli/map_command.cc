@@ -24,10 +24,11 @@ class MapCommand : public CliCommand {
     return "Map which commits of an engine and its library work together";
   }
   const char* examples() const override {
-    return "Every pair is checked by its sources; cells are run only where they decide a boundary. "
-           "The folder holds map.json, map.svg and the runs; the same command goes on where an "
-           "earlier one stopped, and bkm which answers from it.\n"
-           "Exit 0: every boundary is decided; 1: --budget was spent before.\n"
+    return "The map checks every pair from its sources, and runs cells only where they decide a "
+           "boundary. The folder holds map.json, map.svg and the run directories. The same "
+           "command resumes an interrupted map. bkm which reads the map.\n"
+           "Exit 0: every boundary is decided. Exit 1: --budget was spent first. Exit 3: "
+           "interrupted.\n"
            "Examples:\n"
            "  bkm map\n"
            "  bkm map --since 2026-06-01 --known runs/history --budget 50\n"
@@ -35,21 +36,23 @@ class MapCommand : public CliCommand {
   }
 
   void AddOptions(CLI::App& app) override {
-    app.add_option("--engine", options_.engine_kind, "Kind of engine (default: verl-torchtitan)");
-    app.add_option("--since", options_.since, "First day, YYYY-MM-DD (default: 2026-02-01)");
+    app.add_option("--engine", options_.engine_kind, "Engine kind (default: verl-torchtitan)");
+    app.add_option("--since", options_.since, "Oldest day, YYYY-MM-DD (default: 2026-02-01)");
     app.add_option("--engine-tip", options_.engine_tip,
-                   "Where the engine's history ends (default: HEAD)");
+                   "Newest revision of the engine (default: HEAD)");
     app.add_option("--library-tip", options_.library_tip,
-                   "Where the library's ends (default: HEAD)");
-    app.add_option("--attention", options_.attention, "Of the cells that are run (default: flex)");
-    app.add_option("--model", options_.model, "Of the cells that are run (default: qwen3)");
-    app.add_option("--known", options_.known, "Run directories whose cells count")->delimiter(',');
-    app.add_option("--resolution", options_.resolution,
-                   "Runs that came to the same lie at most as many commits apart; 0: any number")
+                   "Newest revision of the library (default: HEAD)");
+    app.add_option("--attention", options_.attention, "Attention of the cells (default: flex)");
+    app.add_option("--model", options_.model, "Model of the cells (default: qwen3)");
+    app.add_option("--known", options_.known, "Run directories whose results are used")
+        ->delimiter(',');
+    app.add_option(
+           "--resolution", options_.resolution,
+           "Largest distance, in commits, between two runs with the same outcome; 0: no limit")
         ->check(CLI::Range(0, 100000))
         ->capture_default_str();
-    app.add_option("--budget", options_.budget, "Cells to run at most (default: 400)");
-    app.add_option("--jobs,-j", options_.jobs, "Cells in flight (default: one per core)")
+    app.add_option("--budget", options_.budget, "Maximum number of cells to run (default: 400)");
+    app.add_option("--jobs,-j", options_.jobs, "Cells to run at once (default: one per core)")
         ->check(CLI::Range(1, 1024));
     app.add_option("--out", out_, "Folder (default: maps/KIND)");
     app.add_option("--git-mirror", git_mirror_, kGitMirrorHelp);
@@ -60,9 +63,9 @@ class MapCommand : public CliCommand {
   absl::StatusOr<int> Run() override {
     const EngineKind* kind = FindEngineKind(options_.engine_kind);
     if (!kind || kind->entry_modules.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--engine: no map can be made of '", options_.engine_kind, "'",
-                       kind ? "" : DidYouMean(options_.engine_kind, EngineKindNames())));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--engine: there is no static check, and so no map, for '", options_.engine_kind, "'",
+          kind ? "" : DidYouMean(options_.engine_kind, EngineKindNames())));
     }
     options_.folder = fs::absolute(out_.empty() ? "maps/" + options_.engine_kind : out_);
     options_.mirrors = GitMirrorFolder(git_mirror_);

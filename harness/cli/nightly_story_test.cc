@@ -50,7 +50,7 @@ TEST(NightlyStoryTest, TheNightAfterABreakNamesItsCulpritAndNothingElse) {
   const absl::StatusOr<ProcessResult> again = night("2026-06-04");
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->exit_code, 1) << again->err;
-  EXPECT_THAT(again->err, HasSubstr("(measured before)"));
+  EXPECT_THAT(again->err, HasSubstr("(reused)"));
   const Json rows = (*ReadJsonFile(state + "/published/table.json"))["rows"];
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0]["status"], "fails");

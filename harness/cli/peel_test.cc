@@ -134,7 +134,8 @@ TEST_F(PeelTest, OnlyTheLibrarysHistoryCanBePeeled) {
   arguments[3] = "engine";
   const ProcessResult result = bkm_.Run(arguments);
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.err, HasSubstr("--peel takes commits out of the library: --axis library"));
+  EXPECT_THAT(result.err,
+              HasSubstr("--peel removes commits from the library: it needs --axis library"));
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ TEST_P(InterruptTest, KeepsWhatWasMeasuredAndTheSameCommandFinishesTheRest) {
 
   EXPECT_EQ(exit_code, 3);
   EXPECT_EQ(*ReadFile(bkm.folder() / "stderr"),
-            "bkm: interrupted; the same command finishes the rest\n");
+            "bkm: interrupted; run the same command to finish\n");
   EXPECT_THAT(bkm.RunningProcesses(), IsEmpty());
   const Json partial = bkm.ReadRun();
   EXPECT_EQ(partial["finished"], false);
@@ -102,7 +102,7 @@ TEST_P(InterruptTest, KeepsWhatWasMeasuredAndTheSameCommandFinishesTheRest) {
   const ProcessResult rest = bkm.Run({"run", matrix});
 
   EXPECT_EQ(rest.exit_code, 0) << rest.err;
-  EXPECT_THAT(rest.err, HasSubstr("(measured before)"));
+  EXPECT_THAT(rest.err, HasSubstr("(reused)"));
   const Json whole = bkm.ReadRun();
   EXPECT_EQ(whole["finished"], true);
   EXPECT_EQ(whole["counts"], (Json{{"ok", 2}, {"broken", 1}, {"refused", 1}}));

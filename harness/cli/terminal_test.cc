@@ -83,7 +83,7 @@ TEST(TerminalTest, HelpShowsGroupsAndExamples) {
   EXPECT_THAT(all.out, AllOf(HasSubstr("run "), HasSubstr("replay "), HasSubstr("Exit codes: ")));
   const ProcessResult run = bkm.Run({"plan", "--help"});
   EXPECT_EQ(run.exit_code, 0);
-  EXPECT_THAT(run.out, AllOf(HasSubstr("Without a matrix file: the product of these:"),
+  EXPECT_THAT(run.out, AllOf(HasSubstr("Instead of a matrix file: every combination of these:"),
                              HasSubstr("Example: bkm plan matrices/bkm.json")));
 }
 

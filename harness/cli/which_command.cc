@@ -17,21 +17,22 @@ class WhichCommand : public CliCommand {
  public:
   const char* name() const override { return "which"; }
   const char* summary() const override {
-    return "Say which versions work with one, from the map that bkm map made";
+    return "List which versions work with a given version, according to a map";
   }
   const char* examples() const override {
-    return "\"ran\": this very pair ran. \"same asks\": a pair ran whose engine asks the same of "
-           "the library, by its sources.\n"
-           "Exit 0: something works; 1: nothing is known to.\n"
+    return "Reads the map that bkm map made. Each answer says how it is known. \"ran\": the "
+           "pair itself ran. \"same asks\": a pair ran whose engine asks the same of the "
+           "library, according to its sources. \"by the sources only\": no such pair ran.\n"
+           "Exit 0: a version works. Exit 1: no version is known to work.\n"
            "Examples:\n"
            "  bkm which --engine git:verl@v0.8.0\n"
            "  bkm which --library git:torchtitan@main --map maps/verl-torchtitan --json";
   }
 
   void AddOptions(CLI::App& app) override {
-    app.add_option("--engine", engine_, "git:NAME@REV");
-    app.add_option("--library", library_, "git:NAME@REV");
-    app.add_option("--map", folder_, "Folder of bkm map (default: maps/verl-torchtitan)");
+    app.add_option("--engine", engine_, "Engine version: git:NAME@REV");
+    app.add_option("--library", library_, "Library version: git:NAME@REV");
+    app.add_option("--map", folder_, "Folder of the map (default: maps/verl-torchtitan)");
     app.add_option("--git-mirror", git_mirror_, kGitMirrorHelp);
     app.add_flag("--json", json_, "Print as JSON");
   }
@@ -39,13 +40,14 @@ class WhichCommand : public CliCommand {
   absl::StatusOr<int> Run() override {
     if (engine_.empty() == library_.empty()) {
       return absl::InvalidArgumentError(
-          "name one version: --engine git:verl@v0.8.0, or --library git:torchtitan@main");
+          "name exactly one version: --engine git:verl@v0.8.0, or --library git:torchtitan@main");
     }
     const std::filesystem::path path = std::filesystem::path(folder_) / "map.json";
     std::error_code error;
     if (!std::filesystem::exists(path, error)) {
       return absl::NotFoundError(
-          absl::StrCat(path.string(), " does not exist: make it with bkm map, or give --map"));
+          absl::StrCat(path.string(),
+                       " does not exist: make it with bkm map, or name another folder with --map"));
     }
     ASSIGN_OR_RETURN(const ApiMap map, ReadApiMap(path));
     const bool of_engine = !engine_.empty();

@@ -28,11 +28,11 @@ std::vector<int> SuspectsOf(const HistorySearchContext& context) {
   };
   absl::StatusOr<std::vector<int>> suspects = find();
   if (!suspects.ok()) {
-    context.log.Line(absl::StrCat("the sources could not be asked: ", suspects.status().message()));
+    context.log.Line(absl::StrCat("the static check failed: ", suspects.status().message()));
     return {};
   }
   for (const int commit : *suspects) {
-    context.log.Line(absl::StrCat("by the sources it may be ", context.axis.Describe(commit)));
+    context.log.Line(absl::StrCat("suspect of the static check: ", context.axis.Describe(commit)));
   }
   return *std::move(suspects);
 }
@@ -41,13 +41,14 @@ absl::StatusOr<std::vector<int>> RungsOf(const HistorySearchContext& context) {
   const HistoryAxis& axis = context.axis;
   if (axis.kind() == AxisKind::kBoth || axis.early()) {
     return absl::InvalidArgumentError(
-        "--ladder looks for the older end among the releases of one subject: not with --axis "
-        "both, nor with both --good and --bad");
+        "--ladder finds the older end among the releases of one subject: it does not go with "
+        "--axis both, nor with both --good and --bad");
   }
   ASSIGN_OR_RETURN(const auto releases, axis.Releases(context.cell.preparation->git()));
   if (releases.empty()) {
-    return absl::NotFoundError(absl::StrCat("no release of ", axis.SourceAt(axis.late()),
-                                            " lies before the newer end (are its tags there?)"));
+    return absl::NotFoundError(
+        absl::StrCat("no release of ", axis.SourceAt(axis.late()),
+                     " is older than the newer end (does the repository have its tags?)"));
   }
   std::vector<int> rungs;
   std::vector<std::string> names;
@@ -55,7 +56,7 @@ absl::StatusOr<std::vector<int>> RungsOf(const HistorySearchContext& context) {
     rungs.push_back(commit);
     names.push_back(name);
   }
-  context.log.Line(absl::StrCat("releases, the newest first: ", absl::StrJoin(names, "; ")));
+  context.log.Line(absl::StrCat("releases, newest first: ", absl::StrJoin(names, "; ")));
   return rungs;
 }
 
@@ -67,15 +68,15 @@ void Announce(const HistoryAxis& axis, const BisectOptions& options, const Crite
   if (!axis.note().empty()) log.Line(axis.note());
   const char* late = axis.one_is_late() ? "bad" : "good";
   log.Line(absl::StrCat("newer end",
-                        options.names_an_end() ? absl::StrCat(" (said to be ", late, ")") : "",
-                        ": ", axis.Describe(axis.late())));
+                        options.names_an_end() ? absl::StrCat(" (given as ", late, ")") : "", ": ",
+                        axis.Describe(axis.late())));
   if (!axis.early()) {
     log.Line(options.ladder ? "older end: the newest release that differs"
                             : "older end: found by stepping back 1, 2, 4, ... days");
     return;
   }
   const char* early = axis.one_is_late() ? "good" : "bad";
-  log.Line(absl::StrCat("older end (said to be ", early, "): ", axis.Describe(*axis.early())));
+  log.Line(absl::StrCat("older end (given as ", early, "): ", axis.Describe(*axis.early())));
 }
 
 std::string CommentOn(const Investigation& investigation, const Outcome& outcome) {
@@ -84,7 +85,7 @@ std::string CommentOn(const Investigation& investigation, const Outcome& outcome
   if (investigation.done()) return comment;
   if (investigation.doing() != absl::string_view("bisecting"))
     return absl::StrCat(comment, "; ", investigation.doing());
-  if (left == 1) return absl::StrCat(comment, "; one candidate, to be confirmed");
+  if (left == 1) return absl::StrCat(comment, "; one candidate left, to be confirmed");
   return left == 0 ? comment : absl::StrCat(comment, "; ", left, " candidates");
 }
 
@@ -151,8 +152,7 @@ absl::StatusOr<std::optional<BisectAnswer>> PeelCell(HistorySearchContext contex
                                                      const PeelOptions& options) {
   const HistoryAxis& axis = context.axis;
   if (!axis.one_is_late()) {
-    return absl::InvalidArgumentError(
-        "--peel starts at the newest pair, and that must be the bad end");
+    return absl::InvalidArgumentError("--peel starts at the newer end, which must be the bad one");
   }
   context.log.Line(absl::StrCat("peeling ", axis.Describe(axis.late()), ", of ",
                                 axis.graph().size(), " commits"));

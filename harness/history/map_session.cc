@@ -239,7 +239,7 @@ std::string ToSummary(const ApiMap& map) {
   }
   absl::StrAppend(&text, map.cells.size(), " cells ran; ",
                   map.finished ? "every boundary is decided"
-                               : "not every boundary is decided: the same command goes on",
+                               : "some boundaries are undecided: run the same command to continue",
                   "\n");
   return text;
 }

@@ -32,7 +32,7 @@ absl::Status Take(const CellMovement& movement, const RunDirectory& directory,
       return absl::OkStatus();
     case Movement::kUnsettled:
       acceptance.refused.push_back(
-          RefusalOf(movement, "it is pending, spurious or flaky: run it again first"));
+          RefusalOf(movement, "pending, spurious or flaky: run it again first"));
       return absl::OkStatus();
     case Movement::kReal:
     case Movement::kVerdictChanged:
@@ -40,18 +40,18 @@ absl::Status Take(const CellMovement& movement, const RunDirectory& directory,
   }
   if (!mover) {
     acceptance.refused.push_back(RefusalOf(
-        movement, absl::StrCat("it moved (", movement.what,
-                               "): name the upstream commit that moved it with --moved-by "
+        movement, absl::StrCat("it changed (", movement.what,
+                               "): name the upstream commit that changed it with --moved-by "
                                "git:NAME@REV")));
     return absl::OkStatus();
   }
   const AcceptedCell& before = baseline.cells().at(movement.name);
   ASSIGN_OR_RETURN(const std::optional<Mover> moved_by, mover->MoverOf(before, *movement.cell));
   if (!moved_by) {
-    acceptance.refused.push_back(RefusalOf(
-        movement, absl::StrCat(mover->ToString(),
-                               " does not lie between the accepted version and this one: it "
-                               "cannot have moved it")));
+    acceptance.refused.push_back(
+        RefusalOf(movement, absl::StrCat(mover->ToString(),
+                                         " does not lie between the accepted version and this one: "
+                                         "it cannot have changed the cell")));
     return absl::OkStatus();
   }
   ++acceptance.taken;
@@ -65,7 +65,7 @@ absl::StatusOr<StatedMover> StatedMover::Find(const std::string& spec, const std
   ASSIGN_OR_RETURN(SubjectSpec commit, ParseSubjectSpec(spec));
   if (commit.source != SourceKind::kGit)
     return absl::InvalidArgumentError(
-        absl::StrCat("--moved-by '", spec, "': a commit is needed, as git:NAME@REV"));
+        absl::StrCat("--moved-by '", spec, "': name a commit as git:NAME@REV"));
   ASSIGN_OR_RETURN(const GitSources::Found found, sources.Find(commit.name, commit.revision));
   commit.revision = found.commit;
   return StatedMover(std::move(commit), because, sources);
@@ -123,8 +123,8 @@ absl::StatusOr<int> AcceptExpectations(const std::string& run_directory, const R
   if (!run.made_by.value("whole", false))
     return absl::FailedPreconditionError(
         absl::StrCat(run_directory,
-                     " is a run of a part of its matrix: expectations are rewritten by a whole "
-                     "one (bkm run without --filter)"));
+                     " is a filtered run: only a whole run can rewrite expectations (bkm run "
+                     "without --filter)"));
   std::error_code error;
   const bool is_new = !std::filesystem::exists(file, error);
   ASSIGN_OR_RETURN(const Expectations before,
