@@ -25,8 +25,8 @@ CheckedPairing APairing(std::vector<CellRecord> cells) {
   return {.kind = FindEngineKind("verl-torchtitan"), .cells = std::move(cells)};
 }
 
-// Ids of what is suggested to the owner of `pairing`; the table's one row that works does so with
-// flex, and refuses sdpa.
+// Ids of the rows that are suggested for `pairing`. The table's only working row works with flex
+// and refuses sdpa.
 std::vector<std::string> Suggested(const CheckedPairing& pairing) {
   std::vector<std::string> ids;
   for (const PublishedRow& row :
@@ -49,7 +49,8 @@ TEST(CheckReportTest, WhoLacksAnAttentionIsToldOnlyWhereThatWorks) {
       IsEmpty());
 }
 
-// The torch of the row that is found for an environment with `torch`, among rows of `published`.
+// The torch of the known row for an environment with `torch`, from a table with rows of
+// `published`.
 std::string TorchOfKnownRow(const std::vector<std::string>& published, const std::string& torch) {
   PublishedTable table;
   for (const std::string& version : published) {

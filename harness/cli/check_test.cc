@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 //
-// bkm check through the real program, on environments that the test makes: what is in them is only
-// told apart by name, so nothing of theirs is run.
+// bkm check through the real program, on environments made by the test. Their packages are stubs,
+// so no cell is run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ class CheckTest : public ::testing::Test {
     }
     for (const auto& [path, text] : files) EXPECT_TRUE(WriteFile(site / package / path, text).ok());
   }
-  // An engine that asks its library for a module that is not there.
+  // An engine that imports a module which its library lacks.
   void InstallABrokenPair(const std::string& commit = "") {
     Install("torch", "2.13.0+cpu", {{"__init__.py", ""}});
     Install("torchtitan", "0.3.0", {{"__init__.py", ""}});
@@ -75,7 +75,7 @@ class CheckTest : public ::testing::Test {
   }
   std::string table() const { return (bkm_.folder() / "table.json").string(); }
 
-  // Path -> time of the last change, of everything in the environment.
+  // The time of the last change of every file in the environment, by path.
   std::map<std::string, fs::file_time_type> Files() const {
     std::map<std::string, fs::file_time_type> files;
     for (const auto& entry : fs::recursive_directory_iterator(environment_))

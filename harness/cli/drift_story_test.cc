@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 //
-// A branch that moves under an accepted run: torchtitan's `main` before and after it refused sdpa
-// for packed documents (1695457, 2026-06-09), in a mirror of our own whose branch we move.
+// A branch moves after its run was accepted: torchtitan's `main` before and after it began to
+// refuse sdpa for packed documents (1695457, 2026-06-09). The test moves the branch in its own
+// mirror.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +58,7 @@ TEST_F(DriftStoryTest, AcceptedRunMovesOnlyByACommitThatLiesBetween) {
   absl::StatusOr<Json> run = RunMoving({"--repeat", "2"});
   if (IsNoNetwork(run.status())) GTEST_SKIP() << run.status();
   ASSERT_TRUE(run.ok()) << run.status();
-  // One thread, one machine: a repeat has the same bits.
+  // With one thread on one machine, a repeat has the same bits.
   EXPECT_EQ((*run)["cells"][0]["stability"]["drift"], "bit-equal");
   EXPECT_EQ((*run)["cells"][0]["verdict"], "ok");
   EXPECT_EQ((*run)["cells"][1]["verdict"], "wrong");

@@ -35,7 +35,7 @@ Manual OwnManual() {
   return ManualOf(line.app());
 }
 
-// stderr and stdout of a program that must be content with `input`; skips where there is none.
+// Runs a program with `input`. Exit code 127: the program is not installed.
 ProcessResult Check(std::vector<std::string> argv, const std::string& input) {
   const absl::StatusOr<ProcessResult> result =
       RunCommand({.argv = std::move(argv), .input = input});
@@ -117,10 +117,8 @@ TEST(ManualTest, TheManPageIsGoodRoff) {
   EXPECT_THAT(result.out, HasSubstr("bkm bisect"));
 }
 
-// --- what documents quote
-
-// The words of a command as a shell would part them, as far as documents need it; what follows a
-// comment, a pipe or && is another matter.
+// Splits a command into words like a shell, as far as our documents need it, up to a comment, pipe,
+// redirection or &&.
 std::vector<std::string> WordsOf(const std::string& line) {
   std::vector<std::string> words;
   std::string word;
@@ -164,7 +162,7 @@ std::vector<std::string> QuotedIn(const std::string& text) {
   return commands;
 }
 
-// Why bkm would not take the command line; empty: it would.
+// Why bkm would refuse the command line; empty: it would accept it.
 std::string Refusal(const std::string& command) {
   std::vector<std::string> words = WordsOf(command);
   words.erase(words.begin());
@@ -234,7 +232,7 @@ TEST(DocumentsTest, RefusalSeesWhatIsWrong) {
   EXPECT_EQ(Refusal("bkm judge a b"), "too many arguments");
 }
 
-// The worked example of docs/adding-an-engine.md is what scenario_test runs, word for word.
+// scenario_test runs the worked example of docs/adding-an-engine.md; the texts must be identical.
 TEST(DocumentsTest, TheWorkedExampleIsTheCodeThatRuns) {
   const std::string text = *ReadFile(Runfile("docs/adding-an-engine.md"));
   std::vector<std::string> blocks;

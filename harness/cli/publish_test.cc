@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 //
-// Expected red cells, what changed between runs, and publishing, through the real program on tiny
+// Expected failures, differences between runs, and publishing, through the real program on tiny
 // pairs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// Raises where it is not measured for the second time.
+// Fails in every run except the second.
 constexpr char kRaisesOnce[] = R"(
 import os
 with open(os.path.join(os.getcwd(), "..", "request.json")) as request:
