@@ -32,7 +32,8 @@ TEST(TakeKindTest, AnAtSignOfARevisionNamesNoKind) {
 TEST(TakeKindTest, UnknownKindsAndEnginesWithoutACheckAreRefused) {
   EXPECT_THAT(ErrorOf({"verl-torchtitn@git:verl@main"}),
               HasSubstr("unknown kind 'verl-torchtitn': did you mean 'verl-torchtitan'?"));
-  EXPECT_THAT(ErrorOf({"git:numpy@main"}), HasSubstr("--engine git:numpy@main: no static check"));
+  EXPECT_THAT(ErrorOf({"git:numpy@main"}),
+              HasSubstr("--engine git:numpy@main: there is no static check"));
 }
 
 }  // namespace

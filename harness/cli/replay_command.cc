@@ -104,7 +104,7 @@ class ReplayCommand : public CliCommand {
       std::printf("%s at %s%s%s\n%s\n", std::string(Name(verdict.kind)).c_str(),
                   std::string(Name(verdict.stage)).c_str(), verdict.message.empty() ? "" : ": ",
                   verdict.message.c_str(),
-                  same ? "the same verdict as in the run" : "NOT the same verdict as in the run");
+                  same ? "the same verdict as in the run" : "another verdict than in the run");
     }
     return same ? kExitAsExpected : kExitVerdictsDiffer;
   }
