@@ -3,6 +3,7 @@
 #include "harness/apicheck/api_map.h"
 
 #include "absl/strings/str_cat.h"
+#include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 
 namespace bkm {
@@ -202,6 +203,11 @@ absl::StatusOr<ApiMap> ApiMapFromJson(const Json& json, const std::string& origi
                                                    "again"));
   }
   return map;
+}
+
+absl::StatusOr<ApiMap> ReadApiMap(const std::filesystem::path& file) {
+  ASSIGN_OR_RETURN(const Json json, ReadJsonFile(file));
+  return ApiMapFromJson(json, file.string());
 }
 
 }  // namespace bkm

@@ -3,6 +3,7 @@
 #ifndef HARNESS_APICHECK_API_MAP_H_
 #define HARNESS_APICHECK_API_MAP_H_
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -66,6 +67,7 @@ struct ApiMap {
 
 Json ToJson(const ApiMap& map);
 absl::StatusOr<ApiMap> ApiMapFromJson(const Json& json, const std::string& origin);
+absl::StatusOr<ApiMap> ReadApiMap(const std::filesystem::path& file);
 
 }  // namespace bkm
 

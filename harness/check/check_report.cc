@@ -7,13 +7,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "harness/publish/rows.h"
 #include "harness/report/labels.h"
 
 namespace bkm {
 namespace {
 
-// Packages that a reader wants to know of.
+// Packages whose versions the report lists.
 constexpr const char* kTold[] = {"torch",      "transformers", "numpy",
                                  "tensordict", "spmd-types",   "flash-attn"};
 
@@ -21,7 +22,10 @@ bool Counts(const CellRecord& cell) { return cell.verdict && SaysSomething(*cell
 
 bool IsOk(const CellRecord& cell) { return cell.verdict && cell.verdict->kind == VerdictKind::kOk; }
 
-// Whether an attention that is not ok here is ok there.
+// "2.13.0" of "2.13.0+cpu": builds of one release are the same version of torch.
+absl::string_view ReleaseOf(absl::string_view torch) { return torch.substr(0, torch.find('+')); }
+
+// Whether an attention that fails in `pairing` works in `row`.
 bool WorksWhereItDoesNot(const PublishedRow& row, const CheckedPairing& pairing) {
   return std::any_of(pairing.cells.begin(), pairing.cells.end(), [&](const CellRecord& cell) {
     const bool fails = Counts(cell) && !IsOk(cell);
@@ -66,7 +70,7 @@ OrderedJson CellJson(const CellRecord& cell) {
       {"dir", cell.dir}};
 }
 
-// "broken because ...": the first thing that is wrong, by the runs, else by the sources.
+// The first failure of the runs; without one, of the static check.
 std::string BecauseOf(const CheckedPairing& pairing) {
   for (const CellRecord& cell : pairing.cells) {
     if (Counts(cell) && !IsOk(cell)) {
@@ -97,21 +101,20 @@ std::string AnswerLine(const CheckedPairing& pairing) {
     case CheckAnswer::kUnknown:
       break;
   }
-  return "UNKNOWN: nothing that was run says anything";
+  return "UNKNOWN: no cell gave a result";
 }
 
 // " (measured 2026-11-21, row r3)"
 std::string EvidenceText(const PublishedRow& row, const std::string& day) {
   return absl::StrCat(" (measured ", row.measured,
-                      IsExpired(row, day) ? ", too old by now: measure again" : "", ", row ",
-                      row.id, ")");
+                      IsExpired(row, day) ? ", expired: measure again" : "", ", row ", row.id, ")");
 }
 
 std::string RowText(const PublishedRow& row, const std::string& day) {
   std::string text =
       absl::StrCat("  ", row.engine, " ", row.engine_version.label, " x ", row.library, " ",
                    LibraryText(row), ", torch ", row.torch, ": ",
-                   row.status == RowStatus::kWorks ? "works" : "works, not with every attention",
+                   row.status == RowStatus::kWorks ? "works" : "works with some attentions",
                    EvidenceText(row, day), "\n");
   for (const std::string& line : row.install) absl::StrAppend(&text, "    ", line, "\n");
   return text;
@@ -141,6 +144,19 @@ CheckAnswer AnswerOf(const CheckedPairing& pairing) {
   return ok == says ? CheckAnswer::kWorks : CheckAnswer::kWorksExcept;
 }
 
+std::optional<PublishedRow> KnownRow(const PublishedTable& table,
+                                     const InstalledVersions& installed) {
+  for (const PublishedRow& row : table.rows) {
+    const bool has_library = std::any_of(
+        row.library_versions.begin(), row.library_versions.end(),
+        [&](const PublishedVersion& version) { return version.subject == installed.library; });
+    if (row.engine == installed.kind && row.engine_version.subject == installed.engine &&
+        has_library && ReleaseOf(row.torch) == ReleaseOf(installed.torch))
+      return row;
+  }
+  return std::nullopt;
+}
+
 std::vector<PublishedRow> NearestRows(const PublishedTable& table, const CheckedPairing& pairing,
                                       const std::string& engine_subject, const std::string& torch,
                                       const std::string& day, size_t most) {
@@ -152,7 +168,7 @@ std::vector<PublishedRow> NearestRows(const PublishedTable& table, const Checked
   }
   const auto distance = [&](const PublishedRow& row) {
     return std::tuple(IsExpired(row, day), row.engine_version.subject != engine_subject,
-                      row.torch != torch.substr(0, torch.find('+')));
+                      ReleaseOf(row.torch) != ReleaseOf(torch));
   };
   std::stable_sort(rows.begin(), rows.end(), [&](const PublishedRow& a, const PublishedRow& b) {
     if (distance(a) != distance(b)) return distance(a) < distance(b);
@@ -209,9 +225,8 @@ std::string ToSummary(const CheckReport& report) {
       absl::StrCat("Python ", environment.version(), " (", environment.python().string(),
                    "): ", absl::StrJoin(packages, ", "), "\n");
   if (environment.alone()) {
-    absl::StrAppend(&text,
-                    "This Python cannot be embedded here, so each cell was a process of its "
-                    "own\n");
+    absl::StrAppend(
+        &text, "This Python version cannot be embedded, so each cell ran in its own process\n");
   }
   for (const CheckedPairing& pairing : report.pairings) {
     absl::StrAppend(&text, "\n", NameOf(pairing), "\n", AnswerLine(pairing), "\n");
@@ -221,21 +236,21 @@ std::string ToSummary(const CheckReport& report) {
                       cell.verdict->message.empty() ? "" : ": ", cell.verdict->message, "\n");
     }
     for (const Violation& broken : pairing.breaks)
-      absl::StrAppend(&text, "  by the sources: ", ToText(broken), "\n");
+      absl::StrAppend(&text, "  static check: ", ToText(broken), "\n");
     if (pairing.row) {
       absl::StrAppend(&text, "Published: ", Name(pairing.row->status),
                       EvidenceText(*pairing.row, report.day), "\n");
     } else if (!report.table.empty()) {
-      absl::StrAppend(&text, "Published: these versions are in no row\n");
+      absl::StrAppend(&text, "Published: no row has these versions\n");
     }
-    if (!pairing.nearest.empty()) absl::StrAppend(&text, "Nearest that work:\n");
+    if (!pairing.nearest.empty()) absl::StrAppend(&text, "Nearest versions that work:\n");
     for (const PublishedRow& row : pairing.nearest)
       absl::StrAppend(&text, RowText(row, report.day));
   }
   if (report.table.empty()) {
     absl::StrAppend(&text,
-                    "\nNo published table is at hand, so no versions that work can be named "
-                    "(--table FILE)\n");
+                    "\nThere is no published table to suggest versions that work from (name one "
+                    "with --table FILE)\n");
   }
   if (!report.run.empty())
     absl::StrAppend(&text, "\nEvidence: bkm explain ", report.run, " CELL\n");

@@ -15,15 +15,15 @@
 
 namespace bkm {
 
-// An engine and its library, as they are installed together.
+// An engine and its library in the user's environment.
 struct CheckedPairing {
   const EngineKind* kind = nullptr;
   std::string engine;  // version, or nine digits of a commit; empty for a library alone
   std::string library;
-  std::vector<Violation> breaks;      // what certainly fails, by the sources
-  std::vector<CellRecord> cells;      // one per attention; none where nothing was run
-  std::optional<PublishedRow> row;    // of the published table: these very versions
-  std::vector<PublishedRow> nearest;  // working rows, the nearest first; where it is not whole
+  std::vector<Violation> breaks;      // certain failures of the static check
+  std::vector<CellRecord> cells;      // one per attention; empty: none ran
+  std::optional<PublishedRow> row;    // the published row for exactly these versions
+  std::vector<PublishedRow> nearest;  // rows to suggest, the nearest first
 };
 
 // Written to JSON: never rename.
@@ -31,29 +31,41 @@ enum class CheckAnswer {
   kWorks,
   kWorksExcept,  // with some attentions
   kBroken,
-  kUnknown,  // nothing was run, or nothing that was run says anything
+  kUnknown,  // no cell ran, or none gave a result
 };
 const char* Name(CheckAnswer answer);
 CheckAnswer AnswerOf(const CheckedPairing& pairing);
 
 struct CheckReport {
-  const UserEnvironment& environment;
-  const std::vector<CheckedPairing>& pairings;
-  std::filesystem::path table;  // whose rows are told; empty: none was at hand
-  std::string run;              // run directory
-  std::string day;              // YYYY-MM-DD: today; rows may have expired
+  UserEnvironment environment;
+  std::vector<CheckedPairing> pairings;
+  std::filesystem::path table;  // table.json; empty: none was found
+  std::string run;              // run directory; empty: no cell ran
+  std::string day;              // YYYY-MM-DD, today: decides which rows have expired
 };
 
-// Rows of the table that work, for the same engine kind: those that have not expired by `day`
-// first, of these the same engine version, then the same torch, then the newest; `most` at most.
-// Where the pairing works with some attentions, only those that work with one of the others.
+// Versions that are installed together.
+struct InstalledVersions {
+  std::string kind;     // of the engine
+  std::string engine;   // subject
+  std::string library;  // subject
+  std::string torch;    // may have a local part: "2.13.0+cpu"
+};
+
+// The table's row for these very versions; of several, the first.
+std::optional<PublishedRow> KnownRow(const PublishedTable& table,
+                                     const InstalledVersions& installed);
+
+// At most `most` rows of the same engine kind that work. Rows that have not expired by `day` come
+// first, then rows of the same engine version, then of the same torch, then the newest. If the
+// pairing works with some attentions, only rows that work with one of the other attentions.
 std::vector<PublishedRow> NearestRows(const PublishedTable& table, const CheckedPairing& pairing,
                                       const std::string& engine_subject, const std::string& torch,
                                       const std::string& day, size_t most);
 
 // harness/check/check.schema.json.
 OrderedJson ToJson(const CheckReport& report);
-// For people: the answer first.
+// For people. The answer comes first.
 std::string ToSummary(const CheckReport& report);
 
 }  // namespace bkm

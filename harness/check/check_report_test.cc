@@ -11,6 +11,7 @@ namespace bkm {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::Field;
 using ::testing::IsEmpty;
 
 CellRecord Ran(const std::string& attention, VerdictKind kind) {
@@ -24,8 +25,8 @@ CheckedPairing APairing(std::vector<CellRecord> cells) {
   return {.kind = FindEngineKind("verl-torchtitan"), .cells = std::move(cells)};
 }
 
-// Ids of what is suggested to the owner of `pairing`; the table's one row that works does so with
-// flex, and refuses sdpa.
+// Ids of the rows that are suggested for `pairing`. The table's only working row works with flex
+// and refuses sdpa.
 std::vector<std::string> Suggested(const CheckedPairing& pairing) {
   std::vector<std::string> ids;
   for (const PublishedRow& row :
@@ -46,6 +47,53 @@ TEST(CheckReportTest, WhoLacksAnAttentionIsToldOnlyWhereThatWorks) {
   EXPECT_THAT(
       Suggested(APairing({Ran("flex", VerdictKind::kOk), Ran("sdpa", VerdictKind::kRefused)})),
       IsEmpty());
+}
+
+// The torch of the known row for an environment with `torch`, from a table with rows of
+// `published`.
+std::string TorchOfKnownRow(const std::vector<std::string>& published, const std::string& torch) {
+  PublishedTable table;
+  for (const std::string& version : published) {
+    table.rows.push_back(AGoodRow());
+    table.rows.back().torch = version;
+  }
+  const PublishedRow row = AGoodRow();
+  const std::optional<PublishedRow> known =
+      KnownRow(table, {row.engine, row.engine_version.subject, row.library_to.subject, torch});
+  return known ? known->torch : "none";
+}
+
+TEST(CheckReportTest, TorchVersionsAreComparedWholeAndNotByTheirBeginning) {
+  EXPECT_EQ(TorchOfKnownRow({"2.1", "2.13.0"}, "2.13.0"), "2.13.0");
+  EXPECT_EQ(TorchOfKnownRow({"2.1"}, "2.13.0"), "none");
+  EXPECT_EQ(TorchOfKnownRow({"2.13.0"}, "2.13.01"), "none");
+}
+
+TEST(CheckReportTest, TheBuildOfATorchVersionDoesNotMatter) {
+  EXPECT_EQ(TorchOfKnownRow({"2.13.0"}, "2.13.0+cpu"), "2.13.0");
+  EXPECT_EQ(TorchOfKnownRow({"2.13.0+cpu"}, "2.13.0"), "2.13.0+cpu");
+}
+
+TEST(CheckReportTest, ARowIsKnownOnlyForTheVersionsThatItHolds) {
+  const PublishedTable table = ATable();
+  const PublishedRow row = AGoodRow();
+  InstalledVersions installed{row.engine, row.engine_version.subject, row.library_to.subject,
+                              row.torch};
+  EXPECT_EQ(KnownRow(table, installed)->id, row.id);
+  installed.library = "pypi:torchtitan==0.0.1";
+  EXPECT_EQ(KnownRow(table, installed), std::nullopt);
+}
+
+TEST(CheckReportTest, RowsOfTheSameTorchAreNearer) {
+  PublishedTable table;
+  for (const char* torch : {"2.1", "2.13.0"}) {
+    table.rows.push_back(AGoodRow());
+    table.rows.back().torch = torch;
+  }
+  const std::vector<PublishedRow> nearest =
+      NearestRows(table, APairing({}), "pypi:verl==0.9.1", "2.13.0+cpu", "2026-06-11", 3);
+  EXPECT_THAT(nearest, ElementsAre(Field(&PublishedRow::torch, "2.13.0"),
+                                   Field(&PublishedRow::torch, "2.1")));
 }
 
 }  // namespace

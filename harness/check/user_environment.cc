@@ -3,9 +3,11 @@
 #include "harness/check/user_environment.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "harness/base/files.h"
 #include "harness/base/hash.h"
 #include "harness/base/status_macros.h"
@@ -21,16 +23,35 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A quarter of the default probe's tokens, for an answer in seconds; but with documents before and
-// after another, which is where masks go wrong. A sliding window shows only in a document that is
-// longer.
+// A quarter of the default probe's tokens gives an answer in seconds. Several documents are needed
+// because masks fail at their borders. A model with a sliding window needs longer documents.
 std::vector<int64_t> DocumentsFor(const std::string& model) {
   const absl::StatusOr<ModelShape> shape = FindModelShape(model);
   const bool has_window = shape.ok() && shape->window > 0;
   return has_window ? Probe().documents : std::vector<int64_t>{24, 40, 2};
 }
 
+// The program of that name in PATH; empty where there is none.
+fs::path InPath(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  std::error_code error;
+  for (const absl::string_view folder : absl::StrSplit(path ? path : "", ':', absl::SkipEmpty())) {
+    const fs::path program = fs::path(std::string(folder)) / name;
+    if (fs::is_regular_file(program, error)) return program;
+  }
+  return {};
+}
+
 }  // namespace
+
+fs::path FindUsersPython() {
+  // BKM_USER_ENV: tools/bkm moves VIRTUAL_ENV there, so that uv does not use it.
+  for (const char* variable : {"BKM_USER_ENV", "VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    const char* folder = std::getenv(variable);
+    if (folder && *folder) return fs::path(folder) / "bin/python";
+  }
+  return InPath("python3");
+}
 
 absl::StatusOr<UserEnvironment> UserEnvironment::Read(fs::path python,
                                                       const SourceCatalog& catalog) {
@@ -58,7 +79,7 @@ absl::StatusOr<UserEnvironment> UserEnvironment::Read(fs::path python,
 
 void UserEnvironment::CompileSubjects() const {
   if (bytecode_.empty() || !CreateDirectories(bytecode_).ok()) return;
-  std::error_code ignored;  // it only says when it was used
+  std::error_code ignored;  // the time only guides garbage collection
   fs::last_write_time(bytecode_, fs::file_time_type::clock::now(), ignored);
   std::set<fs::path> packages;
   for (const EngineKind* kind : Kinds()) {
@@ -109,7 +130,7 @@ std::vector<const EngineKind*> UserEnvironment::Kinds() const {
 
 Subject UserEnvironment::SubjectOf(const SubjectSpec& spec, const std::string& source) const {
   const InstalledPackage& package = installed_.at(source);
-  // No tree: it is imported from where it is installed.
+  // No tree: the package is imported from where it is installed.
   return {.spec = spec,
           .label = LabelOf(source),
           .package = package.package,

@@ -16,7 +16,11 @@
 
 namespace bkm {
 
-// A user's own interpreter and what it holds. It is only read.
+// The Python of the active virtual or conda environment, else the first python3 in PATH; empty:
+// none.
+std::filesystem::path FindUsersPython();
+
+// A user's interpreter and its packages. Nothing is written into the environment.
 class UserEnvironment {
  public:
   static absl::StatusOr<UserEnvironment> Read(std::filesystem::path python,
@@ -24,27 +28,28 @@ class UserEnvironment {
 
   const std::filesystem::path& python() const { return python_; }
   const std::string& version() const { return facts_.python; }  // "3.11.2"
-  // Whether its cells must be processes of its own: the worker embeds another version.
+  // Whether each cell must run in its own process because the worker embeds another Python version.
   bool alone() const { return alone_; }
   // The version of a distribution (normalised name); empty where there is none.
   std::string VersionOf(const std::string& distribution) const;
-  // Of a source ("verl"); null where it is not installed.
+  // The package of a source ("verl"); null if it is not installed.
   const InstalledPackage* Find(const std::string& source) const;
-  // "git:verl@<40 hex>", "pypi:verl==0.9.1", or "path:FOLDER" for one that is no distribution.
+  // "git:verl@<40 hex>", "pypi:verl==0.9.1", or "path:FOLDER" for a package without a distribution.
   SubjectSpec SpecOf(const std::string& source) const;
-  // What a person calls that: the version, or nine digits of the commit.
+  // For people: the version, or nine digits of the commit.
   std::string LabelOf(const std::string& source) const;
 
-  // Where its compiled Python is kept, if it brings none: in our cache, for nothing is written into
-  // the environment. Installers leave it out, and loading takes twice as long without. Else empty.
+  // Folder in the cache for compiled Python if the environment has none, as after installers that
+  // do not compile: loading takes twice as long without it. Empty if the environment has its own.
   const std::filesystem::path& bytecode() const { return bytecode_; }
-  // Compiles engine and library into bytecode(), where that is not empty and cells would have to.
-  // What they share is compiled when it is loaded first.
+  // Compiles engines and libraries into bytecode(), if it is not empty. Libraries that belong to
+  // the runtime are compiled when they are first loaded.
   void CompileSubjects() const;
 
-  // The engine kinds whose two sides are there; of a library whose engine is not, the control.
+  // The engine kinds whose engine and library are installed; for a library without an engine, its
+  // control.
   std::vector<const EngineKind*> Kinds() const;
-  // One cell of one step per attention of the kind's that this machine can run.
+  // A one-step cell for each attention of the kind that this machine can run.
   absl::StatusOr<std::vector<PreparedCell>> CellsOf(const EngineKind& kind,
                                                     const std::string& model) const;
 

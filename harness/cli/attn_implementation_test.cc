@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// matrices/attn_implementation.json: what becomes of `override_config.attn_implementation`, set as
-// verl's configuration sets it, in four releases of verl over five of transformers. Each class of
-// outcome, and that an override which is honoured was honoured by what really ran.
+// matrices/attn_implementation.json: the effect of `override_config.attn_implementation`, set as in
+// verl's configuration, with four releases of verl and five of transformers. The tests cover every
+// class of outcome, and prove from the code that ran that an override took effect.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -95,7 +95,7 @@ TEST_F(AttnImplementationTest, Verl071BreaksOnTransformers5AlthoughItsPinsAllowI
   }
 }
 
-// A critic's values are judged per token as a language model's log-probs are.
+// The values of a critic are judged per token, like log-probs.
 TEST_F(AttnImplementationTest, TheCriticsIsHonouredByVerl071AndOverriddenSince) {
   const std::vector<Pair> overridden = {
       {"0.8.0", {"4.57.6", "5.10.2"}}, {"0.9.0", {"5.10.2"}}, {"0.9.1", {"5.10.2"}}};
@@ -112,8 +112,8 @@ TEST_F(AttnImplementationTest, TheCriticsIsHonouredByVerl071AndOverriddenSince) 
   }
 }
 
-// The month of transformers 5.23.0 has a pyarrow that wants numpy 2, which these releases of verl
-// exclude.
+// The newest pyarrow in the month of transformers 5.23.0 requires numpy 2, which these releases of
+// verl exclude.
 TEST_F(AttnImplementationTest, OldPinsMeetNewPackagesAtImport) {
   for (const char* verl : {"0.7.1", "0.8.0"})
     EXPECT_EQ(ReasonOf(At(verl, "5.23.0", "sdpa")), "broken at import, import-failed") << verl;

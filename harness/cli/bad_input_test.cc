@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 //
-// What a user gets wrong, and what is missing on a machine: one sentence that says what to do, exit
-// code 2, and nothing is written.
+// User errors and missing prerequisites: each gives one sentence that says what to do and exit code
+// 2, and writes nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using ::testing::StartsWith;
 
 class BadInputTest : public ::testing::Test {
  protected:
-  // What `bkm ARGUMENTS` complains of; the rest of what a complaint must be is checked here.
+  // The message of `bkm ARGUMENTS`. Also checks the form that every error must have.
   std::string Complaint(std::vector<std::string> arguments,
                         std::map<std::string, std::string> environment = {}) {
     const ProcessResult result = bkm_.Run(std::move(arguments), std::move(environment));

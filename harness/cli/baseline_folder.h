@@ -11,7 +11,7 @@ namespace bkm {
 inline constexpr char kBaselineHelp[] =
     "Folder of accepted runs (default: accepted/MATRIX beside the run directory)";
 
-// `asked`, or where nothing was asked the folder for the runs of `matrix` that lie beside `run`.
+// `asked`; if empty, the folder accepted/MATRIX beside the run directory `run`.
 inline std::filesystem::path BaselineFolder(const std::string& asked, const std::string& run,
                                             const std::string& matrix) {
   if (!asked.empty()) return asked;

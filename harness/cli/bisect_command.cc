@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <optional>
+#include <string>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
 #include "harness/cli/console_observer.h"
 #include "harness/cli/search_options.h"
-#include "harness/history/bisect_report.h"
-#include "harness/history/peel_report.h"
-#include "harness/history/peel_session.h"
-#include "harness/history/suspects.h"
+#include "harness/history/bisect_session.h"
+#include "harness/session/interrupt.h"
 
 namespace bkm {
 namespace {
@@ -22,30 +19,30 @@ class BisectCommand : public CliCommand {
  public:
   const char* name() const override { return "bisect"; }
   const char* summary() const override {
-    return "Find the commit that broke or mended a cell, and confirm it";
+    return "Find the commit that broke or fixed a cell, and confirm it";
   }
   const char* examples() const override {
-    return "The cell is named as for bkm run, and must be one. Its own revision is one end unless "
-           "--good and --bad name both; an end that is not named is found by stepping back 1, 2, "
-           "4, "
-           "... days.\n"
-           "Bad is any verdict against the pair; with --until, only what matches, and a commit "
-           "that "
-           "is differently bad is neither good nor bad.\n"
-           "What the run directory holds is not measured again: after Ctrl-C or a crash the same "
-           "command goes on. It writes search.log and bisect.json there.\n"
-           "--peel: of the pair as named, all that is broken, one behind the other: each culprit "
-           "is "
-           "found by the sources where they say it, else by runs, is taken out of the library "
-           "(reverted, or older files, or a stub), and the pair is run on to the next; where "
-           "later commits build on one, at the last commit that does not. It writes peel.json, and "
-           "a run directory for each step.\n"
-           "Exit 0: a culprit is named (--peel: the pair is ok without those named); 1: none is.\n"
+    return "Select exactly one cell, with the same options as for bkm run. Without --good and "
+           "--bad, the cell's own revision is the newer end, and bkm finds the older end by "
+           "stepping back 1, 2, 4, ... days. With only one of them, the cell's own revision is "
+           "the other end.\n"
+           "A commit is bad if the verdict is refused, broken or wrong. With --until, a commit "
+           "is bad only if its verdict matches; a commit that fails in another way is then "
+           "neither good nor bad.\n"
+           "The run directory holds search.log and bisect.json. The same command resumes an "
+           "interrupted search and measures nothing twice.\n"
+           "--peel finds every culprit of the pair, not only the first. It finds each culprit "
+           "from the sources if they show it, else by running cells. It removes the culprit "
+           "from the library (by a revert, by older files or by a stub) and continues with the "
+           "next failure. If later commits depend on a culprit, it continues at the last commit "
+           "that does not. It writes peel.json, and one run directory per step.\n"
+           "Exit 0: a culprit was found (--peel: the pair works without the culprits). Exit 1: "
+           "none was found.\n"
            "Examples:\n"
            "  bkm bisect --engine verl-torchtitan@git:verl@v0.8.0 --library git:torchtitan@main "
            "--attention flex --axis library --good baba6d82e\n"
-           "  bkm bisect --engine torchtitan --library git:torchtitan@main --attention sdpa --axis "
-           "library --until verdict=wrong\n"
+           "  bkm bisect --engine torchtitan --library git:torchtitan@main --attention sdpa "
+           "--axis library --until verdict=wrong\n"
            "  bkm bisect --engine verl-torchtitan@git:verl@v0.7.1 --library git:torchtitan@main "
            "--attention flex --axis library --good c1465542e --peel\n"
            "  bkm bisect --engine verl-torchtitan@git:verl@main --library git:torchtitan@main "
@@ -54,224 +51,84 @@ class BisectCommand : public CliCommand {
 
   void AddOptions(CLI::App& app) override {
     options_.AddOptions(app, "bisect");
-    app.add_option("--good", good_, "A revision that is good (--axis both: ENGINE,LIBRARY)");
-    app.add_option("--bad", bad_, "A revision that is bad");
-    app.add_option("--since", options_.since, "Step back no further than this day, YYYY-MM-DD");
-    app.add_option("--until", until_,
-                   "What is bad: key=pattern,... of verdict, stage, reason, message, blame "
-                   "(stage=golden; default: anything but ok)");
-    app.add_flag("--ladder", ladder_,
-                 "Find the older end among the releases (tags), the newest first, instead of by "
-                 "days; then the commit between the two releases that differ");
-    app.add_flag("--flaky", flaky_, "The cell is flaky: measure again and again, and say how sure");
+    app.add_option("--good", bisect_.good, "Good revision (--axis both: ENGINE,LIBRARY)");
+    app.add_option("--bad", bisect_.bad, "Bad revision (--axis both: ENGINE,LIBRARY)");
+    app.add_option("--since", options_.since, "Oldest day to step back to, YYYY-MM-DD");
+    app.add_option(
+        "--until", until_,
+        "Verdicts that count as bad: key=glob,... with the keys verdict, stage, reason, message "
+        "and blame, for example stage=golden (default: refused, broken or wrong)");
+    app.add_flag("--ladder", bisect_.ladder,
+                 "Step back by releases (tags) instead of days, then search between the two "
+                 "releases that differ");
+    app.add_flag("--flaky", bisect_.flaky,
+                 "The cell is flaky: measure each commit repeatedly and report the confidence");
     app.add_option("--flake-rate", flake_rate_,
-                   "How often it is bad by chance (default: measured at the good end)")
+                   "Share of bad results without the culprit (default: measured at the good end)")
         ->check(CLI::Range(0.001, 0.9));
-    app.add_option("--confidence", confidence_, "How sure a flaky search must be")
+    app.add_option("--confidence", bisect_.confidence, "Confidence at which a flaky search stops")
         ->check(CLI::Range(0.5, 0.9999))
         ->capture_default_str();
-    app.add_flag("--peel", peel_, "All that is broken, not only the first: stacked culprits")
+    app.add_flag("--peel", peel_, "Find every culprit, not only the first")
         ->excludes("--until")
         ->excludes("--flaky");
-    app.add_option("--most", most_, "Peel no more culprits than these")
+    app.add_option("--most", peel_options_.most_culprits, "With --peel: maximum number of culprits")
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
-    app.add_option("--tries", tries_, "Peel: commits to try for one culprit, then go on without")
+    app.add_option("--tries", peel_options_.most_trials,
+                   "With --peel: maximum number of commits to try for one culprit")
         ->check(CLI::Range(4, 100000))
         ->capture_default_str();
   }
 
   absl::StatusOr<int> Run() override {
-    start_ = std::chrono::steady_clock::now();
+    const auto start = std::chrono::steady_clock::now();
     if (peel_ && options_.kind() != AxisKind::kLibrary)
-      return absl::InvalidArgumentError("--peel takes commits out of the library: --axis library");
+      return absl::InvalidArgumentError(
+          "--peel removes commits from the library: it needs --axis library");
     ASSIGN_OR_RETURN(const Criterion criterion, Criterion::Parse(until_));
     ConsoleObserver console(options_.quiet || options_.json);
     InterruptSignals signals;
     ASSIGN_OR_RETURN(const OneCell cell, options_.LoadCell(console));
+    bisect_.since = options_.since;
+    if (flake_rate_ > 0) bisect_.flake_rate = flake_rate_;
     ASSIGN_OR_RETURN(const HistoryAxis axis,
-                     HistoryAxis::Create(cell.planned, options_.kind(), Ends(cell.planned),
+                     HistoryAxis::Create(cell.planned, options_.kind(),
+                                         EndsOf(bisect_, options_.kind(), cell.planned),
                                          cell.preparation->git(), cell.preparation->catalog()));
+    const std::string result = peel_ ? "peel" : "bisect";
     ASSIGN_OR_RETURN(const RunDirectory directory,
-                     options_.MakeDirectory(peel_ ? "peel" : "bisect", cell.planned, until_));
+                     options_.MakeDirectory(result, cell.planned, until_));
     SearchLog log(directory.root() / "search.log", console);
     const std::unique_ptr<LocalExecutor> workers =
         MakeWorkers(cell.installation, options_.Measurement(), directory, signals);
-    const SessionSetup session_setup = options_.SetupOf(cell, directory, axis, *workers);
-    if (peel_) return RunPeel(cell, axis, session_setup, signals, log);
-    InvestigationSetup setup = SetupOf(axis, criterion);
-    if (ladder_) {
-      ASSIGN_OR_RETURN(setup.steps, Rungs(cell, axis, log));
-    }
-    Announce(axis, criterion, log);
-    SearchSession session(session_setup, axis, *cell.preparation, signals, log);
-    session.LoadRuntime();
-    if (!flaky_) setup.suspects = Suspects(cell, axis, log);
-    Investigation investigation(axis.graph(), std::move(setup));
-    const auto comment = [&](const Trial&, const Outcome& outcome) {
-      return CommentOn(investigation, outcome);
-    };
-    ASSIGN_OR_RETURN(const bool finished, session.Run(investigation, comment));
-    if (!finished) {
-      std::fprintf(stderr, "bkm: interrupted; the same command goes on from here\n");
+    ApiSession api(options_.selection.GitMirrors(), options_.selection.MatrixFolder());
+    HistorySearchContext context{.start = start,
+                                 .cell = cell,
+                                 .axis = axis,
+                                 .directory = directory,
+                                 .setup = options_.SetupOf(cell, directory, axis, *workers),
+                                 .api = api,
+                                 .signals = signals,
+                                 .log = log};
+    ASSIGN_OR_RETURN(const std::optional<BisectAnswer> answer,
+                     peel_ ? PeelCell(std::move(context), peel_options_)
+                           : BisectCell(std::move(context), bisect_, criterion));
+    if (!answer) {
+      std::fprintf(stderr, "bkm: interrupted; run the same command to continue\n");
       return kExitInterrupted;
     }
-    const SearchStatus status = investigation.result().bisection.status;
-    log.Line(absl::StrCat("done: ", Name(status)));
-    RETURN_IF_ERROR(Report({.axis = axis,
-                            .investigation = investigation,
-                            .session = session,
-                            .criterion = criterion,
-                            .cell = axis.CellAt(axis.late()).id},
-                           directory));
-    return status == SearchStatus::kFound ? kExitAsExpected : kExitVerdictsDiffer;
+    RETURN_IF_ERROR(options_.Report(result, directory, answer->json, answer->summary));
+    return answer->found ? kExitAsExpected : kExitVerdictsDiffer;
   }
 
  private:
-  absl::StatusOr<int> RunPeel(const OneCell& cell, const HistoryAxis& axis,
-                              const SessionSetup& setup, const InterruptSignals& signals,
-                              SearchLog& log) const {
-    if (!axis.one_is_late()) {
-      return absl::InvalidArgumentError(
-          "--peel starts at the newest pair, and that must be the bad end");
-    }
-    log.Line(absl::StrCat("peeling ", axis.Describe(axis.late()), ", of ", axis.graph().size(),
-                          " commits"));
-    const bool by_sources = HasStaticCheck(cell.planned.cell);
-    ApiSession api(options_.selection.GitMirrors(), options_.selection.MatrixFolder());
-    RETURN_IF_ERROR(api.AddSources(cell.matrix));
-    ASSIGN_OR_RETURN(PeelSession session,
-                     PeelSession::Create(setup, axis, *cell.preparation,
-                                         by_sources ? &api : nullptr, signals, log, tries_));
-    const absl::StatusOr<PeelResult> result = Peel(session, most_);
-    if (absl::IsCancelled(result.status())) {
-      std::fprintf(stderr, "bkm: interrupted; the same command goes on from here\n");
-      return kExitInterrupted;
-    }
-    RETURN_IF_ERROR(result.status());
-    const PeelReport report{
-        .axis = axis,
-        .result = *result,
-        .cell = cell.planned.id,
-        .measured = session.measured(),
-        .seconds =
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count()};
-    RETURN_IF_ERROR(options_.Report("peel", setup.directory, ToJson(report), ToSummary(report)));
-    return result->works && !result->steps.empty() ? kExitAsExpected : kExitVerdictsDiffer;
-  }
-
-  // An order of the search and no more: where the sources cannot be asked, it goes on without.
-  std::vector<int> Suspects(const OneCell& cell, const HistoryAxis& axis, SearchLog& log) const {
-    ApiSession api(options_.selection.GitMirrors(), options_.selection.MatrixFolder());
-    const auto find = [&]() -> absl::StatusOr<std::vector<int>> {
-      RETURN_IF_ERROR(api.AddSources(cell.matrix));
-      return FindSuspects(api, axis);
-    };
-    absl::StatusOr<std::vector<int>> suspects = find();
-    if (!suspects.ok()) {
-      log.Line(absl::StrCat("the sources could not be asked: ", suspects.status().message()));
-      return {};
-    }
-    for (const int commit : *suspects)
-      log.Line(absl::StrCat("by the sources it may be ", axis.Describe(commit)));
-    return *std::move(suspects);
-  }
-
-  absl::StatusOr<std::vector<int>> Rungs(const OneCell& cell, const HistoryAxis& axis,
-                                         SearchLog& log) const {
-    if (axis.kind() == AxisKind::kBoth || axis.early())
-      return absl::InvalidArgumentError(
-          "--ladder looks for the older end among the releases of one subject: not with --axis "
-          "both, nor with both --good and --bad");
-    ASSIGN_OR_RETURN(const auto releases, axis.Releases(cell.preparation->git()));
-    if (releases.empty()) {
-      return absl::NotFoundError(absl::StrCat("no release of ", axis.SourceAt(axis.late()),
-                                              " lies before the newer end (are its tags there?)"));
-    }
-    std::vector<int> rungs;
-    std::vector<std::string> names;
-    for (const auto& [commit, name] : releases) {
-      rungs.push_back(commit);
-      names.push_back(name);
-    }
-    log.Line(absl::StrCat("releases, the newest first: ", absl::StrJoin(names, "; ")));
-    return rungs;
-  }
-
-  bool given() const { return !good_.empty() || !bad_.empty(); }
-  // The bad end first. Of one that is not named the cell's own revision is taken where the other is
-  // named.
-  AxisEnds Ends(const PlannedCell& planned) const {
-    const std::string own = OwnRevision(planned);
-    return {.one = bad_.empty() && given() ? own : bad_,
-            .other = good_.empty() && given() ? own : good_,
-            .since = options_.since};
-  }
-  InvestigationSetup SetupOf(const HistoryAxis& axis, const Criterion& criterion) const {
-    return {.late = axis.late(),
-            .early = axis.early(),
-            .criterion = criterion,
-            .flaky = flaky_,
-            .after = axis.one_is_late() ? Side::kBad : Side::kGood,
-            .flake_rate = flake_rate_ > 0 ? std::optional<double>(flake_rate_) : std::nullopt,
-            .confidence = confidence_};
-  }
-  // As an end of the axis is named.
-  std::string OwnRevision(const PlannedCell& planned) const {
-    const auto revision = [](const std::optional<SubjectSpec>& subject) {
-      return subject ? subject->revision : "";
-    };
-    const std::string engine = revision(planned.cell.engine_subject);
-    const std::string library = revision(planned.cell.library_subject);
-    return options_.kind() == AxisKind::kEngine ? engine
-           : options_.kind() == AxisKind::kBoth ? absl::StrCat(engine, ",", library)
-                                                : library;
-  }
-
-  void Announce(const HistoryAxis& axis, const Criterion& criterion, SearchLog& log) const {
-    const CommitGraph& graph = axis.graph();
-    log.Line(absl::StrCat("axis ", Name(axis.kind()), ": ", graph.size(), " commits with ",
-                          graph.contents(), " different contents; bad is ", criterion.Text()));
-    if (!axis.note().empty()) log.Line(axis.note());
-    const char* late = axis.one_is_late() ? "bad" : "good";
-    log.Line(absl::StrCat("newer end", given() ? absl::StrCat(" (said to be ", late, ")") : "",
-                          ": ", axis.Describe(axis.late())));
-    if (!axis.early())
-      return log.Line(ladder_ ? "older end: the newest release that differs"
-                              : "older end: found by stepping back 1, 2, 4, ... days");
-    const char* early = axis.one_is_late() ? "good" : "bad";
-    log.Line(absl::StrCat("older end (said to be ", early, "): ", axis.Describe(*axis.early())));
-  }
-
-  static std::string CommentOn(const Investigation& investigation, const Outcome& outcome) {
-    const std::string comment = absl::StrCat(" -> ", Name(investigation.Classify(outcome.verdict)));
-    const int left = investigation.candidates();
-    if (investigation.done()) return comment;
-    if (investigation.doing() != absl::string_view("bisecting"))
-      return absl::StrCat(comment, "; ", investigation.doing());
-    if (left == 1) return absl::StrCat(comment, "; one candidate, to be confirmed");
-    return left == 0 ? comment : absl::StrCat(comment, "; ", left, " candidates");
-  }
-
-  // Writes bisect.json and prints what was found.
-  absl::Status Report(BisectReport report, const RunDirectory& directory) const {
-    report.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    return options_.Report("bisect", directory, ToJson(report), ToSummary(report));
-  }
-
-  std::chrono::steady_clock::time_point start_;
   SearchOptions options_;
-  std::string good_;
-  std::string bad_;
+  BisectOptions bisect_;
+  PeelOptions peel_options_;
   std::string until_;
-  bool flaky_ = false;
   double flake_rate_ = 0;
-  double confidence_ = 0.99;
-  bool ladder_ = false;
   bool peel_ = false;
-  int most_ = 20;
-  int tries_ = 64;
 };
 
 }  // namespace

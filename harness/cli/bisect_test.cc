@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 //
-// bkm bisect through the real program and the real worker, on small repositories whose culprits are
-// known.
+// bkm bisect through the real program and worker, on small repositories with known culprits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -31,7 +30,7 @@ constexpr char kRefuses[] =
     "def refuse(*_):\n    raise NotImplementedError('flex is not supported')\n"
     "Model.__init__ = refuse\n";
 
-// Waits while `hold` lies in its tree, with a library that says so.
+// Waits while the file `hold` exists in its tree, if the library sets WAITS.
 constexpr char kWaits[] = R"(
 import os, time
 import fake_library
@@ -52,7 +51,7 @@ class BisectTest : public HistoryFixture {
   }
   Json Result() const { return *ReadJsonFile(bkm_.out() / "bisect.json"); }
 
-  // Observation file -> what changes when it is written again.
+  // The inode of each observation file; it changes when the file is written again.
   std::map<std::string, ino_t> Observations() const {
     std::map<std::string, ino_t> files;
     std::error_code error;
@@ -173,7 +172,7 @@ TEST_F(BisectTest, GoesOnAfterItWasKilled) {
   ASSERT_TRUE(WriteFile(hold, "").ok());
   const PipedProcess process =
       *StartPiped(bkm_.MakeCommand(Arguments({"--good", first})), bkm_.folder() / "stderr");
-  // A broken library is never asked whether to wait; a good one between the ends waits.
+  // Only the good commits between the ends wait: a broken library fails before its WAITS is read.
   for (int i = 0; i < 600 && Observations().size() < 2; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   ::kill(process.pid, SIGKILL);
@@ -275,7 +274,7 @@ TEST_F(BisectTest, TheLadderGoesDownTheReleasesAndThenBetweenTwo) {
   Commit();
   library_.Git({"tag", "v1"});
   Commit();
-  // v2 was made on a branch of its own.
+  // v2 is on a branch of its own.
   library_.Branch("release", "HEAD");
   library_.Write("CHANGELOG", "v2\n");
   library_.Commit("Release v2", "2026-03-02");
@@ -290,7 +289,7 @@ TEST_F(BisectTest, TheLadderGoesDownTheReleasesAndThenBetweenTwo) {
   const ProcessResult result = Bisect({"--ladder"});
 
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("releases, the newest first: v3; v2; v1"));
+  EXPECT_THAT(result.err, HasSubstr("releases, newest first: v3; v2; v1"));
   EXPECT_EQ(Result()["culprit"]["commit"], culprit);
   EXPECT_EQ(Result()["older_end"]["title"], "Commit 2 (#2)");
 }

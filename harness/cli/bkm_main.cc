@@ -11,7 +11,7 @@ namespace bkm {
 
 namespace {
 
-// The first argument, when it names no command: CLI11 only says that it did not expect it.
+// The message if the first argument names no command: CLI11 would not suggest one.
 std::string UnknownCommand(int argc, char** argv,
                            const std::vector<std::unique_ptr<CliCommand>>& commands) {
   if (argc < 2 || argv[1][0] == '-') return "";
@@ -23,7 +23,7 @@ std::string UnknownCommand(int argc, char** argv,
   return std::string("unknown command '") + argv[1] + "'" + DidYouMean(argv[1], names);
 }
 
-// What is wrong with the command line, in one sentence. CLI11 says it in two, and suggests nothing.
+// One sentence on what is wrong with the command line. CLI11 uses two, and suggests nothing.
 std::string UsageError(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   const CLI::App& at = chosen.empty() ? app : *chosen[0];
@@ -54,7 +54,7 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     std::fprintf(stderr, "bkm: %s\n", UsageError(app, error).c_str());
     return kExitHarnessError;
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 //
-// bkm check through the real program, on environments that the test makes: what is in them is only
-// told apart by name, so nothing of theirs is run.
+// bkm check through the real program, on environments made by the test. Their packages are stubs,
+// so no cell is run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ class CheckTest : public ::testing::Test {
     }
     for (const auto& [path, text] : files) EXPECT_TRUE(WriteFile(site / package / path, text).ok());
   }
-  // An engine that asks its library for a module that is not there.
+  // An engine that imports a module which its library lacks.
   void InstallABrokenPair(const std::string& commit = "") {
     Install("torch", "2.13.0+cpu", {{"__init__.py", ""}});
     Install("torchtitan", "0.3.0", {{"__init__.py", ""}});
@@ -75,7 +75,7 @@ class CheckTest : public ::testing::Test {
   }
   std::string table() const { return (bkm_.folder() / "table.json").string(); }
 
-  // Path -> time of the last change, of everything in the environment.
+  // The time of the last change of every file in the environment, by path.
   std::map<std::string, fs::file_time_type> Files() const {
     std::map<std::string, fs::file_time_type> files;
     for (const auto& entry : fs::recursive_directory_iterator(environment_))
@@ -98,9 +98,9 @@ TEST_F(CheckTest, SaysWhatIsBrokenByTheSourcesAndWhatWorksNearby) {
               AllOf(HasSubstr("verl-torchtitan: verl 0.9.1 x torchtitan 0.3.0\nBROKEN because "
                               "verl/workers/engine/torchtitan/transformer_impl.py:1 asks "
                               "torchtitan.gone: there is no module torchtitan.gone"),
-                    HasSubstr("Published: fails (measured 2026-06-01, too old by now: measure "
+                    HasSubstr("Published: fails (measured 2026-06-01, expired: measure "
                               "again, row verl-torchtitan-0-9-1"),
-                    HasSubstr("Nearest that work:\n  verl-torchtitan v0.8.0"),
+                    HasSubstr("Nearest versions that work:\n  verl-torchtitan v0.8.0"),
                     HasSubstr("    uv venv --python 3.11\n"),
                     HasSubstr(absl::StrCat("    uv pip sync ",
                                            fs::path(table()).parent_path().string(), "/pylock."))));
@@ -145,20 +145,21 @@ TEST_F(CheckTest, ACommitIsCalledByItsId) {
   const ProcessResult result = Check({"--sources-only", "--table", table()});
   EXPECT_THAT(result.out,
               AllOf(HasSubstr("verl-torchtitan: verl aaaaaaaaa x torchtitan 0.3.0"),
-                    HasSubstr("Published: works-except (measured 2026-06-01, too old by now")));
+                    HasSubstr("Published: works-except (measured 2026-06-01, expired")));
 }
 
 TEST_F(CheckTest, WithoutATableItSaysThatNothingCanBeSuggested) {
   InstallABrokenPair();
-  EXPECT_THAT(Check({"--sources-only"}).out, HasSubstr("No published table is at hand"));
+  EXPECT_THAT(Check({"--sources-only"}).out, HasSubstr("There is no published table"));
 }
 
 TEST_F(CheckTest, WhatCannotBeCheckedIsOneSentence) {
-  EXPECT_THAT(Check({}).err, HasSubstr("holds neither torchtitan nor transformers: install"));
+  EXPECT_THAT(Check({}).err,
+              HasSubstr("has neither torchtitan nor transformers installed: install"));
   Install("torchtitan", "0.3.0", {{"__init__.py", ""}});
   const ProcessResult no_torch = Check({});
   EXPECT_EQ(no_torch.exit_code, 2);
-  EXPECT_THAT(no_torch.err, HasSubstr("holds no torch: install it"));
+  EXPECT_THAT(no_torch.err, HasSubstr("has no torch installed: install it"));
   EXPECT_THAT(bkm_.Run({"check", "--python", "/nowhere/python"}).err,
               HasSubstr("the Python interpreter /nowhere/python does not run: no such program"));
   InstallABrokenPair();

@@ -16,11 +16,11 @@ class CleanCommand : public CliCommand {
  public:
   const char* name() const override { return "clean"; }
   const char* summary() const override {
-    return "Remove source trees, environments, probes and observations that no run has used lately";
+    return "Remove cached sources, environments, probes and observations that no recent run used";
   }
   const char* examples() const override {
-    return "What a later run needs is made again; run directories are not touched.\nExample: bkm "
-           "clean --older-than 30";
+    return "A later run makes again what it needs. Run directories are not touched.\n"
+           "Example: bkm clean --older-than 30";
   }
 
   void AddOptions(CLI::App& app) override {

@@ -17,7 +17,7 @@ inline constexpr int kExitVerdictsDiffer = 1;
 inline constexpr int kExitHarnessError = 2;
 inline constexpr int kExitInterrupted = 3;
 
-// One sub-command of bkm: one file, one entry of AllCommands().
+// A subcommand of bkm: one file and one entry of AllCommands().
 class CliCommand {
  public:
   virtual ~CliCommand() = default;
@@ -25,7 +25,7 @@ class CliCommand {
   virtual const char* summary() const = 0;   // one line of `bkm --help`
   virtual const char* examples() const = 0;  // the end of `bkm NAME --help`
   virtual void AddOptions(CLI::App& app) = 0;
-  // The exit code, or what stopped the harness from doing its job.
+  // The exit code; an error if bkm could not do its job.
   virtual absl::StatusOr<int> Run() = 0;
 };
 

@@ -2,6 +2,10 @@
 // Copyright the bkm authors.
 #include "harness/cli/command_line.h"
 
+#include <string>
+
+#include "harness/base/version.h"
+
 namespace bkm {
 
 std::vector<std::unique_ptr<CliCommand>> AllCommands() {
@@ -34,9 +38,10 @@ CommandLine::CommandLine()
     : app_("Proves which versions of trainer engines and model libraries work together.", "bkm"),
       commands_(AllCommands()) {
   app_.require_subcommand(1);
+  app_.set_version_flag("--version", std::string("bkm ") + kVersion, "Print the version and exit");
   app_.footer(
-      "Exit codes: 0 as expected, 1 verdicts differ from what is expected, 2 the harness could not "
-      "do its job, 3 interrupted.");
+      "Exit codes: 0 as expected; 1 a result differs from what is expected; 2 bkm could not do its "
+      "job; 3 interrupted.");
   for (const auto& command : commands_) {
     CLI::App* sub = app_.add_subcommand(command->name(), command->summary());
     sub->footer(command->examples());

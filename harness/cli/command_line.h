@@ -11,7 +11,7 @@
 
 namespace bkm {
 
-// Every command of bkm and the one description of what the command line takes.
+// Every command of bkm, and the only description of the command line.
 class CommandLine {
  public:
   CommandLine();
@@ -19,7 +19,7 @@ class CommandLine {
 
   CLI::App& app() { return app_; }
   const std::vector<std::unique_ptr<CliCommand>>& commands() const { return commands_; }
-  // What app().parse() chose; null before.
+  // The command that app().parse() chose; null before parsing.
   CliCommand* chosen() const { return chosen_; }
 
  private:

@@ -28,8 +28,7 @@ std::string VerdictLine(const CellRecord& cell, bool reused) {
   absl::StrAppend(&line, CellLabel(cell), RoleText(cell));
   if (IsRed(cell))
     absl::StrAppend(&line, ": ", Name(cell.verdict->stage), ": ", cell.verdict->message);
-  absl::StrAppend(&line,
-                  reused ? " (measured before)" : absl::StrFormat(" (%.1f s)", cell.seconds));
+  absl::StrAppend(&line, reused ? " (reused)" : absl::StrFormat(" (%.1f s)", cell.seconds));
   return line;
 }
 
@@ -75,6 +74,7 @@ void ConsoleObserver::OnSetUp(const std::string& what) { PrintLine(what); }
 
 void ConsoleObserver::OnPlanned(int cells) {
   total_ = cells;
+  done_ = reused_ = red_ = running_ = 0;
   start_ = std::chrono::steady_clock::now();
   DrawStatus();
 }
@@ -88,7 +88,7 @@ void ConsoleObserver::OnFinished(const CellRecord& cell, bool reused) {
   ++done_;
   reused_ += reused;
   red_ += IsRed(cell);
-  // A terminal keeps only what needs attention; the counter says the rest.
+  // On a terminal, the status line counts the green cells.
   if (!terminal_ || IsRed(cell))
     PrintLine(absl::StrFormat("[%d/%d] %s", done_, total_, VerdictLine(cell, reused)));
   DrawStatus();

@@ -10,9 +10,8 @@
 
 namespace bkm {
 
-// Tells a person how a run goes, on stderr: on a terminal one status line that rewrites itself
-// (done/total, running, red, time left) below the lines of red cells; in a pipe one plain line per
-// finished cell.
+// Prints a run's progress to stderr. On a terminal: a status line (done/total, running, red, time
+// left) below one line per red cell. In a pipe: one line per finished cell.
 class ConsoleObserver : public RunObserver {
  public:
   explicit ConsoleObserver(bool quiet);
@@ -24,7 +23,7 @@ class ConsoleObserver : public RunObserver {
   void OnFinished(const CellRecord& cell, bool reused) override;
   void OnAdded(const CellRecord& cell, const std::string& why) override;
   void OnTick(int running) override;
-  // Printed even if quiet.
+  // Printed above the status line, even when quiet.
   void OnNote(const std::string& what) override;
   void OnWarning(const std::string& what) override;
 
@@ -37,7 +36,7 @@ class ConsoleObserver : public RunObserver {
   const bool terminal_;
   int total_ = 0;
   int done_ = 0;
-  int reused_ = 0;  // cells whose observation was there already
+  int reused_ = 0;  // cells with an earlier result
   int red_ = 0;
   int running_ = 0;
   bool status_shown_ = false;

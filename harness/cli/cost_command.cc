@@ -15,10 +15,11 @@ namespace {
 class CostCommand : public CliCommand {
  public:
   const char* name() const override { return "cost"; }
-  const char* summary() const override { return "Say where the time of a run went"; }
+  const char* summary() const override { return "Show where the time of a run went"; }
   const char* examples() const override {
-    return "Measured by the run itself; meaningful when it measured all of its cells in one "
-           "go.\nExample: bkm cost runs/bkm";
+    return "The times are meaningful only if the run measured all of its cells without "
+           "interruption.\n"
+           "Example: bkm cost runs/bkm";
   }
 
   void AddOptions(CLI::App& app) override {
@@ -41,7 +42,7 @@ class CostCommand : public CliCommand {
     if (reused > 0) {
       return absl::FailedPreconditionError(
           absl::StrCat(reused,
-                       " cells of this run were measured earlier, so its wall time does not cover "
+                       " cells of this run reuse earlier results, so its wall time does not cover "
                        "them: run it with --rerun"));
     }
     std::fputs(

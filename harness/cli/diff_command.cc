@@ -17,25 +17,25 @@ class DiffCommand : public CliCommand {
  public:
   const char* name() const override { return "diff"; }
   const char* summary() const override {
-    return "Say what changed from one run to another, and which commits lie between";
+    return "Show what changed between two runs, and which commits lie between them";
   }
   const char* examples() const override {
-    return "Cells are the same where the same was asked: versions as they were written, so that a "
-           "branch may have moved. Changes are grouped by cause, with the commits and packages "
-           "that moved under them.\n"
-           "Exit 0: nothing that was ok is red; 1: something is.\n"
+    return "Cells of both runs correspond if they were requested in the same words; a branch "
+           "name may stand for different commits. Changes are grouped by cause, with the "
+           "commits and packages that changed.\n"
+           "Exit 0: no cell went from ok to red. Exit 1: a cell did.\n"
            "Examples:\n"
            "  bkm diff runs/yesterday runs/today\n"
            "  bkm diff runs/yesterday runs/today --markdown >> \"$GITHUB_STEP_SUMMARY\"";
   }
 
   void AddOptions(CLI::App& app) override {
-    app.add_option("before", before_, "Run directory: the earlier run")->required();
-    app.add_option("after", after_, "Run directory: the later run")->required();
+    app.add_option("before", before_, "Run directory of the earlier run")->required();
+    app.add_option("after", after_, "Run directory of the later run")->required();
     app.add_option("--git-mirror", git_mirror_, kGitMirrorHelp);
     app.add_option("--matrix", matrix_,
-                   "Matrix file whose sources say where repositories are that are not built in");
-    app.add_flag("--allow-partial", allow_partial_, "Take runs that are not finished");
+                   "Matrix file whose \"sources\" locate further repositories");
+    app.add_flag("--allow-partial", allow_partial_, "Accept unfinished runs");
     CLI::Option* json = app.add_flag("--json", json_, "Print as JSON");
     app.add_flag("--markdown", markdown_, "Print as Markdown")->excludes(json);
   }

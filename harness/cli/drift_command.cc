@@ -21,9 +21,9 @@ class DriftCommand : public CliCommand {
     return "Compare a run with the last accepted run of each cell";
   }
   const char* examples() const override {
-    return "bit-equal: every sampled number has the same bits; within-floor: rounding; real: more "
-           "than rounding explains.\n"
-           "Exit 0: nothing moved; 1: a verdict or a number did.\n"
+    return "bit-equal: every sampled number has the same bits. within-floor: rounding explains "
+           "the difference. real: rounding does not explain it.\n"
+           "Exit 0: nothing changed. Exit 1: a verdict or a number changed.\n"
            "Example: bkm drift runs/bkm && bkm accept runs/bkm";
   }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 //
-// A branch that moves under an accepted run: torchtitan's `main` before and after it refused sdpa
-// for packed documents (1695457, 2026-06-09), in a mirror of our own whose branch we move.
+// A branch moves after its run was accepted: torchtitan's `main` before and after it began to
+// refuse sdpa for packed documents (1695457, 2026-06-09). The test moves the branch in its own
+// mirror.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,16 +58,16 @@ TEST_F(DriftStoryTest, AcceptedRunMovesOnlyByACommitThatLiesBetween) {
   absl::StatusOr<Json> run = RunMoving({"--repeat", "2"});
   if (IsNoNetwork(run.status())) GTEST_SKIP() << run.status();
   ASSERT_TRUE(run.ok()) << run.status();
-  // One thread, one machine: a repeat has the same bits.
+  // With one thread on one machine, a repeat has the same bits.
   EXPECT_EQ((*run)["cells"][0]["stability"]["drift"], "bit-equal");
   EXPECT_EQ((*run)["cells"][0]["verdict"], "ok");
   EXPECT_EQ((*run)["cells"][1]["verdict"], "wrong");
 
-  EXPECT_THAT(Bkm({"accept"}).out, HasSubstr("2 taken, 0 kept as they were, 0 refused"));
+  EXPECT_THAT(Bkm({"accept"}).out, HasSubstr("2 accepted, 0 unchanged, 0 refused"));
   const ProcessResult still = Bkm({"drift"});
   EXPECT_EQ(still.exit_code, 0) << still.err;
   EXPECT_THAT(still.out, HasSubstr("2 bit-equal"));
-  EXPECT_THAT(Bkm({"accept"}).out, HasSubstr("0 taken, 2 kept as they were, 0 refused"));
+  EXPECT_THAT(Bkm({"accept"}).out, HasSubstr("0 accepted, 2 unchanged, 0 refused"));
 
   MoveMain(kAfter);
   run = RunMoving();
@@ -82,11 +83,11 @@ TEST_F(DriftStoryTest, AcceptedRunMovesOnlyByACommitThatLiesBetween) {
   EXPECT_THAT(unnamed.err, HasSubstr("--moved-by"));
   const ProcessResult innocent = Bkm({"accept", "--moved-by", "git:torchtitan@1695457~1"});
   EXPECT_EQ(innocent.exit_code, 1);
-  EXPECT_THAT(innocent.err, HasSubstr("cannot have moved it"));
+  EXPECT_THAT(innocent.err, HasSubstr("cannot have changed the cell"));
   const ProcessResult unknown = Bkm({"accept", "--moved-by", "git:torchtitan@no-such-branch"});
   EXPECT_EQ(unknown.exit_code, 2);
   EXPECT_THAT(Bkm({"accept", "--moved-by", "git:torchtitan@1695457", "--because", "refuses"}).out,
-              HasSubstr("1 taken, 1 kept as they were, 0 refused"));
+              HasSubstr("1 accepted, 1 unchanged, 0 refused"));
   EXPECT_EQ(Bkm({"drift"}).exit_code, 0);
 
   const absl::StatusOr<Json> accepted =

@@ -15,14 +15,17 @@ namespace {
 class ExplainCommand : public CliCommand {
  public:
   const char* name() const override { return "explain"; }
-  const char* summary() const override { return "Tell the whole story of one cell of a run"; }
+  const char* summary() const override {
+    return "Explain the verdict of one cell, with the evidence";
+  }
   const char* examples() const override {
     return "Example: bkm explain runs/quickstart engine=0.9.1,library=0.3.0,attention=flex";
   }
 
   void AddOptions(CLI::App& app) override {
     app.add_option("run", run_, "Run directory")->required();
-    app.add_option("cell", cell_, "Cell: id, folder name, or a filter that one cell matches")
+    app.add_option("cell", cell_,
+                   "Cell: its id, its folder name, or a filter that matches only this cell")
         ->required();
     app.add_flag("--json", json_, "Print observation and verdict as JSON");
   }

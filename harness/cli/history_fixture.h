@@ -19,8 +19,8 @@
 
 namespace bkm {
 
-// A library whose history the test writes, a commit a day from 2026-03-01 on, and an engine that
-// does all that is asked after `engine`, which is Python at the end of its module.
+// A library whose history the test writes, one commit per day from 2026-03-01 on, and an engine
+// that works. `engine` is Python code at the end of the engine's module.
 class HistoryFixture : public ::testing::Test {
  protected:
   static constexpr char kFile[] = "fake_library/__init__.py";
@@ -45,7 +45,7 @@ class HistoryFixture : public ::testing::Test {
                     .ok());
   }
 
-  // A commit whose library is the good one and `more`; its title is "Commit N (#N)".
+  // A commit with the good library followed by `more`; its title is "Commit N (#N)".
   std::string Commit(const std::string& more = "") {
     ++count_;
     library_.Write(kFile, absl::StrCat(good_, "\n# ", count_, "\n", more));
@@ -71,7 +71,7 @@ class HistoryFixture : public ::testing::Test {
   int count_ = 0;
 };
 
-// Whether a schema, by its path in the repository, takes `json`.
+// Whether a schema, by its path in the repository, accepts `json`.
 inline bool SchemaAccepts(const char* file, const Json& json) {
   const Json text = *ReadJsonFile(Runfile(file));
   valijson::Schema schema;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// Which commits of torchtitan verl v0.8.0 began and ceased to work with, found and confirmed by
-// real runs. Needs the mirrors ($BKM_GIT_MIRRORS) and the package registry.
+// Finds by real runs the torchtitan commits with which verl v0.8.0 began and ceased to work. Needs
+// the mirrors ($BKM_GIT_MIRRORS) and the package registry.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What the search says, and a second one that finds all of it stored.
+// The result of a search, and of a second search that finds every result stored.
 struct Searched {
   Json first, again;
 };
@@ -41,7 +41,7 @@ absl::StatusOr<Searched> Bisect(const std::string& name, std::vector<std::string
   return searched;
 }
 
-// The commits are what the runs found; a mirror of another day has more, and the same ones.
+// The expected commits were found by runs. A newer mirror has more commits, but also these.
 void ExpectCulprit(const Searched& searched, const char* direction, const char* culprit,
                    const char* parent) {
   const Json& json = searched.first;
@@ -63,7 +63,7 @@ TEST(HistoryTest, VerlV080CeasedToWorkWhenTheOptimizersConfigChanged) {
   ExpectCulprit(*searched, "broke", "632f67f12", "baba6d82e");
   EXPECT_EQ(searched->first["culprit"]["reason"], "unexpected-keyword");
   EXPECT_THAT(*ReadFile(RealRunFolder("broke") / "search.log"),
-              HasSubstr("by the sources it may be torchtitan 632f67f12"));
+              HasSubstr("suspect of the static check: torchtitan 632f67f12"));
 }
 
 TEST(HistoryTest, VerlV080BeganToWorkInApril) {
@@ -77,7 +77,7 @@ TEST(HistoryTest, VerlV080BeganToWorkInApril) {
   EXPECT_EQ(searched->first["parents"][0]["reason"], "missing-argument");
 }
 
-// The plane of what led to v0.8.0 and of torchtitan until the commit that broke it.
+// The plane of the commits before v0.8.0 and of torchtitan's commits until the culprit.
 TEST(HistoryTest, TheMapDecidesItsBoundariesByRunsAndWhichAnswers) {
   if (Mirrors().empty()) GTEST_SKIP() << "no mirrors: set BKM_GIT_MIRRORS to their folder";
   const std::string folder = RealRunFolder("map").string();
@@ -98,7 +98,7 @@ TEST(HistoryTest, TheMapDecidesItsBoundariesByRunsAndWhichAnswers) {
   EXPECT_EQ(newest["proof"], "ran");
 }
 
-// What is red by its sources is not run, and what was run is not forgotten for it.
+// Cells that fail the static check are not run, but measured results stay.
 TEST(HistoryTest, TheStaticCheckSparesARunAndForgetsNone) {
   const auto verdict = [](std::vector<std::string> more) -> absl::StatusOr<std::string> {
     std::vector<std::string> arguments = {"--engine",     "verl-torchtitan@pypi:verl==0.9.1",

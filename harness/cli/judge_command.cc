@@ -15,7 +15,7 @@ class JudgeCommand : public CliCommand {
  public:
   const char* name() const override { return "judge"; }
   const char* summary() const override {
-    return "Judge a run again from its observations; runs nothing";
+    return "Judge the observations of a run again; runs nothing";
   }
   const char* examples() const override { return "Example: bkm judge runs/quickstart"; }
 

@@ -7,11 +7,12 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "harness/base/version.h"
 
 namespace bkm {
 namespace {
 
-// tools/bkm's own commands, which this program does not know: how they are called and what they do.
+// Commands of tools/bkm that this program does not implement.
 constexpr struct {
   const char* name;
   const char* summary;
@@ -35,13 +36,13 @@ OptionManual OptionOf(const CLI::Option& option) {
   return manual;
 }
 
-// One line of zsh's _arguments: in single quotes, with its own specials escaped.
+// Escapes text for one single-quoted line of zsh's _arguments.
 std::string ZshText(const std::string& text) {
   return absl::StrReplaceAll(
       text, {{"'", "'\\''"}, {"[", "\\["}, {"]", "\\]"}, {":", "\\:"}, {"\n", " "}});
 }
 
-// Text of a man page: backslashes, and lines that begin with what roff takes for a request.
+// Escapes backslashes and lines that roff would take for requests.
 std::string Roff(absl::string_view text) {
   std::string out;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
@@ -58,17 +59,23 @@ std::string RoffNames(const OptionManual& option) {
   return absl::StrReplaceAll(names, {{"\\", "\\e"}, {"-", "\\-"}});
 }
 
+std::string RoffOption(const OptionManual& option) {
+  return absl::StrCat(".TP\n", option.is_positional ? ".I " : ".B ", RoffNames(option), "\n",
+                      Roff(absl::StrCat(option.help, option.is_required ? " (required)" : "")));
+}
+
 }  // namespace
 
 Manual ManualOf(const CLI::App& app) {
   Manual manual{.summary = app.get_description(), .footer = app.get_footer()};
+  for (const CLI::Option* option : app.get_options()) manual.options.push_back(OptionOf(*option));
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     CommandManual& entry = manual.commands.emplace_back();
     entry.name = command->get_name();
     entry.summary = command->get_description();
     entry.examples = command->get_footer();
     for (const CLI::Option* option : command->get_options()) {
-      // An option without a group is for our own tests; --help does not show it either.
+      // Options without a group are for tests; --help hides them too.
       if (!option->get_group().empty()) entry.options.push_back(OptionOf(*option));
     }
   }
@@ -90,6 +97,8 @@ std::string BashCompletion(const Manual& manual) {
                     "'\n      with_value='", absl::StrJoin(with_value, " "), "' ;;\n");
   }
   for (const auto& own : kLauncherCommands) absl::StrAppend(&names, " ", own.name);
+  for (const OptionManual& option : manual.options)
+    absl::StrAppend(&names, " ", absl::StrJoin(option.names, " "));
   return absl::StrCat(
       "# Completion of bkm for bash: source <(bkm completion bash)\n"
       "_bkm() {\n"
@@ -99,7 +108,7 @@ std::string BashCompletion(const Manual& manual) {
       "  if [ \"$COMP_CWORD\" = 1 ]; then\n"
       "    mapfile -t COMPREPLY < <(compgen -W '",
       names,
-      " --help' -- \"$word\")\n"
+      "' -- \"$word\")\n"
       "    return\n"
       "  fi\n"
       "  case ${COMP_WORDS[1]} in\n",
@@ -132,6 +141,10 @@ std::string ZshCompletion(const Manual& manual) {
   }
   for (const auto& own : kLauncherCommands)
     absl::StrAppend(&names, "    '", own.name, ":", ZshText(own.summary), "'\n");
+  for (const OptionManual& option : manual.options) {
+    for (const std::string& name : option.names)
+      absl::StrAppend(&names, "    '", name, ":", ZshText(option.help), "'\n");
+  }
   return absl::StrCat(
       "#compdef bkm\n"
       "# Completion of bkm for zsh: source <(bkm completion zsh), after compinit\n"
@@ -155,15 +168,15 @@ std::string ZshCompletion(const Manual& manual) {
 }
 
 std::string ManPage(const Manual& manual) {
-  std::string page = absl::StrCat(
-      ".TH BKM 1 \"\" \"bkm\" \"User commands\"\n.SH NAME\nbkm \\- ", Roff(manual.summary),
-      ".SH SYNOPSIS\n.B bkm\n.I COMMAND\n[\\fIARGUMENT\\fR...]\n.SH COMMANDS\n");
+  std::string page =
+      absl::StrCat(".TH BKM 1 \"\" \"bkm ", kVersion, "\" \"User commands\"\n.SH NAME\nbkm \\- ",
+                   Roff(manual.summary),
+                   ".SH SYNOPSIS\n.B bkm\n.I COMMAND\n[\\fIARGUMENT\\fR...]\n.SH OPTIONS\n");
+  for (const OptionManual& option : manual.options) absl::StrAppend(&page, RoffOption(option));
+  absl::StrAppend(&page, ".SH COMMANDS\n");
   for (const CommandManual& command : manual.commands) {
     absl::StrAppend(&page, ".SS bkm ", command.name, "\n", Roff(command.summary + "."));
-    for (const OptionManual& option : command.options) {
-      absl::StrAppend(&page, ".TP\n", option.is_positional ? ".I " : ".B ", RoffNames(option), "\n",
-                      Roff(absl::StrCat(option.help, option.is_required ? " (required)" : "")));
-    }
+    for (const OptionManual& option : command.options) absl::StrAppend(&page, RoffOption(option));
     absl::StrAppend(&page, ".PP\n.nf\n", Roff(command.examples), ".fi\n");
   }
   absl::StrAppend(&page, ".SH EXIT STATUS\n", Roff(manual.footer));

@@ -9,10 +9,10 @@
 
 namespace bkm {
 
-// What the command line takes, read out of its one description (CLI11's), so that the completions
-// and the man page cannot say anything else than --help does.
+// The command line as CLI11 describes it. Completions, man page and --help share this description,
+// so that they cannot contradict each other.
 struct OptionManual {
-  std::vector<std::string> names;  // "--json", "-j"; of a positional argument its name alone
+  std::vector<std::string> names;  // "--json", "-j"; for a positional argument only its name
   bool is_positional = false;
   bool is_required = false;
   bool takes_value = false;
@@ -28,13 +28,13 @@ struct CommandManual {
 struct Manual {
   std::string summary;
   std::string footer;
+  std::vector<OptionManual> options;  // of bkm itself
   std::vector<CommandManual> commands;
 };
 
 Manual ManualOf(const CLI::App& app);
 
-// Scripts for a shell to read: `source <(bkm completion bash)`. They complete commands and options,
-// and file names where a value is asked for.
+// Scripts that complete commands, options and file names: `source <(bkm completion bash)`.
 std::string BashCompletion(const Manual& manual);
 std::string ZshCompletion(const Manual& manual);
 

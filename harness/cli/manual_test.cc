@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "harness/base/files.h"
 #include "harness/base/subprocess.h"
+#include "harness/base/version.h"
 #include "harness/cli/command_line.h"
 
 namespace bkm {
@@ -23,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
 
 fs::path Runfile(const std::string& path) {
   return fs::path(std::getenv("TEST_SRCDIR")) / std::getenv("TEST_WORKSPACE") / path;
@@ -34,7 +35,7 @@ Manual OwnManual() {
   return ManualOf(line.app());
 }
 
-// stderr and stdout of a program that must be content with `input`; skips where there is none.
+// Runs a program with `input`. Exit code 127: the program is not installed.
 ProcessResult Check(std::vector<std::string> argv, const std::string& input) {
   const absl::StatusOr<ProcessResult> result =
       RunCommand({.argv = std::move(argv), .input = input});
@@ -62,6 +63,23 @@ TEST(ManualTest, EveryCommandAndOptionIsEverywhere) {
       }
     }
   }
+}
+
+TEST(ManualTest, OptionsOfTheProgramItselfAreEverywhere) {
+  const Manual manual = OwnManual();
+  std::vector<std::string> names;
+  for (const OptionManual& option : manual.options)
+    names.insert(names.end(), option.names.begin(), option.names.end());
+  EXPECT_THAT(names, IsSupersetOf({"--help", "--version"}));
+  for (const std::string& name : names) {
+    EXPECT_THAT(BashCompletion(manual), HasSubstr(" " + name));
+    EXPECT_THAT(ZshCompletion(manual), HasSubstr("    '" + name + ":"));
+    EXPECT_THAT(ManPage(manual), HasSubstr(absl::StrReplaceAll(name, {{"-", "\\-"}})));
+  }
+}
+
+TEST(ManualTest, TheManPageNamesTheVersion) {
+  EXPECT_THAT(ManPage(OwnManual()), HasSubstr(absl::StrCat("\"bkm ", kVersion, "\"")));
 }
 
 TEST(ManualTest, EveryCommandHasAnExampleAndEveryOptionHelp) {
@@ -99,10 +117,8 @@ TEST(ManualTest, TheManPageIsGoodRoff) {
   EXPECT_THAT(result.out, HasSubstr("bkm bisect"));
 }
 
-// --- what documents quote
-
-// The words of a command as a shell would part them, as far as documents need it; what follows a
-// comment, a pipe or && is another matter.
+// Splits a command into words like a shell, as far as our documents need it, up to a comment, pipe,
+// redirection or &&.
 std::vector<std::string> WordsOf(const std::string& line) {
   std::vector<std::string> words;
   std::string word;
@@ -146,7 +162,7 @@ std::vector<std::string> QuotedIn(const std::string& text) {
   return commands;
 }
 
-// Why bkm would not take the command line; empty: it would.
+// Why bkm would refuse the command line; empty: it would accept it.
 std::string Refusal(const std::string& command) {
   std::vector<std::string> words = WordsOf(command);
   words.erase(words.begin());
@@ -154,7 +170,9 @@ std::string Refusal(const std::string& command) {
   if (words.empty() ||
       std::find(of_launcher.begin(), of_launcher.end(), words[0]) != of_launcher.end())
     return "";
-  if (std::find(words.begin(), words.end(), "--help") != words.end()) words = {"--help"};
+  for (const char* flag : {"--help", "--version"}) {
+    if (std::find(words.begin(), words.end(), flag) != words.end()) return "";
+  }
   CommandLine line;
   const Manual manual = ManualOf(line.app());
   for (const CommandManual& known : manual.commands) {
@@ -181,7 +199,7 @@ std::string Refusal(const std::string& command) {
     if (given > most) return "too many arguments";
     return "";
   }
-  return words[0] == "--help" ? "" : absl::StrCat("no command ", words[0]);
+  return absl::StrCat("no command ", words[0]);
 }
 
 TEST(DocumentsTest, EveryCommandThatIsQuotedExists) {
@@ -214,7 +232,7 @@ TEST(DocumentsTest, RefusalSeesWhatIsWrong) {
   EXPECT_EQ(Refusal("bkm judge a b"), "too many arguments");
 }
 
-// The worked example of docs/adding-an-engine.md is what scenario_test runs, word for word.
+// scenario_test runs the worked example of docs/adding-an-engine.md; the texts must be identical.
 TEST(DocumentsTest, TheWorkedExampleIsTheCodeThatRuns) {
   const std::string text = *ReadFile(Runfile("docs/adding-an-engine.md"));
   std::vector<std::string> blocks;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// How torchtitan's attention masks moved between model and caller, and what it did with a mask that
-// it does not want or does not get, on the real code. Needs the mirrors ($BKM_GIT_MIRRORS) and the
-// package registry.
+// How torchtitan passed attention masks between caller and model over time, and what it did with a
+// mask that it does not support or does not receive, on the real code. Needs the mirrors
+// ($BKM_GIT_MIRRORS) and the package registry.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ class StoryTest : public ::testing::Test {
   }
 };
 
-// Each distinct value of a field of the masks that reached the layers.
+// The distinct values of one field of the masks that reached the layers.
 std::set<std::string> OfMasks(const Json& observation, const char* field) {
   std::set<std::string> values;
   for (const Json& call : observation["mask"]["calls"]) values.insert(call.value(field, "none"));
@@ -85,7 +85,7 @@ TEST_F(MaskOwnerTest, SdpaIsRefusedBeforeAndOnlyAssertedAfterwards) {
   EXPECT_EQ((*run_)->ReasonOf(Sdpa("6a3a9da")), "broken at forward, assertion");
 }
 
-// The control asks sdpa for packed documents, by the mask that says so.
+// The control passes sdpa a mask for packed documents.
 class SdpaTest : public StoryTest {
  protected:
   static void SetUpTestSuite() {
@@ -126,7 +126,7 @@ TEST_F(SdpaTest, TheMaskReachesTheLayersAndTheKernelDoesNotKeepToIt) {
                         "0) sees token 36 (document 0, position 36)"));
 }
 
-// The control hands over no mask at all.
+// The control passes no mask.
 class FlexWithoutMaskTest : public StoryTest {
  protected:
   static void SetUpTestSuite() {

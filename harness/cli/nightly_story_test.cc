@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 //
-// The nightly script on two neighbouring days between which torchtitan's main broke verl's: it
-// reports what is newly red, its culprit, and nothing else. Needs mirrors and the registry; skipped
-// without them.
+// The nightly script on two consecutive days between which torchtitan's main broke verl's. It must
+// report the new red cells, their culprit, and nothing else. Needs mirrors and the registry;
+// skipped without them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ TEST(NightlyStoryTest, TheNightAfterABreakNamesItsCulpritAndNothingElse) {
   const Json groups = (*ReadJsonFile(state + "/report.json"))["matrices"][0]["groups"];
   int regressed = 0;
   for (const Json& group : groups) {
-    // sdpa was refused and now stops before it can be: the same cause, told as another reason.
+    // sdpa was refused before; now the cell fails earlier, for the same cause but another reason.
     EXPECT_EQ(group["reason"], "unexpected-keyword") << group;
     if (group["change"] != "regressed") continue;
     ++regressed;
@@ -45,11 +45,11 @@ TEST(NightlyStoryTest, TheNightAfterABreakNamesItsCulpritAndNothingElse) {
   }
   EXPECT_EQ(regressed, 1);
 
-  // What was measured is not measured again, and both nights are published.
+  // A second night reuses earlier results, and both nights are published.
   const absl::StatusOr<ProcessResult> again = night("2026-06-04");
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->exit_code, 1) << again->err;
-  EXPECT_THAT(again->err, HasSubstr("(measured before)"));
+  EXPECT_THAT(again->err, HasSubstr("(reused)"));
   const Json rows = (*ReadJsonFile(state + "/published/table.json"))["rows"];
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0]["status"], "fails");

@@ -7,8 +7,7 @@
 
 namespace bkm {
 
-// 0 once every cell has a verdict that is not spurious; 1 when some are spurious or flaky; 3 when
-// some were not measured.
+// 0: every cell has a verdict; 1: some cells are spurious or flaky; 3: some cells have no verdict.
 int ExitCodeOf(const RunRecord& run);
 
 }  // namespace bkm

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 //
-// bkm bisect --peel through the real program, worker and git, on small repositories whose stacked
-// culprits are known.
+// bkm bisect --peel through the real program, worker and git, on small repositories with known,
+// stacked culprits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Asks three things of the library, one after the other.
+// Uses three parts of the library, one after the other.
 constexpr char kAsks[] = R"(
 import fake_library
 from fake_library.first import one
@@ -46,7 +46,7 @@ class PeelTest : public HistoryFixture {
   std::string first_;
 };
 
-// "COMMIT way" in order; "" where it was not taken out.
+// "COMMIT way" for each culprit, in order; the way is empty if it was not removed.
 std::vector<std::string> Culprits(const Json& result) {
   std::vector<std::string> lines;
   for (const Json& culprit : result["culprits"]) {
@@ -87,7 +87,7 @@ TEST_F(PeelTest, WhatBuildsOnACulpritIsTakenOutWithIt) {
   const std::string one = Change("first.py", "uno = 1\n");
   const std::string third = Change("third.py", "def go():\n    raise RuntimeError('gone')\n");
   const std::string last_good = Commit();
-  // On the same line, and needed by the library from now on: neither reverted nor older.
+  // Later commits change the same line and depend on it: neither revert nor older files can work.
   library_.Write("fake_library/third.py",
                  "def go():\n    raise RuntimeError('gone')  # for good\n\n\nneeded = 1\n");
   const std::string builds_on_it = Commit("from fake_library.third import needed\n");
@@ -134,7 +134,8 @@ TEST_F(PeelTest, OnlyTheLibrarysHistoryCanBePeeled) {
   arguments[3] = "engine";
   const ProcessResult result = bkm_.Run(arguments);
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.err, HasSubstr("--peel takes commits out of the library: --axis library"));
+  EXPECT_THAT(result.err,
+              HasSubstr("--peel removes commits from the library: it needs --axis library"));
 }
 
 }  // namespace

@@ -16,10 +16,11 @@ class PlanCommand : public CliCommand {
  public:
   const char* name() const override { return "plan"; }
   const char* summary() const override {
-    return "List the cells of a matrix, and why each is in or out; runs nothing";
+    return "List the cells of a matrix, and why each is included or excluded; runs nothing";
   }
   const char* examples() const override {
-    return "Control cells are added while a run goes on, where a red cell needs one for blame.\n"
+    return "Control cells are not listed: a run adds them when the blame for a red cell depends "
+           "on one.\n"
            "Example: bkm plan matrices/bkm.json --filter attention=flex";
   }
 
@@ -63,7 +64,7 @@ class PlanCommand : public CliCommand {
       std::printf("%s %s%s%s\n", cell.included ? "in " : "out", cell.id.c_str(),
                   note.empty() ? "" : "  # ", note.c_str());
     }
-    std::printf("%d of %zu cells are in\n", included, cells.size());
+    std::printf("%d of %zu cells are included\n", included, cells.size());
   }
 
   Selection selection_;

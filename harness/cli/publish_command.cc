@@ -31,12 +31,12 @@ class PublishCommand : public CliCommand {
     return "Make the table of supported versions, with locks, from finished runs";
   }
   const char* examples() const override {
-    return "Writes table.json, table.md, table.csv, junit.xml, summary.md, badges/*.json and a "
-           "pylock.ROW.toml for each row that works. Of a cell in several runs the newest evidence "
-           "counts; an older one that says otherwise is mentioned. Versions become a range only "
-           "where every one between was run: commits need the repository for that (--git-mirror, "
-           "or the network).\n"
-           "Exit 1: with --verify, rows are too old, or pins of their locks are gone or yanked.\n"
+    return "Writes table.json, table.md, table.csv, junit.xml, summary.md, badges/*.json, and a "
+           "pylock.ROW.toml for each row that works. If several runs contain a cell, the newest "
+           "result counts, and older results that contradict it are mentioned. Versions are "
+           "joined into a range only if every version between them was run. For commits, this "
+           "needs the repository (--git-mirror or the network).\n"
+           "Exit 1: with --verify, a row has expired, or a pin of a lock is gone or yanked.\n"
            "Examples:\n"
            "  bkm publish runs/bkm --out published\n"
            "  bkm publish runs/releases runs/nightly --out published --max-age 30\n"
@@ -48,19 +48,19 @@ class PublishCommand : public CliCommand {
     app.add_option("--out", out_, "Folder for the table and its locks")->capture_default_str();
     app.add_option("--git-mirror", git_mirror_, kGitMirrorHelp);
     app.add_option("--matrix", matrix_,
-                   "Matrix file whose sources say where repositories are that are not built in");
-    app.add_option("--max-age", max_age_, "Days after which evidence is too old")
+                   "Matrix file whose \"sources\" locate further repositories");
+    app.add_option("--max-age", max_age_, "Days after which evidence expires")
         ->check(CLI::Range(1, 36500))
         ->capture_default_str();
-    app.add_option("--date", date_, "The day of the table, YYYY-MM-DD (default: today, UTC)");
-    app.add_flag("--allow-partial", allow_partial_,
-                 "Take runs that are not finished; the table says so");
-    app.add_flag("--without-links", without_links_,
-                 "table.md does not link to the runs' folders: it will travel without them");
+    app.add_option("--date", date_, "Date of the table, YYYY-MM-DD (default: today, UTC)");
+    app.add_flag("--allow-partial", allow_partial_, "Accept unfinished runs; the table marks them");
+    app.add_flag(
+        "--without-links", without_links_,
+        "Do not link from table.md to the run directories, for a table that is copied elsewhere");
     app.add_option("--verify", verify_,
-                   "A published table.json: look every pin of its locks up again");
-    app.add_flag("--json", json_, "Print table.json, or what --verify found, to stdout");
-    app.add_flag("--quiet,-q", quiet_, "No summary");
+                   "Published table.json: look up every pin of its locks again");
+    app.add_flag("--json", json_, "Print table.json, or the result of --verify, to stdout");
+    app.add_flag("--quiet,-q", quiet_, "Print no summary");
   }
 
   absl::StatusOr<int> Run() override {
@@ -70,7 +70,7 @@ class PublishCommand : public CliCommand {
     if (date_.empty()) date_ = Today();
     if (DaysAfter(date_, 0) != date_)
       return absl::InvalidArgumentError(
-          absl::StrCat("--date '", date_, "' is no day: YYYY-MM-DD is needed"));
+          absl::StrCat("--date '", date_, "' is no date: use YYYY-MM-DD"));
     if (!matrix_.empty()) {
       ASSIGN_OR_RETURN(const Matrix matrix, ReadMatrix(matrix_));
       RETURN_IF_ERROR(catalog_.Add(matrix.sources, matrix_, "$.sources"));
@@ -91,7 +91,7 @@ class PublishCommand : public CliCommand {
     for (const std::string& run : runs_) {
       ASSIGN_OR_RETURN(runs.emplace_back(), ReadRunEvidence(run, out_, allow_partial_));
     }
-    Progress("asking repositories and the registry what lies between versions, and for locks");
+    Progress("looking up intermediate versions and locks in the repositories and the registry");
     VersionHistory history(catalog_, sources,
                            [&](const std::string& package, const std::string& version) {
                              return registry.ReleaseBefore(package, version);

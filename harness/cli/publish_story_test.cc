@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 //
-// A real run becomes a table whose lock installs: releases only, for the mirrors of git subjects
-// lack files. And a branch that moved over the commit that broke a pair.
-// Needs the registry, and mirrors; skipped without them.
+// A real run becomes a table whose lock can be installed. It has releases only, because the mirrors
+// of git subjects lack files. A second story diffs a branch that moved past a culprit.
+// Needs the registry and mirrors; skipped without them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ TEST(PublishStoryTest, TheLockOfAGoodRowInstallsIntoAnEmptyEnvironment) {
   ASSERT_EQ(row["status"], "works") << row;
   ASSERT_NE(row["pylock"], "") << published.err;
 
-  // Where torch comes from a folder of this machine, the public index may be out of reach.
+  // If torch comes from a local folder, the public index may be unreachable.
   const fs::path lock = table_folder / row["pylock"].get<std::string>();
   std::string text = *ReadFile(lock);
   EXPECT_THAT(text, HasSubstr(kTorchIndex));
@@ -71,7 +71,7 @@ TEST(PublishStoryTest, TheLockOfAGoodRowInstallsIntoAnEmptyEnvironment) {
   ASSERT_TRUE(versions.ok()) << versions.status();
   EXPECT_THAT(*versions, HasSubstr("2.13.0+cpu 5.10.2 0.9.1\n"));
 
-  // The environment that the lock made is known, and does what the row says.
+  // bkm check knows the installed environment, and agrees with the row.
   const ProcessResult check =
       *RunRealBkm({"check", "--python", python, "--table", (table_folder / "table.json").string(),
                    "--out", RealRunFolder("check").string(), "--json"});
@@ -95,7 +95,7 @@ TEST(PublishStoryTest, TheLockOfAGoodRowInstallsIntoAnEmptyEnvironment) {
       << "evidence ages";
 }
 
-// torchtitan 632f67f (#3269) gives optimizers another constructor than verl v0.8.0 calls.
+// torchtitan 632f67f (#3269) changes the constructor of optimizers that verl v0.8.0 calls.
 TEST(PublishStoryTest, ABranchThatMovedIsDiffedWithTheCommitsThatItMovedOver) {
   if (Mirrors().empty()) GTEST_SKIP() << "no mirrors: set BKM_GIT_MIRRORS";
   const fs::path mirrors = RealRunFolder("mirrors");

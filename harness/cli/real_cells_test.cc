@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// Real engines, real libraries, real SFT steps, through the real program: what
-// fixtures/matrices/proof.json must come to. Needs the mirrors ($BKM_GIT_MIRRORS) and the package
+// Real engines, libraries and SFT steps through the real program: the required verdicts of
+// fixtures/matrices/proof.json. Needs the mirrors ($BKM_GIT_MIRRORS) and the package
 // registry.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The last path component of a source label, which is how a cell of the matrix is named here.
+// The last path component of a source label; names a cell of the matrix in this file.
 struct CellName {
   const char* engine;
   const char* library;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// Some cells of matrices/probes.json, through the real program: other ways to ask for the same
-// training step, and what they find in real engines. Needs the mirrors ($BKM_GIT_MIRRORS) and the
+// Some cells of matrices/probes.json through the real program: variants of the training step, and
+// the faults that they reveal in real engines. Needs the mirrors ($BKM_GIT_MIRRORS) and the
 // package registry.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 constexpr char kTorchtitanEngine[] = "engine=v0.8.0,library=baba6d82e,attention=flex";
 constexpr char kFsdpEngine[] = "engine=verl-fsdp@pypi:verl==0.9.1,precision=fp32,attention=sdpa";
 
-// Filters of the cells that are run.
+// Filters that select the cells to run.
 std::vector<std::string> Filters() {
   const auto with = [](const char* cell, const char* rest) {
     return absl::StrCat(cell, ",", rest);
@@ -55,7 +55,7 @@ class RealProbesTest : public ::testing::Test {
     ASSERT_TRUE(run_->ok()) << run_->status();
   }
 
-  // The one cell whose id has all of these parts.
+  // The only cell whose id contains all of these parts.
   static Json Cell(const std::vector<std::string>& parts) {
     Json found = {{"verdict", "no such cell"}, {"stage", ""}, {"reason", ""}, {"message", ""}};
     for (const Json& cell : (**run_)["cells"]) {

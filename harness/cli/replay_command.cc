@@ -17,16 +17,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The trees and environments that a request names live in the cache, which may have been cleaned.
+// A request names trees and environments in the cache, which may have been cleaned.
 absl::Status CheckInputsExist(const Json& request) {
   std::error_code error;
   for (const char* pointer : {"/paths/engine", "/paths/library", "/probe_dir", "/python"}) {
     const Json value = request.value(Json::json_pointer(pointer), Json());
-    // An empty path is none: a fake pair has no probe folder, and a control no engine.
+    // Fake pairs have no probe folder, and controls have no engine: their paths are empty.
     const std::string path = value.is_string() ? value.get<std::string>() : "";
     if (!path.empty() && !fs::exists(path, error))
       return absl::NotFoundError(
-          absl::StrCat(path, " is gone: run the matrix again (bkm run ...)"));
+          absl::StrCat(path, " does not exist any more: run the matrix again (bkm run ...)"));
   }
   return absl::OkStatus();
 }
@@ -35,17 +35,18 @@ class ReplayCommand : public CliCommand {
  public:
   const char* name() const override { return "replay"; }
   const char* summary() const override {
-    return "Run one cell of a run again in a fresh process, and judge it";
+    return "Run one cell of a run again in a new process, and judge it";
   }
   const char* examples() const override {
-    return "The new evidence goes to replay/ in the cell's folder. Exit 0: the same verdict; 1: "
-           "another one.\n"
+    return "The new evidence is written to replay/ in the cell's folder.\n"
+           "Exit 0: the same verdict as in the run. Exit 1: another verdict.\n"
            "Example: bkm replay runs/quickstart engine=verl-fsdp,attention=sdpa";
   }
 
   void AddOptions(CLI::App& app) override {
     app.add_option("run", run_, "Run directory")->required();
-    app.add_option("cell", cell_, "Cell: id, folder name, or a filter that one cell matches")
+    app.add_option("cell", cell_,
+                   "Cell: its id, its folder name, or a filter that matches only this cell")
         ->required();
     app.add_flag("--json", json_, "Print the verdict as JSON");
   }
@@ -60,7 +61,7 @@ class ReplayCommand : public CliCommand {
     ASSIGN_OR_RETURN(std::optional<Json> request, directory.ReadRequest(cell));
     if (!request)
       return absl::NotFoundError(absl::StrCat(directory.cell(cell).string(),
-                                              " has no request.json: this cell was not run"));
+                                              " has no request.json: the cell did not run"));
     RETURN_IF_ERROR(CheckInputsExist(*request));
     cell.dir = absl::StrCat(cell.dir, "/replay");
     (*request)["dir"] = directory.cell(cell).string();
@@ -103,7 +104,7 @@ class ReplayCommand : public CliCommand {
       std::printf("%s at %s%s%s\n%s\n", std::string(Name(verdict.kind)).c_str(),
                   std::string(Name(verdict.stage)).c_str(), verdict.message.empty() ? "" : ": ",
                   verdict.message.c_str(),
-                  same ? "the same verdict as in the run" : "NOT the verdict of the run");
+                  same ? "the same verdict as in the run" : "another verdict than in the run");
     }
     return same ? kExitAsExpected : kExitVerdictsDiffer;
   }

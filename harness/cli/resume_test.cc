@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 //
-// Runs that were cut short or damaged: nothing that was measured is lost, nothing is measured
-// twice.
+// Interrupted and damaged runs: no result is lost, and nothing is measured twice.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -26,7 +25,7 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Waits while `hold` lies in its tree.
+// Waits while the file `hold` exists in its tree.
 constexpr char kHolds[] = R"(
 import os, time
 while os.path.exists(os.path.join(os.path.dirname(os.path.dirname(__file__)), "hold")):
@@ -86,7 +85,7 @@ TEST_P(InterruptTest, KeepsWhatWasMeasuredAndTheSameCommandFinishesTheRest) {
 
   EXPECT_EQ(exit_code, 3);
   EXPECT_EQ(*ReadFile(bkm.folder() / "stderr"),
-            "bkm: interrupted; the same command finishes the rest\n");
+            "bkm: interrupted; run the same command to finish\n");
   EXPECT_THAT(bkm.RunningProcesses(), IsEmpty());
   const Json partial = bkm.ReadRun();
   EXPECT_EQ(partial["finished"], false);
@@ -100,7 +99,7 @@ TEST_P(InterruptTest, KeepsWhatWasMeasuredAndTheSameCommandFinishesTheRest) {
   const ProcessResult rest = bkm.Run({"run", matrix});
 
   EXPECT_EQ(rest.exit_code, 0) << rest.err;
-  EXPECT_THAT(rest.err, HasSubstr("(measured before)"));
+  EXPECT_THAT(rest.err, HasSubstr("(reused)"));
   const Json whole = bkm.ReadRun();
   EXPECT_EQ(whole["finished"], true);
   EXPECT_EQ(whole["counts"], (Json{{"ok", 2}, {"broken", 1}, {"refused", 1}}));
@@ -111,7 +110,7 @@ TEST_P(InterruptTest, KeepsWhatWasMeasuredAndTheSameCommandFinishesTheRest) {
 INSTANTIATE_TEST_SUITE_P(Signals, InterruptTest, ::testing::Values(SIGINT, SIGTERM),
                          [](const auto& info) { return info.param == SIGINT ? "Int" : "Term"; });
 
-// A run of two cells, the first of which is damaged afterwards.
+// A run of two cells; the tests damage the first cell afterwards.
 class DamagedRunTest : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -2,6 +2,7 @@
 // Copyright the bkm authors.
 #include <cstdio>
 
+#include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
 #include "harness/cli/console_observer.h"
@@ -26,15 +27,18 @@ class RunCommandLine : public CliCommand {
  public:
   const char* name() const override { return "run"; }
   const char* summary() const override {
-    return "Run the cells of a matrix, judge them, and write the table";
+    return "Run the cells of a matrix, judge them and write the table";
   }
   const char* examples() const override {
-    return "What a run directory holds already is not measured again: after Ctrl-C the same "
-           "command finishes the rest. Nor is a cell of another run that was asked the same and "
-           "looked only at files that are the same here: run.json says \"inherited_from\".\n"
-           "Beside a matrix, NAME.expect.txt lists the cells that are known to be red; then "
-           "whatever is not as listed is told, and exits 1. A red cell that is not listed is "
-           "measured twice before it is told.\n"
+    return "The same command resumes an interrupted run: it runs only the cells that have no "
+           "result yet. Results are also reused from another run whose inputs were identical; "
+           "run.json marks such cells with \"inherited_from\".\n"
+           "The file MATRIX.expect.txt beside the matrix lists the expected failures. A red "
+           "cell that is not listed runs a second time before it is reported. A filtered run "
+           "cannot detect stale expectations.\n"
+           "Exit 0: every result is as expected. Without MATRIX.expect.txt, red cells do not "
+           "change the exit code. Exit 1: a result differs from what is expected, or a cell is "
+           "spurious or flaky. Exit 3: interrupted.\n"
            "Examples:\n"
            "  bkm run matrices/quickstart.json\n"
            "  bkm run matrices/bkm.json --filter engine=v0.8.0 --git-mirror ~/mirrors\n"
@@ -45,27 +49,27 @@ class RunCommandLine : public CliCommand {
   void AddOptions(CLI::App& app) override {
     selection_.AddOptions(app);
     app.add_option("--out", out_, "Run directory (default: runs/NAME)");
-    app.add_option("--jobs,-j", jobs_, "Cells in flight (default: one per core)")
+    app.add_option("--jobs,-j", jobs_, "Cells to run at once (default: one per core)")
         ->check(CLI::Range(1, 1024));
     app.add_flag("--fresh", fresh_,
-                 "Give each cell a process of its own instead of a fork of a warm one");
-    app.add_flag("--rerun", rerun_, "Measure everything again");
+                 "Start a new process for each cell instead of forking a loaded worker");
+    app.add_flag("--rerun", rerun_, "Ignore existing results and run every cell again");
     app.add_flag("--no-store", no_store_,
-                 "Do not take, or leave for others, observations of equal cells of other runs");
+                 "Neither reuse results of other runs nor offer these results to them");
     app.add_option("--repeat", repeat_,
-                   "Measure each cell N times; one whose verdict changes is reported as flaky")
+                   "Run each cell N times; a cell whose verdict varies is flaky")
         ->check(CLI::Range(1, 1000));
     app.add_flag("--no-controls", no_controls_,
-                 "Do not add control cells; blame stays empty where it needs one");
+                 "Do not add control cells; blame that depends on a control stays empty");
     app.add_flag(
         "--static-check", static_check_,
-        "Do not run cells whose import fails by the sources alone (bkm apicheck): skipped");
+        "Skip cells whose imports cannot succeed according to the sources (see bkm apicheck)");
     app.add_option(
         "--expect", expect_,
-        "Known red cells (default: MATRIX.expect.txt beside the matrix, if it is there)");
+        "File of expected failures (default: MATRIX.expect.txt beside the matrix, if it exists)");
     app.add_flag("--json", json_, "Print run.json to stdout");
-    app.add_flag("--quiet,-q", quiet_, "No progress, no summary");
-    // Tests plant faults to see that they are caught.
+    app.add_flag("--quiet,-q", quiet_, "Print neither progress nor summary");
+    // Hidden: tests plant faults to prove that they are caught.
     app.add_option("--plant", plant_, "")->delimiter(',')->group("");
   }
 
@@ -88,12 +92,12 @@ class RunCommandLine : public CliCommand {
                      Plan(matrix, filters, directory, *preparation, observer));
     absl::StatusOr<std::vector<PreparedCell>> cells = PrepareAll(plan, *preparation, signals);
     if (signals.heard()) {
-      std::fprintf(stderr, "bkm: interrupted before a cell ran; what was fetched is kept\n");
+      std::fprintf(stderr, "bkm: interrupted before any cell ran; fetched files are kept\n");
       return kExitInterrupted;
     }
     RETURN_IF_ERROR(cells.status());
     if (cells->empty())
-      return absl::InvalidArgumentError("no cell is in: bkm plan says why each is out");
+      return absl::InvalidArgumentError("no cell is included: bkm plan shows why");
     const auto measure = [&](std::vector<PreparedCell> asked, bool reuse) {
       return Measure({installation,
                       matrix,
@@ -107,7 +111,7 @@ class RunCommandLine : public CliCommand {
                       signals},
                      std::move(asked));
     };
-    // A part of the matrix proves no line of expectations unseen, and is no ground to rewrite them.
+    // Only a whole run can detect stale expectations, and only a whole run may rewrite them.
     const bool whole = filters.empty() && !static_check_ && plant_.empty();
     const std::vector<PreparedCell> all = WithRepeats(*std::move(cells), repeat_);
     ASSIGN_OR_RETURN(RunRecord run, measure(all, !rerun_));
@@ -115,7 +119,8 @@ class RunCommandLine : public CliCommand {
     std::vector<PreparedCell> more = WithSuspects(all, run, surprises);
     if (const size_t suspects = more.size() - all.size(); suspects > 0) {
       if (!quiet_)
-        std::fprintf(stderr, "bkm: %zu red cells that are not listed: once more\n", suspects);
+        observer.OnNote(
+            absl::StrCat("re-running ", suspects, " unexpected failure", suspects == 1 ? "" : "s"));
       ASSIGN_OR_RETURN(run, measure(std::move(more), /*reuse=*/true));
       surprises = SurprisesOf(expectations, run, whole);
     }
@@ -123,7 +128,7 @@ class RunCommandLine : public CliCommand {
     RETURN_IF_ERROR(directory.WriteRun(run));
     RETURN_IF_ERROR(WriteRetryList(directory, run));
     if (expectations && run.finished && surprises.empty() && !quiet_)
-      std::fprintf(stderr, "bkm: all that is red is listed as it is\n");
+      std::fprintf(stderr, "bkm: every red cell is an expected failure\n");
     return Report(directory, run, surprises);
   }
 
@@ -143,14 +148,14 @@ class RunCommandLine : public CliCommand {
     ApiSession session(selection_.GitMirrors(), selection_.MatrixFolder());
     RETURN_IF_ERROR(session.AddSources(matrix));
     ASSIGN_OR_RETURN(const int red, MarkStaticallyRed(session, plan, observer));
-    if (!quiet_ && red > 0) std::fprintf(stderr, "bkm: %d cells are red by their sources\n", red);
+    if (!quiet_ && red > 0) std::fprintf(stderr, "bkm: %d cells fail the static check\n", red);
     for (PlannedCell& planned : plan) {
       if (IsMeasured(directory, planned)) planned.statically_red.clear();
     }
     return plan;
   }
 
-  // A run that the directory holds says more than the sources.
+  // A measured result is stronger evidence than the static check.
   static bool IsMeasured(const RunDirectory& directory, const PlannedCell& planned) {
     const CellRecord record{
         .cell = planned.cell, .id = planned.id, .dir = CellDirectory(planned.cell, planned.id)};
@@ -166,12 +171,12 @@ class RunCommandLine : public CliCommand {
       std::fputs(ToText(ToJson(run)).c_str(), stdout);
     } else if (!quiet_) {
       std::fputs(SummaryText(run).c_str(), stdout);
-      std::printf("\nTable: %s\nOne cell's story: bkm explain %s CELL\n", directory.table().c_str(),
-                  directory.root().c_str());
+      std::printf("\nTable: %s\nDetails of a cell: bkm explain %s CELL\n",
+                  directory.table().c_str(), directory.root().c_str());
     }
     std::fputs(SurprisesText(surprises).c_str(), json_ || quiet_ ? stderr : stdout);
     if (!run.finished) {
-      std::fprintf(stderr, "bkm: interrupted; the same command finishes the rest\n");
+      std::fprintf(stderr, "bkm: interrupted; run the same command to finish\n");
       return kExitInterrupted;
     }
     const int code = ExitCodeOf(run);

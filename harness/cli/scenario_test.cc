@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 //
-// fixtures/matrices/hostile.json through the real program and the real worker: what is published of
-// it is golden/scenarios/hostile/run.json.
+// fixtures/matrices/hostile.json through the real program and worker. The run must equal
+// golden/scenarios/hostile/run.json.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -26,7 +26,7 @@ constexpr char kGolden[] = "golden/scenarios/hostile/run.json";
 constexpr char kAccept[] =
     "bazel test //harness/cli:scenario_test --test_env=BKM_ACCEPT=1 --nocache_test_results";
 
-// Path below `root` -> content, of every file of ours: Python's caches are none.
+// The content of every file below `root`, by path, without Python's caches.
 std::map<std::string, std::string> FilesBelow(const fs::path& root) {
   std::map<std::string, std::string> files;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root)) {
@@ -36,7 +36,7 @@ std::map<std::string, std::string> FilesBelow(const fs::path& root) {
   return files;
 }
 
-// Observation file -> what changes when it is written again.
+// The inode of each observation file; it changes when the file is written again.
 std::map<std::string, std::pair<ino_t, int64_t>> Observations(const fs::path& run) {
   std::map<std::string, std::pair<ino_t, int64_t>> files;
   for (const fs::directory_entry& cell : fs::directory_iterator(run / "cells")) {
@@ -47,7 +47,7 @@ std::map<std::string, std::pair<ino_t, int64_t>> Observations(const fs::path& ru
   return files;
 }
 
-// One run of the whole matrix; the tests look at it from all sides. None changes it.
+// One run of the whole matrix, shared by all tests. No test changes it.
 class HostileScenarioTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -144,7 +144,7 @@ TEST_F(HostileScenarioTest, ReplayReproducesAVerdict) {
 }
 
 TEST_F(HostileScenarioTest, RerunScriptReproducesAVerdict) {
-  // As tools/bkm stands before bkm: the script knows the launcher of the run.
+  // tools/bkm sets BKM_LAUNCHER; rerun.sh must call the launcher that made the run.
   const fs::path launcher = bkm_->folder() / "launcher";
   ASSERT_TRUE(WriteFile(launcher, absl::StrCat("#!/bin/sh\nexec '",
                                                Runfile("harness/cli/bkm").string(), "' \"$@\"\n"))

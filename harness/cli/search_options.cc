@@ -14,14 +14,14 @@ namespace fs = std::filesystem;
 
 void SearchOptions::AddOptions(CLI::App& app, const std::string& command) {
   selection.AddOptions(app);
-  app.add_option("--axis", axis, "Whose history: engine, library, or both at once")
+  app.add_option("--axis", axis, "History to search: engine, library, or both at once")
       ->check(CLI::IsMember({"engine", "library", "both"}))
       ->required();
   app.add_option("--out", out, absl::StrCat("Run directory (default: runs/", command, "-CELL)"));
-  app.add_option("--jobs,-j", jobs, "Cells in flight (default: one per core)")
+  app.add_option("--jobs,-j", jobs, "Cells to run at once (default: one per core)")
       ->check(CLI::Range(1, 1024));
   app.add_flag("--json", json, absl::StrCat("Print ", command, ".json to stdout"));
-  app.add_flag("--quiet,-q", quiet, "No progress, no summary");
+  app.add_flag("--quiet,-q", quiet, "Print neither progress nor summary");
 }
 
 AxisKind SearchOptions::kind() const {

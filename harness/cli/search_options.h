@@ -13,8 +13,7 @@
 
 namespace bkm {
 
-// What the commands that search histories share: which cell, whose history, and where goes what is
-// found.
+// Options that the history searches share: the cell, the history and the run directory.
 struct SearchOptions {
   Selection selection;
   std::string axis;
@@ -24,14 +23,14 @@ struct SearchOptions {
   bool json = false;
   bool quiet = false;
 
-  // `command`: "bisect", whose result is bisect.json.
+  // `command`: "bisect" or "timeline"; names the result file, as bisect.json.
   void AddOptions(CLI::App& app, const std::string& command);
 
   AxisKind kind() const;
-  // The cell that the selection names: exactly one. `observer` must outlive it.
+  // The one cell that the selection names. `observer` must outlive it.
   absl::StatusOr<OneCell> LoadCell(RunObserver& observer) const;
-  // The run directory, made; without --out one of the command's and the cell's own. `what` tells
-  // searches of one cell apart.
+  // Creates the run directory. Without --out, its name depends on command, cell and `what`, which
+  // distinguishes searches of one cell.
   absl::StatusOr<RunDirectory> MakeDirectory(const std::string& command, const PlannedCell& cell,
                                              const std::string& what) const;
   MeasurementOptions Measurement() const { return {.slots = jobs, .controls = false}; }

@@ -15,16 +15,16 @@ namespace bkm {
 namespace {
 
 constexpr char kOrigin[] = "command line";
-constexpr char kProductGroup[] = "Without a matrix file: the product of these";
+constexpr char kProductGroup[] = "Instead of a matrix file: every combination of these";
 
 // Whether `spec` may be the library of `kind`: by name, or any folder.
 bool IsLibraryOf(const EngineKind& kind, const std::string& spec) {
   const absl::StatusOr<SubjectSpec> parsed = ParseSubjectSpec(spec);
-  // What cannot be parsed is kept, so that the matrix complains about it.
+  // An invalid spec is kept: reading the matrix reports it.
   return !parsed.ok() || parsed->source == SourceKind::kPath || parsed->name == kind.library_source;
 }
 
-// What `text` says as JSON; itself when it says nothing.
+// `text` parsed as JSON; the text itself if it is no JSON.
 Json ValueOf(const std::string& text) {
   const Json value = Json::parse(text, nullptr, false);
   return value.is_discarded() ? Json(text) : value;
@@ -49,43 +49,46 @@ void Selection::AddOptions(CLI::App& app) {
     app.add_option(flags, into, help)->delimiter(',')->group(kProductGroup);
   };
   list("--engine", engines_,
-       "KIND@SPEC, for a control just KIND: verl-torchtitan@git:verl@v0.8.0, "
+       "KIND@SPEC, or KIND alone for a control: verl-torchtitan@git:verl@v0.8.0, "
        "verl-fsdp@pypi:verl==0.9.1, torchtitan");
   list("--library", libraries_,
        "SPEC: pypi:torchtitan==0.3.0, git:torchtitan@baba6d82e, path:../my-torchtitan");
   list("--attention", attentions_,
-       "flex, varlen, sdpa; for HF eager, sdpa, flex_attention, flash_attention_2");
-  list("--model", models_, "qwen3");
-  list("--precision", precisions_, "bf16, fp32 (default: the engine kind's)");
+       "flex, varlen, sdpa; for Hugging Face models: eager, sdpa, flex_attention, "
+       "flash_attention_2");
+  list("--model", models_, "Model, for example qwen3");
+  list("--precision", precisions_, "bf16 or fp32 (default: that of the engine kind)");
   list("--runtime", runtimes_, "Name of a policy in matrices/runtimes (default: cpu)");
-  list("--torch", torch_, "torch version (default: the runtime's)");
-  list("--relax", relax_, "Declared pin to drop from the resolution");
-  list("--head", heads_, "lm, value: a language model or a critic");
-  list("--input", inputs_, "packed, padded (verl's use_remove_padding=False)");
+  list("--torch", torch_, "torch version (default: that of the runtime)");
+  list("--relax", relax_,
+       "Package whose declared version requirement is ignored when the runtime is resolved");
+  list("--head", heads_, "lm (language model) or value (critic)");
+  list("--input", inputs_, "packed, or padded (verl's use_remove_padding=False)");
   list("--optimizer", optimizers_,
-       "NAME:NUMBER+NAME:NUMBER of learning_rate, beta1, beta2, epsilon, weight_decay, clip_norm, "
+       "NAME:NUMBER+NAME:NUMBER with the names learning_rate, beta1, beta2, epsilon, weight_decay, "
+       "clip_norm, "
        "warmup_steps");
-  app.add_option("--micro-batches", micro_batches_, "Parts that each step's documents are cut into")
+  app.add_option("--micro-batches", micro_batches_, "Number of micro-batches per step")
       ->delimiter(',')
       ->group(kProductGroup);
-  app.add_option("--documents", documents_, "Tokens per packed document: 37+150+64")
+  app.add_option("--documents", documents_, "Tokens of each packed document, for example 37+150+64")
       ->delimiter('+')
       ->group(kProductGroup);
   app.add_flag("--leftover-checkpoint", leftover_checkpoint_,
-               "Leave an empty ./outputs/checkpoint in the cell's folder")
+               "Create an empty ./outputs/checkpoint in the cell's folder before it runs")
       ->group(kProductGroup);
-  list("--engine-option", engine_options_, "NAME=JSON for the engine's configuration");
+  list("--engine-option", engine_options_, "NAME=JSON: a value in the engine's configuration");
   app.add_option("--steps", steps_, "Optimizer steps")->group(kProductGroup);
   app.add_option("--seed", seeds_, "Seeds of weights and data")
       ->delimiter(',')
       ->check(CLI::NonNegativeNumber)
       ->group(kProductGroup);
-  app.add_option(
-      "--filter", filters_,
-      "Only cells that match key=glob,key=glob (repeat for more): engine=v0.8.0,attention=f*");
+  app.add_option("--filter", filters_,
+                 "Only cells that match every key=glob, for example engine=v0.8.0,attention=f*; "
+                 "repeat the option to add alternatives");
   app.add_option("--git-mirror", git_mirror_, kGitMirrorHelp);
-  app.add_option("--timeout", timeout_s_, "Seconds a cell may take");
-  app.add_option("--memory", memory_mib_, "MiB a cell may use");
+  app.add_option("--timeout", timeout_s_, "Time limit of a cell, in seconds");
+  app.add_option("--memory", memory_mib_, "Memory limit of a cell, in MiB");
 }
 
 std::filesystem::path Selection::MatrixFile() const {
@@ -157,9 +160,9 @@ absl::StatusOr<Matrix> Selection::AdHoc() const {
 absl::StatusOr<Matrix> Selection::LoadMatrix() const {
   if (matrix_path_.empty() == engines_.empty()) {
     return absl::InvalidArgumentError(
-        "name a matrix file (bkm run matrices/quickstart.json), or one pairing by flags (bkm run "
-        "--engine "
-        "verl-torchtitan@git:verl@v0.8.0 --library git:torchtitan@baba6d82e --attention flex), not "
+        "name a matrix file (bkm run matrices/quickstart.json) or select cells by options (bkm run "
+        "--engine verl-torchtitan@git:verl@v0.8.0 --library git:torchtitan@baba6d82e --attention "
+        "flex), not "
         "both");
   }
   ASSIGN_OR_RETURN(Matrix matrix, matrix_path_.empty() ? AdHoc() : ReadMatrix(matrix_path_));

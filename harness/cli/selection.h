@@ -13,14 +13,14 @@
 
 namespace bkm {
 
-// For --git-mirror of any command.
+// Help of --git-mirror in every command.
 inline constexpr char kGitMirrorHelp[] =
-    "Folder of bare repositories NAME.git to read instead of the network (else $BKM_GIT_MIRRORS)";
-// `asked` with --git-mirror, else $BKM_GIT_MIRRORS; may be empty.
+    "Folder of bare repositories NAME.git, read instead of the network (default: $BKM_GIT_MIRRORS)";
+// `asked`, the value of --git-mirror, else $BKM_GIT_MIRRORS. May be empty.
 std::string GitMirrorFolder(const std::string& asked);
 
-// Which cells a command is about: a matrix file, or the product of flags, and
-// filters on either.
+// The cells that a command works on: those of a matrix file, or every combination of options;
+// --filter restricts either.
 class Selection {
  public:
   void AddOptions(CLI::App& app);
@@ -29,9 +29,9 @@ class Selection {
   absl::StatusOr<std::vector<CellFilter>> Filters() const;
   // --git-mirror, else $BKM_GIT_MIRRORS; may be empty.
   std::string GitMirrors() const;
-  // The matrix file, absolute; empty for an ad hoc selection.
+  // The matrix file, absolute; empty without a matrix file.
   std::filesystem::path MatrixFile() const;
-  // The folder of the matrix file, where its runtimes/ may lie; empty for an ad hoc selection.
+  // The folder of the matrix file, which may hold runtimes/. Empty without a matrix file.
   std::filesystem::path MatrixFolder() const { return MatrixFile().parent_path(); }
 
  private:

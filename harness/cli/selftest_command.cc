@@ -12,6 +12,7 @@
 #include "harness/runner/installation.h"
 #include "harness/runner/preparation.h"
 #include "harness/selftest/detection_table.h"
+#include "harness/selftest/fault_selection.h"
 #include "harness/session/interrupt.h"
 #include "harness/session/measurement.h"
 
@@ -24,14 +25,16 @@ class SelftestCommand : public CliCommand {
  public:
   const char* name() const override { return "selftest"; }
   const char* summary() const override {
-    return "Plant known faults in right cells, and see that each is caught by what must catch it";
+    return "Plant known faults in correct cells and verify that each one is caught";
   }
   const char* examples() const override {
-    return "What the faults are, where they exist and what must see them: "
-           "harness/selftest/catalogue.json. Exit 1: one escaped, was caught for another reason or "
-           "too near to the floor, a cell without a fault was red, or golden/detection differs.\n"
+    return "harness/selftest/catalogue.json lists the faults, the cells that can have them, and "
+           "the check that must catch each one.\n"
+           "Exit 0: every fault was caught. Exit 1: a fault was missed, was caught for another "
+           "reason or too close to the floor, a cell without a fault was red, or the result "
+           "differs from golden/detection.\n"
            "Examples:\n"
-           "  bkm selftest          # a few of each kind\n"
+           "  bkm selftest          # a few faults of each kind\n"
            "  bkm selftest --all    # every fault, engine and attention\n"
            "  bkm selftest --fault 'mask-*' --engine torchtitan --attention flex";
   }
@@ -40,20 +43,20 @@ class SelftestCommand : public CliCommand {
     const auto list = [&](const char* flags, std::vector<std::string>& into, const char* help) {
       app.add_option(flags, into, help)->delimiter(',');
     };
-    app.add_flag("--all", all_, "Every fault on every pairing (default: a few)");
-    list("--fault", faults_, "Ids of faults, as shell patterns");
-    list("--engine", engines_, "Kinds of engine, as shell patterns");
-    list("--attention", attentions_, "Attentions, as shell patterns");
-    list("--model", models_, "Models, as shell patterns");
-    app.add_option("--matrix", matrix_, "Pairings to plant in (default: matrices/selftest.json)");
+    app.add_flag("--all", selection_.all, "Every fault on every pair (default: a few)");
+    list("--fault", selection_.faults, "Fault ids (globs)");
+    list("--engine", selection_.engines, "Engine kinds (globs)");
+    list("--attention", selection_.attentions, "Attentions (globs)");
+    list("--model", selection_.models, "Models (globs)");
+    app.add_option("--matrix", matrix_, "Matrix of the pairs (default: matrices/selftest.json)");
     app.add_option("--out", out_, "Run directory (default: runs/selftest)");
     app.add_option("--git-mirror", git_mirror_, kGitMirrorHelp);
-    app.add_option("--jobs,-j", jobs_, "Cells in flight (default: one per core)")
+    app.add_option("--jobs,-j", jobs_, "Cells to run at once (default: one per core)")
         ->check(CLI::Range(1, 1024));
-    app.add_flag("--rerun", rerun_, "Measure again what the run directory holds");
-    app.add_flag("--accept", accept_, "Write what this run found into golden/detection");
+    app.add_flag("--rerun", rerun_, "Ignore existing results and run every cell again");
+    app.add_flag("--accept", accept_, "Write the result to golden/detection");
     app.add_flag("--json", json_, "Print the detection table as JSON");
-    app.add_flag("--quiet,-q", quiet_, "No progress");
+    app.add_flag("--quiet,-q", quiet_, "Print no progress");
   }
 
   absl::StatusOr<int> Run() override {
@@ -72,15 +75,15 @@ class SelftestCommand : public CliCommand {
             observer));
     ASSIGN_OR_RETURN(const std::vector<PlannedCell> pairings,
                      ExpandMatrix(matrix, {}, preparation->Environment()));
-    ASSIGN_OR_RETURN(const std::vector<CellFilter> filters, Filters(catalogue));
+    ASSIGN_OR_RETURN(const std::vector<CellFilter> filters, FiltersOf(selection_, catalogue));
     ASSIGN_OR_RETURN(const SelftestPlan plan, PlanSelftest(catalogue, pairings, filters));
     if (plan.cells.empty() && plan.invisible.empty())
-      return absl::InvalidArgumentError("no fault of the catalogue and no pairing match");
+      return absl::InvalidArgumentError("no fault of the catalogue matches on any pair");
     ASSIGN_OR_RETURN(std::vector<PreparedCell> cells,
                      PrepareAll(plan.cells, *preparation, signals));
     if (signals.heard()) return kExitInterrupted;
     const RunDirectory directory(fs::absolute(out_.empty() ? "runs/" + matrix.name : out_));
-    // Nobody is blamed for a fault of ours: no controls.
+    // Controls serve blame, and planted faults need none.
     ASSIGN_OR_RETURN(const RunRecord run,
                      Measure({installation,
                               matrix,
@@ -93,36 +96,6 @@ class SelftestCommand : public CliCommand {
   }
 
  private:
-  bool IsSelected() const {
-    return !faults_.empty() || !engines_.empty() || !attentions_.empty() || !models_.empty();
-  }
-
-  // The product of the flags; without any, what the catalogue calls smoke, or all.
-  absl::StatusOr<std::vector<CellFilter>> Filters(const Catalogue& catalogue) const {
-    if (!IsSelected()) return all_ ? std::vector<CellFilter>() : catalogue.smoke;
-    std::vector<std::map<std::string, std::string>> product = {{}};
-    const auto multiply = [&](const char* key, const std::vector<std::string>& patterns) {
-      if (patterns.empty()) return;
-      std::vector<std::map<std::string, std::string>> larger;
-      for (const auto& chosen : product) {
-        for (const std::string& pattern : patterns) {
-          larger.push_back(chosen);
-          larger.back()[key] = pattern;
-        }
-      }
-      product = std::move(larger);
-    };
-    multiply("plant", faults_);
-    multiply("engine", engines_);
-    multiply("attention", attentions_);
-    multiply("model", models_);
-    std::vector<CellFilter> filters;
-    for (auto& patterns : product) {
-      ASSIGN_OR_RETURN(filters.emplace_back(), CellFilter::FromPatterns(std::move(patterns)));
-    }
-    return filters;
-  }
-
   absl::StatusOr<int> Report(const Installation& installation, const SelftestPlan& plan,
                              const RunRecord& run) const {
     std::vector<Detection> detections;
@@ -137,16 +110,16 @@ class SelftestCommand : public CliCommand {
     else
       std::fputs(DetectionText(detections, plan.invisible).c_str(), stdout);
     if (!run.finished) {
-      std::fprintf(stderr, "bkm: interrupted; the same command finishes the rest\n");
+      std::fprintf(stderr, "bkm: interrupted; run the same command to finish\n");
       return kExitInterrupted;
     }
     const fs::path golden_file = installation.detections() / (run.matrix + ".json");
-    ASSIGN_OR_RETURN(const std::vector<GoldenDetection> golden, ReadGolden(golden_file));
-    const bool whole = all_ && !IsSelected();
+    ASSIGN_OR_RETURN(const std::vector<GoldenDetection> golden, ReadGoldenDetections(golden_file));
+    const bool whole = selection_.whole();
     if (accept_) {
       if (!as_expected)
         return absl::FailedPreconditionError(
-            "a table with a fault that was not caught as listed is no golden");
+            "--accept: a fault was not caught as the catalogue requires");
       return Accept(golden_file, golden, detections, whole);
     }
     const std::vector<std::string> differences = DifferencesFrom(golden, detections, whole);
@@ -157,14 +130,7 @@ class SelftestCommand : public CliCommand {
     return as_expected && differences.empty() ? kExitAsExpected : kExitVerdictsDiffer;
   }
 
-  static absl::StatusOr<std::vector<GoldenDetection>> ReadGolden(const fs::path& file) {
-    std::error_code error;
-    if (!fs::exists(file, error)) return std::vector<GoldenDetection>();
-    ASSIGN_OR_RETURN(const Json json, ReadJsonFile(file));
-    return GoldenDetectionsFromJson(json, file.string());
-  }
-
-  // What was not run stays as it was, unless all was run.
+  // A partial run keeps the golden rows of cells that did not run.
   static absl::StatusOr<int> Accept(const fs::path& file,
                                     const std::vector<GoldenDetection>& before,
                                     const std::vector<Detection>& detections, bool whole) {
@@ -174,8 +140,7 @@ class SelftestCommand : public CliCommand {
     return kExitAsExpected;
   }
 
-  bool all_ = false;
-  std::vector<std::string> faults_, engines_, attentions_, models_;
+  FaultSelection selection_;
   std::string matrix_;
   std::string out_;
   std::string git_mirror_;

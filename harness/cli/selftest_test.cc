@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// Planted faults in real cells: each is caught by what must catch it, as golden/detection says.
-// To accept another table: tools/bkm selftest [--all] --accept.
+// Planted faults in real cells: each must be caught as golden/detection records.
+// To accept a new table: tools/bkm selftest [--all] --accept.
 #include <gtest/gtest.h>
 
 #include "harness/testing/real_bkm.h"

@@ -18,12 +18,11 @@ class SiteCommand : public CliCommand {
  public:
   const char* name() const override { return "site"; }
   const char* summary() const override {
-    return "Write a site of static pages from finished runs: what to install, and the evidence";
+    return "Write static web pages from finished runs: what to install, and the evidence";
   }
   const char* examples() const override {
-    return "The pages need no server and load nothing from elsewhere. An earlier site in the "
-           "folder "
-           "is replaced once the new one is whole.\n"
+    return "The pages need no server and load nothing from other hosts. An existing site in the "
+           "folder is replaced when the new one is complete.\n"
            "Examples:\n"
            "  bkm site site --run runs/bkm\n"
            "  bkm site site --run runs/bkm,runs/history --table table/table.json --map "
@@ -33,18 +32,17 @@ class SiteCommand : public CliCommand {
 
   void AddOptions(CLI::App& app) override {
     app.add_option("out", out_, "Folder of the site")->required();
-    app.add_option("--run", runs_, "Run directories, finished")->delimiter(',')->required();
+    app.add_option("--run", runs_, "Finished run directories")->delimiter(',')->required();
     app.add_option("--table", table_,
-                   "table.json of bkm publish, or its folder: adds locks and ranges (default: made "
-                   "of the runs)");
-    app.add_option("--map", map_, "map.json of bkm map, or its folder");
-    app.add_option(
-           "--history", history_,
-           "bisect.json, timeline.json and peel.json, or the run directories that hold them")
+                   "table.json of bkm publish or its folder, for locks and ranges (default: made "
+                   "from the runs)");
+    app.add_option("--map", map_, "map.json of bkm map or its folder");
+    app.add_option("--history", history_,
+                   "bisect.json, timeline.json or peel.json, or their run directories")
         ->delimiter(',');
     app.add_option("--detection", detection_,
-                   "Detection table: bkm selftest --json, or a file of golden/detection");
-    app.add_flag("--json", json_, "Print what was written as JSON");
+                   "Detection table: output of bkm selftest --json, or a file in golden/detection");
+    app.add_flag("--json", json_, "Print a report as JSON");
   }
 
   absl::StatusOr<int> Run() override {
@@ -86,8 +84,7 @@ class SiteCommand : public CliCommand {
       std::error_code error;
       const fs::path path =
           fs::is_directory(map_, error) ? fs::path(map_) / "map.json" : fs::path(map_);
-      ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
-      ASSIGN_OR_RETURN(content.map, ApiMapFromJson(json, path.string()));
+      ASSIGN_OR_RETURN(content.map, ReadApiMap(path));
     }
     if (!detection_.empty()) {
       ASSIGN_OR_RETURN(content.detections, ReadDetections(detection_));

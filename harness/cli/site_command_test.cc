@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 //
-// bkm site on a run that the real bkm made, and what it says of what it cannot use.
+// bkm site on a run of the real bkm, and its messages about unusable input.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 //
-// What a person sees: help, the status line of a terminal, and subjects that print rubbish.
+// The user's view: help, the status line of a terminal, and subjects that print rubbish.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pty.h>
@@ -11,8 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "harness/base/files.h"
+#include "harness/base/version.h"
 #include "harness/testing/bkm_under_test.h"
 
 namespace bkm {
@@ -25,7 +27,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-// What `command` writes to a terminal of 80 columns that is its stdin, stdout and stderr.
+// The output of `command` on a terminal of 80 columns.
 std::string OnTerminal(const Command& command) {
   winsize size = {.ws_row = 24, .ws_col = 80};
   int terminal = -1;
@@ -48,7 +50,7 @@ std::string OnTerminal(const Command& command) {
   return text;
 }
 
-// Each state that the status line was in.
+// Every state of the status line.
 std::vector<std::string> StatusLines(const std::string& text) {
   std::vector<std::string> lines;
   for (absl::string_view part : absl::StrSplit(text, "\r\033[K")) {
@@ -81,8 +83,16 @@ TEST(TerminalTest, HelpShowsGroupsAndExamples) {
   EXPECT_THAT(all.out, AllOf(HasSubstr("run "), HasSubstr("replay "), HasSubstr("Exit codes: ")));
   const ProcessResult run = bkm.Run({"plan", "--help"});
   EXPECT_EQ(run.exit_code, 0);
-  EXPECT_THAT(run.out, AllOf(HasSubstr("Without a matrix file: the product of these:"),
+  EXPECT_THAT(run.out, AllOf(HasSubstr("Instead of a matrix file: every combination of these:"),
                              HasSubstr("Example: bkm plan matrices/bkm.json")));
+}
+
+TEST(TerminalTest, VersionIsOneLine) {
+  const BkmUnderTest bkm;
+  const ProcessResult result = bkm.Run({"--version"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out, absl::StrCat("bkm ", kVersion, "\n"));
+  EXPECT_EQ(result.err, "");
 }
 
 TEST(TerminalTest, NoArgumentsShowTheHelpAsAnError) {
@@ -95,7 +105,7 @@ TEST(TerminalTest, NoArgumentsShowTheHelpAsAnError) {
 
 TEST(TerminalTest, RubbishFromASubjectStaysOnItsLine) {
   const BkmUnderTest bkm;
-  // Bytes that are no UTF-8 on both streams; a message of many lines that steers the terminal.
+  // Invalid UTF-8 on both streams, and a multi-line message with terminal control codes.
   bkm.WritePair("rubbish", R"(
 import sys
 sys.stdout.buffer.write(b"\xff\xfe\x00 \x1b[2J\n" * 10)

@@ -15,27 +15,28 @@ namespace {
 class TimelineCommand : public CliCommand {
  public:
   const char* name() const override { return "timeline"; }
-  const char* summary() const override { return "Find every boundary of a history for one cell"; }
+  const char* summary() const override { return "Find every boundary in a cell's history"; }
   const char* examples() const override {
-    return "The cell is named as for bkm run, and must be one; its own revision is the newer end. "
-           "Only first parents are walked: bkm bisect looks inside a merge.\n"
-           "What the run directory holds is not measured again. It writes search.log and "
-           "timeline.json there.\n"
-           "Exit 0: the whole history was seen.\n"
+    return "A boundary is a pair of neighbouring commits with different verdicts. Select "
+           "exactly one cell, with the same options as for bkm run; its own revision is the "
+           "newer end. Only first parents are followed; bkm bisect also searches inside a merge.\n"
+           "The run directory holds search.log and timeline.json. The same command resumes an "
+           "interrupted search and measures nothing twice.\n"
+           "Exit 0: the whole history was searched. Exit 3: interrupted.\n"
            "Example:\n"
            "  bkm timeline --engine torchtitan --library git:torchtitan@main --attention sdpa "
-           "--axis "
-           "library --since 2026-03-01";
+           "--axis library --since 2026-03-01";
   }
 
   void AddOptions(CLI::App& app) override {
     options_.AddOptions(app, "timeline");
-    app.add_option("--since", options_.since, "The first day, YYYY-MM-DD")->required();
-    app.add_option("--every", every_,
-                   "Measure at first each so manieth commit: a shorter stretch may not be seen")
+    app.add_option("--since", options_.since, "Oldest day, YYYY-MM-DD")->required();
+    app.add_option(
+           "--every", every_,
+           "Measure every N-th commit first. A change that lasts fewer commits may be missed")
         ->check(CLI::Range(1, 100000))
         ->capture_default_str();
-    app.add_flag("--confirm", confirm_, "Measure both sides of every boundary once more");
+    app.add_flag("--confirm", confirm_, "Measure both sides of every boundary a second time");
   }
 
   absl::StatusOr<int> Run() override {
@@ -63,7 +64,7 @@ class TimelineCommand : public CliCommand {
       return absl::StrCat("; ", timeline.result().boundaries.size(), " boundaries so far");
     }));
     if (!finished) {
-      std::fprintf(stderr, "bkm: interrupted; the same command goes on from here\n");
+      std::fprintf(stderr, "bkm: interrupted; run the same command to continue\n");
       return kExitInterrupted;
     }
     const TimelineReport report{

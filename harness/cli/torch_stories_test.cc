@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// Why torch is part of a row: matrices/torch.json, the control `torchtitan` at two releases on
-// three torches. torchtitan 0.2.1 transposes the output of varlen attention, which only a test with
-// trained weights sees; the torches on which it runs and those on which its fix runs have none in
-// common. Installs two CUDA builds of torch (4.5 GB each) and needs the package registry.
+// Why torch is part of a row: matrices/torch.json runs the control `torchtitan` at two releases on
+// three versions of torch. torchtitan 0.2.1 transposes the output of varlen attention, which only a
+// test with trained weights detects. No torch version runs both that release and its fix. Installs
+// two CUDA builds of torch (4.5 GB each) and needs the package registry.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,8 +63,8 @@ TEST_F(TorchStoriesTest, LaterTorchesDropTheKeywordThatTheRelease021Passes) {
   }
 }
 
-// On varlen it is right only on 2.11: 2.10 lacks a keyword that it passes, and 2.13 wants another
-// where queries have more heads than keys, which llama3's have not.
+// varlen is correct only on torch 2.11: 2.10 lacks a keyword that torchtitan passes, and 2.13
+// requires another one for grouped queries, which llama3 does not have.
 TEST_F(TorchStoriesTest, Release022IsRightWhereTorchHasItsKeywordsAndAsksForNoMore) {
   for (const char* model : {"qwen3", "llama3"}) {
     EXPECT_EQ(ReasonOf(At("0.2.2", "2.10.0", model, "varlen")),
@@ -78,8 +78,8 @@ TEST_F(TorchStoriesTest, Release022IsRightWhereTorchHasItsKeywordsAndAsksForNoMo
   EXPECT_EQ(ReasonOf(At("0.2.2", "2.13.0", "llama3", "varlen")), "ok at golden, ");
 }
 
-// qwen3 of 0.2.1 does not tie embedding and head, so the embedding lacks half of its gradient, on
-// every torch; its log-probs are right.
+// qwen3 of 0.2.1 does not tie embedding and head, so the embedding lacks half of its gradient on
+// every torch. Its log-probs are correct.
 TEST_F(TorchStoriesTest, FlexIsRightOnEveryTorchButForTheTiedWeightsOf021) {
   for (const char* torch : {"2.10.0", "2.11.0", "2.13.0"}) {
     EXPECT_EQ(ReasonOf(At("0.2.1", torch, "llama3", "flex")), "ok at golden, ") << torch;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// What happened to users of verl v0.7.1 as torchtitan moved under it, on the real code: loud breaks
-// as released, and silent ones once patched by hand. Needs the mirrors ($BKM_GIT_MIRRORS) and the
+// How torchtitan's changes affected users of verl v0.7.1, on the real code: loud failures as
+// released, and silent failures after manual patches. Needs the mirrors ($BKM_GIT_MIRRORS) and the
 // package registry.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 constexpr char kNoMirrors[] =
     "no mirrors of verl and torchtitan: set BKM_GIT_MIRRORS to their folder";
 
-// A run that all tests of a suite look at.
+// A run that all tests of a suite share.
 class StoryTest : public ::testing::Test {
  protected:
   static void Check(const absl::StatusOr<RealRun>* run) {
@@ -63,8 +63,9 @@ TEST_F(ErasTest, WorksUntilInnerAttentionBecomesAConfigAndThenNamesTheAttributeT
   EXPECT_THAT(MessageOn("261819688"), HasSubstr("attn_backend"));
 }
 
-// The factories came two days before `layer` became `layers`: the look-up fails first on both sides
-// of that, and of the day when model_registry took attn_backend.
+// torchtitan introduced the factories two days before it renamed `layer` to `layers`. The flavor
+// look-up fails first before and after that change, and before and after model_registry accepted
+// attn_backend.
 TEST_F(ErasTest, FlavorsThatAreFactoriesAreNotFoundAndHideEveryLaterChange) {
   for (const char* library : {"4b3347467~1", "4b3347467", "7cec16600~1", "7cec16600"}) {
     EXPECT_EQ(ReasonOn(library), "broken at construct, lookup-failed") << library;
@@ -83,7 +84,7 @@ absl::Status MakePatchedVerl(const fs::path& folder) {
       {"tar", "-xf", archive.string(), "-C", folder.string()},
       {"git", "-C", folder.string(), "apply", "--unidiff-zero", patch.string()}};
   for (const std::vector<std::string>& argv : commands) {
-    // No repository around the folder may have a say in what is applied.
+    // A repository around the folder must not influence `git apply`.
     ASSIGN_OR_RETURN(
         const ProcessResult result,
         RunCommand({.argv = argv,
@@ -106,7 +107,7 @@ class PatchedVerlTest : public StoryTest {
     const fs::path folder = fs::path(::testing::TempDir()) / "patched";
     const fs::path verl = folder / "verl-0.7.1-patched";
     RETURN_IF_ERROR(MakePatchedVerl(verl));
-    // The packages of that month: those of today do not fit what verl 0.7.1 pins.
+    // The packages of that month, because today's do not satisfy the pins of verl 0.7.1.
     ASSIGN_OR_RETURN(Json runtime, ReadJsonFile("matrices/runtimes/cpu.json"));
     runtime["name"] = "april";
     runtime["day"] = "2026-04-30";
@@ -134,7 +135,7 @@ TEST_F(PatchedVerlTest, RunsWithAnotherAttentionThanWasAskedAndIsCaught) {
     EXPECT_THAT(
         (*run_)->Cell(cell)["message"].get<std::string>(),
         AllOf(HasSubstr("ScaledDotProductAttention"), HasSubstr("\"causal across documents\"")));
-    // All steps ran and none complained: nothing but a judge would have told.
+    // All steps ran without an error: only the judge reveals the failure.
     const Json observation = (*run_)->FileOf(cell, "observation.json");
     EXPECT_EQ(observation["ending"]["kind"], "completed") << library;
     EXPECT_EQ(observation["steps"].size(), 3) << library;

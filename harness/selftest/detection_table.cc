@@ -156,6 +156,14 @@ absl::StatusOr<std::vector<GoldenDetection>> GoldenDetectionsFromJson(const Json
   return golden;
 }
 
+absl::StatusOr<std::vector<GoldenDetection>> ReadGoldenDetections(
+    const std::filesystem::path& file) {
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) return std::vector<GoldenDetection>();
+  ASSIGN_OR_RETURN(const Json json, ReadJsonFile(file));
+  return GoldenDetectionsFromJson(json, file.string());
+}
+
 OrderedJson ToJson(const std::vector<GoldenDetection>& golden) {
   OrderedJson rows = OrderedJson::array();
   for (const GoldenDetection& row : golden) {

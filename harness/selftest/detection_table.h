@@ -3,6 +3,7 @@
 #ifndef HARNESS_SELFTEST_DETECTION_TABLE_H_
 #define HARNESS_SELFTEST_DETECTION_TABLE_H_
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,9 @@ struct GoldenDetection {
 
 absl::StatusOr<std::vector<GoldenDetection>> GoldenDetectionsFromJson(const Json& json,
                                                                       const std::string& origin);
+// None where the file does not exist.
+absl::StatusOr<std::vector<GoldenDetection>> ReadGoldenDetections(
+    const std::filesystem::path& file);
 OrderedJson ToJson(const std::vector<GoldenDetection>& golden);
 
 // The golden rows for these detections. A margin less than half a band outside its band in `before`

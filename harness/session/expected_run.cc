@@ -17,13 +17,13 @@ namespace {
 const char* Heading(SurpriseKind kind) {
   switch (kind) {
     case SurpriseKind::kUnlisted:
-      return "Red, and not listed";
+      return "Unexpected failure";
     case SurpriseKind::kOtherReason:
-      return "Red in another way than listed";
+      return "Failed for another reason than expected";
     case SurpriseKind::kPassing:
-      return "Listed as red, and passing";
+      return "Expected to fail, but passed";
     case SurpriseKind::kNeverSeen:
-      return "Listed, and never seen";
+      return "Stale expectation";
   }
   return "";
 }

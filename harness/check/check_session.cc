@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/check/check_session.h"
+
+#include <algorithm>
+#include <future>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "harness/base/files.h"
+#include "harness/base/status_macros.h"
+#include "harness/publish/rows.h"
+#include "harness/report/command_text.h"
+#include "harness/session/api_session.h"
+#include "harness/session/measurement.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMostNearest = 3;
+
+absl::StatusOr<std::vector<CheckedPairing>> FindPairings(const UserEnvironment& environment) {
+  std::vector<CheckedPairing> pairings;
+  for (const EngineKind* kind : environment.Kinds()) {
+    pairings.push_back(
+        {.kind = kind,
+         .engine = kind->engine_source.empty() ? "" : environment.LabelOf(kind->engine_source),
+         .library = environment.LabelOf(kind->library_source)});
+  }
+  if (pairings.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat(environment.python().string(),
+                     " has neither torchtitan nor transformers installed: install one, or name "
+                     "another interpreter with --python PATH"));
+  }
+  if (environment.VersionOf("torch").empty()) {
+    return absl::NotFoundError(absl::StrCat(
+        environment.python().string(),
+        " has no torch installed: install it, or name another interpreter with --python PATH"));
+  }
+  return pairings;
+}
+
+absl::Status CheckSources(const UserEnvironment& environment, ApiSession& api,
+                          std::vector<CheckedPairing>& pairings) {
+  for (CheckedPairing& pairing : pairings) {
+    if (pairing.kind->entry_modules.empty() || pairing.kind->engine_source.empty()) continue;
+    ASSIGN_OR_RETURN(Versions* const versions, api.versions());
+    ASSIGN_OR_RETURN(ApiCheck* const check, api.CheckOf(*pairing.kind));
+    const auto tree = [&](const std::string& source) {
+      const InstalledPackage& package = *environment.Find(source);
+      return versions->InFolder(package.folder, package.package);
+    };
+    ASSIGN_OR_RETURN(const Tree engine, tree(pairing.kind->engine_source));
+    ASSIGN_OR_RETURN(const Tree library, tree(pairing.kind->library_source));
+    ASSIGN_OR_RETURN(pairing.breaks, check->CheckRed(engine, library));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<PreparedCell>> CellsOf(const UserEnvironment& environment,
+                                                  const std::vector<CheckedPairing>& pairings,
+                                                  const std::string& model) {
+  std::vector<PreparedCell> cells;
+  for (const CheckedPairing& pairing : pairings) {
+    ASSIGN_OR_RETURN(const std::vector<PreparedCell> more,
+                     environment.CellsOf(*pairing.kind, model));
+    cells.insert(cells.end(), more.begin(), more.end());
+  }
+  // Flex takes longest: started last, it would run alone at the end.
+  std::stable_partition(cells.begin(), cells.end(), [](const PreparedCell& cell) {
+    return absl::StartsWith(cell.record.cell.probe.attention, "flex");
+  });
+  return cells;
+}
+
+// Fills in the cells of `pairings`. Returns the run directory; empty: the user interrupted.
+absl::StatusOr<std::string> RunCells(const Installation& installation, const CheckOptions& options,
+                                     const UserEnvironment& environment,
+                                     std::vector<CheckedPairing>& pairings, RunObserver& observer) {
+  RETURN_IF_ERROR(installation.CheckBuilt());
+  ASSIGN_OR_RETURN(std::vector<PreparedCell> cells, CellsOf(environment, pairings, options.model));
+  fs::path folder = options.out;
+  if (folder.empty()) {
+    ASSIGN_OR_RETURN(folder, CreateTempDirectory(CacheDirectory() / "checks", "check-"));
+  }
+  const RunDirectory directory(fs::absolute(folder));
+  RETURN_IF_ERROR(CreateDirectories(directory.root()));
+  InterruptSignals signals;
+  const Matrix matrix{.name = "check"};
+  ASSIGN_OR_RETURN(
+      const RunRecord run,
+      Measure({installation,
+               matrix,
+               directory,
+               {.slots = options.jobs, .controls = false, .reuse = false, .store = false},
+               observer,
+               signals},
+              std::move(cells)));
+  if (!run.finished) return std::string();
+  for (const CellRecord& cell : run.cells) {
+    if (cell.role != CellRole::kSubject) continue;
+    for (CheckedPairing& pairing : pairings) {
+      if (pairing.kind->name == cell.cell.engine) pairing.cells.push_back(cell);
+    }
+  }
+  return directory.root().string();
+}
+
+// The table that was published here, else the one that came with this checkout; empty: neither.
+fs::path DefaultTable(const fs::path& root) {
+  for (const char* table : {"published/table.json", "golden/table/table.json"}) {
+    std::error_code error;
+    if (fs::exists(root / table, error)) return root / table;
+  }
+  return {};
+}
+
+// The user does not stand where the lock lies.
+void NameLockFrom(const fs::path& folder, PublishedRow& row) {
+  if (row.pylock.empty()) return;
+  const std::string lock = ShellWord((folder / row.pylock).string());
+  for (std::string& line : row.install) line = absl::StrReplaceAll(line, {{row.pylock, lock}});
+}
+
+// Fills in what the table says of the pairings.
+absl::Status LookUp(const fs::path& path, const UserEnvironment& environment,
+                    const std::string& day, std::vector<CheckedPairing>& pairings) {
+  ASSIGN_OR_RETURN(const TableOnDisk published, ReadPublishedTable(path));
+  const std::string torch = environment.VersionOf("torch");
+  for (CheckedPairing& pairing : pairings) {
+    const EngineKind& kind = *pairing.kind;
+    if (kind.engine_source.empty()) continue;
+    const std::string engine = environment.SpecOf(kind.engine_source).ToString();
+    const std::string library = environment.SpecOf(kind.library_source).ToString();
+    pairing.row = KnownRow(published.table, {kind.name, engine, library, torch});
+    if (AnswerOf(pairing) != CheckAnswer::kWorks)
+      pairing.nearest = NearestRows(published.table, pairing, engine, torch, day, kMostNearest);
+    for (PublishedRow& row : pairing.nearest) NameLockFrom(published.folder, row);
+    if (pairing.row) NameLockFrom(published.folder, *pairing.row);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<CheckReport>> CheckEnvironment(const CheckOptions& options,
+                                                            RunObserver& observer) {
+  ASSIGN_OR_RETURN(const Installation installation, Installation::Find());
+  const fs::path python = options.python.empty() ? FindUsersPython() : fs::path(options.python);
+  if (python.empty())
+    return absl::NotFoundError("PATH has no python3: name an interpreter with --python PATH");
+  ApiSession api("", "");
+  ASSIGN_OR_RETURN(const UserEnvironment environment,
+                   UserEnvironment::Read(fs::absolute(python), api.catalog()));
+  ASSIGN_OR_RETURN(std::vector<CheckedPairing> pairings, FindPairings(environment));
+  // Compiles beside the source check. If it fails, cells compile for themselves.
+  std::future<void> compiled;
+  if (!options.sources_only)
+    compiled = std::async(std::launch::async, [&] { environment.CompileSubjects(); });
+  RETURN_IF_ERROR(CheckSources(environment, api, pairings));
+  api.ReportScan(observer);
+  std::string run;
+  if (!options.sources_only) {
+    ASSIGN_OR_RETURN(run, RunCells(installation, options, environment, pairings, observer));
+    if (run.empty()) return std::nullopt;
+  }
+  const std::string day = Today();
+  const fs::path table =
+      options.table.empty() ? DefaultTable(installation.root) : fs::path(options.table);
+  if (!table.empty()) RETURN_IF_ERROR(LookUp(table, environment, day, pairings));
+  return CheckReport{.environment = environment,
+                     .pairings = std::move(pairings),
+                     .table = table,
+                     .run = run,
+                     .day = day};
+}
+
+}  // namespace bkm
