@@ -25,8 +25,9 @@ std::string OptionsText(const Cell& cell) {
 
 std::string OptimizerText(const Cell& cell) {
   static const Json& defaults = *new Json(ToJson(OptimizerSettings()));
+  const Json settings = ToJson(cell.probe.optimizer);
   std::vector<std::string> parts;
-  for (const auto& [name, value] : ToJson(cell.probe.optimizer).items()) {
+  for (const auto& [name, value] : settings.items()) {
     if (defaults.value(name, Json()) == value) continue;
     parts.push_back(
         absl::StrCat(name, ":", value.is_string() ? value.get<std::string>() : value.dump()));
