@@ -230,7 +230,7 @@ TEST_F(RunnerTest, CellOfAnotherRunStandsForAnEqualOneAndSaysSo) {
   EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan sdpa"));
   EXPECT_EQ(run_.cells[0].inherited_from, "another cell");
   EXPECT_EQ(run_.cells[0].measured, "2026-01-02T03:04:05Z");
-  EXPECT_EQ(run_.cells[2].measured, "2027-01-15T08:00:00Z");
+  EXPECT_EQ(run_.cells[2].measured, "2027-01-15T08:00:00+00:00");
   // The same cell was measured in another run.
   EXPECT_EQ(run_.cells[1].inherited_from, std::nullopt);
   EXPECT_EQ(*ReadFile(directory_.cell(run_.cells[0]) / "stdout"), "it ran\n");
