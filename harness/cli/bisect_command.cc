@@ -120,12 +120,10 @@ class BisectCommand : public CliCommand {
     }
     const SearchStatus status = investigation.result().bisection.status;
     log.Line(absl::StrCat("done: ", Name(status)));
-    RETURN_IF_ERROR(Report({.axis = axis,
-                            .investigation = investigation,
-                            .session = session,
-                            .criterion = criterion,
-                            .cell = axis.CellAt(axis.late()).id},
-                           directory));
+    const BisectReport report = MakeBisectReport(
+        axis, investigation, criterion,
+        [&](const std::string& key) { return session.FindLock(key); }, session.effort(Seconds()));
+    RETURN_IF_ERROR(options_.Report("bisect", directory, ToJson(report), ToSummary(report)));
     return status == SearchStatus::kFound ? kExitAsExpected : kExitVerdictsDiffer;
   }
 
@@ -152,13 +150,8 @@ class BisectCommand : public CliCommand {
       return kExitInterrupted;
     }
     RETURN_IF_ERROR(result.status());
-    const PeelReport report{
-        .axis = axis,
-        .result = *result,
-        .cell = cell.planned.id,
-        .measured = session.measured(),
-        .seconds =
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count()};
+    const PeelReport report =
+        MakePeelReport(axis, *result, cell.planned.id, session.measured(), Seconds());
     RETURN_IF_ERROR(options_.Report("peel", directory, ToJson(report), ToSummary(report)));
     return result->works && !result->steps.empty() ? kExitAsExpected : kExitVerdictsDiffer;
   }
@@ -256,11 +249,9 @@ class BisectCommand : public CliCommand {
     return left == 0 ? comment : absl::StrCat(comment, "; ", left, " candidates");
   }
 
-  // Writes bisect.json and prints what was found.
-  absl::Status Report(BisectReport report, const RunDirectory& directory) const {
-    report.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    return options_.Report("bisect", directory, ToJson(report), ToSummary(report));
+  // Since the command began.
+  double Seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }
 
   std::chrono::steady_clock::time_point start_;

@@ -66,12 +66,9 @@ class TimelineCommand : public CliCommand {
       std::fprintf(stderr, "bkm: interrupted; the same command goes on from here\n");
       return kExitInterrupted;
     }
-    const TimelineReport report{
-        .axis = axis,
-        .timeline = timeline,
-        .session = session,
-        .cell = axis.CellAt(axis.late()).id,
-        .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    const TimelineReport report =
+        MakeTimelineReport(axis, timeline, session.effort(seconds.count()));
     RETURN_IF_ERROR(options_.Report("timeline", directory, ToJson(report), ToSummary(report)));
     return kExitAsExpected;
   }

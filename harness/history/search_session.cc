@@ -57,6 +57,14 @@ SearchSession::SearchSession(SessionSetup setup, const HistoryAxis& axis, Prepar
       log_(log),
       stored_ids_(StoredIds(setup_.directory)) {}
 
+SearchEffort SearchSession::effort(double seconds) const {
+  return {.commits = axis_.graph().size(),
+          .contents = axis_.graph().contents(),
+          .probes = static_cast<int>(told_.size()),
+          .measured = measured_,
+          .seconds = seconds};
+}
+
 const RuntimeLock* SearchSession::FindLock(const std::string& key) const {
   for (const auto& [commit, lock] : locks_) {
     if (lock && lock->Key() == key) return &*lock;

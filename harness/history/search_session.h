@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "harness/history/report_fields.h"
 #include "harness/search/history_axis.h"
 #include "harness/search/trial.h"
 #include "harness/session/measurement.h"
@@ -62,8 +63,8 @@ class SearchSession {
   // Whether the search came to its end; else the user stopped it.
   absl::StatusOr<bool> Run(HistorySearch& search, RunObserver& observer, Comment comment);
 
-  int probes() const { return static_cast<int>(told_.size()); }
-  int measured() const { return measured_; }  // of these, by this session
+  int measured() const { return measured_; }  // cells, by this session
+  SearchEffort effort(double seconds) const;
   const RunRecord& run() const { return run_; }
   // The lock with this key, of those that were used; null for another.
   const RuntimeLock* FindLock(const std::string& key) const;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/judge/reasons.h"
+#include "harness/site/table.h"
 #include "harness/site/verdict_view.h"
 
 namespace bkm {
@@ -34,13 +35,8 @@ Markup ReasonTable() {
     rows << Element("tr", {Element("th", {{"scope", "row"}}, Element("code", entry.code)),
                            Element("td", entry.meaning)});
   }
-  return ScrollBox(
-      "Reasons",
-      Element("table",
-              {Element("caption", "Every reason that a verdict can have."),
-               Element("thead", Element("tr", {Element("th", {{"scope", "col"}}, "reason"),
-                                               Element("th", {{"scope", "col"}}, "meaning")})),
-               Element("tbody", rows)}));
+  return CaptionedTable("Every reason that a verdict can have.", {"reason", "meaning"}, rows,
+                        "Reasons");
 }
 
 }  // namespace

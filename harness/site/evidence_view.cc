@@ -11,6 +11,7 @@
 #include "harness/judge/numbers_check.h"
 #include "harness/site/mask_picture.h"
 #include "harness/site/page.h"
+#include "harness/site/table.h"
 #include "harness/site/token_plot.h"
 
 namespace bkm {
@@ -24,22 +25,7 @@ Json Member(const Json& json, const char* key) {
   return json.is_object() && json.contains(key) ? json[key] : Json();
 }
 
-Markup HeadRow(const std::vector<std::pair<std::string, bool>>& columns) {
-  Markup cells;
-  for (const auto& [name, is_number] : columns) {
-    html::Attributes attributes = {{"scope", "col"}};
-    if (is_number) attributes.push_back({"class", "number"});
-    cells << Element("th", attributes, name);
-  }
-  return Element("thead", Element("tr", cells));
-}
-
 Markup NumberCell(const std::string& text) { return Element("td", {{"class", "number"}}, text); }
-
-Markup Table(const std::string& caption, const Markup& head, const Markup& rows) {
-  return ScrollBox(caption,
-                   Element("table", {Element("caption", caption), head, Element("tbody", rows)}));
-}
 
 std::string OutcomeText(const Json& check) {
   const std::string outcome = StringOf(check, "outcome");
@@ -188,13 +174,9 @@ Markup BackendSection(const CellEvidence& evidence) {
   Markup section = {Element("h3", {{"id", "backend"}}, "Attention: what was built and what ran"),
                     OutcomeLine(check)};
   if (!rows.empty()) {
-    section << Table("Each layer's attention. Neighbouring layers that are alike are one row.",
-                     HeadRow({{"layers", false},
-                              {"built", false},
-                              {"called", false},
-                              {"dispatched, forward", false},
-                              {"dispatched, backward", false}}),
-                     rows);
+    section << CaptionedTable(
+        "Each layer's attention. Neighbouring layers that are alike are one row.",
+        {"layers", "built", "called", "dispatched, forward", "dispatched, backward"}, rows);
   }
   return section;
 }
@@ -249,18 +231,19 @@ Markup NumbersSection(const CellEvidence& evidence) {
   Markup section = {Element("h3", {{"id", "numbers"}}, "Numbers: how far from the fp64 reference"),
                     OutcomeLine(numbers)};
   if (!rows.empty()) {
-    section << Table(absl::StrFormat("The worst of each quantity over all steps. A floor is the "
-                                     "largest error that right implementations showed; %.0f floors "
-                                     "are allowed.",
-                                     allowed),
-                     HeadRow({{"quantity", false},
-                              {"error", true},
-                              {"floor", true},
-                              {"floors", true},
-                              {"0.1 to 1000 floors", false},
-                              {"outcome", false},
-                              {"where", false}}),
-                     rows);
+    section << CaptionedTable(
+        absl::StrFormat("The worst of each quantity over all steps. A floor is the "
+                        "largest error that right implementations showed; %.0f floors "
+                        "are allowed.",
+                        allowed),
+        {"quantity",
+         {"error", true},
+         {"floor", true},
+         {"floors", true},
+         "0.1 to 1000 floors",
+         "outcome",
+         "where"},
+        rows);
   }
   for (const TokenErrors& errors : evidence.errors) {
     section << Element(
@@ -288,14 +271,12 @@ Markup StepsSection(const CellEvidence& evidence) {
          Element("td", steps[k].optimizer_class.empty() ? "not seen" : steps[k].optimizer_class)});
   }
   const Json check = CheckOf(evidence.verdict, "optimizer");
-  Markup section = {Element("h3", {{"id", "steps"}}, "Steps and optimizer"), OutcomeLine(check),
-                    Table("The training steps as the engine reported them.",
-                          HeadRow({{"step", false},
-                                   {"loss", true},
-                                   {"gradient norm", true},
-                                   {"learning rate", true},
-                                   {"optimizer", false}}),
-                          rows)};
+  Markup section = {
+      Element("h3", {{"id", "steps"}}, "Steps and optimizer"), OutcomeLine(check),
+      CaptionedTable(
+          "The training steps as the engine reported them.",
+          {"step", {"loss", true}, {"gradient norm", true}, {"learning rate", true}, "optimizer"},
+          rows)};
   const Json worst = Member(check, "worst_update");
   if (const auto tolerances = NumberOf(worst, "tolerances")) {
     section << Element(

@@ -11,6 +11,7 @@
 #include "harness/site/detection_page.h"
 #include "harness/site/front_page.h"
 #include "harness/site/history_page.h"
+#include "harness/site/map_page.h"
 #include "harness/site/site_run.h"
 
 namespace bkm {

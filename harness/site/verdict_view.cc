@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "harness/judge/reasons.h"
 #include "harness/report/labels.h"
-#include "harness/site/page.h"
+#include "harness/site/table.h"
 
 namespace bkm {
 namespace {
@@ -135,13 +135,8 @@ Markup VerdictLegend() {
   }
   rows << Element("tr", {Element("th", {{"scope", "row"}}, VerdictBadge(std::nullopt)),
                          Element("td", "Never run. Not a no.")});
-  const Markup head =
-      Element("thead", Element("tr", {Element("th", {{"scope", "col"}}, "Verdict"),
-                                      Element("th", {{"scope", "col"}}, "Meaning")}));
-  return ScrollBox(
-      "What the verdicts mean",
-      Element("table", {Element("caption", "The verdict of one pairing with one question."), head,
-                        Element("tbody", rows)}));
+  return CaptionedTable("The verdict of one pairing with one question.", {"Verdict", "Meaning"},
+                        rows, "What the verdicts mean");
 }
 
 }  // namespace bkm
