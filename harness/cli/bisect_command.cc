@@ -101,11 +101,12 @@ class BisectCommand : public CliCommand {
       ASSIGN_OR_RETURN(setup.steps, Rungs(cell, axis, log));
     }
     Announce(axis, criterion, log);
-    SessionSetup session_setup = options_.SetupOf(cell, directory, axis);
+    SearchSetup session_setup = options_.SetupOf(directory, axis);
     const std::unique_ptr<LocalExecutor> workers =
         MakeWorkers(cell.installation, session_setup.measurement, directory, signals);
     session_setup.measurement.workers = workers.get();
-    SearchSession session(std::move(session_setup), axis, *cell.preparation, signals, log);
+    SearchSession session(std::move(session_setup),
+                          {cell.installation, cell.matrix, axis, *cell.preparation, signals, log});
     session.LoadRuntime(*workers);
     if (!flaky_) setup.suspects = Suspects(cell, axis, log);
     Investigation investigation(axis.graph(), std::move(setup));
@@ -140,10 +141,10 @@ class BisectCommand : public CliCommand {
     const bool by_sources = HasStaticCheck(cell.planned.cell);
     ApiSession api(options_.selection.GitMirrors(), options_.selection.MatrixFolder());
     RETURN_IF_ERROR(api.AddSources(cell.matrix));
-    ASSIGN_OR_RETURN(
-        PeelSession session,
-        PeelSession::Create(options_.SetupOf(cell, directory, axis), axis, *cell.preparation,
-                            by_sources ? &api : nullptr, signals, log, tries_));
+    ASSIGN_OR_RETURN(PeelSession session, PeelSession::Create(options_.SetupOf(directory, axis),
+                                                              {cell.installation, cell.matrix, axis,
+                                                               *cell.preparation, signals, log},
+                                                              by_sources ? &api : nullptr, tries_));
     const absl::StatusOr<PeelResult> result = Peel(session, most_);
     if (absl::IsCancelled(result.status())) {
       std::fprintf(stderr, "bkm: interrupted; the same command goes on from here\n");

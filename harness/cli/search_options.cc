@@ -50,11 +50,9 @@ absl::StatusOr<RunDirectory> SearchOptions::MakeDirectory(const std::string& com
   return directory;
 }
 
-SessionSetup SearchOptions::SetupOf(const OneCell& cell, const RunDirectory& directory,
-                                    const HistoryAxis& history) const {
-  return {.installation = cell.installation,
-          .matrix = cell.matrix,
-          .directory = directory,
+SearchSetup SearchOptions::SetupOf(const RunDirectory& directory,
+                                   const HistoryAxis& history) const {
+  return {.directory = directory,
           .measurement = {.slots = jobs, .controls = false},
           .held = history.late()};
 }

@@ -55,8 +55,8 @@ class TimelineCommand : public CliCommand {
     Timeline timeline(
         axis.graph(),
         {.late = axis.late(), .every = every_, .runtime_of = axis.late(), .confirm = confirm_});
-    SearchSession session(options_.SetupOf(cell, directory, axis), axis, *cell.preparation, signals,
-                          log);
+    SearchSession session(options_.SetupOf(directory, axis),
+                          {cell.installation, cell.matrix, axis, *cell.preparation, signals, log});
     RunObserver silent;
     ASSIGN_OR_RETURN(
         const bool finished, session.Run(timeline, silent, [&](const Trial&, const Outcome&) {

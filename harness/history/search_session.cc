@@ -3,14 +3,12 @@
 #include "harness/history/search_session.h"
 
 #include <algorithm>
-#include <fstream>
 #include <regex>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
-#include "harness/report/labels.h"
 
 namespace bkm {
 namespace {
@@ -41,74 +39,19 @@ std::set<std::string> StoredIds(const RunDirectory& directory) {
 
 }  // namespace
 
-void SearchLog::Line(const std::string& text) {
-  console_.OnSetUp(text);
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  std::ofstream(file_, std::ios::app) << absl::StrFormat("%8.1f s  %s\n", seconds, Printable(text));
-}
-
-SearchSession::SearchSession(SessionSetup setup, const HistoryAxis& axis, Preparation& preparation,
-                             const InterruptSignals& signals, SearchLog& log)
+SearchSession::SearchSession(SearchSetup setup, const SearchContext& context)
     : setup_(std::move(setup)),
-      axis_(axis),
-      preparation_(preparation),
-      signals_(signals),
-      log_(log),
+      context_(context),
+      cells_(context.axis, context.preparation, setup_.cell_at),
       stored_ids_(StoredIds(setup_.directory)) {}
 
 SearchEffort SearchSession::effort(double seconds) const {
-  return {.commits = axis_.graph().size(),
-          .contents = axis_.graph().contents(),
+  const CommitGraph& graph = context_.axis.graph();
+  return {.commits = graph.size(),
+          .contents = graph.contents(),
           .probes = static_cast<int>(told_.size()),
           .measured = measured_,
           .seconds = seconds};
-}
-
-const RuntimeLock* SearchSession::FindLock(const std::string& key) const {
-  for (const auto& [commit, lock] : locks_) {
-    if (lock && lock->Key() == key) return &*lock;
-  }
-  return nullptr;
-}
-
-absl::StatusOr<const RuntimeLock*> SearchSession::LockOf(int commit) {
-  const auto known = locks_.find(commit);
-  if (known != locks_.end()) return known->second ? &*known->second : nullptr;
-  ASSIGN_OR_RETURN(const auto resolved, preparation_.LockOf(axis_.CellAt(commit)));
-  const auto* lock = std::get_if<RuntimeLock>(&resolved);
-  std::optional<RuntimeLock>& kept = locks_[commit];
-  if (lock) kept = *lock;
-  return kept ? &*kept : nullptr;
-}
-
-absl::StatusOr<PreparedCell> SearchSession::Prepare(const Trial& probe) {
-  PlannedCell planned = axis_.CellAt(probe.commit);
-  if (setup_.cell_at) {
-    ASSIGN_OR_RETURN(planned, setup_.cell_at(probe.commit));
-  }
-  const RuntimeLock* lock = nullptr;
-  if (probe.runtime_of >= 0 && (setup_.cell_at || probe.runtime_of != probe.commit)) {
-    ASSIGN_OR_RETURN(lock, LockOf(probe.runtime_of));
-    if (lock && !probe.forced && !setup_.cell_at) {
-      ASSIGN_OR_RETURN(const bool allowed, preparation_.Allows(planned, *lock));
-      if (!allowed) lock = nullptr;
-    }
-  }
-  if (lock) planned.cell.lock = lock->Key().substr(0, 12);
-  const std::string first = CellId(planned.cell);
-  planned.cell.repeat = probe.run;
-  planned.id = CellId(planned.cell);
-  absl::StatusOr<PreparedCell> prepared =
-      lock ? preparation_.PrepareIn(planned, *lock) : preparation_.Prepare(planned);
-  RETURN_IF_ERROR(prepared.status());
-  // Its own runtime: kept, so that what it holds can be named.
-  if (!lock) RETURN_IF_ERROR(LockOf(probe.commit).status());
-  if (probe.run > 1) {
-    prepared->record.role = CellRole::kRepeat;
-    prepared->record.repeat_of = first;
-  }
-  return prepared;
 }
 
 absl::StatusOr<Outcome> SearchSession::OutcomeOf(const CellRecord& cell) const {
@@ -123,16 +66,16 @@ absl::StatusOr<bool> SearchSession::IsStored(const PreparedCell& cell) const {
   const absl::StatusOr<std::optional<Json>> request = setup_.directory.ReadRequest(cell.record);
   if (!request.ok() || !*request) return false;
   const Json wanted = MakeRequest(cell, setup_.directory.cell(cell.record),
-                                  {.cell_code = cell_code_, .limits = setup_.matrix.limits});
+                                  {.cell_code = cell_code_, .limits = context_.matrix.limits});
   return (*request)->value("key", Json()) == wanted["key"];
 }
 
 absl::Status SearchSession::FindStored() {
   if (stored_ids_.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const RuntimeLock* held, LockOf(setup_.held));
+  ASSIGN_OR_RETURN(const RuntimeLock* held, cells_.LockOf(setup_.held));
   std::map<std::string, int> commits;
-  for (int i = 0; i < axis_.graph().size(); ++i) {
-    PlannedCell planned = axis_.CellAt(i);
+  for (int i = 0; i < context_.axis.graph().size(); ++i) {
+    PlannedCell planned = context_.axis.CellAt(i);
     commits[planned.id] = i;
     if (held) planned.cell.lock = held->Key().substr(0, 12);
     commits[CellId(planned.cell)] = i;
@@ -141,47 +84,48 @@ absl::Status SearchSession::FindStored() {
     const auto [first, run] = SplitRun(id);
     const auto commit = commits.find(first);
     if (commit == commits.end()) continue;
-    const Trial probe{.commit = commit->second, .run = run, .runtime_of = setup_.held};
-    const absl::StatusOr<PreparedCell> cell = Prepare(probe);
+    const Trial trial{.commit = commit->second, .run = run, .runtime_of = setup_.held};
+    const absl::StatusOr<PreparedCell> cell = cells_.Prepare(trial);
     if (!cell.ok() || cell->record.id != id) continue;
     ASSIGN_OR_RETURN(const bool stored, IsStored(*cell));
-    if (stored) stored_.push_back(probe);
+    if (stored) stored_.push_back(trial);
   }
-  if (!stored_.empty()) log_.Line(absl::StrCat(stored_.size(), " probes were measured before"));
+  if (!stored_.empty())
+    context_.log.Line(absl::StrCat(stored_.size(), " probes were measured before"));
   return absl::OkStatus();
 }
 
 void SearchSession::LoadRuntime(LocalExecutor& workers) {
   if (!stored_ids_.empty()) return;
   const absl::StatusOr<PreparedCell> cell =
-      Prepare({.commit = setup_.held, .run = 1, .runtime_of = setup_.held});
+      cells_.Prepare({.commit = setup_.held, .run = 1, .runtime_of = setup_.held});
   // What cannot be prepared is said where it is asked for.
   if (cell.ok() && !cell->stopped) workers.Load(cell->worker);
 }
 
-void SearchSession::Tell(HistorySearch& search, const Trial& probe, const Outcome& outcome,
+void SearchSession::Tell(HistorySearch& search, const Trial& trial, const Outcome& outcome,
                          double seconds) {
-  told_.insert(probe);
-  search.Tell(probe, outcome);
-  std::string line = axis_.Describe(probe.commit, /*with_title=*/false);
-  if (probe.run > 1) absl::StrAppend(&line, ", run ", probe.run);
-  if (probe.forced || (probe.runtime_of >= 0 && probe.runtime_of != setup_.held))
+  told_.insert(trial);
+  search.Tell(trial, outcome);
+  std::string line = context_.axis.Describe(trial.commit, /*with_title=*/false);
+  if (trial.run > 1) absl::StrAppend(&line, ", run ", trial.run);
+  if (trial.forced || (trial.runtime_of >= 0 && trial.runtime_of != setup_.held))
     absl::StrAppend(&line, ", in runtime ", outcome.lock.substr(0, 12));
   absl::StrAppend(&line, ": ", setup_.seen_as ? "" : ShortText(outcome.verdict));
-  const std::string comment = comment_(probe, outcome);
+  const std::string comment = comment_(trial, outcome);
   if (setup_.seen_as) absl::StrAppend(&line, comment);
   if (seconds > 0) absl::StrAppend(&line, absl::StrFormat(" (%.1f s)", seconds));
-  log_.Line(setup_.seen_as ? line : line + comment);
+  context_.log.Line(setup_.seen_as ? line : line + comment);
 }
 
 absl::StatusOr<std::vector<PreparedCell>> SearchSession::PrepareWanted(
     HistorySearch& search, const std::vector<Trial>& wanted) {
   std::vector<PreparedCell> cells;
-  for (const Trial& probe : wanted) {
-    absl::StatusOr<PreparedCell> cell = Prepare(probe);
+  for (const Trial& trial : wanted) {
+    absl::StatusOr<PreparedCell> cell = cells_.Prepare(trial);
     if (absl::IsNotFound(cell.status()) || absl::IsInvalidArgument(cell.status())) {
       // The commit lacks what a cell needs: a package, a file, requirements that can be read.
-      Tell(search, probe,
+      Tell(search, trial,
            {{.kind = VerdictKind::kSkipped,
              .stage = Stage::kInstall,
              .reason = "no-source",
@@ -195,18 +139,18 @@ absl::StatusOr<std::vector<PreparedCell>> SearchSession::PrepareWanted(
     const auto judged = judged_.find(id);
     if (judged != judged_.end()) {
       ASSIGN_OR_RETURN(const Outcome outcome, OutcomeOf(judged->second));
-      Tell(search, probe, outcome, 0);
+      Tell(search, trial, outcome, 0);
       continue;
     }
     std::vector<Trial>& asked = asked_[id];
-    asked.push_back(probe);
+    asked.push_back(trial);
     if (asked.size() == 1) cells.push_back(*std::move(cell));
   }
   return cells;
 }
 
 absl::StatusOr<std::vector<PreparedCell>> SearchSession::Feed(HistorySearch& search, int room) {
-  if (signals_.heard()) return std::vector<PreparedCell>();
+  if (context_.signals.heard()) return std::vector<PreparedCell>();
   if (!stored_.empty()) {
     const std::vector<Trial> stored(stored_.begin(), stored_.end());
     stored_.clear();
@@ -225,29 +169,30 @@ absl::Status SearchSession::Judged(HistorySearch& search, const CellRecord& cell
   const auto asked = asked_.find(cell.id);
   if (asked == asked_.end() || !cell.verdict) return absl::OkStatus();
   judged_[cell.id] = cell;
-  const std::vector<Trial> probes = std::move(asked->second);
+  const std::vector<Trial> trials = std::move(asked->second);
   asked_.erase(asked);
   ASSIGN_OR_RETURN(const Outcome outcome, OutcomeOf(cell));
-  for (const Trial& probe : probes)
-    Tell(search, probe, outcome, cell.inherited_from ? 0 : cell.seconds);
+  for (const Trial& trial : trials)
+    Tell(search, trial, outcome, cell.inherited_from ? 0 : cell.seconds);
   return absl::OkStatus();
 }
 
 absl::StatusOr<bool> SearchSession::Run(HistorySearch& search, RunObserver& observer,
                                         Comment comment) {
   comment_ = std::move(comment);
-  ASSIGN_OR_RETURN(cell_code_, setup_.installation.CellCodeDigest());
+  ASSIGN_OR_RETURN(cell_code_, context_.installation.CellCodeDigest());
   RETURN_IF_ERROR(FindStored());
   MeasurementOptions options = setup_.measurement;
   options.feed = [&](int room) { return Feed(search, room); };
   options.judged = [&](const CellRecord& cell) { return Judged(search, cell); };
-  ASSIGN_OR_RETURN(run_, Measure(setup_.installation, setup_.matrix, setup_.directory, {}, options,
-                                 observer, signals_));
-  const auto judged =
-      std::count_if(run_.cells.begin(), run_.cells.end(),
-                    [](const CellRecord& cell) { return cell.verdict.has_value(); });
-  measured_ = static_cast<int>(judged) - ReusedCells(run_);
-  return run_.finished && search.done();
+  ASSIGN_OR_RETURN(const RunRecord run,
+                   Measure(context_.installation, context_.matrix, setup_.directory, {}, options,
+                           observer, context_.signals));
+  const auto judged = std::count_if(run.cells.begin(), run.cells.end(), [](const CellRecord& cell) {
+    return cell.verdict.has_value();
+  });
+  measured_ = static_cast<int>(judged) - ReusedCells(run);
+  return run.finished && search.done();
 }
 
 }  // namespace bkm
