@@ -82,8 +82,10 @@ std::string BisectResult(const BisectReport& report) {
       return absl::StrCat("Found: this commit and a change of the runtime together ", what, ".");
     case MadeBy::kEither:
       return absl::StrCat("Found: this commit, or a change of the runtime, alone ", what, ".");
-    case MadeBy::kCommit:
     case MadeBy::kUndecided:
+      return absl::StrCat("Found: this commit or a change of the runtime ", what,
+                          "; which of them could not be judged.");
+    case MadeBy::kCommit:
       break;
   }
   return absl::StrCat("Found: this commit ", what, ", and no change of the runtime.");

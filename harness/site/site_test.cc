@@ -130,6 +130,28 @@ TEST_F(SiteTest, AHistoryOfStackedCulpritsSaysHowFarItCame) {
             HasSubstr("revert, up to ddddddddd (2026-06-04)")));
 }
 
+TEST_F(SiteTest, ABisectionThatCannotTellCommitFromRuntimeSaysSo) {
+  BisectReport report = ABisectReport();
+  report.made_by = MadeBy::kUndecided;
+  EXPECT_THAT(
+      HistoryPage({{report}}, SiteRuns()).main.html(),
+      HasSubstr("Found: this commit or a change of the runtime broke it; which of them could "
+                "not be judged."));
+}
+
+TEST_F(SiteTest, LogsAreToldApartByTheirKeys) {
+  const fs::path file = folder_ / "log.json";
+  const auto kind = [&](const OrderedJson& json) {
+    EXPECT_TRUE(WriteFile(file, ToText(json)).ok());
+    const absl::StatusOr<HistoryLog> log = ReadHistoryLog(file);
+    EXPECT_TRUE(log.ok()) << log.status();
+    return log.ok() ? log->report.index() : std::variant_npos;
+  };
+  EXPECT_EQ(kind(ToJson(ABisectReport())), 0u);
+  EXPECT_EQ(kind(ToJson(ATimelineReport())), 1u);
+  EXPECT_EQ(kind(ToJson(APeelReport())), 2u);
+}
+
 TEST_F(SiteTest, FrontPageBeginsWithTheAnswer) {
   const std::string& page = pages_["index.html"];
   const size_t answer = page.find("Install verl 0.9.1 with torchtitan");
