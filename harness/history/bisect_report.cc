@@ -109,12 +109,12 @@ std::string CulpritText(const BisectReport& report) {
   for (const MeasuredCommit& parent : report.parents)
     absl::StrAppend(&text, SideLine("before:", parent));
   absl::StrAppend(&text, SideLine("after: ", culprit));
-  // The newer end may be bad for a reason of its own, or of a later commit.
+  // A later commit may have made the newer end bad in another way.
   const std::optional<Outcome> end = report.newer_end ? report.newer_end->outcome : std::nullopt;
   if (end && culprit.outcome && ShortText(end->verdict) != ShortText(culprit.outcome->verdict)) {
-    absl::StrAppend(&text, SideLine("differs from the newer end", *report.newer_end),
-                    "  which another commit made: --until \"reason=", end->verdict.reason,
-                    "\" finds it, and bkm timeline all of them\n");
+    absl::StrAppend(&text, SideLine("the newer end differs:", *report.newer_end),
+                    "  Another commit caused that: find it with --until \"reason=",
+                    end->verdict.reason, "\", or every change with bkm timeline\n");
   }
   return text;
 }
@@ -122,15 +122,16 @@ std::string CulpritText(const BisectReport& report) {
 const char* MeaningOf(MadeBy made_by) {
   switch (made_by) {
     case MadeBy::kCommit:
-      return "the commit made it, in either runtime";
+      return "the commit makes the difference, in either runtime";
     case MadeBy::kRuntime:
-      return "the runtime made it: the commit makes no difference in one runtime";
+      return "the runtime makes the difference; in one runtime the commit makes none";
     case MadeBy::kBoth:
-      return "it takes both, the commit and its runtime";
+      return "only the commit and its runtime together make the difference";
     case MadeBy::kEither:
-      return "the commit alone is enough, and so is the runtime alone";
+      return "the commit alone makes the difference, and so does the runtime alone";
     case MadeBy::kUndecided:
-      return "commit and runtime changed together, and which made it cannot be judged";
+      return "commit and runtime changed together; which of them makes the difference could not be "
+             "judged";
   }
   return "";
 }
@@ -246,28 +247,22 @@ absl::StatusOr<BisectReport> BisectReportFromJson(const Json& json, const std::s
 
 std::string ToSummary(const BisectReport& report) {
   std::string text = report.culprit ? CulpritText(report)
-                                    : absl::StrCat("No culprit is named (", Name(report.status),
+                                    : absl::StrCat("No culprit found (", Name(report.status),
                                                    "): ", report.why, "\n");
   if (report.runtime && report.made_by)
     absl::StrAppend(&text, RuntimeText(*report.runtime, *report.made_by));
   if (report.status == SearchStatus::kAmbiguous || report.status == SearchStatus::kUnstable) {
-    absl::StrAppend(&text, "It is one of:\n");
+    absl::StrAppend(&text, "Candidates:\n");
     for (const MeasuredCommit& commit : report.candidates)
       absl::StrAppend(&text, "  ", ToText(commit), "\n");
   }
-  if (report.flaky) {
-    absl::StrAppend(
-        &text, absl::StrFormat("  flaky: %.1f %% sure after %d runs; seen by chance in %.0f %% "
-                               "of runs before, missed in %.0f %% after\n",
-                               100 * report.flaky->confidence, report.flaky->runs,
-                               100 * report.flaky->flake_rate, 100 * report.flaky->miss_rate));
+  if (const std::optional<FlakyEstimate>& flaky = report.flaky) {
+    absl::StrAppend(&text, absl::StrFormat("  flaky: %.1f %% sure after %d runs (flake rate before "
+                                           "the culprit %.0f %%, miss rate after it %.0f %%)\n",
+                                           100 * flaky->confidence, flaky->runs,
+                                           100 * flaky->flake_rate, 100 * flaky->miss_rate));
   }
-  const SearchEffort& effort = report.effort;
-  absl::StrAppend(
-      &text, absl::StrFormat("\n%d probes, %d of them measured now, of %d commits (%d contents); "
-                             "%.0f s\n",
-                             effort.probes, effort.measured, effort.commits, effort.contents,
-                             effort.seconds));
+  absl::StrAppend(&text, "\n", EffortText(report.effort), "\n");
   return Printable(text);
 }
 

@@ -47,13 +47,13 @@ std::string WhoText(const ReportedCulprit& culprit) {
 const char* WayText(Removal removal) {
   switch (removal) {
     case Removal::kRevert:
-      return "its change reverted";
+      return "reverting its change";
     case Removal::kOlderFiles:
-      return "its change reverted, with older files where later changes meet it";
+      return "reverting its change, with older files where later changes conflict";
     case Removal::kOlderModules:
-      return "the modules that the engine asks as before it";
+      return "restoring the modules that the engine uses as they were before it";
     case Removal::kStandIn:
-      return "a stand-in for what is missing";
+      return "a stub for what is missing";
   }
   return "";
 }
@@ -66,15 +66,15 @@ std::string CulpritText(const ReportedCulprit& culprit) {
   } else if (culprit.builds_on) {
     absl::StrAppend(&text, "   in the way: it builds on ", ToText(*culprit.builds_on, false), "\n");
   } else {
-    absl::StrAppend(&text, "   static only: no run came to it\n");
+    absl::StrAppend(&text, "   static only: no run reached it\n");
   }
   for (const Violation& broken : culprit.breaks)
     absl::StrAppend(&text, "   ", ToText(broken), "\n");
   if (culprit.taken_out_by)
-    absl::StrAppend(&text, "   taken out: ", WayText(*culprit.taken_out_by), "\n");
+    absl::StrAppend(&text, "   removed by ", WayText(*culprit.taken_out_by), "\n");
   if (culprit.taken_out_at && culprit.built_on_by) {
-    absl::StrAppend(&text, "   up to ", ToText(*culprit.taken_out_at, false), ": not out of ",
-                    ToText(*culprit.built_on_by), "\n");
+    absl::StrAppend(&text, "   removable up to ", ToText(*culprit.taken_out_at, false),
+                    "; the next commit builds on it: ", ToText(*culprit.built_on_by), "\n");
   }
   if (!culprit.note.empty()) absl::StrAppend(&text, "   note: ", culprit.note, "\n");
   return text;
@@ -83,13 +83,14 @@ std::string CulpritText(const ReportedCulprit& culprit) {
 std::string EndText(const PeelReport& report) {
   if (report.works) {
     return report.culprits.empty() ? "Nothing is broken: the pair is ok\n"
-                                   : "Without those taken out the pair is ok\n";
+                                   : "Without these commits the pair is ok\n";
   }
-  return absl::StrCat(report.reached == report.newest
-                          ? ""
-                          : absl::StrCat("Without them the pair at ", ToText(report.reached),
-                                         " is ", ShortText(report.last.verdict), "\n"),
-                      "It does not go on: ", report.why, "\n");
+  return absl::StrCat(
+      report.reached == report.newest
+          ? ""
+          : absl::StrCat("Without these commits the pair at ", ToText(report.reached), " is ",
+                         ShortText(report.last.verdict), "\n"),
+      "Stopped: ", report.why, "\n");
 }
 
 }  // namespace
@@ -119,7 +120,7 @@ static void Describe(Fields& fields, PeelFailure& failure) {
   fields.Field("engine_line", failure.engine_line);
 }
 
-// In the order of the alphabet, as peel.json always had them.
+// peel.json has these keys in alphabetical order.
 static void Describe(Fields& fields, Violation& broken) {
   fields.Field("asked", broken.asked);
   fields.Field("engine_file", broken.engine_file);

@@ -14,7 +14,7 @@
 namespace bkm {
 namespace {
 
-// A search that ends after so many outcomes.
+// Ends a search after `most` outcomes.
 class BoundedSearch : public HistorySearch {
  public:
   BoundedSearch(HistorySearch& search, int most) : search_(search), left_(most) {}
@@ -110,7 +110,7 @@ absl::StatusOr<const PeelRuns::Seen*> PeelRuns::See(int commit,
   const bool is_newest = removed.empty() && commit == context_.axis.late();
   context_.log.Line(absl::StrCat(
       is_newest ? "the newest pair" : planned.cell.library_label,
-      removed.empty() ? "" : absl::StrCat(" (the last by ", Name(removed.back().by), ")"), ": ",
+      removed.empty() ? "" : absl::StrCat(" (the last one by ", Name(removed.back().by), ")"), ": ",
       ShortText(seen.pair.verdict),
       seen.pair.verdict.message.empty() ? "" : absl::StrCat(": ", seen.pair.verdict.message),
       seen.library_runs.value_or(true) ? "" : "; the library alone does not run"));
@@ -125,7 +125,7 @@ SearchSetup PeelRuns::SearchFor(const PeelSight& failure, const std::vector<Remo
     ASSIGN_OR_RETURN(const std::string variant, trees_.Without(removed, commit));
     return CellOf(variant, commit, removed);
   };
-  // Bad is this very failure; good what got past it; all else says nothing of it.
+  // Bad: the same failure. Good: got past it. Anything else says nothing about it.
   search.seen_as = [&](const CellRecord& cell) -> absl::StatusOr<Verdict> {
     ASSIGN_OR_RETURN(const PeelSight sight, ReadSight(directory, cell));
     if (SameFailure(sight, failure)) return *cell.verdict;
@@ -149,7 +149,8 @@ absl::StatusOr<PeelCulprit> PeelRuns::FindCulprit(int late, const PeelSight& fai
   Bisection bisection(
       axis.graph(),
       {.late = late, .early = axis.early(), .runtime_of = axis.late(), .criterion = Criterion()});
-  context_.log.Line(absl::StrCat("searching for what made it ", ShortText(failure.verdict)));
+  context_.log.Line(
+      absl::StrCat("searching for the commit that made it ", ShortText(failure.verdict)));
   BoundedSearch bounded(bisection, most_trials_);
   SearchSession session(SearchFor(failure, removed, directory), context_);
   RunObserver silent;
@@ -157,9 +158,9 @@ absl::StatusOr<PeelCulprit> PeelRuns::FindCulprit(int late, const PeelSight& fai
                    session.Run(bounded, silent, [&](const Trial&, const Outcome& outcome) {
                      const bool bad = outcome.verdict.kind != VerdictKind::kOk &&
                                       outcome.verdict.kind != VerdictKind::kSkipped;
-                     return bad                                        ? "so"
+                     return bad                                        ? "fails the same way"
                             : outcome.verdict.kind == VerdictKind::kOk ? "gets past it"
-                                                                       : "says nothing of it";
+                                                                       : "says nothing about it";
                    }));
   measured_ += session.measured();
   if (!finished) return absl::CancelledError("interrupted");
@@ -167,8 +168,8 @@ absl::StatusOr<PeelCulprit> PeelRuns::FindCulprit(int late, const PeelSight& fai
   PeelCulprit culprit{.commit = result.culprit, .candidates = result.candidates, .why = result.why};
   if (bisection.done()) return culprit;
   culprit.commit = -1;
-  culprit.why = absl::StrCat("most commits between fail otherwise: given up after ", most_trials_,
-                             " of them");
+  culprit.why =
+      absl::StrCat("gave up after ", most_trials_, " commits: most of them fail in other ways");
   return culprit;
 }
 

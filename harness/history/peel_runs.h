@@ -21,7 +21,7 @@ namespace bkm {
 // the session's.
 class PeelRuns {
  public:
-  // What a variant of the pair came to.
+  // The outcome of one variant of the pair.
   struct Seen {
     PeelSight pair;
     std::optional<bool> library_runs;  // the library alone; absent: not known
@@ -33,7 +33,7 @@ class PeelRuns {
                                        const PeelTrees& trees, int most_trials);
 
   absl::StatusOr<const Seen*> See(int commit, const std::vector<Removed>& removed);
-  // The commit up to `late` since which the pair fails as `failure` does.
+  // The first commit up to `late` at which the pair fails as `failure` does.
   absl::StatusOr<PeelCulprit> FindCulprit(int late, const PeelSight& failure,
                                           const std::vector<Removed>& removed);
 
@@ -43,7 +43,7 @@ class PeelRuns {
   PeelRuns(std::unique_ptr<LocalExecutor> workers, SearchSetup setup, SearchContext context,
            const PeelTrees& trees, int most_trials);
 
-  // The cell at a commit with that tree, which lacks those of `removed` that lie before it.
+  // The cell at a commit, with `tree` as its library; the label names the removed commits.
   absl::StatusOr<PlannedCell> CellOf(const std::string& tree, int commit,
                                      const std::vector<Removed>& removed) const;
   absl::StatusOr<Seen> Measured(const PlannedCell& planned, const RunDirectory& directory);
@@ -51,7 +51,7 @@ class PeelRuns {
   SearchSetup SearchFor(const PeelSight& failure, const std::vector<Removed>& removed,
                         const RunDirectory& directory) const;
 
-  std::unique_ptr<LocalExecutor> workers_;  // of all runs and searches
+  std::unique_ptr<LocalExecutor> workers_;  // shared by all runs and searches
   const SearchSetup setup_;
   const SearchContext context_;
   const PeelTrees& trees_;

@@ -49,7 +49,7 @@ absl::StatusOr<PeelSight> ReadSight(const RunDirectory& directory, const CellRec
     if (frame.owner == FrameOwner::kEngine || frame.owner == FrameOwner::kHarness)
       sight.frames.push_back({frame.file, frame.function, frame.line});
   }
-  // Down to the engine: what the harness does below it is not the engine's doing.
+  // Without an engine frame, the harness' own frames do not belong to the engine.
   const bool engine = std::any_of(why->frames.begin(), why->frames.end(), [](const auto& frame) {
     return frame.owner == FrameOwner::kEngine;
   });

@@ -12,11 +12,11 @@
 
 namespace bkm {
 
-// What a judged cell of a run came to, as a search for stacked culprits compares it.
+// The outcome of a judged cell, in the form that a search for stacked culprits compares.
 absl::StatusOr<PeelSight> ReadSight(const RunDirectory& directory, const CellRecord& cell);
 
 // The part of an exception's message that is the same in every version of the library: free
-// numbers become '#', and what stands in brackets or braces (lists of what there is) is dropped.
+// numbers become '#', and lists in brackets or braces are dropped.
 std::string StableText(absl::string_view message);
 
 }  // namespace bkm

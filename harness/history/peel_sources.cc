@@ -39,7 +39,7 @@ absl::StatusOr<const std::vector<Violation>*> PeelSources::BreaksAt(int commit) 
 absl::StatusOr<PeelCulprit> PeelSources::FindCulprit(const Violation& broken, int tip) {
   const std::vector<int> line = axis_.graph().Mainline(tip);
   PeelCulprit culprit;
-  std::vector<int> unknown;  // since the last commit that is known to be so
+  std::vector<int> unknown;  // commits without the package since the last known break
   for (const int commit : line) {
     ASSIGN_OR_RETURN(const std::vector<Violation>* const found, BreaksAt(commit));
     if (!found) {
@@ -56,14 +56,14 @@ absl::StatusOr<PeelCulprit> PeelSources::FindCulprit(const Violation& broken, in
       culprit.candidates = {unknown.rbegin(), unknown.rend()};
       culprit.candidates.push_back(culprit.commit);
       culprit.commit = -1;
-      culprit.why = "the commits between have no such package";
+      culprit.why = "the commits in between lack the package";
       return culprit;
     }
   }
   culprit.why = culprit.commit < 0
-                    ? "no commit of the history is so: it comes of what was taken out"
-                    : absl::StrCat("it is so since ", axis_.Describe(line.back(), false),
-                                   ", where the history at hand begins");
+                    ? "no commit of the history has this break: it comes from the removed commits"
+                    : absl::StrCat("it is broken since ", axis_.Describe(line.back(), false),
+                                   ", where the searched history begins");
   culprit.commit = -1;
   return culprit;
 }

@@ -23,7 +23,7 @@ class PeelSources {
 
   // What certainly fails with the library in `folder`.
   absl::StatusOr<std::vector<Violation>> BreaksIn(const std::filesystem::path& folder);
-  // The commit of the mainline up to `tip` since which `broken` is so.
+  // The first commit of the mainline up to `tip` that has the break.
   absl::StatusOr<PeelCulprit> FindCulprit(const Violation& broken, int tip);
 
  private:

@@ -47,16 +47,16 @@ absl::StatusOr<std::string> PeelTrees::WithOlderModules(std::string tree,
                                                         const Removed& removed) const {
   ASSIGN_OR_RETURN(const auto before,
                    patcher_.TreeAt(absl::StrCat(axis_.CommitAt(removed.commit).id, "^1")));
-  if (!before) return absl::NotFoundError("the commit before it has no such package");
+  if (!before) return absl::NotFoundError("its parent commit lacks the package");
   for (const Violation& broken : removed.breaks) {
     const std::string name = broken.asked.substr(0, broken.asked.find('('));
     ASSIGN_OR_RETURN(const auto source, FindNamedSource(name, ReaderOf(patcher_, *before)));
     std::vector<std::string> paths;
     if (source) paths.push_back(source->path);
-    // "torchtitan/components/optimizer.py:102": where the library has what does not fit.
+    // "torchtitan/components/optimizer.py:102": the library's side of the break.
     const std::string file = broken.where.substr(0, broken.where.find(':'));
     if (absl::StartsWith(file, package_ + "/")) paths.push_back(file.substr(package_.size() + 1));
-    if (paths.empty()) return absl::NotFoundError("no module of the library is named");
+    if (paths.empty()) return absl::NotFoundError("the sources name no module of the library");
     for (const std::string& path : paths) {
       ASSIGN_OR_RETURN(const auto text, patcher_.Read(*before, path));
       if (!text) continue;
@@ -71,7 +71,7 @@ absl::StatusOr<std::string> PeelTrees::WithStandIns(std::string tree,
   for (const Violation& broken : removed.breaks) {
     ASSIGN_OR_RETURN(const auto stand_in, MakeStandIn(broken, ReaderOf(patcher_, tree)));
     if (!stand_in)
-      return absl::NotFoundError(absl::StrCat("nothing can stand in for ", broken.asked));
+      return absl::NotFoundError(absl::StrCat("no stub is possible for ", broken.asked));
     ASSIGN_OR_RETURN(tree, patcher_.Write(tree, stand_in->path, stand_in->text));
   }
   return tree;
@@ -84,7 +84,8 @@ absl::StatusOr<std::string> PeelTrees::TakeOut(const std::string& tree,
   ASSIGN_OR_RETURN(const TreePatcher::Reverted reverted,
                    patcher_.Revert(tree, axis_.CommitAt(removed.commit).id));
   if (reverted.conflicts.empty() || removed.by == Removal::kOlderFiles) return reverted.tree;
-  return absl::NotFoundError(absl::StrCat("later changes meet it in ", Listed(reverted.conflicts)));
+  return absl::NotFoundError(
+      absl::StrCat("later changes conflict with it in ", Listed(reverted.conflicts)));
 }
 
 absl::StatusOr<std::string> PeelTrees::Without(const std::vector<Removed>& removed,
@@ -97,7 +98,7 @@ absl::StatusOr<std::string> PeelTrees::Without(const std::vector<Removed>& remov
   for (const Removed& one : removed) {
     if (one.commit < 0 || axis_.graph().IsAncestor(one.commit, commit)) order.push_back(one);
   }
-  // Backwards through the history, as one reverts by hand; what is only put in place comes last.
+  // Revert the newest commit first, as one does by hand; add stubs last.
   std::stable_sort(order.begin(), order.end(), [](const Removed& a, const Removed& b) {
     const bool a_last = a.by == Removal::kStandIn, b_last = b.by == Removal::kStandIn;
     return a_last != b_last ? b_last : a.commit > b.commit;

@@ -2,7 +2,15 @@
 // Copyright the bkm authors.
 #include "harness/history/report_fields.h"
 
+#include "absl/strings/str_format.h"
+
 namespace bkm {
+
+std::string EffortText(const SearchEffort& effort) {
+  return absl::StrFormat(
+      "%d trials (%d measured now) over %d commits (%d distinct contents); %.0f s", effort.probes,
+      effort.measured, effort.commits, effort.contents, effort.seconds);
+}
 
 void DescribeEffort(Fields& fields, SearchEffort& effort) {
   fields.Field("commits", effort.commits);

@@ -25,6 +25,8 @@ struct SearchEffort {
   int measured = 0;  // of the probes, those measured by this command; the others were stored
   double seconds = 0;
 };
+// "7 trials (6 measured now) over 9 commits (8 distinct contents); 2 s".
+std::string EffortText(const SearchEffort& effort);
 void DescribeEffort(Fields& fields, SearchEffort& effort);
 
 // A verdict without blame and evidence.

@@ -144,11 +144,12 @@ TEST(BisectReportTest, TheSummarySaysWhatTheRuntimeDidAndHowSureASearchIs) {
   EXPECT_EQ(ToSummary(ABisectReport()),
             "Broken by lib b (2026-03-01) Add\n"
             "  after:  lib b (2026-03-01): broken at import, module-missing: No module named 'x'\n"
-            "  runtime k -> l: the commit alone is enough, and so is the runtime alone\n"
+            "  runtime k -> l: the commit alone makes the difference, and so does the runtime "
+            "alone\n"
             "    numpy none -> 2.0\n"
-            "  flaky: 99.0 % sure after 12 runs; seen by chance in 10 % of runs before, missed in "
-            "0 % after\n"
-            "\n7 probes, 6 of them measured now, of 9 commits (8 contents); 2 s\n");
+            "  flaky: 99.0 % sure after 12 runs (flake rate before the culprit 10 %, miss rate "
+            "after it 0 %)\n"
+            "\n7 trials (6 measured now) over 9 commits (8 distinct contents); 2 s\n");
 }
 
 constexpr char kTimeline[] = R"({

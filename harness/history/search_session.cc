@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of a cell's id: the id without the number of its run, and that number.
+// Splits a cell's id into the id of its first run and the number of its run.
 std::pair<std::string, int> SplitRun(const std::string& id) {
   static const auto& kRun = *new std::regex(",repeat=([0-9]+)");
   std::smatch match;
@@ -23,7 +23,7 @@ std::pair<std::string, int> SplitRun(const std::string& id) {
   return {absl::StrCat(match.prefix().str(), match.suffix().str()), std::stoi(match[1])};
 }
 
-// Of the cells that a run directory holds, measured or not.
+// Ids of the cells that have an observation in the run directory.
 std::set<std::string> StoredIds(const RunDirectory& directory) {
   std::set<std::string> ids;
   std::error_code error;
@@ -31,7 +31,7 @@ std::set<std::string> StoredIds(const RunDirectory& directory) {
        fs::directory_iterator(directory.root() / "cells", error)) {
     if (!fs::exists(cell.path() / "observation.json", error)) continue;
     const absl::StatusOr<Json> request = ReadJsonFile(cell.path() / "request.json");
-    // What cannot be read is measured again.
+    // Cells with an unreadable request are measured again.
     if (request.ok() && request->is_object()) ids.insert(request->value("cell", ""));
   }
   return ids;
@@ -91,7 +91,7 @@ absl::Status SearchSession::FindStored() {
     if (stored) stored_.push_back(trial);
   }
   if (!stored_.empty())
-    context_.log.Line(absl::StrCat(stored_.size(), " probes were measured before"));
+    context_.log.Line(absl::StrCat(stored_.size(), " trials were measured before"));
   return absl::OkStatus();
 }
 
@@ -99,7 +99,7 @@ void SearchSession::LoadRuntime(LocalExecutor& workers) {
   if (!stored_ids_.empty()) return;
   const absl::StatusOr<PreparedCell> cell =
       cells_.Prepare({.commit = setup_.held, .run = 1, .runtime_of = setup_.held});
-  // What cannot be prepared is said where it is asked for.
+  // An error of the preparation is reported when the search asks for this trial.
   if (cell.ok() && !cell->stopped) workers.Load(cell->worker);
 }
 
@@ -124,7 +124,7 @@ absl::StatusOr<std::vector<PreparedCell>> SearchSession::PrepareWanted(
   for (const Trial& trial : wanted) {
     absl::StatusOr<PreparedCell> cell = cells_.Prepare(trial);
     if (absl::IsNotFound(cell.status()) || absl::IsInvalidArgument(cell.status())) {
-      // The commit lacks what a cell needs: a package, a file, requirements that can be read.
+      // The commit lacks something that a cell needs: a package, a file, readable requirements.
       Tell(search, trial,
            {{.kind = VerdictKind::kSkipped,
              .stage = Stage::kInstall,
@@ -135,7 +135,7 @@ absl::StatusOr<std::vector<PreparedCell>> SearchSession::PrepareWanted(
     }
     RETURN_IF_ERROR(cell.status());
     const std::string id = cell->record.id;
-    // Two probes can come to one cell, as where a commit keeps its own runtime.
+    // Two trials can share a cell, for example if a commit keeps its own runtime.
     const auto judged = judged_.find(id);
     if (judged != judged_.end()) {
       ASSIGN_OR_RETURN(const Outcome outcome, OutcomeOf(judged->second));
@@ -157,7 +157,7 @@ absl::StatusOr<std::vector<PreparedCell>> SearchSession::Feed(HistorySearch& sea
     return PrepareWanted(search, stored);
   }
   for (;;) {
-    // The next question must know what is told already.
+    // PrepareWanted may have told outcomes, so ask again.
     const std::vector<Trial> wanted = search.Wanted(room);
     if (wanted.empty()) return std::vector<PreparedCell>();
     ASSIGN_OR_RETURN(std::vector<PreparedCell> cells, PrepareWanted(search, wanted));

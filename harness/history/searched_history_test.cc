@@ -65,14 +65,16 @@ TEST_F(SearchedHistoryTest, ABisectionNamesTheCulpritBetweenItsParentAndTheNewer
   EXPECT_EQ(report.culprit->id, commits_[3]);
   EXPECT_EQ(report.older_end->id, commits_[0]);
   EXPECT_EQ(report.cell, axis_.CellAt(5).id);
-  EXPECT_EQ(ToSummary(report),
-            absl::StrCat("Broken by ", Line(3), " C3 (#13)\n", "  before: ", Line(2), ": ok\n",
-                         "  after:  ", Line(3), ": broken at import, missing-module: \n",
-                         "  differs from the newer end ", Line(5),
-                         ": wrong at golden, log-probs-off: \n"
-                         "  which another commit made: --until \"reason=log-probs-off\" finds it, "
-                         "and bkm timeline all of them\n"
-                         "\n5 probes, 4 of them measured now, of 6 commits (6 contents); 2 s\n"));
+  EXPECT_EQ(
+      ToSummary(report),
+      absl::StrCat("Broken by ", Line(3), " C3 (#13)\n", "  before: ", Line(2), ": ok\n",
+                   "  after:  ", Line(3), ": broken at import, missing-module: \n",
+                   "  the newer end differs: ", Line(5),
+                   ": wrong at golden, log-probs-off: \n"
+                   "  Another commit caused that: find it with --until "
+                   "\"reason=log-probs-off\", "
+                   "or every change with bkm timeline\n"
+                   "\n5 trials (4 measured now) over 6 commits (6 distinct contents); 2 s\n"));
 }
 
 TEST_F(SearchedHistoryTest, ABisectionBetweenCommitsThatCannotBeJudgedListsThem) {
@@ -85,9 +87,8 @@ TEST_F(SearchedHistoryTest, ABisectionBetweenCommitsThatCannotBeJudgedListsThem)
   EXPECT_EQ(report.status, SearchStatus::kAmbiguous);
   EXPECT_EQ(report.culprit, std::nullopt);
   EXPECT_EQ(report.made_by, std::nullopt);
-  EXPECT_THAT(ToSummary(report),
-              HasSubstr(absl::StrCat("It is one of:\n  ", Line(2), " C2 (#12)\n  ", Line(3),
-                                     " C3 (#13)\n  ", Line(4))));
+  EXPECT_THAT(ToSummary(report), HasSubstr(absl::StrCat("Candidates:\n  ", Line(2), " C2 (#12)\n  ",
+                                                        Line(3), " C3 (#13)\n  ", Line(4))));
 }
 
 TEST_F(SearchedHistoryTest, ATimelineHasAChangeBetweenEveryTwoStretches) {
@@ -111,8 +112,8 @@ TEST_F(SearchedHistoryTest, ATimelineHasAChangeBetweenEveryTwoStretches) {
                          "  differently bad by one of 2 commits up to ", Line(5), " C5 (#15)\n",
                          "2026-03-06 .. 2026-03-06  bad   wrong at golden, log-probs-off  (1 "
                          "commits, 1 measured)\n    \n"
-                         "\nEvery commit is measured; 6 probes, 6 of them measured now, of 6 "
-                         "commits (6 contents); 2 s\n"));
+                         "\nEvery commit is measured; 6 trials (6 measured now) over 6 "
+                         "commits (6 distinct contents); 2 s\n"));
 }
 
 TEST_F(SearchedHistoryTest, APeelingListsCulpritsInTheirOrderAndSaysWhereItStopped) {
@@ -131,18 +132,18 @@ TEST_F(SearchedHistoryTest, APeelingListsCulpritsInTheirOrderAndSaysWhereItStopp
 
   EXPECT_EQ(report.last.engine_file, "e/b.py");
   EXPECT_THAT(report.culprits[1].candidates, ElementsAre(axis_.Named(1), axis_.Named(2)));
-  EXPECT_EQ(
-      ToSummary(report),
-      absl::StrCat("1. ", Line(3), " C3 (#13)\n",
-                   "   confirmed by run: broken at import, raised: \n"
-                   "   taken out: its change reverted\n"
-                   "   up to ",
-                   Line(4), ": not out of ", Line(5), " C5 (#15)\n", "2. one of 2 commits up to ",
-                   Line(2), " C2 (#12): no package between\n",
-                   "   static only: no run came to it\n", "Without them the pair at ", Line(4),
-                   " C4 (#14) is broken at import, missing-module\n"
-                   "It does not go on: more than 2 culprits\n"
-                   "\n3 cells measured; 1 s\n"));
+  EXPECT_EQ(ToSummary(report),
+            absl::StrCat("1. ", Line(3), " C3 (#13)\n",
+                         "   confirmed by run: broken at import, raised: \n"
+                         "   removed by reverting its change\n"
+                         "   removable up to ",
+                         Line(4), "; the next commit builds on it: ", Line(5), " C5 (#15)\n",
+                         "2. one of 2 commits up to ", Line(2), " C2 (#12): no package between\n",
+                         "   static only: no run reached it\n",
+                         "Without these commits the pair at ", Line(4),
+                         " C4 (#14) is broken at import, missing-module\n"
+                         "Stopped: more than 2 culprits\n"
+                         "\n3 cells measured; 1 s\n"));
 }
 
 }  // namespace

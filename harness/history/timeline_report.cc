@@ -41,10 +41,10 @@ std::string BoundaryText(const ReportedBoundary& boundary) {
   return absl::StrCat("  ", Name(boundary.change), " by ",
                       candidates == 1 ? "" : absl::StrCat("one of ", candidates, " commits up to "),
                       candidates == 0 ? "" : ToText(boundary.candidates.back()),
-                      boundary.same_runtime ? "" : " (and the runtime changed with it)",
+                      boundary.same_runtime ? "" : " (the runtime changed too)",
                       !boundary.confirmed   ? ""
                       : *boundary.confirmed ? " (confirmed)"
-                                            : " (not confirmed: it is flaky)",
+                                            : " (not confirmed: flaky)",
                       "\n");
 }
 
@@ -128,17 +128,14 @@ std::string ToSummary(const TimelineReport& report) {
     absl::StrAppend(&text, StretchText(report.stretches[i]));
     if (i < report.boundaries.size()) absl::StrAppend(&text, BoundaryText(report.boundaries[i]));
   }
-  const SearchEffort& effort = report.effort;
   absl::StrAppend(
       &text,
       report.resolution == 0
           ? std::string("\nEvery commit is measured")
-          : absl::StrFormat("\nA stretch of up to %d commits between measured ones that are alike "
-                            "would not be seen (--every)",
+          : absl::StrFormat("\nA change that lasts up to %d commits can be missed between equal "
+                            "measured commits (--every)",
                             report.resolution),
-      absl::StrFormat("; %d probes, %d of them measured now, of %d commits (%d contents); %.0f s\n",
-                      effort.probes, effort.measured, effort.commits, effort.contents,
-                      effort.seconds));
+      "; ", EffortText(report.effort), "\n");
   return Printable(text);
 }
 

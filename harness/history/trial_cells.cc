@@ -28,7 +28,7 @@ absl::StatusOr<PreparedCell> TrialCells::Prepare(const Trial& trial) {
   absl::StatusOr<PreparedCell> prepared =
       lock ? preparation_.PrepareIn(planned, *lock) : preparation_.Prepare(planned);
   RETURN_IF_ERROR(prepared.status());
-  // Its own runtime: kept, so that what it holds can be named.
+  // Keep the commit's own lock, so that FindLock knows it.
   if (!lock) RETURN_IF_ERROR(LockOf(trial.commit).status());
   if (trial.run > 1) {
     prepared->record.role = CellRole::kRepeat;

@@ -40,7 +40,7 @@ Markup OutcomeLine(const Json& check) {
   return text.empty() ? Markup() : Element("p", text);
 }
 
-// One layer of the model as the witnesses saw it; layers that are alike are one row.
+// One layer of the model, as the witnesses saw it.
 struct LayerView {
   std::string built;
   std::string called;
@@ -122,8 +122,9 @@ Markup MaskKey() {
             Empty("rect", {{"class", look}, {"width", "14"}, {"height", "10"}})),
         " ", text, "\u2003"};
   };
-  return {entry("key-sees", "sees, as asked"), entry("key-leak", "sees and must not (striped)"),
-          entry("key-missing", "must see and does not (dashed)")};
+  return {entry("key-sees", "attends, as asked"),
+          entry("key-leak", "attends but must not (striped)"),
+          entry("key-missing", "must attend but does not (dashed)")};
 }
 
 Markup MaskCallsLine(const Observation& observation) {
@@ -175,7 +176,7 @@ Markup BackendSection(const CellEvidence& evidence) {
                     OutcomeLine(check)};
   if (!rows.empty()) {
     section << CaptionedTable(
-        "Each layer's attention. Neighbouring layers that are alike are one row.",
+        "The attention of each layer. Equal neighbouring layers share a row.",
         {"layers", "built", "called", "dispatched, forward", "dispatched, backward"}, rows);
   }
   return section;
@@ -189,9 +190,8 @@ Markup MaskSection(const CellEvidence& evidence) {
   Markup section = {Element("h3", {{"id", "mask"}}, "Mask: who attends to whom"),
                     OutcomeLine(check), MaskCallsLine(observation)};
   if (!observation.attended_error.empty()) {
-    section << Element("p",
-                       absl::StrCat("Who attends to whom could not be read out of the kernel: ",
-                                    observation.attended_error, "."));
+    section << Element("p", absl::StrCat("Who attends to whom could not be read from the kernel: ",
+                                         observation.attended_error, "."));
   }
   Markup pictures;
   for (size_t i = 0; i < evidence.attention.size(); ++i) {
@@ -202,8 +202,8 @@ Markup MaskSection(const CellEvidence& evidence) {
   }
   if (!pictures.empty()) {
     section << Element("p",
-                       "Read out of the kernel that ran, not out of a mask. A row is a token "
-                       "that looks, a column a token that is looked at; lines part documents.")
+                       "Read from the kernel that ran, not from a mask. Rows are queries, columns "
+                       "are keys; lines separate documents.")
             << Element("p", {{"class", "small"}}, MaskKey())
             << Element("div", {{"class", "side"}}, pictures);
   }
@@ -216,8 +216,8 @@ Markup MaskSection(const CellEvidence& evidence) {
     }
     section << Element(
         "figure", {{"tabindex", "0"}},
-        {strips, Element("figcaption", absl::StrCat("The reach test: a token (the arrow) is "
-                                                    "changed, and log-probs that move are marked. ",
+        {strips, Element("figcaption", absl::StrCat("The reach test: one token (the arrow) is "
+                                                    "changed; log-probs that move are marked. ",
                                                     says, "."))});
   }
   return section;
@@ -232,9 +232,8 @@ Markup NumbersSection(const CellEvidence& evidence) {
                     OutcomeLine(numbers)};
   if (!rows.empty()) {
     section << CaptionedTable(
-        absl::StrFormat("The worst of each quantity over all steps. A floor is the "
-                        "largest error that right implementations showed; %.0f floors "
-                        "are allowed.",
+        absl::StrFormat("The largest error of each quantity over all steps. The noise floor is the "
+                        "largest error of correct implementations; %.0f floors are allowed.",
                         allowed),
         {"quantity",
          {"error", true},

@@ -69,10 +69,11 @@ std::string ShortCommit(const NamedCommit& commit) {
 
 std::string BisectResult(const BisectReport& report) {
   if (report.status != SearchStatus::kFound) {
-    return absl::StrCat(report.status == SearchStatus::kAmbiguous  ? "One of several commits: "
-                        : report.status == SearchStatus::kUnstable ? "It is good and bad in turn: "
-                                                                   : "No culprit: ",
-                        report.why.empty() ? "those between could not be judged" : report.why);
+    return absl::StrCat(
+        report.status == SearchStatus::kAmbiguous  ? "One of several commits: "
+        : report.status == SearchStatus::kUnstable ? "Unstable: "
+                                                   : "No culprit: ",
+        report.why.empty() ? "the commits in between could not be judged" : report.why);
   }
   const char* what = report.direction == Direction::kMended ? "mended it" : "broke it";
   switch (report.made_by.value_or(MadeBy::kCommit)) {
@@ -112,13 +113,13 @@ Markup BisectFacts(const BisectReport& report) {
   add("Older end", end(report.older_end));
   add("Newer end", end(report.newer_end));
   add("Bad means", report.bad_means);
-  add("Searched", absl::StrFormat("%d commits with %d outcomes, %d of them measured now, in %.0f s",
+  add("Searched", absl::StrFormat("%d commits with %d trials (%d measured now) in %.0f s",
                                   report.effort.commits, report.effort.probes,
                                   report.effort.measured, report.effort.seconds));
   return facts;
 }
 
-// A stretch is as wide as its commits are many; a good one has a whole bar, a bad one a half one.
+// Each stretch is as wide as its number of commits; good ones have full bars, bad ones half bars.
 Markup TimelineStrip(const std::vector<ReportedStretch>& stretches) {
   double commits = 0;
   for (const ReportedStretch& stretch : stretches) commits += stretch.commits;
@@ -177,22 +178,22 @@ Markup BoundaryRows(const std::vector<ReportedBoundary>& boundaries) {
   return rows;
 }
 
-// "revert, up to 485bf78a1 (2026-04-03)": later commits build on it.
+// "revert, up to 485bf78a1 (2026-04-03)": later commits build on the culprit.
 std::string TakenOutText(const ReportedCulprit& culprit) {
   return absl::StrCat(
       culprit.taken_out_by ? Name(*culprit.taken_out_by) : "",
       culprit.taken_out_at ? absl::StrCat(", up to ", ShortCommit(*culprit.taken_out_at)) : "");
 }
 
-// What the pair came to, and why it was not peeled further.
+// The last outcome of the pair, and why peeling stopped.
 std::string PeelEnd(const PeelReport& report) {
   if (report.why.empty()) return "Without these commits the pair works.";
   const bool moved = report.reached != report.newest && !report.reached.id.empty();
   return absl::StrCat(
-      moved ? absl::StrCat("Without those taken out the pair at ", ShortCommit(report.reached),
+      moved ? absl::StrCat("Without these commits the pair at ", ShortCommit(report.reached),
                            " is ", Name(report.last.verdict.kind), ". ")
             : "",
-      "It does not go on: ", report.why, ".");
+      "Stopped: ", report.why, ".");
 }
 
 Markup CulpritRows(const std::vector<ReportedCulprit>& culprits) {
@@ -224,32 +225,31 @@ class LogSection {
 
   Markup operator()(const TimelineReport& report) const {
     Markup content = {
-        Element("p",
-                absl::StrFormat("%d commits, %d outcomes. Between measured commits that are "
-                                "alike, a stretch of at most %d commits can hide.",
-                                report.effort.commits, report.effort.probes, report.resolution)),
+        Element("p", absl::StrFormat(
+                         "%d commits, %d trials. A change that lasts at most %d commits can be "
+                         "missed between equal measured commits.",
+                         report.effort.commits, report.effort.probes, report.resolution)),
         Element("figure", {{"tabindex", "0"}},
                 {TimelineStrip(report.stretches),
                  Element("figcaption",
-                         "Oldest to the left. A whole bar works, a half one "
-                         "does not; the numbers are those of the table.")}),
-        Table("Stretches of commits that came to the same, oldest first.",
+                         "Oldest first. A full bar works, a half bar does not; the numbers refer "
+                         "to the table.")}),
+        Table("Stretches of commits with the same result, oldest first.",
               {"stretch", "verdict", "first", "last", "commits"}, StretchRows(report.stretches))};
     if (!report.boundaries.empty())
-      content << Table("The changes between them.", {"change", "commit", "runtime"},
+      content << Table("The changes between the stretches.", {"change", "commit", "runtime"},
                        BoundaryRows(report.boundaries));
     content << Trials(report.axis);
     return Section(absl::StrCat("Timeline along the ", Name(report.axis)), report.cell, content);
   }
 
-  // Everything that is broken in one pair, in the order in which the pair meets it.
   Markup operator()(const PeelReport& report) const {
-    return Section("Stacked culprits", report.cell,
-                   {Element("p", PeelEnd(report)),
-                    Table("What is broken, in the order in which the pair meets it.",
-                          {"commit", "confirmed", "how it shows", "taken out by"},
-                          CulpritRows(report.culprits)),
-                    Trials(AxisKind::kLibrary)});
+    return Section(
+        "Stacked culprits", report.cell,
+        {Element("p", PeelEnd(report)),
+         Table("All culprits, in the order in which the pair runs into them.",
+               {"commit", "confirmed", "symptom", "removed by"}, CulpritRows(report.culprits)),
+         Trials(AxisKind::kLibrary)});
   }
 
  private:
@@ -260,7 +260,7 @@ class LogSection {
          Element("h2", {{"id", absl::StrCat("log-", number_)}}, CellName(cell)), content});
   }
 
-  // What was searched: the cell as people call it where its run is there, else its id.
+  // The title of the searched cell; its id if its run is missing.
   std::string CellName(const std::string& id) const {
     if (log_.run) {
       for (const CellRecord& cell : log_.run->cells) {
@@ -295,8 +295,7 @@ class LogSection {
                  Element("td", {{"class", "number"}}, absl::StrFormat("%.1f s", cell.seconds))});
     }
     return Element("details",
-                   {Element("summary", absl::StrCat("The log: ", log_.run->cells.size(),
-                                                    " cells that were run")),
+                   {Element("summary", absl::StrCat("Log: ", log_.run->cells.size(), " cells ran")),
                     Table("The commits that were tried.", {"version", "verdict", "time"}, rows)});
   }
 
@@ -353,7 +352,7 @@ absl::StatusOr<HistoryLog> ReadHistoryLog(const fs::path& path) {
 Page HistoryPage(const std::vector<HistoryLog>& logs, const SiteRuns& runs) {
   Page page;
   page.path = "history.html";
-  page.title = "Which commit it was";
+  page.title = "Which commit changed it";
   page.main << Element("h1", page.title)
             << Element("p", {{"class", "lead"}},
                        "Found by running cells at commits and confirmed by running both sides "

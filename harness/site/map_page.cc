@@ -40,22 +40,22 @@ Page MapPage(const ApiMap& map) {
                        absl::StrCat(map.engines.size(), " commits of ", map.engine_source, " and ",
                                     map.libraries.size(), " of ", map.library_source, " since ",
                                     map.since, ", ", map.attention, " attention, ", map.model,
-                                    ". Every pair was checked by its sources; ", map.cells.size(),
-                                    " pairs ran, where that decides a boundary."));
+                                    ". The sources of every pair were checked; ", map.cells.size(),
+                                    " pairs ran to decide the boundaries."));
   if (!map.finished)
-    page.main << Element("p", "Not every boundary is decided yet: the same command goes on.");
+    page.main << Element("p", "Some boundaries are undecided; repeat bkm map to continue.");
   if (rows.empty()) {
     page.main << Element("p", "No pair is known to work yet.");
   } else {
     page.main << CaptionedTable(
-        "What works: both ends of a range ran, with the newest engine of its row and "
-        "with the oldest.",
-        {"engine commits", "library commits", "of them"}, rows);
+        "Ranges that work. Both ends of a range ran, with the newest and the oldest engine of "
+        "its row.",
+        {"engine commits", "library commits", "count"}, rows);
   }
   page.main << ScrollBox("The map", Markup::FromOwnMarkup(ToSvg(map, SvgUse::kInPage)))
             << Element("p", {{"class", "soft small"}},
-                       "A row per engine commit, a column per library commit. Dots are pairs that "
-                       "ran and work, crosses are pairs that ran and fail.");
+                       "Rows are engine commits, columns library commits. Dots are pairs that ran "
+                       "and work, crosses pairs that ran and fail.");
   return page;
 }
 

@@ -8,7 +8,7 @@
 
 namespace bkm {
 
-// The frontier of two histories: what works, in words, and the picture.
+// Which commits of two histories work together: a table of ranges, and the picture.
 Page MapPage(const ApiMap& map);
 
 }  // namespace bkm

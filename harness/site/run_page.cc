@@ -48,7 +48,7 @@ Page RunPage(const SiteRun& run) {
     chips << Element("li", {VerdictBadge(kind), " ", absl::StrCat(count)});
   const std::string caption = absl::StrCat(
       "All ", run.record().cells.size(),
-      " cells of this run. A control is the library alone, to tell whose fault it is.");
+      " cells of this run. A control runs the library alone, to tell whose fault a failure is.");
   page.main << Trail(page.path, {{"index.html", "Answer"}}, page.title) << Element("h1", page.title)
             << Element("ul", {{"class", "chips"}}, chips)
             << CaptionedTable(caption, {"cell", "verdict", "why", "role"}, rows, page.title);
