@@ -103,14 +103,12 @@ class BisectCommand : public CliCommand {
     const std::unique_ptr<LocalExecutor> workers =
         MakeWorkers(cell.installation, options_.Measurement(), directory, signals);
     ApiSession api(options_.selection.GitMirrors(), options_.selection.MatrixFolder());
-    HistorySearchContext context{.start = start,
-                                 .cell = cell,
-                                 .axis = axis,
-                                 .directory = directory,
-                                 .setup = options_.SetupOf(cell, directory, axis, *workers),
-                                 .api = api,
-                                 .signals = signals,
-                                 .log = log};
+    HistorySearchContext context{
+        .start = start,
+        .cell = cell,
+        .setup = options_.SetupOf(directory, axis),
+        .search = {cell.installation, cell.matrix, axis, *cell.preparation, *workers, signals, log},
+        .api = api};
     ASSIGN_OR_RETURN(const std::optional<BisectAnswer> answer,
                      peel_ ? PeelCell(std::move(context), peel_options_)
                            : BisectCell(std::move(context), bisect_, criterion));

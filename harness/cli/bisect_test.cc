@@ -187,7 +187,7 @@ TEST_F(BisectTest, GoesOnAfterItWasKilled) {
 
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(Result()["culprit"]["commit"], culprit);
-  EXPECT_THAT(result.err, HasSubstr("probes were measured before"));
+  EXPECT_THAT(result.err, HasSubstr("trials were measured before"));
   EXPECT_THAT(Observations(), IsSupersetOf(before));
 }
 
@@ -226,7 +226,7 @@ TEST_F(BisectTest, UntilAReasonFindsTheCommitThatBroughtIt) {
 
   const ProcessResult any = Bisect({"--good", first});
   EXPECT_EQ(Result()["culprit"]["title"], "Commit 2 (#2)");
-  EXPECT_THAT(any.out, HasSubstr("differs from the newer end"));
+  EXPECT_THAT(any.out, HasSubstr("the newer end differs:"));
 
   ASSERT_EQ(Bisect({"--good", refused, "--until", "reason=module-missing"}).exit_code, 0);
   EXPECT_EQ(Result()["culprit"]["commit"], culprit);
@@ -253,7 +253,7 @@ TEST_F(BisectTest, WithoutABoundaryNoneIsNamed) {
 
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_EQ(Result()["status"], "none");
-  EXPECT_THAT(result.out, HasSubstr("No culprit is named (none): both ends are good"));
+  EXPECT_THAT(result.out, HasSubstr("No culprit found (none): both ends are good"));
 }
 
 TEST_F(BisectTest, AFlakySearchSaysHowSureItIs) {

@@ -73,7 +73,7 @@ TEST_F(PeelTest, NamesStackedCulpritsInTheOrderInWhichTheEngineMeetsThem) {
   EXPECT_EQ(json["works"], true);
   EXPECT_EQ(json["culprits"][0]["confirmed"], "by run");
   EXPECT_EQ(json["culprits"][2]["failure"]["reason"], "raised");
-  EXPECT_THAT(result.out, HasSubstr("Without those taken out the pair is ok"));
+  EXPECT_THAT(result.out, HasSubstr("Without these commits the pair is ok"));
   EXPECT_TRUE(SchemaAccepts("harness/history/peel.schema.json", json));
   json["culprits"][0]["confirmed"] = "maybe";
   EXPECT_FALSE(SchemaAccepts("harness/history/peel.schema.json", json));
@@ -107,7 +107,7 @@ TEST_F(PeelTest, WhatBuildsOnACulpritIsTakenOutWithIt) {
   EXPECT_EQ(json["works"], true);
   EXPECT_EQ(json["reached"], json["newest"]);
   EXPECT_THAT(json["culprits"][1]["note"].get<std::string>(),
-              AllOf(HasSubstr("revert: later changes meet it in third.py"),
+              AllOf(HasSubstr("revert: later changes conflict with it in third.py"),
                     HasSubstr("older-files: the pair stops earlier")));
 }
 

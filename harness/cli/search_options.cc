@@ -50,14 +50,9 @@ absl::StatusOr<RunDirectory> SearchOptions::MakeDirectory(const std::string& com
   return directory;
 }
 
-SessionSetup SearchOptions::SetupOf(const OneCell& cell, const RunDirectory& directory,
-                                    const HistoryAxis& history, LocalExecutor& workers) const {
-  return {.installation = cell.installation,
-          .matrix = cell.matrix,
-          .directory = directory,
-          .measurement = Measurement(),
-          .workers = workers,
-          .held = history.late()};
+SearchSetup SearchOptions::SetupOf(const RunDirectory& directory,
+                                   const HistoryAxis& history) const {
+  return {.directory = directory, .measurement = Measurement(), .held = history.late()};
 }
 
 absl::Status SearchOptions::Report(const std::string& command, const RunDirectory& directory,

@@ -34,8 +34,7 @@ struct SearchOptions {
   absl::StatusOr<RunDirectory> MakeDirectory(const std::string& command, const PlannedCell& cell,
                                              const std::string& what) const;
   MeasurementOptions Measurement() const { return {.slots = jobs, .controls = false}; }
-  SessionSetup SetupOf(const OneCell& cell, const RunDirectory& directory, const HistoryAxis& axis,
-                       LocalExecutor& workers) const;
+  SearchSetup SetupOf(const RunDirectory& directory, const HistoryAxis& axis) const;
   // Writes COMMAND.json, and prints it or the summary.
   absl::Status Report(const std::string& command, const RunDirectory& directory,
                       const OrderedJson& result, const std::string& summary) const;

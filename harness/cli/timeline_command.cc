@@ -58,8 +58,9 @@ class TimelineCommand : public CliCommand {
         {.late = axis.late(), .every = every_, .runtime_of = axis.late(), .confirm = confirm_});
     const std::unique_ptr<LocalExecutor> workers =
         MakeWorkers(cell.installation, options_.Measurement(), directory, signals);
-    SearchSession session(options_.SetupOf(cell, directory, axis, *workers), axis,
-                          *cell.preparation, signals, log);
+    SearchSession session(
+        options_.SetupOf(directory, axis),
+        {cell.installation, cell.matrix, axis, *cell.preparation, *workers, signals, log});
     ASSIGN_OR_RETURN(const bool finished, session.Run(timeline, [&](const Trial&, const Outcome&) {
       return absl::StrCat("; ", timeline.result().boundaries.size(), " boundaries so far");
     }));
@@ -67,12 +68,9 @@ class TimelineCommand : public CliCommand {
       std::fprintf(stderr, "bkm: interrupted; run the same command to continue\n");
       return kExitInterrupted;
     }
-    const TimelineReport report{
-        .axis = axis,
-        .timeline = timeline,
-        .session = session,
-        .cell = axis.CellAt(axis.late()).id,
-        .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    const TimelineReport report =
+        MakeTimelineReport(axis, timeline, session.effort(seconds.count()));
     RETURN_IF_ERROR(options_.Report("timeline", directory, ToJson(report), ToSummary(report)));
     return kExitAsExpected;
   }

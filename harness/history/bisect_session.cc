@@ -24,21 +24,22 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
 std::vector<int> SuspectsOf(const HistorySearchContext& context) {
   const auto find = [&]() -> absl::StatusOr<std::vector<int>> {
     RETURN_IF_ERROR(context.api.AddSources(context.cell.matrix));
-    return FindSuspects(context.api, context.axis);
+    return FindSuspects(context.api, context.search.axis);
   };
   absl::StatusOr<std::vector<int>> suspects = find();
   if (!suspects.ok()) {
-    context.log.Line(absl::StrCat("the static check failed: ", suspects.status().message()));
+    context.search.log.Line(absl::StrCat("the static check failed: ", suspects.status().message()));
     return {};
   }
   for (const int commit : *suspects) {
-    context.log.Line(absl::StrCat("suspect of the static check: ", context.axis.Describe(commit)));
+    context.search.log.Line(
+        absl::StrCat("suspect of the static check: ", context.search.axis.Describe(commit)));
   }
   return *std::move(suspects);
 }
 
 absl::StatusOr<std::vector<int>> RungsOf(const HistorySearchContext& context) {
-  const HistoryAxis& axis = context.axis;
+  const HistoryAxis& axis = context.search.axis;
   if (axis.kind() == AxisKind::kBoth || axis.early()) {
     return absl::InvalidArgumentError(
         "--ladder finds the older end among the releases of one subject: it does not go with "
@@ -56,7 +57,7 @@ absl::StatusOr<std::vector<int>> RungsOf(const HistorySearchContext& context) {
     rungs.push_back(commit);
     names.push_back(name);
   }
-  context.log.Line(absl::StrCat("releases, newest first: ", absl::StrJoin(names, "; ")));
+  context.search.log.Line(absl::StrCat("releases, newest first: ", absl::StrJoin(names, "; ")));
   return rungs;
 }
 
@@ -109,7 +110,7 @@ AxisEnds EndsOf(const BisectOptions& options, AxisKind axis, const PlannedCell& 
 absl::StatusOr<std::optional<BisectAnswer>> BisectCell(HistorySearchContext context,
                                                        const BisectOptions& options,
                                                        const Criterion& criterion) {
-  const HistoryAxis& axis = context.axis;
+  const HistoryAxis& axis = context.search.axis;
   InvestigationSetup setup{.late = axis.late(),
                            .early = axis.early(),
                            .criterion = criterion,
@@ -120,9 +121,8 @@ absl::StatusOr<std::optional<BisectAnswer>> BisectCell(HistorySearchContext cont
   if (options.ladder) {
     ASSIGN_OR_RETURN(setup.steps, RungsOf(context));
   }
-  Announce(axis, options, criterion, context.log);
-  SearchSession session(std::move(context.setup), axis, *context.cell.preparation, context.signals,
-                        context.log);
+  Announce(axis, options, criterion, context.search.log);
+  SearchSession session(std::move(context.setup), context.search);
   session.LoadRuntime();
   if (!options.flaky) setup.suspects = SuspectsOf(context);
   Investigation investigation(axis.graph(), std::move(setup));
@@ -132,13 +132,10 @@ absl::StatusOr<std::optional<BisectAnswer>> BisectCell(HistorySearchContext cont
   ASSIGN_OR_RETURN(const bool finished, session.Run(investigation, comment));
   if (!finished) return std::nullopt;
   const SearchStatus status = investigation.result().bisection.status;
-  context.log.Line(absl::StrCat("done: ", Name(status)));
-  const BisectReport report{.axis = axis,
-                            .investigation = investigation,
-                            .session = session,
-                            .criterion = criterion,
-                            .cell = axis.CellAt(axis.late()).id,
-                            .seconds = SecondsSince(context.start)};
+  context.search.log.Line(absl::StrCat("done: ", Name(status)));
+  const BisectReport report = MakeBisectReport(
+      axis, investigation, criterion, [&](const std::string& key) { return session.FindLock(key); },
+      session.effort(SecondsSince(context.start)));
   return BisectAnswer{.found = status == SearchStatus::kFound,
                       .json = ToJson(report),
                       .summary = ToSummary(report)};
@@ -146,25 +143,22 @@ absl::StatusOr<std::optional<BisectAnswer>> BisectCell(HistorySearchContext cont
 
 absl::StatusOr<std::optional<BisectAnswer>> PeelCell(HistorySearchContext context,
                                                      const PeelOptions& options) {
-  const HistoryAxis& axis = context.axis;
+  const HistoryAxis& axis = context.search.axis;
   if (!axis.one_is_late()) {
     return absl::InvalidArgumentError("--peel starts at the newer end, which must be the bad one");
   }
-  context.log.Line(absl::StrCat("peeling ", axis.Describe(axis.late()), ", of ",
-                                axis.graph().size(), " commits"));
+  context.search.log.Line(absl::StrCat("peeling ", axis.Describe(axis.late()), ", of ",
+                                       axis.graph().size(), " commits"));
   RETURN_IF_ERROR(context.api.AddSources(context.cell.matrix));
   ApiSession* const sources = HasStaticCheck(context.cell.planned.cell) ? &context.api : nullptr;
-  ASSIGN_OR_RETURN(PeelSession session,
-                   PeelSession::Create(std::move(context.setup), axis, *context.cell.preparation,
-                                       sources, context.signals, context.log, options.most_trials));
+  ASSIGN_OR_RETURN(
+      PeelSession session,
+      PeelSession::Create(std::move(context.setup), context.search, sources, options.most_trials));
   const absl::StatusOr<PeelResult> result = Peel(session, options.most_culprits);
   if (absl::IsCancelled(result.status())) return std::nullopt;
   RETURN_IF_ERROR(result.status());
-  const PeelReport report{.axis = axis,
-                          .result = *result,
-                          .cell = context.cell.planned.id,
-                          .measured = session.measured(),
-                          .seconds = SecondsSince(context.start)};
+  const PeelReport report = MakePeelReport(axis, *result, context.cell.planned.id,
+                                           session.measured(), SecondsSince(context.start));
   return BisectAnswer{.found = result->works && !result->steps.empty(),
                       .json = ToJson(report),
                       .summary = ToSummary(report)};

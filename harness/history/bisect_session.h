@@ -21,12 +21,9 @@ namespace bkm {
 struct HistorySearchContext {
   std::chrono::steady_clock::time_point start;  // of the command; reports say how long it took
   const OneCell& cell;
-  const HistoryAxis& axis;
-  const RunDirectory& directory;
-  SessionSetup setup;
+  SearchSetup setup;
+  SearchContext search;
   ApiSession& api;  // without the matrix's sources: the search adds them
-  const InterruptSignals& signals;
-  SearchLog& log;
 };
 
 struct BisectOptions {

@@ -9,128 +9,171 @@
 namespace bkm {
 namespace {
 
-OrderedJson SightJson(const std::optional<PeelSight>& sight) {
-  if (!sight) return OrderedJson();
-  OrderedJson json = {{"verdict", std::string(Name(sight->verdict.kind))},
-                      {"stage", std::string(Name(sight->verdict.stage))},
-                      {"reason", sight->verdict.reason},
-                      {"message", sight->verdict.message},
-                      {"engine_file", OrderedJson()},
-                      {"engine_line", OrderedJson()}};
-  if (!sight->frames.empty()) {
-    json["engine_file"] = sight->frames.back().file;
-    json["engine_line"] = sight->frames.back().line;
+PeelFailure FailureOf(const PeelSight& sight) {
+  PeelFailure failure{.verdict = sight.verdict};
+  if (!sight.frames.empty()) {
+    failure.engine_file = sight.frames.back().file;
+    failure.engine_line = sight.frames.back().line;
   }
-  return json;
+  return failure;
 }
 
-OrderedJson CommitJson(const PeelReport& report, int commit) {
-  return commit < 0 ? OrderedJson() : report.axis.JsonOf(commit);
+ReportedCulprit CulpritOf(const HistoryAxis& axis, const PeelStep& step) {
+  const auto named = [&](int commit) {
+    return commit < 0 ? std::nullopt : std::optional<NamedCommit>(axis.Named(commit));
+  };
+  ReportedCulprit culprit{.commit = named(step.culprit.commit),
+                          .why = step.culprit.why,
+                          .breaks = step.breaks,
+                          .taken_out_by = step.removed_by,
+                          .taken_out_at = named(step.taken_out_at),
+                          .built_on_by = named(step.built_on_by),
+                          .builds_on = named(step.builds_on),
+                          .library_runs = step.library_runs,
+                          .note = step.note};
+  if (step.seen) culprit.failure = FailureOf(*step.seen);
+  if (culprit.commit) return culprit;
+  for (const int commit : step.culprit.candidates) culprit.candidates.push_back(axis.Named(commit));
+  return culprit;
 }
 
-const char* Confirmed(const PeelStep& step) {
-  if (step.seen) return "by run";
-  return step.builds_on >= 0 ? "builds on a culprit" : "static only";
-}
-
-OrderedJson StepJson(const PeelReport& report, const PeelStep& step) {
-  OrderedJson candidates = OrderedJson::array();
-  if (step.culprit.commit < 0) {
-    for (const int commit : step.culprit.candidates)
-      candidates.push_back(report.axis.JsonOf(commit));
-  }
-  OrderedJson breaks = OrderedJson::array();
-  for (const Violation& broken : step.breaks) breaks.push_back(OrderedJson(ToJson(broken)));
-  return {{"commit", CommitJson(report, step.culprit.commit)},
-          {"candidates", std::move(candidates)},
-          {"why", step.culprit.why},
-          {"confirmed", Confirmed(step)},
-          {"failure", SightJson(step.seen)},
-          {"breaks", std::move(breaks)},
-          {"taken_out_by", step.removed_by ? OrderedJson(Name(*step.removed_by)) : OrderedJson()},
-          {"taken_out_at", CommitJson(report, step.taken_out_at)},
-          {"built_on_by", CommitJson(report, step.built_on_by)},
-          {"builds_on", CommitJson(report, step.builds_on)},
-          {"library_runs", step.library_runs ? OrderedJson(*step.library_runs) : OrderedJson()},
-          {"note", step.note}};
-}
-
-std::string WhoText(const PeelReport& report, const PeelCulprit& culprit) {
-  if (culprit.commit >= 0) return report.axis.Describe(culprit.commit);
+std::string WhoText(const ReportedCulprit& culprit) {
+  if (culprit.commit) return ToText(*culprit.commit);
   if (culprit.candidates.empty()) return absl::StrCat("no commit: ", culprit.why);
   return absl::StrCat("one of ", culprit.candidates.size(), " commits up to ",
-                      report.axis.Describe(culprit.candidates.back()), ": ", culprit.why);
+                      ToText(culprit.candidates.back()), ": ", culprit.why);
 }
 
 const char* WayText(Removal removal) {
   switch (removal) {
     case Removal::kRevert:
-      return "its change reverted";
+      return "reverting its change";
     case Removal::kOlderFiles:
-      return "its change reverted, with older files where later changes meet it";
+      return "reverting its change, with older files where later changes conflict";
     case Removal::kOlderModules:
-      return "the modules that the engine asks as before it";
+      return "restoring the modules that the engine uses as they were before it";
     case Removal::kStub:
       return "a stub for what is missing";
   }
   return "";
 }
 
+std::string CulpritText(const ReportedCulprit& culprit) {
+  std::string text = absl::StrCat(WhoText(culprit), "\n");
+  if (culprit.failure) {
+    absl::StrAppend(&text, "   confirmed by run: ", ShortText(culprit.failure->verdict), ": ",
+                    culprit.failure->verdict.message, "\n");
+  } else if (culprit.builds_on) {
+    absl::StrAppend(&text, "   in the way: it builds on ", ToText(*culprit.builds_on, false), "\n");
+  } else {
+    absl::StrAppend(&text, "   static only: no run reached it\n");
+  }
+  for (const Violation& broken : culprit.breaks)
+    absl::StrAppend(&text, "   ", ToText(broken), "\n");
+  if (culprit.taken_out_by)
+    absl::StrAppend(&text, "   removed by ", WayText(*culprit.taken_out_by), "\n");
+  if (culprit.taken_out_at && culprit.built_on_by) {
+    absl::StrAppend(&text, "   removable up to ", ToText(*culprit.taken_out_at, false),
+                    "; the next commit builds on it: ", ToText(*culprit.built_on_by), "\n");
+  }
+  if (!culprit.note.empty()) absl::StrAppend(&text, "   note: ", culprit.note, "\n");
+  return text;
+}
+
+std::string EndText(const PeelReport& report) {
+  if (report.works) {
+    return report.culprits.empty() ? "Nothing is broken: the pair is ok\n"
+                                   : "Without these commits the pair is ok\n";
+  }
+  return absl::StrCat(
+      report.reached == report.newest
+          ? ""
+          : absl::StrCat("Without these commits the pair at ", ToText(report.reached), " is ",
+                         ShortText(report.last.verdict), "\n"),
+      "Stopped: ", report.why, "\n");
+}
+
 }  // namespace
 
-OrderedJson ToJson(const PeelReport& report) {
-  OrderedJson culprits = OrderedJson::array();
-  for (const PeelStep& step : report.result.steps) culprits.push_back(StepJson(report, step));
-  return {{"schema", 1},
-          {"cell", report.cell},
-          {"newest", report.axis.JsonOf(report.axis.late())},
-          {"reached", report.axis.JsonOf(report.result.reached)},
-          {"works", report.result.works},
-          {"why", report.result.why},
-          {"last", SightJson(report.result.last)},
-          {"culprits", std::move(culprits)},
-          {"measured", report.measured},
-          {"seconds", report.seconds}};
+const char* ReportedCulprit::confirmed() const {
+  if (failure) return "by run";
+  return builds_on ? "builds on a culprit" : "static only";
+}
+
+PeelReport MakePeelReport(const HistoryAxis& axis, const PeelResult& result, std::string cell,
+                          int measured, double seconds) {
+  PeelReport report{.cell = std::move(cell),
+                    .newest = axis.Named(axis.late()),
+                    .reached = axis.Named(result.reached),
+                    .works = result.works,
+                    .why = result.why,
+                    .measured = measured,
+                    .seconds = seconds};
+  if (result.last) report.last = FailureOf(*result.last);
+  for (const PeelStep& step : result.steps) report.culprits.push_back(CulpritOf(axis, step));
+  return report;
+}
+
+static void Describe(Fields& fields, PeelFailure& failure) {
+  DescribeVerdict(fields, failure.verdict);
+  fields.Field("engine_file", failure.engine_file);
+  fields.Field("engine_line", failure.engine_line);
+}
+
+// peel.json has these keys in alphabetical order.
+static void Describe(Fields& fields, Violation& broken) {
+  fields.Field("asked", broken.asked);
+  fields.Field("engine_file", broken.engine_file);
+  fields.Field("engine_line", broken.engine_line);
+  fields.Name("grade", broken.grade, NamesUpTo(Grade::kConstruct));
+  fields.Field("problem", broken.problem);
+  fields.Field("reason", broken.reason);
+  fields.Field("where", broken.where);
+}
+
+static void Describe(Fields& fields, ReportedCulprit& culprit) {
+  fields.Field("commit", culprit.commit);
+  fields.Field("candidates", culprit.candidates);
+  fields.Field("why", culprit.why);
+  fields.Derived("confirmed", std::string(culprit.confirmed()));
+  fields.Field("failure", culprit.failure);
+  fields.Field("breaks", culprit.breaks);
+  DescribeName(fields, "taken_out_by", culprit.taken_out_by, Removal::kStub);
+  // Older files lack these three, and PeelReport::reached.
+  fields.Field("taken_out_at", culprit.taken_out_at, Presence::kOptional);
+  fields.Field("built_on_by", culprit.built_on_by, Presence::kOptional);
+  fields.Field("builds_on", culprit.builds_on, Presence::kOptional);
+  fields.Field("library_runs", culprit.library_runs);
+  fields.Field("note", culprit.note);
+}
+
+void Describe(Fields& fields, PeelReport& report) {
+  DescribeSchema(fields);
+  fields.Field("cell", report.cell);
+  fields.Field("newest", report.newest);
+  fields.Field("reached", report.reached, Presence::kOptional);
+  fields.Field("works", report.works);
+  fields.Field("why", report.why);
+  fields.Field("last", report.last);
+  fields.Field("culprits", report.culprits);
+  fields.Field("measured", report.measured);
+  fields.Field("seconds", report.seconds);
+}
+
+OrderedJson ToJson(const PeelReport& report) { return WriteFields(report); }
+
+absl::StatusOr<PeelReport> PeelReportFromJson(const Json& json, const std::string& origin) {
+  return ReadFields<PeelReport>(json, origin);
 }
 
 std::string ToSummary(const PeelReport& report) {
-  const PeelResult& result = report.result;
   std::string text;
   int number = 0;
-  for (const PeelStep& step : result.steps) {
-    absl::StrAppend(&text, ++number, ". ", WhoText(report, step.culprit), "\n");
-    if (step.seen) {
-      absl::StrAppend(&text, "   confirmed by run: ", ShortText(step.seen->verdict), ": ",
-                      step.seen->verdict.message, "\n");
-    } else if (step.builds_on >= 0) {
-      absl::StrAppend(&text, "   in the way: it builds on ",
-                      report.axis.Describe(step.builds_on, false), "\n");
-    } else {
-      absl::StrAppend(&text, "   static only: no run came to it\n");
-    }
-    for (const Violation& broken : step.breaks) absl::StrAppend(&text, "   ", ToText(broken), "\n");
-    if (step.removed_by) {
-      absl::StrAppend(&text, "   taken out: ", WayText(*step.removed_by), "\n");
-    }
-    if (step.taken_out_at >= 0) {
-      absl::StrAppend(&text, "   up to ", report.axis.Describe(step.taken_out_at, false),
-                      ": not out of ", report.axis.Describe(step.built_on_by), "\n");
-    }
-    if (!step.note.empty()) absl::StrAppend(&text, "   note: ", step.note, "\n");
-  }
-  if (result.works && result.steps.empty()) {
-    absl::StrAppend(&text, "Nothing is broken: the pair is ok\n");
-  } else if (result.works) {
-    absl::StrAppend(&text, "Without those taken out the pair is ok\n");
-  } else {
-    if (result.reached != report.axis.late() && result.last) {
-      absl::StrAppend(&text, "Without them the pair at ", report.axis.Describe(result.reached),
-                      " is ", ShortText(result.last->verdict), "\n");
-    }
-    absl::StrAppend(&text, "It does not go on: ", result.why, "\n");
-  }
+  for (const ReportedCulprit& culprit : report.culprits)
+    absl::StrAppend(&text, ++number, ". ", CulpritText(culprit));
   absl::StrAppend(
-      &text, absl::StrFormat("\n%d cells measured; %.0f s\n", report.measured, report.seconds));
+      &text, EndText(report),
+      absl::StrFormat("\n%d cells measured; %.0f s\n", report.measured, report.seconds));
   return Printable(text);
 }
 

@@ -11,7 +11,7 @@
 namespace bkm {
 namespace {
 
-// From the older end, or the oldest of all, to the newer one.
+// The mainline from the older end, or else from the oldest commit, to the newer end.
 std::vector<int> LineOf(const HistoryAxis& axis) {
   std::vector<int> line;
   for (const int commit : axis.graph().Mainline(axis.late())) {

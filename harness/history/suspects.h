@@ -11,9 +11,9 @@
 
 namespace bkm {
 
-// The commits of the mainline, between the axis' ends, at which the answer of the static check
-// changes: the pair begins to fail for certain, or ceases to. The newest first. None where the
-// check has nothing to say: a kind without one, a library alone, both subjects moving.
+// The commits of the mainline between the axis' ends at which the result of the static check
+// changes: certain failures begin or end there. Newest first. Empty where the check does not apply:
+// an engine kind without a check, a library alone, or an axis that moves both subjects.
 absl::StatusOr<std::vector<int>> FindSuspects(ApiSession& api, const HistoryAxis& axis);
 
 }  // namespace bkm

@@ -9,109 +9,133 @@
 namespace bkm {
 namespace {
 
-OrderedJson CommitJson(const TimelineReport& report, int commit) {
-  OrderedJson json = report.axis.JsonOf(commit);
-  json["merge"] = report.axis.CommitAt(commit).parents.size() > 1;
-  return json;
+TimelineCommit At(const HistoryAxis& axis, int commit) {
+  return {axis.Named(commit), axis.CommitAt(commit).parents.size() > 1};
 }
 
-bool IsGood(const Outcome& outcome) { return outcome.verdict.kind == VerdictKind::kOk; }
-
-OrderedJson StretchJson(const TimelineReport& report, const Stretch& stretch) {
-  const Outcome& outcome = *report.timeline.OutcomeOf(stretch.first);
-  return {{"state", IsGood(outcome) ? "good" : "bad"},
-          {"signature", stretch.signature},
-          {"verdict", std::string(Name(outcome.verdict.kind))},
-          {"stage", std::string(Name(outcome.verdict.stage))},
-          {"reason", outcome.verdict.reason},
-          {"message", outcome.verdict.message},
-          {"first", CommitJson(report, stretch.first)},
-          {"last", CommitJson(report, stretch.last)},
-          {"commits", stretch.commits},
-          {"measured", stretch.measured}};
+ReportedBoundary Reported(const HistoryAxis& axis, const Timeline& timeline,
+                          const Boundary& boundary) {
+  const Outcome& before = *timeline.OutcomeOf(boundary.before);
+  const Outcome& after = *timeline.OutcomeOf(boundary.after);
+  ReportedBoundary reported{.change = before.verdict.kind == VerdictKind::kOk ? Change::kBroke
+                                      : after.verdict.kind == VerdictKind::kOk
+                                          ? Change::kMended
+                                          : Change::kDifferentlyBad,
+                            .before = At(axis, boundary.before),
+                            .same_runtime = before.lock == after.lock,
+                            .confirmed = boundary.confirmed};
+  for (const int commit : boundary.candidates) reported.candidates.push_back(At(axis, commit));
+  if (boundary.candidates.size() == 1) reported.culprit = At(axis, boundary.after);
+  return reported;
 }
 
-// What the later side of a boundary is, seen from the earlier one.
-const char* ChangeOf(const TimelineReport& report, const Boundary& boundary) {
-  const bool before = IsGood(*report.timeline.OutcomeOf(boundary.before));
-  const bool after = IsGood(*report.timeline.OutcomeOf(boundary.after));
-  return before ? "broke" : after ? "mended" : "differently bad";
+std::string StretchText(const ReportedStretch& stretch) {
+  const std::string line = absl::StrFormat(
+      "%s .. %s  %-4s  %s  (%d commits, %d measured)\n", stretch.first.date, stretch.last.date,
+      stretch.good() ? "good" : "bad", stretch.signature, stretch.commits, stretch.measured);
+  return stretch.good() ? line : absl::StrCat(line, "    ", stretch.verdict.message, "\n");
 }
 
-// Whether both sides ran in one runtime.
-bool InOneRuntime(const TimelineReport& report, const Boundary& boundary) {
-  return report.timeline.OutcomeOf(boundary.before)->lock ==
-         report.timeline.OutcomeOf(boundary.after)->lock;
-}
-
-OrderedJson BoundaryJson(const TimelineReport& report, const Boundary& boundary) {
-  OrderedJson candidates = OrderedJson::array();
-  for (const int commit : boundary.candidates) candidates.push_back(CommitJson(report, commit));
-  const bool exact = boundary.candidates.size() == 1;
-  return {{"change", ChangeOf(report, boundary)},
-          {"before", CommitJson(report, boundary.before)},
-          {"culprit", exact ? CommitJson(report, boundary.after) : OrderedJson()},
-          {"candidates", std::move(candidates)},
-          {"same_runtime", InOneRuntime(report, boundary)},
-          {"confirmed", boundary.confirmed ? OrderedJson(*boundary.confirmed) : OrderedJson()}};
+std::string BoundaryText(const ReportedBoundary& boundary) {
+  const size_t candidates = boundary.candidates.size();
+  return absl::StrCat("  ", Name(boundary.change), " by ",
+                      candidates == 1 ? "" : absl::StrCat("one of ", candidates, " commits up to "),
+                      candidates == 0 ? "" : ToText(boundary.candidates.back()),
+                      boundary.same_runtime ? "" : " (the runtime changed too)",
+                      !boundary.confirmed   ? ""
+                      : *boundary.confirmed ? " (confirmed)"
+                                            : " (not confirmed: flaky)",
+                      "\n");
 }
 
 }  // namespace
 
-OrderedJson ToJson(const TimelineReport& report) {
-  const TimelineResult& result = report.timeline.result();
-  OrderedJson stretches = OrderedJson::array(), boundaries = OrderedJson::array();
-  for (const Stretch& stretch : result.stretches) stretches.push_back(StretchJson(report, stretch));
+const char* Name(Change change) {
+  switch (change) {
+    case Change::kBroke:
+      return "broke";
+    case Change::kMended:
+      return "mended";
+    case Change::kDifferentlyBad:
+      return "differently bad";
+  }
+  return "";
+}
+
+TimelineReport MakeTimelineReport(const HistoryAxis& axis, const Timeline& timeline,
+                                  const SearchEffort& effort) {
+  const TimelineResult& result = timeline.result();
+  TimelineReport report{.axis = axis.kind(),
+                        .cell = axis.CellAt(axis.late()).id,
+                        .resolution = result.resolution,
+                        .effort = effort};
+  for (const Stretch& stretch : result.stretches) {
+    report.stretches.push_back({.signature = stretch.signature,
+                                .verdict = timeline.OutcomeOf(stretch.first)->verdict,
+                                .first = At(axis, stretch.first),
+                                .last = At(axis, stretch.last),
+                                .commits = stretch.commits,
+                                .measured = stretch.measured});
+  }
   for (const Boundary& boundary : result.boundaries)
-    boundaries.push_back(BoundaryJson(report, boundary));
-  return {{"schema", 1},
-          {"axis", Name(report.axis.kind())},
-          {"cell", report.cell},
-          {"stretches", std::move(stretches)},
-          {"boundaries", std::move(boundaries)},
-          {"resolution", result.resolution},
-          {"commits", report.axis.graph().size()},
-          {"contents", report.axis.graph().contents()},
-          {"probes", report.session.probes()},
-          {"measured", report.session.measured()},
-          {"seconds", report.seconds}};
+    report.boundaries.push_back(Reported(axis, timeline, boundary));
+  return report;
+}
+
+static void Describe(Fields& fields, TimelineCommit& commit) {
+  Describe(fields, static_cast<NamedCommit&>(commit));
+  fields.Field("merge", commit.merge);
+}
+
+static void Describe(Fields& fields, ReportedStretch& stretch) {
+  fields.Derived("state", std::string(stretch.good() ? "good" : "bad"));
+  fields.Field("signature", stretch.signature);
+  DescribeVerdict(fields, stretch.verdict);
+  fields.Field("first", stretch.first);
+  fields.Field("last", stretch.last);
+  fields.Field("commits", stretch.commits);
+  fields.Field("measured", stretch.measured);
+}
+
+static void Describe(Fields& fields, ReportedBoundary& boundary) {
+  fields.Name("change", boundary.change, NamesUpTo(Change::kDifferentlyBad));
+  fields.Field("before", boundary.before);
+  fields.Field("culprit", boundary.culprit);
+  fields.Field("candidates", boundary.candidates);
+  fields.Field("same_runtime", boundary.same_runtime);
+  fields.Field("confirmed", boundary.confirmed);
+}
+
+void Describe(Fields& fields, TimelineReport& report) {
+  DescribeSchema(fields);
+  fields.Name("axis", report.axis, NamesUpTo(AxisKind::kBoth));
+  fields.Field("cell", report.cell);
+  fields.Field("stretches", report.stretches);
+  fields.Field("boundaries", report.boundaries);
+  fields.Field("resolution", report.resolution);
+  DescribeEffort(fields, report.effort);
+}
+
+OrderedJson ToJson(const TimelineReport& report) { return WriteFields(report); }
+
+absl::StatusOr<TimelineReport> TimelineReportFromJson(const Json& json, const std::string& origin) {
+  return ReadFields<TimelineReport>(json, origin);
 }
 
 std::string ToSummary(const TimelineReport& report) {
-  const TimelineResult& result = report.timeline.result();
   std::string text;
-  for (size_t i = 0; i < result.stretches.size(); ++i) {
-    const Stretch& stretch = result.stretches[i];
-    const Outcome& outcome = *report.timeline.OutcomeOf(stretch.first);
-    absl::StrAppend(&text, absl::StrFormat("%s .. %s  %-4s  %s  (%d commits, %d measured)\n",
-                                           report.axis.CommitAt(stretch.first).date,
-                                           report.axis.CommitAt(stretch.last).date,
-                                           IsGood(outcome) ? "good" : "bad", stretch.signature,
-                                           stretch.commits, stretch.measured));
-    if (!IsGood(outcome)) absl::StrAppend(&text, "    ", outcome.verdict.message, "\n");
-    if (i + 1 == result.stretches.size()) continue;
-    const Boundary& boundary = result.boundaries[i];
-    absl::StrAppend(&text, "  ", ChangeOf(report, boundary), " by ",
-                    boundary.candidates.size() == 1
-                        ? ""
-                        : absl::StrCat("one of ", boundary.candidates.size(), " commits up to "),
-                    report.axis.Describe(boundary.after),
-                    InOneRuntime(report, boundary) ? "" : " (and the runtime changed with it)",
-                    !boundary.confirmed   ? ""
-                    : *boundary.confirmed ? " (confirmed)"
-                                          : " (not confirmed: it is flaky)",
-                    "\n");
+  for (size_t i = 0; i < report.stretches.size(); ++i) {
+    absl::StrAppend(&text, StretchText(report.stretches[i]));
+    if (i < report.boundaries.size()) absl::StrAppend(&text, BoundaryText(report.boundaries[i]));
   }
   absl::StrAppend(
       &text,
-      result.resolution == 0
+      report.resolution == 0
           ? std::string("\nEvery commit is measured")
-          : absl::StrFormat("\nA stretch of up to %d commits between measured ones that are alike "
-                            "would not be seen (--every)",
-                            result.resolution),
-      absl::StrFormat("; %d probes, %d of them measured now, of %d commits (%d contents); %.0f s\n",
-                      report.session.probes(), report.session.measured(),
-                      report.axis.graph().size(), report.axis.graph().contents(), report.seconds));
+          : absl::StrFormat("\nA change that lasts up to %d commits can be missed between equal "
+                            "measured commits (--every)",
+                            report.resolution),
+      "; ", EffortText(report.effort), "\n");
   return Printable(text);
 }
 

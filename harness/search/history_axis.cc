@@ -246,20 +246,13 @@ PlannedCell HistoryAxis::CellAt(int commit) const {
   return planned;
 }
 
-std::string HistoryAxis::Describe(int commit, bool with_title) const {
+NamedCommit HistoryAxis::Named(int commit) const {
   const HistoryCommit& c = CommitAt(commit);
-  return absl::StrCat(SourceAt(commit), " ", ShortId(c.id), " (", c.date,
-                      c.pull_request ? absl::StrCat(", #", c.pull_request) : "", ")",
-                      with_title ? absl::StrCat(" ", c.title) : "");
-}
-
-OrderedJson HistoryAxis::JsonOf(int commit) const {
-  const HistoryCommit& c = CommitAt(commit);
-  return {{"source", SourceAt(commit)},
-          {"commit", c.id},
-          {"date", c.date},
-          {"title", c.title},
-          {"pull_request", c.pull_request ? OrderedJson(c.pull_request) : OrderedJson()}};
+  return {.source = SourceAt(commit),
+          .id = c.id,
+          .date = c.date,
+          .title = c.title,
+          .pull_request = c.pull_request ? std::optional<int64_t>(c.pull_request) : std::nullopt};
 }
 
 }  // namespace bkm

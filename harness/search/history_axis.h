@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "harness/base/json.h"
 #include "harness/matrix/plan.h"
 #include "harness/search/commit_graph.h"
+#include "harness/search/named_commit.h"
 #include "harness/source/git_history.h"
 #include "harness/source/git_sources.h"
 
@@ -55,10 +55,11 @@ class HistoryAxis {
   const HistoryCommit& CommitAt(int commit) const { return commits_[commit].commit; }
   // The source of that commit: "torchtitan".
   const std::string& SourceAt(int commit) const { return commits_[commit].source; }
+  NamedCommit Named(int commit) const;
   // "torchtitan 1944dc9ab (2026-04-01, #2345) Transpose it back", with or without the title.
-  std::string Describe(int commit, bool with_title = true) const;
-  // source, commit, date, title, pull_request (null if the title names none).
-  OrderedJson JsonOf(int commit) const;
+  std::string Describe(int commit, bool with_title = true) const {
+    return ToText(Named(commit), with_title);
+  }
 
  private:
   struct Place {

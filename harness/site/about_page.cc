@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/judge/reasons.h"
+#include "harness/site/table.h"
 #include "harness/site/verdict_view.h"
 
 namespace bkm {
@@ -34,13 +35,8 @@ Markup ReasonTable() {
     rows << Element("tr", {Element("th", {{"scope", "row"}}, Element("code", entry.code)),
                            Element("td", entry.meaning)});
   }
-  return ScrollBox(
-      "Reasons",
-      Element("table",
-              {Element("caption", "Every reason that a verdict can have."),
-               Element("thead", Element("tr", {Element("th", {{"scope", "col"}}, "reason"),
-                                               Element("th", {{"scope", "col"}}, "meaning")})),
-               Element("tbody", rows)}));
+  return CaptionedTable("Every reason that a verdict can have.", {"reason", "meaning"}, rows,
+                        "Reasons");
 }
 
 }  // namespace
@@ -52,56 +48,49 @@ Page AboutPage() {
   page.main
       << Element("h1", page.title)
       << Paragraphs(
-             {"A cell is one engine version with one library version in one runtime, asked for one "
+             {"A cell is one engine version with one library version in one runtime, with one "
               "model, one attention and one precision. It runs in a process of its own, without "
               "network. The engine builds the model as its own trainer does, loads the weights, "
-              "and "
-              "takes real training steps on packed documents.",
-              "Nothing is taken on trust: not that an error would have been raised, not that a "
-              "loss "
-              "goes down. A loss passes documents that see each other."})
+              "and takes real training steps on packed documents.",
+              "Neither the absence of an error nor a falling loss counts as proof: documents that "
+              "attend to each other do not disturb a loss."})
       << Element("h2", "The ladder")
-      << Element("p",
-                 "A cell climbs these rungs, one after the other. "
-                 "It stands where it stopped, or where the "
-                 "first check says that it is not what was asked.")
+      << Element(
+             "p",
+             "A cell climbs these rungs in order. Its verdict names the rung at which it stopped, "
+             "or the first check that failed.")
       << StageList() << Element("h2", "Verdicts") << VerdictLegend()
       << Element("h2", {{"id", "mask"}}, "How a mask is judged")
       << Paragraphs(
-             {"Who attends to whom is read out of each layer's kernel after it ran: values are "
-              "replaced by basis vectors, so that what comes out is the attention itself. It must "
-              "be "
-              "exactly the right relation: the same document, no future, within the layer's "
-              "window.",
-              "A second witness sees the whole stack: one token is changed, and only its own "
-              "document's later log-probs may move."})
+             {"Who attends to whom is read from each layer's kernel after it ran: basis vectors "
+              "replace the values, so that the output is the attention itself. It must be exactly "
+              "the right relation: the same document, no future, within the layer's window.",
+              "A second witness tests the whole stack: one token is changed, and only later "
+              "log-probs of its own document may move."})
       << Element("h2", {{"id", "numbers"}}, "How numbers are judged")
       << Paragraphs(
-             {"Everything is compared with an independent reference in fp64: log-probs token by "
+             {"All numbers are compared with an independent reference in fp64: log-probs of each "
               "token, loss, gradients of every tensor, the total gradient norm.",
-              "No tolerance is guessed. The reference itself is computed in many roundings of the "
-              "precision that was asked; the largest error that any of these right answers shows "
-              "is "
-              "the noise floor of that number on this machine. A cell may be 4 floors away. Right "
-              "cells are at most 1.6 away, the mildest planted fault 11.",
-              "The optimizer is judged by itself: AdamW in fp64 from the gradients that were "
-              "observed must give the parameters that were observed.",
-              "A wrong cell's log-probs are also compared with wrong answers that were foreseen "
-              "(causal across documents, no positions, transposed heads); where one of them fits, "
-              "the verdict names it."})
+              "No tolerance is guessed. The reference is also computed in many roundings of the "
+              "precision in question. The largest error of these correct answers is the noise "
+              "floor of that number on this machine. An error of up to 4 floors is allowed. "
+              "Correct "
+              "cells reach at most 1.6 floors, the mildest planted fault 11.",
+              "The optimizer is judged separately: AdamW in fp64 with the observed gradients must "
+              "give the observed parameters.",
+              "The log-probs of a wrong cell are also compared with known wrong answers (causal "
+              "across documents, no positions, transposed heads); if one matches, the verdict "
+              "names it."})
       << Element("h2", {{"id", "blame"}}, "Whose fault")
-      << Paragraphs({"Engine, library, the interface between them (the engine asks for what the "
-                     "library does "
-                     "not have), the runtime (torch and packages), or the harness. It comes from "
-                     "the frames "
-                     "of the exception, and from a control cell: the same asked of the library "
-                     "alone in the "
-                     "same runtime."})
-      << Element("h2", {{"id", "time"}}, "How long it is true")
+      << Paragraphs(
+             {"The engine, the library, the interface between them (the engine uses something "
+              "that the library lacks), the runtime (torch and packages), or the harness. "
+              "The frames of the exception and a control cell decide: the control asks the "
+              "same of the library alone in the same runtime."})
+      << Element("h2", {{"id", "time"}}, "How long a result holds")
       << Paragraphs(
              {"A row is evidence for the packages of its lock. It says when it was measured and "
-              "from when on it should be measured again. A pair that was never run is unknown, "
-              "not a no."})
+              "when it expires. For a pair that was never run, nothing is known."})
       << Element("h2", {{"id", "reasons"}}, "Reasons") << ReasonTable();
   return page;
 }

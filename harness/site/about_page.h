@@ -7,7 +7,7 @@
 
 namespace bkm {
 
-// How cells are made and judged, in words.
+// Explains how cells run and how they are judged.
 Page AboutPage();
 
 }  // namespace bkm

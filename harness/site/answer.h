@@ -10,21 +10,21 @@
 
 namespace bkm {
 
-// What to tell somebody who asks for one kind of engine: chosen out of the table's rows.
+// The recommendation for one kind of engine, chosen from the table's rows.
 struct Answer {
-  std::string engine;                       // kind
-  const PublishedRow* best = nullptr;       // newest engine, then newest library, that works; null
-  const PublishedRow* releases = nullptr;   // the same of releases alone; null: none works
-  int rows = 0;                             // pairs that were run
-  int release_rows = 0;                     // of these, both sides releases
-  std::vector<const PublishedRow*> others;  // the same engine version with other libraries; of a
-                                            // kind without a best row, its newest rows
+  std::string engine;                      // kind
+  const PublishedRow* best = nullptr;      // works; newest engine, then newest library; null: none
+  const PublishedRow* releases = nullptr;  // the same among releases; null: none works
+  int rows = 0;                            // pairs that were run
+  int release_rows = 0;                    // pairs of two releases
+  // Rows of the same engine version with other libraries; without a best row, the newest rows.
+  std::vector<const PublishedRow*> others;
 };
 
-// One for each kind of engine in the table, controls left out. Points into `table`.
+// One answer for each kind of engine in the table, without controls. Points into `table`.
 std::vector<Answer> AnswersOf(const PublishedTable& table);
 
-// "verl 0.9.1 with torchtitan main"; a control is the library alone.
+// "verl 0.9.1 with torchtitan main"; a control names the library alone.
 std::string PairLabel(const PublishedRow& row);
 
 }  // namespace bkm

@@ -5,7 +5,7 @@
 
 namespace bkm {
 
-// The files of assets/, in the program so that it needs no files of its own.
+// The files of assets/, compiled into the program.
 extern const char kSiteStyle[];
 extern const char kSiteScript[];
 extern const char kSiteIcon[];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 //
-// The site in a real headless Chromium and before an HTML validator. Both, and axe, are installed
-// into the user's cache folder by tools/web/install; where that cannot be, these tests are skipped.
+// Checks the site in headless Chromium and with an HTML validator. tools/web/install puts both, and
+// axe, into the user's cache folder; if it cannot, these tests are skipped.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -42,7 +42,7 @@ class BrowserTest : public ::testing::Test {
     if (tools_.empty()) GTEST_SKIP() << why_not_;
   }
 
-  // What the script finds wrong, a line each.
+  // The faults that the script found, one per line.
   static std::string Faults(const std::string& script, std::vector<std::string> arguments) {
     std::vector<std::string> command = {"node", Runfile("harness/site/web_checks/" + script),
                                         tools_, (folder_ / "site").string()};

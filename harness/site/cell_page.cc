@@ -38,7 +38,7 @@ class Facts {
   Markup rows_;
 };
 
-// The stage whose check of the judge this is: a cell that ran through can still fail there.
+// The judge's check of a stage: a cell that ran to the end can still fail it.
 const char* CheckAt(Stage stage) {
   switch (stage) {
     case Stage::kLoad:
@@ -123,7 +123,7 @@ const char* OwnerText(FrameOwner owner) {
 Markup Frames(const ObservedException& exception, bool own_code_only) {
   Markup frames;
   for (const ObservedFrame& frame : exception.frames) {
-    // Python's import machinery has no source to show and nothing to say.
+    // Frames of Python's import machinery have no source.
     if (absl::StartsWith(frame.file, "<frozen")) continue;
     const bool subject = frame.owner == FrameOwner::kEngine || frame.owner == FrameOwner::kLibrary;
     if (own_code_only && !subject && &frame != &exception.frames.back()) continue;
@@ -207,7 +207,7 @@ Markup AskedSection(const CellRecord& record, const CellEvidence& evidence) {
   for (const Json& shim : configured) {
     if (shim.is_string()) shims.push_back(shim.get<std::string>());
   }
-  if (!shims.empty()) facts.Add("Stand-ins for a GPU", absl::StrJoin(shims, ", "));
+  if (!shims.empty()) facts.Add("GPU shims", absl::StrJoin(shims, ", "));
   facts.Add("Id", Element("code", record.id));
   return {Heading("What was asked", "asked"), facts.List()};
 }
@@ -234,12 +234,13 @@ Markup WarningsSection(const CellEvidence& evidence) {
 }
 
 Markup AgainSection(const SiteRun& run, const CellRecord& cell) {
-  Markup section = Heading("Have it again", "again");
+  Markup section = Heading("Reproduce it", "again");
   const std::string folder = run.directory().root().string();
   const std::string name = std::filesystem::path(cell.dir).filename().string();
-  section << Element("p", "On any machine, from nothing:")
-          << CommandBlock({CommandOf(cell.cell)}, "the command that asks the same");
-  section << Element("p", "Where the run's folder is: once more in a fresh process, and its story.")
+  section << Element("p", "On any machine, from scratch:")
+          << CommandBlock({CommandOf(cell.cell)}, "the command that runs this cell");
+  section << Element("p",
+                     "With the run's folder: replay the cell in a fresh process, or explain it.")
           << CommandBlock({absl::StrCat("bkm replay ", ShellWord(folder), " ", ShellWord(name)),
                            absl::StrCat("bkm explain ", ShellWord(folder), " ", ShellWord(name))},
                           "the commands that replay and explain this cell");
@@ -271,7 +272,7 @@ Markup Summary(const SiteRuns& runs, const SiteRun& run, const CellRecord& cell,
                            cell.stability->flaky() ? " (flaky)" : ""));
   }
   if (cell.role == CellRole::kControl)
-    facts.Add("Role", "a control: the library alone, to tell whose fault a red cell is");
+    facts.Add("Role", "a control: the library alone, to tell whose fault a failure is");
   if (cell.role == CellRole::kRepeat) facts.Add("Role", "a repeat of another cell");
   const auto link = [&](const char* name, const std::string& id) {
     const std::string page = runs.PageOfId(id);
@@ -280,9 +281,9 @@ Markup Summary(const SiteRuns& runs, const SiteRun& run, const CellRecord& cell,
                                            Element("code", id)));
   };
   if (const CellRecord* control = FindControl(run.record(), cell)) link("Control", control->id);
-  if (cell.inherited_from) link("Measured once, for", *cell.inherited_from);
+  if (cell.inherited_from) link("Inherited from", *cell.inherited_from);
   if (!cell.repeat_of.empty()) link("Repeats", cell.repeat_of);
-  if (cell.seconds > 0) facts.Add("Took", absl::StrFormat("%.1f s", cell.seconds));
+  if (cell.seconds > 0) facts.Add("Duration", absl::StrFormat("%.1f s", cell.seconds));
   return facts.List();
 }
 

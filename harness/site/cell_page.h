@@ -12,12 +12,11 @@
 
 namespace bkm {
 
-// "verl-torchtitan v0.8.0 \u00d7 torchtitan baba6d82e, flex": CellLabel without what every cell of
-// a site has in common.
+// "verl-torchtitan v0.8.0 \u00d7 torchtitan baba6d82e, flex": CellLabel with a multiplication sign.
 std::string CellTitle(const CellRecord& cell);
 
-// The page of one cell: what was asked, how far it came and why no further, the evidence, how to
-// have it again.
+// The page of one cell: the request, how far the cell came and why it stopped, the evidence, and
+// how to reproduce it.
 Page CellPage(const SiteRuns& runs, const SiteRun& run, const CellRecord& cell,
               const CellEvidence& evidence);
 

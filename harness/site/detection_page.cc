@@ -43,9 +43,9 @@ Markup CellOf(const ShownDetection* detection, bool harmless) {
                                         ? absl::StrFormat(", %.0f floors", *detection->floors)
                                         : ""));
   } else if (kind == VerdictKind::kOk && (harmless || detection->fault.empty())) {
-    content << VerdictBadge(kind) << Element("span", {{"class", "why"}}, "as it must be");
+    content << VerdictBadge(kind) << Element("span", {{"class", "why"}}, "as expected");
   } else {
-    content << VerdictBadge(kind) << Element("span", {{"class", "why"}}, "not seen");
+    content << VerdictBadge(kind) << Element("span", {{"class", "why"}}, "not caught");
   }
   if (unexpected) content << Element("strong", detection->outcome);
   return Element("td", content);
@@ -63,8 +63,8 @@ absl::StatusOr<std::vector<ShownDetection>> ReadDetections(const std::filesystem
       !json.contains("detections") || !json["detections"].is_array()) {
     return absl::InvalidArgumentError(
         absl::StrCat(path.string(),
-                     ": is no detection table of schema 1 (bkm selftest --json, or a "
-                     "file of golden/detection)"));
+                     ": is no detection table of schema 1 (expected the output of bkm "
+                     "selftest --json, or a file of golden/detection)"));
   }
   std::set<std::string> models;
   for (const Json& row : json["detections"]) models.insert(StringOf(row, "model"));
@@ -124,26 +124,25 @@ Page DetectionPage(const std::vector<ShownDetection>& detections, const Catalogu
   }
   page.main << Element("h1", page.title)
             << Element("p", {{"class", "lead"}},
-                       "Known faults are planted in cells that are right, below everything that "
-                       "watches them. A check is as good as what it catches.")
-            << Element("p", absl::StrCat("Caught: ", Percent(caught, planted), " planted faults",
-                                         harmless > 0
-                                             ? absl::StrCat("; ", harmless,
-                                                            " more change nothing by mathematics "
-                                                            "and must stay ok")
+                       "Known faults are planted in correct cells, below every witness. The table "
+                       "shows which check caught each fault.")
+            << Element("p",
+                       absl::StrCat("Caught: ", Percent(caught, planted), " planted faults",
+                                    harmless > 0 ? absl::StrCat("; ", harmless,
+                                                                " more are mathematically neutral "
+                                                                "and must stay ok")
+                                                 : "",
+                                    free > 0 ? absl::StrCat("; green: ", Percent(green, free),
+                                                            " cells without a fault")
                                              : "",
-                                         free > 0 ? absl::StrCat("; green: ", Percent(green, free),
-                                                                 " cells without a fault")
-                                                  : "",
-                                         "."))
-            << ScrollBox(
-                   page.title,
-                   Element("table", {{"class", "faults"}},
-                           {Element("caption",
-                                    "What caught each fault, by kind of engine and attention. "
-                                    "Floors: how far from right, in noise floors; 4 are "
-                                    "allowed. A dash: the fault does not exist there."),
-                            Element("thead", Element("tr", head)), Element("tbody", rows)}));
+                                    "."))
+            << ScrollBox(page.title,
+                         Element("table", {{"class", "faults"}},
+                                 {Element("caption",
+                                          "The check that caught each fault, by kind of engine and "
+                                          "attention. Floors: the error in noise floors; 4 are "
+                                          "allowed. A dash: the fault does not apply there."),
+                                  Element("thead", Element("tr", head)), Element("tbody", rows)}));
   return page;
 }
 

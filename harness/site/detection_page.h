@@ -13,23 +13,23 @@
 
 namespace bkm {
 
-// What became of a planted fault in one kind of cell.
+// The outcome of a planted fault in one kind of cell.
 struct ShownDetection {
-  std::string fault;   // empty: fault-free
-  std::string column;  // engine, attention and, where there are several, model
+  std::string fault;   // empty: no fault
+  std::string column;  // engine, attention and, if there are several, model
   std::string verdict;
   std::string stage;
   std::string reason;
   std::string check;
   std::optional<double> floors;
-  std::string outcome;  // of `bkm selftest --json`; a golden table leaves it out
+  std::string outcome;  // from `bkm selftest --json`; golden tables lack it
 };
 
-// `bkm selftest --json`, or a file of golden/detection.
+// Reads the output of `bkm selftest --json`, or a file of golden/detection.
 absl::StatusOr<std::vector<ShownDetection>> ReadDetections(const std::filesystem::path& path);
 
-// How good the checks are: a row per fault, a column per kind of cell. `catalogue` says what each
-// fault breaks; without it (null) only its name is told.
+// How good the checks are: a row per fault, a column per kind of cell. `catalogue` describes the
+// faults; null: only their names are shown.
 Page DetectionPage(const std::vector<ShownDetection>& detections, const Catalogue* catalogue);
 
 }  // namespace bkm

@@ -11,6 +11,7 @@
 #include "harness/judge/numbers_check.h"
 #include "harness/site/mask_picture.h"
 #include "harness/site/page.h"
+#include "harness/site/table.h"
 #include "harness/site/token_plot.h"
 
 namespace bkm {
@@ -24,22 +25,7 @@ Json Member(const Json& json, const char* key) {
   return json.is_object() && json.contains(key) ? json[key] : Json();
 }
 
-Markup HeadRow(const std::vector<std::pair<std::string, bool>>& columns) {
-  Markup cells;
-  for (const auto& [name, is_number] : columns) {
-    html::Attributes attributes = {{"scope", "col"}};
-    if (is_number) attributes.push_back({"class", "number"});
-    cells << Element("th", attributes, name);
-  }
-  return Element("thead", Element("tr", cells));
-}
-
 Markup NumberCell(const std::string& text) { return Element("td", {{"class", "number"}}, text); }
-
-Markup Table(const std::string& caption, const Markup& head, const Markup& rows) {
-  return ScrollBox(caption,
-                   Element("table", {Element("caption", caption), head, Element("tbody", rows)}));
-}
 
 std::string OutcomeText(const Json& check) {
   const std::string outcome = StringOf(check, "outcome");
@@ -54,7 +40,7 @@ Markup OutcomeLine(const Json& check) {
   return text.empty() ? Markup() : Element("p", text);
 }
 
-// One layer of the model as the witnesses saw it; layers that are alike are one row.
+// One layer of the model, as the witnesses saw it.
 struct LayerView {
   std::string built;
   std::string called;
@@ -136,8 +122,9 @@ Markup MaskKey() {
             Empty("rect", {{"class", look}, {"width", "14"}, {"height", "10"}})),
         " ", text, "\u2003"};
   };
-  return {entry("key-sees", "sees, as asked"), entry("key-leak", "sees and must not (striped)"),
-          entry("key-missing", "must see and does not (dashed)")};
+  return {entry("key-sees", "attends, as asked"),
+          entry("key-leak", "attends but must not (striped)"),
+          entry("key-missing", "must attend but does not (dashed)")};
 }
 
 Markup MaskCallsLine(const Observation& observation) {
@@ -188,13 +175,9 @@ Markup BackendSection(const CellEvidence& evidence) {
   Markup section = {Element("h3", {{"id", "backend"}}, "Attention: what was built and what ran"),
                     OutcomeLine(check)};
   if (!rows.empty()) {
-    section << Table("Each layer's attention. Neighbouring layers that are alike are one row.",
-                     HeadRow({{"layers", false},
-                              {"built", false},
-                              {"called", false},
-                              {"dispatched, forward", false},
-                              {"dispatched, backward", false}}),
-                     rows);
+    section << CaptionedTable(
+        "The attention of each layer. Equal neighbouring layers share a row.",
+        {"layers", "built", "called", "dispatched, forward", "dispatched, backward"}, rows);
   }
   return section;
 }
@@ -207,9 +190,8 @@ Markup MaskSection(const CellEvidence& evidence) {
   Markup section = {Element("h3", {{"id", "mask"}}, "Mask: who attends to whom"),
                     OutcomeLine(check), MaskCallsLine(observation)};
   if (!observation.attended_error.empty()) {
-    section << Element("p",
-                       absl::StrCat("Who attends to whom could not be read out of the kernel: ",
-                                    observation.attended_error, "."));
+    section << Element("p", absl::StrCat("Who attends to whom could not be read from the kernel: ",
+                                         observation.attended_error, "."));
   }
   Markup pictures;
   for (size_t i = 0; i < evidence.attention.size(); ++i) {
@@ -220,8 +202,8 @@ Markup MaskSection(const CellEvidence& evidence) {
   }
   if (!pictures.empty()) {
     section << Element("p",
-                       "Read out of the kernel that ran, not out of a mask. A row is a token "
-                       "that looks, a column a token that is looked at; lines part documents.")
+                       "Read from the kernel that ran, not from a mask. Rows are queries, columns "
+                       "are keys; lines separate documents.")
             << Element("p", {{"class", "small"}}, MaskKey())
             << Element("div", {{"class", "side"}}, pictures);
   }
@@ -234,8 +216,8 @@ Markup MaskSection(const CellEvidence& evidence) {
     }
     section << Element(
         "figure", {{"tabindex", "0"}},
-        {strips, Element("figcaption", absl::StrCat("The reach test: a token (the arrow) is "
-                                                    "changed, and log-probs that move are marked. ",
+        {strips, Element("figcaption", absl::StrCat("The reach test: one token (the arrow) is "
+                                                    "changed; log-probs that move are marked. ",
                                                     says, "."))});
   }
   return section;
@@ -249,18 +231,18 @@ Markup NumbersSection(const CellEvidence& evidence) {
   Markup section = {Element("h3", {{"id", "numbers"}}, "Numbers: how far from the fp64 reference"),
                     OutcomeLine(numbers)};
   if (!rows.empty()) {
-    section << Table(absl::StrFormat("The worst of each quantity over all steps. A floor is the "
-                                     "largest error that right implementations showed; %.0f floors "
-                                     "are allowed.",
-                                     allowed),
-                     HeadRow({{"quantity", false},
-                              {"error", true},
-                              {"floor", true},
-                              {"floors", true},
-                              {"0.1 to 1000 floors", false},
-                              {"outcome", false},
-                              {"where", false}}),
-                     rows);
+    section << CaptionedTable(
+        absl::StrFormat("The largest error of each quantity over all steps. The noise floor is the "
+                        "largest error of correct implementations; %.0f floors are allowed.",
+                        allowed),
+        {"quantity",
+         {"error", true},
+         {"floor", true},
+         {"floors", true},
+         "0.1 to 1000 floors",
+         "outcome",
+         "where"},
+        rows);
   }
   for (const TokenErrors& errors : evidence.errors) {
     section << Element(
@@ -288,14 +270,12 @@ Markup StepsSection(const CellEvidence& evidence) {
          Element("td", steps[k].optimizer_class.empty() ? "not seen" : steps[k].optimizer_class)});
   }
   const Json check = CheckOf(evidence.verdict, "optimizer");
-  Markup section = {Element("h3", {{"id", "steps"}}, "Steps and optimizer"), OutcomeLine(check),
-                    Table("The training steps as the engine reported them.",
-                          HeadRow({{"step", false},
-                                   {"loss", true},
-                                   {"gradient norm", true},
-                                   {"learning rate", true},
-                                   {"optimizer", false}}),
-                          rows)};
+  Markup section = {
+      Element("h3", {{"id", "steps"}}, "Steps and optimizer"), OutcomeLine(check),
+      CaptionedTable(
+          "The training steps as the engine reported them.",
+          {"step", {"loss", true}, {"gradient norm", true}, {"learning rate", true}, "optimizer"},
+          rows)};
   const Json worst = Member(check, "worst_update");
   if (const auto tolerances = NumberOf(worst, "tolerances")) {
     section << Element(

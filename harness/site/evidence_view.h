@@ -8,20 +8,20 @@
 
 namespace bkm {
 
-// The sections of a cell's page that show what was seen; empty where nothing was.
+// The sections of a cell's page that show observations; empty without observations.
 
-// Which attention was built, called and dispatched, layers that are alike in one row.
+// Which attention each layer built, called and dispatched; equal layers share a row.
 html::Markup BackendSection(const CellEvidence& evidence);
 // Who attends to whom, and what changing a token moved.
 html::Markup MaskSection(const CellEvidence& evidence);
-// Distances from the golden, in floors, and the plots token by token.
+// Distances from the golden in noise floors, and a plot of the tokens of each step.
 html::Markup NumbersSection(const CellEvidence& evidence);
 // Loss, gradient norm and learning rate by step, and the optimizer's own arithmetic.
 html::Markup StepsSection(const CellEvidence& evidence);
 
-// The judge's evidence of one check ("mask", "numbers", ...); an empty object where there is none.
+// The judge's evidence for one check ("mask", "numbers", ...); an empty object if there is none.
 Json CheckOf(const Verdict& verdict, const char* check);
-// A member of a JSON object that is a string or a number; otherwise "" and nothing.
+// The string or number at `key`; "" or nullopt if there is none.
 std::string StringOf(const Json& json, const char* key);
 std::optional<double> NumberOf(const Json& json, const char* key);
 

@@ -43,7 +43,7 @@ class Front {
         std::any_of(row.cells.begin(), row.cells.end(),
                     [](const PublishedCell& cell) { return cell.options.empty(); });
     for (const PublishedCell& cell : row.cells) {
-      // What was asked beside the usual is in the table, unless there is nothing else.
+      // Cells with options are left to the table, unless there are no others.
       if (has_plain && !cell.options.empty()) continue;
       const std::string line = absl::StrCat(cell.model, ", ", cell.precision,
                                             cell.options.empty() ? "" : ", ", cell.options);
@@ -100,17 +100,17 @@ class Front {
       if (cell.evidence.verdict.kind == VerdictKind::kOk && proof.empty())
         proof = cell.evidence.verdict.message;
     }
-    std::string text = absl::StrCat(
-        "The newest pair, of ", answer.rows, " that were run, that does what it is asked",
-        proof.empty() ? "" : absl::StrCat(": ", proof), ". Measured on ", row.measured,
-        row.expires.empty() ? "" : absl::StrCat(", to be measured again after ", row.expires),
-        ". ");
+    std::string text =
+        absl::StrCat("It is the newest of ", answer.rows, " pairs that does what it is asked",
+                     proof.empty() ? "" : absl::StrCat(": ", proof), ". Measured on ", row.measured,
+                     row.expires.empty() ? "" : absl::StrCat(", expires on ", row.expires), ". ");
     if (answer.releases == answer.best) return absl::StrCat(text, "Both sides are releases.");
     if (answer.releases)
-      return absl::StrCat(text, "Of releases alone: ", PairLabel(*answer.releases), ".");
+      return absl::StrCat(
+          text, "The newest pair of releases that works: ", PairLabel(*answer.releases), ".");
     if (answer.release_rows == 0) return text;
-    return absl::StrCat(text, "Of releases alone none works (", answer.release_rows,
-                        answer.release_rows == 1 ? " pair was run)." : " pairs were run).");
+    return absl::StrCat(text, "No pair of releases works (", answer.release_rows,
+                        answer.release_rows == 1 ? " was run)." : " were run).");
   }
 
   Markup Others(const std::string& title, const Answer& answer) const {
@@ -140,7 +140,7 @@ class Front {
 
 std::string CountsText(const PublishedTable& table) {
   if (table.rows.empty()) {
-    return "No pair of versions was run: folders and controls are no versions of a pair.";
+    return "No pair of versions was run; folders and controls do not count.";
   }
   int works = 0;
   for (const PublishedRow& row : table.rows) works += Works(row);
@@ -157,11 +157,12 @@ Page FrontPage(const SiteTable& table, const SiteRuns& runs) {
   const auto link = [&](const Evidence& evidence) { return PageOfEvidence(evidence, table, runs); };
   page.main
       << Element("h1", page.title)
-      << Element("p", {{"class", "lead"}},
-                 {"Each pair of versions ran real training steps on packed documents. A pair works "
-                  "when the attention, the mask and every number are what was asked, not when no "
-                  "error was seen. ",
-                  Element("a", {{"href", "about.html"}}, "How that is judged"), "."})
+      << Element(
+             "p", {{"class", "lead"}},
+             {"Each pair of versions ran real training steps on packed documents. A pair works "
+              "if the attention, the mask and every number are what was asked; the absence of an "
+              "error is not enough. ",
+              Element("a", {{"href", "about.html"}}, "How bkm judges"), "."})
       << Front(table, runs).Answers() << Element("h2", {{"id", "table"}}, "Everything that was run")
       << Element("p", {CountsText(table.table), " A verdict links to its evidence."})
       << FilterForm(table.table) << MatrixTables(table.table, table.today, link)

@@ -9,7 +9,7 @@
 
 namespace bkm {
 
-// What to install, first; then the whole table with its filters, and what the verdicts mean.
+// First what to install; then the whole table with its filters, and the meaning of the verdicts.
 Page FrontPage(const SiteTable& table, const SiteRuns& runs);
 
 }  // namespace bkm

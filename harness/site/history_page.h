@@ -6,36 +6,32 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "harness/apicheck/api_map.h"
-#include "harness/base/json.h"
+#include "harness/history/bisect_report.h"
+#include "harness/history/peel_report.h"
+#include "harness/history/timeline_report.h"
 #include "harness/model/cell_record.h"
 #include "harness/site/page.h"
 #include "harness/site/site_run.h"
 
 namespace bkm {
 
-// What bkm bisect, bkm bisect --peel or bkm timeline found, and the run beside it that holds the
-// trials.
+// The result of bkm bisect, bkm bisect --peel or bkm timeline, and the run with its trials.
 struct HistoryLog {
-  enum class Kind { kBisect, kTimeline, kPeel };
-  Kind kind = Kind::kBisect;
-  Json json;
+  std::variant<BisectReport, TimelineReport, PeelReport> report;
   std::optional<RunRecord> run;
 };
 
-// `path`: bisect.json, timeline.json, peel.json, or a run directory that holds one of them.
+// `path`: bisect.json, timeline.json, peel.json, or a run directory with one of them.
 absl::StatusOr<HistoryLog> ReadHistoryLog(const std::filesystem::path& path);
 
-// Every log with its result first, then how it was found.
+// A section per log: the result first, then how it was found.
 Page HistoryPage(const std::vector<HistoryLog>& logs, const SiteRuns& runs);
 
-// The frontier of two histories: what works, in words, and the picture.
-Page MapPage(const ApiMap& map);
-
-// The address of a commit or pull request of a source that is known on GitHub; empty otherwise.
+// The web address of a commit of a source on GitHub; empty for other sources.
 std::string CommitAddress(const std::string& source, const std::string& commit);
 
 }  // namespace bkm

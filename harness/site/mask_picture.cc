@@ -16,7 +16,7 @@ using html::Empty;
 using html::Markup;
 using html::Number;
 
-constexpr int kSize = 280;   // of the square, however many tokens it stands for
+constexpr int kSize = 280;   // of the square, for any number of tokens
 constexpr int kMargin = 30;  // for the names of documents
 
 enum class Pair { kNothing, kAsAsked, kTooMany, kMissing };
@@ -89,7 +89,7 @@ Markup Layer(const char* kind, const std::string& path, const std::string& mask)
   return Empty("path", attributes);
 }
 
-// Stripes that are cut out of what is drawn through this mask.
+// A mask that cuts stripes out of a path.
 Markup Stripes(const std::string& id, const std::string& tokens) {
   const Markup pattern =
       Element("pattern",

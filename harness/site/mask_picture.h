@@ -12,18 +12,18 @@
 
 namespace bkm {
 
-// Who attends to whom: a row per query, a column per key, lines between documents. Pairs that are
-// as asked, pairs too many (striped) and pairs that are missing (dashed) differ in more than
-// colour. `id` is unique on its page.
+// Who attends to whom: a row per query, a column per key, lines between documents. Surplus pairs
+// are striped and missing ones dashed, so that the picture does not depend on colour. `id` must be
+// unique on its page.
 html::Markup MaskPicture(const LayerAttention& attention, const std::vector<int64_t>& documents,
                          const std::string& id);
 // The same in a sentence.
 std::string MaskPictureText(const LayerAttention& attention, const std::vector<int64_t>& documents);
 
-// "0 to 7", "0, 2, 4": layers that do the same.
+// "0 to 7", "0, 2, 4": equal layers.
 std::string LayersText(const std::vector<int64_t>& layers);
 
-// One token was changed: which tokens' log-probs moved, as a strip of the packed batch.
+// A strip of the packed batch: the token that was changed, and the tokens whose log-probs moved.
 html::Markup ReachStrip(const ObservedReach& reach, const std::vector<int64_t>& documents);
 std::string ReachText(const ObservedReach& reach, const std::vector<int64_t>& documents);
 

@@ -23,10 +23,10 @@ using html::Empty;
 using html::Markup;
 using Link = std::function<std::string(const Evidence&)>;
 
-// What one line of a table has in common: model, precision, options.
+// Cells on one line of a table have these in common.
 using LineKey = std::tuple<std::string, std::string, std::string>;
 
-// A row's cells by line and attention; of a range, the newest version's.
+// A row's cells by line and attention; for a range, those of the newest version.
 std::map<LineKey, std::map<std::string, const PublishedCell*>> LinesOf(const PublishedRow& row) {
   std::map<LineKey, std::map<std::string, const PublishedCell*>> lines;
   for (const PublishedCell& cell : row.cells)

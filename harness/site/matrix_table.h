@@ -12,12 +12,12 @@
 namespace bkm {
 
 // The rows of the table of supported versions: one HTML table per kind of engine, a line per row
-// and model, a column per attention. On the day `today` (YYYY-MM-DD) some rows may be too old.
-// `link` gives the page of a cell's evidence; empty: none.
+// and model, a column per attention. Rows that have expired on `today` (YYYY-MM-DD) say so.
+// `link` gives the page of a cell's evidence; empty: no page.
 html::Markup MatrixTables(const PublishedTable& table, const std::string& today,
                           const std::function<std::string(const Evidence&)>& link);
 
-// What the reader can narrow them to; hidden until the script, which does it, shows it.
+// The form of filters; hidden until the script, which does the filtering, shows it.
 html::Markup FilterForm(const PublishedTable& table);
 
 }  // namespace bkm

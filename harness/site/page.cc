@@ -15,7 +15,7 @@ using html::Element;
 using html::Empty;
 using html::Markup;
 
-// Scripts and styles of this folder and no other; `file:` for a site that is read without a server.
+// Scripts and styles of the site only; `file:` for a site that is read without a server.
 constexpr char kPolicy[] =
     "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src 'self' file: "
     "data:; base-uri 'none'; form-action 'none'";

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/site/cell_page.h"
+#include "harness/site/table.h"
 #include "harness/site/verdict_view.h"
 
 namespace bkm {
@@ -45,17 +46,12 @@ Page RunPage(const SiteRun& run) {
   Markup chips;
   for (const auto& [kind, count] : counts)
     chips << Element("li", {VerdictBadge(kind), " ", absl::StrCat(count)});
-  Markup head;
-  for (const char* column : {"cell", "verdict", "why", "role"})
-    head << Element("th", {{"scope", "col"}}, column);
   const std::string caption = absl::StrCat(
       "All ", run.record().cells.size(),
-      " cells of this run. A control is the library alone, to tell whose fault it is.");
+      " cells of this run. A control runs the library alone, to tell whose fault a failure is.");
   page.main << Trail(page.path, {{"index.html", "Answer"}}, page.title) << Element("h1", page.title)
             << Element("ul", {{"class", "chips"}}, chips)
-            << ScrollBox(page.title, Element("table", {Element("caption", caption),
-                                                       Element("thead", Element("tr", head)),
-                                                       Element("tbody", rows)}));
+            << CaptionedTable(caption, {"cell", "verdict", "why", "role"}, rows, page.title);
   return page;
 }
 

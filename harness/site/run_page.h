@@ -8,7 +8,7 @@
 
 namespace bkm {
 
-// Every cell of a run, also the controls and repeats that the front page leaves out.
+// Every cell of a run, with the controls and repeats that the front page leaves out.
 Page RunPage(const SiteRun& run);
 
 }  // namespace bkm

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What marks a folder as a site that this program wrote, and may replace.
+// Marks a folder as a site that this program wrote and may replace.
 constexpr char kMark[] = ".bkm-site";
 
 class Writer {
@@ -68,11 +68,11 @@ SiteFrame FrameOf(const SiteContent& content) {
   const size_t runs = content.runs.all().size();
   frame.made = absl::StrCat("Made by bkm on ", content.table.today, " from ", runs,
                             runs == 1 ? " run" : " runs", " of ", cells,
-                            " cells. Nothing on these pages was written by hand.");
+                            " cells. These pages are generated.");
   return frame;
 }
 
-// A folder that is somebody else's is not touched.
+// Refuses to replace a folder that is not a site.
 absl::Status CheckReplaceable(const fs::path& out) {
   std::error_code error;
   if (!fs::exists(out, error) || fs::exists(out / kMark, error)) return absl::OkStatus();
@@ -80,10 +80,10 @@ absl::Status CheckReplaceable(const fs::path& out) {
     return absl::InvalidArgumentError(absl::StrCat(out.string(), ": is a file; name a new folder"));
   if (fs::is_empty(out, error)) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      out.string(), ": holds files that are no site of bkm; name a new or an empty folder"));
+      out.string(), ": holds files that are not a bkm site; name a new or an empty folder"));
 }
 
-// The old site stays whole until the new one is.
+// Replaces the old site only now that the new one is complete.
 absl::Status MoveInto(const fs::path& made, const fs::path& out) {
   RETURN_IF_ERROR(RemoveTree(out));
   std::error_code error;
@@ -96,7 +96,7 @@ absl::Status MoveInto(const fs::path& made, const fs::path& out) {
 }
 
 absl::Status WritePages(const SiteContent& content, Writer& writer) {
-  RETURN_IF_ERROR(writer.Write(kMark, "An earlier site in this folder is replaced by the next.\n"));
+  RETURN_IF_ERROR(writer.Write(kMark, "bkm site replaces this folder.\n"));
   RETURN_IF_ERROR(writer.Write("site.css", kSiteStyle));
   RETURN_IF_ERROR(writer.Write("site.js", kSiteScript));
   RETURN_IF_ERROR(writer.Write("icon.svg", kSiteIcon));

@@ -11,18 +11,19 @@
 #include "harness/site/detection_page.h"
 #include "harness/site/front_page.h"
 #include "harness/site/history_page.h"
+#include "harness/site/map_page.h"
 #include "harness/site/site_run.h"
 
 namespace bkm {
 
-// Everything that a site shows.
+// The content of a site.
 struct SiteContent {
   SiteRuns runs;
   SiteTable table;
   std::vector<HistoryLog> history;
   std::optional<ApiMap> map;
   std::vector<ShownDetection> detections;
-  std::optional<Catalogue> catalogue;  // says what planted faults break
+  std::optional<Catalogue> catalogue;  // describes the planted faults
 };
 
 struct SiteReport {
@@ -31,7 +32,7 @@ struct SiteReport {
   int64_t bytes = 0;
 };
 
-// Writes the site into `out`, which must be new, empty, or an earlier site: that is replaced.
+// Writes the site into `out`: a new folder, an empty one, or an earlier site, which is replaced.
 absl::StatusOr<SiteReport> WriteSite(const SiteContent& content, const std::filesystem::path& out);
 
 }  // namespace bkm

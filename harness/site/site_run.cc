@@ -24,11 +24,9 @@ absl::StatusOr<std::unique_ptr<SiteRun>> SiteRun::Read(const fs::path& folder,
   std::unique_ptr<SiteRun> run(new SiteRun(folder));
   ASSIGN_OR_RETURN(run->record_, run->directory_.ReadRun());
   if (!run->record_.finished) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(folder.string(),
-                     ": this run is not finished; the command that made it (bkm "
-                     "run ... --out ",
-                     folder.string(), ") finishes it"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        folder.string(), ": this run is not finished; repeat its command (bkm run ... --out ",
+        folder.string(), ") to finish it"));
   }
   const std::string name = PathPart(run->record_.matrix);
   run->slug_ = name;

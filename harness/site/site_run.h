@@ -19,8 +19,8 @@ namespace bkm {
 // A finished run that the site shows, and where its pages are.
 class SiteRun {
  public:
-  // The error says what is wrong with the folder: no run.json, of another schema, not finished.
-  // `taken`: names that the folder of its pages must not have.
+  // An error if run.json is missing, has another schema, or says that the run is not finished.
+  // `taken`: slugs of other runs.
   static absl::StatusOr<std::unique_ptr<SiteRun>> Read(const std::filesystem::path& folder,
                                                        const std::set<std::string>& taken);
 
@@ -33,7 +33,7 @@ class SiteRun {
   // The cell's page and, beside it, its raw files: page "x.html", "x.observation.json", ...
   std::string PageOf(const CellRecord& cell) const { return StemOf(cell) + ".html"; }
   std::string StemOf(const CellRecord& cell) const;
-  // By the folder that run.json names ("cells/..."); null: none of this run.
+  // The cell with this folder of run.json ("cells/..."), or with this id; null: not of this run.
   const CellRecord* CellAt(const std::string& dir) const;
   const CellRecord* CellOfId(const std::string& id) const;
 
@@ -47,15 +47,15 @@ class SiteRun {
   std::map<std::string, const CellRecord*> by_id_;
 };
 
-// The runs of a site, by the folders that a table names.
+// The runs of a site.
 class SiteRuns {
  public:
   absl::Status Add(const std::filesystem::path& folder);
 
   const std::vector<std::unique_ptr<SiteRun>>& all() const { return runs_; }
-  // The page of the cell `dir` of the run in `folder`; empty when the site does not show it.
+  // The page of the cell `dir` of the run in `folder`; empty if the site does not show it.
   std::string PageOf(const std::filesystem::path& folder, const std::string& dir) const;
-  // The page of a cell by its id, whichever run has it.
+  // The page of the cell with this id, in any run; empty if there is none.
   std::string PageOfId(const std::string& id) const;
 
  private:

@@ -13,23 +13,23 @@
 
 namespace bkm {
 
-// The table of supported versions and where it came from.
+// The table of supported versions, and its place.
 struct SiteTable {
   PublishedTable table;
-  std::filesystem::path folder;  // that its runs are relative to, and where its locks lie
-  std::string today;             // YYYY-MM-DD: the day of the site
+  std::filesystem::path folder;  // runs and locks of the table are relative to it
+  std::string today;             // YYYY-MM-DD: the date of the site
 };
 
-// table.json of bkm publish.
+// Reads table.json of bkm publish.
 absl::StatusOr<SiteTable> ReadSiteTable(const std::filesystem::path& path,
                                         const std::string& today);
 
-// The rows that these runs give. It asks no registry and no repository: versions are not joined to
-// ranges, and rows have no lock files; bkm publish does both.
+// The rows of these runs. It needs no registry and no repository, so versions are not joined into
+// ranges and rows have no lock files; bkm publish adds both.
 absl::StatusOr<SiteTable> TableOfRuns(const std::vector<std::filesystem::path>& runs,
                                       const std::string& today);
 
-// The page of the cell that is the evidence; empty when the site does not show it.
+// The page of the cell that gave the evidence; empty if the site does not show it.
 std::string PageOfEvidence(const Evidence& evidence, const SiteTable& table, const SiteRuns& runs);
 
 }  // namespace bkm

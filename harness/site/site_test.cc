@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// Everything between the tags of a site: what a reader's browser is asked to do.
+// Checks the tags and texts of a whole site.
 class SiteTest : public ::testing::Test {
  protected:
   SiteTest() {
@@ -101,7 +101,7 @@ TEST_F(SiteTest, WhatSubjectsWroteIsTextEverywhere) {
                 ElementsAre("<script src=\"" + RelativeLink(name, "site.js") + "\">"))
         << name;
     EXPECT_THAT(AllMatches(page, "(<img)"), IsEmpty()) << name;
-    // Between a tag's quotes nothing but ours can be an attribute.
+    // Outside of quotes, a tag has only our own attributes.
     const std::string bare = std::regex_replace(page, std::regex("\"[^\"]*\""), "\"\"");
     EXPECT_THAT(AllMatches(bare, "<[^>]*[ \"](on[a-z]+|style)="), IsEmpty()) << name;
     EXPECT_EQ(page.find('\x1b'), std::string::npos) << name;
@@ -123,11 +123,32 @@ TEST_F(SiteTest, NothingIsLoadedFromElsewhere) {
 }
 
 TEST_F(SiteTest, AHistoryOfStackedCulpritsSaysHowFarItCame) {
+  EXPECT_THAT(pages_["history.html"],
+              AllOf(HasSubstr("Without these commits the pair at ddddddddd (2026-06-04) is ok. "
+                              "Stopped: "),
+                    HasSubstr("revert, up to ddddddddd (2026-06-04)")));
+}
+
+TEST_F(SiteTest, ABisectionThatCannotTellCommitFromRuntimeSaysSo) {
+  BisectReport report = ABisectReport();
+  report.made_by = MadeBy::kUndecided;
   EXPECT_THAT(
-      pages_["history.html"],
-      AllOf(HasSubstr("Without those taken out the pair at ddddddddd (2026-06-04) is ok. It "
-                      "does not go on: "),
-            HasSubstr("revert, up to ddddddddd (2026-06-04)")));
+      HistoryPage({{report}}, SiteRuns()).main.html(),
+      HasSubstr("Found: this commit or a change of the runtime broke it; which of them could "
+                "not be judged."));
+}
+
+TEST_F(SiteTest, LogsAreToldApartByTheirKeys) {
+  const fs::path file = folder_ / "log.json";
+  const auto kind = [&](const OrderedJson& json) {
+    EXPECT_TRUE(WriteFile(file, ToText(json)).ok());
+    const absl::StatusOr<HistoryLog> log = ReadHistoryLog(file);
+    EXPECT_TRUE(log.ok()) << log.status();
+    return log.ok() ? log->report.index() : std::variant_npos;
+  };
+  EXPECT_EQ(kind(ToJson(ABisectReport())), 0u);
+  EXPECT_EQ(kind(ToJson(ATimelineReport())), 1u);
+  EXPECT_EQ(kind(ToJson(APeelReport())), 2u);
 }
 
 TEST_F(SiteTest, FrontPageBeginsWithTheAnswer) {
@@ -136,7 +157,7 @@ TEST_F(SiteTest, FrontPageBeginsWithTheAnswer) {
   ASSERT_NE(answer, std::string::npos);
   EXPECT_LT(answer, page.find("uv venv --python 3.11"));
   EXPECT_LT(page.find("uv venv --python 3.11"), page.find("<table"));
-  EXPECT_THAT(page, HasSubstr("Of releases alone none works (1 pair was run)."));
+  EXPECT_THAT(page, HasSubstr("No pair of releases works (1 was run)."));
 }
 
 TEST_F(SiteTest, ASiteIsReplacedAndAForeignFolderIsNot) {
@@ -148,7 +169,7 @@ TEST_F(SiteTest, ASiteIsReplacedAndAForeignFolderIsNot) {
   ASSERT_TRUE(WriteFile(foreign / "thesis.txt", "x").ok());
   EXPECT_EQ(
       std::string(WriteSite(ASite(folder_), foreign).status().message()),
-      foreign.string() + ": holds files that are no site of bkm; name a new or an empty folder");
+      foreign.string() + ": holds files that are not a bkm site; name a new or an empty folder");
   EXPECT_TRUE(fs::exists(foreign / "thesis.txt"));
 }
 

@@ -186,79 +186,64 @@ inline SiteTable ASiteTable(const std::filesystem::path& folder) {
   return {.table = table, .folder = folder, .today = "2026-09-01"};
 }
 
-inline Json ACommit(char digit, const std::string& verdict) {
-  return {{"source", "torchtitan"},
-          {"commit", std::string(40, digit)},
-          {"date", "2026-06-04"},
-          {"title", kHostile},
-          {"pull_request", 3269},
-          {"verdict", verdict},
-          {"stage", "construct"},
-          {"reason", "raised"},
-          {"message", kHostile},
-          {"merge", false},
-          {"lock", "l"}};
+inline NamedCommit ACommit(char digit) {
+  return {"torchtitan", std::string(40, digit), "2026-06-04", kHostile, 3269};
+}
+
+inline Outcome AnOutcome(VerdictKind kind) {
+  return {{.kind = kind, .stage = Stage::kConstruct, .reason = "raised", .message = kHostile}, "l"};
+}
+
+inline BisectReport ABisectReport() {
+  const auto commit = [](char digit, VerdictKind kind) {
+    return MeasuredCommit{ACommit(digit), AnOutcome(kind)};
+  };
+  return {.status = SearchStatus::kFound,
+          .axis = AxisKind::kLibrary,
+          .cell = kHostile,
+          .bad_means = "anything but ok",
+          .direction = Direction::kBroke,
+          .older_end = commit('a', VerdictKind::kOk),
+          .newer_end = commit('b', VerdictKind::kBroken),
+          .culprit = commit('c', VerdictKind::kBroken),
+          .parents = {commit('a', VerdictKind::kOk)},
+          .made_by = MadeBy::kCommit,
+          .effort = {302, 290, 14, 14, 171.5}};
+}
+
+inline TimelineReport ATimelineReport() {
+  const auto stretch = [](VerdictKind kind, int commits) {
+    return ReportedStretch{.signature = kHostile,
+                           .verdict = AnOutcome(kind).verdict,
+                           .first = {ACommit('d')},
+                           .last = {ACommit('e')},
+                           .commits = commits,
+                           .measured = 2};
+  };
+  return {.cell = "x",
+          .stretches = {stretch(VerdictKind::kOk, 100), stretch(VerdictKind::kBroken, 50)},
+          .boundaries = {{.before = {ACommit('d')},
+                          .culprit = TimelineCommit{ACommit('e')},
+                          .same_runtime = false}},
+          .resolution = 9,
+          .effort = {150, 150, 12, 12, 60}};
+}
+
+inline PeelReport APeelReport() {
+  return {.cell = kHostile,
+          .newest = ACommit('f'),
+          .reached = ACommit('d'),
+          .why = kHostile,
+          .last = {AnOutcome(VerdictKind::kOk).verdict},
+          .culprits = {{.commit = ACommit('a'),
+                        .failure = PeelFailure{AnOutcome(VerdictKind::kBroken).verdict},
+                        .breaks = {{.asked = kHostile, .problem = kHostile}},
+                        .taken_out_by = Removal::kRevert,
+                        .taken_out_at = ACommit('d')}}};
 }
 
 inline std::vector<HistoryLog> SiteHistory() {
-  const Json bisect = {{"schema", 1},
-                       {"status", "found"},
-                       {"why", ""},
-                       {"axis", "library"},
-                       {"cell", kHostile},
-                       {"bad_means", "anything but ok"},
-                       {"direction", "broke"},
-                       {"older_end", ACommit('a', "ok")},
-                       {"newer_end", ACommit('b', "broken")},
-                       {"culprit", ACommit('c', "broken")},
-                       {"parents", Json::array({ACommit('a', "ok")})},
-                       {"candidates", Json::array()},
-                       {"made_by", "commit"},
-                       {"runtime", nullptr},
-                       {"commits", 302},
-                       {"probes", 14},
-                       {"measured", 14},
-                       {"seconds", 171.5}};
-  const auto stretch = [](const char* state, const char* verdict, int commits) {
-    return Json{{"state", state},
-                {"signature", kHostile},
-                {"verdict", verdict},
-                {"stage", "construct"},
-                {"message", kHostile},
-                {"commits", commits},
-                {"first", ACommit('d', verdict)},
-                {"last", ACommit('e', verdict)},
-                {"measured", 2}};
-  };
-  const Json timeline = {
-      {"schema", 1},
-      {"axis", "library"},
-      {"cell", "x"},
-      {"stretches", Json::array({stretch("good", "ok", 100), stretch("bad", "broken", 50)})},
-      {"boundaries",
-       Json::array(
-           {{{"change", "broke"}, {"culprit", ACommit('e', "broken")}, {"same_runtime", false}}})},
-      {"resolution", 9},
-      {"commits", 150},
-      {"probes", 12}};
-  const Json peel = {
-      {"schema", 1},
-      {"cell", kHostile},
-      {"newest", ACommit('f', "newest")},
-      {"reached", ACommit('d', "reached")},
-      {"last", {{"verdict", "ok"}}},
-      {"works", false},
-      {"why", kHostile},
-      {"culprits",
-       Json::array({{{"commit", ACommit('a', "broken")},
-                     {"confirmed", "by run"},
-                     {"failure", {{"message", kHostile}}},
-                     {"breaks", Json::array({{{"asked", kHostile}, {"problem", kHostile}}})},
-                     {"taken_out_by", "revert"},
-                     {"taken_out_at", ACommit('d', "reached")}}})}};
-  return {{.kind = HistoryLog::Kind::kBisect, .json = bisect},
-          {.kind = HistoryLog::Kind::kTimeline, .json = timeline},
-          {.kind = HistoryLog::Kind::kPeel, .json = peel}};
+  return {{ABisectReport()}, {ATimelineReport()}, {APeelReport()}};
 }
 
 // A map of two commits by two, of which one pair works and one fails.

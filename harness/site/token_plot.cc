@@ -19,7 +19,7 @@ using html::Number;
 constexpr double kWidth = 900;
 constexpr double kHeight = 250;
 constexpr double kLeft = 62;
-constexpr double kRight = 118;  // names of the lines
+constexpr double kRight = 118;  // room for the names of the lines
 constexpr double kTop = 14;
 constexpr double kBottom = 40;
 constexpr double kLeast = 1e-12;  // an error of 0 is drawn at the bottom
@@ -35,7 +35,7 @@ class Plot {
       low = std::min(low, token.error);
       high = std::max(high, token.error);
     }
-    // Far below the floor nothing is to be seen: three decades under it are enough.
+    // Show at most three decades below the floor.
     low = std::max({low, errors.floor_max / 1000, kLeast});
     low_ = std::floor(std::log10(low));
     high_ = std::ceil(std::log10(std::max(high, low * 10)) + 0.02);

@@ -9,8 +9,8 @@
 namespace bkm {
 
 // One step as a picture: a dot per judged token at the error of its log-prob (logarithmic), the
-// noise floor, and the line at `allowed` floors above which a cell is wrong. What lies above it is
-// a cross and not a dot, so that no colour is needed to tell them apart.
+// noise floor, and the line at `allowed` floors above which a cell is wrong. Errors above
+// it are crosses, so that the picture does not depend on colour.
 html::Markup TokenPlot(const TokenErrors& errors, double allowed);
 
 // The same in a sentence: "278 tokens; the largest error is 0.0523 nats, 0.9 floors".

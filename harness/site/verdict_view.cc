@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "harness/judge/reasons.h"
 #include "harness/report/labels.h"
-#include "harness/site/page.h"
+#include "harness/site/table.h"
 
 namespace bkm {
 namespace {
@@ -53,19 +53,20 @@ const char* MeaningOf(VerdictKind kind) {
       return "It ran, and the attention that was built, the mask that reached it, the weights, the "
              "numbers and the optimizer are what was asked.";
     case VerdictKind::kRefused:
-      return "A clear error names the option that is not supported. Honest: ask for another one.";
+      return "A clear error names the unsupported option. Choose another one.";
     case VerdictKind::kBroken:
       return "It stopped: a missing module, a wrong keyword, a crash, or requirements that "
              "contradict each other.";
     case VerdictKind::kWrong:
-      return "It ran to its end and is not what was asked. The dangerous one: nobody would have "
-             "seen an error.";
+      return "It ran to the end and is not what was asked. This is the dangerous one: no error "
+             "appears.";
     case VerdictKind::kUnsupported:
-      return "The harness or the machine cannot tell. Not a fault that was found.";
+      return "The harness or the machine cannot judge it. No fault was found.";
     case VerdictKind::kSpurious:
-      return "Not the pairing's fault (a full disk, a kill from outside). It says nothing.";
+      return "Not the pair's fault (a full disk, a kill from outside). It says nothing about the "
+             "pair.";
     case VerdictKind::kSkipped:
-      return "Left out on purpose; the reason stands with it.";
+      return "Left out on purpose, for the reason given.";
   }
   return "";
 }
@@ -73,27 +74,27 @@ const char* MeaningOf(VerdictKind kind) {
 const char* MeaningOf(Stage stage) {
   switch (stage) {
     case Stage::kResolve:
-      return "a set of packages that satisfies what both declare is found";
+      return "packages are found that satisfy the requirements of both";
     case Stage::kInstall:
       return "these packages are installed";
     case Stage::kImport:
       return "the engine is imported, and imports the library";
     case Stage::kConstruct:
-      return "the engine builds its model and optimizer out of the library";
+      return "the engine builds its model and optimizer from the library";
     case Stage::kLoad:
       return "the weights are loaded from a Hugging Face folder";
     case Stage::kBackend:
-      return "the attention that was asked for is what each layer built and ran";
+      return "each layer built and ran the attention that was asked for";
     case Stage::kMask:
-      return "every token sees exactly its own document's past";
+      return "every token attends to exactly the past of its own document";
     case Stage::kForward:
       return "a training step's forward pass";
     case Stage::kBackward:
       return "its backward pass";
     case Stage::kStep:
-      return "the optimizer does what AdamW does with these gradients";
+      return "the optimizer updates the parameters as AdamW does";
     case Stage::kGolden:
-      return "every number is as near to an fp64 reference as rounding allows";
+      return "every number is as close to an fp64 reference as rounding allows";
   }
   return "";
 }
@@ -134,14 +135,9 @@ Markup VerdictLegend() {
                            Element("td", MeaningOf(kind))});
   }
   rows << Element("tr", {Element("th", {{"scope", "row"}}, VerdictBadge(std::nullopt)),
-                         Element("td", "Never run. Not a no.")});
-  const Markup head =
-      Element("thead", Element("tr", {Element("th", {{"scope", "col"}}, "Verdict"),
-                                      Element("th", {{"scope", "col"}}, "Meaning")}));
-  return ScrollBox(
-      "What the verdicts mean",
-      Element("table", {Element("caption", "The verdict of one pairing with one question."), head,
-                        Element("tbody", rows)}));
+                         Element("td", "Never run, so nothing is known.")});
+  return CaptionedTable("Verdicts of a cell: one pair of versions with one question.",
+                        {"Verdict", "Meaning"}, rows, "What the verdicts mean");
 }
 
 }  // namespace bkm

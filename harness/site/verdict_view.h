@@ -12,25 +12,25 @@
 
 namespace bkm {
 
-// How a verdict looks everywhere: a sign, its word, and a colour that says no more than both.
-// `kind` empty: never run. `link` empty: no page of its own.
+// A verdict as a sign, its word, and a colour that adds no information. No `kind`: never run. Empty
+// `link`: the cell has no page.
 html::Markup VerdictBadge(const std::optional<VerdictKind>& kind, const std::string& link = "",
                           const std::string& before = "");
 
-// One line on what a verdict means, and on what a rung of the ladder is.
+// The meaning of a verdict, and of a rung of the ladder, in one line.
 const char* MeaningOf(VerdictKind kind);
 const char* MeaningOf(Stage stage);
-// "a module that is imported does not exist"; empty for a code that nobody knows.
+// "a module that is imported does not exist"; empty for an unknown code.
 std::string MeaningOfReason(const std::string& code);
 
-// All of them, in the order in which people read them.
+// All verdicts and stages, in reading order.
 const std::vector<VerdictKind>& VerdictKinds();
 const std::vector<Stage>& Stages();
 
 // "broken at import: No module named 'x'" without the place in the code; empty for an ok.
 std::string WhyText(const Verdict& verdict);
 
-// The list of verdicts with their meaning.
+// A table of all verdicts with their meaning.
 html::Markup VerdictLegend();
 
 }  // namespace bkm

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// What makes the pages pleasant; all of them can be read without it.
+// Conveniences only: every page is readable without this script.
 (() => {
   'use strict';
   const root = document.documentElement;
@@ -8,7 +8,7 @@
     get() { try { return localStorage.getItem('bkm-theme'); } catch { return null; } },
     set(theme) { try { localStorage.setItem('bkm-theme', theme); } catch { /* private window */ } },
   };
-  // Before the first paint: nothing flashes.
+  // Before the first paint, so that the page does not flash.
   const remembered = store.get();
   if (remembered === 'light' || remembered === 'dark') root.dataset.theme = remembered;
   root.classList.add('scripted');
@@ -55,8 +55,8 @@
   }
 
   // The filters of the table. Each row has data-engine, data-version, data-library, data-model and a
-  // cell per attention with data-attention and data-verdict. What is asked stands in the address, so
-  // that a view can be passed on.
+  // cell per attention with data-attention and data-verdict. The address holds the filters, so
+  // that a view can be shared.
   function makeFilters() {
     const form = document.getElementById('filters');
     if (!form) return;
