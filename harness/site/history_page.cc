@@ -13,7 +13,6 @@
 #include "harness/report/labels.h"
 #include "harness/runner/run_directory.h"
 #include "harness/site/cell_page.h"
-#include "harness/site/map_picture.h"
 #include "harness/site/table.h"
 #include "harness/site/verdict_view.h"
 #include "harness/source/source_catalog.h"

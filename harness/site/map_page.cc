@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/html.h"
+#include "harness/site/map_picture.h"
 #include "harness/site/table.h"
 
 namespace bkm {
