@@ -184,9 +184,8 @@ TEST_F(DamagedRunTest, ReplayOfASubjectThatIsGoneSaysWhatToDo) {
 
   EXPECT_EQ(replayed.exit_code, 2);
   EXPECT_EQ(bkm_.WithoutPaths(replayed.err),
-            "bkm: FOLDER/fixtures/packages/exits/engine does not exist any more: run the matrix "
-            "again (bkm run "
-            "...)\n");
+            "bkm: FOLDER/fixtures/packages/exits/engine does not exist any more: run the matrix again "
+            "(bkm run ...)\n");
 }
 
 }  // namespace
