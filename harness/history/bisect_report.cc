@@ -160,9 +160,9 @@ BisectReport MakeBisectReport(const HistoryAxis& axis, const Investigation& inve
   return BisectReporter(axis, investigation).Make(criterion, find_lock, effort);
 }
 
-// The keys of an outcome are all there, or none of them.
+// Either all keys of an outcome are present or none.
 static void DescribeOutcome(Fields& fields, std::optional<Outcome>& outcome) {
-  std::optional<std::string> kind, stage, reason, message, lock;
+  std::string kind, stage, reason, message, lock;
   if (outcome) {
     const Verdict& verdict = outcome->verdict;
     kind = std::string(Name(verdict.kind));
@@ -171,22 +171,20 @@ static void DescribeOutcome(Fields& fields, std::optional<Outcome>& outcome) {
     message = verdict.message;
     lock = outcome->lock;
   }
-  fields.Field("verdict", kind, Presence::kOmitted);
-  fields.Field("stage", stage, Presence::kOmitted);
-  fields.Field("reason", reason, Presence::kOmitted);
-  fields.Field("message", message, Presence::kOmitted);
-  fields.Field("lock", lock, Presence::kOmitted);
-  if (!fields.reading() || !kind) return;
-  const std::optional<VerdictKind> known_kind = VerdictKindFromName(*kind);
-  const std::optional<Stage> known_stage = StageFromName(stage.value_or(""));
-  if (!known_kind) return fields.Fail("verdict", absl::StrCat("unknown name '", *kind, "'"));
-  if (!known_stage)
-    return fields.Fail("stage", absl::StrCat("unknown name '", stage.value_or(""), "'"));
-  outcome = Outcome{{.kind = *known_kind,
-                     .stage = *known_stage,
-                     .reason = reason.value_or(""),
-                     .message = message.value_or("")},
-                    lock.value_or("")};
+  // An empty reason is written, too.
+  const Presence presence = outcome ? Presence::kOptional : Presence::kOmitted;
+  fields.Field("verdict", kind, presence);
+  fields.Field("stage", stage, presence);
+  fields.Field("reason", reason, presence);
+  fields.Field("message", message, presence);
+  fields.Field("lock", lock, presence);
+  if (!fields.reading() || kind.empty()) return;
+  const std::optional<VerdictKind> known_kind = VerdictKindFromName(kind);
+  const std::optional<Stage> known_stage = StageFromName(stage);
+  if (!known_kind) return fields.Fail("verdict", absl::StrCat("unknown name '", kind, "'"));
+  if (!known_stage) return fields.Fail("stage", absl::StrCat("unknown name '", stage, "'"));
+  outcome = Outcome{
+      {.kind = *known_kind, .stage = *known_stage, .reason = reason, .message = message}, lock};
 }
 
 static void Describe(Fields& fields, MeasuredCommit& commit) {

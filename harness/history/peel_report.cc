@@ -2,8 +2,11 @@
 // Copyright the bkm authors.
 #include "harness/history/peel_report.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "harness/base/check.h"
 #include "harness/report/labels.h"
 
 namespace bkm {
@@ -31,6 +34,8 @@ ReportedCulprit CulpritOf(const HistoryAxis& axis, const PeelStep& step) {
                           .builds_on = named(step.builds_on),
                           .library_runs = step.library_runs,
                           .note = step.note};
+  for (const Violation& broken : step.breaks)
+    HARNESS_CHECK(broken.grade != Grade::kPossible) << "PeelWorld::Breaks names certain failures";
   if (step.seen) culprit.failure = FailureOf(*step.seen);
   if (culprit.commit) return culprit;
   for (const int commit : step.culprit.candidates) culprit.candidates.push_back(axis.Named(commit));
@@ -125,7 +130,9 @@ static void Describe(Fields& fields, Violation& broken) {
   fields.Field("asked", broken.asked);
   fields.Field("engine_file", broken.engine_file);
   fields.Field("engine_line", broken.engine_line);
-  fields.Name("grade", broken.grade, NamesUpTo(Grade::kConstruct));
+  Grade grade = std::min(broken.grade, Grade::kConstruct);  // the default has no name here
+  fields.Name("grade", grade, NamesUpTo(Grade::kConstruct));
+  broken.grade = grade;
   fields.Field("problem", broken.problem);
   fields.Field("reason", broken.reason);
   fields.Field("where", broken.where);

@@ -230,16 +230,17 @@ inline TimelineReport ATimelineReport() {
 }
 
 inline PeelReport APeelReport() {
-  return {.cell = kHostile,
-          .newest = ACommit('f'),
-          .reached = ACommit('d'),
-          .why = kHostile,
-          .last = {AnOutcome(VerdictKind::kOk).verdict},
-          .culprits = {{.commit = ACommit('a'),
-                        .failure = PeelFailure{AnOutcome(VerdictKind::kBroken).verdict},
-                        .breaks = {{.asked = kHostile, .problem = kHostile}},
-                        .taken_out_by = Removal::kRevert,
-                        .taken_out_at = ACommit('d')}}};
+  return {
+      .cell = kHostile,
+      .newest = ACommit('f'),
+      .reached = ACommit('d'),
+      .why = kHostile,
+      .last = {AnOutcome(VerdictKind::kOk).verdict},
+      .culprits = {{.commit = ACommit('a'),
+                    .failure = PeelFailure{AnOutcome(VerdictKind::kBroken).verdict},
+                    .breaks = {{.grade = Grade::kImport, .asked = kHostile, .problem = kHostile}},
+                    .taken_out_by = Removal::kRevert,
+                    .taken_out_at = ACommit('d')}}};
 }
 
 inline std::vector<HistoryLog> SiteHistory() {
