@@ -183,9 +183,10 @@ TEST_F(DamagedRunTest, ReplayOfASubjectThatIsGoneSaysWhatToDo) {
   const ProcessResult replayed = bkm_.Run({"replay", bkm_.out(), "engine=*exits*"});
 
   EXPECT_EQ(replayed.exit_code, 2);
-  EXPECT_EQ(bkm_.WithoutPaths(replayed.err),
-            "bkm: FOLDER/fixtures/packages/exits/engine does not exist any more: run the matrix again "
-            "(bkm run ...)\n");
+  EXPECT_EQ(
+      bkm_.WithoutPaths(replayed.err),
+      "bkm: FOLDER/fixtures/packages/exits/engine does not exist any more: run the matrix again "
+      "(bkm run ...)\n");
 }
 
 }  // namespace
