@@ -4,26 +4,13 @@
 
 #include <gmock/gmock.h>
 
+#include "harness/apicheck/testing_map.h"
+
 namespace bkm {
 namespace {
 
-ApiMap Small() {
-  ApiMap map{.engine_kind = "verl-torchtitan",
-             .engine_source = "verl",
-             .library_source = "torchtitan",
-             .since = "2026-02-01",
-             .attention = "flex",
-             .model = "qwen3",
-             .engines = {{"e1", "2026-02-01", "a <b>", ""}, {"e2", "2026-02-02", "b", "v1"}},
-             .libraries = {{"l1", "2026-02-01", "", "v0"}, {"l2", "2026-03-01", "", ""}},
-             .plane = {{PairGrade::kImport, PairGrade::kNothing},
-                       {PairGrade::kImport, PairGrade::kNothing}}};
-  map.cells[{1, 1}] = {.point = {1, 1}, .verdict = "ok", .stage = "golden", .id = "x"};
-  return map;
-}
-
 TEST(ApiMapTest, ComesBackFromItsJson) {
-  const ApiMap map = Small();
+  const ApiMap map = ASmallMap();
   const auto back = ApiMapFromJson(ToJson(map), "map.json");
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->plane, map.plane);
@@ -33,7 +20,7 @@ TEST(ApiMapTest, ComesBackFromItsJson) {
 }
 
 TEST(ApiMapTest, JsonSaysWhichBandsWork) {
-  EXPECT_EQ(ToJson(Small())["bands"],
+  EXPECT_EQ(ToJson(ASmallMap())["bands"],
             (Json{{{"rows", {0, 1}},
                    {"columns", {1, 1}},
                    {"working", Json{{1, 1}}},
@@ -48,19 +35,19 @@ TEST(ApiMapTest, OtherVerdictsThanOkFailOrSayNothing) {
 }
 
 TEST(ApiMapTest, PlaneThatDoesNotFitItsAxesIsRefused) {
-  Json json = ToJson(Small());
+  Json json = ToJson(ASmallMap());
   json["engines"].erase(0);
   EXPECT_EQ(ApiMapFromJson(json, "map.json").status().message(),
             "map.json: the plane has 2 rows and there are 1 engines: make the map again");
 }
 
 TEST(ApiMapTest, RowsAndCellsThatDoNotFitTheLibrariesAreRefused) {
-  Json json = ToJson(Small());
+  Json json = ToJson(ASmallMap());
   json["libraries"].erase(0);
   EXPECT_EQ(ApiMapFromJson(json, "map.json").status().message(),
             "map.json: a row of the plane has 2 pairs and there are 1 libraries: make the map "
             "again");
-  json = ToJson(Small());
+  json = ToJson(ASmallMap());
   json["cells"][0]["column"] = 2;
   EXPECT_EQ(ApiMapFromJson(json, "map.json").status().message(),
             "map.json: the cell x lies outside of the plane: make the map again");
