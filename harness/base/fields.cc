@@ -91,9 +91,9 @@ void Fields::Group(const char* key, const std::function<void(Fields&)>& describe
   OrderedJson json = OrderedJson::object();
   Fields fields = shape_ ? Fields(shape) : Fields(json, style_);
   describe(fields);
+  if (shape_) return PutShape(key, Presence::kRequired, std::move(shape.json));
   const bool is_empty = json.empty();
-  shape_ ? PutShape(key, Presence::kRequired, std::move(shape.json))
-         : PutValue(key, Presence::kRequired, is_empty, std::move(json));
+  PutValue(key, Presence::kRequired, is_empty, std::move(json));
 }
 
 void Fields::ReadObject(const char* key, const std::function<void(Fields&)>& describe) {
