@@ -54,6 +54,8 @@ absl::Status Fields::Finish() {
 }
 
 void Fields::PutShape(const char* key, Presence presence, OrderedJson shape) {
+  // An absent value is left out, never null.
+  if (presence == Presence::kOmitted) shape.erase("nullable");
   (*shape_)["properties"][key] = std::move(shape);
   if (presence != Presence::kOmitted) (*shape_)["written"].push_back(key);
   if (presence == Presence::kRequired) (*shape_)["required"].push_back(key);
