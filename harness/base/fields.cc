@@ -54,6 +54,8 @@ absl::Status Fields::Finish() {
 }
 
 void Fields::PutShape(const char* key, Presence presence, OrderedJson shape) {
+  // An absent value is left out, never null.
+  if (presence == Presence::kOmitted) shape.erase("nullable");
   (*shape_)["properties"][key] = std::move(shape);
   if (presence != Presence::kOmitted) (*shape_)["written"].push_back(key);
   if (presence == Presence::kRequired) (*shape_)["required"].push_back(key);
@@ -91,9 +93,9 @@ void Fields::Group(const char* key, const std::function<void(Fields&)>& describe
   OrderedJson json = OrderedJson::object();
   Fields fields = shape_ ? Fields(shape) : Fields(json, style_);
   describe(fields);
+  if (shape_) return PutShape(key, Presence::kRequired, std::move(shape.json));
   const bool is_empty = json.empty();
-  shape_ ? PutShape(key, Presence::kRequired, std::move(shape.json))
-         : PutValue(key, Presence::kRequired, is_empty, std::move(json));
+  PutValue(key, Presence::kRequired, is_empty, std::move(json));
 }
 
 void Fields::ReadObject(const char* key, const std::function<void(Fields&)>& describe) {

@@ -30,6 +30,7 @@ struct Bicycle {
   std::vector<Wheel> wheels;
   std::map<std::string, int> bags;
   std::vector<std::string> stickers;
+  std::optional<double> price;
   bool operator==(const Bicycle&) const = default;
 };
 
@@ -50,6 +51,7 @@ void Describe(Fields& fields, Bicycle& bicycle) {
   fields.Derived("wheel_count", bicycle.wheels.size());
   fields.Field("bags", bicycle.bags, Presence::kOmitted);
   fields.Field("stickers", bicycle.stickers, Presence::kOmitted);
+  fields.Field("price", bicycle.price, Presence::kOmitted);
 }
 
 namespace {
@@ -140,7 +142,8 @@ constexpr char kSchema[] = R"({
     "wheels": {"type": "array", "items": {"$ref": "#/definitions/wheel"}},
     "wheel_count": {"type": "integer"},
     "bags": {"type": "object"},
-    "stickers": {"type": "array", "items": {"type": "string"}}
+    "stickers": {"type": "array", "items": {"type": "string"}},
+    "price": {"type": "number"}
   },
   "definitions": {
     "wheel": {"type": "object", "additionalProperties": false, "required": ["radius", "spokes"],
@@ -161,8 +164,8 @@ TEST(SchemaDifferencesTest, EachDifferenceHasItsPath) {
   };
   EXPECT_THAT(differences("/properties/bell", {{"type", "string"}}),
               ElementsAre("$: its properties are {bags, bell, color, gears, lamp, name, owner, "
-                          "spare, stickers, wheel_count, wheels}, not {bags, color, gears, lamp, "
-                          "name, owner, spare, stickers, wheel_count, wheels}"));
+                          "price, spare, stickers, wheel_count, wheels}, not {bags, color, gears, "
+                          "lamp, name, owner, price, spare, stickers, wheel_count, wheels}"));
   EXPECT_THAT(differences("/definitions/wheel/required", {"radius"}),
               ElementsAre("$.spare: its required keys are {radius}, not {radius, spokes}",
                           "$.wheels[]: its required keys are {radius}, not {radius, spokes}"));

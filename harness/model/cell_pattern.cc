@@ -55,8 +55,10 @@ std::string Normalized(absl::string_view pattern, absl::string_view kept) {
 std::string EscapedText(absl::string_view text, absl::string_view more) {
   std::string escaped;
   for (const char c : text) {
-    const bool plain = !IsReserved(c) && more.find(c) == more.npos;
-    absl::StrAppend(&escaped, plain ? std::string(1, c) : Escaped(c));
+    if (IsReserved(c) || more.find(c) != more.npos)
+      escaped += Escaped(c);
+    else
+      escaped += c;
   }
   return escaped;
 }
