@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
+#include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
 
 namespace bkm {
@@ -62,16 +63,22 @@ std::optional<PairGrade> GradeFromName(const std::string& name) {
   return std::nullopt;
 }
 
+constexpr int64_t kMostCommits = 1'000'000;
+
 absl::Status ReadPlane(const Json& item, std::vector<std::vector<PairGrade>>& plane) {
   std::vector<PairGrade> row;
-  for (const Json& run : item.value("grades", Json::array())) {
+  for (const Json& run : ListOf(item, "grades")) {
     const bool whole =
         run.is_array() && run.size() == 2 && run[0].is_string() && run[1].is_number_unsigned();
     const auto grade = whole ? GradeFromName(run[0].get<std::string>()) : std::nullopt;
-    if (!grade) return absl::InvalidArgumentError("a run of grades cannot be read");
+    if (!grade || run[1].get<uint64_t>() > kMostCommits)
+      return absl::InvalidArgumentError("a run of grades cannot be read");
     row.insert(row.end(), run[1].get<size_t>(), *grade);
   }
-  plane.insert(plane.end(), item.value("rows", size_t{0}), row);
+  const int64_t rows = WholeOf(item, "rows").value_or(0);
+  if (rows < 0 || rows > kMostCommits || row.size() > kMostCommits)
+    return absl::InvalidArgumentError("a run of rows cannot be read");
+  plane.insert(plane.end(), static_cast<size_t>(rows), row);
   return absl::OkStatus();
 }
 

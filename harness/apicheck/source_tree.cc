@@ -5,13 +5,17 @@
 #include <algorithm>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "harness/base/files.h"
 #include "harness/base/hash.h"
 #include "harness/base/status_macros.h"
+#include "harness/source/subject_fault.h"
 #include "harness/source/tree_listing.h"
+#include "harness/source/tree_rules.h"
 
 namespace bkm {
 namespace fs = std::filesystem;
@@ -19,6 +23,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr absl::string_view kInit = "__init__";
+constexpr absl::string_view kLink = "120000";
+constexpr absl::string_view kSubmodule = "160000";
 
 std::string Lines(const std::vector<std::string>& lines) {
   return absl::StrCat(absl::StrJoin(lines, "\n"), "\n");
@@ -76,7 +82,8 @@ SourceTree MakeTree(SymbolTables& tables, std::string id, std::string package, s
     if (!found) continue;
     const std::string name =
         found->name.empty() ? tree.package : absl::StrCat(tree.package, ".", found->name);
-    set(name, found->opaque ? SourceTree::kOpaque : tables.Blob(file.blob), found->package);
+    const bool opaque = found->opaque || file.is_link;
+    set(name, opaque ? SourceTree::kOpaque : tables.Blob(file.blob), found->package);
     for (size_t dot = name.rfind('.'); dot != name.npos; dot = name.rfind('.', dot - 1)) {
       const std::string above = name.substr(0, dot);
       if (tree.File(tables.Module(above)) == SourceTree::kAbsent) {
@@ -91,21 +98,40 @@ SourceTree MakeTree(SymbolTables& tables, std::string id, std::string package, s
 
 absl::StatusOr<GitTrees::Tree> GitTrees::LoadOne(const std::string& commit,
                                                  std::vector<int>& blobs) {
+  ASSIGN_OR_RETURN(const std::string top, objects_->TreeOf(commit));
   for (const char* root : {"", "src/"}) {
-    ASSIGN_OR_RETURN(const std::optional<GitObjects::Object> folder,
-                     objects_->Read(absl::StrCat(commit, ":", root, package_)));
-    if (!folder || folder->type != "tree") continue;
+    ASSIGN_OR_RETURN(const std::optional<GitEntry> folder,
+                     objects_->Find(top, absl::StrCat(root, package_)));
+    if (!folder || folder->mode != "40000") continue;
     Tree& tree = trees_[absl::StrCat(root, folder->id)];
     if (tree) return tree;
     ASSIGN_OR_RETURN(const std::vector<GitEntry> entries, objects_->Walk(folder->id));
     std::vector<TreeFile> files;
-    for (const GitEntry& entry : entries) files.push_back({entry.path, entry.id});
+    for (const GitEntry& entry : entries) {
+      if (entry.mode == kSubmodule) continue;
+      files.push_back({.path = entry.path, .blob = entry.id, .is_link = entry.mode == kLink});
+    }
     tree = std::make_shared<const SourceTree>(
         MakeTree(tables_, absl::StrCat("git-tree:", folder->id), package_, root, files));
     blobs.insert(blobs.end(), tree->files.begin(), tree->files.end());
     return tree;
   }
   return Tree();
+}
+
+absl::StatusOr<std::string> GitTrees::ReadBlobs(const std::vector<std::string>& ids) const {
+  // ID SP TYPE SP SIZE; a file that is too large to scan stays unknown, like a missing one.
+  ASSIGN_OR_RETURN(const std::string sizes,
+                   repository_.Output({"cat-file", "--batch-check"}, Lines(ids)));
+  std::vector<std::string> small;
+  for (const absl::string_view line : absl::StrSplit(sizes, '\n', absl::SkipEmpty())) {
+    const std::vector<std::string> parts = absl::StrSplit(line, ' ');
+    uint64_t size = 0;
+    if (parts.size() == 3 && absl::SimpleAtoi(parts[2], &size) && parts[1] == "blob" &&
+        size <= kLargestCompiled)
+      small.push_back(parts[0]);
+  }
+  return repository_.Output({"cat-file", "--batch"}, Lines(small));
 }
 
 absl::StatusOr<std::vector<GitTrees::Tree>> GitTrees::Load(
@@ -116,13 +142,16 @@ absl::StatusOr<std::vector<GitTrees::Tree>> GitTrees::Load(
   std::vector<Tree> result;
   std::vector<int> blobs;
   for (const std::string& commit : commits) {
-    ASSIGN_OR_RETURN(result.emplace_back(), LoadOne(commit, blobs));
+    absl::StatusOr<Tree> tree = LoadOne(commit, blobs);
+    // A commit whose tree is not allowed has no package that could be checked.
+    if (FaultOf(tree.status())) tree = Tree();
+    RETURN_IF_ERROR(tree.status());
+    result.push_back(*std::move(tree));
   }
   if (blobs.empty()) return result;
   RETURN_IF_ERROR(repository_.Prefetch(commits, {package_, absl::StrCat("src/", package_)}));
-  RETURN_IF_ERROR(tables_.Scan(blobs, [this](const std::vector<std::string>& ids) {
-    return repository_.Output({"cat-file", "--batch"}, Lines(ids));
-  }));
+  RETURN_IF_ERROR(
+      tables_.Scan(blobs, [this](const std::vector<std::string>& ids) { return ReadBlobs(ids); }));
   return result;
 }
 
@@ -132,18 +161,23 @@ absl::StatusOr<std::shared_ptr<const SourceTree>> FolderTree(SymbolTables& table
   std::vector<TreeFile> files;
   std::map<std::string, fs::path> path_of;
   std::string identity;
-  std::error_code error;
   const fs::path base = folder / package;
-  for (fs::recursive_directory_iterator it(base, error), end; it != end; it.increment(error)) {
-    if (error) break;
-    const std::string path = it->path().lexically_relative(base).string();
-    if (!it->is_regular_file(error) || !ModuleOf(path)) continue;
-    ASSIGN_OR_RETURN(const std::string content, ReadFile(it->path()));
-    files.push_back({path, BlobId(content)});
-    path_of[files.back().blob] = it->path();
-    absl::StrAppend(&identity, path, " ", files.back().blob, "\n");
+  std::vector<FoundFile> found;
+  std::error_code error;
+  if (fs::is_directory(base, error)) RETURN_IF_ERROR(FindFiles(base, kPathBounds, found));
+  for (const FoundFile& file : found) {
+    const uintmax_t size = file.is_link ? 0 : fs::file_size(base / file.path, error);
+    if (!ModuleOf(file.path) || error || size > kLargestCompiled) continue;
+    // What a link names may lie outside of the tree.
+    std::string content;
+    if (!file.is_link) {
+      ASSIGN_OR_RETURN(content, ReadFile(base / file.path));
+    }
+    files.push_back({.path = file.path, .blob = BlobId(content), .is_link = file.is_link});
+    path_of[files.back().blob] = base / file.path;
+    absl::StrAppend(&identity, file.path, " ", file.is_link ? "link" : files.back().blob, "\n");
   }
-  if (error || files.empty()) {
+  if (files.empty()) {
     return absl::NotFoundError(absl::StrCat(base.string(), " has no Python files"));
   }
   auto tree = std::make_shared<const SourceTree>(

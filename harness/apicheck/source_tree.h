@@ -42,8 +42,9 @@ struct SourceTree {
 
 // One file of a package, for MakeTree.
 struct TreeFile {
-  std::string path;  // below the folder of the package
-  std::string blob;  // git's id of the content
+  std::string path;      // below the folder of the package
+  std::string blob;      // git's id of the content
+  bool is_link = false;  // what it names is not read
 };
 
 SourceTree MakeTree(SymbolTables& tables, std::string id, std::string package, std::string root,
@@ -56,14 +57,16 @@ class GitTrees {
   GitTrees(GitRepository repository, std::string package, SymbolTables& tables)
       : repository_(std::move(repository)), package_(std::move(package)), tables_(tables) {}
 
-  // One tree per commit, in the order of `commits`; null if a commit lacks the package. Scans files
-  // that were never scanned.
+  // One tree per commit, in the order of `commits`; null if a commit lacks the package or has a
+  // tree that is not allowed. Scans files that were never scanned.
   absl::StatusOr<std::vector<std::shared_ptr<const SourceTree>>> Load(
       const std::vector<std::string>& commits);
 
  private:
   using Tree = std::shared_ptr<const SourceTree>;
   // Appends the files of a tree that is read for the first time to `blobs`.
+  // The output of `git cat-file --batch`, without files that are too large to scan.
+  absl::StatusOr<std::string> ReadBlobs(const std::vector<std::string>& ids) const;
   absl::StatusOr<Tree> LoadOne(const std::string& commit, std::vector<int>& blobs);
 
   GitRepository repository_;

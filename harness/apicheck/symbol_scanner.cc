@@ -26,8 +26,11 @@ absl::StatusOr<std::string> SymbolScanner::Version() const {
 
 absl::StatusOr<std::vector<ScannedFile>> SymbolScanner::Scan(std::string batch) const {
   Command command;
-  command.argv = {python_.string(), "-I", "-c", kProgram};
+  command.argv = {python_.string(), "-I", "-S", "-c", kProgram};
   command.input = std::move(batch);
+  // A batch takes seconds.
+  command.timeout = std::chrono::minutes(20);
+  command.in_own_group = false;
   ASSIGN_OR_RETURN(const std::string text, RunForOutput(command));
   std::vector<ScannedFile> files;
   for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {

@@ -7,11 +7,11 @@
 namespace bkm {
 
 absl::StatusOr<SymbolStore> SymbolStore::Open(const std::filesystem::path& path) {
-  ASSIGN_OR_RETURN(
-      Database database,
-      Database::Open({.path = path,
-                      .if_damaged = "remove this file: the next check scans everything again",
-                      .wait = std::chrono::seconds(60)}));
+  ASSIGN_OR_RETURN(Database database,
+                   Database::OpenOrSetAside(
+                       {.path = path,
+                        .if_damaged = "remove this file: the next check scans everything again",
+                        .wait = std::chrono::seconds(60)}));
   RETURN_IF_ERROR(
       database.Execute("CREATE TABLE IF NOT EXISTS files("
                        "  place INTEGER PRIMARY KEY, blob TEXT NOT NULL UNIQUE,"

@@ -13,6 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
 class SymbolStoreTest : public ::testing::Test {
@@ -34,12 +35,15 @@ TEST_F(SymbolStoreTest, ScannedFilesOutliveTheObjectAndAreReplaced) {
   EXPECT_EQ(*store.Table("c"), std::nullopt);
 }
 
-TEST_F(SymbolStoreTest, DamagedFileIsDataLossWithAdvice) {
+TEST_F(SymbolStoreTest, DamagedFileIsSetAsideAndScannedAgain) {
   ASSERT_TRUE(WriteFile(path_, std::string(8192, 'x')).ok());
-  EXPECT_EQ(SymbolStore::Open(path_).status(),
-            absl::DataLossError(absl::StrCat(path_.string(),
-                                             ": file is not a database (remove this file: the "
-                                             "next check scans everything again)")));
+  const absl::StatusOr<SymbolStore> store = SymbolStore::Open(path_);
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_THAT(*store->Blobs(), IsEmpty());
+  int damaged = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(path_.parent_path()))
+    damaged += entry.path().string().find(".damaged-") != std::string::npos;
+  EXPECT_EQ(damaged, 1);
 }
 
 TEST_F(SymbolStoreTest, DatabaseOfAnotherProgramIsDataLossWithAdvice) {

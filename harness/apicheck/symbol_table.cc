@@ -3,6 +3,7 @@
 #include "harness/apicheck/symbol_table.h"
 
 #include "harness/base/json.h"
+#include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
 
 namespace bkm {
@@ -251,10 +252,10 @@ Block ReadBlock(const Json& json) {
 absl::StatusOr<SymbolTable> SymbolTableFromJson(absl::string_view text) {
   ASSIGN_OR_RETURN(const Json json, ParseJson(text, "symbol table"));
   SymbolTable table;
-  table.unread = json.value("unread", false);
+  table.unread = IsTrue(json, "unread");
   if (json.contains("error")) {
     table.error = json["error"].get<std::string>();
-    table.error_line = json.value("line", 0);
+    table.error_line = static_cast<int>(WholeOf(json, "line").value_or(0));
   }
   if (json.contains("body")) table.body = ReadBlock(json["body"]);
   if (json.contains("imports")) table.imports = json["imports"].get<std::vector<std::string>>();
@@ -262,7 +263,7 @@ absl::StatusOr<SymbolTable> SymbolTableFromJson(absl::string_view text) {
     if (json["all"].is_array()) table.exports = json["all"].get<std::vector<std::string>>();
     table.computed_exports = !json["all"].is_array();
   }
-  table.dynamic = json.value("dynamic", false);
+  table.dynamic = IsTrue(json, "dynamic");
   if (json.contains("patches")) {
     for (const Json& item : json["patches"]) {
       table.patches.emplace_back(ReadExpression(item[0], 0), item[1].get<std::string>());

@@ -65,6 +65,9 @@ absl::StatusOr<std::vector<CheckedVersion>> Versions::FindOne(const std::string&
                                                                      .folder = options_.folder});
     }
     ASSIGN_OR_RETURN(const Subject subject, subjects_->Resolve(spec));
+    if (subject.fault) {
+      return absl::FailedPreconditionError(absl::StrCat(text, ": ", subject.fault->message));
+    }
     if (subject.tree.empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat(text, " is a package of the runtime; only source trees can be checked"));

@@ -3,6 +3,8 @@
 #ifndef HARNESS_BASE_CLOCK_H_
 #define HARNESS_BASE_CLOCK_H_
 
+#include <cstdint>
+
 #include "absl/time/time.h"
 
 namespace bkm {
@@ -22,6 +24,8 @@ class RealClock : public Clock {
  public:
   absl::Time Now() const override;
   absl::Duration Elapsed() const override;
+  // From now on, Now() of this process jumps at each reading (harness/base/disturbance.h).
+  static void LetJump(uint64_t seed);
 };
 
 }  // namespace bkm

@@ -11,6 +11,7 @@ namespace bkm {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr int64_t kMostReported = int64_t{1} << 50;
 
 template <typename T>
 void ReadNumbers(ObjectReader& reader, const char* key, absl::string_view needed,
@@ -22,6 +23,11 @@ void ReadNumbers(ObjectReader& reader, const char* key, absl::string_view needed
   for (size_t i = 0; i < items.size(); ++i) {
     const Json& item = items[i];
     const bool is_nan = std::is_same_v<T, double> && item.is_null();
+    const bool overflows = std::is_integral_v<T> && item.is_number_unsigned() &&
+                           item.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX);
+    if (overflows)
+      return reader.Fail(absl::StrCat(key, "[", i, "]"),
+                         "a whole number below 2^63 is needed here");
     if (!is_nan && !(item.*fits)())
       return reader.Fail(absl::StrCat(key, "[", i, "]"),
                          absl::StrCat(needed, " is needed here, not ", item.type_name()));
@@ -119,8 +125,9 @@ void Fields::ReadLeaf(const char* key, double& value) {
 }
 
 void Fields::ReadLeaf(const char* key, int64_t& value) {
-  value = reader_->Int(key, value, std::numeric_limits<int64_t>::min(),
-                       std::numeric_limits<int64_t>::max());
+  // What others report stays so small that sums of it do not overflow.
+  const int64_t most = style_ == FieldStyle::kSparse ? kMostReported : INT64_MAX;
+  value = reader_->Int(key, value, style_ == FieldStyle::kSparse ? -most : INT64_MIN, most);
 }
 
 void Fields::ReadLeaf(const char* key, std::vector<std::string>& value) {

@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "harness/base/check.h"
 #include "harness/base/json.h"
 
 namespace bkm {
@@ -69,8 +70,10 @@ class Fields {
   template <typename Enum, typename Names>
   void Name(const char* key, Enum& value, const Names& names) {
     const std::vector<std::string> known(std::begin(names), std::end(names));
-    if (!reading())
+    if (!reading()) {
+      HARNESS_CHECK(static_cast<size_t>(value) < known.size()) << key << " has no name";
       return Put(key, known[static_cast<size_t>(value)], Presence::kRequired, {{"enum", known}});
+    }
     if (const std::optional<size_t> place = ReadName(key, known)) value = static_cast<Enum>(*place);
   }
   // A string out of a closed set.

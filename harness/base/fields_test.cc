@@ -123,6 +123,11 @@ TEST(FieldsTest, SparseReadingTakesNullForMissingAndIgnoresUnknownKeys) {
             "b.json: $.wheels[1].radius: a number is needed here, not string");
 }
 
+TEST(FieldsDeathTest, AnEnumeratorWithoutANameIsABug) {
+  EXPECT_DEATH(WriteFields(Bicycle{.name = "b", .color = static_cast<Color>(9)}),
+               "color has no name");
+}
+
 TEST(FieldsTest, SparseWritingLeavesEmptyFieldsOut) {
   EXPECT_EQ(WriteFields(Bicycle(), FieldStyle::kSparse).dump(),
             R"({"color":"red","gears":1,"lamp":{"lit":true}})");

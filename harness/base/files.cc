@@ -11,9 +11,11 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/descriptor.h"
+#include "harness/base/file_steps.h"
 #include "harness/base/status_macros.h"
 
 namespace bkm {
@@ -24,7 +26,7 @@ namespace {
 absl::Status SystemError(absl::string_view doing, const fs::path& path, int error) {
   const std::string message = absl::StrCat(doing, " ", path.string(), ": ", std::strerror(error));
   if (error == ENOENT) return absl::NotFoundError(message);
-  if (error == ENOSPC) {
+  if (error == ENOSPC || error == EDQUOT) {
     return absl::ResourceExhaustedError(
         absl::StrCat(message, " (free some space, or set BKM_CACHE)"));
   }
@@ -43,19 +45,75 @@ absl::StatusOr<std::string> ReadFile(const fs::path& path) {
   return std::move(out).str();
 }
 
-absl::Status WriteFile(const fs::path& path, absl::string_view content) {
-  if (path.has_parent_path()) RETURN_IF_ERROR(CreateDirectories(path.parent_path()));
+namespace {
+
+// Creates missing folders. The parent of each new one is appended to `changed`.
+absl::Status CreateFolders(const fs::path& folder, std::vector<fs::path>& changed) {
+  std::error_code error;
+  if (folder.empty() || fs::is_directory(folder, error)) return absl::OkStatus();
+  const fs::path parent = folder.parent_path();
+  if (parent != folder) RETURN_IF_ERROR(CreateFolders(parent, changed));
+  if (::mkdir(folder.c_str(), 0777) == 0) {
+    changed.push_back(parent.empty() ? fs::path(".") : parent);
+    return absl::OkStatus();
+  }
+  const int reason = errno;
+  if (fs::is_directory(folder, error)) return absl::OkStatus();  // another process was faster
+  return SystemError("cannot create the folder", folder, reason);
+}
+
+absl::Status Write(const fs::path& path, absl::string_view content, bool durable) {
+  FileSteps& steps = FileSteps::Current();
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  std::vector<fs::path> changed;
+  RETURN_IF_ERROR(CreateFolders(folder, changed));
+  changed.push_back(folder);
   std::string temporary = path.string() + ".XXXXXX";
   Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!file.valid()) return SystemError("cannot write", path, errno);
   ::fchmod(file.get(), 0644);
-  int error = WriteAll(file.get(), content) ? 0 : errno;
+  int error = steps.Write(file.get(), temporary, content);
+  if (!error && durable) error = steps.Sync(file.get(), temporary);
   const int close_error = file.Close();
   if (!error) error = close_error;
-  if (!error && ::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
-  if (!error) return absl::OkStatus();
-  ::unlink(temporary.c_str());
-  return SystemError("cannot write", path, error);
+  if (!error) error = steps.Rename(temporary, path);
+  if (error) {
+    ::unlink(temporary.c_str());
+    return SystemError("cannot write", path, error);
+  }
+  if (!durable) return absl::OkStatus();
+  // The innermost folder is first: a new folder appears with its content.
+  for (auto it = changed.rbegin(); it != changed.rend(); ++it) RETURN_IF_ERROR(SyncFolder(*it));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status WriteFile(const fs::path& path, absl::string_view content) {
+  return Write(path, content, /*durable=*/true);
+}
+
+absl::Status WriteScratchFile(const fs::path& path, absl::string_view content) {
+  return Write(path, content, /*durable=*/false);
+}
+
+absl::Status SyncFile(int file, const fs::path& path) {
+  const int error = FileSteps::Current().Sync(file, path);
+  return error ? SystemError("cannot sync", path, error) : absl::OkStatus();
+}
+
+absl::Status SyncFolder(const fs::path& folder) {
+  const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.valid()) return SystemError("cannot open", folder, errno);
+  const int error = FileSteps::Current().SyncFolder(opened.get(), folder);
+  return error ? SystemError("cannot sync", folder, error) : absl::OkStatus();
+}
+
+absl::Status SyncTree(const fs::path& folder) {
+  const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.valid()) return SystemError("cannot open", folder, errno);
+  const int error = FileSteps::Current().SyncTree(opened.get(), folder);
+  return error ? SystemError("cannot sync", folder, error) : absl::OkStatus();
 }
 
 absl::Status CreateDirectories(const fs::path& path) {
@@ -74,6 +132,7 @@ absl::StatusOr<fs::path> CreateTempDirectory(const fs::path& parent, absl::strin
 }
 
 absl::Status RemoveTree(const fs::path& path) {
+  FileSteps::Current().Remove(path);
   std::error_code error;
   fs::remove_all(path, error);
   if (!error) return absl::OkStatus();

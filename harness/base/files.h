@@ -15,8 +15,20 @@ namespace bkm {
 absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path);
 
 // Writes a temporary file beside `path` and renames it, so that a reader sees either the old or the
-// new content and never a part. Creates missing folders.
+// new content and never a part. Creates missing folders. When it returns, the file survives a power
+// cut: the file is synced before the rename, and its folder after it, which takes milliseconds.
 absl::Status WriteFile(const std::filesystem::path& path, absl::string_view content);
+
+// Like WriteFile, without syncing. After a power cut the file may be missing, empty, old or torn.
+// Only for logs, for scratch files, and for files whose reader notices damage and makes them again.
+absl::Status WriteScratchFile(const std::filesystem::path& path, absl::string_view content);
+
+// Makes a file that another program wrote survive a power cut; its name needs SyncFolder, too.
+absl::Status SyncFile(int file, const std::filesystem::path& path);
+// Makes the names in a folder survive a power cut.
+absl::Status SyncFolder(const std::filesystem::path& folder);
+// Makes everything below a folder survive a power cut: syncs the whole file system.
+absl::Status SyncTree(const std::filesystem::path& folder);
 
 // mkdir -p.
 absl::Status CreateDirectories(const std::filesystem::path& path);

@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <vector>
+
+#include "harness/base/file_steps.h"
 #include "harness/base/hash.h"
 
 namespace bkm {
@@ -17,6 +21,66 @@ TEST(FilesTest, WriteCreatesFoldersAndReplacesWhole) {
   ASSERT_TRUE(WriteFile(path, "two").ok());
   EXPECT_EQ(*ReadFile(path), "two");
   EXPECT_EQ(std::distance(fs::directory_iterator(path.parent_path()), fs::directory_iterator()), 1);
+}
+
+// Records the steps, and lets the one of a given kind fail.
+class RecordedSteps : public FileSteps {
+ public:
+  int Write(int file, const fs::path& path, absl::string_view content) override {
+    return Step("write", [&] { return FileSteps::Write(file, path, content); });
+  }
+  int Sync(int file, const fs::path& path) override {
+    return Step("sync", [&] { return FileSteps::Sync(file, path); });
+  }
+  int Rename(const fs::path& from, const fs::path& to) override {
+    return Step("rename", [&] { return FileSteps::Rename(from, to); });
+  }
+  int SyncFolder(int folder, const fs::path& path) override {
+    return Step("sync " + path.filename().string(),
+                [&] { return FileSteps::SyncFolder(folder, path); });
+  }
+  std::vector<std::string> taken;
+  std::string failing;
+  int error = 0;
+
+ private:
+  template <typename F>
+  int Step(const std::string& name, F step) {
+    taken.push_back(name);
+    return name == failing ? error : step();
+  }
+};
+
+TEST(FilesTest, WrittenFileAndNewFoldersAreSyncedInTheOrderThatAPowerCutNeeds) {
+  const fs::path root = *CreateTempDirectory(::testing::TempDir(), "sync-");
+  RecordedSteps steps;
+  const ReplacedFileSteps replaced(steps);
+  ASSERT_TRUE(WriteFile(root / "new" / "newer" / "f", "x").ok());
+  EXPECT_EQ(steps.taken,
+            (std::vector<std::string>{"write", "sync", "rename", "sync newer", "sync new",
+                                      "sync " + root.filename().string()}));
+  steps.taken.clear();
+  ASSERT_TRUE(WriteScratchFile(root / "new" / "g", "x").ok());
+  EXPECT_EQ(steps.taken, (std::vector<std::string>{"write", "rename"}));
+}
+
+TEST(FilesTest, AFailedStepKeepsTheOldContentAndLeavesNothingBehind) {
+  const fs::path path = *CreateTempDirectory(::testing::TempDir(), "fail-") / "f";
+  ASSERT_TRUE(WriteFile(path, "old").ok());
+  for (const char* step : {"write", "sync", "rename"}) {
+    for (const auto& [error, code] : {std::pair(ENOSPC, absl::StatusCode::kResourceExhausted),
+                                      std::pair(EDQUOT, absl::StatusCode::kResourceExhausted),
+                                      std::pair(EIO, absl::StatusCode::kUnavailable)}) {
+      RecordedSteps steps;
+      steps.failing = step;
+      steps.error = error;
+      const ReplacedFileSteps replaced(steps);
+      EXPECT_EQ(WriteFile(path, "new").code(), code) << step;
+      EXPECT_EQ(*ReadFile(path), "old") << step;
+      EXPECT_EQ(std::distance(fs::directory_iterator(path.parent_path()), fs::directory_iterator()),
+                1);
+    }
+  }
 }
 
 TEST(FilesTest, MissingFileIsNotFoundAndNamed) {

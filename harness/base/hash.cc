@@ -2,16 +2,20 @@
 // Copyright the bkm authors.
 #include "harness/base/hash.h"
 
+#include <fcntl.h>
 #include <openssl/evp.h>
+#include <unistd.h>
 
 #include <array>
-#include <fstream>
+#include <cerrno>
+#include <cstring>
 #include <memory>
 #include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "harness/base/check.h"
+#include "harness/base/descriptor.h"
 
 namespace bkm {
 namespace {
@@ -52,16 +56,28 @@ std::string Sha1(absl::string_view bytes) {
 }
 
 absl::StatusOr<std::string> Sha256OfFile(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return absl::NotFoundError(absl::StrCat("cannot read ", path.string()));
-  Digest digest(EVP_sha256());
-  std::vector<char> buffer(1 << 20);
-  while (in.read(buffer.data(), buffer.size()) || in.gcount() > 0) {
-    digest.Add(absl::string_view(buffer.data(), in.gcount()));
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) {
+    const std::string message =
+        absl::StrCat("cannot read ", path.string(), ": ", std::strerror(errno));
+    return errno == ENOENT ? absl::NotFoundError(message) : absl::UnavailableError(message);
   }
-  if (in.bad())
-    return absl::UnavailableError(absl::StrCat("cannot read ", path.string(), " to its end"));
-  return digest.Hex();
+  return Sha256OfOpenFile(file.get(), path);
+}
+
+absl::StatusOr<std::string> Sha256OfOpenFile(int file, const std::filesystem::path& path) {
+  Digest digest(EVP_sha256());
+  std::vector<char> buffer(1 << 18);
+  for (;;) {
+    const ssize_t count = ::read(file, buffer.data(), buffer.size());
+    if (count == 0) return digest.Hex();
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      return absl::UnavailableError(
+          absl::StrCat("cannot read ", path.string(), ": ", std::strerror(errno)));
+    }
+    digest.Add(absl::string_view(buffer.data(), static_cast<size_t>(count)));
+  }
 }
 
 }  // namespace bkm

@@ -20,6 +20,9 @@ std::string Sha1(absl::string_view bytes);
 // SHA-256 of a file's content. Reads the file in pieces, so its size does not matter.
 absl::StatusOr<std::string> Sha256OfFile(const std::filesystem::path& path);
 
+// Like Sha256OfFile, for what follows in an open file. `path` names it in the error.
+absl::StatusOr<std::string> Sha256OfOpenFile(int file, const std::filesystem::path& path);
+
 }  // namespace bkm
 
 #endif  // HARNESS_BASE_HASH_H_

@@ -3,50 +3,16 @@
 #include "harness/base/html.h"
 
 #include <cmath>
-#include <cstdint>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "harness/base/shown_text.h"
 
 namespace bkm::html {
 namespace {
 
 constexpr char kReplacement[] = "\xEF\xBF\xBD";  // U+FFFD
-
-// One character: its length in bytes and its code point. 0 bytes: invalid UTF-8.
-struct Character {
-  size_t bytes = 0;
-  uint32_t code = 0;
-};
-
-Character Decode(absl::string_view text, size_t at) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-  const uint8_t first = byte(at);
-  if (first < 0x80) return {1, first};
-  const size_t bytes = first >= 0xF0 && first < 0xF5 ? 4
-                       : first >= 0xE0               ? 3
-                       : first >= 0xC2               ? 2
-                                                     : 0;
-  if (bytes == 0 || first >= 0xF5 || at + bytes > text.size()) return {};
-  uint32_t code = first & (0xFF >> (bytes + 1));
-  for (size_t i = 1; i < bytes; ++i) {
-    if ((byte(at + i) & 0xC0) != 0x80) return {};
-    code = code << 6 | (byte(at + i) & 0x3F);
-  }
-  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = code >= 0xD800 && code < 0xE000;
-  if (code < kLeast[bytes] || code > 0x10FFFF || surrogate) return {};
-  return {bytes, code};
-}
-
-bool IsShown(uint32_t code) {
-  if (code == '\n' || code == '\t') return true;
-  if (code < 0x20 || (code >= 0x7F && code < 0xA0)) return false;
-  if (code >= 0x202A && code <= 0x202E) return false;  // direction overrides
-  if (code >= 0x2066 && code <= 0x2069) return false;
-  return (code & 0xFFFE) != 0xFFFE && !(code >= 0xFDD0 && code <= 0xFDEF);  // noncharacters
-}
 
 bool IsVoid(absl::string_view name) {
   for (const char* known : {"br", "hr", "img", "input", "link", "meta", "col", "wbr"}) {
@@ -69,7 +35,7 @@ std::string Escaped(absl::string_view text) {
   std::string out;
   out.reserve(text.size() + text.size() / 8);
   for (size_t at = 0; at < text.size();) {
-    const Character character = Decode(text, at);
+    const Utf8Character character = DecodeUtf8(text, at);
     if (character.bytes == 0 || !IsShown(character.code)) {
       out += kReplacement;
     } else if (character.code == '&') {

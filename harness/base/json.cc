@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "harness/base/did_you_mean.h"
 #include "harness/base/files.h"
+#include "harness/base/shown_text.h"
 #include "harness/base/status_macros.h"
 
 template class nlohmann::basic_json<>;
@@ -23,19 +24,25 @@ std::string Place(absl::string_view text, size_t at) {
   return absl::StrCat("line ", line, ", column ", at - (start == text.npos ? 0 : start + 1) + 1);
 }
 
-// Finds where the text stops being JSON. nlohmann reports the position only in an exception or to a
-// SAX handler.
+// Copying, comparing and writing a value recurse into it, and a parsed value takes up to 30 times
+// the memory of its text. The deepest that bkm writes are symbol tables of Python files.
+constexpr size_t kDeepest = 1000;
+constexpr size_t kMostValues = 16'000'000;
+constexpr uintmax_t kLargestFile = 256 << 20;
+
+// Finds where the text stops being JSON, or exceeds a limit. nlohmann reports the position only in
+// an exception or to a SAX handler.
 struct ErrorFinder : nlohmann::json_sax<Json> {
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
+  bool null() override { return Count(); }
+  bool boolean(bool) override { return Count(); }
+  bool number_integer(number_integer_t) override { return Count(); }
+  bool number_unsigned(number_unsigned_t) override { return Count(); }
+  bool number_float(number_float_t, const string_t&) override { return Count(); }
+  bool string(string_t&) override { return Count(); }
+  bool binary(binary_t&) override { return Count(); }
   bool start_object(size_t) override {
     keys.emplace_back();
-    return true;
+    return Enter();
   }
   bool key(string_t& name) override {
     if (keys.back().insert(name).second) return true;
@@ -44,15 +51,32 @@ struct ErrorFinder : nlohmann::json_sax<Json> {
   }
   bool end_object() override {
     keys.pop_back();
+    --depth;
     return true;
   }
-  bool start_array(size_t) override { return true; }
-  bool end_array() override { return true; }
+  bool start_array(size_t) override { return Enter(); }
+  bool end_array() override {
+    --depth;
+    return true;
+  }
   bool parse_error(size_t at, const std::string&, const Json::exception& e) override {
     position = at;
     message = e.what();
     return false;
   }
+  bool Count() {
+    if (++values > kMostValues)
+      limit = absl::StrCat("has more than ", kMostValues, " values; bkm writes no such file");
+    return limit.empty();
+  }
+  bool Enter() {
+    if (++depth > kDeepest)
+      limit = absl::StrCat("is nested deeper than ", kDeepest, " levels; bkm writes no such file");
+    return limit.empty() && Count();
+  }
+  size_t depth = 0;
+  size_t values = 0;
+  std::string limit;  // the limit that the text exceeds
   std::vector<std::set<std::string>> keys;
   size_t position = 0;
   std::string message;
@@ -64,6 +88,8 @@ struct ErrorFinder : nlohmann::json_sax<Json> {
 absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view origin) {
   ErrorFinder finder;
   if (!Json::sax_parse(text.begin(), text.end(), &finder)) {
+    if (!finder.limit.empty())
+      return absl::InvalidArgumentError(absl::StrCat(origin, ": the JSON ", finder.limit));
     if (!finder.duplicate.empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat(origin, ": the key '", finder.duplicate, "' appears twice in one object"));
@@ -76,18 +102,25 @@ absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view origin)
 }
 
 absl::StatusOr<Json> ReadJsonFile(const std::filesystem::path& path) {
+  std::error_code error;
+  if (const uintmax_t size = std::filesystem::file_size(path, error);
+      !error && size > kLargestFile) {
+    return absl::InvalidArgumentError(absl::StrCat(path.string(), ": a JSON file of ", size >> 20,
+                                                   " MiB is larger than the ", kLargestFile >> 20,
+                                                   " MiB that bkm reads"));
+  }
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   return ParseJson(text, path.string());
 }
 
 std::string ToLine(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return EscapedJson(json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 std::string ToText(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return EscapedJson(json.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
 }
 std::string ToText(const OrderedJson& json) {
-  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+  return EscapedJson(json.dump(2, ' ', false, OrderedJson::error_handler_t::replace)) + "\n";
 }
 
 ObjectReader::ObjectReader(const Json& json, std::string origin, std::string path)
@@ -152,6 +185,12 @@ int64_t ObjectReader::Int(const char* key, int64_t fallback, int64_t min, int64_
   if (!value->is_number_integer()) {
     Fail(key, absl::StrCat("a whole number is needed here, not ",
                            value->is_number() ? value->dump() : value->type_name()));
+    return fallback;
+  }
+  const bool overflows =
+      value->is_number_unsigned() && value->get<uint64_t>() > static_cast<uint64_t>(INT64_MAX);
+  if (overflows) {
+    Fail(key, absl::StrCat(value->get<uint64_t>(), " is out of range: ", min, " to ", max));
     return fallback;
   }
   const int64_t number = value->get<int64_t>();

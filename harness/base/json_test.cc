@@ -2,7 +2,14 @@
 // Copyright the bkm authors.
 #include "harness/base/json.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
 
 namespace bkm {
 namespace {
@@ -43,6 +50,41 @@ TEST(JsonTest, WrongTypeNamesThePath) {
 
 TEST(JsonTest, MissingKeyIsNamed) {
   EXPECT_EQ(ErrorOf("{}"), "a.json: $: the key 'name' is missing");
+}
+
+TEST(JsonTest, DeepNestingIsRefusedWithOneSentence) {
+  for (const absl::string_view level : {"[", "{\"a\":"}) {
+    std::string text;
+    for (int i = 0; i < 200000; ++i) absl::StrAppend(&text, level);
+    EXPECT_EQ(ParseJson(text, "deep.json").status().message(),
+              "deep.json: the JSON is nested deeper than 1000 levels; bkm writes no such file");
+  }
+  const std::string allowed = std::string(1000, '[') + std::string(1000, ']');
+  EXPECT_TRUE(ParseJson(allowed, "x").ok());
+}
+
+TEST(JsonTest, AFileThatIsTooLargeIsRefusedBeforeItIsRead) {
+  const std::filesystem::path path = testing::TempDir() + "/large.json";
+  std::ofstream(path) << "{}";
+  std::filesystem::resize_file(path, int64_t{1} << 40);
+  EXPECT_EQ(
+      ReadJsonFile(path).status().message(),
+      path.string() + ": a JSON file of 1048576 MiB is larger than the 256 MiB that bkm reads");
+  std::filesystem::remove(path);
+}
+
+TEST(JsonTest, AWholeNumberBeyond64BitsWithASignIsOutOfRange) {
+  const Json json = {{"a", uint64_t{18446744073709551615u}}};
+  ObjectReader reader(json, "x");
+  EXPECT_EQ(reader.Int("a", 7, INT64_MIN, INT64_MAX), 7);
+  EXPECT_THAT(std::string(reader.Finish().message()),
+              testing::HasSubstr("18446744073709551615 is out of range"));
+}
+
+TEST(JsonTest, WritesCharactersThatAreNotShownAsEscapes) {
+  const Json json = {{"a", "\u202ex\x7f\x1b"}};
+  EXPECT_EQ(ToLine(json), R"({"a":"\u202ex\u007f\u001b"})");
+  EXPECT_EQ(Json::parse(ToText(json)), json);
 }
 
 }  // namespace

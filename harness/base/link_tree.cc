@@ -22,11 +22,14 @@ absl::Status LinkFile(const fs::path& from, const fs::path& to) {
 
 absl::Status LinkTree(const fs::path& from, const fs::path& to) {
   std::error_code error;
-  if (fs::is_directory(from, error)) {
+  const fs::file_status found = fs::symlink_status(from, error);
+  if (fs::is_directory(found)) {
+    // CreateDirectories would accept a link to a folder elsewhere.
+    if (fs::is_symlink(fs::symlink_status(to, error))) fs::remove(to, error);
     RETURN_IF_ERROR(CreateDirectories(to));
     for (const fs::directory_entry& entry : fs::directory_iterator(from, error))
       RETURN_IF_ERROR(LinkTree(entry.path(), to / entry.path().filename()));
-  } else if (fs::is_regular_file(from, error)) {
+  } else if (fs::is_regular_file(found)) {
     fs::remove(to, error);
     return LinkFile(from, to);
   }

@@ -13,9 +13,10 @@ namespace bkm {
 // system, too many links).
 absl::Status LinkFile(const std::filesystem::path& from, const std::filesystem::path& to);
 
-// Calls LinkFile for every regular file at or below `from`, replacing files at the target. Does
-// nothing when `from` is missing. Only for files that are never modified in place, since a link
-// shares the content.
+// Calls LinkFile for every regular file at or below `from`, replacing files at the target. Follows
+// no symbolic link and leaves out special files, since a subject may have made them. Does nothing
+// when `from` is missing. Only for files that are never modified in place, since a link shares the
+// content.
 absl::Status LinkTree(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace bkm

@@ -29,6 +29,7 @@
 namespace bkm {
 
 // Puts "context: " before the message of `status`, so that an error reads from the outside in.
+// Keeps its payloads.
 absl::Status WithContext(const absl::Status& status, absl::string_view context);
 
 }  // namespace bkm

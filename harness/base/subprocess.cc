@@ -5,8 +5,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "harness/base/keeper.h"
 #include "harness/base/status_macros.h"
 
 extern char** environ;
@@ -29,7 +28,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 std::vector<std::string> Environment(const Command& command) {
   std::vector<std::string> result;
-  for (char** entry = environ; *entry; ++entry) {
+  for (char** entry = environ; !command.exact_env && *entry; ++entry) {
     const std::string name = std::string(*entry).substr(0, std::string(*entry).find('='));
     const bool unset = std::find(command.unset_env.begin(), command.unset_env.end(), name) !=
                        command.unset_env.end();
@@ -47,42 +46,29 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
   return pointers;
 }
 
-// Starts `command` with these descriptors as its stdin, stdout and stderr (-1: inherited).
-absl::StatusOr<pid_t> Spawn(const Command& command, int in, int out, int err, bool own_group) {
+// Starts `command` with these descriptors as its stdin, stdout and stderr (-1: inherited). In a
+// group of its own, the child does not get Ctrl-C. Otherwise Ctrl-C ends the child together with
+// us.
+absl::StatusOr<pid_t> Spawn(const Command& command, int in, int out, int err, bool own_group,
+                            bool ends_descendants) {
   std::vector<std::string> argv = command.argv;
   std::vector<std::string> env = Environment(command);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  if (in >= 0) posix_spawn_file_actions_adddup2(&actions, in, 0);
-  if (out >= 0) posix_spawn_file_actions_adddup2(&actions, out, 1);
-  if (err >= 0) posix_spawn_file_actions_adddup2(&actions, err, 2);
-  if (!command.directory.empty()) {
-    posix_spawn_file_actions_addchdir_np(&actions, command.directory.c_str());
-  }
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  // In a group of its own, the child does not get Ctrl-C, and we can kill the whole group.
-  // Otherwise Ctrl-C ends the child together with us.
-  posix_spawnattr_setflags(&attributes, (own_group ? POSIX_SPAWN_SETPGROUP : 0) |
-                                            POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-  sigset_t set;
-  sigemptyset(&set);
-  posix_spawnattr_setsigmask(&attributes, &set);
-  sigaddset(&set, SIGPIPE);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  posix_spawnattr_setsigdefault(&attributes, &set);
-  pid_t pid = -1;
-  const int error = ::posix_spawnp(&pid, argv[0].c_str(), &actions, &attributes,
-                                   Pointers(argv).data(), Pointers(env).data());
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  if (error == ENOENT)
+  const std::vector<char*> argv_pointers = Pointers(argv), env_pointers = Pointers(env);
+  const pid_t pid =
+      StartKept({.argv = argv_pointers.data(),
+                 .env = env_pointers.data(),
+                 .directory = command.directory.empty() ? nullptr : command.directory.c_str(),
+                 .in = in,
+                 .out = out,
+                 .err = err,
+                 .own_group = own_group,
+                 .ends_descendants = ends_descendants});
+  if (pid == -ENOENT)
     return absl::NotFoundError(
         absl::StrCat("cannot start ", argv[0], ": no such program or folder"));
-  if (error != 0)
+  if (pid < 0)
     return absl::UnavailableError(
-        absl::StrCat("cannot start ", argv[0], ": ", std::strerror(error)));
+        absl::StrCat("cannot start ", argv[0], ": ", std::strerror(-pid)));
   return pid;
 }
 
@@ -153,13 +139,14 @@ absl::StatusOr<ProcessResult> RunCommand(const Command& command) {
   ASSIGN_OR_RETURN(Pipe in, MakePipe());
   ASSIGN_OR_RETURN(Pipe out, MakePipe());
   ASSIGN_OR_RETURN(Pipe err, MakePipe());
+  const bool own_group = command.timeout.has_value() && command.in_own_group;
   ASSIGN_OR_RETURN(const pid_t pid, Spawn(command, in.read.get(), out.write.get(), err.write.get(),
-                                          /*own_group=*/command.timeout.has_value()));
+                                          own_group, /*ends_descendants=*/false));
   for (Descriptor* end : {&in.read, &out.write, &err.write}) end->Close();
   ProcessResult result;
   if (!Pump({std::move(in.write), std::move(out.read), std::move(err.read)}, command, result)) {
     result.timed_out = true;
-    ::kill(-pid, SIGKILL);
+    ::kill(pid, kEndAll);
   }
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
@@ -191,7 +178,8 @@ absl::StatusOr<PipedProcess> StartPiped(const Command& command,
   ASSIGN_OR_RETURN(Pipe in, MakePipe());
   ASSIGN_OR_RETURN(Pipe out, MakePipe());
   ASSIGN_OR_RETURN(const pid_t pid,
-                   Spawn(command, in.read.get(), out.write.get(), err.get(), /*own_group=*/true));
+                   Spawn(command, in.read.get(), out.write.get(), err.get(), /*own_group=*/true,
+                         /*ends_descendants=*/true));
   return PipedProcess{pid, std::move(in.write), std::move(out.read)};
 }
 

@@ -21,9 +21,13 @@ struct Command {
   std::vector<std::string> argv;               // argv[0] is looked up in PATH
   std::map<std::string, std::string> set_env;  // added to this process's environment
   std::vector<std::string> unset_env;
+  bool exact_env = false;           // the environment is set_env alone
   std::filesystem::path directory;  // empty: this process's
   std::string input;                // written to stdin
   std::optional<std::chrono::seconds> timeout;
+  // False: Ctrl-C ends the process together with this one. Then a timeout kills it alone, without
+  // the processes that it started.
+  bool in_own_group = true;
 };
 
 // How a process ended. A non-zero exit code is data, not an error.
@@ -42,6 +46,9 @@ absl::StatusOr<ProcessResult> RunCommand(const Command& command);
 // Like RunCommand, but a failing process is an error. Its message ends with the last line of
 // stderr.
 absl::StatusOr<std::string> RunForOutput(const Command& command);
+
+// Programs die with this process, however it ends, and so do the processes that they started
+// (harness/base/keeper.h).
 
 // A running process with pipes to its stdin and from its stdout. Closing the pipes does not end or
 // reap the process.

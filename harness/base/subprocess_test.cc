@@ -9,6 +9,10 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
 
 namespace bkm {
 namespace {
@@ -63,6 +67,12 @@ TEST(SubprocessTest, EnvironmentIsSetAndUnset) {
                            .set_env = {{"BKM_TEST_NEW", "two"}},
                            .unset_env = {"BKM_TEST_GONE"}}),
             "none two\n");
+}
+
+TEST(SubprocessTest, ExactEnvironmentHoldsNothingElse) {
+  ::setenv("BKM_TEST_SECRET", "1", 1);
+  EXPECT_EQ(*RunForOutput({.argv = {"/usr/bin/env"}, .set_env = {{"A", "b"}}, .exact_env = true}),
+            "A=b\n");
 }
 
 TEST(SubprocessTest, MissingProgramIsNotFound) {
@@ -123,6 +133,121 @@ TEST(SubprocessTest, TimeoutEndsTheWholeGroup) {
       {.argv = {"sh", "-c", "sleep 60 & sleep 60"}, .timeout = std::chrono::seconds(1)});
   EXPECT_TRUE(result.timed_out);
   EXPECT_EQ(result.exit_code, 128 + 9);
+}
+
+// Whether the process still runs. A process that ended and was not reaped does not.
+bool Runs(pid_t pid) {
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  std::getline(stat, line);
+  return stat && line.substr(line.rfind(')') + 2, 1) != "Z";
+}
+
+bool EndsSoon(pid_t pid) {
+  for (int i = 0; i < 500; ++i) {
+    if (!Runs(pid)) return true;
+    ::usleep(10000);
+  }
+  return false;
+}
+
+// The command that runs kFamily and writes its pids to `file`.
+Command FamilyCommand(const fs::path& file);
+
+// Waits until the file holds so many pids.
+std::vector<pid_t> ReadPids(const fs::path& file, size_t count) {
+  std::vector<pid_t> pids;
+  for (int i = 0; i < 1000 && pids.size() < count; ++i, ::usleep(10000)) {
+    pids.clear();
+    std::ifstream in(file);
+    for (pid_t pid = 0; in >> pid;) pids.push_back(pid);
+  }
+  return pids;
+}
+
+// Runs `start(command)` in a process, kills that with SIGKILL once all of its family run, and
+// expects that none of them stays.
+template <typename F>
+void ExpectFamilyDiesWithItsRunner(F start) {
+  const fs::path file = fs::path(::testing::TempDir()) / "family";
+  fs::remove(file);
+  const pid_t runner = ::fork();
+  if (runner == 0) {
+    start(FamilyCommand(file));
+    ::sleep(600);
+    ::_exit(0);
+  }
+  const std::vector<pid_t> pids = ReadPids(file, 4);
+  ::kill(runner, SIGKILL);
+  ::waitpid(runner, nullptr, 0);
+  ASSERT_EQ(pids.size(), 4u);
+  for (const pid_t pid : pids) EXPECT_TRUE(EndsSoon(pid)) << pid;
+}
+
+// A program with a child, a grandchild in a session of its own, and an orphan.
+constexpr const char* kFamily =
+    "echo $$; sleep 600 & echo $!; setsid sh -c 'echo $$; exec sleep 600' & "
+    "(sh -c 'echo $$; exec sleep 600' &); wait; sleep 600";
+
+Command FamilyCommand(const fs::path& file) {
+  return {.argv = {"sh", "-c", absl::StrCat("{ ", kFamily, "; } > ", file.string())}};
+}
+
+TEST(SubprocessTest, ProgramsAndTheirDescendantsDieWithAKilledRunner) {
+  ExpectFamilyDiesWithItsRunner(
+      [](const Command& command) { RunCommand(command).status().IgnoreError(); });
+}
+
+TEST(SubprocessTest, PipedProgramsDieWithAKilledRunnerEvenIfTheirThreadHasEnded) {
+  ExpectFamilyDiesWithItsRunner([](const Command& command) {
+    std::thread([&] { (*StartPiped(command, "")).to_child.Release(); }).join();
+  });
+}
+
+TEST(SubprocessTest, AProgramOutlivesTheThreadThatStartedIt) {
+  PipedProcess process;
+  std::thread([&] { process = *StartPiped({.argv = {"cat"}}, ""); }).join();
+  ::usleep(50000);
+  ASSERT_TRUE(WriteAll(process.to_child.get(), "x"));
+  process.to_child.Close();
+  char c = 0;
+  EXPECT_EQ(::read(process.from_child.get(), &c, 1), 1);
+  int status = -1;
+  EXPECT_EQ(::waitpid(process.pid, &status, 0), process.pid);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(SubprocessTest, TimeoutEndsDescendantsInOtherSessions) {
+  const fs::path file = fs::path(::testing::TempDir()) / "pids";
+  Command command = FamilyCommand(file);
+  command.timeout = std::chrono::seconds(1);
+  EXPECT_TRUE(RunCommand(command)->timed_out);
+  const std::vector<pid_t> pids = ReadPids(file, 4);
+  ASSERT_EQ(pids.size(), 4u);
+  for (const pid_t pid : pids) EXPECT_FALSE(Runs(pid)) << pid;
+}
+
+TEST(SubprocessTest, ASignalAndAnEndBySignalPassTheKeeper) {
+  PipedProcess process = *StartPiped(
+      {.argv = {"sh", "-c", "trap 'exit 7' TERM; echo; while :; do sleep 0.01; done"}}, "");
+  char c = 0;
+  ASSERT_EQ(::read(process.from_child.get(), &c, 1), 1);
+  ::kill(process.pid, SIGTERM);
+  int status = -1;
+  ASSERT_EQ(::waitpid(process.pid, &status, 0), process.pid);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+  EXPECT_EQ(RunCommand({.argv = {"sh", "-c", "kill -SEGV $$"}})->exit_code, 128 + SIGSEGV);
+}
+
+TEST(SubprocessTest, WhatAPipedProgramLeavesBehindEndsWithIt) {
+  PipedProcess process =
+      *StartPiped({.argv = {"sh", "-c", "setsid sleep 600 >/dev/null & echo $!; exit 0"}}, "");
+  std::string text;
+  for (char c = 0; ::read(process.from_child.get(), &c, 1) == 1 && c != '\n';) text += c;
+  int status = -1;
+  ASSERT_EQ(::waitpid(process.pid, &status, 0), process.pid);
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(Runs(std::stoi(text)));
 }
 
 TEST(SubprocessTest, ErrorMessageEndsWithTheLastLineOfStderr) {

@@ -90,7 +90,6 @@ absl::StatusOr<AloneInterpreter> AloneInterpreter::Find(InterpreterOptions optio
   for (const std::string& path : reader.Strings("prefixes")) facts.path.emplace_back(path);
   RETURN_IF_ERROR(reader.Finish());
   facts.path.push_back(options.python_code);
-  EnterCellEnvironment(options.python);
   if (!options.bytecode.empty()) CompilePreload(options);
   facts.preload_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return AloneInterpreter(std::move(options), std::move(facts));

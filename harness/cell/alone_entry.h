@@ -16,8 +16,8 @@ namespace bkm {
 // interpreter, with the same sandbox and limits. Nothing is preloaded, so each cell imports torch.
 class AloneInterpreter {
  public:
-  // Asks the interpreter for its packages. Replaces this process's environment variables by those
-  // of cells. With `options.bytecode`, imports the preload list once, so that Python compiles it.
+  // Asks the interpreter for its packages. With `options.bytecode`, imports the preload list once,
+  // so that Python compiles it.
   static absl::StatusOr<AloneInterpreter> Find(InterpreterOptions options);
 
   const InterpreterReport& facts() const { return facts_; }

@@ -35,12 +35,6 @@ std::map<std::string, std::string> CellEnvironment(const std::filesystem::path& 
   return environment;
 }
 
-void EnterCellEnvironment(const std::filesystem::path& python) {
-  const std::map<std::string, std::string> environment = CellEnvironment(python);
-  ::clearenv();
-  for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
-}
-
 std::map<std::string, std::string> CellFolders(const std::filesystem::path& work) {
   return {{"HOME", work / "home"}, {"TMPDIR", work / "tmp"}};
 }

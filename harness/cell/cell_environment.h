@@ -14,12 +14,9 @@ namespace bkm {
 inline constexpr char kPreloadHome[] = "/tmp/.bkm-home";
 
 // The environment variables of a cell. None is the user's, so a verdict does not depend on who ran
-// the cell. `python` is the runtime's interpreter.
+// the cell. A worker is started with them, because modules read them at import. `python` is the
+// runtime's interpreter.
 std::map<std::string, std::string> CellEnvironment(const std::filesystem::path& python);
-
-// Replaces this process's environment by CellEnvironment. Call it before Python starts, because
-// modules read the environment at import.
-void EnterCellEnvironment(const std::filesystem::path& python);
 
 // The variables that differ between cells: HOME and TMPDIR, below the cell's `work` folder.
 std::map<std::string, std::string> CellFolders(const std::filesystem::path& work);

@@ -3,19 +3,22 @@
 #include "harness/cell/cell_process.h"
 
 #include <Python.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "harness/base/files.h"
+#include "absl/strings/numbers.h"
 #include "harness/base/status_macros.h"
 #include "harness/cell/private_descriptor.h"
 #include "harness/cell/resource_limits.h"
@@ -24,47 +27,30 @@
 namespace bkm {
 namespace {
 
-namespace fs = std::filesystem;
-
-// The cell's descriptors 0, 1 and 2. The worker opens them while all folders are still writable.
-struct Streams {
-  Descriptor in;
-  Descriptor out;
-  Descriptor err;
-};
-
-absl::StatusOr<Descriptor> Open(const fs::path& path, int flags) {
-  Descriptor file = ToPrivate(Descriptor(::open(path.c_str(), flags | O_CLOEXEC, 0644)));
-  if (!file.valid()) return SystemError(absl::StrCat("cannot open ", path.string()));
-  return file;
-}
-
-absl::StatusOr<Streams> OpenStreams(const fs::path& dir) {
-  constexpr int kFlags = O_CREAT | O_WRONLY | O_TRUNC | O_APPEND;
-  Streams streams;
-  ASSIGN_OR_RETURN(streams.in, Open("/dev/null", O_RDONLY));
-  ASSIGN_OR_RETURN(streams.out, Open(dir / "stdout", kFlags));
-  ASSIGN_OR_RETURN(streams.err, Open(dir / "stderr", kFlags));
-  return streams;
-}
-
-// Recreates `work` and `tensors`: a subject must not find files of the previous run.
-absl::Status MakeFolders(const fs::path& dir) {
-  for (const char* name : {"work", "tensors"}) RETURN_IF_ERROR(RemoveTree(dir / name));
-  for (const char* name : {"work/home", "work/tmp", "tensors"})
-    RETURN_IF_ERROR(CreateDirectories(dir / name));
-  return absl::OkStatus();
-}
-
 bool ReaderIsGone(int pipe) {
   pollfd fd = {pipe, 0, 0};
   return ::poll(&fd, 1, 0) == 1 && (fd.revents & POLLERR);
 }
 
-void TakeStreams(const Streams& streams) {
-  ::dup2(streams.in.get(), 0);
-  ::dup2(streams.out.get(), 1);
-  ::dup2(streams.err.get(), 2);
+bool TakeStreams(const CellOrder& order) {
+  const Descriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  return ::dup2(nothing.get(), 0) == 0 && ::dup2(order.out.get(), 1) == 1 &&
+         ::dup2(order.err.get(), 2) == 2;
+}
+
+// A folder that a preloaded module keeps open would be a way around the cell's root.
+void CloseFolders() {
+  std::vector<int> folders;
+  DIR* listing = ::opendir("/proc/self/fd");
+  if (!listing) return;
+  while (const dirent* entry = ::readdir(listing)) {
+    int number = 0;
+    struct stat info = {};
+    if (!absl::SimpleAtoi(entry->d_name, &number) || number == ::dirfd(listing)) continue;
+    if (::fstat(number, &info) == 0 && S_ISDIR(info.st_mode)) folders.push_back(number);
+  }
+  ::closedir(listing);
+  for (const int folder : folders) ::close(folder);
 }
 
 void ResetSignals() {
@@ -76,35 +62,46 @@ void ResetSignals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-absl::Status Settle(const CellRequest& request, const CellSetting& setting) {
+// Returns the protections that hold.
+absl::StatusOr<std::vector<std::string>> Settle(const CellOrder& order,
+                                                const CellSetting& setting) {
+  const CellRequest& request = order.request;
+  // Where the machine refuses, the watchdog alone holds the limits.
+  for (const Descriptor& door : order.doors) WriteAll(door.get(), "0");
   RETURN_IF_ERROR(ApplyResourceLimits(request));
-  CellView view{request.dir, {request.dir / "work", request.dir / "tensors"}, setting.reads};
-  view.reads.insert(view.reads.end(), request.reads.begin(), request.reads.end());
-  RETURN_IF_ERROR(EnterSandbox(setting.sandbox, view));
+  CellView view{.dir = request.dir, .reads = request.reads, .user = order.user};
+  for (const Attachment& one : order.attachments)
+    view.attachments.push_back({one.path, Descriptor(::dup(one.tree.get()))});
+  ASSIGN_OR_RETURN(std::vector<std::string> holding, EnterSandbox(setting.sandbox, view));
+  // The change of the user cleared it.
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return SystemError("cannot follow the worker");
   if (::chdir((request.dir / "work").c_str()) != 0) return SystemError("cannot enter work/");
-  return absl::OkStatus();
+  return holding;
 }
 
 // The cell, from the fork to its end.
-[[noreturn]] void BeCell(const CellRequest& request, const CellSetting& setting,
-                         const Streams& streams, int events) {
+[[noreturn]] void BeCell(const CellOrder& order, const CellSetting& setting, int events) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::setsid();
-  TakeStreams(streams);
+  ResetSignals();
+  const EventWriter writer(events);
+  if (!TakeStreams(order)) ::_exit(1);
+  const absl::StatusOr<std::vector<std::string>> holding = Settle(order, setting);
+  if (!holding.ok()) {
+    writer.Write(Json{{"failed_to_start", std::string(holding.status().message())}});
+    ::_exit(1);
+  }
   ClosePrivateDescriptors(events);
+  CloseFolders();
   // The worker may have died before PDEATHSIG was set. Until now this process also held its end of
   // the pipe.
   if (ReaderIsGone(events)) ::_exit(1);
-  ResetSignals();
-  const EventWriter writer(events);
-  if (const absl::Status status = Settle(request, setting); !status.ok()) {
-    writer.Write(Json{{"failed_to_start", std::string(status.message())}});
-    ::_exit(1);
-  }
-  writer.Write(Json{{"set", {{"sandbox", setting.sandbox.Names()}}}});
+  writer.Write(Json{{"set", {{"sandbox", *holding}}}});
+  // From here on, the log takes the worker's own facts and "failed_to_start" from nobody.
+  writer.Write(Json{{"handed_over", true}});
   // _exit, in the cell and in a child of the subject that returns to this point: the interpreter is
   // never torn down, and such a child must not run on.
-  ::_exit(setting.body(request, writer));
+  ::_exit(setting.body(order.request, writer));
 }
 
 pid_t Fork() {
@@ -139,21 +136,19 @@ void CellProcess::Kill() {
   if (space) space->Kill();
 }
 
-absl::StatusOr<CellProcess> StartCell(const CellRequest& request, const CellSetting& setting) {
-  RETURN_IF_ERROR(MakeFolders(request.dir));
-  ASSIGN_OR_RETURN(const Streams streams, OpenStreams(request.dir));
+absl::StatusOr<CellProcess> StartCell(const CellOrder& order, const CellSetting& setting) {
   ASSIGN_OR_RETURN(Pipe pipe, MakePipe());
   CellProcess cell;
   cell.events = ToPrivate(std::move(pipe.read));
   Descriptor to_worker = ToPrivate(std::move(pipe.write));
   if (!cell.events.valid() || !to_worker.valid()) return SystemError("cannot keep a pipe");
   ::fcntl(cell.events.get(), F_SETFL, O_NONBLOCK);
-  if (setting.sandbox.pid) {
+  if (setting.sandbox.HasNamespaces()) {
     ASSIGN_OR_RETURN(PidNamespace space, PidNamespace::Create());
     cell.space.emplace(std::move(space));
   }
   ASSIGN_OR_RETURN(cell.pid, ForkInto(cell.space));
-  if (cell.pid == 0) BeCell(request, setting, streams, to_worker.get());
+  if (cell.pid == 0) BeCell(order, setting, to_worker.get());
   cell.pidfd = ToPrivate(Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, cell.pid, 0))));
   if (!cell.pidfd.valid()) {
     const int error = errno;

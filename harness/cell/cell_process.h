@@ -5,14 +5,12 @@
 
 #include <sys/types.h>
 
-#include <filesystem>
 #include <functional>
 #include <optional>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "harness/base/descriptor.h"
-#include "harness/cell/cell_request.h"
+#include "harness/cell/cell_order.h"
 #include "harness/cell/event_writer.h"
 #include "harness/cell/pid_namespace.h"
 #include "harness/cell/sandbox.h"
@@ -22,7 +20,6 @@ namespace bkm {
 // The settings that all cells of a worker share.
 struct CellSetting {
   Sandbox sandbox;
-  std::vector<std::filesystem::path> reads;  // the environment: packages and interpreter
   // Runs in the cell and returns its exit status.
   std::function<int(const CellRequest&, const EventWriter&)> body;
 };
@@ -38,8 +35,8 @@ struct CellProcess {
   void Kill();
 };
 
-// Creates the cell's folders and forks it. An error is the machine's: no folder or no process.
-absl::StatusOr<CellProcess> StartCell(const CellRequest& request, const CellSetting& setting);
+// Forks the cell into its sandbox. An error is the machine's: no process.
+absl::StatusOr<CellProcess> StartCell(const CellOrder& order, const CellSetting& setting);
 
 }  // namespace bkm
 

@@ -20,10 +20,11 @@ absl::StatusOr<RequestedLimits> ParseLimits(const Json& request) {
   return limits;
 }
 
-void AddPath(const Json& value, std::vector<std::filesystem::path>& paths) {
-  if (!value.is_string()) return;
+// Empty, if it is no absolute path.
+std::filesystem::path AbsolutePath(const Json& value) {
+  if (!value.is_string()) return {};
   std::filesystem::path path = value.get<std::string>();
-  if (path.is_absolute()) paths.push_back(std::move(path));
+  return path.is_absolute() ? path : std::filesystem::path();
 }
 
 }  // namespace
@@ -43,9 +44,15 @@ absl::StatusOr<CellRequest> ParseCellRequest(const Json& json) {
         absl::StrCat("request: $.dir must be an absolute path, not '", request.dir.string(), "'"));
   }
   ASSIGN_OR_RETURN(request.limits, ParseLimits(json));
-  AddPath(json.value("probe_dir", Json()), request.reads);
-  if (json.contains("paths")) {
-    for (const Json& path : json["paths"]) AddPath(path, request.reads);
+  request.probe_dir = AbsolutePath(json.value("probe_dir", Json()));
+  if (!request.probe_dir.empty()) request.reads.push_back(request.probe_dir);
+  if (json.contains("paths") && json["paths"].is_object()) {
+    for (const auto& [subject, value] : json["paths"].items()) {
+      const std::filesystem::path path = AbsolutePath(value);
+      if (path.empty()) continue;
+      request.trees.emplace_back(subject, path);
+      request.reads.push_back(path);
+    }
   }
   const Json probe = json.value("probe", Json());
   request.on_cpu = !probe.is_object() || probe.value("device", Json("cpu")) == "cpu";

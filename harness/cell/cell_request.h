@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -28,8 +29,9 @@ struct CellRequest {
   std::filesystem::path dir;  // absolute
   RequestedLimits limits;
   bool on_cpu = true;  // without a GPU driver, which reserves memory that it never touches
-  // Paths outside `dir` that the cell reads. They stay visible when /tmp is covered.
-  std::vector<std::filesystem::path> reads;
+  std::vector<std::pair<std::string, std::filesystem::path>> trees;  // subject -> its tree
+  std::filesystem::path probe_dir;                                   // empty: none
+  std::vector<std::filesystem::path> reads;                          // all of these paths
   Json all;
 };
 

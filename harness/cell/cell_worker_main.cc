@@ -2,13 +2,15 @@
 // Copyright the bkm authors.
 //
 // cell_worker: runs the cells of one runtime, each in a fork of an interpreter with preloaded
-// packages. harness/cell/README.md describes its options.
-#include <fcntl.h>
+// packages, in a sandbox. harness/cell/README.md describes its options.
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -18,13 +20,12 @@
 #include "harness/base/files.h"
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
-#include "harness/cell/alone_entry.h"
-#include "harness/cell/interpreter.h"
+#include "harness/cell/confine.h"
+#include "harness/cell/observed_trees.h"
 #include "harness/cell/private_descriptor.h"
-#include "harness/cell/python_entry.h"
-#include "harness/cell/sandbox.h"
-#include "harness/cell/server.h"
-#include "harness/cell/user_namespace.h"
+#include "harness/cell/sandbox_levels.h"
+#include "harness/cell/supervisor.h"
+#include "harness/cell/worker_session.h"
 
 namespace bkm {
 namespace {
@@ -32,7 +33,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Arguments {
-  bool once = false;
+  std::string level = "full";
   std::string python;
   std::string python_code;
   std::string preload;
@@ -40,7 +41,13 @@ struct Arguments {
   std::string bytecode;
   std::string request;
   bool alone = false;
-  size_t jobs = 1;
+  int jobs = 1;
+  std::vector<std::string> reads;
+  std::vector<std::string> writes;
+  std::vector<std::string> variables;
+  double timeout_s = 0;
+  int64_t memory_mib = 0;
+  std::vector<std::string> command;
 };
 
 void Say(int out, const Json& json) {
@@ -59,67 +66,39 @@ absl::StatusOr<std::vector<std::string>> ReadPreload(const std::string& file) {
   return modules;
 }
 
-// The paths that every cell of this environment must be able to read.
-std::vector<fs::path> EnvironmentPaths(const Arguments& arguments, const InterpreterReport& facts) {
-  std::vector<fs::path> paths = facts.path;
-  paths.push_back(fs::path(arguments.python).parent_path().parent_path());
-  std::error_code error;
-  paths.push_back(fs::canonical(arguments.python, error).parent_path().parent_path());
-  for (const std::string& path : {arguments.kernels, arguments.bytecode}) {
-    if (!path.empty()) paths.push_back(path);
-  }
-  return paths;
+fs::path Absolute(const std::string& path) {
+  return path.empty() ? fs::path() : fs::absolute(path).lexically_normal();
 }
 
-// Sets up everything that cells share, then runs the loop.
-absl::Status Serve(const Arguments& arguments, int out) {
-  Sandbox sandbox = ProbeSandbox();
-  if (!sandbox.IsWhole()) {
-    ContinueInUserNamespace();
-    sandbox = ProbeSandbox();
-  }
-  ASSIGN_OR_RETURN(std::vector<std::string> preload, ReadPreload(arguments.preload));
+std::vector<fs::path> AllAbsolute(const std::vector<std::string>& paths) {
+  std::vector<fs::path> result;
+  for (const std::string& path : paths) result.push_back(Absolute(path));
+  return result;
+}
+
+absl::StatusOr<int> Serve(const Arguments& arguments, bool once, int out) {
+  SupervisorOptions options = {.level = *SandboxLevelFromName(arguments.level),
+                               .python = Absolute(arguments.python),
+                               .python_code = Absolute(arguments.python_code),
+                               .kernels = Absolute(arguments.kernels),
+                               .bytecode = Absolute(arguments.bytecode),
+                               .reads = AllAbsolute(arguments.reads),
+                               .alone = arguments.alone,
+                               .jobs = arguments.jobs,
+                               .out = out,
+                               .only_finished = once};
+  ASSIGN_OR_RETURN(options.preload, ReadPreload(arguments.preload));
   std::string request;
-  if (arguments.once) {
+  if (once) {
     ASSIGN_OR_RETURN(const Json json, ReadJsonFile(arguments.request));
     request = ToLine(json);
-  }
-  InterpreterReport facts;
-  ServerOptions options;
-  InterpreterOptions interpreter = {.python = arguments.python,
-                                    .python_code = arguments.python_code,
-                                    .preload = std::move(preload),
-                                    .bytecode = arguments.bytecode};
-  if (arguments.alone) {
-    ASSIGN_OR_RETURN(const AloneInterpreter alone, AloneInterpreter::Find(std::move(interpreter)));
-    facts = alone.facts();
-    options.setting.body = [alone](const CellRequest& cell, const EventWriter& events) {
-      return alone.Run(cell, events);
-    };
   } else {
-    ASSIGN_OR_RETURN(facts, StartInterpreter(interpreter));
-    options.setting.body = RunPythonEntry;
+    options.in = ToPrivate(Descriptor(::dup(0)));
   }
-  if (!arguments.once) {
-    Say(out, {{"type", "ready"},
-              {"python", facts.version},
-              {"versions", facts.versions},
-              {"preload_s", facts.preload_s},
-              {"sandbox", sandbox.Names()},
-              {"preload_errors", facts.preload_errors}});
-  }
-  options.jobs = arguments.jobs;
-  options.out = out;
-  options.only_finished = arguments.once;
-  options.versions = facts.versions;
-  options.setting.sandbox = sandbox;
-  options.setting.reads = EnvironmentPaths(arguments, facts);
-  options.kernels = arguments.kernels;
-  if (!arguments.once) options.in = ToPrivate(Descriptor(::dup(0)));
-  Server server(std::move(options));
-  if (arguments.once) server.Take(request);
-  server.Run();
-  return absl::OkStatus();
+  Supervisor supervisor(std::move(options), std::make_unique<ObservedTrees>());
+  RETURN_IF_ERROR(supervisor.Start());
+  if (once) supervisor.Take(request);
+  return supervisor.Run();
 }
 
 // Standard output belongs to the protocol; all other output goes to stderr.
@@ -129,7 +108,13 @@ Descriptor TakeStandardOutput() {
   return out;
 }
 
+void AddLevel(CLI::App* command, Arguments& arguments) {
+  command->add_option("--sandbox", arguments.level, "full (default), weak or off")
+      ->check(CLI::IsMember({"full", "weak", "off"}));
+}
+
 void AddOptions(CLI::App* command, Arguments& arguments) {
+  AddLevel(command, arguments);
   command->add_option("--python", arguments.python, "the environment's interpreter")->required();
   command->add_option("--python-code", arguments.python_code, "the folder that holds bkm_cell")
       ->required();
@@ -141,6 +126,44 @@ void AddOptions(CLI::App* command, Arguments& arguments) {
   command->add_option("--bytecode", arguments.bytecode,
                       "folder of compiled Python, instead of beside the sources; the preloaded "
                       "modules are added");
+  command
+      ->add_option("--read", arguments.reads,
+                   "a path that cells may read beside the environment; may be repeated")
+      ->allow_extra_args(false);
+}
+
+void AddConfineOptions(CLI::App* command, Arguments& arguments) {
+  AddLevel(command, arguments);
+  command->add_option("--read", arguments.reads, "a path to show; may be repeated")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--write", arguments.writes,
+                   "a path to write to, given to the sandbox's user; the first is the program's "
+                   "folder; may be repeated")
+      ->allow_extra_args(false);
+  command->add_option("--env", arguments.variables, "NAME=VALUE; may be repeated")
+      ->allow_extra_args(false);
+  command->add_option("--timeout", arguments.timeout_s, "seconds until the program is killed");
+  command->add_option("--memory-mib", arguments.memory_mib, "memory of each process");
+  command->add_option("command", arguments.command, "the program and its arguments, after --")
+      ->required();
+}
+
+absl::StatusOr<int> RunConfine(const Arguments& arguments) {
+  ConfineOptions options = {.level = *SandboxLevelFromName(arguments.level),
+                            .reads = AllAbsolute(arguments.reads),
+                            .writes = AllAbsolute(arguments.writes),
+                            .timeout_s = arguments.timeout_s,
+                            .memory_mib = arguments.memory_mib,
+                            .command = arguments.command};
+  for (const std::string& variable : arguments.variables) {
+    const size_t equals = variable.find('=');
+    if (equals == std::string::npos)
+      return absl::InvalidArgumentError(
+          absl::StrCat("--env ", variable, " has no value: write NAME=VALUE"));
+    options.environment[variable.substr(0, equals)] = variable.substr(equals + 1);
+  }
+  return Confine(options);
 }
 
 int Main(int argc, char** argv) {
@@ -153,16 +176,28 @@ int Main(int argc, char** argv) {
   CLI::App* once = app.add_subcommand("once", "one request, one reply");
   AddOptions(once, arguments);
   once->add_option("--request", arguments.request, "a file with the request")->required();
+  CLI::App* levels =
+      app.add_subcommand("sandbox-levels", "what this machine offers, as one line of JSON");
+  CLI::App* confine = app.add_subcommand("confine", "any program in the sandbox, without network");
+  AddConfineOptions(confine, arguments);
+  // For the supervisor only: it talks on an inherited descriptor.
+  CLI::App* worker = app.add_subcommand("worker")->group("");
   CLI11_PARSE(app, argc, argv);
-  arguments.once = once->parsed();
-  for (std::string* path :
-       {&arguments.python, &arguments.python_code, &arguments.kernels, &arguments.bytecode}) {
-    if (!path->empty()) *path = fs::absolute(*path).lexically_normal();
+  if (worker->parsed()) return RunWorker();
+  if (levels->parsed()) {
+    Say(1, DescribeSandboxLevels());
+    return 0;
+  }
+  if (confine->parsed()) {
+    const absl::StatusOr<int> status = RunConfine(arguments);
+    if (status.ok()) return *status;
+    std::fprintf(stderr, "cell_worker: %s\n", std::string(status.status().message()).c_str());
+    return 2;
   }
   const Descriptor out = TakeStandardOutput();
-  const absl::Status status = Serve(arguments, out.get());
-  if (status.ok()) return 0;
-  Say(out.get(), {{"type", "fatal"}, {"message", std::string(status.message())}});
+  const absl::StatusOr<int> status = Serve(arguments, once->parsed(), out.get());
+  if (status.ok()) return *status;
+  Say(out.get(), {{"type", "fatal"}, {"message", std::string(status.status().message())}});
   return 2;
 }
 
@@ -172,5 +207,10 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   const int code = bkm::Main(argc, argv);
   std::fflush(nullptr);
+  if (code > 128) {  // ends as its worker did, but without a core file
+    ::prctl(PR_SET_DUMPABLE, 0);
+    ::signal(code - 128, SIG_DFL);
+    ::raise(code - 128);
+  }
   ::_exit(code);  // the interpreter is never torn down
 }

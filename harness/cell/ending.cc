@@ -22,6 +22,7 @@ Json Stopped(const CellExit& exit) {
       ending["kind"] = "limit";
       ending["limit"] = exit.stop == StopCause::kMemory   ? "memory"
                         : exit.stop == StopCause::kOutput ? "output"
+                        : exit.stop == StopCause::kEvents ? "events"
                                                           : "processes";
   }
   if (!exit.stop_message.empty()) ending["message"] = exit.stop_message;

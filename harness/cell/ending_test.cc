@@ -62,6 +62,8 @@ TEST(EndingTest, WhatTheWorkerStoppedIsNamedByItsReason) {
             Json({{"kind", "limit"}, {"limit", "output"}, {"message", "m"}}));
   EXPECT_EQ(EndingOf({StopCause::kProcesses, "m", SIGKILL}, EventLog()),
             Json({{"kind", "limit"}, {"limit", "processes"}, {"message", "m"}}));
+  EXPECT_EQ(EndingOf({StopCause::kEvents, "m", SIGKILL}, EventLog()),
+            Json({{"kind", "limit"}, {"limit", "events"}, {"message", "m"}}));
 }
 
 TEST(EndingTest, ALimitExplainsTheExceptionThatCameOfIt) {

@@ -3,6 +3,7 @@
 #ifndef HARNESS_CELL_EVENT_LOG_H_
 #define HARNESS_CELL_EVENT_LOG_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,8 +18,8 @@ namespace bkm {
 std::string FrameEvent(int64_t at_us, int64_t rss_kib, absl::string_view json);
 
 // The events of one cell, kept by the worker so that a cell that dies loses nothing it reported.
-// Lines that are no event are only counted: a subject can write anything to any descriptor.
-// README.md lists the events.
+// Lines that are no event are only counted: a subject can write anything to any descriptor. Bytes,
+// events, values and levels are bounded. README.md lists the events.
 class EventLog {
  public:
   // Takes bytes from the pipe, cut anywhere.
@@ -28,10 +29,15 @@ class EventLog {
   bool done() const { return done_; }
   // The adapter reported the exception that ended it.
   bool raised() const { return raised_; }
-  // Why the cell could not be set up; nothing of a subject has run then.
+  // Why the cell could not be set up. Accepted only before the event "handed_over", which the cell
+  // writes before anything of a subject can run.
   const std::optional<std::string>& failed_to_start() const { return failed_to_start_; }
   // The number of unreadable lines so far, including an incomplete last line.
   int64_t ignored() const { return ignored_ + (line_.empty() ? 0 : 1); }
+
+  // The limit that the events exceed, in words; empty while they are within all limits. Nothing is
+  // taken afterwards.
+  const std::string& overrun() const { return overrun_; }
 
   // The observation so far, without the ending and the usage.
   Json Observation() const;
@@ -45,12 +51,19 @@ class EventLog {
   };
 
   void TakeLine(absl::string_view line);
-  bool Apply(int64_t at_us, int64_t rss_kib, const Json& event);
+  Json Parse(absl::string_view text);
+  bool Apply(int64_t at_us, int64_t rss_kib, Json event);
+  bool EnterStage(int64_t at_us, int64_t rss_kib, const std::string& name);
   void EndStage(int64_t at_us, int64_t rss_kib);
+  void Overrun(std::string what);
 
-  std::string line_;       // the line that is not complete yet
-  bool too_long_ = false;  // the rest of the line is skipped
+  std::string line_;  // the line that is not complete yet
+  size_t bytes_ = 0;
+  size_t values_ = 0;
+  int64_t events_ = 0;
   int64_t ignored_ = 0;
+  std::string overrun_;
+  bool handed_over_ = false;
   std::vector<Stage> stages_;
   Json facts_ = Json::object();
   bool done_ = false;

@@ -17,7 +17,6 @@
 #include "absl/strings/strip.h"
 #include "harness/base/status_macros.h"
 #include "harness/base/subprocess.h"
-#include "harness/cell/cell_environment.h"
 
 namespace bkm {
 namespace {
@@ -211,7 +210,6 @@ absl::Status Warm(const InterpreterOptions& options, const Environment& environm
 absl::StatusOr<InterpreterReport> StartInterpreter(const InterpreterOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   ASSIGN_OR_RETURN(const Environment environment, AskEnvironment(options.python));
-  EnterCellEnvironment(options.python);
   RETURN_IF_ERROR(Initialize(options));
   InterpreterReport facts;
   RETURN_IF_ERROR(Warm(options, environment, facts));

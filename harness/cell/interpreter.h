@@ -31,8 +31,8 @@ struct InterpreterReport {
   double preload_s = 0;
 };
 
-// Starts this process's only interpreter with the environment's packages and preloads them.
-// Replaces the process's environment variables by those of cells. The interpreter is never torn
+// Starts this process's only interpreter with the environment's packages and preloads them. The
+// process must have the environment variables of cells already. The interpreter is never torn
 // down: the caller must end with _exit. A module that cannot be preloaded is reported and is not an
 // error: the cells that need it will fail.
 absl::StatusOr<InterpreterReport> StartInterpreter(const InterpreterOptions& options);

@@ -15,6 +15,7 @@
 #include <set>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "harness/cell/private_descriptor.h"
@@ -23,6 +24,10 @@ namespace bkm {
 namespace {
 
 constexpr int kOpenFolder = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+
+// A process may map what it likes: bounds the time and memory to read of it.
+constexpr size_t kMostMaps = 4 << 20;
+constexpr size_t kMostLibraries = 2000;
 
 // A small file of /proc; empty if the process has ended.
 std::string ReadProc(int proc, const std::string& path) {
@@ -64,7 +69,36 @@ int64_t ResidentKib(int proc, pid_t pid) {
   return resident * (::sysconf(_SC_PAGESIZE) / 1024);
 }
 
+// The last part of a line of "maps" is the file that is mapped.
+void AddLibrary(absl::string_view line, std::set<std::string>& names) {
+  const size_t slash = line.rfind('/');
+  if (slash == line.npos || names.size() >= kMostLibraries) return;
+  const absl::string_view name = line.substr(slash + 1);
+  if (absl::EndsWith(name, ".so") || absl::StrContains(name, ".so.")) names.emplace(name);
+}
+
+void AddLibrariesOf(int proc, const std::string& path, std::set<std::string>& names) {
+  const Descriptor file(::openat(proc, path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return;
+  std::string rest;
+  char buffer[65536];
+  for (size_t total = 0; total < kMostMaps;) {
+    const ssize_t n = ::read(file.get(), buffer, sizeof buffer);
+    if (n <= 0) break;
+    total += static_cast<size_t>(n);
+    rest.append(buffer, static_cast<size_t>(n));
+    size_t start = 0;
+    for (size_t end; (end = rest.find('\n', start)) != rest.npos; start = end + 1)
+      AddLibrary(absl::string_view(rest).substr(start, end - start), names);
+    rest.erase(0, start);
+  }
+}
+
 }  // namespace
+
+void AddOwnLibraries(std::set<std::string>& names) {
+  AddLibrariesOf(AT_FDCWD, "/proc/self/maps", names);
+}
 
 std::vector<pid_t> ChildrenOf(pid_t parent) {
   std::vector<pid_t> children;
@@ -130,9 +164,15 @@ std::vector<pid_t> ProcessTree::ListDescendants() {
 std::vector<ProcessUse> ProcessTree::List() {
   std::vector<ProcessUse> result;
   if (!OpenProc()) return result;
-  for (const pid_t pid : own_proc_ ? ListOwnProc() : ListDescendants())
-    result.push_back({pid, ResidentKib(proc_.get(), pid)});
+  listed_ = own_proc_ ? ListOwnProc() : ListDescendants();
+  for (const pid_t pid : listed_) result.push_back({pid, ResidentKib(proc_.get(), pid)});
   return result;
+}
+
+void ProcessTree::AddLibraries(const std::vector<ProcessUse>& processes,
+                               std::set<std::string>& names) const {
+  for (const ProcessUse& process : processes)
+    AddLibrariesOf(proc_.get(), absl::StrCat(process.pid, "/maps"), names);
 }
 
 int64_t ProcessTree::ProportionalKib(const std::vector<ProcessUse>& processes) const {
@@ -141,6 +181,25 @@ int64_t ProcessTree::ProportionalKib(const std::vector<ProcessUse>& processes) c
     const std::string rollup = ReadProc(proc_.get(), absl::StrCat(process.pid, "/smaps_rollup"));
     const size_t at = rollup.find("\nPss:");
     if (at != std::string::npos) total += std::atoll(rollup.c_str() + at + 5);
+  }
+  return total;
+}
+
+int64_t ProcessTree::UnlinkedBytes(dev_t device) const {
+  std::set<ino_t> counted;
+  int64_t total = 0;
+  for (const pid_t pid : listed_) {
+    Descriptor opened(::openat(proc_.get(), absl::StrCat(pid, "/fd").c_str(), kOpenFolder));
+    DIR* folder = ::fdopendir(opened.get());
+    if (!folder) continue;
+    opened.Release();  // closedir closes it
+    while (const dirent* entry = ::readdir(folder)) {
+      struct stat info = {};
+      if (::fstatat(::dirfd(folder), entry->d_name, &info, 0) == 0 && S_ISREG(info.st_mode) &&
+          info.st_nlink == 0 && info.st_dev == device && counted.insert(info.st_ino).second)
+        total += info.st_blocks * 512;
+    }
+    ::closedir(folder);
   }
   return total;
 }

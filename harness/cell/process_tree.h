@@ -6,6 +6,8 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "harness/base/descriptor.h"
@@ -35,6 +37,12 @@ class ProcessTree {
   // kernel walks their page tables.
   int64_t ProportionalKib(const std::vector<ProcessUse>& processes) const;
 
+  // Bytes of regular files of that file system which have no name any more and which a living
+  // process has open.
+  int64_t UnlinkedBytes(dev_t device) const;
+  // Adds the names of the shared libraries that the processes have mapped now.
+  void AddLibraries(const std::vector<ProcessUse>& processes, std::set<std::string>& names) const;
+
   // Descendants seen so far by List(), for a cell without a namespace to kill.
   const std::vector<pid_t>& seen() const { return seen_; }
 
@@ -48,7 +56,11 @@ class ProcessTree {
   bool own_proc_;
   Descriptor proc_;  // the /proc to read
   std::vector<pid_t> seen_;
+  std::vector<pid_t> listed_;  // by the last List()
 };
+
+// Adds the names of the shared libraries that this process has mapped.
+void AddOwnLibraries(std::set<std::string>& names);
 
 // The children of `parent` in the machine's /proc.
 std::vector<pid_t> ChildrenOf(pid_t parent);

@@ -17,6 +17,9 @@
 namespace bkm {
 namespace {
 
+// Of one process. torch needs some hundred; together with the limit on processes, a cell stays far
+// below what the machine can open.
+constexpr rlim_t kOpenFiles = 4096;
 constexpr rlim_t kMib = rlim_t{1} << 20;
 
 absl::Status Limit(__rlimit_resource resource, rlim_t value, absl::string_view name) {
@@ -52,6 +55,7 @@ absl::Status ApplyResourceLimits(const CellRequest& request) {
   OfferToOutOfMemoryKiller();
   // One byte: no core file, and no pipe to a crash reporter either, which 0 would allow.
   RETURN_IF_ERROR(Limit(RLIMIT_CORE, 1, "core files"));
+  RETURN_IF_ERROR(Limit(RLIMIT_NOFILE, kOpenFiles, "open files"));
   if (limits.memory_mib > 0 && request.on_cpu) {
     const rlim_t mib = MappedDataMib() + 2 * static_cast<rlim_t>(limits.memory_mib) + 1024;
     RETURN_IF_ERROR(Limit(RLIMIT_DATA, mib * kMib, "memory"));

@@ -2,12 +2,12 @@
 // Copyright the bkm authors.
 #include "harness/cell/running_cell.h"
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
-#include <filesystem>
 #include <utility>
 
 #include "harness/base/status_macros.h"
@@ -20,27 +20,30 @@ double Seconds(const timeval& time) {
 }
 
 // Cuts a file that grew past the limit before the cell was stopped.
-void Trim(const std::filesystem::path& file, int64_t limit_mib) {
-  std::error_code error;
-  const uintmax_t most = static_cast<uintmax_t>(limit_mib) << 20;
-  if (std::filesystem::file_size(file, error) > most && !error)
-    std::filesystem::resize_file(file, most, error);
+void Trim(const Descriptor& file, int64_t limit_mib) {
+  struct stat info = {};
+  const off_t most = static_cast<off_t>(limit_mib) << 20;
+  if (::fstat(file.get(), &info) == 0 && info.st_size > most) [[maybe_unused]]
+    const int failed = ::ftruncate(file.get(), most);
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RunningCell>> RunningCell::Start(CellRequest request,
+absl::StatusOr<std::unique_ptr<RunningCell>> RunningCell::Start(CellOrder order,
                                                                 const CellSetting& setting) {
-  ASSIGN_OR_RETURN(CellProcess process, StartCell(request, setting));
+  ASSIGN_OR_RETURN(CellProcess process, StartCell(order, setting));
+  order.attachments.clear();  // the cell has them
+  order.doors.clear();
   ProcessTree tree(process.pid, process.space ? process.space->init_pid() : -1,
-                   process.space && setting.sandbox.mount);
-  Watchdog watchdog(request, std::move(tree), OwnResidentKib());
+                   /*own_proc=*/process.space.has_value());
   return std::unique_ptr<RunningCell>(
-      new RunningCell(std::move(request), std::move(process), std::move(watchdog)));
+      new RunningCell(std::move(order), std::move(process), std::move(tree)));
 }
 
-RunningCell::RunningCell(CellRequest request, CellProcess process, Watchdog watchdog)
-    : request_(std::move(request)), process_(std::move(process)), watchdog_(std::move(watchdog)) {}
+RunningCell::RunningCell(CellOrder order, CellProcess process, ProcessTree tree)
+    : order_(std::move(order)),
+      process_(std::move(process)),
+      watchdog_(order_, std::move(tree), OwnResidentKib()) {}
 
 void RunningCell::AddPollFds(std::vector<pollfd>& fds) const {
   if (reaped_) {
@@ -66,15 +69,19 @@ bool RunningCell::Tend() {
   }
   if (process_.space && !process_.space->TryReap()) return false;
   Drain();  // the rest of the pipe
+  if (exit_.stop == StopCause::kNone && !log_.overrun().empty()) {
+    exit_.stop = StopCause::kEvents;
+    exit_.stop_message = log_.overrun();
+  }
   if (exit_.stop == StopCause::kNone) {
     // A cell that exceeds its output limit just before its end is over the limit, too.
     const Overrun overrun = watchdog_.CheckOutput();
     exit_.stop = overrun.stop;
     exit_.stop_message = overrun.message;
   }
-  if (request_.limits.output_mib > 0) {
-    for (const char* name : {"stdout", "stderr"})
-      Trim(request_.dir / name, request_.limits.output_mib);
+  if (const int64_t most = order_.request.limits.output_mib; most > 0) {
+    Trim(order_.out, most);
+    Trim(order_.err, most);
   }
   return true;
 }
@@ -101,13 +108,18 @@ void RunningCell::KillSeen() {
   for (const pid_t pid : watchdog_.tree().seen()) ::kill(pid, SIGKILL);
 }
 
+// Reads only a part at a time while the cell runs, so that a cell that writes without end does not
+// keep the worker from its other cells.
 void RunningCell::Drain() {
+  constexpr int kReadsAtOnce = 16;
   char buffer[65536];
-  while (process_.events.valid()) {
+  for (int i = 0; process_.events.valid() && (reaped_ || i < kReadsAtOnce); ++i) {
     const ssize_t n = ::read(process_.events.get(), buffer, sizeof buffer);
     if (n > 0) {
       log_.Feed({buffer, static_cast<size_t>(n)});
-      continue;
+      if (log_.overrun().empty()) continue;
+      process_.events.Close();
+      return End(StopCause::kEvents, log_.overrun());
     }
     if (n == 0) process_.events.Close();  // the cell closed its end; it may still run
     if (n == 0 || errno != EINTR) return;
@@ -117,11 +129,23 @@ void RunningCell::Drain() {
 Json RunningCell::Observation() const {
   Json observation = log_.Observation();
   observation["ending"] = EndingOf(exit_, log_);
-  observation["usage"] = {{"wall_s", wall_s_},
-                          {"user_s", Seconds(usage_.ru_utime)},
-                          {"system_s", Seconds(usage_.ru_stime)},
-                          {"max_rss_mib", usage_.ru_maxrss / 1024}};
+  observation["usage"] = Usage();
   return observation;
+}
+
+Json RunningCell::Usage() const {
+  return {{"wall_s", wall_s_},
+          {"user_s", Seconds(usage_.ru_utime)},
+          {"system_s", Seconds(usage_.ru_stime)},
+          {"max_rss_mib", usage_.ru_maxrss / 1024}};
+}
+
+Json RunningCell::Process() const {
+  const int status = exit_.wait_status;
+  Json ending = WIFSIGNALED(status) ? Json{{"signal", WTERMSIG(status)}}
+                                    : Json{{"code", WEXITSTATUS(status)}};
+  if (exit_.stop != StopCause::kNone) ending["stopped"] = exit_.stop_message;
+  return {{"libraries", watchdog_.Libraries()}, {"usage", Usage()}, {"ending", std::move(ending)}};
 }
 
 }  // namespace bkm

@@ -13,8 +13,8 @@
 
 #include "absl/status/statusor.h"
 #include "harness/base/json.h"
+#include "harness/cell/cell_order.h"
 #include "harness/cell/cell_process.h"
-#include "harness/cell/cell_request.h"
 #include "harness/cell/ending.h"
 #include "harness/cell/event_log.h"
 #include "harness/cell/watchdog.h"
@@ -24,11 +24,12 @@ namespace bkm {
 // A cell in flight, from its fork until all its processes have ended.
 class RunningCell {
  public:
-  static absl::StatusOr<std::unique_ptr<RunningCell>> Start(CellRequest request,
+  static absl::StatusOr<std::unique_ptr<RunningCell>> Start(CellOrder order,
                                                             const CellSetting& setting);
 
-  const std::string& cell() const { return request_.cell; }
+  const std::string& cell() const { return order_.request.cell; }
   pid_t pid() const { return process_.pid; }
+  int pidfd() const { return process_.pidfd.get(); }
 
   // The descriptors to poll, and the latest time to call Tend().
   void AddPollFds(std::vector<pollfd>& fds) const;
@@ -41,14 +42,18 @@ class RunningCell {
 
   // The observation; call it after Tend() returned true.
   Json Observation() const;
+  // What was seen of the cell's processes from outside: no process of the cell said any of it. Call
+  // it after Tend() returned true.
+  Json Process() const;
 
  private:
-  RunningCell(CellRequest request, CellProcess process, Watchdog watchdog);
+  RunningCell(CellOrder order, CellProcess process, ProcessTree tree);
   void Drain();
   void Reap();
   void KillSeen();
+  Json Usage() const;
 
-  CellRequest request_;
+  CellOrder order_;
   CellProcess process_;
   Watchdog watchdog_;
   EventLog log_;

@@ -2,13 +2,10 @@
 // Copyright the bkm authors.
 #include "harness/cell/server.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/signalfd.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <iostream>
 #include <utility>
@@ -33,10 +30,11 @@ Descriptor TakeSignals() {
 
 }  // namespace
 
-Server::Server(ServerOptions options)
-    : options_(std::move(options)), signals_(TakeSignals()), open_(options_.in.valid()) {
+Server::Server(ServerOptions options, Channel channel, std::vector<Packet> orders)
+    : options_(std::move(options)), signals_(TakeSignals()), channel_(std::move(channel)) {
   ::signal(SIGPIPE, SIG_IGN);
-  if (!options_.setting.sandbox.pid) AdoptOrphans();
+  if (!options_.setting.sandbox.HasNamespaces()) AdoptOrphans();
+  for (Packet& order : orders) Take(std::move(order));
 }
 
 void Server::Run() {
@@ -49,26 +47,26 @@ void Server::Run() {
 
 void Server::StartCells() {
   while (running_.size() < options_.jobs && !queue_.empty()) {
-    CellRequest request = std::move(queue_.front());
+    CellOrder order = std::move(queue_.front());
     queue_.pop_front();
-    const std::string cell = request.cell;
+    const std::string cell = order.request.cell;
     absl::StatusOr<std::unique_ptr<RunningCell>> started =
-        RunningCell::Start(std::move(request), options_.setting);
+        RunningCell::Start(std::move(order), options_.setting);
     if (!started.ok()) {
       FinishUnstarted(cell, "fork-failed", started.status().message());
       continue;
     }
     running_.push_back(*std::move(started));
-    if (!options_.only_finished)
-      Reply({{"type", "started"}, {"cell", cell}, {"pid", running_.back()->pid()}});
+    // The supervisor counts processes by other numbers: it gets a descriptor.
+    Reply({{"type", "started"}, {"cell", cell}, {"pid", running_.back()->pid()}},
+          {running_.back()->pidfd()});
   }
 }
 
 // Sleeps until there is work, then takes requests and signals.
 void Server::Wait() {
   if (!open_ && !HasWork()) return;
-  std::vector<pollfd> fds = {{signals_.get(), POLLIN, 0},
-                             {open_ ? options_.in.get() : -1, POLLIN, 0}};
+  std::vector<pollfd> fds = {{signals_.get(), POLLIN, 0}, {open_ ? channel_.fd() : -1, POLLIN, 0}};
   Clock::time_point next = Clock::time_point::max();
   for (const auto& cell : running_) {
     cell->AddPollFds(fds);
@@ -84,53 +82,38 @@ void Server::Wait() {
     open_ = false;
     CancelAll();
   }
-  if (open_ && fds[1].revents) ReadRequests();
+  if (open_ && fds[1].revents) ReadOrders();
 }
 
-void Server::ReadRequests() {
-  char buffer[65536];
-  const ssize_t n = ::read(options_.in.get(), buffer, sizeof buffer);
-  if (n < 0 && errno == EINTR) return;
-  if (n <= 0) {
-    open_ = false;
-    CancelAll();
-    return;
-  }
-  half_line_.append(buffer, static_cast<size_t>(n));
-  size_t newline = 0;
-  while ((newline = half_line_.find('\n')) != std::string::npos) {
-    const std::string line = half_line_.substr(0, newline);
-    half_line_.erase(0, newline + 1);
-    Take(line);
-  }
+void Server::ReadOrders() {
+  std::vector<Packet> packets;
+  const bool more = channel_.Receive(packets);
+  for (Packet& packet : packets) Take(std::move(packet));
+  if (more) return;
+  open_ = false;
+  CancelAll();
 }
 
-void Server::Take(absl::string_view line) {
-  const absl::StatusOr<Json> json = ParseJson(line, "request");
-  if (!json.ok() || !json->is_object()) {
-    std::cerr << "cell_worker: ignored a line that is not a JSON object\n";
-    return;
-  }
-  const Json type = json->value("type", Json());
-  const Json cell = json->value("cell", Json());
-  if (!cell.is_string()) {
-    std::cerr << "cell_worker: ignored a request without a cell\n";
-  } else if (type == "run") {
-    TakeRun(*json);
-  } else if (type == "cancel") {
-    Cancel(cell.get<std::string>());
+void Server::Take(Packet packet) {
+  const Json json = Json::parse(packet.text, nullptr, /*allow_exceptions=*/false);
+  const Json type = json.is_object() ? json.value("type", Json()) : Json();
+  if (type == "run") {
+    TakeRun(json, std::move(packet.descriptors));
+  } else if (type == "cancel" && json.contains("cell") && json["cell"].is_string()) {
+    Cancel(json["cell"].get<std::string>());
   } else {
-    std::cerr << "cell_worker: ignored a request of type " << type << "\n";
+    std::cerr << "cell_worker: ignored an order of type " << type << "\n";
   }
 }
 
-void Server::TakeRun(const Json& json) {
-  absl::StatusOr<CellRequest> request = ParseCellRequest(json);
-  if (request.ok()) {
-    if (!options_.kernels.empty()) request->all["kernels"] = options_.kernels;
-    queue_.push_back(*std::move(request));
+void Server::TakeRun(const Json& json, std::vector<Descriptor> descriptors) {
+  absl::StatusOr<CellOrder> order = CellOrderFrom(json, std::move(descriptors));
+  if (order.ok()) {
+    if (!options_.kernels.empty()) order->request.all["kernels"] = options_.kernels;
+    queue_.push_back(*std::move(order));
   } else {
-    FinishUnstarted(json["cell"].get<std::string>(), "fork-failed", request.status().message());
+    FinishUnstarted(json.value("/request/cell"_json_pointer, std::string()), "fork-failed",
+                    order.status().message());
   }
 }
 
@@ -138,8 +121,9 @@ void Server::Cancel(const std::string& cell) {
   for (const auto& running : running_) {
     if (running->cell() == cell) running->End(StopCause::kCancelled, "");
   }
-  const auto waiting = std::find_if(queue_.begin(), queue_.end(),
-                                    [&](const CellRequest& r) { return r.cell == cell; });
+  const auto waiting = std::find_if(queue_.begin(), queue_.end(), [&](const CellOrder& order) {
+    return order.request.cell == cell;
+  });
   if (waiting == queue_.end()) return;
   queue_.erase(waiting);
   FinishUnstarted(cell, "cancelled", "");
@@ -147,8 +131,8 @@ void Server::Cancel(const std::string& cell) {
 
 void Server::CancelAll() {
   for (const auto& running : running_) running->End(StopCause::kCancelled, "");
-  for (const CellRequest& request : std::exchange(queue_, {}))
-    FinishUnstarted(request.cell, "cancelled", "");
+  for (const CellOrder& order : std::exchange(queue_, {}))
+    FinishUnstarted(order.request.cell, "cancelled", "");
 }
 
 void Server::Tend() {
@@ -157,16 +141,18 @@ void Server::Tend() {
       ++it;
       continue;
     }
-    Finish((*it)->cell(), (*it)->Observation());
+    Finish((*it)->cell(), (*it)->Observation(), (*it)->Process());
     it = running_.erase(it);
     // Orphans may belong to any cell, so they are killed only while no cell is running.
-    if (running_.empty() && !options_.setting.sandbox.pid) KillOrphans();
+    if (running_.empty() && !options_.setting.sandbox.HasNamespaces()) KillOrphans();
   }
 }
 
-void Server::Finish(const std::string& cell, Json observation) {
+void Server::Finish(const std::string& cell, Json observation, Json process) {
   observation["versions"] = options_.versions;
-  Reply({{"type", "finished"}, {"cell", cell}, {"observation", std::move(observation)}});
+  Json line = {{"type", "finished"}, {"cell", cell}, {"observation", std::move(observation)}};
+  if (!process.is_null()) line["process"] = std::move(process);
+  Reply(line);
 }
 
 void Server::FinishUnstarted(const std::string& cell, absl::string_view kind,
@@ -176,8 +162,8 @@ void Server::FinishUnstarted(const std::string& cell, absl::string_view kind,
   Finish(cell, {{"schema", 1}, {"stages", Json::array()}, {"ending", std::move(ending)}});
 }
 
-void Server::Reply(const Json& json) {
-  if (WriteAll(options_.out, ToLine(json) + "\n")) return;
+void Server::Reply(const Json& json, const std::vector<int>& descriptors) {
+  if (channel_.Send(ToLine(json), descriptors)) return;
   open_ = false;  // nobody reads the replies any more
   queue_.clear();
   for (const auto& running : running_) running->End(StopCause::kCancelled, "");

@@ -2,41 +2,66 @@
 // Copyright the bkm authors.
 #include "harness/cell/watchdog.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "harness/base/descriptor.h"
 
 namespace bkm {
 namespace {
 
-namespace fs = std::filesystem;
-
-// The work folder is walked on every tenth check, up to this many files.
+// The folders are walked on every tenth check, up to this many files.
 constexpr int kLooksPerWalk = 10;
-constexpr int kMostFiles = 20000;
+// Reading what is mapped takes about a millisecond for a process with torch.
+constexpr int kLooksPerMaps = 5;
+constexpr int kMostFiles = 20000;  // inodes are as finite as bytes
+constexpr int kDeepest = 100;
 
-int64_t SizeOf(const fs::path& file) {
-  std::error_code error;
-  const auto size = fs::file_size(file, error);
-  return error ? 0 : static_cast<int64_t>(size);
+Descriptor OpenFolder(int at, const char* name) {
+  return Descriptor(::openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-int64_t SizeOfTree(const fs::path& folder) {
-  int64_t total = 0;
+int64_t SizeOf(const Descriptor& file) {
+  struct stat info = {};
+  return ::fstat(file.get(), &info) == 0 ? info.st_size : 0;
+}
+
+struct Total {
+  int64_t bytes = 0;
   int files = 0;
-  std::error_code error;
-  auto it = fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied,
-                                             error);
-  for (; !error && it != fs::recursive_directory_iterator() && files < kMostFiles;
-       it.increment(error), ++files) {
-    std::error_code ignored;
-    if (it->is_regular_file(ignored) && !it->is_symlink(ignored)) total += SizeOf(it->path());
+};
+
+// As large as the kernel lets a single file become.
+int64_t EvidenceMib(int64_t output_mib) { return 4 * output_mib + 256; }
+
+// Adds up the files below `folder`, which it closes, without following links.
+void AddTree(Descriptor folder, int depth, Total& total) {
+  DIR* listing = ::fdopendir(folder.get());
+  if (!listing) return;
+  folder.Release();  // closedir closes it
+  while (const dirent* entry = ::readdir(listing)) {
+    if (total.files > kMostFiles) break;
+    const absl::string_view name = entry->d_name;
+    struct stat info = {};
+    if (name == "." || name == ".." ||
+        ::fstatat(::dirfd(listing), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0)
+      continue;
+    ++total.files;
+    if (S_ISREG(info.st_mode)) total.bytes += info.st_size;
+    if (!S_ISDIR(info.st_mode)) continue;
+    // Nobody but a subject with a purpose nests that deep: the rest is beyond counting.
+    if (depth == kDeepest) total.files = kMostFiles + 1;
+    if (depth < kDeepest) AddTree(OpenFolder(::dirfd(listing), entry->d_name), depth + 1, total);
   }
-  return total;
+  ::closedir(listing);
 }
 
 }  // namespace
@@ -49,13 +74,22 @@ int64_t OwnResidentKib() {
   return resident * (::sysconf(_SC_PAGESIZE) / 1024);
 }
 
-Watchdog::Watchdog(const CellRequest& request, ProcessTree tree, int64_t shared_kib)
-    : limits_(request.limits),
-      dir_(request.dir),
+Watchdog::Watchdog(const CellOrder& order, ProcessTree tree, int64_t shared_kib)
+    : order_(order),
+      limits_(order.request.limits),
       tree_(std::move(tree)),
       shared_kib_(shared_kib),
       start_(Clock::now()),
-      next_(start_) {}
+      next_(start_) {
+  AddOwnLibraries(own_libraries_);
+}
+
+std::vector<std::string> Watchdog::Libraries() const {
+  std::vector<std::string> names;
+  std::set_difference(libraries_.begin(), libraries_.end(), own_libraries_.begin(),
+                      own_libraries_.end(), std::back_inserter(names));
+  return names;
+}
 
 Overrun Watchdog::Check(Clock::time_point now) {
   const double elapsed = std::chrono::duration<double>(now - start_).count();
@@ -64,15 +98,12 @@ Overrun Watchdog::Check(Clock::time_point now) {
   if (now < next_) return {};
   next_ = now + kInterval;
   if (Overrun overrun = CheckProcesses(); overrun.stop != StopCause::kNone) return overrun;
-  const int64_t bytes = OutputBytes(/*with_work=*/looks_++ % kLooksPerWalk == 0);
-  if (limits_.output_mib > 0 && bytes > limits_.output_mib << 20)
-    return {StopCause::kOutput,
-            absl::StrCat("wrote ", bytes >> 20, " MiB of ", limits_.output_mib)};
-  return {};
+  return CheckFiles(/*with_folders=*/looks_++ % kLooksPerWalk == 0);
 }
 
 Overrun Watchdog::CheckProcesses() {
   const std::vector<ProcessUse> processes = tree_.List();
+  if (looks_ % kLooksPerMaps == 0) tree_.AddLibraries(processes, libraries_);
   if (limits_.processes > 0 && static_cast<int64_t>(processes.size()) > limits_.processes) {
     return {StopCause::kProcesses,
             absl::StrCat(processes.size(), " processes of ", limits_.processes)};
@@ -90,15 +121,29 @@ Overrun Watchdog::CheckProcesses() {
           absl::StrCat("used ", exact_kib / 1024, " MiB of ", limits_.memory_mib)};
 }
 
-int64_t Watchdog::OutputBytes(bool with_work) const {
-  return SizeOf(dir_ / "stdout") + SizeOf(dir_ / "stderr") +
-         (with_work ? SizeOfTree(dir_ / "work") : 0);
+Overrun Watchdog::CheckFiles(bool with_folders) const {
+  if (limits_.output_mib == 0) return {};
+  Total output{SizeOf(order_.out) + SizeOf(order_.err), 0};
+  Total evidence;
+  if (with_folders) {
+    AddTree(OpenFolder(order_.work.get(), "."), 0, output);
+    AddTree(OpenFolder(order_.tensors.get(), "."), 0, evidence);
+    struct stat work = {};
+    // A file that has no name any more occupies the disk as long as a process has it open.
+    if (::fstat(order_.work.get(), &work) == 0) output.bytes += tree_.UnlinkedBytes(work.st_dev);
+  }
+  if (output.bytes > limits_.output_mib << 20)
+    return {StopCause::kOutput,
+            absl::StrCat("wrote ", output.bytes >> 20, " MiB of ", limits_.output_mib)};
+  const int64_t most_evidence = EvidenceMib(limits_.output_mib);
+  if (evidence.bytes > most_evidence << 20)
+    return {StopCause::kOutput,
+            absl::StrCat("wrote ", evidence.bytes >> 20, " MiB of evidence, of ", most_evidence)};
+  if (output.files + evidence.files > kMostFiles)
+    return {StopCause::kOutput, absl::StrCat("made more than ", kMostFiles, " files")};
+  return {};
 }
 
-Overrun Watchdog::CheckOutput() const {
-  const int64_t bytes = OutputBytes(/*with_work=*/true);
-  if (limits_.output_mib == 0 || bytes <= limits_.output_mib << 20) return {};
-  return {StopCause::kOutput, absl::StrCat("wrote ", bytes >> 20, " MiB of ", limits_.output_mib)};
-}
+Overrun Watchdog::CheckOutput() const { return CheckFiles(/*with_folders=*/true); }
 
 }  // namespace bkm

@@ -5,10 +5,11 @@
 
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
+#include <set>
 #include <string>
+#include <vector>
 
-#include "harness/cell/cell_request.h"
+#include "harness/cell/cell_order.h"
 #include "harness/cell/ending.h"
 #include "harness/cell/process_tree.h"
 
@@ -25,31 +26,37 @@ class Watchdog {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `shared_kib`: the worker's memory at the fork; each process of the cell starts with it.
-  Watchdog(const CellRequest& request, ProcessTree tree, int64_t shared_kib);
+  // `order` must outlive this. `shared_kib`: the worker's memory at the fork; each process of the
+  // cell starts with it.
+  Watchdog(const CellOrder& order, ProcessTree tree, int64_t shared_kib);
 
   // kNone while the cell is within its limits. It checks the processes only every kInterval.
   Overrun Check(Clock::time_point now);
-  // After the cell's end: checks the output written since the last Check().
+  // After the cell's end: checks the files written since the last Check().
   Overrun CheckOutput() const;
   // The next time at which Check() measures.
   Clock::time_point NextCheck() const { return next_; }
 
   const ProcessTree& tree() const { return tree_; }
+  // Names of the shared libraries that the cell's processes were seen to map, and this process had
+  // not mapped at the fork.
+  std::vector<std::string> Libraries() const;
 
   static constexpr auto kInterval = std::chrono::milliseconds(100);
 
  private:
   Overrun CheckProcesses();
-  int64_t OutputBytes(bool with_work) const;
+  Overrun CheckFiles(bool with_folders) const;
 
-  RequestedLimits limits_;
-  std::filesystem::path dir_;
+  const CellOrder& order_;
+  const RequestedLimits& limits_;
   ProcessTree tree_;
   int64_t shared_kib_;
   Clock::time_point start_;
   Clock::time_point next_;
   int looks_ = 0;
+  std::set<std::string> own_libraries_;
+  std::set<std::string> libraries_;
 };
 
 // Resident memory of this process, KiB.

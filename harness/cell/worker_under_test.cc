@@ -32,13 +32,14 @@ std::vector<std::string> WorkerUnderTest::Arguments(const std::string& command) 
           BKM_PYTHON, "--python-code", Runfile("harness/cell/testdata/fake_cell")};
 }
 
-WorkerUnderTest::WorkerUnderTest(int jobs) {
+WorkerUnderTest::WorkerUnderTest(int jobs, std::vector<std::string> more) {
   folder_ = *CreateTempDirectory(std::getenv("TEST_TMPDIR"), "worker");
   HARNESS_CHECK(WriteFile(folder_ / "tree/engine.py", "kept = True\n").ok());
   HARNESS_CHECK(WriteFile(folder_ / "probe/probe.json", "{}").ok());
   Command command;
   command.argv = Arguments("serve");
   command.argv.insert(command.argv.end(), {"--jobs", absl::StrCat(jobs)});
+  command.argv.insert(command.argv.end(), more.begin(), more.end());
   command.set_env = {{"BKM_TEST_SURPRISE", "from the user"}};
   absl::StatusOr<PipedProcess> process = StartPiped(command, "");
   HARNESS_CHECK(process.ok()) << std::string(process.status().message());
@@ -54,7 +55,8 @@ WorkerUnderTest::~WorkerUnderTest() {
 }
 
 bool WorkerUnderTest::Has(absl::string_view name) const {
-  return std::any_of(ready_["sandbox"].begin(), ready_["sandbox"].end(),
+  const Json& protections = ready_["sandbox"]["protections"];
+  return std::any_of(protections.begin(), protections.end(),
                      [&](const Json& entry) { return entry == std::string(name); });
 }
 

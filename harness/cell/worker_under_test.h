@@ -19,12 +19,12 @@ namespace bkm {
 // A real cell_worker with the system's Python and testdata/fake_cell, for tests.
 class WorkerUnderTest {
  public:
-  explicit WorkerUnderTest(int jobs = 1);
+  explicit WorkerUnderTest(int jobs = 1, std::vector<std::string> more = {});
   ~WorkerUnderTest();
 
   const Json& ready() const { return ready_; }
   pid_t pid() const { return pid_; }
-  bool Has(absl::string_view name) const;  // in ready's sandbox
+  bool Has(absl::string_view name) const;  // among ready's protections
 
   // A request in its own folder. `adapter` is the name of a function in fake_cell.
   Json Request(const std::string& adapter) const;

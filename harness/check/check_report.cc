@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "harness/publish/ranges.h"
 #include "harness/publish/rows.h"
 #include "harness/report/labels.h"
 
@@ -21,9 +22,6 @@ constexpr const char* kTold[] = {"torch",      "transformers", "numpy",
 bool Counts(const CellRecord& cell) { return cell.verdict && SaysSomething(*cell.verdict); }
 
 bool IsOk(const CellRecord& cell) { return cell.verdict && cell.verdict->kind == VerdictKind::kOk; }
-
-// "2.13.0" of "2.13.0+cpu": builds of one release are the same version of torch.
-absl::string_view ReleaseOf(absl::string_view torch) { return torch.substr(0, torch.find('+')); }
 
 // Whether an attention that fails in `pairing` works in `row`.
 bool WorksWhereItDoesNot(const PublishedRow& row, const CheckedPairing& pairing) {
@@ -151,7 +149,7 @@ std::optional<PublishedRow> KnownRow(const PublishedTable& table,
         row.library_versions.begin(), row.library_versions.end(),
         [&](const PublishedVersion& version) { return version.subject == installed.library; });
     if (row.engine == installed.kind && row.engine_version.subject == installed.engine &&
-        has_library && ReleaseOf(row.torch) == ReleaseOf(installed.torch))
+        has_library && IsSameRelease(row.torch, installed.torch))
       return row;
   }
   return std::nullopt;
@@ -168,7 +166,7 @@ std::vector<PublishedRow> NearestRows(const PublishedTable& table, const Checked
   }
   const auto distance = [&](const PublishedRow& row) {
     return std::tuple(IsExpired(row, day), row.engine_version.subject != engine_subject,
-                      ReleaseOf(row.torch) != ReleaseOf(torch));
+                      !IsSameRelease(row.torch, torch));
   };
   std::stable_sort(rows.begin(), rows.end(), [&](const PublishedRow& a, const PublishedRow& b) {
     if (distance(a) != distance(b)) return distance(a) < distance(b);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
@@ -15,6 +16,7 @@
 #include "harness/report/command_text.h"
 #include "harness/session/api_session.h"
 #include "harness/session/measurement.h"
+#include "harness/session/sandbox_levels.h"
 
 namespace bkm {
 namespace {
@@ -83,6 +85,14 @@ absl::StatusOr<std::string> RunCells(const Installation& installation, const Che
                                      const UserEnvironment& environment,
                                      std::vector<CheckedPairing>& pairings, RunObserver& observer) {
   RETURN_IF_ERROR(installation.CheckBuilt());
+  // The user's own packages run in the strongest sandbox that there is.
+  ASSIGN_OR_RETURN(const SandboxLevels levels, SandboxLevels::Ask(installation));
+  const SandboxLevel sandbox = levels.Strongest();
+  observer.OnNote(absl::StrCat(
+      "sandbox: ", Name(sandbox),
+      sandbox == SandboxLevel::kFull
+          ? ""
+          : absl::StrCat(" (", absl::StrJoin(levels.Missing(SandboxLevel::kFull), "; "), ")")));
   ASSIGN_OR_RETURN(std::vector<PreparedCell> cells, CellsOf(environment, pairings, options.model));
   fs::path folder = options.out;
   if (folder.empty()) {
@@ -92,15 +102,17 @@ absl::StatusOr<std::string> RunCells(const Installation& installation, const Che
   RETURN_IF_ERROR(CreateDirectories(directory.root()));
   InterruptSignals signals;
   const Matrix matrix{.name = "check"};
-  ASSIGN_OR_RETURN(
-      const RunRecord run,
-      Measure({installation,
-               matrix,
-               directory,
-               {.slots = options.jobs, .controls = false, .reuse = false, .store = false},
-               observer,
-               signals},
-              std::move(cells)));
+  ASSIGN_OR_RETURN(const RunRecord run, Measure({installation,
+                                                 matrix,
+                                                 directory,
+                                                 {.slots = options.jobs,
+                                                  .controls = false,
+                                                  .reuse = false,
+                                                  .store = false,
+                                                  .sandbox = sandbox},
+                                                 observer,
+                                                 signals},
+                                                std::move(cells)));
   if (!run.finished) return std::string();
   for (const CellRecord& cell : run.cells) {
     if (cell.role != CellRole::kSubject) continue;

@@ -181,6 +181,8 @@ absl::StatusOr<std::vector<PreparedCell>> UserEnvironment::CellsOf(const EngineK
     if (planned.cell.engine_subject)
       cell.engine = SubjectOf(*planned.cell.engine_subject, kind.engine_source);
     cell.worker = {.key = lock->Key(), .python = python_, .alone = alone_, .bytecode = bytecode_};
+    // Packages that are installed for development lie outside the environment.
+    for (const auto& [source, package] : installed_) cell.worker.reads.push_back(package.folder);
     cell.lock = lock;
     ASSIGN_OR_RETURN(cell.probe_folder, WriteProbeFolder(planned.cell.probe, CacheDirectory()));
     cells.push_back(std::move(cell));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#include <cstdio>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +7,7 @@
 #include "harness/base/status_macros.h"
 #include "harness/cli/baseline_folder.h"
 #include "harness/cli/command.h"
+#include "harness/cli/console.h"
 #include "harness/cli/selection.h"
 #include "harness/report/labels.h"
 #include "harness/session/acceptance.h"
@@ -70,10 +70,9 @@ class AcceptCommand : public CliCommand {
                      Baseline::Read(BaselineFolder(baseline_, run_, run.matrix)));
     ASSIGN_OR_RETURN(const Acceptance acceptance,
                      AcceptRun(directory, run, filters, mover, baseline));
-    for (const std::string& refused : acceptance.refused)
-      std::fprintf(stderr, "%s\n", Printable(refused).c_str());
-    std::printf("%s: %d accepted, %d unchanged, %zu refused\n", baseline.folder().c_str(),
-                acceptance.taken, acceptance.kept, acceptance.refused.size());
+    for (const std::string& refused : acceptance.refused) PrintErrorf("%s\n", refused);
+    Printf("%s: %d accepted, %d unchanged, %zu refused\n", baseline.folder().c_str(),
+           acceptance.taken, acceptance.kept, acceptance.refused.size());
     return acceptance.refused.empty() ? kExitAsExpected : kExitVerdictsDiffer;
   }
 
@@ -83,7 +82,7 @@ class AcceptCommand : public CliCommand {
       return absl::InvalidArgumentError(
           "--expect needs the whole run: remove --filter and --moved-by");
     ASSIGN_OR_RETURN(const int differences, AcceptExpectations(run_, run, expect_));
-    std::printf("%s: %d differences accepted\n", expect_.c_str(), differences);
+    Printf("%s: %d differences accepted\n", expect_.c_str(), differences);
     return kExitAsExpected;
   }
 

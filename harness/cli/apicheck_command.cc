@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#include <cstdio>
 
 #include "harness/apicheck/pair_results.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
+#include "harness/cli/console.h"
 #include "harness/cli/console_observer.h"
 #include "harness/cli/selection.h"
 #include "harness/report/labels.h"
@@ -63,7 +63,7 @@ class ApicheckCommand : public CliCommand {
     ASSIGN_OR_RETURN(ApiCheck* const check, session.CheckOf(*kind));
     ASSIGN_OR_RETURN(const std::vector<PairResult> pairs, CheckPairs(*check, engines, libraries));
     if (json_) {
-      std::fputs(ToText(ToJson(*kind, pairs)).c_str(), stdout);
+      Print(ToText(ToJson(*kind, pairs)));
     } else {
       PrintText(pairs);
     }
@@ -79,20 +79,18 @@ class ApicheckCommand : public CliCommand {
     for (const PairResult& pair : pairs) {
       red += IsRed(pair.grade) ? 1 : 0;
       const std::string grade(Name(pair.grade));
-      std::printf("%s x %s: %s\n", Printable(VersionName(pair.engine)).c_str(),
-                  Printable(VersionName(pair.library)).c_str(), grade.c_str());
+      Printf("%s x %s: %s\n", VersionName(pair.engine), VersionName(pair.library), grade.c_str());
       int untold = 0;
       for (const Violation& violation : pair.violations) {
         if (violation.grade == Grade::kPossible && !all_) {
           ++untold;
           continue;
         }
-        std::printf("  %-9s %s\n", std::string(Name(violation.grade)).c_str(),
-                    Printable(ToText(violation)).c_str());
+        Printf("  %-9s %s\n", std::string(Name(violation.grade)).c_str(), ToText(violation));
       }
-      if (untold > 0) std::printf("  and %d possible failures (print them with --all)\n", untold);
+      if (untold > 0) Printf("  and %d possible failures (print them with --all)\n", untold);
     }
-    std::printf("%d of %d pairs certainly fail\n", red, static_cast<int>(pairs.size()));
+    Printf("%d of %d pairs certainly fail\n", red, static_cast<int>(pairs.size()));
   }
 
   std::vector<std::string> engines_;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 #include <chrono>
-#include <cstdio>
 #include <optional>
 #include <string>
 
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
+#include "harness/cli/console.h"
 #include "harness/cli/console_observer.h"
 #include "harness/cli/search_options.h"
 #include "harness/history/bisect_session.h"
@@ -113,7 +113,7 @@ class BisectCommand : public CliCommand {
                      peel_ ? PeelCell(std::move(context), peel_options_)
                            : BisectCell(std::move(context), bisect_, criterion));
     if (!answer) {
-      std::fprintf(stderr, "bkm: interrupted; run the same command to continue\n");
+      PrintErrorf("bkm: interrupted; run the same command to continue\n");
       return kExitInterrupted;
     }
     RETURN_IF_ERROR(options_.Report(result, directory, answer->json, answer->summary));

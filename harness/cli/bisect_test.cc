@@ -214,7 +214,7 @@ TEST_F(BisectTest, CommitsThatLackThePackageAreSteppedAroundAndReported) {
   for (const Json& commit : json["candidates"]) candidates.push_back(commit["commit"]);
   without.push_back(back);
   EXPECT_EQ(candidates, without);
-  EXPECT_EQ(json["candidates"][0]["reason"], "no-source");
+  EXPECT_EQ(json["candidates"][0]["reason"], "source-incomplete");
 }
 
 TEST_F(BisectTest, UntilAReasonFindsTheCommitThatBroughtIt) {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <exception>
+#include <memory>
 
 #include "harness/base/did_you_mean.h"
+#include "harness/base/disturbance.h"
 #include "harness/cli/command_line.h"
+#include "harness/cli/console.h"
 
 namespace bkm {
 
@@ -44,23 +46,25 @@ int Main(int argc, char** argv) {
   CommandLine line;
   CLI::App& app = line.app();
   if (const std::string error = UnknownCommand(argc, argv, line.commands()); !error.empty()) {
-    std::fprintf(stderr, "bkm: %s\n", error.c_str());
+    PrintErrorf("bkm: %s\n", error.c_str());
     return kExitHarnessError;
   }
   if (argc < 2) {
-    std::fputs(app.help().c_str(), stderr);
+    PrintError(app.help());
     return kExitHarnessError;
   }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    std::fprintf(stderr, "bkm: %s\n", UsageError(app, error).c_str());
+    PrintErrorf("bkm: %s\n", UsageError(app, error).c_str());
     return kExitHarnessError;
   }
-  const absl::StatusOr<int> exit_code = line.chosen()->Run();
+  const absl::StatusOr<std::unique_ptr<Disturbance>> disturbance = Disturbance::FromEnvironment();
+  const absl::StatusOr<int> exit_code =
+      disturbance.ok() ? line.chosen()->Run() : disturbance.status();
   if (exit_code.ok()) return *exit_code;
-  std::fprintf(stderr, "bkm: %s\n", std::string(exit_code.status().message()).c_str());
+  PrintErrorf("bkm: %s\n", std::string(exit_code.status().message()).c_str());
   return kExitHarnessError;
 }
 
@@ -71,7 +75,7 @@ int main(int argc, char** argv) {
   try {
     return bkm::Main(argc, argv);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "bkm: this is a bug: %s\n", error.what());
+    bkm::PrintErrorf("bkm: this is a bug: %s\n", error.what());
     return bkm::kExitHarnessError;
   }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#include <cstdio>
 #include <optional>
 
 #include "harness/base/status_macros.h"
 #include "harness/check/check_session.h"
 #include "harness/cli/command.h"
+#include "harness/cli/console.h"
 #include "harness/cli/console_observer.h"
 
 namespace bkm {
@@ -48,10 +48,10 @@ class CheckCommand : public CliCommand {
     ConsoleObserver console(json_);
     ASSIGN_OR_RETURN(const std::optional<CheckReport> report, CheckEnvironment(options_, console));
     if (!report) {
-      std::fprintf(stderr, "bkm: interrupted\n");
+      PrintErrorf("bkm: interrupted\n");
       return kExitInterrupted;
     }
-    std::fputs(json_ ? ToText(ToJson(*report)).c_str() : ToSummary(*report).c_str(), stdout);
+    Print(json_ ? ToText(ToJson(*report)) : ToSummary(*report));
     for (const CheckedPairing& pairing : report->pairings) {
       if (AnswerOf(pairing) == CheckAnswer::kBroken) return kExitVerdictsDiffer;
     }

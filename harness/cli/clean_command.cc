@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 #include <chrono>
-#include <cstdio>
 
 #include "harness/base/files.h"
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
+#include "harness/cli/console.h"
 #include "harness/store/garbage.h"
 
 namespace bkm {
@@ -35,12 +35,11 @@ class CleanCommand : public CliCommand {
     ASSIGN_OR_RETURN(const std::vector<std::string> removed,
                      CollectGarbage(CacheDirectory(), before));
     if (json_) {
-      std::fputs(ToText(Json{{"cache", CacheDirectory().string()}, {"removed", removed}}).c_str(),
-                 stdout);
+      Print(ToText(Json{{"cache", CacheDirectory().string()}, {"removed", removed}}));
       return kExitAsExpected;
     }
-    for (const std::string& folder : removed) std::printf("%s\n", folder.c_str());
-    std::printf("%zu folders removed from %s\n", removed.size(), CacheDirectory().c_str());
+    for (const std::string& folder : removed) Printf("%s\n", folder.c_str());
+    Printf("%zu folders removed from %s\n", removed.size(), CacheDirectory().c_str());
     return kExitAsExpected;
   }
 

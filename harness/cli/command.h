@@ -40,6 +40,7 @@ std::unique_ptr<CliCommand> MakeDriftCommand();
 std::unique_ptr<CliCommand> MakeAcceptCommand();
 std::unique_ptr<CliCommand> MakeCheckCommand();
 std::unique_ptr<CliCommand> MakeCleanCommand();
+std::unique_ptr<CliCommand> MakeTortureCommand();
 std::unique_ptr<CliCommand> MakeSelftestCommand();
 std::unique_ptr<CliCommand> MakeTimelineCommand();
 std::unique_ptr<CliCommand> MakeApicheckCommand();

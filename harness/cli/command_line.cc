@@ -29,6 +29,7 @@ std::vector<std::unique_ptr<CliCommand>> AllCommands() {
   commands.push_back(MakeAcceptCommand());
   commands.push_back(MakeCheckCommand());
   commands.push_back(MakeCleanCommand());
+  commands.push_back(MakeTortureCommand());
   commands.push_back(MakeCompletionCommand());
   commands.push_back(MakeManCommand());
   return commands;

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "harness/cli/console.h"
 #include "harness/report/labels.h"
 
 namespace bkm {
@@ -47,14 +48,14 @@ ConsoleObserver::ConsoleObserver(bool quiet)
 ConsoleObserver::~ConsoleObserver() { ClearStatus(); }
 
 void ConsoleObserver::ClearStatus() {
-  if (status_shown_) std::fprintf(stderr, "\r\033[K");
+  if (status_shown_) EraseLine();
   status_shown_ = false;
 }
 
 void ConsoleObserver::PrintLine(const std::string& line) {
   if (quiet_) return;
   ClearStatus();
-  std::fprintf(stderr, "%s\n", Printable(line).c_str());
+  PrintErrorf("%s\n", line);
 }
 
 void ConsoleObserver::DrawStatus() {
@@ -64,8 +65,8 @@ void ConsoleObserver::DrawStatus() {
   const int measured = done_ - reused_;
   std::string eta = "";
   if (measured > 0) eta = TimeLeft(elapsed / measured * (total_ - done_));
-  std::fprintf(stderr, "\r\033[K[%d/%d] %d running, %d red%s", done_, total_, running_, red_,
-               eta.c_str());
+  EraseLine();
+  PrintErrorf("[%d/%d] %d running, %d red%s", done_, total_, running_, red_, eta.c_str());
   std::fflush(stderr);
   status_shown_ = true;
 }
@@ -107,7 +108,7 @@ void ConsoleObserver::OnTick(int running) {
 
 void ConsoleObserver::OnNote(const std::string& what) {
   ClearStatus();
-  std::fprintf(stderr, "bkm: %s\n", Printable(what).c_str());
+  PrintErrorf("bkm: %s\n", what);
 }
 
 void ConsoleObserver::OnWarning(const std::string& what) { OnNote(what); }

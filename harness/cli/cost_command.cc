@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#include <cstdio>
 
 #include "absl/strings/str_cat.h"
+#include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
+#include "harness/cli/console.h"
 #include "harness/report/cost.h"
 #include "harness/runner/run_directory.h"
 #include "harness/session/measurement.h"
@@ -30,14 +31,14 @@ class CostCommand : public CliCommand {
   absl::StatusOr<int> Run() override {
     const RunDirectory directory(run_);
     ASSIGN_OR_RETURN(const RunRecord run, directory.ReadRun());
-    CellCosts costs{.preload = run.made_by.value("preload_s", 0.0)};
+    CellCosts costs{.preload = FiniteOf(run.made_by, "preload_s").value_or(0)};
     for (const CellRecord& cell : run.cells) {
       if (cell.inherited_from) continue;
       ASSIGN_OR_RETURN(const std::optional<Json> observation, directory.ReadObservation(cell));
       if (observation) costs.Add(cell.lock, *observation);
     }
-    const double wall_s = run.made_by.value("wall_s", 0.0);
-    const int slots = run.made_by.value("slots", 1);
+    const double wall_s = FiniteOf(run.made_by, "wall_s").value_or(0);
+    const int slots = static_cast<int>(WholeOf(run.made_by, "slots").value_or(1));
     const int reused = ReusedCells(run);
     if (reused > 0) {
       return absl::FailedPreconditionError(
@@ -45,9 +46,7 @@ class CostCommand : public CliCommand {
                        " cells of this run reuse earlier results, so its wall time does not cover "
                        "them: run it with --rerun"));
     }
-    std::fputs(
-        (json_ ? ToText(CostJson(costs, wall_s, slots)) : CostText(costs, wall_s, slots)).c_str(),
-        stdout);
+    Print(json_ ? ToText(CostJson(costs, wall_s, slots)) : CostText(costs, wall_s, slots));
     return kExitAsExpected;
   }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#include <cstdio>
 
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
+#include "harness/cli/console.h"
 #include "harness/cli/selection.h"
 #include "harness/matrix/matrix.h"
 #include "harness/publish/run_diff.h"
@@ -53,10 +53,7 @@ class DiffCommand : public CliCommand {
     GitSources sources(catalog, GitMirrorFolder(git_mirror_), CacheDirectory() / "git");
     LockFinder locks(runs, CacheDirectory());
     const RunDiff diff = DiffRuns(runs[0], runs[1], sources, locks);
-    std::fputs(json_       ? ToText(ToJson(diff)).c_str()
-               : markdown_ ? DiffMarkdown(diff).c_str()
-                           : DiffText(diff).c_str(),
-               stdout);
+    Print(json_ ? ToText(ToJson(diff)) : markdown_ ? DiffMarkdown(diff) : DiffText(diff));
     return diff.counts.contains(CellChange::kRegressed) ? kExitVerdictsDiffer : kExitAsExpected;
   }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#include <cstdio>
 #include <map>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +7,7 @@
 #include "harness/base/status_macros.h"
 #include "harness/cli/baseline_folder.h"
 #include "harness/cli/command.h"
+#include "harness/cli/console.h"
 #include "harness/report/labels.h"
 #include "harness/runner/baseline.h"
 
@@ -65,7 +65,7 @@ class DriftCommand : public CliCommand {
       if (std::isfinite(movement.multiple)) cell["multiple"] = movement.multiple;
       cells.push_back(std::move(cell));
     }
-    std::fputs(ToText(Json{{"schema", 1}, {"cells", cells}}).c_str(), stdout);
+    Print(ToText(Json{{"schema", 1}, {"cells", cells}}));
   }
 
   static void PrintText(const std::vector<CellMovement>& movements, const Baseline& baseline) {
@@ -77,11 +77,11 @@ class DriftCommand : public CliCommand {
       if (movement.multiple > 0)
         absl::StrAppend(&line, absl::StrFormat(", %.2g floors", movement.multiple));
       if (!movement.what.empty()) absl::StrAppend(&line, ": ", movement.what);
-      std::printf("%s\n", Printable(line).c_str());
+      Printf("%s\n", line);
     }
-    std::printf("\nAgainst %s:", baseline.folder().c_str());
-    for (const auto& [name, count] : counts) std::printf(" %d %s", count, name.c_str());
-    std::printf("\n");
+    Printf("\nAgainst %s:", baseline.folder().c_str());
+    for (const auto& [name, count] : counts) Printf(" %d %s", count, name.c_str());
+    Printf("\n");
   }
 
   std::string run_;

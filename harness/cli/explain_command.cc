@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#include <cstdio>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
+#include "harness/cli/console.h"
+#include "harness/model/sandbox_level.h"
+#include "harness/report/command_text.h"
 #include "harness/report/find_cell.h"
 #include "harness/report/story.h"
 #include "harness/runner/judging.h"
@@ -34,19 +36,22 @@ class ExplainCommand : public CliCommand {
     const RunDirectory directory(run_);
     ASSIGN_OR_RETURN(const RunRecord run, directory.ReadRun());
     ASSIGN_OR_RETURN(const CellRecord* cell, FindCell(run, cell_));
-    ASSIGN_OR_RETURN(const std::optional<Json> observation, directory.ReadObservation(*cell));
+    // The verdict of a cell whose observation is damaged says so.
+    const absl::StatusOr<std::optional<Json>> observation = directory.ReadObservation(*cell);
     ASSIGN_OR_RETURN(const std::optional<Verdict> verdict,
                      RunJudge(directory).JudgeCell(run, *cell));
-    const Json seen = observation.value_or(Json());
+    const Json seen = observation.ok() ? observation->value_or(Json()) : Json();
     const Verdict said = verdict.value_or(Verdict());
     if (json_) {
-      std::fputs(
-          ToText(Json{{"id", cell->id}, {"observation", seen}, {"verdict", ToJson(said)}}).c_str(),
-          stdout);
+      Print(ToText(Json{{"id", cell->id},
+                        {"sandbox", LevelText(run.sandbox)},
+                        {"observation", seen},
+                        {"verdict", ToJson(said)}}));
     } else {
-      std::printf("%s\nFiles: %s\nAgain: bkm replay %s %s\n", StoryText(*cell, seen, said).c_str(),
-                  directory.cell(*cell).c_str(), run_.c_str(),
-                  directory.cell(*cell).filename().c_str());
+      Printf("%s\nSandbox: %s\nFiles: %s\nAgain: bkm replay %s %s\n",
+             StoryText(*cell, seen, said).c_str(), LevelText(run.sandbox).c_str(),
+             directory.cell(*cell).c_str(), ShellWord(run_),
+             ShellWord(directory.cell(*cell).filename()));
     }
     return kExitAsExpected;
   }

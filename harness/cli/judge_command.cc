@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#include <cstdio>
 
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
+#include "harness/cli/console.h"
 #include "harness/cli/outcome.h"
 #include "harness/report/summary.h"
 #include "harness/runner/judging.h"
@@ -27,8 +27,9 @@ class JudgeCommand : public CliCommand {
   absl::StatusOr<int> Run() override {
     const RunDirectory directory(run_);
     ASSIGN_OR_RETURN(RunRecord run, directory.ReadRun());
+    ASSIGN_OR_RETURN(const FileLock lock, directory.Lock());
     RETURN_IF_ERROR(RunJudge(directory).JudgeRun(run));
-    std::fputs(json_ ? ToText(ToJson(run)).c_str() : SummaryText(run).c_str(), stdout);
+    Print(json_ ? ToText(ToJson(run)) : SummaryText(run));
     return ExitCodeOf(run);
   }
 

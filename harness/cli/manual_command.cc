@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#include <cstdio>
 
 #include "harness/cli/command_line.h"
+#include "harness/cli/console.h"
 #include "harness/cli/manual.h"
 
 namespace bkm {
@@ -27,7 +27,7 @@ class CompletionCommand : public CliCommand {
   absl::StatusOr<int> Run() override {
     CommandLine line;
     const Manual manual = ManualOf(line.app());
-    std::fputs((shell_ == "bash" ? BashCompletion(manual) : ZshCompletion(manual)).c_str(), stdout);
+    Print(shell_ == "bash" ? BashCompletion(manual) : ZshCompletion(manual));
     return kExitAsExpected;
   }
 
@@ -47,7 +47,7 @@ class ManCommand : public CliCommand {
   void AddOptions(CLI::App&) override {}
   absl::StatusOr<int> Run() override {
     CommandLine line;
-    std::fputs(ManPage(ManualOf(line.app())).c_str(), stdout);
+    Print(ManPage(ManualOf(line.app())));
     return kExitAsExpected;
   }
 };

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#include <cstdio>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/did_you_mean.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
+#include "harness/cli/console.h"
 #include "harness/cli/console_observer.h"
+#include "harness/cli/sandbox_option.h"
 #include "harness/cli/selection.h"
 #include "harness/history/map_session.h"
 #include "harness/session/interrupt.h"
@@ -57,6 +58,7 @@ class MapCommand : public CliCommand {
     app.add_option("--budget", options_.budget, "Maximum number of cells to run (default: 400)");
     app.add_option("--jobs,-j", options_.jobs, "Cells to run at once (default: one per core)")
         ->check(CLI::Range(1, 1024));
+    sandbox_.AddTo(app);
     app.add_option("--out", out_, "Folder (default: maps/KIND)");
     app.add_option("--git-mirror", git_mirror_, kGitMirrorHelp);
     app.add_flag("--static-only", static_only_, "Run no cell");
@@ -72,6 +74,8 @@ class MapCommand : public CliCommand {
     }
     options_.folder = fs::absolute(out_.empty() ? "maps/" + options_.engine_kind : out_);
     options_.mirrors = GitMirrorFolder(git_mirror_);
+    if (!static_only_) RETURN_IF_ERROR(sandbox_.Check());
+    options_.sandbox = sandbox_.level();
     ConsoleObserver observer(/*quiet=*/json_);
     ASSIGN_OR_RETURN(MapSession session, MapSession::Create(options_, PictureOf, observer));
     InterruptSignals signals;
@@ -81,10 +85,10 @@ class MapCommand : public CliCommand {
     }
     RETURN_IF_ERROR(session.Finish());
     if (json_) {
-      std::fputs(ToText(ToJson(session.map())).c_str(), stdout);
+      Print(ToText(ToJson(session.map())));
     } else {
-      std::printf("%sMap: %s\nPicture: %s\n", ToSummary(session.map()).c_str(),
-                  session.json_path().c_str(), session.picture_path().c_str());
+      Printf("%sMap: %s\nPicture: %s\n", ToSummary(session.map()).c_str(),
+             session.json_path().c_str(), session.picture_path().c_str());
     }
     if (signals.heard()) return kExitInterrupted;
     return spent ? kExitVerdictsDiffer : kExitAsExpected;
@@ -92,6 +96,7 @@ class MapCommand : public CliCommand {
 
  private:
   MapOptions options_;
+  SandboxOption sandbox_;
   std::string out_;
   std::string git_mirror_;
   bool static_only_ = false;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#include <cstdio>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
+#include "harness/cli/console.h"
 #include "harness/cli/console_observer.h"
 #include "harness/cli/selection.h"
 #include "harness/runner/preparation.h"
@@ -51,8 +51,7 @@ class PlanCommand : public CliCommand {
       list.push_back({{"id", cell.id}, {"included", cell.included}, {"why", cell.why}});
       if (!cell.unsupported.empty()) list.back()["unsupported"] = cell.unsupported;
     }
-    std::fputs(ToText(OrderedJson{{"schema", 1}, {"matrix", matrix.name}, {"cells", list}}).c_str(),
-               stdout);
+    Print(ToText(OrderedJson{{"schema", 1}, {"matrix", matrix.name}, {"cells", list}}));
   }
 
   static void PrintText(const std::vector<PlannedCell>& cells) {
@@ -61,10 +60,10 @@ class PlanCommand : public CliCommand {
       included += cell.included;
       const std::string note =
           cell.unsupported.empty() ? cell.why : absl::StrCat("unsupported: ", cell.unsupported);
-      std::printf("%s %s%s%s\n", cell.included ? "in " : "out", cell.id.c_str(),
-                  note.empty() ? "" : "  # ", note.c_str());
+      Printf("%s %s%s%s\n", cell.included ? "in " : "out", cell.id.c_str(),
+             note.empty() ? "" : "  # ", note.c_str());
     }
-    std::printf("%d of %zu cells are included\n", included, cells.size());
+    Printf("%d of %zu cells are included\n", included, cells.size());
   }
 
   Selection selection_;

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#include <cstdio>
+#include <map>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
+#include "harness/base/hash.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
+#include "harness/cli/console.h"
 #include "harness/cli/selection.h"
 #include "harness/matrix/matrix.h"
+#include "harness/publish/attestation.h"
 #include "harness/publish/publication.h"
 #include "harness/publish/rows.h"
 #include "harness/publish/table_markdown.h"
@@ -21,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 void Tell(const std::vector<std::string>& notes) {
-  for (const std::string& note : notes) std::fprintf(stderr, "bkm: %s\n", Printable(note).c_str());
+  for (const std::string& note : notes) PrintErrorf("bkm: %s\n", note);
 }
 
 class PublishCommand : public CliCommand {
@@ -36,11 +40,14 @@ class PublishCommand : public CliCommand {
            "result counts, and older results that contradict it are mentioned. Versions are "
            "joined into a range only if every version between them was run. For commits, this "
            "needs the repository (--git-mirror or the network).\n"
-           "Exit 1: with --verify, a row has expired, or a pin of a lock is gone or yanked.\n"
+           "Exit 1: with --verify, a row has expired, or a pin of a lock is gone or yanked; with "
+           "--check-signature, the signature or a file is not as signed.\n"
            "Examples:\n"
            "  bkm publish runs/bkm --out published\n"
            "  bkm publish runs/releases runs/nightly --out published --max-age 30\n"
-           "  bkm publish --verify published/table.json";
+           "  bkm publish --verify published/table.json\n"
+           "  bkm publish runs/bkm --out published --sign release.key\n"
+           "  bkm publish --check-signature published --key release.pub";
   }
 
   void AddOptions(CLI::App& app) override {
@@ -59,11 +66,19 @@ class PublishCommand : public CliCommand {
         "Do not link from table.md to the run directories, for a table that is copied elsewhere");
     app.add_option("--verify", verify_,
                    "Published table.json: look up every pin of its locks again");
+    app.add_option(
+        "--sign", sign_,
+        "Private key (PEM, Ed25519 or ECDSA): also write attestation.dsse.json, a signed "
+        "statement over table, locks, observations, programs and repositories");
+    app.add_option("--check-signature", check_signature_,
+                   "Folder of a published table: verify its signed statement, without the network");
+    app.add_option("--key", key_, "With --check-signature: the public key (PEM)");
     app.add_flag("--json", json_, "Print table.json, or the result of --verify, to stdout");
     app.add_flag("--quiet,-q", quiet_, "Print no summary");
   }
 
   absl::StatusOr<int> Run() override {
+    if (!check_signature_.empty()) return CheckSignature();
     if (verify_.empty() == runs_.empty())
       return absl::InvalidArgumentError(
           "name run directories to publish, or a table with --verify (bkm publish --help)");
@@ -83,10 +98,54 @@ class PublishCommand : public CliCommand {
 
  private:
   void Progress(const std::string& what) const {
-    if (!quiet_ && !json_) std::fprintf(stderr, "bkm: %s\n", what.c_str());
+    if (!quiet_ && !json_) PrintErrorf("bkm: %s\n", what.c_str());
+  }
+
+  absl::StatusOr<int> CheckSignature() const {
+    if (key_.empty() || !runs_.empty() || !verify_.empty()) {
+      return absl::InvalidArgumentError(
+          "--check-signature FOLDER needs --key PUBLIC_KEY, and neither runs nor --verify");
+    }
+    ASSIGN_OR_RETURN(const SigningKey key, SigningKey::ReadPublic(key_));
+    const absl::StatusOr<CheckedAttestation> checked = CheckAttestation(check_signature_, key);
+    if (absl::IsDataLoss(checked.status())) {
+      PrintErrorf("bkm: %s\n", std::string(checked.status().message()));
+      return kExitVerdictsDiffer;
+    }
+    RETURN_IF_ERROR(checked.status());
+    Printf("Signed with the key %s: %d files and %d observations are as signed", key.id().c_str(),
+           checked->files, checked->observations);
+    if (checked->absent > 0) Printf("; %d observations are not here", checked->absent);
+    Printf("\n");
+    return kExitAsExpected;
+  }
+
+  static absl::StatusOr<ProgramDigests> Programs() {
+    ASSIGN_OR_RETURN(const Installation installation, Installation::Find());
+    ProgramDigests programs;
+    for (const auto& [name, file] :
+         std::map<std::string, fs::path>{{"bkm", "/proc/self/exe"},
+                                         {"cell_worker", installation.cell_worker()},
+                                         {"reference_worker", installation.reference_worker()}}) {
+      ASSIGN_OR_RETURN(programs[name], Sha256OfFile(file));
+    }
+    ASSIGN_OR_RETURN(programs["cell_code"], installation.CellCodeDigest());
+    return programs;
+  }
+
+  // The key was read before anything was published.
+  absl::Status Sign(const PublishedTable& table, const SigningKey& key, GitSources& sources) const {
+    ASSIGN_OR_RETURN(const std::vector<SourceHead> heads, HeadsOf(table, sources));
+    ASSIGN_OR_RETURN(const ProgramDigests programs, Programs());
+    ASSIGN_OR_RETURN(const OrderedJson statement, StatementOf(table, out_, programs, heads));
+    return WriteAttestation(statement, out_, key);
   }
 
   absl::StatusOr<int> Publish(Registry& registry, GitSources& sources) {
+    std::optional<SigningKey> key;
+    if (!sign_.empty()) {
+      ASSIGN_OR_RETURN(key, SigningKey::ReadPrivate(sign_));
+    }
     std::vector<RunEvidence> runs;
     for (const std::string& run : runs_) {
       ASSIGN_OR_RETURN(runs.emplace_back(), ReadRunEvidence(run, out_, allow_partial_));
@@ -102,13 +161,14 @@ class PublishCommand : public CliCommand {
                         catalog_, history, registry));
     RETURN_IF_ERROR(WritePublication(
         publication, out_, without_links_ ? EvidenceLinks::kNone : EvidenceLinks::kToRuns));
+    if (key) RETURN_IF_ERROR(Sign(publication.table, *key, sources));
     Tell(publication.notes);
     if (json_) {
-      std::fputs(ToText(ToJson(publication.table)).c_str(), stdout);
+      Print(ToText(ToJson(publication.table)));
     } else if (!quiet_) {
-      std::fputs(Printable(StepSummary(publication.table)).c_str(), stdout);
-      std::printf("\nTable: %s (%zu rows, %zu locks)\n", (fs::path(out_) / "table.md").c_str(),
-                  publication.table.rows.size(), publication.pylocks.size());
+      Print(StepSummary(publication.table));
+      Printf("\nTable: %s (%zu rows, %zu locks)\n", (fs::path(out_) / "table.md").c_str(),
+             publication.table.rows.size(), publication.pylocks.size());
     }
     return kExitAsExpected;
   }
@@ -122,7 +182,7 @@ class PublishCommand : public CliCommand {
                      VerifyTable(table, published.folder, date_, PackageReader(CellPython()),
                                  registry, sources, notes));
     Tell(notes);
-    std::fputs(json_ ? ToText(ToJson(found)).c_str() : VerificationText(found).c_str(), stdout);
+    Print(json_ ? ToText(ToJson(found)) : VerificationText(found));
     return found.stale.empty() ? kExitAsExpected : kExitVerdictsDiffer;
   }
 
@@ -135,6 +195,9 @@ class PublishCommand : public CliCommand {
   bool allow_partial_ = false;
   bool without_links_ = false;
   std::string verify_;
+  std::string sign_;
+  std::string check_signature_;
+  std::string key_;
   bool json_ = false;
   bool quiet_ = false;
   SourceCatalog catalog_;

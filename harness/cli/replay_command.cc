@@ -4,8 +4,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
+#include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
+#include "harness/cli/console.h"
+#include "harness/cli/sandbox_option.h"
+#include "harness/judge/cell_files.h"
 #include "harness/report/find_cell.h"
 #include "harness/runner/installation.h"
 #include "harness/runner/judging.h"
@@ -20,10 +24,10 @@ namespace fs = std::filesystem;
 // A request names trees and environments in the cache, which may have been cleaned.
 absl::Status CheckInputsExist(const Json& request) {
   std::error_code error;
-  for (const char* pointer : {"/paths/engine", "/paths/library", "/probe_dir", "/python"}) {
-    const Json value = request.value(Json::json_pointer(pointer), Json());
-    // Fake pairs have no probe folder, and controls have no engine: their paths are empty.
-    const std::string path = value.is_string() ? value.get<std::string>() : "";
+  const Json& paths = ObjectOf(request, "paths");
+  // Fake pairs have no probe folder, and controls have no engine: their paths are empty.
+  for (const std::string& path : {TextOf(paths, "engine"), TextOf(paths, "library"),
+                                  TextOf(request, "probe_dir"), TextOf(request, "python")}) {
     if (!path.empty() && !fs::exists(path, error))
       return absl::NotFoundError(
           absl::StrCat(path, " does not exist any more: run the matrix again (bkm run ...)"));
@@ -48,13 +52,14 @@ class ReplayCommand : public CliCommand {
     app.add_option("cell", cell_,
                    "Cell: its id, its folder name, or a filter that matches only this cell")
         ->required();
+    sandbox_.AddTo(app);
     app.add_flag("--json", json_, "Print the verdict as JSON");
   }
 
   absl::StatusOr<int> Run() override {
     const RunDirectory directory(fs::absolute(run_));
     ASSIGN_OR_RETURN(const Installation installation, Installation::Find());
-    RETURN_IF_ERROR(installation.CheckBuilt());
+    RETURN_IF_ERROR(sandbox_.Check(installation));
     ASSIGN_OR_RETURN(const RunRecord run, directory.ReadRun());
     ASSIGN_OR_RETURN(const CellRecord* recorded, FindCell(run, cell_));
     CellRecord cell = *recorded;
@@ -65,8 +70,10 @@ class ReplayCommand : public CliCommand {
     RETURN_IF_ERROR(CheckInputsExist(*request));
     cell.dir = absl::StrCat(cell.dir, "/replay");
     (*request)["dir"] = directory.cell(cell).string();
+    (*request)["sandbox"] = std::string(Name(sandbox_.level()));
     RETURN_IF_ERROR(directory.PrepareCell(cell, *request, "tools/bkm"));
-    ASSIGN_OR_RETURN(const Json observation, RunAlone(installation, directory, cell, *request));
+    ASSIGN_OR_RETURN(const Json observation,
+                     RunAlone(installation, directory, cell, *request, sandbox_.level()));
     RETURN_IF_ERROR(directory.WriteObservation(cell, observation));
     ASSIGN_OR_RETURN(cell.verdict, RunJudge(directory).JudgeCell(run, cell));
     RETURN_IF_ERROR(directory.WriteVerdict(cell));
@@ -76,18 +83,20 @@ class ReplayCommand : public CliCommand {
  private:
   static absl::StatusOr<Json> RunAlone(const Installation& installation,
                                        const RunDirectory& directory, const CellRecord& cell,
-                                       const Json& request) {
+                                       const Json& request, SandboxLevel sandbox) {
     LocalExecutor executor(
         {.cell_worker = installation.cell_worker(),
          .python_code = installation.python_code(),
          .kernels = installation.kernels(),
          .preload = installation.preload(),
+         .sandbox = sandbox,
          .fresh = true,
          .log_path = [&](const std::string&) { return directory.cell(cell) / "worker.stderr"; }});
     executor.Start({.id = cell.id, .worker = WorkerOf(request, cell.lock), .request = request});
     for (;;) {
       const WaitResult result = executor.WaitAny(std::chrono::seconds(60));
-      if (const auto* finished = std::get_if<CellFinished>(&result)) return finished->observation;
+      if (const auto* finished = std::get_if<CellFinished>(&result))
+        return AdmittedCell(finished->observation, directory.cell(cell));
     }
   }
 
@@ -99,16 +108,17 @@ class ReplayCommand : public CliCommand {
     if (json_) {
       Json json = ToJson(verdict);
       json["same"] = same;
-      std::fputs(ToText(json).c_str(), stdout);
+      Print(ToText(json));
     } else {
-      std::printf("%s at %s%s%s\n%s\n", std::string(Name(verdict.kind)).c_str(),
-                  std::string(Name(verdict.stage)).c_str(), verdict.message.empty() ? "" : ": ",
-                  verdict.message.c_str(),
-                  same ? "the same verdict as in the run" : "another verdict than in the run");
+      Printf("%s at %s%s%s\n%s\n", std::string(Name(verdict.kind)).c_str(),
+             std::string(Name(verdict.stage)).c_str(), verdict.message.empty() ? "" : ": ",
+             verdict.message.c_str(),
+             same ? "the same verdict as in the run" : "another verdict than in the run");
     }
     return same ? kExitAsExpected : kExitVerdictsDiffer;
   }
 
+  SandboxOption sandbox_;
   std::string run_;
   std::string cell_;
   bool json_ = false;

@@ -3,12 +3,16 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
+#include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
+#include "harness/cli/console.h"
 #include "harness/cli/console_observer.h"
 #include "harness/cli/outcome.h"
+#include "harness/cli/sandbox_option.h"
 #include "harness/cli/selection.h"
 #include "harness/model/observation.h"
+#include "harness/report/command_text.h"
 #include "harness/report/summary.h"
 #include "harness/runner/installation.h"
 #include "harness/runner/preparation.h"
@@ -51,11 +55,16 @@ class RunCommandLine : public CliCommand {
     app.add_option("--out", out_, "Run directory (default: runs/NAME)");
     app.add_option("--jobs,-j", jobs_, "Cells to run at once (default: one per core)")
         ->check(CLI::Range(1, 1024));
+    sandbox_.AddTo(app);
     app.add_flag("--fresh", fresh_,
                  "Start a new process for each cell instead of forking a loaded worker");
     app.add_flag("--rerun", rerun_, "Ignore existing results and run every cell again");
     app.add_flag("--no-store", no_store_,
                  "Neither reuse results of other runs nor offer these results to them");
+    app.add_option("--verify-inherited", verify_inherited_,
+                   "Measure one in N cells that could reuse a result of another cell; a difference "
+                   "discards that result and fails the run (default: 20; 0: none)")
+        ->check(CLI::Range(0, 1000000));
     app.add_option("--repeat", repeat_,
                    "Run each cell N times; a cell whose verdict varies is flaky")
         ->check(CLI::Range(1, 1000));
@@ -75,7 +84,7 @@ class RunCommandLine : public CliCommand {
 
   absl::StatusOr<int> Run() override {
     ASSIGN_OR_RETURN(const Installation installation, Installation::Find());
-    RETURN_IF_ERROR(installation.CheckBuilt());
+    RETURN_IF_ERROR(sandbox_.Check(installation));
     ASSIGN_OR_RETURN(const Matrix matrix, selection_.LoadMatrix());
     ASSIGN_OR_RETURN(const std::vector<CellFilter> filters, selection_.Filters());
     ASSIGN_OR_RETURN(const std::optional<Expectations> expectations,
@@ -85,14 +94,17 @@ class RunCommandLine : public CliCommand {
     ASSIGN_OR_RETURN(const std::unique_ptr<Preparation> preparation,
                      Preparation::Create(matrix,
                                          {.mirrors = selection_.GitMirrors(),
-                                          .matrix_folder = selection_.MatrixFolder()},
+                                          .matrix_folder = selection_.MatrixFolder(),
+                                          .sandbox = std::string(Name(sandbox_.level()))},
                                          observer));
     const RunDirectory directory(fs::absolute(out_.empty() ? "runs/" + matrix.name : out_));
+    // Preparing takes minutes: another runner of this directory is noticed before that.
+    if (fs::exists(directory.root())) RETURN_IF_ERROR(directory.Lock().status());
     ASSIGN_OR_RETURN(const std::vector<PlannedCell> plan,
                      Plan(matrix, filters, directory, *preparation, observer));
     absl::StatusOr<std::vector<PreparedCell>> cells = PrepareAll(plan, *preparation, signals);
     if (signals.heard()) {
-      std::fprintf(stderr, "bkm: interrupted before any cell ran; fetched files are kept\n");
+      PrintErrorf("bkm: interrupted before any cell ran; fetched files are kept\n");
       return kExitInterrupted;
     }
     RETURN_IF_ERROR(cells.status());
@@ -106,7 +118,9 @@ class RunCommandLine : public CliCommand {
                        .fresh = fresh_,
                        .controls = !no_controls_,
                        .reuse = reuse,
-                       .store = !no_store_},
+                       .store = !no_store_,
+                       .verify_inherited = verify_inherited_,
+                       .sandbox = sandbox_.level()},
                       observer,
                       signals},
                      std::move(asked));
@@ -128,7 +142,7 @@ class RunCommandLine : public CliCommand {
     RETURN_IF_ERROR(directory.WriteRun(run));
     RETURN_IF_ERROR(WriteRetryList(directory, run));
     if (expectations && run.finished && surprises.empty() && !quiet_)
-      std::fprintf(stderr, "bkm: every red cell is an expected failure\n");
+      PrintErrorf("bkm: every red cell is an expected failure\n");
     return Report(directory, run, surprises);
   }
 
@@ -148,7 +162,7 @@ class RunCommandLine : public CliCommand {
     ApiSession session(selection_.GitMirrors(), selection_.MatrixFolder());
     RETURN_IF_ERROR(session.AddSources(matrix));
     ASSIGN_OR_RETURN(const int red, MarkStaticallyRed(session, plan, observer));
-    if (!quiet_ && red > 0) std::fprintf(stderr, "bkm: %d cells fail the static check\n", red);
+    if (!quiet_ && red > 0) PrintErrorf("bkm: %d cells fail the static check\n", red);
     for (PlannedCell& planned : plan) {
       if (IsMeasured(directory, planned)) planned.statically_red.clear();
     }
@@ -161,22 +175,21 @@ class RunCommandLine : public CliCommand {
         .cell = planned.cell, .id = planned.id, .dir = CellDirectory(planned.cell, planned.id)};
     const auto observation = directory.ReadObservation(record);
     return observation.ok() && *observation &&
-           (*observation)->value("/ending/kind"_json_pointer, std::string()) !=
-               Name(EndingKind::kApiCheck);
+           TextOf(ObjectOf(**observation, "ending"), "kind") != Name(EndingKind::kApiCheck);
   }
 
   int Report(const RunDirectory& directory, const RunRecord& run,
              const std::vector<Surprise>& surprises) const {
     if (json_) {
-      std::fputs(ToText(ToJson(run)).c_str(), stdout);
+      Print(ToText(ToJson(run)));
     } else if (!quiet_) {
-      std::fputs(SummaryText(run).c_str(), stdout);
-      std::printf("\nTable: %s\nDetails of a cell: bkm explain %s CELL\n",
-                  directory.table().c_str(), directory.root().c_str());
+      Print(SummaryText(run));
+      Printf("\nTable: %s\nDetails of a cell: bkm explain %s CELL\n", directory.table().c_str(),
+             ShellWord(directory.root()));
     }
-    std::fputs(SurprisesText(surprises).c_str(), json_ || quiet_ ? stderr : stdout);
+    (json_ || quiet_ ? PrintError : Print)(SurprisesText(surprises));
     if (!run.finished) {
-      std::fprintf(stderr, "bkm: interrupted; run the same command to finish\n");
+      PrintErrorf("bkm: interrupted; run the same command to finish\n");
       return kExitInterrupted;
     }
     const int code = ExitCodeOf(run);
@@ -184,6 +197,7 @@ class RunCommandLine : public CliCommand {
   }
 
   Selection selection_;
+  SandboxOption sandbox_;
   std::string out_;
   std::string expect_;
   int jobs_ = 0;
@@ -191,6 +205,7 @@ class RunCommandLine : public CliCommand {
   bool fresh_ = false;
   bool rerun_ = false;
   bool no_store_ = false;
+  int verify_inherited_ = MeasurementOptions().verify_inherited;
   bool no_controls_ = false;
   bool static_check_ = false;
   bool json_ = false;

@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
+#include "harness/cli/console.h"
+#include "harness/report/command_text.h"
 
 namespace bkm {
 
@@ -20,6 +22,7 @@ void SearchOptions::AddOptions(CLI::App& app, const std::string& command) {
   app.add_option("--out", out, absl::StrCat("Run directory (default: runs/", command, "-CELL)"));
   app.add_option("--jobs,-j", jobs, "Cells to run at once (default: one per core)")
       ->check(CLI::Range(1, 1024));
+  sandbox.AddTo(app);
   app.add_flag("--json", json, absl::StrCat("Print ", command, ".json to stdout"));
   app.add_flag("--quiet,-q", quiet, "Print neither progress nor summary");
 }
@@ -31,11 +34,14 @@ AxisKind SearchOptions::kind() const {
 }
 
 absl::StatusOr<OneCell> SearchOptions::LoadCell(RunObserver& observer) const {
+  RETURN_IF_ERROR(sandbox.Check());
   ASSIGN_OR_RETURN(const Matrix matrix, selection.LoadMatrix());
   ASSIGN_OR_RETURN(const std::vector<CellFilter> filters, selection.Filters());
-  return OneCell::Load(
-      matrix, filters,
-      {.mirrors = selection.GitMirrors(), .matrix_folder = selection.MatrixFolder()}, observer);
+  return OneCell::Load(matrix, filters,
+                       {.mirrors = selection.GitMirrors(),
+                        .matrix_folder = selection.MatrixFolder(),
+                        .sandbox = std::string(Name(sandbox.level()))},
+                       observer);
 }
 
 absl::StatusOr<RunDirectory> SearchOptions::MakeDirectory(const std::string& command,
@@ -59,11 +65,11 @@ absl::Status SearchOptions::Report(const std::string& command, const RunDirector
                                    const OrderedJson& result, const std::string& summary) const {
   RETURN_IF_ERROR(WriteFile(directory.root() / (command + ".json"), ToText(result)));
   if (json) {
-    std::fputs(ToText(result).c_str(), stdout);
+    Print(ToText(result));
   } else if (!quiet) {
-    std::fputs(summary.c_str(), stdout);
-    std::printf("Log: %s\nEvidence: bkm explain %s CELL\n",
-                (directory.root() / "search.log").c_str(), directory.root().c_str());
+    Print(summary);
+    Printf("Log: %s\nEvidence: bkm explain %s CELL\n", (directory.root() / "search.log").c_str(),
+           ShellWord(directory.root()));
   }
   return absl::OkStatus();
 }

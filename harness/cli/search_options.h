@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "harness/cli/sandbox_option.h"
 #include "harness/cli/selection.h"
 #include "harness/history/search_session.h"
 #include "harness/session/one_cell.h"
@@ -16,6 +17,7 @@ namespace bkm {
 // Options that the history searches share: the cell, the history and the run directory.
 struct SearchOptions {
   Selection selection;
+  SandboxOption sandbox;
   std::string axis;
   std::string since;  // YYYY-MM-DD; may be empty
   std::string out;
@@ -27,13 +29,15 @@ struct SearchOptions {
   void AddOptions(CLI::App& app, const std::string& command);
 
   AxisKind kind() const;
-  // The one cell that the selection names. `observer` must outlive it.
+  // The one cell that the selection names, once the sandbox is there. `observer` must outlive it.
   absl::StatusOr<OneCell> LoadCell(RunObserver& observer) const;
   // Creates the run directory. Without --out, its name depends on command, cell and `what`, which
   // distinguishes searches of one cell.
   absl::StatusOr<RunDirectory> MakeDirectory(const std::string& command, const PlannedCell& cell,
                                              const std::string& what) const;
-  MeasurementOptions Measurement() const { return {.slots = jobs, .controls = false}; }
+  MeasurementOptions Measurement() const {
+    return {.slots = jobs, .controls = false, .sandbox = sandbox.level()};
+  }
   SearchSetup SetupOf(const RunDirectory& directory, const HistoryAxis& axis) const;
   // Writes COMMAND.json, and prints it or the summary.
   absl::Status Report(const std::string& command, const RunDirectory& directory,

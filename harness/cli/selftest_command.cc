@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 #include <algorithm>
-#include <cstdio>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
+#include "harness/cli/console.h"
 #include "harness/cli/console_observer.h"
+#include "harness/cli/sandbox_option.h"
 #include "harness/cli/selection.h"
 #include "harness/runner/installation.h"
 #include "harness/runner/preparation.h"
@@ -53,6 +54,7 @@ class SelftestCommand : public CliCommand {
     app.add_option("--git-mirror", git_mirror_, kGitMirrorHelp);
     app.add_option("--jobs,-j", jobs_, "Cells to run at once (default: one per core)")
         ->check(CLI::Range(1, 1024));
+    sandbox_.AddTo(app);
     app.add_flag("--rerun", rerun_, "Ignore existing results and run every cell again");
     app.add_flag("--accept", accept_, "Write the result to golden/detection");
     app.add_flag("--json", json_, "Print the detection table as JSON");
@@ -61,18 +63,19 @@ class SelftestCommand : public CliCommand {
 
   absl::StatusOr<int> Run() override {
     ASSIGN_OR_RETURN(const Installation installation, Installation::Find());
-    RETURN_IF_ERROR(installation.CheckBuilt());
+    RETURN_IF_ERROR(sandbox_.Check(installation));
     ASSIGN_OR_RETURN(const Catalogue catalogue, ReadCatalogue(installation.catalogue()));
     const fs::path file =
         matrix_.empty() ? installation.matrices() / "selftest.json" : fs::absolute(matrix_);
     ASSIGN_OR_RETURN(const Matrix matrix, ReadMatrix(file));
     ConsoleObserver observer(quiet_);
     InterruptSignals signals;
-    ASSIGN_OR_RETURN(
-        const std::unique_ptr<Preparation> preparation,
-        Preparation::Create(
-            matrix, {.mirrors = GitMirrorFolder(git_mirror_), .matrix_folder = file.parent_path()},
-            observer));
+    ASSIGN_OR_RETURN(const std::unique_ptr<Preparation> preparation,
+                     Preparation::Create(matrix,
+                                         {.mirrors = GitMirrorFolder(git_mirror_),
+                                          .matrix_folder = file.parent_path(),
+                                          .sandbox = std::string(Name(sandbox_.level()))},
+                                         observer));
     ASSIGN_OR_RETURN(const std::vector<PlannedCell> pairings,
                      ExpandMatrix(matrix, {}, preparation->Environment()));
     ASSIGN_OR_RETURN(const std::vector<CellFilter> filters, FiltersOf(selection_, catalogue));
@@ -84,14 +87,15 @@ class SelftestCommand : public CliCommand {
     if (signals.heard()) return kExitInterrupted;
     const RunDirectory directory(fs::absolute(out_.empty() ? "runs/" + matrix.name : out_));
     // Controls serve blame, and planted faults need none.
-    ASSIGN_OR_RETURN(const RunRecord run,
-                     Measure({installation,
-                              matrix,
-                              directory,
-                              {.slots = jobs_, .controls = false, .reuse = !rerun_},
-                              observer,
-                              signals},
-                             std::move(cells)));
+    ASSIGN_OR_RETURN(
+        const RunRecord run,
+        Measure({installation,
+                 matrix,
+                 directory,
+                 {.slots = jobs_, .controls = false, .reuse = !rerun_, .sandbox = sandbox_.level()},
+                 observer,
+                 signals},
+                std::move(cells)));
     return Report(installation, plan, run);
   }
 
@@ -106,11 +110,11 @@ class SelftestCommand : public CliCommand {
       as_expected &= detections.back().outcome == DetectionOutcome::kAsExpected;
     }
     if (json_)
-      std::fputs(ToText(DetectionJson(detections, plan.invisible)).c_str(), stdout);
+      Print(ToText(DetectionJson(detections, plan.invisible)));
     else
-      std::fputs(DetectionText(detections, plan.invisible).c_str(), stdout);
+      Print(DetectionText(detections, plan.invisible));
     if (!run.finished) {
-      std::fprintf(stderr, "bkm: interrupted; run the same command to finish\n");
+      PrintErrorf("bkm: interrupted; run the same command to finish\n");
       return kExitInterrupted;
     }
     const fs::path golden_file = installation.detections() / (run.matrix + ".json");
@@ -124,9 +128,9 @@ class SelftestCommand : public CliCommand {
     }
     const std::vector<std::string> differences = DifferencesFrom(golden, detections, whole);
     for (const std::string& difference : differences)
-      std::fprintf(stderr, "bkm: golden/detection: %s\n", difference.c_str());
+      PrintErrorf("bkm: golden/detection: %s\n", difference.c_str());
     if (!differences.empty())
-      std::fprintf(stderr, "bkm: to accept: bkm selftest%s --accept\n", whole ? " --all" : "");
+      PrintErrorf("bkm: to accept: bkm selftest%s --accept\n", whole ? " --all" : "");
     return as_expected && differences.empty() ? kExitAsExpected : kExitVerdictsDiffer;
   }
 
@@ -136,11 +140,12 @@ class SelftestCommand : public CliCommand {
                                     const std::vector<Detection>& detections, bool whole) {
     const std::vector<GoldenDetection> kept = whole ? std::vector<GoldenDetection>() : before;
     RETURN_IF_ERROR(WriteFile(file, ToText(ToJson(Merged(kept, GoldenOf(detections, before))))));
-    std::printf("wrote %s\n", file.c_str());
+    Printf("wrote %s\n", file.c_str());
     return kExitAsExpected;
   }
 
   FaultSelection selection_;
+  SandboxOption sandbox_;
   std::string matrix_;
   std::string out_;
   std::string git_mirror_;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 #include <chrono>
-#include <cstdio>
 
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
+#include "harness/cli/console.h"
 #include "harness/publish/rows.h"
 #include "harness/runner/installation.h"
 #include "harness/site/site.h"
@@ -55,16 +55,14 @@ class SiteCommand : public CliCommand {
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     const fs::path index = fs::path(out_) / "index.html";
     if (json_) {
-      std::fputs(ToText(OrderedJson{{"schema", 1},
-                                    {"index", index.string()},
-                                    {"pages", report.pages},
-                                    {"cells", report.cells},
-                                    {"bytes", report.bytes}})
-                     .c_str(),
-                 stdout);
+      Print(ToText(OrderedJson{{"schema", 1},
+                               {"index", index.string()},
+                               {"pages", report.pages},
+                               {"cells", report.cells},
+                               {"bytes", report.bytes}}));
     } else {
-      std::printf("%d pages of %d cells in %.1f s: %s\n", report.pages, report.cells,
-                  seconds.count(), index.c_str());
+      Printf("%d pages of %d cells in %.1f s: %s\n", report.pages, report.cells, seconds.count(),
+             index.c_str());
     }
     return kExitAsExpected;
   }

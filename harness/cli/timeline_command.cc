@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#include <cstdio>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
+#include "harness/cli/console.h"
 #include "harness/cli/console_observer.h"
 #include "harness/cli/search_options.h"
 #include "harness/history/timeline_report.h"
@@ -65,7 +65,7 @@ class TimelineCommand : public CliCommand {
       return absl::StrCat("; ", timeline.result().boundaries.size(), " boundaries so far");
     }));
     if (!finished) {
-      std::fprintf(stderr, "bkm: interrupted; run the same command to continue\n");
+      PrintErrorf("bkm: interrupted; run the same command to continue\n");
       return kExitInterrupted;
     }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#include <cstdio>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +7,7 @@
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
+#include "harness/cli/console.h"
 #include "harness/cli/selection.h"
 
 namespace bkm {
@@ -56,7 +56,7 @@ class WhichCommand : public CliCommand {
     ASSIGN_OR_RETURN(const int asked,
                      PlaceOnMap(map, of_engine ? engine_ : library_, of_engine, git));
     const MapAnswer answer = AskMap(map, asked, of_engine);
-    std::fputs(json_ ? ToText(ToJson(answer)).c_str() : ToText(answer).c_str(), stdout);
+    Print(json_ ? ToText(ToJson(answer)) : ToText(answer));
     return answer.stretches.empty() ? kExitVerdictsDiffer : kExitAsExpected;
   }
 

@@ -2,6 +2,7 @@
 // Copyright the bkm authors.
 #include "harness/history/bisect_report.h"
 
+#include <cmath>
 #include <map>
 
 #include "absl/strings/str_cat.h"
@@ -51,7 +52,10 @@ class BisectReporter {
     if (found.after != Side::kNeither)
       report.direction = found.after == Side::kGood ? Direction::kMended : Direction::kBroke;
     if (found.early) report.older_end = At(*found.early);
-    if (found.culprit >= 0) report.culprit = At(found.culprit);
+    if (found.culprit >= 0) {
+      report.culprit = At(found.culprit);
+      report.confidence = result_.confidence;
+    }
     if (found.status == SearchStatus::kFound) report.made_by = result_.made_by;
     return report;
   }
@@ -233,6 +237,7 @@ void Describe(Fields& fields, BisectReport& report) {
   fields.Field("candidates", report.candidates);
   DescribeName(fields, "made_by", report.made_by, MadeBy::kUndecided);
   fields.Field("runtime", report.runtime);
+  fields.Field("confidence", report.confidence, Presence::kOmitted);
   fields.Field("flaky", report.flaky);
   DescribeEffort(fields, report.effort);
 }
@@ -253,6 +258,13 @@ std::string ToSummary(const BisectReport& report) {
     absl::StrAppend(&text, "Candidates:\n");
     for (const MeasuredCommit& commit : report.candidates)
       absl::StrAppend(&text, "  ", ToText(commit), "\n");
+  }
+  if (report.confidence && !report.flaky) {
+    // Rounded down: a search is never sure.
+    absl::StrAppend(&text, absl::StrFormat("  confidence: %.2f %%, if at most %.0f %% of all runs "
+                                           "end by chance as they should not\n",
+                                           std::floor(1e4 * *report.confidence) / 100,
+                                           100 * kAssumedFlakeRate));
   }
   if (const std::optional<FlakyEstimate>& flaky = report.flaky) {
     absl::StrAppend(&text, absl::StrFormat("  flaky: %.1f %% sure after %d runs (flake rate before "

@@ -64,6 +64,7 @@ struct BisectReport {
   std::vector<MeasuredCommit> candidates;  // oldest first
   std::optional<MadeBy> made_by;           // absent: nothing was found
   std::optional<RuntimeChange> runtime;
+  std::optional<double> confidence;  // that the culprit is the culprit
   std::optional<FlakyEstimate> flaky;
   SearchEffort effort;
 };

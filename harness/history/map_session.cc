@@ -176,7 +176,8 @@ absl::StatusOr<Matrix> MapSession::MatrixOf(const std::vector<PlanePoint>& point
 
 absl::StatusOr<bool> MapSession::RunBoundaries(const InterruptSignals& signals) {
   ASSIGN_OR_RETURN(const Installation installation, Installation::Find());
-  const MeasurementOptions options{.slots = options_.jobs, .controls = false};
+  const MeasurementOptions options{
+      .slots = options_.jobs, .controls = false, .sandbox = options_.sandbox};
   const std::unique_ptr<LocalExecutor> workers =
       MakeWorkers(installation, options, RunDirectory(options_.folder), signals);
   int left = options_.budget;
@@ -211,8 +212,11 @@ absl::StatusOr<RunRecord> MapSession::RunRound(const Installation& installation,
                                                const std::vector<PlanePoint>& points,
                                                const InterruptSignals& signals) const {
   ASSIGN_OR_RETURN(const Matrix matrix, MatrixOf(points));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Preparation> preparation,
-                   Preparation::Create(matrix, {.mirrors = options_.mirrors}, *observer_));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Preparation> preparation,
+      Preparation::Create(
+          matrix, {.mirrors = options_.mirrors, .sandbox = std::string(Name(options_.sandbox))},
+          *observer_));
   ASSIGN_OR_RETURN(const std::vector<PlannedCell> plan,
                    ExpandMatrix(matrix, {}, preparation->Environment()));
   ASSIGN_OR_RETURN(std::vector<PreparedCell> cells, PrepareAll(plan, *preparation, signals));

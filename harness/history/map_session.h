@@ -31,8 +31,9 @@ struct MapOptions {
   std::vector<std::string> known;  // run directories whose cells count
   int budget = 400;                // cells to run at most
   int jobs = 0;                    // cells in flight; 0: one per core
-  std::filesystem::path folder;    // of map.json, map.svg and the runs
-  std::string mirrors;             // folder of bare repositories; may be empty
+  SandboxLevel sandbox = SandboxLevel::kFull;
+  std::filesystem::path folder;  // of map.json, map.svg and the runs
+  std::string mirrors;           // folder of bare repositories; may be empty
 };
 
 // Makes the map of an engine's and a library's history: checks every pair by its sources, then runs

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "harness/base/files.h"
+#include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
 
 namespace bkm {
@@ -32,7 +33,7 @@ std::set<std::string> StoredIds(const RunDirectory& directory) {
     if (!fs::exists(cell.path() / "observation.json", error)) continue;
     const absl::StatusOr<Json> request = ReadJsonFile(cell.path() / "request.json");
     // Cells with an unreadable request are measured again.
-    if (request.ok() && request->is_object()) ids.insert(request->value("cell", ""));
+    if (request.ok()) ids.insert(TextOf(*request, "cell"));
   }
   return ids;
 }
@@ -66,7 +67,9 @@ absl::StatusOr<bool> SearchSession::IsStored(const PreparedCell& cell) const {
   const absl::StatusOr<std::optional<Json>> request = setup_.directory.ReadRequest(cell.record);
   if (!request.ok() || !*request) return false;
   const Json wanted = MakeRequest(cell, setup_.directory.cell(cell.record),
-                                  {.cell_code = cell_code_, .limits = context_.matrix.limits});
+                                  {.cell_code = cell_code_,
+                                   .limits = context_.matrix.limits,
+                                   .sandbox = setup_.measurement.sandbox});
   return (*request)->value("key", Json()) == wanted["key"];
 }
 

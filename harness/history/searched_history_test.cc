@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "harness/base/files.h"
 #include "harness/history/bisect_report.h"
 #include "harness/history/peel_report.h"
@@ -64,17 +67,23 @@ TEST_F(SearchedHistoryTest, ABisectionNamesTheCulpritBetweenItsParentAndTheNewer
   EXPECT_EQ(report.made_by, MadeBy::kCommit);
   EXPECT_EQ(report.culprit->id, commits_[3]);
   EXPECT_EQ(report.older_end->id, commits_[0]);
+  ASSERT_TRUE(report.confidence.has_value());
+  EXPECT_GT(*report.confidence, 0.9);
+  EXPECT_LT(*report.confidence, 1);
   EXPECT_EQ(report.cell, axis_.CellAt(5).id);
-  EXPECT_EQ(
-      ToSummary(report),
-      absl::StrCat("Broken by ", Line(3), " C3 (#13)\n", "  before: ", Line(2), ": ok\n",
-                   "  after:  ", Line(3), ": broken at import, missing-module: \n",
-                   "  the newer end differs: ", Line(5),
-                   ": wrong at golden, log-probs-off: \n"
-                   "  Another commit caused that: find it with --until "
-                   "\"reason=log-probs-off\", "
-                   "or every change with bkm timeline\n"
-                   "\n5 trials (4 measured now) over 6 commits (6 distinct contents); 2 s\n"));
+  EXPECT_EQ(ToSummary(report),
+            absl::StrCat(
+                "Broken by ", Line(3), " C3 (#13)\n", "  before: ", Line(2), ": ok\n",
+                "  after:  ", Line(3), ": broken at import, missing-module: \n",
+                "  the newer end differs: ", Line(5),
+                ": wrong at golden, log-probs-off: \n"
+                "  Another commit caused that: find it with --until "
+                "\"reason=log-probs-off\", "
+                "or every change with bkm timeline\n",
+                absl::StrFormat("  confidence: %.2f %%, if at most 5 %% of all runs end by chance "
+                                "as they should not\n",
+                                std::floor(1e4 * *report.confidence) / 100),
+                "\n5 trials (4 measured now) over 6 commits (6 distinct contents); 2 s\n"));
 }
 
 TEST_F(SearchedHistoryTest, ABisectionBetweenCommitsThatCannotBeJudgedListsThem) {

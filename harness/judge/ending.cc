@@ -25,14 +25,19 @@ std::string Sentence(absl::string_view what, const ObservedEnding& ending) {
   return detail.empty() ? std::string(what) : absl::StrCat(what, ": ", detail);
 }
 
-// Errors that mean a full disk or exhausted memory, wherever they are raised.
-std::optional<Stop> MachineAtItsEnd(const ObservedException& exception, Stage stage) {
-  if (absl::StrContains(exception.message, "No space left on device"))
-    return Stop{VerdictKind::kSpurious, stage, reason::kDiskFull, DescribeException(exception)};
-  if (absl::StrContains(exception.message, "[Errno 12]"))
-    return Stop{VerdictKind::kSpurious, stage, reason::kMachineMemory,
-                DescribeException(exception)};
-  return std::nullopt;
+// Errors that mean a full disk or exhausted memory, wherever they are raised. A subject can raise
+// them too, so what the runner found on the machine decides, if it looked.
+std::optional<Stop> MachineAtItsEnd(const Observation& observation,
+                                    const ObservedException& exception, Stage stage) {
+  const ObservedMachine machine =
+      observation.machine.value_or(ObservedMachine{.disk_full = true, .memory_short = true});
+  const std::string message = DescribeException(exception);
+  if (absl::StrContains(exception.message, "No space left on device") && machine.disk_full)
+    return Stop{VerdictKind::kSpurious, stage, reason::kDiskFull, message};
+  if (!absl::StrContains(exception.message, "[Errno 12]")) return std::nullopt;
+  if (machine.memory_short)
+    return Stop{VerdictKind::kSpurious, stage, reason::kMachineMemory, message};
+  return Stop{VerdictKind::kBroken, stage, reason::kLimitMemory, message};
 }
 
 // The backend that was built instead of the asked one, or nullptr.
@@ -102,7 +107,7 @@ Stop ClassifyException(const Observation& observation, const Probe& probe) {
   if (exception == nullptr)
     return {VerdictKind::kBroken, stage, reason::kRaised,
             Sentence("the cell raised an exception but could not report it", observation.ending)};
-  if (std::optional<Stop> stop = MachineAtItsEnd(*exception, stage)) return *stop;
+  if (std::optional<Stop> stop = MachineAtItsEnd(observation, *exception, stage)) return *stop;
   const std::string message = DescribeException(*exception);
   const ObservedFrame* frame = DeepestFrame(*exception);
   if (frame != nullptr && frame->owner == FrameOwner::kHarness && !IsMissingModule(*exception))
@@ -142,6 +147,7 @@ Stop ClassifyTimeout(const Observation& observation) {
 Stop ClassifyLimit(const Observation& observation) {
   const ObservedEnding& ending = observation.ending;
   const char* code = ending.limit == "output"      ? reason::kLimitOutput
+                     : ending.limit == "events"    ? reason::kLimitEvents
                      : ending.limit == "processes" ? reason::kLimitProcesses
                                                    : reason::kLimitMemory;
   return {VerdictKind::kBroken, StageOfStop(observation), code,
@@ -187,11 +193,29 @@ std::optional<Stop> ClassifyEnding(const Observation& observation, const Probe& 
       return Stop{VerdictKind::kBroken, Stage::kResolve, reason::kNoSolution, ending.message};
     case EndingKind::kInstallFailed:
       return Stop{VerdictKind::kBroken, Stage::kInstall, reason::kInstallFailed, ending.message};
+    case EndingKind::kRequirementNotAllowed:
+      return Stop{VerdictKind::kUnsupported, Stage::kResolve, reason::kRequirementNotAllowed,
+                  ending.message};
+    case EndingKind::kRequirementMalformed:
+      return Stop{VerdictKind::kBroken, Stage::kResolve, reason::kRequirementMalformed,
+                  ending.message};
+    case EndingKind::kRegistryUnreachable:
+      return Stop{VerdictKind::kSpurious, Stage::kResolve, reason::kRegistryUnreachable,
+                  ending.message};
     case EndingKind::kApiCheck:
       return Stop{VerdictKind::kSkipped, Stage::kImport, reason::kApiCheck, ending.message};
+    case EndingKind::kTreeNotAllowed:
+      return Stop{VerdictKind::kUnsupported, Stage::kResolve, reason::kTreeNotAllowed,
+                  ending.message};
+    case EndingKind::kSourceIncomplete:
+      return Stop{VerdictKind::kUnsupported, Stage::kResolve, reason::kSourceIncomplete,
+                  ending.message};
     case EndingKind::kDeviceMissing:
       return Stop{VerdictKind::kUnsupported, Stage::kBackend, reason::kDeviceMissing,
                   ending.message};
+    case EndingKind::kMalformed:
+      return Stop{VerdictKind::kBroken, StageOfStop(observation), reason::kEvidenceMalformed,
+                  Sentence("what the cell reported cannot be read", ending)};
     case EndingKind::kForkFailed:
       return spurious(reason::kForkFailed, "the cell's process could not be started");
     case EndingKind::kLost:

@@ -78,6 +78,35 @@ TEST(EndingTest, FailureOfTheMachineIsSpurious) {
   EXPECT_EQ(full.reason, "disk-full");
 }
 
+TEST(EndingTest, ASubjectCannotClaimThatTheMachineFailed) {
+  const auto raised = [](const char* message, std::optional<ObservedMachine> machine) {
+    Observation observation =
+        Raised(Stage::kStep,
+               Exception("OSError", message, {Frame(FrameOwner::kEngine, "verl/a.py", "raise")}));
+    observation.machine = machine;
+    return Class(observation);
+  };
+  const ObservedMachine healthy;
+  EXPECT_EQ(raised("[Errno 28] No space left on device", healthy).kind, VerdictKind::kBroken);
+  EXPECT_EQ(raised("[Errno 28] No space left on device", healthy).reason, "raised");
+  EXPECT_EQ(raised("[Errno 28] No space left on device", {{.disk_full = true}}).reason,
+            "disk-full");
+  EXPECT_EQ(raised("[Errno 12] Cannot allocate memory", healthy).kind, VerdictKind::kBroken);
+  EXPECT_EQ(raised("[Errno 12] Cannot allocate memory", healthy).reason, "limit-memory");
+  EXPECT_EQ(raised("[Errno 12] Cannot allocate memory", {{.memory_short = true}}).reason,
+            "machine-memory");
+  EXPECT_EQ(raised("[Errno 12] Cannot allocate memory", std::nullopt).reason, "machine-memory");
+}
+
+TEST(EndingTest, ACellThatReportsTooMuchOrNonsenseIsBroken) {
+  EXPECT_EQ(Class(Ended({.kind = EndingKind::kLimit, .limit = "events", .message = "m"})),
+            (Stop{VerdictKind::kBroken, Stage::kForward, "limit-events",
+                  "exceeded its limit on events: m"}));
+  EXPECT_EQ(Class(Ended({.kind = EndingKind::kMalformed, .message = "$.steps: m"})),
+            (Stop{VerdictKind::kBroken, Stage::kForward, "evidence-malformed",
+                  "what the cell reported cannot be read: $.steps: m"}));
+}
+
 TEST(EndingTest, ClearRefusalIsRefusedAtItsStage) {
   EXPECT_EQ(Class(VerlAttnTypeNotSupported(), "sdpa"),
             (Stop{VerdictKind::kRefused, Stage::kConstruct, "refused-option",

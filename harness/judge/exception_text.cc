@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -46,6 +47,13 @@ std::string ShortPath(absl::string_view path) {
   return absl::StrCat(".../", parts[parts.size() - 2], "/", parts.back());
 }
 
+std::string Clipped(std::string text) {
+  if (text.size() <= kMaxMessage) return text;
+  size_t end = kMaxMessage;  // never in the middle of a UTF-8 character
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return absl::StrCat(text.substr(0, end), "...");
+}
+
 bool IsImportError(const ObservedException& exception) {
   return exception.type == "ImportError" || exception.type == "ModuleNotFoundError";
 }
@@ -62,12 +70,7 @@ std::string FirstLine(absl::string_view message) {
   SplitPaths(line, [&](absl::string_view part, bool is_path) {
     absl::StrAppend(&text, is_path ? ShortPath(part) : std::string(part));
   });
-  if (text.size() > kMaxMessage) {
-    size_t end = kMaxMessage;  // never in the middle of a UTF-8 character
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-    text = absl::StrCat(text.substr(0, end), "...");
-  }
-  return text;
+  return Clipped(std::move(text));
 }
 
 std::string NormalizedMessage(absl::string_view message) {
@@ -103,11 +106,11 @@ const ObservedFrame* DeepestFrame(const ObservedException& exception) {
 }
 
 std::string DescribeException(const ObservedException& exception) {
-  std::string text = exception.type;
+  std::string text = Clipped(exception.type);
   const std::string line = FirstLine(exception.message);
   if (!line.empty()) absl::StrAppend(&text, ": ", line);
   if (const ObservedFrame* frame = DeepestFrame(exception)) {
-    absl::StrAppend(&text, " (", frame->file, ":", frame->line, ")");
+    absl::StrAppend(&text, " (", Clipped(frame->file), ":", frame->line, ")");
     // A bare assert has no message: show its source line.
     if (line.empty()) absl::StrAppend(&text, ": ", FirstLine(frame->text));
   }

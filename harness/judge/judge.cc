@@ -11,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "harness/base/check.h"
+#include "harness/base/json_facts.h"
+#include "harness/base/shown_text.h"
 #include "harness/base/status_macros.h"
 #include "harness/judge/backend_check.h"
 #include "harness/judge/check_result.h"
@@ -85,12 +87,11 @@ CheckResult CheckLoadOf(const JudgeInput& input) {
 
 // On a GPU, a log-prob that changes by less than this counts as unchanged.
 constexpr double kReachNoise = 1e-6;
-constexpr char kRelations[] = "tensors/attended.safetensors";
 
 absl::StatusOr<std::map<std::string, Relation>> ReadRelationsOf(const JudgeInput& input,
                                                                 int64_t tokens) {
   if (input.observation->attended.empty()) return std::map<std::string, Relation>();
-  return ReadRelations(input.cell_dir / kRelations, tokens);
+  return ReadRelations(input.cell_dir, tokens);
 }
 
 CheckResult CheckMaskOf(const JudgeInput& input) {
@@ -194,7 +195,7 @@ Verdict FromCheck(VerdictKind kind, const CheckResult& check, Json evidence,
 std::string SayOk(const CheckResult& numbers, size_t steps) {
   const Json& mean = numbers.evidence["log_probs_mean"];
   return absl::StrFormat("%d steps agree with the golden: log-probs within %.1f times the floor",
-                         steps, mean.value("multiple", 0.0));
+                         steps, FiniteOf(mean, "multiple").value_or(0));
 }
 
 Verdict JudgeFinished(const JudgeInput& input) {
@@ -224,6 +225,17 @@ Verdict JudgeFinished(const JudgeInput& input) {
           SayOk(checks.back().result, input.observation->steps.size()),
           {},
           std::move(evidence)};
+}
+
+// Messages quote names of subjects, which can be long and have line ends.
+std::string OneSentence(absl::string_view message) {
+  constexpr size_t kLongest = 2000;
+  std::string sentence = ShownText(message);
+  std::replace(sentence.begin(), sentence.end(), '\n', ' ');
+  if (sentence.size() <= kLongest) return sentence;
+  size_t end = kLongest;  // never in the middle of a UTF-8 character
+  while (end > 0 && (static_cast<unsigned char>(sentence[end]) & 0xC0) == 0x80) --end;
+  return absl::StrCat(sentence.substr(0, end), "...");
 }
 
 // The control, unless its ending says nothing about the library.
@@ -262,7 +274,9 @@ std::string PrecisionOf(const Observation& observation, const Probe& probe) {
 Verdict Judge(const JudgeInput& input) {
   HARNESS_CHECK(input.observation != nullptr) << "nothing to judge";
   const std::optional<Stop> stop = ClassifyEnding(*input.observation, input.probe);
-  return stop ? JudgeStopped(input, *stop) : JudgeFinished(input);
+  Verdict verdict = stop ? JudgeStopped(input, *stop) : JudgeFinished(input);
+  verdict.message = OneSentence(verdict.message);
+  return verdict;
 }
 
 }  // namespace bkm

@@ -32,18 +32,26 @@ inline constexpr char kTimeout[] = "timeout";
 inline constexpr char kLimitMemory[] = "limit-memory";
 inline constexpr char kLimitOutput[] = "limit-output";
 inline constexpr char kLimitProcesses[] = "limit-processes";
+inline constexpr char kLimitEvents[] = "limit-events";
+inline constexpr char kEvidenceMalformed[] = "evidence-malformed";
 // Before the cell ran (set by the runner).
 inline constexpr char kApiCheck[] = "api-check";
 inline constexpr char kNoSolution[] = "no-solution";
 inline constexpr char kInstallFailed[] = "install-failed";
+inline constexpr char kTreeNotAllowed[] = "tree-not-allowed";
+inline constexpr char kSourceIncomplete[] = "source-incomplete";
+inline constexpr char kRequirementMalformed[] = "requirement-malformed";
+inline constexpr char kRequirementNotAllowed[] = "requirement-not-allowed";
 // Not the subject's fault.
 inline constexpr char kTimeoutOnce[] = "timeout-once";
 inline constexpr char kMachineMemory[] = "machine-memory";
 inline constexpr char kDiskFull[] = "disk-full";
 inline constexpr char kForkFailed[] = "fork-failed";
+inline constexpr char kFolderUnwritable[] = "folder-unwritable";
 inline constexpr char kKilled[] = "killed";
 inline constexpr char kWorkerLost[] = "worker-lost";
 inline constexpr char kCancelled[] = "cancelled";
+inline constexpr char kRegistryUnreachable[] = "registry-unreachable";
 // The cell ran, but did not do what was asked.
 inline constexpr char kOverrideIgnored[] = "override-ignored";
 inline constexpr char kOtherBackendRan[] = "other-backend-ran";

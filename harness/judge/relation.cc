@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
-#include "harness/numerics/safetensors.h"
+#include "harness/judge/cell_files.h"
 
 namespace bkm {
 
@@ -27,6 +27,7 @@ int64_t PackedDocuments::DocumentOf(int64_t token) const {
 
 std::string PackedDocuments::Say(int64_t token) const {
   const int64_t document = DocumentOf(token);
+  if (document < 0) return absl::StrCat("token ", token, " (outside all documents)");
   return absl::StrCat("token ", token, " (document ", document, ", position ",
                       token - begin(document), ")");
 }
@@ -48,13 +49,13 @@ Relation RightRelation(const PackedDocuments& documents, int64_t window) {
   return relation;
 }
 
-absl::StatusOr<std::map<std::string, Relation>> ReadRelations(const std::filesystem::path& path,
+absl::StatusOr<std::map<std::string, Relation>> ReadRelations(const std::filesystem::path& cell_dir,
                                                               int64_t tokens) {
-  ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
+  ASSIGN_OR_RETURN(const SafetensorsFile file, OpenCellTensors(cell_dir, kRelationsFile));
   std::map<std::string, Relation> relations;
   for (const auto& [digest, tensor] : file.tensors()) {
     if (tensor.type != TensorType::kU8 || tensor.shape != std::vector<int64_t>{tokens, tokens}) {
-      return absl::DataLossError(absl::StrCat(path.string(), ": relation ", digest,
+      return absl::DataLossError(absl::StrCat(file.path().string(), ": relation ", digest,
                                               " is not U8 of ", tokens, " x ", tokens));
     }
     relations.emplace(digest,

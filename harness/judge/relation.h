@@ -55,7 +55,7 @@ class Relation {
 Relation RightRelation(const PackedDocuments& documents, int64_t window);
 
 // Reads a cell's tensors/attended.safetensors: relations of `tokens` tokens, by digest.
-absl::StatusOr<std::map<std::string, Relation>> ReadRelations(const std::filesystem::path& path,
+absl::StatusOr<std::map<std::string, Relation>> ReadRelations(const std::filesystem::path& cell_dir,
                                                               int64_t tokens);
 
 }  // namespace bkm

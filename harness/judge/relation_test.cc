@@ -61,13 +61,13 @@ TEST(RelationTest, WindowCountsTheQueryItself) {
 }
 
 TEST(RelationTest, FileIsReadByDigestAndCheckedForItsShape) {
-  const std::filesystem::path path = std::filesystem::path(::testing::TempDir()) / "a.safetensors";
-  ASSERT_TRUE(Write(path, TensorType::kU8, 2).ok());
-  const auto relations = ReadRelations(path, 2);
+  const std::filesystem::path cell = std::filesystem::path(::testing::TempDir()) / "relations";
+  ASSERT_TRUE(Write(cell / "tensors/attended.safetensors", TensorType::kU8, 2).ok());
+  const auto relations = ReadRelations(cell, 2);
   ASSERT_TRUE(relations.ok()) << relations.status();
   ASSERT_EQ(relations->size(), 1u);
   EXPECT_EQ(Draw(relations->at("ab")), "x.\nxx\n");
-  EXPECT_THAT(std::string(ReadRelations(path, 3).status().message()),
+  EXPECT_THAT(std::string(ReadRelations(cell, 3).status().message()),
               HasSubstr("relation ab is not U8 of 3 x 3"));
 }
 

@@ -10,10 +10,13 @@
 #include "absl/strings/strip.h"
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
-#include "harness/numerics/safetensors.h"
+#include "harness/judge/cell_files.h"
 
 namespace bkm {
 namespace {
+
+// Of all steps of one cell.
+constexpr int64_t kMostStepBytes = 512 << 20;
 
 // A golden that is not finite would make every cell right or wrong.
 absl::Status CheckFinite(const std::vector<double>& values, absl::string_view what) {
@@ -91,8 +94,7 @@ absl::Status ReadPredicted(const SafetensorsFile& file, GoldenStep& golden) {
 
 }  // namespace
 
-absl::StatusOr<StepTensors> ReadStepTensors(const std::filesystem::path& path) {
-  ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
+absl::StatusOr<StepTensors> ReadStepTensors(const SafetensorsFile& file) {
   StepTensors step;
   for (const auto& [key, view] : file.tensors()) {
     absl::string_view name = key;
@@ -107,8 +109,8 @@ absl::StatusOr<StepTensors> ReadStepTensors(const std::filesystem::path& path) {
       step.tensors[std::string(name)].after = std::move(values);
     } else if (absl::ConsumePrefix(&name, "norms/")) {
       if (values.size() != 3) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(path.string(), ": ", key, " has ", values.size(), " elements, not 3"));
+        return absl::InvalidArgumentError(absl::StrCat(file.path().string(), ": ", key, " has ",
+                                                       values.size(), " elements, not 3"));
       }
       std::copy(values.begin(), values.end(), step.tensors[std::string(name)].norms.begin());
     }
@@ -119,12 +121,19 @@ absl::StatusOr<StepTensors> ReadStepTensors(const std::filesystem::path& path) {
 absl::StatusOr<std::vector<StepTensors>> ReadSteps(std::span<const ObservedStep> steps,
                                                    const std::filesystem::path& cell_dir) {
   std::vector<StepTensors> read;
+  int64_t bytes = 0;
   for (const ObservedStep& step : steps) {
     if (step.tensors.empty()) {
       read.emplace_back();
       continue;
     }
-    ASSIGN_OR_RETURN(read.emplace_back(), ReadStepTensors(cell_dir / step.tensors));
+    ASSIGN_OR_RETURN(const SafetensorsFile file, OpenCellTensors(cell_dir, step.tensors));
+    bytes += file.bytes();
+    if (bytes > kMostStepBytes) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          cell_dir.string(), ": the files of its steps have more than ", kMostStepBytes, " bytes"));
+    }
+    ASSIGN_OR_RETURN(read.emplace_back(), ReadStepTensors(file));
   }
   return read;
 }

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "harness/model/observation.h"
+#include "harness/numerics/safetensors.h"
 
 namespace bkm {
 
@@ -54,7 +55,7 @@ struct FloorStep {
 };
 
 // Each function reads one file of harness/protocol/README.md. Errors name the path.
-absl::StatusOr<StepTensors> ReadStepTensors(const std::filesystem::path& path);
+absl::StatusOr<StepTensors> ReadStepTensors(const SafetensorsFile& file);
 // One element per step of the cell; empty for a step that wrote no file.
 absl::StatusOr<std::vector<StepTensors>> ReadSteps(std::span<const ObservedStep> steps,
                                                    const std::filesystem::path& cell_dir);

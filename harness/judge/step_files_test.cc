@@ -31,7 +31,7 @@ TEST(StepFilesTest, StepTensorsAreRead) {
                                       Floats("before/a.b", {1}), Floats("after/a.b", {2}),
                                       Doubles("norms/a.b", {3, 4, 5})})
                   .ok());
-  const StepTensors step = *ReadStepTensors(path);
+  const StepTensors step = *ReadStepTensors(*SafetensorsFile::Open(path));
   EXPECT_THAT(step.log_probs, ElementsAre(-1, -2));
   EXPECT_THAT(step.tensors.at("a.b").gradient, ElementsAre(0.5));
   EXPECT_THAT(step.tensors.at("a.b").before, ElementsAre(1));
@@ -89,7 +89,10 @@ TEST(StepFilesTest, FloorWithoutANumberNamesThePath) {
 TEST(StepFilesTest, MissingAndCorruptFilesAreErrorsThatNameThem) {
   const std::string path = Path("corrupt.safetensors");
   ASSERT_TRUE(WriteFile(path, "not tensors").ok());
-  EXPECT_THAT(std::string(ReadStepTensors(path).status().message()), HasSubstr(path));
+  ObservedStep step;
+  step.tensors = "corrupt.safetensors";
+  EXPECT_THAT(std::string(ReadSteps({{step}}, ::testing::TempDir()).status().message()),
+              HasSubstr("corrupt.safetensors"));
   EXPECT_THAT(std::string(ReadGoldenFile("/nowhere").status().message()), HasSubstr("/nowhere"));
   EXPECT_THAT(std::string(ReadFloorFile("/nowhere").status().message()), HasSubstr("/nowhere"));
 }

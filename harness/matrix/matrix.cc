@@ -227,9 +227,7 @@ absl::StatusOr<Matrix> ReadMatrix(const std::filesystem::path& path) {
     return absl::IsNotFound(json.status()) ? WithContext(json.status(), "no matrix file")
                                            : json.status();
   }
-  ASSIGN_OR_RETURN(Matrix matrix, MatrixFromJson(*json, path.string()));
-  matrix.file = path;
-  return matrix;
+  return MatrixFromJson(*json, path.string());
 }
 
 }  // namespace bkm

@@ -55,9 +55,6 @@ struct MatrixExclusion {
 // A matrix file, or its equivalent in command-line flags.
 struct Matrix {
   std::string name;
-  // The file that was read; empty for a matrix made from flags. Companion files lie beside it and
-  // have its file name, not its `name`.
-  std::filesystem::path file = {};
   // {"NAME": {"git": URL, "package": IMPORT NAME}}, unread; harness/source reads it.
   Json sources = Json::object();
   std::vector<MatrixGroup> groups;

@@ -72,7 +72,6 @@ TEST_P(GoodMatrixTest, EveryExclusionMatchesACell) {
   const absl::Status status = ExpandMatrix(*ReadMatrix(GetParam()), {}, unresolved).status();
   EXPECT_TRUE(status.ok()) << status;
 }
-TEST_P(GoodMatrixTest, RemembersItsFile) { EXPECT_EQ(ReadMatrix(GetParam())->file, GetParam()); }
 INSTANTIATE_TEST_SUITE_P(Matrices, GoodMatrixTest, ::testing::ValuesIn(FilesIn("matrices", "")),
                          NameOf);
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "harness/base/fields.h"
 #include "harness/model/engine_kind.h"
+#include "harness/model/sandbox_level.h"
 
 namespace bkm {
 namespace {
@@ -121,6 +122,7 @@ void Describe(Fields& fields, RunRecord& run) {
   fields.Int("schema", schema, 1, 1, Presence::kOptional);
   fields.Field("matrix", run.matrix);
   fields.Field("finished", run.finished, Presence::kOptional);
+  fields.OneOf("sandbox", run.sandbox, SandboxLevelNames(), Presence::kOmitted);
   fields.Derived("counts", CountSubjects(run));
   fields.Field("made_by", run.made_by, Presence::kOptional);
   fields.Field("cells", run.cells, Presence::kOptional);

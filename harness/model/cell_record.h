@@ -53,6 +53,8 @@ struct CellRecord {
 struct RunRecord {
   std::string matrix;
   bool finished = false;
+  // Name of the SandboxLevel of its cells; empty in runs of older versions.
+  std::string sandbox = {};
   std::vector<CellRecord> cells;
   // Harness version and the options that change observations. Free-form.
   Json made_by = Json::object();

@@ -2,21 +2,179 @@
 // Copyright the bkm authors.
 #include "harness/model/observation.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <limits>
+#include <set>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "harness/base/json_facts.h"
+#include "harness/base/shown_text.h"
 #include "harness/base/status_macros.h"
 
 namespace bkm {
 namespace {
 
-constexpr std::array<absl::string_view, 13> kEndingKinds = {
-    "completed",      "raised",         "exited",   "signalled",   "timed-out",
-    "limit",          "cancelled",      "lost",     "fork-failed", "no-solution",
-    "install-failed", "device-missing", "api-check"};
+constexpr std::array<absl::string_view, 19> kEndingKinds = {"completed",
+                                                            "raised",
+                                                            "exited",
+                                                            "signalled",
+                                                            "timed-out",
+                                                            "limit",
+                                                            "cancelled",
+                                                            "lost",
+                                                            "fork-failed",
+                                                            "no-solution",
+                                                            "install-failed",
+                                                            "device-missing",
+                                                            "api-check",
+                                                            "malformed",
+                                                            "tree-not-allowed",
+                                                            "source-incomplete",
+                                                            "requirement-not-allowed",
+                                                            "requirement-malformed",
+                                                            "registry-unreachable"};
 constexpr std::array<absl::string_view, 6> kOwners = {"engine",  "library", "torch",
                                                       "runtime", "python",  "harness"};
+
+constexpr size_t kLongestFault = 500;
+
+// Far above what a real cell reports. The bounds limit the work of the checks and the size of what
+// is shown of a cell.
+constexpr size_t kMostSteps = 10'000;
+constexpr size_t kMostParamGroups = 64;
+constexpr size_t kMostLayers = 10'000;  // also of what is reported per layer
+constexpr size_t kMostMaskCalls = 200'000;
+constexpr size_t kMostFrames = 2'000;
+constexpr size_t kLongestText = 1'000'000;
+constexpr size_t kLongestName = 10'000;
+
+absl::Status OutOfBounds(const std::string& origin, absl::string_view path,
+                         absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(origin, ": ", path, ": ", what));
+}
+
+// Files of steps lie in tensors/ and have plain names.
+bool IsPlainTensorFile(absl::string_view file) {
+  if (!absl::ConsumePrefix(&file, "tensors/") || file.empty() || file[0] == '.') return false;
+  return file.size() <= 100 && std::all_of(file.begin(), file.end(), [](char c) {
+           return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-';
+         });
+}
+
+absl::Status CheckExceptions(const Observation& observation, const std::string& origin) {
+  std::string path = "$.exception";
+  for (const ObservedException& exception : observation.exceptions) {
+    if (exception.frames.size() > kMostFrames)
+      return OutOfBounds(origin, path + ".frames", absl::StrCat("more than ", kMostFrames));
+    if (exception.message.size() > kLongestText)
+      return OutOfBounds(origin, path + ".message", "it is too long");
+    bool fits = std::max({exception.type.size(), exception.name.size(), exception.object.size()}) <=
+                kLongestName;
+    for (const ObservedFrame& frame : exception.frames) {
+      fits = fits && std::max({frame.file.size(), frame.function.size(), frame.text.size(),
+                               frame.statement.size()}) <= kLongestName;
+    }
+    if (!fits) return OutOfBounds(origin, path, "a name in it is too long");
+    path += ".cause";
+  }
+  return absl::OkStatus();
+}
+
+// The rules for an observation beyond the types of its fields.
+absl::Status CheckBounds(const Observation& observation, const std::string& origin) {
+  const struct {
+    const char* path;
+    size_t size, most;
+  } lists[] = {{"$.stages", observation.stages.size(), kMostSteps * 3},
+               {"$.steps", observation.steps.size(), kMostSteps},
+               {"$.backend.layers", observation.layers.size(), kMostLayers},
+               {"$.backend.called", observation.called.size(), kMostLayers},
+               {"$.backend.kernels", observation.kernels.size(), kMostLayers},
+               {"$.mask.attended", observation.attended.size(), kMostLayers},
+               {"$.mask.reaches", observation.more_reaches.size(), kMostLayers},
+               {"$.mask.calls", observation.mask_calls.size(), kMostMaskCalls}};
+  for (const auto& list : lists) {
+    if (list.size > list.most)
+      return OutOfBounds(origin, list.path, absl::StrCat("more than ", list.most, " items"));
+  }
+  RETURN_IF_ERROR(CheckExceptions(observation, origin));
+  // The precision names the file of the floor that the cell is judged by.
+  const std::string& ran = observation.precision_ran;
+  if (ran.size() > 32 || !std::all_of(ran.begin(), ran.end(), absl::ascii_isalnum))
+    return OutOfBounds(origin, "$.adapter.precision_ran", "a plain name is needed here");
+  std::set<absl::string_view> files;
+  for (size_t k = 0; k < observation.steps.size(); ++k) {
+    const ObservedStep& step = observation.steps[k];
+    const std::string path = absl::StrCat("$.steps[", k, "]");
+    if (!step.tensors.empty() && !IsPlainTensorFile(step.tensors))
+      return OutOfBounds(origin, path + ".tensors", "a plain name below tensors/ is needed here");
+    if (!step.tensors.empty() && !files.insert(step.tensors).second)
+      return OutOfBounds(origin, path + ".tensors", "two steps name one file");
+    if (step.param_groups.size() > kMostParamGroups)
+      return OutOfBounds(origin, path + ".optimizer.param_groups",
+                         absl::StrCat("more than ", kMostParamGroups, " groups"));
+  }
+  return absl::OkStatus();
+}
+
+std::optional<int64_t> SmallOf(const Json& json, absl::string_view key) {
+  const std::optional<int64_t> number = WholeOf(json, key);
+  return number && *number >= INT32_MIN && *number <= INT32_MAX ? number : std::nullopt;
+}
+
+// The worker's and the runner's own facts, as far as they are well-formed.
+Json HarnessFacts(const Json& observation) {
+  Json facts = {{"schema", 1}, {"stages", Json::array()}};
+  for (const Json& stage : ListOf(observation, "stages")) {
+    const std::string name = TextOf(stage, "stage");
+    if (!StageFromName(name)) continue;
+    Json entry = {{"stage", name}};
+    for (const char* key : {"seconds", "rss_mib"}) {
+      if (const auto number = FiniteOf(stage, key)) entry[key] = *number;
+    }
+    facts["stages"].push_back(std::move(entry));
+  }
+  for (const auto& [name, value] : ObjectOf(observation, "usage").items()) {
+    if (value.is_number()) facts["usage"][name] = value;
+  }
+  for (const char* key : {"timeouts", "ignored_events"}) {
+    if (const auto number = SmallOf(observation, key)) facts[key] = *number;
+  }
+  for (const auto& [name, value] : ObjectOf(observation, "versions").items()) {
+    if (value.is_string()) facts["versions"][name] = value;
+  }
+  const Json& sandbox = ListOf(observation, "sandbox");
+  if (std::all_of(sandbox.begin(), sandbox.end(), [](const Json& j) { return j.is_string(); }) &&
+      !sandbox.empty())
+    facts["sandbox"] = sandbox;
+  if (const std::string measured = TextOf(observation, "measured"); !measured.empty())
+    facts["measured"] = measured;
+  return facts;
+}
+
+// The worker's own ending. A cell can influence that it finished or raised, and no other kind.
+Json HarnessEnding(const Json& observation, absl::string_view fault) {
+  const Json& reported = ObjectOf(observation, "ending");
+  const std::string kind = TextOf(reported, "kind");
+  const bool known =
+      std::find(kEndingKinds.begin(), kEndingKinds.end(), kind) != kEndingKinds.end();
+  if (!known || kind == Name(EndingKind::kCompleted) || kind == Name(EndingKind::kRaised) ||
+      kind == Name(EndingKind::kMalformed))
+    return {{"kind", std::string(Name(EndingKind::kMalformed))}, {"message", std::string(fault)}};
+  Json ending = {{"kind", kind}};
+  for (const char* key : {"code", "signal"}) {
+    if (const auto number = SmallOf(reported, key)) ending[key] = *number;
+  }
+  for (const char* key : {"limit", "message"}) {
+    if (const std::string text = TextOf(reported, key); !text.empty()) ending[key] = text;
+  }
+  if (IsTrue(reported, "from_outside")) ending["from_outside"] = true;
+  return ending;
+}
 
 }  // namespace
 
@@ -113,6 +271,11 @@ void Describe(Fields& fields, ObservedRelation& relation) {
   fields.Field("relation", relation.relation);
 }
 
+void Describe(Fields& fields, ObservedMachine& machine) {
+  fields.Field("disk_full", machine.disk_full);
+  fields.Field("memory_short", machine.memory_short);
+}
+
 void Describe(Fields& fields, ObservedTensor& tensor) {
   fields.Field("norm", tensor.norm);
   fields.Field("sum", tensor.sum);
@@ -173,11 +336,29 @@ void Describe(Fields& fields, Observation& observation) {
     mask.Field("attended_error", o.attended_error);
   });
   fields.Field("steps", o.steps);
+  fields.Field("machine", o.machine);
   fields.Field("timeouts", o.timeouts);
 }
 
 absl::StatusOr<Observation> ObservationFromJson(const Json& json, const std::string& origin) {
-  return ReadFields<Observation>(json, origin, FieldStyle::kSparse);
+  ASSIGN_OR_RETURN(Observation observation,
+                   ReadFields<Observation>(json, origin, FieldStyle::kSparse));
+  RETURN_IF_ERROR(CheckBounds(observation, origin));
+  return observation;
+}
+
+Json MalformedObservation(const Json& observation, absl::string_view fault) {
+  Json facts = HarnessFacts(observation);
+  const std::string line = ShownLine(fault.substr(0, kLongestFault));
+  facts["ending"] = HarnessEnding(observation, line);
+  return facts;
+}
+
+Json AdmittedObservation(Json reported) {
+  const absl::Status read = ObservationFromJson(reported, "observation").status();
+  if (!read.ok()) return MalformedObservation(reported, read.message());
+  if (!TextOf(ObjectOf(reported, "ending"), "kind").empty()) return reported;
+  return MalformedObservation(reported, "observation: $.ending.kind: it is missing");
 }
 
 OrderedJson ToJson(const Observation& observation) {

@@ -31,7 +31,13 @@ enum class EndingKind {
   kNoSolution,
   kInstallFailed,
   kDeviceMissing,
-  kApiCheck,  // the static check predicts that importing the engine fails
+  kApiCheck,          // the static check predicts that importing the engine fails
+  kMalformed,         // it finished, but what it reported cannot be read
+  kTreeNotAllowed,    // a source tree that is never written to disk
+  kSourceIncomplete,  // the repository on this machine lacks objects of the tree
+  kRequirementNotAllowed,
+  kRequirementMalformed,
+  kRegistryUnreachable,
 };
 absl::string_view Name(EndingKind kind);
 
@@ -39,7 +45,7 @@ struct ObservedEnding {
   EndingKind kind = EndingKind::kLost;
   std::optional<int64_t> code;
   std::optional<int64_t> signal;
-  std::string limit;  // memory, output or processes
+  std::string limit;  // memory, output, processes, events, ...
   bool from_outside = false;
   std::string message;
 };
@@ -68,6 +74,12 @@ struct ObservedException {
 struct ObservedStage {
   Stage stage = Stage::kImport;
   std::optional<double> seconds;  // absent: the cell ended in this stage
+};
+
+// What the runner found on the machine when an exception had ended the cell.
+struct ObservedMachine {
+  bool disk_full = false;
+  bool memory_short = false;  // less is available than the cell may use
 };
 
 struct ObservedTensor {
@@ -111,6 +123,7 @@ struct Observation {
   std::string attended_error;               // why `attended` could not be measured
   std::vector<ObservedKernels> kernels;     // per layer, in a call with gradients
   std::vector<ObservedStep> steps;
+  std::optional<ObservedMachine> machine;  // absent in older runs
   int64_t timeouts = 0;  // runs of this cell that hit the time limit, this run included
 
   // The last stage entered, or import.
@@ -120,6 +133,12 @@ struct Observation {
 // Ignores unknown fields, so that files of newer workers can be read. A field of the wrong type is
 // an error that names its path: "observation.json: $.steps[1].loss: ...".
 absl::StatusOr<Observation> ObservationFromJson(const Json& json, const std::string& origin);
+// What a worker reported, as it may be stored and read by everything else: unchanged if
+// ObservationFromJson takes it. Otherwise only the harness's own facts are left, and a cell that
+// claims to have finished has the ending "malformed", whose message names the first fault.
+Json AdmittedObservation(Json reported);
+// The harness's own facts of `observation`, with the ending "malformed" as above.
+Json MalformedObservation(const Json& observation, absl::string_view fault);
 // Writes only the fields that were seen.
 OrderedJson ToJson(const Observation& observation);
 

@@ -98,7 +98,7 @@ TEST(ObservationTest, WritesWhatItRead) {
              "reach": {"position": 5, "moved": [4, 5], "largest": [0.5, 0.25]},
              "reaches": [{"position": 6}], "attended": [{"layer": 2, "relation": "r"}],
              "attended_error": "e"},
-    "steps": [{"loss": null, "forwards": 2, "tensors": "t", "optimizer": {"class": "AdamW",
+    "steps": [{"loss": null, "forwards": 2, "tensors": "tensors/t", "optimizer": {"class": "AdamW",
                "param_groups": [{"lr": 0.5, "betas": [0.5, 0.75], "eps": 0.25}]}}],
     "timeouts": 1})",
                                "o.json");

@@ -4,6 +4,7 @@
 #define HARNESS_MODEL_SUBJECT_H_
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,14 @@ struct SubjectSpec {
 // The error says what is wrong and shows the three forms.
 absl::StatusOr<SubjectSpec> ParseSubjectSpec(absl::string_view text);
 
+// Why no cell of a subject can run: a fault in the subject's own content. It is the result of these
+// cells and does not concern the others.
+struct SubjectFault {
+  std::string ending;  // the kind of ending that its cells have, such as "requirement-not-allowed"
+  std::string message;
+  bool operator==(const SubjectFault&) const = default;
+};
+
 // An engine or library whose source tree is on disk.
 struct Subject {
   SubjectSpec spec;            // resolved: exact version, 40 hex digits, or absolute path
@@ -40,6 +49,8 @@ struct Subject {
   std::string package;         // import name
   std::vector<std::string> requirements;  // declared, PEP 508, in the declared order
   std::string content;                    // equal for equal tree contents
+  // If set, the tree may be missing, and there are no requirements.
+  std::optional<SubjectFault> fault = {};
 };
 
 }  // namespace bkm

@@ -32,6 +32,7 @@ static_assert(std::endian::native == std::endian::little, "safetensors is little
 
 constexpr size_t kLengthBytes = 8;
 constexpr uint64_t kMaxHeader = 100'000'000;  // the reference implementation's limit
+constexpr uint64_t kMaxHeaderOfSubject = 16 << 20;
 
 struct TypeRow {
   TensorType type;
@@ -143,6 +144,7 @@ SafetensorsFile& SafetensorsFile::operator=(SafetensorsFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(mapping_, other.mapping_);
   std::swap(size_, other.size_);
+  std::swap(bytes_, other.bytes_);
   std::swap(tensors_, other.tensors_);
   std::swap(metadata_, other.metadata_);
   return *this;
@@ -174,15 +176,24 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const fs::path& path) {
         absl::StrCat("cannot map ", path.string(), ": ", std::strerror(errno)));
   }
   file.mapping_ = mapping;
-  RETURN_IF_ERROR(file.ReadHeader());
+  RETURN_IF_ERROR(file.ReadHeader({static_cast<const char*>(mapping), file.size_}, kMaxHeader));
   return file;
 }
 
-absl::Status SafetensorsFile::ReadHeader() {
-  const absl::string_view all(static_cast<const char*>(mapping_), size_);
+absl::StatusOr<SafetensorsFile> SafetensorsFile::FromBytes(std::string bytes, fs::path path) {
+  SafetensorsFile file;
+  file.path_ = std::move(path);
+  file.bytes_ = std::make_unique<const std::string>(std::move(bytes));
+  if (file.bytes_->size() < kLengthBytes)
+    return file.Error("too short to be a safetensors file (was it cut off while being written?)");
+  RETURN_IF_ERROR(file.ReadHeader(*file.bytes_, kMaxHeaderOfSubject));
+  return file;
+}
+
+absl::Status SafetensorsFile::ReadHeader(absl::string_view all, uint64_t longest) {
   const uint64_t length = Element<uint64_t>(all, 0);
-  if (length > kMaxHeader || length > size_ - kLengthBytes) {
-    return Error(absl::StrCat("its header claims ", length, " bytes, but the file has ", size_,
+  if (length > longest || length > all.size() - kLengthBytes) {
+    return Error(absl::StrCat("its header claims ", length, " bytes, but the file has ", all.size(),
                               " (not a safetensors file, or cut off)"));
   }
   ASSIGN_OR_RETURN(const Json header, ParseJson(all.substr(kLengthBytes, length),

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,12 +37,17 @@ struct TensorView {
 class SafetensorsFile {
  public:
   static absl::StatusOr<SafetensorsFile> Open(const std::filesystem::path& path);
+  // For content that a subject wrote: a mapped file that is cut off meanwhile would end the
+  // process. `path` is for messages. Its header must be small.
+  static absl::StatusOr<SafetensorsFile> FromBytes(std::string bytes, std::filesystem::path path);
   SafetensorsFile(SafetensorsFile&& other) noexcept;
   SafetensorsFile& operator=(SafetensorsFile&& other) noexcept;
   ~SafetensorsFile();
 
   const std::map<std::string, TensorView>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  const std::filesystem::path& path() const { return path_; }
+  int64_t bytes() const { return static_cast<int64_t>(bytes_ ? bytes_->size() : size_); }
   bool Has(const std::string& name) const { return tensors_.contains(name); }
   absl::StatusOr<const TensorView*> Find(const std::string& name) const;
 
@@ -54,12 +60,13 @@ class SafetensorsFile {
 
  private:
   SafetensorsFile() = default;
-  absl::Status ReadHeader();
+  absl::Status ReadHeader(absl::string_view all, uint64_t longest);
   absl::Status Error(absl::string_view message) const;
 
   std::filesystem::path path_;
   void* mapping_ = nullptr;
-  size_t size_ = 0;
+  size_t size_ = 0;                           // of the mapping
+  std::unique_ptr<const std::string> bytes_;  // instead of a mapping
   std::map<std::string, TensorView> tensors_;
   std::map<std::string, std::string> metadata_;
 };

@@ -16,8 +16,8 @@ TEST(EscapeTest, XmlHoldsNoMarkupOfStrangers) {
 
 TEST(EscapeTest, XmlHoldsOnlyCharactersThatXmlKnows) {
   EXPECT_EQ(XmlText(absl::string_view("a\0b\x1b\r\x7f\tc\n", 9)),
-            std::string("a") + kLost + "b" + kLost + kLost + "\x7f\tc\n");
-  EXPECT_EQ(XmlText("\xEF\xBF\xBE"), std::string(kLost) + kLost + kLost) << "U+FFFE";
+            std::string("a") + kLost + "b" + kLost + kLost + kLost + "\tc\n");
+  EXPECT_EQ(XmlText("\xEF\xBF\xBE"), kLost) << "U+FFFE";
   EXPECT_EQ(XmlText("\xED\xA0\x80"), std::string(kLost) + kLost + kLost) << "a surrogate";
   EXPECT_EQ(XmlText("\xC0\xAF"), std::string(kLost) + kLost) << "overlong";
   EXPECT_EQ(XmlText("\xE2\x82"), std::string(kLost) + kLost) << "cut off";
@@ -31,7 +31,7 @@ TEST(EscapeTest, MarkdownStaysOneCellOfItsTable) {
 
 TEST(EscapeTest, CsvFieldsAreQuotedAndNoFormulas) {
   EXPECT_EQ(CsvField("plain"), "plain");
-  EXPECT_EQ(CsvField("a,\"b\"\nc"), "\"a,\"\"b\"\"\nc\"");
+  EXPECT_EQ(CsvField("a,\"b\"\nc"), "\"a,\"\"b\"\" c\"");
   EXPECT_EQ(CsvField("=1+1"), "'=1+1");
   EXPECT_EQ(CsvField("@x,y"), "\"'@x,y\"");
   EXPECT_EQ(CsvField(""), "");

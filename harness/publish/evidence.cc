@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
 #include "harness/runner/run_directory.h"
 #include "harness/runner/task.h"
@@ -79,7 +80,7 @@ absl::StatusOr<RunEvidence> ReadRunEvidence(const fs::path& root, const fs::path
                              fs::absolute(table_folder).lexically_normal()),
                          .matrix = record.matrix,
                          .finished = record.finished,
-                         .cell_code = record.made_by.value("cell_code", std::string()),
+                         .cell_code = TextOf(record.made_by, "cell_code"),
                          .cells = static_cast<int>(record.cells.size())};
   // A trailing slash does not change the folder.
   while (published.dir.size() > 1 && published.dir.back() == '/') published.dir.pop_back();

@@ -94,7 +94,7 @@ TEST(CsvTest, HasALinePerCellWithAsManyFieldsAsItsHead) {
   table.rows[0].cells.resize(1);
   const std::vector<std::string> lines = absl::StrSplit(TableCsv(table), "\r\n");
   ASSERT_EQ(lines.size(), 3u);
-  EXPECT_EQ(absl::StrSplit(lines[0], ',').operator std::vector<std::string>().size(), 29u);
+  EXPECT_EQ(absl::StrSplit(lines[0], ',').operator std::vector<std::string>().size(), 30u);
   EXPECT_EQ(lines[1],
             absl::StrCat("verl-torchtitan-v0-8-0-torchtitan-0-3-0-cpu-torch-2-13-0,works-except,"
                          "verl-torchtitan,v0.8.0,git:verl@",
@@ -103,7 +103,17 @@ TEST(CsvTest, HasALinePerCellWithAsManyFieldsAsItsHead) {
                          std::string(64, 'b'),
                          ",cpu,qwen3,flex,bf16,,ok,golden,,,,false,2026-06-01,2026-08-30,"
                          "../runs/bkm,cells/a-flex,pylock.verl-torchtitan-v0-8-0-torchtitan-0-3-0-"
-                         "cpu-torch-2-13-0.toml"));
+                         "cpu-torch-2-13-0.toml,full"));
+}
+
+TEST(MarkdownTest, RowSaysItsSandboxWhereItIsWeakerOrNotRecorded) {
+  PublishedTable table = ATable();
+  EXPECT_THAT(TableMarkdown(table, EvidenceLinks::kNone), Not(HasSubstr("sandbox")));
+  table.rows[0].sandbox = "weak";
+  table.rows[1].sandbox = "";
+  const std::string text = TableMarkdown(table, EvidenceLinks::kNone);
+  EXPECT_THAT(text, HasSubstr("**fails** (sandbox: weak)"));
+  EXPECT_THAT(text, HasSubstr("The sandbox level of 1 of 2 rows was not recorded."));
 }
 
 TEST(BadgesTest, KeepToTheEndpointsSchema) {

@@ -44,9 +44,8 @@ absl::Status AddLock(PublishedRow& row, LockFinder& locks, const SourceCatalog& 
 }
 
 // Removes files of an older table, which would otherwise stay in `folder` unnoticed.
-absl::Status RemoveOlder(const fs::path& folder) {
+absl::Status RemoveOlder(const fs::path& folder, const std::map<std::string, std::string>& files) {
   std::error_code error;
-  if (!fs::exists(folder / "table.json", error)) return absl::OkStatus();
   std::vector<fs::path> old;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
@@ -56,7 +55,10 @@ absl::Status RemoveOlder(const fs::path& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder / "badges", error)) {
     if (entry.path().extension() == ".json") old.push_back(entry.path());
   }
-  for (const fs::path& path : old) RETURN_IF_ERROR(RemoveTree(path));
+  for (const fs::path& path : old) {
+    if (!files.contains(path.lexically_relative(folder).string()))
+      RETURN_IF_ERROR(RemoveTree(path));
+  }
   return absl::OkStatus();
 }
 
@@ -148,17 +150,19 @@ absl::StatusOr<Publication> MakePublication(const std::vector<RunEvidence>& runs
 
 absl::Status WritePublication(const Publication& publication, const fs::path& folder,
                               EvidenceLinks links) {
-  RETURN_IF_ERROR(RemoveOlder(folder));
   const PublishedTable& table = publication.table;
   std::map<std::string, std::string> files = publication.pylocks;
-  files["table.json"] = ToText(ToJson(table));
   files["table.md"] = TableMarkdown(table, links);
   files["table.csv"] = TableCsv(table);
   files["junit.xml"] = TableJunit(table);
   files["summary.md"] = StepSummary(table);
   for (const auto& [name, badge] : Badges(table)) files["badges/" + name] = ToText(badge);
+  std::error_code error;
+  const bool replaces = fs::exists(folder / "table.json", error);
+  // An interrupted command leaves the old table.json, or the new one with all of its locks.
   for (const auto& [name, text] : files) RETURN_IF_ERROR(WriteFile(folder / name, text));
-  return absl::OkStatus();
+  RETURN_IF_ERROR(WriteFile(folder / "table.json", ToText(ToJson(table))));
+  return replaces ? RemoveOlder(folder, files) : absl::OkStatus();
 }
 
 void Describe(Fields& fields, StaleRow& row) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
+#include "harness/model/sandbox_level.h"
 
 namespace bkm {
 namespace {
@@ -87,6 +88,7 @@ void Describe(Fields& fields, PublishedRow& row) {
   fields.Field("expires", row.expires);
   fields.Field("install", row.install, Presence::kOptional);
   fields.Field("pylock", row.pylock);
+  fields.OneOf("sandbox", row.sandbox, SandboxLevelNames(), Presence::kOmitted);
   fields.Field("cells", row.cells, Presence::kOptional);
 }
 

@@ -95,6 +95,7 @@ struct PublishedRow {
   std::string expires;               // the last day on which that evidence counts
   std::vector<std::string> install;  // shell commands; none if nothing works
   std::string pylock;                // lock file beside the table, or empty
+  std::string sandbox = {};          // the weakest level of its cells; empty: not recorded
   bool operator==(const PublishedRow&) const = default;
 };
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "harness/base/status_macros.h"
+#include "harness/model/sandbox_level.h"
 #include "harness/report/labels.h"
 #include "harness/source/git_history.h"
 
@@ -59,6 +60,7 @@ void Extend(PublishedRow next, PublishedRow& range) {
                     std::make_move_iterator(range.cells.end()));
   next.measured = std::min(next.measured, range.measured);
   next.expires = std::min(next.expires, range.expires);
+  next.sandbox = WeakerLevel(next.sandbox, range.sandbox);
   range = std::move(next);
 }
 

@@ -35,7 +35,7 @@ absl::StatusOr<std::string> Registry::ReleaseBefore(const std::string& package,
   std::vector<std::string> arguments = Arguments();
   arguments.insert(arguments.end(), {"--prerelease", "disallow", "-"});
   ASSIGN_OR_RETURN(const ProcessResult result,
-                   uv_.Run(arguments, absl::StrCat(package, "<", version, "\n")));
+                   uv_.LookUp(arguments, absl::StrCat(package, "<", version, "\n")));
   if (IsNoSolution(result)) return std::string();
   if (!result.ok()) return ErrorOf(result, absl::StrCat("cannot look up releases of ", package));
   ASSIGN_OR_RETURN(const std::vector<PinnedPackage> packages, reader_.ReadPylock(result.out));
@@ -49,7 +49,7 @@ absl::Status Registry::Ask(std::vector<Pin> pins, const std::string& torch_backe
   arguments.push_back("-");
   std::string requirements;
   for (const Pin& pin : pins) absl::StrAppend(&requirements, pin.text(), "\n");
-  ASSIGN_OR_RETURN(const ProcessResult result, uv_.Run(arguments, requirements));
+  ASSIGN_OR_RETURN(const ProcessResult result, uv_.LookUp(arguments, requirements));
   if (IsNoSolution(result)) {
     // uv names only one missing pin, so each half is looked up separately.
     if (pins.size() == 1) {

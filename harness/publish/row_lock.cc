@@ -195,6 +195,8 @@ absl::StatusOr<std::string> PylockText(const PublishedRow& row, const RuntimeLoc
       absl::StrCat("lock-version = \"1.0\"\nenvironments = [", Toml(MachineMarker(lock.python)),
                    "]\nrequires-python = ", Toml(absl::StrCat("==", lock.python, ".*")),
                    "\ncreated-by = \"bkm\"\n");
+  if (!row.sandbox.empty())
+    absl::StrAppend(&text, "\n[tool.bkm]\nsandbox = ", Toml(row.sandbox), "\n");
   for (const auto& [name, package] : texts) absl::StrAppend(&text, package);
   return text;
 }

@@ -48,10 +48,16 @@ class RowLockTest : public ::testing::Test {
     EXPECT_TRUE(
         uv_.Run({"venv", "--quiet", "--clear", "--python", kPython, (folder_ / "venv").string()})
             .ok());
-    return uv_
-        .Run({"pip", "sync", "--dry-run", "--preview-features", "pylock", "--python",
-              (folder_ / "venv/bin/python").string(), file.string()})
-        ->err;
+    return AsUser({"pip", "sync", "--dry-run", "--preview-features", "pylock", "--python",
+                   (folder_ / "venv/bin/python").string(), file.string()})
+        .err;
+  }
+
+  // Runs uv as a user of the lock does, who lets it build packages.
+  static ProcessResult AsUser(std::vector<std::string> arguments) {
+    const char* uv = std::getenv("BKM_UV");
+    arguments.insert(arguments.begin(), uv ? uv : "uv");
+    return *RunCommand({.argv = std::move(arguments), .directory = "/"});
   }
 
   Uv uv_;
@@ -107,8 +113,8 @@ TEST_F(RowLockTest, InstallsACommitAndAReleaseIntoAnEmptyEnvironment) {
            absl::StrCat("url.file://", repository.folder().string(), ".insteadOf").c_str(), 1);
   ::setenv("GIT_CONFIG_VALUE_0", "https://git.invalid/tiny", 1);
   const fs::path python = folder_ / "venv/bin/python";
-  const ProcessResult sync = *uv_.Run({"pip", "sync", "--preview-features", "pylock", "--python",
-                                       python.string(), (folder_ / PylockName(row_)).string()});
+  const ProcessResult sync = AsUser({"pip", "sync", "--preview-features", "pylock", "--python",
+                                     python.string(), (folder_ / PylockName(row_)).string()});
   ::unsetenv("GIT_CONFIG_COUNT");
   ASSERT_TRUE(sync.ok()) << sync.err;
   EXPECT_EQ(*RunForOutput({.argv = {python.string(), "-I", "-c",

@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "harness/base/hash.h"
 #include "harness/model/engine_kind.h"
+#include "harness/model/sandbox_level.h"
 #include "harness/publish/ranges.h"
 #include "harness/report/labels.h"
 #include "harness/runner/task.h"
@@ -154,7 +155,10 @@ std::vector<PublishedRow> RowsOf(const MergedEvidence& merged, int max_age_days)
     PublishedRow row = RowFor(cell, kind);
     const auto [it, is_new] = places.emplace(IdentityOf(row), rows.size());
     if (is_new) rows.push_back(std::move(row));
-    rows[it->second].cells.push_back(CellFor(cell, kind, merged));
+    PublishedRow& into = rows[it->second];
+    const std::string& level = cell.run->record.sandbox;
+    into.sandbox = is_new ? level : WeakerLevel(into.sandbox, level);
+    into.cells.push_back(CellFor(cell, kind, merged));
   }
   for (PublishedRow& row : rows) {
     row.status = StatusOf(row);
@@ -164,6 +168,11 @@ std::vector<PublishedRow> RowsOf(const MergedEvidence& merged, int max_age_days)
     row.expires = DaysAfter(row.measured, max_age_days);
   }
   return rows;
+}
+
+std::string SandboxNote(const PublishedRow& row) {
+  const bool weaker = !row.sandbox.empty() && row.sandbox != Name(SandboxLevel::kFull);
+  return weaker ? absl::StrCat(" (sandbox: ", row.sandbox, ")") : "";
 }
 
 void SortAndName(std::vector<PublishedRow>& rows) {

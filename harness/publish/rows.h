@@ -19,6 +19,10 @@ inline constexpr int kMaxAgeDays = 90;
 // and install commands are filled in later.
 std::vector<PublishedRow> RowsOf(const MergedEvidence& merged, int max_age_days);
 
+// " (sandbox: weak)" for a row whose cells were not all measured in the full sandbox; "" otherwise,
+// and for a row of an older version, which recorded no level.
+std::string SandboxNote(const PublishedRow& row);
+
 // Sorts rows and gives each its id. An id depends only on the labels of versions, runtime and
 // device. If several rows have the same id, the newest keeps it.
 void SortAndName(std::vector<PublishedRow>& rows);

@@ -27,6 +27,22 @@ TEST(MergeTest, TheNewestEvidenceOfACellWinsAndTheOlderIsMentioned) {
   EXPECT_EQ(merged.cells[0].contradicted_by[0].measured, "2026-06-01");
 }
 
+TEST(RowsTest, RowShowsTheWeakestSandboxOfItsCells) {
+  const auto run = [](const std::string& dir, const std::string& attention,
+                      const std::string& sandbox) {
+    RunEvidence evidence = ARun(dir, {ARecord(attention, Ok(), "2026-06-01T00:00:00Z")});
+    evidence.record.sandbox = sandbox;
+    return evidence;
+  };
+  const auto sandbox_of = [](const std::vector<RunEvidence>& runs) {
+    return RowsOf(Merge(runs), kMaxAgeDays).at(0).sandbox;
+  };
+  EXPECT_EQ(sandbox_of({run("a", "flex", "full"), run("b", "sdpa", "full")}), "full");
+  EXPECT_EQ(sandbox_of({run("a", "flex", "full"), run("b", "sdpa", "weak")}), "weak");
+  EXPECT_EQ(sandbox_of({run("a", "flex", "off"), run("b", "sdpa", "weak")}), "off");
+  EXPECT_EQ(sandbox_of({run("a", "flex", "full"), run("b", "sdpa", "")}), "");
+}
+
 TEST(MergeTest, OlderEvidenceThatSaysTheSameIsNoContradiction) {
   const std::vector<RunEvidence> runs = {
       ARun("old", {ARecord("flex", Ok(), "2026-06-01T00:00:00Z")}),

@@ -28,7 +28,7 @@ std::string TableCsv(const PublishedTable& table) {
             "python",    "torch",        "lock",       "device",          "model",
             "attention", "precision",    "options",    "verdict",         "stage",
             "reason",    "message",      "blame",      "flaky",           "measured",
-            "expires",   "run",          "dir",        "pylock"});
+            "expires",   "run",          "dir",        "pylock",          "sandbox"});
   for (const PublishedRow& row : table.rows) {
     for (const PublishedCell& cell : row.cells) {
       const Verdict& verdict = cell.evidence.verdict;
@@ -60,7 +60,8 @@ std::string TableCsv(const PublishedTable& table) {
                                   row.expires,
                                   cell.evidence.run,
                                   cell.evidence.dir,
-                                  row.pylock}));
+                                  row.pylock,
+                                  row.sandbox}));
     }
   }
   return csv;

@@ -28,7 +28,14 @@ std::string Line(const std::vector<std::string>& columns) {
 
 // A link's target without spaces and brackets, which would end it.
 std::string Target(const std::string& path) {
-  return absl::StrReplaceAll(path, {{" ", "%20"}, {"(", "%28"}, {")", "%29"}, {"|", "%7C"}});
+  return absl::StrReplaceAll(path, {{" ", "%20"},
+                                    {"(", "%28"},
+                                    {")", "%29"},
+                                    {"|", "%7C"},
+                                    {"<", "%3C"},
+                                    {">", "%3E"},
+                                    {"\\", "%5C"},
+                                    {"\n", "%0A"}});
 }
 
 std::string Linked(const std::string& text, const Evidence& evidence, EvidenceLinks links) {
@@ -39,12 +46,23 @@ std::string Linked(const std::string& text, const Evidence& evidence, EvidenceLi
 // Why a cell is not ok. Equal causes have equal texts.
 std::string Cause(const PublishedCell& cell) {
   const Verdict& verdict = cell.evidence.verdict;
-  return absl::StrCat("**", CellText(cell), "** at ", Name(verdict.stage), ", ",
-                      verdict.reason.empty() ? "" : absl::StrCat("`", verdict.reason, "`: "),
-                      MarkdownText(MessageWithoutPlace(verdict.message)),
-                      verdict.blame.empty()
-                          ? ""
-                          : absl::StrCat(" (blame: ", absl::StrJoin(verdict.blame, ", "), ")"));
+  return absl::StrCat(
+      "**", CellText(cell), "** at ", Name(verdict.stage), ", ",
+      verdict.reason.empty() ? "" : absl::StrCat(MarkdownCode(verdict.reason), ": "),
+      MarkdownText(MessageWithoutPlace(verdict.message)),
+      verdict.blame.empty()
+          ? ""
+          : absl::StrCat(" (blame: ", MarkdownText(absl::StrJoin(verdict.blame, ", ")), ")"));
+}
+
+// Lines of a fenced block of code, which none of them ends.
+std::string CodeLines(const std::vector<std::string>& lines) {
+  std::string out;
+  for (const std::string& line : lines) {
+    absl::StrAppend(&out, absl::StrReplaceAll(ShownText(line), {{"\n", " "}, {"```", "'''"}}),
+                    "\n");
+  }
+  return out;
 }
 
 bool IsOk(const PublishedCell& cell) {
@@ -158,15 +176,16 @@ std::string KindTable(const PublishedTable& table, const EngineKind& kind, Evide
                                   row.relax.empty() ? "" : ", without the pins on ",
                                   absl::StrJoin(row.relax, ", "))),
         MarkdownText(row.device),
-        absl::StrCat("**", Name(row.status), "**", IsExpired(row, table.date) ? " (expired)" : "")};
+        absl::StrCat("**", Name(row.status), "**", IsExpired(row, table.date) ? " (expired)" : "",
+                     SandboxNote(row))};
     for (const std::string& attention : asked) {
       std::vector<const PublishedCell*> cells = NewestCells(row);
       std::erase_if(cells, [&](const auto* cell) { return cell->attention != attention; });
       columns.push_back(AttentionText(cells, probes.size() > 1, links, causes));
     }
     columns.insert(columns.end(),
-                   {row.measured, row.expires,
-                    row.pylock.empty() ? "" : absl::StrCat("[lock](", row.pylock, ")")});
+                   {MarkdownText(row.measured), MarkdownText(row.expires),
+                    row.pylock.empty() ? "" : absl::StrCat("[lock](", Target(row.pylock), ")")});
     absl::StrAppend(&lines, Line(columns));
   }
   std::vector<std::string> header = {kind.engine_source, kind.library_source, "runtime", "device",
@@ -184,7 +203,7 @@ std::string InstallText(const PublishedTable& table) {
     if (row.install.empty() || IsExpired(row, table.date)) continue;
     absl::StrAppend(&out, "### ", row.engine, ": ", MarkdownText(VersionText(row.engine_version)),
                     " with ", row.library, " ", MarkdownText(VersionText(row.library_to)),
-                    "\n\n```sh\n", absl::StrJoin(row.install, "\n"), "\n```\n\n");
+                    "\n\n```sh\n", CodeLines(row.install), "```\n\n");
   }
   return out.empty() ? "" : absl::StrCat("## How to install what works\n\n", out);
 }
@@ -194,10 +213,10 @@ std::string ContradictionText(const PublishedTable& table, EvidenceLinks links) 
   for (const PublishedRow& row : table.rows) {
     for (const PublishedCell& cell : row.cells) {
       for (const Evidence& older : cell.contradicted_by) {
-        absl::StrAppend(&out, "- `", absl::StrReplaceAll(cell.id, {{"`", "'"}}),
-                        "`: ", CellText(cell), " on ", cell.evidence.measured, ", but ",
-                        Linked(ShortText(older.verdict), older, links), " on ", older.measured,
-                        "\n");
+        absl::StrAppend(&out, "- ", MarkdownCode(cell.id), ": ", CellText(cell), " on ",
+                        cell.evidence.measured, ", but ",
+                        Linked(MarkdownText(ShortText(older.verdict)), older, links), " on ",
+                        older.measured, "\n");
       }
     }
   }
@@ -216,16 +235,25 @@ std::string PartialText(const PublishedTable& table) {
                                         ". What it did not measure is unknown.\n\n");
 }
 
+// One line for rows of older versions.
+std::string SandboxText(const PublishedTable& table) {
+  const auto without = std::count_if(table.rows.begin(), table.rows.end(),
+                                     [](const PublishedRow& row) { return row.sandbox.empty(); });
+  if (without == 0) return "";
+  return absl::StrCat("The sandbox level of ", without, " of ", table.rows.size(),
+                      " rows was not recorded.\n\n");
+}
+
 }  // namespace
 
 std::string TableMarkdown(const PublishedTable& table, EvidenceLinks links) {
   Causes causes;
   std::string out = absl::StrCat(
-      "# Which versions work together\n\nAs of ", table.date,
+      "# Which versions work together\n\nAs of ", MarkdownText(table.date),
       ". A pair that is not here was never run: that is unknown, not \"no\". ",
       links == EvidenceLinks::kToRuns ? "Verdicts link to their evidence; a" : "A",
       " range names every version that was run, and its lock is that of the newest.\n\n",
-      PartialText(table));
+      PartialText(table), SandboxText(table));
   for (const EngineKind& kind : EngineKinds())
     absl::StrAppend(&out, KindTable(table, kind, links, causes));
   const std::string reasons = causes.List();

@@ -57,6 +57,7 @@ inline PublishedRow AGoodRow() {
   row.expires = "2026-08-30";
   row.install = {"uv venv --python 3.11", "uv pip sync pylock." + row.id + ".toml"};
   row.pylock = "pylock." + row.id + ".toml";
+  row.sandbox = "full";
   return row;
 }
 

@@ -6,7 +6,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "harness/base/shown_text.h"
 
 namespace bkm {
 namespace {
@@ -38,6 +40,10 @@ std::string SelftestCommandOf(const Cell& cell) {
   return command;
 }
 
+bool IsShownLine(const std::string& text) {
+  return ShownText(text) == text && text.find('\n') == std::string::npos;
+}
+
 }  // namespace
 
 std::string ShellWord(const std::string& text) {
@@ -46,7 +52,19 @@ std::string ShellWord(const std::string& text) {
     plain = plain && (absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
                       std::string("@%+=:,./-_").find(c) != std::string::npos);
   }
-  return plain ? text : absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
+  if (plain) return text;
+  if (IsShownLine(text)) return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
+  // Characters that no terminal shows, as bash, zsh and POSIX 2024 take them.
+  std::string word = "$'";
+  for (const char c : text) {
+    const bool kept = absl::ascii_isgraph(static_cast<unsigned char>(c)) || c == ' ';
+    if (kept && c != '\'' && c != '\\') {
+      word += c;
+    } else {
+      absl::StrAppendFormat(&word, "\\%03o", static_cast<unsigned char>(c));
+    }
+  }
+  return word + "'";
 }
 
 std::string CommandOf(const Cell& cell) {

@@ -9,7 +9,7 @@
 
 namespace bkm {
 
-// `text` as one word of a POSIX shell, quoted only where it must be.
+// `text` as one word of a shell in one line, quoted only where it must be.
 std::string ShellWord(const std::string& text);
 
 // "bkm run --engine ... --attention flex": asks the same of the same pairing on any machine. Of a

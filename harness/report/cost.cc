@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "harness/base/json_facts.h"
+#include "harness/base/shown_text.h"
 
 namespace bkm {
 namespace {
@@ -15,13 +17,13 @@ double Ratio(double a, double b) { return b > 0 ? a / b : 0; }
 void CellCosts::Add(const std::string& lock, const Json& observation) {
   ++cells;
   runtimes.insert(lock);
-  for (const Json& stage : observation.value("stages", Json::array())) {
-    const double seconds = stage.contains("seconds") ? stage["seconds"].get<double>() : 0;
-    stages[stage.value("stage", "")] += seconds;
+  for (const Json& stage : ListOf(observation, "stages")) {
+    const double seconds = FiniteOf(stage, "seconds").value_or(0);
+    stages[ShownLine(TextOf(stage, "stage"))] += seconds;
     own += seconds;
   }
-  for (const Json& step : observation.value("steps", Json::array()))
-    in_step += step.value("seconds", 0.0);
+  for (const Json& step : ListOf(observation, "steps"))
+    in_step += FiniteOf(step, "seconds").value_or(0);
 }
 
 std::string CostText(const CellCosts& costs, double wall_s, int slots) {

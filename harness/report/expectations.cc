@@ -14,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "harness/base/check.h"
 #include "harness/base/files.h"
+#include "harness/base/shown_text.h"
 #include "harness/base/status_macros.h"
 #include "harness/model/asked_cell.h"
 #include "harness/model/cell_key.h"
@@ -41,9 +42,8 @@ bool IsOk(const CellRecord& cell) {
 
 // `message` in one line that is safe in a comment.
 std::string Words(absl::string_view message) {
-  return Printable(absl::StrJoin(
-      absl::StrSplit(MessageWithoutPlace(message), absl::ByAnyChar(" \n\t"), absl::SkipEmpty()),
-      " "));
+  const std::string words = ShownLine(MessageWithoutPlace(message));
+  return words.empty() ? "no message" : words;
 }
 
 // A filter that matches `cell` and no passing cell of `run`: it names the default values that tell

@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "harness/base/shown_text.h"
 #include "harness/model/cell_key.h"
 #include "harness/model/engine_kind.h"
 
@@ -85,11 +85,6 @@ absl::string_view MessageWithoutPlace(absl::string_view message) {
   return is_place ? message.substr(0, at) : message;
 }
 
-std::string Printable(std::string text) {
-  for (char& c : text) {
-    if (c != '\n' && absl::ascii_iscntrl(static_cast<unsigned char>(c))) c = ' ';
-  }
-  return text;
-}
+std::string Printable(std::string text) { return ShownText(text); }
 
 }  // namespace bkm

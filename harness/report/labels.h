@@ -30,8 +30,7 @@ std::string CellLabel(const CellRecord& record);
 // cause.
 absl::string_view MessageWithoutPlace(absl::string_view message);
 
-// `text` with control characters replaced, except line ends: subjects write to it, and it goes to a
-// terminal.
+// ShownText(): subjects write to `text`, and people read it.
 std::string Printable(std::string text);
 
 }  // namespace bkm

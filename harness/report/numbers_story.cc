@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "harness/base/json_facts.h"
 #include "harness/judge/numbers_check.h"
 
 namespace bkm {
@@ -12,6 +13,12 @@ namespace {
 Json At(const Json& json, const char* pointer) {
   const Json::json_pointer at(pointer);
   return json.is_object() && json.contains(at) ? json[at] : Json();
+}
+
+// The step's number for people, from 1; 0 if it is unknown.
+int64_t StepOf(const Json& json) {
+  const int64_t step = WholeOf(json, "step").value_or(-1);
+  return step >= 0 && step < INT32_MAX ? step + 1 : 0;
 }
 
 // "3.1 floors"; a floor of 0 has no multiples.
@@ -23,21 +30,20 @@ std::string Floors(const Json& quantity) {
 
 std::string QuantityLine(const char* name, const Json& quantity) {
   std::string line = absl::StrCat("  ", name, ": ", Floors(quantity));
-  const Json tensor = At(quantity, "/tensor"), step = At(quantity, "/step");
+  const Json tensor = At(quantity, "/tensor");
   std::string where = tensor.is_string() ? tensor.get<std::string>() + ", " : "";
-  if (step.is_number_integer())
-    absl::StrAppend(&line, " (", where, "step ", step.get<int64_t>() + 1, ")");
+  if (StepOf(quantity) > 0) absl::StrAppend(&line, " (", where, "step ", StepOf(quantity), ")");
   return line + "\n";
 }
 
 std::string WorstTokenLine(const Json& token, const Json& largest) {
-  if (!token.is_object() || !At(token, "/error").is_number()) return "";
+  if (!FiniteOf(token, "error")) return "";
   return absl::StrFormat(
       "  worst token: %d (document %d, position %d) in step %d, log-prob off by %.3g from %.4g, "
       "%s\n",
-      token.value("position", int64_t{-1}), token.value("document", int64_t{-1}),
-      token.value("document_position", int64_t{-1}), token.value("step", int64_t{-1}) + 1,
-      token.value("error", 0.0), token.value("golden", 0.0), Floors(largest));
+      WholeOf(token, "position").value_or(-1), WholeOf(token, "document").value_or(-1),
+      WholeOf(token, "document_position").value_or(-1), StepOf(token), *FiniteOf(token, "error"),
+      FiniteOf(token, "golden").value_or(0), Floors(largest));
 }
 
 }  // namespace

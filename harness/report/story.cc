@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "harness/base/json_facts.h"
 #include "harness/report/attention_story.h"
 #include "harness/report/labels.h"
 #include "harness/report/numbers_story.h"
@@ -55,17 +56,16 @@ void AppendTree(std::string& out, const std::string& name, const Json& value, in
 }
 
 void AppendStages(std::string& out, const Json& observation) {
-  if (!observation.contains("stages")) return;
+  if (MemberOf(observation, "stages").is_null()) return;
   absl::StrAppend(&out, "Stages\n");
-  for (const Json& stage : observation["stages"]) {
-    const Json seconds = stage.value("seconds", Json());
-    absl::StrAppend(&out, "  ", stage.value("stage", ""),
-                    seconds.is_number() ? absl::StrFormat("  %.2f s", seconds.get<double>())
-                                        : std::string("  ended inside"),
+  for (const Json& stage : ListOf(observation, "stages")) {
+    const std::optional<double> seconds = FiniteOf(stage, "seconds");
+    absl::StrAppend(&out, "  ", TextOf(stage, "stage"),
+                    seconds ? absl::StrFormat("  %.2f s", *seconds) : std::string("  ended inside"),
                     "\n");
   }
-  const Json ending = observation.value("ending", Json::object());
-  absl::StrAppend(&out, "  ending: ", ending.value("kind", "unknown"));
+  const Json& ending = ObjectOf(observation, "ending");
+  absl::StrAppend(&out, "  ending: ", TextOf(ending, "kind", "unknown"));
   for (const char* key : {"code", "signal", "limit", "message"}) {
     if (ending.contains(key)) absl::StrAppend(&out, ", ", key, " ", Scalar(ending[key]));
   }
@@ -73,16 +73,16 @@ void AppendStages(std::string& out, const Json& observation) {
 }
 
 void AppendException(std::string& out, const Json& exception, const char* title) {
-  absl::StrAppend(&out, title, " ", exception.value("type", ""), ": ",
-                  exception.value("message", ""), "\n");
-  for (const Json& frame : exception.value("frames", Json::array())) {
+  absl::StrAppend(&out, title, " ", TextOf(exception, "type"), ": ", TextOf(exception, "message"),
+                  "\n");
+  for (const Json& frame : ListOf(exception, "frames")) {
     // Frames of Python's import machinery have no source.
-    if (absl::StartsWith(frame.value("file", ""), "<frozen")) continue;
-    absl::StrAppend(&out, "  ", frame.value("owner", ""), "  ", frame.value("file", ""), ":",
-                    frame.value("line", 0), " in ", frame.value("function", ""), "\n      ",
-                    frame.value("text", ""), "\n");
+    if (absl::StartsWith(TextOf(frame, "file"), "<frozen")) continue;
+    absl::StrAppend(&out, "  ", TextOf(frame, "owner"), "  ", TextOf(frame, "file"), ":",
+                    WholeOf(frame, "line").value_or(0), " in ", TextOf(frame, "function"),
+                    "\n      ", TextOf(frame, "text"), "\n");
   }
-  if (exception.contains("cause") && exception["cause"].is_object())
+  if (MemberOf(exception, "cause").is_object())
     AppendException(out, exception["cause"], "Caused by");
 }
 
@@ -91,13 +91,11 @@ void AppendWitnesses(std::string& out, const Json& observation, const Json& mask
   for (const char* key : {"shims", "sandbox"}) {
     if (observation.contains(key)) AppendTree(out, key, observation[key], 1);
   }
-  if (observation.contains("steps")) {
-    for (size_t i = 0; i < observation["steps"].size(); ++i) {
-      const Json& step = observation["steps"][i];
-      absl::StrAppend(&out, "  step ", i, ": loss ", Scalar(step.value("loss", Json())),
-                      ", gradient norm ", Scalar(step.value("grad_norm", Json())),
-                      ", learning rate ", Scalar(step.value("learning_rate", Json())), "\n");
-    }
+  const Json& steps = ListOf(observation, "steps");
+  for (size_t i = 0; i < steps.size(); ++i) {
+    absl::StrAppend(&out, "  step ", i, ": loss ", Scalar(MemberOf(steps[i], "loss")),
+                    ", gradient norm ", Scalar(MemberOf(steps[i], "grad_norm")), ", learning rate ",
+                    Scalar(MemberOf(steps[i], "learning_rate")), "\n");
   }
 }
 
@@ -124,14 +122,15 @@ std::string StoryText(const CellRecord& cell, const Json& observation, const Ver
     absl::StrAppend(&out, "Observation reused from ", *cell.inherited_from, "\n\n");
   if (!observation.is_object()) return Printable(absl::StrCat(out, "Not measured yet.\n"));
   AppendStages(out, observation);
-  if (observation.contains("exception") && observation["exception"].is_object()) {
+  if (MemberOf(observation, "exception").is_object()) {
     absl::StrAppend(&out, "\n");
     AppendException(out, observation["exception"], "Stopped by");
   }
   absl::StrAppend(&out, "\nObserved\n");
   Json evidence = verdict.evidence;
-  const auto checks = evidence.find("checks");
-  Json* mask = checks != evidence.end() && checks->contains("mask") ? &(*checks)["mask"] : nullptr;
+  Json* mask = nullptr;
+  if (MemberOf(MemberOf(evidence, "checks"), "mask").is_object())
+    mask = &evidence["checks"]["mask"];
   AppendWitnesses(out, observation, mask ? *mask : Json());
   if (mask) {  // shown above
     mask->erase("layers");

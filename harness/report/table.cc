@@ -8,17 +8,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
+#include "harness/base/shown_text.h"
 #include "harness/model/engine_kind.h"
+#include "harness/model/sandbox_level.h"
 #include "harness/report/labels.h"
 
 namespace bkm {
 namespace {
-
-// A text as one cell of a Markdown table.
-std::string Escaped(absl::string_view text) {
-  return absl::StrReplaceAll(text, {{"|", "\\|"}, {"\n", " "}});
-}
 
 std::string Row(const std::vector<std::string>& columns) {
   return absl::StrCat("| ", absl::StrJoin(columns, " | "), " |\n");
@@ -29,10 +25,11 @@ class Notes {
  public:
   int NumberOf(const Verdict& verdict) {
     const std::string text = absl::StrCat(
-        "**", Name(verdict.kind), "** at ", Name(verdict.stage), ", `", verdict.reason,
-        "`: ", Escaped(MessageWithoutPlace(verdict.message)),
-        verdict.blame.empty() ? ""
-                              : absl::StrCat(" (blame: ", absl::StrJoin(verdict.blame, ", "), ")"));
+        "**", Name(verdict.kind), "** at ", Name(verdict.stage), ", ", MarkdownCode(verdict.reason),
+        ": ", MarkdownText(MessageWithoutPlace(verdict.message)),
+        verdict.blame.empty()
+            ? ""
+            : absl::StrCat(" (blame: ", MarkdownText(absl::StrJoin(verdict.blame, ", ")), ")"));
     const auto [it, is_new] = numbers_.emplace(text, static_cast<int>(texts_.size()) + 1);
     if (is_new) texts_.push_back(text);
     return it->second;
@@ -78,9 +75,10 @@ std::vector<TableRow> RowsOf(const RunRecord& run, const EngineKind& kind, Notes
     if (row == rows.end()) row = rows.insert(rows.end(), {.identity = identity});
     std::string text = VerdictText(cell, notes);
     if (const std::string options = OptionsText(cell.cell); !options.empty())
-      absl::StrAppend(&text, " (", options, ")");
+      absl::StrAppend(&text, " (", MarkdownText(options), ")");
     if (!cell.cell.plant.empty())
-      absl::StrAppend(&text, " (planted: ", absl::StrJoin(cell.cell.plant, ", "), ")");
+      absl::StrAppend(&text, " (planted: ", MarkdownText(absl::StrJoin(cell.cell.plant, ", ")),
+                      ")");
     row->verdicts[cell.cell.probe.attention].push_back(text);
   }
   return rows;
@@ -122,12 +120,12 @@ std::string KindTable(const RunRecord& run, const EngineKind& kind, Notes& notes
       "## ", kind.name, kind.engine_source.empty() ? " (control: the library alone)" : "", "\n\n",
       Row(header), Row(std::vector<std::string>(header.size(), "---")));
   for (const TableRow& row : rows) {
-    std::vector<std::string> columns = row.identity;
+    std::vector<std::string> columns;
+    for (const std::string& text : row.identity) columns.push_back(MarkdownText(text));
     for (const std::string& attention : attentions) {
       const auto it = row.verdicts.find(attention);
       columns.push_back(it == row.verdicts.end() ? "" : Counted(it->second));
     }
-    for (std::string& column : columns) column = Escaped(column);
     absl::StrAppend(&out, Row(columns));
   }
   return absl::StrCat(out, "\n");
@@ -138,8 +136,9 @@ std::string KindTable(const RunRecord& run, const EngineKind& kind, Notes& notes
 std::string TableMarkdown(const RunRecord& run) {
   Notes notes;
   std::string out = absl::StrCat(
-      "# Which versions work together: ", run.matrix, "\n\n",
-      run.finished ? "" : "**This run is not finished.** Repeat the command to finish it.\n\n");
+      "# Which versions work together: ", MarkdownText(run.matrix), "\n\n",
+      run.finished ? "" : "**This run is not finished.** Repeat the command to finish it.\n\n",
+      "Sandbox: ", LevelText(run.sandbox), ".\n\n");
   for (const EngineKind& kind : EngineKinds()) absl::StrAppend(&out, KindTable(run, kind, notes));
   const std::string reasons = notes.Markdown();
   if (!reasons.empty()) absl::StrAppend(&out, "## Reasons\n\n", reasons);

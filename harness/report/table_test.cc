@@ -45,6 +45,7 @@ RunRecord Example() {
 TEST(TableTest, OneRowPerPairOneColumnPerAttentionAndTheReasonsBelow) {
   EXPECT_EQ(TableMarkdown(Example()),
             "# Which versions work together: m\n\n"
+            "Sandbox: not recorded.\n\n"
             "## verl-torchtitan\n\n"
             "| verl | torchtitan | runtime | torch | model | precision | flex | sdpa |\n"
             "| --- | --- | --- | --- | --- | --- | --- | --- |\n"

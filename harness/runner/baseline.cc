@@ -3,10 +3,13 @@
 #include "harness/runner/baseline.h"
 
 #include <array>
+#include <map>
+#include <set>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
+#include "harness/base/folder_reader.h"
 #include "harness/base/hash.h"
 #include "harness/base/status_macros.h"
 #include "harness/runner/references.h"
@@ -72,14 +75,33 @@ bool IsSettled(const CellRecord& cell) {
          !(cell.stability && cell.stability->flaky());
 }
 
-absl::Status CopyFolder(const fs::path& from, const fs::path& to) {
-  RETURN_IF_ERROR(RemoveTree(to));
-  RETURN_IF_ERROR(CreateDirectories(to.parent_path()));
+// A digest of the names and contents of a folder's files.
+absl::StatusOr<std::string> DigestOf(const fs::path& folder) {
+  std::map<std::string, std::string> files;
   std::error_code error;
-  fs::copy(from, to, fs::copy_options::recursive, error);
-  if (!error) return absl::OkStatus();
-  return absl::UnavailableError(
-      absl::StrCat(from.string(), " cannot be copied to ", to.string(), ": ", error.message()));
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (!entry.is_regular_file(error) || entry.is_symlink(error)) continue;
+    ASSIGN_OR_RETURN(files[entry.path().filename()], Sha256OfFile(entry.path()));
+  }
+  std::string text;
+  for (const auto& [name, sha256] : files) absl::StrAppend(&text, sha256, " ", name, "\n");
+  return Sha256(text);
+}
+
+// The tensor files of a cell. What else a subject left beside them is not copied.
+absl::Status CopyTensors(const fs::path& cell_dir, const fs::path& to) {
+  constexpr size_t kMostFiles = 20'000;
+  constexpr int64_t kLargest = 64 << 20;
+  RETURN_IF_ERROR(RemoveTree(to));
+  RETURN_IF_ERROR(CreateDirectories(to));
+  const FolderReader reader(cell_dir);
+  ASSIGN_OR_RETURN(const auto entries, reader.List("tensors", kMostFiles));
+  for (const FolderReader::Entry& entry : entries) {
+    if (!entry.is_regular || entry.bytes > kLargest) continue;
+    ASSIGN_OR_RETURN(const std::string bytes, reader.Read("tensors/" + entry.name, kLargest));
+    RETURN_IF_ERROR(WriteFile(to / entry.name, bytes));
+  }
+  return absl::OkStatus();
 }
 
 // Classifies a cell with an unchanged verdict by its numbers.
@@ -160,8 +182,18 @@ absl::Status Baseline::Accept(const RunDirectory& run, const CellRecord& cell,
   const fs::path tensors = run.cell(cell) / "tensors";
   std::error_code error;
   if (HasNumbers(*cell.verdict) && fs::exists(tensors, error)) {
-    accepted.numbers = absl::StrCat("cells/", Sha256(name).substr(0, 16));
-    RETURN_IF_ERROR(CopyFolder(tensors, folder_ / accepted.numbers / "tensors"));
+    // A folder of its own for other numbers: until accepted.json is replaced, the old ones count.
+    ASSIGN_OR_RETURN(const std::string content, DigestOf(tensors));
+    accepted.numbers = absl::StrCat("cells/", Sha256(absl::StrCat(name, content)).substr(0, 16));
+    if (!fs::exists(folder_ / accepted.numbers, error)) {
+      RETURN_IF_ERROR(
+          CopyTensors(run.cell(cell), folder_ / (accepted.numbers + ".new") / "tensors"));
+      fs::rename(folder_ / (accepted.numbers + ".new"), folder_ / accepted.numbers, error);
+      if (error) {
+        return absl::UnavailableError(absl::StrCat(
+            "cannot create ", (folder_ / accepted.numbers).string(), ": ", error.message()));
+      }
+    }
   }
   cells_[name] = std::move(accepted);
   return absl::OkStatus();
@@ -171,7 +203,23 @@ absl::Status Baseline::Write() const {
   Json cells = Json::object();
   for (const auto& [name, cell] : cells_) cells[name] = ToJson(cell);
   RETURN_IF_ERROR(CreateDirectories(folder_));
-  return WriteFile(folder_ / "accepted.json", ToText(Json{{"schema", 1}, {"cells", cells}}));
+  RETURN_IF_ERROR(SyncTree(folder_));
+  RETURN_IF_ERROR(
+      WriteFile(folder_ / "accepted.json", ToText(Json{{"schema", 1}, {"cells", cells}})));
+  return RemoveUnused();
+}
+
+absl::Status Baseline::RemoveUnused() const {
+  std::set<std::string> used;
+  for (const auto& [name, cell] : cells_) used.insert(cell.numbers);
+  std::vector<fs::path> unused;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_ / "cells", error)) {
+    if (!used.contains(absl::StrCat("cells/", entry.path().filename().string())))
+      unused.push_back(entry.path());
+  }
+  for (const fs::path& path : unused) RETURN_IF_ERROR(RemoveTree(path));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<CellMovement>> CompareWithBaseline(const Baseline& baseline,

@@ -57,6 +57,8 @@ class Baseline {
   absl::Status Write() const;
 
  private:
+  // Removes numbers that no accepted cell names any more.
+  absl::Status RemoveUnused() const;
   explicit Baseline(std::filesystem::path folder) : folder_(std::move(folder)) {}
   std::filesystem::path folder_;
   std::map<std::string, AcceptedCell> cells_;

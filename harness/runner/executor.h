@@ -22,6 +22,8 @@ struct WorkerSetup {
   bool alone = false;
   // The folder of its compiled Python; empty: beside the sources.
   std::filesystem::path bytecode;
+  // What cells may read beside the environment: where a user's packages lie elsewhere.
+  std::vector<std::filesystem::path> reads;
 };
 
 // One cell, ready to run. The worker reads `request` (harness/protocol/README.md).
@@ -34,6 +36,7 @@ struct CellTask {
 struct CellFinished {
   std::string id;
   Json observation;
+  Json observed = nullptr;  // what the worker saw from outside the cell; null: nothing
 };
 struct Interrupted {};     // the user asked to stop
 struct DeadlinePassed {};  // no cell ended before the deadline

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
+#include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
 #include "harness/judge/judge.h"
 #include "harness/judge/reasons.h"
@@ -15,6 +16,7 @@
 #include "harness/runner/references.h"
 #include "harness/runner/repeats.h"
 #include "harness/runner/task.h"
+#include "harness/store/checksums.h"
 
 namespace bkm {
 namespace {
@@ -29,12 +31,10 @@ Verdict JudgeByEndingOnly(const JudgeInput& input) {
 
 Packages PackagesOf(const std::optional<Json>& request, const Cell& cell) {
   const EngineKind* kind = FindEngineKind(cell.engine);
-  const auto name = [&](const char* pointer, const std::string& fallback) {
-    const Json value = request ? request->value(Json::json_pointer(pointer), Json()) : Json();
-    return value.is_string() ? value.get<std::string>() : fallback;
-  };
-  return {.engine = cell.is_control() ? "" : name("/packages/engine", kind->engine_source),
-          .library = name("/packages/library", kind->library_source)};
+  const Json none;
+  const Json& packages = ObjectOf(request ? *request : none, "packages");
+  return {.engine = cell.is_control() ? "" : TextOf(packages, "engine", kind->engine_source),
+          .library = TextOf(packages, "library", kind->library_source)};
 }
 
 // The files of a measured cell.
@@ -65,6 +65,14 @@ Verdict Unreadable(const absl::Status& why) {
           .blame = {"harness"}};
 }
 
+// The runner could not write this cell's folder. What lies there, if anything, is of an earlier
+// run.
+bool HasNoFolder(const CellRecord& cell) {
+  return cell.verdict && cell.verdict->kind == VerdictKind::kSpurious &&
+         (cell.verdict->reason == reason::kFolderUnwritable ||
+          (cell.verdict->reason == reason::kDiskFull && cell.verdict->stage == Stage::kResolve));
+}
+
 bool IsComplete(const ReferenceData& evidence) {
   return evidence.golden.ok() && std::all_of(evidence.floors.begin(), evidence.floors.end(),
                                              [](const auto& floor) { return floor.second.ok(); });
@@ -76,16 +84,42 @@ const ReferenceData* RunJudge::EvidenceFor(const Probe& probe, const std::string
   std::unique_ptr<ReferenceData>& evidence = evidence_[absl::StrCat(ProbeKey(probe), precision)];
   // A golden or floor that was missing may have been computed since.
   if (!evidence || !IsComplete(*evidence)) {
-    evidence = std::make_unique<ReferenceData>(ReadReferenceData(
-        directory_.probe(ProbeKey(probe)), directory_.reference(GoldenFile(probe)),
-        {{precision, directory_.reference(FloorFile(probe, precision))}}));
+    const std::filesystem::path folder = directory_.probe(ProbeKey(probe));
+    const std::filesystem::path golden = directory_.reference(GoldenFile(probe));
+    const std::filesystem::path floor = directory_.reference(FloorFile(probe, precision));
+    evidence =
+        std::make_unique<ReferenceData>(ReadReferenceData(folder, golden, {{precision, floor}}));
+    // Damaged references make cells unsupported, never wrong.
+    if (const absl::Status sound = VerifyManifest(folder); absl::IsDataLoss(sound))
+      evidence->folder = sound;
+    if (const absl::Status sound = VerifySealedFile(golden); absl::IsDataLoss(sound))
+      evidence->golden = sound;
+    if (const absl::Status sound = VerifySealedFile(floor); absl::IsDataLoss(sound))
+      evidence->floors.insert_or_assign(precision, sound);
   }
   return evidence.get();
+}
+
+absl::Status RunJudge::Verify(const CellRecord& cell) {
+  // Once per version of the manifest: a run judges each cell several times.
+  const std::filesystem::path folder = directory_.cell(cell);
+  std::error_code error;
+  const auto written = std::filesystem::last_write_time(folder / kManifestFile, error);
+  const auto verified = verified_.find(folder);
+  if (!error && verified != verified_.end() && verified->second == written) return absl::OkStatus();
+  const absl::Status status = directory_.VerifyCell(cell);
+  // VerifyCell finds faults of evidence without checksums, which ReadCellFiles reports, too.
+  if (!status.ok() && !absl::IsDataLoss(status)) return absl::OkStatus();
+  if (status.ok() && !error) verified_[folder] = written;
+  return status;
 }
 
 absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cell,
                                                            const CellRecord* control,
                                                            bool interrupted) {
+  if (HasNoFolder(cell)) return cell.verdict;
+  if (const absl::Status sound = Verify(cell); !sound.ok())
+    return std::optional<Verdict>(Unreadable(sound));
   const auto read = ReadCellFiles(directory_, cell);
   if (!read.ok()) return std::optional<Verdict>(Unreadable(read.status()));
   if (!*read) return std::optional<Verdict>();
@@ -158,7 +192,8 @@ absl::Status RunJudge::JudgeRun(RunRecord& run, bool interrupted) {
   }
   for (CellRecord& cell : run.cells) {
     if (cell.role == CellRole::kSubject) JudgeTogether(run, cell);
-    if (!cell.inherited_from) RETURN_IF_ERROR(directory_.WriteVerdict(cell));
+    // The verdict is in run.json, too: a folder that cannot be written costs its cell nothing more.
+    if (!cell.inherited_from && !HasNoFolder(cell)) directory_.WriteVerdict(cell).IgnoreError();
   }
   RETURN_IF_ERROR(WriteFile(directory_.table(), TableMarkdown(run)));
   return directory_.WriteRun(run);

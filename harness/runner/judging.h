@@ -39,11 +39,15 @@ class RunJudge {
   absl::StatusOr<std::optional<Verdict>> JudgeWith(const CellRecord& cell,
                                                    const CellRecord* control,
                                                    bool interrupted = false);
+  // DataLoss when the cell's evidence is not what was written.
+  absl::Status Verify(const CellRecord& cell);
   void JudgeTogether(const RunRecord& run, CellRecord& cell);
   const ReferenceData* EvidenceFor(const Probe& probe, const std::string& precision);
 
   const RunDirectory& directory_;
   std::map<std::string, std::unique_ptr<ReferenceData>> evidence_;  // by probe and precision
+  // The times of the manifests whose folders were verified.
+  std::map<std::filesystem::path, std::filesystem::file_time_type> verified_;
 };
 
 }  // namespace bkm

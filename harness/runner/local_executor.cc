@@ -10,11 +10,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fstream>
 #include <iterator>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/descriptor.h"
 #include "harness/base/files.h"
+#include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
 
 namespace bkm {
@@ -23,13 +26,17 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 std::string LastLine(const std::filesystem::path& path) {
-  const absl::StatusOr<std::string> text = ReadFile(path);
-  if (!text.ok() || text->empty()) return "";
-  const size_t end = text->find_last_not_of('\n');
+  constexpr std::streamoff kEnough = 4096;  // of a log that a subject may have written
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : 0;
+  std::string text(static_cast<size_t>(std::min(std::max<std::streamoff>(size, 0), kEnough)), '\0');
+  file.seekg(size - static_cast<std::streamoff>(text.size()));
+  if (text.empty() || !file.read(text.data(), static_cast<std::streamsize>(text.size()))) return "";
+  const size_t end = text.find_last_not_of('\n');
   if (end == std::string::npos) return "";
-  const size_t start = text->rfind('\n', end);
-  return text->substr(start == std::string::npos ? 0 : start + 1,
-                      end - (start == std::string::npos ? -1 : start));
+  const size_t start = text.rfind('\n', end);
+  return text.substr(start == std::string::npos ? 0 : start + 1,
+                     end - (start == std::string::npos ? -1 : start));
 }
 
 }  // namespace
@@ -65,13 +72,16 @@ absl::Status LocalExecutor::StartWorker(const WorkerSetup& setup, const std::str
   RETURN_IF_ERROR(CreateDirectories(worker.log.parent_path()));
   Command command{.argv = {options_.cell_worker.string(), "serve", "--python",
                            setup.python.string(), "--python-code", options_.python_code.string(),
-                           "--jobs", absl::StrCat(options_.fresh ? 1 : options_.slots)}};
+                           "--jobs", absl::StrCat(options_.fresh ? 1 : options_.slots), "--sandbox",
+                           std::string(Name(options_.sandbox))}};
   if (!options_.kernels.empty())
     command.argv.insert(command.argv.end(), {"--kernels", options_.kernels.string()});
   if (!options_.preload.empty())
     command.argv.insert(command.argv.end(), {"--preload", options_.preload.string()});
   if (!setup.bytecode.empty())
     command.argv.insert(command.argv.end(), {"--bytecode", setup.bytecode.string()});
+  for (const std::filesystem::path& path : setup.reads)
+    command.argv.insert(command.argv.end(), {"--read", path.string()});
   if (setup.alone) command.argv.push_back("--alone");
   ASSIGN_OR_RETURN(worker.process, StartPiped(command, worker.log));
   ::fcntl(worker.process.from_child.get(), F_SETFL, O_NONBLOCK);
@@ -137,15 +147,15 @@ void LocalExecutor::CancelAll() {
 }
 
 void LocalExecutor::HandleLine(Worker& worker, const std::string& line) {
-  const Json message = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!message.is_object()) return;
-  const std::string type = message.value("type", "");
-  if (type == "ready") preload_s_ += message.value("preload_s", 0.0);
-  if (type == "fatal") worker.fatal = message.value("message", "");
+  absl::StatusOr<Json> message = ParseJson(line, "worker");
+  if (!message.ok() || !message->is_object()) return;
+  const std::string type = TextOf(*message, "type");
+  if (type == "ready") preload_s_ += FiniteOf(*message, "preload_s").value_or(0);
+  if (type == "fatal") worker.fatal = TextOf(*message, "message");
   if (type != "finished") return;
-  const std::string id = message.value("cell", "");
+  const std::string id = TextOf(*message, "cell");
   if (worker.cells.erase(id) == 0) return;
-  finished_.push_back({id, message.value("observation", Json::object())});
+  finished_.push_back({id, std::move((*message)["observation"]), MemberOf(*message, "observed")});
   CloseIdle();
 }
 
@@ -175,11 +185,14 @@ void LocalExecutor::Read(Worker& worker) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) return;
     if (n <= 0) return Reap(worker);
+    // Only the new bytes are searched, and the buffer is cut once: a reply can have many MiB.
+    size_t from = worker.buffer.size(), begin = 0;
     worker.buffer.append(bytes, static_cast<size_t>(n));
-    for (size_t end; (end = worker.buffer.find('\n')) != std::string::npos;
-         worker.buffer.erase(0, end + 1)) {
-      HandleLine(worker, worker.buffer.substr(0, end));
+    for (size_t end; (end = worker.buffer.find('\n', from)) != std::string::npos;
+         begin = from = end + 1) {
+      HandleLine(worker, worker.buffer.substr(begin, end - begin));
     }
+    worker.buffer.erase(0, begin);
   }
 }
 

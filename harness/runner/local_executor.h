@@ -11,6 +11,7 @@
 #include <string>
 
 #include "harness/base/subprocess.h"
+#include "harness/model/sandbox_level.h"
 #include "harness/runner/executor.h"
 
 namespace bkm {
@@ -20,8 +21,9 @@ struct LocalExecutorOptions {
   std::filesystem::path python_code;
   std::filesystem::path kernels;  // empty: none
   std::filesystem::path preload;  // file that lists modules to preload; empty: none
-  int slots = 1;                  // cells a worker may have in flight
-  bool fresh = false;             // each cell gets its own process
+  SandboxLevel sandbox = SandboxLevel::kFull;
+  int slots = 1;       // cells a worker may have in flight
+  bool fresh = false;  // each cell gets its own process
   // How many released workers stay, the most recently used ones, for later cells of the same
   // runtime. Loading a runtime takes seconds; an idle worker takes memory.
   int idle = 0;

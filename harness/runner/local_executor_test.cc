@@ -57,6 +57,28 @@ TEST_F(LocalExecutorTest, CellsOfOneKeyShareAWorker) {
   EXPECT_EQ(executor.running(), 0);
 }
 
+TEST_F(LocalExecutorTest, LinesThatAreNoReplyAreIgnored) {
+  LocalExecutor executor(WorkerThat(
+      R"(echo '{"type":5}'; echo '{"type":"ready","preload_s":"x"}'; echo '[1]'; echo 'junk')"
+      "\n"
+      R"(echo '{"type":"finished","cell":7}'; echo '{"type":"finished","cell":"none"}')"
+      "\nhead -c 200000 /dev/zero | tr '\\0' '['; echo\n" +
+      std::string(kFinish)));
+  executor.Start(Task("a"));
+  EXPECT_EQ(Next(executor).id, "a");
+  EXPECT_EQ(executor.preload_s(), 0);
+}
+
+TEST_F(LocalExecutorTest, LongReplyIsReadInTimeThatGrowsWithItsLength) {
+  LocalExecutor executor(
+      WorkerThat(R"(printf '{"type":"finished","cell":"%s","observation":{"x":"' "$id")"
+                 "\nhead -c 60000000 /dev/zero | tr '\\0' 'x'; echo '\"}}'"));
+  const auto start = std::chrono::steady_clock::now();
+  executor.Start(Task("a"));
+  EXPECT_EQ(Next(executor).observation["x"].get_ref<const std::string&>().size(), 60000000u);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(15));
+}
+
 TEST_F(LocalExecutorTest, LoadedWorkerTakesTheCellsThatAreChosenLater) {
   const std::filesystem::path started = dir_ / "started";
   LocalExecutor executor(WorkerThat(kFinish, "echo $$ >> " + started.string()));

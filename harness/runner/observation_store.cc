@@ -2,11 +2,16 @@
 // Copyright the bkm authors.
 #include "harness/runner/observation_store.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
 #include "harness/base/hash.h"
+#include "harness/base/json_facts.h"
 #include "harness/base/link_tree.h"
 #include "harness/base/status_macros.h"
+#include "harness/runner/stored_observations.h"
+#include "harness/store/checksums.h"
 
 namespace bkm {
 namespace fs = std::filesystem;
@@ -14,7 +19,12 @@ namespace fs = std::filesystem;
 namespace {
 
 // The files of a cell's folder that judging and explaining read. The request is not shared.
-constexpr const char* kKept[] = {"observation.json", "stdout", "stderr", "tensors"};
+constexpr const char* kKept[] = {"observation.json", kObservedFile, "stdout", "stderr", "tensors"};
+
+// How keys and states are made. Entries of other rules are not found.
+constexpr absl::string_view kRule = "observed from outside, 1";
+// The dependence of a cell that may have read anything in its trees.
+constexpr absl::string_view kWholeTrees = "the whole trees";
 
 bool MayStandForOthers(const PreparedCell& cell) {
   const Cell& what = cell.record.cell;
@@ -28,27 +38,38 @@ bool MayStandForOthers(const PreparedCell& cell) {
   return true;
 }
 
-std::string StateOf(const Closure& closure, const PreparedCell& cell) {
+// A cell that was stopped from outside, or by a limit, might have ended otherwise.
+bool EndedByItself(const Json& observation) {
+  const Json ending = observation.value("ending", Json::object());
+  if (!ending.is_object() || ending.value("from_outside", Json()) == true) return false;
+  const Json kind = ending.value("kind", Json());
+  return kind == "completed" || kind == "raised" || kind == "exited";
+}
+
+// The state of a dependence in the trees of `cell`. DataLoss: another version wrote the dependence.
+absl::StatusOr<std::string> StateOf(const std::string& dependence, const PreparedCell& cell) {
   static const TreeListing kNone;
-  const auto of = [](const TreeClosure& tree, const std::shared_ptr<const TreeListing>& listing) {
-    return StateOf(tree, listing ? *listing : kNone);
-  };
-  return absl::StrCat(of(closure.engine, cell.engine_listing), " ",
-                      of(closure.library, cell.library_listing));
+  const TreeListing& engine = cell.engine_listing ? *cell.engine_listing : kNone;
+  const TreeListing& library = cell.library_listing ? *cell.library_listing : kNone;
+  if (dependence == kWholeTrees) return absl::StrCat(engine.digest(), " ", library.digest());
+  ASSIGN_OR_RETURN(const Closure closure, ClosureFromDependenceText(dependence));
+  return absl::StrCat(StateOf(closure.engine, engine), " ", StateOf(closure.library, library));
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ObservationStore>> ObservationStore::Open(const fs::path& root,
-                                                                         TaskSettings settings,
-                                                                         std::string cpu) {
+absl::StatusOr<std::unique_ptr<ObservationStore>> ObservationStore::Open(
+    const fs::path& root, TaskSettings settings, std::string cpu,
+    std::function<void(const std::string&)> report) {
   ASSIGN_OR_RETURN(ResultIndex index, ResultIndex::Open(root / "index.sqlite"));
-  return std::unique_ptr<ObservationStore>(
+  auto store = std::unique_ptr<ObservationStore>(
       new ObservationStore(root, std::move(settings), std::move(cpu), std::move(index)));
+  store->report_ = std::move(report);
+  return store;
 }
 
 std::string ObservationStore::KeyOf(const PreparedCell& cell) const {
-  return Sha256(absl::StrCat(QuestionText(cell, settings_), cpu_));
+  return Sha256(absl::StrCat(QuestionText(cell, settings_), cpu_, kRule));
 }
 
 absl::StatusOr<std::optional<std::string>> ObservationStore::FolderFor(const PreparedCell& cell) {
@@ -56,39 +77,46 @@ absl::StatusOr<std::optional<std::string>> ObservationStore::FolderFor(const Pre
   const std::string key = KeyOf(cell);
   ASSIGN_OR_RETURN(const std::vector<std::string> dependences, index_.Dependences(key));
   for (const std::string& dependence : dependences) {
-    ASSIGN_OR_RETURN(const Closure closure, ClosureFromDependenceText(dependence));
-    ASSIGN_OR_RETURN(std::optional<std::string> folder,
-                     index_.Find(key, dependence, StateOf(closure, cell)));
+    const absl::StatusOr<std::string> state = StateOf(dependence, cell);
+    if (!state.ok()) continue;
+    ASSIGN_OR_RETURN(std::optional<std::string> folder, index_.Find(key, dependence, *state));
     if (folder) return folder;
   }
   return std::nullopt;
 }
 
 absl::StatusOr<std::optional<KeptObservation>> ObservationStore::Find(const PreparedCell& cell) {
-  ASSIGN_OR_RETURN(const std::optional<std::string> name, FolderFor(cell));
-  if (!name) return std::nullopt;
-  const std::optional<fs::path> folder = folders_.Get(*name);
-  const absl::StatusOr<Json> about =
-      folder ? ReadJsonFile(*folder / "about.json") : absl::NotFoundError("collected");
-  if (about.ok() && about->is_object() && about->contains("cell"))
-    return KeptObservation{about->at("cell").get<std::string>(), *folder / "cell"};
-  RETURN_IF_ERROR(index_.Remove(*name));
-  return std::nullopt;
+  for (;;) {
+    ASSIGN_OR_RETURN(const std::optional<std::string> name, FolderFor(cell));
+    if (!name) return std::nullopt;
+    const std::optional<fs::path> folder = folders_.Get(*name);
+    const absl::Status sound = folder ? VerifyManifest(*folder) : absl::NotFoundError("collected");
+    const absl::StatusOr<Json> about =
+        sound.ok() ? ReadJsonFile(*folder / "about.json") : absl::StatusOr<Json>(sound);
+    const std::string measured = about.ok() ? TextOf(*about, "cell") : "";
+    if (!measured.empty()) return KeptObservation{measured, *folder / "cell"};
+    // Another one may stand for the cell.
+    RETURN_IF_ERROR(index_.Remove(*name));
+    if (!folder) continue;
+    RETURN_IF_ERROR(folders_.SetAside(*name));
+    if (report_) report_(absl::StrCat(sound.message(), ": setting this stored result aside"));
+  }
 }
 
 absl::Status ObservationStore::Keep(const PreparedCell& cell, const Json& observation,
-                                    const fs::path& dir) {
-  if (!MayStandForOthers(cell)) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const Closure closure,
-                   ClosureFromJson(observation.value("closure", Json()), "observation.json"));
-  if (!closure.tells_all()) return absl::OkStatus();
-  const std::string key = KeyOf(cell), dependence = DependenceText(closure);
-  const std::string state = StateOf(closure, cell);
+                                    const Json& observed, const fs::path& dir) {
+  if (!MayStandForOthers(cell) || !EndedByItself(observation)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::optional<Closure> closure,
+                   ClosureFromObserved(observed, (dir / kObservedFile).string()));
+  const std::string key = KeyOf(cell);
+  const std::string dependence = closure ? DependenceText(*closure) : std::string(kWholeTrees);
+  ASSIGN_OR_RETURN(const std::string state, StateOf(dependence, cell));
   const std::string name = Sha256(absl::StrCat(key, dependence, state)).substr(0, 32);
   const auto copy = [&](const fs::path& folder) -> absl::Status {
     RETURN_IF_ERROR(CreateDirectories(folder / "cell"));
     for (const char* kept : kKept) RETURN_IF_ERROR(LinkTree(dir / kept, folder / "cell" / kept));
-    return WriteFile(folder / "about.json", ToText(Json{{"cell", cell.record.id}}));
+    RETURN_IF_ERROR(WriteFile(folder / "about.json", ToText(Json{{"cell", cell.record.id}})));
+    return WriteManifest(folder);
   };
   RETURN_IF_ERROR(folders_.GetOrMake(name, copy).status());
   return index_.Put(key, dependence, state, name);
@@ -97,6 +125,12 @@ absl::Status ObservationStore::Keep(const PreparedCell& cell, const Json& observ
 absl::Status ObservationStore::Forget(const PreparedCell& cell) {
   ASSIGN_OR_RETURN(const std::optional<std::string> name, FolderFor(cell));
   return name ? index_.Remove(*name) : absl::OkStatus();
+}
+
+absl::Status ObservationStore::Discard(const KeptObservation& kept) {
+  const std::string name = kept.folder.parent_path().filename();
+  RETURN_IF_ERROR(index_.Remove(name));
+  return folders_.SetAside(name);
 }
 
 }  // namespace bkm

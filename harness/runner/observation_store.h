@@ -4,6 +4,7 @@
 #define HARNESS_RUNNER_OBSERVATION_STORE_H_
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,28 +18,38 @@
 namespace bkm {
 
 // The observations of all runs on this machine. An observation stands for a cell if both have the
-// same probe, limits, runtime lock, code of ours inside the cell and CPU, and if every file that
-// the measured cell read in its subjects' trees is the same in the other cell's trees. So it can
-// stand for other commits, too. A cell is stored only if its record of what it read is complete.
-// Cells with a path subject or a planted fault are not stored, nor are repeats, which must be
-// measured.
+// same probe, limits, runtime lock, code of ours inside the cell and CPU, and
+// - if the worker recorded from outside what the measured cell looked at in its subjects' trees:
+//   everything in this record is the same in the other cell's trees, so it can stand for other
+//   commits, too;
+// - otherwise only if both trees are equal, file by file.
+// What a cell reports about itself is never used: a subject can forge it. Cells that did not end by
+// themselves or have a path subject or a planted fault are not stored, nor are repeats, which must
+// be measured. A stored file that was damaged since is set aside, and the cell is measured again.
 class ObservationStore {
  public:
   // `root` is a folder of the cache. `cpu` identifies the CPU features that affect the last bits.
-  static absl::StatusOr<std::unique_ptr<ObservationStore>> Open(const std::filesystem::path& root,
-                                                                TaskSettings settings,
-                                                                std::string cpu);
+  // `report` takes a sentence about an entry that was damaged.
+  static absl::StatusOr<std::unique_ptr<ObservationStore>> Open(
+      const std::filesystem::path& root, TaskSettings settings, std::string cpu,
+      std::function<void(const std::string&)> report = nullptr);
 
   // The observation that stands for `cell`, if there is one.
   absl::StatusOr<std::optional<KeptObservation>> Find(const PreparedCell& cell);
 
   // Stores the observation in the cell's folder `dir` if it may stand for others. An equal one that
-  // is stored already stays.
-  absl::Status Keep(const PreparedCell& cell, const Json& observation,
+  // is stored already stays. `observed` is null, or what the worker saw from outside the cell.
+  absl::Status Keep(const PreparedCell& cell, const Json& observation, const Json& observed,
                     const std::filesystem::path& dir);
+
+  // Removes `kept`, which Find returned and which proved wrong.
+  absl::Status Discard(const KeptObservation& kept);
 
   // Removes what Find(cell) returns: a flaky cell must stand for nothing.
   absl::Status Forget(const PreparedCell& cell);
+
+  // What Open did about a damaged index, for people; empty when the index was sound.
+  const std::string& set_aside() const { return index_.set_aside(); }
 
  private:
   ObservationStore(const std::filesystem::path& root, TaskSettings settings, std::string cpu,
@@ -55,6 +66,7 @@ class ObservationStore {
   const TaskSettings settings_;
   const std::string cpu_;
   ResultIndex index_;
+  std::function<void(const std::string&)> report_;  // may be null
 };
 
 }  // namespace bkm

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
 
 namespace bkm {
@@ -34,20 +35,26 @@ class ObservationStoreTest : public ::testing::Test {
     cell.library_listing = std::make_shared<const TreeListing>(library);
     return cell;
   }
-  static Json Observation(Json escapes = Json::array(), bool whole = true) {
-    return {{"closure",
-             {{"engine", {"verl/a.py"}},
-              {"library", {"torchtitan/b.py"}},
-              {"lookups", {{"engine", {"verl/a"}}, {"library", {"torchtitan/b"}}}},
-              {"asked", Json::object()},
-              {"escapes", std::move(escapes)},
-              {"whole", whole}}}};
+  static Json Observation(const char* kind = "completed") {
+    return {{"ending", {{"kind", kind}}},
+            {"closure", {{"whole", true}, {"escapes", Json::array()}}}};
   }
-  void Keep(ObservationStore& store, const PreparedCell& cell, const Json& observation) {
+  // What the worker saw: verl/a.py and torchtitan/b.py were imported.
+  static Json Observed() {
+    return {
+        {"observer", "fuse"},
+        {"version", 1},
+        {"complete", true},
+        {"engine", {{"read", {"verl/a.py"}}, {"lookups", {"verl/a"}}, {"asked", Json::array()}}},
+        {"library",
+         {{"read", {"torchtitan/b.py"}}, {"lookups", {"torchtitan/b"}}, {"asked", Json::array()}}}};
+  }
+  void Keep(ObservationStore& store, const PreparedCell& cell, const Json& observed,
+            const Json& observation = Observation()) {
     const fs::path dir = root_ / "run" / cell.record.id;
     ASSERT_TRUE(WriteFile(dir / "observation.json", ToText(observation)).ok());
     ASSERT_TRUE(WriteFile(dir / "tensors/step0.safetensors", cell.record.id).ok());
-    ASSERT_EQ(store.Keep(cell, observation, dir), absl::OkStatus());
+    ASSERT_EQ(store.Keep(cell, observation, observed, dir), absl::OkStatus());
   }
   // The id of the cell whose observation stands for `cell`; "" if there is none.
   static std::string Found(ObservationStore& store, const PreparedCell& cell) {
@@ -63,7 +70,7 @@ class ObservationStoreTest : public ::testing::Test {
 
 TEST_F(ObservationStoreTest, StandsForACommitThatIsTheSameWhereTheCellLooked) {
   auto store = Open();
-  Keep(*store, CellOf("measured", engine_, library_), Observation());
+  Keep(*store, CellOf("measured", engine_, library_), Observed());
   EXPECT_EQ(Found(*store, CellOf("x", {{"verl/a.py", "1"}, {"verl/new.py", "9"}}, library_)),
             "measured");
   EXPECT_EQ(Found(*store, CellOf("x", {{"verl/a.py", "changed"}}, library_)), "");
@@ -75,7 +82,7 @@ TEST_F(ObservationStoreTest, StandsForACommitThatIsTheSameWhereTheCellLooked) {
 TEST_F(ObservationStoreTest, KeptFilesAreTheCellsAndOutliveItsRun) {
   auto store = Open();
   const PreparedCell cell = CellOf("measured", engine_, library_);
-  Keep(*store, cell, Observation());
+  Keep(*store, cell, Observed());
   ASSERT_TRUE(RemoveTree(root_ / "run").ok());
   const KeptObservation kept = **Open()->Find(cell);
   EXPECT_EQ(*ReadFile(kept.folder / "tensors/step0.safetensors"), "measured");
@@ -85,7 +92,7 @@ TEST_F(ObservationStoreTest, KeptFilesAreTheCellsAndOutliveItsRun) {
 TEST_F(ObservationStoreTest, AnotherQuestionCodeLockOrCpuIsNotAnswered) {
   auto store = Open();
   const PreparedCell cell = CellOf("measured", engine_, library_);
-  Keep(*store, cell, Observation());
+  Keep(*store, cell, Observed());
   PreparedCell varlen = cell, lock = cell, repeat = cell, planted = cell;
   varlen.record.cell.probe.attention = "varlen";
   lock.record.lock = "another";
@@ -98,21 +105,101 @@ TEST_F(ObservationStoreTest, AnotherQuestionCodeLockOrCpuIsNotAnswered) {
   EXPECT_EQ(Found(*Open(), cell), "measured");
 }
 
-TEST_F(ObservationStoreTest, WhatDoesNotTellAllIsNotKept) {
+TEST_F(ObservationStoreTest, WithoutAnObserverOnlyEqualTreesCount) {
+  const PreparedCell cell = CellOf("measured", engine_, library_);
+  Json incomplete = Observed(), unknown = Observed();
+  incomplete["complete"] = false;
+  unknown["version"] = 2;
+  int n = 0;
+  for (const Json& observed : {Json(), incomplete, unknown}) {
+    auto store = Open(absl::StrCat("code ", ++n));
+    Keep(*store, cell, observed);
+    EXPECT_EQ(Found(*store, CellOf("equal", engine_, library_)), "measured");
+    for (const Files& changed :
+         {Files{{"verl/a.py", "1"}, {"verl/unused.py", "changed"}}, Files{{"verl/a.py", "1"}},
+          Files{{"verl/a.py", "1"}, {"verl/unused.py", "2*"}}}) {
+      EXPECT_EQ(Found(*store, CellOf("x", changed, library_)), "");
+    }
+    EXPECT_EQ(Found(*store, CellOf("x", engine_, {{"torchtitan/b.py", "changed"}})), "");
+  }
+}
+
+TEST_F(ObservationStoreTest, WhatACellReportsAboutItselfIsNotUsed) {
+  auto store = Open();
+  Json forged = Observation();  // says that the cell read nothing
+  forged["observed"] = Observed();
+  Keep(*store, CellOf("forged", engine_, library_), Json(), forged);
+  EXPECT_EQ(Found(*store, CellOf("x", {{"verl/a.py", "changed"}}, library_)), "");
+  Json observed = Observed();
+  observed["engine"]["read"].push_back("verl/unused.py");
+  Keep(*store, CellOf("forged", engine_, library_), observed, forged);
+  EXPECT_EQ(Found(*store, CellOf("x", {{"verl/a.py", "1"}}, library_)), "");
+}
+
+TEST_F(ObservationStoreTest, WhatMayChangeOrMightHaveEndedOtherwiseIsNotKept) {
   auto store = Open();
   const PreparedCell cell = CellOf("measured", engine_, library_);
-  Keep(*store, cell, Observation({"subprocess.Popen git"}));
-  Keep(*store, cell, Observation(Json::array(), /*whole=*/false));
-  Keep(*store, cell, Json::object());
+  for (const char* kind : {"timed-out", "limit", "cancelled", "lost", "fork-failed", "signalled"})
+    Keep(*store, cell, Observed(), Observation(kind));
+  Keep(*store, cell, Observed(), Json::object());
   PreparedCell path = cell;  // its tree may change while we run
   path.engine_listing = nullptr;
-  Keep(*store, path, Observation());
+  Keep(*store, path, Observed());
   PreparedCell gpu = cell;
   gpu.record.cell.probe.device = "cuda";
-  Keep(*store, gpu, Observation());
+  Keep(*store, gpu, Observed());
   EXPECT_EQ(Found(*store, cell), "");
   EXPECT_EQ(Found(*store, path), "");
   EXPECT_EQ(Found(*store, gpu), "");
+}
+
+TEST_F(ObservationStoreTest, DamagedObservationIsSetAsideAndStandsForNothing) {
+  const PreparedCell cell = CellOf("measured", engine_, library_);
+  for (const char* damaged : {"cell/observation.json", "cell/tensors/step0.safetensors",
+                              "about.json", "manifest.sha256"}) {
+    for (const bool remove : {false, true}) {
+      auto store = Open(absl::StrCat(damaged, remove));
+      Keep(*store, cell, Observed());
+      const fs::path folder = (**store->Find(cell)).folder.parent_path();
+      if (remove) {
+        fs::remove(folder / damaged);
+      } else {
+        fs::path file = folder / damaged;
+        std::string content = *ReadFile(file);
+        content[content.size() / 2] ^= 1;
+        fs::remove(file);  // the run directory has a link to it
+        ASSERT_TRUE(WriteFile(file, content).ok());
+      }
+      EXPECT_EQ(Found(*store, cell), "") << damaged;
+      EXPECT_FALSE(fs::exists(folder));
+      Keep(*store, cell, Observed());
+      EXPECT_EQ(Found(*store, cell), "measured") << damaged;
+    }
+  }
+}
+
+TEST_F(ObservationStoreTest, DiscardedStandsForNothingAndANewOneCanTakeItsPlace) {
+  auto store = Open();
+  const PreparedCell cell = CellOf("measured", engine_, library_);
+  Keep(*store, cell, Observed());
+  ASSERT_TRUE(store->Discard(**store->Find(cell)).ok());
+  EXPECT_EQ(Found(*store, cell), "");
+  const PreparedCell again = CellOf("again", engine_, library_);
+  Keep(*store, again, Observed());
+  EXPECT_EQ(Found(*store, cell), "again");
+}
+
+TEST_F(ObservationStoreTest, EntriesOfAnEarlierRuleLoadAndStandForNothing) {
+  {
+    ResultIndex index = *ResultIndex::Open(root_ / "store/index.sqlite");
+    ASSERT_TRUE(
+        index.Put("key", R"({"engine":{"asked":[],"lookups":[],"read":[]}})", "state", "f").ok());
+  }
+  auto store = Open();
+  const PreparedCell cell = CellOf("measured", engine_, library_);
+  EXPECT_EQ(Found(*store, cell), "");
+  Keep(*store, cell, Observed());
+  EXPECT_EQ(Found(*store, cell), "measured");
 }
 
 TEST_F(ObservationStoreTest, SubjectWithoutATreeIsPartOfTheLock) {
@@ -120,17 +207,19 @@ TEST_F(ObservationStoreTest, SubjectWithoutATreeIsPartOfTheLock) {
   PreparedCell cell = CellOf("measured", engine_, {});
   cell.library.reset();
   cell.library_listing.reset();
-  Keep(*store, cell, {{"closure", {{"engine", {"verl/a.py"}}, {"whole", true}}}});
+  Json observed = Observed();
+  observed.erase("library");
+  Keep(*store, cell, observed);
   EXPECT_EQ(Found(*store, cell), "measured");
 }
 
 TEST_F(ObservationStoreTest, ForgottenOrCollectedStandsForNothing) {
   auto store = Open();
   const PreparedCell cell = CellOf("measured", engine_, library_);
-  Keep(*store, cell, Observation());
+  Keep(*store, cell, Observed());
   ASSERT_TRUE(store->Forget(cell).ok());
   EXPECT_EQ(Found(*store, cell), "");
-  Keep(*store, cell, Observation());
+  Keep(*store, cell, Observed());
   EXPECT_EQ(Found(*store, cell), "measured");
   for (const auto& entry : fs::directory_iterator(root_ / "store"))
     if (entry.is_directory()) fs::remove_all(entry.path());

@@ -2,6 +2,7 @@
 // Copyright the bkm authors.
 #include "harness/runner/preparation.h"
 
+#include <algorithm>
 #include <deque>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,7 @@
 #include "harness/model/engine_kind.h"
 #include "harness/numerics/probe_folder.h"
 #include "harness/report/labels.h"
+#include "harness/store/checksums.h"
 
 namespace bkm {
 namespace {
@@ -20,10 +22,23 @@ namespace fs = std::filesystem;
 constexpr auto kNever = [] { return false; };
 
 // The observation of a cell that ended before its process was started.
-Json StoppedAt(const char* stage, const char* kind, const std::string& message) {
+Json StoppedAt(const char* stage, const std::string& kind, const std::string& message) {
   return {{"schema", 1},
           {"stages", {{{"stage", stage}}}},
           {"ending", {{"kind", kind}, {"message", message}}}};
+}
+
+// The stage in which a cell of a faulty subject stops.
+const char* StageOf(const std::string& ending) {
+  return ending == "install-failed" ? "install" : "resolve";
+}
+
+// Whether the network failed for some of `results` only. Then it is the result of these cells: a
+// subject may ask for a package that the registry cannot give.
+template <typename Map>
+bool SomeAreReachable(const Map& results) {
+  return std::any_of(results.begin(), results.end(),
+                     [](const auto& result) { return result.second.ok(); });
 }
 
 }  // namespace
@@ -38,7 +53,8 @@ Preparation::Preparation(const Installation& installation, PreparationOptions op
                 {.cache = cache,
                  .mirrors = options_.mirrors,
                  .python = python,
-                 .folder = options_.matrix_folder}),
+                 .folder = options_.matrix_folder,
+                 .report = [&observer](const std::string& what) { observer.OnWarning(what); }}),
       provider_(catalog_, uv, cache, python),
       runtimes_(provider_, observer, clock_, options_.limits) {}
 
@@ -47,6 +63,7 @@ absl::StatusOr<std::unique_ptr<Preparation>> Preparation::Create(const Matrix& m
                                                                  RunObserver& observer) {
   ASSIGN_OR_RETURN(const Installation installation, Installation::Find());
   ASSIGN_OR_RETURN(Uv uv, Uv::Find());
+  uv.BuildIn({installation.cell_worker(), options.sandbox});
   std::unique_ptr<Preparation> preparation(new Preparation(
       installation, std::move(options), observer, uv, CacheDirectory(), CellPython()));
   RETURN_IF_ERROR(preparation->catalog_.Add(matrix.sources, matrix.name, "$.sources"));
@@ -122,15 +139,24 @@ absl::Status Preparation::ChooseRuntimes(const Cells& cells, const std::function
     ASSIGN_OR_RETURN(requests.emplace_back(), RequestOf(*cell));
   }
   const Resolutions resolutions = runtimes_.Resolve(requests, stop);
-  for (const std::string& key : resolutions.keys)
-    RETURN_IF_ERROR(resolutions.by_key.at(key).status());
+  const bool reachable = SomeAreReachable(resolutions.by_key);
+  for (const std::string& key : resolutions.keys) {
+    const absl::Status& status = resolutions.by_key.at(key).status();
+    if (!absl::IsUnavailable(status) || !reachable) RETURN_IF_ERROR(status);
+  }
   std::map<std::string, std::shared_ptr<const RuntimeLock>> locks;  // by key of the resolution
   for (size_t i = 0; i < cells.size(); ++i) {
     const std::string& key = resolutions.keys[i];
+    if (const absl::Status& status = resolutions.by_key.at(key).status(); !status.ok()) {
+      cells[i]->stopped =
+          StoppedAt("resolve", "registry-unreachable", std::string(status.message()));
+      continue;
+    }
     const auto& resolution = *resolutions.by_key.at(key);
     if (const auto* conflict = std::get_if<NoSolution>(&resolution)) {
       const NoSolution own = NoSolutionOf(requests[i], conflict->complaint);
-      cells[i]->stopped = StoppedAt("resolve", "no-solution", own.message);
+      cells[i]->stopped =
+          StoppedAt(StageOf(conflict->ending), conflict->ending.c_str(), own.message);
       continue;
     }
     std::shared_ptr<const RuntimeLock>& lock = locks[key];
@@ -147,6 +173,7 @@ absl::Status Preparation::CreateEnvironments(const Cells& cells,
     if (cell->lock) locks.push_back(cell->lock.get());
   }
   const auto environments = runtimes_.CreateEnvironments(locks, stop);
+  const bool reachable = SomeAreReachable(environments);
   for (PreparedCell* cell : cells) {
     if (!cell->lock) continue;
     const absl::StatusOr<fs::path>& environment = environments.at(cell->record.lock);
@@ -154,6 +181,11 @@ absl::Status Preparation::CreateEnvironments(const Cells& cells,
       // A package that does not build is a fault of the lock, not of this machine.
       cell->stopped =
           StoppedAt("install", "install-failed", std::string(environment.status().message()));
+      continue;
+    }
+    if (absl::IsUnavailable(environment.status()) && reachable) {
+      cell->stopped =
+          StoppedAt("install", "registry-unreachable", std::string(environment.status().message()));
       continue;
     }
     RETURN_IF_ERROR(environment.status());
@@ -178,6 +210,13 @@ absl::StatusOr<PreparedCell> Preparation::PrepareSubjects(const PlannedCell& pla
     prepared.record.library_date = prepared.library->date;
     ASSIGN_OR_RETURN(prepared.library_listing, subjects_.Listing(*prepared.library));
   }
+  for (const std::optional<Subject>& subject : {prepared.engine, prepared.library}) {
+    if (!subject || !subject->fault || prepared.stopped) continue;
+    prepared.stopped = StoppedAt(
+        StageOf(subject->fault->ending), subject->fault->ending.c_str(),
+        absl::StrCat(subject->spec.name, " ", subject->label, ": ", subject->fault->message));
+  }
+  if (prepared.stopped) return prepared;
   if (!planned.unsupported.empty()) {
     prepared.stopped = StoppedAt("backend", "device-missing", planned.unsupported);
   } else if (!planned.statically_red.empty()) {
@@ -186,13 +225,27 @@ absl::StatusOr<PreparedCell> Preparation::PrepareSubjects(const PlannedCell& pla
   return prepared;
 }
 
-absl::Status Preparation::Finish(PreparedCell& prepared) const {
+absl::Status Preparation::Finish(PreparedCell& prepared) {
   const EngineKind& kind = *FindEngineKind(prepared.record.cell.engine);
   // A library that is installed in the runtime has no tree on the cell's path.
   if (kind.library_in_runtime) prepared.library.reset();
   if (kind.judged_by_ending_only) return absl::OkStatus();
-  ASSIGN_OR_RETURN(prepared.probe_folder, WriteProbeFolder(prepared.record.cell.probe, cache_));
+  ASSIGN_OR_RETURN(prepared.probe_folder, SoundProbeFolder(prepared.record.cell.probe));
   return absl::OkStatus();
+}
+
+absl::StatusOr<fs::path> Preparation::SoundProbeFolder(const Probe& probe) {
+  ASSIGN_OR_RETURN(fs::path folder, WriteProbeFolder(probe, cache_));
+  if (!verified_probes_.insert(folder).second) return folder;
+  const absl::Status sound = VerifyManifest(folder);
+  if (sound.ok()) return folder;
+  if (absl::IsDataLoss(sound)) {
+    observer_.OnWarning(absl::StrCat(sound.message(), ": making the probe again"));
+    RETURN_IF_ERROR(SetAside(folder).status());
+    ASSIGN_OR_RETURN(folder, WriteProbeFolder(probe, cache_));
+  }
+  RETURN_IF_ERROR(WriteManifest(folder));
+  return folder;
 }
 
 absl::StatusOr<std::vector<PreparedCell>> Preparation::PrepareAll(

@@ -29,6 +29,7 @@ struct PreparationOptions {
   // Relative paths in the matrix start here, and its runtimes/ comes first; may be empty.
   std::filesystem::path matrix_folder;
   RuntimeLimits limits = {};
+  std::string sandbox = "full";  // the level of the sandbox that packages are built in
 };
 
 // Puts what planned cells need into the cache: source trees, runtimes, probe folders. What is in
@@ -42,9 +43,10 @@ class Preparation {
   // For ExpandMatrix. Valid while this object lives.
   PlanEnvironment Environment();
 
-  // Prepares cells, in their order. A device that cannot run a cell, requirements that contradict
-  // each other, and an environment that cannot be installed are the cell's result (`stopped`), not
-  // an error. A machine without network or disk is an error: the first one in the cells' order,
+  // Prepares cells, in their order. A device that cannot run a cell, a subject whose content is at
+  // fault, requirements that contradict each other, and an environment that cannot be installed are
+  // the cell's result (`stopped`), not an error. So is a registry that does not answer for some of
+  // the cells. A machine without network or disk is an error: the first one in the cells' order,
   // once everything that runs at once has ended. Cancelled: `stop` was true before all were
   // prepared.
   absl::StatusOr<std::vector<PreparedCell>> PrepareAll(const std::vector<PlannedCell>& plan,
@@ -77,8 +79,10 @@ class Preparation {
   using Cells = std::vector<PreparedCell*>;
   absl::Status ChooseRuntimes(const Cells& cells, const std::function<bool()>& stop);
   absl::Status CreateEnvironments(const Cells& cells, const std::function<bool()>& stop);
+  // The probe's folder, verified at its first use.
+  absl::StatusOr<std::filesystem::path> SoundProbeFolder(const Probe& probe);
   void UseLock(std::shared_ptr<const RuntimeLock> lock, PreparedCell& prepared);
-  absl::Status Finish(PreparedCell& prepared) const;
+  absl::Status Finish(PreparedCell& prepared);
 
   const Installation installation_;
   const PreparationOptions options_;
@@ -92,6 +96,7 @@ class Preparation {
   std::map<SubjectSpec, Subject> known_subjects_;
   std::map<std::string, RuntimePolicy> known_policies_;
   std::set<std::string> announced_;
+  std::set<std::filesystem::path> verified_probes_;
 };
 
 }  // namespace bkm

@@ -13,6 +13,7 @@
 #include "harness/base/status_macros.h"
 #include "harness/judge/reference_data.h"
 #include "harness/numerics/golden_key.h"
+#include "harness/store/checksums.h"
 
 namespace bkm {
 namespace {
@@ -21,7 +22,8 @@ namespace fs = std::filesystem;
 
 absl::Status CopyInto(const fs::path& from, const fs::path& to) {
   ASSIGN_OR_RETURN(const std::string content, ReadFile(from));
-  return WriteFile(to, content);
+  RETURN_IF_ERROR(WriteFile(to, content));
+  return SealFile(to);
 }
 
 // The version of LibTorch that `worker` is linked to. A worker that does not run reports that when
@@ -52,13 +54,11 @@ absl::Status References::Want(const Probe& probe, const fs::path& probe_folder,
   const std::string golden = GoldenFile(probe);
   const std::string floor = FloorFile(probe, precision);
   const std::string worker = installation_.reference_worker().string();
-  std::error_code error;
   const auto want = [&](const std::string& file, const std::string& what,
                         std::vector<fs::path> sources, std::vector<std::string> argv) {
-    if (fs::exists(run_.reference(file), error) || !asked_.insert(file).second)
-      return absl::OkStatus();
+    if (!asked_.insert(file).second || IsSound(run_.reference(file))) return absl::OkStatus();
     for (const fs::path& source : sources) {
-      if (fs::exists(source, error)) return CopyInto(source, run_.reference(file));
+      if (IsSound(source)) return CopyInto(source, run_.reference(file));
     }
     jobs_.push_back({.command = {.argv = std::move(argv)},
                      .what = what,
@@ -67,7 +67,7 @@ absl::Status References::Want(const Probe& probe, const fs::path& probe_folder,
                      .log = run_.worker_log(absl::StrCat("reference-", file))});
     return CreateDirectories(sources[0].parent_path());
   };
-  RETURN_IF_ERROR(CopyReferenceData(probe_folder, run_.probe(ProbeKey(probe))));
+  RETURN_IF_ERROR(CopyProbe(probe_folder, run_.probe(ProbeKey(probe))));
   const fs::path made_golden = cache_ / "references" / golden;
   ASSIGN_OR_RETURN(const std::string cpu, CpuFeatures());
   if (torch_.empty()) torch_ = TorchOf(worker);
@@ -82,10 +82,32 @@ absl::Status References::Want(const Probe& probe, const fs::path& probe_folder,
        run_.reference(golden).string(), "--precision", precision, "--out", made_floor.string()});
 }
 
+absl::Status References::CopyProbe(const fs::path& from, const fs::path& to) {
+  if (!asked_.insert(to.string()).second) return absl::OkStatus();
+  const absl::Status sound = VerifyManifest(to);
+  if (absl::IsDataLoss(sound)) {
+    damaged_.push_back(absl::StrCat(sound.message(), ": copying it again"));
+    RETURN_IF_ERROR(SetAside(to).status());
+  }
+  RETURN_IF_ERROR(CopyReferenceData(from, to));
+  return sound.ok() ? absl::OkStatus() : WriteManifest(to);
+}
+
+bool References::IsSound(const fs::path& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return false;
+  const absl::Status sound = VerifySealedFile(path);
+  if (!absl::IsDataLoss(sound)) return true;
+  damaged_.push_back(absl::StrCat(sound.message(), ": making it again"));
+  SetAside(path).status().IgnoreError();
+  return false;
+}
+
 void References::Finish(int status) {
   const Job& job = jobs_.front();
   process_.reset();
-  absl::Status copied = CopyInto(job.made, job.wanted);
+  absl::Status copied = SealFile(job.made);
+  if (copied.ok()) copied = CopyInto(job.made, job.wanted);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !copied.ok()) {
     failure_ = absl::StrCat("cannot compute ", job.what, ": see ", job.log.string());
   }

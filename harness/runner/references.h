@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "harness/base/subprocess.h"
@@ -34,6 +35,8 @@ class References {
   // running processes: 0 or 1.
   int Advance(bool may_start);
   bool busy() const { return process_.has_value() || !jobs_.empty(); }
+  // Sentences about damaged files, which were set aside and are made again.
+  const std::vector<std::string>& damaged() const { return damaged_; }
   // Why a reference could not be computed, for people; empty if none failed.
   const std::string& failure() const { return failure_; }
 
@@ -47,15 +50,19 @@ class References {
   };
 
   void Finish(int status);
+  absl::Status CopyProbe(const std::filesystem::path& from, const std::filesystem::path& to);
+  // Whether the file exists and is what was written. A damaged one is set aside.
+  bool IsSound(const std::filesystem::path& path);
 
   const Installation& installation_;
   std::filesystem::path cache_;
   const RunDirectory& run_;
   std::string torch_;            // version of the worker's LibTorch; empty: not known yet
-  std::set<std::string> asked_;  // file names
+  std::set<std::string> asked_;  // names of files and folders
   std::deque<Job> jobs_;         // the first is running when process_ is set
   std::optional<PipedProcess> process_;
   std::string failure_;
+  std::vector<std::string> damaged_;
 };
 
 // The names of a probe's files in the run directory. A floor depends on the machine that measured

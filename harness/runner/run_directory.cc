@@ -4,8 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
+#include "harness/base/folder_reader.h"
 #include "harness/base/link_tree.h"
 #include "harness/base/status_macros.h"
+#include "harness/model/observation.h"
+#include "harness/store/checksums.h"
 
 namespace bkm {
 namespace {
@@ -19,9 +22,15 @@ std::string ShellQuoted(const std::string& text) {
   return quoted + "'";
 }
 
+// Of a cell's folder, into which a subject may have written.
+constexpr int64_t kLargestFile = 128 << 20;
+
 absl::StatusOr<std::optional<Json>> ReadOptionalObject(const fs::path& path) {
-  absl::StatusOr<Json> json = ReadJsonFile(path);
-  if (absl::IsNotFound(json.status())) return std::optional<Json>();
+  const absl::StatusOr<std::string> text =
+      FolderReader(path.parent_path()).Read(path.filename().string(), kLargestFile);
+  if (absl::IsNotFound(text.status())) return std::optional<Json>();
+  RETURN_IF_ERROR(text.status());
+  absl::StatusOr<Json> json = ParseJson(*text, path.string());
   RETURN_IF_ERROR(json.status());
   if (!json->is_object()) {
     return absl::InvalidArgumentError(
@@ -30,7 +39,18 @@ absl::StatusOr<std::optional<Json>> ReadOptionalObject(const fs::path& path) {
   return std::optional<Json>(*std::move(json));
 }
 
+// What the manifest of a cell covers: all that judging and explaining read.
+const std::vector<std::string>& Evidence() {
+  static const auto& kEvidence = *new std::vector<std::string>{
+      "request.json", "observation.json", "observed.json", "stdout", "stderr", "tensors"};
+  return kEvidence;
+}
+
 }  // namespace
+
+absl::StatusOr<FileLock> RunDirectory::Lock() const {
+  return FileLock::AcquireAlone(root_ / ".lock", absl::StrCat("the run in ", root_.string()));
+}
 
 absl::Status RunDirectory::PrepareCell(const CellRecord& record, const Json& request,
                                        const std::string& launcher) const {
@@ -38,9 +58,10 @@ absl::Status RunDirectory::PrepareCell(const CellRecord& record, const Json& req
   RETURN_IF_ERROR(RemoveTree(dir));
   RETURN_IF_ERROR(CreateDirectories(dir / "tensors"));
   RETURN_IF_ERROR(CreateDirectories(dir / "work"));
-  RETURN_IF_ERROR(WriteFile(dir / "request.json", ToText(request)));
+  // WriteObservation syncs the request with the evidence.
+  RETURN_IF_ERROR(WriteScratchFile(dir / "request.json", ToText(request)));
   const fs::path script = dir / "rerun.sh";
-  RETURN_IF_ERROR(WriteFile(
+  RETURN_IF_ERROR(WriteScratchFile(
       script,
       absl::StrCat("#!/bin/sh\n# Runs this cell again in a fresh process and judges it.\nexec ",
                    ShellQuoted(launcher), " replay ", ShellQuoted(root_.string()), " ",
@@ -57,11 +78,57 @@ absl::Status RunDirectory::AdoptCell(const CellRecord& record, const fs::path& f
 
 absl::Status RunDirectory::WriteObservation(const CellRecord& record,
                                             const Json& observation) const {
-  return WriteFile(cell(record) / "observation.json", ToText(observation));
+  const fs::path dir = cell(record);
+  const std::string text = ToText(observation);
+  // The observation comes last: an observation without checksums is one of an older version.
+  RETURN_IF_ERROR(CreateDirectories(dir));
+  RETURN_IF_ERROR(RemoveTree(dir / "observation.json"));
+  RETURN_IF_ERROR(WriteManifest(dir, Evidence(), {{"observation.json", text}}));
+  RETURN_IF_ERROR(WriteFile(dir / "observation.json", text));
+  return SyncFoldersAbove(dir);
+}
+
+absl::Status RunDirectory::SealCell(const CellRecord& record) const {
+  RETURN_IF_ERROR(WriteManifest(cell(record), Evidence()));
+  return SyncFoldersAbove(cell(record));
+}
+
+absl::Status RunDirectory::SyncFoldersAbove(const fs::path& dir) const {
+  for (fs::path folder = dir.parent_path();; folder = folder.parent_path()) {
+    RETURN_IF_ERROR(SyncFolder(folder));
+    if (folder == root_.parent_path() || folder == folder.root_path()) return absl::OkStatus();
+  }
+}
+
+absl::Status RunDirectory::VerifyCell(const CellRecord& record) const {
+  const fs::path dir = cell(record);
+  const absl::Status verified = VerifyManifest(dir);
+  if (!absl::IsNotFound(verified)) return verified;
+  ASSIGN_OR_RETURN(const std::optional<Json> observation, ReadObservation(record));
+  if (!observation) return absl::OkStatus();
+  const Json steps = observation->value("steps", Json::array());
+  if (!steps.is_array()) return absl::OkStatus();
+  for (const Json& step : steps) {
+    const Json tensors = step.is_object() ? step.value("tensors", Json()) : Json();
+    std::error_code error;
+    if (tensors.is_string() && !tensors.get<std::string>().empty() &&
+        !fs::exists(dir / tensors.get<std::string>(), error)) {
+      return absl::DataLossError(
+          absl::StrCat((dir / tensors.get<std::string>()).string(), " is missing"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<fs::path> RunDirectory::SetCellAside(const CellRecord& record) const {
+  return SetAside(cell(record));
 }
 
 absl::StatusOr<std::optional<Json>> RunDirectory::ReadObservation(const CellRecord& record) const {
-  return ReadOptionalObject(cell(record) / "observation.json");
+  const fs::path path = cell(record) / "observation.json";
+  ASSIGN_OR_RETURN(std::optional<Json> json, ReadOptionalObject(path));
+  if (json) RETURN_IF_ERROR(ObservationFromJson(*json, path.string()).status());
+  return json;
 }
 
 absl::StatusOr<std::optional<Json>> RunDirectory::ReadRequest(const CellRecord& record) const {
@@ -83,13 +150,19 @@ absl::StatusOr<std::optional<Verdict>> RunDirectory::ReadVerdict(const CellRecor
 
 absl::Status RunDirectory::WriteLock(const RuntimeLock& lock) const {
   const fs::path path = this->lock(lock.Key());
+  if (ReadLock(lock.Key()).ok()) return absl::OkStatus();
   std::error_code error;
-  return fs::exists(path, error) ? absl::OkStatus() : WriteFile(path, ToText(ToJson(lock)));
+  if (fs::exists(path, error)) RETURN_IF_ERROR(SetAside(path).status());
+  return WriteFile(path, ToText(ToJson(lock)));
 }
 
 absl::StatusOr<RuntimeLock> RunDirectory::ReadLock(const std::string& key) const {
   ASSIGN_OR_RETURN(const Json json, ReadJsonFile(lock(key)));
-  return RuntimeLockFromJson(json, lock(key).string());
+  ASSIGN_OR_RETURN(RuntimeLock read, RuntimeLockFromJson(json, lock(key).string()));
+  // The key is a hash of the content.
+  if (read.Key() == key) return read;
+  return absl::DataLossError(
+      absl::StrCat(lock(key).string(), " is damaged: the same bkm run writes it again"));
 }
 
 absl::Status RunDirectory::WriteRun(const RunRecord& run) const {

@@ -11,13 +11,14 @@
 #include "harness/base/json.h"
 #include "harness/model/cell_record.h"
 #include "harness/runtime/runtime_lock.h"
+#include "harness/store/file_lock.h"
 
 namespace bkm {
 
 // The folder of one run, which holds all its evidence. Defines every path in it.
-//   run.json  table.md  locks/<hash>.json  probes/<key>/  references/<key>.safetensors|.json
+//   .lock  run.json  table.md  locks/<hash>.json  probes/<key>/  references/<key>.safetensors|.json
 //   workers/<lock>.stderr cells/<name>/{request,observation,verdict}.json stdout stderr tensors/
-//   work/ rerun.sh
+//   work/ rerun.sh manifest.sha256
 class RunDirectory {
  public:
   explicit RunDirectory(std::filesystem::path root) : root_(std::move(root)) {}
@@ -40,13 +41,26 @@ class RunDirectory {
                            const std::string& launcher) const;
   // Links the files of another run's cell into the prepared folder.
   absl::Status AdoptCell(const CellRecord& record, const std::filesystem::path& folder) const;
+  // Writes the observation and the checksums of the cell's evidence. What is written survives a
+  // power cut as a whole or not at all.
   absl::Status WriteObservation(const CellRecord& record, const Json& observation) const;
+  // Writes the checksums of evidence that AdoptCell brought.
+  absl::Status SealCell(const CellRecord& record) const;
+  // Whether the cell's evidence is what was written. OK for cells of older versions, which have no
+  // checksums, if no file that the observation names is missing. DataLoss names the damaged file.
+  absl::Status VerifyCell(const CellRecord& record) const;
+  // Renames the cell's folder, so that the cell can be measured again. Returns the new path.
+  absl::StatusOr<std::filesystem::path> SetCellAside(const CellRecord& record) const;
   // Absent if the cell has not been measured.
+  // Absent if the cell has not been measured; an error if a field that anything reads is damaged.
   absl::StatusOr<std::optional<Json>> ReadObservation(const CellRecord& record) const;
   absl::StatusOr<std::optional<Json>> ReadRequest(const CellRecord& record) const;
   absl::Status WriteVerdict(const CellRecord& record) const;
   // Includes the evidence, which run.json leaves out. Absent if the cell has not been judged.
   absl::StatusOr<std::optional<Verdict>> ReadVerdict(const CellRecord& record) const;
+
+  // Fails at once if another process works in this folder.
+  absl::StatusOr<FileLock> Lock() const;
 
   // The file of a runtime's lock, by the lock's key.
   std::filesystem::path lock(const std::string& key) const {
@@ -60,6 +74,8 @@ class RunDirectory {
   absl::StatusOr<RunRecord> ReadRun() const;
 
  private:
+  absl::Status SyncFoldersAbove(const std::filesystem::path& dir) const;
+
   std::filesystem::path root_;
 };
 

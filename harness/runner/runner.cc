@@ -2,13 +2,21 @@
 // Copyright the bkm authors.
 #include "harness/runner/runner.h"
 
+#include <sys/statvfs.h>
+
 #include <algorithm>
+#include <fstream>
+#include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "harness/base/check.h"
 #include "harness/base/files.h"
+#include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
+#include "harness/judge/cell_files.h"
+#include "harness/judge/reasons.h"
 #include "harness/model/observation.h"
 
 namespace bkm {
@@ -20,18 +28,42 @@ bool IsReusable(const Json& observation) {
   if (!ObservationFromJson(observation, "").ok()) return false;
   static const std::set<std::string> kNothingSaid = {"cancelled", "lost", "fork-failed",
                                                      "timed-out"};
-  const std::string kind = observation.value("/ending/kind"_json_pointer, std::string());
-  const bool killed = observation.value("/ending/from_outside"_json_pointer, false);
-  const bool timed_out_twice = kind == "timed-out" && observation.value("timeouts", 0) >= 2;
-  return !killed && (timed_out_twice || !kNothingSaid.contains(kind));
+  const Json& ending = ObjectOf(observation, "ending");
+  const std::string kind = TextOf(ending, "kind");
+  const bool timed_out_twice = kind == "timed-out" && WholeOf(observation, "timeouts") >= 2;
+  return !IsTrue(ending, "from_outside") && (timed_out_twice || !kNothingSaid.contains(kind));
 }
 
 std::string EndingName(const Json& observation) {
-  return observation.value("/ending/kind"_json_pointer, std::string());
+  return TextOf(ObjectOf(observation, "ending"), "kind");
+}
+
+// What the worker observed of a cell that was measured before; null if it is unknown.
+Json ReadObserved(const std::filesystem::path& folder) {
+  absl::StatusOr<Json> observed = ReadJsonFile(folder / kObservedFile);
+  return observed.ok() ? *std::move(observed) : Json();
 }
 
 double SecondsOf(const Json& observation) {
-  return observation.value("/usage/wall_s"_json_pointer, 0.0);
+  return FiniteOf(ObjectOf(observation, "usage"), "wall_s").value_or(0);
+}
+
+// Whether the machine lacked what an exception may claim that it lacked. The cell has ended, so its
+// own memory is available again.
+Json MachineFacts(const std::filesystem::path& cell_dir, int memory_mib) {
+  constexpr uintmax_t kEnoughDisk = uintmax_t{64} << 20;
+  constexpr fsfilcnt_t kEnoughFiles = 1000;
+  struct statvfs disk = {};
+  const bool known = ::statvfs(cell_dir.c_str(), &disk) == 0;
+  const bool disk_full =
+      known && (static_cast<uintmax_t>(disk.f_bavail) * disk.f_frsize < kEnoughDisk ||
+                (disk.f_files > 0 && disk.f_favail < kEnoughFiles));
+  int64_t available_kib = std::numeric_limits<int64_t>::max();
+  std::ifstream file("/proc/meminfo");
+  for (std::string name; file >> name;) {
+    if (name == "MemAvailable:") file >> available_kib;
+  }
+  return {{"disk_full", disk_full}, {"memory_short", available_kib / 1024 < memory_mib}};
 }
 
 // Cells recorded between two writes of run.json: a killed run loses little, and a run writes
@@ -119,22 +151,60 @@ absl::Status Runner::Add(PreparedCell cell, bool front) {
 absl::StatusOr<bool> Runner::TakeWithoutRunning(size_t index, const Json& request) {
   const CellRecord& record = run_->cells[index];
   if (cells_[index].stopped) {
-    RETURN_IF_ERROR(directory_.PrepareCell(record, request, options_.launcher));
-    RETURN_IF_ERROR(Record(index, *cells_[index].stopped, /*reused=*/false));
+    if (const absl::Status made = directory_.PrepareCell(record, request, options_.launcher);
+        !made.ok()) {
+      RETURN_IF_ERROR(GiveUp(index, made));
+    } else {
+      RETURN_IF_ERROR(Record(index, *cells_[index].stopped, Json(), /*reused=*/false));
+    }
     return true;
   }
   if (!options_.reuse) return false;
   // Measure again if the files cannot be read.
+  if (!IsSound(record)) return TakeKept(index, request);
   const auto old_request = directory_.ReadRequest(record);
   const auto old_observation = directory_.ReadObservation(record);
   const bool readable =
       old_request.ok() && old_observation.ok() && *old_request && *old_observation;
-  if (!readable || (*old_request)->value("key", Json()) != request["key"] ||
+  if (!readable || MemberOf(**old_request, "key") != request["key"] ||
       !IsReusable(**old_observation))
     return TakeKept(index, request);
   first_of_request_.emplace(request["key"].get<std::string>(), index);
-  RETURN_IF_ERROR(Record(index, **old_observation, /*reused=*/true));
+  if (std::optional<KeptObservation> from = ReadInherited(directory_.cell(record))) {
+    if (from->cell != record.id) run_->cells[index].inherited_from = from->cell;
+    inherited_.Add(index, *std::move(from));
+  }
+  RETURN_IF_ERROR(Record(index, **old_observation, ReadObserved(directory_.cell(record)),
+                         /*reused=*/true));
   return true;
+}
+
+bool Runner::IsSound(const CellRecord& record) {
+  const absl::Status verified = directory_.VerifyCell(record);
+  if (verified.ok()) return true;
+  const auto aside = directory_.SetCellAside(record);
+  observer_.OnWarning(absl::StrCat(
+      verified.message(), ": measuring the cell again",
+      aside.ok() ? absl::StrCat("; its old files are in ", aside->string()) : std::string()));
+  return false;
+}
+
+absl::Status Runner::GiveUp(size_t index, const absl::Status& why) {
+  CellRecord& record = run_->cells[index];
+  const bool full = absl::IsResourceExhausted(why);
+  record.verdict = Verdict{.kind = VerdictKind::kSpurious,
+                           .stage = Stage::kResolve,
+                           .reason = full ? reason::kDiskFull : reason::kFolderUnwritable,
+                           .message = std::string(why.message()),
+                           .blame = {"harness"}};
+  observer_.OnFinished(record, /*reused=*/false);
+  untold_.push_back(index);
+  // Equal cells have folders of their own.
+  const std::vector<size_t> equal_cells = std::move(waiting_[index]);
+  waiting_.erase(index);
+  std::erase_if(first_of_request_, [&](const auto& entry) { return entry.second == index; });
+  for (const size_t equal : equal_cells) pending_.push_back({equal});
+  return WriteRunSoon(/*now=*/false);
 }
 
 absl::StatusOr<bool> Runner::TakeKept(size_t index, const Json& request) {
@@ -144,13 +214,22 @@ absl::StatusOr<bool> Runner::TakeKept(size_t index, const Json& request) {
   if (equal != first_of_request_.end() && equal->second != index) return false;
   const std::optional<KeptObservation> kept = stored_.Find(cells_[index]);
   if (!kept) return false;
-  RETURN_IF_ERROR(directory_.PrepareCell(record, request, options_.launcher));
-  RETURN_IF_ERROR(directory_.AdoptCell(record, kept->folder));
+  if (kept->cell != record.id && inherited_.IsSampled(record.id)) {
+    inherited_.Expect(index, *kept);
+    return false;
+  }
+  // Measuring reports what is wrong with the folder.
+  if (!directory_.PrepareCell(record, request, options_.launcher).ok() ||
+      !directory_.AdoptCell(record, kept->folder).ok() || !directory_.SealCell(record).ok())
+    return false;
   const auto observation = directory_.ReadObservation(record);
   if (!observation.ok() || !*observation || !IsReusable(**observation)) return false;
   if (kept->cell != record.id) record.inherited_from = kept->cell;
+  RETURN_IF_ERROR(WriteInherited(directory_.cell(record), *kept));
+  inherited_.Add(index, *kept);
   first_of_request_.emplace(request["key"].get<std::string>(), index);
-  RETURN_IF_ERROR(Record(index, **observation, /*reused=*/true));
+  RETURN_IF_ERROR(Record(index, **observation, ReadObserved(directory_.cell(record)),
+                         /*reused=*/true));
   return true;
 }
 
@@ -182,7 +261,7 @@ absl::Status Runner::StartReady() {
 
 absl::StatusOr<bool> Runner::TakeLate(const Pending& pending) {
   const PreparedCell& cell = cells_[pending.index];
-  if (!options_.reuse || pending.second_try) return false;
+  if (!options_.reuse || pending.second_try || pending.measure) return false;
   const std::string worker = cell.worker.key;
   ASSIGN_OR_RETURN(
       const bool taken,
@@ -196,7 +275,12 @@ absl::Status Runner::StartOne(const Pending& pending) {
   TaskSettings settings = options_.task;
   Json request = MakeRequest(cell, directory_.cell(cell.record), settings);
   if (pending.second_try) request["limits"]["timeout_s"] = 2 * settings.limits.timeout_s;
-  RETURN_IF_ERROR(directory_.PrepareCell(cell.record, request, options_.launcher));
+  const absl::Status made = directory_.PrepareCell(cell.record, request, options_.launcher);
+  if (!made.ok()) {
+    RETURN_IF_ERROR(GiveUp(pending.index, made));
+    if (workers_up_.contains(cell.worker.key)) ReleaseWorker(cell.worker.key);
+    return absl::OkStatus();
+  }
   alone_ = pending.second_try;
   in_flight_[cell.record.id] = pending;
   workers_up_.insert(cell.worker.key);
@@ -211,17 +295,23 @@ absl::Status Runner::HandleFinished(const CellFinished& finished) {
   const Pending pending = it->second;
   in_flight_.erase(it);
   if (pending.second_try) alone_ = false;
-  Json observation = finished.observation;
+  Json observation =
+      AdmittedCell(finished.observation, directory_.cell(run_->cells[pending.index]));
   const std::string ending = EndingName(observation);
   if (ending == "cancelled") return absl::OkStatus();
+  if (ending == "raised") {
+    observation["machine"] =
+        MachineFacts(directory_.cell(run_->cells[pending.index]), options_.task.limits.memory_mib);
+  }
   if (ending == "timed-out") observation["timeouts"] = pending.second_try ? 2 : 1;
   if (ending != "timed-out" && pending.second_try) observation["timeouts"] = 1;
   if (ending == "timed-out" && !pending.second_try) {
-    pending_.push_back({pending.index, /*second_try=*/true});
+    pending_.push_back({pending.index, /*second_try=*/true, pending.measure});
     observer_.OnAdded(run_->cells[pending.index], "timed out: retrying alone with twice the limit");
     return absl::OkStatus();
   }
-  RETURN_IF_ERROR(Record(pending.index, observation, /*reused=*/false));
+  RETURN_IF_ERROR(CheckInherited(pending.index, observation));
+  RETURN_IF_ERROR(Record(pending.index, observation, finished.observed, /*reused=*/false));
   ReleaseWorker(cells_[pending.index].worker.key);
   return absl::OkStatus();
 }
@@ -238,21 +328,65 @@ absl::Status Runner::Inherit(size_t equal, size_t from) {
   run_->cells[equal].seconds = 0;
   run_->cells[equal].measured = run_->cells[from].measured;
   ++reused_;
+  equals_[from].push_back(equal);
   RETURN_IF_ERROR(Judge(equal));
   observer_.OnFinished(run_->cells[equal], true);
   untold_.push_back(equal);
   return absl::OkStatus();
 }
 
-absl::Status Runner::Record(size_t index, Json observation, bool reused) {
+absl::Status Runner::CheckInherited(size_t index, const Json& observation) {
+  if (!IsReusable(observation)) return absl::OkStatus();
+  const CellRecord& record = run_->cells[index];
+  const auto difference = inherited_.Check(index, record.id, observation, directory_.cell(record));
+  if (!difference) return absl::OkStatus();
+  stored_.Discard(difference->kept);
+  observer_.OnWarning(absl::StrCat(
+      "the cell ", record.id, " was measured to check the stored observation of ",
+      difference->kept.cell, ", and differs from it in ", difference->what,
+      ": discarding that observation and measuring the ", difference->cells.size(),
+      " cells that took it; compare both cells with `bkm explain`, and report a cell that is the "
+      "same each time"));
+  for (const size_t cell : difference->cells)
+    MeasureAgain(cell, absl::StrCat("measured again: ", difference->kept.cell, " proved wrong"));
+  return absl::OkStatus();
+}
+
+void Runner::MeasureAgain(size_t index, const std::string& why) {
+  const auto forget = [&](size_t cell) {
+    run_->cells[cell].verdict.reset();
+    std::erase(untold_, cell);
+    --reused_;
+  };
+  forget(index);
+  inherited_.Remove(index);
+  measured_.erase(index);
+  run_->cells[index].inherited_from.reset();
+  const std::vector<size_t> equal_cells = std::exchange(equals_[index], {});
+  for (const size_t equal : equal_cells) {
+    forget(equal);
+    waiting_[index].push_back(equal);
+  }
+  pending_.push_back({.index = index, .measure = true});
+  observer_.OnAdded(run_->cells[index], why);
+}
+
+absl::Status Runner::Record(size_t index, Json observation, const Json& observed, bool reused) {
   if (!reused) {
     observation["measured"] =
         absl::FormatTime(absl::RFC3339_sec, clock_.Now(), absl::UTCTimeZone());
-    RETURN_IF_ERROR(directory_.WriteObservation(run_->cells[index], observation));
+    absl::Status written;
+    if (!observed.is_null()) {
+      written = WriteFile(directory_.cell(run_->cells[index]) / kObservedFile, ToText(observed));
+    }
+    if (written.ok()) written = directory_.WriteObservation(run_->cells[index], observation);
+    if (!written.ok()) return GiveUp(index, written);
   }
   reused_ += reused;
-  run_->cells[index].measured = observation.value("measured", std::string());
-  stored_.Keep(cells_[index], observation, directory_.cell(cells_[index].record));
+  run_->cells[index].measured = TextOf(observation, "measured");
+  // What was inherited is stored already, with its own trees.
+  if (!run_->cells[index].inherited_from)
+    stored_.Keep(cells_[index], observation, observed, directory_.cell(cells_[index].record));
   RETURN_IF_ERROR(judge_.Observe(cells_[index], observation));
   run_->cells[index].seconds = SecondsOf(observation);
   RETURN_IF_ERROR(Judge(index));

@@ -3,6 +3,7 @@
 #ifndef HARNESS_RUNNER_RUNNER_H_
 #define HARNESS_RUNNER_RUNNER_H_
 
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "harness/runner/cell_feed.h"
 #include "harness/runner/cell_judge.h"
 #include "harness/runner/executor.h"
+#include "harness/runner/inherited_cells.h"
 #include "harness/runner/observer.h"
 #include "harness/runner/run_directory.h"
 #include "harness/runner/stored_observations.h"
@@ -25,8 +27,10 @@ namespace bkm {
 
 struct RunnerOptions {
   int slots = 1;
-  bool controls = true;  // add the control cells that blame needs
-  bool reuse = true;     // keep the observations of equal cells in the run directory
+  bool controls = true;      // add the control cells that blame needs
+  bool reuse = true;         // keep the observations of equal cells in the run directory
+  int verify_inherited = 0;  // measure one in so many cells that could inherit; 0: none
+  uint64_t verify_seed = 0;  // chooses these cells
   TaskSettings task;
   std::string launcher = "tools/bkm";  // the program that rerun.sh calls
 };
@@ -53,24 +57,32 @@ class Runner {
         stored_(parts.stored),
         feed_(parts.feed),
         observer_(parts.observer),
-        clock_(parts.clock) {}
+        clock_(parts.clock),
+        inherited_(options_.verify_inherited, options_.verify_seed) {}
 
   // Runs `cells`, then those of the feed, and adds them and their control cells to `run.cells`.
   // Returns false if the user interrupted; the observations so far are kept.
   absl::StatusOr<bool> Run(std::vector<PreparedCell> cells, RunRecord& run);
   // The number of cells that took an existing observation instead of running.
   int reused() const { return reused_; }
+  // Whether reuse proved right where it was checked.
+  const InheritedCells& inherited() const { return inherited_; }
 
  private:
   struct Pending {
     size_t index;
     bool second_try = false;  // retry after a timeout: alone, with twice the limit
+    bool measure = false;     // no other observation may stand for it
   };
 
   absl::Status Add(PreparedCell cell, bool front);
   // Records a cell that need not run: it is stopped, or the run directory or another run has its
   // observation. False if it must run.
   absl::StatusOr<bool> TakeWithoutRunning(size_t index, const Json& request);
+  // Whether the run directory's evidence of the cell is sound. Damaged evidence is set aside.
+  bool IsSound(const CellRecord& record);
+  // Records that the cell's folder could not be written: that is this cell's matter alone.
+  absl::Status GiveUp(size_t index, const absl::Status& why);
   absl::StatusOr<bool> TakeKept(size_t index, const Json& request);
   absl::Status StartReady();
   absl::StatusOr<bool> TakeLate(const Pending& pending);
@@ -78,7 +90,12 @@ class Runner {
   absl::Status HandleFinished(const CellFinished& finished);
   absl::Status Judge(size_t index);
   absl::Status Inherit(size_t equal, size_t from);
-  absl::Status Record(size_t index, Json observation, bool reused);
+  // `observed`: what the worker saw from outside the cell.
+  absl::Status Record(size_t index, Json observation, const Json& observed, bool reused);
+  // Compares a cell of the sample with the observation that could have stood for it. After a
+  // difference, no cell keeps that observation.
+  absl::Status CheckInherited(size_t index, const Json& observation);
+  void MeasureAgain(size_t index, const std::string& why);
   absl::Status AddControlFor(size_t index, const Json& observation);
   // Tells the feed the verdicts that are known now, and adds the cells that it chooses next.
   absl::Status TellAndFeed();
@@ -104,7 +121,9 @@ class Runner {
   std::map<std::string, size_t>
       first_of_request_;  // request key -> cell whose observation stands for its equals
   std::map<size_t, std::vector<size_t>>
-      waiting_;                       // cell -> equal cells that wait for its observation
+      waiting_;  // cell -> equal cells that wait for its observation
+  std::map<size_t, std::vector<size_t>> equals_;  // cell -> equal cells that took its observation
+  InheritedCells inherited_;
   std::set<std::string> controls_;    // ControlKey of every control in the run
   std::set<std::string> workers_up_;  // keys that cells were started for and that were not released
   std::set<size_t> measured_;         // cells that have an observation

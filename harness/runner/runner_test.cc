@@ -5,21 +5,32 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <functional>
 #include <map>
 #include <utility>
 
+#include "harness/base/file_steps.h"
 #include "harness/base/files.h"
 #include "harness/runner/fake_clock.h"
 
 namespace bkm {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
 Json Ended(const char* kind) { return {{"ending", {{"kind", kind}}}}; }
+
+// An observation that another cell may take.
+Json Whole() {
+  Json observation = Ended("completed");
+  observation["schema"] = 1;
+  observation["stages"] = Json::array();
+  return observation;
+}
 
 Json Raised() {
   Json observation = Ended("raised");
@@ -47,7 +58,7 @@ class FakeExecutor : public CellExecutor {
     if (cancelled_) return CellFinished{id, Ended("cancelled")};
     Json observation = Ended("completed");
     if (!endings.empty()) observation = endings.front(), endings.pop_front();
-    return CellFinished{id, observation};
+    return CellFinished{id, observation, observed};
   }
   void Release(const std::string& key) override { released.push_back(key); }
   void CancelAll() override { cancelled_ = true; }
@@ -56,6 +67,7 @@ class FakeExecutor : public CellExecutor {
   std::vector<int> timeouts;
   std::vector<std::string> released;
   std::deque<Json> endings;
+  Json observed;
   int most_running = 0;
   int interrupt_after = -1;
 
@@ -100,12 +112,19 @@ class FakeStoredObservations : public StoredObservations {
     const auto found = stored.find(cell.record.id);
     return found == stored.end() ? std::nullopt : std::optional<KeptObservation>(found->second);
   }
-  void Keep(const PreparedCell& cell, const Json&, const std::filesystem::path& folder) override {
+  void Keep(const PreparedCell& cell, const Json&, const Json& observed,
+            const std::filesystem::path& folder) override {
     calls.push_back("keep " + NameOf(cell.record) + ", " + folder.filename().string());
+    kept_observed.push_back(observed);
     if (after_keep) stored[after_keep->first] = after_keep->second;
+  }
+  void Discard(const KeptObservation& kept) override {
+    calls.push_back("discard " + kept.cell);
+    std::erase_if(stored, [&](const auto& entry) { return entry.second.folder == kept.folder; });
   }
 
   std::vector<std::string> calls;
+  std::vector<Json> kept_observed;
   std::map<std::string, KeptObservation> stored;                      // by cell id
   std::optional<std::pair<std::string, KeptObservation>> after_keep;  // stored once a cell is kept
 };
@@ -155,6 +174,7 @@ class RunnerTest : public ::testing::Test {
     Runner runner(options, {directory_, executor_, judge_, stored_, feed_, observer_, clock_});
     const bool finished = *runner.Run(std::move(cells), run_);
     reused_ = runner.reused();
+    inherited_ = runner.inherited().ToJson();
     return finished;
   }
 
@@ -176,6 +196,7 @@ class RunnerTest : public ::testing::Test {
   FakeClock clock_;
   RunRecord run_;
   int reused_ = 0;
+  Json inherited_;
 };
 
 TEST_F(RunnerTest, KeepsAllSlotsBusyAndNoMore) {
@@ -218,6 +239,82 @@ TEST_F(RunnerTest, InterruptKeepsWhatWasMeasuredAndTheSameRunFinishesTheRest) {
   EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan varlen", "verl-torchtitan sdpa"));
 }
 
+// Writing fails with `error` in paths that contain `where`.
+class FailingSteps : public FileSteps {
+ public:
+  FailingSteps(std::string where, int error) : where_(std::move(where)), error_(error) {}
+  int Write(int file, const std::filesystem::path& path, absl::string_view content) override {
+    return Fails(path) ? error_ : FileSteps::Write(file, path, content);
+  }
+  int Sync(int file, const std::filesystem::path& path) override {
+    return Fails(path) ? error_ : FileSteps::Sync(file, path);
+  }
+
+ private:
+  bool Fails(const std::filesystem::path& path) const {
+    return path.string().find(where_) != std::string::npos;
+  }
+  const std::string where_;
+  const int error_;
+};
+
+TEST_F(RunnerTest, AFolderThatCannotBeWrittenCostsOnlyItsCell) {
+  const PreparedCell flex = Prepared("flex"), varlen = Prepared("varlen");
+  // The folder fails before the cell runs, and after it.
+  for (const char* file : {"", "/observation.json", "/manifest.sha256"}) {
+    executor_ = FakeExecutor();
+    {
+      FailingSteps steps(flex.record.dir + file, EIO);
+      const ReplacedFileSteps replaced(steps);
+      ASSERT_TRUE(Run({flex, varlen}, {.slots = 1, .reuse = false})) << file;
+    }
+    EXPECT_EQ(run_.cells[0].verdict->kind, VerdictKind::kSpurious) << file;
+    EXPECT_EQ(run_.cells[0].verdict->reason, "folder-unwritable") << file;
+    EXPECT_TRUE((*directory_.ReadObservation(run_.cells[1])).has_value()) << file;
+
+    executor_ = FakeExecutor();
+    ASSERT_TRUE(Run({flex, varlen}));
+    EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan flex")) << file;
+  }
+}
+
+TEST_F(RunnerTest, AFullDiskMakesACellSpuriousAndKeepsTheOthers) {
+  const PreparedCell flex = Prepared("flex"), varlen = Prepared("varlen");
+  FailingSteps steps(flex.record.dir, ENOSPC);
+  const ReplacedFileSteps replaced(steps);
+  ASSERT_TRUE(Run({flex, varlen}));
+  EXPECT_EQ(run_.cells[0].verdict->reason, "disk-full");
+  EXPECT_TRUE((*directory_.ReadObservation(run_.cells[1])).has_value());
+}
+
+// Records warnings.
+class WarnedObserver : public RunObserver {
+ public:
+  void OnWarning(const std::string& what) override { warnings.push_back(what); }
+  std::vector<std::string> warnings;
+};
+
+TEST_F(RunnerTest, DamagedEvidenceIsSetAsideReportedAndMeasuredAgain) {
+  const PreparedCell flex = Prepared("flex"), varlen = Prepared("varlen");
+  ASSERT_TRUE(Run({flex, varlen}));
+  const std::filesystem::path file = directory_.cell(flex.record) / "observation.json";
+  std::string text = *ReadFile(file);
+  text[text.size() / 2] ^= 1;
+  ASSERT_TRUE(WriteFile(file, text).ok());
+  executor_ = FakeExecutor();
+  WarnedObserver observer;
+  run_ = RunRecord();
+  Runner runner({.slots = 1}, {directory_, executor_, judge_, stored_, feed_, observer, clock_});
+
+  ASSERT_TRUE(*runner.Run({flex, varlen}, run_));
+
+  EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan flex"));
+  ASSERT_EQ(observer.warnings.size(), 1u);
+  EXPECT_THAT(observer.warnings[0],
+              ::testing::AllOf(StartsWith(file.string() + " is damaged"),
+                               ::testing::HasSubstr("measuring the cell again; its old files")));
+}
+
 TEST_F(RunnerTest, CellOfAnotherRunStandsForAnEqualOneAndSaysSo) {
   Json observation = Ended("completed");
   observation["measured"] = "2026-01-02T03:04:05Z";
@@ -252,6 +349,65 @@ TEST_F(RunnerTest, StoredObservationsAreAskedBeforeACellStartsAndGetWhatItShows)
   const std::string folder = std::filesystem::path(flex.record.dir).filename();
   EXPECT_THAT(stored_.calls, ElementsAre("find verl-torchtitan flex", "find verl-torchtitan flex",
                                          "keep verl-torchtitan flex, " + folder));
+}
+
+TEST_F(RunnerTest, WhatTheWorkerObservedIsKeptBesideTheObservation) {
+  const Json observed = {{"observer", "fuse"}};
+  executor_.endings = {Whole()};
+  executor_.observed = observed;
+  Run({Prepared("flex")});
+  EXPECT_EQ(*ReadJsonFile(directory_.cell(run_.cells[0]) / kObservedFile), observed);
+  // Resuming finds it again.
+  executor_ = FakeExecutor();
+  Run({Prepared("flex")});
+  EXPECT_THAT(executor_.started, IsEmpty());
+  EXPECT_THAT(stored_.kept_observed, ElementsAre(observed, observed));
+}
+
+TEST_F(RunnerTest, CellOfTheSampleIsMeasuredAndAgrees) {
+  const PreparedCell flex = Prepared("flex");
+  stored_.stored[flex.record.id] = {"another cell", StoredFolder(Whole())};
+  executor_.endings = {Whole()};
+  ASSERT_TRUE(Run({flex}, {.slots = 1, .verify_inherited = 1}));
+  EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan flex"));
+  EXPECT_EQ(run_.cells[0].inherited_from, std::nullopt);
+  EXPECT_EQ(inherited_["checked"], 1);
+  EXPECT_EQ(inherited_["differences"], Json::array());
+}
+
+TEST_F(RunnerTest, DifferenceDiscardsTheSourceAndMeasuresAllThatTookIt) {
+  const PreparedCell flex = Prepared("flex"), varlen = Prepared("varlen"), sdpa = Prepared("sdpa");
+  Json observation = Whole();
+  observation["backend"] = Json{{"configured", "another"}};
+  executor_.endings = {Whole(), Whole(), Whole()};
+  const KeptObservation kept = {"another cell", StoredFolder(observation)};
+  stored_.stored = {{flex.record.id, kept}, {varlen.record.id, kept}, {sdpa.record.id, kept}};
+  uint64_t seed = 0;
+  const auto chooses_flex_only = [&] {
+    const InheritedCells cells(2, seed);
+    return cells.IsSampled(flex.record.id) && !cells.IsSampled(varlen.record.id) &&
+           !cells.IsSampled(sdpa.record.id);
+  };
+  while (!chooses_flex_only()) ++seed;
+  ASSERT_TRUE(Run({varlen, flex, sdpa}, {.slots = 1, .verify_inherited = 2, .verify_seed = seed}));
+  EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan flex", "verl-torchtitan varlen",
+                                             "verl-torchtitan sdpa"));
+  EXPECT_THAT(stored_.calls, Contains("discard another cell"));
+  for (const CellRecord& cell : run_.cells) {
+    EXPECT_EQ(cell.inherited_from, std::nullopt) << cell.id;
+    EXPECT_TRUE(cell.verdict) << cell.id;
+  }
+  EXPECT_EQ(reused_, 0);
+  EXPECT_EQ(inherited_["differences"],
+            (Json{{{"cell", flex.record.id}, {"from", "another cell"}, {"what", "backend"}}}));
+}
+
+TEST_F(RunnerTest, ResumedRunKnowsWhoseObservationACellTook) {
+  const PreparedCell flex = Prepared("flex");
+  stored_.stored[flex.record.id] = {"another cell", StoredFolder(Whole())};
+  Run({flex});
+  Run({flex});
+  EXPECT_EQ(run_.cells[0].inherited_from, "another cell");
 }
 
 TEST_F(RunnerTest, WithoutReuseNoOtherRunIsAsked) {
@@ -309,6 +465,52 @@ TEST_F(RunnerTest, LostCellIsMeasuredAgain) {
   executor_.started.clear();
   Run({Prepared("flex")});
   EXPECT_THAT(executor_.started, IsEmpty());
+}
+
+// A field of a wrong type is that cell's verdict: the run goes on, and the next run does not
+// measure the cell again.
+TEST_F(RunnerTest, CellThatReportsNonsenseEndsNeitherTheRunNorTheNextOne) {
+  std::vector<Json> nonsense = {nullptr, 5, "x", Json::array()};
+  for (const char* field : {"ending", "usage", "timeouts", "measured", "steps", "stages", "adapter",
+                            "exception", "mask", "backend", "load", "closure"}) {
+    for (const Json& value : {Json(nullptr), Json("x"), Json(-1.5), Json(Json::array({1, "y"})),
+                              Json{{"kind", 3}, {"precision_ran", "../../x"}, {"wall_s", {}}}}) {
+      Json observation = Ended("completed");
+      observation[field] = value;
+      nonsense.push_back(observation);
+    }
+  }
+  for (const Json& observation : nonsense) {
+    directory_ = RunDirectory(*CreateTempDirectory(::testing::TempDir(), "run"));
+    executor_.started.clear();
+    executor_.endings = {observation, Ended("completed")};
+
+    EXPECT_TRUE(Run({Prepared("flex"), Prepared("varlen")}, {.slots = 1, .controls = false}))
+        << observation;
+    EXPECT_EQ(executor_.started.size(), 2u) << observation;
+    const auto stored = directory_.ReadObservation(run_.cells[0]);
+    ASSERT_TRUE(stored.ok() && *stored && (*stored)->is_object()) << observation;
+    const std::string kind = (**stored)["ending"].value("kind", "");
+    if (kind == "malformed") {
+      EXPECT_TRUE(Run({Prepared("flex"), Prepared("varlen")},
+                      {.slots = 1, .controls = false, .reuse = true}));
+      EXPECT_EQ(executor_.started.size(), 2u) << observation;
+    }
+    RemoveTree(directory_.root()).IgnoreError();
+  }
+}
+
+TEST_F(RunnerTest, WhatTheMachineLacksIsSeenByTheRunnerNotByTheCell) {
+  Json raised = Raised();
+  raised["machine"] = {{"disk_full", true}, {"memory_short", true}};
+  executor_.endings = {raised};
+  RunnerOptions options{.slots = 1, .controls = false};
+  options.task.limits.memory_mib = 1;
+
+  Run({Prepared("flex")}, options);
+
+  const Json machine = (**directory_.ReadObservation(run_.cells[0]))["machine"];
+  EXPECT_EQ(machine, Json({{"disk_full", false}, {"memory_short", false}}));
 }
 
 TEST_F(RunnerTest, CellThatStoppedBeforeItCouldRunIsRecordedNotStarted) {

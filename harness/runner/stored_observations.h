@@ -11,6 +11,9 @@
 
 namespace bkm {
 
+// The file in a cell's folder that holds what the worker observed from outside the cell.
+inline constexpr char kObservedFile[] = "observed.json";
+
 // The observations of other runs. A run also goes on without them, so failures are the
 // implementation's own business.
 class StoredObservations {
@@ -18,9 +21,12 @@ class StoredObservations {
   virtual ~StoredObservations() = default;
   // An observation of another run that stands for `cell`.
   virtual std::optional<KeptObservation> Find(const PreparedCell& cell) = 0;
-  // Stores the observation of `cell`, whose files are in `folder`, for other runs.
-  virtual void Keep(const PreparedCell& cell, const Json& observation,
+  // Stores the observation of `cell`, whose files are in `folder`, for other runs. `observed` is
+  // what the worker saw from outside the cell's processes; null if it saw nothing.
+  virtual void Keep(const PreparedCell& cell, const Json& observation, const Json& observed,
                     const std::filesystem::path& folder) = 0;
+  // Removes `kept`, which proved wrong: it stands for nothing any more.
+  virtual void Discard(const KeptObservation& kept) = 0;
 };
 
 }  // namespace bkm

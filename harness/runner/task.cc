@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "harness/base/check.h"
 #include "harness/base/hash.h"
+#include "harness/base/json_facts.h"
 #include "harness/model/engine_kind.h"
 
 namespace bkm {
@@ -68,6 +69,7 @@ Json Question(const PreparedCell& cell, const TaskSettings& settings) {
   question["probe_folder"] = cell.probe_folder.filename().string();
   question["cell_code"] = settings.cell_code;
   question["repeat"] = cell.record.cell.repeat;
+  question["sandbox"] = std::string(Name(settings.sandbox));
   return question;
 }
 
@@ -82,6 +84,9 @@ Json MakeRequest(const PreparedCell& cell, const std::filesystem::path& dir,
   Json identity = Question(cell, settings);
   identity["engine"] = ContentOf(cell.engine);
   identity["library"] = ContentOf(cell.library);
+  // The content names the package alone. A cell can read the files beside it, too.
+  identity["engine_files"] = cell.engine_listing ? cell.engine_listing->digest() : "";
+  identity["library_files"] = cell.library_listing ? cell.library_listing->digest() : "";
   Json request = Asked(cell, settings);
   request["key"] = Sha256(identity.dump());
   request["cell"] = cell.record.id;
@@ -89,6 +94,7 @@ Json MakeRequest(const PreparedCell& cell, const std::filesystem::path& dir,
   request["paths"] = {{"engine", TreeOf(cell.engine)}, {"library", TreeOf(cell.library)}};
   request["probe_dir"] = cell.probe_folder.string();
   request["python"] = cell.worker.python.string();
+  request["sandbox"] = std::string(Name(settings.sandbox));
   if (cell.worker.alone) request["alone"] = true;
   if (!cell.worker.bytecode.empty()) request["bytecode"] = cell.worker.bytecode.string();
   return request;
@@ -96,9 +102,9 @@ Json MakeRequest(const PreparedCell& cell, const std::filesystem::path& dir,
 
 WorkerSetup WorkerOf(const Json& request, const std::string& key) {
   return {.key = key,
-          .python = request.value("python", ""),
-          .alone = request.value("alone", false),
-          .bytecode = request.value("bytecode", "")};
+          .python = TextOf(request, "python"),
+          .alone = IsTrue(request, "alone"),
+          .bytecode = TextOf(request, "bytecode")};
 }
 
 std::string ControlKey(const CellRecord& record) {

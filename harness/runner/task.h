@@ -11,6 +11,7 @@
 #include "harness/base/json.h"
 #include "harness/matrix/matrix.h"
 #include "harness/model/cell_record.h"
+#include "harness/model/sandbox_level.h"
 #include "harness/model/subject.h"
 #include "harness/runner/executor.h"
 #include "harness/runtime/runtime_lock.h"
@@ -36,12 +37,16 @@ struct PreparedCell {
 struct KeptObservation {
   std::string cell;              // id of the cell that was measured
   std::filesystem::path folder;  // holds its files, named as in a cell's folder
+  bool operator==(const KeptObservation&) const = default;
 };
 
 // The settings that all cells of a run share.
 struct TaskSettings {
   std::string cell_code;  // Installation::CellCodeDigest
   CellLimits limits;
+  // What a cell can do to its own result depends on it, so cells of different levels never stand
+  // for each other.
+  SandboxLevel sandbox = SandboxLevel::kFull;
 };
 
 // The request of harness/protocol/README.md. Its "key" is a hash of everything that the observation

@@ -39,9 +39,13 @@ int64_t LinkBytecode(const fs::path& sibling, const fs::path& site, const std::s
 }
 
 absl::Status CompileBytecode(const fs::path& python, const fs::path& site) {
-  return RunCommand(
-             {.argv = {python.string(), "-I", "-m", "compileall", "-q", "-j", "0", site.string()},
-              .unset_env = {"SOURCE_DATE_EPOCH"}})  // it would make pyc files check hashes
+  return RunCommand({.argv = {python.string(), "-I", "-S", "-m", "compileall", "-q", "-j", "0",
+                              site.string()},
+                     .set_env = {{"LC_ALL", "C.UTF-8"}},
+                     .exact_env = true,
+                     .directory = "/",
+                     .timeout = std::chrono::hours(1),
+                     .in_own_group = false})
       .status();
 }
 

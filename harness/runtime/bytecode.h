@@ -19,7 +19,9 @@ int64_t LinkBytecode(const std::filesystem::path& sibling, const std::filesystem
                      const std::string& python);
 
 // Compiles the files below `site` that are not compiled yet. Skips files that do not compile: an
-// import of such a file reports the error.
+// import of such a file reports the error. `python` is the interpreter that the environment of
+// `site` was made from, and not the environment's own, which would run the .pth files of its
+// packages.
 absl::Status CompileBytecode(const std::filesystem::path& python,
                              const std::filesystem::path& site);
 

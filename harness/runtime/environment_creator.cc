@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "harness/base/files.h"
 #include "harness/base/hash.h"
 #include "harness/base/status_macros.h"
@@ -79,25 +79,22 @@ absl::Status EnvironmentCreator::Fill(const RuntimeLock& lock, const fs::path& f
                                         "--python",  (folder / "bin" / "python").string(),
                                         "--no-deps", "--require-hashes"};
   // With the cutoff, the packages that build a package are as old as the package.
-  for (const std::string& argument : CutoffArguments(lock.cutoff, lock.exempt))
-    arguments.push_back(argument);
+  const std::vector<std::string> cutoff = CutoffArguments(lock.cutoff, lock.exempt);
+  arguments.insert(arguments.end(), cutoff.begin(), cutoff.end());
   for (const std::string& argument : TorchBackendArguments(lock.torch_backend))
     arguments.push_back(argument);
-  arguments.insert(arguments.end(), {"-r", "-"});
-  ASSIGN_OR_RETURN(const ProcessResult installed, uv_.Run(arguments, lock.RequirementsText()));
-  if (!installed.ok()) {
-    const std::string doing = absl::StrCat("cannot install the packages of runtime ", lock.runtime);
-    if (absl::StrContains(installed.err, "Failed to build")) {
-      return absl::AbortedError(absl::StrCat(doing, ": ", UvComplaint(installed)));
-    }
-    return ErrorOf(installed, doing);
-  }
+  ASSIGN_OR_RETURN(
+      const ProcessResult installed,
+      builds_.Install(arguments, absl::StrSplit(lock.RequirementsText(), '\n', absl::SkipEmpty()),
+                      cutoff));
+  RETURN_IF_ERROR(InstallationStatus(
+      installed, absl::StrCat("cannot install the packages of runtime ", lock.runtime)));
   // Compile now, once: cells have the environment read-only and would compile at every import.
   const std::lock_guard<std::mutex> compiling(compiling_);
   const fs::path site = SitePackages(folder, lock);
   const fs::path sibling = MostSimilar(environments_.root(), lock);
   if (!sibling.empty()) LinkBytecode(SitePackages(sibling, lock), site, lock.python);
-  RETURN_IF_ERROR(CompileBytecode(folder / "bin" / "python", site));
+  RETURN_IF_ERROR(CompileBytecode(python_, site));
   return WriteFile(folder / kLockFile, ToText(ToJson(lock)));
 }
 

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "harness/runtime/runtime_lock.h"
+#include "harness/source/source_builds.h"
 #include "harness/source/uv.h"
 #include "harness/store/folder_cache.h"
 
@@ -20,11 +21,15 @@ class EnvironmentCreator {
  public:
   // `python` is the interpreter that the worker embeds. Environments link to it.
   EnvironmentCreator(Uv uv, std::filesystem::path cache, std::filesystem::path python)
-      : uv_(std::move(uv)), python_(std::move(python)), environments_(cache / "environments") {}
+      : uv_(std::move(uv)),
+        python_(std::move(python)),
+        builds_(uv_, cache, python_),
+        environments_(cache / "environments") {}
 
   // Returns the environment's python, or the interpreter itself for an existing runtime. Errors are
   // one sentence that says what to do: Unavailable (network), ResourceExhausted (disk), Aborted
-  // when a package does not build, which is a fault of the lock and not of the machine.
+  // when a package does not build or is broken, which is a fault of the lock and not of the
+  // machine.
   absl::StatusOr<std::filesystem::path> Create(const RuntimeLock& lock) const;
 
   // What Create returns, if it has nothing to do.
@@ -38,6 +43,7 @@ class EnvironmentCreator {
 
   const Uv uv_;
   const std::filesystem::path python_;
+  const SourceBuilds builds_;
   const FolderCache environments_;
   // Environments are compiled one after the other: a second one links what the first compiled.
   mutable std::mutex compiling_;

@@ -79,6 +79,7 @@ int Main(int argc, char** argv) {
     if (!spec.ok()) return Fail(spec.status());
     absl::StatusOr<Subject> subject = subjects.Resolve(*spec);
     if (!subject.ok()) return Fail(subject.status());
+    if (subject->fault) return Fail(absl::FailedPreconditionError(subject->fault->message));
     *role = &found.emplace_back(*std::move(subject));
     std::printf("%s (%s) %s ", found.back().spec.ToString().c_str(), found.back().date.c_str(),
                 found.back().tree.c_str());

@@ -21,6 +21,7 @@
 #include "harness/base/hash.h"
 #include "harness/base/status_macros.h"
 #include "harness/runtime/interpreter.h"
+#include "harness/source/requirement_policy.h"
 #include "harness/store/file_lock.h"
 
 namespace bkm {
@@ -119,7 +120,8 @@ RuntimeResolver::RuntimeResolver(const SourceCatalog& catalog, Uv uv, Options op
     : catalog_(catalog),
       uv_(std::move(uv)),
       options_(std::move(options)),
-      reader_(options_.python) {}
+      reader_(options_.python),
+      builds_(uv_, options_.cache, options_.python) {}
 
 std::string RuntimeResolver::Tomorrow() const {
   sys_days today = options_.today;
@@ -228,19 +230,20 @@ absl::StatusOr<RuntimeResolver::Input> RuntimeResolver::InputOf(const RuntimeReq
   // In the subjects' own order, as for an installer: with several solutions, the resolver's choice
   // depends on the order.
   input.requirements = DeclaredRequirements(request);
+  RETURN_IF_ERROR(CheckRequirements(input.requirements));
   for (const std::string& requirement : request.extra) AddOnce(requirement, input.requirements);
   for (const std::string& requirement : input.base) AddOnce(requirement, input.requirements);
   Relax(request, input);
   return input;
 }
 
-absl::StatusOr<ProcessResult> RuntimeResolver::Compile(
+absl::StatusOr<SourceBuilds::Resolved> RuntimeResolver::Compile(
     const Input& input, const std::vector<std::string>& requirements) const {
   std::vector<std::string> arguments = {
       "pip",         "compile",  "--python",   options_.python.string(),
       "--no-header", "--format", "pylock.toml"};
-  for (const std::string& argument : CutoffArguments(input.cutoff, input.exempt))
-    arguments.push_back(argument);
+  const std::vector<std::string> cutoff = CutoffArguments(input.cutoff, input.exempt);
+  arguments.insert(arguments.end(), cutoff.begin(), cutoff.end());
   for (const std::string& argument : TorchBackendArguments(input.torch_backend))
     arguments.push_back(argument);
   fs::path folder;
@@ -249,8 +252,8 @@ absl::StatusOr<ProcessResult> RuntimeResolver::Compile(
     RETURN_IF_ERROR(WriteFile(folder / "overrides.txt", absl::StrJoin(input.overrides, "\n")));
     arguments.insert(arguments.end(), {"--overrides", (folder / "overrides.txt").string()});
   }
-  arguments.push_back("-");
-  absl::StatusOr<ProcessResult> result = uv_.Run(arguments, absl::StrJoin(requirements, "\n"));
+  absl::StatusOr<SourceBuilds::Resolved> result =
+      builds_.Compile(arguments, absl::StrJoin(requirements, "\n"), cutoff);
   if (!folder.empty()) RemoveTree(folder).IgnoreError();
   return result;
 }
@@ -294,11 +297,12 @@ absl::StatusOr<std::map<std::string, std::string>> RuntimeResolver::BroughtByTor
 
 absl::StatusOr<std::variant<RuntimeLock, NoSolution>> RuntimeResolver::Explain(
     const RuntimeRequest& request, const Input& input, const ProcessResult& failed) const {
-  const bool unbuildable = absl::StrContains(failed.err, "Failed to build");
   const std::string doing = absl::StrCat("cannot resolve runtime ", request.policy.name);
-  if (!IsNoSolution(failed) && !unbuildable) return ErrorOf(failed, doing);
+  const absl::Status error = ErrorOf(failed, doing);
+  if (absl::IsUnavailable(error) || absl::IsResourceExhausted(error)) return error;
   // Find out whether the pairing is at fault, or whether nothing can be resolved on this machine.
-  ASSIGN_OR_RETURN(const ProcessResult base, Compile(input, input.base));
+  ASSIGN_OR_RETURN(const SourceBuilds::Resolved resolved, Compile(input, input.base));
+  const ProcessResult& base = resolved.result;
   if (IsNoSolution(base)) {
     return absl::FailedPreconditionError(absl::StrCat(
         doing, ": not even its base (", absl::StrJoin(input.base, ", "),
@@ -307,7 +311,8 @@ absl::StatusOr<std::variant<RuntimeLock, NoSolution>> RuntimeResolver::Explain(
         "PyTorch index; or choose another --torch)"));
   }
   if (!base.ok()) return ErrorOf(base, doing);
-  return NoSolutionOf(request, UvComplaint(failed));
+  if (!failed.timed_out) return NoSolutionOf(request, UvComplaint(failed));
+  return NoSolution{std::string(error.message()), std::string(error.message()), "timed-out"};
 }
 
 NoSolution NoSolutionOf(const RuntimeRequest& request, const std::string& complaint) {
@@ -380,8 +385,13 @@ absl::StatusOr<std::variant<RuntimeLock, NoSolution>> RuntimeResolver::Resolve(
   ASSIGN_OR_RETURN(std::optional<RuntimeLock> known, Find(request));
   if (known) return *std::move(known);
   ASSIGN_OR_RETURN(const Input input, InputOf(request));
-  ASSIGN_OR_RETURN(const ProcessResult result, Compile(input, input.requirements));
-  if (!result.ok()) return Explain(request, input, result);
+  const absl::StatusOr<SourceBuilds::Resolved> resolved = Compile(input, input.requirements);
+  if (absl::IsAborted(resolved.status())) {
+    const std::string message(resolved.status().message());
+    return NoSolution{message, message, "install-failed"};
+  }
+  RETURN_IF_ERROR(resolved.status());
+  if (!resolved->result.ok()) return Explain(request, input, resolved->result);
   RuntimeLock lock{.runtime = policy.name,
                    .policy = std::string(Name(policy.policy)),
                    .python = policy.python,
@@ -390,8 +400,7 @@ absl::StatusOr<std::variant<RuntimeLock, NoSolution>> RuntimeResolver::Resolve(
                    .torch_backend = input.torch_backend,
                    .requirements = input.requirements,
                    .relaxed = input.relaxed};
-  ASSIGN_OR_RETURN(const std::vector<PinnedPackage> packages, reader_.ReadPylock(result.out));
-  for (const PinnedPackage& package : packages) {
+  for (const PinnedPackage& package : resolved->packages) {
     if (package.sha256.empty()) {
       return absl::FailedPreconditionError(
           absl::StrCat("the registry gives no SHA-256 for ", package.name, " ", package.version,

@@ -17,6 +17,7 @@
 #include "harness/runtime/runtime_lock.h"
 #include "harness/runtime/runtime_policy.h"
 #include "harness/source/package_metadata.h"
+#include "harness/source/source_builds.h"
 #include "harness/source/source_catalog.h"
 #include "harness/source/uv.h"
 
@@ -32,10 +33,12 @@ struct RuntimeRequest {
   std::vector<std::string> relax;  // packages whose pins are dropped
 };
 
-// The requirements contradict each other: a verdict on the pairing, not an error.
+// The requirements contradict each other or cannot be met: a verdict on the pairing, not an error.
 struct NoSolution {
   std::string message;         // one line: the resolver's message and which subject declares what
   std::string complaint = {};  // the resolver's message alone
+  // How the cells end: also "install-failed" (a package does not build) and "timed-out".
+  std::string ending = "no-solution";
 };
 
 // The message for the subjects of `request`, whose requirements the resolver complains about.
@@ -82,8 +85,9 @@ class RuntimeResolver {
   absl::StatusOr<std::map<std::string, std::string>> BroughtByTorch(const std::string& torch) const;
   std::filesystem::path BroughtFile(const std::string& torch) const;
   std::filesystem::path LockFile(const Input& input) const;
-  absl::StatusOr<ProcessResult> Compile(const Input& input,
-                                        const std::vector<std::string>& requirements) const;
+  // Aborted: a package does not build.
+  absl::StatusOr<SourceBuilds::Resolved> Compile(
+      const Input& input, const std::vector<std::string>& requirements) const;
   absl::StatusOr<std::variant<RuntimeLock, NoSolution>> Explain(const RuntimeRequest& request,
                                                                 const Input& input,
                                                                 const ProcessResult& failed) const;
@@ -95,6 +99,7 @@ class RuntimeResolver {
   const Uv uv_;
   const Options options_;
   const PackageReader reader_;
+  const SourceBuilds builds_;
   std::mutex mutex_;
   std::optional<std::string> python_version_;
 };

@@ -10,6 +10,7 @@
 #include "harness/base/hash.h"
 #include "harness/base/status_macros.h"
 #include "harness/runtime/runtime_resolver.h"
+#include "harness/source/requirement_policy.h"
 
 namespace bkm {
 namespace fs = std::filesystem;
@@ -29,6 +30,7 @@ absl::StatusOr<bool> RuntimeResolver::Allows(const RuntimeRequest& request,
            std::any_of(request.relax.begin(), request.relax.end(), is_relaxed);
   });
   if (declared.empty()) return true;
+  RETURN_IF_ERROR(CheckRequirements(declared));
   const fs::path cached =
       options_.cache / "locks" /
       absl::StrCat(Sha256(ToLine(Json{{"lock", lock.Key()}, {"declared", declared}})), ".allows");
@@ -50,7 +52,7 @@ absl::StatusOr<bool> RuntimeResolver::Allows(const RuntimeRequest& request,
   for (const std::string& argument : TorchBackendArguments(lock.torch_backend))
     arguments.push_back(argument);
   arguments.push_back("-");
-  const absl::StatusOr<ProcessResult> result = uv_.Run(arguments, absl::StrJoin(declared, "\n"));
+  const absl::StatusOr<ProcessResult> result = uv_.LookUp(arguments, absl::StrJoin(declared, "\n"));
   RemoveTree(folder).IgnoreError();
   RETURN_IF_ERROR(result.status());
   if (!result->ok() && !IsNoSolution(*result))

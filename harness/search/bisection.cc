@@ -14,6 +14,11 @@ constexpr int64_t kDay = 86400;
 // How many repeats of one side of the culprit may stay unjudged before the search gives up.
 constexpr int kConfirmations = 3;
 
+// How often a side of the culprit is measured again. A cell that is flaky mostly fails by chance
+// and seldom works by chance, so the bad side needs more: a cell that fails half of the time fails
+// five times in a row in 3 % of all cases.
+int RepeatsOf(Side side) { return side == Side::kBad ? 4 : 1; }
+
 // On the mainline of `late`: the newest commits that are at least 1, 2, 4, ... days older, and the
 // oldest commit.
 std::vector<int> StepsBack(const CommitGraph& graph, int late) {
@@ -291,7 +296,10 @@ std::vector<Trial> Bisection::EarlyConfirmations() const {
   std::vector<Trial> confirmations;
   if (setup_.suspects.size() != 1 || !IsCandidate(setup_.suspects[0])) return confirmations;
   for (const int commit : BothSides(setup_.suspects[0])) {
-    if (!told_.contains(MakeTrial(commit, 2))) confirmations.push_back(MakeTrial(commit, 2));
+    const int repeats = RepeatsOf(commit == setup_.suspects[0] ? result_.after : result_.before);
+    for (int run = 2; run <= 1 + repeats; ++run) {
+      if (!told_.contains(MakeTrial(commit, run))) confirmations.push_back(MakeTrial(commit, run));
+    }
   }
   return confirmations;
 }
@@ -303,27 +311,36 @@ void Bisection::Confirm() {
   bool confirmed = true;
   for (const int commit : both) {
     const Side side = commit == tip_ ? result_.after : result_.before;
-    int agree = 0, next = 2;
-    bool fresh = false;
+    int agree = 0, repeats = 0, unjudged = 0;
     for (const auto& [trial, verdict] : told_) {
       if (graph_.content(trial.commit) != graph_.content(commit)) continue;
       const bool again = trial.commit == commit && trial.run > 1;
-      if (again) next = std::max(next, trial.run + 1);
-      if (Classify(verdict) != side) continue;  // it could not be judged
-      ++agree;
-      fresh |= again;
+      const bool agrees = Classify(verdict) == side;  // else it could not be judged
+      agree += agrees;
+      repeats += again && agrees;
+      unjudged += again && !agrees;
     }
-    if (fresh && agree > 1) continue;
+    if (repeats >= RepeatsOf(side) && agree > 1) continue;
     confirmed = false;
     if (in_flight_.contains(MakeTrial(commit, 1))) continue;
-    if (next == 2 + kConfirmations) {
+    if (unjudged == kConfirmations) {
       return Finish(SearchStatus::kUnstable,
                     absl::StrCat("a side of the culprit could not be confirmed: ", kConfirmations,
                                  " repeats could not be judged"));
     }
-    asks_.push_back(MakeTrial(commit, next));
+    int missing = std::max(RepeatsOf(side) - repeats, 1);
+    for (int run = 2; missing > 0; ++run) {
+      if (told_.contains(MakeTrial(commit, run))) continue;
+      asks_.push_back(MakeTrial(commit, run));
+      --missing;
+    }
   }
-  if (!confirmed) return;
+  if (!confirmed) {
+    // Both sides at once: the good one often takes longer.
+    std::stable_sort(asks_.begin(), asks_.end(),
+                     [](const Trial& a, const Trial& b) { return a.run < b.run; });
+    return;
+  }
   result_.culprit = tip_;
   result_.parents = graph_.parents(tip_);
   Finish(SearchStatus::kFound, "");

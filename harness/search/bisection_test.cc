@@ -36,10 +36,12 @@ TEST(BisectionTest, FindsTheFirstBadCommitOfALineAndConfirmsBothSides) {
   EXPECT_EQ(result.culprit, 11);
   EXPECT_THAT(result.parents, ElementsAre(10));
   EXPECT_EQ(result.after, Side::kBad);
-  // Two ends, four halvings of fifteen candidates, two confirmations.
-  EXPECT_EQ(world.asked.size(), 8u);
+  // Two ends, four halvings of fifteen candidates, one repeat of the good side, four of the bad.
+  ASSERT_EQ(world.asked.size(), 11u);
   EXPECT_EQ(world.asked[6], (Trial{.commit = 11, .run = 2}));
   EXPECT_EQ(world.asked[7], (Trial{.commit = 10, .run = 2}));
+  for (int run = 3; run <= 5; ++run)
+    EXPECT_EQ(world.asked[5 + run], (Trial{.commit = 11, .run = run}));
 }
 
 TEST(BisectionTest, EveryBoundaryOfALineIsFoundWhateverTheOrderOfAnswers) {
@@ -80,7 +82,9 @@ TEST(BisectionTest, ASuspectIsMeasuredFirstBesideItsParentWhichDoesForTheOlderEn
   EXPECT_EQ(bisection.result().after, Side::kBad);
   EXPECT_THAT(world.asked,
               UnorderedElementsAre(Trial{.commit = 64}, Trial{.commit = 10}, Trial{.commit = 11},
-                                   Trial{.commit = 10, .run = 2}, Trial{.commit = 11, .run = 2}));
+                                   Trial{.commit = 10, .run = 2}, Trial{.commit = 11, .run = 2},
+                                   Trial{.commit = 11, .run = 3}, Trial{.commit = 11, .run = 4},
+                                   Trial{.commit = 11, .run = 5}));
 }
 
 TEST(BisectionTest, ASoleSuspectIsConfirmedWhileItsFirstRunsGoOn) {
@@ -93,8 +97,10 @@ TEST(BisectionTest, ASoleSuspectIsConfirmedWhileItsFirstRunsGoOn) {
   const Trial again{.commit = 10, .run = 2};
   EXPECT_THAT(bisection.Wanted(1), ElementsAre(again));
   bisection.Tell(again, Ok());
-  EXPECT_THAT(bisection.Wanted(2), ElementsAre(Trial{.commit = 11, .run = 2}));
-  bisection.Tell({.commit = 11, .run = 2}, Broken());
+  EXPECT_THAT(bisection.Wanted(9),
+              ElementsAre(Trial{.commit = 11, .run = 2}, Trial{.commit = 11, .run = 3},
+                          Trial{.commit = 11, .run = 4}, Trial{.commit = 11, .run = 5}));
+  for (int run = 2; run <= 5; ++run) bisection.Tell({.commit = 11, .run = run}, Broken());
   EXPECT_FALSE(bisection.done()) << "the first run of the good side is not in";
   bisection.Tell({.commit = 10}, Ok());
   EXPECT_TRUE(bisection.done());
@@ -263,8 +269,8 @@ TEST(BisectionTest, RevertOfARevertIsTheCulpritOfToday) {
   SearchWorld world(Letters("GBGBGB"));
   world.Run(bisection);
   EXPECT_EQ(bisection.result().culprit, 5);
-  // Equal content is measured once: two ends, two confirmations.
-  EXPECT_EQ(world.asked.size(), 4u);
+  // Equal content is measured once: two ends, five repeats.
+  EXPECT_EQ(world.asked.size(), 7u);
 }
 
 TEST(BisectionTest, CommitsOfEqualContentAreOneCell) {
@@ -275,7 +281,7 @@ TEST(BisectionTest, CommitsOfEqualContentAreOneCell) {
   SearchWorld world([](const Trial& p) { return p.commit < 70 ? Ok() : Broken(); });
   world.Run(bisection);
   EXPECT_EQ(bisection.result().culprit, 70);
-  EXPECT_EQ(world.asked.size(), 4u);
+  EXPECT_EQ(world.asked.size(), 7u);
 }
 
 // 0 - 1 - 2 - - - - 6 - 7      mainline

@@ -18,6 +18,8 @@ constexpr int kEndRuns = 8;
 constexpr int kPatience = 2;
 // The prior: no culprit is as likely as any culprit.
 constexpr double kNoCulpritPrior = 0.5;
+// A culprit is named only after this many runs with the late end's side.
+constexpr int kCulpritRuns = 5;
 // Ends whose rates differ by less count as alike: too many runs would be needed to tell them apart.
 constexpr double kLeastDifference = 0.15;
 
@@ -26,18 +28,64 @@ double Rate(int count, int runs) { return (count + 0.5) / (runs + 1.0); }
 
 }  // namespace
 
+std::vector<int> CandidatesBetween(const CommitGraph& graph, int early, int late) {
+  std::vector<int> candidates;
+  for (const int commit : graph.Ancestors(late)) {
+    if (graph.IsAncestor(commit, early) || graph.before(commit)) continue;
+    const bool changes =
+        std::any_of(graph.parents(commit).begin(), graph.parents(commit).end(),
+                    [&](int parent) { return graph.content(parent) != graph.content(commit); });
+    if (changes) candidates.push_back(commit);
+  }
+  return candidates;
+}
+
+Posterior PosteriorOf(const CommitGraph& graph, const std::vector<int>& candidates,
+                      const std::map<int, SideCounts>& counts, const FlakeRates& rates) {
+  // Of the runs of one commit that is in the late end's state, or in the early end's.
+  const auto of_commit = [&](const SideCounts& seen, bool is_after) {
+    const double rate = is_after ? 1 - rates.miss : rates.flake;
+    const double shared = seen.after * std::log(rate) + seen.before * std::log(1 - rate);
+    const bool is_bad = is_after == (rates.after == Side::kBad);
+    if (is_bad || rates.flaky_commits == 0) return shared;
+    const double half = (seen.after + seen.before) * std::log(0.5);
+    return std::log((1 - rates.flaky_commits) * std::exp(shared) +
+                    rates.flaky_commits * std::exp(half));
+  };
+  struct Likelihood {
+    int commit;
+    double before, after;  // logarithms
+  };
+  std::vector<Likelihood> seen;
+  for (const auto& [commit, of] : counts)
+    seen.push_back({commit, of_commit(of, false), of_commit(of, true)});
+  const auto likelihood = [&](auto is_after) {
+    double log = 0;
+    for (const Likelihood& one : seen) log += is_after(one.commit) ? one.after : one.before;
+    return log;
+  };
+  const double none = std::log(kNoCulpritPrior) + likelihood([](int) { return false; });
+  std::vector<double> logs;
+  double largest = none;
+  for (const int candidate : candidates) {
+    logs.push_back(std::log((1 - kNoCulpritPrior) / static_cast<double>(candidates.size())) +
+                   likelihood([&](int c) { return graph.IsAncestor(candidate, c); }));
+    largest = std::max(largest, logs.back());
+  }
+  double sum = std::exp(none - largest);
+  for (const double log : logs) sum += std::exp(log - largest);
+  Posterior posterior{.no_culprit = std::exp(none - largest) / sum};
+  for (const double log : logs) posterior.weights.push_back(std::exp(log - largest) / sum);
+  return posterior;
+}
+
 FlakySearch::FlakySearch(const CommitGraph& graph, FlakySetup setup)
     : graph_(graph), setup_(std::move(setup)) {
   for (const int commit : graph_.Ancestors(setup_.late)) {
-    if (graph_.IsAncestor(commit, setup_.early)) continue;
-    if (graph_.before(commit)) continue;
-    places_.push_back(commit);
-    // A commit that changes nothing cannot be the culprit.
-    const bool changes =
-        std::any_of(graph_.parents(commit).begin(), graph_.parents(commit).end(),
-                    [&](int parent) { return graph_.content(parent) != graph_.content(commit); });
-    if (changes) candidates_.push_back(commit);
+    if (!graph_.IsAncestor(commit, setup_.early) && !graph_.before(commit))
+      places_.push_back(commit);
   }
+  candidates_ = CandidatesBetween(graph_, setup_.early, setup_.late);
   places_.push_back(setup_.early);
   Update();
 }
@@ -110,28 +158,11 @@ bool FlakySearch::MeasureEnds() {
 }
 
 void FlakySearch::Weigh() {
-  const double f = result_.flake_rate, m = result_.miss_rate;
-  const auto likelihood = [&](auto is_after) {
-    double log = 0;
-    for (const auto& [commit, counts] : counts_) {
-      const double seen = is_after(commit) ? 1 - m : f;
-      log += counts.after * std::log(seen) + counts.before * std::log(1 - seen);
-    }
-    return log;
-  };
-  const double none = std::log(kNoCulpritPrior) + likelihood([](int) { return false; });
-  std::vector<double> logs;
-  double largest = none;
-  for (const int candidate : candidates_) {
-    logs.push_back(std::log((1 - kNoCulpritPrior) / static_cast<double>(candidates_.size())) +
-                   likelihood([&](int c) { return graph_.IsAncestor(candidate, c); }));
-    largest = std::max(largest, logs.back());
-  }
-  double sum = std::exp(none - largest);
-  for (const double log : logs) sum += std::exp(log - largest);
-  result_.no_culprit = std::exp(none - largest) / sum;
-  weights_.clear();
-  for (const double log : logs) weights_.push_back(std::exp(log - largest) / sum);
+  Posterior posterior =
+      PosteriorOf(graph_, candidates_, counts_,
+                  {.flake = result_.flake_rate, .miss = result_.miss_rate, .after = setup_.after});
+  result_.no_culprit = posterior.no_culprit;
+  weights_ = std::move(posterior.weights);
 }
 
 void FlakySearch::Decide() {
@@ -145,14 +176,42 @@ void FlakySearch::Decide() {
     if (result_.no_culprit >= best) {
       return Finish(SearchStatus::kNone, "no culprit: the newer end's state was chance");
     }
-    result_.culprit = result_.likely[0].first;
-    return Finish(SearchStatus::kFound, "");
+    if (Doubts().empty()) {
+      result_.culprit = result_.likely[0].first;
+      // Repeats made the search surer than they prove.
+      const Posterior cautious = PosteriorOf(graph_, candidates_, counts_,
+                                             {.flake = result_.flake_rate,
+                                              .miss = result_.miss_rate,
+                                              .after = setup_.after,
+                                              .flaky_commits = kFlakyCommits});
+      const auto place = std::find(candidates_.begin(), candidates_.end(), result_.culprit);
+      result_.confidence =
+          std::min(best, cautious.weights[static_cast<size_t>(place - candidates_.begin())]);
+      return Finish(SearchStatus::kFound, "");
+    }
   }
   if (result_.runs >= setup_.max_runs) {
     Finish(SearchStatus::kUnstable, absl::StrFormat("after %d runs no answer is more likely than "
                                                     "%.0f %%",
                                                     result_.runs, 100 * result_.confidence));
   }
+}
+
+std::vector<Trial> FlakySearch::Doubts() const {
+  std::vector<Trial> doubts;
+  const bool sure = !result_.likely.empty() && result_.likely[0].second >= setup_.confidence;
+  if (!sure) return doubts;
+  const int culprit = result_.likely[0].first;
+  const auto it = counts_.find(culprit);
+  const int seen = it == counts_.end() ? 0 : it->second.after;
+  Trial trial{.commit = culprit, .run = 0, .runtime_of = setup_.runtime_of};
+  for (int missing = kCulpritRuns - seen; missing > 0; --missing) {
+    do {
+      ++trial.run;
+    } while (told_.contains(trial));
+    doubts.push_back(trial);
+  }
+  return doubts;
 }
 
 Trial FlakySearch::NextRun(int commit) const {
@@ -201,6 +260,10 @@ std::vector<Trial> FlakySearch::Wanted(int room) {
         if (!Judged(trial)) ask(trial);
       }
     }
+    return wanted;
+  }
+  if (const std::vector<Trial> doubts = Doubts(); !doubts.empty()) {
+    for (const Trial& trial : doubts) ask(trial);
     return wanted;
   }
   // Thresholds that cut the probability into equal parts. A trial in flight takes the nearest one.

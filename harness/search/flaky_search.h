@@ -41,6 +41,34 @@ struct FlakyResult {
   std::string why;
 };
 
+// How the runs of one commit ended.
+struct SideCounts {
+  int before = 0;  // outcomes of the early end's side
+  int after = 0;
+  int nothing = 0;
+};
+
+// The commits between the ends that may be the culprit: those that change something.
+std::vector<int> CandidatesBetween(const CommitGraph& graph, int early, int late);
+
+// The probability of each candidate, and of "no culprit", given how the runs of each commit ended.
+struct Posterior {
+  std::vector<double> weights;  // in the order of the candidates; with no_culprit they sum to 1
+  double no_culprit = 0;
+};
+struct FlakeRates {
+  double flake = 0;  // how often a commit before the culprit has the late end's side
+  double miss = 0;   // how often a commit from the culprit on has not
+  Side after = Side::kBad;
+  // The share of commits in the good state that fail half of the time instead. Where it is not 0,
+  // repeats of one commit prove less than runs of several.
+  double flaky_commits = 0;
+};
+// The share that a stated confidence allows for.
+inline constexpr double kFlakyCommits = 0.05;
+Posterior PosteriorOf(const CommitGraph& graph, const std::vector<int>& candidates,
+                      const std::map<int, SideCounts>& counts, const FlakeRates& rates);
+
 // Finds the culprit of a flaky cell by Bayes' rule, after Henderson et al., Flake Aware Culprit
 // Finding, ICST 2023. Each candidate has a probability, and so does "no culprit". The rates at
 // which the two sides are seen before and after a culprit are measured at the ends first and then
@@ -57,17 +85,15 @@ class FlakySearch : public HistorySearch {
   const FlakyResult& result() const { return result_; }
 
  private:
-  struct Counts {
-    int before = 0;  // outcomes of the early end's side
-    int after = 0;
-    int nothing = 0;
-  };
+  using Counts = SideCounts;
 
   void Update();
   // Sets the rates from the first runs of both ends; false if some runs are missing.
   bool MeasureEnds();
   void Weigh();
   void Decide();
+  // The trials that show that the likeliest culprit is no commit that fails half of the time.
+  std::vector<Trial> Doubts() const;
   void Finish(SearchStatus status, std::string why);
   std::optional<Side> Judged(const Trial& trial) const;
   Counts EndCounts(int end) const;

@@ -42,7 +42,7 @@ void Investigation::BisectIn(int runtime_of) {
 
 void Investigation::Tell(const Trial& trial, const Outcome& outcome) {
   told_[trial] = outcome;
-  std::erase(asked_, trial);
+  in_flight_.erase(trial);
   bisection_->Tell(trial, outcome);
   if (flaky_) flaky_->Tell(trial, outcome);
   Advance();
@@ -86,11 +86,34 @@ void Investigation::Advance() {
   result_.bisection = bisection_->result();
   const BisectionResult& found = result_.bisection;
   if ((setup_.flaky && ends_known) || found.status == SearchStatus::kUnstable) return StartFlaky();
-  if (found.status == SearchStatus::kFound) return Cross();
+  if (found.status == SearchStatus::kFound) {
+    result_.confidence = ConfidenceOf(found);
+    return Cross();
+  }
   const bool alike = found.status == SearchStatus::kNone && setup_.early &&
                      found.before == found.after && found.after != Side::kNeither;
   if (alike && !runtimes_asked_) return AskRuntimes();
   done_ = true;
+}
+
+double Investigation::ConfidenceOf(const BisectionResult& found) const {
+  // A suspect may have made the early end's outcome unnecessary.
+  const int early = found.early.value_or(found.parents.empty() ? found.late : found.parents[0]);
+  const std::vector<int> candidates = CandidatesBetween(graph_, early, found.late);
+  std::map<int, SideCounts> counts;
+  for (const auto& [trial, outcome] : told_) {
+    if (trial.runtime_of != bisection_->setup().runtime_of || trial.forced) continue;
+    const Side side = Classify(outcome.verdict);
+    SideCounts& seen = counts[trial.commit];
+    ++(side == found.after ? seen.after : side == found.before ? seen.before : seen.nothing);
+  }
+  const Posterior posterior = PosteriorOf(graph_, candidates, counts,
+                                          {.flake = kAssumedFlakeRate,
+                                           .miss = kAssumedFlakeRate,
+                                           .after = found.after,
+                                           .flaky_commits = kFlakyCommits});
+  const auto it = std::find(candidates.begin(), candidates.end(), found.culprit);
+  return it == candidates.end() ? 0 : posterior.weights[it - candidates.begin()];
 }
 
 // Both ends are on one side in the late end's runtime. Checks whether the early end is on that side
@@ -152,6 +175,7 @@ void Investigation::StartFlaky() {
   result_.bisection.culprit = found.culprit;
   result_.bisection.candidates.clear();
   if (found.culprit >= 0) {
+    result_.confidence = found.confidence;
     result_.bisection.parents = graph_.parents(found.culprit);
     result_.bisection.candidates = {found.culprit};
   } else {
@@ -201,16 +225,23 @@ void Investigation::Cross() {
   done_ = true;
 }
 
+std::vector<Trial> Investigation::WantedBySearch(int room) {
+  if (flaky_) return flaky_->Wanted(room);
+  if (!bisection_->done()) return bisection_->Wanted(room);
+  std::vector<Trial> wanted;
+  for (const Trial& trial : asks_) {
+    if (static_cast<int>(wanted.size()) < room && !in_flight_.contains(trial))
+      wanted.push_back(trial);
+  }
+  return wanted;
+}
+
 std::vector<Trial> Investigation::Wanted(int room) {
   std::vector<Trial> wanted;
   if (done_) return wanted;
-  if (flaky_) return flaky_->Wanted(room);
-  if (!bisection_->done()) return bisection_->Wanted(room);
-  for (const Trial& trial : asks_) {
-    if (static_cast<int>(wanted.size()) == room) break;
-    if (std::find(asked_.begin(), asked_.end(), trial) != asked_.end()) continue;
-    asked_.push_back(trial);
-    wanted.push_back(trial);
+  // A search that starts in the middle does not know what the one before it has in flight.
+  for (const Trial& trial : WantedBySearch(room)) {
+    if (in_flight_.insert(trial).second) wanted.push_back(trial);
   }
   return wanted;
 }

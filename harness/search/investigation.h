@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,9 +38,14 @@ enum class MadeBy {
 };
 const char* Name(MadeBy made_by);
 
+inline constexpr double kAssumedFlakeRate = 0.05;
+
 struct InvestigationResult {
   BisectionResult bisection;         // a flaky search fills in ends, culprit and parents too
   std::optional<FlakyResult> flaky;  // present after a flaky search
+  // Of a culprit that is named: the probability that it is the culprit. A bisection assumes that up
+  // to kAssumedFlakeRate of all runs end on the wrong side.
+  std::optional<double> confidence;
   MadeBy made_by = MadeBy::kCommit;
   // The locks of both sides, if they differ.
   std::string runtime_before, runtime_after;
@@ -67,9 +73,11 @@ class Investigation : public HistorySearch {
   const Outcome* OutcomeOf(int commit) const;
 
  private:
+  std::vector<Trial> WantedBySearch(int room);
   void Advance();
   void AskRuntimes();
   void StartFlaky();
+  double ConfidenceOf(const BisectionResult& found) const;
   void Cross();
   void BisectIn(int runtime_of);
   // The side of a trial; asks for the trial if it was not told.
@@ -84,7 +92,7 @@ class Investigation : public HistorySearch {
   std::unique_ptr<FlakySearch> flaky_;
   bool runtimes_asked_ = false;
   std::vector<Trial> asks_;
-  std::vector<Trial> asked_;  // trials of asks_ in flight
+  std::set<Trial> in_flight_;
   const char* doing_ = "bisecting";
   bool done_ = false;
   InvestigationResult result_;

@@ -122,7 +122,10 @@ TEST(InvestigationTest, AContradictionStartsAFlakySearch) {
   EXPECT_EQ(result.bisection.status, SearchStatus::kFound);
   EXPECT_EQ(result.bisection.culprit, 9);
   EXPECT_THAT(result.bisection.parents, ElementsAre(8));
-  EXPECT_GE(result.flaky->confidence, 0.99);
+  // Surer by the rates of the ends, but the commits just after it were not measured.
+  EXPECT_GT(result.flaky->confidence, 0.9);
+  EXPECT_LT(result.flaky->confidence, 0.9999);
+  EXPECT_EQ(result.confidence, result.flaky->confidence);
 }
 
 TEST(InvestigationTest, AskedForAFlakySearchItBisectsNot) {
@@ -144,6 +147,16 @@ TEST(InvestigationTest, GoesOnFromWhatWasMeasuredBefore) {
   world.Repeat(second);
   EXPECT_TRUE(second.done());
   EXPECT_EQ(second.result().made_by, MadeBy::kRuntime);
+}
+
+TEST(InvestigationTest, CulpritIsNamedWithAConfidenceThatIsNeverCertainty) {
+  const InvestigationResult result =
+      Investigate([](const Trial& trial) { return trial.commit >= 9 ? Broken() : Ok(); });
+  EXPECT_EQ(result.bisection.culprit, 9);
+  ASSERT_TRUE(result.confidence.has_value());
+  EXPECT_GT(*result.confidence, 0.9);
+  EXPECT_LT(*result.confidence, 1);
+  EXPECT_FALSE(result.flaky.has_value());
 }
 
 }  // namespace

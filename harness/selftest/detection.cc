@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "absl/strings/match.h"
+#include "harness/base/json_facts.h"
 #include "harness/judge/numbers_check.h"
 
 namespace bkm {
@@ -18,10 +19,10 @@ bool Accepts(const Expectation& expectation, absl::string_view reason) {
 
 // The check that wrote the verdict's message, to which a diagnosis may be appended.
 std::string FailedCheck(const Verdict& verdict) {
-  const Json checks = verdict.evidence.value("checks", Json::object());
+  const Json checks = ObjectOf(verdict.evidence, "checks");
   for (const auto& [name, check] : checks.items()) {
-    if (check.value("outcome", "") == "failed" &&
-        absl::StartsWith(verdict.message, check.value("message", "?")))
+    if (TextOf(check, "outcome") == "failed" &&
+        absl::StartsWith(verdict.message, TextOf(check, "message", "?")))
       return name;
   }
   return "";
@@ -29,13 +30,13 @@ std::string FailedCheck(const Verdict& verdict) {
 
 // The largest multiple of a floor among the quantities that may name this fault.
 std::optional<double> MarginOf(const Verdict& verdict, const Expectation& expectation) {
-  const Json numbers = verdict.evidence.value("/checks/numbers"_json_pointer, Json::object());
+  const Json numbers = ObjectOf(ObjectOf(verdict.evidence, "checks"), "numbers");
   std::optional<double> margin;
   for (const NumbersQuantity& quantity : NumbersQuantities()) {
     if (!Accepts(expectation, quantity.reason) || !numbers.contains(quantity.key)) continue;
     // A missing multiple means a floor of 0, from which every error is infinitely far.
-    const double multiple =
-        numbers[quantity.key].value("multiple", std::numeric_limits<double>::infinity());
+    const double multiple = FiniteOf(numbers[quantity.key], "multiple")
+                                .value_or(std::numeric_limits<double>::infinity());
     margin = std::max(margin.value_or(0), multiple);
   }
   return margin;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
 #include "harness/model/engine_kind.h"
 
@@ -18,7 +19,7 @@ absl::StatusOr<Cell> WithProbe(const Cell& cell, const CatalogueFault& fault) {
   probe.merge_patch(fault.probe);
   // The warm-up follows the engine's own schedule.
   Json& optimizer = probe["optimizer"];
-  if (optimizer.value("warmup_steps", 0) > 0 && optimizer.value("schedule", "").empty())
+  if (WholeOf(optimizer, "warmup_steps") > 0 && TextOf(optimizer, "schedule").empty())
     optimizer["schedule"] = FindEngineKind(cell.engine)->schedule;
   Cell changed = cell;
   ASSIGN_OR_RETURN(changed.probe,

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
+#include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
 #include "harness/report/expectations.h"
 #include "harness/report/labels.h"
@@ -120,7 +121,7 @@ absl::StatusOr<Acceptance> AcceptRun(const RunDirectory& directory, const RunRec
 
 absl::StatusOr<int> AcceptExpectations(const std::string& run_directory, const RunRecord& run,
                                        const std::filesystem::path& file) {
-  if (!run.made_by.value("whole", false))
+  if (!IsTrue(run.made_by, "whole"))
     return absl::FailedPreconditionError(
         absl::StrCat(run_directory,
                      " is a filtered run: only a whole run can rewrite expectations (bkm run "

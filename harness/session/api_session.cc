@@ -67,12 +67,22 @@ absl::StatusOr<int> MarkStaticallyRed(ApiSession& session, std::vector<PlannedCe
                          HasStaticCheck(cell);
     if (!checked) continue;
     ASSIGN_OR_RETURN(ApiCheck* const check, session.CheckOf(*FindEngineKind(cell.engine)));
-    ASSIGN_OR_RETURN(const Tree engine, tree_of(*cell.engine_subject));
-    ASSIGN_OR_RETURN(const Tree library, tree_of(*cell.library_subject));
-    ASSIGN_OR_RETURN(const PairGrade grade, check->GradeOf(engine, library));
-    if (grade != PairGrade::kImport) continue;
-    ASSIGN_OR_RETURN(const std::vector<Violation> violations, check->Check(engine, library));
-    planned.statically_red = ToText(violations[0]);
+    const absl::StatusOr<std::string> violation = [&]() -> absl::StatusOr<std::string> {
+      ASSIGN_OR_RETURN(const Tree engine, tree_of(*cell.engine_subject));
+      ASSIGN_OR_RETURN(const Tree library, tree_of(*cell.library_subject));
+      ASSIGN_OR_RETURN(const PairGrade grade, check->GradeOf(engine, library));
+      if (grade != PairGrade::kImport) return std::string();
+      ASSIGN_OR_RETURN(const std::vector<Violation> violations, check->Check(engine, library));
+      return ToText(violations[0]);
+    }();
+    // Sources that cannot be checked are no reason to stop the other cells: this one is run.
+    if (!violation.ok()) {
+      observer.OnNote(absl::StrCat("no static check of ", planned.id, ": ",
+                                   std::string(violation.status().message())));
+      continue;
+    }
+    if (violation->empty()) continue;
+    planned.statically_red = *violation;
     ++red;
   }
   session.ReportScan(observer);

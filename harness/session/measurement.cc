@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
+#include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
 #include "harness/model/engine_kind.h"
 #include "harness/numerics/golden_key.h"
@@ -38,6 +40,7 @@ LocalExecutorOptions WorkerOptions(const Installation& installation,
           .python_code = installation.python_code(),
           .kernels = installation.kernels(),
           .preload = installation.preload(),
+          .sandbox = options.sandbox,
           .slots = Slots(options),
           .fresh = options.fresh,
           .idle = idle,
@@ -50,8 +53,10 @@ LocalExecutorOptions WorkerOptions(const Installation& installation,
 // An engine that ran another precision than requested is judged by the floor of that precision.
 absl::Status WantPrecisionThatRan(References& references, const PreparedCell& cell,
                                   const Json& observation) {
-  const std::string ran = observation.value("/adapter/precision_ran"_json_pointer, std::string());
-  if (ran.empty() || ran == cell.record.cell.probe.precision) return absl::OkStatus();
+  const std::string ran = TextOf(ObjectOf(observation, "adapter"), "precision_ran");
+  if (ran == cell.record.cell.probe.precision) return absl::OkStatus();
+  // There is no floor for another precision, and the judge says so.
+  if (ran != "bf16" && ran != "fp32") return absl::OkStatus();
   return references.Want(cell.record.cell.probe, cell.probe_folder, ran);
 }
 
@@ -71,9 +76,11 @@ class LocalObservations : public StoredObservations {
   LocalObservations(bool wanted, const TaskSettings& settings, RunObserver& observer)
       : observer_(observer) {
     if (!wanted) return;
-    absl::StatusOr<std::unique_ptr<ObservationStore>> store = Open(settings);
+    absl::StatusOr<std::unique_ptr<ObservationStore>> store =
+        Open(settings, [this](const std::string& damage) { observer_.OnWarning(damage); });
     if (store.ok()) {
       store_ = *std::move(store);
+      if (!store_->set_aside().empty()) observer_.OnWarning(store_->set_aside());
     } else {
       Stop(store.status());
     }
@@ -86,20 +93,24 @@ class LocalObservations : public StoredObservations {
     Stop(found.status());
     return std::nullopt;
   }
-  void Keep(const PreparedCell& cell, const Json& observation,
+  void Keep(const PreparedCell& cell, const Json& observation, const Json& observed,
             const std::filesystem::path& folder) override {
-    if (store_) Check(store_->Keep(cell, observation, folder));
+    if (store_) Check(store_->Keep(cell, observation, observed, folder));
+  }
+  void Discard(const KeptObservation& kept) override {
+    if (store_) Check(store_->Discard(kept));
   }
   void Forget(const PreparedCell& cell) {
     if (store_) Check(store_->Forget(cell));
   }
 
  private:
-  static absl::StatusOr<std::unique_ptr<ObservationStore>> Open(const TaskSettings& settings) {
+  static absl::StatusOr<std::unique_ptr<ObservationStore>> Open(
+      const TaskSettings& settings, std::function<void(const std::string&)> report) {
     const char* folder = std::getenv("BKM_OBSERVATIONS");
     ASSIGN_OR_RETURN(std::string cpu, CpuFeatures());
     return ObservationStore::Open(folder && *folder ? folder : CacheDirectory() / "observations",
-                                  settings, std::move(cpu));
+                                  settings, std::move(cpu), std::move(report));
   }
   void Check(const absl::Status& status) {
     if (!status.ok()) Stop(status);
@@ -172,13 +183,15 @@ absl::StatusOr<RunRecord> MeasureAll(const MeasurementSetup& setup, LocalExecuto
                                      CellFeed& feed, std::vector<PreparedCell> cells) {
   const MeasurementOptions& options = setup.options;
   const RunDirectory& directory = setup.directory;
+  ASSIGN_OR_RETURN(const FileLock lock, directory.Lock());
   ASSIGN_OR_RETURN(const std::string cell_code, setup.installation.CellCodeDigest());
-  RunRecord run{.matrix = setup.matrix.name};
+  RunRecord run{.matrix = setup.matrix.name, .sandbox = std::string(Name(options.sandbox))};
   RunJudge run_judge(directory);
   References references(setup.installation, CacheDirectory(), directory);
   RETURN_IF_ERROR(WantAll(references, cells));
   const double preload_before_s = executor.preload_s();
-  const TaskSettings task{.cell_code = cell_code, .limits = setup.matrix.limits};
+  const TaskSettings task{
+      .cell_code = cell_code, .limits = setup.matrix.limits, .sandbox = options.sandbox};
   std::vector<PreparedCell> asked = cells;
   DirectoryJudge judge(run_judge, references, run);
   LocalObservations stored(options.store && options.reuse && !options.fresh, task, setup.observer);
@@ -188,6 +201,8 @@ absl::StatusOr<RunRecord> MeasureAll(const MeasurementSetup& setup, LocalExecuto
   Runner runner({.slots = Slots(options),
                  .controls = options.controls,
                  .reuse = options.reuse,
+                 .verify_inherited = options.verify_inherited,
+                 .verify_seed = static_cast<uint64_t>(absl::ToUnixNanos(clock.Now())),
                  .task = task,
                  .launcher = launcher ? launcher : "bkm"},
                 {directory, executor, judge, stored, referenced, setup.observer, clock});
@@ -198,10 +213,23 @@ absl::StatusOr<RunRecord> MeasureAll(const MeasurementSetup& setup, LocalExecuto
                  {"reused", runner.reused()},
                  {"preload_s", executor.preload_s() - preload_before_s},
                  {"wall_s", absl::ToDoubleSeconds(clock.Elapsed() - start)},
-                 {"cell_code", cell_code}};
+                 {"cell_code", cell_code},
+                 {"inherited", runner.inherited().ToJson()}};
   RETURN_IF_ERROR(run_judge.JudgeRun(run, !run.finished && references.busy()));
   ForgetFlaky(run, asked, stored);
+  for (const std::string& damaged : references.damaged()) setup.observer.OnWarning(damaged);
   if (!references.failure().empty()) setup.observer.OnWarning(references.failure());
+  if (const Json differences = run.made_by["inherited"]["differences"]; !differences.empty()) {
+    RETURN_IF_ERROR(directory.WriteRun(run));
+    const Json& first = differences[0];
+    return absl::DataLossError(absl::StrCat(
+        first["cell"].get<std::string>(), " differs in ", first["what"].get<std::string>(),
+        " from the stored observation of ", first["from"].get<std::string>(),
+        ", which could have stood for it",
+        differences.size() > 1 ? absl::StrCat(" (and ", differences.size() - 1, " more)") : "",
+        ": what took these observations was measured again; ", directory.run_json().string(),
+        " holds the corrected results, and the same command continues from them"));
+  }
   return run;
 }
 
@@ -245,6 +273,8 @@ absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, LocalExecutor& 
   return MeasureAll(setup, workers, feed, {});
 }
 
-int ReusedCells(const RunRecord& run) { return run.made_by.value("reused", 0); }
+int ReusedCells(const RunRecord& run) {
+  return static_cast<int>(WholeOf(run.made_by, "reused").value_or(0));
+}
 
 }  // namespace bkm

@@ -10,6 +10,7 @@
 #include "harness/matrix/matrix.h"
 #include "harness/matrix/plan.h"
 #include "harness/model/cell_record.h"
+#include "harness/model/sandbox_level.h"
 #include "harness/runner/cell_feed.h"
 #include "harness/runner/installation.h"
 #include "harness/runner/local_executor.h"
@@ -22,11 +23,13 @@
 namespace bkm {
 
 struct MeasurementOptions {
-  int slots = 0;         // cells in flight; 0: one per core
-  bool fresh = false;    // each cell gets its own process
-  bool controls = true;  // add the control cells that blame needs
-  bool reuse = true;     // keep the observations in the run directory
-  bool store = true;     // take the observations of other runs, too; needs `reuse`
+  int slots = 0;              // cells in flight; 0: one per core
+  bool fresh = false;         // each cell gets its own process
+  bool controls = true;       // add the control cells that blame needs
+  bool reuse = true;          // keep the observations in the run directory
+  bool store = true;          // take the observations of other runs, too; needs `reuse`
+  int verify_inherited = 20;  // measure one in so many cells that could inherit; 0: none
+  SandboxLevel sandbox = SandboxLevel::kFull;
 };
 
 // What a measurement works with. All must outlive it.
@@ -52,7 +55,9 @@ absl::StatusOr<std::vector<PreparedCell>> PrepareAll(const std::vector<PlannedCe
                                                      const InterruptSignals& signals);
 
 // Runs prepared cells, computes their references, judges all, and keeps everything in the run
-// directory. The record says `finished` unless the user interrupted.
+// directory. The record says `finished` unless the user interrupted. DataLoss if a cell that was
+// measured to check an inherited observation differs from it: run.json then holds the corrected
+// results, and a second run takes them.
 absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, std::vector<PreparedCell> cells);
 // The same in `workers`, which stay up for the next run.
 absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, LocalExecutor& workers,

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "harness/judge/cell_files.h"
 #include "harness/numerics/model_shapes.h"
-#include "harness/numerics/safetensors.h"
 #include "harness/runner/references.h"
 
 namespace bkm {
@@ -20,8 +20,8 @@ std::string PrecisionOf(const CellRecord& cell, const CellEvidence& evidence) {
 }
 
 // A cell's log-probs alone: its gradients are a hundred times as much.
-std::vector<double> LogProbsOf(const std::filesystem::path& file) {
-  const absl::StatusOr<SafetensorsFile> tensors = SafetensorsFile::Open(file);
+std::vector<double> LogProbsOf(const std::filesystem::path& cell_dir, const std::string& file) {
+  const absl::StatusOr<SafetensorsFile> tensors = OpenCellTensors(cell_dir, file);
   if (!tensors.ok() || !tensors->Has("log_probs")) return {};
   return tensors->Doubles("log_probs").value_or(std::vector<double>());
 }
@@ -50,7 +50,7 @@ void EvidenceReader::ReadErrors(const CellRecord& cell, CellEvidence& evidence) 
   const std::vector<ObservedStep>& steps = evidence.observation->steps;
   for (size_t k = 0; k < steps.size(); ++k) {
     if (k >= probe.golden->size() || k >= floors->size() || k >= probe.folder->steps.size()) break;
-    const std::vector<double> seen = LogProbsOf(run_.directory().cell(cell) / steps[k].tensors);
+    const std::vector<double> seen = LogProbsOf(run_.directory().cell(cell), steps[k].tensors);
     const std::vector<double>& golden = (*probe.golden)[k].log_probs;
     if (seen.empty() || seen.size() != golden.size()) continue;
     const PackedBatch& batch = probe.folder->steps[k];
@@ -66,8 +66,7 @@ void EvidenceReader::ReadErrors(const CellRecord& cell, CellEvidence& evidence) 
 void EvidenceReader::ReadAttention(const CellRecord& cell, CellEvidence& evidence) const {
   if (evidence.documents.empty() || evidence.observation->attended.empty()) return;
   const PackedDocuments documents(evidence.documents);
-  const auto relations = ReadRelations(
-      run_.directory().cell(cell) / "tensors" / "attended.safetensors", documents.tokens());
+  const auto relations = ReadRelations(run_.directory().cell(cell), documents.tokens());
   const absl::StatusOr<ModelShape> shape = ShapeOf(cell.cell.probe);
   if (!relations.ok() || !shape.ok()) return;
   std::map<std::pair<std::string, int64_t>, size_t> known;  // by relation and window

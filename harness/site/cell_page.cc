@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "harness/base/json_facts.h"
+#include "harness/model/sandbox_level.h"
 #include "harness/report/command_text.h"
 #include "harness/report/labels.h"
 #include "harness/runner/task.h"
@@ -202,9 +204,8 @@ Markup AskedSection(const CellRecord& record, const CellEvidence& evidence) {
   if (const std::string options = OptionsText(cell); !options.empty())
     facts.Add("Options", options);
   if (!cell.plant.empty()) facts.Add("Planted", absl::StrJoin(cell.plant, ", "));
-  const Json configured = evidence.raw.is_object() ? evidence.raw.value("shims", Json()) : Json();
   std::vector<std::string> shims;
-  for (const Json& shim : configured) {
+  for (const Json& shim : ListOf(evidence.raw, "shims")) {
     if (shim.is_string()) shims.push_back(shim.get<std::string>());
   }
   if (!shims.empty()) facts.Add("GPU shims", absl::StrJoin(shims, ", "));
@@ -283,6 +284,7 @@ Markup Summary(const SiteRuns& runs, const SiteRun& run, const CellRecord& cell,
   if (const CellRecord* control = FindControl(run.record(), cell)) link("Control", control->id);
   if (cell.inherited_from) link("Inherited from", *cell.inherited_from);
   if (!cell.repeat_of.empty()) link("Repeats", cell.repeat_of);
+  facts.Add("Sandbox", LevelText(run.record().sandbox));
   if (cell.seconds > 0) facts.Add("Duration", absl::StrFormat("%.1f s", cell.seconds));
   return facts.List();
 }

@@ -50,17 +50,23 @@ struct LayerView {
 };
 
 std::vector<LayerView> LayersOf(const Observation& observation) {
+  constexpr size_t kMostLayers = 512;  // on one page
+  const auto place = [](int64_t layer) {
+    return static_cast<size_t>(std::clamp<int64_t>(layer, 0, kMostLayers - 1));
+  };
   size_t count = std::max(observation.layers.size(), observation.called.size());
   for (const ObservedKernels& kernels : observation.kernels)
-    count = std::max(count, static_cast<size_t>(std::clamp<int64_t>(kernels.layer, 0, 4095) + 1));
+    count = std::max(count, place(kernels.layer) + 1);
+  count = std::min(count, kMostLayers);
   std::vector<LayerView> layers(count);
-  for (size_t i = 0; i < observation.layers.size(); ++i) {
+  for (size_t i = 0; i < std::min(count, observation.layers.size()); ++i) {
     const ObservedLayer& layer = observation.layers[i];
     layers[i].built = layer.class_name;
   }
-  for (size_t i = 0; i < observation.called.size(); ++i) layers[i].called = observation.called[i];
+  for (size_t i = 0; i < std::min(count, observation.called.size()); ++i)
+    layers[i].called = observation.called[i];
   for (const ObservedKernels& kernels : observation.kernels) {
-    LayerView& layer = layers[static_cast<size_t>(std::clamp<int64_t>(kernels.layer, 0, 4095))];
+    LayerView& layer = layers[place(kernels.layer)];
     layer.forward = absl::StrJoin(kernels.forward, ", ");
     layer.backward = absl::StrJoin(kernels.backward, ", ");
   }
@@ -132,7 +138,14 @@ Markup MaskCallsLine(const Observation& observation) {
   for (const ObservedMaskCall& call : observation.mask_calls)
     ++counts[absl::StrCat(call.type, call.owner.empty() ? "" : " of ", call.owner)];
   std::vector<std::string> parts;
-  for (const auto& [what, count] : counts) parts.push_back(absl::StrCat(what, " \u00d7 ", count));
+  constexpr size_t kMostShown = 20;
+  for (const auto& [what, count] : counts) {
+    if (parts.size() == kMostShown) {
+      parts.push_back(absl::StrCat("and ", counts.size() - kMostShown, " more"));
+      break;
+    }
+    parts.push_back(absl::StrCat(what, " \u00d7 ", count));
+  }
   if (parts.empty()) return {};
   return Element("p",
                  absl::StrCat("Masks that reached the layers: ", absl::StrJoin(parts, ", "), "."));

@@ -103,7 +103,8 @@ class Front {
     std::string text =
         absl::StrCat("It is the newest of ", answer.rows, " pairs that does what it is asked",
                      proof.empty() ? "" : absl::StrCat(": ", proof), ". Measured on ", row.measured,
-                     row.expires.empty() ? "" : absl::StrCat(", expires on ", row.expires), ". ");
+                     row.expires.empty() ? "" : absl::StrCat(", expires on ", row.expires),
+                     SandboxNote(row), ". ");
     if (answer.releases == answer.best) return absl::StrCat(text, "Both sides are releases.");
     if (answer.releases)
       return absl::StrCat(

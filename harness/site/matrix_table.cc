@@ -95,6 +95,9 @@ Markup Line(const PublishedRow& row, const EngineKind& kind,
   columns << Element(
       "td", {{"class", "small"}},
       {row.torch, Element("span", {{"class", "date"}}, row.measured),
+       row.sandbox.empty() || row.sandbox == "full"
+           ? Markup()
+           : Element("span", {{"class", "why"}}, absl::StrCat("sandbox: ", row.sandbox)),
        IsExpired(row, today) ? Element("span", {{"class", "why"}}, "too old: measure again")
                              : Markup(),
        row.pylock.empty() ? Markup() : Element("a", {{"href", row.pylock}}, "lock")});

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "harness/model/sandbox_level.h"
 #include "harness/site/cell_page.h"
 #include "harness/site/table.h"
 #include "harness/site/verdict_view.h"
@@ -48,7 +49,9 @@ Page RunPage(const SiteRun& run) {
     chips << Element("li", {VerdictBadge(kind), " ", absl::StrCat(count)});
   const std::string caption = absl::StrCat(
       "All ", run.record().cells.size(),
-      " cells of this run. A control runs the library alone, to tell whose fault a failure is.");
+      " cells of this run. A control runs the library alone, to tell whose fault a failure is. "
+      "Sandbox: ",
+      LevelText(run.record().sandbox), ".");
   page.main << Trail(page.path, {{"index.html", "Answer"}}, page.title) << Element("h1", page.title)
             << Element("ul", {{"class", "chips"}}, chips)
             << CaptionedTable(caption, {"cell", "verdict", "why", "role"}, rows, page.title);

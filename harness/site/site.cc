@@ -2,6 +2,12 @@
 // Copyright the bkm authors.
 #include "harness/site/site.h"
 
+#include <fcntl.h>
+#include <stdio.h>
+
+#include <cerrno>
+#include <cstring>
+
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
@@ -28,7 +34,7 @@ class Writer {
   }
   absl::Status Write(const std::string& path, const std::string& text) {
     report_.bytes += static_cast<int64_t>(text.size());
-    return WriteFile(folder_ / path, text);
+    return WriteScratchFile(folder_ / path, text);
   }
 
   absl::Status WriteRun(const SiteRuns& runs, const SiteRun& run) {
@@ -85,14 +91,21 @@ absl::Status CheckReplaceable(const fs::path& out) {
 
 // Replaces the old site only now that the new one is complete.
 absl::Status MoveInto(const fs::path& made, const fs::path& out) {
-  RETURN_IF_ERROR(RemoveTree(out));
+  RETURN_IF_ERROR(SyncTree(made));
   std::error_code error;
-  fs::rename(made, out, error);
-  if (error) {
-    return absl::InternalError(
-        absl::StrCat("cannot move ", made.string(), " to ", out.string(), ": ", error.message()));
+  const unsigned exchange = fs::exists(out, error) ? RENAME_EXCHANGE : 0;
+  int failure =
+      ::renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, out.c_str(), exchange) == 0 ? 0 : errno;
+  if (failure == EINVAL && exchange) {
+    // This file system cannot exchange: for a moment there is no site.
+    RETURN_IF_ERROR(RemoveTree(out));
+    failure = ::rename(made.c_str(), out.c_str()) == 0 ? 0 : errno;
+  } else if (failure == 0 && exchange) {
+    RETURN_IF_ERROR(RemoveTree(made));
   }
-  return absl::OkStatus();
+  if (failure == 0) return SyncFolder(made.parent_path());
+  return absl::InternalError(absl::StrCat("cannot move ", made.string(), " to ", out.string(), ": ",
+                                          std::strerror(failure)));
 }
 
 absl::Status WritePages(const SiteContent& content, Writer& writer) {

@@ -140,8 +140,9 @@ inline void WriteSiteRun(const std::filesystem::path& folder) {
   RunRecord run{.matrix = "<i>bkm</i>", .finished = true, .cells = SiteCells()};
   for (CellRecord& cell : run.cells) {
     const bool stopped = cell.verdict->stage == Stage::kImport;
-    HARNESS_CHECK(
-        directory.WriteObservation(cell, stopped ? ABrokenObservation() : ARunObservation()).ok());
+    const absl::Status written =
+        directory.WriteObservation(cell, stopped ? ABrokenObservation() : ARunObservation());
+    HARNESS_CHECK(written.ok()) << written;
     CellRecord judged = cell;
     if (!stopped) judged.verdict->evidence = AJudgedEvidence();
     HARNESS_CHECK(directory.WriteVerdict(judged).ok());

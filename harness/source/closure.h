@@ -3,6 +3,7 @@
 #ifndef HARNESS_SOURCE_CLOSURE_H_
 #define HARNESS_SOURCE_CLOSURE_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,14 +13,13 @@
 
 namespace bkm {
 
-// The paths below one subject's tree that a cell looked at (harness/protocol/README.md, "closure").
-// Every list is sorted.
+// The paths below one subject's tree that a cell looked at (harness/protocol/README.md,
+// "observed").
 struct TreeClosure {
-  // Files that were opened, whether or not they exist, and folders that were listed, with a "/" at
-  // the end.
+  // Files and links that were read, and folders that were listed, with a "/" at the end.
   std::vector<std::string> read;
   std::vector<std::string> lookups;  // modules that the import system looked for: "verl/workers"
-  std::vector<std::string> asked;    // paths whose existence or type was queried, but not read
+  std::vector<std::string> asked;    // names that were looked up, whether or not they exist
   bool operator==(const TreeClosure&) const = default;
 };
 
@@ -27,24 +27,22 @@ struct TreeClosure {
 struct Closure {
   TreeClosure engine;
   TreeClosure library;
-  std::vector<std::string>
-      escapes;         // what the recorder cannot see into: programs that were started
-  bool whole = false;  // the cell lived long enough to report that the record is final
-
-  // Only an observation whose record misses nothing may be reused for another cell.
-  bool tells_all() const { return whole && escapes.empty(); }
   bool operator==(const Closure&) const = default;
 };
 
-// Reads an observation's "closure". A closure that is missing or in an older form is not whole.
-absl::StatusOr<Closure> ClosureFromJson(const Json& json, const std::string& origin);
+// The closure in what a worker observed from outside the cell's processes. Nullopt if `observed` is
+// null, or if its record of the trees is missing, incomplete or of another observer: then the cell
+// may depend on anything in its trees. Never give it what a cell reported about itself.
+absl::StatusOr<std::optional<Closure>> ClosureFromObserved(const Json& observed,
+                                                           const std::string& origin);
 
-// Both trees' part as one line of JSON. Equal texts mean equal dependences.
+// Both trees' part as text. Equal texts mean equal dependences.
 std::string DependenceText(const Closure& closure);
+// DataLoss if this version did not write the text.
 absl::StatusOr<Closure> ClosureFromDependenceText(const std::string& text);
 
-// SHA-256 of the content that `listing` has for everything in `closure`. In two trees with equal
-// states a cell sees the same.
+// SHA-256 of what `listing` has for everything in `closure`. In two trees with equal states, a cell
+// with this closure sees the same.
 std::string StateOf(const TreeClosure& closure, const TreeListing& listing);
 
 }  // namespace bkm

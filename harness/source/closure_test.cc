@@ -75,28 +75,71 @@ TEST(ClosureTest, KindOfAPathMatters) {
   EXPECT_FALSE(Same({.asked = {"pkg/used.py"}}, With("pkg/used.py", "changed")));
 }
 
-TEST(ClosureTest, IsReadFromAnObservationAndBackFromItsText) {
-  const Closure closure =
-      *ClosureFromJson({{"engine", {"e/"}},
-                        {"library", {"l.py"}},
-                        {"lookups", {{"engine", {"e"}}, {"library", Json::array()}}},
-                        {"asked", {{"library", {"q"}}}},
-                        {"escapes", Json::array()},
-                        {"whole", true}},
-                       "observation.json");
-  EXPECT_EQ(closure, (Closure{.engine = {.read = {"e/"}, .lookups = {"e"}},
-                              .library = {.read = {"l.py"}, .asked = {"q"}},
-                              .whole = true}));
-  EXPECT_TRUE(closure.tells_all());
+TEST(ClosureTest, KindAndExecutableBitMatter) {
+  EXPECT_FALSE(Same({.read = {"pkg/used.py"}}, With("pkg/used.py", "2*")));
+  EXPECT_FALSE(Same({.asked = {"pkg/used.py"}}, With("pkg/used.py", "2@")));
+  EXPECT_FALSE(Same({.read = {"pkg/"}}, With("pkg/used.py", "2@")));
+  EXPECT_TRUE(Same({.read = {"pkg/"}}, With("pkg/used.py", "2*")));
+}
+
+TEST(ClosureTest, EmptyFolderIsNotAMissingOne) {
+  EXPECT_FALSE(Same({.read = {"pkg/none/"}}, With("pkg/none/", "folder")));
+  EXPECT_FALSE(Same({.asked = {"pkg/none"}}, With("pkg/none/", "folder")));
+}
+
+TEST(ClosureTest, CompiledFileMattersByItsSourceAndByTheCommitsOwn) {
+  const std::string compiled = "pkg/__pycache__/used.cpython-311.pyc";
+  EXPECT_FALSE(Same({.read = {compiled}}, With("pkg/used.py", "changed")));
+  EXPECT_FALSE(Same({.read = {compiled}}, With(compiled, "shipped")));
+  EXPECT_TRUE(Same({.read = {compiled}}, With("pkg/unused.py", "changed")));
+  // The folder itself exists if any source beside it could be compiled.
+  EXPECT_FALSE(Same({.asked = {"pkg/__pycache__"}}, With("pkg/unused.py", "changed")));
+  EXPECT_FALSE(Same({.read = {"pkg/__pycache__/"}}, With("pkg/unused.py", "changed")));
+  EXPECT_TRUE(Same({.read = {"pkg/"}}, With(compiled, "shipped")));
+}
+
+TEST(ClosureTest, CompiledFileWithoutSourceIsAModule) {
+  EXPECT_FALSE(Same({.lookups = {"pkg/none"}}, With("pkg/none.pyc", "new")));
+}
+
+TEST(ClosureTest, IsReadFromWhatWasObservedAndBackFromItsText) {
+  const Closure closure = **ClosureFromObserved(
+      {{"observer", "fuse"},
+       {"version", 1},
+       {"complete", true},
+       {"engine", {{"read", {"e/", "new\\nline"}}, {"lookups", {"e"}}, {"asked", Json::array()}}},
+       {"library", {{"read", {"l.py"}}, {"lookups", Json::array()}, {"asked", {"q", "\\377"}}}}},
+      "observed.json");
+  EXPECT_EQ(closure, (Closure{.engine = {.read = {"e/", "new\nline"}, .lookups = {"e"}},
+                              .library = {.read = {"l.py"}, .asked = {"q", "\377"}}}));
   EXPECT_EQ(*ClosureFromDependenceText(DependenceText(closure)), closure);
 }
 
-TEST(ClosureTest, IncompleteRecordDoesNotTellAll) {
-  EXPECT_FALSE(ClosureFromJson(Json(), "o")->tells_all());
-  EXPECT_FALSE(ClosureFromJson({{"engine", {"e.py"}}}, "o")->tells_all());
-  EXPECT_FALSE(
-      ClosureFromJson({{"whole", true}, {"escapes", {"subprocess.Popen git"}}}, "o")->tells_all());
-  EXPECT_FALSE(ClosureFromJson({{"engine", {1}}}, "o").ok());
+TEST(ClosureTest, WhatIsNotObservedInFullIsNoClosure) {
+  const auto none = [](const Json& observed) {
+    return *ClosureFromObserved(observed, "o") == std::nullopt;
+  };
+  Json whole = {{"observer", "fuse"}, {"version", 1}, {"complete", true}};
+  EXPECT_FALSE(none(whole));
+  EXPECT_TRUE(none(Json()));
+  EXPECT_TRUE(none({{"engine", {"e.py"}}, {"whole", true}, {"escapes", Json::array()}}));
+  for (const auto& [key, value] : {std::pair<const char*, Json>("observer", "another"),
+                                   std::pair<const char*, Json>("version", 2),
+                                   std::pair<const char*, Json>("complete", false)}) {
+    Json changed = whole;
+    changed[key] = value;
+    EXPECT_TRUE(none(changed)) << key;
+    changed.erase(key);
+    EXPECT_TRUE(none(changed)) << key;
+  }
+  whole["engine"] = {{"read", {1}}};
+  EXPECT_FALSE(ClosureFromObserved(whole, "o").ok());
+}
+
+TEST(ClosureTest, DependenceOfAnEarlierVersionIsRefused) {
+  EXPECT_FALSE(ClosureFromDependenceText(R"({"engine":{"read":["a"]},"library":{}})").ok());
+  EXPECT_FALSE(ClosureFromDependenceText("observed by fuse 1\nrstray\n").ok());
+  EXPECT_FALSE(ClosureFromDependenceText("").ok());
 }
 
 }  // namespace

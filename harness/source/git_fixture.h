@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/strip.h"
 #include "harness/base/files.h"
 #include "harness/base/subprocess.h"
@@ -46,12 +47,33 @@ class GitFixture {
     return Head();
   }
   std::string Head() { return std::string(absl::StripSuffix(Git({"rev-parse", "HEAD"}), "\n")); }
-  std::string Git(std::vector<std::string> arguments, const std::string& date = "") {
+  // Writes an object that git itself would refuse to make. Returns its id.
+  std::string WriteRaw(const std::string& type, const std::string& content) {
+    return std::string(absl::StripSuffix(
+        Git({"hash-object", "-t", type, "-w", "--literally", "--stdin"}, "", content), "\n"));
+  }
+  // One entry of a raw tree.
+  static std::string Entry(const std::string& mode, const std::string& name,
+                           const std::string& id) {
+    return mode + " " + name + std::string(1, '\0') + absl::HexStringToBytes(id);
+  }
+  // A commit on the branch main with this tree at its root. Returns the commit's 40 digits.
+  std::string CommitRaw(const std::string& tree) {
+    const std::string commit = WriteRaw("commit", "tree " + tree +
+                                                      "\nauthor T <t@example.org> 1772712000 +0000"
+                                                      "\ncommitter T <t@example.org> 1772712000 "
+                                                      "+0000\n\nA hostile commit\n");
+    Git({"update-ref", "refs/heads/main", commit});
+    return commit;
+  }
+  std::string Git(std::vector<std::string> arguments, const std::string& date = "",
+                  const std::string& input = "") {
     arguments.insert(arguments.begin(), {"-C", folder_.string(), "-c", "user.name=T", "-c",
                                          "user.email=t@example.org", "-c", "commit.gpgsign=false"});
     if (!std::filesystem::exists(folder_))
       arguments.erase(arguments.begin(), arguments.begin() + 2);
     Command command = GitCommand(arguments);
+    command.input = input;
     if (!date.empty()) {
       command.set_env["GIT_COMMITTER_DATE"] = date;
       command.set_env["GIT_AUTHOR_DATE"] = date;

@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "harness/base/status_macros.h"
 #include "harness/source/package_metadata.h"
+#include "harness/source/tree_rules.h"
 
 namespace bkm {
 namespace {
@@ -92,10 +93,14 @@ absl::StatusOr<std::vector<std::string>> GitHistory::PathsThatCount(
     const std::string& package) {
   std::set<std::string> files;
   for (const std::string& commit : commits) {
-    ASSIGN_OR_RETURN(const std::string top,
-                     repository.Output({"ls-tree", "--name-only", "-z", commit}));
-    for (const absl::string_view name : absl::StrSplit(top, '\0', absl::SkipEmpty())) {
-      if (DeclaresRequirements(name)) files.insert(std::string(name));
+    // git gives up at a malformed tree. Such a commit declares nothing.
+    ASSIGN_OR_RETURN(const ProcessResult top,
+                     repository.Run({"ls-tree", "--name-only", "-z", commit}));
+    if (!top.ok()) continue;
+    for (const absl::string_view name : absl::StrSplit(top.out, '\0', absl::SkipEmpty())) {
+      // A line end in a name would be a question of its own below.
+      if (DeclaresRequirements(name) && CheckWrittenName(name).ok())
+        files.insert(std::string(name));
     }
   }
   std::vector<std::string> paths = {package, absl::StrCat("src/", package)};

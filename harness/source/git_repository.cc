@@ -108,13 +108,16 @@ absl::Status GitRepository::Prefetch(const std::vector<std::string>& commits,
                                      const std::vector<std::string>& paths) const {
   ASSIGN_OR_RETURN(const ProcessResult promisor, Run({"config", "remote.origin.promisor"}));
   if (!promisor.ok()) return absl::OkStatus();
+  // Paths are names, never patterns. git gives up at a malformed tree; then the files are fetched
+  // one by one, as they are read.
   ASSIGN_OR_RETURN(
-      const std::string objects,
-      Output(
-          {"rev-list", "--no-walk", "--objects", "--missing=print", "--no-object-names", "--stdin"},
+      const ProcessResult objects,
+      Run({"--literal-pathspecs", "rev-list", "--no-walk", "--objects", "--missing=print",
+           "--no-object-names", "--stdin"},
           absl::StrCat(absl::StrJoin(commits, "\n"), "\n--\n", absl::StrJoin(paths, "\n"), "\n")));
+  if (!objects.ok()) return absl::OkStatus();
   std::string missing;
-  for (absl::string_view line : Lines(objects)) {
+  for (absl::string_view line : Lines(objects.out)) {
     if (absl::ConsumePrefix(&line, "?")) absl::StrAppend(&missing, line, "\n");
   }
   if (missing.empty()) return absl::OkStatus();

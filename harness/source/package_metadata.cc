@@ -5,8 +5,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "harness/base/json.h"
+#include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
 #include "harness/base/subprocess.h"
+#include "harness/source/requirement_policy.h"
 
 namespace bkm {
 namespace {
@@ -15,14 +17,31 @@ constexpr char kProgram[] =
 #include "harness/source/package_metadata_py.inc"
     ;
 
-// Runs the Python program; its "error" becomes InvalidArgument.
-absl::StatusOr<Json> Ask(const std::filesystem::path& python, std::vector<std::string> arguments,
-                         const std::string& input = "") {
+// Far more than a package takes: the program itself bounds its processor time.
+constexpr std::chrono::seconds kLongestRead(120);
+constexpr std::chrono::seconds kLongestCompilation(3600);
+
+// Python without the current folder, the user's variables and site-packages (whose .pth files may
+// run code), and with an environment of its own.
+Command Isolated(const std::filesystem::path& python, std::vector<std::string> arguments) {
   Command command;
-  command.argv = {python.string(), "-I", "-c", kProgram};
+  command.argv = {python.string(), "-I", "-S", "-B", "-c", kProgram};
   command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
-  command.input = input;
+  command.exact_env = true;
+  command.set_env = {{"LC_ALL", "C.UTF-8"}};
+  command.directory = "/";
+  command.timeout = kLongestRead;
+  command.in_own_group = false;
+  return command;
+}
+
+// Runs the Python program. Its "error" becomes PermissionDenied (not-allowed), InvalidArgument
+// (malformed) or Unavailable (the file could not be read). A file that makes the program exceed its
+// limits is malformed.
+absl::StatusOr<Json> Ask(const std::filesystem::path& python, const Command& command) {
   ASSIGN_OR_RETURN(const ProcessResult result, RunCommand(command));
+  if (result.timed_out || result.exit_code > 128)
+    return absl::InvalidArgumentError("reading it takes too much time or memory");
   if (!result.ok()) {
     const size_t last = result.err.rfind('\n', result.err.empty() ? 0 : result.err.size() - 2);
     return absl::FailedPreconditionError(
@@ -31,27 +50,41 @@ absl::StatusOr<Json> Ask(const std::filesystem::path& python, std::vector<std::s
                      result.err.substr(last == std::string::npos ? 0 : last + 1)));
   }
   ASSIGN_OR_RETURN(Json json, ParseJson(result.out, "package_metadata.py"));
-  if (json.contains("error")) {
-    return absl::InvalidArgumentError(json["error"].get<std::string>());
-  }
-  return json;
+  if (!json.contains("error")) return json;
+  const std::string origin = TextOf(json, "origin");
+  const std::string error = absl::StrCat(origin, origin.empty() ? "" : ": ", TextOf(json, "error"));
+  const std::string kind = TextOf(json, "kind");
+  if (kind == "not-allowed") return absl::PermissionDeniedError(error);
+  if (kind == "malformed") return absl::InvalidArgumentError(error);
+  return absl::UnavailableError(error);
+}
+
+absl::StatusOr<Json> Ask(const std::filesystem::path& python, std::vector<std::string> arguments,
+                         const std::string& input = "") {
+  Command command = Isolated(python, std::move(arguments));
+  command.input = input;
+  return Ask(python, command);
 }
 
 absl::StatusOr<PackageMetadata> MetadataFrom(const absl::StatusOr<Json>& json,
                                              const std::filesystem::path& where) {
+  // The fault of a package is told without the path of its folder, which differs between machines.
+  if (absl::IsPermissionDenied(json.status()) || absl::IsInvalidArgument(json.status()))
+    return json.status();
   if (!json.ok()) {
     return WithContext(json.status(),
                        absl::StrCat("cannot read the requirements of ", where.string()));
   }
+  const std::string origin = TextOf(*json, "origin");
   PackageMetadata metadata;
   if ((*json)["name"].is_string()) metadata.name = (*json)["name"].get<std::string>();
-  for (const Json& requirement : (*json)["requirements"]) {
-    if (!requirement.is_string()) {
-      return absl::InvalidArgumentError(absl::StrCat("a requirement of ", where.string(),
-                                                     " is not a string: ", ToLine(requirement)));
-    }
+  // A name becomes part of paths.
+  if (!metadata.name.empty() && !IsPackageName(metadata.name))
+    return absl::InvalidArgumentError(absl::StrCat(origin, ": the name is no package's name"));
+  for (const Json& requirement : (*json)["requirements"])
     metadata.requirements.push_back(requirement.get<std::string>());
-  }
+  if (absl::Status status = CheckRequirements(metadata.requirements); !status.ok())
+    return WithContext(status, origin);
   return metadata;
 }
 
@@ -85,14 +118,17 @@ absl::StatusOr<std::vector<PinnedPackage>> PackageReader::ReadPylock(
   return packages;
 }
 
+absl::StatusOr<std::vector<std::string>> PackageReader::ReadBuildRequirements(
+    const std::filesystem::path& sdist) const {
+  ASSIGN_OR_RETURN(const PackageMetadata metadata,
+                   MetadataFrom(Ask(python_, {"sdist", sdist.string()}), sdist));
+  return metadata.requirements;
+}
+
 absl::Status PackageReader::CompileBytecode(const std::filesystem::path& folder) const {
-  // Python must not check these files against their sources: nobody edits the trees, and copies do
-  // not keep the modification times.
-  Command command;
-  command.argv = {
-      python_.string(), "-I",           "-m", "compileall", "-q", "-j", "2", "--invalidation-mode",
-      "unchecked-hash", folder.string()};
-  return RunCommand(command).status();
+  Command command = Isolated(python_, {"compile-tree", folder.string()});
+  command.timeout = kLongestCompilation;
+  return Ask(python_, command).status();
 }
 
 absl::StatusOr<std::string> PackageReader::CompileFiles(
@@ -100,7 +136,10 @@ absl::StatusOr<std::string> PackageReader::CompileFiles(
   std::string pairs;
   for (const auto& [source, target] : files)
     absl::StrAppend(&pairs, source.string(), "\t", target.string(), "\n");
-  ASSIGN_OR_RETURN(const Json json, Ask(python_, {"compile"}, pairs));
+  Command command = Isolated(python_, {"compile"});
+  command.input = pairs;
+  command.timeout = kLongestCompilation;
+  ASSIGN_OR_RETURN(const Json json, Ask(python_, command));
   return json["tag"].get<std::string>();
 }
 

@@ -40,7 +40,9 @@ struct PinnedPackage {
 };
 
 // Reads packages' declarations (TOML, Python's syntax tree, mail headers) with a small isolated
-// Python program that runs none of their code.
+// Python program that runs none of their code. Packages may be hostile: PermissionDenied for a
+// declaration that the requirement policy forbids or that only running code would give,
+// InvalidArgument for a broken one. Both concern this package alone.
 class PackageReader {
  public:
   // `python` must be 3.11 or later, for its TOML parser.
@@ -51,6 +53,10 @@ class PackageReader {
   // Reads an installed package's dist-info METADATA.
   absl::StatusOr<PackageMetadata> ReadInstalled(const std::filesystem::path& metadata) const;
   absl::StatusOr<std::vector<PinnedPackage>> ReadPylock(const std::string& text) const;
+
+  // What the archive of a source distribution says that building it needs (PEP 518).
+  absl::StatusOr<std::vector<std::string>> ReadBuildRequirements(
+      const std::filesystem::path& sdist) const;
 
   // Compiles the .py files below `folder`, for trees that are read-only afterwards. Skips files
   // that do not compile: an import of such a file reports the error.

@@ -4,16 +4,20 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
 
 #include "harness/base/files.h"
+#include "harness/base/subprocess.h"
 
 namespace bkm {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 class PackageReaderTest : public ::testing::Test {
  protected:
@@ -61,13 +65,169 @@ TEST_F(PackageReaderTest, SetupScriptIsReadAndNeverRun) {
   EXPECT_FALSE(fs::exists(folder_ / "ran"));
 }
 
+TEST_F(PackageReaderTest, HostileDeclarationsEndQuicklyWithTheirKind) {
+  constexpr auto kNotAllowed = absl::StatusCode::kPermissionDenied;
+  constexpr auto kMalformed = absl::StatusCode::kInvalidArgument;
+  const std::string dynamic =
+      "[project]\nname='p'\ndynamic=['dependencies']\n[tool.setuptools.dynamic]\ndependencies=";
+  std::string doubling = "a = ['xxxxxxxxxxxxxxxx']\n";
+  for (int i = 0; i < 60; ++i) doubling += "a = a + a\n";
+  std::string sum = "setup(install_requires=['a']";
+  for (int i = 0; i < 100000; ++i) sum += "+['a']";
+  struct Case {
+    const char* file;
+    std::string content;
+    absl::StatusCode code;
+  };
+  const std::vector<Case> cases = {
+      {"pyproject.toml", "[project]\ndependencies = 5\n", kMalformed},
+      {"pyproject.toml", "[project]\ndependencies = {}\n", kMalformed},
+      {"pyproject.toml", "[project]\ndependencies = [5]\n", kMalformed},
+      {"pyproject.toml", "[project]\ndependencies = [['a']]\n", kMalformed},
+      {"pyproject.toml", "[project]\nname = 5\n", kMalformed},
+      {"pyproject.toml", "[project]\nname = '../x'\n", kMalformed},
+      {"pyproject.toml", "project = 5\n", kMalformed},
+      {"pyproject.toml", "tool = 5\n", kMalformed},
+      {"pyproject.toml", "[tool]\nsetuptools = 5\n", kMalformed},
+      {"pyproject.toml", "[project]\ndynamic = 5\n[tool.setuptools.dynamic]\n", kMalformed},
+      {"pyproject.toml", "\xff\xfe", kMalformed},
+      {"pyproject.toml", std::string("a = 'b\0c'\n", 10), kMalformed},
+      {"pyproject.toml", "a = " + std::string(200000, '['), kMalformed},
+      {"pyproject.toml", "[project]\ndependencies = ['a', 'b @ file:///x']\n", kNotAllowed},
+      {"pyproject.toml", "[project]\ndependencies = [\"a\\n-r /etc/passwd\"]\n", kNotAllowed},
+      {"pyproject.toml", "[project]\ndependencies = ['a==${HOME}']\n", kNotAllowed},
+      {"pyproject.toml", std::string(5 << 20, '#'), kNotAllowed},
+      {"pyproject.toml", dynamic + "{file = ['/etc/passwd']}\n", kNotAllowed},
+      {"pyproject.toml", dynamic + "{file = ['../x']}\n", kNotAllowed},
+      {"pyproject.toml", dynamic + "{file = ['missing.txt']}\n", kNotAllowed},
+      {"pyproject.toml", dynamic + "{file = ['']}\n", kNotAllowed},
+      {"pyproject.toml", dynamic + "{file = [\"a\\u0000b\"]}\n", kNotAllowed},
+      {"pyproject.toml", dynamic + "{file = 5}\n", kMalformed},
+      {"pyproject.toml", "[tool.poetry]\nname = 'p'\n", kNotAllowed},
+      {"setup.py", "setup(install_requires=[", kMalformed},
+      {"setup.py", "setup(install_requires=5)", kNotAllowed},
+      {"setup.py", "setup(install_requires=[['a']])", kMalformed},
+      {"setup.py", "setup(install_requires=['a'] + 'b')", kMalformed},
+      {"setup.py", "setup(install_requires='-r /etc/passwd')", kNotAllowed},
+      {"setup.py", "setup(install_requires=[\"\\ud800\"])", kMalformed},
+      {"setup.py", "setup(install_requires=open('/etc/passwd').readlines())", kNotAllowed},
+      {"setup.py", doubling + "setup(install_requires=a)", kNotAllowed},
+      {"setup.py", sum + ")", kMalformed},
+      {"setup.py", "x = " + std::string(100000, '-') + "1", kMalformed},
+      {"setup.py", "x = " + std::string(100000, '('), kMalformed},
+      {"setup.py", std::string("a\0b", 3), kMalformed},
+      {"setup.cfg", "[options]\ninstall_requires = a\ninstall_requires = b\n", kMalformed},
+      {"setup.cfg", "[options\n", kMalformed},
+      {"setup.cfg", "[options]\ninstall_requires = file: /etc/passwd\n", kNotAllowed},
+      {"setup.cfg", "[options]\ninstall_requires =\n  -e .\n", kNotAllowed},
+      {"setup.cfg", "\xff", kMalformed},
+  };
+  for (const Case& one : cases) {
+    Write(one.file, one.content);
+    EXPECT_EQ(reader_.ReadDeclared(folder_).status().code(), one.code)
+        << one.file << ": " << one.content.substr(0, 100) << "\n"
+        << Error();
+    fs::remove(folder_ / one.file);
+  }
+}
+
+TEST_F(PackageReaderTest, OnlyRegularFilesInsideTheFolderAreRead) {
+  const fs::path outside = *CreateTempDirectory(::testing::TempDir(), "outside-");
+  ASSERT_TRUE(WriteFile(outside / "secret.txt", "secret\n").ok());
+  Write("pyproject.toml",
+        "[project]\nname='p'\ndynamic=['dependencies']\n"
+        "[tool.setuptools.dynamic]\ndependencies={file=['r/x.txt']}\n");
+  const auto code = [&] { return reader_.ReadDeclared(folder_).status().code(); };
+  fs::create_directory_symlink(outside, folder_ / "r");
+  fs::create_symlink("secret.txt", outside / "x.txt");
+  EXPECT_EQ(code(), absl::StatusCode::kPermissionDenied) << "a folder that leaves the tree";
+  fs::remove(folder_ / "r");
+  fs::create_directory(folder_ / "r");
+  fs::create_symlink(outside / "secret.txt", folder_ / "r/x.txt");
+  EXPECT_EQ(code(), absl::StatusCode::kPermissionDenied) << "a file that leaves the tree";
+  fs::remove(folder_ / "r/x.txt");
+  fs::create_symlink("x.txt", folder_ / "r/x.txt");
+  EXPECT_EQ(code(), absl::StatusCode::kPermissionDenied) << "a link to itself";
+  fs::remove(folder_ / "r/x.txt");
+  ASSERT_EQ(::mkfifo((folder_ / "r/x.txt").c_str(), 0600), 0);
+  EXPECT_EQ(code(), absl::StatusCode::kPermissionDenied) << "a pipe, which would block";
+  fs::remove(folder_ / "r/x.txt");
+  fs::create_directory(folder_ / "r/x.txt");
+  EXPECT_EQ(code(), absl::StatusCode::kPermissionDenied) << "a folder";
+  fs::remove(folder_ / "r/x.txt");
+  Write("r/y.txt", "a>=1\n");
+  fs::create_symlink("y.txt", folder_ / "r/x.txt");
+  EXPECT_THAT(Declared(), ElementsAre("a>=1"));
+}
+
+TEST_F(PackageReaderTest, NothingOfTheFolderIsImported) {
+  for (const char* name : {"json.py", "tomllib.py", "ast.py", "sitecustomize.py", "re.py"})
+    Write(name, "open('" + (folder_ / "ran").string() + "', 'w')\n");
+  Write("pyproject.toml", "[project]\nname='p'\n");
+  const fs::path before = fs::current_path();
+  fs::current_path(folder_);
+  ::setenv("PYTHONPATH", folder_.c_str(), 1);
+  EXPECT_THAT(Declared(), IsEmpty());
+  ::unsetenv("PYTHONPATH");
+  fs::current_path(before);
+  EXPECT_FALSE(fs::exists(folder_ / "ran"));
+}
+
+TEST_F(PackageReaderTest, HostileMetadataOfAWheelHasItsKind) {
+  const auto code = [&](const std::string& lines) {
+    Write("METADATA", "Metadata-Version: 2.1\nName: p\n" + lines + "\n");
+    return reader_.ReadInstalled(folder_ / "METADATA").status().code();
+  };
+  EXPECT_EQ(code("Requires-Dist: evil @ file:///x"), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(code("Requires-Dist: a\n -r /etc/passwd"), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(code("Requires-Dist: a<<1"), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code("Requires-Dist: a" + std::string(1 << 20, ';')),
+            absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(code("Requires-Dist: \xff"), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code("Summary: " + std::string(17 << 20, 'x')), absl::StatusCode::kPermissionDenied);
+}
+
+TEST_F(PackageReaderTest, SourceThatCannotBeCompiledCostsOnlyItself) {
+  Write("good.py", "x = 1\n");
+  Write("bad.py", "x =\n");
+  Write("deep.py", "x = " + std::string(200000, '-') + "1\n");
+  Write("nul.py", std::string("x\0", 2));
+  fs::create_symlink("/etc/passwd", folder_ / "link.py");
+  ASSERT_EQ(::mkfifo((folder_ / "pipe.py").c_str(), 0600), 0);
+  const fs::path outside = *CreateTempDirectory(::testing::TempDir(), "outside-");
+  Write("sub/other.py", "x = 1\n");
+  fs::create_directory_symlink(outside, folder_ / "sub/__pycache__");
+  EXPECT_EQ(reader_.CompileBytecode(folder_), absl::OkStatus());
+  std::vector<std::string> compiled;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_ / "__pycache__"))
+    compiled.push_back(entry.path().stem().stem());
+  EXPECT_THAT(compiled, ElementsAre("good"));
+  EXPECT_TRUE(fs::is_empty(outside));
+}
+
+TEST_F(PackageReaderTest, BuildRequirementsAreReadFromTheArchive) {
+  const auto pack = [&](const std::string& pyproject) {
+    Write("p-1/pyproject.toml", pyproject);
+    EXPECT_TRUE(RunForOutput({.argv = {"tar", "-C", folder_.string(), "-czf",
+                                       (folder_ / "p.tar.gz").string(), "p-1"}})
+                    .ok());
+    return reader_.ReadBuildRequirements(folder_ / "p.tar.gz");
+  };
+  EXPECT_THAT(*pack("[build-system]\nrequires = ['flit_core>=3']\n"), ElementsAre("flit_core>=3"));
+  EXPECT_THAT(*pack(""), ElementsAre("setuptools>=40.8.0"));
+  EXPECT_TRUE(
+      absl::IsPermissionDenied(pack("[build-system]\nrequires = ['evil @ file:///x']\n").status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(pack("[build-system]\nrequires = 5\n").status()));
+  Write("p.tar.gz", "no archive");
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(reader_.ReadBuildRequirements(folder_ / "p.tar.gz").status()));
+}
+
 TEST_F(PackageReaderTest, ListThatOnlyRunningCodeWouldGiveIsAnError) {
   for (const char* change : {"reqs += ['b']", "reqs.append('b')", "if X:\n  reqs = []"}) {
     Write("setup.py", std::string("from setuptools import setup\nreqs = ['a']\n") + change +
                           "\nsetup(install_requires=reqs)\n");
-    EXPECT_THAT(Error(),
-                HasSubstr("cannot read the requirements of " + folder_.string() + ": line "))
-        << change;
+    EXPECT_THAT(Error(), StartsWith("setup.py: only running line ")) << change;
   }
 }
 
@@ -83,7 +243,7 @@ TEST_F(PackageReaderTest, FolderWithoutMetadataDeclaresNothing) {
 
 TEST_F(PackageReaderTest, BrokenMetadataIsAnError) {
   Write("pyproject.toml", "[project\n");
-  EXPECT_THAT(Error(), HasSubstr("cannot read the requirements of"));
+  EXPECT_THAT(Error(), StartsWith("pyproject.toml: "));
 }
 
 TEST_F(PackageReaderTest, InstalledMetadataLeavesExtrasOut) {

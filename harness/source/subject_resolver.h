@@ -4,6 +4,7 @@
 #define HARNESS_SOURCE_SUBJECT_RESOLVER_H_
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,6 +16,7 @@
 #include "harness/source/git_objects.h"
 #include "harness/source/git_sources.h"
 #include "harness/source/package_metadata.h"
+#include "harness/source/source_builds.h"
 #include "harness/source/source_catalog.h"
 #include "harness/source/tree_listing.h"
 #include "harness/source/tree_views.h"
@@ -32,12 +34,15 @@ class SubjectResolver {
     std::filesystem::path mirrors;  // DIR/NAME.git; may be empty
     std::filesystem::path python;   // compiles trees; must be the version that runs the cells
     std::filesystem::path folder;   // base of relative paths; empty: the working directory
+    // Takes a sentence about a damaged part of the cache, which is made again.
+    std::function<void(const std::string&)> report = [](const std::string&) {};
   };
   SubjectResolver(const SourceCatalog& catalog, Uv uv, Options options);
 
-  // NotFound: no such package, version, source, revision or folder. Unavailable: network.
-  // InvalidArgument: the declared requirements cannot be read. The message is one sentence that
-  // says what to do.
+  // NotFound: no such package, version, source, revision or folder. Unavailable: network. The
+  // message is one sentence that says what to do. What is wrong with the content of the subject,
+  // such as a tree or requirement that is not allowed, is no error: see
+  // Subject::fault.
   absl::StatusOr<Subject> Resolve(const SubjectSpec& spec);
 
   // The files of a resolved subject, with paths below `subject.tree`. Null for a path subject,
@@ -53,9 +58,12 @@ class SubjectResolver {
     std::string date;
     std::vector<std::string> sha256;
   };
-  absl::StatusOr<Subject> ResolveGit(const SubjectSpec& spec);
-  absl::StatusOr<Subject> ResolvePypi(const SubjectSpec& spec);
-  absl::StatusOr<Subject> ResolvePath(const SubjectSpec& spec);
+  // PermissionDenied, InvalidArgument, Aborted: the content's fault. Then `subject` is filled as
+  // far as possible.
+  absl::Status ResolveInto(const SubjectSpec& spec, Subject& subject);
+  absl::Status ResolveGit(const SubjectSpec& spec, Subject& subject);
+  absl::Status ResolvePypi(const SubjectSpec& spec, Subject& subject);
+  absl::Status ResolvePath(const SubjectSpec& spec, Subject& subject);
 
   absl::StatusOr<GitObjects*> ObjectsOf(const GitRepository& repository);
   absl::Status MakeGitTree(const GitSources::Found& found, const Source& source,
@@ -67,7 +75,8 @@ class SubjectResolver {
   absl::StatusOr<Release> FindRelease(const SubjectSpec& spec) const;
   absl::Status NoSuchRelease(const SubjectSpec& spec, const std::string& complaint) const;
   absl::Status Install(const Release& release, const std::filesystem::path& folder) const;
-  // The import name: the catalog's if it has one, otherwise the one found in the tree.
+  // The import name: the catalog's if it has one, otherwise the one found in the tree. Aborted:
+  // there is none.
   absl::StatusOr<std::string> PackageIn(const std::filesystem::path& tree,
                                         const std::string& name) const;
 
@@ -75,6 +84,7 @@ class SubjectResolver {
   const Uv uv_;
   const Options options_;
   const PackageReader reader_;
+  const SourceBuilds builds_;
   GitSources git_;
   const FolderCache trees_;
   TreeViews views_;

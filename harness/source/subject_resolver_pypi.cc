@@ -38,8 +38,9 @@ absl::StatusOr<SubjectResolver::Release> SubjectResolver::FindRelease(
                     reader.Strings("sha256")};
     if (reader.Finish().ok()) return release;
   }
-  ASSIGN_OR_RETURN(const ProcessResult result,
-                   uv_.Run(LookUp(options_.python), absl::StrCat(name, "==", spec.revision, "\n")));
+  ASSIGN_OR_RETURN(
+      const ProcessResult result,
+      uv_.LookUp(LookUp(options_.python), absl::StrCat(name, "==", spec.revision, "\n")));
   if (IsNoSolution(result)) return NoSuchRelease(spec, UvComplaint(result));
   if (!result.ok()) return ErrorOf(result, absl::StrCat("cannot look up ", spec.ToString()));
   ASSIGN_OR_RETURN(const std::vector<PinnedPackage> packages, reader_.ReadPylock(result.out));
@@ -72,7 +73,7 @@ absl::Status SubjectResolver::NoSuchRelease(const SubjectSpec& spec,
     std::vector<std::string> arguments = LookUp(options_.python);
     arguments.insert(arguments.end(), {"--resolution", std::string(strategy)});
     ASSIGN_OR_RETURN(const ProcessResult result,
-                     uv_.Run(arguments, absl::StrCat(spec.name, relation, spec.revision, "\n")));
+                     uv_.LookUp(arguments, absl::StrCat(spec.name, relation, spec.revision, "\n")));
     if (!result.ok()) return absl::OkStatus();
     ASSIGN_OR_RETURN(const std::vector<PinnedPackage> found, reader_.ReadPylock(result.out));
     for (const PinnedPackage& package : found) near.push_back(package.version);
@@ -86,18 +87,16 @@ absl::Status SubjectResolver::NoSuchRelease(const SubjectSpec& spec,
 }
 
 absl::Status SubjectResolver::Install(const Release& release, const fs::path& folder) const {
-  std::string requirement = absl::StrCat(release.name, "==", release.version);
-  for (const std::string& sha256 : release.sha256) {
-    absl::StrAppend(&requirement, " --hash=sha256:", sha256);
-  }
+  std::string pin = absl::StrCat(release.name, "==", release.version);
+  for (const std::string& sha256 : release.sha256) absl::StrAppend(&pin, " --hash=sha256:", sha256);
   // Copies, not links: a change of this tree must not change uv's own cache.
   ASSIGN_OR_RETURN(
       const ProcessResult result,
-      uv_.Run({"pip", "install", "--python", options_.python.string(), "--no-deps",
-               "--require-hashes", "--link-mode", "copy", "--target", folder.string(), "-r", "-"},
-              requirement + "\n"));
-  if (result.ok()) return absl::OkStatus();
-  return ErrorOf(result, absl::StrCat("cannot install ", release.name, " ", release.version));
+      builds_.Install({"pip", "install", "--python", options_.python.string(), "--no-deps",
+                       "--require-hashes", "--link-mode", "copy", "--target", folder.string()},
+                      {pin}, /*cutoff=*/{}));
+  return InstallationStatus(result,
+                            absl::StrCat("cannot install ", release.name, " ", release.version));
 }
 
 }  // namespace bkm

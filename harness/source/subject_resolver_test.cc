@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "harness/source/git_fixture.h"
+#include "harness/source/subject_fault.h"
+#include "harness/store/checksums.h"
 
 namespace bkm {
 namespace {
@@ -77,15 +79,71 @@ TEST_F(SubjectResolverTest, SamePackageContentHasTheSameIdentityInTwoCommits) {
   EXPECT_EQ(Resolve("git:pkg@" + first)->content, Resolve("git:pkg@" + second)->content);
 }
 
-TEST_F(SubjectResolverTest, CommitWithoutThePackageIsNotFound) {
+TEST_F(SubjectResolverTest, CommitWithoutThePackageIsAtFault) {
   origin_.Write("other/__init__.py", "");
-  origin_.Commit("Begin", "2026-03-05");
-  const absl::Status status = Resolve("git:pkg@main").status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("has no folder pkg or src/pkg"));
+  const std::string id = origin_.Commit("Begin", "2026-03-05");
+  const Subject subject = *Resolve("git:pkg@main");
+  EXPECT_EQ(subject.spec.ToString(), "git:pkg@" + id);
+  EXPECT_EQ(subject.date, "2026-03-05");
+  ASSERT_TRUE(subject.fault);
+  EXPECT_EQ(subject.fault->ending, kSourceIncomplete);
+  EXPECT_THAT(subject.fault->message, HasSubstr("has no folder pkg or src/pkg"));
 }
 
-TEST_F(SubjectResolverTest, MissingDocumentIsLeftOutAndMissingCodeIsAnError) {
+TEST_F(SubjectResolverTest, HostileDeclarationIsTheFaultOfItsCommitAlone) {
+  struct Case {
+    const char* pyproject;
+    const char* ending;
+  };
+  for (const Case& one : std::vector<Case>{
+           {"[project]\nname='pkg'\ndependencies=['evil @ file:///tmp/x']\n",
+            "requirement-not-allowed"},
+           {"[project]\nname='pkg'\ndependencies=['-r /etc/passwd']\n", "requirement-not-allowed"},
+           {"[project]\nname='pkg'\ndynamic=['dependencies']\n[tool.setuptools.dynamic]\n"
+            "dependencies={file=['../../x']}\n",
+            "requirement-not-allowed"},
+           {"[project]\nname='pkg'\ndependencies=['numpy<<2']\n", "requirement-malformed"},
+           {"[project]\ndependencies=5\n", "requirement-malformed"},
+           {"[project\n", "requirement-malformed"}}) {
+    origin_.Write("pkg/__init__.py", "x = 1\n");
+    origin_.Write("pyproject.toml", one.pyproject);
+    const std::string id = origin_.Commit("Be hostile", "2026-03-05");
+    const absl::StatusOr<Subject> subject = Resolve("git:pkg@" + id);
+    ASSERT_TRUE(subject.ok()) << subject.status();
+    ASSERT_TRUE(subject->fault) << one.pyproject;
+    EXPECT_EQ(subject->fault->ending, one.ending) << subject->fault->message;
+    EXPECT_THAT(subject->requirements, ElementsAre());
+  }
+  origin_.Write("pyproject.toml", "[project]\nname='pkg'\ndependencies=['numpy<2']\n");
+  EXPECT_FALSE(Resolve("git:pkg@" + origin_.Commit("Be good", "2026-03-06"))->fault);
+}
+
+TEST_F(SubjectResolverTest, RequirementThatAnEarlierVersionCachedIsChecked) {
+  origin_.Write("pkg/__init__.py", "x = 1\n");
+  origin_.Write("pyproject.toml", "[project]\nname='pkg'\n");
+  origin_.Commit("Begin", "2026-03-05");
+  const fs::path facts = Resolve("git:pkg@main")->tree.parent_path() / "subject.json";
+  Json json = *ReadJsonFile(facts);
+  json["requirements"] = {"evil @ file:///tmp/x"};
+  ASSERT_TRUE(WriteFile(facts, ToText(json)).ok());
+  ASSERT_TRUE(RemoveManifest(facts.parent_path()).ok());  // as earlier versions
+  EXPECT_EQ(Resolve("git:pkg@main")->fault->ending, "requirement-not-allowed");
+}
+
+TEST_F(SubjectResolverTest, DeclaredNameIsNoPath) {
+  ASSERT_TRUE(WriteFile(root_ / "mine/fake/__init__.py", "").ok());
+  for (const char* name : {"/etc", "../../etc", "a\\nb"}) {
+    ASSERT_TRUE(
+        WriteFile(root_ / "mine/pyproject.toml", "[project]\nname=\"" + std::string(name) + "\"\n")
+            .ok());
+    const Subject subject = *Resolve("path:" + (root_ / "mine").string());
+    ASSERT_TRUE(subject.fault) << name;
+    EXPECT_EQ(subject.fault->ending, "requirement-malformed");
+    EXPECT_EQ(subject.spec.name, "mine");
+  }
+}
+
+TEST_F(SubjectResolverTest, MissingDocumentIsLeftOutAndMissingCodeIsAFault) {
   origin_.Write("pkg/__init__.py", "x = 1\n");
   origin_.Write("pkg/README.md", "a large picture book");
   origin_.Commit("Begin", "2026-03-05");
@@ -111,8 +169,10 @@ TEST_F(SubjectResolverTest, MissingDocumentIsLeftOutAndMissingCodeIsAnError) {
   EXPECT_FALSE(fs::exists(before->tree / "pkg/README.md"));
   EXPECT_THAT((*resolver.Listing(*before))->files(),
               ElementsAre(testing::Pair("pkg/__init__.py", BlobId("x = 1\n"))));
-  EXPECT_THAT(std::string(resolver.Resolve(*ParseSubjectSpec("git:pkg@main")).status().message()),
-              HasSubstr("lacks the file pkg/late.py"));
+  const Subject after = *resolver.Resolve(*ParseSubjectSpec("git:pkg@main"));
+  ASSERT_TRUE(after.fault.has_value());
+  EXPECT_EQ(after.fault->ending, kSourceIncomplete);
+  EXPECT_THAT(after.fault->message, HasSubstr("lacks the file pkg/late.py"));
 }
 
 TEST_F(SubjectResolverTest, ListingIsOfTheImportPathAndSurvivesItsFile) {
@@ -122,8 +182,12 @@ TEST_F(SubjectResolverTest, ListingIsOfTheImportPathAndSurvivesItsFile) {
   const Subject subject = *Resolve("git:pkg@main");
   const auto expected = ElementsAre(testing::Pair("pkg/__init__.py", BlobId("x = 1\n")));
   EXPECT_THAT((*Resolver(Uv("/no/uv")).Listing(subject))->files(), expected);
-  // As in a cache that an earlier version wrote.
-  ASSERT_TRUE(fs::remove(subject.tree.parent_path().parent_path() / "listing.txt"));
+  // As in caches that earlier versions wrote.
+  const fs::path folder = subject.tree.parent_path().parent_path();
+  ASSERT_TRUE(fs::remove(folder / "files.txt"));
+  EXPECT_THAT((*Resolver(Uv("/no/uv")).Listing(subject))->files(), expected);
+  ASSERT_TRUE(fs::remove(folder / "files.txt"));
+  ASSERT_TRUE(WriteFile(folder / "listing.txt", BlobId("x = 1\n") + " pkg/__init__.py\n").ok());
   EXPECT_THAT((*Resolver(Uv("/no/uv")).Listing(subject))->files(), expected);
 }
 
@@ -164,9 +228,48 @@ TEST_F(SubjectResolverTest, RelativePathStartsAtTheGivenFolderAndKeepsItsName) {
 
 TEST_F(SubjectResolverTest, PathWithoutPackageSaysSo) {
   fs::create_directories(root_ / "empty");
-  EXPECT_THAT(std::string(Resolve("path:" + (root_ / "empty").string()).status().message()),
-              HasSubstr("holds no Python package"));
+  const Subject empty = *Resolve("path:" + (root_ / "empty").string());
+  EXPECT_EQ(empty.fault->ending, "install-failed");
+  EXPECT_THAT(empty.fault->message, HasSubstr("holds no Python package"));
   EXPECT_EQ(Resolve("path:/no/such").status().message(), "path:/no/such: no such folder");
+}
+
+TEST_F(SubjectResolverTest, HostileTreeIsAFaultOfItsCommitAndItsNeighbourIsFine) {
+  // A mirror: git itself refuses to fetch some of these.
+  fs::create_directories(root_ / "mirrors");
+  fs::create_directory_symlink(origin_.git_dir(), root_ / "mirrors/pkg.git");
+  SubjectResolver resolver(
+      catalog_, Uv("/no/uv"),
+      {.cache = root_ / "cache", .mirrors = root_ / "mirrors", .python = "/usr/bin/python3"});
+  origin_.Write("pkg/__init__.py", "x = 1\n");
+  const std::string good = origin_.Commit("Begin", "2026-03-05");
+  const std::string blob = origin_.WriteRaw("blob", "x = 1\n");
+  const std::string pkg =
+      origin_.WriteRaw("tree", GitFixture::Entry("100644", "__init__.py", blob));
+  for (const std::string& root : {
+           GitFixture::Entry("40000", "..", pkg) + GitFixture::Entry("40000", "pkg", pkg),
+           GitFixture::Entry("40000", "pkg", pkg) + GitFixture::Entry("40000", "pkg", pkg),
+           GitFixture::Entry("40000", "pkg",
+                             origin_.WriteRaw("tree", GitFixture::Entry("100644", ".git", blob))),
+       }) {
+    const std::string bad = origin_.CommitRaw(origin_.WriteRaw("tree", root));
+    const absl::StatusOr<Subject> subject = resolver.Resolve(*ParseSubjectSpec("git:pkg@" + bad));
+    ASSERT_TRUE(subject.ok()) << subject.status();
+    ASSERT_TRUE(subject->fault.has_value());
+    EXPECT_EQ(subject->fault->ending, kTreeNotAllowed);
+    EXPECT_EQ(subject->spec.revision, bad);
+    EXPECT_EQ(resolver.Resolve(*ParseSubjectSpec("git:pkg@" + good))->fault.has_value(), false);
+  }
+}
+
+TEST_F(SubjectResolverTest, PackageFolderThatLeadsOutOfAPathSubjectIsNotRead) {
+  ASSERT_TRUE(WriteFile(root_ / "outside/__init__.py", "secret = 1\n").ok());
+  fs::create_directories(root_ / "mine");
+  fs::create_directory_symlink(root_ / "outside", root_ / "mine/fake_engine");
+  const absl::StatusOr<Subject> subject = Resolve("path:" + (root_ / "mine").string());
+  ASSERT_TRUE(subject.ok()) << subject.status();
+  EXPECT_TRUE(subject->fault.has_value());
+  EXPECT_TRUE(subject->tree.empty());
 }
 
 TEST_F(SubjectResolverTest, UnknownPypiPackageIsNotFoundWithASuggestion) {

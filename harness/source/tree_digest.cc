@@ -2,37 +2,35 @@
 // Copyright the bkm authors.
 #include "harness/source/tree_digest.h"
 
-#include <map>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/hash.h"
 #include "harness/base/status_macros.h"
+#include "harness/source/tree_rules.h"
 
 namespace bkm {
 namespace fs = std::filesystem;
 
 absl::StatusOr<std::string> TreeDigest(const fs::path& folder) {
-  std::map<std::string, std::string> digests;  // sorted by path
-  std::error_code error;
-  fs::recursive_directory_iterator it(folder, error);
-  for (; !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (it->is_directory() && (name == "__pycache__" || name == ".git")) {
-      it.disable_recursion_pending();
-    } else if (it->is_symlink()) {
-      digests[fs::relative(it->path(), folder, error).string()] =
-          Sha256(fs::read_symlink(it->path(), error).string());
-    } else if (it->is_regular_file() && it->path().extension() != ".pyc") {
-      ASSIGN_OR_RETURN(digests[fs::relative(it->path(), folder, error).string()],
-                       Sha256OfFile(it->path()));
+  std::vector<FoundFile> files;
+  RETURN_IF_ERROR(FindFiles(folder, kPathBounds, files));
+  std::string all;
+  for (const FoundFile& file : files) {
+    const fs::path path = folder / file.path;
+    if (file.is_link) {
+      std::error_code error;
+      const fs::path target = fs::read_symlink(path, error);
+      if (error) {
+        return absl::UnavailableError(
+            absl::StrCat("cannot read ", path.string(), ": ", error.message()));
+      }
+      absl::StrAppend(&all, Sha256(target.string()), "  ", file.path, "\n");
+    } else if (path.extension() != ".pyc") {
+      ASSIGN_OR_RETURN(const std::string digest, Sha256OfFile(path));
+      absl::StrAppend(&all, digest, "  ", file.path, "\n");
     }
   }
-  if (error) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot read ", folder.string(), ": ", error.message()));
-  }
-  std::string all;
-  for (const auto& [path, digest] : digests) absl::StrAppend(&all, digest, "  ", path, "\n");
   return Sha256(all);
 }
 

@@ -9,36 +9,63 @@
 #include "harness/base/files.h"
 #include "harness/base/hash.h"
 #include "harness/base/status_macros.h"
+#include "harness/source/tree_rules.h"
 
 namespace bkm {
 namespace fs = std::filesystem;
 
+namespace {
+
+absl::Status CannotRead(const fs::path& path, const std::error_code& error) {
+  return absl::UnavailableError(absl::StrCat("cannot read ", path.string(), ": ", error.message()));
+}
+
+}  // namespace
+
 TreeListing::TreeListing(std::vector<File> files) : files_(std::move(files)) {
   std::sort(files_.begin(), files_.end());
+  std::string all;
+  for (const auto& [path, id] : files_)
+    absl::StrAppend(&all, id, " ", path.size(), " ", path, "\n");
+  digest_ = Sha256(all);
 }
 
 absl::StatusOr<TreeListing> TreeListing::OfFolder(const fs::path& folder) {
+  std::vector<FoundFile> found;
+  RETURN_IF_ERROR(FindFiles(folder, kPathBounds, found));
   std::vector<File> files;
+  std::vector<std::string> folders;
+  TreeMeter meter(kPathBounds);
   std::error_code error;
   fs::recursive_directory_iterator it(folder, error);
   for (; !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
     const fs::path& path = it->path();
-    const std::string name = path.filename();
-    if (name == "__pycache__" || name == ".git") {
-      it.disable_recursion_pending();
-      continue;
-    }
     const std::string relative = path.lexically_relative(folder).string();
+    RETURN_IF_ERROR(meter.CountEntry());
+    RETURN_IF_ERROR(CheckPath(relative, kPathBounds));
     if (it->is_symlink(error)) {
-      files.emplace_back(relative, BlobId(fs::read_symlink(path, error).string()));
-    } else if (it->is_regular_file(error) && path.extension() != ".pyc") {
+      files.emplace_back(relative, BlobId(fs::read_symlink(path, error).string()) + kLink);
+    } else if (path.filename() == ".git") {
+      it.disable_recursion_pending();
+    } else if (it->is_directory(error)) {
+      if (path.filename() != "__pycache__") folders.push_back(relative);
+    } else if (it->is_regular_file(error)) {
+      RETURN_IF_ERROR(meter.CountFile(relative, it->file_size(error)));
+      const std::string source = SourceOfCompiled(relative);
+      if (!source.empty() && fs::exists(folder / source, error)) continue;
       ASSIGN_OR_RETURN(const std::string content, ReadFile(path));
-      files.emplace_back(relative, BlobId(content));
+      const bool executable =
+          (it->status(error).permissions() & fs::perms::owner_exec) != fs::perms::none;
+      files.emplace_back(relative,
+                         BlobId(content) + (executable ? std::string(1, kExecutable) : ""));
     }
   }
-  if (error)
-    return absl::UnavailableError(
-        absl::StrCat("cannot read the folder ", folder.string(), ": ", error.message()));
+  if (error) return CannotRead(folder, error);
+  TreeListing listing(std::move(files));
+  std::erase_if(folders, [&](const std::string& path) { return listing.HasFolder(path); });
+  if (folders.empty()) return listing;
+  files = listing.files();
+  for (const std::string& path : folders) files.emplace_back(path + "/", "folder");
   return TreeListing(std::move(files));
 }
 
@@ -74,6 +101,25 @@ std::vector<std::string> TreeListing::Names(absl::string_view folder) const {
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
+}
+
+std::vector<TreeListing::File> TreeListing::StartingWith(const std::string& prefix) const {
+  std::vector<File> found;
+  for (auto it = FirstBelow(prefix); it != files_.end() && absl::StartsWith(it->first, prefix);
+       ++it) {
+    if (it->first.find('/', prefix.size()) == std::string::npos) found.push_back(*it);
+  }
+  return found;
+}
+
+std::string SourceOfCompiled(absl::string_view path) {
+  constexpr absl::string_view kCache = "__pycache__/";
+  const size_t cache = path.rfind(kCache);
+  if (cache == path.npos || (cache > 0 && path[cache - 1] != '/')) return "";
+  const absl::string_view name = path.substr(cache + kCache.size());
+  const size_t dot = name.find('.');
+  if (!absl::EndsWith(name, ".pyc") || dot == name.npos || absl::StrContains(name, "/")) return "";
+  return absl::StrCat(path.substr(0, cache), name.substr(0, dot), ".py");
 }
 
 std::string BlobId(absl::string_view content) {

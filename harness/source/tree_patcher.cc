@@ -7,10 +7,52 @@
 #include "absl/strings/strip.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
+#include "harness/source/git_objects.h"
+#include "harness/source/subject_fault.h"
+#include "harness/source/tree_rules.h"
 
 namespace bkm {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+absl::Status WriteEntry(const GitEntry& entry, const std::string& content, const fs::path& folder) {
+  const fs::path path = folder / entry.path;
+  std::error_code error;
+  if (entry.mode == "120000") {
+    RETURN_IF_ERROR(CheckLink(entry.path, content));
+    if (LeavesTree(entry.path, content)) return absl::OkStatus();
+    RETURN_IF_ERROR(CreateDirectories(path.parent_path()));
+    fs::create_symlink(content, path, error);
+  } else {
+    RETURN_IF_ERROR(WriteFile(path, content));
+    if (entry.mode == "100755") fs::permissions(path, fs::perms(0755), error);
+  }
+  if (!error) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("cannot write ", path.string(), ": ", error.message()));
+}
+
+}  // namespace
+
+std::map<std::string, std::string> TreePatcher::Environment() const {
+  return {{"GIT_OBJECT_DIRECTORY", (scratch_ / "objects").string()},
+          {"GIT_ALTERNATE_OBJECT_DIRECTORIES", (repository_.folder() / "objects").string()}};
+}
+
+absl::StatusOr<std::unique_ptr<GitObjects>> TreePatcher::OpenObjects() const {
+  // git refuses to start without this folder.
+  RETURN_IF_ERROR(CreateDirectories(scratch_ / "objects"));
+  return GitObjects::Open(repository_, Environment());
+}
+
+absl::Status TreePatcher::CheckTree(const std::string& tree) const {
+  ASSIGN_OR_RETURN(const std::unique_ptr<GitObjects> objects, OpenObjects());
+  const absl::Status status = objects->Walk(tree).status();
+  if (FaultOf(status)) return absl::NotFoundError(status.message());
+  return status;
+}
 
 absl::StatusOr<ProcessResult> TreePatcher::Run(const std::vector<std::string>& arguments,
                                                std::string input) const {
@@ -19,8 +61,7 @@ absl::StatusOr<ProcessResult> TreePatcher::Run(const std::vector<std::string>& a
   all.insert(all.end(), arguments.begin(), arguments.end());
   Command command = GitCommand(std::move(all));
   const std::string nobody = "bkm";
-  command.set_env["GIT_OBJECT_DIRECTORY"] = (scratch_ / "objects").string();
-  command.set_env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = (repository_.folder() / "objects").string();
+  for (const auto& [name, value] : Environment()) command.set_env[name] = value;
   command.set_env["GIT_INDEX_FILE"] = index().string();
   for (const char* name :
        {"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"})
@@ -60,6 +101,9 @@ absl::StatusOr<TreePatcher::Reverted> TreePatcher::Revert(const std::string& tre
     return absl::NotFoundError(
         absl::StrCat("the package does not exist at ", commit, " or at its parent"));
   }
+  // git merges trees of any size and shape.
+  RETURN_IF_ERROR(CheckTree(*changed));
+  RETURN_IF_ERROR(CheckTree(*before));
   // Merge the reverse of the change, from the state after it to the state before it, into `tree`.
   ASSIGN_OR_RETURN(const std::string base, CommitOf(*changed, ""));
   ASSIGN_OR_RETURN(const std::string ours, CommitOf(tree, base));
@@ -99,11 +143,22 @@ absl::StatusOr<std::string> TreePatcher::Write(const std::string& tree, const st
 }
 
 absl::Status TreePatcher::Checkout(const std::string& tree, const fs::path& folder) const {
+  // Not git checkout-index: the tree's .gitattributes would choose programs that convert files.
   RETURN_IF_ERROR(CreateDirectories(folder));
-  RETURN_IF_ERROR(Output({"read-tree", tree}).status());
-  return Output({"--work-tree", folder.string(), "checkout-index", "--all", "--force",
-                 absl::StrCat("--prefix=", folder.string(), "/")})
-      .status();
+  ASSIGN_OR_RETURN(const std::unique_ptr<GitObjects> objects, OpenObjects());
+  ASSIGN_OR_RETURN(const std::vector<GitEntry> entries, objects->Walk(tree));
+  TreeMeter meter{TreeBounds()};
+  for (const GitEntry& entry : entries) {
+    if (entry.mode == "160000") continue;
+    ASSIGN_OR_RETURN(const std::optional<GitObjects::Object> file, objects->Read(entry.id));
+    if (!file || file->type != "blob") {
+      return absl::NotFoundError(absl::StrCat(repository_.folder().string(), " lacks the file ",
+                                              entry.path, ": fetch it, or use a complete clone"));
+    }
+    RETURN_IF_ERROR(meter.CountFile(entry.path, file->content.size()));
+    RETURN_IF_ERROR(WriteEntry(entry, file->content, folder));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace bkm

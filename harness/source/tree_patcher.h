@@ -4,12 +4,15 @@
 #define HARNESS_SOURCE_TREE_PATCHER_H_
 
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "harness/source/git_objects.h"
 #include "harness/source/git_repository.h"
 
 namespace bkm {
@@ -46,7 +49,8 @@ class TreePatcher {
   absl::StatusOr<std::string> Write(const std::string& tree, const std::string& path,
                                     const std::optional<std::string>& text) const;
 
-  // Writes all files of `tree` to `folder`, which must not exist.
+  // Writes all files of `tree` to `folder`, which must not exist, byte for byte. Leaves out links
+  // that lead out of the tree.
   absl::Status Checkout(const std::string& tree, const std::filesystem::path& folder) const;
 
  private:
@@ -58,6 +62,10 @@ class TreePatcher {
                                      std::string input = "") const;
   // Creates a commit of `tree`, only to merge it.
   absl::StatusOr<std::string> CommitOf(const std::string& tree, const std::string& parent) const;
+  // NotFound, with the reason, when the tree breaks the rules.
+  absl::Status CheckTree(const std::string& tree) const;
+  std::map<std::string, std::string> Environment() const;  // where git finds and puts objects
+  absl::StatusOr<std::unique_ptr<GitObjects>> OpenObjects() const;
   std::filesystem::path index() const { return scratch_ / "index"; }
 
   GitRepository repository_;

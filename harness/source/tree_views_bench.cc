@@ -52,7 +52,9 @@ void Main(const fs::path& mirror, const std::string& package, const fs::path& fo
   TreeViews views(folder / "blobs", PackageReader("/usr/bin/python3"));
   const auto make = [&](const std::string& commit, const fs::path& tree) {
     HARNESS_CHECK(CreateDirectories(tree).ok()) << tree;
-    const auto root = (*objects)->Read(commit + ":" + package);
+    const auto top = (*objects)->TreeOf(commit);
+    HARNESS_CHECK(top.ok()) << top.status();
+    const auto root = (*objects)->Find(*top, package);
     HARNESS_CHECK(root.ok() && *root) << commit;
     auto entries = (*objects)->Walk((*root)->id);
     HARNESS_CHECK(entries.ok()) << entries.status();

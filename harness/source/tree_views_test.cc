@@ -8,6 +8,7 @@
 
 #include "harness/base/files.h"
 #include "harness/source/git_fixture.h"
+#include "harness/source/subject_fault.h"
 
 namespace bkm {
 namespace {
@@ -21,15 +22,18 @@ class TreeViewsTest : public ::testing::Test {
         origin_(root_ / "origin"),
         views_(root_ / "blobs", PackageReader("/usr/bin/python3")) {}
 
-  fs::path Make(const std::string& commit) {
+  fs::path TryToMake(const std::string& commit) {
     const GitRepository repository(origin_.git_dir());
     const auto objects = *GitObjects::Open(repository);
-    const std::string tree = (*objects->Read(commit + "^{tree}"))->id;
+    const std::string tree = *objects->TreeOf(commit);
     const fs::path folder = root_ / commit;
     fs::create_directories(folder);
-    const auto made =
-        views_.Make(repository, *objects, commit, *objects->Walk(tree), "pkg", folder);
-    EXPECT_TRUE(made.ok()) << made.status();
+    made_ = views_.Make(repository, *objects, commit, *objects->Walk(tree), "pkg", folder).status();
+    return folder;
+  }
+  fs::path Make(const std::string& commit) {
+    const fs::path folder = TryToMake(commit);
+    EXPECT_TRUE(made_.ok()) << made_;
     return folder;
   }
   static ino_t Inode(const fs::path& path) {
@@ -41,6 +45,7 @@ class TreeViewsTest : public ::testing::Test {
   fs::path root_;
   GitFixture origin_;
   TreeViews views_;
+  absl::Status made_;
 };
 
 TEST_F(TreeViewsTest, EqualFilesOfTwoCommitsAreOneFileAndCompiledOnce) {
@@ -125,6 +130,74 @@ TEST_F(TreeViewsTest, TracebackNamesTheFileOfTheCommitAndNotTheKeptOne) {
                            tree.string()}});
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_THAT(result->out, testing::StartsWith((tree / "pkg/raises.py").string() + " "));
+}
+
+TEST_F(TreeViewsTest, LinksOutOfTheTreeAreDeadAndOthersStay) {
+  const fs::path secret = root_ / "secret";
+  ASSERT_TRUE(WriteFile(secret, "s").ok());
+  origin_.Write("pkg/sub/a.py", "");
+  const fs::path pkg = origin_.folder() / "pkg";
+  fs::create_symlink(secret, pkg / "absolute");
+  fs::create_symlink("../../secret", pkg / "above");
+  fs::create_directory_symlink("..", pkg / "up");
+  fs::create_symlink("up/../secret", pkg / "through");
+  fs::create_symlink("sub/a.py", pkg / "inside");
+  const fs::path tree = Make(origin_.Commit("Begin", "2026-03-05"));
+  for (const char* name : {"absolute", "above", "through"}) {
+    EXPECT_TRUE(fs::is_symlink(tree / "pkg" / name)) << name;
+    EXPECT_FALSE(fs::exists(tree / "pkg" / name)) << name;
+  }
+  EXPECT_EQ(fs::read_symlink(tree / "pkg/inside"), "sub/a.py");
+  EXPECT_TRUE(fs::exists(tree / "pkg/up/pkg/inside"));
+}
+
+TEST_F(TreeViewsTest, CompiledFilesNeverGoThroughALinkOfTheCommit) {
+  const fs::path outside = root_ / "outside";
+  fs::create_directories(outside);
+  origin_.Write("pkg/os.py", "x = 1\n");
+  origin_.Write("pkg/sub/os.py", "x = 1\n");
+  fs::create_directory_symlink(outside, origin_.folder() / "pkg/__pycache__");
+  fs::create_directory_symlink("..", origin_.folder() / "pkg/sub/__pycache__");
+  const fs::path tree = Make(origin_.Commit("Begin", "2026-03-05"));
+  EXPECT_TRUE(fs::is_empty(outside));
+  EXPECT_EQ(std::distance(fs::directory_iterator(tree / "pkg"), {}), 3);
+}
+
+TEST_F(TreeViewsTest, CompiledFilesThatTheCommitShipsAreItsOwn) {
+  origin_.Write("pkg/a.py", "x = 1\n");
+  for (const char* tag : {"cpython-310", "cpython-311", "cpython-312", "cpython-313"})
+    origin_.Write(std::string("pkg/__pycache__/a.") + tag + ".pyc", "shipped");
+  const fs::path tree = Make(origin_.Commit("Begin", "2026-03-05"));
+  for (const auto& entry : fs::directory_iterator(tree / "pkg/__pycache__"))
+    EXPECT_EQ(*ReadFile(entry.path()), "shipped") << entry.path();
+}
+
+TEST_F(TreeViewsTest, LinkWithoutATargetAndFileThatIsATreeAreFaults) {
+  const std::string folder = origin_.WriteRaw("tree", "");
+  for (const auto& [mode, id] : std::vector<std::pair<std::string, std::string>>{
+           {"120000", origin_.WriteRaw("blob", "")},
+           {"120000", origin_.WriteRaw("blob", std::string("a\0b", 3))},
+           {"120000", origin_.WriteRaw("blob", std::string(5000, 'a'))},
+           {"100644", folder}}) {
+    TryToMake(origin_.CommitRaw(origin_.WriteRaw("tree", GitFixture::Entry(mode, "x.py", id))));
+    EXPECT_EQ(FaultOf(made_), kTreeNotAllowed) << made_;
+  }
+}
+
+TEST_F(TreeViewsTest, ManyLargeFilesOfOneContentAreTooMuch) {
+  const std::string id = origin_.WriteRaw("blob", std::string(size_t{64} << 20, 'a'));
+  std::string content;
+  for (char name = 'a'; name <= 'q'; ++name)  // 17 * 64 MiB
+    content += GitFixture::Entry("100644", std::string(1, name), id);
+  const std::string commit = origin_.CommitRaw(origin_.WriteRaw("tree", content));
+  TryToMake(commit);
+  EXPECT_EQ(FaultOf(made_), kTreeNotAllowed) << made_;
+}
+
+TEST_F(TreeViewsTest, MissingFileIsAFaultOfThisCommitOnly) {
+  TryToMake(origin_.CommitRaw(
+      origin_.WriteRaw("tree", GitFixture::Entry("100644", "x.py", std::string(40, '4')))));
+  EXPECT_EQ(FaultOf(made_), kSourceIncomplete) << made_;
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 #include "harness/source/uv.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -13,6 +15,10 @@
 #include "absl/strings/strip.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
+#include "harness/source/requirement_policy.h"
+#include "harness/source/source_catalog.h"
+
+extern char** environ;
 
 namespace bkm {
 namespace fs = std::filesystem;
@@ -41,6 +47,7 @@ std::vector<std::string> Causes(absl::string_view text) {
     absl::ConsumePrefix(&line, "│ ");
     line = absl::StripAsciiWhitespace(line);
     said |= begins;
+    if (absl::StartsWith(line, "DEBUG ") || absl::StartsWith(line, "TRACE ")) continue;
     if (line.empty() || !said || absl::StartsWith(line, "No solution found when resolving"))
       continue;
     if (begins || causes.empty()) {
@@ -61,6 +68,59 @@ bool IsFailedTransfer(absl::string_view cause) {
          absl::StartsWith(cause, "error sending request") || absl::StrContains(cause, kOffline);
 }
 
+// No resolution or installation of real packages takes as long. Requirements can be written that
+// take a resolver for ever.
+constexpr std::chrono::minutes kLongestResolution(30);
+constexpr std::chrono::minutes kLongestInstallation(240);
+
+bool IsPackageSource(absl::string_view variable) {
+  constexpr absl::string_view kNames[] = {
+      // Who and where the user is.
+      "PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "XDG_CONFIG_HOME",
+      "XDG_CONFIG_DIRS", "XDG_CACHE_HOME", "XDG_DATA_HOME",
+      // Where packages come from.
+      "UV_CACHE_DIR", "UV_CONFIG_FILE", "UV_NO_CONFIG", "UV_DEFAULT_INDEX", "UV_INDEX",
+      "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_NO_INDEX", "UV_INDEX_STRATEGY",
+      "UV_TORCH_BACKEND", "UV_OFFLINE", "UV_LINK_MODE", "UV_NO_CACHE",
+      // How to reach the registry.
+      "UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "UV_INSECURE_HOST", "UV_HTTP_TIMEOUT",
+      "UV_HTTP_CONNECT_TIMEOUT", "UV_HTTP_RETRIES", "UV_REQUEST_TIMEOUT", "UV_CONCURRENT_DOWNLOADS",
+      "UV_CONCURRENT_INSTALLS", "SSL_CERT_FILE", "SSL_CERT_DIR", "SSL_CLIENT_CERT", "HTTP_PROXY",
+      "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+      // Credentials.
+      "NETRC", "UV_KEYRING_PROVIDER", "UV_CREDENTIALS_DIR", "UV_S3_ENDPOINT_URL",
+      "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"};
+  if (std::find(std::begin(kNames), std::end(kNames), variable) != std::end(kNames)) return true;
+  return absl::StartsWith(variable, "LC_") ||
+         (absl::StartsWith(variable, "UV_INDEX_") &&
+          (absl::EndsWith(variable, "_USERNAME") || absl::EndsWith(variable, "_PASSWORD")));
+}
+
+// Whether uv would build packages for this subcommand unless it is told not to.
+bool MayBuild(const std::vector<std::string>& arguments) {
+  return arguments.size() >= 2 && arguments[0] == "pip" &&
+         (arguments[1] == "compile" || arguments[1] == "install" || arguments[1] == "sync");
+}
+
+// Gives the packages `names` metadata, so that uv needs not build them to know it. The settings
+// file `file` takes the place of the project's, or of the one that the user names.
+absl::Status AssumeMetadata(const std::vector<std::string>& names, const fs::path& file,
+                            Command& command) {
+  std::string text;
+  std::map<std::string, std::string>& environment = command.set_env;
+  if (const auto own = environment.find("UV_CONFIG_FILE"); own != environment.end()) {
+    ASSIGN_OR_RETURN(text, ReadFile(own->second));
+    own->second = file.string();
+  } else if (environment.erase("UV_NO_CONFIG") > 0) {
+    environment["UV_CONFIG_FILE"] = file.string();
+  }
+  for (const std::string& name : names)
+    absl::StrAppend(&text, "\n[[dependency-metadata]]\nname = \"", name,
+                    "\"\nrequires-dist = []\n");
+  command.directory = file.parent_path();
+  return WriteFile(file, text);
+}
+
 }  // namespace
 
 absl::StatusOr<Uv> Uv::Find() {
@@ -77,32 +137,116 @@ absl::StatusOr<Uv> Uv::Find() {
       "uv is not installed: run tools/bkm, which installs it, or pip install uv, or set BKM_UV");
 }
 
+std::map<std::string, std::string> PackageSourceEnvironment() {
+  std::map<std::string, std::string> environment;
+  for (char** entry = environ; *entry; ++entry) {
+    const absl::string_view text(*entry);
+    const size_t equals = text.find('=');
+    if (equals == text.npos || !IsPackageSource(text.substr(0, equals))) continue;
+    environment.emplace(std::string(text.substr(0, equals)), std::string(text.substr(equals + 1)));
+  }
+  return environment;
+}
+
 absl::StatusOr<ProcessResult> Uv::Run(const std::vector<std::string>& arguments, std::string input,
                                       std::vector<std::string> unset_env) const {
+  return Run(
+      {.arguments = arguments, .input = std::move(input), .unset_env = std::move(unset_env)});
+}
+
+absl::StatusOr<ProcessResult> Uv::Run(const UvRequest& request) const {
   Command command;
   command.argv = {program_.string()};
-  command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
-  command.input = std::move(input);
+  command.argv.insert(command.argv.end(), request.arguments.begin(), request.arguments.end());
+  command.input = request.input;
+  const bool resolves = request.arguments.size() > 1 && request.arguments[1] == "compile";
+  command.timeout = resolves ? kLongestResolution : kLongestInstallation;
+  command.in_own_group = false;
   command.directory = "/";  // hides a pyproject.toml or uv.toml of the current folder
-  // uv leaves a lock file for each source tree that it builds.
+  command.exact_env = true;
+  command.set_env = PackageSourceEnvironment();
+  for (const std::string& name : request.unset_env) command.set_env.erase(name);
+  fs::path settings;
+  if (request.verbose) command.argv.push_back("-v");
+  if (MayBuild(request.arguments)) {
+    // Where the subcommand ends: `-` and `-r -` stay last.
+    const auto options = command.argv.begin() + 3;
+    if (request.from_source.empty()) {
+      command.argv.insert(options, {"--no-build", "--no-sources"});
+    } else {
+      ASSIGN_OR_RETURN(settings, CreateTempDirectory(CacheDirectory() / "tmp", "uv-"));
+      RETURN_IF_ERROR(AssumeMetadata(request.from_source, settings / "uv.toml", command));
+      std::vector<std::string> more = {"--no-sources", "--only-binary", ":all:"};
+      for (const std::string& name : request.from_source)
+        more.insert(more.end(), {"--no-binary", name});
+      command.argv.insert(options, more.begin(), more.end());
+    }
+  }
   const fs::path temporaries = CacheDirectory() / "tmp" / "uv";
   RETURN_IF_ERROR(CreateDirectories(temporaries));
-  command.set_env = {{"NO_COLOR", "1"},
-                     {"TMPDIR", temporaries},
-                     {"UV_NO_PROGRESS", "1"},
-                     {"UV_PYTHON_DOWNLOADS", "never"}};
-  command.unset_env = {
-      "CONDA_PREFIX",        "PYTHONDONTWRITEBYTECODE", "PYTHONHOME",       "PYTHONPATH",
-      "UV_COMPILE_BYTECODE", "UV_CONSTRAINT",           "UV_EXCLUDE",       "UV_EXCLUDE_NEWER",
-      "UV_OVERRIDE",         "UV_PRERELEASE",           "UV_PROJECT",       "UV_PYTHON",
-      "UV_REQUIRE_HASHES",   "UV_RESOLUTION",           "UV_SYSTEM_PYTHON", "VIRTUAL_ENV"};
-  command.unset_env.insert(command.unset_env.end(), unset_env.begin(), unset_env.end());
+  for (const fs::path& folder : request.find_links) {
+    std::string& links = command.set_env["UV_FIND_LINKS"];
+    absl::StrAppend(&links, links.empty() ? "" : ",", folder.string());
+  }
+  command.set_env["NO_COLOR"] = "1";
+  command.set_env["TMPDIR"] = temporaries;
+  command.set_env["UV_NO_PROGRESS"] = "1";
+  command.set_env["UV_PYTHON_DOWNLOADS"] = "never";
   absl::StatusOr<ProcessResult> result = RunCommand(command);
+  if (!settings.empty()) RemoveTree(settings).IgnoreError();
   if (absl::IsNotFound(result.status())) {
     return absl::FailedPreconditionError(absl::StrCat(
         "no uv at ", program_.string(), ": run tools/bkm, which installs it, or set BKM_UV"));
   }
   return result;
+}
+
+absl::StatusOr<ProcessResult> Uv::LookUp(const std::vector<std::string>& arguments,
+                                         std::string input) const {
+  UvRequest request{.arguments = arguments, .input = std::move(input)};
+  while (true) {
+    ASSIGN_OR_RETURN(ProcessResult result, Run(request));
+    const std::vector<std::string> names = LacksWheels(result);
+    const size_t before = request.from_source.size();
+    for (const std::string& name : names) {
+      if (std::find(request.from_source.begin(), request.from_source.end(), name) ==
+          request.from_source.end())
+        request.from_source.push_back(name);
+    }
+    if (request.from_source.size() == before) return result;
+  }
+}
+
+std::vector<std::string> LacksWheels(const ProcessResult& result) {
+  std::set<std::string> names;
+  if (result.ok()) return {};
+  constexpr absl::string_view kHint = "Wheels are required for `";
+  const absl::string_view text = result.err;
+  for (size_t at = text.find(kHint); at != text.npos; at = text.find(kHint, at + 1)) {
+    const absl::string_view rest = text.substr(at + kHint.size());
+    const std::string name = NormalizedName(rest.substr(0, rest.find('`')));
+    if (IsPackageName(name)) names.insert(name);
+  }
+  return {names.begin(), names.end()};
+}
+
+std::vector<std::string> RejectedPackages(const ProcessResult& result) {
+  constexpr absl::string_view kSearching = "DEBUG Searching for a compatible version of ";
+  constexpr absl::string_view kSelecting = "DEBUG Selecting: ";
+  std::set<std::string> names;
+  std::string searched;  // not selected yet
+  for (absl::string_view line : absl::StrSplit(result.err, '\n')) {
+    if (absl::ConsumePrefix(&line, kSearching)) {
+      if (!searched.empty()) names.insert(searched);
+      searched = NormalizedName(line.substr(0, line.find_first_of(" [(")));
+    } else if (absl::ConsumePrefix(&line, kSelecting) &&
+               NormalizedName(line.substr(0, line.find_first_of("=["))) == searched) {
+      searched.clear();
+    }
+  }
+  if (!searched.empty()) names.insert(searched);
+  std::erase_if(names, [](const std::string& name) { return !IsPackageName(name); });
+  return {names.begin(), names.end()};
 }
 
 bool IsNoSolution(const ProcessResult& result) {
@@ -124,7 +268,12 @@ std::string UvComplaint(const ProcessResult& result) {
 }
 
 absl::Status ErrorOf(const ProcessResult& result, absl::string_view doing) {
+  if (result.timed_out) {
+    return absl::DeadlineExceededError(
+        absl::StrCat(doing, ": uv did not finish within its time limit"));
+  }
   const std::string what = absl::StrCat(doing, ": ", UvComplaint(result));
+  if (result.exit_code > 128) return absl::UnavailableError(what);  // a signal ended it
   if (absl::StrContains(result.err, "No space left on device") ||
       absl::StrContains(result.err, "(os error 28)")) {
     return absl::ResourceExhaustedError(
@@ -137,6 +286,15 @@ absl::Status ErrorOf(const ProcessResult& result, absl::string_view doing) {
   }
   if (IsNoSolution(result)) return absl::NotFoundError(what);
   return absl::InternalError(what);
+}
+
+absl::Status InstallationStatus(const ProcessResult& result, absl::string_view doing) {
+  if (result.ok()) return absl::OkStatus();
+  const absl::Status status = ErrorOf(result, doing);
+  const bool of_package = absl::IsNotFound(status) || absl::IsInternal(status);
+  // "(os error 13)": the operating system refused something.
+  if (!of_package || absl::StrContains(result.err, "(os error ")) return status;
+  return absl::AbortedError(status.message());
 }
 
 std::vector<std::string> TorchBackendArguments(absl::string_view backend) {

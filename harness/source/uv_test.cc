@@ -7,13 +7,17 @@
 
 #include <cstdlib>
 
+#include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
 
 namespace bkm {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 ProcessResult Failed(const char* err, int code = 1) { return {.err = err, .exit_code = code}; }
 
@@ -109,6 +113,96 @@ TEST(UvTest, SettingsThatWouldChangeAResolutionAreHidden) {
   ::setenv("UV_PYTHON", "3.10", 1);
   ::setenv("VIRTUAL_ENV", "/elsewhere", 1);
   EXPECT_EQ(Uv(program).Run({"pip"})->out, "none none /\n");
+}
+
+// A fake uv that prints its arguments and environment.
+Uv PrintingUv() {
+  const std::filesystem::path program = *CreateTempDirectory(::testing::TempDir(), "uv-") / "uv";
+  EXPECT_TRUE(
+      WriteFile(program, "#!/bin/sh\necho \"$@\"\n/usr/bin/env\ncat uv.toml 2>/dev/null\n").ok());
+  std::filesystem::permissions(program, std::filesystem::perms(0755));
+  return Uv(program);
+}
+
+TEST(UvTest, GetsTheVariablesThatSayWherePackagesComeFromAndNoOther) {
+  ::setenv("AWS_SECRET_ACCESS_KEY", "hidden", 1);
+  ::setenv("GITHUB_TOKEN", "hidden", 1);
+  ::setenv("PIP_INDEX_URL", "https://hidden.invalid", 1);
+  ::setenv("UV_BUILD_CONSTRAINT", "hidden", 1);
+  ::setenv("LD_PRELOAD_OF_TEST", "hidden", 1);
+  ::setenv("UV_INDEX_OURS_PASSWORD", "shown", 1);
+  ::setenv("NETRC", "/shown", 1);
+  const std::string said = PrintingUv().Run({"pip", "list"})->out;
+  EXPECT_THAT(said, HasSubstr("UV_INDEX_OURS_PASSWORD=shown"));
+  EXPECT_THAT(said, HasSubstr("NETRC=/shown"));
+  EXPECT_THAT(said, HasSubstr("PATH="));
+  EXPECT_THAT(said, Not(HasSubstr("hidden")));
+  ::unsetenv("NETRC");
+}
+
+TEST(UvTest, NeverBuildsAPackage) {
+  for (const char* subcommand : {"compile", "install", "sync"})
+    EXPECT_THAT(PrintingUv().Run({"pip", subcommand, "-"})->out,
+                StartsWith(absl::StrCat("pip ", subcommand, " --no-build --no-sources -\n")));
+  EXPECT_THAT(PrintingUv().Run({"venv", "x"})->out, StartsWith("venv x\n"));
+}
+
+TEST(UvTest, PackageChosenByItsSourcesHasAssumedMetadata) {
+  ::unsetenv("UV_CONFIG_FILE");
+  const std::string said =
+      PrintingUv().Run({.arguments = {"pip", "compile", "-"}, .from_source = {"a-b"}})->out;
+  EXPECT_THAT(said, StartsWith("pip compile --no-sources --only-binary :all: --no-binary a-b -\n"));
+  EXPECT_THAT(said, HasSubstr("[[dependency-metadata]]\nname = \"a-b\"\nrequires-dist = []\n"));
+}
+
+TEST(UvTest, AssumedMetadataAlsoReachesUvBesideAFileThatTheUserNames) {
+  const std::filesystem::path own = *CreateTempDirectory(::testing::TempDir(), "own-") / "my.toml";
+  ASSERT_TRUE(WriteFile(own, "native-tls = true").ok());
+  ::setenv("UV_CONFIG_FILE", own.c_str(), 1);
+  const std::string said =
+      PrintingUv().Run({.arguments = {"pip", "compile", "-"}, .from_source = {"a"}})->out;
+  ::unsetenv("UV_CONFIG_FILE");
+  EXPECT_THAT(said, HasSubstr("native-tls = true\n[[dependency-metadata]]"));
+  EXPECT_THAT(said, Not(HasSubstr("UV_CONFIG_FILE=" + own.string())));
+  EXPECT_THAT(said, HasSubstr("/uv.toml\n"));
+}
+
+TEST(UvTest, PackagesWithoutWheelsAreThoseOfTheHints) {
+  const char* text =
+      "error: No solution found when resolving dependencies\n  cause: Because b==1 has no usable "
+      "wheels\n\nhint: Wheels are required for `b` because building from source is disabled for "
+      "all "
+      "packages (i.e., with `--no-build`)\n\nhint: Wheels are required for `A_a` because\n"
+      "hint: Wheels are required for `../x` because\n";
+  EXPECT_THAT(LacksWheels(Failed(text)), ElementsAre("a-a", "b"));
+  EXPECT_THAT(LacksWheels(Failed(text, 0)), IsEmpty());
+}
+
+TEST(UvTest, RejectedPackagesAreThoseThatWereSearchedAndNotSelected) {
+  const char* text =
+      "DEBUG Searching for a compatible version of hydra-core (*)\nDEBUG Found stale response\n"
+      "DEBUG Selecting: hydra-core==1.3.7 [compatible] (hydra_core-1.3.7-py3-none-any.whl)\n"
+      "DEBUG Searching for a compatible version of Antlr4.x (>=4.9, <4.10)\n"
+      "DEBUG Searching for a compatible version of ray[default] (*)\n"
+      "DEBUG Selecting: ray[default]==2 [compatible] (ray.whl)\n"
+      "DEBUG Searching for a compatible version of last (*)\n";
+  EXPECT_THAT(RejectedPackages(Failed(text)), ElementsAre("antlr4-x", "last"));
+  EXPECT_EQ(UvComplaint(Failed("DEBUG a\nerror: no\nDEBUG b\n")), "no");
+}
+
+TEST(UvTest, KilledUvSaysNothingAboutThePackages) {
+  EXPECT_EQ(ErrorOf(Failed("", 137), "x").code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(ErrorOf({.timed_out = true}, "x").code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST(UvTest, BrokenPackageIsNotTheMachinesFault) {
+  EXPECT_EQ(InstallationStatus(Failed("error: Failed to unzip wheel: a.whl\n", 2), "x").code(),
+            absl::StatusCode::kAborted);
+  EXPECT_EQ(
+      InstallationStatus(
+          Failed("error: failed to write\n  cause: Permission denied (os error 13)\n", 2), "x")
+          .code(),
+      absl::StatusCode::kInternal);
 }
 
 TEST(UvTest, MissingProgramIsAnErrorWithAdvice) {

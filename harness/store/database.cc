@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
+#include "harness/store/checksums.h"
+#include "harness/store/file_lock.h"
 
 namespace bkm {
 namespace {
@@ -52,17 +54,54 @@ absl::Status Database::LastError() const {
   }
 }
 
-absl::StatusOr<Database> Database::Open(Options options) {
+absl::StatusOr<Database> Database::Open(const Options& options) {
   RETURN_IF_ERROR(CreateDirectories(options.path.parent_path()));
   sqlite3* handle = nullptr;
   const int code =
       sqlite3_open_v2(options.path.c_str(), &handle,
                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
-  Database database(std::unique_ptr<sqlite3, Close>(handle), std::move(options));
+  Database database(std::unique_ptr<sqlite3, Close>(handle), options);
   if (code != SQLITE_OK) return database.LastError();
-  sqlite3_busy_timeout(handle, static_cast<int>(database.options_.wait.count()));
-  RETURN_IF_ERROR(database.Execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL"));
+  sqlite3_busy_timeout(handle, static_cast<int>(options.wait.count()));
+  RETURN_IF_ERROR(database.Prepare());
   return database;
+}
+
+absl::Status Database::Prepare() const {
+  RETURN_IF_ERROR(
+      Execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;"
+              "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON"));
+  ASSIGN_OR_RETURN(const auto id, QueryOne("PRAGMA application_id"));
+  const std::string wanted = absl::StrCat(options_.application_id);
+  if (id == "0") {
+    RETURN_IF_ERROR(Execute(absl::StrCat("PRAGMA application_id=", wanted).c_str()));
+  } else if (id != wanted) {
+    return absl::DataLossError(absl::StrCat(options_.path.string(),
+                                            " is damaged or was made by another program (",
+                                            options_.if_damaged, ")"));
+  }
+  ASSIGN_OR_RETURN(const auto check, QueryOne("PRAGMA quick_check(1)"));
+  if (check == "ok") return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(options_.path.string(),
+                                          " is damaged: ", check.value_or("no answer"), " (",
+                                          options_.if_damaged, ")"));
+}
+
+absl::StatusOr<Database> Database::OpenOrSetAside(const Options& options) {
+  absl::StatusOr<Database> opened = Open(options);
+  if (!absl::IsDataLoss(opened.status())) return opened;
+  // Another process may be about to do the same.
+  ASSIGN_OR_RETURN(const FileLock lock, FileLock::Acquire(options.path.string() + ".lock"));
+  opened = Open(options);
+  if (!absl::IsDataLoss(opened.status())) return opened;
+  ASSIGN_OR_RETURN(const std::filesystem::path aside, SetAside(options.path));
+  for (const char* part : {"-wal", "-shm"})
+    RETURN_IF_ERROR(RemoveTree(options.path.string() + part));
+  const std::string why(opened.status().message());
+  opened = Open(options);
+  if (opened.ok())
+    opened->set_aside_ = absl::StrCat(why, "; it is kept as ", aside.filename().string());
+  return opened;
 }
 
 absl::Status Database::Execute(const char* sql) const {

@@ -22,15 +22,32 @@ namespace bkm {
 // One SQLite file. Several processes may use the file at once; one object must not be used by two
 // threads at once. Every error names the file: DataLoss when the file is damaged or its tables are
 // not the expected ones, ResourceExhausted when the disk is full, otherwise Unavailable.
+//
+// Settings:
+// - journal_mode=WAL: readers and one writer do not wait for each other. The file must lie on a
+//   local file system, because WAL needs memory that the processes share.
+// - synchronous=NORMAL: a power cut cannot damage the file; it may undo the last transactions. That
+//   suits what is kept here, because all of it can be made again.
+// - busy_timeout: `Options::wait`.
+// - foreign_keys=ON, trusted_schema=OFF, cell_size_check=ON: a damaged or foreign file is noticed
+//   early and runs nothing.
+// - application_id: `Options::application_id`; a file with another one belongs to another program.
+// - quick_check at each opening, which takes milliseconds per megabyte.
 class Database {
  public:
   struct Options {
     std::filesystem::path path;
-    std::string if_damaged;          // advice for the message about a damaged file
-    std::chrono::milliseconds wait;  // longest wait for a lock that another process holds
+    std::string if_damaged;           // advice for the message about a damaged file
+    std::chrono::milliseconds wait;   // longest wait for a lock that another process holds
+    int application_id = 0x626b6d31;  // "bkm1"; 0 in a file means that none was set
   };
-  // Creates the file and its folders if they are missing.
-  static absl::StatusOr<Database> Open(Options options);
+  // Creates the file and its folders if they are missing. DataLoss when the file is damaged.
+  static absl::StatusOr<Database> Open(const Options& options);
+  // Like Open, but renames a damaged file to NAME.damaged-TIME and starts with an empty one. The
+  // sentence about that is in `set_aside`.
+  static absl::StatusOr<Database> OpenOrSetAside(const Options& options);
+  // What OpenOrSetAside did, for people; empty when the file was sound.
+  const std::string& set_aside() const { return set_aside_; }
 
   // The parameters of a statement, in order.
   using Values = std::initializer_list<absl::string_view>;
@@ -56,9 +73,11 @@ class Database {
   Database(std::unique_ptr<sqlite3, Close> handle, Options options)
       : handle_(std::move(handle)), options_(std::move(options)) {}
   absl::Status LastError() const;
+  absl::Status Prepare() const;
 
   std::unique_ptr<sqlite3, Close> handle_;
   Options options_;
+  std::string set_aside_;
 };
 
 }  // namespace bkm

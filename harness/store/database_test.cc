@@ -65,6 +65,30 @@ TEST_F(DatabaseTest, FileThatIsNotADatabaseIsDataLossWithAdvice) {
                                  path_.string(), ": file is not a database (remove this file)")));
 }
 
+TEST_F(DatabaseTest, DamagedFileIsSetAsideOnceAndANewOneIsUsed) {
+  const Database::Options options{path_, "remove this file", std::chrono::milliseconds(10)};
+  ASSERT_TRUE(OpenWithTable().Run("INSERT INTO names VALUES(?)", {"a"}).ok());
+  EXPECT_EQ(Database::OpenOrSetAside(options)->set_aside(), "");
+  std::string content = *ReadFile(path_);
+  // The second page holds the table.
+  for (size_t i = 4096; i < content.size(); i += 16) content[i] = static_cast<char>(0xA5);
+  ASSERT_TRUE(WriteFile(path_, content).ok());
+  EXPECT_EQ(Open().status().code(), absl::StatusCode::kDataLoss);
+
+  const Database fresh = *Database::OpenOrSetAside(options);
+
+  EXPECT_THAT(fresh.set_aside(), HasSubstr(path_.string() + " is damaged"));
+  EXPECT_THAT(fresh.set_aside(), HasSubstr("it is kept as a.sqlite.damaged-"));
+  ASSERT_TRUE(fresh.Execute(kTable).ok());
+  EXPECT_THAT(*fresh.Query("SELECT name FROM names"), IsEmpty());
+  EXPECT_EQ(Database::OpenOrSetAside(options)->set_aside(), "");
+}
+
+TEST_F(DatabaseTest, FileOfAnotherProgramIsDataLoss) {
+  ASSERT_TRUE(Open()->Execute("PRAGMA application_id=42").ok());
+  EXPECT_EQ(Open().status().code(), absl::StatusCode::kDataLoss);
+}
+
 TEST_F(DatabaseTest, DatabaseWithOtherTablesIsDataLossWithAdvice) {
   ASSERT_TRUE(Open()->Execute("CREATE TABLE names(other TEXT)").ok());
   const Database database = OpenWithTable();

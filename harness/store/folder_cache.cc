@@ -9,6 +9,7 @@
 #include "harness/base/check.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
+#include "harness/store/checksums.h"
 #include "harness/store/file_lock.h"
 
 namespace bkm {
@@ -27,9 +28,30 @@ std::optional<fs::path> FolderCache::Get(absl::string_view key) const {
   const fs::path folder = root_ / std::string(key);
   std::error_code error;
   if (!fs::exists(Marker(key), error) || !fs::is_directory(folder, error)) return std::nullopt;
+  if (report_ && !IsSound(key)) return std::nullopt;
   // Best effort: a shared cache may be read-only.
   fs::last_write_time(Marker(key), fs::file_time_type::clock::now(), error);
   return folder;
+}
+
+bool FolderCache::IsSound(absl::string_view key) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (verified_.contains(key)) return true;
+  const fs::path folder = root_ / std::string(key);
+  const absl::Status status = VerifyManifest(folder);
+  // Folders of older versions have no manifest.
+  if (status.ok() || absl::IsNotFound(status)) {
+    verified_.emplace(key);
+    return true;
+  }
+  // The marker goes first: without it, the folder counts as incomplete whatever happens next.
+  std::error_code error;
+  fs::remove(Marker(key), error);
+  const absl::StatusOr<fs::path> aside = bkm::SetAside(folder);
+  report_(absl::StrCat(
+      status.message(), ": making it again",
+      aside.ok() ? absl::StrCat("; the old folder is ", aside->string()) : std::string()));
+  return false;
 }
 
 absl::StatusOr<fs::path> FolderCache::GetOrMake(
@@ -41,10 +63,21 @@ absl::StatusOr<fs::path> FolderCache::GetOrMake(
   RETURN_IF_ERROR(RemoveTree(folder));
   RETURN_IF_ERROR(CreateDirectories(folder));
   absl::Status status = make(folder);
+  // The marker must not survive a power cut that the content does not survive.
+  if (status.ok() && report_) status = WriteManifestUnsynced(folder);
+  if (status.ok()) status = SyncTree(folder);
   if (status.ok()) status = WriteFile(Marker(key), "");
   if (status.ok()) return folder;
   RemoveTree(folder).IgnoreError();
   return status;
+}
+
+absl::Status FolderCache::SetAside(absl::string_view key) const {
+  ASSIGN_OR_RETURN(const FileLock lock, FileLock::Acquire(Lock(key)));
+  std::error_code error;
+  fs::remove(Marker(key), error);
+  const fs::path folder = root_ / std::string(key);
+  return fs::exists(folder, error) ? bkm::SetAside(folder).status() : absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<std::string>> FolderCache::Collect(
@@ -65,6 +98,7 @@ absl::StatusOr<std::vector<std::string>> FolderCache::Collect(
     // The marker goes first, so that an interrupted removal cannot leave a folder that looks
     // complete.
     fs::remove(Marker(key), error);
+    RETURN_IF_ERROR(SyncFolder(root_));
     RETURN_IF_ERROR(RemoveTree(entry.path()));
     removed.push_back(key);
   }

@@ -6,7 +6,9 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,11 +23,22 @@ namespace bkm {
 // `root/KEY` is filled in place, under a lock, because a virtual environment and compiled Python
 // contain their own paths. It is valid only with the marker `root/.KEY.complete` beside it, so a
 // folder that a killed process left incomplete is filled again. The marker's time is the last use.
+// The content is synced before the marker is written: a power cut leaves no complete-looking
+// folder.
+//
+// A checked cache writes a manifest into each folder, and verifies a folder at its first use by
+// this object. A damaged folder is set aside, reported, and made again.
 class FolderCache {
  public:
-  explicit FolderCache(std::filesystem::path root) : root_(std::move(root)) {}
+  // Takes a sentence about a folder that was damaged.
+  using Report = std::function<void(const std::string&)>;
 
-  // The folder of `key`; nullopt unless it is complete.
+  explicit FolderCache(std::filesystem::path root) : root_(std::move(root)) {}
+  // A checked cache.
+  FolderCache(std::filesystem::path root, Report report)
+      : root_(std::move(root)), report_(std::move(report)) {}
+
+  // The folder of `key`; nullopt unless it is complete and, in a checked cache, sound.
   std::optional<std::filesystem::path> Get(absl::string_view key) const;
 
   // The folder of `key`. If it is not complete, `make` fills an empty folder first while concurrent
@@ -33,6 +46,11 @@ class FolderCache {
   absl::StatusOr<std::filesystem::path> GetOrMake(
       absl::string_view key,
       const std::function<absl::Status(const std::filesystem::path&)>& make) const;
+
+  // Takes a folder that is wrong or damaged out of the cache: renames it
+  // (harness/store/checksums.h), so that it can be examined until it is collected. A missing one is
+  // not an error.
+  absl::Status SetAside(absl::string_view key) const;
 
   // Removes the folders that were last used, or left incomplete, before `before`, and returns their
   // keys. Leaves a folder alone while it is being filled.
@@ -45,7 +63,12 @@ class FolderCache {
   std::filesystem::path Marker(absl::string_view key) const;
   std::filesystem::path Lock(absl::string_view key) const;
 
+  bool IsSound(absl::string_view key) const;
+
   std::filesystem::path root_;
+  Report report_;  // null: the cache is not checked
+  mutable std::mutex mutex_;
+  mutable std::set<std::string, std::less<>> verified_;  // keys
 };
 
 }  // namespace bkm

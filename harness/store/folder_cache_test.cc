@@ -70,6 +70,33 @@ TEST_F(FolderCacheTest, OneCallerFillsAndTheOthersWait) {
   EXPECT_EQ(made, 1);
 }
 
+TEST_F(FolderCacheTest, DamagedFolderOfACheckedCacheIsSetAsideReportedAndMadeAgain) {
+  const fs::path root = cache_.root() / "checked";
+  std::vector<std::string> reports;
+  const auto report = [&](const std::string& text) { reports.push_back(text); };
+  const auto make = [](const fs::path& folder) {
+    return WriteScratchFile(folder / "deep" / "a", "good");
+  };
+  ASSERT_TRUE(FolderCache(root, report).GetOrMake("k", make).ok());
+  ASSERT_TRUE(FolderCache(root, report).Get("k").has_value());
+  ASSERT_TRUE(WriteScratchFile(root / "k" / "deep" / "a", "gooe").ok());
+
+  const auto again = FolderCache(root, report).GetOrMake("k", make);
+
+  EXPECT_EQ(*ReadFile(*again / "deep" / "a"), "good");
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_THAT(reports[0],
+              ::testing::HasSubstr((root / "k/deep/a").string() +
+                                   " is damaged: its content has changed: making it again"));
+  EXPECT_EQ(FolderCache(root).Get("k"), root / "k") << "it is used without checks, too";
+}
+
+TEST_F(FolderCacheTest, FolderOfAnOlderVersionHasNoManifestAndIsUsed) {
+  Make("k");
+  const FolderCache checked(cache_.root(), [](const std::string& text) { FAIL() << text; });
+  EXPECT_TRUE(checked.Get("k").has_value());
+}
+
 TEST_F(FolderCacheTest, CollectRemovesOnlyFoldersUnusedSince) {
   Make("old");
   Make("used");

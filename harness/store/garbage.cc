@@ -48,7 +48,7 @@ std::vector<std::string> RemoveOldFolders(const fs::path& root,
 absl::StatusOr<std::vector<std::string>> CollectGarbage(
     const std::filesystem::path& cache, std::chrono::system_clock::time_point before) {
   std::vector<std::string> removed;
-  for (const std::string kind : {"environments", "observations", "probes", "trees"}) {
+  for (const std::string kind : {"environments", "observations", "probes", "trees", "wheels"}) {
     ASSIGN_OR_RETURN(const std::vector<std::string> keys,
                      FolderCache(cache / kind).Collect(before));
     for (const std::string& key : keys) removed.push_back(kind + "/" + key);

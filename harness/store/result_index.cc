@@ -24,12 +24,12 @@ constexpr char kTables[] =
 }  // namespace
 
 absl::StatusOr<ResultIndex> ResultIndex::Open(const std::filesystem::path& path) {
-  ASSIGN_OR_RETURN(
-      Database database,
-      Database::Open({.path = path,
-                      .if_damaged = "remove this file: it only points at results, and new runs "
-                                    "fill it again",
-                      .wait = std::chrono::seconds(20)}));
+  ASSIGN_OR_RETURN(Database database,
+                   Database::OpenOrSetAside(
+                       {.path = path,
+                        .if_damaged = "remove this file: it only points at results, and new runs "
+                                      "fill it again",
+                        .wait = std::chrono::seconds(20)}));
   ASSIGN_OR_RETURN(const auto version, database.QueryOne("PRAGMA user_version"));
   int schema = 0;
   if (version && absl::SimpleAtoi(*version, &schema) && schema > kSchema) {

@@ -44,6 +44,9 @@ class ResultIndex {
   // Removes every entry that points at `folder`.
   absl::Status Remove(absl::string_view folder);
 
+  // What Open did about a damaged file, for people; empty when the file was sound.
+  const std::string& set_aside() const { return database_.set_aside(); }
+
  private:
   explicit ResultIndex(Database database) : database_(std::move(database)) {}
 

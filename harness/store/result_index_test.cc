@@ -62,13 +62,15 @@ TEST_F(ResultIndexTest, TwoOpenIndexesSeeEachOther) {
   EXPECT_EQ(*b.Find("k", "reads a", "1"), "one");
 }
 
-TEST_F(ResultIndexTest, CorruptFileIsDataLossWithAdvice) {
+TEST_F(ResultIndexTest, CorruptFileIsSetAsideAndReportedOnce) {
   ASSERT_TRUE(WriteFile(path_, std::string(8192, 'x')).ok());
-  const absl::Status status = ResultIndex::Open(path_).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(status.message(), path_.string() +
-                                  ": file is not a database (remove this file: it only points at "
-                                  "results, and new runs fill it again)");
+  {
+    ResultIndex index = *ResultIndex::Open(path_);
+    EXPECT_THAT(index.set_aside(), ::testing::HasSubstr("results.sqlite: file is not a database"));
+    EXPECT_THAT(index.set_aside(), ::testing::HasSubstr("results.sqlite.damaged-"));
+    EXPECT_TRUE(index.Put("k", "reads a", "a is 1", "one").ok());
+  }
+  EXPECT_EQ(ResultIndex::Open(path_)->set_aside(), "");
 }
 
 TEST_F(ResultIndexTest, DatabaseOfAnotherProgramIsDataLossWithAdvice) {

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from bkm_cell import tree_finder
 from bkm_cell.report import Report
 from bkm_cell.witnesses.closure import Closure
 from bkm_cell.witnesses.errors import Owners, describe
@@ -32,6 +33,7 @@ def run(request: dict[str, Any], emit: Callable[[str], None]) -> None:
         report.watch_warnings()
         paths = [path for path in (request.get("paths") or {}).values() if path]
         sys.path[:0] = paths
+        tree_finder.install(paths)
         closure = Closure(request.get("paths") or {})
         report.on_stage.append(lambda: closure.send(report))
         try:

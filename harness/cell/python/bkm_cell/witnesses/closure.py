@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Records what a cell's result depends on in the trees of its subjects."""
+"""Tells what a cell looked at in the trees of its subjects.
+
+This is for explanations: a subject can change it. What may be reused for other commits is decided by
+the record of the worker's view (harness/cell/tree_view.h).
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from importlib.util import source_from_cache
 from typing import Any
 
 from bkm_cell.report import Report
+from bkm_cell.tree_finder import TreeFinder
 
 # Events that start another process: the files that it reads are not seen.
 _ESCAPES = (
@@ -136,7 +141,11 @@ class Closure:
         return not any(root in text for root, _ in self._roots for text in texts)
 
     def _watch_imports(self) -> None:
-        find_spec = FileFinder.find_spec
+        self._watch_finder(FileFinder)
+        self._watch_finder(TreeFinder)
+
+    def _watch_finder(self, kind: type[FileFinder]) -> None:
+        find_spec = kind.find_spec
 
         @functools.wraps(find_spec)
         def watched(finder: FileFinder, fullname: str, target: Any = None) -> Any:
@@ -145,7 +154,7 @@ class Closure:
                 tree.lookups.add(os.path.join(folder, fullname.rpartition(".")[2]))
             return find_spec(finder, fullname, target)
 
-        FileFinder.find_spec = watched  # type: ignore[method-assign]
+        kind.find_spec = watched  # type: ignore[method-assign]
 
     def _watch_questions(self, name: str) -> None:
         ask: Callable[..., Any] = getattr(os, name)

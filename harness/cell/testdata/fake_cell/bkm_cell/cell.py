@@ -96,7 +96,10 @@ def kills_itself(request: Request, emit: Emit) -> None:
 
 
 def kills_everyone(request: Request, emit: Emit) -> None:
-    os.kill(1, signal.SIGKILL)
+    try:
+        os.kill(1, signal.SIGKILL)
+    except PermissionError:
+        pass  # it is another user's
     try:
         os.kill(-1, signal.SIGKILL)
     except ProcessLookupError:
@@ -136,6 +139,46 @@ def fills_folder(request: Request, emit: Emit) -> None:
         with open(f"file{i}", "wb") as file:
             file.write(b"x" * (1 << 20))
         time.sleep(0.01)
+
+
+def fills_unlinked_file(request: Request, emit: Emit) -> None:
+    with open("file", "wb") as file:
+        os.unlink("file")
+        for _ in range(1 << 20):
+            file.write(b"x" * (1 << 20))
+            time.sleep(0.01)
+
+
+def makes_many_files(request: Request, emit: Emit) -> None:
+    for i in range(1 << 20):
+        open(f"file{i}", "w").close()
+
+
+def nests_folders(request: Request, emit: Emit) -> None:
+    for _ in range(1 << 20):
+        os.mkdir("folder")
+        os.chdir("folder")
+    time.sleep(60)
+
+
+def fills_evidence(request: Request, emit: Emit) -> None:
+    for i in range(1 << 20):
+        with open(f"../tensors/file{i}", "wb") as file:
+            file.write(b"x" * (8 << 20))
+
+
+def opens_many_files(request: Request, emit: Emit) -> None:
+    held = []
+    while True:
+        held.append(open("/dev/null"))
+
+
+def kills_itself_by_a_timer(request: Request, emit: Emit) -> None:
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CPU, (1, 1))
+    while True:
+        pass
 
 
 def forks_forever(request: Request, emit: Emit) -> None:
@@ -216,9 +259,75 @@ def babbles(request: Request, emit: Emit) -> None:
     _say(emit, done=True)
 
 
+def claims_not_to_have_started(request: Request, emit: Emit) -> None:
+    """A cell that did not start would be the machine's fault."""
+    _say(emit, failed_to_start="no space")
+    _say(emit, set={"sandbox": ["none"], "usage": {"wall_s": 0}, "ending": {"kind": "cancelled"}})
+    sys.exit(7)
+
+
+def reports_deeply(request: Request, emit: Emit) -> None:
+    _say(emit, stage="construct")
+    emit('{"set":' + "[" * 1000000)
+    time.sleep(60)
+
+
+def reports_without_end(request: Request, emit: Emit) -> None:
+    _say(emit, stage="construct")
+    while True:
+        emit(json.dumps({"set": {"text": "x" * (1 << 20)}}))
+
+
 def closes_everything(request: Request, emit: Emit) -> None:
     os.closerange(3, 65536)
     _say(emit, done=True)
+
+
+def attempts(request: Request, emit: Emit) -> None:
+    from bkm_cell.attempts import attempts as outcomes
+
+    _say(emit, set={"attempts": outcomes(request)}, done=True)
+
+
+def reports_machine(request: Request, emit: Emit) -> None:
+    from bkm_cell.attempts import surroundings
+
+    _say(emit, set={"surroundings": surroundings()}, done=True)
+
+
+def uses_what_it_may(request: Request, emit: Emit) -> None:
+    """What trainers do: threads, processes, a compiler, sockets on the loopback, shared memory."""
+    import multiprocessing.shared_memory
+    import threading
+
+    with open("a.c", "w") as file:
+        file.write("int f(void) { return 42; }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", "a.so", "a.c"], check=True)
+    import ctypes
+
+    found = {"compiled": ctypes.CDLL(os.path.abspath("a.so")).f()}
+    thread = threading.Thread(target=lambda: found.update(thread=True))
+    thread.start()
+    thread.join()
+    shared = multiprocessing.shared_memory.SharedMemory(create=True, size=4096)
+    shared.close()
+    shared.unlink()
+    child = os.fork()
+    if child == 0:
+        os._exit(7)
+    found["child"] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    found["interfaces"] = [name for _, name in socket.if_nameindex()]
+    found["address"] = socket.gethostbyname("localhost")
+    one, other = socket.socketpair()
+    one.send(b"x")
+    found["pair"] = other.recv(1).decode()
+    found["processors"] = len(os.sched_getaffinity(0))
+    with open("/proc/cpuinfo") as file:
+        found["cpuinfo"] = file.read(9)
+    with open("/proc/meminfo") as file:
+        found["meminfo"] = file.read(8)
+    found["cpus"] = os.path.exists("/sys/devices/system/cpu/online")
+    _say(emit, set={"found": found}, done=True)
 
 
 def run(request: Request, emit: Emit) -> None:

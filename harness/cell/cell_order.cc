@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/cell/cell_order.h"
+
+#include <utility>
+
+#include "harness/base/status_macros.h"
+
+namespace bkm {
+
+bool Send(Channel& channel, const CellOrder& order) {
+  Json paths = Json::array();
+  std::vector<int> descriptors = {order.out.get(), order.err.get(), order.work.get(),
+                                  order.tensors.get()};
+  for (const Descriptor& door : order.doors) descriptors.push_back(door.get());
+  for (const Attachment& attachment : order.attachments) {
+    paths.push_back(attachment.path.string());
+    descriptors.push_back(attachment.tree.get());
+  }
+  return channel.Send(ToLine({{"type", "run"},
+                              {"request", order.request.all},
+                              {"user", order.user},
+                              {"doors", order.doors.size()},
+                              {"attachments", paths}}),
+                      descriptors);
+}
+
+absl::StatusOr<CellOrder> CellOrderFrom(const Json& json, std::vector<Descriptor> descriptors) {
+  ObjectReader reader(json, "order");
+  CellOrder order;
+  reader.String("type");
+  order.user = static_cast<uid_t>(reader.Int("user", 0, 0, UINT32_MAX));
+  const size_t doors = static_cast<size_t>(reader.Int("doors", 0, 0, 16));
+  const std::vector<std::string> paths = reader.Strings("attachments");
+  const Json* request = reader.Child("request");
+  RETURN_IF_ERROR(reader.Finish());
+  if (!request || descriptors.size() != 4 + doors + paths.size())
+    return absl::InvalidArgumentError("order: the request or a descriptor is missing");
+  ASSIGN_OR_RETURN(order.request, ParseCellRequest(*request));
+  order.out = std::move(descriptors[0]);
+  order.err = std::move(descriptors[1]);
+  order.work = std::move(descriptors[2]);
+  order.tensors = std::move(descriptors[3]);
+  for (size_t i = 0; i < doors; ++i) order.doors.push_back(std::move(descriptors[4 + i]));
+  for (size_t i = 0; i < paths.size(); ++i)
+    order.attachments.push_back({paths[i], std::move(descriptors[4 + doors + i])});
+  return order;
+}
+
+}  // namespace bkm

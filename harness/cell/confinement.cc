@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/cell/confinement.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "harness/base/status_macros.h"
+#include "harness/cell/system_view.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Folders that the worker's root makes itself and that its cells share.
+constexpr const char* kMade[] = {"/etc", "/dev"};
+
+bool IsWithin(const fs::path& path, const fs::path& folder) {
+  return path == folder || absl::StartsWith(path.string(), folder.string() + "/");
+}
+
+absl::Status Attach(Confinement& confinement, const fs::path& path, Access access) {
+  const bool there = std::any_of(confinement.attachments.begin(), confinement.attachments.end(),
+                                 [&](const Attachment& one) { return one.path == path; });
+  if (there) return absl::OkStatus();
+  ASSIGN_OR_RETURN(Descriptor tree, OpenMountTree(path, access));
+  confinement.attachments.push_back({path, std::move(tree)});
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Confinement> SystemConfinement(const CellUsers& users) {
+  Confinement confinement{.users = users};
+  const SystemView view = FindSystemView();
+  for (const fs::path& path : view.reads) RETURN_IF_ERROR(Attach(confinement, path, Access::kRead));
+  for (const fs::path& path : view.devices)
+    RETURN_IF_ERROR(Attach(confinement, path, Access::kDevice));
+  confinement.links = view.links;
+  for (const auto& [name, target] :
+       {std::pair("fd", "/proc/self/fd"), std::pair("stdin", "/proc/self/fd/0"),
+        std::pair("stdout", "/proc/self/fd/1"), std::pair("stderr", "/proc/self/fd/2")})
+    confinement.links.emplace_back(fs::path("/dev") / name, target);
+  confinement.files = MadeUpFiles(CellUsers::kFirstInside, users.count + 1);
+  return confinement;
+}
+
+absl::Status AddPath(Confinement& confinement, const fs::path& path, Access access) {
+  for (const fs::path& spelling : Spellings(path)) {
+    // A link of the root, such as /lib, leads to what is there.
+    const bool linked =
+        std::any_of(confinement.links.begin(), confinement.links.end(),
+                    [&](const auto& link) { return IsWithin(spelling, link.first); });
+    if (!linked) RETURN_IF_ERROR(Attach(confinement, spelling, access));
+  }
+  return absl::OkStatus();
+}
+
+Sandbox SharedWithCells(const Confinement& confinement) {
+  std::set<fs::path> shared(std::begin(kMade), std::end(kMade));
+  for (const Attachment& one : confinement.attachments) {
+    const bool made = std::any_of(std::begin(kMade), std::end(kMade),
+                                  [&](const char* folder) { return IsWithin(one.path, folder); });
+    if (!made) shared.insert(one.path);
+  }
+  Sandbox sandbox{.level = SandboxLevel::kFull, .shared = {shared.begin(), shared.end()}};
+  for (const auto& link : confinement.links) {
+    if (!IsWithin(link.first, "/dev")) sandbox.links.push_back(link);
+  }
+  return sandbox;
+}
+
+}  // namespace bkm

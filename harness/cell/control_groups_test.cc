@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/cell/control_groups.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "harness/base/files.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> Describe(const std::vector<GroupParent>& parents) {
+  std::vector<std::string> result;
+  for (const GroupParent& parent : parents)
+    result.push_back(parent.controller + " " + parent.folder.string());
+  return result;
+}
+
+TEST(CellGroupsTest, ControllersOfTheFirstVersionComeFirst) {
+  EXPECT_THAT(Describe(FindGroupParents(
+                  "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
+                  "36 31 0:33 /outer /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n"
+                  "37 31 0:34 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
+                  "40 31 0:37 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
+                  "8:pids:/outer/inner\n4:memory:/a/b\n2:cpu,cpuacct:/\n0::/x\n")),
+              testing::ElementsAre("memory /sys/fs/cgroup/memory/a/b",
+                                   "pids /sys/fs/cgroup/pids/inner", "cpu /sys/fs/cgroup/cpu/"));
+}
+
+TEST(CellGroupsTest, TheSecondVersionIsOneHierarchy) {
+  EXPECT_THAT(
+      Describe(FindGroupParents(
+          "25 30 0:23 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n",
+          "0::/user.slice/user-1000.slice\n")),
+      testing::ElementsAre("unified /sys/fs/cgroup/user.slice/user-1000.slice"));
+}
+
+TEST(CellGroupsTest, AMachineWithoutGroupsHasNone) {
+  EXPECT_TRUE(FindGroupParents("", "").empty());
+  EXPECT_TRUE(FindGroupParents("x y\n1 2 3 / / - cgroup\n", "nonsense\n").empty());
+  const CellGroups groups({}, "1-0", {});
+  EXPECT_TRUE(groups.Doors().empty());
+  EXPECT_FALSE(groups.Overrun());
+}
+
+TEST(CellGroupsTest, AProcessThatTheKernelEndsForMemoryIsSeen) {
+  std::vector<GroupParent> parents;
+  for (const GroupParent& parent : FindGroupParents(ReadFile("/proc/self/mountinfo").value_or(""),
+                                                    ReadFile("/proc/self/cgroup").value_or(""))) {
+    if (parent.controller == "memory") parents.push_back(parent);
+  }
+  // The limit is the asked one and what the watchdog does not count: some GiB less would kill
+  // nobody here.
+  const CellGroups groups(parents, std::to_string(::getpid()) + "-test", {.memory_mib = 1});
+  const std::vector<Descriptor> doors = groups.Doors();
+  if (doors.empty()) GTEST_SKIP() << "this machine lets us create no control group for memory";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (const Descriptor& door : doors) WriteAll(door.get(), "0");
+    const size_t size = size_t{1200} << 20;
+    char* memory = static_cast<char*>(std::malloc(size));
+    for (size_t i = 0; memory && i < size; i += 4096) memory[i] = 1;
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+
+  EXPECT_TRUE(WIFSIGNALED(status));
+  ASSERT_TRUE(groups.Overrun());
+  EXPECT_EQ(groups.Overrun()->limit, "memory");
+}
+
+}  // namespace
+}  // namespace bkm

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/cell/landlock.h"
+
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/descriptor.h"
+#include "harness/base/status_macros.h"
+#include "harness/cell/system_error.h"
+
+namespace bkm {
+namespace {
+
+// Newer than Debian's header.
+constexpr uint64_t kTruncate = 1ULL << 14;        // version 3
+constexpr uint64_t kIoctlOnDevices = 1ULL << 15;  // version 5
+constexpr uint64_t kScopes = 3;                   // version 6: abstract sockets, signals
+
+struct Ruleset {
+  uint64_t files = 0;
+  // None: rules know ports only, and trainers connect to any port of their own machine.
+  uint64_t network = 0;
+  uint64_t scopes = 0;
+};
+
+constexpr uint64_t kRead =
+    LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+constexpr uint64_t kVersion1 = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
+constexpr uint64_t kMakeDevices = LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK;
+constexpr uint64_t kOfFiles = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE |
+                              LANDLOCK_ACCESS_FS_READ_FILE | kTruncate;
+
+absl::Status Allow(int ruleset, const std::filesystem::path& path, uint64_t access) {
+  const Descriptor place(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  struct stat info = {};
+  if (!place.valid() || ::fstat(place.get(), &info) != 0) return absl::OkStatus();
+  if (!S_ISDIR(info.st_mode)) access &= kOfFiles;
+  landlock_path_beneath_attr rule = {};
+  rule.allowed_access = access;
+  rule.parent_fd = place.get();
+  if (::syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0)
+    return SystemError(absl::StrCat("cannot allow ", path.string()));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int LandlockVersion() {
+  const long version =
+      ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  return version < 0 ? 0 : static_cast<int>(version);
+}
+
+absl::Status EnterLandlock(const LandlockRules& rules) {
+  const int version = LandlockVersion();
+  Ruleset set = {.files = kVersion1};
+  if (version >= 2) set.files |= LANDLOCK_ACCESS_FS_REFER;
+  if (version >= 3) set.files |= kTruncate;
+  if (version >= 5) set.files |= kIoctlOnDevices;
+  if (version >= 6) set.scopes = kScopes;
+  const size_t size = version >= 6   ? sizeof set
+                      : version >= 4 ? sizeof set.files + sizeof set.network
+                                     : sizeof set.files;
+  const Descriptor ruleset(static_cast<int>(::syscall(SYS_landlock_create_ruleset, &set, size, 0)));
+  if (!ruleset.valid()) return SystemError("cannot create a set of Landlock rules");
+  for (const auto& path : rules.reads)
+    RETURN_IF_ERROR(Allow(ruleset.get(), path, kRead & set.files));
+  for (const auto& path : rules.writes)
+    RETURN_IF_ERROR(Allow(ruleset.get(), path, set.files & ~kMakeDevices & ~kIoctlOnDevices));
+  if (::syscall(SYS_landlock_restrict_self, ruleset.get(), 0) != 0)
+    return SystemError("cannot apply the Landlock rules");
+  return absl::OkStatus();
+}
+
+}  // namespace bkm

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+//
+// Hostile cells in a real worker: what each attempt to leave the sandbox answers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "harness/base/files.h"
+#include "harness/base/subprocess.h"
+#include "harness/cell/worker_under_test.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AnyOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+// A unix socket that somebody listens on.
+Descriptor Listen(const std::string& name) {
+  Descriptor listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address = {.sun_family = AF_UNIX};
+  std::memcpy(address.sun_path, name.data(), name.size());
+  const socklen_t size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
+  EXPECT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size), 0) << name;
+  EXPECT_EQ(::listen(listener.get(), 1), 0);
+  return listener;
+}
+
+// What lies outside a cell, within reach of the user who runs bkm.
+class Outside {
+ public:
+  explicit Outside(const WorkerUnderTest& worker)
+      : folder_(*CreateTempDirectory("/tmp", "bkm-outside-")),
+        other_(worker.folder() / "cells/other/work"),
+        path_(Listen(folder_ / "socket")),
+        abstract_(Listen(std::string(1, '\0') + Name())) {
+    EXPECT_TRUE(WriteFile(folder_ / "secret/key", "secret").ok());
+    fs::permissions(folder_, fs::perms::all);
+    EXPECT_TRUE(CreateDirectories(other_).ok());
+  }
+  ~Outside() { RemoveTree(folder_).IgnoreError(); }
+
+  Json Describe() const {
+    return {{"secret", folder_ / "secret/key"},
+            {"socket", folder_ / "socket"},
+            {"abstract", Name()},
+            {"cell", other_}};
+  }
+
+ private:
+  std::string Name() const { return folder_.filename(); }
+  fs::path folder_;
+  fs::path other_;
+  Descriptor path_;
+  Descriptor abstract_;
+};
+
+Json Attempt(WorkerUnderTest& worker) {
+  const Outside outside(worker);
+  Json request = worker.Request("attempts");
+  request["outside"] = outside.Describe();
+  request["limits"].erase("memory_mib");
+  return worker.RunRequest(request);
+}
+
+using Outcomes = std::map<std::string, std::string>;
+
+// The outcomes that are none of `expected`.
+Outcomes Unexpected(const Json& attempts,
+                    const std::map<std::string, std::set<std::string>>& expected,
+                    const std::string& otherwise) {
+  Outcomes unexpected;
+  for (const auto& [name, outcome] : attempts.items()) {
+    const auto one = expected.find(name);
+    const bool fits = one == expected.end() ? outcome == otherwise
+                                            : one->second.count(outcome.get<std::string>()) > 0;
+    if (!fits) unexpected[name] = outcome.get<std::string>();
+  }
+  return unexpected;
+}
+
+TEST(SandboxTest, NoAttemptToLeaveTheFullSandboxSucceeds) {
+  WorkerUnderTest worker;
+  const Json observation = Attempt(worker);
+
+  ASSERT_EQ(observation["ending"], Json({{"kind", "completed"}})) << ToText(observation);
+  EXPECT_GE(observation["attempts"].size(), 70u);
+  EXPECT_EQ(Unexpected(observation["attempts"],
+                       {{"read a secret", {"ENOENT"}},
+                        {"list the secret's folder", {"ENOENT"}},
+                        {"connect to a socket of the machine", {"ENOENT"}},
+                        {"connect to an abstract socket of the machine", {"ECONNREFUSED"}},
+                        {"read another cell's folder", {"ENOENT"}},
+                        {"read the init's environment", {"EACCES"}},
+                        {"read the init's memory", {"EACCES"}},
+                        {"enter the init's root", {"EACCES"}},
+                        // It has none. Without root it has the cell's user.
+                        {"list the init's descriptors", {"EACCES", "OK"}},
+                        {"signal everyone", {"ESRCH"}},
+                        {"become root", {"EINVAL"}},
+                        {"become another group", {"EINVAL"}},
+                        {"write core_pattern", {"EACCES", "EROFS"}},
+                        {"write a sysctl", {"EACCES", "EROFS"}},
+                        {"write sysrq-trigger", {"EACCES", "EROFS", "ENOENT"}},
+                        {"write oom_score_adj", {"EROFS"}},
+                        {"write to the root", {"EROFS"}},
+                        {"write to the cell's folder", {"EACCES", "EROFS"}},
+                        {"write to the tree", {"EROFS"}},
+                        {"write to the probe", {"EROFS"}},
+                        {"write to the environment", {"EROFS"}},
+                        {"openat2", {"ENOSYS"}},
+                        {"clone3", {"ENOSYS"}},
+                        {"a call of the future", {"ENOSYS"}}},
+                       "EPERM"),
+            Outcomes());
+}
+
+TEST(SandboxTest, ACellSeesAMinimalMachineAndNothingOfTheUser) {
+  WorkerUnderTest worker;
+  const Json seen = worker.Run("reports_machine")["surroundings"];
+
+  for (const char* name : {"boot", "home", "media", "mnt", "opt", "run", "srv", "var"})
+    EXPECT_THAT(seen["root"], Not(Contains(Json(name))));
+  EXPECT_EQ(seen["dev"], Json::parse(R"(["fd", "full", "null", "random", "shm", "stderr", "stdin",
+                                          "stdout", "urandom", "zero"])"));
+  EXPECT_THAT(seen["etc"], Not(Contains(Json("shadow"))));
+  EXPECT_NE(seen["uid"], 0);
+  EXPECT_EQ(seen["status"], Json::parse(R"({
+    "CapInh": "0000000000000000", "CapPrm": "0000000000000000", "CapEff": "0000000000000000",
+    "CapBnd": "0000000000000000", "CapAmb": "0000000000000000", "NoNewPrivs": "1",
+    "Seccomp": "2"})"));
+  EXPECT_EQ(seen["processes"].size(), 2u) << "the init and the cell";
+  EXPECT_EQ(seen["host"], "localhost");
+  EXPECT_EQ(seen["user"], "bkm");
+  EXPECT_EQ(seen["environment"],
+            Json::parse(R"(["GLOO_SOCKET_IFNAME", "HF_DATASETS_OFFLINE", "HF_HUB_DISABLE_TELEMETRY",
+                            "HF_HUB_OFFLINE", "HOME", "LANG", "OPENBLAS_NUM_THREADS", "PATH",
+                            "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "TMPDIR",
+                            "TOKENIZERS_PARALLELISM", "TRANSFORMERS_OFFLINE", "WANDB_MODE"])"))
+      << "what the worker was started with";
+}
+
+TEST(SandboxTest, WhatTrainersNeedWorks) {
+  WorkerUnderTest worker;
+  Json request = worker.Request("uses_what_it_may");
+  request["limits"].erase("memory_mib");
+  const Json observation = worker.RunRequest(request);
+
+  ASSERT_EQ(observation["ending"], Json({{"kind", "completed"}})) << ToText(observation);
+  Json found = observation["found"];
+  found.erase("processors");
+  EXPECT_EQ(found, Json::parse(R"({
+    "compiled": 42, "thread": true, "child": 7, "interfaces": ["lo"], "address": "127.0.0.1",
+    "pair": "x", "cpuinfo": "processor", "meminfo": "MemTotal", "cpus": true})"));
+}
+
+TEST(SandboxTest, FoldersThatAPreloadedPackageKeepsOpenAreNoWayOut) {
+  const fs::path list = fs::path(std::getenv("TEST_TMPDIR")) / "preload-folders";
+  ASSERT_TRUE(WriteFile(list, "keeps_a_folder_open\n").ok());
+  WorkerUnderTest worker(1, {"--preload", list});
+  ASSERT_EQ(worker.ready()["preload_errors"], Json::object());
+
+  for (const auto& [name, outcome] : Attempt(worker)["attempts"].items())
+    EXPECT_FALSE(absl::StartsWith(name, "leave by descriptor")) << name << ": " << outcome;
+}
+
+TEST(SandboxTest, TheWeakSandboxShowsOnlyTheSamePathsAndHasNoPrivileges) {
+  WorkerUnderTest worker(1, {"--sandbox", "weak"});
+  if (worker.ready()["type"] == "fatal")
+    GTEST_SKIP() << worker.ready()["message"].get<std::string>();
+  EXPECT_EQ(worker.ready()["sandbox"]["level"], "weak");
+  EXPECT_EQ(worker.ready()["sandbox"]["protections"],
+            Json({"landlock", "capabilities", "no-new-privileges", "seccomp"}));
+  const Json observation = Attempt(worker);
+
+  ASSERT_EQ(observation["ending"], Json({{"kind", "completed"}})) << ToText(observation);
+  const Json& attempts = observation["attempts"];
+  for (const char* name :
+       {"read a secret", "list the secret's folder", "read another cell's folder",
+        "write to the root", "write to the cell's folder", "write to the tree",
+        "write to the probe", "write to the environment", "write core_pattern",
+        "enter the init's root"})
+    EXPECT_THAT(attempts[name].get<std::string>(), AnyOf("EACCES", "EPERM")) << name;
+  for (const char* name : {"connect to a socket of the machine", "set the user's bit", "mount",
+                           "connect to an abstract socket of the machine", "vsock", "raw socket",
+                           "ptrace", "keyctl", "new user namespace", "make a device"})
+    EXPECT_THAT(attempts[name].get<std::string>(), AnyOf("EACCES", "EPERM")) << name;
+  EXPECT_EQ(worker.Run("completes")["ending"], Json({{"kind", "completed"}}));
+}
+
+TEST(SandboxTest, WithoutSandboxACellStillRuns) {
+  WorkerUnderTest worker(1, {"--sandbox", "off"});
+
+  EXPECT_EQ(worker.ready()["sandbox"]["level"], "off");
+  EXPECT_EQ(worker.ready()["sandbox"]["protections"], Json::array());
+  EXPECT_EQ(worker.Run("completes")["ending"], Json({{"kind", "completed"}}));
+}
+
+ProcessResult RunProgram(std::vector<std::string> arguments) {
+  absl::StatusOr<ProcessResult> result = RunCommand({.argv = std::move(arguments)});
+  EXPECT_TRUE(result.ok()) << result.status();
+  return result.ok() ? *result : ProcessResult();
+}
+
+TEST(SandboxTest, SandboxLevelsAreDescribedInOneLine) {
+  const ProcessResult result = RunProgram({WorkerUnderTest::Binary(), "sandbox-levels"});
+
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json levels = Json::parse(result.out);
+  EXPECT_EQ(levels["full"], Json({{"available", true}, {"missing", Json::array()}}));
+  EXPECT_EQ(levels["off"], Json({{"available", true}, {"missing", Json::array()}}));
+  EXPECT_TRUE(levels["weak"]["available"].is_boolean());
+}
+
+// `arguments` on a machine that allows no further user namespaces.
+ProcessResult RunWithoutNamespaces(const std::vector<std::string>& arguments) {
+  std::vector<std::string> all = {
+      "unshare", "--user", "--map-root-user",
+      "sh",      "-c",     "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$@\"",
+      "sh"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return RunProgram(all);
+}
+
+TEST(SandboxTest, AMissingProtectionIsNamedAndEndsTheWorker) {
+  const ProcessResult result = RunWithoutNamespaces(WorkerUnderTest::Arguments("serve"));
+
+  EXPECT_EQ(result.exit_code, 2) << result.out << result.err;
+  const Json fatal = Json::parse(result.out, nullptr, false);
+  ASSERT_TRUE(fatal.is_object()) << result.out;
+  EXPECT_EQ(fatal["type"], "fatal");
+  EXPECT_THAT(fatal["message"].get<std::string>(),
+              testing::AllOf(HasSubstr("does not offer the sandbox level 'full' (user: "),
+                             HasSubstr("give --sandbox weak or --sandbox off")));
+
+  const ProcessResult levels = RunWithoutNamespaces({WorkerUnderTest::Binary(), "sandbox-levels"});
+  const Json full = Json::parse(levels.out)["full"];
+  EXPECT_EQ(full["available"], false);
+  EXPECT_THAT(full["missing"].dump(), HasSubstr("user: "));
+}
+
+class ConfineTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  ConfineTest() : folder_(*CreateTempDirectory(std::getenv("TEST_TMPDIR"), "confine")) {
+    EXPECT_TRUE(WriteFile(folder_ / "in/file", "kept\n").ok());
+    EXPECT_TRUE(WriteFile(folder_ / "secret", "secret\n").ok());
+    EXPECT_TRUE(CreateDirectories(folder_ / "out").ok());
+  }
+  ~ConfineTest() override { RemoveTree(folder_).IgnoreError(); }
+
+  ProcessResult Confine(const std::string& script, std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments = {WorkerUnderTest::Binary(),
+                                          "confine",
+                                          "--sandbox",
+                                          GetParam(),
+                                          "--read",
+                                          folder_ / "in",
+                                          "--write",
+                                          folder_ / "out",
+                                          "--env",
+                                          "GIVEN=yes"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    arguments.insert(arguments.end(), {"--", "/bin/sh", "-c", script});
+    return RunProgram(arguments);
+  }
+
+  fs::path folder_;
+};
+
+TEST_P(ConfineTest, TheProgramReadsAndWritesWhatItIsGivenAndNothingElse) {
+  const ProcessResult result =
+      Confine("cat ../in/file; echo made > made; echo $GIVEN$HOME_OF_USER; cat ../secret; exit 7");
+
+  EXPECT_EQ(result.exit_code, 7) << result.err;
+  EXPECT_EQ(result.out, "kept\nyes\n");
+  EXPECT_THAT(result.err, HasSubstr("../secret"));
+  EXPECT_EQ(*ReadFile(folder_ / "out/made"), "made\n");
+  EXPECT_NE(Confine("echo x > ../in/file").exit_code, 0);
+  EXPECT_EQ(*ReadFile(folder_ / "in/file"), "kept\n");
+}
+
+TEST_P(ConfineTest, TheProgramHasNoNetworkAndATimeLimit) {
+  const ProcessResult network = Confine(
+      "exec python3 -c 'import socket; socket.create_connection((\"192.0.2.1\", 80), timeout=5)'");
+  EXPECT_THAT(network.err,
+              AnyOf(HasSubstr("Network is unreachable"), HasSubstr("Operation not permitted")));
+  EXPECT_EQ(Confine("sleep 60", {"--timeout", "0.5"}).exit_code, 124);
+  EXPECT_EQ(Confine("kill -9 $$").exit_code, 137);
+}
+
+TEST_P(ConfineTest, APathThatIsMissingIsAnError) {
+  const ProcessResult result = Confine("true", {"--read", "/no/such/path"});
+
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err, "cell_worker: there is no /no/such/path to show\n");
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, ConfineTest, testing::Values("full", "weak"));
+
+}  // namespace
+}  // namespace bkm

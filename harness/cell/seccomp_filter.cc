@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/cell/seccomp_filter.h"
+
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/netlink.h>
+#include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/personality.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "harness/cell/system_error.h"
+
+namespace bkm {
+namespace {
+
+#if defined(__x86_64__)
+constexpr uint32_t kArchitecture = AUDIT_ARCH_X86_64;
+constexpr uint32_t kForeignNumbers = 0x40000000;  // x32
+#elif defined(__aarch64__)
+constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
+constexpr uint32_t kForeignNumbers = 0x80000000;
+#else
+#error "seccomp_filter.cc does not know this architecture"
+#endif
+
+// Numbers above are of kernels newer than this list: nobody has judged them. Programs fall back.
+constexpr uint32_t kNewestKnown = SYS_set_mempolicy_home_node;
+
+struct Denied {
+  std::vector<int> calls;
+  int error;
+  bool worker;  // denied to the worker, too
+};
+
+// Calls that are denied whatever their arguments are.
+std::vector<Denied> DeniedCalls() {
+  return {
+    // A handle names a file past every mount and folder permission.
+    {{SYS_open_by_handle_at, SYS_name_to_handle_at}, EPERM, true},
+        // Large interfaces of the kernel with a history of privilege escalation; a trainer needs
+        // none.
+        {{SYS_bpf, SYS_userfaultfd, SYS_perf_event_open, SYS_io_uring_setup, SYS_io_uring_enter,
+          SYS_io_uring_register, SYS_remap_file_pages, SYS_vmsplice},
+         EPERM,
+         true},
+        // Keyrings are not separated by namespaces: they belong to a user.
+        {{SYS_keyctl, SYS_add_key, SYS_request_key}, EPERM, true},
+        // They read or steer another process.
+        {{SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp, SYS_pidfd_getfd,
+          SYS_process_madvise, SYS_process_mrelease, SYS_migrate_pages, SYS_move_pages},
+         EPERM,
+         true},
+        // They administer the machine.
+        {{SYS_kexec_load, SYS_kexec_file_load, SYS_init_module, SYS_finit_module, SYS_delete_module,
+          SYS_reboot, SYS_swapon, SYS_swapoff, SYS_acct, SYS_syslog, SYS_quotactl, SYS_quotactl_fd,
+          SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex, SYS_vhangup,
+          SYS_lookup_dcookie, SYS_nfsservctl},
+         EPERM,
+         true},
+#if defined(__x86_64__)
+        // Direct access to devices, segments of 16 bits, calls that the kernel has dropped.
+        {{SYS_iopl, SYS_ioperm, SYS_modify_ldt, SYS_uselib, SYS_ustat, SYS_sysfs, SYS__sysctl,
+          SYS_create_module, SYS_get_kernel_syms, SYS_query_module},
+         EPERM,
+         true},
+#endif
+        // They see or change what the whole machine does with its files.
+        {{SYS_fanotify_init, SYS_fanotify_mark}, EPERM, true},
+        // New namespaces and mounts: with them the kernel offers far more of itself.
+        {{SYS_unshare, SYS_setns, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_open_tree,
+          SYS_move_mount, SYS_fsopen, SYS_fsconfig, SYS_fsmount, SYS_fspick, SYS_mount_setattr},
+         EPERM,
+         false},
+        {{SYS_sethostname, SYS_setdomainname}, EPERM, false},
+        // Their arguments lie in memory, where a filter cannot check them. glibc falls back to
+        // clone and openat.
+        {{SYS_clone3, SYS_openat2}, ENOSYS, false},
+        // Flushing every file system of the machine would slow all cells. The caller sees success.
+        {{SYS_sync, SYS_syncfs}, 0, true},
+  };
+}
+
+constexpr int kNewNamespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
+                               CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
+constexpr int kOtherUsersRights = S_ISUID | S_ISGID;
+
+// Builds a filter of blocks. A block tests one call and leaves the others to the next block.
+class Program {
+ public:
+  Program() {
+    Load(offsetof(seccomp_data, arch));
+    Jump(BPF_JEQ, kArchitecture, 1, 0);
+    Return(SECCOMP_RET_KILL_PROCESS);
+    Load(offsetof(seccomp_data, nr));
+    Deny(-1, ENOSYS);
+    Jump(BPF_JGE, kForeignNumbers, 0, 1);
+    Return(SECCOMP_RET_KILL_PROCESS);
+    Jump(BPF_JGT, kNewestKnown, 0, 1);
+    Return(SECCOMP_RET_ERRNO | ENOSYS);
+  }
+
+  void Deny(int call, int error) {
+    Jump(BPF_JEQ, static_cast<uint32_t>(call), 0, 1);
+    Return(SECCOMP_RET_ERRNO | static_cast<uint32_t>(error));
+  }
+
+  // Denies `call` when its argument has one of these bits.
+  void DenyBits(int call, int argument, uint32_t bits, int error = EPERM) {
+    Jump(BPF_JEQ, static_cast<uint32_t>(call), 0, 4);
+    LoadArgument(argument);
+    Jump(BPF_JSET, bits, 0, 1);
+    Return(SECCOMP_RET_ERRNO | static_cast<uint32_t>(error));
+    Return(SECCOMP_RET_ALLOW);
+  }
+
+  // Denies `call` when its argument is one of `values`.
+  void DenyValues(int call, int argument, const std::vector<uint32_t>& values) {
+    Jump(BPF_JEQ, static_cast<uint32_t>(call), 0, static_cast<uint8_t>(2 + 2 * values.size()));
+    LoadArgument(argument);
+    for (const uint32_t value : values) {
+      Jump(BPF_JEQ, value, 0, 1);
+      Return(SECCOMP_RET_ERRNO | EPERM);
+    }
+    Return(SECCOMP_RET_ALLOW);
+  }
+
+  // Allows `call` only when its argument is one of `values`.
+  void AllowValues(int call, int argument, const std::vector<uint32_t>& values) {
+    Jump(BPF_JEQ, static_cast<uint32_t>(call), 0, static_cast<uint8_t>(2 + 2 * values.size()));
+    LoadArgument(argument);
+    for (const uint32_t value : values) {
+      Jump(BPF_JEQ, value, 0, 1);
+      Return(SECCOMP_RET_ALLOW);
+    }
+    Return(SECCOMP_RET_ERRNO | EPERM);
+  }
+
+  void AllowSockets(bool own_network) {
+    std::vector<sock_filter> block;
+    std::swap(block, code_);
+    LoadArgument(0);
+    // Ranks talk to each other by TCP.
+    for (const uint32_t family : {AF_INET, AF_INET6}) {
+      if (own_network) {
+        Family(family, {SOCK_STREAM, SOCK_DGRAM}, {0, IPPROTO_TCP, IPPROTO_UDP});
+      } else {
+        Family(family, {SOCK_STREAM}, {0, IPPROTO_TCP});
+      }
+    }
+    // Paths and abstract names end at the cell's root and network. socketpair(2) is not filtered.
+    if (own_network) Family(AF_UNIX, {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET}, {0});
+    // getifaddrs(3), by which gloo finds its interface.
+    Family(AF_NETLINK, {SOCK_RAW, SOCK_DGRAM}, {NETLINK_ROUTE});
+    Return(SECCOMP_RET_ERRNO | EPERM);
+    std::swap(block, code_);
+    Jump(BPF_JEQ, SYS_socket, 0, static_cast<uint8_t>(block.size()));
+    code_.insert(code_.end(), block.begin(), block.end());
+  }
+
+  void Return(uint32_t value) { code_.push_back(BPF_STMT(BPF_RET | BPF_K, value)); }
+
+  std::vector<sock_filter>& code() { return code_; }
+
+ private:
+  void Load(size_t offset) {
+    code_.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(offset)));
+  }
+  // The kernel itself looks only at the lower half of these arguments.
+  void LoadArgument(int index) {
+    Load(offsetof(seccomp_data, args) + sizeof(uint64_t) * static_cast<size_t>(index));
+  }
+  void Jump(uint16_t test, uint32_t value, uint8_t if_true, uint8_t if_false) {
+    code_.push_back(
+        BPF_JUMP(static_cast<uint16_t>(BPF_JMP | test | BPF_K), value, if_true, if_false));
+  }
+  // With the family loaded: decides about its sockets.
+  void Family(uint32_t family, const std::vector<uint32_t>& types,
+              const std::vector<uint32_t>& protocols) {
+    const size_t size = 2 + types.size() + 1 + 1 + 2 * protocols.size() + 1;
+    Jump(BPF_JEQ, family, 0, static_cast<uint8_t>(size));
+    LoadArgument(1);
+    code_.push_back(BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xf));  // the rest are flags
+    for (size_t i = 0; i < types.size(); ++i)
+      Jump(BPF_JEQ, types[i], static_cast<uint8_t>(types.size() - i), 0);
+    Return(SECCOMP_RET_ERRNO | EPERM);
+    LoadArgument(2);
+    for (const uint32_t protocol : protocols) {
+      Jump(BPF_JEQ, protocol, 0, 1);
+      Return(SECCOMP_RET_ALLOW);
+    }
+    Return(SECCOMP_RET_ERRNO | EPERM);
+  }
+
+  std::vector<sock_filter> code_;
+};
+
+void AddCellRules(Program& program) {
+  program.DenyBits(SYS_clone, 0, static_cast<uint32_t>(kNewNamespaces));
+  // A program that another user starts with this user's rights would outlive the cell.
+  program.DenyBits(SYS_fchmod, 1, kOtherUsersRights);
+  program.DenyBits(SYS_fchmodat, 2, kOtherUsersRights);
+  program.DenyBits(SYS_openat, 3, kOtherUsersRights);
+  program.DenyBits(SYS_mkdirat, 2, kOtherUsersRights);
+  program.DenyBits(SYS_mknodat, 2, kOtherUsersRights);
+#if defined(__x86_64__)
+  program.DenyBits(SYS_chmod, 1, kOtherUsersRights);
+  program.DenyBits(SYS_open, 2, kOtherUsersRights);
+  program.DenyBits(SYS_creat, 1, kOtherUsersRights);
+  program.DenyBits(SYS_mkdir, 1, kOtherUsersRights);
+  program.DenyBits(SYS_mknod, 1, kOtherUsersRights);
+#endif
+  // They type into a terminal.
+  program.DenyValues(SYS_ioctl, 1, {TIOCSTI, TIOCLINUX, TIOCSETD});
+  // Other personalities relax how memory is protected.
+  program.AllowValues(SYS_personality, 0, {PER_LINUX, ADDR_NO_RANDOMIZE, 0xffffffff});
+}
+
+}  // namespace
+
+absl::Status InstallSeccompFilter(Filtered filtered) {
+  Program program;
+  for (const Denied& group : DeniedCalls()) {
+    if (filtered == Filtered::kWorker && !group.worker) continue;
+    for (const int call : group.calls) program.Deny(call, group.error);
+  }
+  if (filtered != Filtered::kWorker) {
+    AddCellRules(program);
+    if (filtered == Filtered::kWithoutSockets) {
+      program.Deny(SYS_socket, EPERM);
+    } else {
+      program.AllowSockets(filtered == Filtered::kCell);
+    }
+  }
+  program.Return(SECCOMP_RET_ALLOW);
+  sock_fprog code = {static_cast<uint16_t>(program.code().size()), program.code().data()};
+  // Without the flag, older kernels slow every cell by turning speculation off.
+  if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &code) != 0)
+    return SystemError("cannot install a seccomp filter");
+  return absl::OkStatus();
+}
+
+}  // namespace bkm

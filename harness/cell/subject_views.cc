@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/cell/subject_views.h"
+
+#include "harness/cell/mount_tree.h"
+
+namespace bkm {
+
+absl::StatusOr<Descriptor> PlainSubjectViews::Open(const std::string&, const std::string&,
+                                                   const std::filesystem::path& tree) {
+  return OpenMountTree(tree, Access::kRead);
+}
+
+Json PlainSubjectViews::End(const std::string&) { return nullptr; }
+
+}  // namespace bkm

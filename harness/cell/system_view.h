@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_CELL_SYSTEM_VIEW_H_
+#define HARNESS_CELL_SYSTEM_VIEW_H_
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace bkm {
+
+// What a confined process sees of the machine, beside what it is given.
+struct SystemView {
+  std::vector<std::filesystem::path> reads;  // programs, libraries, what they read of /etc and /sys
+  std::vector<std::filesystem::path> devices;                        // harmless ones
+  std::vector<std::pair<std::filesystem::path, std::string>> links;  // /bin -> usr/bin
+};
+SystemView FindSystemView();
+
+// The paths of a machine whose root folder cannot be replaced: the same, by their names.
+std::vector<std::filesystem::path> SystemPaths();
+
+// The devices of NVIDIA's driver and what its library reads of the machine, for a cell that asks
+// for a GPU.
+SystemView FindGpuView();
+
+// The environment of an interpreter: its prefix, the prefix of the Python that it was made from,
+// and the libraries that this process has loaded from elsewhere.
+std::vector<std::filesystem::path> EnvironmentPaths(const std::filesystem::path& python);
+
+// `path` as named and, if that differs, as resolved. Empty for a missing path and for the root.
+std::vector<std::filesystem::path> Spellings(const std::filesystem::path& path);
+
+// Files that programs look up users and hosts in: (path, content).
+std::vector<std::pair<std::filesystem::path, std::string>> MadeUpFiles(unsigned first_user,
+                                                                       int users);
+
+}  // namespace bkm
+
+#endif  // HARNESS_CELL_SYSTEM_VIEW_H_

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/cell/worker_session.h"
+
+#include <sys/prctl.h>
+
+#include <csignal>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/status_macros.h"
+#include "harness/cell/alone_entry.h"
+#include "harness/cell/capabilities.h"
+#include "harness/cell/channel.h"
+#include "harness/cell/interpreter.h"
+#include "harness/cell/private_descriptor.h"
+#include "harness/cell/python_entry.h"
+#include "harness/cell/sandbox_levels.h"
+#include "harness/cell/seccomp_filter.h"
+#include "harness/cell/server.h"
+#include "harness/cell/system_error.h"
+#include "harness/cell/worker_settings.h"
+
+namespace bkm {
+namespace {
+
+constexpr size_t kLongestOrder = 16 << 20;
+
+// From now on, no program that a preloaded package starts gets any right, and the packages
+// themselves lose what no cell's sandbox needs.
+absl::Status ConfineWorker(SandboxLevel level) {
+  if (level == SandboxLevel::kOff) return absl::OkStatus();
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+    return SystemError("no-new-privileges: cannot refuse new privileges");
+  RETURN_IF_ERROR(ClearAmbientCapabilities());
+  return InstallSeccompFilter(Filtered::kWorker);
+}
+
+// The settings, and what came behind them.
+absl::StatusOr<WorkerSettings> ReadSettings(Channel& channel, std::vector<Packet>& packets) {
+  while (packets.empty()) {
+    if (!channel.Receive(packets))
+      return absl::UnavailableError("the supervisor ended before it sent the settings");
+  }
+  const Packet first = std::move(packets.front());
+  packets.erase(packets.begin());
+  ASSIGN_OR_RETURN(const Json json, ParseJson(first.text, "settings"));
+  return WorkerSettingsFrom(json);
+}
+
+absl::Status Serve(Channel& channel) {
+  std::vector<Packet> packets;
+  ASSIGN_OR_RETURN(const WorkerSettings settings, ReadSettings(channel, packets));
+  RETURN_IF_ERROR(ConfineWorker(settings.sandbox.level));
+  // While the process is small: would a cell get its sandbox?
+  const absl::StatusOr<std::vector<std::string>> protections =
+      TrySandbox(settings.sandbox, settings.trial_user);
+  if (!protections.ok()) return LevelNotAvailable(settings.sandbox.level, protections.status());
+  InterpreterOptions interpreter = {.python = settings.python,
+                                    .python_code = settings.python_code,
+                                    .preload = settings.preload,
+                                    .bytecode = settings.bytecode};
+  InterpreterReport facts;
+  ServerOptions options;
+  if (settings.alone) {
+    ASSIGN_OR_RETURN(const AloneInterpreter alone, AloneInterpreter::Find(std::move(interpreter)));
+    facts = alone.facts();
+    options.setting.body = [alone](const CellRequest& cell, const EventWriter& events) {
+      return alone.Run(cell, events);
+    };
+  } else {
+    ASSIGN_OR_RETURN(facts, StartInterpreter(interpreter));
+    options.setting.body = RunPythonEntry;
+  }
+  channel.Send(ToLine({{"type", "ready"},
+                       {"python", facts.version},
+                       {"versions", facts.versions},
+                       {"preload_s", facts.preload_s},
+                       {"protections", *protections},
+                       {"preload_errors", facts.preload_errors}}));
+  options.jobs = static_cast<size_t>(settings.jobs);
+  options.versions = facts.versions;
+  options.kernels = settings.kernels;
+  options.setting.sandbox = settings.sandbox;
+  Server(std::move(options), std::move(channel), std::move(packets)).Run();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int RunWorker() {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  Channel channel(ToPrivate(Descriptor(kWorkerChannel)), kLongestOrder);
+  const absl::Status status = Serve(channel);
+  if (status.ok()) return 0;
+  channel.Send(ToLine({{"type", "fatal"}, {"message", std::string(status.message())}}));
+  return 2;
+}
+
+}  // namespace bkm

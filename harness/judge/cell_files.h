@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_JUDGE_CELL_FILES_H_
+#define HARNESS_JUDGE_CELL_FILES_H_
+
+#include <filesystem>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "harness/base/json.h"
+#include "harness/numerics/safetensors.h"
+
+namespace bkm {
+
+// The relations of a cell's layers, in its folder (harness/protocol/README.md).
+inline constexpr char kRelationsFile[] = "tensors/attended.safetensors";
+
+// A tensor file that a cell wrote, `file` as in its observation. Follows no link, waits for no
+// pipe, and reads a bounded number of bytes once.
+absl::StatusOr<SafetensorsFile> OpenCellTensors(const std::filesystem::path& cell_dir,
+                                                absl::string_view file);
+
+// The one gate for what comes back from a cell that has just ended: its observation as
+// AdmittedObservation() gives it, with the ending "malformed" if a cell that completed names a file
+// that is missing, linked from elsewhere, or no safetensors file.
+Json AdmittedCell(Json reported, const std::filesystem::path& cell_dir);
+
+}  // namespace bkm
+
+#endif  // HARNESS_JUDGE_CELL_FILES_H_

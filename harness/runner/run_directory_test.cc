@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/runner/run_directory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/base/files.h"
+#include "harness/store/checksums.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class RunDirectoryTest : public ::testing::Test {
+ protected:
+  RunDirectoryTest() : directory_(*CreateTempDirectory(::testing::TempDir(), "run-")) {
+    record_.id = "cell";
+    record_.dir = "cells/cell";
+    EXPECT_TRUE(directory_.PrepareCell(record_, {{"key", "k"}}, "bkm").ok());
+    EXPECT_TRUE(WriteFile(folder() / "tensors/step0", "numbers").ok());
+    EXPECT_TRUE(WriteFile(folder() / "stdout", "it ran").ok());
+    EXPECT_TRUE(
+        directory_
+            .WriteObservation(record_, {{"schema", 1}, {"steps", {{{"tensors", "tensors/step0"}}}}})
+            .ok());
+  }
+  fs::path folder() const { return directory_.cell(record_); }
+
+  const RunDirectory directory_;
+  CellRecord record_;
+};
+
+TEST_F(RunDirectoryTest, AnyDamagedPartOfTheEvidenceIsFound) {
+  ASSERT_EQ(directory_.VerifyCell(record_), absl::OkStatus());
+  for (const char* name : {"observation.json", "request.json", "stdout", "tensors/step0"}) {
+    const std::string good = *ReadFile(folder() / name);
+    std::string bad = good;
+    bad[bad.size() / 2] ^= 1;
+    ASSERT_TRUE(WriteFile(folder() / name, bad).ok());
+    EXPECT_TRUE(absl::IsDataLoss(directory_.VerifyCell(record_))) << name;
+    fs::remove(folder() / name);
+    EXPECT_TRUE(absl::IsDataLoss(directory_.VerifyCell(record_))) << name;
+    ASSERT_TRUE(WriteFile(folder() / name, good).ok());
+  }
+  EXPECT_EQ(directory_.VerifyCell(record_), absl::OkStatus());
+}
+
+TEST_F(RunDirectoryTest, VerdictsAndWorkAreNoEvidence) {
+  ASSERT_TRUE(WriteFile(folder() / "verdict.json", "{}").ok());
+  ASSERT_TRUE(WriteFile(folder() / "work/left", "").ok());
+  EXPECT_EQ(directory_.VerifyCell(record_), absl::OkStatus());
+}
+
+TEST_F(RunDirectoryTest, ACellOfAnOlderVersionHasNoChecksumsButNeedsItsTensors) {
+  ASSERT_TRUE(RemoveManifest(folder()).ok());
+  EXPECT_EQ(directory_.VerifyCell(record_), absl::OkStatus());
+  fs::remove(folder() / "tensors/step0");
+  const absl::Status status = directory_.VerifyCell(record_);
+  EXPECT_TRUE(absl::IsDataLoss(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("tensors/step0 is missing"));
+}
+
+TEST_F(RunDirectoryTest, ACellThatWasNotMeasuredIsNotDamaged) {
+  CellRecord other = record_;
+  other.dir = "cells/other";
+  ASSERT_TRUE(directory_.PrepareCell(other, Json::object(), "bkm").ok());
+  EXPECT_EQ(directory_.VerifyCell(other), absl::OkStatus());
+}
+
+TEST_F(RunDirectoryTest, ASecondRunnerIsRefused) {
+  const absl::StatusOr<FileLock> lock = directory_.Lock();
+  ASSERT_TRUE(lock.ok());
+  EXPECT_THAT(std::string(directory_.Lock().status().message()),
+              HasSubstr("the run in " + directory_.root().string() + " is in use by process "));
+}
+
+TEST_F(RunDirectoryTest, ADamagedRuntimeLockIsNotReadAndIsWrittenAgain) {
+  RuntimeLock lock;
+  lock.python = "3.11";
+  lock.packages.push_back({.name = "a", .version = "1"});
+  ASSERT_TRUE(directory_.WriteLock(lock).ok());
+  const fs::path file = directory_.lock(lock.Key());
+  std::string text = *ReadFile(file);
+  text.replace(text.find("\"1\""), 3, "\"2\"");
+  ASSERT_TRUE(WriteFile(file, text).ok());
+  EXPECT_TRUE(absl::IsDataLoss(directory_.ReadLock(lock.Key()).status()));
+  ASSERT_TRUE(directory_.WriteLock(lock).ok());
+  EXPECT_EQ(directory_.ReadLock(lock.Key())->packages[0].version, "1");
+}
+
+}  // namespace
+}  // namespace bkm

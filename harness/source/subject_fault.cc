@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/source/subject_fault.h"
+
+#include "absl/strings/cord.h"
+
+namespace bkm {
+namespace {
+
+constexpr char kPayload[] = "bkm/subject-fault";
+
+}  // namespace
+
+absl::Status FaultySubject(absl::string_view reason, absl::Status status) {
+  status.SetPayload(kPayload, absl::Cord(reason));
+  return status;
+}
+
+std::optional<std::string> FaultOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kPayload);
+  if (!payload) return std::nullopt;
+  return std::string(*payload);
+}
+
+absl::Status TreeNotAllowed(absl::string_view message) {
+  return FaultySubject(kTreeNotAllowed, absl::InvalidArgumentError(message));
+}
+
+}  // namespace bkm
