@@ -20,6 +20,7 @@ constexpr char kProgram[] =
 absl::StatusOr<std::string> SymbolScanner::Version() const {
   Command command;
   command.argv = {python_.string(), "-I", "-c", "import sys; print(sys.version)"};
+  command.may_run_again = true;
   ASSIGN_OR_RETURN(const std::string python, RunForOutput(command));
   return Sha256(absl::StrCat(kProgram, python)).substr(0, 16);
 }
@@ -31,6 +32,7 @@ absl::StatusOr<std::vector<ScannedFile>> SymbolScanner::Scan(std::string batch) 
   // A batch takes seconds.
   command.timeout = std::chrono::minutes(20);
   command.in_own_group = false;
+  command.may_run_again = true;
   ASSIGN_OR_RETURN(const std::string text, RunForOutput(command));
   std::vector<ScannedFile> files;
   for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {

@@ -26,6 +26,8 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
+constexpr int kTriesIfKilled = 3;
+
 std::vector<std::string> Environment(const Command& command) {
   std::vector<std::string> result;
   for (char** entry = environ; !command.exact_env && *entry; ++entry) {
@@ -133,9 +135,7 @@ bool Pump(Streams streams, const Command& command, ProcessResult& result) {
   return true;
 }
 
-}  // namespace
-
-absl::StatusOr<ProcessResult> RunCommand(const Command& command) {
+absl::StatusOr<ProcessResult> RunOnce(const Command& command) {
   ASSIGN_OR_RETURN(Pipe in, MakePipe());
   ASSIGN_OR_RETURN(Pipe out, MakePipe());
   ASSIGN_OR_RETURN(Pipe err, MakePipe());
@@ -153,6 +153,21 @@ absl::StatusOr<ProcessResult> RunCommand(const Command& command) {
   }
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;
+}
+
+}  // namespace
+
+absl::StatusOr<ProcessResult> RunCommand(const Command& command) {
+  absl::StatusOr<ProcessResult> result = RunOnce(command);
+  if (!command.may_run_again) return result;
+  const auto killed = [&] {
+    return result.ok() && !result->timed_out && result->exit_code == 128 + SIGKILL;
+  };
+  for (int tries = 1; tries < kTriesIfKilled && killed(); ++tries) result = RunOnce(command);
+  if (!killed()) return result;
+  return absl::UnavailableError(
+      absl::StrCat(command.argv[0], " was killed ", kTriesIfKilled,
+                   " times: does this machine have enough free memory?"));
 }
 
 absl::StatusOr<std::string> RunForOutput(const Command& command) {

@@ -239,6 +239,30 @@ TEST(SubprocessTest, ASignalAndAnEndBySignalPassTheKeeper) {
   EXPECT_EQ(RunCommand({.argv = {"sh", "-c", "kill -SEGV $$"}})->exit_code, 128 + SIGSEGV);
 }
 
+// A program that adds a line to `runs` and kills itself with `signal`, until there are `lines`.
+Command KillsItself(const fs::path& runs, const std::string& signal, int lines) {
+  fs::remove(runs);
+  return {.argv = {"sh", "-c",
+                   absl::StrCat("echo >> ", runs.string(), "; [ $(wc -l < ", runs.string(),
+                                ") -ge ", lines, " ] || kill -", signal, " $$; echo done")}};
+}
+
+TEST(SubprocessTest, ACommandThatMayRunAgainDoesSoWhenItIsKilled) {
+  const fs::path runs = fs::path(::testing::TempDir()) / "runs-of-a-killed-command";
+  Command command = KillsItself(runs, "KILL", 3);
+  EXPECT_EQ(RunCommand(command)->exit_code, 128 + SIGKILL) << "it may not run again";
+  command = KillsItself(runs, "KILL", 3);
+  command.may_run_again = true;
+  EXPECT_EQ(*RunForOutput(command), "done\n");
+  command = KillsItself(runs, "KILL", 4);
+  command.may_run_again = true;
+  EXPECT_EQ(RunCommand(command).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(fs::file_size(runs), 3u);
+  command = KillsItself(runs, "SEGV", 2);
+  command.may_run_again = true;
+  EXPECT_EQ(RunCommand(command)->exit_code, 128 + SIGSEGV) << "not killed from outside";
+}
+
 TEST(SubprocessTest, WhatAPipedProgramLeavesBehindEndsWithIt) {
   PipedProcess process =
       *StartPiped({.argv = {"sh", "-c", "setsid sleep 600 >/dev/null & echo $!; exit 0"}}, "");

@@ -39,6 +39,7 @@ absl::StatusOr<Environment> AskEnvironment(const fs::path& python) {
   Command command;
   command.argv = {python.string(), "-I", "-B", "-c", kAsk};
   command.timeout = std::chrono::seconds(60);
+  command.may_run_again = true;
   const absl::StatusOr<std::string> answer = RunForOutput(command);
   if (!answer.ok()) {
     return absl::FailedPreconditionError(

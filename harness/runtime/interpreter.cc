@@ -20,7 +20,8 @@ absl::StatusOr<Json> Ask(const std::filesystem::path& python, const std::string&
   absl::StatusOr<std::string> output =
       RunForOutput({.argv = {python.string(), "-I", "-B", "-c", kProgram, question},
                     .unset_env = {"PYTHONHOME", "PYTHONPATH"},
-                    .input = std::move(input)});
+                    .input = std::move(input),
+                    .may_run_again = true});
   if (!output.ok()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the Python interpreter ", python.string(), " does not run: ",

@@ -41,6 +41,7 @@ absl::StatusOr<SandboxLevels> SandboxLevels::Parse(const std::string& answer) {
 absl::StatusOr<SandboxLevels> SandboxLevels::Ask(const Installation& installation) {
   Command command{.argv = {installation.cell_worker().string(), "sandbox-levels"}};
   command.timeout = kTimeout;
+  command.may_run_again = true;
   ASSIGN_OR_RETURN(const ProcessResult result, RunCommand(command));
   if (!result.ok()) {
     return absl::FailedPreconditionError(

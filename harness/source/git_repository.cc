@@ -57,6 +57,7 @@ absl::StatusOr<ProcessResult> GitRepository::Run(const std::vector<std::string>&
   all.insert(all.end(), arguments.begin(), arguments.end());
   Command command = GitCommand(std::move(all));
   command.input = std::move(input);
+  command.may_run_again = true;
   absl::StatusOr<ProcessResult> result = RunCommand(command);
   if (absl::IsNotFound(result.status())) {
     return absl::FailedPreconditionError("git is not installed: apt-get install git");

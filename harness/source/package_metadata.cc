@@ -32,15 +32,22 @@ Command Isolated(const std::filesystem::path& python, std::vector<std::string> a
   command.directory = "/";
   command.timeout = kLongestRead;
   command.in_own_group = false;
+  command.may_run_again = true;
   return command;
 }
 
 // Runs the Python program. Its "error" becomes PermissionDenied (not-allowed), InvalidArgument
 // (malformed) or Unavailable (the file could not be read). A file that makes the program exceed its
-// limits is malformed.
+// limits is malformed: they end it by another signal than SIGKILL, and count processor time, so that
+// a busy machine is not taken for a bad file.
 absl::StatusOr<Json> Ask(const std::filesystem::path& python, const Command& command) {
   ASSIGN_OR_RETURN(const ProcessResult result, RunCommand(command));
-  if (result.timed_out || result.exit_code > 128)
+  if (result.timed_out) {
+    return absl::UnavailableError(absl::StrCat("reading package metadata took more than ",
+                                               command.timeout->count(),
+                                               " s: is this machine too busy?"));
+  }
+  if (result.exit_code > 128)
     return absl::InvalidArgumentError("reading it takes too much time or memory");
   if (!result.ok()) {
     const size_t last = result.err.rfind('\n', result.err.empty() ? 0 : result.err.size() - 2);

@@ -246,6 +246,23 @@ TEST_F(PackageReaderTest, BrokenMetadataIsAnError) {
   EXPECT_THAT(Error(), StartsWith("pyproject.toml: "));
 }
 
+TEST_F(PackageReaderTest, AReaderThatIsKilledFromOutsideIsNoFaultOfThePackage) {
+  Write("pyproject.toml", "[project]\nname = 'p'\ndependencies = ['a>=1']\n");
+  const fs::path python = folder_ / "python";
+  const std::string script =
+      "#!/bin/sh\n[ -e " + (folder_ / "killed").string() + " ] || { touch " +
+      (folder_ / "killed").string() + "; kill -KILL $$; }\nexec /usr/bin/python3 \"$@\"\n";
+  Write("python", script);
+  fs::permissions(python, fs::perms::owner_all);
+  const absl::StatusOr<PackageMetadata> metadata = PackageReader(python).ReadDeclared(folder_);
+  ASSERT_TRUE(metadata.ok()) << metadata.status();
+  EXPECT_THAT(metadata->requirements, ElementsAre("a>=1"));
+
+  Write("python", "#!/bin/sh\nkill -KILL $$\n");
+  EXPECT_EQ(PackageReader(python).ReadDeclared(folder_).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
 TEST_F(PackageReaderTest, InstalledMetadataLeavesExtrasOut) {
   Write("METADATA",
         "Metadata-Version: 2.1\nName: p\nRequires-Dist: a>=1\n"

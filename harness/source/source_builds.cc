@@ -3,6 +3,7 @@
 #include "harness/source/source_builds.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -307,6 +308,7 @@ absl::Status SourceBuilds::Download(const PinnedFile& file, const fs::path& targ
   command.directory = "/";
   command.timeout = std::chrono::hours(4);
   command.in_own_group = false;
+  command.may_run_again = true;
   ASSIGN_OR_RETURN(const std::string output, RunForOutput(command));
   ASSIGN_OR_RETURN(const Json json, ParseJson(output, "package_download.py"));
   if (json.contains("error")) {
@@ -367,7 +369,11 @@ absl::Status SourceBuilds::Run(const std::string& command, const fs::path& sdist
   confined.set_env = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}};
   confined.directory = "/";
   confined.timeout = std::chrono::seconds(kSecondsToBuild + 60);
-  ASSIGN_OR_RETURN(const ProcessResult result, RunCommand(confined));
+  ASSIGN_OR_RETURN(ProcessResult result, RunCommand(confined));
+  // Killed once, it may be the machine's doing; killed again, it is the backend's.
+  if (result.exit_code == 128 + SIGKILL) {
+    ASSIGN_OR_RETURN(result, RunCommand(confined));
+  }
   if (result.ok()) return absl::OkStatus();
   return absl::AbortedError(absl::StrCat("its build backend failed",
                                          result.timed_out ? " to finish in time" : "", ": ",

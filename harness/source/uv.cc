@@ -192,6 +192,7 @@ absl::StatusOr<ProcessResult> Uv::Run(const UvRequest& request) const {
   command.set_env["TMPDIR"] = temporaries;
   command.set_env["UV_NO_PROGRESS"] = "1";
   command.set_env["UV_PYTHON_DOWNLOADS"] = "never";
+  command.may_run_again = true;
   absl::StatusOr<ProcessResult> result = RunCommand(command);
   if (!settings.empty()) RemoveTree(settings).IgnoreError();
   if (absl::IsNotFound(result.status())) {
