@@ -9,6 +9,7 @@
 
 #include "harness/base/files.h"
 #include "harness/judge/testing_exceptions.h"
+#include "harness/judge/testing_observation.h"
 #include "harness/judge/testing_steps.h"
 #include "harness/numerics/safetensors.h"
 
@@ -47,19 +48,8 @@ class JudgeTest : public ::testing::Test {
   }
 
   void Write(size_t k) {
-    const auto floats = [](const std::string& name, const std::vector<double>& values) {
-      return NamedTensor::F32(name, {static_cast<int64_t>(values.size())},
-                              std::vector<float>(values.begin(), values.end()));
-    };
-    std::vector<NamedTensor> tensors = {floats("log_probs", cell_.tensors[k].log_probs)};
-    for (const auto& [name, sampled] : cell_.tensors[k].tensors) {
-      tensors.push_back(floats("grad/" + name, sampled.gradient));
-      tensors.push_back(floats("before/" + name, sampled.before));
-      tensors.push_back(floats("after/" + name, sampled.after));
-      tensors.push_back(NamedTensor::F64("norms/" + name, {3}, sampled.norms));
-    }
     observation_.steps[k].tensors = "step" + std::to_string(k) + ".safetensors";
-    ASSERT_TRUE(WriteSafetensors(input_.cell_dir / observation_.steps[k].tensors, tensors).ok());
+    WriteStepTensors(cell_, k, input_.cell_dir / observation_.steps[k].tensors);
   }
 
   RightCell cell_ = MakeRightCell();

@@ -92,24 +92,27 @@ inline Json RaisedObservation() {
   return json;
 }
 
-// Writes the files that CompleteObservation() names.
-inline void WriteTensorsOfCell(const std::filesystem::path& dir) {
-  const RightCell cell = MakeRightCell();
+// Writes what `cell` leaves of its step `k`.
+inline void WriteStepTensors(const RightCell& cell, size_t k, const std::filesystem::path& file) {
   const auto floats = [](const std::string& name, const std::vector<double>& values) {
     return NamedTensor::F32(name, {static_cast<int64_t>(values.size())},
                             std::vector<float>(values.begin(), values.end()));
   };
-  for (size_t k = 0; k < cell.tensors.size(); ++k) {
-    std::vector<NamedTensor> tensors = {floats("log_probs", cell.tensors[k].log_probs)};
-    for (const auto& [name, sampled] : cell.tensors[k].tensors) {
-      tensors.push_back(floats("grad/" + name, sampled.gradient));
-      tensors.push_back(floats("before/" + name, sampled.before));
-      tensors.push_back(floats("after/" + name, sampled.after));
-      tensors.push_back(NamedTensor::F64("norms/" + name, {3}, sampled.norms));
-    }
-    const std::string file = "step" + std::to_string(k) + ".safetensors";
-    HARNESS_CHECK(WriteSafetensors(dir / "tensors" / file, tensors).ok());
+  std::vector<NamedTensor> tensors = {floats("log_probs", cell.tensors[k].log_probs)};
+  for (const auto& [name, sampled] : cell.tensors[k].tensors) {
+    tensors.push_back(floats("grad/" + name, sampled.gradient));
+    tensors.push_back(floats("before/" + name, sampled.before));
+    tensors.push_back(floats("after/" + name, sampled.after));
+    tensors.push_back(NamedTensor::F64("norms/" + name, {3}, sampled.norms));
   }
+  HARNESS_CHECK(WriteSafetensors(file, tensors).ok());
+}
+
+// Writes the files that CompleteObservation() names.
+inline void WriteTensorsOfCell(const std::filesystem::path& dir) {
+  const RightCell cell = MakeRightCell();
+  for (size_t k = 0; k < cell.tensors.size(); ++k)
+    WriteStepTensors(cell, k, dir / "tensors" / ("step" + std::to_string(k) + ".safetensors"));
   std::string right(25, '\0');
   for (const int pair : {0, 5, 6, 10, 11, 12, 18, 23, 24}) right[pair] = 1;
   HARNESS_CHECK(WriteSafetensors(dir / "tensors" / "attended.safetensors",

@@ -24,11 +24,6 @@ TEST(EscapeTest, XmlHoldsOnlyCharactersThatXmlKnows) {
   EXPECT_EQ(XmlText("\xE2\x82\xAC \xF0\x9F\x98\x80"), "\xE2\x82\xAC \xF0\x9F\x98\x80");
 }
 
-TEST(EscapeTest, MarkdownStaysOneCellOfItsTable) {
-  EXPECT_EQ(MarkdownText("a|b\nc `d` *e* __f__ [g](h) <i> \\"),
-            "a\\|b c \\`d\\` \\*e\\* \\_\\_f\\_\\_ \\[g\\](h) &lt;i&gt; \\\\");
-}
-
 TEST(EscapeTest, CsvFieldsAreQuotedAndNoFormulas) {
   EXPECT_EQ(CsvField("plain"), "plain");
   EXPECT_EQ(CsvField("a,\"b\"\nc"), "\"a,\"\"b\"\" c\"");
