@@ -165,9 +165,8 @@ absl::StatusOr<ProcessResult> RunCommand(const Command& command) {
   };
   for (int tries = 1; tries < kTriesIfKilled && killed(); ++tries) result = RunOnce(command);
   if (!killed()) return result;
-  return absl::UnavailableError(
-      absl::StrCat(command.argv[0], " was killed ", kTriesIfKilled,
-                   " times: does this machine have enough free memory?"));
+  return absl::UnavailableError(absl::StrCat(command.argv[0], " was killed ", kTriesIfKilled,
+                                             " times: does this machine have enough free memory?"));
 }
 
 absl::StatusOr<std::string> RunForOutput(const Command& command) {

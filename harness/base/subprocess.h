@@ -28,8 +28,8 @@ struct Command {
   // False: Ctrl-C ends the process together with this one. Then a timeout kills it alone, without
   // the processes that it started.
   bool in_own_group = true;
-  // The command may run again. One that is killed from outside (SIGKILL: the machine lacks memory, or
-  // a person ends it) runs again, up to three times in all; then RunCommand gives Unavailable.
+  // The command may run again. One that is killed from outside (SIGKILL: the machine lacks memory,
+  // or a person ends it) runs again, up to three times in all; then RunCommand gives Unavailable.
   bool may_run_again = false;
 };
 

@@ -29,7 +29,8 @@ absl::Status CopyInto(const fs::path& from, const fs::path& to) {
 // The version of LibTorch that `worker` is linked to. A worker that does not run reports that when
 // it is needed.
 std::string TorchOf(const std::string& worker) {
-  const absl::StatusOr<std::string> version = RunForOutput({.argv = {worker, "--torch-version"}, .may_run_again = true});
+  const absl::StatusOr<std::string> version =
+      RunForOutput({.argv = {worker, "--torch-version"}, .may_run_again = true});
   return version.ok() ? std::string(absl::StripAsciiWhitespace(*version)) : "unknown";
 }
 

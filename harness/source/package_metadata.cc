@@ -38,8 +38,8 @@ Command Isolated(const std::filesystem::path& python, std::vector<std::string> a
 
 // Runs the Python program. Its "error" becomes PermissionDenied (not-allowed), InvalidArgument
 // (malformed) or Unavailable (the file could not be read). A file that makes the program exceed its
-// limits is malformed: they end it by another signal than SIGKILL, and count processor time, so that
-// a busy machine is not taken for a bad file.
+// limits is malformed: they end it by another signal than SIGKILL, and count processor time, so
+// that a busy machine is not taken for a bad file.
 absl::StatusOr<Json> Ask(const std::filesystem::path& python, const Command& command) {
   ASSIGN_OR_RETURN(const ProcessResult result, RunCommand(command));
   if (result.timed_out) {

@@ -249,9 +249,9 @@ TEST_F(PackageReaderTest, BrokenMetadataIsAnError) {
 TEST_F(PackageReaderTest, AReaderThatIsKilledFromOutsideIsNoFaultOfThePackage) {
   Write("pyproject.toml", "[project]\nname = 'p'\ndependencies = ['a>=1']\n");
   const fs::path python = folder_ / "python";
-  const std::string script =
-      "#!/bin/sh\n[ -e " + (folder_ / "killed").string() + " ] || { touch " +
-      (folder_ / "killed").string() + "; kill -KILL $$; }\nexec /usr/bin/python3 \"$@\"\n";
+  const std::string script = "#!/bin/sh\n[ -e " + (folder_ / "killed").string() + " ] || { touch " +
+                             (folder_ / "killed").string() +
+                             "; kill -KILL $$; }\nexec /usr/bin/python3 \"$@\"\n";
   Write("python", script);
   fs::permissions(python, fs::perms::owner_all);
   const absl::StatusOr<PackageMetadata> metadata = PackageReader(python).ReadDeclared(folder_);
