@@ -396,24 +396,25 @@ class Torturer {
       Trouble(&TortureResult::lost, "a run does not end");
   }
 
-  // Runs bkm in a small file system of its own, and takes what is left there.
+  // Runs bkm in a file system of its own with little room, and takes what is left there.
   absl::Status FullFolder() {
     const fs::path saved = options_.folder / "saved";
     RETURN_IF_ERROR(RemoveTree(saved));
     RETURN_IF_ERROR(CreateDirectories(saved));
     RETURN_IF_ERROR(CreateDirectories(out()));
     static constexpr char kScript[] =
-        "out=$1 saved=$2 size=$3; shift 3\n"
+        "out=$1 saved=$2 free=$3; shift 3\n"
         "cp -a \"$out/.\" \"$saved\" || exit 9\n"
+        "size=$(($(du -sk \"$saved\" | cut -f1) + free))k\n"
         "mount -t tmpfs -o size=$size,mode=0755 torture \"$out\" 2>/dev/null || exit 9\n"
-        "cp -a \"$saved/.\" \"$out\" 2>/dev/null\n"
+        "cp -a \"$saved/.\" \"$out\" || exit 9  # what is there must be there\n"
         "\"$@\"\n"
         "rm -rf \"$saved\" && cp -a \"$out\" \"$saved\" || exit 9\n"
         "exit 0\n";
     std::vector<std::string> argv = {"unshare", "--mount"};
     if (::geteuid() != 0) argv.push_back("--map-root-user");
     argv.insert(argv.end(), {"sh", "-c", kScript, "sh", out().string(), saved.string(),
-                             absl::StrCat(64 * (1 + Toss(12)), "k")});
+                             absl::StrCat(64 * (1 + Toss(12)))});
     for (const std::string& word : Arguments(Toss(2) == 0)) argv.push_back(word);
     BkmProcess process(argv, Environment(""), options_.folder / "output");
     process.WaitFor(kLongestRun);
