@@ -83,17 +83,17 @@ std::string BecauseOf(const CheckedPairing& pairing) {
 }
 
 std::string AnswerLine(const CheckedPairing& pairing) {
-  std::vector<std::string> ok, not_ok;
-  for (const CellRecord& cell : pairing.cells) {
-    if (IsOk(cell)) ok.push_back(cell.cell.probe.attention);
-    if (Counts(cell) && !IsOk(cell)) not_ok.push_back(cell.cell.probe.attention);
-  }
+  std::vector<std::string> ok, not_ok, unknown;
+  for (const CellRecord& cell : pairing.cells)
+    (IsOk(cell) ? ok : Counts(cell) ? not_ok : unknown).push_back(cell.cell.probe.attention);
   const std::string works = absl::StrCat("WORKS with ", absl::StrJoin(ok, ", "));
+  const std::string rest =
+      unknown.empty() ? "" : absl::StrCat("; unknown: ", absl::StrJoin(unknown, ", "));
   switch (AnswerOf(pairing)) {
     case CheckAnswer::kWorks:
-      return works;
+      return absl::StrCat(works, rest);
     case CheckAnswer::kWorksExcept:
-      return absl::StrCat(works, ", except ", absl::StrJoin(not_ok, ", "));
+      return absl::StrCat(works, ", except ", absl::StrJoin(not_ok, ", "), rest);
     case CheckAnswer::kBroken:
       return absl::StrCat("BROKEN because ", BecauseOf(pairing));
     case CheckAnswer::kUnknown:

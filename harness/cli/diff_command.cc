@@ -23,7 +23,7 @@ class DiffCommand : public CliCommand {
     return "Cells of both runs correspond if they were requested in the same words; a branch "
            "name may stand for different commits. Changes are grouped by cause, with the "
            "commits and packages that changed.\n"
-           "Exit 0: no cell went from ok to red. Exit 1: a cell did.\n"
+           "Exit 0: every cell that was ok still is. Exit 1: one is red or unsupported now.\n"
            "Examples:\n"
            "  bkm diff runs/yesterday runs/today\n"
            "  bkm diff runs/yesterday runs/today --markdown >> \"$GITHUB_STEP_SUMMARY\"";

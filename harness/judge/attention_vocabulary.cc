@@ -45,8 +45,8 @@ const std::vector<AttentionBackend>& Table() {
       {.name = "flash_attention_3",
        .asked = {"flash_attention_3"},
        .spoken = {"flashattention3", "flashattn3", "flashattention", "flashattn"},
-       .ops = {"flash_attn_3::"},
-       .nodes = {"flash_attn_3__"}},
+       .ops = {"flash_attn_3::", "FlashAttn"},
+       .nodes = {"flash_attn_3__", "FlashAttn"}},
       {.name = "eager", .asked = {"eager"}, .spoken = {"eager", "eagerattention"}},
   };
   return table;
@@ -93,17 +93,30 @@ bool HasPart(std::span<const std::string> names, absl::string_view part) {
                      [&](const std::string& name) { return absl::StrContains(name, part); });
 }
 
+bool HasWord(absl::string_view name, const std::vector<absl::string_view>& words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](absl::string_view word) { return absl::StrContains(name, word); });
+}
+
 // Eager attention has no names of its own: softmax and bmm count only if no other backend shows.
-std::vector<const AttentionBackend*> BackendsShown(
-    std::span<const std::string> names, std::vector<absl::string_view> AttentionBackend::*words) {
-  std::vector<const AttentionBackend*> found;
-  for (const AttentionBackend& backend : Table()) {
-    const auto has = [&](absl::string_view word) { return HasPart(names, word); };
-    if (std::any_of((backend.*words).begin(), (backend.*words).end(), has))
-      found.push_back(&backend);
+ShownBackend ShownBy(std::span<const std::string> names, const AttentionBackend& asked,
+                     std::vector<absl::string_view> AttentionBackend::*words) {
+  ShownBackend shown;
+  for (const std::string& name : names) {
+    if (HasWord(name, asked.*words)) {
+      shown.is_asked = true;
+      continue;
+    }
+    for (const AttentionBackend& backend : Table()) {
+      if (HasWord(name, backend.*words)) shown.other = &backend;
+    }
   }
-  if (found.empty() && IsPlainAttention(names)) found.push_back(AskedBackend("eager"));
-  return found;
+  if (shown.is_asked || shown.other != nullptr || !IsPlainAttention(names)) return shown;
+  if (asked.name == "eager")
+    shown.is_asked = true;
+  else
+    shown.other = AskedBackend("eager");
+  return shown;
 }
 
 }  // namespace
@@ -137,26 +150,21 @@ const AttentionBackend* BackendOfName(absl::string_view name) {
   return nullptr;
 }
 
-std::vector<const AttentionBackend*> BackendsOfOps(std::span<const std::string> ops) {
-  return BackendsShown(ops, &AttentionBackend::ops);
+ShownBackend BackendOfOps(std::span<const std::string> ops, const AttentionBackend& asked) {
+  return ShownBy(ops, asked, &AttentionBackend::ops);
 }
 
-std::vector<const AttentionBackend*> BackendsOfNodes(std::span<const std::string> nodes) {
-  return BackendsShown(nodes, &AttentionBackend::nodes);
+ShownBackend BackendOfNodes(std::span<const std::string> nodes, const AttentionBackend& asked) {
+  return ShownBy(nodes, asked, &AttentionBackend::nodes);
+}
+
+bool IsNodeOf(absl::string_view node, const AttentionBackend& backend) {
+  return HasWord(node, backend.nodes);
 }
 
 bool IsPlainAttention(std::span<const std::string> names) {
   return (HasPart(names, "softmax") || HasPart(names, "Softmax")) &&
          (HasPart(names, "bmm") || HasPart(names, "Bmm"));
-}
-
-const AttentionBackend* OtherShown(std::span<const std::string> names,
-                                   const std::vector<const AttentionBackend*>& shown,
-                                   const AttentionBackend& asked) {
-  if (shown.empty() || std::find(shown.begin(), shown.end(), &asked) != shown.end()) return nullptr;
-  const bool is_visible = asked.name == "flex" || asked.name == "varlen" || asked.name == "sdpa" ||
-                          (asked.name == "eager" && !IsPlainAttention(names));
-  return is_visible ? shown.back() : nullptr;
 }
 
 bool Names(absl::string_view message, const AttentionBackend& backend) {

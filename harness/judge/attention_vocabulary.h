@@ -38,22 +38,21 @@ bool IsNamedAfter(absl::string_view name, const AttentionBackend& backend);
 // belongs to; nullptr if the name identifies no backend ("Qwen3Attention").
 const AttentionBackend* BackendOfName(absl::string_view name);
 
-// The backends that the ops of a forward pass witness, in the vocabulary's order. Eager attention
-// has no op of its own: it is reported only when no other backend is.
-std::vector<const AttentionBackend*> BackendsOfOps(std::span<const std::string> ops);
-
-// The same for the autograd nodes of its backward.
-std::vector<const AttentionBackend*> BackendsOfNodes(std::span<const std::string> nodes);
-
 // Whether ops or nodes show attention written out in plain ops: softmax and bmm.
 bool IsPlainAttention(std::span<const std::string> names);
 
-// The backend that ran instead of the asked one. `shown` are the backends that `names` show.
-// nullptr if the asked backend is among them, or if its absence proves nothing: eager attention
-// beside another backend, and backends whose kernels are not torch ops, leave no trace here.
-const AttentionBackend* OtherShown(std::span<const std::string> names,
-                                   const std::vector<const AttentionBackend*>& shown,
-                                   const AttentionBackend& asked);
+// What ops or nodes say about the asked backend.
+struct ShownBackend {
+  const AttentionBackend* other = nullptr;  // ran instead of the asked one, or beside it
+  bool is_asked = false;                    // the asked one is among the names
+};
+// An op or node that belongs to another backend shows that backend, whatever stands beside it.
+// Plain ops (softmax and bmm) show eager attention only where nothing else is shown.
+ShownBackend BackendOfOps(std::span<const std::string> ops, const AttentionBackend& asked);
+ShownBackend BackendOfNodes(std::span<const std::string> nodes, const AttentionBackend& asked);
+
+// Whether one op or node is the asked backend's.
+bool IsNodeOf(absl::string_view node, const AttentionBackend& backend);
 
 // Whether a message names the backend, in any spelling: "FlashAttention2", "flash_attention_2" and
 // "Flash Attention 2" are the same. "VarlenMetadata" and "flexible" name no backend.

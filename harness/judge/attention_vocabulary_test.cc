@@ -2,23 +2,15 @@
 // Copyright the bkm authors.
 #include "harness/judge/attention_vocabulary.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace bkm {
 namespace {
 
-using ::testing::ElementsAre;
-
 std::string NameOf(const AttentionBackend* backend) {
   return backend == nullptr ? "none" : std::string(backend->name);
 }
 std::string OfName(absl::string_view name) { return NameOf(BackendOfName(name)); }
-std::vector<std::string> OfOps(std::vector<std::string> ops) {
-  std::vector<std::string> names;
-  for (const AttentionBackend* backend : BackendsOfOps(ops)) names.push_back(NameOf(backend));
-  return names;
-}
 
 TEST(AttentionVocabularyTest, ClassesAndCallablesBelongToTheirBackend) {
   EXPECT_EQ(OfName("FlexAttention"), "flex");
@@ -41,16 +33,31 @@ TEST(AttentionVocabularyTest, FlashAttentionsShareTheirCallable) {
   EXPECT_FALSE(IsNamedAfter("flash_attention_2", *AskedBackend("flash_attention_3")));
 }
 
-TEST(AttentionVocabularyTest, OpsWitnessTheirBackend) {
-  EXPECT_THAT(OfOps({"aten::_softmax", "aten::bmm"}), ElementsAre("eager"));
-  EXPECT_THAT(OfOps({"aten::_safe_softmax", "aten::bmm", "flex_attention"}),
-              ElementsAre("flex_flash", "flex"));
-  EXPECT_THAT(
-      OfOps({"aten::_scaled_dot_product_flash_attention_for_cpu", "aten::bmm", "aten::_softmax"}),
-      ElementsAre("sdpa"));
-  EXPECT_THAT(OfOps({"torch_attn::_varlen_attn", "aten::_flash_attention_forward"}),
-              ElementsAre("varlen"));
-  EXPECT_THAT(OfOps({"aten::mm"}), ElementsAre());
+std::string OtherThan(const char* asked, const std::vector<std::string>& ops) {
+  const ShownBackend shown = BackendOfOps(ops, *AskedBackend(asked));
+  return std::string(shown.is_asked ? "asked" : "") +
+         (shown.other ? std::string(shown.other->name) : "");
+}
+
+TEST(AttentionVocabularyTest, OpsShowTheAskedBackendAndAnyOther) {
+  const std::string sdpa = "aten::_scaled_dot_product_flash_attention_for_cpu";
+  EXPECT_EQ(OtherThan("eager", {"aten::_softmax", "aten::bmm"}), "asked");
+  EXPECT_EQ(OtherThan("flex", {"aten::_softmax", "aten::bmm"}), "eager");
+  EXPECT_EQ(OtherThan("flex", {"aten::_safe_softmax", "aten::bmm", "flex_attention"}), "asked");
+  EXPECT_EQ(OtherThan("flex_flash", {"flex_attention"}), "asked");
+  EXPECT_EQ(OtherThan("sdpa", {sdpa, "aten::bmm", "aten::_softmax"}), "asked");
+  EXPECT_EQ(OtherThan("flex", {"flex_attention", sdpa}), "askedsdpa") << "one beside the other";
+  EXPECT_EQ(OtherThan("flash_attention_2", {sdpa}), "sdpa");
+  EXPECT_EQ(OtherThan("varlen", {"torch_attn::_varlen_attn", "aten::_flash_attention_forward"}),
+            "asked");
+  EXPECT_EQ(OtherThan("varlen", {"aten::mm"}), "");
+}
+
+TEST(AttentionVocabularyTest, NodesOfBothFlashAttentionsAreNamedAlike) {
+  for (const char* asked : {"flash_attention_2", "flash_attention_3"}) {
+    EXPECT_TRUE(IsNodeOf("FlashAttnVarlenFuncBackward", *AskedBackend(asked)));
+    EXPECT_FALSE(IsNodeOf("ScaledDotProductFlashAttentionBackward0", *AskedBackend(asked)));
+  }
 }
 
 TEST(AttentionVocabularyTest, MessageNamesABackendInAnySpelling) {

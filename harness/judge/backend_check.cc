@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -73,17 +74,17 @@ struct Fallback {
   const AttentionBackend* ran;
 };
 
+bool IsComposite(const ObservedKernels& kernels, const AttentionBackend& asked) {
+  return !asked.composite.empty() &&
+         std::any_of(kernels.forward.begin(), kernels.forward.end(),
+                     [&](const std::string& op) { return absl::StrContains(op, asked.composite); });
+}
+
 std::optional<Fallback> FallbackOf(const ObservedKernels& kernels, const AttentionBackend& asked) {
-  const auto forward = BackendsOfOps(kernels.forward);
-  if (const AttentionBackend* ran = OtherShown(kernels.forward, forward, asked))
+  if (const AttentionBackend* ran = BackendOfOps(kernels.forward, asked).other)
     return Fallback{kernels.layer, false, ran};
-  const bool is_composite =
-      !asked.composite.empty() &&
-      std::any_of(kernels.forward.begin(), kernels.forward.end(),
-                  [&](const std::string& op) { return absl::StrContains(op, asked.composite); });
-  if (is_composite) return std::nullopt;
-  const auto backward = BackendsOfNodes(kernels.backward);
-  if (const AttentionBackend* ran = OtherShown(kernels.backward, backward, asked))
+  if (IsComposite(kernels, asked)) return std::nullopt;
+  if (const AttentionBackend* ran = BackendOfNodes(kernels.backward, asked).other)
     return Fallback{kernels.layer, true, ran};
   return std::nullopt;
 }
@@ -92,33 +93,134 @@ std::optional<Fallback> FallbackOf(const ObservedKernels& kernels, const Attenti
 // layer ran the asked backend.
 std::string SayFallbacks(const Observation& observation, absl::string_view attention,
                          const AttentionBackend& asked) {
-  std::vector<int64_t> layers;
+  std::set<int64_t> layers, all;
   std::optional<Fallback> first;
   for (const ObservedKernels& kernels : observation.kernels) {
+    all.insert(kernels.layer);
     const std::optional<Fallback> fallback = FallbackOf(kernels, asked);
     if (!fallback) continue;
     if (!first) first = fallback;
-    layers.push_back(fallback->layer);
+    layers.insert(fallback->layer);
   }
   if (!first) return "";
-  const std::string where =
-      layers.size() == observation.kernels.size()
-          ? std::string("in every layer")
-          : absl::StrCat("in ", layers.size(), " of ", observation.kernels.size(), " layers (",
-                         absl::StrJoin(layers, ", "), ")");
+  const std::string where = layers.size() == all.size()
+                                ? std::string("in every layer")
+                                : absl::StrCat("in ", layers.size(), " of ", all.size(),
+                                               " layers (", absl::StrJoin(layers, ", "), ")");
   return absl::StrCat(attention, " was built, but the ",
                       first->in_backward ? "backward" : "forward", " that ran is that of ",
                       std::string(first->ran->name), " ", where);
 }
 
+bool HasCall(const ObservedKernels& kernels, size_t step) {
+  return step < kernels.calls.size() && kernels.calls[step] > 0;
+}
+
+// Whether a layer's call is the asked backend's, forward and backward.
+bool IsProven(const ObservedKernels& kernels, const AttentionBackend& asked) {
+  return BackendOfOps(kernels.forward, asked).is_asked &&
+         (IsComposite(kernels, asked) || BackendOfNodes(kernels.backward, asked).is_asked);
+}
+
+struct LayersOfStep {
+  std::vector<int64_t> idle;      // had no call
+  std::vector<int64_t> unproven;  // had none that is the asked backend's
+};
+
+LayersOfStep LayersOf(const Observation& observation, const AttentionBackend& backend,
+                      int64_t layers, size_t step) {
+  std::set<int64_t> called, proven;
+  for (const ObservedKernels& kernels : observation.kernels) {
+    if (!HasCall(kernels, step)) continue;
+    called.insert(kernels.layer);
+    if (IsProven(kernels, backend)) proven.insert(kernels.layer);
+  }
+  LayersOfStep result;
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    if (!called.contains(layer)) result.idle.push_back(layer);
+    if (!proven.contains(layer)) result.unproven.push_back(layer);
+  }
+  return result;
+}
+
+std::string SayLayers(const std::vector<int64_t>& some, int64_t all) {
+  return absl::StrCat("in ", some.size(), " of ", all, " layers (", absl::StrJoin(some, ", "), ")");
+}
+
+// Whether the nodes of a backward pass tell the calls of this backend in this step.
+bool IsCountable(const Observation& observation, const AttentionBackend& backend, size_t step) {
+  return !backend.nodes.empty() &&
+         std::none_of(observation.kernels.begin(), observation.kernels.end(),
+                      [&](const ObservedKernels& kernels) {
+                        return HasCall(kernels, step) && IsComposite(kernels, backend);
+                      });
+}
+
+// How many calls of the attention the loss of a step depends on.
+int64_t CallsBehindLoss(const ObservedStep& step, const AttentionBackend& backend) {
+  int64_t calls = 0;
+  for (const auto& [node, count] : step.attention_nodes) {
+    if (IsNodeOf(node, backend)) calls += count;
+  }
+  return calls;
+}
+
+const AttentionBackend* OtherBehindLoss(const ObservedStep& step, const AttentionBackend& asked) {
+  std::vector<std::string> nodes;
+  for (const auto& [node, count] : step.attention_nodes) nodes.push_back(node);
+  // Plain softmax and bmm occur outside of attention, too: in losses and routers.
+  const AttentionBackend* other = BackendOfNodes(nodes, asked).other;
+  return other != nullptr && !other->nodes.empty() ? other : nullptr;
+}
+
+// What a finished cell's training steps show; nullopt if every layer of every step is proven.
+std::optional<CheckResult> CheckSteps(const Observation& observation, const AskedAttention& asked,
+                                      const AttentionBackend& backend) {
+  const auto failed = [&](const std::string& what) {
+    return CheckResult::Failed(Stage::kBackend, reason::kOtherBackendRan,
+                               absl::StrCat(asked.name, " was built, but ", what));
+  };
+  std::optional<CheckResult> unseen;
+  const auto keep_unseen = [&](std::string message) {
+    if (!unseen) unseen = CheckResult::Unseen(Stage::kBackend, std::move(message));
+  };
+  for (size_t step = 0; step < static_cast<size_t>(asked.steps); ++step) {
+    if (step >= observation.steps.size() || observation.steps[step].attention_nodes.empty()) {
+      keep_unseen(absl::StrCat("nobody saw what the loss of step ", step + 1, " depends on"));
+      continue;
+    }
+    const ObservedStep& observed = observation.steps[step];
+    const std::string loss = absl::StrCat("the loss of step ", step + 1, " depends on ");
+    if (const AttentionBackend* other = OtherBehindLoss(observed, backend))
+      return failed(absl::StrCat(loss, std::string(other->name), ", too"));
+    const int64_t needed = asked.layers * std::max<int64_t>(1, observed.forwards.value_or(1));
+    const int64_t calls = CallsBehindLoss(observed, backend);
+    if (IsCountable(observation, backend, step) && calls < needed) {
+      return failed(absl::StrCat(loss, "only ", calls, " of the ", needed,
+                                 " calls that its layers and micro-batches need"));
+    }
+    const LayersOfStep layers = LayersOf(observation, backend, asked.layers, step);
+    const bool saw_some = static_cast<int64_t>(layers.idle.size()) < asked.layers;
+    if (!layers.idle.empty() && saw_some) {
+      return failed(absl::StrCat("it did not run in step ", step + 1, " ",
+                                 SayLayers(layers.idle, asked.layers)));
+    }
+    if (!layers.unproven.empty()) {
+      keep_unseen(absl::StrCat("no witness saw ", asked.name, " run in step ", step + 1, " ",
+                               SayLayers(layers.unproven, asked.layers)));
+    }
+  }
+  return unseen;
+}
+
 }  // namespace
 
-CheckResult CheckBackend(const Observation& observation, absl::string_view attention) {
-  Json evidence = Evidence(observation, attention);
-  const AttentionBackend* asked = AskedBackend(attention);
+CheckResult CheckBackend(const Observation& observation, const AskedAttention& attention) {
+  Json evidence = Evidence(observation, attention.name);
+  const AttentionBackend* asked = AskedBackend(attention.name);
   if (asked == nullptr) {
     return CheckResult::Unseen(Stage::kBackend,
-                               absl::StrCat("no witness knows the attention '", attention,
+                               absl::StrCat("no witness knows the attention '", attention.name,
                                             "' (add it to harness/judge/attention_vocabulary.cc)"),
                                std::move(evidence));
   }
@@ -128,7 +230,7 @@ CheckResult CheckBackend(const Observation& observation, absl::string_view atten
   for (const std::string& callable : observation.called) Show("called", callable, *asked, called);
   if (built.backend != nullptr) {
     return CheckResult::Failed(Stage::kBackend, reason::kOverrideIgnored,
-                               Sentence(attention, "was built", built), std::move(evidence));
+                               Sentence(attention.name, "was built", built), std::move(evidence));
   }
   if (called.backend != nullptr) {
     // The configured name tells a replaced option from a fallback at run time.
@@ -137,26 +239,32 @@ CheckResult CheckBackend(const Observation& observation, absl::string_view atten
                           BackendOfName(observation.configured) != nullptr;
     return CheckResult::Failed(Stage::kBackend,
                                replaced ? reason::kOverrideIgnored : reason::kOtherBackendRan,
-                               Sentence(attention, "was called", called), std::move(evidence));
+                               Sentence(attention.name, "was called", called), std::move(evidence));
   }
-  if (built.asked + called.asked == 0) {
+  if (built.asked + called.asked <
+      std::max<int64_t>(1, attention.steps > 0 ? attention.layers : 1)) {
     return CheckResult::Unseen(
         Stage::kBackend,
         absl::StrCat("neither a layer's class nor a callable shows which attention ran (asked for ",
-                     attention, ")"),
+                     attention.name, ", shown by ", built.asked + called.asked, " of ",
+                     attention.layers, " layers)"),
         std::move(evidence));
   }
-  if (std::string fallbacks = SayFallbacks(observation, attention, *asked); !fallbacks.empty()) {
+  if (std::string fallbacks = SayFallbacks(observation, attention.name, *asked);
+      !fallbacks.empty()) {
     return CheckResult::Failed(Stage::kBackend, reason::kOtherBackendRan, std::move(fallbacks),
                                std::move(evidence));
   }
-  if (const AttentionBackend* other =
-          OtherShown(observation.ops, BackendsOfOps(observation.ops), *asked)) {
+  if (const AttentionBackend* other = BackendOfOps(observation.ops, *asked).other) {
     return CheckResult::Failed(
         Stage::kBackend, reason::kOtherBackendRan,
-        absl::StrCat(attention, " was built, but the ops of the forward pass are those of ",
+        absl::StrCat(attention.name, " was built, but the forward pass has ops of ",
                      std::string(other->name)),
         std::move(evidence));
+  }
+  if (std::optional<CheckResult> steps = CheckSteps(observation, attention, *asked)) {
+    steps->evidence = std::move(evidence);
+    return *std::move(steps);
   }
   return CheckResult::Passed(Stage::kBackend, std::move(evidence));
 }

@@ -3,23 +3,36 @@
 #ifndef HARNESS_JUDGE_BACKEND_CHECK_H_
 #define HARNESS_JUDGE_BACKEND_CHECK_H_
 
-#include "absl/strings/string_view.h"
+#include <cstdint>
+#include <string>
+
 #include "harness/judge/check_result.h"
 #include "harness/model/observation.h"
 
 namespace bkm {
 
-// Whether the backend that was built and called is the one that was asked for. There are four
-// witnesses, each used where it was observed: the class of every layer's inner attention; for HF,
-// the callable that each layer called; the ops of the witness forward pass; and, per layer in the
-// first training step, the ops that its attention dispatched and the autograd nodes that it left.
-// - A witness that shows another backend in any layer fails the check. The reason is
-//   override-ignored if another backend was built, and other-backend-ran if the right one was built
-//   and another one ran, forward or backward.
-// - At least one of the first two witnesses must show the asked backend. Ops alone prove too
-//   little: eager attention has none of its own, and a model may use sdpa beside the asked
-//   attention.
-CheckResult CheckBackend(const Observation& observation, absl::string_view attention);
+struct AskedAttention {
+  std::string name;    // as in the probe: "flex"
+  int64_t layers = 0;  // of the model
+  int64_t steps = 0;   // training steps that must be proven; 0 for a cell that did not finish
+};
+
+// Whether the backend that was built and called is the one that was asked for. The witnesses are:
+// 1. the class of every layer's inner attention; for HF, the callable that each layer called;
+// 2. the ops of the witness forward pass;
+// 3. per layer and training step, the ops that its attention dispatched and the autograd nodes that
+//    it left;
+// 4. per training step, the nodes that the backward pass of its loss goes through.
+//
+// A witness that shows another backend anywhere, also beside the asked one, fails the check. The
+// reason is override-ignored if another backend was built, and other-backend-ran if the right one
+// was built and another one ran. So does a loss whose backward pass goes through fewer calls of the
+// asked attention than there are layers and micro-batches.
+//
+// The first witness must show the asked backend, and in each step that must be proven the third
+// must show it in every layer and the fourth must have looked; else the check is unseen. Backends
+// whose backward pass is made of plain ops cannot be counted by the fourth.
+CheckResult CheckBackend(const Observation& observation, const AskedAttention& asked);
 
 }  // namespace bkm
 

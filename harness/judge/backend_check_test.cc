@@ -24,7 +24,7 @@ Observation Called(std::vector<std::string> callables, std::string configured) {
 
 TEST(BackendCheckTest, AskedBackendThatWasBuiltAndRanPasses) {
   const CheckResult result =
-      CheckBackend(Built({"FlexAttention", "FlexAttention"}, {"flex_attention"}), "flex");
+      CheckBackend(Built({"FlexAttention", "FlexAttention"}, {"flex_attention"}), {"flex"});
   EXPECT_EQ(result.outcome, CheckOutcome::kPassed);
   EXPECT_EQ(
       result.evidence,
@@ -33,7 +33,7 @@ TEST(BackendCheckTest, AskedBackendThatWasBuiltAndRanPasses) {
 
 TEST(BackendCheckTest, AnotherBackendThatWasBuiltIsAnIgnoredOverride) {
   const CheckResult result =
-      CheckBackend(Built({"ScaledDotProductAttention", "ScaledDotProductAttention"}), "flex");
+      CheckBackend(Built({"ScaledDotProductAttention", "ScaledDotProductAttention"}), {"flex"});
   EXPECT_EQ(result.outcome, CheckOutcome::kFailed);
   EXPECT_EQ(result.stage, Stage::kBackend);
   EXPECT_EQ(result.reason, "override-ignored");
@@ -43,23 +43,23 @@ TEST(BackendCheckTest, AnotherBackendThatWasBuiltIsAnIgnoredOverride) {
 }
 
 TEST(BackendCheckTest, OneLayerOfAnotherBackendIsEnough) {
-  EXPECT_EQ(CheckBackend(Built({"VarlenAttention", "FlexAttention"}), "varlen").message,
+  EXPECT_EQ(CheckBackend(Built({"VarlenAttention", "FlexAttention"}), {"varlen"}).message,
             "asked for varlen, but flex was built in 1 of 2 layers (layers.1: FlexAttention)");
 }
 
 TEST(BackendCheckTest, CallableThatRanDecidesForHf) {
   const std::string sdpa = "transformers.integrations.sdpa_attention.sdpa_attention_forward";
-  EXPECT_EQ(CheckBackend(Called({sdpa, sdpa}, "sdpa"), "sdpa").outcome, CheckOutcome::kPassed);
-  EXPECT_EQ(CheckBackend(Called({sdpa}, "sdpa"), "eager").reason, "override-ignored");
-  EXPECT_EQ(CheckBackend(Called({sdpa}, "flex_attention"), "flex_attention").reason,
+  EXPECT_EQ(CheckBackend(Called({sdpa, sdpa}, {"sdpa"}), {"sdpa"}).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckBackend(Called({sdpa}, {"sdpa"}), {"eager"}).reason, "override-ignored");
+  EXPECT_EQ(CheckBackend(Called({sdpa}, {"flex_attention"}), {"flex_attention"}).reason,
             "other-backend-ran");
 }
 
 TEST(BackendCheckTest, OpsOfAnotherBackendFail) {
   const CheckResult result = CheckBackend(
-      Built({"FlexAttention"}, {"aten::_scaled_dot_product_flash_attention_for_cpu"}), "flex");
+      Built({"FlexAttention"}, {"aten::_scaled_dot_product_flash_attention_for_cpu"}), {"flex"});
   EXPECT_EQ(result.reason, "other-backend-ran");
-  EXPECT_EQ(result.message, "flex was built, but the ops of the forward pass are those of sdpa");
+  EXPECT_EQ(result.message, "flex was built, but the forward pass has ops of sdpa");
 }
 
 const std::vector<std::string> kFlexForward = {"flex_attention", "FlexAttentionAutogradOp",
@@ -73,7 +73,7 @@ TEST(BackendCheckTest, LayerWhoseCallFallsBackFailsAlthoughItsClassIsRight) {
                          {1,
                           {"aten::scaled_dot_product_attention"},
                           {"ScaledDotProductFlashAttentionForCpuBackward0"}}};
-  const CheckResult result = CheckBackend(observation, "flex");
+  const CheckResult result = CheckBackend(observation, {"flex"});
   EXPECT_EQ(result.stage, Stage::kBackend);
   EXPECT_EQ(result.reason, "other-backend-ran");
   EXPECT_EQ(result.message,
@@ -83,14 +83,14 @@ TEST(BackendCheckTest, LayerWhoseCallFallsBackFailsAlthoughItsClassIsRight) {
 TEST(BackendCheckTest, BackwardOfAnotherBackendFails) {
   Observation observation = Built({"FlexAttention"}, {"flex_attention"});
   observation.kernels = {{0, kFlexForward, kPlainBackward}};
-  EXPECT_EQ(CheckBackend(observation, "flex").message,
+  EXPECT_EQ(CheckBackend(observation, {"flex"}).message,
             "flex was built, but the backward that ran is that of eager in every layer");
 }
 
 TEST(BackendCheckTest, KernelsOfTheAskedBackendPassAndAreEvidence) {
   Observation observation = Built({"FlexAttention", "FlexAttention"}, {"flex_attention"});
   observation.kernels = {{0, kFlexForward, kFlexBackward}, {1, kFlexForward, kFlexBackward}};
-  const CheckResult result = CheckBackend(observation, "flex");
+  const CheckResult result = CheckBackend(observation, {"flex"});
   EXPECT_EQ(result.outcome, CheckOutcome::kPassed);
   EXPECT_EQ(result.evidence["kernels"],
             Json::array({{{"layers", 2}, {"forward", kFlexForward}, {"backward", kFlexBackward}}}));
@@ -102,28 +102,120 @@ TEST(BackendCheckTest, SdpaThatIsMadeOfPlainOpsHasAPlainBackward) {
       {0,
        {"aten::_scaled_dot_product_attention_math", "aten::bmm", "aten::softmax"},
        kPlainBackward}};
-  EXPECT_EQ(CheckBackend(observation, "sdpa").outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckBackend(observation, {"sdpa"}).outcome, CheckOutcome::kPassed);
   observation.kernels[0].forward = {"aten::bmm", "aten::softmax"};
-  EXPECT_EQ(CheckBackend(observation, "sdpa").reason, "other-backend-ran");
+  EXPECT_EQ(CheckBackend(observation, {"sdpa"}).reason, "other-backend-ran");
 }
 
 TEST(BackendCheckTest, EagerCallableThatCallsSdpaFails) {
   Observation observation =
-      Called({"transformers.models.qwen3.modeling_qwen3.eager_attention_forward"}, "eager");
+      Called({"transformers.models.qwen3.modeling_qwen3.eager_attention_forward"}, {"eager"});
   observation.kernels = {{0, {"aten::bmm", "aten::softmax"}, kPlainBackward}};
-  EXPECT_EQ(CheckBackend(observation, "eager").outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckBackend(observation, {"eager"}).outcome, CheckOutcome::kPassed);
   observation.kernels[0].forward = {"aten::scaled_dot_product_attention"};
-  EXPECT_EQ(CheckBackend(observation, "eager").reason, "other-backend-ran");
+  EXPECT_EQ(CheckBackend(observation, {"eager"}).reason, "other-backend-ran");
+}
+
+// A finished cell of two layers and two steps, in which flex ran everywhere.
+Observation Finished() {
+  Observation observation = Built({"FlexAttention", "FlexAttention"}, {"flex_attention"});
+  for (int64_t layer : {0, 1})
+    observation.kernels.push_back({layer, kFlexForward, kFlexBackward, {1, 1}});
+  observation.steps.resize(2);
+  for (ObservedStep& step : observation.steps)
+    step.attention_nodes = {{kFlexBackward[0], 2}, {"LogSoftmaxBackward0", 1}, {"BmmBackward0", 3}};
+  return observation;
+}
+const AskedAttention kTwoSteps = {"flex", 2, 2};
+
+TEST(BackendCheckTest, EveryLayerOfEveryStepIsProven) {
+  EXPECT_EQ(CheckBackend(Finished(), kTwoSteps).outcome, CheckOutcome::kPassed);
+}
+
+TEST(BackendCheckTest, ALayerThatOnlyDidNotRunInOneStepFails) {
+  Observation observation = Finished();
+  observation.kernels[1].calls = {1, 0};
+  const CheckResult result = CheckBackend(observation, kTwoSteps);
+  EXPECT_EQ(result.reason, "other-backend-ran");
+  EXPECT_EQ(result.message, "flex was built, but it did not run in step 2 in 1 of 2 layers (1)");
+}
+
+TEST(BackendCheckTest, AStepThatNobodySawIsUnseen) {
+  Observation observation = Finished();
+  for (ObservedKernels& kernels : observation.kernels) kernels.calls.clear();
+  const CheckResult result = CheckBackend(observation, kTwoSteps);
+  EXPECT_EQ(result.outcome, CheckOutcome::kUnseen) << "an older run";
+  EXPECT_EQ(result.message, "no witness saw flex run in step 1 in 2 of 2 layers (0, 1)");
+  observation = Finished();
+  observation.kernels[0].forward = observation.kernels[0].backward = {"new_attention"};
+  EXPECT_EQ(CheckBackend(observation, kTwoSteps).message,
+            "no witness saw flex run in step 1 in 1 of 2 layers (0)")
+      << "no name that the vocabulary knows";
+  EXPECT_EQ(CheckBackend(observation, {"flex", 2, 0}).outcome, CheckOutcome::kPassed)
+      << "a cell that stopped";
+}
+
+TEST(BackendCheckTest, ALossThatDependsOnFewerCallsFails) {
+  Observation observation = Finished();
+  observation.steps[1].attention_nodes[kFlexBackward[0]] = 1;
+  const CheckResult result = CheckBackend(observation, kTwoSteps);
+  EXPECT_EQ(result.reason, "other-backend-ran");
+  EXPECT_EQ(result.message,
+            "flex was built, but the loss of step 2 depends on only 1 of the 2 calls that its "
+            "layers and micro-batches need");
+  observation = Finished();
+  observation.steps[0].forwards = 2;
+  EXPECT_EQ(CheckBackend(observation, kTwoSteps).reason, "other-backend-ran") << "micro-batches";
+}
+
+TEST(BackendCheckTest, ALossThatDependsOnAnotherAttentionTooFails) {
+  Observation observation = Finished();
+  observation.steps[0].attention_nodes["ScaledDotProductFlashAttentionForCpuBackward0"] = 1;
+  EXPECT_EQ(CheckBackend(observation, kTwoSteps).message,
+            "flex was built, but the loss of step 1 depends on sdpa, too");
+}
+
+TEST(BackendCheckTest, ALossThatNobodyLookedAtIsUnseen) {
+  Observation observation = Finished();
+  observation.steps[1].attention_nodes.clear();
+  EXPECT_EQ(CheckBackend(observation, kTwoSteps).message,
+            "nobody saw what the loss of step 2 depends on");
+  observation.steps.pop_back();
+  EXPECT_EQ(CheckBackend(observation, kTwoSteps).outcome, CheckOutcome::kUnseen);
+}
+
+TEST(BackendCheckTest, PlainOpsInTheBackwardAreNotCounted) {
+  Observation observation = Called({"m.eager_attention_forward"}, "eager");
+  observation.kernels = {{0, {"aten::bmm", "aten::softmax"}, kPlainBackward, {1}}};
+  observation.steps.resize(1);
+  observation.steps[0].attention_nodes = {{"BmmBackward0", 2}};
+  EXPECT_EQ(CheckBackend(observation, {"eager", 1, 1}).outcome, CheckOutcome::kPassed);
+  observation.steps[0].attention_nodes["ScaledDotProductAttentionBackward0"] = 1;
+  EXPECT_EQ(CheckBackend(observation, {"eager", 1, 1}).reason, "other-backend-ran");
+}
+
+TEST(BackendCheckTest, OneCallOfAnotherBackendBesideTheAskedOneFails) {
+  Observation observation = Finished();
+  observation.kernels.push_back(
+      {1, {"flex_attention", "aten::scaled_dot_product_attention"}, kFlexBackward, {0, 1}});
+  EXPECT_EQ(CheckBackend(observation, kTwoSteps).message,
+            "flex was built, but the forward that ran is that of sdpa in 1 of 2 layers (1)");
+}
+
+TEST(BackendCheckTest, EveryLayerMustShowWhatItIs) {
+  Observation observation = Finished();
+  observation.layers[1].class_name = "Mixer";
+  EXPECT_EQ(CheckBackend(observation, kTwoSteps).outcome, CheckOutcome::kUnseen);
 }
 
 TEST(BackendCheckTest, NothingSeenIsUnseenNotPassed) {
-  EXPECT_EQ(CheckBackend(Observation(), "flex").outcome, CheckOutcome::kUnseen);
-  EXPECT_EQ(CheckBackend(Built({"Qwen3Attention"}, {"flex_attention"}), "flex").reason,
+  EXPECT_EQ(CheckBackend(Observation(), {"flex"}).outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(CheckBackend(Built({"Qwen3Attention"}, {"flex_attention"}), {"flex"}).reason,
             "witness-missing");
 }
 
 TEST(BackendCheckTest, AttentionThatTheVocabularyLacksIsUnseen) {
-  EXPECT_EQ(CheckBackend(Built({"NewAttention"}), "ring").message,
+  EXPECT_EQ(CheckBackend(Built({"NewAttention"}), {"ring"}).message,
             "no witness knows the attention 'ring' (add it to "
             "harness/judge/attention_vocabulary.cc)");
 }

@@ -37,6 +37,7 @@ class CellFilesTest : public testing::Test {
     const Observation observation = *ObservationFromJson(admitted, "o");
     const ReferenceData reference = ReferenceOfCell();
     JudgeInput input{.probe = Asking("flex"), .packages = {"verl", "torchtitan"}};
+    input.probe.steps = 2;
     input.observation = &observation;
     input.reference = &reference;
     input.cell_dir = dir_;

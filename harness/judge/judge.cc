@@ -24,6 +24,7 @@
 #include "harness/judge/micro_batch_check.h"
 #include "harness/judge/numbers_check.h"
 #include "harness/judge/optimizer_check.h"
+#include "harness/judge/precision_check.h"
 #include "harness/judge/reasons.h"
 #include "harness/judge/relation.h"
 #include "harness/numerics/model_shapes.h"
@@ -59,13 +60,6 @@ Json DescribeExceptions(const Observation& observation) {
   return chain;
 }
 
-void NotePrecision(const JudgeInput& input, Json& evidence) {
-  const std::string ran = PrecisionOf(*input.observation, input.probe);
-  evidence["precision"] = ran;
-  if (ran != input.probe.precision)
-    evidence["precision-ignored"] = {{"asked", input.probe.precision}, {"ran", ran}};
-}
-
 // The floor of the precision that the cell ran.
 absl::StatusOr<const std::vector<FloorStep>*> FloorOf(const JudgeInput& input) {
   const std::string precision = PrecisionOf(*input.observation, input.probe);
@@ -76,6 +70,16 @@ absl::StatusOr<const std::vector<FloorStep>*> FloorOf(const JudgeInput& input) {
   }
   RETURN_IF_ERROR(floor->second.status());
   return &*floor->second;
+}
+
+// For a cell that stopped, only what it did wrong before counts.
+CheckResult CheckBackendOf(const JudgeInput& input, bool has_finished) {
+  AskedAttention asked = {.name = input.probe.attention};
+  const absl::StatusOr<ModelShape> shape = FindModelShape(input.probe.model);
+  if (!shape.ok()) return CheckResult::Unreadable(Stage::kBackend, shape.status());
+  asked.layers = shape->layers;
+  if (has_finished) asked.steps = input.probe.steps;
+  return CheckBackend(*input.observation, asked);
 }
 
 CheckResult CheckLoadOf(const JudgeInput& input) {
@@ -148,8 +152,9 @@ std::optional<Diagnosis> DiagnoseOf(const JudgeInput& input,
 std::vector<NamedCheck> RunChecks(const JudgeInput& input,
                                   const absl::StatusOr<std::vector<StepTensors>>& steps) {
   std::vector<NamedCheck> checks;
-  checks.push_back({"backend", CheckBackend(*input.observation, input.probe.attention)});
+  checks.push_back({"backend", CheckBackendOf(input, /*has_finished=*/true)});
   checks.push_back({"mask", CheckMaskOf(input)});
+  checks.push_back({"precision", CheckPrecision(*input.observation, input.probe.precision)});
   checks.push_back({"load", CheckLoadOf(input)});
   checks.push_back({"micro_batches", CheckMicroBatches(input.probe, input.observation->steps)});
   if (!steps.ok()) {
@@ -205,7 +210,6 @@ Verdict JudgeFinished(const JudgeInput& input) {
   const std::vector<NamedCheck> checks = RunChecks(input, steps);
   Json evidence = {{"checks", Json::object()}};
   for (const NamedCheck& check : checks) evidence["checks"][check.name] = Describe(check.result);
-  NotePrecision(input, evidence);
   if (const CheckResult* failure = First(checks, {CheckOutcome::kFailed})) {
     Verdict verdict = FromCheck(VerdictKind::kWrong, *failure, std::move(evidence),
                                 BlameForWrong(input, *failure));
@@ -254,8 +258,7 @@ Verdict JudgeStopped(const JudgeInput& input, const Stop& stop) {
   evidence["last_stage"] = std::string(Name(input.observation->LastStage()));
   // Earlier mismatches may be the cause.
   if (!input.observation->layers.empty() || !input.observation->called.empty())
-    evidence["checks"]["backend"] =
-        Describe(CheckBackend(*input.observation, input.probe.attention));
+    evidence["checks"]["backend"] = Describe(CheckBackendOf(input, /*has_finished=*/false));
   if (!input.observation->load.empty() && input.reference != nullptr)
     evidence["checks"]["load"] = Describe(CheckLoadOf(input));
   std::vector<std::string> blame;

@@ -31,15 +31,21 @@ class JudgeTest : public ::testing::Test {
     reference_.golden = cell_.golden;
     reference_.floors.emplace("bf16", cell_.floor);
     observation_.ending.kind = EndingKind::kCompleted;
-    observation_.layers = {{"layers.0", "FlexAttention", "m"}};
+    const Observation complete = *ObservationFromJson(CompleteObservation(), "complete");
+    observation_.layers = complete.layers;
+    observation_.kernels = complete.kernels;
+    observation_.precision_ran = "bf16";
+    observation_.attended = complete.attended;
     observation_.load = *reference_.weights;
     observation_.reach = ObservedReach{1, {0, 1, 2}, {1, 1, 1}};
     observation_.steps = cell_.reported;
     input_.probe = Asking("flex");
+    input_.probe.steps = static_cast<int>(cell_.reported.size());
     input_.packages = {"verl", "torchtitan"};
     input_.observation = &observation_;
     input_.reference = &reference_;
     input_.cell_dir = *CreateTempDirectory(::testing::TempDir(), "cell");
+    WriteRightRelation(input_.cell_dir);
   }
 
   Verdict Judged() {
@@ -66,8 +72,7 @@ TEST_F(JudgeTest, RightCellIsOkAtGolden) {
   EXPECT_EQ(verdict.reason, "");
   EXPECT_EQ(verdict.message, "2 steps agree with the golden: log-probs within 0.0 times the floor");
   EXPECT_THAT(verdict.blame, IsEmpty());
-  EXPECT_EQ(verdict.evidence["precision"], "bf16");
-  for (const char* check : {"backend", "mask", "load", "numbers", "optimizer"})
+  for (const char* check : {"backend", "mask", "precision", "load", "numbers", "optimizer"})
     EXPECT_EQ(verdict.evidence["checks"][check]["outcome"], "passed") << check;
 }
 
@@ -108,13 +113,16 @@ TEST_F(JudgeTest, MissingWitnessCannotBeOkButDoesNotHideWhatIsWrong) {
   EXPECT_EQ(verdict.stage, Stage::kMask);
 }
 
-TEST_F(JudgeTest, CellIsJudgedByThePrecisionItRan) {
+TEST_F(JudgeTest, AnotherPrecisionThanAskedIsNeverOk) {
   input_.probe.precision = "fp32";
-  EXPECT_EQ(Judged().reason, "evidence-unreadable");
-  observation_.precision_ran = "bf16";
-  const Verdict verdict = Judged();
-  EXPECT_EQ(verdict.kind, VerdictKind::kOk);
-  EXPECT_EQ(verdict.evidence["precision-ignored"], Json({{"asked", "fp32"}, {"ran", "bf16"}}));
+  Verdict verdict = Judged();
+  EXPECT_EQ(verdict.kind, VerdictKind::kWrong);
+  EXPECT_EQ(verdict.reason, "precision-ignored");
+  EXPECT_EQ(verdict.evidence["checks"]["numbers"]["outcome"], "passed")
+      << "its numbers are compared with the floor of the precision that ran";
+  observation_.precision_ran = "fp32";
+  verdict = Judged();
+  EXPECT_EQ(verdict.reason, "precision-ignored") << "in training only";
 }
 
 TEST_F(JudgeTest, CorruptOrMissingFilesAreNotTheSubjectsFault) {

@@ -194,6 +194,31 @@ CheckResult CheckReaches(const Observation& observation, const AskedMasks& asked
   return result;
 }
 
+// The layers in which nobody read who attends to whom. The reach test covers the whole stack only:
+// a fault in one layer of many may move too little for it.
+std::vector<int64_t> UnreadLayers(const Observation& observation, const AskedMasks& asked,
+                                  const std::map<std::string, Relation>& relations) {
+  std::set<int64_t> read;
+  for (const ObservedRelation& seen : observation.attended) {
+    if (relations.contains(seen.relation)) read.insert(seen.layer);
+  }
+  std::vector<int64_t> unread;
+  for (int64_t layer = 0; layer < static_cast<int64_t>(asked.windows.size()); ++layer) {
+    if (!read.contains(layer)) unread.push_back(layer);
+  }
+  return unread;
+}
+
+CheckResult Unread(const Observation& observation, const AskedMasks& asked,
+                   const std::vector<int64_t>& layers) {
+  const std::string why =
+      observation.attended_error.empty() ? "" : absl::StrCat(": ", observation.attended_error);
+  return CheckResult::Unseen(
+      Stage::kMask,
+      absl::StrCat("nobody read which query attends to which key in ", layers.size(), " of ",
+                   asked.windows.size(), " layers (", absl::StrJoin(layers, ", "), ")", why));
+}
+
 }  // namespace
 
 CheckResult CheckMask(const Observation& observation, const AskedMasks& asked,
@@ -209,6 +234,11 @@ CheckResult CheckMask(const Observation& observation, const AskedMasks& asked,
       evidence["picture"] = Picture(*masks.first_wrong, asked.documents);
       return WithoutMask(observation, FailLayers(masks, std::move(evidence)));
     }
+  }
+  if (reaches.outcome == CheckOutcome::kPassed) {
+    const std::vector<int64_t> unread =
+        UnreadLayers(observation, asked, relations.value_or(std::map<std::string, Relation>()));
+    if (!unread.empty()) reaches = Unread(observation, asked, unread);
   }
   reaches.evidence = std::move(evidence);
   return WithoutMask(observation, std::move(reaches));

@@ -20,8 +20,8 @@ namespace bkm {
 //   (mask_difference.h);
 // - the reach test over the whole stack (reach_check.h), which needs no access to the layers.
 //
-// If the relations could not be read, the reach test decides alone. The type of mask that reached
-// each layer can explain a leak (mask-missing) but never excuses one.
+// Both can fail the check, and it passes only if every layer's relation was read. The type of mask
+// that reached each layer can explain a leak (mask-missing) but never excuses one.
 CheckResult CheckMask(const Observation& observation, const AskedMasks& asked,
                       const absl::StatusOr<std::map<std::string, Relation>>& relations);
 

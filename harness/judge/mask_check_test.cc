@@ -133,14 +133,23 @@ TEST(MaskCheckTest, MissingPairIsShort) {
   EXPECT_EQ(Check({seen}, {0}).reason, "mask-short");
 }
 
-TEST(MaskCheckTest, AnyReachTestCanFailWhereNoRelationWasRead) {
+TEST(MaskCheckTest, ALayerThatNobodyReadIsUnseen) {
+  const CheckResult result = Check({Window(0)}, {0, 0});
+  EXPECT_EQ(result.outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(result.message, "nobody read which query attends to which key in 1 of 2 layers (1)");
+}
+
+TEST(MaskCheckTest, WhereNoRelationWasReadTheReachTestCanOnlyFail) {
   Observation observation;
   observation.attended_error = "layer 0: no";
   observation.reach = ReachOf(7, 16, 8);
   const AskedMasks asked = {PackedDocuments(kLengths), {0}};
   const std::map<std::string, Relation> none;
-  EXPECT_EQ(CheckMask(observation, asked, none).outcome, CheckOutcome::kPassed);
-  EXPECT_EQ(CheckMask(observation, asked, none).evidence["attended_error"], "layer 0: no");
+  const CheckResult unread = CheckMask(observation, asked, none);
+  EXPECT_EQ(unread.outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(unread.message,
+            "nobody read which query attends to which key in 1 of 1 layers (0): layer 0: no");
+  EXPECT_EQ(unread.evidence["attended_error"], "layer 0: no");
   observation.more_reaches = {ReachOf(15, 22, 16), ReachOf(2, 16, 4)};
   EXPECT_EQ(CheckMask(observation, asked, none).message,
             "documents see each other: changing token 4 of document 1 moves 1 positions of "

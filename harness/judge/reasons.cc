@@ -51,6 +51,7 @@ constexpr Entry kEntries[] = {
     {kCancelled, "the run was interrupted"},
     {kRegistryUnreachable, "a package registry did not answer"},
     {kOverrideIgnored, "the asked option was accepted and replaced by another"},
+    {kPrecisionIgnored, "another precision ran than was asked for"},
     {kOtherBackendRan, "the asked backend was built, but another one ran"},
     {kMaskMissing, "no mask reached the layers, and tokens see other documents or the future"},
     {kMaskLeak, "tokens see other documents"},

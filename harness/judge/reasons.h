@@ -54,6 +54,7 @@ inline constexpr char kCancelled[] = "cancelled";
 inline constexpr char kRegistryUnreachable[] = "registry-unreachable";
 // The cell ran, but did not do what was asked.
 inline constexpr char kOverrideIgnored[] = "override-ignored";
+inline constexpr char kPrecisionIgnored[] = "precision-ignored";
 inline constexpr char kOtherBackendRan[] = "other-backend-ran";
 inline constexpr char kMaskMissing[] = "mask-missing";
 inline constexpr char kMaskLeak[] = "mask-leak";

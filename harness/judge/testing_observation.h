@@ -6,6 +6,7 @@
 #ifndef HARNESS_JUDGE_TESTING_OBSERVATION_H_
 #define HARNESS_JUDGE_TESTING_OBSERVATION_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -30,17 +31,14 @@ inline Json CompleteObservation() {
     "shims": ["cpu-device"], "sandbox": ["mount", "network"], "plant": [],
     "versions": {"torch": "2.13.0+cpu", "transformers": "5.10.2"},
     "adapter": {"engine_class": "E", "precision_ran": "bf16", "asked": {"a": 1}},
-    "backend": {"layers": [{"layer": "layers.0.attention", "class": "FlexAttention", "module": "m"}],
-                "called": [{"layer": 0, "callable": "flex_attention_forward"}],
-                "configured": "flex", "ops": ["flex_attention"],
-                "kernels": [{"layer": 0, "forward": ["flex_attention"],
-                             "backward": ["FlexAttentionAutogradOpBackward"]}]},
+    "backend": {"called": [{"layer": 0, "callable": "flex_attention_forward"}],
+                "configured": "flex", "ops": ["flex_attention"]},
     "load": {"a": {"norm": 1.0, "sum": 2.0, "numel": 2}, "b": {"norm": 4.0, "sum": 5.0, "numel": 1}},
     "mask": {"calls": [{"layer": "l", "type": "BlockMask", "digest": "0123456789abcdef", "step": 0,
                         "owner": "caller", "pairs": 9}],
              "reach": {"position": 1, "moved": [0, 1, 2], "largest": [1.0, 1.0, 1.0]},
              "reaches": [{"position": 3, "moved": [2, 3, 4], "largest": [1.0, 1.0, 1.0]}],
-             "attended": [{"layer": 0, "relation": "right"}]},
+             "attended": []},
     "closure": {"engine": ["verl/__init__.py"], "library": ["t/a.py"],
                 "lookups": {"engine": ["verl/workers"], "library": []},
                 "asked": {"engine": [], "library": []}, "escapes": [], "whole": true},
@@ -48,6 +46,17 @@ inline Json CompleteObservation() {
     "usage": {"wall_s": 2.5, "user_s": 2.0, "system_s": 0.2, "max_rss_mib": 950}})",
                          "testing_observation.h");
   const RightCell cell = MakeRightCell();
+  for (int layer = 0; layer < 8; ++layer) {
+    json["backend"]["layers"].push_back({{"layer", "layers." + std::to_string(layer)},
+                                         {"class", "FlexAttention"},
+                                         {"module", "m"}});
+    json["backend"]["kernels"].push_back({{"layer", layer},
+                                          {"forward", {"flex_attention"}},
+                                          {"backward", {"FlexAttentionAutogradOpBackward"}},
+                                          {"calls", {1, 1}},
+                                          {"precision", "bf16"}});
+    json["mask"]["attended"].push_back({{"layer", layer}, {"relation", "right"}});
+  }
   for (size_t k = 0; k < cell.reported.size(); ++k) {
     const ObservedStep& step = cell.reported[k];
     const ObservedParamGroup& group = step.param_groups[0];
@@ -57,6 +66,7 @@ inline Json CompleteObservation() {
                              {"learning_rate", *step.learning_rate},
                              {"next_learning_rate", *step.learning_rate},
                              {"forwards", 1},
+                             {"attention_nodes", step.attention_nodes},
                              {"log_probs_dtype", "float32"},
                              {"seconds", 0.5},
                              {"optimizer",
@@ -108,16 +118,21 @@ inline void WriteStepTensors(const RightCell& cell, size_t k, const std::filesys
   HARNESS_CHECK(WriteSafetensors(file, tensors).ok());
 }
 
-// Writes the files that CompleteObservation() names.
-inline void WriteTensorsOfCell(const std::filesystem::path& dir) {
-  const RightCell cell = MakeRightCell();
-  for (size_t k = 0; k < cell.tensors.size(); ++k)
-    WriteStepTensors(cell, k, dir / "tensors" / ("step" + std::to_string(k) + ".safetensors"));
+// Writes the relation of its two documents: causal in each of them.
+inline void WriteRightRelation(const std::filesystem::path& dir) {
   std::string right(25, '\0');
   for (const int pair : {0, 5, 6, 10, 11, 12, 18, 23, 24}) right[pair] = 1;
   HARNESS_CHECK(WriteSafetensors(dir / "tensors" / "attended.safetensors",
                                  {{"right", TensorType::kU8, {5, 5}, right}})
                     .ok());
+}
+
+// Writes the files that CompleteObservation() names.
+inline void WriteTensorsOfCell(const std::filesystem::path& dir) {
+  const RightCell cell = MakeRightCell();
+  for (size_t k = 0; k < cell.tensors.size(); ++k)
+    WriteStepTensors(cell, k, dir / "tensors" / ("step" + std::to_string(k) + ".safetensors"));
+  WriteRightRelation(dir);
 }
 
 // What the right cell is judged by.
@@ -172,7 +187,7 @@ inline const std::vector<Json>& HostileValues() {
 
 // Calls `visit` with `json` once for each value at or below `root`, at every depth, and each
 // hostile value in its place; and once with each value left out. `what` names the place and the
-// value.
+// value. Of a list that is longer than two, only the first and the last value are visited.
 inline void ForEachMutation(const Json& json,
                             const std::function<void(const Json&, const std::string& what)>& visit,
                             const std::string& root = "") {
@@ -183,7 +198,8 @@ inline void ForEachMutation(const Json& json,
         if (value.is_object()) {
           for (const auto& [key, child] : value.items()) walk(child, place / key);
         } else if (value.is_array()) {
-          for (size_t i = 0; i < value.size(); ++i) walk(value[i], place / i);
+          for (size_t i = 0; i < value.size(); i += std::max<size_t>(1, value.size() - 1))
+            walk(value[i], place / i);
         }
       };
   walk(json[Json::json_pointer(root)], Json::json_pointer(root));

@@ -2,7 +2,7 @@
 // Copyright the bkm authors.
 //
 // A tiny finished cell that agrees with its golden: two documents of 3 and 2 tokens, two tensors,
-// two steps. Each test changes one thing. For tests only.
+// two steps, and the eight layers of qwen3. Each test changes one thing. For tests only.
 #ifndef HARNESS_JUDGE_TESTING_STEPS_H_
 #define HARNESS_JUDGE_TESTING_STEPS_H_
 
@@ -67,6 +67,7 @@ inline RightCell MakeRightCell() {
     step.learning_rate = cell.optimizer.learning_rate;
     step.optimizer_class = "AdamW";
     step.log_probs_dtype = "float32";
+    step.attention_nodes = {{"FlexAttentionAutogradOpBackward", 8}};
     step.param_groups = {{cell.optimizer.learning_rate, cell.optimizer.beta1, cell.optimizer.beta2,
                           cell.optimizer.epsilon, cell.optimizer.weight_decay}};
     cell.reported.push_back(step);

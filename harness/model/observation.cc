@@ -250,6 +250,8 @@ void Describe(Fields& fields, ObservedKernels& kernels) {
   fields.Field("layer", kernels.layer);
   fields.Field("forward", kernels.forward);
   fields.Field("backward", kernels.backward);
+  fields.Field("calls", kernels.calls);
+  fields.Field("precision", kernels.precision);
 }
 
 void Describe(Fields& fields, ObservedMaskCall& call) {
@@ -299,6 +301,7 @@ void Describe(Fields& fields, ObservedStep& step) {
   fields.Field("loss", step.loss);
   fields.Field("grad_norm", step.grad_norm);
   fields.Field("forwards", step.forwards);
+  fields.Field("attention_nodes", step.attention_nodes);
   fields.Field("learning_rate", step.learning_rate);
   fields.Field("tensors", step.tensors);
   fields.Field("log_probs_dtype", step.log_probs_dtype);

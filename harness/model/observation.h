@@ -99,6 +99,8 @@ struct ObservedStep {
   std::string tensors;  // file in the cell's folder; empty if none was written
   std::string log_probs_dtype;
   std::optional<int64_t> forwards;  // calls of the model: one per micro-batch
+  // Autograd nodes that the step's backward goes through, by name; only attention's.
+  std::map<std::string, int64_t> attention_nodes;
 };
 
 // The part of a worker's observation that the judge reads; harness/protocol/README.md describes all
@@ -121,7 +123,7 @@ struct Observation {
   std::vector<ObservedReach> more_reaches;  // the same at other positions
   std::vector<ObservedRelation> attended;   // per layer, measured from its kernel
   std::string attended_error;               // why `attended` could not be measured
-  std::vector<ObservedKernels> kernels;     // per layer, in a call with gradients
+  std::vector<ObservedKernels> kernels;     // per layer, in calls with gradients
   std::vector<ObservedStep> steps;
   std::optional<ObservedMachine> machine;  // absent in older runs
   int64_t timeouts = 0;  // runs of this cell that hit the time limit, this run included

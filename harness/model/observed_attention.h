@@ -41,11 +41,14 @@ struct ObservedRelation {
   std::string relation;
 };
 
-// Attention kernels that one layer dispatched in a call with gradients.
+// Attention kernels that one layer dispatched in calls with gradients.
 struct ObservedKernels {
   int64_t layer = 0;
   std::vector<std::string> forward;   // ops
   std::vector<std::string> backward;  // autograd nodes between its output and its inputs
+  // How many such calls each training step had. Empty in older runs, which saw one call of step 1.
+  std::vector<int64_t> calls = {};
+  std::string precision = {};  // that they computed in: bf16, fp32
 };
 
 }  // namespace bkm

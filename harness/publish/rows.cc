@@ -74,14 +74,15 @@ PublishedCell CellFor(const MergedCell& merged, const EngineKind& kind, const Me
 }
 
 RowStatus StatusOf(const PublishedRow& row) {
-  int ok = 0, not_ok = 0;
+  int ok = 0, not_ok = 0, unsupported = 0;
   for (const PublishedCell& cell : row.cells) {
+    unsupported += cell.evidence.verdict.kind == VerdictKind::kUnsupported;
     if (!SaysSomething(cell.evidence.verdict)) continue;
     ++(cell.evidence.verdict.kind == VerdictKind::kOk && !cell.flaky ? ok : not_ok);
   }
   if (ok + not_ok == 0) return RowStatus::kUnknown;
   if (ok == 0) return RowStatus::kFails;
-  return not_ok == 0 ? RowStatus::kWorks : RowStatus::kWorksExcept;
+  return not_ok + unsupported == 0 ? RowStatus::kWorks : RowStatus::kWorksExcept;
 }
 
 size_t PlaceOf(const std::string& engine) {

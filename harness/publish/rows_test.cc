@@ -100,7 +100,9 @@ RowStatus StatusOf(std::vector<CellRecord> cells) {
 TEST(RowsTest, StatusIsWhatItsCellsSay) {
   const Verdict unsupported{.kind = VerdictKind::kUnsupported, .stage = Stage::kBackend};
   EXPECT_EQ(StatusOf({ARecord("flex", Ok())}), RowStatus::kWorks);
-  EXPECT_EQ(StatusOf({ARecord("flex", Ok()), ARecord("sdpa", unsupported)}), RowStatus::kWorks);
+  EXPECT_EQ(StatusOf({ARecord("flex", Ok()), ARecord("sdpa", unsupported)}),
+            RowStatus::kWorksExcept)
+      << "nothing vouches for sdpa";
   EXPECT_EQ(StatusOf({ARecord("flex", Ok()), ARecord("sdpa", Broken())}), RowStatus::kWorksExcept);
   EXPECT_EQ(StatusOf({ARecord("sdpa", Broken())}), RowStatus::kFails);
   EXPECT_EQ(StatusOf({ARecord("sdpa", unsupported)}), RowStatus::kUnknown);

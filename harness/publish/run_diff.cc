@@ -16,7 +16,10 @@ namespace {
 bool IsFlaky(const CellRecord& cell) { return cell.stability && cell.stability->flaky(); }
 
 bool Counts(const CellRecord& cell) {
-  return cell.verdict && SaysSomething(*cell.verdict) && !IsFlaky(cell);
+  // A cell that was ok and is unsupported now is a loss: nothing vouches for it any more.
+  const bool judged = cell.verdict && (SaysSomething(*cell.verdict) ||
+                                       cell.verdict->kind == VerdictKind::kUnsupported);
+  return judged && !IsFlaky(cell);
 }
 
 bool SameCause(const Verdict& a, const Verdict& b) {

@@ -19,12 +19,12 @@ namespace bkm {
 
 // How a cell changed between two runs. Published: never rename.
 enum class CellChange {
-  kRegressed,      // was ok, fails
+  kRegressed,      // was ok, fails or is unsupported
   kFixed,          // failed, is ok
   kChangedReason,  // fails in another way
   kNew,            // only in the later run
   kGone,           // only in the earlier one
-  kSpurious,       // one of the two is inconclusive or flaky
+  kSpurious,       // one of the two is spurious, skipped or flaky
   kSame,
 };
 absl::string_view Name(CellChange change);

@@ -99,6 +99,17 @@ TEST_F(RunDiffTest, EveryKindOfChangeIsToldApart) {
   EXPECT_EQ(diff.groups[0].change, CellChange::kRegressed);
 }
 
+TEST_F(RunDiffTest, ACellThatNothingVouchesForAnyMoreHasRegressed) {
+  const Verdict blind{.kind = VerdictKind::kUnsupported,
+                      .stage = Stage::kBackend,
+                      .reason = "witness-missing",
+                      .message = "no layer was seen"};
+  const RunDiff& diff = Diff({AtMain("flex", 0, Ok()), AtMain("sdpa", 0, blind)},
+                             {AtMain("flex", 0, blind), AtMain("sdpa", 0, blind)});
+  EXPECT_EQ(diff.counts,
+            (std::map<CellChange, int>{{CellChange::kRegressed, 1}, {CellChange::kSame, 1}}));
+}
+
 TEST_F(RunDiffTest, GoingBackIsSaid) {
   const RunDiff& diff = Diff({AtMain("flex", 2, Ok())}, {AtMain("flex", 1, Broken())});
   EXPECT_TRUE(diff.groups[0].moves[0].back);

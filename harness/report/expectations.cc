@@ -23,12 +23,15 @@
 namespace bkm {
 namespace {
 
-bool IsRed(const CellRecord& cell) {
+// Whether a line must list the cell. An unsupported cell counts: a witness that went blind would
+// otherwise look like nothing at all.
+bool Fails(const CellRecord& cell) {
   if (!cell.verdict || (cell.stability && cell.stability->flaky())) return false;
   switch (cell.verdict->kind) {
     case VerdictKind::kRefused:
     case VerdictKind::kBroken:
     case VerdictKind::kWrong:
+    case VerdictKind::kUnsupported:
       return true;
     default:
       return false;
@@ -135,10 +138,12 @@ absl::StatusOr<Expectations::Line> Expectations::ParseLine(absl::string_view tex
     line.stage = parts[0];
     if (parts.size() == 2) line.reason = parts[1];
   }
-  static const auto& red = *new std::set<std::string>{"refused", "broken", "wrong"};
-  if (!red.contains(line.verdict))
-    return error(
-        absl::StrCat("'", line.verdict, "' is not a failing verdict (refused, broken, wrong)"));
+  static const auto& failing =
+      *new std::set<std::string>{"refused", "broken", "wrong", "unsupported"};
+  if (!failing.contains(line.verdict)) {
+    return error(absl::StrCat("'", line.verdict,
+                              "' is not a failing verdict (refused, broken, wrong, unsupported)"));
+  }
   if (!line.stage.empty() && !StageFromName(line.stage))
     return error(absl::StrCat("unknown stage '", line.stage, "'"));
   return line;
@@ -177,7 +182,7 @@ std::vector<Surprise> Expectations::Compare(const RunRecord& run, bool whole) co
     surprises.push_back({kind, &cell, absl::StrCat(CellLabel(cell), ": ", what)});
   };
   for (const CellRecord& cell : run.cells) {
-    if (cell.role != CellRole::kSubject || (!IsRed(cell) && !IsOk(cell))) continue;
+    if (cell.role != CellRole::kSubject || (!Fails(cell) && !IsOk(cell))) continue;
     const Line* line = LineFor(cell);
     if (IsOk(cell)) {
       if (line)
@@ -217,7 +222,7 @@ std::string Expectations::Rewritten(const RunRecord& run) const {
     // Inconclusive and flaky cells neither confirm nor refute a line.
     const bool holds = !covered.empty() &&
                        std::all_of(covered.begin(), covered.end(), [&](const CellRecord* cell) {
-                         return IsRed(*cell) ? line.Agrees(*cell->verdict) : !IsOk(*cell);
+                         return Fails(*cell) ? line.Agrees(*cell->verdict) : !IsOk(*cell);
                        });
     if (!line.filter || holds) {
       out.push_back(line.text);
@@ -225,12 +230,12 @@ std::string Expectations::Rewritten(const RunRecord& run) const {
       continue;
     }
     for (const CellRecord* cell : covered) {
-      if (IsRed(*cell) && listed.insert(cell).second)
+      if (Fails(*cell) && listed.insert(cell).second)
         out.push_back(bkm::LineFor(*cell, run, line.why));
     }
   }
   for (const CellRecord& cell : run.cells) {
-    if (cell.role == CellRole::kSubject && IsRed(cell) && listed.insert(&cell).second)
+    if (cell.role == CellRole::kSubject && Fails(cell) && listed.insert(&cell).second)
       out.push_back(bkm::LineFor(cell, run, Words(cell.verdict->message)));
   }
   return out.empty() ? "" : absl::StrJoin(out, "\n") + "\n";

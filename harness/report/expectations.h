@@ -40,7 +40,7 @@ class Expectations {
   // The file of a matrix file: beside it, with .expect.txt in place of .json.
   static std::filesystem::path FileOf(const std::filesystem::path& matrix);
 
-  // How `run` differs from the lines. Inconclusive and flaky cells never differ. Lines without a
+  // How `run` differs from the lines. Spurious and flaky cells never differ. Lines without a
   // cell are stale only if the run is `whole`, that is, the whole matrix was run.
   std::vector<Surprise> Compare(const RunRecord& run, bool whole) const;
 

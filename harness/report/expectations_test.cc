@@ -79,6 +79,22 @@ TEST(ExpectationsTest, EachSurpriseHasItsOwnMessage) {
           "attention=eager -> broken  # old"));
 }
 
+TEST(ExpectationsTest, ACellThatIsUnexpectedlyUnsupportedIsASurprise) {
+  const Verdict blind{.kind = VerdictKind::kUnsupported,
+                      .stage = Stage::kBackend,
+                      .reason = "witness-missing",
+                      .message = "no layer was seen"};
+  const RunRecord run = ARun({ARecord("flex", blind)});
+  EXPECT_THAT(Messages("", run),
+              ElementsAre(::testing::AllOf(
+                  ::testing::StartsWith("unlisted | "),
+                  ::testing::HasSubstr("unsupported at backend, witness-missing: no layer"))));
+  const std::string line = "attention=flex -> unsupported at backend, witness-missing  # why\n";
+  EXPECT_THAT(Messages(line, run), IsEmpty());
+  EXPECT_THAT(Messages(line, ARun({ARecord("flex", Ok())})),
+              ElementsAre(::testing::StartsWith("passing | ")));
+}
+
 TEST(ExpectationsTest, APartialRunMakesNoLineStale) {
   EXPECT_THAT(Messages(kFlex, ARun({ARecord("varlen", Ok())}), /*whole=*/false), IsEmpty());
 }
@@ -103,7 +119,9 @@ TEST(ExpectationsTest, BadLinesAreRefusedWithTheirPlace) {
             absl::StrCat("m.expect.txt:2: the reason after '#' is missing", form));
   EXPECT_EQ(
       ErrorOf("attention=flex -> ok # x"),
-      absl::StrCat("m.expect.txt:2: 'ok' is not a failing verdict (refused, broken, wrong)", form));
+      absl::StrCat(
+          "m.expect.txt:2: 'ok' is not a failing verdict (refused, broken, wrong, unsupported)",
+          form));
   EXPECT_EQ(ErrorOf("attention=flex -> broken at lunch # x"),
             absl::StrCat("m.expect.txt:2: unknown stage 'lunch'", form));
   EXPECT_EQ(ErrorOf("atention=flex -> broken # x"),

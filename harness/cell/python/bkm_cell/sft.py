@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
@@ -20,7 +21,7 @@ from bkm_cell.tensor_file import save_file
 from bkm_cell.witnesses import backend, mask
 from bkm_cell.witnesses.attended import Attended
 from bkm_cell.witnesses.errors import Owners, describe
-from bkm_cell.witnesses.kernels import AttentionKernels
+from bkm_cell.witnesses.kernels import AttentionKernels, nodes_of_loss
 from bkm_cell.witnesses.load import loaded
 from bkm_cell.witnesses.numbers import StepNumbers
 from bkm_cell.witnesses.weights_read import first_weights_read
@@ -131,20 +132,41 @@ class Ladder:
 
     def _train(self) -> None:
         adapter, probe = self._adapter, self._probe
+        kernels = AttentionKernels(adapter.modules(), len(probe.batches))
         with StepNumbers(probe, adapter.tensors(), self._tensors_dir, self._report) as numbers:
             for step, batch in enumerate(probe.batches):
                 start = time.monotonic()
                 stages = self._stages_of_a_step() if step == 0 else nullcontext()
-                with stages, self._forwards() as forwards:
+                # The stages outside: an exception leaves them last.
+                with stages, self._forwards() as forwards, self._kernels(kernels, step) as nodes:
                     outcome = adapter.train_step(batch)
                 seconds = time.monotonic() - start
                 facts = {
                     "loss": outcome.loss,
                     "grad_norm": outcome.grad_norm,
                     "forwards": forwards[0],
+                    "attention_nodes": dict(nodes),
                     **outcome.facts,
                 }
                 numbers.finish(step, facts, outcome.log_probs, seconds)
+
+    @contextmanager
+    def _kernels(self, kernels: AttentionKernels, step: int) -> Iterator[Counter[str]]:
+        """Records a step's attention kernels; yields the nodes of what it goes backward from."""
+        nodes: Counter[str] = Counter()
+        backward = torch.autograd.backward
+
+        def watched(*arguments: Any, **named: Any) -> None:
+            nodes.update(nodes_of_loss((arguments, named)))
+            backward(*arguments, **named)
+
+        torch.autograd.backward = watched
+        try:
+            with kernels.watching(step):
+                yield nodes
+        finally:
+            torch.autograd.backward = backward
+            self._report.set(backend={"kernels": kernels.facts()})
 
     @contextmanager
     def _forwards(self) -> Iterator[list[int]]:
@@ -180,12 +202,9 @@ class Ladder:
             if report.stage_name == "backward" and parts_left == 0:
                 report.stage("step")
 
-        kernels = AttentionKernels(self._adapter.modules())
         with ExitStack() as stack:
             for module in self._adapter.modules():
                 stack.callback(module.register_forward_pre_hook(enter, prepend=True).remove)
-            stack.callback(lambda: report.set(backend={"kernels": kernels.facts()}))
-            stack.enter_context(kernels.watching())
             torch.autograd.backward = watched
             stack.callback(setattr, torch.autograd, "backward", backward)
             yield

@@ -70,6 +70,26 @@ def around_attention(site: Site, wrap: Wrap, layers: Collection[int] | None = No
         raise site.cannot("no layer has an inner attention")
 
 
+def past_attention(site: Site, wrap: Wrap, layers: Collection[int]) -> None:
+    """Replaces the call that each of these layers makes, not what it would call: the inner attention
+    stays built, and a witness on it sees only what `wrap` itself calls."""
+    found = [
+        (name, module)
+        for name, module in attention_layers(site.adapter.modules())
+        if name.endswith("inner_attention")
+    ]
+    if not found:
+        raise site.cannot("no layer has an inner attention of its own")
+    parents = {id(child): parent for top in site.adapter.modules() for parent in top.modules() for child in parent.children()}
+    for name, module in found:
+        layer = int(re.findall(r"layers\.(\d+)", name)[0])
+        if layer in layers:
+            # Python looks here before torch looks among the modules.
+            parents[id(module)].__dict__["inner_attention"] = _call_around(
+                site, layer, module, module, wrap
+            )
+
+
 def _heads_axis(site: Site, tensor: torch.Tensor) -> int:
     heads = site.hf_config["num_attention_heads"]
     for axis in range(tensor.dim() - 1):
@@ -79,8 +99,12 @@ def _heads_axis(site: Site, tensor: torch.Tensor) -> int:
 
 
 def _around_module(site: Site, layer: int, module: torch.nn.Module, wrap: Wrap) -> None:
-    forward = module.forward
+    module.forward = _call_around(site, layer, module, module.forward, wrap)
 
+
+def _call_around(
+    site: Site, layer: int, module: torch.nn.Module, forward: Callable[..., Any], wrap: Wrap
+) -> Callable[..., Any]:
     def call(query: Any, key: Any, value: Any, *rest: Any, **named: Any) -> Any:
         place = next((name for name in _MASK_ARGUMENTS if name in named), None)
         at = next((i for i, a in enumerate(rest) if not isinstance(a, (int, float))), None)
@@ -97,7 +121,7 @@ def _around_module(site: Site, layer: int, module: torch.nn.Module, wrap: Wrap) 
         axis = _heads_axis(site, query)
         return wrap(AttentionCall(layer, module, query, key, value, mask, named, axis, axis, run))
 
-    module.forward = call
+    return call
 
 
 def _around_callables(site: Site, home: Any, wrap: Wrap, layers: Collection[int] | None) -> None:

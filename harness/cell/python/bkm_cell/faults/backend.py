@@ -9,7 +9,7 @@ from collections.abc import Collection
 import torch
 import torch.nn.functional as F
 
-from bkm_cell.faults.attention_calls import AttentionCall, around_attention
+from bkm_cell.faults.attention_calls import AttentionCall, around_attention, past_attention
 from bkm_cell.faults.masks import causal_in_documents
 from bkm_cell.faults.registry import Phase, fault, register
 from bkm_cell.faults.site import Site
@@ -34,8 +34,8 @@ def other_backend(asked: str, library: str) -> str:
 register(OTHER_BACKEND, lambda site: None, Phase.ASK)
 
 
-def _fallen_back(site: Site, call: AttentionCall) -> torch.Tensor:
-    """The same attention by torch's sdpa, or by a softmax if sdpa was asked for."""
+def _fallen_back(site: Site, call: AttentionCall, plain: bool = False) -> torch.Tensor:
+    """The same attention by torch's sdpa, or `plain` or if sdpa was asked for by a softmax."""
     if site.hf_config.get("sliding_window") or site.hf_config.get("model_type") == "gpt_oss":
         raise site.cannot("the fallback has neither windows nor sinks")
     q, k, v = (t.movedim(call.heads_axis, -3) for t in (call.query, call.key, call.value))
@@ -43,7 +43,7 @@ def _fallen_back(site: Site, call: AttentionCall) -> torch.Tensor:
     k, v = (t.repeat_interleave(group, -3).to(q.dtype) for t in (k, v))
     allowed = causal_in_documents(site.documents()).to(q.device)
     scale = call.named.get("scale", call.named.get("scaling"))
-    if site.adapter.attention == "sdpa":
+    if plain or site.adapter.attention == "sdpa":
         scores = q @ k.transpose(-1, -2) * (scale or q.shape[-1] ** -0.5)
         scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
         output = scores.softmax(-1).to(v.dtype) @ v
@@ -83,3 +83,26 @@ def kernel_falls_back_in_backward(site: Site) -> None:
         return other + (right - other).detach()
 
     around_attention(site, wrap)
+
+
+@fault("layer-past-its-attention")
+def layer_past_its_attention(site: Site) -> None:
+    """The last layer has built the asked attention and computes without it."""
+
+    def wrap(call: AttentionCall) -> torch.Tensor:
+        site.act()
+        return _fallen_back(site, call, plain=True)
+
+    past_attention(site, wrap, [site.layers - 1])
+
+
+@fault("attention-result-dropped")
+def attention_result_dropped(site: Site) -> None:
+    """The last layer calls the asked attention and uses another result."""
+
+    def wrap(call: AttentionCall) -> torch.Tensor:
+        site.act()
+        call.run()
+        return _fallen_back(site, call, plain=True)
+
+    past_attention(site, wrap, [site.layers - 1])

@@ -82,7 +82,10 @@ def replaying(
 
 @dataclass(frozen=True)
 class Rows:
-    """The layout of the documents in a forward: one packed row, or a right-padded row for each."""
+    """The layout of the documents in a forward: one packed row, or a right-padded row for each.
+
+    An engine may pad the packed row, too: its documents come first.
+    """
 
     lengths: list[int]  # tokens per document
     is_padded: bool = False
@@ -98,8 +101,10 @@ class Rows:
             found = [a for a, size in enumerate(shape[:-1]) if a > 0 and size >= max(self.lengths)]
             found = found if shape[0] == self.count else []
         else:
-            needed = f"{sum(self.lengths)} tokens"
-            found = [axis for axis, size in enumerate(shape[:-1]) if size == sum(self.lengths)]
+            needed = f"{sum(self.lengths)} tokens or more"
+            axes = list(enumerate(shape[:-1]))
+            found = [axis for axis, size in axes if size == sum(self.lengths)]
+            found = found or [axis for axis, size in axes if size > sum(self.lengths)]
         if len(found) != 1:
             raise Unreadable(
                 f"{what} of shape {tuple(shape)} has {'no' if not found else 'more than one'} axis "
@@ -199,7 +204,8 @@ def probabilities(call: Call, query: torch.Tensor, value: torch.Tensor, rows: Ro
     for first in range(0, layout.blocks, layout.heads_of_a_row):
         basis = layout.basis(first).reshape(shape).movedim(-2, key_axis)
         shown = _heads(call(still, torch.zeros_like(value).copy_(basis)), rows, layout.width)
-        if rows.is_padded:  # padding may attend to anything, with NaN too
+        if rows.is_padded or layout.length > sum(rows.lengths):
+            # Padding may attend to anything, with NaN too.
             shown = shown.nan_to_num(0)
         if not bool(((shown >= _BELOW_ZERO) & (shown <= _ABOVE_ONE)).all()):
             raise Unreadable("its output with basis vectors for v is not made of probabilities")
@@ -210,7 +216,7 @@ def probabilities(call: Call, query: torch.Tensor, value: torch.Tensor, rows: Ro
     if bool((seen < 0).any()):
         raise Unreadable("some heads of v are in no head of its output")
     # The tokens of the documents, one document after the other, without padding.
-    lengths = rows.lengths if rows.is_padded else [layout.length]
+    lengths = rows.lengths if rows.is_padded else [sum(rows.lengths)]
     return torch.block_diag(*(row[:n, :n] for row, n in zip(seen, lengths, strict=True)))
 
 

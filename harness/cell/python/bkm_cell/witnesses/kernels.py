@@ -2,13 +2,16 @@
 # Copyright the bkm authors.
 """Records what each layer's attention dispatches with gradients, and what its backward will run.
 
-It watches the training forward itself, because the choice of a kernel may depend on whether
-gradients are needed. It reads the backward from the call's graph, between output and inputs.
+It watches the training forwards themselves, because the choice of a kernel may depend on whether
+gradients are needed. It reads a layer's backward from the call's graph, between output and inputs.
+The graph of the loss shows what its gradients really pass through: a layer's attention may be called
+and its output dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -17,7 +20,9 @@ import torch
 from bkm_cell.witnesses.layers import attention_layers, hf_attention, layer_index
 from bkm_cell.witnesses.ops import dispatched, is_telling
 
+PRECISIONS = {torch.bfloat16: "bf16", torch.float32: "fp32"}
 MAX_NODES = 10_000  # in the graph of one call; an attention has fewer
+MAX_NODES_OF_A_LOSS = 2_000_000
 
 
 def _tensors(values: Any) -> Iterator[torch.Tensor]:
@@ -30,34 +35,67 @@ def _tensors(values: Any) -> Iterator[torch.Tensor]:
         yield from _tensors(list(values.values()))
 
 
-def autograd_nodes(output: Any, inputs: Any) -> list[str]:
-    """The nodes between a call's output and its inputs whose names identify an attention."""
-    ends = {tensor.grad_fn for tensor in _tensors(inputs) if tensor.grad_fn is not None}
-    waiting = [tensor.grad_fn for tensor in _tensors(output) if tensor.grad_fn is not None]
-    seen = set(ends)
-    names = set()
-    while waiting and len(seen) < MAX_NODES:
+def _walk(starts: Iterable[Any], ends: Iterable[Any], most: int) -> Counter[str]:
+    """How many nodes of each telling name lie between these tensors' nodes."""
+    seen = {tensor.grad_fn for tensor in ends if tensor.grad_fn is not None}
+    waiting = [tensor.grad_fn for tensor in starts if tensor.grad_fn is not None]
+    names: Counter[str] = Counter()
+    while waiting and len(seen) < most:
         node = waiting.pop()
         if node in seen:
             continue
         seen.add(node)
-        names.add(node.name())
+        names[node.name()] += 1
         waiting.extend(following for following, _ in node.next_functions if following is not None)
-    return sorted(name for name in names if is_telling(name))
+    return Counter({name: count for name, count in names.items() if is_telling(name)})
+
+
+def autograd_nodes(output: Any, inputs: Any) -> list[str]:
+    """The nodes between a call's output and its inputs whose names identify an attention."""
+    return sorted(_walk(_tensors(output), _tensors(inputs), MAX_NODES))
+
+
+def nodes_of_loss(roots: Any) -> Counter[str]:
+    """How many nodes of each such name a backward pass from `roots` goes through."""
+    return _walk(_tensors(roots), [], MAX_NODES_OF_A_LOSS)
+
+
+def precision_of(inputs: Any) -> str:
+    """The type that a call computes in: that of the active autocast, else its first tensor's."""
+    first = next(_tensors(inputs), None)
+    if first is None:
+        return ""
+    device = first.device.type
+    autocast = torch.is_autocast_enabled(device)
+    dtype = torch.get_autocast_dtype(device) if autocast else first.dtype
+    return PRECISIONS.get(dtype, str(dtype).removeprefix("torch."))
 
 
 class AttentionKernels:
-    """Watches each layer's first attention call with gradients."""
+    """Watches each layer's attention calls with gradients, and how many there are in each step."""
 
-    def __init__(self, modules: list[torch.nn.Module]) -> None:
+    def __init__(self, modules: list[torch.nn.Module], steps: int) -> None:
         self._modules = modules
-        self._layers: dict[int, dict[str, Any]] = {}
+        self._steps = steps
+        self._step = 0
+        # (layer, precision, ops, nodes) -> calls per step
+        self._calls: dict[tuple[int, str, tuple[str, ...], tuple[str, ...]], list[int]] = {}
 
     def facts(self) -> list[dict[str, Any]]:
-        return [self._layers[layer] for layer in sorted(self._layers)]
+        return [
+            {
+                "layer": layer,
+                "precision": precision,
+                "forward": list(ops),
+                "backward": list(nodes),
+                "calls": calls,
+            }
+            for (layer, precision, ops, nodes), calls in sorted(self._calls.items())
+        ]
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
+    def watching(self, step: int) -> Iterator[None]:
+        self._step = step
         with ExitStack() as stack:
             for name, module in attention_layers(self._modules):
                 if not name.endswith("self_attn"):
@@ -65,18 +103,15 @@ class AttentionKernels:
             stack.enter_context(hf_attention(self._modules, self._watched))
             yield
 
-    def _is_new(self, layer: int) -> bool:
-        return torch.is_grad_enabled() and layer not in self._layers
-
     def _keep(self, layer: int, ops: set[str], output: Any, inputs: Any) -> None:
-        nodes = autograd_nodes(output, inputs)
-        self._layers[layer] = {"layer": layer, "forward": sorted(ops), "backward": nodes}
+        key = (layer, precision_of(inputs), tuple(sorted(ops)), tuple(autograd_nodes(output, inputs)))
+        self._calls.setdefault(key, [0] * self._steps)[self._step] += 1
 
     def _watch(self, stack: ExitStack, layer: int, module: torch.nn.Module) -> None:
         recording: list[tuple[ExitStack, set[str]]] = []
 
         def before(*_: Any) -> None:
-            if self._is_new(layer) and not recording:
+            if torch.is_grad_enabled() and not recording:
                 ops: set[str] = set()
                 recorder = ExitStack()
                 recorder.enter_context(dispatched(ops))
@@ -94,13 +129,12 @@ class AttentionKernels:
 
     def _watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(module: Any, *arguments: Any, **named: Any) -> Any:
-            layer = getattr(module, "layer_idx", len(self._layers))
-            if not self._is_new(layer):
+            if not torch.is_grad_enabled():
                 return function(module, *arguments, **named)
             ops: set[str] = set()
             with dispatched(ops):
                 output = function(module, *arguments, **named)
-            self._keep(layer, ops, output, (arguments, named))
+            self._keep(getattr(module, "layer_idx", -1), ops, output, (arguments, named))
             return output
 
         return call

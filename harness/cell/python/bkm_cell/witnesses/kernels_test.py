@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from bkm_cell.witnesses.kernels import AttentionKernels, autograd_nodes
+from bkm_cell.witnesses.kernels import AttentionKernels, autograd_nodes, nodes_of_loss
 from bkm_cell.witnesses.layers import attention_layers, layer_index
 
 
@@ -59,13 +59,13 @@ class KernelsTest(unittest.TestCase):
 
     def test_each_layer_shows_its_own_forward_and_backward(self):
         model = Model()
-        kernels = AttentionKernels([model])
-        with kernels.watching():
+        kernels = AttentionKernels([model], steps=3)
+        with kernels.watching(step=1):
             with torch.no_grad():
                 model(torch.ones(1, 5, 8))  # not a call with gradients
             model(torch.ones(1, 5, 8)).sum().backward()
         plain, fused = kernels.facts()
-        self.assertEqual(plain["layer"], 0)
+        self.assertEqual((plain["layer"], plain["calls"]), (0, [0, 1, 0]))
         self.assertEqual(plain["forward"], ["aten::_softmax", "aten::bmm", "aten::softmax"])
         self.assertEqual(plain["backward"], ["BmmBackward0", "SoftmaxBackward0"])
         self.assertEqual(fused["layer"], 1)
@@ -76,12 +76,35 @@ class KernelsTest(unittest.TestCase):
     def test_hooks_are_gone_afterwards_also_after_an_error(self):
         model = Model()
         model.layers[1].inner_attention.forward = lambda *_: 1 / 0
-        kernels = AttentionKernels([model])
-        with self.assertRaises(ZeroDivisionError), kernels.watching():
+        kernels = AttentionKernels([model], steps=1)
+        with self.assertRaises(ZeroDivisionError), kernels.watching(step=0):
             model(torch.ones(1, 5, 8))
         self.assertEqual([facts["layer"] for facts in kernels.facts()], [0])
         for module in model.modules():
             self.assertFalse(module._forward_hooks or module._forward_pre_hooks)
+
+    def test_calls_of_another_kind_in_a_later_step_are_told_apart(self):
+        model = Model()
+        kernels = AttentionKernels([model], steps=2)
+        for step, inner in enumerate((FusedAttention(), PlainAttention())):
+            model.layers[1].inner_attention = inner
+            with kernels.watching(step):
+                for _ in range(2):  # two micro-batches
+                    model(torch.ones(1, 5, 8))
+        calls = {(f["layer"], *f["backward"]): f["calls"] for f in kernels.facts()}
+        plain = ("BmmBackward0", "SoftmaxBackward0")
+        self.assertEqual(calls[0, *plain], [2, 2])
+        self.assertEqual(calls[1, *plain], [0, 2])
+        self.assertEqual(calls[1, "ScaledDotProductFlashAttentionForCpuBackward0"], [2, 0])
+
+    def test_nodes_of_a_loss_are_those_that_its_gradients_pass(self):
+        model = Model()
+        fused = "ScaledDotProductFlashAttentionForCpuBackward0"
+        x = torch.ones(1, 5, 8)
+        self.assertEqual(nodes_of_loss([model(x).sum()])[fused], 1)
+        self.assertEqual(nodes_of_loss((model(x) + model(x)).sum())[fused], 2)
+        dropped = model.layers[0](x) + 0 * model(x).detach()
+        self.assertNotIn(fused, nodes_of_loss({"tensors": dropped.sum()}))
 
     def test_nodes_end_where_the_inputs_begin(self):
         x = torch.ones(1, 2, 3, 4, requires_grad=True).softmax(-1)

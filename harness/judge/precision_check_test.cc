@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/precision_check.h"
+
+#include <gtest/gtest.h>
+
+namespace bkm {
+namespace {
+
+Observation Ran(const std::string& witness, const std::string& training) {
+  Observation observation;
+  observation.precision_ran = witness;
+  observation.kernels = {{0, {}, {}, {1, 1}, training}, {1, {}, {}, {1, 1}, witness}};
+  return observation;
+}
+
+TEST(PrecisionCheckTest, TheAskedPrecisionPasses) {
+  EXPECT_EQ(CheckPrecision(Ran("fp32", "fp32"), "fp32").outcome, CheckOutcome::kPassed);
+}
+
+TEST(PrecisionCheckTest, AnotherOneIsIgnored) {
+  const CheckResult result = CheckPrecision(Ran("bf16", "bf16"), "fp32");
+  EXPECT_EQ(result.stage, Stage::kForward);
+  EXPECT_EQ(result.reason, "precision-ignored");
+  EXPECT_EQ(result.message, "asked for fp32, but bf16 ran");
+}
+
+TEST(PrecisionCheckTest, OneLayerOfTheTrainingIsEnough) {
+  EXPECT_EQ(CheckPrecision(Ran("bf16", "fp32"), "bf16").message,
+            "asked for bf16, but fp32 ran in training (attention of layers 0)");
+}
+
+TEST(PrecisionCheckTest, WhatNobodySawIsUnseen) {
+  EXPECT_EQ(CheckPrecision(Ran("", ""), "bf16").reason, "witness-missing");
+  Observation observation = Ran("bf16", "bf16");
+  for (ObservedKernels& kernels : observation.kernels) kernels.calls.clear();
+  EXPECT_EQ(CheckPrecision(observation, "bf16").outcome, CheckOutcome::kUnseen) << "an older run";
+}
+
+}  // namespace
+}  // namespace bkm
