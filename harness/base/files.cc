@@ -2,7 +2,9 @@
 // Copyright the bkm authors.
 #include "harness/base/files.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,6 +33,77 @@ absl::Status SystemError(absl::string_view doing, const fs::path& path, int erro
         absl::StrCat(message, " (free some space, or set BKM_CACHE)"));
   }
   return absl::UnavailableError(message);
+}
+
+// A folder whose entries may be changed; otherwise errno says why not.
+Descriptor OpenWritableFolder(int at, const char* name) {
+  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  Descriptor folder(::openat(at, name, kFlags));
+  if (!folder.valid() && errno == EACCES && ::fchmodat(at, name, S_IRWXU, 0) == 0)
+    folder = Descriptor(::openat(at, name, kFlags));
+  struct stat found = {};
+  if (folder.valid() && ::fstat(folder.get(), &found) == 0 && (found.st_mode & S_IRWXU) != S_IRWXU)
+    ::fchmod(folder.get(), found.st_mode | S_IRWXU);
+  return folder;
+}
+
+bool ListNames(int folder, std::vector<std::string>& names) {
+  DIR* listing = ::fdopendir(::fcntl(folder, F_DUPFD_CLOEXEC, 0));
+  if (listing == nullptr) return false;
+  ::rewinddir(listing);
+  while (const dirent* entry = ::readdir(listing)) {
+    const absl::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  ::closedir(listing);
+  return true;
+}
+
+// Whether `name` is gone; otherwise errno says why not.
+bool Unlink(int folder, const std::string& name, int flags = 0) {
+  return ::unlinkat(folder, name.c_str(), flags) == 0 || errno == ENOENT;
+}
+
+// Moves `name` from `folder` to a new name in `top`.
+bool MoveUp(int folder, const std::string& name, int top, int64_t& moved) {
+  while (true) {
+    const std::string target = absl::StrCat(".removing-", ++moved);
+    if (::renameat2(folder, name.c_str(), top, target.c_str(), RENAME_NOREPLACE) == 0) return true;
+    if (errno == EEXIST) continue;
+    // To move a folder, its own ".." must be writable.
+    if (errno != EACCES || !OpenWritableFolder(folder, name.c_str()).valid()) return false;
+    if (::renameat(folder, name.c_str(), top, target.c_str()) == 0) return true;
+    return false;
+  }
+}
+
+// Removes the files of a folder in `top`, moves its folders to `top`, and removes it.
+bool RemoveFlat(int top, const std::string& name, int64_t& moved) {
+  if (Unlink(top, name)) return true;
+  if (errno != EISDIR) return false;
+  const Descriptor folder = OpenWritableFolder(top, name.c_str());
+  std::vector<std::string> names;
+  if (!folder.valid() || !ListNames(folder.get(), names)) return false;
+  for (const std::string& entry : names) {
+    if (Unlink(folder.get(), entry)) continue;
+    if (errno != EISDIR || !MoveUp(folder.get(), entry, top, moved)) return false;
+  }
+  return Unlink(top, name, AT_REMOVEDIR);
+}
+
+// Removes everything in `top`; otherwise errno says why not. A hostile cell nests folders deeper
+// than a path, the stack and the open files of a process reach: so each folder is moved to the top
+// before it is emptied.
+bool EmptyTree(int top) {
+  int64_t moved = 0;
+  while (true) {
+    std::vector<std::string> names;
+    if (!ListNames(top, names)) return false;
+    if (names.empty()) return true;
+    for (const std::string& name : names) {
+      if (!RemoveFlat(top, name, moved)) return false;
+    }
+  }
 }
 
 }  // namespace
@@ -133,19 +206,12 @@ absl::StatusOr<fs::path> CreateTempDirectory(const fs::path& parent, absl::strin
 
 absl::Status RemoveTree(const fs::path& path) {
   FileSteps::Current().Remove(path);
-  std::error_code error;
-  fs::remove_all(path, error);
-  if (!error) return absl::OkStatus();
-  for (auto it = fs::recursive_directory_iterator(
-           path, fs::directory_options::skip_permission_denied, error);
-       !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
-    std::error_code ignored;
-    if (it->is_directory(ignored) && !it->is_symlink(ignored)) {
-      fs::permissions(it->path(), fs::perms::owner_all, fs::perm_options::add, ignored);
-    }
-  }
-  fs::remove_all(path, error);
-  if (error) return SystemError("cannot remove", path, error.value());
+  if (::unlink(path.c_str()) == 0 || errno == ENOENT || errno == ENOTDIR) return absl::OkStatus();
+  if (errno != EISDIR) return SystemError("cannot remove", path, errno);
+  const Descriptor folder = OpenWritableFolder(AT_FDCWD, path.c_str());
+  if (!folder.valid()) return SystemError("cannot open", path, errno);
+  if (!EmptyTree(folder.get()) || ::rmdir(path.c_str()) != 0)
+    return SystemError("cannot remove", path, errno);
   return absl::OkStatus();
 }
 

@@ -2,11 +2,15 @@
 // Copyright the bkm authors.
 #include "harness/base/files.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <vector>
 
+#include "harness/base/descriptor.h"
 #include "harness/base/file_steps.h"
 #include "harness/base/hash.h"
 
@@ -81,6 +85,35 @@ TEST(FilesTest, AFailedStepKeepsTheOldContentAndLeavesNothingBehind) {
                 1);
     }
   }
+}
+
+TEST(FilesTest, ATreeDeeperThanAnyPathIsRemoved) {
+  const fs::path top = *CreateTempDirectory(::testing::TempDir(), "deep-");
+  Descriptor folder(::open(top.c_str(), O_RDONLY | O_DIRECTORY));
+  for (int depth = 0; depth < 20000; ++depth) {
+    ASSERT_EQ(::mkdirat(folder.get(), "d", 0700), 0) << depth;
+    if (depth % 1000 == 0) ::close(::openat(folder.get(), "f", O_CREAT | O_WRONLY, 0600));
+    Descriptor next(::openat(folder.get(), "d", O_RDONLY | O_DIRECTORY));
+    if (depth == 10000) ::fchmod(folder.get(), 0500);
+    folder = std::move(next);
+  }
+  EXPECT_TRUE(RemoveTree(top).ok()) << RemoveTree(top);
+  EXPECT_FALSE(fs::exists(top));
+}
+
+TEST(FilesTest, RemovingFollowsNoLinkAndRemovesOneFileToo) {
+  const fs::path top = *CreateTempDirectory(::testing::TempDir(), "links-");
+  ASSERT_TRUE(WriteFile(top / "kept/file", "x").ok());
+  ASSERT_TRUE(CreateDirectories(top / "gone/below").ok());
+  fs::create_symlink(top / "kept", top / "gone/below/link");
+  ASSERT_TRUE(WriteFile(top / "gone/.removing-1", "the name of a moved folder").ok());
+  EXPECT_TRUE(RemoveTree(top / "gone").ok());
+  EXPECT_FALSE(fs::exists(top / "gone"));
+  EXPECT_TRUE(fs::exists(top / "kept/file"));
+  EXPECT_TRUE(RemoveTree(top / "kept/file").ok());
+  EXPECT_FALSE(fs::exists(top / "kept/file"));
+  EXPECT_TRUE(RemoveTree(top / "missing").ok());
+  EXPECT_TRUE(RemoveTree(top).ok());
 }
 
 TEST(FilesTest, MissingFileIsNotFoundAndNamed) {

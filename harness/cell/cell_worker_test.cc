@@ -127,6 +127,8 @@ TEST(CellWorkerTest, LimitsCoverEverythingThatACellMakes) {
     "nests_folders": {"kind": "limit", "limit": "output"},
     "fills_evidence": {"kind": "limit", "limit": "output"},
     "opens_many_files": {"kind": "raised"}})"));
+  // Nobody could walk through it: not a backup, not Bazel, and not the next run of the cell.
+  EXPECT_FALSE(std::filesystem::exists(worker.folder() / "cells/nests_folders/work"));
 }
 
 TEST(CellWorkerTest, ASubjectCannotPassItsEndOffAsTheMachines) {

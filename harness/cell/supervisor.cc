@@ -22,6 +22,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
+#include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
 #include "harness/cell/capabilities.h"
 #include "harness/cell/cell_environment.h"
@@ -479,6 +480,11 @@ void Supervisor::Finish(const std::string& cell, Json line) {
     running.order.killed = true;
     waiting_.push_front(std::move(running.order));
     return;
+  }
+  // What exceeds a limit may be more than other programs can handle: folders without end.
+  if (TextOf(ObjectOf(observation, "ending"), "limit") == "output") {
+    const absl::StatusOr<CellRequest> request = ParseCellRequest(running.order.request);
+    if (request.ok()) RemoveTree(request->dir / "work").IgnoreError();
   }
   Json observed = trees_->End(cell);
   // The worker watches the cell's processes, and runs no code of a subject.
