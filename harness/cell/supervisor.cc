@@ -484,7 +484,8 @@ void Supervisor::Finish(const std::string& cell, Json line) {
   // What exceeds a limit may be more than other programs can handle: folders without end.
   if (TextOf(ObjectOf(observation, "ending"), "limit") == "output") {
     const absl::StatusOr<CellRequest> request = ParseCellRequest(running.order.request);
-    if (request.ok()) RemoveTree(request->dir / "work").IgnoreError();
+    for (const char* name : {"work", "tensors"})
+      if (request.ok()) RemoveTree(request->dir / name).IgnoreError();
   }
   Json observed = trees_->End(cell);
   // The worker watches the cell's processes, and runs no code of a subject.

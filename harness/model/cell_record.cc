@@ -41,7 +41,7 @@ void DescribeLibrary(Fields& fields, CellRecord& record) {
   fields.Field("library_pinned", pinned, Presence::kOptional);
   if (!fields.reading()) return;
   cell.library_label = label;
-  if (pinned)
+  if (pinned && subject)
     cell.library_subject = subject;
   else
     record.library_version = label;

@@ -69,6 +69,19 @@ bool IsId(absl::string_view text) {
 
 }  // namespace
 
+GitObjectInfo ParseObjectInfo(absl::string_view line) {
+  const std::vector<std::string> words = absl::StrSplit(line, ' ');
+  uint64_t size = 0;
+  if (words.size() != 3 || !absl::SimpleAtoi(words[2], &size)) return {};
+  return {.id = words[0], .type = words[1], .size = size};
+}
+
+std::optional<std::string> TreeNamedBy(absl::string_view commit) {
+  if (!absl::ConsumePrefix(&commit, "tree ")) return std::nullopt;
+  const absl::string_view id = commit.substr(0, commit.find('\n'));
+  return IsId(id) ? std::optional<std::string>(id) : std::nullopt;
+}
+
 absl::StatusOr<std::vector<GitEntry>> ParseTree(absl::string_view content, size_t hash_size) {
   std::vector<GitEntry> entries;
   while (!content.empty()) {  // MODE SP NAME NUL HASH
@@ -155,29 +168,27 @@ absl::Status GitObjects::ReadBytes(size_t count, std::string& bytes) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::string>> GitObjects::Ask(absl::string_view question) {
+absl::StatusOr<GitObjectInfo> GitObjects::Ask(absl::string_view question) {
   if (process_.pid < 0) RETURN_IF_ERROR(Start());
   if (!WriteAll(process_.to_child.get(), absl::StrCat(question, "\n"))) return Broken();
   ASSIGN_OR_RETURN(const std::string line, ReadLine());
-  return std::vector<std::string>(absl::StrSplit(line, ' '));
+  return ParseObjectInfo(line);
 }
 
 absl::StatusOr<std::optional<GitObjects::Object>> GitObjects::ReadLocked(absl::string_view id) {
   if (!IsId(id)) return absl::InvalidArgumentError(absl::StrCat("'", id, "' is no object id"));
   // Ask for the size first: git would put a huge object into memory before it writes a byte.
-  // ID SP TYPE SP SIZE LF, or ID SP missing LF
-  ASSIGN_OR_RETURN(const std::vector<std::string> info, Ask(absl::StrCat("info ", id)));
-  uint64_t size = 0;
-  if (info.size() != 3 || !absl::SimpleAtoi(info[2], &size)) return std::optional<Object>();
-  const uint64_t most = info[1] == "blob" ? kBounds.file : kLargestTree;
-  if (size > most) {
-    return TreeNotAllowed(
-        absl::StrCat("object ", id, " (", info[1], ") has ", size, " bytes, more than ", most));
+  ASSIGN_OR_RETURN(const GitObjectInfo info, Ask(absl::StrCat("info ", id)));
+  if (info.type.empty()) return std::optional<Object>();
+  const uint64_t most = info.type == "blob" ? kBounds.file : kLargestTree;
+  if (info.size > most) {
+    return TreeNotAllowed(absl::StrCat("object ", id, " (", info.type, ") has ", info.size,
+                                       " bytes, more than ", most));
   }
-  ASSIGN_OR_RETURN(const std::vector<std::string> header, Ask(absl::StrCat("contents ", id)));
+  ASSIGN_OR_RETURN(const GitObjectInfo header, Ask(absl::StrCat("contents ", id)));
   if (header != info) return Broken();
-  Object object{.id = header[0], .type = header[1]};
-  RETURN_IF_ERROR(ReadBytes(size, object.content));
+  Object object{.id = header.id, .type = header.type};
+  RETURN_IF_ERROR(ReadBytes(header.size, object.content));
   std::string newline;
   RETURN_IF_ERROR(ReadBytes(1, newline));
   return std::optional<Object>(std::move(object));
@@ -191,12 +202,10 @@ absl::StatusOr<std::optional<GitObjects::Object>> GitObjects::Read(absl::string_
 absl::StatusOr<std::string> GitObjects::TreeOf(absl::string_view commit) {
   const std::lock_guard<std::mutex> lock(mutex_);
   ASSIGN_OR_RETURN(const std::optional<Object> object, ReadLocked(commit));
-  absl::string_view text = object ? absl::string_view(object->content) : "";
-  if (!object || object->type != "commit" || !absl::ConsumePrefix(&text, "tree ") ||
-      !IsId(text.substr(0, text.find('\n')))) {
-    return TreeNotAllowed(absl::StrCat(commit, " is no commit that names a tree"));
+  if (object && object->type == "commit") {
+    if (std::optional<std::string> tree = TreeNamedBy(object->content)) return *std::move(tree);
   }
-  return std::string(text.substr(0, text.find('\n')));
+  return TreeNotAllowed(absl::StrCat(commit, " is no commit that names a tree"));
 }
 
 absl::StatusOr<GitObjects::Object> GitObjects::ReadTreeLocked(const std::string& id) {

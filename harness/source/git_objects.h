@@ -3,6 +3,7 @@
 #ifndef HARNESS_SOURCE_GIT_OBJECTS_H_
 #define HARNESS_SOURCE_GIT_OBJECTS_H_
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -17,6 +18,19 @@
 #include "harness/source/git_repository.h"
 
 namespace bkm {
+
+// A line with which git cat-file answers: "ID TYPE SIZE"; nullopt for any other, such as "ID
+// missing".
+struct GitObjectInfo {
+  std::string id;
+  std::string type;
+  uint64_t size = 0;
+  bool operator==(const GitObjectInfo&) const = default;
+};
+GitObjectInfo ParseObjectInfo(absl::string_view line);
+
+// The tree that a commit's content names; nullopt when it names none.
+std::optional<std::string> TreeNamedBy(absl::string_view commit);
 
 // Reads a repository's objects through one long-running `git cat-file --batch-command`, so that an
 // object costs microseconds instead of a process. Objects are untrusted: they are parsed here and
@@ -66,7 +80,7 @@ class GitObjects {
   absl::StatusOr<Object> ReadTreeLocked(const std::string& id);
   SharedWalk WalkLocked(const std::string& id, int depth);
   absl::StatusOr<Walked> WalkBelow(const std::string& id, int depth);
-  absl::StatusOr<std::vector<std::string>> Ask(absl::string_view question);
+  absl::StatusOr<GitObjectInfo> Ask(absl::string_view question);
   absl::StatusOr<std::string> ReadLine();
   absl::Status ReadBytes(size_t count, std::string& bytes);
   absl::Status Fill();

@@ -79,6 +79,31 @@ def harness_cc_test(name, deps = [], needs = [], code = "test", size = "small", 
     kwargs["linkstatic"] = True  # else every room is linked as a shared library, too
     native.cc_test(name = name, size = size, **_attributes(name, needs, code, kwargs))
 
+def harness_fuzz_target(name, deps = [], needs = []):
+    """A libFuzzer target NAME_fuzz.cc. Without --config=fuzz it is a test that is given each file of fixtures/corpora/NAME.
+
+    Args:
+      name: the target's name: NAME_fuzz.
+      deps: what it needs besides harness/fuzzing.
+      needs: as for harness_cc_library.
+    """
+    corpus = "fixtures/corpora/" + name[:-len("_fuzz")]
+    native.cc_test(name = name, size = "small", **_attributes(name, needs, "test", {
+        "srcs": [name + ".cc"],
+        "data": ["//fixtures/corpora:" + name[:-len("_fuzz")]],
+        "env": {"BKM_CORPUS": corpus},
+        "linkopts": select({
+            "//tools/bazel:with_fuzzing": ["-fsanitize=fuzzer"],
+            "//conditions:default": [],
+        }),
+        "linkstatic": True,
+        "tags": ["fuzz"],
+        "deps": deps + ["//harness/fuzzing"] + select({
+            "//tools/bazel:with_fuzzing": [],
+            "//conditions:default": ["//harness/fuzzing:replay"],
+        }),
+    }))
+
 def harness_room(
         name,
         deps = [],
@@ -97,7 +122,8 @@ def harness_room(
         **kwargs):
     """A room: all sources of a folder as one library, its unit tests as one program. A new file needs no line here.
 
-    Sources are NAME.cc and NAME.h; unit tests NAME_test.cc; programs NAME_main.cc and NAME_bench.cc have rules of their own.
+    Sources are NAME.cc and NAME.h; unit tests NAME_test.cc; fuzz targets NAME_fuzz.cc; programs NAME_main.cc and NAME_bench.cc
+    have rules of their own.
 
     Args:
       name: the library's name: the folder's. The tests are NAME_test, and all tests of the folder all_tests.
@@ -121,7 +147,7 @@ def harness_room(
             fail("%s: separate_tests names %s, and there is no %s.cc" % (name, test, test))
     harness_cc_library(
         name = name,
-        srcs = srcs + native.glob(["*.cc"], exclude = ["*_test.cc", "*_main.cc", "*_bench.cc"] + exclude + testing),
+        srcs = srcs + native.glob(["*.cc"], exclude = ["*_test.cc", "*_fuzz.cc", "*_main.cc", "*_bench.cc"] + exclude + testing),
         hdrs = native.glob(["*.h"], exclude = exclude + testing),
         deps = deps,
         needs = needs,
@@ -150,5 +176,11 @@ def harness_room(
             needs = needs,
             tags = test_tags,
             deps = [":" + name] + ([":" + name + "_testing"] if testing else []) + test_deps,
+        )
+    for target in native.glob(["*_fuzz.cc"]):
+        harness_fuzz_target(
+            name = target[:-len(".cc")],
+            deps = [":" + name],
+            needs = needs,
         )
     native.test_suite(name = "all_tests")
