@@ -45,6 +45,11 @@ class AttnImplementationTest : public ::testing::Test {
 };
 absl::StatusOr<RealRun>* AttnImplementationTest::run_ = nullptr;
 
+// The cells ask for fp32, and the engine of verl 0.7.1 computes in bf16 whatever is asked.
+std::string RightReason(const std::string& verl) {
+  return verl == "0.7.1" ? "wrong at forward, precision-ignored" : "ok at golden, ";
+}
+
 struct Pair {
   const char* verl;
   std::vector<const char*> transformers;
@@ -59,7 +64,7 @@ TEST_F(AttnImplementationTest, IsHonouredAndRightPerTokenWhereverTheTwoWorkToget
     for (const char* transformers : pair.transformers) {
       for (const std::string& attention : kBuiltIn) {
         const RealRun::Fields cell = At(pair.verl, transformers, attention);
-        EXPECT_EQ(ReasonOf(cell), "ok at golden, ") << pair.verl << " x " << transformers;
+        EXPECT_EQ(ReasonOf(cell), RightReason(pair.verl)) << pair.verl << " x " << transformers;
         const Json backend = (*run_)->FileOf(cell, "observation.json")["backend"];
         EXPECT_EQ(backend["configured"], attention);
         for (const Json& call : backend["called"]) {
@@ -100,7 +105,7 @@ TEST_F(AttnImplementationTest, TheCriticsIsHonouredByVerl071AndOverriddenSince) 
   const std::vector<Pair> overridden = {
       {"0.8.0", {"4.57.6", "5.10.2"}}, {"0.9.0", {"5.10.2"}}, {"0.9.1", {"5.10.2"}}};
   for (const std::string attention : {"eager", "sdpa"}) {
-    EXPECT_EQ(ReasonOf(At("0.7.1", "4.57.6", attention, "value")), "ok at golden, ");
+    EXPECT_EQ(ReasonOf(At("0.7.1", "4.57.6", attention, "value")), RightReason("0.7.1"));
     for (const Pair& pair : overridden) {
       for (const char* transformers : pair.transformers) {
         const RealRun::Fields cell = At(pair.verl, transformers, attention, "value");

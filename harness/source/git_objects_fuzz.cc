@@ -35,8 +35,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     ExpectRulesKept(*entries, hash_size);
   else
     ExpectUsableError(entries.status(), size);
-  if (const std::optional<std::string> tree = TreeNamedBy(content))
-    HARNESS_CHECK(tree->size() == 40 || tree->size() == 64) << *tree;
+  const std::optional<std::string> tree = TreeNamedBy(content);
+  HARNESS_CHECK(!tree || tree->size() == 40 || tree->size() == 64) << *tree;
   const GitObjectInfo info = ParseObjectInfo(content);
   HARNESS_CHECK(info.id.size() + info.type.size() < size);
   CheckLink("a/b", content).IgnoreError();
