@@ -25,10 +25,10 @@ namespace {
 
 // A quarter of the default probe's tokens gives an answer in seconds. Several documents are needed
 // because masks fail at their borders. A model with a sliding window needs longer documents.
-std::vector<int64_t> DocumentsFor(const std::string& model) {
+Json DocumentsFor(const std::string& model) {
   const absl::StatusOr<ModelShape> shape = FindModelShape(model);
   const bool has_window = shape.ok() && shape->window > 0;
-  return has_window ? Probe().documents : std::vector<int64_t>{24, 40, 2};
+  return has_window ? Json(Probe().documents) : Json{24, 40, 2};
 }
 
 // The program of that name in PATH; empty where there is none.

@@ -71,8 +71,9 @@ void Selection::AddOptions(CLI::App& app) {
   app.add_option("--micro-batches", micro_batches_, "Number of micro-batches per step")
       ->delimiter(',')
       ->group(kProductGroup);
-  app.add_option("--documents", documents_, "Tokens of each packed document, for example 37+150+64")
-      ->delimiter('+')
+  app.add_option("--documents", documents_,
+                 "Tokens of each packed document, for example 37+150+64; 37+150/64+20 for the "
+                 "documents of two steps")
       ->group(kProductGroup);
   app.add_flag("--leftover-checkpoint", leftover_checkpoint_,
                "Create an empty ./outputs/checkpoint in the cell's folder before it runs")
@@ -134,7 +135,14 @@ absl::StatusOr<Json> Selection::AdHocProbe() const {
   if (!inputs_.empty()) probe["input"] = inputs_;
   if (!micro_batches_.empty()) probe["micro_batches"] = micro_batches_;
   if (leftover_checkpoint_) probe["leftover_checkpoint"] = true;
-  for (const std::string& length : documents_) probe["documents"].push_back(ValueOf(length));
+  if (!documents_.empty()) {
+    for (const absl::string_view layout : absl::StrSplit(documents_, '/')) {
+      Json lengths = Json::array();
+      for (const absl::string_view length : absl::StrSplit(layout, '+'))
+        lengths.push_back(ValueOf(std::string(length)));
+      probe["documents"].push_back(std::move(lengths));
+    }
+  }
   for (const std::string& optimizer : optimizers_) {
     Json settings = Json::object();
     for (absl::string_view setting : absl::StrSplit(optimizer, '+'))

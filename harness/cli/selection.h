@@ -49,7 +49,7 @@ class Selection {
   std::vector<std::string> torch_;
   std::vector<std::string> relax_;
   std::vector<std::string> engine_options_;
-  std::vector<std::string> documents_;
+  std::string documents_;
   std::vector<std::string> heads_;
   std::vector<std::string> inputs_;
   std::vector<int> micro_batches_;

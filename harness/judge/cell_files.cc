@@ -23,6 +23,7 @@ constexpr size_t kMostFiles = 20'000;
 absl::Status CheckFiles(const Observation& observation, const fs::path& cell_dir) {
   std::vector<std::string> named;
   if (!observation.attended.empty()) named.push_back(kRelationsFile);
+  if (observation.forward_only) named.push_back(observation.forward_only->tensors);
   for (const ObservedStep& step : observation.steps) {
     if (!step.tensors.empty()) named.push_back(step.tensors);
   }

@@ -14,6 +14,8 @@ namespace bkm {
 
 // The relations of a cell's layers, in its folder (harness/protocol/README.md).
 inline constexpr char kRelationsFile[] = "tensors/attended.safetensors";
+// Of a relation in the file of a training step; its digest follows.
+inline constexpr char kRelationPrefix[] = "relation/";
 
 // A tensor file that a cell wrote, `file` as in its observation. Follows no link, waits for no
 // pipe, and reads a bounded number of bytes once.

@@ -38,6 +38,7 @@ class CellFilesTest : public testing::Test {
     const ReferenceData reference = ReferenceOfCell();
     JudgeInput input{.probe = Asking("flex"), .packages = {"verl", "torchtitan"}};
     input.probe.steps = 2;
+    input.probe.optimizer = MakeRightCell().optimizer;
     input.observation = &observation;
     input.reference = &reference;
     input.cell_dir = dir_;

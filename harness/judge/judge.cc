@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "harness/base/check.h"
@@ -22,6 +23,7 @@
 #include "harness/judge/load_check.h"
 #include "harness/judge/mask_check.h"
 #include "harness/judge/micro_batch_check.h"
+#include "harness/judge/model_check.h"
 #include "harness/judge/numbers_check.h"
 #include "harness/judge/optimizer_check.h"
 #include "harness/judge/precision_check.h"
@@ -82,6 +84,13 @@ CheckResult CheckBackendOf(const JudgeInput& input, bool has_finished) {
   return CheckBackend(*input.observation, asked);
 }
 
+// fp32 master weights, unless verl's engine option asks for others.
+std::string ParameterTypeOf(const Probe& probe) {
+  const auto option = probe.engine_options.find("model_dtype");
+  if (option == probe.engine_options.end()) return "fp32";
+  return absl::StrContains(option->second, "bf") ? "bf16" : "fp32";
+}
+
 CheckResult CheckLoadOf(const JudgeInput& input) {
   if (!input.reference->weights.ok())
     return CheckResult::Unreadable(Stage::kGolden, input.reference->weights.status());
@@ -92,13 +101,35 @@ CheckResult CheckLoadOf(const JudgeInput& input) {
 // On a GPU, a log-prob that changes by less than this counts as unchanged.
 constexpr double kReachNoise = 1e-6;
 
-absl::StatusOr<std::map<std::string, Relation>> ReadRelationsOf(const JudgeInput& input,
-                                                                int64_t tokens) {
-  if (input.observation->attended.empty()) return std::map<std::string, Relation>();
+absl::StatusOr<Relations> ReadRelationsOf(const JudgeInput& input, int64_t tokens) {
+  if (input.observation->attended.empty()) return Relations();
   return ReadRelations(input.cell_dir, tokens);
 }
 
-CheckResult CheckMaskOf(const JudgeInput& input) {
+// The training steps whose masks are compared: all, or those before the cell stopped. A step of
+// several micro-batches is not read.
+std::vector<StepMasks> StepMasksOf(const JudgeInput& input, bool has_finished) {
+  std::vector<StepMasks> masks;
+  if (input.probe.micro_batches > 1) return masks;
+  const std::vector<ObservedStep>& steps = input.observation->steps;
+  const std::vector<PackedBatch>& batches = input.reference->folder->steps;
+  const size_t count = has_finished ? batches.size() : std::min(steps.size(), batches.size());
+  for (size_t k = 0; k < count; ++k) {
+    masks.push_back({PackedDocuments(batches[k].document_lengths), Relations()});
+    if (k < steps.size() && !steps[k].attended.empty())
+      masks.back().relations =
+          ReadStepRelations(input.cell_dir, steps[k].tensors, masks.back().documents.tokens());
+  }
+  return masks;
+}
+
+CheckResult CheckModelOf(const JudgeInput& input) {
+  const absl::StatusOr<ModelShape> shape = ShapeOf(input.probe);
+  if (!shape.ok()) return CheckResult::Unreadable(Stage::kLoad, shape.status());
+  return CheckModel(input.observation->model, *shape);
+}
+
+CheckResult CheckMaskOf(const JudgeInput& input, bool has_finished) {
   if (!input.reference->folder.ok())
     return CheckResult::Unreadable(Stage::kMask, input.reference->folder.status());
   const ProbeFolder& folder = *input.reference->folder;
@@ -113,7 +144,17 @@ CheckResult CheckMaskOf(const JudgeInput& input) {
     asked.rounding = kFloorMultiple * (**floor)[folder.reach.step].log_probs_q99;
   for (int64_t layer = 0; layer < shape->layers; ++layer)
     asked.windows.push_back(shape->WindowOf(layer));
-  return CheckMask(*input.observation, asked, ReadRelationsOf(input, asked.documents.tokens()));
+  return CheckMask(*input.observation, asked, ReadRelationsOf(input, asked.documents.tokens()),
+                   StepMasksOf(input, has_finished));
+}
+
+absl::StatusOr<ForwardOnly> ForwardOnlyOf(const JudgeInput& input) {
+  ForwardOnly forward = {.step = static_cast<size_t>(input.reference->folder->reach.step)};
+  if (!input.observation->forward_only) return forward;
+  forward.log_probs_dtype = input.observation->forward_only->log_probs_dtype;
+  ASSIGN_OR_RETURN(forward.log_probs,
+                   ReadForwardOnly(*input.observation->forward_only, input.cell_dir));
+  return forward;
 }
 
 CheckResult CheckNumbersOf(const JudgeInput& input, const std::vector<StepTensors>& steps) {
@@ -124,8 +165,10 @@ CheckResult CheckNumbersOf(const JudgeInput& input, const std::vector<StepTensor
     return CheckResult::Unreadable(Stage::kGolden, reference.golden.status());
   const auto floor = FloorOf(input);
   if (!floor.ok()) return CheckResult::Unreadable(Stage::kGolden, floor.status());
-  return CheckNumbers(
-      {input.observation->steps, steps, reference.folder->steps, *reference.golden, **floor});
+  absl::StatusOr<ForwardOnly> forward = ForwardOnlyOf(input);
+  if (!forward.ok()) return CheckResult::Unreadable(Stage::kForward, forward.status());
+  return CheckNumbers({input.observation->steps, steps, reference.folder->steps, *reference.golden,
+                       **floor, *std::move(forward)});
 }
 
 // The predicted wrong answer that a wrong cell gave, if any.
@@ -153,16 +196,17 @@ std::vector<NamedCheck> RunChecks(const JudgeInput& input,
                                   const absl::StatusOr<std::vector<StepTensors>>& steps) {
   std::vector<NamedCheck> checks;
   checks.push_back({"backend", CheckBackendOf(input, /*has_finished=*/true)});
-  checks.push_back({"mask", CheckMaskOf(input)});
+  checks.push_back({"mask", CheckMaskOf(input, /*has_finished=*/true)});
   checks.push_back({"precision", CheckPrecision(*input.observation, input.probe.precision)});
   checks.push_back({"load", CheckLoadOf(input)});
+  checks.push_back({"model", CheckModelOf(input)});
   checks.push_back({"micro_batches", CheckMicroBatches(input.probe, input.observation->steps)});
   if (!steps.ok()) {
     checks.push_back({"numbers", CheckResult::Unreadable(Stage::kGolden, steps.status())});
     return checks;
   }
-  checks.push_back(
-      {"optimizer", CheckOptimizer(input.probe.optimizer, input.observation->steps, *steps)});
+  checks.push_back({"optimizer", CheckOptimizer(input.probe.optimizer, input.observation->steps,
+                                                *steps, ParameterTypeOf(input.probe))});
   checks.push_back({"numbers", CheckNumbersOf(input, *steps)});
   return checks;
 }
@@ -261,11 +305,20 @@ Verdict JudgeStopped(const JudgeInput& input, const Stop& stop) {
     evidence["checks"]["backend"] = Describe(CheckBackendOf(input, /*has_finished=*/false));
   if (!input.observation->load.empty() && input.reference != nullptr)
     evidence["checks"]["load"] = Describe(CheckLoadOf(input));
+  // What was already wrong must not hide behind what stopped the cell.
+  std::string also;
+  if (!input.observation->attended.empty() && input.reference != nullptr) {
+    const CheckResult mask = CheckMaskOf(input, /*has_finished=*/false);
+    evidence["checks"]["mask"] = Describe(mask);
+    if (mask.outcome == CheckOutcome::kFailed)
+      also = absl::StrCat("; before it stopped, ", mask.message);
+  }
   std::vector<std::string> blame;
   if (stop.reason == reason::kHarnessError) blame = {"harness"};
   if (stop.kind == VerdictKind::kBroken || stop.kind == VerdictKind::kRefused)
     blame = BlameForStop(*input.observation, input.packages, UsableControl(input));
-  return {stop.kind, stop.stage, stop.reason, stop.message, blame, std::move(evidence)};
+  return {stop.kind, stop.stage,         stop.reason, absl::StrCat(stop.message, also),
+          blame,     std::move(evidence)};
 }
 
 }  // namespace

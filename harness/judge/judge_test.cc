@@ -17,6 +17,7 @@ namespace bkm {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // A right, finished cell on disk; each test breaks one part. The reach test changed token 1 of the
@@ -41,14 +42,16 @@ class JudgeTest : public ::testing::Test {
     observation_.steps = cell_.reported;
     input_.probe = Asking("flex");
     input_.probe.steps = static_cast<int>(cell_.reported.size());
+    input_.probe.optimizer = cell_.optimizer;
     input_.packages = {"verl", "torchtitan"};
     input_.observation = &observation_;
     input_.reference = &reference_;
     input_.cell_dir = *CreateTempDirectory(::testing::TempDir(), "cell");
-    WriteRightRelation(input_.cell_dir);
+    observation_.forward_only = complete.forward_only;
   }
 
   Verdict Judged() {
+    WriteForwards(cell_, input_.cell_dir);
     for (size_t k = 0; k < observation_.steps.size(); ++k) Write(k);
     return Judge(input_);
   }
@@ -92,6 +95,37 @@ TEST_F(JudgeTest, EarliestStageThatFailsIsTheVerdict) {
   EXPECT_EQ(verdict.evidence["checks"]["mask"]["outcome"], "failed");
 }
 
+TEST_F(JudgeTest, AForwardThatTrainsNothingIsJudgedToo) {
+  cell_.forward_only.log_probs[0] = -8;
+  const Verdict verdict = Judged();
+  EXPECT_EQ(verdict.kind, VerdictKind::kWrong);
+  EXPECT_EQ(verdict.reason, "log-probs-off");
+  EXPECT_THAT(verdict.message, HasSubstr("of the forward that trains nothing in step 1 is off by"));
+  observation_.forward_only.reset();
+  EXPECT_EQ(Judged().kind, VerdictKind::kUnsupported);
+}
+
+TEST_F(JudgeTest, MasksOfEachTrainingStepAreJudged) {
+  observation_.steps[1].attended.pop_back();
+  Verdict verdict = Judged();
+  EXPECT_EQ(verdict.kind, VerdictKind::kUnsupported);
+  EXPECT_EQ(verdict.message,
+            "in training step 2 nobody read which query attends to which key in 1 of 8 layers (7)");
+  input_.probe.micro_batches = 2;  // these are not read
+  EXPECT_EQ(Judged().evidence["checks"]["mask"]["outcome"], "passed");
+}
+
+TEST_F(JudgeTest, ACellThatStoppedSaysWhatWasWrongBefore) {
+  cell_.batches[0].document_lengths = reference_.folder->steps[0].document_lengths = {2, 3};
+  observation_.ending.kind = EndingKind::kRaised;
+  observation_.exceptions = {{.type = "RuntimeError", .message = "no"}};
+  observation_.steps.clear();
+  const Verdict verdict = Judged();
+  EXPECT_EQ(verdict.kind, VerdictKind::kBroken);
+  EXPECT_THAT(verdict.message, HasSubstr("before it stopped, documents"));
+  EXPECT_EQ(verdict.evidence["checks"]["mask"]["outcome"], "failed");
+}
+
 TEST_F(JudgeTest, NumbersAloneAreWrongAtGolden) {
   cell_.tensors[1].log_probs[0] = -8;
   const Verdict verdict = Judged();
@@ -130,7 +164,7 @@ TEST_F(JudgeTest, CorruptOrMissingFilesAreNotTheSubjectsFault) {
   ASSERT_TRUE(WriteFile(input_.cell_dir / "step1.safetensors", "cut off").ok());
   const Verdict verdict = Judge(input_);
   EXPECT_EQ(verdict.kind, VerdictKind::kUnsupported);
-  EXPECT_EQ(verdict.stage, Stage::kGolden);
+  EXPECT_EQ(verdict.stage, Stage::kMask);
   EXPECT_EQ(verdict.reason, "evidence-unreadable");
   EXPECT_THAT(verdict.message, ::testing::HasSubstr("step1.safetensors"));
 }

@@ -3,6 +3,7 @@
 #include "harness/judge/mask_check.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -33,11 +34,11 @@ int64_t AskedWindow(const AskedMasks& asked, int64_t layer) {
   return is_known ? asked.windows[layer] : 0;
 }
 
-LayerMasks CompareLayers(const Observation& observation, const AskedMasks& asked,
-                         const std::map<std::string, Relation>& relations) {
+LayerMasks CompareLayers(std::span<const ObservedRelation> attended, const AskedMasks& asked,
+                         const Relations& relations) {
   LayerMasks masks;
   std::map<std::pair<std::string, int64_t>, MaskDifference> known;
-  for (const ObservedRelation& seen : observation.attended) {
+  for (const ObservedRelation& seen : attended) {
     const auto relation = relations.find(seen.relation);
     if (relation == relations.end()) continue;
     const int64_t window = AskedWindow(asked, seen.layer);
@@ -196,10 +197,10 @@ CheckResult CheckReaches(const Observation& observation, const AskedMasks& asked
 
 // The layers in which nobody read who attends to whom. The reach test covers the whole stack only:
 // a fault in one layer of many may move too little for it.
-std::vector<int64_t> UnreadLayers(const Observation& observation, const AskedMasks& asked,
-                                  const std::map<std::string, Relation>& relations) {
+std::vector<int64_t> UnreadLayers(std::span<const ObservedRelation> attended,
+                                  const AskedMasks& asked, const Relations& relations) {
   std::set<int64_t> read;
-  for (const ObservedRelation& seen : observation.attended) {
+  for (const ObservedRelation& seen : attended) {
     if (relations.contains(seen.relation)) read.insert(seen.layer);
   }
   std::vector<int64_t> unread;
@@ -209,36 +210,85 @@ std::vector<int64_t> UnreadLayers(const Observation& observation, const AskedMas
   return unread;
 }
 
-CheckResult Unread(const Observation& observation, const AskedMasks& asked,
-                   const std::vector<int64_t>& layers) {
-  const std::string why =
-      observation.attended_error.empty() ? "" : absl::StrCat(": ", observation.attended_error);
+CheckResult Unread(const AskedMasks& asked, const std::vector<int64_t>& layers,
+                   absl::string_view where, const std::string& error) {
+  const std::string why = error.empty() ? "" : absl::StrCat(": ", error);
   return CheckResult::Unseen(
       Stage::kMask,
-      absl::StrCat("nobody read which query attends to which key in ", layers.size(), " of ",
+      absl::StrCat(where, "nobody read which query attends to which key in ", layers.size(), " of ",
                    asked.windows.size(), " layers (", absl::StrJoin(layers, ", "), ")", why));
+}
+
+// Compiled flex attention walks the table and not the mask, which is all that a CPU reads.
+std::optional<CheckResult> CheckBlockTables(const ObservedBlockTables& tables, Json& evidence) {
+  if (tables.calls > 0) evidence["block_tables"] = tables.calls;
+  if (!tables.fault.empty())
+    return CheckResult::Failed(Stage::kMask, reason::kBlockTableOff,
+                               absl::StrCat("the block table contradicts its mask ", tables.fault),
+                               evidence);
+  if (!tables.error.empty())
+    return CheckResult::Unseen(Stage::kMask,
+                               absl::StrCat("a block table could not be compared ", tables.error));
+  return std::nullopt;
+}
+
+// The first training step in which a layer's relation is wrong or was not read.
+std::optional<CheckResult> CheckSteps(const Observation& observation, const AskedMasks& of_first,
+                                      std::span<const StepMasks> steps, Json& evidence) {
+  for (size_t k = 0; k < steps.size(); ++k) {
+    const std::string where = absl::StrCat("in training step ", k + 1, " ");
+    if (k >= observation.steps.size())
+      return CheckResult::Unseen(Stage::kMask, absl::StrCat(where, "nothing was seen"));
+    if (!steps[k].relations.ok())
+      return CheckResult::Unreadable(Stage::kMask, steps[k].relations.status());
+    const ObservedStep& step = observation.steps[k];
+    AskedMasks asked = of_first;
+    asked.documents = steps[k].documents;
+    const LayerMasks masks = CompareLayers(step.attended, asked, *steps[k].relations);
+    evidence["steps"].push_back({{"layers", masks.count}, {"wrong", masks.wrong.size()}});
+    if (!masks.wrong.empty()) {
+      evidence["picture"] = Picture(*masks.first_wrong, asked.documents);
+      CheckResult failed = FailLayers(masks, evidence);
+      failed.message = absl::StrCat(where, failed.message);
+      return failed;
+    }
+    const std::vector<int64_t> unread = UnreadLayers(step.attended, asked, *steps[k].relations);
+    if (!unread.empty()) return Unread(asked, unread, where, step.attended_error);
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
 CheckResult CheckMask(const Observation& observation, const AskedMasks& asked,
-                      const absl::StatusOr<std::map<std::string, Relation>>& relations) {
+                      const absl::StatusOr<Relations>& relations,
+                      std::span<const StepMasks> steps) {
   Json evidence = Evidence(observation, asked);
   CheckResult reaches = CheckReaches(observation, asked);
   for (const auto& [key, value] : reaches.evidence.items()) evidence[key] = value;
   if (!observation.attended.empty()) {
     if (!relations.ok()) return CheckResult::Unreadable(Stage::kMask, relations.status());
-    const LayerMasks masks = CompareLayers(observation, asked, *relations);
+    const LayerMasks masks = CompareLayers(observation.attended, asked, *relations);
     evidence["attended"] = {{"layers", masks.count}, {"wrong", masks.wrong.size()}};
     if (!masks.wrong.empty()) {
       evidence["picture"] = Picture(*masks.first_wrong, asked.documents);
       return WithoutMask(observation, FailLayers(masks, std::move(evidence)));
     }
   }
+  std::optional<CheckResult> tables = CheckBlockTables(observation.block_tables, evidence);
+  std::optional<CheckResult> of_steps = CheckSteps(observation, asked, steps, evidence);
+  if (tables && tables->outcome == CheckOutcome::kFailed) return *std::move(tables);
+  if (of_steps && of_steps->outcome == CheckOutcome::kFailed)
+    return WithoutMask(observation, *std::move(of_steps));
   if (reaches.outcome == CheckOutcome::kPassed) {
     const std::vector<int64_t> unread =
-        UnreadLayers(observation, asked, relations.value_or(std::map<std::string, Relation>()));
-    if (!unread.empty()) reaches = Unread(observation, asked, unread);
+        UnreadLayers(observation.attended, asked, relations.value_or(Relations()));
+    if (!unread.empty())
+      reaches = Unread(asked, unread, "", observation.attended_error);
+    else if (of_steps)
+      reaches = *std::move(of_steps);
+    else if (tables)
+      reaches = *std::move(tables);
   }
   reaches.evidence = std::move(evidence);
   return WithoutMask(observation, std::move(reaches));

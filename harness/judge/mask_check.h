@@ -3,8 +3,7 @@
 #ifndef HARNESS_JUDGE_MASK_CHECK_H_
 #define HARNESS_JUDGE_MASK_CHECK_H_
 
-#include <map>
-#include <string>
+#include <span>
 
 #include "absl/status/statusor.h"
 #include "harness/judge/check_result.h"
@@ -14,16 +13,25 @@
 
 namespace bkm {
 
+// Which query attends to which key in one training step, whose batch has these documents.
+struct StepMasks {
+  PackedDocuments documents;
+  absl::StatusOr<Relations> relations;
+};
+
 // Judges masks by their effect, from two witnesses:
 // - which query attends to which key in each layer, read out of the kernel that ran (`relations`,
 //   by digest). It must equal the asked relation exactly; a difference is classed
 //   (mask_difference.h);
 // - the reach test over the whole stack (reach_check.h), which needs no access to the layers.
 //
-// Both can fail the check, and it passes only if every layer's relation was read. The type of mask
-// that reached each layer can explain a leak (mask-missing) but never excuses one.
+// Both can fail the check, and it passes only if every layer's relation was read: in the forward
+// that trains nothing (`relations`) and in each of the training steps `steps`, the first of the
+// cell's. The type of mask that reached each layer can explain a leak (mask-missing) but never
+// excuses one.
 CheckResult CheckMask(const Observation& observation, const AskedMasks& asked,
-                      const absl::StatusOr<std::map<std::string, Relation>>& relations);
+                      const absl::StatusOr<Relations>& relations,
+                      std::span<const StepMasks> steps = {});
 
 }  // namespace bkm
 

@@ -2,8 +2,10 @@
 // Copyright the bkm authors.
 #include "harness/judge/mask_check.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -30,7 +32,7 @@ CheckResult Check(const std::vector<Relation>& layers, std::vector<int64_t> wind
   Observation observation;
   observation.mask_calls = {{"layers.0", type, "ab", std::nullopt, "caller"}};
   observation.reach = ReachOf(7, 16, 8);
-  std::map<std::string, Relation> relations;
+  Relations relations;
   for (size_t i = 0; i < layers.size(); ++i) {
     observation.attended.push_back({static_cast<int64_t>(i), absl::StrCat("r", i)});
     relations.emplace(absl::StrCat("r", i), layers[i]);
@@ -139,12 +141,61 @@ TEST(MaskCheckTest, ALayerThatNobodyReadIsUnseen) {
   EXPECT_EQ(result.message, "nobody read which query attends to which key in 1 of 2 layers (1)");
 }
 
+TEST(MaskCheckTest, EachTrainingStepIsCompared) {
+  constexpr std::array<int64_t, 2> kOther = {10, 12};
+  Observation observation;
+  observation.reach = ReachOf(7, 16, 8);
+  observation.attended = {{0, "first"}};
+  observation.steps.resize(2);
+  observation.steps[0].attended = observation.attended;
+  observation.steps[1].attended = {{0, "second"}};
+  const AskedMasks asked = {PackedDocuments(kLengths), {0}};
+  const Relations first = {{"first", Window(0)}};
+  const Relation right = RightRelation(PackedDocuments(kOther), 0);
+  const auto check = [&](const Relation& second) {
+    const std::vector<StepMasks> steps = {{PackedDocuments(kLengths), first},
+                                          {PackedDocuments(kOther), Relations{{"second", second}}}};
+    return CheckMask(observation, asked, first, steps);
+  };
+  const CheckResult passed = check(right);
+  EXPECT_EQ(passed.outcome, CheckOutcome::kPassed) << passed.message;
+  EXPECT_EQ(passed.evidence["steps"].size(), 2);
+  const CheckResult stale = check(Window(0));
+  EXPECT_EQ(stale.outcome, CheckOutcome::kFailed);
+  EXPECT_THAT(stale.message, testing::StartsWith("in training step 2 "));
+  observation.steps[1].attended.clear();
+  observation.steps[1].attended_error = "layer 0: no";
+  EXPECT_EQ(check(right).message,
+            "in training step 2 nobody read which query attends to which key in 1 of 1 layers (0): "
+            "layer 0: no");
+  observation.steps.pop_back();
+  EXPECT_EQ(check(right).outcome, CheckOutcome::kUnseen);
+}
+
+TEST(MaskCheckTest, ABlockTableThatContradictsItsMaskFails) {
+  Observation observation;
+  observation.reach = ReachOf(7, 16, 8);
+  observation.attended = {{0, "r"}};
+  const AskedMasks asked = {PackedDocuments(kLengths), {0}};
+  const Relations right = {{"r", Window(0)}};
+  observation.block_tables = {.calls = 3};
+  const CheckResult passed = CheckMask(observation, asked, right);
+  EXPECT_EQ(passed.outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(passed.evidence["block_tables"], 3);
+  observation.block_tables.error = "in step 1 TypeError: no";
+  EXPECT_EQ(CheckMask(observation, asked, right).outcome, CheckOutcome::kUnseen);
+  observation.block_tables.fault = "in step 1 block 2";
+  const CheckResult failed = CheckMask(observation, asked, right);
+  EXPECT_EQ(failed.reason, "block-table-off");
+  EXPECT_EQ(failed.message, "the block table contradicts its mask in step 1 block 2");
+}
+
 TEST(MaskCheckTest, WhereNoRelationWasReadTheReachTestCanOnlyFail) {
   Observation observation;
   observation.attended_error = "layer 0: no";
   observation.reach = ReachOf(7, 16, 8);
   const AskedMasks asked = {PackedDocuments(kLengths), {0}};
-  const std::map<std::string, Relation> none;
+  const Relations none;
   const CheckResult unread = CheckMask(observation, asked, none);
   EXPECT_EQ(unread.outcome, CheckOutcome::kUnseen);
   EXPECT_EQ(unread.message,
@@ -158,8 +209,7 @@ TEST(MaskCheckTest, WhereNoRelationWasReadTheReachTestCanOnlyFail) {
 
 TEST(MaskCheckTest, WithoutAReachTestNothingCanBeSaid) {
   const AskedMasks asked = {PackedDocuments(kLengths), {0}};
-  EXPECT_EQ(CheckMask(Observation(), asked, std::map<std::string, Relation>()).outcome,
-            CheckOutcome::kUnseen);
+  EXPECT_EQ(CheckMask(Observation(), asked, Relations()).outcome, CheckOutcome::kUnseen);
 }
 
 TEST(MaskCheckTest, RelationsThatCannotBeReadSaySo) {

@@ -25,6 +25,9 @@ enum Quantity {
   kLogProbsQ99,
   kLogProbsMax,
   kLoss,
+  kInferredMean,
+  kInferredQ99,
+  kInferredMax,
   kGradient,
   kGradientNorm,
   kTotalNorm,
@@ -39,6 +42,13 @@ constexpr NumbersQuantity kQuantities[kCount] = {
     {"log_probs_max", "log-probs, worst token", "", "the largest log-prob error",
      reason::kLogProbsOff},
     {"loss", "loss", "", "the loss", reason::kLossOff},
+    {"inferred_mean", "log-probs of inference, mean error", " over tokens",
+     "the mean log-prob error of the forward that trains nothing", reason::kLogProbsOff},
+    {"inferred_q99", "log-probs of inference, 99 % quantile", "",
+     "the 99 % quantile of log-prob errors of the forward that trains nothing",
+     reason::kLogProbsOff},
+    {"inferred_max", "log-probs of inference, worst token", "",
+     "the largest log-prob error of the forward that trains nothing", reason::kLogProbsOff},
     {"gradient", "gradient", ", worst tensor", "the gradient", reason::kGradientsOff},
     {"gradient_norm", "norm of a gradient", ", worst tensor", "the gradient norm",
      reason::kGradientsOff},
@@ -110,12 +120,14 @@ class Comparer {
   explicit Comparer(const NumbersInput& input) : input_(input) {}
 
   CheckResult Run() {
+    if (std::optional<CheckResult> stop = Inference()) return WithEvidence(*std::move(stop));
     for (size_t k = 0; k < input_.golden.size(); ++k) {
       if (std::optional<CheckResult> stop = Forward(k)) return WithEvidence(*std::move(stop));
     }
     for (size_t k = 0; k < input_.golden.size(); ++k) {
       if (std::optional<CheckResult> stop = Backward(k)) return WithEvidence(*std::move(stop));
     }
+    if (std::optional<CheckResult> stop = NoGradient()) return WithEvidence(*std::move(stop));
     for (size_t k = 0; k < worst_.steps(); ++k) {
       for (int quantity = 0; quantity < kCount; ++quantity) {
         const std::optional<Comparison>& worst = worst_.Of(k, quantity);
@@ -128,45 +140,77 @@ class Comparer {
   }
 
  private:
+  // Before anything was trained, so with the weights of the first step.
+  std::optional<CheckResult> Inference() {
+    const ForwardOnly& forward = input_.forward_only;
+    if (forward.log_probs.empty() || forward.step > 0) {
+      Unseen(Stage::kForward, forward.step,
+             "no log-probs of a forward that trains nothing were seen");
+      return std::nullopt;
+    }
+    return LogProbs({forward.step, forward.log_probs, forward.log_probs_dtype, kInferredMean,
+                     "of the forward that trains nothing "});
+  }
+
   std::optional<CheckResult> Forward(size_t k) {
-    const std::vector<double>& log_probs = input_.tensors[k].log_probs;
-    const std::vector<double>& golden = input_.golden[k].log_probs;
-    if (log_probs.empty()) {
+    if (input_.tensors[k].log_probs.empty()) {
       Unseen(Stage::kForward, k, "no log-probs were reported");
       return Loss(k);
     }
-    if (log_probs.size() != golden.size()) {
+    std::optional<CheckResult> stop = LogProbs(
+        {k, input_.tensors[k].log_probs, input_.reported[k].log_probs_dtype, kLogProbsMean});
+    return stop ? std::move(stop) : Loss(k);
+  }
+
+  struct Reported {
+    size_t k;  // the step of the batch
+    const std::vector<double>& log_probs;
+    const std::string& dtype;
+    int mean;  // the quantity of their mean error; quantile and maximum follow
+    const char* of = "";
+  };
+
+  std::optional<CheckResult> LogProbs(const Reported& reported) {
+    const size_t k = reported.k;
+    const std::vector<double>& golden = input_.golden[k].log_probs;
+    if (reported.log_probs.size() != golden.size()) {
       return Failed(Stage::kForward, reason::kWrongShape, k,
-                    absl::StrCat(log_probs.size(), " log-probs were reported for ", golden.size(),
-                                 " tokens"));
+                    absl::StrCat(reported.log_probs.size(), " log-probs ", reported.of,
+                                 "were reported for ", golden.size(), " tokens"));
     }
     std::vector<double> observed, expected;
     for (int64_t position : input_.batches[k].JudgedPositions()) {
-      if (!std::isfinite(log_probs[position])) {
-        return Failed(Stage::kForward, reason::kNotFinite, k,
-                      absl::StrCat("the log-prob of token ", position, " is not finite"));
+      if (!std::isfinite(reported.log_probs[position])) {
+        return Failed(
+            Stage::kForward, reason::kNotFinite, k,
+            absl::StrCat("the log-prob ", reported.of, "of token ", position, " is not finite"));
       }
-      observed.push_back(log_probs[position]);
+      observed.push_back(reported.log_probs[position]);
       expected.push_back(golden[position]);
     }
     const absl::StatusOr<std::vector<double>> errors = AbsoluteErrors(observed, expected);
     if (!errors.ok()) return CheckResult::Unreadable(Stage::kGolden, errors.status());
-    CompareLogProbs(k, *errors, expected);
-    return Loss(k);
+    CompareLogProbs(reported, *errors, expected);
+    return std::nullopt;
   }
 
-  void CompareLogProbs(size_t k, const std::vector<double>& errors,
+  void CompareLogProbs(const Reported& reported, const std::vector<double>& errors,
                        const std::vector<double>& expected) {
+    const size_t k = reported.k;
     // No report can be closer than half an ulp of its type at the largest log-prob.
     double least = 0;
-    if (const auto bits = CoarseFractionBits(input_.reported[k].log_probs_dtype)) {
+    if (const auto bits = CoarseFractionBits(reported.dtype)) {
       for (double value : expected) least = std::max(least, HalfUlp(value, *bits));
     }
     const FloorStep& floor = input_.floor[k];
-    worst_.Add(kLogProbsMean, {k, "", Mean(errors), std::max(floor.log_probs_mean, least)});
-    worst_.Add(kLogProbsQ99, {k, "", Quantile(errors, 0.99), std::max(floor.log_probs_q99, least)});
+    const auto add = [&](int after_mean, double error, double of_floor) {
+      worst_.Add(static_cast<Quantity>(reported.mean + after_mean),
+                 {k, "", error, std::max(of_floor, least)});
+    };
+    add(0, Mean(errors), floor.log_probs_mean);
+    add(1, Quantile(errors, 0.99), floor.log_probs_q99);
     const size_t i = std::max_element(errors.begin(), errors.end()) - errors.begin();
-    worst_.Add(kLogProbsMax, {k, "", errors[i], std::max(floor.log_probs_max, least)});
+    add(2, errors[i], floor.log_probs_max);
     if (worst_token_.is_null() || errors[i] > worst_token_["error"].get<double>()) {
       const PackedBatch& batch = input_.batches[k];
       const PackedDocuments documents(batch.document_lengths);
@@ -247,6 +291,27 @@ class Comparer {
     worst_.Add(kGradient, {k, name, *error, allowed});
     // By the triangle inequality, the error of the norm is at most the error of the gradient.
     worst_.Add(kGradientNorm, {k, name, *norm_error, allowed});
+    return std::nullopt;
+  }
+
+  // A tensor whose gradient is exactly zero in every step, and the golden's is in none. The floor
+  // of a gradient may be as large as the gradient: experts that few tokens reach have such floors.
+  std::optional<CheckResult> NoGradient() const {
+    for (const auto& [name, first] : input_.golden.front().tensors) {
+      bool is_missing = true;
+      for (size_t k = 0; k < input_.golden.size() && is_missing; ++k) {
+        const auto seen = input_.tensors[k].tensors.find(name);
+        const auto golden = input_.golden[k].tensors.find(name);
+        is_missing = seen != input_.tensors[k].tensors.end() && !seen->second.gradient.empty() &&
+                     seen->second.norms[0] == 0 && golden != input_.golden[k].tensors.end() &&
+                     golden->second.gradient_norm > 0;
+      }
+      if (is_missing)
+        return CheckResult::Failed(
+            Stage::kBackward, reason::kGradientsOff,
+            absl::StrFormat("the gradient of %s is zero in every step; its norm is %.3g in step 1",
+                            name, first.gradient_norm));
+    }
     return std::nullopt;
   }
 

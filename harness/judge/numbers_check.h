@@ -37,6 +37,14 @@ std::vector<NumbersQuantity> NumbersQuantities();
 // `error` in floors: 0 for no error, infinite for any other error over a floor of 0.
 double InFloors(double error, double floor);
 
+// The forward that trains nothing (verl's infer_batch: the old and reference log-probs of PPO), of
+// the batch of `step`, before any training.
+struct ForwardOnly {
+  size_t step = 0;
+  std::vector<double> log_probs = {};  // [tokens]; empty if not observed
+  std::string log_probs_dtype = {};
+};
+
 // The steps of a cell and of the reference. All spans have one element per step.
 struct NumbersInput {
   std::span<const ObservedStep> reported;
@@ -44,11 +52,12 @@ struct NumbersInput {
   std::span<const PackedBatch> batches;
   std::span<const GoldenStep> golden;
   std::span<const FloorStep> floor;
+  ForwardOnly forward_only = {};
 };
 
-// Compares, per step: log-probs (mean, 99 % quantile and maximum of |difference| over judged
-// tokens), loss, total gradient norm, and per tensor the sampled gradient and the norm of the whole
-// gradient. The outcomes:
+// Compares the log-probs of the forward that trains nothing and, per step: log-probs (mean, 99 %
+// quantile and maximum of |difference| over judged tokens), loss, total gradient norm, and per
+// tensor the sampled gradient and the norm of the whole gradient. The outcomes:
 // - wrong-shape at forward or backward: the number of log-probs differs from the batch, or the
 //   number of samples from the golden.
 // - not-finite at forward: NaN or infinity in the loss or in a log-prob of a judged token; at

@@ -46,8 +46,10 @@ bool IsBf16(double value) {
 bool ParametersAreBf16(std::span<const StepTensors> steps) {
   return std::all_of(steps.begin(), steps.end(), [](const StepTensors& step) {
     return std::all_of(step.tensors.begin(), step.tensors.end(), [](const auto& entry) {
-      const std::vector<double>& values = entry.second.before;
-      return std::all_of(values.begin(), values.end(), IsBf16);
+      const auto are_bf16 = [](const std::vector<double>& values) {
+        return std::all_of(values.begin(), values.end(), IsBf16);
+      };
+      return are_bf16(entry.second.before) && are_bf16(entry.second.after);
     });
   });
 }
@@ -82,15 +84,19 @@ std::optional<CheckResult> CheckSettings(const OptimizerSettings& asked, const O
                                                group.learning_rate, rate));
   }
   for (const Setting& setting : settings) {
-    const bool honoured =
-        std::any_of(step.param_groups.begin(), step.param_groups.end(), [&](const auto& group) {
-          return Near(group.*setting.seen, setting.asked, kSettingTolerance);
+    const auto other =
+        std::find_if(step.param_groups.begin(), step.param_groups.end(), [&](const auto& group) {
+          return !Near(group.*setting.seen, setting.asked, kSettingTolerance);
         });
-    if (honoured) continue;
-    return CheckResult::Failed(
-        Stage::kStep, reason::kOverrideIgnored,
-        absl::StrFormat("the optimizer's %s is %g, not %g", setting.name,
-                        step.param_groups.front().*setting.seen, setting.asked));
+    if (other == step.param_groups.end()) continue;
+    const std::string where =
+        step.param_groups.size() == 1
+            ? ""
+            : absl::StrCat(" in group ", other - step.param_groups.begin() + 1, " of ",
+                           step.param_groups.size(), " groups of parameters");
+    return CheckResult::Failed(Stage::kStep, reason::kOverrideIgnored,
+                               absl::StrFormat("the optimizer's %s is %g, not %g%s", setting.name,
+                                               (*other).*setting.seen, setting.asked, where));
   }
   return std::nullopt;
 }
@@ -107,7 +113,7 @@ std::optional<CheckResult> CheckClipping(const OptimizerSettings& asked, const O
   const double expected = *step.grad_norm * ClipCoefficient(*step.grad_norm, asked.clip_norm);
   evidence["clipping"].push_back(
       {{"reported", *step.grad_norm}, {"clipped", clipped}, {"expected", expected}});
-  if (clipped <= expected * (1 + (is_bf16 ? kClipToleranceBf16 : kClipToleranceFp32)))
+  if (Near(clipped, expected, is_bf16 ? kClipToleranceBf16 : kClipToleranceFp32))
     return std::nullopt;
   return CheckResult::Failed(
       Stage::kStep, reason::kClippingOff,
@@ -219,7 +225,8 @@ std::optional<CheckResult> CheckSamples(std::span<const ObservedStep> reported,
 }  // namespace
 
 CheckResult CheckOptimizer(const OptimizerSettings& asked, std::span<const ObservedStep> reported,
-                           std::span<const StepTensors> tensors) {
+                           std::span<const StepTensors> tensors,
+                           const std::string& parameter_type) {
   if (reported.empty() || reported.size() != tensors.size() || tensors.front().tensors.empty())
     return CheckResult::Unseen(Stage::kStep, "no optimizer step was seen");
   if (std::optional<CheckResult> stop = CheckSamples(reported, tensors)) return *stop;
@@ -231,6 +238,10 @@ CheckResult CheckOptimizer(const OptimizerSettings& asked, std::span<const Obser
     result.evidence = evidence;
     return result;
   };
+  if (const std::string type = is_bf16 ? "bf16" : "fp32"; type != parameter_type)
+    return finish(CheckResult::Failed(
+        Stage::kStep, reason::kPrecisionIgnored,
+        absl::StrCat("the parameters are kept in ", type, ", not in ", parameter_type)));
   for (size_t k = 0; k < reported.size(); ++k) {
     if (auto stop = CheckSettings(asked, reported[k], k)) return finish(*std::move(stop));
     if (auto stop = CheckClipping(asked, reported[k], tensors[k], k, is_bf16, evidence))

@@ -16,19 +16,20 @@ namespace bkm {
 // golden's updates would be a poor standard: AdamW's first step is little more than a sign, so it
 // hides the size of a gradient and is noisy where a gradient is near 0. Three checks, in this
 // order:
-// 1. Settings: the learning rate of every parameter group is LearningRateAt that step
-//    (learning-rate-off). Betas, epsilon and weight decay are the asked ones in at least one group
-//    (override-ignored): a library may rightly exempt some parameters from decay.
-// 2. Clipping: the norm over all observed gradients is at most what clipping the reported norm
-//    leaves (clipping-off). A smaller norm means a missing or small gradient, which the comparison
-//    with the golden's gradients finds.
+// 1. Settings: the parameters are kept in `parameter_type`, bf16 or fp32 (precision-ignored). The
+//    learning rate of every parameter group is LearningRateAt that step (learning-rate-off). Betas,
+//    epsilon and weight decay are the asked ones in every group (override-ignored): nothing asks
+//    for parameters without decay.
+// 2. Clipping: the norm over all observed gradients is what clipping the reported norm leaves
+//    (clipping-off).
 // 3. Updates: AdamW in fp64, from the observed gradients, moments carried from step to step, and
 //    the observed parameter before a step, must give the observed parameter after it (update-off).
 //    Allowed are the roundings of the type that holds the parameters (fp32, or bf16 if every
 //    sampled parameter is a bf16 number) and of fp32 arithmetic. Each tensor is judged by the
 //    parameter group that fits it best. Parameters must not change between steps.
 CheckResult CheckOptimizer(const OptimizerSettings& asked, std::span<const ObservedStep> reported,
-                           std::span<const StepTensors> tensors);
+                           std::span<const StepTensors> tensors,
+                           const std::string& parameter_type = "fp32");
 
 }  // namespace bkm
 

@@ -52,6 +52,8 @@ constexpr Entry kEntries[] = {
     {kRegistryUnreachable, "a package registry did not answer"},
     {kOverrideIgnored, "the asked option was accepted and replaced by another"},
     {kPrecisionIgnored, "another precision ran than was asked for"},
+    {kBlockTableOff, "the block table that compiled flex attention walks contradicts its mask"},
+    {kConfigIgnored, "the model was built with another number than its configuration has"},
     {kOtherBackendRan, "the asked backend was built, but another one ran"},
     {kMaskMissing, "no mask reached the layers, and tokens see other documents or the future"},
     {kMaskLeak, "tokens see other documents"},

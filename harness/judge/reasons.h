@@ -55,6 +55,8 @@ inline constexpr char kRegistryUnreachable[] = "registry-unreachable";
 // The cell ran, but did not do what was asked.
 inline constexpr char kOverrideIgnored[] = "override-ignored";
 inline constexpr char kPrecisionIgnored[] = "precision-ignored";
+inline constexpr char kBlockTableOff[] = "block-table-off";
+inline constexpr char kConfigIgnored[] = "config-ignored";
 inline constexpr char kOtherBackendRan[] = "other-backend-ran";
 inline constexpr char kMaskMissing[] = "mask-missing";
 inline constexpr char kMaskLeak[] = "mask-leak";

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "harness/base/status_macros.h"
 #include "harness/judge/cell_files.h"
 
@@ -49,19 +50,37 @@ Relation RightRelation(const PackedDocuments& documents, int64_t window) {
   return relation;
 }
 
-absl::StatusOr<std::map<std::string, Relation>> ReadRelations(const std::filesystem::path& cell_dir,
-                                                              int64_t tokens) {
-  ASSIGN_OR_RETURN(const SafetensorsFile file, OpenCellTensors(cell_dir, kRelationsFile));
-  std::map<std::string, Relation> relations;
-  for (const auto& [digest, tensor] : file.tensors()) {
+namespace {
+
+// The relations of a file, whose keys are `prefix` and a digest.
+absl::StatusOr<Relations> ReadWithPrefix(const std::filesystem::path& cell_dir,
+                                         const std::string& name, absl::string_view prefix,
+                                         int64_t tokens) {
+  ASSIGN_OR_RETURN(const SafetensorsFile file, OpenCellTensors(cell_dir, name));
+  Relations relations;
+  for (const auto& [key, tensor] : file.tensors()) {
+    absl::string_view digest = key;
+    if (!absl::ConsumePrefix(&digest, prefix)) continue;
     if (tensor.type != TensorType::kU8 || tensor.shape != std::vector<int64_t>{tokens, tokens}) {
-      return absl::DataLossError(absl::StrCat(file.path().string(), ": relation ", digest,
-                                              " is not U8 of ", tokens, " x ", tokens));
+      return absl::DataLossError(absl::StrCat(file.path().string(), ": relation ",
+                                              std::string(digest), " is not U8 of ", tokens, " x ",
+                                              tokens));
     }
-    relations.emplace(digest,
+    relations.emplace(std::string(digest),
                       Relation(tokens, std::span(tensor.bytes.data(), tensor.bytes.size())));
   }
   return relations;
+}
+
+}  // namespace
+
+absl::StatusOr<Relations> ReadRelations(const std::filesystem::path& cell_dir, int64_t tokens) {
+  return ReadWithPrefix(cell_dir, kRelationsFile, "", tokens);
+}
+
+absl::StatusOr<Relations> ReadStepRelations(const std::filesystem::path& cell_dir,
+                                            const std::string& file, int64_t tokens) {
+  return ReadWithPrefix(cell_dir, file, kRelationPrefix, tokens);
 }
 
 }  // namespace bkm

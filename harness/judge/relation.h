@@ -54,9 +54,14 @@ class Relation {
 // only itself and the window - 1 tokens before it.
 Relation RightRelation(const PackedDocuments& documents, int64_t window);
 
-// Reads a cell's tensors/attended.safetensors: relations of `tokens` tokens, by digest.
-absl::StatusOr<std::map<std::string, Relation>> ReadRelations(const std::filesystem::path& cell_dir,
-                                                              int64_t tokens);
+// By digest.
+using Relations = std::map<std::string, Relation>;
+
+// Reads a cell's tensors/attended.safetensors: relations of `tokens` tokens.
+absl::StatusOr<Relations> ReadRelations(const std::filesystem::path& cell_dir, int64_t tokens);
+// Reads those of a training step out of the step's file.
+absl::StatusOr<Relations> ReadStepRelations(const std::filesystem::path& cell_dir,
+                                            const std::string& file, int64_t tokens);
 
 }  // namespace bkm
 

@@ -98,6 +98,7 @@ absl::StatusOr<StepTensors> ReadStepTensors(const SafetensorsFile& file) {
   StepTensors step;
   for (const auto& [key, view] : file.tensors()) {
     absl::string_view name = key;
+    if (absl::StartsWith(key, kRelationPrefix)) continue;  // ReadStepRelations reads these
     ASSIGN_OR_RETURN(std::vector<double> values, file.Doubles(key));
     if (key == "log_probs") {
       step.log_probs = std::move(values);
@@ -116,6 +117,12 @@ absl::StatusOr<StepTensors> ReadStepTensors(const SafetensorsFile& file) {
     }
   }
   return step;
+}
+
+absl::StatusOr<std::vector<double>> ReadForwardOnly(const ObservedForward& forward,
+                                                    const std::filesystem::path& cell_dir) {
+  ASSIGN_OR_RETURN(const SafetensorsFile file, OpenCellTensors(cell_dir, forward.tensors));
+  return file.Doubles("log_probs");
 }
 
 absl::StatusOr<std::vector<StepTensors>> ReadSteps(std::span<const ObservedStep> steps,

@@ -56,6 +56,9 @@ struct FloorStep {
 
 // Each function reads one file of harness/protocol/README.md. Errors name the path.
 absl::StatusOr<StepTensors> ReadStepTensors(const SafetensorsFile& file);
+// The log-probs of the forward that trains nothing.
+absl::StatusOr<std::vector<double>> ReadForwardOnly(const ObservedForward& forward,
+                                                    const std::filesystem::path& cell_dir);
 // One element per step of the cell; empty for a step that wrote no file.
 absl::StatusOr<std::vector<StepTensors>> ReadSteps(std::span<const ObservedStep> steps,
                                                    const std::filesystem::path& cell_dir);

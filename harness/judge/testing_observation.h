@@ -42,6 +42,7 @@ inline Json CompleteObservation() {
     "closure": {"engine": ["verl/__init__.py"], "library": ["t/a.py"],
                 "lookups": {"engine": ["verl/workers"], "library": []},
                 "asked": {"engine": [], "library": []}, "escapes": [], "whole": true},
+    "forward_only": {"tensors": "tensors/forward_only.safetensors", "log_probs_dtype": "float32"},
     "warnings": ["UserWarning: x"], "seconds": {"import": 0.2}, "timeouts": 0, "ignored_events": 0,
     "usage": {"wall_s": 2.5, "user_s": 2.0, "system_s": 0.2, "max_rss_mib": 950}})",
                          "testing_observation.h");
@@ -67,6 +68,7 @@ inline Json CompleteObservation() {
                              {"next_learning_rate", *step.learning_rate},
                              {"forwards", 1},
                              {"attention_nodes", step.attention_nodes},
+                             {"attended", json["mask"]["attended"]},
                              {"log_probs_dtype", "float32"},
                              {"seconds", 0.5},
                              {"optimizer",
@@ -102,28 +104,38 @@ inline Json RaisedObservation() {
   return json;
 }
 
+inline NamedTensor Floats(const std::string& name, const std::vector<double>& values) {
+  return NamedTensor::F32(name, {static_cast<int64_t>(values.size())},
+                          std::vector<float>(values.begin(), values.end()));
+}
+
+// The relation of its two documents: causal in each of them.
+inline NamedTensor RightRelationTensor(const std::string& name) {
+  std::string right(25, '\0');
+  for (const int pair : {0, 5, 6, 10, 11, 12, 18, 23, 24}) right[pair] = 1;
+  return {name, TensorType::kU8, {5, 5}, right};
+}
+
 // Writes what `cell` leaves of its step `k`.
 inline void WriteStepTensors(const RightCell& cell, size_t k, const std::filesystem::path& file) {
-  const auto floats = [](const std::string& name, const std::vector<double>& values) {
-    return NamedTensor::F32(name, {static_cast<int64_t>(values.size())},
-                            std::vector<float>(values.begin(), values.end()));
-  };
-  std::vector<NamedTensor> tensors = {floats("log_probs", cell.tensors[k].log_probs)};
+  std::vector<NamedTensor> tensors = {Floats("log_probs", cell.tensors[k].log_probs),
+                                      RightRelationTensor("relation/right")};
   for (const auto& [name, sampled] : cell.tensors[k].tensors) {
-    tensors.push_back(floats("grad/" + name, sampled.gradient));
-    tensors.push_back(floats("before/" + name, sampled.before));
-    tensors.push_back(floats("after/" + name, sampled.after));
+    tensors.push_back(Floats("grad/" + name, sampled.gradient));
+    tensors.push_back(Floats("before/" + name, sampled.before));
+    tensors.push_back(Floats("after/" + name, sampled.after));
     tensors.push_back(NamedTensor::F64("norms/" + name, {3}, sampled.norms));
   }
   HARNESS_CHECK(WriteSafetensors(file, tensors).ok());
 }
 
-// Writes the relation of its two documents: causal in each of them.
-inline void WriteRightRelation(const std::filesystem::path& dir) {
-  std::string right(25, '\0');
-  for (const int pair : {0, 5, 6, 10, 11, 12, 18, 23, 24}) right[pair] = 1;
-  HARNESS_CHECK(WriteSafetensors(dir / "tensors" / "attended.safetensors",
-                                 {{"right", TensorType::kU8, {5, 5}, right}})
+// Writes what `cell` leaves of the forwards that train nothing.
+inline void WriteForwards(const RightCell& cell, const std::filesystem::path& dir) {
+  HARNESS_CHECK(
+      WriteSafetensors(dir / "tensors" / "attended.safetensors", {RightRelationTensor("right")})
+          .ok());
+  HARNESS_CHECK(WriteSafetensors(dir / "tensors" / "forward_only.safetensors",
+                                 {Floats("log_probs", cell.forward_only.log_probs)})
                     .ok());
 }
 
@@ -132,7 +144,7 @@ inline void WriteTensorsOfCell(const std::filesystem::path& dir) {
   const RightCell cell = MakeRightCell();
   for (size_t k = 0; k < cell.tensors.size(); ++k)
     WriteStepTensors(cell, k, dir / "tensors" / ("step" + std::to_string(k) + ".safetensors"));
-  WriteRightRelation(dir);
+  WriteForwards(cell, dir);
 }
 
 // What the right cell is judged by.

@@ -25,9 +25,10 @@ struct RightCell {
   std::vector<FloorStep> floor;
   std::vector<ObservedStep> reported;
   std::vector<StepTensors> tensors;
-  OptimizerSettings optimizer;
+  ForwardOnly forward_only;
+  OptimizerSettings optimizer = {.clip_norm = 1};
 
-  NumbersInput numbers() const { return {reported, tensors, batches, golden, floor}; }
+  NumbersInput numbers() const { return {reported, tensors, batches, golden, floor, forward_only}; }
 };
 
 // The gradients have norm 5 before clipping to 1 and are the same in both steps. The parameters
@@ -70,8 +71,10 @@ inline RightCell MakeRightCell() {
     step.attention_nodes = {{"FlexAttentionAutogradOpBackward", 8}};
     step.param_groups = {{cell.optimizer.learning_rate, cell.optimizer.beta1, cell.optimizer.beta2,
                           cell.optimizer.epsilon, cell.optimizer.weight_decay}};
+    for (int layer = 0; layer < 8; ++layer) step.attended.push_back({layer, "right"});
     cell.reported.push_back(step);
   }
+  cell.forward_only = {0, cell.golden[0].log_probs, "float32"};
   return cell;
 }
 

@@ -138,10 +138,20 @@ void CheckInputs(const Tensor& query, const Tensor& key, const Tensor& value, do
 }
 
 struct Options {
+  int64_t max_q, max_k;  // tokens of the longest document, as the caller says
   bool is_causal;
   OptionalDouble scale;
   OptionalInt window_left, window_right;
 };
+
+// CUDA launches as many blocks as `longest` needs and silently leaves out the tokens beyond them.
+void CheckLongest(const std::vector<int64_t>& offsets, int64_t longest, const char* name) {
+  for (size_t i = 1; i < offsets.size(); ++i) {
+    const int64_t tokens = offsets[i] - offsets[i - 1];
+    Require(tokens <= longest, name, " is ", longest, ", but document ", i - 1, " has ", tokens,
+            " tokens: a GPU would not compute all of them");
+  }
+}
 
 VarlenShape MakeShape(const Tensor& query, const Tensor& key, const Tensor& query_offsets,
                       const Tensor& key_offsets, const Options& options) {
@@ -150,6 +160,8 @@ VarlenShape MakeShape(const Tensor& query, const Tensor& key, const Tensor& quer
   shape.key_offsets = Offsets(key_offsets, key.size(0), "cu_seqlens_k");
   Require(shape.query_offsets.size() == shape.key_offsets.size(),
           "cu_seqlens_q and cu_seqlens_k must have the same length");
+  CheckLongest(shape.query_offsets, options.max_q, "max_seqlen_q");
+  CheckLongest(shape.key_offsets, options.max_k, "max_seqlen_k");
   shape.total_queries = query.size(0);
   shape.query_heads = query.size(1);
   shape.key_heads = key.size(1);
@@ -191,12 +203,13 @@ std::tuple<Tensor, Tensor, Tensor> Backward(const Tensor& output_gradient, const
                                             const Tensor& key, const Tensor& value,
                                             const Tensor& output, const Tensor& logsumexp,
                                             const Tensor& query_offsets, const Tensor& key_offsets,
-                                            int64_t, int64_t, double dropout, bool is_causal,
-                                            const Tensor&, const Tensor&, OptionalDouble scale,
-                                            OptionalInt window_left, OptionalInt window_right) {
+                                            int64_t max_q, int64_t max_k, double dropout,
+                                            bool is_causal, const Tensor&, const Tensor&,
+                                            OptionalDouble scale, OptionalInt window_left,
+                                            OptionalInt window_right) {
   CheckInputs(query, key, value, dropout);
   const VarlenShape shape = MakeShape(query, key, query_offsets, key_offsets,
-                                      {is_causal, scale, window_left, window_right});
+                                      {max_q, max_k, is_causal, scale, window_left, window_right});
   Require(output.scalar_type() == query.scalar_type(), "query and out must have the same dtype");
   Require(output_gradient.scalar_type() == query.scalar_type(),
           "query and dout must have the same dtype");
@@ -245,7 +258,8 @@ void BoxedForward(StableIValue* stack, uint64_t arguments, uint64_t results) {
   const OptionalTensor query_offsets = to<OptionalTensor>(stack[3]),
                        key_offsets = to<OptionalTensor>(stack[4]);
   const double dropout = to<double>(stack[7]);
-  const Options options = {to<bool>(stack[8]), to<OptionalDouble>(stack[10]),
+  const Options options = {to<int64_t>(stack[5]),      to<int64_t>(stack[6]),
+                           to<bool>(stack[8]),         to<OptionalDouble>(stack[10]),
                            to<OptionalInt>(stack[11]), to<OptionalInt>(stack[12])};
   const OptionalTensor keys_used = to<OptionalTensor>(stack[13]),
                        slopes = to<OptionalTensor>(stack[14]);

@@ -148,6 +148,19 @@ TEST_F(VarlenCpuTest, RefusesWhatTheCudaKernelsRefuseInTheirWords) {
               HasSubstr("cu_seqlens_q must have dtype int32"));
 }
 
+TEST_F(VarlenCpuTest, AMaximumBelowTheLongestDocumentIsRefused) {
+  const torch::Tensor x = Random(kHeads, torch::kBFloat16);
+  const auto call = [&](int64_t max_q, int64_t max_k) {
+    return Refusal([&] {
+      at::_flash_attention_forward(x, x, x, Offsets(), Offsets(), max_q, max_k, 0.0, true, false);
+    });
+  };
+  EXPECT_THAT(call(kLongest - 1, kLongest),
+              HasSubstr("max_seqlen_q is 10, but document 2 has 11 tokens"));
+  EXPECT_THAT(call(kLongest, kLongest - 1), HasSubstr("max_seqlen_k is 10"));
+  EXPECT_THAT(call(kLongest + 9, kLongest + 9), StrEq("it ran"));
+}
+
 TEST_F(VarlenCpuTest, SaysWhatItCannotDo) {
   const torch::Tensor x = Random(kHeads, torch::kBFloat16), slopes = torch::ones({kHeads});
   const auto call = [&](const std::optional<torch::Tensor>& offsets, double dropout,

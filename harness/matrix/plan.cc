@@ -22,16 +22,16 @@ std::string WhyNotHere(const Probe& probe) {
   return "";
 }
 
-// The number of parts that an engine of this kind makes when probe.micro_batches are requested.
-int64_t PartsMade(const EngineKind& kind, const Probe& probe) {
-  const auto documents = static_cast<int64_t>(probe.documents.size());
+// The number of parts that an engine of this kind makes of a step with these documents when
+// probe.micro_batches are requested.
+int64_t PartsMade(const EngineKind& kind, const Probe& probe, const std::vector<int64_t>& lengths) {
+  const auto documents = static_cast<int64_t>(lengths.size());
   const auto rounded_up = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
   if (documents % probe.micro_batches == 0) return probe.micro_batches;
   if (!kind.cuts_by_tokens)
     return rounded_up(documents, rounded_up(documents, probe.micro_batches));
-  const int64_t tokens =
-      std::accumulate(probe.documents.begin(), probe.documents.end(), int64_t{0});
-  const int64_t longest = *std::max_element(probe.documents.begin(), probe.documents.end());
+  const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+  const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
   return rounded_up(tokens, std::max(longest, rounded_up(tokens, probe.micro_batches)));
 }
 
@@ -45,9 +45,12 @@ std::string WhyNotApplicable(const Cell& cell) {
     return absl::StrCat(kind.name, " does not look for checkpoints by itself");
   if (probe.head == "value" && !kind.has_value_head)
     return absl::StrCat(kind.name, " has no value head");
-  if (const int64_t made = PartsMade(kind, probe); made != probe.micro_batches)
-    return absl::StrCat(kind.name, " cuts these ", probe.documents.size(), " documents into ", made,
-                        " micro-batches instead of ", probe.micro_batches);
+  for (int step = 0; step < probe.steps; ++step) {
+    const std::vector<int64_t> lengths = DocumentsOf(probe, step);
+    if (const int64_t made = PartsMade(kind, probe, lengths); made != probe.micro_batches)
+      return absl::StrCat(kind.name, " cuts the ", lengths.size(), " documents of step ", step + 1,
+                          " into ", made, " micro-batches instead of ", probe.micro_batches);
+  }
   return "";
 }
 

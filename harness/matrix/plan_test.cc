@@ -58,7 +58,7 @@ TEST(PlanTest, SaysWhyACellIsOut) {
 TEST(PlanTest, FiltersAndExclusionsMatchDefaultValues) {
   const auto cells = *ExpandMatrix(
       TwoByTwo(R"(, "exclude": [{"attention": "varlen", "steps": "3", "why": "known"}])"),
-      {*CellFilter::Parse("engine=v1,seed=1,documents=37+*")}, Environment());
+      {*CellFilter::Parse("engine=v1,seed=1,documents=37+150+*")}, Environment());
   EXPECT_THAT(Summaries(cells),
               ElementsAre("v1 flex", "v1 varlen out: excluded by the matrix: known",
                           "v2 flex out: not matched by --filter",
@@ -150,10 +150,12 @@ TEST(PlanTest, SaysWhenDocumentsCannotBeCutAsAsked) {
   EXPECT_EQ(PlanOf("verl-torchtitan", kVerl, R"("attention": "flex", "micro_batches": 2)")[0].why,
             "");
   EXPECT_EQ(PlanOf("verl-torchtitan", kVerl, R"("attention": "flex", "micro_batches": 3)")[0].why,
-            "verl-torchtitan cuts these 5 documents into 2 micro-batches instead of 3");
+            "verl-torchtitan cuts the 5 documents of step 1 into 2 micro-batches instead of 3");
   EXPECT_EQ(PlanOf("torchtitan", "", R"("attention": "flex", "micro_batches": 3)")[0].why, "");
-  EXPECT_EQ(PlanOf("torchtitan", "", R"("attention": "flex", "micro_batches": 4)")[0].why,
-            "torchtitan cuts these 5 documents into 3 micro-batches instead of 4");
+  constexpr char kTwoLayouts[] =
+      R"("attention": "flex", "documents": [[9, 9, 9, 9], [9, 9, 9, 9, 9]], "micro_batches": 4)";
+  EXPECT_EQ(PlanOf("torchtitan", "", kTwoLayouts)[0].why,
+            "torchtitan cuts the 5 documents of step 2 into 3 micro-batches instead of 4");
 }
 
 TEST(PlanTest, ACellThatTheDeviceCannotRunIsInAndUnsupported) {

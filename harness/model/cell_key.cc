@@ -23,6 +23,13 @@ std::string OptionsText(const Cell& cell) {
   });
 }
 
+// 37+150/64+20: the layouts of two steps.
+std::string DocumentsText(const Cell& cell) {
+  return absl::StrJoin(cell.probe.documents, "/", [](std::string* out, const auto& lengths) {
+    absl::StrAppend(out, absl::StrJoin(lengths, "+"));
+  });
+}
+
 std::string OptimizerText(const Cell& cell) {
   static const Json& defaults = *new Json(ToJson(OptimizerSettings()));
   const Json settings = ToJson(cell.probe.optimizer);
@@ -91,7 +98,7 @@ std::vector<CellKey> MakeKeys() {
       {"device", kMain, [](const Cell& c) { return EscapedText(c.probe.device); }},
       {"ranks", kDetail, [](const Cell& c) { return absl::StrCat(c.probe.ranks); }},
       {"threads", kDetail, [](const Cell& c) { return absl::StrCat(c.probe.threads); }},
-      {"documents", kOption, [](const Cell& c) { return absl::StrJoin(c.probe.documents, "+"); }},
+      {"documents", kOption, DocumentsText},
       {"input", kOption, [](const Cell& c) { return EscapedText(c.probe.input); }},
       {"micro_batches", kOption, [](const Cell& c) { return absl::StrCat(c.probe.micro_batches); }},
       {"leftover_checkpoint", kOption,

@@ -94,6 +94,7 @@ absl::Status CheckBounds(const Observation& observation, const std::string& orig
                {"$.backend.layers", observation.layers.size(), kMostLayers},
                {"$.backend.called", observation.called.size(), kMostLayers},
                {"$.backend.kernels", observation.kernels.size(), kMostLayers},
+               {"$.model.norm_epsilons", observation.model.norm_epsilons.size(), kMostLayers},
                {"$.mask.attended", observation.attended.size(), kMostLayers},
                {"$.mask.reaches", observation.more_reaches.size(), kMostLayers},
                {"$.mask.calls", observation.mask_calls.size(), kMostMaskCalls}};
@@ -107,6 +108,12 @@ absl::Status CheckBounds(const Observation& observation, const std::string& orig
   if (ran.size() > 32 || !std::all_of(ran.begin(), ran.end(), absl::ascii_isalnum))
     return OutOfBounds(origin, "$.adapter.precision_ran", "a plain name is needed here");
   std::set<absl::string_view> files;
+  if (observation.forward_only) {
+    files.insert(observation.forward_only->tensors);
+    if (!IsPlainTensorFile(observation.forward_only->tensors))
+      return OutOfBounds(origin, "$.forward_only.tensors",
+                         "a plain name below tensors/ is needed here");
+  }
   for (size_t k = 0; k < observation.steps.size(); ++k) {
     const ObservedStep& step = observation.steps[k];
     const std::string path = absl::StrCat("$.steps[", k, "]");
@@ -114,6 +121,9 @@ absl::Status CheckBounds(const Observation& observation, const std::string& orig
       return OutOfBounds(origin, path + ".tensors", "a plain name below tensors/ is needed here");
     if (!step.tensors.empty() && !files.insert(step.tensors).second)
       return OutOfBounds(origin, path + ".tensors", "two steps name one file");
+    if (step.attended.size() > kMostLayers)
+      return OutOfBounds(origin, path + ".attended",
+                         absl::StrCat("more than ", kMostLayers, " items"));
     if (step.param_groups.size() > kMostParamGroups)
       return OutOfBounds(origin, path + ".optimizer.param_groups",
                          absl::StrCat("more than ", kMostParamGroups, " groups"));
@@ -297,11 +307,18 @@ void Describe(Fields& fields, ObservedParamGroup& group) {
   fields.Field("weight_decay", group.weight_decay);
 }
 
+void Describe(Fields& fields, ObservedForward& forward) {
+  fields.Field("tensors", forward.tensors);
+  fields.Field("log_probs_dtype", forward.log_probs_dtype);
+}
+
 void Describe(Fields& fields, ObservedStep& step) {
   fields.Field("loss", step.loss);
   fields.Field("grad_norm", step.grad_norm);
   fields.Field("forwards", step.forwards);
   fields.Field("attention_nodes", step.attention_nodes);
+  fields.Field("attended", step.attended);
+  fields.Field("attended_error", step.attended_error);
   fields.Field("learning_rate", step.learning_rate);
   fields.Field("tensors", step.tensors);
   fields.Field("log_probs_dtype", step.log_probs_dtype);
@@ -328,6 +345,11 @@ void Describe(Fields& fields, Observation& observation) {
     backend.Field("configured", o.configured);
     backend.Field("ops", o.ops);
     backend.Field("kernels", o.kernels);
+    backend.Group("block_tables", [&](Fields& tables) {
+      tables.Field("calls", o.block_tables.calls);
+      tables.Field("fault", o.block_tables.fault);
+      tables.Field("error", o.block_tables.error);
+    });
   });
   fields.Field("load", o.load);
   fields.Field("held", o.held);
@@ -338,6 +360,11 @@ void Describe(Fields& fields, Observation& observation) {
     mask.Field("attended", o.attended);
     mask.Field("attended_error", o.attended_error);
   });
+  fields.Group("model", [&](Fields& model) {
+    model.Field("norm_epsilons", o.model.norm_epsilons);
+    model.Field("rope_theta", o.model.rope_theta);
+  });
+  fields.Field("forward_only", o.forward_only);
   fields.Field("steps", o.steps);
   fields.Field("machine", o.machine);
   fields.Field("timeouts", o.timeouts);

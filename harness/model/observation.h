@@ -92,6 +92,18 @@ struct ObservedParamGroup {
   double learning_rate = 0, beta1 = 0, beta2 = 0, epsilon = 0, weight_decay = 0;
 };
 
+// The model's own numbers, read back from what was built.
+struct ObservedModel {
+  std::vector<double> norm_epsilons;  // of all norms, each value once
+  std::optional<double> rope_theta;   // absent if no table of frequencies was found
+};
+
+// A forward that trains nothing, of the batch of the reach test, before the first step.
+struct ObservedForward {
+  std::string tensors;  // file in the cell's folder
+  std::string log_probs_dtype;
+};
+
 struct ObservedStep {
   std::optional<double> loss, grad_norm, learning_rate;
   std::string optimizer_class;
@@ -101,6 +113,10 @@ struct ObservedStep {
   std::optional<int64_t> forwards;  // calls of the model: one per micro-batch
   // Autograd nodes that the step's backward goes through, by name; only attention's.
   std::map<std::string, int64_t> attention_nodes;
+  // Per layer, in the step's own forward; the relations are in `tensors`. Empty in a step of
+  // several micro-batches.
+  std::vector<ObservedRelation> attended;
+  std::string attended_error;  // why `attended` could not be measured
 };
 
 // The part of a worker's observation that the judge reads; harness/protocol/README.md describes all
@@ -124,6 +140,9 @@ struct Observation {
   std::vector<ObservedRelation> attended;   // per layer, measured from its kernel
   std::string attended_error;               // why `attended` could not be measured
   std::vector<ObservedKernels> kernels;     // per layer, in calls with gradients
+  ObservedBlockTables block_tables;
+  ObservedModel model;
+  std::optional<ObservedForward> forward_only;
   std::vector<ObservedStep> steps;
   std::optional<ObservedMachine> machine;  // absent in older runs
   int64_t timeouts = 0;  // runs of this cell that hit the time limit, this run included

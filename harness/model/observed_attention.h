@@ -41,6 +41,13 @@ struct ObservedRelation {
   std::string relation;
 };
 
+// The block tables of all flex_attention calls, each compared with its own mask.
+struct ObservedBlockTables {
+  int64_t calls = 0;
+  std::string fault = {};  // the first table that a compiled kernel would misread; empty if none
+  std::string error = {};  // why a table could not be compared
+};
+
 // Attention kernels that one layer dispatched in calls with gradients.
 struct ObservedKernels {
   int64_t layer = 0;

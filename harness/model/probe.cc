@@ -2,16 +2,42 @@
 // Copyright the bkm authors.
 #include "harness/model/probe.h"
 
+#include <algorithm>
+
 #include "harness/base/check.h"
 
 namespace bkm {
 namespace {
 
-void CheckDocuments(Fields& fields, const std::vector<int64_t>& lengths) {
-  if (lengths.empty()) fields.Fail("documents", "a list of token counts is needed here");
-  for (const int64_t length : lengths) {
-    if (length < 2) fields.Fail("documents", "a document has at least 2 tokens");
+// One layout is written as a list of token counts, more as a list of such lists.
+void DescribeDocuments(Fields& fields, std::vector<std::vector<int64_t>>& documents) {
+  Json json = documents.size() == 1 ? Json(documents.front()) : Json(documents);
+  fields.Field("documents", json, Presence::kOptional);
+  if (!fields.reading()) return;
+  constexpr char kWanted[] = "a list of token counts, or a list of such lists, is needed here";
+  if (json.is_array() && !json.empty() && !json.front().is_array()) json = Json::array({json});
+  if (!json.is_array() || json.empty()) return fields.Fail("documents", kWanted);
+  documents.clear();
+  for (const Json& layout : json) {
+    std::vector<int64_t> lengths;
+    if (!layout.is_array() || layout.empty()) return fields.Fail("documents", kWanted);
+    for (const Json& length : layout) {
+      if (!length.is_number_integer()) return fields.Fail("documents", kWanted);
+      lengths.push_back(length.get<int64_t>());
+      if (lengths.back() < 1) fields.Fail("documents", "a document has at least 1 token");
+    }
+    if (*std::max_element(lengths.begin(), lengths.end()) < 2)
+      fields.Fail("documents", "one document of each step has at least 2 tokens");
+    documents.push_back(std::move(lengths));
   }
+}
+
+// A step is not cut into more parts than it has documents.
+int64_t FewestDocuments(const Probe& probe) {
+  size_t fewest = probe.documents.front().size();
+  for (const std::vector<int64_t>& layout : probe.documents)
+    fewest = std::min(fewest, layout.size());
+  return static_cast<int64_t>(fewest);
 }
 
 // Values are kept as JSON text.
@@ -29,6 +55,17 @@ void DescribeOptions(Fields& fields, std::map<std::string, std::string>& options
 const std::vector<std::string>& WarmupSchedules() {
   static const auto& names = *new std::vector<std::string>{"zero-based", "one-based"};
   return names;
+}
+
+std::vector<std::vector<int64_t>> DefaultDocuments() {
+  return {{37, 150, 64, 20, 9}, {262, 1, 29}, {9, 70, 1, 130, 26, 44}};
+}
+
+std::vector<int64_t> DocumentsOf(const Probe& probe, int step) {
+  const size_t layouts = probe.documents.size();
+  std::vector<int64_t> lengths = probe.documents[step % layouts];
+  std::rotate(lengths.begin(), lengths.begin() + step / layouts % lengths.size(), lengths.end());
+  return lengths;
 }
 
 double LearningRateAt(const OptimizerSettings& settings, int step) {
@@ -65,12 +102,11 @@ void Describe(Fields& fields, Probe& probe) {
   fields.Int("threads", probe.threads, 1, 1024, Presence::kOptional);
   fields.Int("steps", probe.steps, 1, 100, Presence::kOptional);
   fields.Int("seed", probe.seed, 0, INT64_MAX, Presence::kOptional);
-  fields.Field("documents", probe.documents, Presence::kOptional);
-  if (fields.reading()) CheckDocuments(fields, probe.documents);
+  DescribeDocuments(fields, probe.documents);
+  if (probe.documents.empty()) return;  // not readable: the complaint is kept
   fields.OneOf("head", probe.head, {"lm", "value"}, Presence::kOptional);
   fields.OneOf("input", probe.input, {"packed", "padded"}, Presence::kOptional);
-  fields.Int("micro_batches", probe.micro_batches, 1, static_cast<int64_t>(probe.documents.size()),
-             Presence::kOptional);
+  fields.Int("micro_batches", probe.micro_batches, 1, FewestDocuments(probe), Presence::kOptional);
   fields.Field("leftover_checkpoint", probe.leftover_checkpoint, Presence::kOptional);
   DescribeOptions(fields, probe.engine_options);
   fields.Field("optimizer", probe.optimizer, Presence::kOptional);

@@ -15,13 +15,15 @@
 namespace bkm {
 
 // Gradient clipping by total norm, then AdamW as in torch.optim.AdamW. The learning rate rises for
-// `warmup_steps` steps and then stays constant.
+// `warmup_steps` steps and then stays constant. No value but `clip_norm` is a default of torch,
+// verl, torchtitan or transformers: an engine that drops an option runs something else. Another
+// clipping norm than 1 is asked by rows of matrices, because verl's TorchTitan engine ignores it.
 struct OptimizerSettings {
-  double learning_rate = 1e-4;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
-  double weight_decay = 0.01;
+  double learning_rate = 2e-4;
+  double beta1 = 0.85;
+  double beta2 = 0.97;
+  double epsilon = 1e-4;  // large enough to show in an update
+  double weight_decay = 0.03;
   double clip_norm = 1.0;
   int warmup_steps = 0;
   // The factor of step k (from 0) in a warm-up of w steps: "zero-based" is k / w (HF and verl's
@@ -36,6 +38,12 @@ const std::vector<std::string>& WarmupSchedules();
 // The learning rate of step `step`, counted from 0.
 double LearningRateAt(const OptimizerSettings& settings, int step);
 
+// What a mask, a cache or a table that is kept from an earlier step gets wrong: each step has
+// another number of documents with other lengths. Documents are longer than any model's sliding
+// window (128), one of step 2 holds a whole block of 128 x 128 pairs and is longer than any of step
+// 1, one has a single token, and step 3 has as many tokens as step 1.
+std::vector<std::vector<int64_t>> DefaultDocuments();
+
 // The training steps that a cell runs: model, batch, attention, precision, engine options,
 // optimizer and device.
 struct Probe {
@@ -48,8 +56,9 @@ struct Probe {
   int threads = 1;
   int steps = 3;
   uint64_t seed = 1;  // of weights and data
-  // Tokens per document. One is longer than any model's sliding window (128).
-  std::vector<int64_t> documents = {37, 150, 64, 20, 9};
+  // Tokens per document. Step k has layout k (modulo their number), rotated by one document each
+  // time the layouts begin again.
+  std::vector<std::vector<int64_t>> documents = DefaultDocuments();
   // "lm": log-probs of a language model. "value": a critic, one value per token.
   std::string head = "lm";
   // "packed": documents one after the other. "padded": one row per document, padded on the right
@@ -64,6 +73,9 @@ struct Probe {
   OptimizerSettings optimizer;
   bool operator==(const Probe&) const = default;
 };
+
+// The tokens of the documents of step `step`, counted from 0.
+std::vector<int64_t> DocumentsOf(const Probe& probe, int step);
 
 void Describe(Fields& fields, OptimizerSettings& settings);
 void Describe(Fields& fields, Probe& probe);

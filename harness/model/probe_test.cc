@@ -5,9 +5,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+
 namespace bkm {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 
 std::string ErrorOf(const char* text) {
@@ -64,16 +70,63 @@ TEST(ProbeTest, NumbersDependOnHeadAndWarmup) {
 // The hash of this text names caches and golden/numeric.
 TEST(ProbeTest, NumericsKeepTheirText) {
   EXPECT_EQ(NumericsOf(Probe()).dump(),
-            R"({"documents":[37,150,64,20,9],"model":"qwen3","optimizer":{"beta1":0.9,)"
-            R"("beta2":0.999,"clip_norm":1.0,"epsilon":1e-08,"learning_rate":0.0001,)"
-            R"("weight_decay":0.01},"seed":1,"steps":3})");
+            R"({"documents":[[37,150,64,20,9],[262,1,29],[9,70,1,130,26,44]],"model":"qwen3",)"
+            R"("optimizer":{"beta1":0.85,"beta2":0.97,"clip_norm":1.0,"epsilon":0.0001,)"
+            R"("learning_rate":0.0002,"weight_decay":0.03},"seed":1,"steps":3})");
+  Probe one_layout;
+  one_layout.documents = {{5, 3}};
+  EXPECT_EQ(NumericsOf(one_layout)["documents"].dump(), "[5,3]");
+}
+
+TEST(ProbeTest, LayoutsFollowEachOtherAndThenRotate) {
+  Probe probe;
+  probe.documents = {{5, 3}};
+  EXPECT_EQ(DocumentsOf(probe, 0), (std::vector<int64_t>{5, 3}));
+  EXPECT_EQ(DocumentsOf(probe, 1), (std::vector<int64_t>{3, 5}));
+  probe.documents = {{5, 3}, {1, 2, 9}};
+  EXPECT_EQ(DocumentsOf(probe, 1), (std::vector<int64_t>{1, 2, 9}));
+  EXPECT_EQ(DocumentsOf(probe, 2), (std::vector<int64_t>{3, 5}));
+  EXPECT_EQ(DocumentsOf(probe, 3), (std::vector<int64_t>{2, 9, 1}));
+}
+
+TEST(ProbeTest, LayoutsAreWrittenAndReadAgain) {
+  for (const char* documents : {"[5,3]", "[[5,3],[1,2,9]]"}) {
+    const std::string text = absl::StrCat(R"({"model": "qwen3", "documents": )", documents, "}");
+    const Probe probe = *ProbeFromJson(*ParseJson(text, "t"), "t");
+    EXPECT_EQ(ToJson(probe)["documents"].dump(), documents);
+    EXPECT_EQ(*ProbeFromJson(ToJson(probe), "t"), probe);
+  }
+}
+
+// Why the default probe has these documents: see DefaultDocuments.
+TEST(ProbeTest, TheDefaultDocumentsShowWhatIsKeptFromAnEarlierStep) {
+  const auto layouts = DefaultDocuments();
+  ASSERT_EQ(layouts.size(), 3);
+  const auto longest = [](const auto& lengths) {
+    return *std::max_element(lengths.begin(), lengths.end());
+  };
+  const auto total = [](const auto& lengths) {
+    return std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+  };
+  EXPECT_NE(layouts[0].size(), layouts[1].size());
+  EXPECT_NE(layouts[1].size(), layouts[2].size());
+  EXPECT_GT(longest(layouts[1]), longest(layouts[0]));
+  EXPECT_GT(total(layouts[1]), total(layouts[0]));
+  EXPECT_EQ(total(layouts[2]), total(layouts[0]));
+  EXPECT_NE(longest(layouts[0]), layouts[0].front());
+  EXPECT_THAT(layouts[1], Contains(1));
+  EXPECT_GE(layouts[1][0], 256) << "the second 128 queries see all of the first 128 keys";
 }
 
 TEST(ProbeTest, BadValuesAreNamed) {
   EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "documents": []})"),
-            "t: $.documents: a list of token counts is needed here");
-  EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "documents": [5, 1]})"),
-            "t: $.documents: a document has at least 2 tokens");
+            "t: $.documents: a list of token counts, or a list of such lists, is needed here");
+  EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "documents": [[5], 1]})"),
+            "t: $.documents: a list of token counts, or a list of such lists, is needed here");
+  EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "documents": [5, 0]})"),
+            "t: $.documents: a document has at least 1 token");
+  EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "documents": [[5, 2], [1, 1]]})"),
+            "t: $.documents: one document of each step has at least 2 tokens");
   EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "engine_options": [1]})"),
             "t: $.engine_options: an object is needed here");
   EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "input": "ragged"})"),

@@ -29,10 +29,10 @@ int64_t OtherToken(int64_t old, const ModelShape& shape, const CounterStream& st
 }
 
 // 1 for each token of a document that counts in the loss: neither the prompt nor the hole, and
-// always the eos.
+// always the eos. Nothing predicts the first token.
 std::vector<int64_t> DrawLossMask(int64_t length, const CounterStream& stream, uint64_t document) {
   std::vector<int64_t> mask(length, 1);
-  const int64_t prompt = std::min(kPromptTokens, length - 1);
+  const int64_t prompt = std::max<int64_t>(1, std::min(kPromptTokens, length - 1));
   std::fill_n(mask.begin(), prompt, 0);
   if (length < kTokensForAHole) return mask;
   const int64_t hole = length / kTokensPerHoleToken;
@@ -62,10 +62,7 @@ std::vector<float> DrawWeight(const WeightShape& weight, uint64_t seed) {
 
 PackedBatch DrawBatch(const Probe& probe, const ModelShape& shape, int step) {
   PackedBatch batch;
-  batch.document_lengths = probe.documents;
-  std::rotate(batch.document_lengths.begin(),
-              batch.document_lengths.begin() + step % batch.document_lengths.size(),
-              batch.document_lengths.end());
+  batch.document_lengths = DocumentsOf(probe, step);
   const CounterStream stream(probe.seed, absl::StrCat("tokens/", step));
   const CounterStream holes(probe.seed, absl::StrCat("holes/", step));
   for (size_t document = 0; document < batch.document_lengths.size(); ++document) {
@@ -98,7 +95,7 @@ std::vector<TokenChange> DrawReaches(const PackedBatch& batch, const ModelShape&
   const int64_t document = std::min<int64_t>(2, lengths.size() - 1);
   const int64_t start = StartOf(batch, document);
   for (const int64_t i : {int64_t{0}, (lengths[document] - 1) / 2, lengths[document] - 2}) {
-    positions.insert(start + i);
+    positions.insert(start + std::max<int64_t>(i, 0));
   }
   const auto longest = std::max_element(lengths.begin(), lengths.end());
   const int64_t window = shape.WindowOf(0);

@@ -22,9 +22,9 @@ inline constexpr int kGeneratorVersion = 2;
 // The elements of a weight, rounded to fp32, the type of the file.
 std::vector<float> DrawWeight(const WeightShape& weight, uint64_t seed);
 
-// The batch of one step: the probe's documents, rotated by one more document each step, so that
-// neither packing nor document boundaries repeat. The loss mask leaves out a short prompt and, in
-// documents of at least 16 tokens, also an eighth of them in the middle, as between two answers.
+// The batch of one step, of the documents that the probe has for it. The loss mask leaves out a
+// short prompt and, in documents of at least 16 tokens, also an eighth of them in the middle, as
+// between two answers.
 PackedBatch DrawBatch(const Probe& probe, const ModelShape& shape, int step);
 
 // The reach test in document 1 of step 0, or in the only document.

@@ -19,7 +19,7 @@ using testing::Lt;
 
 Probe ProbeOf(std::vector<int64_t> documents) {
   Probe probe;
-  probe.documents = std::move(documents);
+  probe.documents = {std::move(documents)};
   return probe;
 }
 

@@ -220,10 +220,12 @@ absl::StatusOr<PackedBatch> ReadBatch(const SafetensorsFile& file, int step) {
 
 absl::StatusOr<fs::path> WriteProbeFolder(const Probe& probe, const fs::path& cache_root) {
   ASSIGN_OR_RETURN(const ModelShape shape, ShapeOf(probe));
-  for (const int64_t length : probe.documents) {
-    if (length < 2 || length > kMaxPositions) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "a document of ", length, " tokens: from 2 to ", kMaxPositions, " are possible"));
+  for (const std::vector<int64_t>& layout : probe.documents) {
+    for (const int64_t length : layout) {
+      if (length < 1 || length > kMaxPositions) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "a document of ", length, " tokens: from 1 to ", kMaxPositions, " are possible"));
+      }
     }
   }
   const fs::path parent = fs::absolute(cache_root) / "probes";

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
 #include "harness/model/sandbox_level.h"
@@ -27,6 +29,35 @@ std::optional<RowStatus> RowStatusFromName(absl::string_view name) {
 
 bool Works(const PublishedRow& row) {
   return row.status == RowStatus::kWorks || row.status == RowStatus::kWorksExcept;
+}
+
+std::vector<std::string> NotTested(const PublishedRow& row) {
+  if (!Works(row)) return {};
+  // What a matrix can ask for, as its cells' options say it.
+  constexpr std::pair<const char*, const char*> kAsked[] = {{"micro_batches=", "micro-batches"},
+                                                            {"input=padded", "padded input"},
+                                                            {"warmup_steps", "a warm-up"},
+                                                            {"clip_norm", "a clipping norm that does not always act"},
+                                                            {"head=value", "a critic"}};
+  std::vector<std::string> missing;
+  for (const auto& [option, words] : kAsked) {
+    const bool is_asked =
+        std::any_of(row.cells.begin(), row.cells.end(), [&](const PublishedCell& cell) {
+          return cell.evidence.verdict.kind == VerdictKind::kOk && !cell.flaky &&
+                 absl::StrContains(cell.options, option);
+        });
+    if (!is_asked) missing.push_back(words);
+  }
+  if (std::none_of(row.cells.begin(), row.cells.end(), [](const PublishedCell& cell) {
+        return cell.evidence.verdict.kind == VerdictKind::kOk && cell.precision == "fp32";
+      }))
+    missing.push_back("fp32");
+  // What no cell can be asked for yet.
+  for (const char* words : {"several ranks", "torch.compile", "export", "resume", "offloading",
+                            "decay of the learning rate", "temperature"})
+    missing.push_back(words);
+  if (row.device == "cpu") missing.push_back("a GPU");
+  return missing;
 }
 
 bool IsExpired(const PublishedRow& row, absl::string_view day) {
@@ -89,6 +120,7 @@ void Describe(Fields& fields, PublishedRow& row) {
   fields.Field("install", row.install, Presence::kOptional);
   fields.Field("pylock", row.pylock);
   fields.OneOf("sandbox", row.sandbox, SandboxLevelNames(), Presence::kOmitted);
+  fields.Derived("not_tested", NotTested(row));
   fields.Field("cells", row.cells, Presence::kOptional);
 }
 

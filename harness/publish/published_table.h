@@ -108,6 +108,9 @@ struct PublishedTable {
 
 // Whether any cell is ok and not flaky.
 bool Works(const PublishedRow& row);
+// What no ok cell of a row that works was asked for, in words: "padded input", "several ranks".
+// Empty for a row that does not work.
+std::vector<std::string> NotTested(const PublishedRow& row);
 // Whether the row's evidence is too old on `day` (YYYY-MM-DD).
 bool IsExpired(const PublishedRow& row, absl::string_view day);
 

@@ -184,14 +184,15 @@ std::string KindTable(const PublishedTable& table, const EngineKind& kind, Evide
       columns.push_back(AttentionText(cells, probes.size() > 1, links, causes));
     }
     columns.insert(columns.end(),
-                   {MarkdownText(row.measured), MarkdownText(row.expires),
+                   {MarkdownText(absl::StrJoin(NotTested(row), ", ")), MarkdownText(row.measured),
+                    MarkdownText(row.expires),
                     row.pylock.empty() ? "" : absl::StrCat("[lock](", Target(row.pylock), ")")});
     absl::StrAppend(&lines, Line(columns));
   }
   std::vector<std::string> header = {kind.engine_source, kind.library_source, "runtime", "device",
                                      "status"};
   for (const std::string& attention : asked) header.push_back(MarkdownText(attention));
-  header.insert(header.end(), {"measured", "expires", "lock"});
+  header.insert(header.end(), {"not tested", "measured", "expires", "lock"});
   return absl::StrCat("## ", kind.name, "\n\n", Line(header),
                       Line(std::vector<std::string>(header.size(), "---")), lines, "\n",
                       NeverRunText(table, kind));

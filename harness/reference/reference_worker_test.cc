@@ -27,7 +27,7 @@ ProcessResult RunWorker(std::vector<std::string> arguments) {
 fs::path SmallProbe() {
   Probe probe;
   probe.steps = 1;
-  probe.documents = {8};
+  probe.documents = {{8}};
   return *WriteProbeFolder(probe, Temp("cache"));
 }
 
@@ -53,7 +53,7 @@ TEST(ReferenceWorkerTest, AnErrorIsOneSentenceAndExitTwo) {
 TEST(ReferenceWorkerTest, AGoldenOfAnotherProbeIsRefused) {
   Probe other;
   other.steps = 1;
-  other.documents = {9};
+  other.documents = {{9}};
   const fs::path probe = *WriteProbeFolder(other, Temp("cache"));
   const fs::path golden = Temp("golden.safetensors");
   ASSERT_EQ(RunWorker({"golden", "--probe", SmallProbe(), "--out", golden}).exit_code, 0);

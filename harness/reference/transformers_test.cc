@@ -41,7 +41,8 @@ Probe ProbeOf(const std::string& model) {
   if (model == kCritic) probe.head = "value";
   const bool has_many_experts = model == "qwen3_moe";
   probe.steps = has_many_experts ? 1 : 2;
-  probe.documents = has_many_experts ? std::vector<int64_t>{20, 9} : std::vector<int64_t>{20, 150};
+  probe.documents = {has_many_experts ? std::vector<int64_t>{20, 9}
+                                      : std::vector<int64_t>{20, 150}};
   return probe;
 }
 

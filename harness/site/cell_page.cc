@@ -158,6 +158,13 @@ Markup ExceptionSection(const CellEvidence& evidence) {
   return section;
 }
 
+// 37, 150 and then 20, 1, 364: the layouts of two steps.
+std::string DocumentsText(const Probe& probe) {
+  return absl::StrJoin(probe.documents, " and then ", [](std::string* out, const auto& lengths) {
+    absl::StrAppend(out, absl::StrJoin(lengths, ", "));
+  });
+}
+
 std::string OptimizerText(const OptimizerSettings& optimizer) {
   return absl::StrFormat(
       "AdamW, learning rate %g, betas %g and %g, epsilon %g, weight decay %g, "
@@ -195,9 +202,9 @@ Markup AskedSection(const CellRecord& record, const CellEvidence& evidence) {
   facts.Add("Model", absl::StrCat(probe.model, probe.head == "value" ? ", a critic" : "", ", ",
                                   probe.precision, " on ", probe.device));
   facts.Add("Attention", probe.attention);
-  facts.Add("Batch", absl::StrCat(probe.input, " documents of ",
-                                  absl::StrJoin(probe.documents, ", "), " tokens, ", probe.steps,
-                                  probe.steps == 1 ? " step, " : " steps, ", probe.micro_batches,
+  facts.Add("Batch", absl::StrCat(probe.input, " documents of ", DocumentsText(probe), " tokens, ",
+                                  probe.steps, probe.steps == 1 ? " step, " : " steps, ",
+                                  probe.micro_batches,
                                   probe.micro_batches == 1 ? " micro-batch" : " micro-batches",
                                   " each, seed ", probe.seed));
   facts.Add("Optimizer", OptimizerText(probe.optimizer));
@@ -206,7 +213,11 @@ Markup AskedSection(const CellRecord& record, const CellEvidence& evidence) {
   if (!cell.plant.empty()) facts.Add("Planted", absl::StrJoin(cell.plant, ", "));
   std::vector<std::string> shims;
   for (const Json& shim : ListOf(evidence.raw, "shims")) {
-    if (shim.is_string()) shims.push_back(shim.get<std::string>());
+    if (!shim.is_string()) continue;
+    const std::string name = shim.get<std::string>();
+    const std::optional<int64_t> acted = WholeOf(ObjectOf(evidence.raw, "shims_acted"), name);
+    shims.push_back(
+        acted ? absl::StrCat(name, " (acted ", *acted, *acted == 1 ? " time)" : " times)") : name);
   }
   if (!shims.empty()) facts.Add("GPU shims", absl::StrJoin(shims, ", "));
   facts.Add("Id", Element("code", record.id));

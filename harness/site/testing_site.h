@@ -29,7 +29,7 @@ inline CellRecord ASiteCell(const std::string& engine, const std::string& librar
   record.cell.runtime = "cpu";
   record.cell.torch = "2.13.0";
   record.cell.probe.attention = attention;
-  record.cell.probe.documents = {4, 3};
+  record.cell.probe.documents = {{4, 3}};
   record.engine_date = "2026-05-20";
   record.library_date = "2026-05-30";
   record.lock = std::string(64, 'b');

@@ -58,6 +58,7 @@ def _climb(request: dict[str, Any], report: Report, owners: Owners) -> None:
     from bkm_cell.preload import third_party_modules
     from bkm_cell.probe import Probe
     from bkm_cell.sft import Ladder
+    from bkm_cell.shims.acted import COUNTS
     from bkm_cell.shims.apply import apply_shims
 
     torch.set_num_threads(int(request["probe"].get("threads", 1)))
@@ -66,6 +67,9 @@ def _climb(request: dict[str, Any], report: Report, owners: Owners) -> None:
     packages, plant = request.get("packages") or {}, request.get("plant") or []
     attention = attention_to_ask(probe.attention, packages.get("library") or "", plant)
     adapter = importlib.import_module(f"bkm_cell.adapters.{name}").Adapter(probe, attention)
-    Ladder(request, probe, adapter, report, owners).climb()
+    try:
+        Ladder(request, probe, adapter, report, owners).climb()
+    finally:
+        report.set(shims_acted=dict(COUNTS))
     if request.get("record_modules"):
         report.set(modules=third_party_modules(request))

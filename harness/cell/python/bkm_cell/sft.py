@@ -8,7 +8,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import torch
@@ -20,10 +20,13 @@ from bkm_cell.report import Report
 from bkm_cell.tensor_file import save_file
 from bkm_cell.witnesses import backend, mask
 from bkm_cell.witnesses.attended import Attended
+from bkm_cell.witnesses.block_tables import BlockTables
+from bkm_cell.witnesses.built import model_numbers
 from bkm_cell.witnesses.errors import Owners, describe
 from bkm_cell.witnesses.kernels import AttentionKernels, nodes_of_loss
 from bkm_cell.witnesses.load import loaded
 from bkm_cell.witnesses.numbers import StepNumbers
+from bkm_cell.witnesses.step_masks import StepMasks
 from bkm_cell.witnesses.weights_read import first_weights_read
 
 # Where torchtitan's Trainer looks for checkpoints if it is given no folder.
@@ -79,7 +82,7 @@ class Ladder:
         asked = {"attention": adapter.attention, "precision": self._probe.precision}
         report.set(adapter={**adapter.facts(), "asked": asked})
         with report.timed("load-witness"):
-            report.set(**loaded(adapter.tensors()))
+            report.set(model=model_numbers(adapter.modules()), **loaded(adapter.tensors()))
 
     def _witness_attention(self) -> None:
         """Witnesses backend and mask in two forwards that train nothing.
@@ -101,6 +104,7 @@ class Ladder:
                 with adapter.evaluating():
                     with calls.watching():
                         before = adapter.evaluate(batch)
+                    self._report_forward_only(before)
                     report.set(mask={"reach": self._reach(batch, before, probe.reach)})
                     more = []
                     for reach in probe.reaches:
@@ -117,6 +121,14 @@ class Ladder:
         after = self._adapter.evaluate(batch.with_token(reach.position, reach.token))
         return mask.reach(reach.position, before.float().cpu(), after.float().cpu())
 
+    def _report_forward_only(self, log_probs: torch.Tensor) -> None:
+        os.makedirs(self._tensors_dir, exist_ok=True)
+        file = "tensors/forward_only.safetensors"
+        values = log_probs.detach().float().cpu().contiguous()
+        save_file({"log_probs": values}, os.path.join(self._request["dir"], file))
+        dtype = str(log_probs.dtype).removeprefix("torch.")
+        self._report.set(forward_only={"tensors": file, "log_probs_dtype": dtype})
+
     def _report_attended(self, attended: Attended) -> None:
         if attended.relations:
             os.makedirs(self._tensors_dir, exist_ok=True)
@@ -132,23 +144,38 @@ class Ladder:
 
     def _train(self) -> None:
         adapter, probe = self._adapter, self._probe
+        attended_s = 0.0
         kernels = AttentionKernels(adapter.modules(), len(probe.batches))
+        tables = BlockTables()
         with StepNumbers(probe, adapter.tensors(), self._tensors_dir, self._report) as numbers:
             for step, batch in enumerate(probe.batches):
                 start = time.monotonic()
-                stages = self._stages_of_a_step() if step == 0 else nullcontext()
-                # The stages outside: an exception leaves them last.
-                with stages, self._forwards() as forwards, self._kernels(kernels, step) as nodes:
+                attended = Attended(batch.lengths, probe.is_padded)
+                masks = StepMasks(adapter.modules(), attended).watching()
+                with ExitStack() as stack:
+                    if step == 0:  # outside: an exception leaves the stages last
+                        stack.enter_context(self._stages_of_a_step())
+                    forwards = stack.enter_context(self._forwards())
+                    nodes = stack.enter_context(self._kernels(kernels, step))
+                    stack.enter_context(tables.watching(f"in step {step + 1},"))
+                    if probe.micro_batches == 1:
+                        stack.enter_context(masks)
                     outcome = adapter.train_step(batch)
-                seconds = time.monotonic() - start
+                seconds = time.monotonic() - start - attended.seconds
+                attended_s += attended.seconds
+                self._report.set(
+                    seconds={"attended-in-steps": attended_s},
+                    backend={"block_tables": tables.facts()},
+                )
                 facts = {
                     "loss": outcome.loss,
                     "grad_norm": outcome.grad_norm,
                     "forwards": forwards[0],
                     "attention_nodes": dict(nodes),
+                    **attended.facts(),
                     **outcome.facts,
                 }
-                numbers.finish(step, facts, outcome.log_probs, seconds)
+                numbers.finish(step, facts, outcome.log_probs, seconds, attended.relations)
 
     @contextmanager
     def _kernels(self, kernels: AttentionKernels, step: int) -> Iterator[Counter[str]]:

@@ -26,6 +26,16 @@ _TRAINER_DEFAULTS = {
     "micro_batch_size_per_gpu": 4,
 }
 
+# Fields of an optimizer configuration: one of each tuple. An option that is dropped on the way is the
+# adapter's fault, and must not look like the engine's.
+_NEEDED_OPTIONS = (
+    ("lr",),
+    ("betas",),
+    ("eps", "override_optimizer_config"),
+    ("weight_decay",),
+    ("clip_grad",),
+)
+
 _SHARED_MODULES = (
     "verl.trainer.config",
     "verl.utils.tensordict_utils",
@@ -93,7 +103,18 @@ class VerlAdapter(Adapter):
             "override_optimizer_config": {"eps": asked["epsilon"]},
             **extra,
         }
-        return kind(**accepted(named, _fields(kind)))
+        fields = set(_fields(kind))
+        if self.probe.warmup_steps:
+            needed = (*_NEEDED_OPTIONS, ("lr_warmup_steps",))
+        else:
+            needed = _NEEDED_OPTIONS
+        for names in needed:
+            if fields.isdisjoint(names):
+                raise LookupError(
+                    f"{kind.__name__} has no field {' or '.join(names)}: the adapter does not know "
+                    "how to ask this version for what the probe asks"
+                )
+        return kind(**accepted(named, fields))
 
     def modules(self) -> list[torch.nn.Module]:
         module = self.engine.module

@@ -52,7 +52,7 @@ class Rewriter:
     def __call__(self, mask: Any) -> Any:
         lengths = self._site.documents()
         key = (type(mask), getattr(mask, "dtype", None), *lengths)
-        key += tuple(self._site.previous_lengths)
+        key += tuple(_previous(self._site, lengths))
         if key not in self._made:
             self._made[key] = self._rewritten(mask, lengths)
         return self._made[key]
@@ -164,8 +164,7 @@ def _late(site: Site, lengths: Lengths) -> Lengths:
 
 
 def _previous(site: Site, lengths: Lengths) -> Lengths:
-    fits = sum(site.previous_lengths) == sum(lengths)
-    return site.previous_lengths if fits else lengths
+    return site.previous_lengths.get(sum(lengths), lengths)
 
 
 @fault("mask-non-causal")
@@ -297,6 +296,27 @@ def window_on_wrong_layers(site: Site) -> None:
     right = _windows(site)
     width = int(site.hf_config["sliding_window"])
     _plant_windows(site, lambda layer: 0 if right(layer) else width)
+
+
+@fault("block-table-full")
+def block_table_full(site: Site) -> None:
+    """The block table lists every block as full, so a compiled kernel does not ask the mask."""
+
+    def wrap(call: AttentionCall) -> torch.Tensor:
+        site.act()
+        mask = call.mask
+        full = BlockMask.from_kv_blocks(
+            torch.zeros_like(mask.kv_num_blocks),
+            torch.zeros_like(mask.kv_indices),
+            mask.kv_num_blocks,
+            mask.kv_indices,
+            BLOCK_SIZE=mask.BLOCK_SIZE,
+            mask_mod=mask.mask_mod,
+            seq_lengths=mask.seq_lengths,
+        )
+        return call.run(mask=full)
+
+    around_attention(site, wrap)
 
 
 @fault("drop-mask", Phase.BEFORE_CONSTRUCT)

@@ -130,3 +130,57 @@ def schedule_off_by_one(site: Site) -> None:
         site.act()
 
     site.around(scheduler, "_initial_step", twice)
+
+
+@fault("norms-without-decay")
+def norms_without_decay(site: Site) -> None:
+    """The weights of norms are in a group of their own, without weight decay."""
+    kept: list[tuple[Optimizer, list[dict[str, Any]], list[Any]]] = []
+
+    def regroup(optimizer: Optimizer, *_: Any) -> None:
+        norms = {id(p) for _, p in site.parameters(r"norm[^.]*\.weight$")}
+        group = optimizer.param_groups[0] if optimizer.param_groups else {}
+        mine = [p for p in group.get("params", []) if id(p) in norms]
+        if not mine or "weight_decay" not in group:
+            return
+        kept.append((optimizer, list(optimizer.param_groups), group["params"]))
+        group["params"] = [p for p in group["params"] if id(p) not in norms]
+        optimizer.param_groups.append({**group, "params": mine, "weight_decay": 0.0})
+        site.act()
+
+    def after(step: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        # A schedule has one rate for each group that it was made with.
+        for optimizer, groups, parameters in kept:
+            groups[0]["params"] = parameters
+            optimizer.param_groups[:] = groups
+        kept.clear()
+        return step(*arguments, **named)
+
+    register_optimizer_step_pre_hook(regroup)
+    site.around(torch.optim.lr_scheduler.LambdaLR, "step", after)
+
+
+@fault("parameters-in-bf16")
+def parameters_in_bf16(site: Site) -> None:
+    """The parameters are kept in bf16: small updates are lost."""
+
+    def round_all(*_: Any) -> None:
+        with torch.no_grad():
+            for _, parameter in site.parameters("."):
+                values = local(parameter)
+                values.copy_(values.bfloat16())
+        site.act()
+
+    before_step(site, round_all)
+    register_optimizer_step_post_hook(round_all)
+
+
+@fault("gradient-halved-after-clipping")
+def gradient_halved_after_clipping(site: Site) -> None:
+    """The optimizer gets half of the clipped gradients: a division is done once too often."""
+
+    def halve() -> None:
+        for gradient in gradients(site).values():
+            gradient.mul_(0.5)
+
+    before_step(site, halve)

@@ -50,6 +50,17 @@ def log_probs_shifted(site: Site) -> None:
     edit_log_probs(site, lambda log_probs, lengths: torch.roll(log_probs, 1))
 
 
+@fault("inference-temperature")
+def inference_temperature(site: Site) -> None:
+    """The forward that trains nothing divides by a temperature that training does not have."""
+
+    def evaluate(forward: Callable[..., torch.Tensor], batch: Any) -> torch.Tensor:
+        site.act()
+        return forward(batch) / 1.1
+
+    site.around(site.adapter, "evaluate", evaluate)
+
+
 @fault("grad-norm-after-clipping")
 def grad_norm_after_clipping(site: Site) -> None:
     """The norm after clipping is reported."""

@@ -29,7 +29,8 @@ class Site:
         self.library = library
         self.acted = 0  # how often the fault acted
         self.lengths: list[int] = []  # document lengths in the current forward pass
-        self.previous_lengths: list[int] = []  # those of the last batch with other lengths
+        # Those of the last other batch with as many tokens, by this number.
+        self.previous_lengths: dict[int, list[int]] = {}
 
     def act(self) -> None:
         self.acted += 1
@@ -85,7 +86,7 @@ class Site:
             ends = [*starts[1:], found.numel()]
             lengths = [end - start for start, end in zip(starts, ends, strict=True)]
             if lengths != self.lengths:
-                self.previous_lengths = self.lengths
+                self.previous_lengths[sum(self.lengths)] = self.lengths
             self.lengths = lengths
 
         for module in self.adapter.modules():

@@ -13,6 +13,8 @@ import warnings
 
 import torch
 
+from bkm_cell.shims.acted import acted
+
 NAME = "bf16-products-in-fp32"
 
 _LIBRARIES: list[torch.library.Library] = []  # the registrations live as long as these
@@ -32,6 +34,7 @@ def _wide(*operands: torch.Tensor) -> list[torch.Tensor]:
             f"expected m1 and m2 to have the same dtype, but got: {a.dtype} != {b.dtype}"
         )
     if all(operand.dtype == torch.bfloat16 for operand in operands):
+        acted(NAME)
         return [operand.float() for operand in operands]
     return list(operands)
 

@@ -24,6 +24,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
+from bkm_cell.shims.acted import acted
+
 NAME = "cuda-autocast-lists"
 
 _LIBRARIES: list[torch.library.Library] = []  # the registrations live as long as these
@@ -60,6 +62,7 @@ def _to_fp32(value: Any) -> Any:
 
 def _promoting(op: torch._ops.OpOverload) -> Callable[..., Any]:
     def kernel(*arguments: Any, **named: Any) -> Any:
+        acted(NAME)
         with torch._C._ExcludeDispatchKeyGuard(
             torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
         ):
@@ -75,6 +78,7 @@ def _setting_dtype(op: torch._ops.OpOverload) -> Callable[..., Any]:
             | named
         )
         if given.get("dtype") is None and arguments and _is_eligible(arguments[0]):
+            acted(NAME)
             given["dtype"] = torch.float32
         with torch._C._ExcludeDispatchKeyGuard(
             torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
@@ -94,6 +98,7 @@ def _widening(op: torch._ops.OpOverload) -> Callable[..., Any]:
         values = [value for value in tree_leaves((arguments, named)) if _is_eligible(value)]
         widest = torch.get_autocast_dtype("cpu")
         if any(value.dtype == torch.float32 for value in values):
+            acted(NAME)
             widest = torch.float32
 
         def widened(value: Any) -> Any:

@@ -11,6 +11,8 @@ import warnings
 
 import torch
 
+from bkm_cell.shims.acted import acted
+
 NAME = "integer-histc"
 
 _LIBRARIES: list[torch.library.Library] = []  # the registrations live as long as these
@@ -18,6 +20,8 @@ _LIBRARIES: list[torch.library.Library] = []  # the registrations live as long a
 
 def _histc(values: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> torch.Tensor:
     # float64 is exact for integers up to 2**53.
+    if not values.is_floating_point():
+        acted(NAME)
     wide = values if values.is_floating_point() else values.double()
     counts = torch.empty(0, dtype=wide.dtype)
     torch.ops.aten.histc.out(wide, bins, min, max, out=counts)

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from bkm_cell.shims.acted import acted
 from bkm_cell.shims.after_import import after_import
 
 NAME = "verl-cpu-platform"
@@ -28,12 +29,32 @@ _ANSWERS = {
     "ray_noset_envvars": [],
     "is_ipc_supported": False,
 }
+# What a CPU has nothing to do for. CPU seeds are set by torch itself.
+_NOTHING_TO_DO = {
+    "set_device",
+    "synchronize",
+    "manual_seed",
+    "manual_seed_all",
+    "set_allocator_settings",
+    "empty_cache",
+    "profiler_start",
+    "profiler_stop",
+    "cudart",
+}
 
 
 def _member(base: type, name: str) -> Any:
     if name == "nvtx_range":
         return lambda self, *a, **k: contextlib.nullcontext()
-    answer = lambda self, *a, **k: _ANSWERS.get(name)  # noqa: E731
+
+    def answer(*_: Any, **__: Any) -> Any:
+        acted(NAME)
+        if name in _NOTHING_TO_DO:
+            return None
+        if name not in _ANSWERS:
+            raise NotImplementedError(f"verl asks its platform for {name}, which {NAME} does not know")
+        return _ANSWERS[name]
+
     return property(answer) if isinstance(base.__dict__.get(name), property) else answer
 
 

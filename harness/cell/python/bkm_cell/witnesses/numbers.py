@@ -100,12 +100,22 @@ class StepNumbers:
         self.seconds += time.monotonic() - start
 
     def finish(
-        self, step: int, outcome: dict[str, Any], log_probs: torch.Tensor | None, seconds: float
+        self,
+        step: int,
+        outcome: dict[str, Any],
+        log_probs: torch.Tensor | None,
+        seconds: float,
+        relations: Tensors | None = None,
     ) -> None:
-        """Writes the step's tensors and reports its facts; the engine returned `outcome`."""
+        """Writes the step's tensors and reports its facts; the engine returned `outcome`.
+
+        `relations`: who attended to whom (uint8[T,T]), by digest.
+        """
         tensors = {name: value.contiguous() for name, value in self._samples.items()}
         for name, norms in self._norms.items():
             tensors[f"norms/{name}"] = torch.tensor(norms, dtype=torch.float64)
+        for digest, relation in (relations or {}).items():
+            tensors[f"relation/{digest}"] = relation
         if log_probs is not None:
             tensors["log_probs"] = log_probs.detach().float().cpu().contiguous()
         save_file(tensors, os.path.join(self._folder, f"step{step}.safetensors"))

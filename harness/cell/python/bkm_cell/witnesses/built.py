@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""Reads the model's own numbers back from what was built.
+
+A library may look a model up by its name or its sizes and take the rest from there, whatever the
+configuration says. In bf16 such a difference can be smaller than the rounding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from bkm_cell.witnesses.named_tensors import plain_name
+
+
+def _epsilons(modules: list[torch.nn.Module]) -> list[float]:
+    """The epsilons of all norms; torch takes the smallest step of fp32 for None."""
+    found: set[float] = set()
+    for top in modules:
+        for module in top.modules():
+            if not type(module).__name__.lower().endswith("norm"):
+                continue
+            for name in ("variance_epsilon", "eps"):  # HF's name, torch's name
+                if hasattr(module, name):
+                    value = getattr(module, name)
+                    found.add(torch.finfo(torch.float32).eps if value is None else float(value))
+                    break
+    return sorted(found)
+
+
+def _rope_theta(modules: list[torch.nn.Module]) -> float | None:
+    """The base of the rotation, from the frequency of its second pair: theta ** (-2 / dim).
+
+    Scalings for longer texts (llama3, YaRN) leave this fast frequency as it is.
+    """
+    for top in modules:
+        for name, buffer in top.named_buffers():
+            last = plain_name(name).split(".")[-1]
+            if last == "inv_freq" and buffer.dim() == 1 and len(buffer) > 1:
+                return float(buffer[1].double()) ** -len(buffer)
+            if last == "freqs_cis" and buffer.is_complex() and buffer.dim() == 2:
+                if min(buffer.shape) > 1:
+                    return float(buffer[1, 1].angle().double()) ** -buffer.shape[1]
+    return None
+
+
+def model_numbers(modules: list[torch.nn.Module]) -> dict[str, Any]:
+    facts: dict[str, Any] = {}
+    if epsilons := _epsilons(modules):
+        facts["norm_epsilons"] = epsilons
+    theta = _rope_theta(modules)
+    if theta is not None:
+        facts["rope_theta"] = theta
+    return facts

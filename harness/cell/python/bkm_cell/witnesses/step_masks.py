@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""Reads who attends to whom in each layer of a training step.
+
+A library may keep masks, block tables or positions from one step to the next. So the calls of each
+step's own forward are kept, and repeated just before the step's first backward: then the forward is
+over, with its checkpoints and dispatch modes, and what the library keeps is still this step's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+
+from bkm_cell.witnesses.attended import Attended
+from bkm_cell.witnesses.layers import attention_layers, hf_attention, layer_index
+
+
+def _detached(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.detach()
+    if type(value) in (tuple, list):
+        return type(value)(_detached(item) for item in value)
+    if type(value) is dict:
+        return {key: _detached(item) for key, item in value.items()}
+    return value
+
+
+class StepMasks:
+    """Watches the training forward of one step, which must have one micro-batch."""
+
+    def __init__(self, modules: list[torch.nn.Module], attended: Attended) -> None:
+        self._modules = modules
+        self._attended = attended
+        self._calls: list[tuple[int, Callable[..., Any], Any, Any, Any]] = []
+        self._open = True
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        backward = torch.autograd.backward
+
+        def watched(*arguments: Any, **named: Any) -> None:
+            self._read()
+            backward(*arguments, **named)
+
+        with ExitStack() as stack:
+            for name, module in attention_layers(self._modules):
+                if not name.endswith("self_attn"):
+                    hook = self._after(layer_index(name))
+                    handle = module.register_forward_hook(hook, with_kwargs=True)
+                    stack.callback(handle.remove)
+            stack.enter_context(hf_attention(self._modules, self._watched))
+            torch.autograd.backward = watched
+            stack.callback(setattr, torch.autograd, "backward", backward)
+            yield
+
+    def _keep(self, layer: int, function: Callable[..., Any], arguments: Any, named: Any) -> None:
+        if not self._open or not torch.is_grad_enabled():
+            return
+        tensors = [a for a in arguments if isinstance(a, torch.Tensor)]
+        device = tensors[0].device.type if tensors else "cpu"
+        autocast = torch.autocast(
+            device, torch.get_autocast_dtype(device), torch.is_autocast_enabled(device)
+        )
+        self._calls.append((layer, function, _detached(arguments), _detached(named), autocast))
+
+    def _after(self, layer: int) -> Callable[..., None]:
+        def after(module: Any, arguments: Any, named: Any, _: Any) -> None:
+            self._keep(layer, module.forward, arguments, named)
+
+        return after
+
+    def _watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(module: Any, *arguments: Any, **named: Any) -> Any:
+            layer = getattr(module, "layer_idx", -1)
+            self._keep(layer, partial(function, module), arguments, named)
+            return function(module, *arguments, **named)
+
+        return call
+
+    def _read(self) -> None:
+        self._open = False  # a checkpoint calls the layers again in the backward
+        calls, self._calls = self._calls, []
+        for layer, function, arguments, named, autocast in calls:
+            with autocast:
+                self._attended.read(layer, function, arguments, named)

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/model_check.h"
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+namespace bkm {
+namespace {
+
+// Relative. An epsilon passes through fp32 at most.
+constexpr double kEpsilonTolerance = 1e-6;
+// A frequency of fp32, taken to the power of the number of pairs: 64 * 6e-8. A table of cosines in
+// bf16 would be 64 times coarser; no model here keeps one.
+constexpr double kThetaTolerance = 1e-3;
+
+// transformers and DeepSeek's own code give this epsilon to the norms of latent attention, whatever
+// rms_norm_eps says (DeepseekV3RMSNorm's default).
+constexpr double kLatentEpsilon = 1e-6;
+
+bool IsNear(double value, double asked, double tolerance) {
+  return std::abs(value - asked) <= tolerance * asked;
+}
+
+CheckResult Ignored(std::string what, double built, double asked, Json evidence) {
+  return CheckResult::Failed(
+      Stage::kLoad, reason::kConfigIgnored,
+      absl::StrFormat("%s is %g, and the configuration says %g", what, built, asked),
+      std::move(evidence));
+}
+
+}  // namespace
+
+CheckResult CheckModel(const ObservedModel& built, const ModelShape& asked) {
+  Json evidence = {{"norm_epsilons", built.norm_epsilons}};
+  if (built.rope_theta) evidence["rope_theta"] = *built.rope_theta;
+  for (const double epsilon : built.norm_epsilons) {
+    const bool may_be_latent =
+        asked.latent.rank > 0 && IsNear(epsilon, kLatentEpsilon, kEpsilonTolerance);
+    if (!may_be_latent && !IsNear(epsilon, asked.norm_epsilon, kEpsilonTolerance))
+      return Ignored("the epsilon of a norm", epsilon, asked.norm_epsilon, std::move(evidence));
+  }
+  if (built.rope_theta && !IsNear(*built.rope_theta, asked.rope.theta, kThetaTolerance))
+    return Ignored("the base of the rotary embedding", *built.rope_theta, asked.rope.theta,
+                   std::move(evidence));
+  return CheckResult::Passed(Stage::kLoad, std::move(evidence));
+}
+
+}  // namespace bkm
