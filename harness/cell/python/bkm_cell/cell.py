@@ -59,6 +59,7 @@ def _climb(request: dict[str, Any], report: Report, owners: Owners) -> None:
     from bkm_cell.probe import Probe
     from bkm_cell.sft import Ladder
     from bkm_cell.shims.apply import apply_shims
+    from bkm_cell.witnesses.lines import recorded_lines
 
     torch.set_num_threads(int(request["probe"].get("threads", 1)))
     report.set(shims=apply_shims(request), plant=request.get("plant") or [])
@@ -66,6 +67,7 @@ def _climb(request: dict[str, Any], report: Report, owners: Owners) -> None:
     packages, plant = request.get("packages") or {}, request.get("plant") or []
     attention = attention_to_ask(probe.attention, packages.get("library") or "", plant)
     adapter = importlib.import_module(f"bkm_cell.adapters.{name}").Adapter(probe, attention)
-    Ladder(request, probe, adapter, report, owners).climb()
+    with recorded_lines(request, report):
+        Ladder(request, probe, adapter, report, owners).climb()
     if request.get("record_modules"):
         report.set(modules=third_party_modules(request))
