@@ -3,13 +3,15 @@
 """Which lines of the subjects run, for a self-test that changes such lines.
 
 `built` holds what ran while the subjects constructed and loaded the model, `trained` what ran in
-the forwards and training steps. Imports do not count. Recording is slow, so only a request with
+the forwards and training steps. Only functions count: what a module or a class says when it is
+imported, possibly late, is no sign that it is used. Recording is slow, so only a request with
 "record_lines" asks for it.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import os
 import sys
 import threading
@@ -58,6 +60,8 @@ class Lines:
         threading.settrace(None)  # type: ignore[arg-type]
 
     def _trace(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
+        if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:  # a module or a class
+            return None
         file = frame.f_code.co_filename
         if file not in self._local:
             is_ours = file.startswith(tuple(self._folders.values()))

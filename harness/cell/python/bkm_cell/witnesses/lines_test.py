@@ -28,7 +28,8 @@ class LinesTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         package = os.path.join(folder.name, "subject_of_test")
         os.mkdir(package)
-        for name, text in {"__init__.py": "", "model.py": SOURCE}.items():
+        files = {"__init__.py": "", "model.py": SOURCE, "late.py": "class Late:\n    size = 1\n"}
+        for name, text in files.items():
             with open(os.path.join(package, name), "w") as file:
                 file.write(text)
         sys.path.insert(0, folder.name)
@@ -53,6 +54,9 @@ class LinesTest(unittest.TestCase):
 
             report.stage("construct")
             model.build(True)
+            from subject_of_test import late
+
+            self.assertEqual(late.Late.size, 1)
             report.stage("load")
             report.stage("backend")
             model.train(1)
