@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
@@ -16,6 +18,7 @@
 #include "harness/selftest/fault_selection.h"
 #include "harness/session/interrupt.h"
 #include "harness/session/measurement.h"
+#include "harness/session/mutation_session.h"
 
 namespace bkm {
 namespace {
@@ -26,7 +29,7 @@ class SelftestCommand : public CliCommand {
  public:
   const char* name() const override { return "selftest"; }
   const char* summary() const override {
-    return "Plant known faults in correct cells and verify that each one is caught";
+    return "Plant faults in correct cells and verify that each one is caught";
   }
   const char* examples() const override {
     return "harness/selftest/catalogue.json lists the faults, the cells that can have them, and "
@@ -34,37 +37,46 @@ class SelftestCommand : public CliCommand {
            "Exit 0: every fault was caught. Exit 1: a fault was missed, was caught for another "
            "reason or too close to the floor, a cell without a fault was red, or the result "
            "differs from golden/detection.\n"
+           "With --mutate, the faults are small changes of the subjects' own sources: in lines "
+           "that ran, chosen by a seed. A mutant counts if it runs to its end and changes an "
+           "observed number; red means that it was caught. The same command continues an "
+           "interrupted run. harness/selftest/mutations.json holds the operators and the seed. "
+           "Exit 1: fewer mutants than --at-least were caught, or none counted.\n"
            "Examples:\n"
            "  bkm selftest          # a few faults of each kind\n"
            "  bkm selftest --all    # every fault, engine and attention\n"
-           "  bkm selftest --fault 'mask-*' --engine torchtitan --attention flex";
+           "  bkm selftest --fault 'mask-*' --engine torchtitan --attention flex\n"
+           "  bkm selftest --mutate --mutants 100 --engine torchtitan --attention flex";
   }
 
   void AddOptions(CLI::App& app) override {
     const auto list = [&](const char* flags, std::vector<std::string>& into, const char* help) {
       app.add_option(flags, into, help)->delimiter(',');
     };
-    app.add_flag("--all", selection_.all, "Every fault on every pair (default: a few)");
-    list("--fault", selection_.faults, "Fault ids (globs)");
+    auto* all = app.add_flag("--all", selection_.all, "Every fault on every pair (default: a few)");
+    auto* fault = app.add_option("--fault", selection_.faults, "Fault ids (globs)")->delimiter(',');
     list("--engine", selection_.engines, "Engine kinds (globs)");
     list("--attention", selection_.attentions, "Attentions (globs)");
     list("--model", selection_.models, "Models (globs)");
     app.add_option("--matrix", matrix_, "Matrix of the pairs (default: matrices/selftest.json)");
-    app.add_option("--out", out_, "Run directory (default: runs/selftest)");
+    app.add_option("--out", out_,
+                   "Run directory (default: runs/selftest; with --mutate: runs/mutation)");
     app.add_option("--git-mirror", git_mirror_, kGitMirrorHelp);
     app.add_option("--jobs,-j", jobs_, "Cells to run at once (default: one per core)")
         ->check(CLI::Range(1, 1024));
     sandbox_.AddTo(app);
     app.add_flag("--rerun", rerun_, "Ignore existing results and run every cell again");
-    app.add_flag("--accept", accept_, "Write the result to golden/detection");
-    app.add_flag("--json", json_, "Print the detection table as JSON");
+    auto* accept = app.add_flag("--accept", accept_, "Write the result to golden/detection");
+    app.add_flag("--json", json_, "Print the result as JSON");
     app.add_flag("--quiet,-q", quiet_, "Print no progress");
+    auto* mutate = app.add_flag("--mutate", mutate_, "Change the subjects' sources instead");
+    mutate->excludes(all)->excludes(fault)->excludes(accept);
+    AddMutationOptions(app, mutate);
   }
 
   absl::StatusOr<int> Run() override {
     ASSIGN_OR_RETURN(const Installation installation, Installation::Find());
     RETURN_IF_ERROR(sandbox_.Check(installation));
-    ASSIGN_OR_RETURN(const Catalogue catalogue, ReadCatalogue(installation.catalogue()));
     const fs::path file =
         matrix_.empty() ? installation.matrices() / "selftest.json" : fs::absolute(matrix_);
     ASSIGN_OR_RETURN(const Matrix matrix, ReadMatrix(file));
@@ -78,28 +90,102 @@ class SelftestCommand : public CliCommand {
                                          observer));
     ASSIGN_OR_RETURN(const std::vector<PlannedCell> pairings,
                      ExpandMatrix(matrix, {}, preparation->Environment()));
+    const RunDirectory directory(fs::absolute(
+        !out_.empty() ? out_ : "runs/" + (mutate_ ? std::string("mutation") : matrix.name)));
+    const MeasurementSetup setup{
+        installation,
+        matrix,
+        directory,
+        // Controls serve blame, and planted faults need none.
+        {.slots = jobs_, .controls = false, .reuse = !rerun_, .sandbox = sandbox_.level()},
+        observer,
+        signals};
+    return mutate_ ? Mutate(setup, pairings, *preparation)
+                   : PlantFaults(setup, pairings, *preparation);
+  }
+
+ private:
+  void AddMutationOptions(CLI::App& app, CLI::Option* mutate) {
+    app.add_option("--mutants", mutants_, "With --mutate: mutants of each pair")
+        ->check(CLI::Range(1, 100000))
+        ->capture_default_str()
+        ->needs(mutate);
+    app.add_option("--minutes", minutes_, "With --mutate: start no mutant after so many minutes")
+        ->check(CLI::Range(0.1, 100000.0))
+        ->needs(mutate);
+    app.add_option("--seed", seed_, "With --mutate: another seed than the file's")->needs(mutate);
+    app.add_option("--at-least", at_least_, "With --mutate: the share that must be caught")
+        ->check(CLI::Range(0.0, 1.0))
+        ->capture_default_str()
+        ->needs(mutate);
+  }
+
+  absl::StatusOr<int> PlantFaults(const MeasurementSetup& setup,
+                                  const std::vector<PlannedCell>& pairings,
+                                  Preparation& preparation) const {
+    ASSIGN_OR_RETURN(const Catalogue catalogue, ReadCatalogue(setup.installation.catalogue()));
     ASSIGN_OR_RETURN(const std::vector<CellFilter> filters, FiltersOf(selection_, catalogue));
     ASSIGN_OR_RETURN(const SelftestPlan plan, PlanSelftest(catalogue, pairings, filters));
     if (plan.cells.empty() && plan.invisible.empty())
       return absl::InvalidArgumentError("no fault of the catalogue matches on any pair");
     ASSIGN_OR_RETURN(std::vector<PreparedCell> cells,
-                     PrepareAll(plan.cells, *preparation, signals));
-    if (signals.heard()) return kExitInterrupted;
-    const RunDirectory directory(fs::absolute(out_.empty() ? "runs/" + matrix.name : out_));
-    // Controls serve blame, and planted faults need none.
-    ASSIGN_OR_RETURN(
-        const RunRecord run,
-        Measure({installation,
-                 matrix,
-                 directory,
-                 {.slots = jobs_, .controls = false, .reuse = !rerun_, .sandbox = sandbox_.level()},
-                 observer,
-                 signals},
-                std::move(cells)));
-    return Report(installation, plan, run);
+                     PrepareAll(plan.cells, preparation, setup.signals));
+    if (setup.signals.heard()) return kExitInterrupted;
+    ASSIGN_OR_RETURN(const RunRecord run, Measure(setup, std::move(cells)));
+    return Report(setup.installation, plan, run);
   }
 
- private:
+  absl::StatusOr<int> Mutate(const MeasurementSetup& setup,
+                             const std::vector<PlannedCell>& pairings,
+                             Preparation& preparation) const {
+    ASSIGN_OR_RETURN(const Json json, ReadJsonFile(setup.installation.mutations()));
+    MutationOptions options{.mutants = mutants_};
+    ASSIGN_OR_RETURN(options.settings,
+                     MutationSettingsFromJson(json, setup.installation.mutations().string()));
+    if (seed_) options.settings.seed = *seed_;
+    ASSIGN_OR_RETURN(const std::vector<CellFilter> filters, FiltersOf(selection_, Catalogue()));
+    std::vector<PlannedCell> chosen;
+    for (const PlannedCell& pairing : pairings) {
+      if (filters.empty() ||
+          std::any_of(filters.begin(), filters.end(),
+                      [&](const CellFilter& filter) { return filter.Matches(pairing.cell); }))
+        chosen.push_back(pairing);
+    }
+    const RealClock clock;
+    const absl::Duration start = clock.Elapsed();
+    ASSIGN_OR_RETURN(const std::vector<PreparedCell> cells,
+                     PrepareAll(chosen, preparation, setup.signals));
+    if (cells.empty() && !setup.signals.heard())
+      return absl::InvalidArgumentError("no pair of the matrix matches");
+    std::vector<MutatedPair> pairs;
+    for (size_t i = 0; i < cells.size() && !setup.signals.heard(); ++i) {
+      // The time that is left is divided evenly.
+      const absl::Duration now = clock.Elapsed();
+      if (minutes_)
+        options.until = now + (start + absl::Minutes(*minutes_) - now) / (cells.size() - i);
+      const RunDirectory directory(setup.directory.root() /
+                                   CellFolderName(cells[i].record.cell, cells[i].record.id));
+      const MeasurementSetup own{setup.installation, setup.matrix,   directory,
+                                 setup.options,      setup.observer, setup.signals};
+      ASSIGN_OR_RETURN(pairs.emplace_back(), MutatePair(own, cells[i], options));
+    }
+    return ReportMutations(pairs, setup.signals.heard());
+  }
+
+  absl::StatusOr<int> ReportMutations(const std::vector<MutatedPair>& pairs,
+                                      bool interrupted) const {
+    if (json_)
+      Print(ToText(MutationJson(pairs, at_least_)));
+    else
+      Print(MutationText(pairs, at_least_));
+    if (interrupted) {
+      PrintErrorf("bkm: interrupted; run the same command to finish\n");
+      return kExitInterrupted;
+    }
+    const std::optional<double> rate = CountsOf(pairs).rate();
+    return rate && *rate >= at_least_ ? kExitAsExpected : kExitVerdictsDiffer;
+  }
+
   absl::StatusOr<int> Report(const Installation& installation, const SelftestPlan& plan,
                              const RunRecord& run) const {
     std::vector<Detection> detections;
@@ -154,6 +240,11 @@ class SelftestCommand : public CliCommand {
   bool accept_ = false;
   bool json_ = false;
   bool quiet_ = false;
+  bool mutate_ = false;
+  int mutants_ = 60;
+  std::optional<double> minutes_;
+  std::optional<uint64_t> seed_;
+  double at_least_ = 0.98;
 };
 
 }  // namespace

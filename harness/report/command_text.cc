@@ -2,6 +2,7 @@
 // Copyright the bkm authors.
 #include "harness/report/command_text.h"
 
+#include <algorithm>
 #include <map>
 
 #include "absl/strings/ascii.h"
@@ -9,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "harness/base/shown_text.h"
+#include "harness/model/plant.h"
 
 namespace bkm {
 namespace {
@@ -32,8 +34,14 @@ void Add(std::string& command, const std::string& flag, const std::string& value
 
 // A fault is planted in the pairings of the self-test, and nowhere else.
 std::string SelftestCommandOf(const Cell& cell) {
-  std::string command = "bkm selftest --all";
-  for (const std::string& fault : cell.plant) Add(command, "--fault", fault);
+  // The mutants of a pair follow from its files and the seed; the lines are recorded for them.
+  const bool is_catalogued = std::none_of(
+      cell.plant.begin(), cell.plant.end(),
+      [](const std::string& plant) { return plant == kRecordLines || IsMutant(plant); });
+  std::string command = is_catalogued ? "bkm selftest --all" : "bkm selftest --mutate";
+  if (is_catalogued) {
+    for (const std::string& fault : cell.plant) Add(command, "--fault", fault);
+  }
   Add(command, "--engine", cell.engine);
   Add(command, "--attention", cell.probe.attention);
   Add(command, "--model", cell.probe.model);

@@ -3,12 +3,14 @@
 #include "harness/runner/task.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/check.h"
 #include "harness/base/hash.h"
 #include "harness/base/json_facts.h"
 #include "harness/model/engine_kind.h"
+#include "harness/model/plant.h"
 
 namespace bkm {
 namespace {
@@ -46,6 +48,14 @@ Probe ProbeOfControl(Probe probe) {
 // Whether the library alone can run the probe.
 bool HasControl(const Probe& probe) { return probe.head == "lm"; }
 
+// The faults that the worker plants in memory.
+std::vector<std::string> FaultsOf(const Cell& cell) {
+  std::vector<std::string> faults;
+  std::copy_if(cell.plant.begin(), cell.plant.end(), std::back_inserter(faults),
+               [](const std::string& plant) { return plant != kRecordLines && !IsMutant(plant); });
+  return faults;
+}
+
 // The part of the request that is the same on every machine.
 Json Asked(const PreparedCell& cell, const TaskSettings& settings) {
   const Cell& what = cell.record.cell;
@@ -60,11 +70,13 @@ Json Asked(const PreparedCell& cell, const TaskSettings& settings) {
             {"memory_mib", settings.limits.memory_mib},
             {"output_mib", settings.limits.output_mib},
             {"processes", settings.limits.processes}}},
-          {"plant", what.plant}};
+          {"plant", FaultsOf(what)}};
 }
 
 Json Question(const PreparedCell& cell, const TaskSettings& settings) {
   Json question = Asked(cell, settings);
+  // Also what the worker is not told: a mutant's files differ.
+  question["plant"] = cell.record.cell.plant;
   question["lock"] = cell.record.lock;
   question["probe_folder"] = cell.probe_folder.filename().string();
   question["cell_code"] = settings.cell_code;
@@ -95,6 +107,9 @@ Json MakeRequest(const PreparedCell& cell, const std::filesystem::path& dir,
   request["probe_dir"] = cell.probe_folder.string();
   request["python"] = cell.worker.python.string();
   request["sandbox"] = std::string(Name(settings.sandbox));
+  const std::vector<std::string>& plant = cell.record.cell.plant;
+  if (std::find(plant.begin(), plant.end(), kRecordLines) != plant.end())
+    request["record_lines"] = true;
   if (cell.worker.alone) request["alone"] = true;
   if (!cell.worker.bytecode.empty()) request["bytecode"] = cell.worker.bytecode.string();
   return request;

@@ -27,5 +27,19 @@ TEST(TaskTest, WorkerIsNoPartOfTheKey) {
   EXPECT_FALSE(plain.contains("alone"));
 }
 
+TEST(TaskTest, TheWorkerPlantsOnlyFaultsOfTheCatalogue) {
+  PreparedCell cell;
+  cell.record.cell.engine = "torchtitan";
+  const Json plain = MakeRequest(cell, "dir", {});
+  cell.record.cell.plant = {"mask-dropped", "record-lines",
+                            "mutant:library/m.py:1:wrong-axis:1a2b"};
+  const Json planted = MakeRequest(cell, "dir", {});
+  EXPECT_EQ(planted["plant"], Json::array({"mask-dropped"}));
+  EXPECT_EQ(planted["record_lines"], true);
+  EXPECT_NE(planted["key"], plain["key"]);
+  cell.record.cell.plant = {"mask-dropped"};
+  EXPECT_NE(MakeRequest(cell, "dir", {})["key"], planted["key"]);
+}
+
 }  // namespace
 }  // namespace bkm

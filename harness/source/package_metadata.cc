@@ -8,6 +8,7 @@
 #include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
 #include "harness/base/subprocess.h"
+#include "harness/source/isolated_python.h"
 #include "harness/source/requirement_policy.h"
 
 namespace bkm {
@@ -21,18 +22,9 @@ constexpr char kProgram[] =
 constexpr std::chrono::seconds kLongestRead(120);
 constexpr std::chrono::seconds kLongestCompilation(3600);
 
-// Python without the current folder, the user's variables and site-packages (whose .pth files may
-// run code), and with an environment of its own.
-Command Isolated(const std::filesystem::path& python, std::vector<std::string> arguments) {
-  Command command;
-  command.argv = {python.string(), "-I", "-S", "-B", "-c", kProgram};
-  command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
-  command.exact_env = true;
-  command.set_env = {{"LC_ALL", "C.UTF-8"}};
-  command.directory = "/";
+Command Isolated(const std::filesystem::path& python, const std::vector<std::string>& arguments) {
+  Command command = IsolatedPython(python, kProgram, arguments);
   command.timeout = kLongestRead;
-  command.in_own_group = false;
-  command.may_run_again = true;
   return command;
 }
 
@@ -66,9 +58,9 @@ absl::StatusOr<Json> Ask(const std::filesystem::path& python, const Command& com
   return absl::UnavailableError(error);
 }
 
-absl::StatusOr<Json> Ask(const std::filesystem::path& python, std::vector<std::string> arguments,
-                         const std::string& input = "") {
-  Command command = Isolated(python, std::move(arguments));
+absl::StatusOr<Json> Ask(const std::filesystem::path& python,
+                         const std::vector<std::string>& arguments, const std::string& input = "") {
+  Command command = Isolated(python, arguments);
   command.input = input;
   return Ask(python, command);
 }

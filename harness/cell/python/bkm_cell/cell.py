@@ -60,6 +60,7 @@ def _climb(request: dict[str, Any], report: Report, owners: Owners) -> None:
     from bkm_cell.sft import Ladder
     from bkm_cell.shims.acted import COUNTS
     from bkm_cell.shims.apply import apply_shims
+    from bkm_cell.witnesses.lines import recorded_lines
 
     torch.set_num_threads(int(request["probe"].get("threads", 1)))
     report.set(shims=apply_shims(request), plant=request.get("plant") or [])
@@ -68,7 +69,8 @@ def _climb(request: dict[str, Any], report: Report, owners: Owners) -> None:
     attention = attention_to_ask(probe.attention, packages.get("library") or "", plant)
     adapter = importlib.import_module(f"bkm_cell.adapters.{name}").Adapter(probe, attention)
     try:
-        Ladder(request, probe, adapter, report, owners).climb()
+        with recorded_lines(request, report):
+            Ladder(request, probe, adapter, report, owners).climb()
     finally:
         report.set(shims_acted=dict(COUNTS))
     if request.get("record_modules"):

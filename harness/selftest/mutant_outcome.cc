@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/selftest/mutant_outcome.h"
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/hash.h"
+#include "harness/base/json.h"
+#include "harness/base/status_macros.h"
+#include "harness/judge/cell_files.h"
+
+namespace bkm {
+namespace {
+
+Json NumberOf(const std::optional<double>& number) { return number ? Json(*number) : Json(); }
+
+Json NumbersOf(const ObservedTensor& tensor) { return {tensor.norm, tensor.sum, tensor.numel}; }
+
+}  // namespace
+
+absl::string_view Name(MutantOutcome outcome) {
+  switch (outcome) {
+    case MutantOutcome::kKilled:
+      return "killed";
+    case MutantOutcome::kSurvived:
+      return "survived";
+    case MutantOutcome::kCrashed:
+      return "crashed";
+    case MutantOutcome::kIdentical:
+      return "bit-identical";
+    case MutantOutcome::kUnmeasured:
+      return "not measured";
+  }
+  return "";
+}
+
+absl::StatusOr<std::string> NumbersDigest(const Observation& observation,
+                                          const std::filesystem::path& cell_dir) {
+  Json numbers = {{"load", Json::object()}, {"steps", Json::array()}};
+  for (const auto& [name, tensor] : observation.load) numbers["load"][name] = NumbersOf(tensor);
+  if (observation.held) numbers["held"] = NumbersOf(*observation.held);
+  for (const ObservedStep& step : observation.steps) {
+    Json tensors = Json::object();
+    if (!step.tensors.empty()) {
+      ASSIGN_OR_RETURN(const SafetensorsFile file, OpenCellTensors(cell_dir, step.tensors));
+      for (const auto& [name, view] : file.tensors())
+        tensors[name] = Sha256(absl::StrCat(NameOf(view.type), " ", view.bytes));
+    }
+    numbers["steps"].push_back({NumberOf(step.loss), NumberOf(step.grad_norm),
+                                NumberOf(step.learning_rate), std::move(tensors)});
+  }
+  // NaN and infinity become null: they differ from every number.
+  return Sha256(numbers.dump());
+}
+
+absl::StatusOr<MutantOutcome> OutcomeOf(const CellRecord& record, const Observation* observation,
+                                        const std::filesystem::path& cell_dir,
+                                        const std::string& plain) {
+  if (!record.verdict || observation == nullptr) return MutantOutcome::kUnmeasured;
+  const VerdictKind kind = record.verdict->kind;
+  if (!SaysSomething(*record.verdict)) return MutantOutcome::kUnmeasured;
+  if (observation->ending.kind != EndingKind::kCompleted ||
+      (kind != VerdictKind::kOk && kind != VerdictKind::kWrong))
+    return MutantOutcome::kCrashed;
+  ASSIGN_OR_RETURN(const std::string digest, NumbersDigest(*observation, cell_dir));
+  if (digest == plain) return MutantOutcome::kIdentical;
+  return kind == VerdictKind::kOk ? MutantOutcome::kSurvived : MutantOutcome::kKilled;
+}
+
+}  // namespace bkm
