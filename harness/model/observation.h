@@ -124,6 +124,10 @@ struct Observation {
   std::vector<ObservedRelation> attended;   // per layer, measured from its kernel
   std::string attended_error;               // why `attended` could not be measured
   std::vector<ObservedKernels> kernels;     // per layer, in calls with gradients
+  // Forward calls of a CPU stand-in whose arguments were read as a GPU reads them; per training
+  // step.
+  std::vector<int64_t> gpu_reads;
+  std::vector<ObservedGpuDifference> gpu_differences;
   std::vector<ObservedStep> steps;
   std::optional<ObservedMachine> machine;  // absent in older runs
   int64_t timeouts = 0;  // runs of this cell that hit the time limit, this run included

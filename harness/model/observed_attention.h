@@ -51,6 +51,17 @@ struct ObservedKernels {
   std::string precision = {};  // that they computed in: bf16, fp32
 };
 
+// An argument of an attention call with which a GPU's kernel computes something else than the CPU's
+// stand-in did.
+struct ObservedGpuDifference {
+  std::string stand_in;         // flex-cpu, varlen-cpu
+  int64_t layer = -1;           // -1: unknown, as in a backward pass
+  std::optional<int64_t> step;  // absent: in the evidence forwards
+  std::string argument;         // kv_indices, max_q, ...
+  std::string what;             // the first place
+  int64_t calls = 0;
+};
+
 }  // namespace bkm
 
 #endif  // HARNESS_MODEL_OBSERVED_ATTENTION_H_

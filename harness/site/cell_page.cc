@@ -205,7 +205,11 @@ Markup AskedSection(const CellRecord& record, const CellEvidence& evidence) {
     facts.Add("Options", options);
   if (!cell.plant.empty()) facts.Add("Planted", absl::StrJoin(cell.plant, ", "));
   std::vector<std::string> shims;
-  for (const Json& shim : ListOf(evidence.raw, "shims")) {
+  for (const auto& [name, acted] : ObjectOf(evidence.raw, "shims").items()) {
+    if (acted.is_number_integer())
+      shims.push_back(absl::StrCat(name, " (acted ", acted.get<int64_t>(), " times)"));
+  }
+  for (const Json& shim : ListOf(evidence.raw, "shims")) {  // of older runs
     if (shim.is_string()) shims.push_back(shim.get<std::string>());
   }
   if (!shims.empty()) facts.Add("GPU shims", absl::StrJoin(shims, ", "));

@@ -21,6 +21,7 @@ from bkm_cell.tensor_file import save_file
 from bkm_cell.witnesses import backend, mask
 from bkm_cell.witnesses.attended import Attended
 from bkm_cell.witnesses.errors import Owners, describe
+from bkm_cell.witnesses.gpu_reads import GpuReads
 from bkm_cell.witnesses.kernels import AttentionKernels, nodes_of_loss
 from bkm_cell.witnesses.load import loaded
 from bkm_cell.witnesses.numbers import StepNumbers
@@ -95,11 +96,12 @@ class Ladder:
             report.set(backend={"configured": adapter.configured()})
         report.stage("mask")
         batch = probe.batches[probe.reach.step]
+        self._reads = GpuReads(modules, len(probe.batches))
         calls = backend.AttentionCalls(modules, Attended(batch.lengths, probe.is_padded))
         with report.timed("evidence"):
             try:
                 with adapter.evaluating():
-                    with calls.watching():
+                    with calls.watching(), self._reads.watching(None):
                         before = adapter.evaluate(batch)
                     report.set(mask={"reach": self._reach(batch, before, probe.reach)})
                     more = []
@@ -162,11 +164,11 @@ class Ladder:
 
         torch.autograd.backward = watched
         try:
-            with kernels.watching(step):
+            with kernels.watching(step), self._reads.watching(step):
                 yield nodes
         finally:
             torch.autograd.backward = backward
-            self._report.set(backend={"kernels": kernels.facts()})
+            self._report.set(backend={"kernels": kernels.facts(), **self._reads.facts()})
 
     @contextmanager
     def _forwards(self) -> Iterator[list[int]]:

@@ -13,6 +13,8 @@ import warnings
 
 import torch
 
+from bkm_cell.shims import acts
+
 NAME = "bf16-products-in-fp32"
 
 _LIBRARIES: list[torch.library.Library] = []  # the registrations live as long as these
@@ -26,6 +28,7 @@ def needed() -> bool:
 
 def _wide(*operands: torch.Tensor) -> list[torch.Tensor]:
     """bf16 as fp32, any other type unchanged."""
+    acts.acted(NAME)
     *_, a, b = operands
     if a.dtype != b.dtype:  # in the CPU kernel's own words
         raise RuntimeError(

@@ -24,6 +24,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
+from bkm_cell.shims import acts
+
 NAME = "cuda-autocast-lists"
 
 _LIBRARIES: list[torch.library.Library] = []  # the registrations live as long as these
@@ -60,6 +62,7 @@ def _to_fp32(value: Any) -> Any:
 
 def _promoting(op: torch._ops.OpOverload) -> Callable[..., Any]:
     def kernel(*arguments: Any, **named: Any) -> Any:
+        acts.acted(NAME)
         with torch._C._ExcludeDispatchKeyGuard(
             torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
         ):
@@ -70,6 +73,7 @@ def _promoting(op: torch._ops.OpOverload) -> Callable[..., Any]:
 
 def _setting_dtype(op: torch._ops.OpOverload) -> Callable[..., Any]:
     def kernel(*arguments: Any, **named: Any) -> Any:
+        acts.acted(NAME)
         given = (
             dict(zip((argument.name for argument in op._schema.arguments), arguments, strict=False))
             | named
@@ -91,6 +95,7 @@ def _setting_dtype(op: torch._ops.OpOverload) -> Callable[..., Any]:
 
 def _widening(op: torch._ops.OpOverload) -> Callable[..., Any]:
     def kernel(*arguments: Any, **named: Any) -> Any:
+        acts.acted(NAME)
         values = [value for value in tree_leaves((arguments, named)) if _is_eligible(value)]
         widest = torch.get_autocast_dtype("cpu")
         if any(value.dtype == torch.float32 for value in values):

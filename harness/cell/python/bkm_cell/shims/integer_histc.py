@@ -11,12 +11,15 @@ import warnings
 
 import torch
 
+from bkm_cell.shims import acts
+
 NAME = "integer-histc"
 
 _LIBRARIES: list[torch.library.Library] = []  # the registrations live as long as these
 
 
 def _histc(values: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> torch.Tensor:
+    acts.acted(NAME)
     # float64 is exact for integers up to 2**53.
     wide = values if values.is_floating_point() else values.double()
     counts = torch.empty(0, dtype=wide.dtype)

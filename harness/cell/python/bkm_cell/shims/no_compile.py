@@ -9,12 +9,15 @@ from typing import Any
 
 import torch
 
+from bkm_cell.shims import acts
+
 NAME = "no-compile"
 
 
 def _identity(
     model: Callable[..., Any] | None = None, *arguments: Any, **named: Any
 ) -> Callable[..., Any]:
+    acts.acted(NAME)
     return model if model is not None else (lambda function: function)
 
 

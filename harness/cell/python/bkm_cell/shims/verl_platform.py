@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from bkm_cell.shims import acts
 from bkm_cell.shims.after_import import after_import
 
 NAME = "verl-cpu-platform"
@@ -33,7 +34,11 @@ _ANSWERS = {
 def _member(base: type, name: str) -> Any:
     if name == "nvtx_range":
         return lambda self, *a, **k: contextlib.nullcontext()
-    answer = lambda self, *a, **k: _ANSWERS.get(name)  # noqa: E731
+
+    def answer(*_: Any, **__: Any) -> Any:
+        acts.acted(NAME)
+        return _ANSWERS.get(name)
+
     return property(answer) if isinstance(base.__dict__.get(name), property) else answer
 
 

@@ -71,7 +71,7 @@ def _recorded(names: set[str]) -> Iterator[None]:
 @contextmanager
 def _higher_order(names: set[str]) -> Iterator[None]:
     """Notes flex_attention itself, which no profiler sees when it runs eagerly."""
-    with _flex_watched(lambda op, *_: names.add(op.name() if callable(op.name) else str(op.name))):
+    with flex_watched(lambda op, *_: names.add(op.name() if callable(op.name) else str(op.name))):
         yield
 
 
@@ -85,18 +85,26 @@ def flex_calls() -> Iterator[list[Any]]:
         if len(arguments) > 4 and isinstance(arguments[4], tuple) and arguments[4]:
             mask_mods.append(arguments[4][-1])
 
-    with _flex_watched(saw):
+    with flex_watched(saw):
         yield mask_mods
 
 
 @contextmanager
-def _flex_watched(saw: Callable[..., None]) -> Iterator[None]:
+def flex_watched(saw: Callable[..., None]) -> Iterator[None]:
+    """Calls saw(op, arguments) at each call; the op calls itself again below autograd."""
     operator: Any = type(torch.ops.higher_order.flex_attention)
     call = operator.__call__
+    depth = 0
 
     def watched(op: Any, *arguments: Any, **named: Any) -> Any:
-        saw(op, arguments)
-        return call(op, *arguments, **named)
+        nonlocal depth
+        if depth == 0:
+            saw(op, arguments)
+        depth += 1
+        try:
+            return call(op, *arguments, **named)
+        finally:
+            depth -= 1
 
     operator.__call__ = watched
     try:
