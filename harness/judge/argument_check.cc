@@ -47,12 +47,14 @@ CheckResult Fail(const Observation& observation, Json evidence) {
       std::move(evidence));
 }
 
-// Calls with gradients of all layers in one step.
+// How often the layers called their attention in the forward passes of one step. Checkpointing
+// calls a layer again in the backward pass, and may take the kernel's result from the first time.
 int64_t CallsOf(const Observation& observation, size_t step) {
-  int64_t calls = 0;
-  for (const ObservedKernels& kernels : observation.kernels)
-    calls += step < kernels.calls.size() ? kernels.calls[step] : 0;
-  return calls;
+  std::set<int64_t> layers;
+  for (const ObservedKernels& kernels : observation.kernels) {
+    if (step < kernels.calls.size() && kernels.calls[step] > 0) layers.insert(kernels.layer);
+  }
+  return static_cast<int64_t>(layers.size()) * observation.steps[step].forwards.value_or(1);
 }
 
 }  // namespace

@@ -56,6 +56,14 @@ TEST(ArgumentCheckTest, CallThatNobodyReadIsUnseen) {
   EXPECT_EQ(CheckArguments(Asked("varlen"), observation).outcome, CheckOutcome::kUnseen);
 }
 
+TEST(ArgumentCheckTest, EachForwardOfAStepIsReadAndACheckpointedLayerOnce) {
+  Observation observation = Read();
+  for (ObservedKernels& kernels : observation.kernels) kernels.calls = {2, 2};
+  EXPECT_EQ(CheckArguments(Asked("varlen"), observation).outcome, CheckOutcome::kPassed);
+  observation.steps[0].forwards = 2;
+  EXPECT_EQ(CheckArguments(Asked("varlen"), observation).outcome, CheckOutcome::kUnseen);
+}
+
 TEST(ArgumentCheckTest, KernelThatRunsItselfNeedsNoReader) {
   Observation observation = Read();
   observation.gpu_reads.clear();
