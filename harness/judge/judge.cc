@@ -15,6 +15,7 @@
 #include "harness/base/json_facts.h"
 #include "harness/base/shown_text.h"
 #include "harness/base/status_macros.h"
+#include "harness/judge/argument_check.h"
 #include "harness/judge/backend_check.h"
 #include "harness/judge/check_result.h"
 #include "harness/judge/diagnosis.h"
@@ -197,6 +198,7 @@ std::vector<NamedCheck> RunChecks(const JudgeInput& input,
   std::vector<NamedCheck> checks;
   checks.push_back({"backend", CheckBackendOf(input, /*has_finished=*/true)});
   checks.push_back({"mask", CheckMaskOf(input, /*has_finished=*/true)});
+  checks.push_back({"arguments", CheckArguments(input.probe, *input.observation)});
   checks.push_back({"precision", CheckPrecision(*input.observation, input.probe.precision)});
   checks.push_back({"load", CheckLoadOf(input)});
   checks.push_back({"model", CheckModelOf(input)});

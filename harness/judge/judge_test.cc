@@ -35,6 +35,7 @@ class JudgeTest : public ::testing::Test {
     const Observation complete = *ObservationFromJson(CompleteObservation(), "complete");
     observation_.layers = complete.layers;
     observation_.kernels = complete.kernels;
+    observation_.gpu_reads = complete.gpu_reads;
     observation_.precision_ran = "bf16";
     observation_.attended = complete.attended;
     observation_.load = *reference_.weights;
@@ -75,7 +76,8 @@ TEST_F(JudgeTest, RightCellIsOkAtGolden) {
   EXPECT_EQ(verdict.reason, "");
   EXPECT_EQ(verdict.message, "2 steps agree with the golden: log-probs within 0.0 times the floor");
   EXPECT_THAT(verdict.blame, IsEmpty());
-  for (const char* check : {"backend", "mask", "precision", "load", "numbers", "optimizer"})
+  for (const char* check :
+       {"backend", "mask", "arguments", "precision", "load", "numbers", "optimizer"})
     EXPECT_EQ(verdict.evidence["checks"][check]["outcome"], "passed") << check;
 }
 

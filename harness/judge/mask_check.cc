@@ -219,19 +219,6 @@ CheckResult Unread(const AskedMasks& asked, const std::vector<int64_t>& layers,
                    asked.windows.size(), " layers (", absl::StrJoin(layers, ", "), ")", why));
 }
 
-// Compiled flex attention walks the table and not the mask, which is all that a CPU reads.
-std::optional<CheckResult> CheckBlockTables(const ObservedBlockTables& tables, Json& evidence) {
-  if (tables.calls > 0) evidence["block_tables"] = tables.calls;
-  if (!tables.fault.empty())
-    return CheckResult::Failed(Stage::kMask, reason::kBlockTableOff,
-                               absl::StrCat("the block table contradicts its mask ", tables.fault),
-                               evidence);
-  if (!tables.error.empty())
-    return CheckResult::Unseen(Stage::kMask,
-                               absl::StrCat("a block table could not be compared ", tables.error));
-  return std::nullopt;
-}
-
 // The first training step in which a layer's relation is wrong or was not read.
 std::optional<CheckResult> CheckSteps(const Observation& observation, const AskedMasks& of_first,
                                       std::span<const StepMasks> steps, Json& evidence) {
@@ -275,9 +262,7 @@ CheckResult CheckMask(const Observation& observation, const AskedMasks& asked,
       return WithoutMask(observation, FailLayers(masks, std::move(evidence)));
     }
   }
-  std::optional<CheckResult> tables = CheckBlockTables(observation.block_tables, evidence);
   std::optional<CheckResult> of_steps = CheckSteps(observation, asked, steps, evidence);
-  if (tables && tables->outcome == CheckOutcome::kFailed) return *std::move(tables);
   if (of_steps && of_steps->outcome == CheckOutcome::kFailed)
     return WithoutMask(observation, *std::move(of_steps));
   if (reaches.outcome == CheckOutcome::kPassed) {
@@ -287,8 +272,6 @@ CheckResult CheckMask(const Observation& observation, const AskedMasks& asked,
       reaches = Unread(asked, unread, "", observation.attended_error);
     else if (of_steps)
       reaches = *std::move(of_steps);
-    else if (tables)
-      reaches = *std::move(tables);
   }
   reaches.evidence = std::move(evidence);
   return WithoutMask(observation, std::move(reaches));

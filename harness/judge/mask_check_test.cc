@@ -172,24 +172,6 @@ TEST(MaskCheckTest, EachTrainingStepIsCompared) {
   EXPECT_EQ(check(right).outcome, CheckOutcome::kUnseen);
 }
 
-TEST(MaskCheckTest, ABlockTableThatContradictsItsMaskFails) {
-  Observation observation;
-  observation.reach = ReachOf(7, 16, 8);
-  observation.attended = {{0, "r"}};
-  const AskedMasks asked = {PackedDocuments(kLengths), {0}};
-  const Relations right = {{"r", Window(0)}};
-  observation.block_tables = {.calls = 3};
-  const CheckResult passed = CheckMask(observation, asked, right);
-  EXPECT_EQ(passed.outcome, CheckOutcome::kPassed);
-  EXPECT_EQ(passed.evidence["block_tables"], 3);
-  observation.block_tables.error = "in step 1 TypeError: no";
-  EXPECT_EQ(CheckMask(observation, asked, right).outcome, CheckOutcome::kUnseen);
-  observation.block_tables.fault = "in step 1 block 2";
-  const CheckResult failed = CheckMask(observation, asked, right);
-  EXPECT_EQ(failed.reason, "block-table-off");
-  EXPECT_EQ(failed.message, "the block table contradicts its mask in step 1 block 2");
-}
-
 TEST(MaskCheckTest, WhereNoRelationWasReadTheReachTestCanOnlyFail) {
   Observation observation;
   observation.attended_error = "layer 0: no";

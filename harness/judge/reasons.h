@@ -55,7 +55,6 @@ inline constexpr char kRegistryUnreachable[] = "registry-unreachable";
 // The cell ran, but did not do what was asked.
 inline constexpr char kOverrideIgnored[] = "override-ignored";
 inline constexpr char kPrecisionIgnored[] = "precision-ignored";
-inline constexpr char kBlockTableOff[] = "block-table-off";
 inline constexpr char kConfigIgnored[] = "config-ignored";
 inline constexpr char kOtherBackendRan[] = "other-backend-ran";
 inline constexpr char kMaskMissing[] = "mask-missing";
@@ -66,6 +65,8 @@ inline constexpr char kMaskOffByOne[] = "mask-off-by-one";
 inline constexpr char kWindowTooWide[] = "window-too-wide";
 inline constexpr char kWindowTooNarrow[] = "window-too-narrow";
 inline constexpr char kWindowWrongLayers[] = "window-wrong-layers";
+inline constexpr char kBlockTable[] = "block-table";
+inline constexpr char kKernelArguments[] = "kernel-arguments";
 inline constexpr char kNotFinite[] = "not-finite";
 inline constexpr char kWrongShape[] = "wrong-shape";
 inline constexpr char kWeightsNotLoaded[] = "weights-not-loaded";

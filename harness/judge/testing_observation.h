@@ -28,7 +28,7 @@ inline Json CompleteObservation() {
     "stages": [{"stage": "import", "seconds": 0.3, "rss_mib": 900},
                {"stage": "forward", "seconds": 1.5, "rss_mib": 950},
                {"stage": "golden", "seconds": 0.1, "rss_mib": 950}],
-    "shims": ["cpu-device"], "sandbox": ["mount", "network"], "plant": [],
+    "shims": {"cpu-device": 3}, "sandbox": ["mount", "network"], "plant": [],
     "versions": {"torch": "2.13.0+cpu", "transformers": "5.10.2"},
     "adapter": {"engine_class": "E", "precision_ran": "bf16", "asked": {"a": 1}},
     "backend": {"called": [{"layer": 0, "callable": "flex_attention_forward"}],
@@ -58,6 +58,7 @@ inline Json CompleteObservation() {
                                           {"precision", "bf16"}});
     json["mask"]["attended"].push_back({{"layer", layer}, {"relation", "right"}});
   }
+  json["backend"]["gpu_reads"] = std::vector<int64_t>(cell.reported.size(), 8);
   for (size_t k = 0; k < cell.reported.size(); ++k) {
     const ObservedStep& step = cell.reported[k];
     const ObservedParamGroup& group = step.param_groups[0];

@@ -7,6 +7,8 @@
 
 #include <random>
 
+#include "harness/kernels/varlen_arguments.h"
+
 namespace bkm {
 namespace {
 
@@ -242,6 +244,28 @@ TEST(VarlenAttentionEdgeTest, NanInOneDocumentStaysInIt) {
   const Outcome<double> result = Attend<double>(shape, inputs);
   for (int i = 0; i < 6; ++i) EXPECT_TRUE(std::isnan(result.output[i])) << i;
   for (int i = 6; i < 12; ++i) EXPECT_FALSE(std::isnan(result.output[i])) << i;
+}
+
+TEST(VarlenArgumentsTest, MaximaMustReachTheLongestDocumentAndOffsetsAllRows) {
+  const VarlenShape shape = Shape({0, 2, 9}, {0, 4, 9}, 1, 1, -1, 0);
+  const auto arguments = [&](const VarlenLengths& lengths) {
+    std::string names;
+    for (const VarlenDifference& difference : DifferencesOnGpu(shape, lengths))
+      names += difference.argument + " ";
+    return names;
+  };
+  EXPECT_EQ(arguments({7, 5, 9, 9}), "");
+  EXPECT_EQ(arguments({99, 99, 9, 9}), "");
+  EXPECT_EQ(arguments({6, 5, 9, 9}), "max_q ");
+  EXPECT_EQ(arguments({7, 4, 9, 9}), "max_k ");
+  EXPECT_EQ(arguments({7, 5, 10, 9}), "cu_seqlens_q ");
+  EXPECT_EQ(arguments({7, 5, 9, 12}), "cu_seqlens_k ");
+  EXPECT_EQ(DifferencesOnGpu(shape, {6, 5, 9, 9})[0].what,
+            "max_q is 6, but document 1 has 7 tokens: a GPU does not compute the rest");
+  const VarlenShape late = Shape({1, 9}, {0, 9}, 1, 1, -1, 0);
+  EXPECT_EQ(DifferencesOnGpu(late, {9, 9, 9, 9})[0].what,
+            "cu_seqlens_q runs from 1 to 9 and there are 9 tokens: a GPU leaves the other rows as "
+            "allocated");
 }
 
 }  // namespace

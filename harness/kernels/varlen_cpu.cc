@@ -14,13 +14,19 @@
 #include <torch/headeronly/util/BFloat16.h>
 #include <torch/headeronly/util/Half.h>
 
+#include <atomic>
 #include <cmath>
+#include <cstring>
+#include <deque>
+#include <mutex>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
+#include <string>
 #include <tuple>
 #include <vector>
 
+#include "harness/kernels/varlen_arguments.h"
 #include "harness/kernels/varlen_attention.h"
 
 namespace bkm {
@@ -137,21 +143,34 @@ void CheckInputs(const Tensor& query, const Tensor& key, const Tensor& value, do
           head_dim);
 }
 
+// What was asked of the ops, for the cell's witness. Subjects call them from several threads.
+struct Record {
+  std::atomic<int64_t> forward_calls = 0;
+  std::atomic<int64_t> backward_calls = 0;
+  std::mutex mutex;
+  std::deque<std::string> differences;  // "forward<tab>argument<tab>what", oldest first
+};
+constexpr size_t kMostDifferences = 10000;
+
+Record& TheRecord() {
+  static Record& record = *new Record;
+  return record;
+}
+
+void Note(const char* pass, const VarlenShape& shape, const VarlenLengths& lengths) {
+  for (const VarlenDifference& difference : DifferencesOnGpu(shape, lengths)) {
+    const std::lock_guard<std::mutex> lock(TheRecord().mutex);
+    if (TheRecord().differences.size() >= kMostDifferences) return;
+    TheRecord().differences.push_back(std::string(pass) + "\t" + difference.argument + "\t" +
+                                      difference.what);
+  }
+}
+
 struct Options {
-  int64_t max_q, max_k;  // tokens of the longest document, as the caller says
   bool is_causal;
   OptionalDouble scale;
   OptionalInt window_left, window_right;
 };
-
-// CUDA launches as many blocks as `longest` needs and silently leaves out the tokens beyond them.
-void CheckLongest(const std::vector<int64_t>& offsets, int64_t longest, const char* name) {
-  for (size_t i = 1; i < offsets.size(); ++i) {
-    const int64_t tokens = offsets[i] - offsets[i - 1];
-    Require(tokens <= longest, name, " is ", longest, ", but document ", i - 1, " has ", tokens,
-            " tokens: a GPU would not compute all of them");
-  }
-}
 
 VarlenShape MakeShape(const Tensor& query, const Tensor& key, const Tensor& query_offsets,
                       const Tensor& key_offsets, const Options& options) {
@@ -160,8 +179,6 @@ VarlenShape MakeShape(const Tensor& query, const Tensor& key, const Tensor& quer
   shape.key_offsets = Offsets(key_offsets, key.size(0), "cu_seqlens_k");
   Require(shape.query_offsets.size() == shape.key_offsets.size(),
           "cu_seqlens_q and cu_seqlens_k must have the same length");
-  CheckLongest(shape.query_offsets, options.max_q, "max_seqlen_q");
-  CheckLongest(shape.key_offsets, options.max_k, "max_seqlen_k");
   shape.total_queries = query.size(0);
   shape.query_heads = query.size(1);
   shape.key_heads = key.size(1);
@@ -175,9 +192,11 @@ VarlenShape MakeShape(const Tensor& query, const Tensor& key, const Tensor& quer
 using ForwardResult = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>;
 
 ForwardResult Forward(const Tensor& query, const Tensor& key, const Tensor& value,
-                      const Tensor& query_offsets, const Tensor& key_offsets,
-                      const Options& options) {
+                      const Tensor& query_offsets, const Tensor& key_offsets, int64_t max_queries,
+                      int64_t max_keys, const Options& options) {
   const VarlenShape shape = MakeShape(query, key, query_offsets, key_offsets, options);
+  ++TheRecord().forward_calls;
+  Note("forward", shape, {max_queries, max_keys, query.size(0), key.size(0)});
   const Tensor q = torch::stable::contiguous(query), k = torch::stable::contiguous(key),
                v = torch::stable::contiguous(value);
   // Zeros: rows that belong to no document are not written.
@@ -203,13 +222,13 @@ std::tuple<Tensor, Tensor, Tensor> Backward(const Tensor& output_gradient, const
                                             const Tensor& key, const Tensor& value,
                                             const Tensor& output, const Tensor& logsumexp,
                                             const Tensor& query_offsets, const Tensor& key_offsets,
-                                            int64_t max_q, int64_t max_k, double dropout,
+                                            int64_t max_queries, int64_t max_keys, double dropout,
                                             bool is_causal, const Tensor&, const Tensor&,
                                             OptionalDouble scale, OptionalInt window_left,
                                             OptionalInt window_right) {
   CheckInputs(query, key, value, dropout);
   const VarlenShape shape = MakeShape(query, key, query_offsets, key_offsets,
-                                      {max_q, max_k, is_causal, scale, window_left, window_right});
+                                      {is_causal, scale, window_left, window_right});
   Require(output.scalar_type() == query.scalar_type(), "query and out must have the same dtype");
   Require(output_gradient.scalar_type() == query.scalar_type(),
           "query and dout must have the same dtype");
@@ -219,6 +238,8 @@ std::tuple<Tensor, Tensor, Tensor> Backward(const Tensor& output_gradient, const
   Require(logsumexp.scalar_type() == ScalarType::Float && logsumexp.dim() == 2 &&
               logsumexp.size(0) == shape.query_heads && logsumexp.size(1) == shape.total_queries,
           "logsumexp must be float32 of shape (heads, tokens)");
+  ++TheRecord().backward_calls;
+  Note("backward", shape, {max_queries, max_keys, query.size(0), key.size(0)});
   const Tensor g = torch::stable::contiguous(output_gradient), q = torch::stable::contiguous(query),
                k = torch::stable::contiguous(key), v = torch::stable::contiguous(value),
                o = torch::stable::contiguous(output), l = torch::stable::contiguous(logsumexp);
@@ -257,9 +278,11 @@ void BoxedForward(StableIValue* stack, uint64_t arguments, uint64_t results) {
                value = to<Tensor>(stack[2]);
   const OptionalTensor query_offsets = to<OptionalTensor>(stack[3]),
                        key_offsets = to<OptionalTensor>(stack[4]);
+  const int64_t max_queries = to<int64_t>(stack[5]), max_keys = to<int64_t>(stack[6]);
   const double dropout = to<double>(stack[7]);
-  const Options options = {to<int64_t>(stack[5]),      to<int64_t>(stack[6]),
-                           to<bool>(stack[8]),         to<OptionalDouble>(stack[10]),
+  // Here dropout_p is always 0: CheckInputs refuses another.
+  Require(!to<bool>(stack[9]), "return_softmax is only supported when p_dropout > 0.0");
+  const Options options = {to<bool>(stack[8]), to<OptionalDouble>(stack[10]),
                            to<OptionalInt>(stack[11]), to<OptionalInt>(stack[12])};
   const OptionalTensor keys_used = to<OptionalTensor>(stack[13]),
                        slopes = to<OptionalTensor>(stack[14]);
@@ -273,7 +296,7 @@ void BoxedForward(StableIValue* stack, uint64_t arguments, uint64_t results) {
           "FlashAttention on CPU takes packed input only: cum_seq_q and cum_seq_k are "
           "needed");
   auto [output, logsumexp, state, unused, mask] =
-      Forward(query, key, value, *query_offsets, *key_offsets, options);
+      Forward(query, key, value, *query_offsets, *key_offsets, max_queries, max_keys, options);
   stack[0] = from(output);
   stack[1] = from(logsumexp);
   stack[2] = from(state);
@@ -283,6 +306,27 @@ void BoxedForward(StableIValue* stack, uint64_t arguments, uint64_t results) {
 
 }  // namespace
 }  // namespace bkm
+
+// For the cell's witness (bkm_cell/shims/varlen_cpu.py), which opens this library by ctypes.
+extern "C" {
+__attribute__((visibility("default"))) int64_t bkm_varlen_forward_calls() {
+  return bkm::TheRecord().forward_calls;
+}
+__attribute__((visibility("default"))) int64_t bkm_varlen_backward_calls() {
+  return bkm::TheRecord().backward_calls;
+}
+// Takes the oldest difference from the record, as text of at most `size` bytes with its final zero.
+// False if there is none.
+__attribute__((visibility("default"))) bool bkm_varlen_take_difference(char* text, int64_t size) {
+  bkm::Record& record = bkm::TheRecord();
+  const std::lock_guard<std::mutex> lock(record.mutex);
+  if (record.differences.empty()) return false;
+  std::strncpy(text, record.differences.front().c_str(), size - 1);
+  text[size - 1] = 0;
+  record.differences.pop_front();
+  return true;
+}
+}
 
 STABLE_TORCH_LIBRARY_IMPL(aten, CPU, m) {
   m.impl("_flash_attention_forward", &bkm::BoxedForward);

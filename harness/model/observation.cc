@@ -95,6 +95,8 @@ absl::Status CheckBounds(const Observation& observation, const std::string& orig
                {"$.backend.called", observation.called.size(), kMostLayers},
                {"$.backend.kernels", observation.kernels.size(), kMostLayers},
                {"$.model.norm_epsilons", observation.model.norm_epsilons.size(), kMostLayers},
+               {"$.backend.gpu_reads", observation.gpu_reads.size(), kMostSteps},
+               {"$.backend.gpu_differences", observation.gpu_differences.size(), kMostLayers},
                {"$.mask.attended", observation.attended.size(), kMostLayers},
                {"$.mask.reaches", observation.more_reaches.size(), kMostLayers},
                {"$.mask.calls", observation.mask_calls.size(), kMostMaskCalls}};
@@ -264,6 +266,15 @@ void Describe(Fields& fields, ObservedKernels& kernels) {
   fields.Field("precision", kernels.precision);
 }
 
+void Describe(Fields& fields, ObservedGpuDifference& difference) {
+  fields.Field("stand_in", difference.stand_in);
+  fields.Field("layer", difference.layer);
+  fields.Field("step", difference.step);
+  fields.Field("argument", difference.argument);
+  fields.Field("what", difference.what);
+  fields.Field("calls", difference.calls);
+}
+
 void Describe(Fields& fields, ObservedMaskCall& call) {
   fields.Field("layer", call.layer);
   fields.Field("type", call.type);
@@ -345,11 +356,8 @@ void Describe(Fields& fields, Observation& observation) {
     backend.Field("configured", o.configured);
     backend.Field("ops", o.ops);
     backend.Field("kernels", o.kernels);
-    backend.Group("block_tables", [&](Fields& tables) {
-      tables.Field("calls", o.block_tables.calls);
-      tables.Field("fault", o.block_tables.fault);
-      tables.Field("error", o.block_tables.error);
-    });
+    backend.Field("gpu_reads", o.gpu_reads);
+    backend.Field("gpu_differences", o.gpu_differences);
   });
   fields.Field("load", o.load);
   fields.Field("held", o.held);

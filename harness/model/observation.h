@@ -140,7 +140,10 @@ struct Observation {
   std::vector<ObservedRelation> attended;   // per layer, measured from its kernel
   std::string attended_error;               // why `attended` could not be measured
   std::vector<ObservedKernels> kernels;     // per layer, in calls with gradients
-  ObservedBlockTables block_tables;
+  // Forward calls of a CPU stand-in whose arguments were read as a GPU reads them; per training
+  // step.
+  std::vector<int64_t> gpu_reads;
+  std::vector<ObservedGpuDifference> gpu_differences;
   ObservedModel model;
   std::optional<ObservedForward> forward_only;
   std::vector<ObservedStep> steps;

@@ -41,13 +41,6 @@ struct ObservedRelation {
   std::string relation;
 };
 
-// The block tables of all flex_attention calls, each compared with its own mask.
-struct ObservedBlockTables {
-  int64_t calls = 0;
-  std::string fault = {};  // the first table that a compiled kernel would misread; empty if none
-  std::string error = {};  // why a table could not be compared
-};
-
 // Attention kernels that one layer dispatched in calls with gradients.
 struct ObservedKernels {
   int64_t layer = 0;
@@ -56,6 +49,17 @@ struct ObservedKernels {
   // How many such calls each training step had. Empty in older runs, which saw one call of step 1.
   std::vector<int64_t> calls = {};
   std::string precision = {};  // that they computed in: bf16, fp32
+};
+
+// An argument of an attention call with which a GPU's kernel computes something else than the CPU's
+// stand-in did.
+struct ObservedGpuDifference {
+  std::string stand_in;         // flex-cpu, varlen-cpu
+  int64_t layer = -1;           // -1: unknown, as in a backward pass
+  std::optional<int64_t> step;  // absent: in the evidence forwards
+  std::string argument;         // kv_indices, max_q, ...
+  std::string what;             // the first place
+  int64_t calls = 0;
 };
 
 }  // namespace bkm

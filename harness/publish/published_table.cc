@@ -34,11 +34,12 @@ bool Works(const PublishedRow& row) {
 std::vector<std::string> NotTested(const PublishedRow& row) {
   if (!Works(row)) return {};
   // What a matrix can ask for, as its cells' options say it.
-  constexpr std::pair<const char*, const char*> kAsked[] = {{"micro_batches=", "micro-batches"},
-                                                            {"input=padded", "padded input"},
-                                                            {"warmup_steps", "a warm-up"},
-                                                            {"clip_norm", "a clipping norm that does not always act"},
-                                                            {"head=value", "a critic"}};
+  constexpr std::pair<const char*, const char*> kAsked[] = {
+      {"micro_batches=", "micro-batches"},
+      {"input=padded", "padded input"},
+      {"warmup_steps", "a warm-up"},
+      {"clip_norm", "a clipping norm that does not always act"},
+      {"head=value", "a critic"}};
   std::vector<std::string> missing;
   for (const auto& [option, words] : kAsked) {
     const bool is_asked =

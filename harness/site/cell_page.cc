@@ -212,12 +212,12 @@ Markup AskedSection(const CellRecord& record, const CellEvidence& evidence) {
     facts.Add("Options", options);
   if (!cell.plant.empty()) facts.Add("Planted", absl::StrJoin(cell.plant, ", "));
   std::vector<std::string> shims;
-  for (const Json& shim : ListOf(evidence.raw, "shims")) {
-    if (!shim.is_string()) continue;
-    const std::string name = shim.get<std::string>();
-    const std::optional<int64_t> acted = WholeOf(ObjectOf(evidence.raw, "shims_acted"), name);
-    shims.push_back(
-        acted ? absl::StrCat(name, " (acted ", *acted, *acted == 1 ? " time)" : " times)") : name);
+  for (const auto& [name, acted] : ObjectOf(evidence.raw, "shims").items()) {
+    if (acted.is_number_integer())
+      shims.push_back(absl::StrCat(name, " (acted ", acted.get<int64_t>(), " times)"));
+  }
+  for (const Json& shim : ListOf(evidence.raw, "shims")) {  // of older runs
+    if (shim.is_string()) shims.push_back(shim.get<std::string>());
   }
   if (!shims.empty()) facts.Add("GPU shims", absl::StrJoin(shims, ", "));
   facts.Add("Id", Element("code", record.id));

@@ -58,12 +58,14 @@ def _climb(request: dict[str, Any], report: Report, owners: Owners) -> None:
     from bkm_cell.preload import third_party_modules
     from bkm_cell.probe import Probe
     from bkm_cell.sft import Ladder
-    from bkm_cell.shims.acted import COUNTS
+    from bkm_cell.shims import acts
     from bkm_cell.shims.apply import apply_shims
     from bkm_cell.witnesses.lines import recorded_lines
 
     torch.set_num_threads(int(request["probe"].get("threads", 1)))
-    report.set(shims=apply_shims(request), plant=request.get("plant") or [])
+    apply_shims(request)
+    report.set(shims=acts.counts(), plant=request.get("plant") or [])
+    report.on_stage.append(lambda: report.set(shims=acts.counts()))
     probe = Probe(request["probe_dir"], request["probe"])
     packages, plant = request.get("packages") or {}, request.get("plant") or []
     attention = attention_to_ask(probe.attention, packages.get("library") or "", plant)
@@ -72,6 +74,6 @@ def _climb(request: dict[str, Any], report: Report, owners: Owners) -> None:
         with recorded_lines(request, report):
             Ladder(request, probe, adapter, report, owners).climb()
     finally:
-        report.set(shims_acted=dict(COUNTS))
+        report.set(shims=acts.counts())
     if request.get("record_modules"):
         report.set(modules=third_party_modules(request))

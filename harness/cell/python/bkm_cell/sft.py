@@ -20,9 +20,9 @@ from bkm_cell.report import Report
 from bkm_cell.tensor_file import save_file
 from bkm_cell.witnesses import backend, mask
 from bkm_cell.witnesses.attended import Attended
-from bkm_cell.witnesses.block_tables import BlockTables
 from bkm_cell.witnesses.built import model_numbers
 from bkm_cell.witnesses.errors import Owners, describe
+from bkm_cell.witnesses.gpu_reads import GpuReads
 from bkm_cell.witnesses.kernels import AttentionKernels, nodes_of_loss
 from bkm_cell.witnesses.load import loaded
 from bkm_cell.witnesses.numbers import StepNumbers
@@ -98,11 +98,12 @@ class Ladder:
             report.set(backend={"configured": adapter.configured()})
         report.stage("mask")
         batch = probe.batches[probe.reach.step]
+        self._reads = GpuReads(modules, len(probe.batches))
         calls = backend.AttentionCalls(modules, Attended(batch.lengths, probe.is_padded))
         with report.timed("evidence"):
             try:
                 with adapter.evaluating():
-                    with calls.watching():
+                    with calls.watching(), self._reads.watching(None):
                         before = adapter.evaluate(batch)
                     self._report_forward_only(before)
                     report.set(mask={"reach": self._reach(batch, before, probe.reach)})
@@ -146,27 +147,22 @@ class Ladder:
         adapter, probe = self._adapter, self._probe
         attended_s = 0.0
         kernels = AttentionKernels(adapter.modules(), len(probe.batches))
-        tables = BlockTables()
         with StepNumbers(probe, adapter.tensors(), self._tensors_dir, self._report) as numbers:
             for step, batch in enumerate(probe.batches):
                 start = time.monotonic()
                 attended = Attended(batch.lengths, probe.is_padded)
-                masks = StepMasks(adapter.modules(), attended).watching()
+                masks = StepMasks(adapter.modules(), attended, self._reads.paused).watching()
                 with ExitStack() as stack:
                     if step == 0:  # outside: an exception leaves the stages last
                         stack.enter_context(self._stages_of_a_step())
                     forwards = stack.enter_context(self._forwards())
                     nodes = stack.enter_context(self._kernels(kernels, step))
-                    stack.enter_context(tables.watching(f"in step {step + 1},"))
                     if probe.micro_batches == 1:
                         stack.enter_context(masks)
                     outcome = adapter.train_step(batch)
                 seconds = time.monotonic() - start - attended.seconds
                 attended_s += attended.seconds
-                self._report.set(
-                    seconds={"attended-in-steps": attended_s},
-                    backend={"block_tables": tables.facts()},
-                )
+                self._report.set(seconds={"attended-in-steps": attended_s})
                 facts = {
                     "loss": outcome.loss,
                     "grad_norm": outcome.grad_norm,
@@ -189,11 +185,11 @@ class Ladder:
 
         torch.autograd.backward = watched
         try:
-            with kernels.watching(step):
+            with kernels.watching(step), self._reads.watching(step):
                 yield nodes
         finally:
             torch.autograd.backward = backward
-            self._report.set(backend={"kernels": kernels.facts()})
+            self._report.set(backend={"kernels": kernels.facts(), **self._reads.facts()})
 
     @contextmanager
     def _forwards(self) -> Iterator[list[int]]:

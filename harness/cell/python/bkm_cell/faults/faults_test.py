@@ -146,8 +146,39 @@ class FaultsTest(unittest.TestCase):
         self.mask = metadata(bounds, bounds, 5, 5)
         (seen, _) = self._attended("mask-documents-lost")
         self.assertTrue(torch.equal(seen, torch.ones(8, 8, dtype=torch.bool).tril()))
+        model, _ = self._run("varlen-max-too-small")
+        seen = model.layers[1].attention.inner_attention.mask
+        self.assertEqual((seen.max_q, seen.max_k), (2, 2))
+        self.assertIs(seen.cu_seq_q, bounds)
         with self.assertRaisesRegex(CannotPlant, "cumulative lengths"):
             self._run("mask-without-self")
+
+    def test_table_faults_leave_the_function_right(self) -> None:
+        model, outputs = self._run("flex-full-block-not-full")
+        torch.testing.assert_close(outputs[0], self.right)
+        mask = model.layers[0].attention.inner_attention.mask
+        self.assertEqual(int(mask.kv_num_blocks.sum()), 0)
+        self.assertEqual(int(mask.full_kv_num_blocks.sum()), 1)
+        with self.assertRaisesRegex(CannotPlant, "has no maximum"):
+            self._run("varlen-max-too-small")
+
+    def test_stale_table_is_of_the_previous_batch(self) -> None:
+        model = Model()
+        planted = Planted(_adapter(model), "torchtitan", ["flex-block-table-stale"])
+        planted.after_construct()
+        length = sum(_LENGTHS)
+        for lengths in ([4, 4], _LENGTHS):
+            positions = torch.cat([torch.arange(n) for n in lengths])[None]
+            relation = causal_in_documents(lengths)
+            mask = create_block_mask(
+                lambda b, h, q, k, relation=relation: relation[q, k],
+                1, None, length, length, device="cpu", BLOCK_SIZE=4,
+            )  # fmt: skip
+            model(self.q, self.k, self.v, mask, positions=positions)
+        seen = model.layers[0].attention.inner_attention.mask
+        self.assertTrue(torch.equal(attended(seen), causal_in_documents(_LENGTHS)))
+        self.assertEqual(mask.kv_num_blocks.flatten().tolist(), [1, 2])
+        self.assertEqual(seen.kv_num_blocks.flatten().tolist(), [1, 1])
 
     def test_query_heads_read_interleaved_key_heads(self) -> None:
         _, outputs = self._run("kv-heads-interleaved")

@@ -146,6 +146,19 @@ def plant_relation(
     around_attention(site, wrap, layers)
 
 
+def plant_mask(site: Site, change: Callable[[Any], Any]) -> None:
+    """Every layer gets `change` of its mask, made once for each mask."""
+    made: dict[int, tuple[Any, Any]] = {}  # the mask itself is kept, so that its id stays its own
+
+    def wrap(call: AttentionCall) -> torch.Tensor:
+        if id(call.mask) not in made:
+            made[id(call.mask)] = (call.mask, change(call.mask))
+        site.act()
+        return call.run(mask=made[id(call.mask)][1])
+
+    around_attention(site, wrap)
+
+
 def _own(site: Site, lengths: Lengths) -> Lengths:
     return lengths
 
@@ -203,6 +216,52 @@ def mask_ids_shifted(site: Site) -> None:
 @fault("mask-of-previous-batch")
 def mask_of_previous_batch(site: Site) -> None:
     plant_relation(site, lambda s, lengths: causal_in_documents(_previous(s, lengths)), _previous)
+
+
+@fault("varlen-max-too-small")
+def varlen_max_too_small(site: Site) -> None:
+    """The packed kernel is told half of the longest document's length."""
+
+    def change(mask: Any) -> Any:
+        if not (isinstance(mask, tuple) and hasattr(mask, "max_q")):
+            raise site.cannot(f"a mask of type {type(mask).__name__} has no maximum")
+        return mask._replace(max_q=int(mask.max_q) // 2, max_k=int(mask.max_k) // 2)
+
+    plant_mask(site, change)
+
+
+@fault("flex-block-table-stale")
+def flex_block_table_stale(site: Site) -> None:
+    """From the second step on, a right mask function has the previous batch's block table."""
+
+    def change(mask: Any) -> Any:
+        if not isinstance(mask, BlockMask):
+            raise site.cannot(f"a mask of type {type(mask).__name__} has no block table")
+        stale = _block_mask(mask, causal_in_documents(_previous(site, site.documents())))
+        stale.mask_mod = mask.mask_mod
+        return stale
+
+    plant_mask(site, change)
+
+
+@fault("flex-full-block-not-full")
+def flex_full_block_not_full(site: Site) -> None:
+    """The table calls every block full in which the function allows some pairs only."""
+
+    def change(mask: Any) -> Any:
+        if not isinstance(mask, BlockMask):
+            raise site.cannot(f"a mask of type {type(mask).__name__} has no block table")
+        return BlockMask.from_kv_blocks(
+            torch.zeros_like(mask.kv_num_blocks),
+            mask.kv_indices,
+            mask.kv_num_blocks,
+            mask.kv_indices,
+            BLOCK_SIZE=mask.BLOCK_SIZE,
+            mask_mod=mask.mask_mod,
+            seq_lengths=mask.seq_lengths,
+        )
+
+    plant_mask(site, change)
 
 
 @fault("mask-missing-on-half")
@@ -296,27 +355,6 @@ def window_on_wrong_layers(site: Site) -> None:
     right = _windows(site)
     width = int(site.hf_config["sliding_window"])
     _plant_windows(site, lambda layer: 0 if right(layer) else width)
-
-
-@fault("block-table-full")
-def block_table_full(site: Site) -> None:
-    """The block table lists every block as full, so a compiled kernel does not ask the mask."""
-
-    def wrap(call: AttentionCall) -> torch.Tensor:
-        site.act()
-        mask = call.mask
-        full = BlockMask.from_kv_blocks(
-            torch.zeros_like(mask.kv_num_blocks),
-            torch.zeros_like(mask.kv_indices),
-            mask.kv_num_blocks,
-            mask.kv_indices,
-            BLOCK_SIZE=mask.BLOCK_SIZE,
-            mask_mod=mask.mask_mod,
-            seq_lengths=mask.seq_lengths,
-        )
-        return call.run(mask=full)
-
-    around_attention(site, wrap)
 
 
 @fault("drop-mask", Phase.BEFORE_CONSTRUCT)

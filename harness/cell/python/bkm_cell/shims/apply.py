@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from bkm_cell.shims import (
+    acts,
     bf16_products,
     cpu_device,
     cuda_autocast,
@@ -19,12 +20,11 @@ from bkm_cell.shims import (
 )
 
 
-def apply_shims(request: dict[str, Any]) -> list[str]:
-    """Names of the shims that are active; none on a GPU."""
+def apply_shims(request: dict[str, Any]) -> None:
+    """Installs the shims (see acts); none on a GPU."""
     if request["probe"].get("device", "cpu") != "cpu":
-        return []
-    applied = []
-    for shim in (
+        return
+    shims = [
         cpu_device,
         verl_platform,
         no_compile,
@@ -32,13 +32,12 @@ def apply_shims(request: dict[str, Any]) -> list[str]:
         cuda_autocast,
         integer_histc,
         expert_kernels,
-    ):
-        shim.apply()
-        applied.append(shim.NAME)
+    ]
     if bf16_products.needed():
-        bf16_products.apply()
-        applied.append(bf16_products.NAME)
+        shims.append(bf16_products)
+    for shim in shims:
+        shim.apply()
+        acts.install(shim.NAME)
     if path := varlen_cpu.library(request):
         varlen_cpu.apply(path)
-        applied.append(varlen_cpu.NAME)
-    return applied
+        acts.install(varlen_cpu.NAME, varlen_cpu.calls)

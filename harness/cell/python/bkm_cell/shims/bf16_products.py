@@ -13,7 +13,7 @@ import warnings
 
 import torch
 
-from bkm_cell.shims.acted import acted
+from bkm_cell.shims import acts
 
 NAME = "bf16-products-in-fp32"
 
@@ -28,13 +28,13 @@ def needed() -> bool:
 
 def _wide(*operands: torch.Tensor) -> list[torch.Tensor]:
     """bf16 as fp32, any other type unchanged."""
+    acts.acted(NAME)
     *_, a, b = operands
     if a.dtype != b.dtype:  # in the CPU kernel's own words
         raise RuntimeError(
             f"expected m1 and m2 to have the same dtype, but got: {a.dtype} != {b.dtype}"
         )
     if all(operand.dtype == torch.bfloat16 for operand in operands):
-        acted(NAME)
         return [operand.float() for operand in operands]
     return list(operands)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from bkm_cell.shims.acted import acted
+from bkm_cell.shims import acts
 from bkm_cell.shims.after_import import after_import
 
 NAME = "cpu-device"
@@ -39,7 +39,7 @@ class CpuDevice(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if hasattr(torch.cpu, name):
             return getattr(torch.cpu, name)
-        acted(NAME)
+        acts.acted(NAME)
         if name in _ZEROS:
             return lambda *a, **k: 0
         if name in _NOTHING:

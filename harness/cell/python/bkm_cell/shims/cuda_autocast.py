@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
-from bkm_cell.shims.acted import acted
+from bkm_cell.shims import acts
 
 NAME = "cuda-autocast-lists"
 
@@ -62,7 +62,7 @@ def _to_fp32(value: Any) -> Any:
 
 def _promoting(op: torch._ops.OpOverload) -> Callable[..., Any]:
     def kernel(*arguments: Any, **named: Any) -> Any:
-        acted(NAME)
+        acts.acted(NAME)
         with torch._C._ExcludeDispatchKeyGuard(
             torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
         ):
@@ -73,12 +73,12 @@ def _promoting(op: torch._ops.OpOverload) -> Callable[..., Any]:
 
 def _setting_dtype(op: torch._ops.OpOverload) -> Callable[..., Any]:
     def kernel(*arguments: Any, **named: Any) -> Any:
+        acts.acted(NAME)
         given = (
             dict(zip((argument.name for argument in op._schema.arguments), arguments, strict=False))
             | named
         )
         if given.get("dtype") is None and arguments and _is_eligible(arguments[0]):
-            acted(NAME)
             given["dtype"] = torch.float32
         with torch._C._ExcludeDispatchKeyGuard(
             torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
@@ -95,10 +95,10 @@ def _setting_dtype(op: torch._ops.OpOverload) -> Callable[..., Any]:
 
 def _widening(op: torch._ops.OpOverload) -> Callable[..., Any]:
     def kernel(*arguments: Any, **named: Any) -> Any:
+        acts.acted(NAME)
         values = [value for value in tree_leaves((arguments, named)) if _is_eligible(value)]
         widest = torch.get_autocast_dtype("cpu")
         if any(value.dtype == torch.float32 for value in values):
-            acted(NAME)
             widest = torch.float32
 
         def widened(value: Any) -> Any:

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import torch
 
-from bkm_cell.shims.acted import acted
+from bkm_cell.shims import acts
 from bkm_cell.shims.after_import import after_import
 
 NAME = "expert-kernels"
@@ -30,7 +30,7 @@ def _use_cpu(module: ModuleType) -> None:
         max_len: int,
         *_: int,  # the kernel's block sizes
     ) -> torch.Tensor:
-        acted(NAME)
+        acts.acted(NAME)
         return in_torch(
             tokens_per_expert_group,
             start_index_values,

@@ -9,13 +9,13 @@ import inspect
 import torch
 import torch.nn.attention.flex_attention as flex
 
-from bkm_cell.shims.acted import acted
+from bkm_cell.shims import acts
 
 NAME = "flex-cpu"
 
 
 def apply() -> None:
-    flex._validate_device = lambda *arguments, **named: acted(NAME)
+    flex._validate_device = lambda *arguments, **named: acts.acted(NAME)
     if hasattr(flex, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"):
         flex._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG = True
     if torch.version.cuda is not None:

@@ -11,7 +11,7 @@ import warnings
 
 import torch
 
-from bkm_cell.shims.acted import acted
+from bkm_cell.shims import acts
 
 NAME = "integer-histc"
 
@@ -19,9 +19,8 @@ _LIBRARIES: list[torch.library.Library] = []  # the registrations live as long a
 
 
 def _histc(values: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> torch.Tensor:
+    acts.acted(NAME)
     # float64 is exact for integers up to 2**53.
-    if not values.is_floating_point():
-        acted(NAME)
     wide = values if values.is_floating_point() else values.double()
     counts = torch.empty(0, dtype=wide.dtype)
     torch.ops.aten.histc.out(wide, bins, min, max, out=counts)

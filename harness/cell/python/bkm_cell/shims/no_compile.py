@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from bkm_cell.shims.acted import acted
+from bkm_cell.shims import acts
 
 NAME = "no-compile"
 
@@ -17,7 +17,7 @@ NAME = "no-compile"
 def _identity(
     model: Callable[..., Any] | None = None, *arguments: Any, **named: Any
 ) -> Callable[..., Any]:
-    acted(NAME)
+    acts.acted(NAME)
     return model if model is not None else (lambda function: function)
 
 

@@ -7,10 +7,18 @@ import sys
 import tempfile
 import unittest
 from types import ModuleType
+from unittest import mock
 
 import torch
 
-from bkm_cell.shims import bf16_products, cuda_autocast, expert_kernels, integer_histc
+from bkm_cell.shims import (
+    acts,
+    bf16_products,
+    cpu_device,
+    cuda_autocast,
+    expert_kernels,
+    integer_histc,
+)
 from bkm_cell.shims.after_import import after_import
 from bkm_cell.shims.apply import apply_shims
 from bkm_cell.shims.cpu_device import CpuDevice
@@ -18,7 +26,18 @@ from bkm_cell.shims.cpu_device import CpuDevice
 
 class ShimsTest(unittest.TestCase):
     def test_a_gpu_cell_has_no_shim(self):
-        self.assertEqual(apply_shims({"probe": {"device": "cuda"}}), [])
+        apply_shims({"probe": {"device": "cuda"}})
+        self.assertEqual(acts.counts(), {})
+
+    def test_each_act_of_an_installed_shim_is_counted(self):
+        with mock.patch.dict(acts._INSTALLED, clear=True), mock.patch.dict(acts._COUNTED_BY):
+            CpuDevice("torch.cpu").memory_allocated()
+            self.assertEqual(acts.counts(), {})
+            acts.install(cpu_device.NAME)
+            acts.install("in-another-language", lambda: 7)
+            CpuDevice("torch.cpu").memory_allocated()
+            CpuDevice("torch.cpu").empty_cache()
+            self.assertEqual(acts.counts(), {cpu_device.NAME: 2, "in-another-language": 7})
 
     def test_a_hook_runs_before_the_importer_sees_the_module(self):
         with tempfile.TemporaryDirectory() as folder:

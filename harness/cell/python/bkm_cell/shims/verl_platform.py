@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from bkm_cell.shims.acted import acted
+from bkm_cell.shims import acts
 from bkm_cell.shims.after_import import after_import
 
 NAME = "verl-cpu-platform"
@@ -48,7 +48,7 @@ def _member(base: type, name: str) -> Any:
         return lambda self, *a, **k: contextlib.nullcontext()
 
     def answer(*_: Any, **__: Any) -> Any:
-        acted(NAME)
+        acts.acted(NAME)
         if name in _NOTHING_TO_DO:
             return None
         if name not in _ANSWERS:

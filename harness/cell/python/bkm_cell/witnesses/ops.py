@@ -91,7 +91,7 @@ def flex_calls() -> Iterator[list[Any]]:
 
 @contextmanager
 def flex_watched(saw: Callable[..., None]) -> Iterator[None]:
-    """`saw(op, arguments)` at each call; the calls that it makes of itself do not count."""
+    """Calls saw(op, arguments) at each call; the op calls itself again below autograd."""
     operator: Any = type(torch.ops.higher_order.flex_attention)
     call = operator.__call__
     depth = 0

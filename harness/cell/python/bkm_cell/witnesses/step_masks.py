@@ -10,7 +10,7 @@ over, with its checkpoints and dispatch modes, and what the library keeps is sti
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -33,9 +33,16 @@ def _detached(value: Any) -> Any:
 class StepMasks:
     """Watches the training forward of one step, which must have one micro-batch."""
 
-    def __init__(self, modules: list[torch.nn.Module], attended: Attended) -> None:
+    def __init__(
+        self,
+        modules: list[torch.nn.Module],
+        attended: Attended,
+        own_calls: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    ) -> None:
+        """`own_calls`: around the repeated calls, so that another witness does not count them."""
         self._modules = modules
         self._attended = attended
+        self._own_calls = own_calls
         self._calls: list[tuple[int, Callable[..., Any], Any, Any, Any]] = []
         self._open = True
 
@@ -86,5 +93,5 @@ class StepMasks:
         self._open = False  # a checkpoint calls the layers again in the backward
         calls, self._calls = self._calls, []
         for layer, function, arguments, named, autocast in calls:
-            with autocast:
+            with autocast, self._own_calls():
                 self._attended.read(layer, function, arguments, named)

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""Which shims are installed in this cell, and how often each did something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+_INSTALLED: dict[str, int] = {}
+_COUNTED_BY: dict[str, Callable[[], int]] = {}
+
+
+def install(name: str, counted_by: Callable[[], int] | None = None) -> None:
+    """`counted_by` tells how often a shim acted that is not written in Python."""
+    _INSTALLED.setdefault(name, 0)
+    if counted_by is not None:
+        _COUNTED_BY[name] = counted_by
+
+
+def is_installed(name: str) -> bool:
+    return name in _INSTALLED
+
+
+def acted(name: str) -> None:
+    if name in _INSTALLED:
+        _INSTALLED[name] += 1
+
+
+def counts() -> dict[str, int]:
+    return _INSTALLED | {name: count() for name, count in _COUNTED_BY.items()}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_JUDGE_ARGUMENT_CHECK_H_
+#define HARNESS_JUDGE_ARGUMENT_CHECK_H_
+
+#include "harness/judge/check_result.h"
+#include "harness/model/observation.h"
+#include "harness/model/probe.h"
+
+namespace bkm {
+
+// Whether a GPU would compute the same with the arguments of each attention call. On a CPU
+// stand-ins run that do not need all of them: flex follows the mask function and not the block
+// table, and varlen computes every token whatever maximum it is told.
+CheckResult CheckArguments(const Probe& asked, const Observation& observation);
+
+}  // namespace bkm
+
+#endif  // HARNESS_JUDGE_ARGUMENT_CHECK_H_

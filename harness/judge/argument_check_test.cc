@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/argument_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace bkm {
+namespace {
+
+using ::testing::HasSubstr;
+
+Probe Asked(const std::string& attention) {
+  Probe probe;
+  probe.attention = attention;
+  return probe;
+}
+
+// Two layers and two steps, all calls read.
+Observation Read() {
+  Observation observation;
+  observation.kernels = {{0, {}, {}, {1, 1}}, {1, {}, {}, {1, 1}}};
+  observation.steps.resize(2);
+  observation.gpu_reads = {2, 2};
+  return observation;
+}
+
+TEST(ArgumentCheckTest, PassesIfEachCallWasReadAndNothingDiffers) {
+  for (const char* attention : {"flex", "flex_attention", "varlen"})
+    EXPECT_EQ(CheckArguments(Asked(attention), Read()).outcome, CheckOutcome::kPassed);
+}
+
+TEST(ArgumentCheckTest, DifferenceNamesLayerStepAndReason) {
+  Observation observation = Read();
+  observation.gpu_differences = {{"flex-cpu", 3, 1, "kv_indices", "a block is missing", 1},
+                                 {"flex-cpu", 4, 1, "kv_indices", "a block is missing", 1}};
+  const CheckResult table = CheckArguments(Asked("flex"), observation);
+  EXPECT_EQ(table.outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(table.stage, Stage::kMask);
+  EXPECT_EQ(table.reason, reason::kBlockTable);
+  EXPECT_THAT(table.message, HasSubstr("first in layer 3, step 2: a block is missing"));
+  EXPECT_EQ(table.evidence["differences"].size(), 2);
+  observation.gpu_differences = {{"varlen-cpu", -1, std::nullopt, "max_q", "it is 3", 2}};
+  const CheckResult length = CheckArguments(Asked("varlen"), observation);
+  EXPECT_EQ(length.reason, reason::kKernelArguments);
+  EXPECT_THAT(length.message, HasSubstr("first in the evidence forwards: it is 3"));
+}
+
+TEST(ArgumentCheckTest, CallThatNobodyReadIsUnseen) {
+  Observation observation = Read();
+  observation.gpu_reads = {2, 1};
+  const CheckResult result = CheckArguments(Asked("flex"), observation);
+  EXPECT_EQ(result.outcome, CheckOutcome::kUnseen);
+  EXPECT_THAT(result.message, HasSubstr("in 1 of 2 attention calls of step 2"));
+  observation.gpu_reads.clear();
+  EXPECT_EQ(CheckArguments(Asked("varlen"), observation).outcome, CheckOutcome::kUnseen);
+}
+
+TEST(ArgumentCheckTest, EachForwardOfAStepIsReadAndACheckpointedLayerOnce) {
+  Observation observation = Read();
+  for (ObservedKernels& kernels : observation.kernels) kernels.calls = {2, 2};
+  EXPECT_EQ(CheckArguments(Asked("varlen"), observation).outcome, CheckOutcome::kPassed);
+  observation.steps[0].forwards = 2;
+  EXPECT_EQ(CheckArguments(Asked("varlen"), observation).outcome, CheckOutcome::kUnseen);
+}
+
+TEST(ArgumentCheckTest, KernelThatRunsItselfNeedsNoReader) {
+  Observation observation = Read();
+  observation.gpu_reads.clear();
+  EXPECT_EQ(CheckArguments(Asked("sdpa"), observation).outcome, CheckOutcome::kPassed);
+  Probe gpu = Asked("flex");
+  gpu.device = "cuda";
+  EXPECT_EQ(CheckArguments(gpu, observation).outcome, CheckOutcome::kPassed);
+}
+
+}  // namespace
+}  // namespace bkm
