@@ -25,8 +25,8 @@ namespace bkm {
 // 3. Updates: AdamW in fp64, from the observed gradients, moments carried from step to step, and
 //    the observed parameter before a step, must give the observed parameter after it (update-off).
 //    Allowed are the roundings of the type that holds the parameters (fp32, or bf16 if every
-//    sampled parameter is a bf16 number) and of fp32 arithmetic. Each tensor is judged by the
-//    parameter group that fits it best. Parameters must not change between steps.
+//    sampled parameter is a bf16 number) and of fp32 arithmetic. Parameters must not change between
+//    steps.
 CheckResult CheckOptimizer(const OptimizerSettings& asked, std::span<const ObservedStep> reported,
                            std::span<const StepTensors> tensors,
                            const std::string& parameter_type = "fp32");
