@@ -15,6 +15,16 @@ Json NumberOf(const std::optional<double>& number) { return number ? Json(*numbe
 
 Json NumbersOf(const ObservedTensor& tensor) { return {tensor.norm, tensor.sum, tensor.numel}; }
 
+// A hash of each tensor of a file; of none if no file was written.
+absl::StatusOr<Json> DigestsOf(const std::filesystem::path& cell_dir, const std::string& name) {
+  Json digests = Json::object();
+  if (name.empty()) return digests;
+  ASSIGN_OR_RETURN(const SafetensorsFile file, OpenCellTensors(cell_dir, name));
+  for (const auto& [key, view] : file.tensors())
+    digests[key] = Sha256(absl::StrCat(NameOf(view.type), " ", view.bytes));
+  return digests;
+}
+
 }  // namespace
 
 absl::string_view Name(MutantOutcome outcome) {
@@ -38,13 +48,12 @@ absl::StatusOr<std::string> NumbersDigest(const Observation& observation,
   Json numbers = {{"load", Json::object()}, {"steps", Json::array()}};
   for (const auto& [name, tensor] : observation.load) numbers["load"][name] = NumbersOf(tensor);
   if (observation.held) numbers["held"] = NumbersOf(*observation.held);
+  if (observation.forward_only) {
+    ASSIGN_OR_RETURN(numbers["forward_only"],
+                     DigestsOf(cell_dir, observation.forward_only->tensors));
+  }
   for (const ObservedStep& step : observation.steps) {
-    Json tensors = Json::object();
-    if (!step.tensors.empty()) {
-      ASSIGN_OR_RETURN(const SafetensorsFile file, OpenCellTensors(cell_dir, step.tensors));
-      for (const auto& [name, view] : file.tensors())
-        tensors[name] = Sha256(absl::StrCat(NameOf(view.type), " ", view.bytes));
-    }
+    ASSIGN_OR_RETURN(Json tensors, DigestsOf(cell_dir, step.tensors));
     numbers["steps"].push_back({NumberOf(step.loss), NumberOf(step.grad_norm),
                                 NumberOf(step.learning_rate), std::move(tensors)});
   }

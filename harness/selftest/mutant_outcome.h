@@ -34,9 +34,9 @@ struct Mutant {
   std::string message;
 };
 
-// A hash of every number that a cell observed of its training: weights after loading, and of each
-// step log-probs, loss, gradients, gradient norm, learning rate, and parameters before and after.
-// Equal hashes mean equal bits.
+// A hash of every number that a cell observed: weights after loading, log-probs of the forward that
+// trains nothing, and of each step log-probs, loss, gradients, gradient norm, learning rate, and
+// parameters before and after. Equal hashes mean equal bits.
 absl::StatusOr<std::string> NumbersDigest(const Observation& observation,
                                           const std::filesystem::path& cell_dir);
 

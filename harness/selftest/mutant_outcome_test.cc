@@ -50,6 +50,19 @@ TEST_F(MutantOutcomeTest, OneBitOfAnyNumberCounts) {
   EXPECT_EQ(Outcome(VerdictKind::kWrong), MutantOutcome::kKilled);
 }
 
+// A mutant may change nothing but what infer_batch returns.
+TEST_F(MutantOutcomeTest, TheForwardThatTrainsNothingCounts) {
+  observation_.forward_only = {"tensors/forward_only.safetensors", "float32"};
+  const auto digest_with = [&](float log_prob) {
+    EXPECT_TRUE(WriteSafetensors(folder_ / observation_.forward_only->tensors,
+                                 {NamedTensor::F32("log_probs", {1}, std::array{log_prob})})
+                    .ok());
+    return Digest();
+  };
+  EXPECT_NE(digest_with(-7), digest_with(-7.5));
+  EXPECT_EQ(digest_with(-7), digest_with(-7));
+}
+
 TEST_F(MutantOutcomeTest, ScalarsCountToo) {
   const Observation right = observation_;
   const auto changes = [&](auto change) {
