@@ -49,6 +49,7 @@ class JudgeTest : public ::testing::Test {
     input_.reference = &reference_;
     input_.cell_dir = *CreateTempDirectory(::testing::TempDir(), "cell");
     observation_.forward_only = complete.forward_only;
+    observation_.model = complete.model;
   }
 
   Verdict Judged() {

@@ -37,6 +37,8 @@ CheckResult Ignored(std::string what, double built, double asked, Json evidence)
 CheckResult CheckModel(const ObservedModel& built, const ModelShape& asked) {
   Json evidence = {{"norm_epsilons", built.norm_epsilons}};
   if (built.rope_theta) evidence["rope_theta"] = *built.rope_theta;
+  if (built.norm_epsilons.empty())
+    return CheckResult::Unseen(Stage::kLoad, "no norm was found in the model", std::move(evidence));
   for (const double epsilon : built.norm_epsilons) {
     const bool may_be_latent =
         asked.latent.rank > 0 && IsNear(epsilon, kLatentEpsilon, kEpsilonTolerance);

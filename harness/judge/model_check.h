@@ -11,7 +11,8 @@ namespace bkm {
 
 // Compares the model's own numbers, read back from what was built, with the configuration that it
 // was built from (config-ignored at load): the epsilon of every norm and the base of the rotary
-// embedding. What was not found in the model is left to the comparison with the golden.
+// embedding. A model without any norm was not read (unseen). A table of frequencies that was not
+// found is left to the comparison with the golden.
 CheckResult CheckModel(const ObservedModel& built, const ModelShape& asked);
 
 }  // namespace bkm
