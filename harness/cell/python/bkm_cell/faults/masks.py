@@ -146,6 +146,11 @@ def plant_relation(
     around_attention(site, wrap, layers)
 
 
+def _needs_block_table(site: Site, mask: Any) -> None:
+    if not isinstance(mask, BlockMask):
+        raise site.cannot(f"a mask of type {type(mask).__name__} has no block table")
+
+
 def plant_mask(site: Site, change: Callable[[Any], Any]) -> None:
     """Every layer gets `change` of its mask, made once for each mask."""
     made: dict[int, tuple[Any, Any]] = {}  # the mask itself is kept, so that its id stays its own
@@ -235,8 +240,7 @@ def flex_block_table_stale(site: Site) -> None:
     """From the second step on, a right mask function has the previous batch's block table."""
 
     def change(mask: Any) -> Any:
-        if not isinstance(mask, BlockMask):
-            raise site.cannot(f"a mask of type {type(mask).__name__} has no block table")
+        _needs_block_table(site, mask)
         stale = _block_mask(mask, causal_in_documents(_previous(site, site.documents())))
         stale.mask_mod = mask.mask_mod
         return stale
@@ -249,8 +253,7 @@ def flex_full_block_not_full(site: Site) -> None:
     """The table calls every block full in which the function allows some pairs only."""
 
     def change(mask: Any) -> Any:
-        if not isinstance(mask, BlockMask):
-            raise site.cannot(f"a mask of type {type(mask).__name__} has no block table")
+        _needs_block_table(site, mask)
         return BlockMask.from_kv_blocks(
             torch.zeros_like(mask.kv_num_blocks),
             mask.kv_indices,

@@ -2,16 +2,18 @@
 # Copyright the bkm authors.
 """Shims answer for the device and align it with CUDA; hooks run before the importer continues."""
 
+import abc
 import os
 import sys
 import tempfile
+import types
 import unittest
 from types import ModuleType
 from unittest import mock
 
 import torch
 
-from bkm_cell.shims import (
+from bkm_cell.shims import (verl_platform, 
     acts,
     bf16_products,
     cpu_device,
@@ -28,6 +30,25 @@ class ShimsTest(unittest.TestCase):
     def test_a_gpu_cell_has_no_shim(self):
         apply_shims({"probe": {"device": "cuda"}})
         self.assertEqual(acts.counts(), {})
+
+    def test_verls_platform_answers_what_it_knows_and_refuses_the_rest(self):
+        class Base(abc.ABC):
+            @property
+            @abc.abstractmethod
+            def device_name(self): ...
+            @abc.abstractmethod
+            def synchronize(self): ...
+            @abc.abstractmethod
+            def number_of_wheels(self): ...
+
+        found = []
+        verl_platform._set_platform(
+            types.SimpleNamespace(PlatformBase=Base, set_platform=found.append)
+        )
+        self.assertEqual(found[0].device_name, "cpu")
+        self.assertIsNone(found[0].synchronize())
+        with self.assertRaisesRegex(NotImplementedError, "number_of_wheels"):
+            found[0].number_of_wheels()
 
     def test_each_act_of_an_installed_shim_is_counted(self):
         with mock.patch.dict(acts._INSTALLED, clear=True), mock.patch.dict(acts._COUNTED_BY):
