@@ -78,6 +78,13 @@ void Selection::AddOptions(CLI::App& app) {
   app.add_flag("--leftover-checkpoint", leftover_checkpoint_,
                "Create an empty ./outputs/checkpoint in the cell's folder before it runs")
       ->group(kProductGroup);
+  app.add_flag("--export-weights", export_weights_,
+               "Export the weights after the first step, load them with transformers and compare")
+      ->group(kProductGroup);
+  app.add_flag("--resume-checkpoint", resume_checkpoint_,
+               "Save a checkpoint after the first step, load it in a fresh engine and compare the "
+               "later steps bit by bit")
+      ->group(kProductGroup);
   list("--engine-option", engine_options_, "NAME=JSON: a value in the engine's configuration");
   app.add_option("--steps", steps_, "Optimizer steps")->group(kProductGroup);
   app.add_option("--seed", seeds_, "Seeds of weights and data")
@@ -135,6 +142,8 @@ absl::StatusOr<Json> Selection::AdHocProbe() const {
   if (!inputs_.empty()) probe["input"] = inputs_;
   if (!micro_batches_.empty()) probe["micro_batches"] = micro_batches_;
   if (leftover_checkpoint_) probe["leftover_checkpoint"] = true;
+  if (export_weights_) probe["export_weights"] = true;
+  if (resume_checkpoint_) probe["resume_checkpoint"] = true;
   if (!documents_.empty()) {
     for (const absl::string_view layout : absl::StrSplit(documents_, '/')) {
       Json lengths = Json::array();

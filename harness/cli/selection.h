@@ -55,6 +55,8 @@ class Selection {
   std::vector<int> micro_batches_;
   std::vector<std::string> optimizers_;
   bool leftover_checkpoint_ = false;
+  bool export_weights_ = false;
+  bool resume_checkpoint_ = false;
   std::vector<std::string> filters_;
   std::string git_mirror_;
   int steps_ = 0;

@@ -22,7 +22,7 @@ void DescribeEffort(Fields& fields, SearchEffort& effort) {
 
 void DescribeVerdict(Fields& fields, Verdict& verdict) {
   fields.Name("verdict", verdict.kind, NamesUpTo(VerdictKind::kSkipped));
-  fields.Name("stage", verdict.stage, NamesUpTo(Stage::kGolden));
+  fields.Name("stage", verdict.stage, NamesUpTo(Stage::kResume));
   fields.Field("reason", verdict.reason);
   fields.Field("message", verdict.message);
 }

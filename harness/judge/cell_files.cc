@@ -24,8 +24,11 @@ absl::Status CheckFiles(const Observation& observation, const fs::path& cell_dir
   std::vector<std::string> named;
   if (!observation.attended.empty()) named.push_back(kRelationsFile);
   if (observation.forward_only) named.push_back(observation.forward_only->tensors);
-  for (const ObservedStep& step : observation.steps) {
-    if (!step.tensors.empty()) named.push_back(step.tensors);
+  if (observation.exported) named.push_back(observation.exported->tensors);
+  for (const auto* steps : {&observation.steps, &observation.resumed}) {
+    for (const ObservedStep& step : *steps) {
+      if (!step.tensors.empty()) named.push_back(step.tensors);
+    }
   }
   if (named.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const auto entries, FolderReader(cell_dir).List("tensors", kMostFiles));

@@ -21,6 +21,7 @@
 #include "harness/judge/diagnosis.h"
 #include "harness/judge/ending.h"
 #include "harness/judge/exception_text.h"
+#include "harness/judge/export_check.h"
 #include "harness/judge/load_check.h"
 #include "harness/judge/mask_check.h"
 #include "harness/judge/micro_batch_check.h"
@@ -30,6 +31,7 @@
 #include "harness/judge/precision_check.h"
 #include "harness/judge/reasons.h"
 #include "harness/judge/relation.h"
+#include "harness/judge/resume_check.h"
 #include "harness/numerics/model_shapes.h"
 
 namespace bkm {
@@ -172,6 +174,38 @@ CheckResult CheckNumbersOf(const JudgeInput& input, const std::vector<StepTensor
                        **floor, *std::move(forward)});
 }
 
+CheckResult CheckExportOf(const JudgeInput& input, const std::vector<StepTensors>& steps) {
+  const ReferenceData& reference = *input.reference;
+  for (const absl::Status& status :
+       {reference.folder.status(), reference.golden.status(), reference.weights.status()}) {
+    if (!status.ok()) return CheckResult::Unreadable(Stage::kExport, status);
+  }
+  if (!input.observation->exported || steps.empty() || reference.golden->size() < 2)
+    return CheckResult::Unseen(Stage::kExport, "no exported weights were seen");
+  const ObservedExport& exported = *input.observation->exported;
+  const absl::StatusOr<ExportTensors> tensors = ReadExport(exported, input.cell_dir);
+  if (!tensors.ok()) return CheckResult::Unreadable(Stage::kExport, tensors.status());
+  // Training in bf16 has a wider floor than rounding an fp32 model's weights has.
+  const bool trained_in_bf16 = PrecisionOf(*input.observation, input.probe) == "bf16";
+  const auto floor = reference.floors.find(trained_in_bf16 ? "bf16" : PrecisionOf(exported));
+  const bool has_floor = floor != reference.floors.end() && floor->second.ok();
+  return CheckExport({.seen = exported,
+                      .tensors = *tensors,
+                      .file = *reference.weights,
+                      .trained = steps.front(),
+                      .batch = reference.folder->steps[1],
+                      .golden = (*reference.golden)[1],
+                      .floor = has_floor ? &(*floor->second)[1] : nullptr});
+}
+
+CheckResult CheckResumeOf(const JudgeInput& input, const std::vector<StepTensors>& steps) {
+  const std::vector<ObservedStep>& resumed = input.observation->resumed;
+  const absl::StatusOr<std::vector<StepTensors>> tensors = ReadSteps(resumed, input.cell_dir);
+  if (!tensors.ok()) return CheckResult::Unreadable(Stage::kResume, tensors.status());
+  return CheckResume(input.observation->checkpoint_files, {input.observation->steps, steps},
+                     {resumed, *tensors});
+}
+
 // The predicted wrong answer that a wrong cell gave, if any.
 std::optional<Diagnosis> DiagnoseOf(const JudgeInput& input,
                                     const absl::StatusOr<std::vector<StepTensors>>& steps) {
@@ -193,8 +227,8 @@ std::optional<Diagnosis> DiagnoseOf(const JudgeInput& input,
 
 // Ordered by precedence within one stage: weights that were not loaded explain numbers that are
 // off.
-std::vector<NamedCheck> RunChecks(const JudgeInput& input,
-                                  const absl::StatusOr<std::vector<StepTensors>>& steps) {
+std::vector<NamedCheck> ChecksOfTraining(const JudgeInput& input,
+                                         const absl::StatusOr<std::vector<StepTensors>>& steps) {
   std::vector<NamedCheck> checks;
   checks.push_back({"backend", CheckBackendOf(input, /*has_finished=*/true)});
   checks.push_back({"mask", CheckMaskOf(input, /*has_finished=*/true)});
@@ -210,6 +244,16 @@ std::vector<NamedCheck> RunChecks(const JudgeInput& input,
   checks.push_back({"optimizer", CheckOptimizer(input.probe.optimizer, input.observation->steps,
                                                 *steps, ParameterTypeOf(input.probe))});
   checks.push_back({"numbers", CheckNumbersOf(input, *steps)});
+  return checks;
+}
+
+// What the probe asks for after training.
+std::vector<NamedCheck> ChecksOfHandOver(const JudgeInput& input,
+                                         const absl::StatusOr<std::vector<StepTensors>>& steps) {
+  std::vector<NamedCheck> checks;
+  if (!steps.ok()) return checks;
+  if (input.probe.export_weights) checks.push_back({"export", CheckExportOf(input, *steps)});
+  if (input.probe.resume_checkpoint) checks.push_back({"resume", CheckResumeOf(input, *steps)});
   return checks;
 }
 
@@ -243,17 +287,22 @@ Verdict FromCheck(VerdictKind kind, const CheckResult& check, Json evidence,
   return {kind, check.stage, check.reason, check.message, std::move(blame), std::move(evidence)};
 }
 
-std::string SayOk(const CheckResult& numbers, size_t steps) {
-  const Json& mean = numbers.evidence["log_probs_mean"];
-  return absl::StrFormat("%d steps agree with the golden: log-probs within %.1f times the floor",
-                         steps, FiniteOf(mean, "multiple").value_or(0));
+std::string SayOk(const Probe& probe, const Json& checks, size_t steps) {
+  return absl::StrFormat(
+      "%d steps agree with the golden: log-probs within %.1f times the floor%s%s", steps,
+      FiniteOf(checks["numbers"]["log_probs_mean"], "multiple").value_or(0),
+      probe.export_weights ? "; transformers computes the same with the exported weights" : "",
+      probe.resume_checkpoint ? "; a fresh engine continues from its checkpoint bit by bit" : "");
 }
 
-Verdict JudgeFinished(const JudgeInput& input) {
+Verdict JudgeFinished(const JudgeInput& input, bool has_handed_over) {
   HARNESS_CHECK(input.reference != nullptr) << "a finished cell is judged without reference data";
   const absl::StatusOr<std::vector<StepTensors>> steps =
       ReadSteps(input.observation->steps, input.cell_dir);
-  const std::vector<NamedCheck> checks = RunChecks(input, steps);
+  std::vector<NamedCheck> checks = ChecksOfTraining(input, steps);
+  if (has_handed_over) {
+    for (NamedCheck& check : ChecksOfHandOver(input, steps)) checks.push_back(std::move(check));
+  }
   Json evidence = {{"checks", Json::object()}};
   for (const NamedCheck& check : checks) evidence["checks"][check.name] = Describe(check.result);
   if (const CheckResult* failure = First(checks, {CheckOutcome::kFailed})) {
@@ -272,7 +321,7 @@ Verdict JudgeFinished(const JudgeInput& input) {
   return {VerdictKind::kOk,
           Stage::kGolden,
           "",
-          SayOk(checks.back().result, input.observation->steps.size()),
+          SayOk(input.probe, evidence["checks"], input.observation->steps.size()),
           {},
           std::move(evidence)};
 }
@@ -332,7 +381,13 @@ std::string PrecisionOf(const Observation& observation, const Probe& probe) {
 Verdict Judge(const JudgeInput& input) {
   HARNESS_CHECK(input.observation != nullptr) << "nothing to judge";
   const std::optional<Stop> stop = ClassifyEnding(*input.observation, input.probe);
-  Verdict verdict = stop ? JudgeStopped(input, *stop) : JudgeFinished(input);
+  Verdict verdict =
+      stop ? JudgeStopped(input, *stop) : JudgeFinished(input, /*has_handed_over=*/true);
+  // It was trained to the end: what is wrong there comes first.
+  if (stop && stop->stage > Stage::kGolden && input.reference != nullptr) {
+    Verdict trained = JudgeFinished(input, /*has_handed_over=*/false);
+    if (trained.kind == VerdictKind::kWrong) verdict = std::move(trained);
+  }
   verdict.message = OneSentence(verdict.message);
   return verdict;
 }

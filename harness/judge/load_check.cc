@@ -59,6 +59,29 @@ ObservedTensor Together(const std::vector<std::string>& names,
   return all;
 }
 
+// Parameters that the file lacks keep the values that they were initialized with.
+std::optional<CheckResult> Extra(const std::map<std::string, ObservedTensor>& loaded,
+                                 const std::optional<ObservedTensor>& held,
+                                 const std::map<std::string, ObservedTensor>& file, bool all_seen) {
+  std::vector<std::string> beyond;
+  for (const auto& [name, tensor] : loaded) {
+    if (!file.contains(name)) beyond.push_back(name);
+  }
+  if (!beyond.empty()) {
+    return CheckResult::Failed(
+        Stage::kGolden, reason::kWeightsNotLoaded,
+        absl::StrCat("the model holds ", beyond.size(), " parameters that the file lacks, first ",
+                     beyond.front()));
+  }
+  if (!held || !all_seen) return std::nullopt;
+  Remainder rest(*held);
+  for (const auto& [name, tensor] : loaded) rest.Without(tensor);
+  if (rest.Get().numel <= 0) return std::nullopt;
+  return CheckResult::Failed(Stage::kGolden, reason::kWeightsNotLoaded,
+                             absl::StrCat("the model holds parameters with ", rest.Get().numel,
+                                          " elements that the file lacks"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::map<std::string, ObservedTensor>> Measure(const SafetensorsFile& weights) {
@@ -111,6 +134,10 @@ CheckResult CheckLoad(const std::map<std::string, ObservedTensor>& loaded,
         absl::StrCat(off.size(), " of ", file.size(),
                      " parameters are not those of the file; the worst is ", worst),
         std::move(evidence));
+  }
+  if (std::optional<CheckResult> extra = Extra(loaded, held, file, unseen.empty())) {
+    extra->evidence.update(evidence);
+    return *std::move(extra);
   }
   if (!unseen.empty() && held) {
     Remainder rest(*held);

@@ -29,6 +29,8 @@ absl::StatusOr<std::map<std::string, ObservedTensor>> Measure(const SafetensorsF
 // their norm and sum. Neither measure depends on the order of elements or on how they are split
 // into tensors.
 //
+// A model with more parameters than the file has is wrong, too: nothing loads them.
+//
 // The check belongs to the stage `golden`, not `load`: `load` is where loading raises. A cell that
 // silently loaded nothing fails where its numbers fail, with weights-not-loaded as the reason.
 CheckResult CheckLoad(const std::map<std::string, ObservedTensor>& loaded,

@@ -87,9 +87,16 @@ TEST(LoadCheckTest, ParametersWithoutNamesAreJudgedTogether) {
             "model holds for them is not what the file has");
 }
 
-TEST(LoadCheckTest, ParameterThatTheFileLacksIsIgnored) {
-  EXPECT_EQ(CheckLoad(With("lm_head.weight", {1, 2, 3}), std::nullopt, kFile, "bf16").outcome,
-            CheckOutcome::kPassed);
+TEST(LoadCheckTest, ParameterThatTheFileLacksFails) {
+  const CheckResult named = CheckLoad(With("q_proj.bias", {1, 2, 3}), std::nullopt, kFile, "bf16");
+  EXPECT_EQ(named.outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(named.reason, "weights-not-loaded");
+  EXPECT_EQ(named.message, "the model holds 1 parameters that the file lacks, first q_proj.bias");
+  // The library's mapping may drop it, so that it has no name.
+  const ObservedTensor held = {std::hypot(16.078972, 36.189258), 256.99423 - 40.781,
+                               256 + 524288 + 64};
+  EXPECT_EQ(CheckLoad(kFile, held, kFile, "bf16").message,
+            "the model holds parameters with 64 elements that the file lacks");
 }
 
 TEST(LoadCheckTest, MeasureTakesNormSumAndSize) {

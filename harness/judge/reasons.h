@@ -77,6 +77,9 @@ inline constexpr char kGradNormOff[] = "grad-norm-off";
 inline constexpr char kLearningRateOff[] = "learning-rate-off";
 inline constexpr char kClippingOff[] = "clipping-off";
 inline constexpr char kUpdateOff[] = "update-off";
+inline constexpr char kExportNames[] = "export-names";
+inline constexpr char kExportOff[] = "export-off";
+inline constexpr char kResumeOff[] = "resume-off";
 // The harness or the device cannot tell.
 inline constexpr char kWitnessMissing[] = "witness-missing";
 inline constexpr char kEvidenceUnreadable[] = "evidence-unreadable";

@@ -45,6 +45,15 @@ std::string WhyNotApplicable(const Cell& cell) {
     return absl::StrCat(kind.name, " does not look for checkpoints by itself");
   if (probe.head == "value" && !kind.has_value_head)
     return absl::StrCat(kind.name, " has no value head");
+  if (probe.export_weights && !kind.exports_weights)
+    return absl::StrCat(kind.name, " has no transformers beside it to load what it exports");
+  if (probe.export_weights && probe.head != "lm")
+    return "transformers cannot load what a critic exports as a language model";
+  if (probe.resume_checkpoint && !kind.saves_checkpoints)
+    return absl::StrCat(kind.name, " is a library alone and saves no checkpoints");
+  if ((probe.export_weights || probe.resume_checkpoint) && probe.steps < 2)
+    return "what is handed over after the first step is compared with the second: steps must be at "
+           "least 2";
   for (int step = 0; step < probe.steps; ++step) {
     const std::vector<int64_t> lengths = DocumentsOf(probe, step);
     if (const int64_t made = PartsMade(kind, probe, lengths); made != probe.micro_batches)

@@ -82,6 +82,8 @@ std::vector<std::string> LibraryNames(const Cell& cell) {
   return {EscapedText(cell.library_label)};
 }
 
+std::string BoolText(bool value) { return value ? "true" : "false"; }
+
 std::vector<CellKey> MakeKeys() {
   using enum CellKeyUse;
   std::vector<CellKey> keys = {
@@ -102,7 +104,10 @@ std::vector<CellKey> MakeKeys() {
       {"input", kOption, [](const Cell& c) { return EscapedText(c.probe.input); }},
       {"micro_batches", kOption, [](const Cell& c) { return absl::StrCat(c.probe.micro_batches); }},
       {"leftover_checkpoint", kOption,
-       [](const Cell& c) { return std::string(c.probe.leftover_checkpoint ? "true" : "false"); }},
+       [](const Cell& c) { return BoolText(c.probe.leftover_checkpoint); }},
+      {"export_weights", kOption, [](const Cell& c) { return BoolText(c.probe.export_weights); }},
+      {"resume_checkpoint", kOption,
+       [](const Cell& c) { return BoolText(c.probe.resume_checkpoint); }},
       {"steps", kDetail, [](const Cell& c) { return absl::StrCat(c.probe.steps); }},
       {"seed", kDetail, [](const Cell& c) { return absl::StrCat(c.probe.seed); }},
       {"optimizer", kOption, OptimizerText},

@@ -27,6 +27,8 @@ struct EngineKind {
   bool cuts_by_tokens;         // cuts batches that do not divide evenly by tokens, as verl does
   bool looks_for_checkpoints;  // in a default folder, without being told to
   bool has_value_head;         // can be a critic
+  bool exports_weights;        // and transformers is in its runtime, which loads them
+  bool saves_checkpoints;
   bool judged_by_ending_only;  // no golden applies (the hostile fixtures)
   // How the adapter enters the engine: the modules that it imports, in order; the class of the last
   // module that it instantiates; the methods that it calls before weights are read. The static

@@ -84,6 +84,26 @@ absl::Status CheckExceptions(const Observation& observation, const std::string& 
   return absl::OkStatus();
 }
 
+// `files`: the names that are taken.
+absl::Status CheckSteps(const std::vector<ObservedStep>& steps, absl::string_view list,
+                        const std::string& origin, std::set<absl::string_view>& files) {
+  for (size_t k = 0; k < steps.size(); ++k) {
+    const ObservedStep& step = steps[k];
+    const std::string path = absl::StrCat(list, "[", k, "]");
+    if (!step.tensors.empty() && !IsPlainTensorFile(step.tensors))
+      return OutOfBounds(origin, path + ".tensors", "a plain name below tensors/ is needed here");
+    if (!step.tensors.empty() && !files.insert(step.tensors).second)
+      return OutOfBounds(origin, path + ".tensors", "two steps name one file");
+    if (step.attended.size() > kMostLayers)
+      return OutOfBounds(origin, path + ".attended",
+                         absl::StrCat("more than ", kMostLayers, " items"));
+    if (step.param_groups.size() > kMostParamGroups)
+      return OutOfBounds(origin, path + ".optimizer.param_groups",
+                         absl::StrCat("more than ", kMostParamGroups, " groups"));
+  }
+  return absl::OkStatus();
+}
+
 // The rules for an observation beyond the types of its fields.
 absl::Status CheckBounds(const Observation& observation, const std::string& origin) {
   const struct {
@@ -91,6 +111,7 @@ absl::Status CheckBounds(const Observation& observation, const std::string& orig
     size_t size, most;
   } lists[] = {{"$.stages", observation.stages.size(), kMostSteps * 3},
                {"$.steps", observation.steps.size(), kMostSteps},
+               {"$.resumed", observation.resumed.size(), kMostSteps},
                {"$.backend.layers", observation.layers.size(), kMostLayers},
                {"$.backend.called", observation.called.size(), kMostLayers},
                {"$.backend.kernels", observation.kernels.size(), kMostLayers},
@@ -116,21 +137,13 @@ absl::Status CheckBounds(const Observation& observation, const std::string& orig
       return OutOfBounds(origin, "$.forward_only.tensors",
                          "a plain name below tensors/ is needed here");
   }
-  for (size_t k = 0; k < observation.steps.size(); ++k) {
-    const ObservedStep& step = observation.steps[k];
-    const std::string path = absl::StrCat("$.steps[", k, "]");
-    if (!step.tensors.empty() && !IsPlainTensorFile(step.tensors))
-      return OutOfBounds(origin, path + ".tensors", "a plain name below tensors/ is needed here");
-    if (!step.tensors.empty() && !files.insert(step.tensors).second)
-      return OutOfBounds(origin, path + ".tensors", "two steps name one file");
-    if (step.attended.size() > kMostLayers)
-      return OutOfBounds(origin, path + ".attended",
-                         absl::StrCat("more than ", kMostLayers, " items"));
-    if (step.param_groups.size() > kMostParamGroups)
-      return OutOfBounds(origin, path + ".optimizer.param_groups",
-                         absl::StrCat("more than ", kMostParamGroups, " groups"));
+  if (observation.exported) {
+    files.insert(observation.exported->tensors);
+    if (!IsPlainTensorFile(observation.exported->tensors))
+      return OutOfBounds(origin, "$.export.tensors", "a plain name below tensors/ is needed here");
   }
-  return absl::OkStatus();
+  RETURN_IF_ERROR(CheckSteps(observation.steps, "$.steps", origin, files));
+  return CheckSteps(observation.resumed, "$.resumed", origin, files);
 }
 
 std::optional<int64_t> SmallOf(const Json& json, absl::string_view key) {
@@ -323,6 +336,19 @@ void Describe(Fields& fields, ObservedForward& forward) {
   fields.Field("log_probs_dtype", forward.log_probs_dtype);
 }
 
+void Describe(Fields& fields, ObservedWeight& weight) {
+  fields.Field("dtype", weight.dtype);
+  fields.Field("shape", weight.shape);
+  fields.Field("norm", weight.norm);
+}
+
+void Describe(Fields& fields, ObservedExport& exported) {
+  fields.Field("weights", exported.weights);
+  fields.Field("tensors", exported.tensors);
+  fields.Field("missing", exported.missing);
+  fields.Field("unexpected", exported.unexpected);
+}
+
 void Describe(Fields& fields, ObservedStep& step) {
   fields.Field("loss", step.loss);
   fields.Field("grad_norm", step.grad_norm);
@@ -374,6 +400,9 @@ void Describe(Fields& fields, Observation& observation) {
   });
   fields.Field("forward_only", o.forward_only);
   fields.Field("steps", o.steps);
+  fields.Field("export", o.exported);
+  fields.Field("checkpoint_files", o.checkpoint_files);
+  fields.Field("resumed", o.resumed);
   fields.Field("machine", o.machine);
   fields.Field("timeouts", o.timeouts);
 }

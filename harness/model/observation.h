@@ -104,6 +104,22 @@ struct ObservedForward {
   std::string log_probs_dtype;
 };
 
+// One exported tensor.
+struct ObservedWeight {
+  std::string dtype;
+  std::vector<int64_t> shape;
+  double norm = 0;
+};
+
+// What the engine exported after the first step.
+struct ObservedExport {
+  std::map<std::string, ObservedWeight> weights;  // by the name that the engine gave it
+  std::string tensors;                            // file in the cell's folder
+  // Of transformers' model, when it loaded them: its names that the export lacks, and names that
+  // the export has and it does not know.
+  std::vector<std::string> missing, unexpected;
+};
+
 struct ObservedStep {
   std::optional<double> loss, grad_norm, learning_rate;
   std::string optimizer_class;
@@ -147,6 +163,10 @@ struct Observation {
   ObservedModel model;
   std::optional<ObservedForward> forward_only;
   std::vector<ObservedStep> steps;
+  std::optional<ObservedExport> exported;
+  std::optional<int64_t> checkpoint_files;  // that saving a checkpoint after the first step wrote
+  // The steps from the second on, in a fresh engine that loaded that checkpoint.
+  std::vector<ObservedStep> resumed;
   std::optional<ObservedMachine> machine;  // absent in older runs
   int64_t timeouts = 0;  // runs of this cell that hit the time limit, this run included
 

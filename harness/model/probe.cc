@@ -108,6 +108,8 @@ void Describe(Fields& fields, Probe& probe) {
   fields.OneOf("input", probe.input, {"packed", "padded"}, Presence::kOptional);
   fields.Int("micro_batches", probe.micro_batches, 1, FewestDocuments(probe), Presence::kOptional);
   fields.Field("leftover_checkpoint", probe.leftover_checkpoint, Presence::kOptional);
+  fields.Field("export_weights", probe.export_weights, Presence::kOmitted);
+  fields.Field("resume_checkpoint", probe.resume_checkpoint, Presence::kOmitted);
   DescribeOptions(fields, probe.engine_options);
   fields.Field("optimizer", probe.optimizer, Presence::kOptional);
 }

@@ -69,6 +69,12 @@ struct Probe {
   int micro_batches = 1;
   // The cell's folder starts with an empty ./outputs/checkpoint, as an earlier run may leave it.
   bool leftover_checkpoint = false;
+  // After the first step the parameters are exported under their Hugging Face names, as for an
+  // inference engine; transformers loads them and computes the second step's log-probs.
+  bool export_weights = false;
+  // After the first step a checkpoint is saved. A fresh engine loads it and repeats the later
+  // steps.
+  bool resume_checkpoint = false;
   std::map<std::string, std::string> engine_options = {};  // name -> value as JSON text
   OptimizerSettings optimizer;
   bool operator==(const Probe&) const = default;

@@ -9,9 +9,9 @@
 namespace bkm {
 namespace {
 
-constexpr std::array<absl::string_view, 11> kStages = {"resolve",  "install", "import", "construct",
-                                                       "load",     "backend", "mask",   "forward",
-                                                       "backward", "step",    "golden"};
+constexpr std::array<absl::string_view, 13> kStages = {
+    "resolve", "install",  "import", "construct", "load",   "backend", "mask",
+    "forward", "backward", "step",   "golden",    "export", "resume"};
 constexpr std::array<absl::string_view, 7> kKinds = {"ok",          "refused",  "broken", "wrong",
                                                      "unsupported", "spurious", "skipped"};
 

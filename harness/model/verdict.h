@@ -27,6 +27,8 @@ enum class Stage {
   kBackward,
   kStep,
   kGolden,
+  kExport,  // only if the probe asks for them
+  kResume,
 };
 
 // Written to run.json and published: never rename or extend.

@@ -39,7 +39,9 @@ std::vector<std::string> NotTested(const PublishedRow& row) {
       {"input=padded", "padded input"},
       {"warmup_steps", "a warm-up"},
       {"clip_norm", "a clipping norm that does not always act"},
-      {"head=value", "a critic"}};
+      {"head=value", "a critic"},
+      {"export_weights", "the export of weights"},
+      {"resume_checkpoint", "saving and loading a checkpoint"}};
   std::vector<std::string> missing;
   for (const auto& [option, words] : kAsked) {
     const bool is_asked =
@@ -54,7 +56,7 @@ std::vector<std::string> NotTested(const PublishedRow& row) {
       }))
     missing.push_back("fp32");
   // What no cell can be asked for yet.
-  for (const char* words : {"several ranks", "torch.compile", "export", "resume", "offloading",
+  for (const char* words : {"several ranks", "torch.compile", "offloading",
                             "decay of the learning rate", "temperature"})
     missing.push_back(words);
   if (row.device == "cpu") missing.push_back("a GPU");

@@ -90,6 +90,8 @@ std::string CommandOf(const Cell& cell) {
   for (const auto& [name, value] : cell.probe.engine_options)
     Add(command, "--engine-option", absl::StrCat(name, "=", value));
   if (cell.probe.leftover_checkpoint) absl::StrAppend(&command, " --leftover-checkpoint");
+  if (cell.probe.export_weights) absl::StrAppend(&command, " --export-weights");
+  if (cell.probe.resume_checkpoint) absl::StrAppend(&command, " --resume-checkpoint");
   return command;
 }
 

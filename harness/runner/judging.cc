@@ -130,8 +130,6 @@ absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cel
                    .cell_dir = directory_.cell(cell)};
   const EngineKind* kind = FindEngineKind(cell.cell.engine);
   if (kind->judged_by_ending_only) return std::optional<Verdict>(JudgeByEndingOnly(input));
-  input.reference = EvidenceFor(cell.cell.probe, PrecisionOf(files.observation, cell.cell.probe));
-
   // Judge without a control that cannot be read.
   const auto control_files = control ? ReadCellFiles(directory_, *control)
                                      : absl::StatusOr<std::optional<CellFiles>>(std::nullopt);
@@ -141,6 +139,8 @@ absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cel
     input.control = &(*control_files)->observation;
     input.control_verdict = &*control_verdict;
   }
+  // After the control: judging it reads a reference of the same probe again that was incomplete.
+  input.reference = EvidenceFor(cell.cell.probe, PrecisionOf(files.observation, cell.cell.probe));
   Verdict verdict = Judge(input);
   if (interrupted && verdict.kind == VerdictKind::kUnsupported && !IsComplete(*input.reference))
     return std::optional<Verdict>();

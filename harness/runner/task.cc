@@ -34,19 +34,27 @@ std::string LibraryPackage(const PreparedCell& cell) {
   return cell.library ? cell.library->package : KindOf(cell.record.cell).library_source;
 }
 
-// The probe of a control. Engine options and the input form are the engine's own, and the library
-// needs no micro-batches to be right or wrong.
+// The probe of a control. Engine options, the input form and what is handed over are the engine's
+// own, and the library needs no micro-batches to be right or wrong.
 Probe ProbeOfControl(Probe probe) {
   const Probe defaults;
   probe.engine_options.clear();
   probe.input = defaults.input;
   probe.micro_batches = defaults.micro_batches;
   probe.leftover_checkpoint = defaults.leftover_checkpoint;
+  probe.export_weights = defaults.export_weights;
+  probe.resume_checkpoint = defaults.resume_checkpoint;
   return probe;
 }
 
 // Whether the library alone can run the probe.
 bool HasControl(const Probe& probe) { return probe.head == "lm"; }
+
+// What a cell may write beyond its limit because the probe asks it to: the largest model is 300
+// MiB, and a checkpoint has its two moments, too.
+int HandOverMib(const Probe& probe) {
+  return (probe.export_weights ? 1024 : 0) + (probe.resume_checkpoint ? 1024 : 0);
+}
 
 // The faults that the worker plants in memory.
 std::vector<std::string> FaultsOf(const Cell& cell) {
@@ -68,7 +76,7 @@ Json Asked(const PreparedCell& cell, const TaskSettings& settings) {
           {"limits",
            {{"timeout_s", settings.limits.timeout_s},
             {"memory_mib", settings.limits.memory_mib},
-            {"output_mib", settings.limits.output_mib},
+            {"output_mib", settings.limits.output_mib + HandOverMib(what.probe)},
             {"processes", settings.limits.processes}}},
           {"plant", FaultsOf(what)}};
 }

@@ -55,6 +55,10 @@ const char* CheckAt(Stage stage) {
       return "optimizer";
     case Stage::kGolden:
       return "numbers";
+    case Stage::kExport:
+      return "export";
+    case Stage::kResume:
+      return "resume";
     default:
       return "";
   }
@@ -77,6 +81,8 @@ Rung RungAt(const CellEvidence& evidence, Stage stage, bool entered) {
   }
   if (StringOf(CheckOf(verdict, CheckAt(stage)), "outcome") == "failed")
     return {.look = "stopped", .sign = "\u2260", .says = "not as asked either"};
+  const bool is_optional = stage > Stage::kGolden;
+  if (!entered && is_optional) return {.says = is_ok ? "not asked for" : "not reached"};
   const bool below = is_ok || stage < verdict.stage;
   if (!entered && !below) return {.says = "not reached"};
   return {.look = "passed", .sign = "\u2713", .says = MeaningOf(stage)};

@@ -95,6 +95,12 @@ const char* MeaningOf(Stage stage) {
       return "the optimizer updates the parameters as AdamW does";
     case Stage::kGolden:
       return "every number is as close to an fp64 reference as rounding allows";
+    case Stage::kExport:
+      return "transformers loads the exported weights and computes the same with them (only if "
+             "asked for)";
+    case Stage::kResume:
+      return "a fresh engine loads a checkpoint and continues with the same numbers (only if asked "
+             "for)";
   }
   return "";
 }
@@ -114,10 +120,10 @@ const std::vector<VerdictKind>& VerdictKinds() {
 }
 
 const std::vector<Stage>& Stages() {
-  static const auto& stages =
-      *new std::vector<Stage>{Stage::kResolve,  Stage::kInstall, Stage::kImport, Stage::kConstruct,
-                              Stage::kLoad,     Stage::kBackend, Stage::kMask,   Stage::kForward,
-                              Stage::kBackward, Stage::kStep,    Stage::kGolden};
+  static const auto& stages = *new std::vector<Stage>{
+      Stage::kResolve, Stage::kInstall, Stage::kImport,  Stage::kConstruct, Stage::kLoad,
+      Stage::kBackend, Stage::kMask,    Stage::kForward, Stage::kBackward,  Stage::kStep,
+      Stage::kGolden,  Stage::kExport,  Stage::kResume};
   return stages;
 }
 

@@ -122,6 +122,14 @@ class Probe:
         return bool(self.asked.get("leftover_checkpoint"))
 
     @property
+    def export_weights(self) -> bool:
+        return bool(self.asked.get("export_weights"))
+
+    @property
+    def resume_checkpoint(self) -> bool:
+        return bool(self.asked.get("resume_checkpoint"))
+
+    @property
     def head(self) -> str:
         return self.asked.get("head", "lm")
 

@@ -15,6 +15,7 @@ import torch
 
 from bkm_cell.adapters.base import Adapter
 from bkm_cell.faults import Planted
+from bkm_cell.hand_over import HandOver
 from bkm_cell.probe import Batch, Probe, Reach
 from bkm_cell.report import Report
 from bkm_cell.tensor_file import save_file
@@ -50,12 +51,14 @@ class Ladder:
         library = (request.get("packages") or {}).get("library") or ""
         self._planted = Planted(adapter, library, request.get("plant") or [])
         self._tensors_dir = os.path.join(request["dir"], "tensors")
+        self._hand_over = HandOver(probe, adapter, report, self._tensors_dir)
 
     def climb(self) -> None:
         self._import()
         self._construct_and_load()
         self._witness_attention()
         self._train()
+        self._hand_over.after_training()
         self._planted.confirm()
 
     def _import(self) -> None:
@@ -172,6 +175,7 @@ class Ladder:
                     **outcome.facts,
                 }
                 numbers.finish(step, facts, outcome.log_probs, seconds, attended.relations)
+                self._hand_over.after_step(step)
 
     @contextmanager
     def _kernels(self, kernels: AttentionKernels, step: int) -> Iterator[Counter[str]]:

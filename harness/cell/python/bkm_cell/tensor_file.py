@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import json
 import struct
+from typing import Any
 
 import torch
 
@@ -51,9 +52,11 @@ def load_file(path: str, device: str = "cpu") -> dict[str, torch.Tensor]:
     return tensors
 
 
-def save_file(tensors: dict[str, torch.Tensor], path: str) -> None:
+def save_file(
+    tensors: dict[str, torch.Tensor], path: str, metadata: dict[str, str] | None = None
+) -> None:
     """Writes contiguous copies of the tensors, in their order."""
-    header = {}
+    header: dict[str, Any] = {} if metadata is None else {"__metadata__": metadata}
     blobs = []
     offset = 0
     for name, tensor in tensors.items():

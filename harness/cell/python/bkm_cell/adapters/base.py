@@ -72,6 +72,20 @@ class Adapter(abc.ABC):
     @abc.abstractmethod
     def train_step(self, batch: Batch) -> StepOutcome: ...
 
+    # What follows is called only if the probe asks, which the planner allows to engines that have it.
+
+    def exported(self) -> Iterable[tuple[str, torch.Tensor]]:
+        """The parameters as they are given away, under the names of HF's files."""
+        raise NotImplementedError
+
+    def save_checkpoint(self, folder: str) -> None:
+        """`folder` ends in `global_step_N`, where N is the number of steps that were trained."""
+        raise NotImplementedError
+
+    def resumed(self, folder: str) -> Adapter:
+        """A fresh engine that loaded the checkpoint in `folder`."""
+        raise NotImplementedError
+
 
 def import_all(names: Iterable[str]) -> None:
     for name in names:

@@ -4,7 +4,11 @@
 
 from __future__ import annotations
 
+import glob
 import importlib
+import os
+import shutil
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -12,6 +16,7 @@ import torch
 from bkm_cell.adapters.base import hf_names, transformers_module
 from bkm_cell.adapters.control import ControlAdapter
 from bkm_cell.probe import Batch
+from bkm_cell.tensor_file import load_file
 from bkm_cell.witnesses.named_tensors import NamedTensors
 
 
@@ -35,6 +40,13 @@ class Adapter(ControlAdapter):
             "engine_class": type(self.model).__name__,
             "asked_by": "from_pretrained(attn_implementation=)",
         }
+
+    def exported(self) -> Iterator[tuple[str, torch.Tensor]]:
+        folder = os.path.abspath("saved_by_transformers")
+        self.model.save_pretrained(folder)
+        for file in sorted(glob.glob(os.path.join(folder, "*.safetensors"))):
+            yield from load_file(file).items()
+        shutil.rmtree(folder)
 
     def configured(self) -> str | None:
         return self.model.config._attn_implementation

@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import importlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -181,6 +181,24 @@ class VerlAdapter(Adapter):
             facts={"next_learning_rate": _number(next_rate)},
         )
 
+    def exported(self) -> Iterable[tuple[str, torch.Tensor]]:
+        """What verl gives to the inference engine."""
+        given = self.engine.get_per_tensor_param()
+        return given[0] if isinstance(given, tuple) else given  # with LoRA's config in later ones
+
+    def save_checkpoint(self, folder: str) -> None:
+        step = int(folder.rpartition("_")[2])
+        self.engine.save_checkpoint(local_path=folder, global_step=step)
+
+    def resumed(self, folder: str) -> VerlAdapter:
+        fresh = type(self)(self.probe, self.attention)
+        fresh.import_modules()
+        fresh.construct()
+        fresh.engine.load_checkpoint(local_path=folder)
+        fresh.engine.to("cpu")
+        fresh.engine.to(self.probe.device.type)
+        return fresh
+
 
 def _cut(batch: Batch, micro_batches: int) -> dict[str, Any]:
     """The settings that make verl's trainer cut a batch into so many parts.
@@ -202,7 +220,9 @@ def _cut(batch: Batch, micro_batches: int) -> dict[str, Any]:
 
 
 def start_process_group(device: torch.device) -> None:
-    """A process group of this process alone, as a launcher would set it up."""
+    """A process group of this process alone, as a launcher would set it up, once."""
+    if dist.is_initialized():
+        return
     backend = "gloo" if device.type == "cpu" else f"cpu:gloo,{device.type}:nccl"
     dist.init_process_group(
         backend, init_method=f"file://{os.path.abspath('rendezvous')}", rank=0, world_size=1

@@ -13,6 +13,7 @@ from bkm_cell.faults import (
     attention,
     backend,
     gradients,
+    hand_over,
     loss,
     masks,
     optimizer,
@@ -25,7 +26,18 @@ from bkm_cell.faults.site import Site
 
 __all__ = ["CannotPlant", "Planted", "attention_to_ask"]
 
-_GROUPS = (attention, backend, gradients, loss, masks, optimizer, reporting, rope, weights)
+_GROUPS = (
+    attention,
+    backend,
+    gradients,
+    hand_over,
+    loss,
+    masks,
+    optimizer,
+    reporting,
+    rope,
+    weights,
+)
 
 
 def attention_to_ask(asked: str, library: str, plant: list[str]) -> str:

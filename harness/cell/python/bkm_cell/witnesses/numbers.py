@@ -35,9 +35,19 @@ class StepNumbers:
 
     A container of optimizers is itself an Optimizer whose step() calls theirs. The samples are
     taken around the outermost step; the settings are those of the innermost.
+
+    `resumed`: of the steps of an engine that loaded a checkpoint.
     """
 
-    def __init__(self, probe: Probe, tensors: NamedTensors, folder: str, report: Report) -> None:
+    def __init__(
+        self,
+        probe: Probe,
+        tensors: NamedTensors,
+        folder: str,
+        report: Report,
+        resumed: bool = False,
+    ) -> None:
+        self._list, self._file = ("resumed", "resumed_step") if resumed else ("steps", "step")
         self._places = probe.places
         self._tensors = tensors
         self._folder = folder
@@ -118,12 +128,13 @@ class StepNumbers:
             tensors[f"relation/{digest}"] = relation
         if log_probs is not None:
             tensors["log_probs"] = log_probs.detach().float().cpu().contiguous()
-        save_file(tensors, os.path.join(self._folder, f"step{step}.safetensors"))
+        file = f"{self._file}{step}.safetensors"
+        save_file(tensors, os.path.join(self._folder, file))
         facts = dict(
             outcome,
             step=step,
             seconds=seconds - self.seconds,
-            tensors=f"tensors/step{step}.safetensors",
+            tensors=f"tensors/{file}",
         )
         if log_probs is not None:
             facts["log_probs_dtype"] = str(log_probs.dtype).removeprefix("torch.")
@@ -133,5 +144,5 @@ class StepNumbers:
                 "class": "+".join(dict.fromkeys(self._classes)),
                 "param_groups": self._groups,
             }
-        self._report.append(steps=facts)
+        self._report.append(**{self._list: facts})
         self._samples, self._norms, self._groups, self._classes, self.seconds = {}, {}, [], [], 0.0

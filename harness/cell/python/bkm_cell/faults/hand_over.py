@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""Training is right; what the engine exports or saves is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+
+from bkm_cell.faults.registry import fault
+from bkm_cell.faults.site import Site
+from bkm_cell.witnesses.named_tensors import Tensors
+
+
+def _edit_export(site: Site, edit: Callable[[Tensors], Tensors]) -> None:
+    def exported(export: Callable[[], Iterable[tuple[str, torch.Tensor]]]) -> Any:
+        site.act()
+        return edit(dict(export())).items()
+
+    site.around(site.adapter, "exported", exported)
+
+
+@fault("export-of-initial-weights")
+def export_of_initial_weights(site: Site) -> None:
+    """The weights from before training are exported, as if they were never synchronized."""
+    initial = {name: value.detach().clone() for name, value in site.adapter.exported()}
+    _edit_export(site, lambda weights: initial)
+
+
+@fault("export-lacks-a-tensor")
+def export_lacks_a_tensor(site: Site) -> None:
+    def edit(weights: Tensors) -> Tensors:
+        return {name: weights[name] for name in list(weights)[:-1]}
+
+    _edit_export(site, edit)
+
+
+@fault("export-swaps-layers")
+def export_swaps_layers(site: Site) -> None:
+    """Two layers' tensors of one shape have each other's names."""
+
+    def edit(weights: Tensors) -> Tensors:
+        names = [name for name in weights if name.endswith("layers.0.self_attn.q_proj.weight")]
+        if not names:
+            raise site.cannot("no q_proj of layer 0 is exported")
+        other = names[0].replace("layers.0.", "layers.1.")
+        return {**weights, names[0]: weights[other], other: weights[names[0]]}
+
+    _edit_export(site, edit)
+
+
+def _edit_resumed(site: Site, edit: Callable[[Any], None]) -> None:
+    def resumed(resume: Callable[[str], Any], folder: str) -> Any:
+        fresh = resume(folder)
+        edit(fresh.engine.optimizer)
+        site.act()
+        return fresh
+
+    site.around(site.adapter, "resumed", resumed)
+
+
+def _optimizers(optimizer: Any) -> list[torch.optim.Optimizer]:
+    """Those of a container, or the one itself."""
+    return list(getattr(optimizer, "optimizers", [optimizer]))
+
+
+@fault("resume-without-moments")
+def resume_without_moments(site: Site) -> None:
+    """The checkpoint restores the weights and not the optimizer's moments."""
+
+    def edit(optimizer: Any) -> None:
+        for one in _optimizers(optimizer):
+            one.state.clear()
+
+    _edit_resumed(site, edit)

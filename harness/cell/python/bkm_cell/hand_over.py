@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""The rungs after training, if the probe asks: what an engine gives to others, and to itself."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from bkm_cell.adapters.base import Adapter, log_probs_of
+from bkm_cell.probe import Probe
+from bkm_cell.report import Report
+from bkm_cell.tensor_file import save_file
+from bkm_cell.witnesses.load import norm
+from bkm_cell.witnesses.named_tensors import Tensors, gathered
+from bkm_cell.witnesses.numbers import StepNumbers
+
+_STEPS_TRAINED = 1  # when weights are exported and a checkpoint is saved
+_EXPORT = "exported"
+_TYPES = (torch.float32, torch.bfloat16)
+_CHECKPOINT = os.path.join("checkpoints", f"global_step_{_STEPS_TRAINED}")
+
+
+class HandOver:
+    """Exports weights and saves a checkpoint after the first step; uses both after the last.
+
+    So the later steps show whether exporting or saving disturbs training. An exception after the
+    first step is raised again in its own stage, at the end: it hides nothing of the training.
+    """
+
+    def __init__(self, probe: Probe, adapter: Adapter, report: Report, folder: str) -> None:
+        self._probe = probe
+        self._adapter = adapter
+        self._report = report
+        self._folder = folder  # of the tensor files
+        self._weights: Tensors = {}
+        self._raised: dict[str, Exception] = {}
+
+    def after_step(self, step: int) -> None:
+        if step + 1 != _STEPS_TRAINED:
+            return
+        if self._probe.export_weights:
+            self._try("export", self._export)
+        if self._probe.resume_checkpoint:
+            self._try("resume", self._save)
+
+    def after_training(self) -> None:
+        if self._probe.export_weights:
+            self._report.stage("export")
+            self._raise_of("export")
+            self._load_with_transformers()
+        if self._probe.resume_checkpoint:
+            self._report.stage("resume")
+            self._raise_of("resume")
+            self._continue()
+
+    def _try(self, stage: str, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except Exception as error:
+            self._raised[stage] = error
+
+    def _raise_of(self, stage: str) -> None:
+        if stage in self._raised:
+            raise self._raised[stage]
+
+    def _export(self) -> None:
+        with torch.no_grad():
+            self._weights = {
+                name: gathered(value).cpu().clone() for name, value in self._adapter.exported()
+            }
+
+    def _load_with_transformers(self) -> None:
+        facts: dict[str, Any] = {
+            "tensors": "tensors/export.safetensors",
+            "weights": {
+                name: {
+                    "dtype": str(value.dtype).removeprefix("torch."),
+                    "shape": list(value.shape),
+                    "norm": norm(value),
+                }
+                for name, value in self._weights.items()
+            },
+        }
+        places = self._probe.places
+        seen = {
+            f"sample/{name}": value.flatten()[places[name]].float()
+            for name, value in self._weights.items()
+            if name in places and int(places[name].max()) < value.numel()
+        }
+        self._report_export(facts, seen)
+        if any(value.dtype not in _TYPES for value in self._weights.values()):
+            return  # the types are reported, and are not what a folder of HF's has
+        folder = os.path.abspath(_EXPORT)
+        os.makedirs(folder)
+        shutil.copy(os.path.join(self._probe.model_dir, "config.json"), folder)
+        # transformers refuses a file that does not say by what it was written.
+        path = os.path.join(folder, "model.safetensors")
+        save_file(self._weights, path, {"format": "pt"})
+        model, loading = importlib.import_module("transformers").AutoModelForCausalLM.from_pretrained(
+            folder, attn_implementation="eager", torch_dtype=torch.float32, output_loading_info=True
+        )
+        shutil.rmtree(folder)
+        facts["missing"] = sorted(map(str, loading["missing_keys"]))
+        facts["unexpected"] = sorted(map(str, loading["unexpected_keys"]))
+        seen["log_probs"] = self._log_probs(model)
+        self._report_export(facts, seen)
+
+    def _report_export(self, facts: dict[str, Any], seen: Tensors) -> None:
+        save_file(seen, os.path.join(self._folder, "export.safetensors"))
+        self._report.set(export=facts)
+
+    def _log_probs(self, model: torch.nn.Module) -> torch.Tensor:
+        """Of the batch that comes after the export. Each document is alone, so no mask is needed."""
+        batch = self._probe.batches[_STEPS_TRAINED]
+        model.eval()
+        with torch.no_grad():
+            logits = [
+                model(input_ids=document[None], use_cache=False).logits[0]
+                for document in batch.input_ids.split(batch.lengths)
+            ]
+        return log_probs_of(torch.cat(logits), batch.input_ids)
+
+    def _save(self) -> None:
+        folder = os.path.abspath(_CHECKPOINT)
+        self._adapter.save_checkpoint(folder)
+        files = sum(len(files) for _, _, files in os.walk(os.path.dirname(folder)))
+        self._report.set(checkpoint_files=files)
+
+    def _continue(self) -> None:
+        folder = os.path.abspath(_CHECKPOINT)
+        fresh = self._adapter.resumed(folder)
+        shutil.rmtree(os.path.dirname(folder), ignore_errors=True)  # verl may have removed it
+        with StepNumbers(
+            self._probe, fresh.tensors(), self._folder, self._report, resumed=True
+        ) as numbers:
+            for step in range(_STEPS_TRAINED, len(self._probe.batches)):
+                start = time.monotonic()
+                outcome = fresh.train_step(self._probe.batches[step])
+                facts = {"loss": outcome.loss, "grad_norm": outcome.grad_norm}
+                numbers.finish(step, facts, outcome.log_probs, time.monotonic() - start)

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/export_check.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace bkm {
+namespace {
+
+constexpr char kEmbedding[] = "model.embed_tokens.weight";
+
+// An export of one tensor, for two documents of two tokens.
+struct Export {
+  ObservedExport seen = {.weights = {{kEmbedding, {"float32", {2, 2}, 5}}},
+                         .tensors = "tensors/export.safetensors"};
+  ExportTensors tensors = {{{kEmbedding, {3, 4}}}, {-1, 0, -2, 0}};
+  std::map<std::string, ObservedTensor> file = {{kEmbedding, {4.9, 6, 4}}};
+  StepTensors trained = {.tensors = {{kEmbedding, {.after = {3, 4}, .norms = {1, 4.9, 5}}}}};
+  PackedBatch batch = {{5, 6, 7, 8}, {1, 1, 1, 1}, {2, 2}};
+  GoldenStep golden = {.log_probs = {-1, 0, -2, 0}};
+  FloorStep floor = {.log_probs_mean = 0.01, .log_probs_q99 = 0.01, .log_probs_max = 0.01};
+  bool has_floor = true;
+
+  CheckResult Check() const {
+    return CheckExport({seen, tensors, file, trained, batch, golden, has_floor ? &floor : nullptr});
+  }
+};
+
+TEST(ExportCheckTest, WhatWasTrainedPasses) {
+  EXPECT_EQ(Export().Check().outcome, CheckOutcome::kPassed) << Export().Check().message;
+  EXPECT_EQ(Export().Check().evidence["precision"], "fp32");
+}
+
+TEST(ExportCheckTest, NamesAreThoseOfTheFile) {
+  Export lacks;
+  lacks.seen.weights.clear();
+  EXPECT_EQ(lacks.Check().message,
+            "the export lacks 1 of 1 tensors of a Hugging Face folder, first "
+            "model.embed_tokens.weight");
+  Export beyond;
+  beyond.seen.weights["model.bias"] = {"float32", {2}, 1};
+  EXPECT_EQ(beyond.Check().reason, "export-names");
+  Export missing;
+  missing.seen.missing = {"model.norm.weight"};
+  EXPECT_EQ(missing.Check().message,
+            "transformers finds 1 weights missing in the export, first model.norm.weight");
+}
+
+TEST(ExportCheckTest, ATiedHeadMayHaveItsOwnNameWithTheValuesOfTheEmbedding) {
+  Export tied;
+  tied.seen.weights["lm_head.weight"] = tied.seen.weights[kEmbedding];
+  tied.seen.unexpected = {"lm_head.weight"};
+  EXPECT_EQ(tied.Check().outcome, CheckOutcome::kPassed);
+  tied.seen.weights["lm_head.weight"].norm = 4.9;
+  EXPECT_EQ(tied.Check().reason, "export-names");
+}
+
+TEST(ExportCheckTest, ValuesAreThoseAfterTheStep) {
+  Export stale;
+  stale.tensors.samples[kEmbedding] = {3, 3.99};
+  EXPECT_EQ(stale.Check().reason, "export-off");
+  Export elsewhere;  // where no sample was taken
+  elsewhere.seen.weights[kEmbedding].norm = 5.001;
+  EXPECT_EQ(elsewhere.Check().reason, "export-off");
+  Export rounded;
+  rounded.seen.weights[kEmbedding] = {"bfloat16", {2, 2}, 5.001};
+  rounded.tensors.samples[kEmbedding] = {3.005, 4};
+  EXPECT_EQ(rounded.Check().outcome, CheckOutcome::kPassed);
+}
+
+TEST(ExportCheckTest, ShapesAndTypesCount) {
+  Export half;
+  half.seen.weights[kEmbedding].dtype = "float16";
+  EXPECT_EQ(half.Check().message,
+            "the exported model.embed_tokens.weight is float16, not float32 or bfloat16");
+  Export small;
+  small.seen.weights[kEmbedding].shape = {2};
+  EXPECT_EQ(small.Check().reason, "export-names");
+}
+
+TEST(ExportCheckTest, TransformersComputesTheGoldensLogProbs) {
+  Export off;
+  off.tensors.log_probs[2] = -2.1;
+  EXPECT_EQ(off.Check().outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(off.Check().reason, "export-off");
+  off.tensors.log_probs[2] = NAN;
+  EXPECT_EQ(off.Check().outcome, CheckOutcome::kFailed);
+  Export unseen;
+  unseen.tensors.log_probs.clear();
+  EXPECT_EQ(unseen.Check().outcome, CheckOutcome::kUnseen);
+  Export without_floor;
+  without_floor.has_floor = false;
+  EXPECT_EQ(without_floor.Check().outcome, CheckOutcome::kUnseen);
+}
+
+}  // namespace
+}  // namespace bkm

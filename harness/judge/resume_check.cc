@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/resume_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace bkm {
+namespace {
+
+// How far two lists of numbers are apart; nullopt if they are equal. NaN differs from everything.
+std::optional<double> Difference(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() != b.size()) return INFINITY;
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!std::isfinite(a[i]) || !std::isfinite(b[i])) return INFINITY;
+    largest = std::max(largest, std::abs(a[i] - b[i]));
+  }
+  return largest == 0 ? std::nullopt : std::optional(largest);
+}
+
+std::vector<double> ListOf(const std::optional<double>& value) {
+  return value ? std::vector{*value} : std::vector<double>{};
+}
+
+struct Quantity {
+  std::string name;
+  std::vector<double> uninterrupted, resumed;
+};
+
+// The numbers of one step, causes before consequences. The last token's log-prob has no label, but
+// is computed all the same.
+std::vector<Quantity> QuantitiesOf(const ObservedStep& run, const StepTensors& run_tensors,
+                                   const ObservedStep& again, const StepTensors& again_tensors) {
+  std::vector<Quantity> quantities;
+  const auto each_tensor = [&](const char* what, auto values) {
+    for (const auto& [name, tensor] : run_tensors.tensors) {
+      const auto other = again_tensors.tensors.find(name);
+      quantities.push_back(
+          {absl::StrCat(what, " ", name), values(tensor),
+           other == again_tensors.tensors.end() ? std::vector<double>{} : values(other->second)});
+    }
+  };
+  each_tensor("the parameter before the step,", [](const SampledTensor& t) { return t.before; });
+  quantities.push_back({"the log-probs", run_tensors.log_probs, again_tensors.log_probs});
+  quantities.push_back({"the loss", ListOf(run.loss), ListOf(again.loss)});
+  quantities.push_back({"the total gradient norm", ListOf(run.grad_norm), ListOf(again.grad_norm)});
+  each_tensor("the gradient of", [](const SampledTensor& t) { return t.gradient; });
+  quantities.push_back(
+      {"the learning rate", ListOf(run.learning_rate), ListOf(again.learning_rate)});
+  each_tensor("the parameter after the step,", [](const SampledTensor& t) { return t.after; });
+  each_tensor("the norms of", [](const SampledTensor& t) {
+    return std::vector<double>(t.norms.begin(), t.norms.end());
+  });
+  return quantities;
+}
+
+}  // namespace
+
+CheckResult CheckResume(std::optional<int64_t> files, const StepsSeen& uninterrupted,
+                        const StepsSeen& resumed) {
+  if (files == 0)
+    return CheckResult::Failed(Stage::kResume, reason::kResumeOff,
+                               "saving a checkpoint after step 1 raised nothing and wrote no file");
+  const size_t steps = uninterrupted.reported.size();
+  if (steps < 2 || resumed.reported.size() + 1 != steps)
+    return CheckResult::Unseen(
+        Stage::kResume,
+        absl::StrCat(resumed.reported.size(), " steps of the fresh engine were seen, not ",
+                     std::max<size_t>(steps, 1) - 1));
+  for (size_t k = 1; k < steps; ++k) {
+    if (uninterrupted.tensors[k].tensors.empty() || uninterrupted.tensors[k].log_probs.empty())
+      return CheckResult::Unseen(Stage::kResume,
+                                 absl::StrCat("the numbers of step ", k + 1, " were not seen"));
+    for (const Quantity& quantity :
+         QuantitiesOf(uninterrupted.reported[k], uninterrupted.tensors[k], resumed.reported[k - 1],
+                      resumed.tensors[k - 1])) {
+      const auto difference = Difference(quantity.uninterrupted, quantity.resumed);
+      if (!difference) continue;
+      Json evidence = {{"step", k + 1}, {"quantity", quantity.name}};
+      std::string by;
+      if (std::isfinite(*difference)) {
+        evidence["difference"] = *difference;
+        by = absl::StrCat(" by ", *difference);
+      }
+      return CheckResult::Failed(
+          Stage::kResume, reason::kResumeOff,
+          absl::StrCat("after loading the checkpoint of step 1, ", quantity.name,
+                       " differs in step ", k + 1, by, " from the uninterrupted run"),
+          std::move(evidence));
+    }
+  }
+  return CheckResult::Passed(Stage::kResume, {{"steps", steps - 1}});
+}
+
+}  // namespace bkm
