@@ -3,6 +3,7 @@
 """Faults that are planted in a real cell, in memory: each breaks one known thing.
 
 harness/selftest/catalogue.json says what each fault breaks, where it exists and what must catch it.
+harness/selftest/harmless.json lists those that break nothing: a cell with one must stay `ok`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from bkm_cell.faults import (
     attention,
     backend,
     gradients,
+    harmless_models,
+    harmless_rows,
     loss,
     masks,
     optimizer,
@@ -25,7 +28,19 @@ from bkm_cell.faults.site import Site
 
 __all__ = ["CannotPlant", "Planted", "attention_to_ask"]
 
-_GROUPS = (attention, backend, gradients, loss, masks, optimizer, reporting, rope, weights)
+_GROUPS = (
+    attention,
+    backend,
+    gradients,
+    harmless_models,
+    harmless_rows,
+    loss,
+    masks,
+    optimizer,
+    reporting,
+    rope,
+    weights,
+)
 
 
 def attention_to_ask(asked: str, library: str, plant: list[str]) -> str:
