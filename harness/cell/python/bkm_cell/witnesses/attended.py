@@ -203,10 +203,14 @@ class Attended:
         self.error: str | None = None
 
     def entered(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-        """Notes what the model is given. If the documents are not found there, the layout that was
-        asked for is assumed."""
-        if self._documents is not None:
-            self._rows = Rows.found(self._documents, arguments, named) or self._rows
+        """Notes what the model or one of its embeddings is given. If the documents are not found
+        there, the layout that was asked for is assumed."""
+        if self._documents is None:
+            return
+        found = Rows.found(self._documents, arguments, named)
+        # The model's own arguments have positions, too, which tell short documents apart.
+        if found is not None and found.shape != self._rows.shape:
+            self._rows = found
 
     def read(
         self,

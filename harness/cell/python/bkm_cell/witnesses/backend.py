@@ -14,6 +14,7 @@ import torch
 from bkm_cell.witnesses.attended import Attended
 from bkm_cell.witnesses.layers import (
     attention_layers,
+    entrances,
     hf_attention,
     inner_attentions,
     numbered,
@@ -69,6 +70,7 @@ class AttentionCalls:
             for module in self._modules:
                 hook = module.register_forward_pre_hook(self._top, prepend=True, with_kwargs=True)
                 stack.callback(hook.remove)
+            for module in entrances(self._modules):
                 hook = module.register_forward_pre_hook(self._entered, with_kwargs=True)
                 stack.callback(hook.remove)
             stack.enter_context(hf_attention(self._modules, self._watched))

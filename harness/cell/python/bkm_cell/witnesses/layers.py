@@ -17,6 +17,16 @@ from bkm_cell.witnesses.named_tensors import plain_name
 Modules = list[tuple[str, torch.nn.Module]]
 
 
+def entrances(modules: list[torch.nn.Module]) -> list[torch.nn.Module]:
+    """Where tokens enter: the model's parts, and their embeddings, before which it may pad."""
+    return modules + [
+        module
+        for top in modules
+        for module in top.modules()
+        if "embedding" in type(module).__name__.lower() and module not in modules
+    ]
+
+
 def attention_layers(modules: list[torch.nn.Module]) -> Modules:
     """(name, module) of each layer's inner attention, or of its attention if there is no inner."""
     return inner_attentions(modules) or _hf_attentions(modules)

@@ -55,6 +55,10 @@ class Rows:
                 return cls(lengths, places, *rows.shape)
         return None
 
+    @property
+    def shape(self) -> tuple[int, int | None]:
+        return self.count, self.length
+
     def axis(self, shape: torch.Size, what: str) -> int:
         """The axis of tokens; the last axis (features) is not considered."""
         least = max(at + size for (_, at), size in zip(self.places, self.lengths, strict=True))

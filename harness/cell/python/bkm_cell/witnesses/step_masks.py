@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from bkm_cell.witnesses.attended import Attended
-from bkm_cell.witnesses.layers import hf_attention, inner_attentions, numbered
+from bkm_cell.witnesses.layers import entrances, hf_attention, inner_attentions, numbered
 
 
 _Call = tuple[int, Callable[..., Any], Any, Any, AbstractContextManager[Any]]
@@ -64,7 +64,7 @@ class StepMasks:
             for layer, module in numbered(inner_attentions(self._modules)):
                 handle = module.register_forward_hook(self._after(layer), with_kwargs=True)
                 stack.callback(handle.remove)
-            for module in self._modules:
+            for module in entrances(self._modules):
                 handle = module.register_forward_pre_hook(self._enter, with_kwargs=True)
                 stack.callback(handle.remove)
             stack.enter_context(hf_attention(self._modules, self._watched))

@@ -40,7 +40,28 @@ class Model(nn.Module):
         return x
 
 
+class PaddingModel(Model):
+    """Pads its row in front, and cuts the output."""
+
+    def __init__(self):
+        super().__init__(None)
+        self.embedding = nn.Embedding(20, 8)
+
+    def forward(self, ids):
+        padded = torch.cat([ids[:, :1].expand(-1, 3), ids], 1)
+        return super().forward(self.embedding(padded))[:, 3:]
+
+
 class StepMasksTest(unittest.TestCase):
+    def test_a_model_may_pad_the_row_itself(self):
+        ids = torch.arange(10, 10 + T)
+        model, attended = PaddingModel(), Attended([T], input_ids=ids)
+        with StepMasks([model], attended).watching():
+            model(ids[None]).sum().backward()
+        self.assertIsNone(attended.error)
+        (relation,) = attended.relations.values()
+        self.assertTrue(torch.equal(relation.bool(), torch.ones(T, T).tril().bool()))
+
     def test_each_layer_is_read_once(self):
         for reentrant in (None, False, True):
             model, attended = Model(reentrant), Attended([T])
