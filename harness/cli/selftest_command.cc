@@ -37,6 +37,9 @@ class SelftestCommand : public CliCommand {
            "Exit 0: every fault was caught. Exit 1: a fault was missed, was caught for another "
            "reason or too close to the floor, a cell without a fault was red, or the result "
            "differs from golden/detection.\n"
+           "With --harmless, what is planted changes nothing that was asked, such as padding or a "
+           "fused projection: harness/selftest/harmless.json lists it, and every cell must stay "
+           "ok.\n"
            "With --mutate, the faults are small changes of the subjects' own sources: in lines "
            "that ran, chosen by a seed. A mutant counts if it runs to its end and changes an "
            "observed number; red means that it was caught. The same command continues an "
@@ -46,6 +49,7 @@ class SelftestCommand : public CliCommand {
            "  bkm selftest          # a few faults of each kind\n"
            "  bkm selftest --all    # every fault, engine and attention\n"
            "  bkm selftest --fault 'mask-*' --engine torchtitan --attention flex\n"
+           "  bkm selftest --harmless --all\n"
            "  bkm selftest --mutate --mutants 100 --engine torchtitan --attention flex";
   }
 
@@ -60,7 +64,8 @@ class SelftestCommand : public CliCommand {
     list("--model", selection_.models, "Models (globs)");
     app.add_option("--matrix", matrix_, "Matrix of the pairs (default: matrices/selftest.json)");
     app.add_option("--out", out_,
-                   "Run directory (default: runs/selftest; with --mutate: runs/mutation)");
+                   "Run directory (default: runs/selftest; with --harmless: runs/harmless; with "
+                   "--mutate: runs/mutation)");
     app.add_option("--git-mirror", git_mirror_, kGitMirrorHelp);
     app.add_option("--jobs,-j", jobs_, "Cells to run at once (default: one per core)")
         ->check(CLI::Range(1, 1024));
@@ -69,8 +74,11 @@ class SelftestCommand : public CliCommand {
     auto* accept = app.add_flag("--accept", accept_, "Write the result to golden/detection");
     app.add_flag("--json", json_, "Print the result as JSON");
     app.add_flag("--quiet,-q", quiet_, "Print no progress");
+    auto* harmless =
+        app.add_flag("--harmless", harmless_, "Plant what must not change the verdict instead");
+    harmless->excludes(accept);
     auto* mutate = app.add_flag("--mutate", mutate_, "Change the subjects' sources instead");
-    mutate->excludes(all)->excludes(fault)->excludes(accept);
+    mutate->excludes(all)->excludes(fault)->excludes(accept)->excludes(harmless);
     AddMutationOptions(app, mutate);
   }
 
@@ -90,8 +98,7 @@ class SelftestCommand : public CliCommand {
                                          observer));
     ASSIGN_OR_RETURN(const std::vector<PlannedCell> pairings,
                      ExpandMatrix(matrix, {}, preparation->Environment()));
-    const RunDirectory directory(fs::absolute(
-        !out_.empty() ? out_ : "runs/" + (mutate_ ? std::string("mutation") : matrix.name)));
+    const RunDirectory directory(fs::absolute(!out_.empty() ? out_ : "runs/" + RunName(matrix)));
     const MeasurementSetup setup{
         installation,
         matrix,
@@ -105,6 +112,10 @@ class SelftestCommand : public CliCommand {
   }
 
  private:
+  std::string RunName(const Matrix& matrix) const {
+    return mutate_ ? "mutation" : harmless_ ? "harmless" : matrix.name;
+  }
+
   void AddMutationOptions(CLI::App& app, CLI::Option* mutate) {
     app.add_option("--mutants", mutants_, "With --mutate: mutants of each pair")
         ->check(CLI::Range(1, 100000))
@@ -123,7 +134,9 @@ class SelftestCommand : public CliCommand {
   absl::StatusOr<int> PlantFaults(const MeasurementSetup& setup,
                                   const std::vector<PlannedCell>& pairings,
                                   Preparation& preparation) const {
-    ASSIGN_OR_RETURN(const Catalogue catalogue, ReadCatalogue(setup.installation.catalogue()));
+    ASSIGN_OR_RETURN(
+        const Catalogue catalogue,
+        ReadCatalogue(harmless_ ? setup.installation.harmless() : setup.installation.catalogue()));
     ASSIGN_OR_RETURN(const std::vector<CellFilter> filters, FiltersOf(selection_, catalogue));
     ASSIGN_OR_RETURN(const SelftestPlan plan, PlanSelftest(catalogue, pairings, filters));
     if (plan.cells.empty() && plan.invisible.empty())
@@ -203,6 +216,8 @@ class SelftestCommand : public CliCommand {
       PrintErrorf("bkm: interrupted; run the same command to finish\n");
       return kExitInterrupted;
     }
+    // Nothing harmless has a golden result other than `ok`.
+    if (harmless_) return as_expected ? kExitAsExpected : kExitVerdictsDiffer;
     const fs::path golden_file = installation.detections() / (run.matrix + ".json");
     ASSIGN_OR_RETURN(const std::vector<GoldenDetection> golden, ReadGoldenDetections(golden_file));
     const bool whole = selection_.whole();
@@ -240,6 +255,7 @@ class SelftestCommand : public CliCommand {
   bool accept_ = false;
   bool json_ = false;
   bool quiet_ = false;
+  bool harmless_ = false;
   bool mutate_ = false;
   int mutants_ = 60;
   std::optional<double> minutes_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// Planted faults in real cells: each must be caught as golden/detection records. Mutants of real
+// Planted faults in real cells: each must be caught as golden/detection records. What is harmless
+// must stay green. Mutants of real
 // cells: each is made, run and counted.
 // To accept a new table: tools/bkm selftest [--all] --accept.
 #include <gtest/gtest.h>
@@ -22,6 +23,9 @@ void ExpectAllCaught(std::vector<std::string> arguments, const std::string& name
 }
 
 TEST(SelftestTest, SmokeEveryFaultIsCaughtAsListed) { ExpectAllCaught({}, "smoke"); }
+
+// A right pair stays green, however its engine and library go about it.
+TEST(SelftestTest, SmokeNothingHarmlessIsRed) { ExpectAllCaught({"--harmless"}, "harmless"); }
 
 TEST(SelftestTest, AllEveryFaultIsCaughtAsListed) { ExpectAllCaught({"--all"}, "all"); }
 

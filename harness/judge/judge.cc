@@ -241,8 +241,10 @@ std::vector<NamedCheck> ChecksOfTraining(const JudgeInput& input,
     checks.push_back({"numbers", CheckResult::Unreadable(Stage::kGolden, steps.status())});
     return checks;
   }
+  const auto& weights = input.reference->weights;
   checks.push_back({"optimizer", CheckOptimizer(input.probe.optimizer, input.observation->steps,
-                                                *steps, ParameterTypeOf(input.probe))});
+                                                *steps, ParameterTypeOf(input.probe),
+                                                weights.ok() ? weights->size() : 0)});
   checks.push_back({"numbers", CheckNumbersOf(input, *steps)});
   return checks;
 }

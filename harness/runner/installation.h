@@ -32,6 +32,7 @@ struct Installation {
   std::filesystem::path python_code() const { return root / "harness/cell/python"; }
   std::filesystem::path goldens() const { return root / "golden/numeric"; }
   std::filesystem::path catalogue() const { return root / "harness/selftest/catalogue.json"; }
+  std::filesystem::path harmless() const { return root / "harness/selftest/harmless.json"; }
   std::filesystem::path mutations() const { return root / "harness/selftest/mutations.json"; }
   std::filesystem::path detections() const { return root / "golden/detection"; }
   std::filesystem::path matrices() const { return root / "matrices"; }

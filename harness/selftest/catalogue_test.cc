@@ -89,5 +89,13 @@ TEST(CatalogueTest, TheCommittedOneHasAtLeastThirtyFaultsAndASmokeSubset) {
   EXPECT_FALSE(catalogue->smoke.empty());
 }
 
+TEST(CatalogueTest, TheHarmlessOneHasNothingThatACheckMustCatch) {
+  const absl::StatusOr<Catalogue> catalogue = ReadCatalogue("harness/selftest/harmless.json");
+  ASSERT_TRUE(catalogue.ok()) << catalogue.status();
+  EXPECT_GE(catalogue->faults.size(), 15u);
+  for (const CatalogueFault& fault : catalogue->faults) EXPECT_TRUE(fault.is_harmless) << fault.id;
+  EXPECT_FALSE(catalogue->smoke.empty());
+}
+
 }  // namespace
 }  // namespace bkm

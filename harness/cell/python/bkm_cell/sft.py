@@ -102,7 +102,7 @@ class Ladder:
         report.stage("mask")
         batch = probe.batches[probe.reach.step]
         self._reads = GpuReads(modules, len(probe.batches))
-        calls = backend.AttentionCalls(modules, Attended(batch.lengths, probe.is_padded))
+        calls = backend.AttentionCalls(modules, Attended(batch.lengths, probe.is_padded, batch.input_ids))
         with report.timed("evidence"):
             try:
                 with adapter.evaluating():
@@ -153,7 +153,7 @@ class Ladder:
         with StepNumbers(probe, adapter.tensors(), self._tensors_dir, self._report) as numbers:
             for step, batch in enumerate(probe.batches):
                 start = time.monotonic()
-                attended = Attended(batch.lengths, probe.is_padded)
+                attended = Attended(batch.lengths, probe.is_padded, batch.input_ids)
                 masks = StepMasks(adapter.modules(), attended, self._reads.paused).watching()
                 with ExitStack() as stack:
                     if step == 0:  # outside: an exception leaves the stages last
@@ -197,11 +197,11 @@ class Ladder:
 
     @contextmanager
     def _forwards(self) -> Iterator[list[int]]:
-        """Counts how often the model is entered: once for each micro-batch."""
+        """Counts how often the model is entered to train: once for each micro-batch."""
         count = [0]
 
         def enter(*_: Any) -> None:
-            count[0] += 1
+            count[0] += torch.is_grad_enabled()
 
         hook = self._adapter.modules()[0].register_forward_pre_hook(enter)
         try:

@@ -8,14 +8,14 @@ import abc
 import contextlib
 import importlib
 import importlib.util
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from bkm_cell.probe import Batch, Probe
-from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors, plain_name
+from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors, names_beside
 
 # HF model type to torchtitan package, where the names differ.
 _TORCHTITAN_PACKAGES = {"llama": "llama3", "qwen2": "qwen3", "qwen3_moe": "qwen3"}
@@ -110,18 +110,20 @@ def transformers_module(model_type: str) -> str:
     return f"transformers.models.{model_type}.modeling_{model_type}"
 
 
-def hf_names(model: torch.nn.Module) -> Callable[[Tensors], Tensors] | None:
+def hf_names(
+    model: torch.nn.Module, known: Collection[str]
+) -> Callable[[Tensors], Tensors] | None:
     """Maps a model's tensors to the names of transformers' files; None if the names are the same.
 
-    From version 5 on, transformers keeps the experts of a layer in one tensor in the module.
+    `known`: the names of the file. From version 5 on, transformers keeps the experts of a layer in one tensor in the module.
     """
     if not getattr(model, "_weight_conversions", None):
         return None
     loading = importlib.import_module("transformers.core_model_loading")
-    names = {plain_name(name) for name, _ in model.named_parameters()}
+    beside = names_beside([model], known)
 
     def in_file(state: Tensors) -> Tensors:
-        parameters = {name: value for name, value in state.items() if name in names}
+        parameters = {name: value for name, value in state.items() if name not in beside}
         return loading.revert_weight_conversion(model, parameters)
 
     return in_file

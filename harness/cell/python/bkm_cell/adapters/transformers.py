@@ -33,7 +33,8 @@ class Adapter(ControlAdapter):
         self.make_optimizer()
 
     def tensors(self) -> NamedTensors:
-        return NamedTensors([self.model], hf_names(self.model))
+        known = self.probe.places.keys()
+        return NamedTensors([self.model], hf_names(self.model, known), known)
 
     def facts(self) -> dict[str, Any]:
         return {

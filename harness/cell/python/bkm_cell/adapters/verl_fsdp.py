@@ -45,7 +45,8 @@ class Adapter(VerlAdapter):
         )
 
     def tensors(self) -> NamedTensors:
-        return NamedTensors(self.modules(), hf_names(self.modules()[0]))
+        known = self.probe.places.keys()
+        return NamedTensors(self.modules(), hf_names(self.modules()[0], known), known)
 
     def configured(self) -> str | None:
         return self.modules()[0].config._attn_implementation

@@ -3,6 +3,7 @@
 """Faults that are planted in a real cell, in memory: each breaks one known thing.
 
 harness/selftest/catalogue.json says what each fault breaks, where it exists and what must catch it.
+harness/selftest/harmless.json lists those that break nothing: a cell with one must stay `ok`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from bkm_cell.faults import (
     backend,
     gradients,
     hand_over,
+    harmless_models,
+    harmless_rows,
     loss,
     masks,
     optimizer,
@@ -31,6 +34,8 @@ _GROUPS = (
     backend,
     gradients,
     hand_over,
+    harmless_models,
+    harmless_rows,
     loss,
     masks,
     optimizer,

@@ -91,8 +91,9 @@ class FaultsTest(unittest.TestCase):
         return [attended(layer.attention.inner_attention.mask) for layer in model.layers]
 
     def test_catalogue_and_code_name_the_same_faults(self) -> None:
-        file = pathlib.Path(__file__).absolute().parents[4] / "selftest" / "catalogue.json"
-        catalogue = {fault["id"] for fault in json.loads(file.read_text())["faults"]}
+        folder = pathlib.Path(__file__).absolute().parents[4] / "selftest"
+        files = [folder / name for name in ("catalogue.json", "harmless.json")]
+        catalogue = {f["id"] for file in files for f in json.loads(file.read_text())["faults"]}
         self.assertEqual(catalogue, {fault.name for fault in registered()})
 
     def test_unknown_fault_is_refused(self) -> None:

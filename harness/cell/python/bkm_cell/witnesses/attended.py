@@ -24,6 +24,7 @@ from typing import Any
 import torch
 
 from bkm_cell.tensor_file import tensor_bytes
+from bkm_cell.witnesses.rows import Rows, Unreadable
 
 Call = Callable[[torch.Tensor, torch.Tensor], Any]  # takes query and value; the rest is unchanged
 
@@ -33,10 +34,6 @@ SEEN = 1e-6
 # The range of the probabilities that a kernel returns in bf16.
 _BELOW_ZERO, _ABOVE_ONE = -1e-6, 1.02
 _BASE = 8  # base of a head's number; its digits, as eighths, are exact in bf16
-
-
-class Unreadable(Exception):
-    """Says why a call does not look like an attention whose probabilities can be read."""
 
 
 def first_arguments(
@@ -78,39 +75,6 @@ def replaying(
         return function(*given, **keywords)
 
     return again, query, value
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The layout of the documents in a forward: one packed row, or a right-padded row for each.
-
-    An engine may pad the packed row, too: its documents come first.
-    """
-
-    lengths: list[int]  # tokens per document
-    is_padded: bool = False
-
-    @property
-    def count(self) -> int:
-        return len(self.lengths) if self.is_padded else 1
-
-    def axis(self, shape: torch.Size, what: str) -> int:
-        """The axis of tokens; the last axis (features) is not considered."""
-        if self.is_padded:
-            needed = f"{max(self.lengths)} tokens or more in {self.count} rows"
-            found = [a for a, size in enumerate(shape[:-1]) if a > 0 and size >= max(self.lengths)]
-            found = found if shape[0] == self.count else []
-        else:
-            needed = f"{sum(self.lengths)} tokens or more"
-            axes = list(enumerate(shape[:-1]))
-            found = [axis for axis, size in axes if size == sum(self.lengths)]
-            found = found or [axis for axis, size in axes if size > sum(self.lengths)]
-        if len(found) != 1:
-            raise Unreadable(
-                f"{what} of shape {tuple(shape)} has {'no' if not found else 'more than one'} axis "
-                f"of {needed}"
-            )
-        return found[0]
 
 
 def _output(result: Any) -> torch.Tensor:
@@ -193,7 +157,10 @@ class _Layout:
 
 
 def probabilities(call: Call, query: torch.Tensor, value: torch.Tensor, rows: Rows) -> torch.Tensor:
-    """float32[T,T]: a query's (row's) probability of a key, in a head that shows the key."""
+    """float32[T,T]: a query's (row's) probability of a key, in a head that shows the key.
+
+    T counts the tokens of the documents, one document after the other, without padding.
+    """
     key_axis = rows.axis(value.shape, "v")
     shape = value.movedim(key_axis, -2).shape  # [..., tokens, width]
     layout = _Layout(math.prod(shape[:-2]), shape[-1], shape[-2], rows.count)
@@ -204,7 +171,7 @@ def probabilities(call: Call, query: torch.Tensor, value: torch.Tensor, rows: Ro
     for first in range(0, layout.blocks, layout.heads_of_a_row):
         basis = layout.basis(first).reshape(shape).movedim(-2, key_axis)
         shown = _heads(call(still, torch.zeros_like(value).copy_(basis)), rows, layout.width)
-        if rows.is_padded or layout.length > sum(rows.lengths):
+        if rows.count * layout.length > sum(rows.lengths):
             # Padding may attend to anything, with NaN too.
             shown = shown.nan_to_num(0)
         if not bool(((shown >= _BELOW_ZERO) & (shown <= _ABOVE_ONE)).all()):
@@ -215,20 +182,35 @@ def probabilities(call: Call, query: torch.Tensor, value: torch.Tensor, rows: Ro
             part.copy_(torch.maximum(part, shown[:, column, 1 + layout.digits :][:, :keys]))
     if bool((seen < 0).any()):
         raise Unreadable("some heads of v are in no head of its output")
-    # The tokens of the documents, one document after the other, without padding.
-    lengths = rows.lengths if rows.is_padded else [sum(rows.lengths)]
-    return torch.block_diag(*(row[:n, :n] for row, n in zip(seen, lengths, strict=True)))
+    return rows.flat(seen)
 
 
 class Attended:
     """Collects the relations of one forward. Layers with the same relation share one copy."""
 
-    def __init__(self, lengths: list[int], is_padded: bool = False) -> None:
-        self._rows = Rows(lengths, is_padded)
+    def __init__(
+        self,
+        lengths: list[int],
+        is_padded: bool = False,
+        input_ids: torch.Tensor | None = None,
+    ) -> None:
+        """`input_ids`: the documents, to find them in what the model is given."""
+        self._documents = None if input_ids is None else list(input_ids.split(lengths))
+        self._rows = Rows.as_asked(lengths, is_padded)
         self.seconds = 0.0
         self.layers: list[dict[str, Any]] = []
         self.relations: dict[str, torch.Tensor] = {}  # digest -> uint8[T,T]
         self.error: str | None = None
+
+    def entered(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """Notes what the model or one of its embeddings is given. If the documents are not found
+        there, the layout that was asked for is assumed."""
+        if self._documents is None:
+            return
+        found = Rows.found(self._documents, arguments, named)
+        # The model's own arguments have positions, too, which tell short documents apart.
+        if found is not None and found.shape != self._rows.shape:
+            self._rows = found
 
     def read(
         self,

@@ -12,7 +12,13 @@ from typing import Any
 import torch
 
 from bkm_cell.witnesses.attended import Attended
-from bkm_cell.witnesses.layers import attention_layers, hf_attention, layer_index
+from bkm_cell.witnesses.layers import (
+    attention_layers,
+    entrances,
+    hf_attention,
+    inner_attentions,
+    numbered,
+)
 from bkm_cell.witnesses.mask import MaskCalls, held_masks
 from bkm_cell.witnesses.ops import dispatched, flex_calls
 
@@ -53,23 +59,28 @@ class AttentionCalls:
     @contextmanager
     def watching(self) -> Iterator[None]:
         with ExitStack() as stack:
-            for name, module in attention_layers(self._modules):
-                if not name.endswith("self_attn"):
-                    before, after = self._inner(name)
-                    for hook in (
-                        module.register_forward_pre_hook(before, with_kwargs=True),
-                        module.register_forward_hook(after, with_kwargs=True),
-                    ):
-                        stack.callback(hook.remove)
+            inner = inner_attentions(self._modules)
+            for (name, module), (layer, _) in zip(inner, numbered(inner), strict=True):
+                before, after = self._inner(name, layer)
+                for hook in (
+                    module.register_forward_pre_hook(before, with_kwargs=True),
+                    module.register_forward_hook(after, with_kwargs=True),
+                ):
+                    stack.callback(hook.remove)
             for module in self._modules:
                 hook = module.register_forward_pre_hook(self._top, prepend=True, with_kwargs=True)
+                stack.callback(hook.remove)
+            for module in entrances(self._modules):
+                hook = module.register_forward_pre_hook(self._entered, with_kwargs=True)
                 stack.callback(hook.remove)
             stack.enter_context(hf_attention(self._modules, self._watched))
             stack.enter_context(dispatched(self.ops))
             self._flex_masks = stack.enter_context(flex_calls())
             yield
 
-    def _inner(self, name: str) -> tuple[Callable[..., None], Callable[..., None]]:
+    def _inner(
+        self, name: str, layer: int
+    ) -> tuple[Callable[..., None], Callable[..., None]]:
         def before(_: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
             if self.input_dtype is None and arguments:
                 self.input_dtype = str(arguments[0].dtype).removeprefix("torch.")
@@ -78,7 +89,7 @@ class AttentionCalls:
         def after(module: Any, arguments: tuple[Any, ...], named: dict[str, Any], _: Any) -> None:
             if _mask_of(arguments, named) is None:
                 self.masks.found_held(*self._held(module))
-            self.attended.read(layer_index(name), module.forward, arguments, named)
+            self.attended.read(layer, module.forward, arguments, named)
 
         return before, after
 
@@ -95,6 +106,9 @@ class AttentionCalls:
         device = next(module.parameters()).device.type
         if torch.is_autocast_enabled(device):
             self.autocast = str(torch.get_autocast_dtype(device)).removeprefix("torch.")
+
+    def _entered(self, _: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+        self.attended.entered(arguments, named)
 
     def _watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(

@@ -18,7 +18,7 @@ import torch
 
 from bkm_cell.shims import acts, flex_cpu, varlen_cpu
 from bkm_cell.witnesses.block_table import Difference, Table, differences
-from bkm_cell.witnesses.layers import attention_layers, hf_attention, layer_index
+from bkm_cell.witnesses.layers import hf_attention, inner_attentions, numbered
 from bkm_cell.witnesses.ops import flex_watched
 
 MOST_DIFFERENCES = 1000
@@ -89,10 +89,9 @@ class GpuReads:
         self._step, self._layer, self._tables = step, -1, _KnownTables()
         calls = varlen_cpu.forward_calls()
         with ExitStack() as stack:
-            for name, module in attention_layers(self._modules):
-                if not name.endswith("self_attn"):
-                    enter = functools.partial(self._enter, layer_index(name))
-                    stack.callback(module.register_forward_pre_hook(enter).remove)
+            for layer, module in numbered(inner_attentions(self._modules)):
+                enter = functools.partial(self._enter, layer)
+                stack.callback(module.register_forward_pre_hook(enter).remove)
             stack.enter_context(hf_attention(self._modules, self._watched))
             if acts.is_installed(flex_cpu.NAME):
                 stack.enter_context(flex_watched(self._flex))

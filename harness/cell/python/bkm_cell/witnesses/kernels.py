@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from bkm_cell.witnesses.layers import attention_layers, hf_attention, layer_index
+from bkm_cell.witnesses.layers import hf_attention, inner_attentions, numbered
 from bkm_cell.witnesses.ops import dispatched, is_telling
 
 PRECISIONS = {torch.bfloat16: "bf16", torch.float32: "fp32"}
@@ -97,9 +97,8 @@ class AttentionKernels:
     def watching(self, step: int) -> Iterator[None]:
         self._step = step
         with ExitStack() as stack:
-            for name, module in attention_layers(self._modules):
-                if not name.endswith("self_attn"):
-                    self._watch(stack, layer_index(name), module)
+            for layer, module in numbered(inner_attentions(self._modules)):
+                self._watch(stack, layer, module)
             stack.enter_context(hf_attention(self._modules, self._watched))
             yield
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from bkm_cell.witnesses.kernels import AttentionKernels, autograd_nodes, nodes_of_loss
-from bkm_cell.witnesses.layers import attention_layers, layer_index
+from bkm_cell.witnesses.layers import attention_layers, inner_attentions, layer_index, numbered
 
 
 class PlainAttention(nn.Module):
@@ -56,6 +56,17 @@ class KernelsTest(unittest.TestCase):
         self.assertEqual(layer_index("layers.12.attention.inner_attention"), 12)
         self.assertEqual(layer_index("model.layers.0.self_attn"), 0)
         self.assertEqual(layer_index("sdpa"), -1)
+
+    def test_layer_is_the_number_that_tells_layers_apart(self):
+        found = inner_attentions([nn.ModuleDict({"parts": nn.Sequential(Model())})])
+        self.assertEqual([layer for layer, _ in numbered(found)], [0, 1])
+
+    def test_a_module_around_an_attention_is_not_the_attention(self):
+        model = Model()
+        for layer in model.layers:
+            layer.inner_attention = nn.Sequential(layer.inner_attention)
+        kinds = [type(module).__name__ for _, module in attention_layers([model])]
+        self.assertEqual(kinds, ["PlainAttention", "FusedAttention"])
 
     def test_each_layer_shows_its_own_forward_and_backward(self):
         model = Model()

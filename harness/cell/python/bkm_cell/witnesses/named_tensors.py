@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -51,26 +51,75 @@ def _gradients_in_place(modules: list[torch.nn.Module]) -> Iterator[None]:
             module._parameters[name] = parameter
 
 
+def _in_file(name: str, known: Collection[str]) -> str | None:
+    """The file's name of a tensor, perhaps without one part that a wrapping module added."""
+    parts = name.split(".")
+    shorter = (".".join(parts[:at] + parts[at + 1 :]) for at in range(len(parts)))
+    return name if name in known else next((other for other in shorter if other in known), None)
+
+
+def names_beside(modules: list[torch.nn.Module], known: Collection[str]) -> set[str]:
+    """Names in a state dict that stand for no parameter of their own: buffers, and all names but
+    one of a tied tensor. A name of the file (`known`) goes first."""
+    names: dict[int, list[str]] = {}
+    beside: set[str] = set()
+    for module in modules:
+        for name, value in module.named_parameters(remove_duplicate=False):
+            names.setdefault(id(value), []).append(plain_name(name))
+        beside.update(plain_name(n) for n, _ in module.named_buffers(remove_duplicate=False))
+    for same in names.values():
+        kept = next((name for name in same if _in_file(name, known)), same[0])
+        beside.update(name for name in same if name != kept)
+    return beside - set(known)
+
+
+def _without_wrappers(state: Tensors, known: Collection[str]) -> Tensors:
+    """With the names of the file, where it has no other tensor for them."""
+    free = set(known) - state.keys()
+    named: Tensors = {}
+    for name, value in state.items():
+        other = None if name in known else _in_file(name, free)
+        free.discard(other or name)
+        named[other or name] = value
+    return named
+
+
 class NamedTensors:
-    """`to_hf`: the library's own mapping from its state dict to HF's; None if names are HF's."""
+    """`to_hf`: the library's own mapping from its state dict to HF's; None if names are HF's.
+
+    `known`: the names of the file.
+    """
 
     def __init__(
-        self, modules: list[torch.nn.Module], to_hf: Callable[[Tensors], Tensors] | None
+        self,
+        modules: list[torch.nn.Module],
+        to_hf: Callable[[Tensors], Tensors] | None,
+        known: Collection[str] = (),
     ) -> None:
         self._modules = modules
         self._to_hf = to_hf
+        self._known = known
 
     def parameters(self) -> Tensors:
-        names = {
-            plain_name(name) for module in self._modules for name, _ in module.named_parameters()
-        }
+        return self._parameters(names_beside(self._modules, self._known))
+
+    def _parameters(self, beside: set[str]) -> Tensors:
         state: Tensors = {}
         for module in self._modules:
             state.update((plain_name(name), value) for name, value in module.state_dict().items())
-        if self._to_hf is not None:
-            return self._to_hf({name: gathered(value) for name, value in state.items()})
-        # A tied tensor has two names in a state dict and one among the parameters.
-        return {name: gathered(value) for name, value in state.items() if name in names}
+        if self._to_hf is None:
+            own = {name: gathered(value) for name, value in state.items() if name not in beside}
+            return _without_wrappers(own, self._known)
+        whole = {name: gathered(value) for name, value in state.items()}
+        try:
+            return self._to_hf(whole)
+        except LookupError:  # a mapping need not know a buffer
+            buffers = {
+                plain_name(name) for module in self._modules for name, _ in module.named_buffers()
+            }
+            if not buffers & whole.keys():
+                raise
+            return self._to_hf({name: v for name, v in whole.items() if name not in buffers})
 
     def numel(self) -> int:
         """Over everything that the modules hold, without gathering anything."""
@@ -87,5 +136,6 @@ class NamedTensors:
     def gradients(self) -> Tensors:
         for module in self._modules:
             module.state_dict()  # FSDP2 returns to its sharded parameters here, before the swap
+        beside = names_beside(self._modules, self._known)
         with _gradients_in_place(self._modules):
-            return self.parameters()
+            return self._parameters(beside)

@@ -71,6 +71,36 @@ class NumbersTest(unittest.TestCase):
         del model["m"].fused
         self.assertEqual(list(NamedTensors([model], None).parameters()), ["m.embedding.weight"])
 
+    def test_names_of_the_file_are_found_whatever_the_model_adds(self):
+        model = Model()
+        model.register_buffer("seen", torch.ones(3))
+        model._modules = dict(reversed(list(model._modules.items())))  # the head comes first
+        model.embedding = torch.nn.ModuleDict({"inside": model.embedding})
+        known = ["fused.a", "fused.b", "embedding.weight"]
+        self.assertEqual(sorted(NamedTensors([model], None, known).parameters()), sorted(known))
+        model.fused.both.grad = 10 * torch.ones(4, 2).cumsum(0)
+        gradients = NamedTensors([model], None, known).gradients()
+        self.assertEqual(sorted(gradients), sorted(known))
+        self.assertEqual(gradients["fused.b"].tolist(), [[30, 30], [40, 40]])
+        self.assertEqual(gradients["embedding.weight"].abs().sum().item(), 0)
+
+    def test_a_tied_tensor_has_the_name_of_the_file(self):
+        model = Model()
+        for known in ("embedding.weight", "head.weight"):
+            names = NamedTensors([model], None, [known]).parameters().keys()
+            self.assertIn(known, names)
+            self.assertEqual(len(names & {"embedding.weight", "head.weight"}), 1)
+
+    def test_a_mapping_need_not_know_a_buffer(self):
+        model = Model()
+        model.register_buffer("seen", torch.ones(3))
+        strict = {"fused.a": "a", "fused.b": "b", "embedding.weight": "e", "head.weight": "h"}
+        mapped = lambda state: {strict[name]: value for name, value in state.items()}  # noqa: E731
+        self.assertEqual(sorted(NamedTensors([model], mapped).parameters()), ["a", "b", "e", "h"])
+        del strict["fused.a"]
+        with self.assertRaises(KeyError):
+            NamedTensors([model], mapped).parameters()
+
     def test_what_is_held_needs_no_mapping_and_counts_a_tied_tensor_once(self):
         model = Model()
         with torch.no_grad():

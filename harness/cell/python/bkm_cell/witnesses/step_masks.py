@@ -5,6 +5,7 @@
 A library may keep masks, block tables or positions from one step to the next. So the calls of each
 step's own forward are kept, and repeated just before the step's first backward: then the forward is
 over, with its checkpoints and dispatch modes, and what the library keeps is still this step's.
+A reentrant checkpoint runs a layer without gradients first: then that call is the layer's.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from typing import Any
 import torch
 
 from bkm_cell.witnesses.attended import Attended
-from bkm_cell.witnesses.layers import attention_layers, hf_attention, layer_index
+from bkm_cell.witnesses.layers import entrances, hf_attention, inner_attentions, numbered
+
+
+_Call = tuple[int, Callable[..., Any], Any, Any, AbstractContextManager[Any]]
 
 
 def _detached(value: Any) -> Any:
@@ -43,7 +47,9 @@ class StepMasks:
         self._modules = modules
         self._attended = attended
         self._own_calls = own_calls
-        self._calls: list[tuple[int, Callable[..., Any], Any, Any, Any]] = []
+        self._calls: list[_Call] = []
+        # Those without gradients: a reentrant checkpoint's first forward.
+        self._quiet_calls: list[_Call] = []
         self._open = True
 
     @contextmanager
@@ -55,25 +61,31 @@ class StepMasks:
             backward(*arguments, **named)
 
         with ExitStack() as stack:
-            for name, module in attention_layers(self._modules):
-                if not name.endswith("self_attn"):
-                    hook = self._after(layer_index(name))
-                    handle = module.register_forward_hook(hook, with_kwargs=True)
-                    stack.callback(handle.remove)
+            for layer, module in numbered(inner_attentions(self._modules)):
+                handle = module.register_forward_hook(self._after(layer), with_kwargs=True)
+                stack.callback(handle.remove)
+            for module in entrances(self._modules):
+                handle = module.register_forward_pre_hook(self._enter, with_kwargs=True)
+                stack.callback(handle.remove)
             stack.enter_context(hf_attention(self._modules, self._watched))
             torch.autograd.backward = watched
             stack.callback(setattr, torch.autograd, "backward", backward)
             yield
 
     def _keep(self, layer: int, function: Callable[..., Any], arguments: Any, named: Any) -> None:
-        if not self._open or not torch.is_grad_enabled():
+        if not self._open:
             return
         tensors = [a for a in arguments if isinstance(a, torch.Tensor)]
         device = tensors[0].device.type if tensors else "cpu"
         autocast = torch.autocast(
             device, torch.get_autocast_dtype(device), torch.is_autocast_enabled(device)
         )
-        self._calls.append((layer, function, _detached(arguments), _detached(named), autocast))
+        calls = self._calls if torch.is_grad_enabled() else self._quiet_calls
+        calls.append((layer, function, _detached(arguments), _detached(named), autocast))
+
+    def _enter(self, _: Any, arguments: Any, named: Any) -> None:
+        if self._open:
+            self._attended.entered(arguments, named)
 
     def _after(self, layer: int) -> Callable[..., None]:
         def after(module: Any, arguments: Any, named: Any, _: Any) -> None:
@@ -91,7 +103,9 @@ class StepMasks:
 
     def _read(self) -> None:
         self._open = False  # a checkpoint calls the layers again in the backward
-        calls, self._calls = self._calls, []
+        trained = {call[0] for call in self._calls}
+        calls = self._calls + [call for call in self._quiet_calls if call[0] not in trained]
+        self._calls, self._quiet_calls = [], []
         for layer, function, arguments, named, autocast in calls:
             with autocast, self._own_calls():
                 self._attended.read(layer, function, arguments, named)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""Finds the documents in the rows that a model is given.
+
+An engine may pad its rows at any place, put the documents in another order or into several rows.
+Who attends to whom is told by document and place, so this must be known, not assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+Place = tuple[int, int]  # the row, and where in it a document begins
+
+_POSITIONS = ("positions", "position_ids")
+
+
+class Unreadable(Exception):
+    """Says why a call does not look like an attention whose probabilities can be read."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The layout of the documents in a forward."""
+
+    lengths: list[int]  # tokens per document, in the batch's order
+    places: list[Place]
+    count: int
+    length: int | None = None  # tokens of a row; None if the model's input did not tell
+
+    @classmethod
+    def as_asked(cls, lengths: list[int], is_padded: bool) -> Rows:
+        """One packed row, or a right-padded row for each document. More padding may follow."""
+        if is_padded:
+            return cls(lengths, [(row, 0) for row in range(len(lengths))], len(lengths))
+        return cls(lengths, [(0, sum(lengths[:at])) for at in range(len(lengths))], 1)
+
+    @classmethod
+    def found(
+        cls, documents: list[torch.Tensor], arguments: tuple[Any, ...], named: dict[str, Any]
+    ) -> Rows | None:
+        """The layout of the documents in a model's arguments, if they are there."""
+        lengths = [len(document) for document in documents]
+        for tensor in _integers([*arguments, *named.values()]):
+            rows = tensor.detach().cpu().long().reshape(-1, tensor.shape[-1])
+            positions = next((named[name] for name in _POSITIONS if name in named), None)
+            if not isinstance(positions, torch.Tensor) or positions.numel() != rows.numel():
+                positions = None
+            places = _places(documents, rows, positions)
+            if places is not None:
+                return cls(lengths, places, *rows.shape)
+        return None
+
+    @property
+    def shape(self) -> tuple[int, int | None]:
+        return self.count, self.length
+
+    def axis(self, shape: torch.Size, what: str) -> int:
+        """The axis of tokens; the last axis (features) is not considered."""
+        least = max(at + size for (_, at), size in zip(self.places, self.lengths, strict=True))
+        axes = list(enumerate(shape[:-1]))
+        if self.count > 1:
+            axes = axes[1:] if shape[0] == self.count else []
+        found = [axis for axis, size in axes if size == (self.length or least)]
+        found = found or [axis for axis, size in axes if size >= least]
+        if len(found) != 1:
+            rows = "" if self.count == 1 else f" in {self.count} rows"
+            raise Unreadable(
+                f"{what} of shape {tuple(shape)} has {'no' if not found else 'more than one'} axis "
+                f"of {least} tokens or more{rows}"
+            )
+        return found[0]
+
+    def flat(self, seen: torch.Tensor) -> torch.Tensor:
+        """[rows, length, length] of pairs in rows as [T, T] of pairs in the batch's order."""
+        sizes = torch.tensor(self.lengths)
+        row = torch.tensor([row for row, _ in self.places]).repeat_interleave(sizes)
+        at = torch.cat(
+            [start + torch.arange(n) for (_, start), n in zip(self.places, self.lengths, strict=True)]
+        )
+        flat = seen.new_zeros(len(row), len(row))
+        for one in range(self.count):
+            mine = (row == one).nonzero().flatten()
+            flat[mine[:, None], mine] = seen[one][at[mine][:, None], at[mine]]
+        return flat
+
+
+def _integers(values: Any) -> Iterator[torch.Tensor]:
+    for value in values:
+        if isinstance(value, torch.Tensor) and value.dtype in (torch.int32, torch.int64):
+            if value.dim() in (1, 2) and value.numel() > 0:
+                yield value
+
+
+def _starts(positions: torch.Tensor | None, rows: torch.Tensor, length: int) -> torch.Tensor:
+    """bool[rows, places]: where a document of this length begins and ends, by the positions."""
+    places = rows.shape[-1] - length + 1
+    if positions is None:
+        return torch.zeros(len(rows), places, dtype=torch.bool)
+    begins = positions.detach().cpu().reshape(rows.shape) == 0
+    ends = torch.cat([begins, torch.ones(len(rows), 1, dtype=torch.bool)], 1)
+    return begins[:, :places] & ends[:, length:]
+
+
+def _places(
+    documents: list[torch.Tensor], rows: torch.Tensor, positions: torch.Tensor | None
+) -> list[Place] | None:
+    """Where each document is; None if one is nowhere. No two overlap.
+
+    A short document may be found by chance, in padding: the layout that engines use nearly always
+    comes first, then long documents before short ones, and places where positions begin anew.
+    """
+    flat = torch.cat(documents)
+    if len(rows) == 1 and torch.equal(rows[0, : len(flat)], flat):
+        return Rows.as_asked([len(document) for document in documents], False).places
+    taken = torch.zeros_like(rows, dtype=torch.bool)
+    places: dict[int, Place] = {}
+    for index in sorted(range(len(documents)), key=lambda index: -len(documents[index])):
+        document = documents[index]
+        if len(document) > rows.shape[-1]:
+            return None
+        is_here = (rows.unfold(-1, len(document), 1) == document).all(-1)
+        is_here &= ~taken.unfold(-1, len(document), 1).any(-1)
+        if not bool(is_here.any()):
+            return None
+        likely = is_here & _starts(positions, rows, len(document))
+        row, at = (likely if bool(likely.any()) else is_here).nonzero()[0].tolist()
+        taken[row, at : at + len(document)] = True
+        places[index] = (row, at)
+    return [places[index] for index in range(len(documents))]

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""Relations of a training step are read with and without activation checkpointing."""
+
+import unittest
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from bkm_cell.witnesses.attended import Attended
+from bkm_cell.witnesses.step_masks import StepMasks
+
+T = 6
+
+
+class Attention(nn.Module):
+    def forward(self, q, k, v):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+class Model(nn.Module):
+    def __init__(self, reentrant):
+        super().__init__()
+        self.layers = nn.ModuleList(
+            nn.ModuleDict({"project": nn.Linear(8, 8), "inner_attention": Attention()})
+            for _ in range(2)
+        )
+        self.reentrant = reentrant
+
+    def forward(self, x):
+        for layer in self.layers:
+
+            def run(x, layer=layer):
+                q = layer["project"](x)[:, None]
+                return layer["inner_attention"](q, q, q)[:, 0]
+
+            x = run(x) if self.reentrant is None else checkpoint(run, x, use_reentrant=self.reentrant)
+        return x
+
+
+class PaddingModel(Model):
+    """Pads its row in front, and cuts the output."""
+
+    def __init__(self):
+        super().__init__(None)
+        self.embedding = nn.Embedding(20, 8)
+
+    def forward(self, ids):
+        padded = torch.cat([ids[:, :1].expand(-1, 3), ids], 1)
+        return super().forward(self.embedding(padded))[:, 3:]
+
+
+class StepMasksTest(unittest.TestCase):
+    def test_a_model_may_pad_the_row_itself(self):
+        ids = torch.arange(10, 10 + T)
+        model, attended = PaddingModel(), Attended([T], input_ids=ids)
+        with StepMasks([model], attended).watching():
+            model(ids[None]).sum().backward()
+        self.assertIsNone(attended.error)
+        (relation,) = attended.relations.values()
+        self.assertTrue(torch.equal(relation.bool(), torch.ones(T, T).tril().bool()))
+
+    def test_each_layer_is_read_once(self):
+        for reentrant in (None, False, True):
+            model, attended = Model(reentrant), Attended([T])
+            with StepMasks([model], attended).watching():
+                with torch.no_grad():
+                    model(torch.randn(1, T, 8))
+                model(torch.randn(1, T, 8, requires_grad=True)).sum().backward()
+            self.assertIsNone(attended.error)
+            layers = sorted({entry["layer"] for entry in attended.layers})
+            self.assertEqual(layers, [0, 1], reentrant)
+            (relation,) = attended.relations.values()
+            self.assertTrue(torch.equal(relation.bool(), torch.ones(T, T).tril().bool()))
+
+
+if __name__ == "__main__":
+    unittest.main()
