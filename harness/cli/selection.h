@@ -55,6 +55,7 @@ class Selection {
   std::vector<int> micro_batches_;
   std::vector<std::string> optimizers_;
   bool leftover_checkpoint_ = false;
+  std::vector<std::string> checkpoints_, rope_keys_, configs_;
   std::vector<std::string> filters_;
   std::string git_mirror_;
   int steps_ = 0;

@@ -39,7 +39,10 @@ std::vector<std::string> NotTested(const PublishedRow& row) {
       {"input=padded", "padded input"},
       {"warmup_steps", "a warm-up"},
       {"clip_norm", "a clipping norm that does not always act"},
-      {"head=value", "a critic"}};
+      {"head=value", "a critic"},
+      {"checkpoint=sharded-bf16", "a sharded bf16 checkpoint"},
+      {"rope_keys=rope_parameters", "RoPE keys of transformers 5 only"},
+      {"config=", "other numbers in config.json"}};
   std::vector<std::string> missing;
   for (const auto& [option, words] : kAsked) {
     const bool is_asked =
@@ -55,7 +58,7 @@ std::vector<std::string> NotTested(const PublishedRow& row) {
     missing.push_back("fp32");
   // What no cell can be asked for yet.
   for (const char* words : {"several ranks", "torch.compile", "export", "resume", "offloading",
-                            "decay of the learning rate", "temperature"})
+                            "decay of the learning rate", "temperature", "MXFP4 weights"})
     missing.push_back(words);
   if (row.device == "cpu") missing.push_back("a GPU");
   return missing;
