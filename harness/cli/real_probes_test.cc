@@ -32,6 +32,8 @@ std::vector<std::string> Filters() {
           with(kTorchtitanEngine, "optimizer=clip_norm:0.5"),
           with(kFsdpEngine, "input=padded,micro_batches=2"),
           with(kFsdpEngine, "head=value"),
+          with(kFsdpEngine, "checkpoint=sharded-bf16,rope_keys=rope_parameters"),
+          "engine=main,library=main,config=rms_norm_eps*",
           "engine=verl-fsdp@pypi:verl==0.7.1,head=value,attention=sdpa",
           "engine=torchtitan,library=baba6d82e,optimizer=*warmup*",
           "engine=torchtitan,attention=flex_flash"};
@@ -103,6 +105,14 @@ TEST_F(RealProbesTest, TheCriticsAttentionIsHonouredAndThenOverridden) {
   // The backend was as asked, which is judged first; the engine computed in bf16 all the same.
   EXPECT_EQ(VerdictOf({"verl==0.7.1", "head=value"}), "wrong at forward, precision-ignored");
   EXPECT_EQ(VerdictOf({"verl==0.9.1", "head=value"}), "broken at construct, override-ignored");
+}
+
+TEST_F(RealProbesTest, ShardsInBf16AndTheNewRopeKeysAreRead) {
+  EXPECT_EQ(VerdictOf({"verl-fsdp", "checkpoint=sharded-bf16"}), "ok at golden");
+}
+
+TEST_F(RealProbesTest, ANumberThatTheFlavorOverrulesIsSeen) {
+  EXPECT_EQ(VerdictOf({"verl-torchtitan", "config=rms_norm_eps"}), "wrong at load, config-ignored");
 }
 
 TEST_F(RealProbesTest, AKernelForAnotherDeviceIsUnsupportedAndNotRun) {

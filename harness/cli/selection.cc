@@ -64,6 +64,14 @@ void Selection::AddOptions(CLI::App& app) {
        "Package whose declared version requirement is ignored when the runtime is resolved");
   list("--head", heads_, "lm (language model) or value (critic)");
   list("--input", inputs_, "packed, or padded (verl's use_remove_padding=False)");
+  list("--checkpoint", checkpoints_,
+       "Form of the weights: single-fp32, or sharded-bf16 (several files and an index)");
+  list("--rope-keys", rope_keys_,
+       "Rope keys of config.json: both, rope_theta (transformers 4) or rope_parameters "
+       "(transformers 5)");
+  list("--config", configs_,
+       "NAME:VALUE+NAME:VALUE: numbers of config.json that differ from the model's, for example "
+       "rms_norm_eps:1e-5");
   list("--optimizer", optimizers_,
        "NAME:NUMBER+NAME:NUMBER with the names learning_rate, beta1, beta2, epsilon, weight_decay, "
        "clip_norm, "
@@ -144,6 +152,14 @@ absl::StatusOr<Json> Selection::AdHocProbe() const {
   if (leftover_checkpoint_) probe["leftover_checkpoint"] = true;
   if (export_weights_) probe["export_weights"] = true;
   if (resume_checkpoint_) probe["resume_checkpoint"] = true;
+  if (!checkpoints_.empty()) probe["checkpoint"] = checkpoints_;
+  if (!rope_keys_.empty()) probe["rope_keys"] = rope_keys_;
+  for (const std::string& config : configs_) {
+    Json numbers = Json::object();
+    for (absl::string_view number : absl::StrSplit(config, '+'))
+      RETURN_IF_ERROR(AddSetting("--config", number, ':', numbers));
+    probe["config"].push_back(std::move(numbers));
+  }
   if (!documents_.empty()) {
     for (const absl::string_view layout : absl::StrSplit(documents_, '/')) {
       Json lengths = Json::array();

@@ -80,7 +80,7 @@ absl::StatusOr<const std::vector<FloorStep>*> FloorOf(const JudgeInput& input) {
 // For a cell that stopped, only what it did wrong before counts.
 CheckResult CheckBackendOf(const JudgeInput& input, bool has_finished) {
   AskedAttention asked = {.name = input.probe.attention};
-  const absl::StatusOr<ModelShape> shape = FindModelShape(input.probe.model);
+  const absl::StatusOr<ModelShape> shape = ShapeOf(input.probe);
   if (!shape.ok()) return CheckResult::Unreadable(Stage::kBackend, shape.status());
   asked.layers = shape->layers;
   if (has_finished) asked.steps = input.probe.steps;
@@ -136,7 +136,7 @@ CheckResult CheckMaskOf(const JudgeInput& input, bool has_finished) {
   if (!input.reference->folder.ok())
     return CheckResult::Unreadable(Stage::kMask, input.reference->folder.status());
   const ProbeFolder& folder = *input.reference->folder;
-  const absl::StatusOr<ModelShape> shape = FindModelShape(input.probe.model);
+  const absl::StatusOr<ModelShape> shape = ShapeOf(input.probe);
   if (!shape.ok()) return CheckResult::Unreadable(Stage::kMask, shape.status());
   AskedMasks asked = {PackedDocuments(folder.steps[folder.reach.step].document_lengths),
                       {},

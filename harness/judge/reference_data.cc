@@ -6,6 +6,7 @@
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
 #include "harness/judge/load_check.h"
+#include "harness/numerics/model_checkpoint.h"
 #include "harness/numerics/safetensors.h"
 
 namespace bkm {
@@ -23,12 +24,20 @@ absl::StatusOr<std::map<std::string, ObservedTensor>> ReadWeights(
   return std::move(observation.load);
 }
 
-absl::Status WriteWeights(const std::filesystem::path& model, const std::filesystem::path& path) {
-  ASSIGN_OR_RETURN(const SafetensorsFile weights, SafetensorsFile::Open(model));
-  ASSIGN_OR_RETURN(const auto tensors, Measure(weights));
+// Of the weights only: files of models may also hold buffers, which have no places.
+absl::Status WriteWeights(const std::filesystem::path& probe_folder,
+                          const std::filesystem::path& path) {
+  ASSIGN_OR_RETURN(const SafetensorsFile places,
+                   SafetensorsFile::Open(probe_folder / "places.safetensors"));
+  ASSIGN_OR_RETURN(const std::vector<SafetensorsFile> files, OpenWeights(probe_folder / "model"));
   Json json = Json::object();
-  for (const auto& [name, tensor] : tensors)
-    json[name] = {{"norm", tensor.norm}, {"sum", tensor.sum}, {"numel", tensor.numel}};
+  for (const SafetensorsFile& file : files) {
+    ASSIGN_OR_RETURN(const auto tensors, Measure(file));
+    for (const auto& [name, tensor] : tensors) {
+      if (places.Has(name))
+        json[name] = {{"norm", tensor.norm}, {"sum", tensor.sum}, {"numel", tensor.numel}};
+    }
+  }
   return WriteFile(path, ToText(json));
 }
 
@@ -43,7 +52,7 @@ absl::Status CopyReferenceData(const std::filesystem::path& probe_folder,
     RETURN_IF_ERROR(WriteFile(into / file, content));
   }
   if (std::filesystem::exists(into / kWeights, error)) return absl::OkStatus();
-  return WriteWeights(probe_folder / "model" / "model.safetensors", into / kWeights);
+  return WriteWeights(probe_folder, into / kWeights);
 }
 
 ReferenceData ReadReferenceData(const std::filesystem::path& probe_dir,

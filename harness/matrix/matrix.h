@@ -40,9 +40,9 @@ struct MatrixGroup {
   std::vector<std::string> precisions;  // empty: the engine kind's default
   std::vector<std::string> devices;
   std::vector<std::map<std::string, std::string>> engine_options;  // name -> JSON text
-  // One per combination of head, input, micro_batches, leftover_checkpoint, export_weights,
-  // resume_checkpoint, optimizer and seed, with steps, documents, ranks and threads. The other axes
-  // above are not set in them.
+  // One per combination of head, input, micro_batches, leftover_checkpoint, checkpoint, rope_keys,
+  // config, export_weights, resume_checkpoint, optimizer and seed, with steps, documents, ranks and
+  // threads. The other axes above are not set in them.
   std::vector<Probe> probes;
 };
 

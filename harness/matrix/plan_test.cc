@@ -126,6 +126,19 @@ TEST(PlanTest, ProbeFieldsAreAxes) {
       << cells[7].id;
 }
 
+TEST(PlanTest, FormsOfTheModelFolderAreAxes) {
+  const auto cells = PlanOf("verl-torchtitan", kVerl,
+                            R"("attention": "flex", "checkpoint": ["single-fp32", "sharded-bf16"],
+                               "rope_keys": ["both", "rope_parameters"],
+                               "config": [{}, {"rms_norm_eps": 1e-5, "rope_theta": 10000}])");
+  ASSERT_EQ(cells.size(), 8u);
+  EXPECT_TRUE(cells[0].id.ends_with(",device=cpu")) << cells[0].id;
+  EXPECT_TRUE(
+      cells[7].id.ends_with(",checkpoint=sharded-bf16,rope_keys=rope_parameters,"
+                            "config=rms_norm_eps:1e-05+rope_theta:10000"))
+      << cells[7].id;
+}
+
 TEST(PlanTest, AWarmupIsCountedAsTheEngineKindCounts) {
   const char* probe = R"("attention": "flex", "optimizer": {"warmup_steps": 2})";
   EXPECT_EQ(PlanOf("verl-torchtitan", kVerl, probe)[0].cell.probe.optimizer.schedule, "one-based");

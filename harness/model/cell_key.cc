@@ -17,9 +17,9 @@ std::string ListText(const std::vector<std::string>& items) {
 }
 
 // JSON ends by itself, so a '+' inside a value separates nothing.
-std::string OptionsText(const Cell& cell) {
-  return absl::StrJoin(cell.probe.engine_options, "+", [](std::string* out, const auto& option) {
-    absl::StrAppend(out, EscapedText(option.first, "+:"), ":", EscapedText(option.second));
+std::string ValuesText(const std::map<std::string, std::string>& values) {
+  return absl::StrJoin(values, "+", [](std::string* out, const auto& value) {
+    absl::StrAppend(out, EscapedText(value.first, "+:"), ":", EscapedText(value.second));
   });
 }
 
@@ -108,10 +108,13 @@ std::vector<CellKey> MakeKeys() {
       {"export_weights", kOption, [](const Cell& c) { return BoolText(c.probe.export_weights); }},
       {"resume_checkpoint", kOption,
        [](const Cell& c) { return BoolText(c.probe.resume_checkpoint); }},
+      {"checkpoint", kOption, [](const Cell& c) { return EscapedText(c.probe.checkpoint); }},
+      {"rope_keys", kOption, [](const Cell& c) { return EscapedText(c.probe.rope_keys); }},
+      {"config", kOption, [](const Cell& c) { return ValuesText(c.probe.config); }},
       {"steps", kDetail, [](const Cell& c) { return absl::StrCat(c.probe.steps); }},
       {"seed", kDetail, [](const Cell& c) { return absl::StrCat(c.probe.seed); }},
       {"optimizer", kOption, OptimizerText},
-      {"options", kDetail, OptionsText},
+      {"options", kDetail, [](const Cell& c) { return ValuesText(c.probe.engine_options); }},
       {"repeat", kDetail, [](const Cell& c) { return absl::StrCat(c.repeat); }},
       {"plant", kDetail, [](const Cell& c) { return ListText(c.plant); }}};
   for (CellKey& key : keys) key.default_text = key.text(Cell());

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "harness/base/check.h"
+#include "harness/base/did_you_mean.h"
 
 namespace bkm {
 namespace {
@@ -41,16 +43,55 @@ int64_t FewestDocuments(const Probe& probe) {
 }
 
 // Values are kept as JSON text.
-void DescribeOptions(Fields& fields, std::map<std::string, std::string>& options) {
+void DescribeValues(Fields& fields, const char* key, Presence presence,
+                    std::map<std::string, std::string>& values) {
   Json json = Json::object();
-  for (const auto& [name, text] : options) json[name] = Json::parse(text, nullptr, false);
-  fields.Field("engine_options", json, Presence::kOptional);
+  for (const auto& [name, text] : values) json[name] = Json::parse(text, nullptr, false);
+  fields.Field(key, json, presence);
   if (!fields.reading()) return;
-  if (!json.is_object()) return fields.Fail("engine_options", "an object is needed here");
-  for (const auto& [name, value] : json.items()) options[name] = value.dump();
+  if (!json.is_object()) return fields.Fail(key, "an object is needed here");
+  for (const auto& [name, value] : json.items()) values[name] = value.dump();
+}
+
+void DescribeConfig(Fields& fields, std::map<std::string, std::string>& config) {
+  DescribeValues(fields, "config", Presence::kOmitted, config);
+  if (!fields.reading()) return;
+  for (const auto& [name, text] : config) {
+    const std::vector<std::string>& known = ConfigNumbers();
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      fields.Fail("config", absl::StrCat("unknown name '", name, "'", DidYouMean(name, known)));
+    const Json value = Json::parse(text, nullptr, false);
+    if (!value.is_number() && !value.is_boolean())
+      fields.Fail("config", absl::StrCat(name, " is a number or a boolean, not ", text));
+  }
+}
+
+// Left out at its default, so that what was recorded before the field existed stays valid.
+void DescribeLater(Fields& fields, const char* key, std::string& value,
+                   const std::vector<std::string>& known) {
+  std::string written = value == known.front() ? "" : value;
+  fields.OneOf(key, written, known, Presence::kOmitted);
+  if (fields.reading() && !written.empty()) value = written;
 }
 
 }  // namespace
+
+const std::vector<std::string>& ConfigNumbers() {
+  static const auto& names = *new std::vector<std::string>{"head_dim",
+                                                           "hidden_size",
+                                                           "intermediate_size",
+                                                           "moe_intermediate_size",
+                                                           "num_attention_heads",
+                                                           "num_experts_per_tok",
+                                                           "num_hidden_layers",
+                                                           "num_key_value_heads",
+                                                           "rms_norm_eps",
+                                                           "rope_theta",
+                                                           "sliding_window",
+                                                           "tie_word_embeddings",
+                                                           "vocab_size"};
+  return names;
+}
 
 const std::vector<std::string>& WarmupSchedules() {
   static const auto& names = *new std::vector<std::string>{"zero-based", "one-based"};
@@ -110,7 +151,10 @@ void Describe(Fields& fields, Probe& probe) {
   fields.Field("leftover_checkpoint", probe.leftover_checkpoint, Presence::kOptional);
   fields.Field("export_weights", probe.export_weights, Presence::kOmitted);
   fields.Field("resume_checkpoint", probe.resume_checkpoint, Presence::kOmitted);
-  DescribeOptions(fields, probe.engine_options);
+  DescribeLater(fields, "checkpoint", probe.checkpoint, {"single-fp32", "sharded-bf16"});
+  DescribeLater(fields, "rope_keys", probe.rope_keys, {"both", "rope_theta", "rope_parameters"});
+  DescribeConfig(fields, probe.config);
+  DescribeValues(fields, "engine_options", Presence::kOptional, probe.engine_options);
   fields.Field("optimizer", probe.optimizer, Presence::kOptional);
 }
 
@@ -125,6 +169,9 @@ Json NumericsOf(const Probe& probe) {
   Json json;
   for (const char* key : {"model", "seed", "steps", "documents", "optimizer"}) json[key] = all[key];
   if (probe.head != "lm") json["head"] = probe.head;
+  for (const char* key : {"checkpoint", "rope_keys", "config"}) {
+    if (all.contains(key)) json[key] = all[key];
+  }
   return json;
 }
 

@@ -33,6 +33,9 @@ struct OptimizerSettings {
   bool operator==(const OptimizerSettings&) const = default;
 };
 
+// The names that Probe::config may have.
+const std::vector<std::string>& ConfigNumbers();
+
 // The values of OptimizerSettings::schedule.
 const std::vector<std::string>& WarmupSchedules();
 // The learning rate of step `step`, counted from 0.
@@ -75,6 +78,15 @@ struct Probe {
   // After the first step a checkpoint is saved. A fresh engine loads it and repeats the later
   // steps.
   bool resume_checkpoint = false;
+  // The form of the model's weights. "single-fp32": one file. "sharded-bf16": the same weights
+  // rounded to bf16, in several files with an index, as save_pretrained writes large models.
+  std::string checkpoint = "single-fp32";
+  // Which rope keys config.json has. "rope_theta": also rope_scaling (the form of transformers 4).
+  // "rope_parameters": that key only (the form of transformers 5). "both": all three.
+  std::string rope_keys = "both";
+  // Numbers of config.json that differ from the model's: name -> value as JSON text. Weights and
+  // expected results are those of the changed model.
+  std::map<std::string, std::string> config = {};
   std::map<std::string, std::string> engine_options = {};  // name -> value as JSON text
   OptimizerSettings optimizer;
   bool operator==(const Probe&) const = default;

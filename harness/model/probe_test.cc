@@ -46,6 +46,9 @@ TEST(ProbeTest, ComesBackFromItsJson) {
   probe.input = "padded";
   probe.micro_batches = 2;
   probe.leftover_checkpoint = true;
+  probe.checkpoint = "sharded-bf16";
+  probe.rope_keys = "rope_parameters";
+  probe.config = {{"rms_norm_eps", "1e-05"}, {"tie_word_embeddings", "false"}};
   probe.engine_options = {{"spmd_backend", "\"default\""}};
   probe.optimizer = {.warmup_steps = 4, .schedule = "one-based"};
   EXPECT_EQ(*ProbeFromJson(ToJson(probe), "t"), probe);
@@ -57,6 +60,22 @@ TEST(ProbeTest, NumbersDoNotDependOnHowTheBatchIsFed) {
   probe.micro_batches = 2;
   probe.leftover_checkpoint = true;
   EXPECT_EQ(NumericsOf(probe), NumericsOf(Probe()));
+}
+
+TEST(ProbeTest, AnOlderProbeHasNoWordOnCheckpointAndConfig) {
+  const Json json = ToJson(Probe());
+  for (const char* key : {"checkpoint", "rope_keys", "config"}) EXPECT_FALSE(json.contains(key));
+}
+
+TEST(ProbeTest, NumbersDependOnTheCheckpointAndTheConfig) {
+  Probe rounded, keys, other;
+  rounded.checkpoint = "sharded-bf16";
+  keys.rope_keys = "rope_parameters";  // the folder's name is a hash of the numbers
+  other.config = {{"rms_norm_eps", "1e-05"}};
+  for (const Probe& probe : {rounded, keys, other}) {
+    EXPECT_NE(NumericsOf(probe), NumericsOf(Probe()));
+    EXPECT_EQ(NumericsOf(*ProbeFromJson(NumericsOf(probe), "t")), NumericsOf(probe));
+  }
 }
 
 TEST(ProbeTest, NumbersDependOnHeadAndWarmup) {
@@ -129,6 +148,12 @@ TEST(ProbeTest, BadValuesAreNamed) {
             "t: $.documents: one document of each step has at least 2 tokens");
   EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "engine_options": [1]})"),
             "t: $.engine_options: an object is needed here");
+  EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "config": {"rms_norm_epsilon": 1}})"),
+            "t: $.config: unknown name 'rms_norm_epsilon': did you mean 'rms_norm_eps'?");
+  EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "config": {"rope_theta": "1e4"}})"),
+            "t: $.config: rope_theta is a number or a boolean, not \"1e4\"");
+  EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "checkpoint": "bf16"})"),
+            "t: $.checkpoint: unknown name 'bf16' (known: single-fp32, sharded-bf16)");
   EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "input": "ragged"})"),
             "t: $.input: unknown name 'ragged' (known: packed, padded)");
   EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "documents": [5, 5], "micro_batches": 3})"),

@@ -32,10 +32,13 @@ OrderedJson RopeScaling(const RopeShape& rope) {
 }
 
 // transformers 4 reads the first two keys and silently misreads the third alone; 5 reads the third.
-void AddRope(const RopeShape& rope, OrderedJson& config) {
+void AddRope(const RopeShape& rope, const std::string& keys, OrderedJson& config) {
   OrderedJson scaling = RopeScaling(rope);
-  config["rope_theta"] = rope.theta;
-  config["rope_scaling"] = scaling;
+  if (keys != "rope_parameters") {
+    config["rope_theta"] = rope.theta;
+    config["rope_scaling"] = scaling;
+  }
+  if (keys == "rope_theta") return;
   if (scaling.is_null()) scaling["rope_type"] = rope.scaling;
   scaling["rope_theta"] = rope.theta;
   config["rope_parameters"] = scaling;
@@ -105,7 +108,8 @@ void AddValueHead(const ModelShape& shape, OrderedJson& config) {
 
 }  // namespace
 
-OrderedJson HfConfig(const ModelShape& shape) {
+OrderedJson HfConfig(const ModelShape& shape, const std::string& rope_keys,
+                     const std::string& type) {
   OrderedJson config = {
       {"architectures", {shape.architecture}},
       {"model_type", shape.hf_type},
@@ -124,13 +128,13 @@ OrderedJson HfConfig(const ModelShape& shape) {
       {"num_key_value_heads", shape.kv_heads},
       {"rms_norm_eps", shape.norm_epsilon},
       {"tie_word_embeddings", shape.tied},
-      {"torch_dtype", "float32"},  // the same, before and after the rename
-      {"dtype", "float32"},
+      {"torch_dtype", type},  // the same, before and after the rename
+      {"dtype", type},
       {"use_cache", false},
       {"vocab_size", shape.vocabulary},
   };
   if (shape.value_head) AddValueHead(shape, config);
-  AddRope(shape.rope, config);
+  AddRope(shape.rope, rope_keys, config);
   if (shape.hf_type == "qwen3") AddQwen3(shape, config);
   if (shape.hf_type == "qwen3_moe") AddQwen3Moe(shape, config);
   if (shape.hf_type == "gpt_oss") AddGptOss(shape, config);

@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/did_you_mean.h"
+#include "harness/base/json.h"
+#include "harness/base/status_macros.h"
 
 namespace bkm {
 namespace {
@@ -121,6 +123,73 @@ ModelShape DeepseekV3() {
           .latent = {.rank = 512, .plain_dim = 128, .rope_dim = 64, .value_dim = 128}};
 }
 
+// Where a shape keeps a number of config.json; null for a number that the family does not have.
+using NumberOf = int64_t* (*)(ModelShape&);
+struct WholeNumber {
+  const char* name;
+  NumberOf place;
+};
+constexpr WholeNumber kWholeNumbers[] = {
+    {"head_dim", [](ModelShape& m) { return m.latent.rank > 0 ? nullptr : &m.head_dim; }},
+    {"hidden_size", [](ModelShape& m) { return &m.hidden; }},
+    {"intermediate_size",
+     [](ModelShape& m) { return m.hf_type == "gpt_oss" ? &m.experts.hidden : &m.feed_forward; }},
+    {"moe_intermediate_size",
+     [](ModelShape& m) {
+       return m.experts.count > 0 && m.hf_type != "gpt_oss" ? &m.experts.hidden : nullptr;
+     }},
+    {"num_attention_heads", [](ModelShape& m) { return &m.heads; }},
+    {"num_experts_per_tok",
+     [](ModelShape& m) { return m.experts.count > 0 ? &m.experts.active : nullptr; }},
+    {"num_hidden_layers", [](ModelShape& m) { return &m.layers; }},
+    {"num_key_value_heads",
+     [](ModelShape& m) { return m.latent.rank > 0 ? nullptr : &m.kv_heads; }},
+    {"sliding_window", [](ModelShape& m) { return m.window > 0 ? &m.window : nullptr; }},
+    {"vocab_size", [](ModelShape& m) { return &m.vocabulary; }},
+};
+
+absl::Status Misfit(const ModelShape& shape, const std::string& name, absl::string_view message) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("config: ", name, " of ", shape.family, " ", message));
+}
+
+absl::Status SetNumber(const std::string& name, const Json& value, ModelShape& shape) {
+  if (name == "tie_word_embeddings") {
+    if (!value.is_boolean()) return Misfit(shape, name, "is a boolean");
+    shape.tied = value.get<bool>();
+    return absl::OkStatus();
+  }
+  if (name == "rms_norm_eps" || name == "rope_theta") {
+    if (!value.is_number() || value.get<double>() <= 0)
+      return Misfit(shape, name, "is a positive number");
+    (name == "rope_theta" ? shape.rope.theta : shape.norm_epsilon) = value.get<double>();
+    return absl::OkStatus();
+  }
+  for (const WholeNumber& number : kWholeNumbers) {
+    if (name != number.name) continue;
+    int64_t* place = number.place(shape);
+    if (place == nullptr) return Misfit(shape, name, "cannot be changed: it has no such number");
+    constexpr int64_t kMost = 1 << 16;
+    if (!value.is_number_integer() || value < 1 || value > kMost)
+      return Misfit(shape, name, absl::StrCat("is a whole number from 1 to ", kMost));
+    *place = value.get<int64_t>();
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("config: ", name, " is unknown"));
+}
+
+absl::Status CheckConfig(const ModelShape& shape) {
+  if (shape.latent.rank > 0) return absl::OkStatus();
+  if (shape.heads % shape.kv_heads != 0)
+    return Misfit(shape, "num_key_value_heads",
+                  absl::StrCat("is ", shape.kv_heads, ", which does not divide ", shape.heads,
+                               " attention heads"));
+  if (shape.head_dim % 2 != 0) return Misfit(shape, "head_dim", "is even");
+  if (shape.experts.active > shape.experts.count)
+    return Misfit(shape, "num_experts_per_tok", absl::StrCat("is at most ", shape.experts.count));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 int64_t ModelShape::WindowOf(int64_t layer) const { return layer % 2 == 0 ? window : 0; }
@@ -140,8 +209,11 @@ absl::StatusOr<ModelShape> FindModelShape(absl::string_view family) {
 }
 
 absl::StatusOr<ModelShape> ShapeOf(const Probe& probe) {
-  absl::StatusOr<ModelShape> shape = FindModelShape(probe.model);
-  if (shape.ok()) shape->value_head = probe.head == "value";
+  ASSIGN_OR_RETURN(ModelShape shape, FindModelShape(probe.model));
+  shape.value_head = probe.head == "value";
+  for (const auto& [name, text] : probe.config)
+    RETURN_IF_ERROR(SetNumber(name, Json::parse(text, nullptr, false), shape));
+  if (!probe.config.empty()) RETURN_IF_ERROR(CheckConfig(shape));
   return shape;
 }
 

@@ -91,7 +91,8 @@ inline constexpr int64_t kMaxPositions = 4096;     // in a document of any model
 
 // The shape of `family`; an unknown family is an error that names the closest one.
 absl::StatusOr<ModelShape> FindModelShape(absl::string_view family);
-// The same, with the head that the probe asks for.
+// The same, with the head and the numbers of config.json that the probe asks for. A number that the
+// family does not have, or that does not fit its others, is an error.
 absl::StatusOr<ModelShape> ShapeOf(const Probe& probe);
 
 }  // namespace bkm

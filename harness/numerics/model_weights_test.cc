@@ -88,5 +88,49 @@ TEST(BuffersOfTest, OnlyDeepseekHasThemInItsExpertLayers) {
   EXPECT_THAT(BuffersOf(*FindModelShape("qwen3_moe")), IsEmpty());
 }
 
+absl::StatusOr<ModelShape> WithConfig(const std::string& model,
+                                      std::map<std::string, std::string> config) {
+  Probe probe;
+  probe.model = model;
+  probe.config = std::move(config);
+  return ShapeOf(probe);
+}
+
+TEST(ModelShapesTest, NumbersOfTheConfigurationChangeTheModel) {
+  EXPECT_EQ(WithConfig("qwen3", {{"rms_norm_eps", "1e-05"}})->norm_epsilon, 1e-5);
+  EXPECT_EQ(WithConfig("llama3", {{"rope_theta", "10000"}})->rope.theta, 1e4);
+  EXPECT_EQ(WithConfig("qwen3", {{"num_key_value_heads", "4"}})->kv_heads, 4);
+  EXPECT_EQ(WithConfig("gpt_oss", {{"intermediate_size", "320"}})->experts.hidden, 320);
+  EXPECT_EQ(WithConfig("gpt_oss", {{"sliding_window", "64"}})->WindowOf(0), 64);
+  EXPECT_EQ(WeightsOf(*WithConfig("qwen3", {{"tie_word_embeddings", "false"}})).back().name,
+            "lm_head.weight");
+}
+
+// Every name that a probe may have is one that some family has.
+TEST(ModelShapesTest, EveryKnownNumberIsImplemented) {
+  for (const std::string& name : ConfigNumbers()) {
+    const std::string value = name == "tie_word_embeddings" ? "true" : "8";
+    const bool is_known = WithConfig("qwen3_moe", {{name, value}}).ok() ||
+                          WithConfig("gpt_oss", {{name, value}}).ok();
+    EXPECT_TRUE(is_known) << name;
+  }
+}
+
+TEST(ModelShapesTest, NumbersThatDoNotFitAreRefused) {
+  const auto error = [](const std::string& model, const std::string& name,
+                        const std::string& value) {
+    return std::string(WithConfig(model, {{name, value}}).status().message());
+  };
+  EXPECT_EQ(error("qwen3", "sliding_window", "64"),
+            "config: sliding_window of qwen3 cannot be changed: it has no such number");
+  EXPECT_EQ(error("qwen3", "num_key_value_heads", "3"),
+            "config: num_key_value_heads of qwen3 is 3, which does not divide 16 attention heads");
+  EXPECT_EQ(error("qwen3", "num_key_value_heads", "0.5"),
+            "config: num_key_value_heads of qwen3 is a whole number from 1 to 65536");
+  EXPECT_EQ(error("qwen3", "rope_theta", "-1"), "config: rope_theta of qwen3 is a positive number");
+  EXPECT_EQ(error("qwen3_moe", "num_experts_per_tok", "65"),
+            "config: num_experts_per_tok of qwen3_moe is at most 64");
+}
+
 }  // namespace
 }  // namespace bkm

@@ -15,6 +15,7 @@
 #include "harness/base/status_macros.h"
 #include "harness/numerics/hf_config.h"
 #include "harness/numerics/hf_tokenizer.h"
+#include "harness/numerics/model_checkpoint.h"
 #include "harness/numerics/model_shapes.h"
 #include "harness/numerics/model_weights.h"
 #include "harness/numerics/probe_data.h"
@@ -28,9 +29,7 @@ namespace fs = std::filesystem;
 constexpr int kSchema = 1;
 constexpr const char* kJsonFiles[] = {"model/config.json", "model/generation_config.json",
                                       "model/tokenizer.json", "model/tokenizer_config.json"};
-constexpr const char* kTensorFiles[] = {"model/model.safetensors", "batch.safetensors",
-                                        "places.safetensors"};
-constexpr const char* kExtras = "model/torchtitan-extras.safetensors";
+constexpr const char* kTensorFiles[] = {"batch.safetensors", "places.safetensors"};
 
 std::string FolderName(const Probe& probe) {
   const Json key = {{"generator", kGeneratorVersion}, {"numerics", NumericsOf(probe)}};
@@ -39,10 +38,6 @@ std::string FolderName(const Probe& probe) {
 
 std::string StepKey(int step, absl::string_view name) {
   return absl::StrCat("step", step, "/", name);
-}
-
-bool HasExtras(const ModelShape& shape) {
-  return !BuffersOf(shape).empty() || !TransposedCopiesOf(shape).empty();
 }
 
 std::string ProbeJson(const Probe& probe, const ModelShape& shape) {
@@ -63,48 +58,16 @@ std::string ProbeJson(const Probe& probe, const ModelShape& shape) {
                      {"reaches", reaches}});
 }
 
-// The values of [..., rows, columns] as [..., columns, rows].
-std::vector<float> Transposed(const WeightShape& weight, const std::vector<float>& values) {
-  const int64_t columns = weight.shape.back(), rows = weight.shape[weight.shape.size() - 2];
-  std::vector<float> result(values.size());
-  for (size_t i = 0; i < values.size(); ++i) {
-    const int64_t matrix = i / (rows * columns), row = i / columns % rows, column = i % columns;
-    result[(matrix * columns + column) * rows + row] = values[i];
-  }
-  return result;
-}
-
-// A separate file: transformers reads model.safetensors only, torchtitan reads every file.
-absl::Status WriteExtras(const Probe& probe, const ModelShape& shape, const fs::path& path) {
-  std::vector<NamedTensor> tensors;
-  for (const WeightShape& buffer : BuffersOf(shape)) {
-    tensors.push_back(NamedTensor::F32(buffer.name, buffer.shape, DrawWeight(buffer, probe.seed)));
-  }
-  const std::vector<TransposedCopy> copies = TransposedCopiesOf(shape);
-  for (const WeightShape& weight : WeightsOf(shape)) {
-    for (const TransposedCopy& copy : copies) {
-      if (copy.of != weight.name) continue;
-      std::vector<int64_t> sizes = weight.shape;
-      std::swap(sizes.back(), sizes[sizes.size() - 2]);
-      tensors.push_back(
-          NamedTensor::F32(copy.name, sizes, Transposed(weight, DrawWeight(weight, probe.seed))));
-    }
-  }
-  return WriteSafetensors(path, std::move(tensors), {{"format", "pt"}});
-}
-
 absl::Status WriteModel(const Probe& probe, const ModelShape& shape, const fs::path& folder) {
-  RETURN_IF_ERROR(WriteFile(folder / "config.json", ToText(HfConfig(shape))));
+  const char* type = probe.checkpoint == "sharded-bf16" ? "bfloat16" : "float32";
+  RETURN_IF_ERROR(
+      WriteFile(folder / "config.json", ToText(HfConfig(shape, probe.rope_keys, type))));
   const OrderedJson generation = {
       {"bos_token_id", 1}, {"do_sample", false}, {"eos_token_id", kEosToken}};
   RETURN_IF_ERROR(WriteFile(folder / "generation_config.json", ToText(generation)));
   RETURN_IF_ERROR(WriteFile(folder / "tokenizer.json", ToText(HfTokenizer(shape.vocabulary))));
   RETURN_IF_ERROR(WriteFile(folder / "tokenizer_config.json", ToText(HfTokenizerConfig())));
-  std::vector<NamedTensor> weights;
-  for (const WeightShape& weight : WeightsOf(shape)) {
-    weights.push_back(NamedTensor::F32(weight.name, weight.shape, DrawWeight(weight, probe.seed)));
-  }
-  return WriteSafetensors(folder / "model.safetensors", std::move(weights), {{"format", "pt"}});
+  return WriteCheckpoint(probe, shape, folder);
 }
 
 absl::Status WriteBatches(const Probe& probe, const ModelShape& shape, const fs::path& path) {
@@ -133,14 +96,14 @@ absl::Status WritePlaces(const Probe& probe, const ModelShape& shape, const fs::
 
 absl::Status WriteAll(const Probe& probe, const ModelShape& shape, const fs::path& folder) {
   RETURN_IF_ERROR(WriteModel(probe, shape, folder / "model"));
-  if (HasExtras(shape)) RETURN_IF_ERROR(WriteExtras(probe, shape, folder / kExtras));
   RETURN_IF_ERROR(WriteBatches(probe, shape, folder / "batch.safetensors"));
   RETURN_IF_ERROR(WritePlaces(probe, shape, folder / "places.safetensors"));
   return WriteFile(folder / "probe.json", ProbeJson(probe, shape));
 }
 
 // Whether every file is there and none is truncated.
-bool IsComplete(const fs::path& folder, const ModelShape& shape, const std::string& probe_json) {
+bool IsComplete(const fs::path& folder, const Probe& probe, const ModelShape& shape,
+                const std::string& probe_json) {
   const absl::StatusOr<std::string> found = ReadFile(folder / "probe.json");
   if (!found.ok() || *found != probe_json) return false;
   for (const char* name : kJsonFiles) {
@@ -149,19 +112,19 @@ bool IsComplete(const fs::path& folder, const ModelShape& shape, const std::stri
   for (const char* name : kTensorFiles) {
     if (!SafetensorsFile::Open(folder / name).ok()) return false;
   }
-  return !HasExtras(shape) || SafetensorsFile::Open(folder / kExtras).ok();
+  return IsCheckpointComplete(probe, shape, folder / "model");
 }
 
 // Moves the finished `temporary` into place, unless another writer was faster.
-absl::Status Publish(const fs::path& temporary, const fs::path& folder, const ModelShape& shape,
-                     const std::string& probe_json) {
+absl::Status Publish(const fs::path& temporary, const fs::path& folder, const Probe& probe,
+                     const ModelShape& shape, const std::string& probe_json) {
   for (int attempt = 0; attempt < 10; ++attempt) {
     if (::rename(temporary.c_str(), folder.c_str()) == 0) return absl::OkStatus();
     if (errno != ENOTEMPTY && errno != EEXIST) {
       return absl::UnavailableError(
           absl::StrCat("cannot create ", folder.string(), ": ", std::strerror(errno)));
     }
-    if (IsComplete(folder, shape, probe_json)) return RemoveTree(temporary);
+    if (IsComplete(folder, probe, shape, probe_json)) return RemoveTree(temporary);
     // A damaged folder is moved away first, so that no reader sees a mixture.
     const fs::path aside = temporary.string() + ".old";
     ::rename(folder.c_str(), aside.c_str());
@@ -231,11 +194,11 @@ absl::StatusOr<fs::path> WriteProbeFolder(const Probe& probe, const fs::path& ca
   const fs::path parent = fs::absolute(cache_root) / "probes";
   const fs::path folder = parent / FolderName(probe);
   const std::string probe_json = ProbeJson(probe, shape);
-  if (IsComplete(folder, shape, probe_json)) return folder;
+  if (IsComplete(folder, probe, shape, probe_json)) return folder;
   ASSIGN_OR_RETURN(const fs::path temporary, CreateTempDirectory(parent, ".new-"));
   ::chmod(temporary.c_str(), 0755);
   absl::Status status = WriteAll(probe, shape, temporary);
-  if (status.ok()) status = Publish(temporary, folder, shape, probe_json);
+  if (status.ok()) status = Publish(temporary, folder, probe, shape, probe_json);
   if (status.ok()) return folder;
   RemoveTree(temporary).IgnoreError();  // report the first error
   return WithContext(status, "probe folder");

@@ -22,10 +22,8 @@ struct ProbeFolder {
   ReachTest reach;
   std::vector<TokenChange> reaches;
   std::vector<PackedBatch> steps;
-  std::map<std::string, std::vector<int64_t>> places;  // by HF tensor name
-  std::filesystem::path weights() const { return path / "model" / "model.safetensors"; }
-  // Exists for models that have buffers or transposed copies (model_weights.h).
-  std::filesystem::path extras() const { return path / "model" / "torchtitan-extras.safetensors"; }
+  std::map<std::string, std::vector<int64_t>> places;             // by HF tensor name
+  std::filesystem::path model() const { return path / "model"; }  // model_checkpoint.h
 };
 
 // Makes the folder of `probe` below `cache_root`, once. Its name is a hash of NumericsOf(probe) and

@@ -5,11 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <thread>
 
 #include "harness/base/files.h"
 #include "harness/base/hash.h"
 #include "harness/base/json.h"
+#include "harness/numerics/model_checkpoint.h"
 #include "harness/numerics/safetensors.h"
 
 namespace bkm {
@@ -96,8 +98,8 @@ TEST(ProbeFolderTest, WhatOnlyTorchtitanReadsLiesBesideTheModel) {
   probe.model = "gpt_oss";
   probe.steps = 1;
   const ProbeFolder folder = *ReadProbeFolder(*WriteProbeFolder(probe, Cache("extras")));
-  const SafetensorsFile weights = *SafetensorsFile::Open(folder.weights());
-  const SafetensorsFile extras = *SafetensorsFile::Open(folder.extras());
+  const SafetensorsFile weights = *SafetensorsFile::Open(folder.model() / "model.safetensors");
+  const SafetensorsFile extras = *SafetensorsFile::Open(ExtrasOf(folder.model()));
   EXPECT_EQ(extras.tensors().size(), 2 * 4);
   const std::string name = "model.layers.3.mlp.experts.down_proj";
   EXPECT_THAT((*weights.Find(name))->shape, ElementsAre(8, 2880, 256));
@@ -108,10 +110,85 @@ TEST(ProbeFolderTest, WhatOnlyTorchtitanReadsLiesBesideTheModel) {
   EXPECT_EQ(at(weights, name, (7 * 2880 + 100) * 256 + 3),
             at(extras, name + "_blocks", (7 * 256 + 3) * 2880 + 100));
   EXPECT_FALSE(folder.places.contains(name + "_blocks"));
-  fs::remove(folder.extras());
+  fs::remove(ExtrasOf(folder.model()));
   EXPECT_EQ(*WriteProbeFolder(probe, Cache("extras")), folder.path);
-  EXPECT_TRUE(fs::exists(folder.extras())) << "an incomplete folder was taken for a whole one";
+  EXPECT_TRUE(fs::exists(ExtrasOf(folder.model())))
+      << "an incomplete folder was taken for a whole one";
   ASSERT_TRUE(RemoveTree(Cache("extras")).ok());
+}
+
+TEST(ProbeFolderTest, ShardsHoldTheRoundedWeightsAndNothingLiesBesideThem) {
+  Probe probe;
+  probe.steps = 1;
+  const ProbeFolder plain = *ReadProbeFolder(*WriteProbeFolder(probe, Cache("shards")));
+  probe.checkpoint = "sharded-bf16";
+  const ProbeFolder folder = *ReadProbeFolder(*WriteProbeFolder(probe, Cache("shards")));
+  EXPECT_EQ(folder.probe, probe);
+  const std::vector<SafetensorsFile> files = *OpenWeights(folder.model());
+  ASSERT_EQ(files.size(), 3);
+  const Json index = *ReadJsonFile(folder.model() / "model.safetensors.index.json");
+  int64_t bytes = 0;
+  size_t tensors = 0;
+  for (const SafetensorsFile& file : files) {
+    EXPECT_THAT(file.tensors(), testing::Not(testing::IsEmpty()));
+    for (const auto& [name, view] : file.tensors()) {
+      EXPECT_EQ(view.type, TensorType::kBF16) << name;
+      EXPECT_EQ(index["weight_map"][name], file.path().filename().string());
+      bytes += view.bytes.size();
+      ++tensors;
+    }
+  }
+  EXPECT_EQ(index["metadata"]["total_size"], bytes);
+  EXPECT_EQ(index["weight_map"].size(), tensors);
+  EXPECT_EQ(tensors, folder.places.size());
+  EXPECT_EQ(EntriesOf(folder.model()), 4 + 3 + 1) << "JSON files, shards and the index";
+  const std::string name = "model.layers.7.mlp.down_proj.weight";
+  const std::vector<double> exact =
+      *SafetensorsFile::Open(plain.model() / "model.safetensors")->Doubles(name);
+  const std::vector<double> rounded = *(*FileWith(files, name))->Doubles(name);
+  EXPECT_NE(rounded[0], exact[0]);
+  EXPECT_NEAR(rounded[0], exact[0], std::abs(exact[0]) / 256);
+  EXPECT_EQ((*ReadJsonFile(folder.model() / "config.json"))["torch_dtype"], "bfloat16");
+  fs::remove(files.back().path());
+  EXPECT_EQ(*WriteProbeFolder(probe, Cache("shards")), folder.path);
+  EXPECT_TRUE(fs::exists(files.back().path())) << "an incomplete folder was taken for a whole one";
+  ASSERT_TRUE(RemoveTree(Cache("shards")).ok());
+}
+
+TEST(ProbeFolderTest, TheConfigurationHasTheAskedKeysAndNumbers) {
+  Probe probe;
+  probe.steps = 1;
+  probe.rope_keys = "rope_parameters";
+  probe.config = {{"rms_norm_eps", "1e-05"}, {"intermediate_size", "512"}};
+  const fs::path folder = *WriteProbeFolder(probe, Cache("keys"));
+  const Json config = *ReadJsonFile(folder / "model" / "config.json");
+  EXPECT_FALSE(config.contains("rope_theta"));
+  EXPECT_FALSE(config.contains("rope_scaling"));
+  EXPECT_EQ(config["rope_parameters"]["rope_theta"], 1e6);
+  EXPECT_EQ(config["rms_norm_eps"], 1e-5);
+  EXPECT_EQ(config["intermediate_size"], 512);
+  const SafetensorsFile weights = *SafetensorsFile::Open(folder / "model" / "model.safetensors");
+  EXPECT_THAT((*weights.Find("model.layers.0.mlp.up_proj.weight"))->shape, ElementsAre(512, 256));
+  probe.rope_keys = "rope_theta";
+  const fs::path old = *WriteProbeFolder(probe, Cache("keys"));
+  const Json old_config = *ReadJsonFile(old / "model" / "config.json");
+  EXPECT_EQ(old_config["rope_theta"], 1e6);
+  EXPECT_FALSE(old_config.contains("rope_parameters"));
+  ASSERT_TRUE(RemoveTree(Cache("keys")).ok());
+}
+
+TEST(ProbeFolderTest, ShardsHaveTheBuffersToo) {
+  Probe probe;
+  probe.model = "deepseek_v3";
+  probe.checkpoint = "sharded-bf16";
+  probe.steps = 1;
+  const ProbeFolder folder = *ReadProbeFolder(*WriteProbeFolder(probe, Cache("sharded-buffers")));
+  const std::string name = "model.layers.1.mlp.gate.e_score_correction_bias";
+  const std::vector<SafetensorsFile> files = *OpenWeights(folder.model());
+  EXPECT_EQ((*(*FileWith(files, name))->Find(name))->type, TensorType::kF32);
+  EXPECT_FALSE(fs::exists(ExtrasOf(folder.model())));
+  EXPECT_FALSE(folder.places.contains(name));
+  ASSERT_TRUE(RemoveTree(Cache("sharded-buffers")).ok());
 }
 
 TEST(ProbeFolderTest, BuffersAreNoWeights) {
@@ -120,8 +197,8 @@ TEST(ProbeFolderTest, BuffersAreNoWeights) {
   probe.steps = 1;
   const ProbeFolder folder = *ReadProbeFolder(*WriteProbeFolder(probe, Cache("buffers")));
   const std::string name = "model.layers.1.mlp.gate.e_score_correction_bias";
-  EXPECT_EQ(SafetensorsFile::Open(folder.extras())->Doubles(name)->size(), 8);
-  EXPECT_FALSE(SafetensorsFile::Open(folder.weights())->Has(name));
+  EXPECT_EQ(SafetensorsFile::Open(ExtrasOf(folder.model()))->Doubles(name)->size(), 8);
+  EXPECT_FALSE(SafetensorsFile::Open(folder.model() / "model.safetensors")->Has(name));
   EXPECT_FALSE(folder.places.contains(name));
   ASSERT_TRUE(RemoveTree(Cache("buffers")).ok());
 }

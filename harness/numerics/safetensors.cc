@@ -125,6 +125,12 @@ T Element(absl::string_view bytes, int64_t index) {
 
 double FromBF16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
+// Of a finite number.
+uint16_t ToBF16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
 double FromF16(uint16_t bits) {
   const uint32_t sign = (bits & 0x8000u) << 16, exponent = bits >> 10 & 0x1f,
                  fraction = bits & 0x3ff;
@@ -291,6 +297,13 @@ NamedTensor NamedTensor::F64(std::string name, std::vector<int64_t> shape,
 NamedTensor NamedTensor::F32(std::string name, std::vector<int64_t> shape,
                              std::span<const float> values) {
   return {std::move(name), TensorType::kF32, std::move(shape), BytesOf(values)};
+}
+NamedTensor NamedTensor::BF16(std::string name, std::vector<int64_t> shape,
+                              std::span<const float> values) {
+  std::vector<uint16_t> rounded(values.size());
+  for (size_t i = 0; i < values.size(); ++i) rounded[i] = ToBF16(values[i]);
+  return {std::move(name), TensorType::kBF16, std::move(shape),
+          BytesOf(std::span<const uint16_t>(rounded))};
 }
 NamedTensor NamedTensor::I64(std::string name, std::vector<int64_t> shape,
                              std::span<const int64_t> values) {

@@ -80,6 +80,8 @@ struct NamedTensor {
 
   static NamedTensor F64(std::string name, std::vector<int64_t> shape, std::span<const double>);
   static NamedTensor F32(std::string name, std::vector<int64_t> shape, std::span<const float>);
+  // Rounded to the nearest bf16, ties to even.
+  static NamedTensor BF16(std::string name, std::vector<int64_t> shape, std::span<const float>);
   static NamedTensor I64(std::string name, std::vector<int64_t> shape, std::span<const int64_t>);
 };
 

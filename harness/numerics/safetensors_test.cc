@@ -43,6 +43,15 @@ std::string ErrorOfHeader(absl::string_view header, size_t data_bytes) {
   return OpenError(RawFile(header, data_bytes));
 }
 
+TEST(SafetensorsTest, Bf16IsTheNearestAndTiesGoToEven) {
+  const fs::path path = TempFile("bf16.safetensors");
+  const std::vector<float> values = {
+      1.0f, 1.0f + 0x1p-8f, 1.0f + 0x1p-8f + 0x1p-20f, 1.0f + 3 * 0x1p-8f, -(1.0f + 0x1p-9f), 0.0f};
+  ASSERT_TRUE(WriteSafetensors(path, {NamedTensor::BF16("b", {6}, values)}).ok());
+  EXPECT_THAT(*SafetensorsFile::Open(path)->Doubles("b"),
+              ElementsAre(1.0, 1.0, 1.0 + 0x1p-7, 1.0 + 0x1p-6, -1.0, 0.0));
+}
+
 TEST(SafetensorsTest, ReadsWhatItWrote) {
   const fs::path path = TempFile("all.safetensors");
   const std::vector<double> doubles = {1.5, -0.0, 1e300};

@@ -41,7 +41,10 @@ std::vector<std::string> NotTested(const PublishedRow& row) {
       {"clip_norm", "a clipping norm that does not always act"},
       {"head=value", "a critic"},
       {"export_weights", "the export of weights"},
-      {"resume_checkpoint", "saving and loading a checkpoint"}};
+      {"resume_checkpoint", "saving and loading a checkpoint"},
+      {"checkpoint=sharded-bf16", "a sharded bf16 checkpoint"},
+      {"rope_keys=rope_parameters", "RoPE keys of transformers 5 only"},
+      {"config=", "other numbers in config.json"}};
   std::vector<std::string> missing;
   for (const auto& [option, words] : kAsked) {
     const bool is_asked =
@@ -57,7 +60,7 @@ std::vector<std::string> NotTested(const PublishedRow& row) {
     missing.push_back("fp32");
   // What no cell can be asked for yet.
   for (const char* words : {"several ranks", "torch.compile", "offloading",
-                            "decay of the learning rate", "temperature"})
+                            "decay of the learning rate", "temperature", "MXFP4 weights"})
     missing.push_back(words);
   if (row.device == "cpu") missing.push_back("a GPU");
   return missing;

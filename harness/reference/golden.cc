@@ -4,9 +4,12 @@
 
 #include <ATen/ops/from_blob.h>
 
+#include <set>
+
 #include "absl/strings/str_cat.h"
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
+#include "harness/numerics/model_checkpoint.h"
 #include "harness/numerics/model_weights.h"
 #include "harness/numerics/safetensors.h"
 
@@ -17,15 +20,37 @@ std::string Key(size_t step, absl::string_view what) {
   return absl::StrCat("step", step, "/", what);
 }
 
+// As fp32, which holds every bf16.
 absl::StatusOr<at::Tensor> LoadWeight(const SafetensorsFile& file, const WeightShape& weight) {
   ASSIGN_OR_RETURN(const TensorView* view, file.Find(weight.name));
-  if (view->type != TensorType::kF32 || view->shape != weight.shape) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("tensor '", weight.name, "' is not F32 of the model's shape"));
+  const bool is_bf16 = view->type == TensorType::kBF16;
+  if ((!is_bf16 && view->type != TensorType::kF32) || view->shape != weight.shape) {
+    return absl::InvalidArgumentError(absl::StrCat(file.path().string(), ": tensor '", weight.name,
+                                                   "' is not F32 or BF16 of the model's shape"));
   }
-  // from_blob takes a pointer to non-const, but only the clone is ever written.
+  // from_blob takes a pointer to non-const, but only the copy is ever written.
   void* data = const_cast<char*>(view->bytes.data());
-  return at::from_blob(data, weight.shape, at::kFloat).clone();
+  return at::from_blob(data, weight.shape, is_bf16 ? at::kBFloat16 : at::kFloat)
+      .to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+}
+
+absl::Status LoadWeights(const std::vector<SafetensorsFile>& files,
+                         const std::vector<WeightShape>& needed, Weights& into) {
+  for (const WeightShape& weight : needed) {
+    ASSIGN_OR_RETURN(const SafetensorsFile* file, FileWith(files, weight.name));
+    ASSIGN_OR_RETURN(into[weight.name], LoadWeight(*file, weight));
+  }
+  return absl::OkStatus();
+}
+
+// The files that have the buffers: the extra one, or those of the weights.
+absl::StatusOr<std::vector<SafetensorsFile>> OpenBuffers(const std::filesystem::path& model) {
+  std::error_code error;
+  if (!std::filesystem::exists(ExtrasOf(model), error)) return OpenWeights(model);
+  std::vector<SafetensorsFile> files;
+  ASSIGN_OR_RETURN(SafetensorsFile extras, SafetensorsFile::Open(ExtrasOf(model)));
+  files.push_back(std::move(extras));
+  return files;
 }
 
 std::string Numerics(const LoadedProbe& probe) { return ToLine(NumericsOf(probe.folder.probe)); }
@@ -36,23 +61,23 @@ absl::StatusOr<LoadedProbe> LoadProbe(const std::filesystem::path& path) {
   LoadedProbe probe;
   ASSIGN_OR_RETURN(probe.folder, ReadProbeFolder(path));
   ASSIGN_OR_RETURN(probe.shape, ShapeOf(probe.folder.probe));
-  ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(probe.folder.weights()));
+  ASSIGN_OR_RETURN(const std::vector<SafetensorsFile> files, OpenWeights(probe.folder.model()));
   const std::vector<WeightShape> needed = WeightsOf(probe.shape);
-  for (const WeightShape& weight : needed) {
-    absl::StatusOr<at::Tensor> loaded = LoadWeight(file, weight);
-    if (!loaded.ok()) return WithContext(loaded.status(), probe.folder.weights().string());
-    probe.weights[weight.name] = *std::move(loaded);
+  RETURN_IF_ERROR(LoadWeights(files, needed, probe.weights));
+  std::set<std::string> buffers;
+  for (const WeightShape& buffer : BuffersOf(probe.shape)) buffers.insert(buffer.name);
+  size_t found = 0;
+  for (const SafetensorsFile& file : files) {
+    for (const auto& [name, view] : file.tensors()) found += !buffers.contains(name);
   }
-  if (file.tensors().size() != needed.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(probe.folder.weights().string(), ": it has ",
-                                                   file.tensors().size(),
-                                                   " tensors, but the model has ", needed.size()));
+  if (found != needed.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(probe.folder.model().string(), ": it has ",
+                                                   found, " weights, but the model has ",
+                                                   needed.size()));
   }
-  if (const std::vector<WeightShape> buffers = BuffersOf(probe.shape); !buffers.empty()) {
-    ASSIGN_OR_RETURN(const SafetensorsFile extras, SafetensorsFile::Open(probe.folder.extras()));
-    for (const WeightShape& buffer : buffers) {
-      ASSIGN_OR_RETURN(probe.buffers[buffer.name], LoadWeight(extras, buffer));
-    }
+  if (!buffers.empty()) {
+    ASSIGN_OR_RETURN(const std::vector<SafetensorsFile> others, OpenBuffers(probe.folder.model()));
+    RETURN_IF_ERROR(LoadWeights(others, BuffersOf(probe.shape), probe.buffers));
   }
   return probe;
 }

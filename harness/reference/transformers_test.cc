@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kTransformers = "transformers==5.10.2";
 constexpr char kCritic[] = "qwen3_critic";
-constexpr int kCannotSay = 3;  // of validate_against_transformers.py
+constexpr char kChanged[] = "qwen3_changed";  // shards, new RoPE keys, other numbers
+constexpr int kCannotSay = 3;                 // of validate_against_transformers.py
 // The remaining difference when both sides compute in fp64. Measured: 7e-13 (gpt_oss), else 4e-14.
 constexpr double kTolerance = 1e-11;
 
@@ -37,8 +38,17 @@ std::string Environment(const char* name) {
 // and document, so that model gets few tokens.
 Probe ProbeOf(const std::string& model) {
   Probe probe;
-  probe.model = model == kCritic ? "qwen3" : model;
+  probe.model = model == kCritic || model == kChanged ? "qwen3" : model;
   if (model == kCritic) probe.head = "value";
+  if (model == kChanged) {
+    probe.checkpoint = "sharded-bf16";
+    probe.rope_keys = "rope_parameters";
+    probe.config = {{"rms_norm_eps", "1e-05"},
+                    {"rope_theta", "10000"},
+                    {"num_key_value_heads", "4"},
+                    {"intermediate_size", "512"},
+                    {"tie_word_embeddings", "false"}};
+  }
   const bool has_many_experts = model == "qwen3_moe";
   probe.steps = has_many_experts ? 1 : 2;
   probe.documents = {has_many_experts ? std::vector<int64_t>{20, 9}
@@ -109,8 +119,8 @@ TEST_P(TransformersTest, AgreesInEverythingWhenItsCastsToFp32AreUndone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, TransformersTest,
-                         testing::Values("qwen3", kCritic, "llama3", "gpt_oss", "qwen3_moe",
-                                         "deepseek_v3"),
+                         testing::Values("qwen3", kCritic, kChanged, "llama3", "gpt_oss",
+                                         "qwen3_moe", "deepseek_v3"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

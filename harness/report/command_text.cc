@@ -18,13 +18,22 @@ namespace {
 // Fields of a cell that are one flag with the same value; what is not here has no flag, or one of
 // its own below.
 const std::map<std::string, std::string>& Flags() {
-  static const auto& flags = *new std::map<std::string, std::string>{
-      {"runtime", "--runtime"},     {"torch", "--torch"},
-      {"model", "--model"},         {"head", "--head"},
-      {"attention", "--attention"}, {"precision", "--precision"},
-      {"documents", "--documents"}, {"input", "--input"},
-      {"steps", "--steps"},         {"micro_batches", "--micro-batches"},
-      {"seed", "--seed"},           {"optimizer", "--optimizer"}};
+  static const auto& flags =
+      *new std::map<std::string, std::string>{{"runtime", "--runtime"},
+                                              {"torch", "--torch"},
+                                              {"model", "--model"},
+                                              {"head", "--head"},
+                                              {"attention", "--attention"},
+                                              {"precision", "--precision"},
+                                              {"documents", "--documents"},
+                                              {"input", "--input"},
+                                              {"steps", "--steps"},
+                                              {"micro_batches", "--micro-batches"},
+                                              {"seed", "--seed"},
+                                              {"optimizer", "--optimizer"},
+                                              {"checkpoint", "--checkpoint"},
+                                              {"rope_keys", "--rope-keys"},
+                                              {"config", "--config"}};
   return flags;
 }
 

@@ -55,7 +55,7 @@ TEST(JudgingTest, AControlMayShareAReferenceThatIsMissing) {
   ASSERT_TRUE(RunJudge(directory).JudgeRun(run).ok());
   for (const CellRecord& cell : run.cells) {
     ASSERT_TRUE(cell.verdict.has_value());
-    EXPECT_EQ(cell.verdict->reason, "evidence-unreadable");
+    EXPECT_EQ(cell.verdict->kind, VerdictKind::kUnsupported);
   }
 }
 

@@ -83,6 +83,16 @@ class Probe:
             for step in range(int(asked["steps"]))
         ]
 
+    @cached_property
+    def weight_files(self) -> list[str]:
+        """All files with weights: one, or the shards that the index names."""
+        index = os.path.join(self.model_dir, "model.safetensors.index.json")
+        names = {"model.safetensors"}
+        if os.path.exists(index):
+            with open(index) as file:
+                names = set(json.load(file)["weight_map"].values())
+        return [os.path.join(self.model_dir, name) for name in sorted(names)]
+
     @property
     def attention(self) -> str:
         return self.asked["attention"]
@@ -132,6 +142,11 @@ class Probe:
     @property
     def head(self) -> str:
         return self.asked.get("head", "lm")
+
+    @property
+    def config_numbers(self) -> dict[str, Any]:
+        """Numbers of the HF config that the matrix asks for."""
+        return self.asked.get("config") or {}
 
     @property
     def engine_options(self) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import os
 from typing import Any
 
 import torch
@@ -19,13 +18,14 @@ import torch
 from bkm_cell.adapters.base import accepted, torchtitan_package
 from bkm_cell.adapters.control import ControlAdapter
 from bkm_cell.adapters.torchtitan_eras import masks
+from bkm_cell.adapters.torchtitan_eras.asked_numbers import ask_for_numbers
 from bkm_cell.adapters.torchtitan_eras.choose import era_of
 from bkm_cell.adapters.torchtitan_eras.configuration import configuration_of
 from bkm_cell.adapters.torchtitan_eras.expert_names import ExpertNames
 from bkm_cell.adapters.torchtitan_eras.flavors import fit
 from bkm_cell.probe import Batch
 from bkm_cell.tensor_file import load_file
-from bkm_cell.witnesses.named_tensors import NamedTensors
+from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors
 
 
 class Adapter(ControlAdapter):
@@ -42,6 +42,7 @@ class Adapter(ControlAdapter):
         spec, self._config = era.spec_and_config()
         self._asked_by = era.asked_by
         fit(self._config, self.probe.hf_config)
+        ask_for_numbers(self._config, self.probe.config_numbers)
         if self._windowed:
             configuration_of(self._config).mask_packed_documents()
         self.model = era.build(spec, self._config)
@@ -55,10 +56,11 @@ class Adapter(ControlAdapter):
 
     def _load(self, spec: Any) -> None:
         self._to_hf = spec.state_dict_adapter(self._config, self.probe.model_dir)
-        path = os.path.join(self.probe.model_dir, "model.safetensors")
         self._names = ExpertNames(self._to_hf)
-        weights = self._names.of_library(load_file(path, device=str(self.probe.device)))
-        state = self._to_hf.from_hf(weights)
+        weights: Tensors = {}
+        for path in self.probe.weight_files:
+            weights.update(load_file(path, device=str(self.probe.device)))
+        state = self._to_hf.from_hf(self._names.of_library(weights))
         missing, unexpected = self.model.load_state_dict(state, strict=False)
         self._unmatched = {"missing": list(missing), "unexpected": list(unexpected)}
 

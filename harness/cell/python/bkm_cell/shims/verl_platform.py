@@ -8,10 +8,9 @@ import contextlib
 from types import ModuleType
 from typing import Any
 
-import torch
-
 from bkm_cell.shims import acts
 from bkm_cell.shims.after_import import after_import
+from bkm_cell.shims.cpu_device import CpuDevice
 
 NAME = "verl-cpu-platform"
 
@@ -24,7 +23,7 @@ _ANSWERS = {
     "communication_backend_name": "gloo",
     "visible_devices_envvar": "CUDA_VISIBLE_DEVICES",
     "get_device_capability": (None, None),
-    "device_module": torch.cpu,
+    "device_module": CpuDevice("torch.cpu"),
     "ray_resource_name": "CPU",
     "ray_noset_envvars": [],
     "is_ipc_supported": False,

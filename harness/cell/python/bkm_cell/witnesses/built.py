@@ -40,10 +40,28 @@ def _rope_theta(modules: list[torch.nn.Module]) -> float | None:
             last = plain_name(name).split(".")[-1]
             if last == "inv_freq" and buffer.dim() == 1 and len(buffer) > 1:
                 return float(buffer[1].double()) ** -len(buffer)
-            if last == "freqs_cis" and buffer.is_complex() and buffer.dim() == 2:
-                if min(buffer.shape) > 1:
-                    return float(buffer[1, 1].angle().double()) ** -buffer.shape[1]
+            if last in ("freqs_cis", "rope_cache", "cache") and buffer.dim() == 2:
+                theta = _theta_of_table(buffer)
+                if theta is not None:
+                    return theta
     return None
+
+
+def _theta_of_table(table: torch.Tensor) -> float | None:
+    """From the row of position 1: complex numbers, or all cosines twice and then all sines twice."""
+    if len(table) < 2:
+        return None
+    if table.is_complex():
+        pairs, row = table.shape[1], table[1]
+    elif table.dtype in (torch.float32, torch.float64) and table.shape[1] % 4 == 0:
+        cosines, sines = table.chunk(2, dim=1)
+        first, again = cosines[1].chunk(2)
+        if sines[0].any() or not cosines[0].all() or not torch.equal(first, again):
+            return None
+        pairs, row = table.shape[1] // 4, torch.complex(cosines[1], sines[1])
+    else:
+        return None
+    return float(row[1].angle().double()) ** -pairs if pairs > 1 else None
 
 
 def model_numbers(modules: list[torch.nn.Module]) -> dict[str, Any]:

@@ -38,6 +38,13 @@ class BuiltTest(unittest.TestCase):
         titan.register_buffer("freqs_cis", torch.polar(torch.ones_like(table), table))
         self.assertAlmostEqual(model_numbers([titan])["rope_theta"] / 1e6, 1, delta=1e-4)
         self.assertEqual(model_numbers([torch.nn.Linear(2, 2)]), {})
+        twice = torch.cat([table, table], dim=1)
+        later = torch.nn.Module()
+        later.register_buffer("cache", torch.cat([twice.cos(), twice.sin()], dim=1))
+        self.assertAlmostEqual(model_numbers([later])["rope_theta"] / 1e6, 1, delta=1e-4)
+        other = torch.nn.Module()
+        other.register_buffer("cache", torch.ones(8, 64))
+        self.assertEqual(model_numbers([other]), {})
 
 
 if __name__ == "__main__":

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/numerics/model_checkpoint.h"
+
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "harness/base/files.h"
+#include "harness/base/json.h"
+#include "harness/base/status_macros.h"
+#include "harness/numerics/model_weights.h"
+#include "harness/numerics/probe_data.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kSingle[] = "model.safetensors";
+constexpr char kIndex[] = "model.safetensors.index.json";
+constexpr char kExtras[] = "torchtitan-extras.safetensors";
+// Three, so that layers, and what a library joins out of several tensors, lie across a border.
+constexpr int kShards = 3;
+
+bool IsSharded(const Probe& probe) { return probe.checkpoint == "sharded-bf16"; }
+
+std::string ShardName(int shard) {
+  return absl::StrFormat("model-%05d-of-%05d.safetensors", shard + 1, kShards);
+}
+
+bool HasExtras(const ModelShape& shape) {
+  return !BuffersOf(shape).empty() || !TransposedCopiesOf(shape).empty();
+}
+
+// The values of [..., rows, columns] as [..., columns, rows].
+std::vector<float> Transposed(const WeightShape& weight, const std::vector<float>& values) {
+  const int64_t columns = weight.shape.back(), rows = weight.shape[weight.shape.size() - 2];
+  std::vector<float> result(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const int64_t matrix = i / (rows * columns), row = i / columns % rows, column = i % columns;
+    result[(matrix * columns + column) * rows + row] = values[i];
+  }
+  return result;
+}
+
+NamedTensor InFp32(const WeightShape& weight, uint64_t seed) {
+  return NamedTensor::F32(weight.name, weight.shape, DrawWeight(weight, seed));
+}
+
+absl::Status WriteExtras(const Probe& probe, const ModelShape& shape, const fs::path& path) {
+  std::vector<NamedTensor> tensors;
+  for (const WeightShape& buffer : BuffersOf(shape)) tensors.push_back(InFp32(buffer, probe.seed));
+  const std::vector<TransposedCopy> copies = TransposedCopiesOf(shape);
+  for (const WeightShape& weight : WeightsOf(shape)) {
+    for (const TransposedCopy& copy : copies) {
+      if (copy.of != weight.name) continue;
+      std::vector<int64_t> sizes = weight.shape;
+      std::swap(sizes.back(), sizes[sizes.size() - 2]);
+      tensors.push_back(
+          NamedTensor::F32(copy.name, sizes, Transposed(weight, DrawWeight(weight, probe.seed))));
+    }
+  }
+  return WriteSafetensors(path, std::move(tensors), {{"format", "pt"}});
+}
+
+absl::Status WriteSingle(const Probe& probe, const ModelShape& shape, const fs::path& model) {
+  std::vector<NamedTensor> weights;
+  for (const WeightShape& weight : WeightsOf(shape)) weights.push_back(InFp32(weight, probe.seed));
+  RETURN_IF_ERROR(WriteSafetensors(model / kSingle, std::move(weights), {{"format", "pt"}}));
+  return HasExtras(shape) ? WriteExtras(probe, shape, model / kExtras) : absl::OkStatus();
+}
+
+// Fills one shard after the other in the order of the forward pass, as save_pretrained does.
+absl::Status WriteShards(const Probe& probe, const ModelShape& shape, const fs::path& model) {
+  const std::vector<WeightShape> weights = WeightsOf(shape);
+  int64_t parameters = 0;
+  for (const WeightShape& weight : weights) parameters += weight.numel();
+  OrderedJson map = OrderedJson::object();
+  size_t bytes = 0, next = 0;
+  int64_t done = 0;
+  for (int shard = 0; shard < kShards; ++shard) {
+    std::vector<NamedTensor> tensors;
+    const bool is_last = shard + 1 == kShards;
+    while (next < weights.size() && (is_last || done * kShards < parameters * (shard + 1))) {
+      const WeightShape& weight = weights[next++];
+      done += weight.numel();
+      tensors.push_back(
+          NamedTensor::BF16(weight.name, weight.shape, DrawWeight(weight, probe.seed)));
+    }
+    if (is_last) {  // buffers keep their type
+      for (const WeightShape& buffer : BuffersOf(shape))
+        tensors.push_back(InFp32(buffer, probe.seed));
+    }
+    for (const NamedTensor& tensor : tensors) {
+      map[tensor.name] = ShardName(shard);
+      bytes += tensor.bytes.size();
+    }
+    RETURN_IF_ERROR(
+        WriteSafetensors(model / ShardName(shard), std::move(tensors), {{"format", "pt"}}));
+  }
+  const OrderedJson index = {
+      {"metadata", {{"total_parameters", parameters}, {"total_size", bytes}}}, {"weight_map", map}};
+  return WriteFile(model / kIndex, ToText(index));
+}
+
+// The names of the files that the index names.
+absl::StatusOr<std::set<std::string>> ShardsOf(const fs::path& index) {
+  ASSIGN_OR_RETURN(const Json json, ReadJsonFile(index));
+  std::set<std::string> names;
+  const auto map = json.is_object() ? json.find("weight_map") : json.end();
+  if (map != json.end() && map->is_object()) {
+    for (const auto& [tensor, file] : map->items()) {
+      if (file.is_string()) names.insert(file.get<std::string>());
+    }
+  }
+  if (names.empty())
+    return absl::InvalidArgumentError(absl::StrCat(index.string(), ": no weight_map with files"));
+  return names;
+}
+
+}  // namespace
+
+absl::Status WriteCheckpoint(const Probe& probe, const ModelShape& shape, const fs::path& model) {
+  return IsSharded(probe) ? WriteShards(probe, shape, model) : WriteSingle(probe, shape, model);
+}
+
+bool IsCheckpointComplete(const Probe& probe, const ModelShape& shape, const fs::path& model) {
+  std::error_code error;
+  if (fs::exists(model / kIndex, error) != IsSharded(probe)) return false;
+  if (!OpenWeights(model).ok()) return false;
+  return IsSharded(probe) || !HasExtras(shape) || SafetensorsFile::Open(ExtrasOf(model)).ok();
+}
+
+absl::StatusOr<std::vector<SafetensorsFile>> OpenWeights(const fs::path& model) {
+  std::set<std::string> names = {kSingle};
+  std::error_code error;
+  if (fs::exists(model / kIndex, error)) {
+    ASSIGN_OR_RETURN(names, ShardsOf(model / kIndex));
+  }
+  std::vector<SafetensorsFile> files;
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(model / name));
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+absl::StatusOr<const SafetensorsFile*> FileWith(const std::vector<SafetensorsFile>& files,
+                                                const std::string& tensor) {
+  for (const SafetensorsFile& file : files) {
+    if (file.Has(tensor)) return &file;
+  }
+  return files.front().Find(tensor).status();
+}
+
+fs::path ExtrasOf(const fs::path& model) { return model / kExtras; }
+
+}  // namespace bkm

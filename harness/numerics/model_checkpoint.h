@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_NUMERICS_MODEL_CHECKPOINT_H_
+#define HARNESS_NUMERICS_MODEL_CHECKPOINT_H_
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "harness/model/probe.h"
+#include "harness/numerics/model_shapes.h"
+#include "harness/numerics/safetensors.h"
+
+namespace bkm {
+
+// The tensor files of a model folder. Weights are in one file (fp32) or in shards (bf16) with an
+// index. Shards also hold the buffers, as save_pretrained writes them. In the form with one file,
+// the buffers are in an extra file, together with copies that only torchtitan reads.
+
+// Writes the weights of `probe` into the model folder, in the form of Probe::checkpoint.
+absl::Status WriteCheckpoint(const Probe& probe, const ModelShape& shape,
+                             const std::filesystem::path& model);
+
+// Whether every file of that form is there and none is cut off.
+bool IsCheckpointComplete(const Probe& probe, const ModelShape& shape,
+                          const std::filesystem::path& model);
+
+// The files that have the weights: model.safetensors, or all shards that the index names.
+absl::StatusOr<std::vector<SafetensorsFile>> OpenWeights(const std::filesystem::path& model);
+
+// The file among `files` that has a tensor; an error of the first file if none has it.
+absl::StatusOr<const SafetensorsFile*> FileWith(const std::vector<SafetensorsFile>& files,
+                                                const std::string& tensor);
+
+// A file that may be missing: buffers, and weights under the names and in the layout of
+// torchtitan's own exports. transformers does not read it, torchtitan reads every file.
+std::filesystem::path ExtrasOf(const std::filesystem::path& model);
+
+}  // namespace bkm
+
+#endif  // HARNESS_NUMERICS_MODEL_CHECKPOINT_H_
