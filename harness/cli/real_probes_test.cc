@@ -32,6 +32,8 @@ std::vector<std::string> Filters() {
           with(kTorchtitanEngine, "optimizer=clip_norm:0.5"),
           with(kFsdpEngine, "input=padded,micro_batches=2"),
           with(kFsdpEngine, "head=value"),
+          with(kFsdpEngine, "library=pypi:transformers==5.10.2,resume_checkpoint=true"),
+          with(kTorchtitanEngine, "resume_checkpoint=true"),
           with(kFsdpEngine, "checkpoint=sharded-bf16,rope_keys=rope_parameters"),
           "engine=main,library=main,config=rms_norm_eps*",
           "engine=verl-fsdp@pypi:verl==0.7.1,head=value,attention=sdpa",
@@ -99,6 +101,15 @@ TEST_F(RealProbesTest, AnEmptyCheckpointFolderMakesTheEngineTrainFromRandomWeigh
 
 TEST_F(RealProbesTest, TheClippingNormThatTheEngineIgnoresIsSeen) {
   EXPECT_EQ(VerdictOf({"verl-torchtitan", "clip_norm:0.5"}), "wrong at step, clipping-off");
+}
+
+TEST_F(RealProbesTest, WeightsAreExportedAndCheckpointsResumed) {
+  EXPECT_EQ(VerdictOf({"verl-fsdp", "resume_checkpoint=true"}), "ok at golden");
+  // torchtitan's checkpoints have an interval, and verl does not set it.
+  EXPECT_EQ(VerdictOf({"verl-torchtitan", "resume_checkpoint=true"}),
+            "wrong at resume, resume-off");
+  EXPECT_THAT(std::string(Cell({"verl-torchtitan", "resume_checkpoint=true"})["message"]),
+              HasSubstr("wrote no file"));
 }
 
 TEST_F(RealProbesTest, TheCriticsAttentionIsHonouredAndThenOverridden) {

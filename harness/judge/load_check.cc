@@ -2,6 +2,7 @@
 // Copyright the bkm authors.
 #include "harness/judge/load_check.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -59,27 +60,20 @@ ObservedTensor Together(const std::vector<std::string>& names,
   return all;
 }
 
-// Parameters that the file lacks keep the values that they were initialized with.
+// Parameters that the file lacks keep the values that they were initialized with. Only sizes tell
+// them from buffers, which a file may lack.
 std::optional<CheckResult> Extra(const std::map<std::string, ObservedTensor>& loaded,
                                  const std::optional<ObservedTensor>& held,
-                                 const std::map<std::string, ObservedTensor>& file, bool all_seen) {
-  std::vector<std::string> beyond;
-  for (const auto& [name, tensor] : loaded) {
-    if (!file.contains(name)) beyond.push_back(name);
-  }
-  if (!beyond.empty()) {
-    return CheckResult::Failed(
-        Stage::kGolden, reason::kWeightsNotLoaded,
-        absl::StrCat("the model holds ", beyond.size(), " parameters that the file lacks, first ",
-                     beyond.front()));
-  }
-  if (!held || !all_seen) return std::nullopt;
-  Remainder rest(*held);
-  for (const auto& [name, tensor] : loaded) rest.Without(tensor);
-  if (rest.Get().numel <= 0) return std::nullopt;
-  return CheckResult::Failed(Stage::kGolden, reason::kWeightsNotLoaded,
-                             absl::StrCat("the model holds parameters with ", rest.Get().numel,
-                                          " elements that the file lacks"));
+                                 const std::map<std::string, ObservedTensor>& file) {
+  int64_t beyond = held ? held->numel : 0;
+  for (const auto& [name, tensor] : file) beyond -= tensor.numel;
+  if (beyond <= 0) return std::nullopt;
+  std::string message =
+      absl::StrCat("the model holds parameters with ", beyond, " elements that the file lacks");
+  const auto named = std::find_if(loaded.begin(), loaded.end(),
+                                  [&](const auto& one) { return !file.contains(one.first); });
+  if (named != loaded.end()) absl::StrAppend(&message, ", such as ", named->first);
+  return CheckResult::Failed(Stage::kGolden, reason::kWeightsNotLoaded, std::move(message));
 }
 
 }  // namespace
@@ -135,7 +129,7 @@ CheckResult CheckLoad(const std::map<std::string, ObservedTensor>& loaded,
                      " parameters are not those of the file; the worst is ", worst),
         std::move(evidence));
   }
-  if (std::optional<CheckResult> extra = Extra(loaded, held, file, unseen.empty())) {
+  if (std::optional<CheckResult> extra = Extra(loaded, held, file)) {
     extra->evidence.update(evidence);
     return *std::move(extra);
   }

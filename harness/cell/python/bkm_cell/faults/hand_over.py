@@ -22,6 +22,13 @@ def _edit_export(site: Site, edit: Callable[[Tensors], Tensors]) -> None:
     site.around(site.adapter, "exported", exported)
 
 
+def _query_of_first_layer(site: Site, weights: Tensors) -> str:
+    names = [name for name in weights if name.endswith("layers.0.self_attn.q_proj.weight")]
+    if not names:
+        raise site.cannot("no q_proj of layer 0 is exported")
+    return names[0]
+
+
 @fault("export-of-initial-weights")
 def export_of_initial_weights(site: Site) -> None:
     """The weights from before training are exported, as if they were never synchronized."""
@@ -32,7 +39,8 @@ def export_of_initial_weights(site: Site) -> None:
 @fault("export-lacks-a-tensor")
 def export_lacks_a_tensor(site: Site) -> None:
     def edit(weights: Tensors) -> Tensors:
-        return {name: weights[name] for name in list(weights)[:-1]}
+        lost = _query_of_first_layer(site, weights)
+        return {name: value for name, value in weights.items() if name != lost}
 
     _edit_export(site, edit)
 
@@ -42,11 +50,9 @@ def export_swaps_layers(site: Site) -> None:
     """Two layers' tensors of one shape have each other's names."""
 
     def edit(weights: Tensors) -> Tensors:
-        names = [name for name in weights if name.endswith("layers.0.self_attn.q_proj.weight")]
-        if not names:
-            raise site.cannot("no q_proj of layer 0 is exported")
-        other = names[0].replace("layers.0.", "layers.1.")
-        return {**weights, names[0]: weights[other], other: weights[names[0]]}
+        one = _query_of_first_layer(site, weights)
+        other = one.replace("layers.0.", "layers.1.")
+        return {**weights, one: weights[other], other: weights[one]}
 
     _edit_export(site, edit)
 

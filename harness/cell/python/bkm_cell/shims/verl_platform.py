@@ -8,11 +8,14 @@ import contextlib
 from types import ModuleType
 from typing import Any
 
+import torch
+
 from bkm_cell.shims import acts
 from bkm_cell.shims.after_import import after_import
 from bkm_cell.shims.cpu_device import CpuDevice
 
 NAME = "verl-cpu-platform"
+
 
 _ANSWERS = {
     "device_name": "cpu",
@@ -23,7 +26,7 @@ _ANSWERS = {
     "communication_backend_name": "gloo",
     "visible_devices_envvar": "CUDA_VISIBLE_DEVICES",
     "get_device_capability": (None, None),
-    "device_module": CpuDevice("torch.cpu"),
+    "device_module": torch.cpu,
     "ray_resource_name": "CPU",
     "ray_noset_envvars": [],
     "is_ipc_supported": False,
@@ -63,5 +66,16 @@ def _set_platform(platform: ModuleType) -> None:
     platform.set_platform(type("CpuPlatform", (base,), members)())
 
 
+def _keep_random_state(checkpoints: ModuleType) -> None:
+    """Checkpoints keep the random state of the device's module, which torch.cpu lacks.
+
+    Elsewhere verl asks whether the module is torch.cpu, and torch takes one with a random state for
+    an accelerator: only checkpoints see another one.
+    """
+    if hasattr(checkpoints, "get_torch_device"):
+        checkpoints.get_torch_device = lambda: CpuDevice("torch.cpu")
+
+
 def apply() -> None:
+    after_import("verl.utils.checkpoint.checkpoint_manager", _keep_random_state)
     after_import("verl.plugin.platform", _set_platform)

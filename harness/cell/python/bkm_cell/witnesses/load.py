@@ -37,11 +37,8 @@ def _together(sizes: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def loaded(tensors: NamedTensors) -> dict[str, Any]:
-    """`load`: per parameter with an HF name. `held`: of everything that the model holds, as one.
-
-    `held` is present only if the model holds more than the parameters with HF names.
-    """
-    sizes = _sizes(tensors.parameters())
-    if sum(one["numel"] for one in sizes.values()) >= tensors.numel():
-        return {"load": sizes}
-    return {"load": sizes, "held": _together(_sizes(tensors.held()))}
+    """`load`: per parameter with an HF name. `held`: of all parameters that the model holds, as one."""
+    return {
+        "load": _sizes(tensors.parameters()),
+        "held": _together(_sizes(tensors.held())),
+    }

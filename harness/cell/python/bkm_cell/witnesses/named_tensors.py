@@ -121,10 +121,6 @@ class NamedTensors:
                 raise
             return self._to_hf({name: v for name, v in whole.items() if name not in buffers})
 
-    def numel(self) -> int:
-        """Over everything that the modules hold, without gathering anything."""
-        return sum(p.numel() for module in self._modules for p in module.parameters())
-
     def held(self) -> Tensors:
         """Everything that the modules hold, under their own names; a tied tensor once."""
         return {

@@ -111,8 +111,12 @@ class NumbersTest(unittest.TestCase):
         self.assertEqual(facts["load"], {"b": {"norm": 126**0.5, "sum": 22.0, "numel": 4}})
         self.assertEqual(facts["held"], {"norm": 164**0.5, "sum": 40.0, "numel": 14})
 
-    def test_what_is_held_is_told_only_where_names_are_missing(self):
-        self.assertEqual(list(loaded(NamedTensors([Model()], to_hf))), ["load"])
+    def test_a_parameter_that_no_name_leads_to_is_held(self):
+        model = Model()
+        model.embedding.bias = torch.nn.Parameter(torch.ones(3))
+        without, with_bias = (loaded(NamedTensors([m], to_hf)) for m in (Model(), model))
+        self.assertEqual(without["load"].keys(), with_bias["load"].keys())
+        self.assertEqual(with_bias["held"]["numel"] - without["held"]["numel"], 3)
 
     def test_a_container_is_sampled_once_with_the_settings_of_its_optimizer(self):
         model, events = Model(), []
