@@ -3,11 +3,13 @@
 #include "harness/judge/exception_reason.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <span>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "harness/judge/attention_vocabulary.h"
 #include "harness/judge/exception_text.h"
 #include "harness/judge/reasons.h"
@@ -110,11 +112,23 @@ bool ContradictsTheProbe(const ObservedException& exception, const Probe& probe)
 bool NeedsOtherHardware(const ObservedException& exception, const Probe& probe) {
   if (probe.device != "cpu") return false;
   const std::string message = absl::AsciiStrToLower(exception.message);
-  for (absl::string_view words :
-       {"hopper", "blackwell", "ampere", "compute capability", "nvidia driver",
-        "cuda is not available", "not compiled with cuda", "no cuda gpus",
-        "not available on cpu"}) {
-    if (absl::StrContains(message, words)) return true;
+  const auto has_one_of = [](absl::string_view text, std::initializer_list<const char*> words) {
+    return std::any_of(words.begin(), words.end(),
+                       [&](const char* word) { return absl::StrContains(text, word); });
+  };
+  if (has_one_of(message, {"hopper", "blackwell", "ampere", "compute capability", "nvidia driver",
+                           "cuda is not available", "not compiled with cuda", "no cuda gpus",
+                           "from the 'cpu' backend"}))
+    return true;
+  // "Sinks cannot be run on CPU", "requires a CUDA device", "only supported on GPUs".
+  for (absl::string_view sentence : absl::StrSplit(message, absl::ByAnyChar(".\n"))) {
+    if (has_one_of(sentence, {" on cpu", " on the cpu", " on a cpu", " for cpu"}) &&
+        has_one_of(sentence, {"not ", "cannot", "n't ", "unsupported"}))
+      return true;
+    if (has_one_of(sentence, {"cuda device", "on cuda", "on gpu", "on a gpu", " a gpu",
+                              "presence of cuda", "cuda tensor"}) &&
+        has_one_of(sentence, {"require", "need", "only", "must"}))
+      return true;
   }
   return false;
 }

@@ -22,7 +22,8 @@ std::string ReasonOf(const ObservedException& exception);
 bool IsRefusal(const ObservedException& exception, const Probe& probe);
 
 // Whether the exception says that other hardware is needed ("only supported on Hopper or
-// Blackwell", "no NVIDIA driver"). On a CPU cell this says nothing about the pair.
+// Blackwell", "no NVIDIA driver", "cannot be run on CPU"). On a CPU cell this says nothing about
+// the pair.
 bool NeedsOtherHardware(const ObservedException& exception, const Probe& probe);
 
 // Whether the message lists the supported options and the asked option is among them.

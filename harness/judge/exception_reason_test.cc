@@ -113,5 +113,22 @@ TEST(HardwareTest, CpuCellThatNeedsAGpuSaysNothingAboutThePair) {
   EXPECT_FALSE(NeedsOtherHardware(exception, probe));
 }
 
+TEST(HardwareTest, OnlySentencesThatDenyTheCpuOrDemandAGpuCount) {
+  const Probe probe = Asking("flex");
+  const auto needs = [&](const char* message) {
+    return NeedsOtherHardware(Exception("RuntimeError", message, {}), probe);
+  };
+  EXPECT_TRUE(needs("Attention sinks cannot be run on CPU with flex attention. Please switch"));
+  EXPECT_TRUE(
+      needs("OffsetBasedRNGTracker instantiation requires the presence of CUDA/XPU device"));
+  EXPECT_TRUE(needs("Could not run 'aten::_x' with arguments from the 'CPU' backend."));
+  EXPECT_TRUE(needs("This kernel isn't implemented for CPU"));
+  EXPECT_TRUE(needs("varlen is only supported on GPU"));
+  EXPECT_FALSE(needs("Expected all tensors to be on the same device, but found cuda:0 and cpu!"));
+  EXPECT_FALSE(needs("The mask is on CPU. It does not have the asked shape"));
+  EXPECT_FALSE(needs("sdpa is no longer supported for language models"));
+  EXPECT_FALSE(needs("cannot import name 'cuda_graph'"));
+}
+
 }  // namespace
 }  // namespace bkm
