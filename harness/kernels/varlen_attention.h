@@ -25,7 +25,7 @@ struct VarlenForwardTensors {
   const Stored* query;
   const Stored* key;
   const Stored* value;
-  Stored* output;   // as query; every row of every document is written
+  Stored* output;   // [total queries, query_heads, value_dim]; every row of every document
   Real* logsumexp;  // [query_heads, total queries]; +infinity where a query sees no key
 };
 
@@ -83,8 +83,8 @@ inline void AddScaled(Real factor, const Real* from, int64_t size, Real* to) {
 // logsumexp; `scores` is scratch of at least keys.end.
 template <typename Real>
 inline Real AttendRow(const Real* query, const Real* key, const Real* value, KeyRange keys,
-                      int64_t head_dim, Real scale, Real* scores, Real* output) {
-  for (int64_t x = 0; x < head_dim; ++x) output[x] = 0;
+                      int64_t head_dim, int64_t value_dim, Real scale, Real* scores, Real* output) {
+  for (int64_t x = 0; x < value_dim; ++x) output[x] = 0;
   if (keys.end <= keys.begin) return std::numeric_limits<Real>::infinity();
   Real largest = -std::numeric_limits<Real>::infinity();
   for (int64_t j = keys.begin; j < keys.end; ++j) {
@@ -96,10 +96,10 @@ inline Real AttendRow(const Real* query, const Real* key, const Real* value, Key
   for (int64_t j = keys.begin; j < keys.end; ++j) {
     const Real weight = std::exp(scores[j] - largest);
     sum += weight;
-    AddScaled(weight, value + j * head_dim, head_dim, output);
+    AddScaled(weight, value + j * value_dim, value_dim, output);
   }
   const Real inverse = 1 / sum;
-  for (int64_t x = 0; x < head_dim; ++x) output[x] *= inverse;
+  for (int64_t x = 0; x < value_dim; ++x) output[x] *= inverse;
   return largest + std::log(sum);
 }
 
@@ -108,21 +108,22 @@ template <typename Stored, typename Real>
 inline void VarlenForwardHead(const VarlenShape& shape,
                               const VarlenForwardTensors<Stored, Real>& tensors, int64_t document,
                               int64_t head) {
-  const int64_t dim = shape.head_dim, queries = shape.Queries(document);
+  const int64_t dim = shape.head_dim, value_dim = shape.value_dim;
+  const int64_t queries = shape.Queries(document);
   const int64_t first = shape.query_offsets[document], first_key = shape.key_offsets[document];
   const int64_t keys = shape.Keys(document), key_head = head / shape.GroupSize();
   std::vector<Real> query, key, value;
   LoadHead(tensors.query, shape.query_heads, head, first, queries, dim, query);
   LoadHead(tensors.key, shape.key_heads, key_head, first_key, keys, dim, key);
-  LoadHead(tensors.value, shape.key_heads, key_head, first_key, keys, dim, value);
-  std::vector<Real> scores(keys), output(queries * dim);
+  LoadHead(tensors.value, shape.key_heads, key_head, first_key, keys, value_dim, value);
+  std::vector<Real> scores(keys), output(queries * value_dim);
   Real* logsumexp = tensors.logsumexp + head * shape.total_queries + first;
   for (int64_t i = 0; i < queries; ++i) {
-    logsumexp[i] =
-        AttendRow(query.data() + i * dim, key.data(), value.data(), shape.VisibleKeys(document, i),
-                  dim, static_cast<Real>(shape.scale), scores.data(), output.data() + i * dim);
+    logsumexp[i] = AttendRow(
+        query.data() + i * dim, key.data(), value.data(), shape.VisibleKeys(document, i), dim,
+        value_dim, static_cast<Real>(shape.scale), scores.data(), output.data() + i * value_dim);
   }
-  StoreHead(output, shape.query_heads, head, first, dim, tensors.output);
+  StoreHead(output, shape.query_heads, head, first, value_dim, tensors.output);
 }
 
 // One key head of one document with all query heads that share it. The gradients of key and value
@@ -131,38 +132,41 @@ template <typename Stored, typename Real>
 inline void VarlenBackwardKeyHead(const VarlenShape& shape,
                                   const VarlenBackwardTensors<Stored, Real>& tensors,
                                   int64_t document, int64_t key_head) {
-  const int64_t dim = shape.head_dim, queries = shape.Queries(document);
+  const int64_t dim = shape.head_dim, value_dim = shape.value_dim;
+  const int64_t queries = shape.Queries(document);
   const int64_t first = shape.query_offsets[document], first_key = shape.key_offsets[document];
   const int64_t keys = shape.Keys(document);
   const Real scale = static_cast<Real>(shape.scale);
   std::vector<Real> query, key, value, output, gradient, query_gradient;
   LoadHead(tensors.key, shape.key_heads, key_head, first_key, keys, dim, key);
-  LoadHead(tensors.value, shape.key_heads, key_head, first_key, keys, dim, value);
-  std::vector<Real> key_gradient(keys * dim), value_gradient(keys * dim);
+  LoadHead(tensors.value, shape.key_heads, key_head, first_key, keys, value_dim, value);
+  std::vector<Real> key_gradient(keys * dim), value_gradient(keys * value_dim);
   const int64_t group = shape.GroupSize();
   for (int64_t head = key_head * group; head < (key_head + 1) * group; ++head) {
     LoadHead(tensors.query, shape.query_heads, head, first, queries, dim, query);
-    LoadHead(tensors.output, shape.query_heads, head, first, queries, dim, output);
-    LoadHead(tensors.output_gradient, shape.query_heads, head, first, queries, dim, gradient);
+    LoadHead(tensors.output, shape.query_heads, head, first, queries, value_dim, output);
+    LoadHead(tensors.output_gradient, shape.query_heads, head, first, queries, value_dim, gradient);
     query_gradient.assign(queries * dim, 0);
     const Real* logsumexp = tensors.logsumexp + head * shape.total_queries + first;
     for (int64_t i = 0; i < queries; ++i) {
-      const Real *q = query.data() + i * dim, *g = gradient.data() + i * dim;
-      const Real mean = Dot(g, output.data() + i * dim, dim);  // D
+      const Real *q = query.data() + i * dim, *g = gradient.data() + i * value_dim;
+      const Real mean = Dot(g, output.data() + i * value_dim, value_dim);  // D
       const KeyRange visible = shape.VisibleKeys(document, i);
       for (int64_t j = visible.begin; j < visible.end; ++j) {
         const Real* k = key.data() + j * dim;
         const Real weight = std::exp(scale * Dot(q, k, dim) - logsumexp[i]);
-        const Real slope = scale * weight * (Dot(g, value.data() + j * dim, dim) - mean);
+        const Real slope =
+            scale * weight * (Dot(g, value.data() + j * value_dim, value_dim) - mean);
         AddScaled(slope, k, dim, query_gradient.data() + i * dim);
         AddScaled(slope, q, dim, key_gradient.data() + j * dim);
-        AddScaled(weight, g, dim, value_gradient.data() + j * dim);
+        AddScaled(weight, g, value_dim, value_gradient.data() + j * value_dim);
       }
     }
     StoreHead(query_gradient, shape.query_heads, head, first, dim, tensors.query_gradient);
   }
   StoreHead(key_gradient, shape.key_heads, key_head, first_key, dim, tensors.key_gradient);
-  StoreHead(value_gradient, shape.key_heads, key_head, first_key, dim, tensors.value_gradient);
+  StoreHead(value_gradient, shape.key_heads, key_head, first_key, value_dim,
+            tensors.value_gradient);
 }
 
 }  // namespace bkm

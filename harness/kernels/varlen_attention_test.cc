@@ -40,8 +40,8 @@ struct Inputs {
   explicit Inputs(const VarlenShape& shape)
       : query(RandomNumbers(shape.total_queries * shape.query_heads * shape.head_dim, 1)),
         key(RandomNumbers(shape.key_offsets.back() * shape.key_heads * shape.head_dim, 2)),
-        value(RandomNumbers(key.size(), 3)),
-        weights(RandomNumbers(query.size(), 4)) {}
+        value(RandomNumbers(shape.key_offsets.back() * shape.key_heads * shape.value_dim, 3)),
+        weights(RandomNumbers(shape.total_queries * shape.query_heads * shape.value_dim, 4)) {}
   std::vector<double> query, key, value, weights;
 };
 
@@ -50,11 +50,11 @@ Outcome<Real> Attend(const VarlenShape& shape, const Inputs& inputs) {
   const std::vector<Real> query = Cast<Real>(inputs.query), key = Cast<Real>(inputs.key),
                           value = Cast<Real>(inputs.value), weights = Cast<Real>(inputs.weights);
   Outcome<Real> result;
-  result.output.resize(query.size());
+  result.output.resize(weights.size());
   result.logsumexp.resize(shape.total_queries * shape.query_heads);
   result.query_gradient.resize(query.size());
   result.key_gradient.resize(key.size());
-  result.value_gradient.resize(key.size());
+  result.value_gradient.resize(value.size());
   for (int64_t document = 0; document < shape.Documents(); ++document) {
     for (int64_t head = 0; head < shape.query_heads; ++head) {
       VarlenForwardHead<Real, Real>(
@@ -95,12 +95,12 @@ bool DenseMask(const VarlenShape& shape, int64_t i, int64_t j) {
 }
 
 std::vector<double> DenseOutput(const VarlenShape& shape, const Inputs& inputs) {
-  const int64_t dim = shape.head_dim;
-  std::vector<double> output(inputs.query.size());
+  const int64_t dim = shape.head_dim, value_dim = shape.value_dim;
+  std::vector<double> output(inputs.weights.size());
   for (int64_t i = 0; i < shape.total_queries; ++i) {
     for (int64_t head = 0; head < shape.query_heads; ++head) {
       const double* q = &inputs.query[(i * shape.query_heads + head) * dim];
-      double* o = &output[(i * shape.query_heads + head) * dim];
+      double* o = &output[(i * shape.query_heads + head) * value_dim];
       double sum = 0;
       for (int64_t j = 0; j < shape.key_offsets.back(); ++j) {
         if (!DenseMask(shape, i, j)) continue;
@@ -109,9 +109,9 @@ std::vector<double> DenseOutput(const VarlenShape& shape, const Inputs& inputs) 
         for (int64_t x = 0; x < dim; ++x) score += q[x] * inputs.key[row * dim + x];
         const double weight = std::exp(shape.scale * score);
         sum += weight;
-        for (int64_t x = 0; x < dim; ++x) o[x] += weight * inputs.value[row * dim + x];
+        for (int64_t x = 0; x < value_dim; ++x) o[x] += weight * inputs.value[row * value_dim + x];
       }
-      for (int64_t x = 0; x < dim && sum > 0; ++x) o[x] /= sum;
+      for (int64_t x = 0; x < value_dim && sum > 0; ++x) o[x] /= sum;
     }
   }
   return output;
@@ -148,8 +148,8 @@ struct Case {
 
 // Lengths per document; heads are query heads over key heads.
 VarlenShape Shape(std::vector<int64_t> query_offsets, std::vector<int64_t> key_offsets,
-                  int64_t query_heads, int64_t key_heads, int64_t window_left,
-                  int64_t window_right) {
+                  int64_t query_heads, int64_t key_heads, int64_t window_left, int64_t window_right,
+                  int64_t value_dim = 3) {
   VarlenShape shape;
   shape.total_queries = query_offsets.back();
   shape.query_offsets = std::move(query_offsets);
@@ -157,6 +157,7 @@ VarlenShape Shape(std::vector<int64_t> query_offsets, std::vector<int64_t> key_o
   shape.query_heads = query_heads;
   shape.key_heads = key_heads;
   shape.head_dim = 3;
+  shape.value_dim = value_dim;
   shape.scale = 0.7;
   shape.window_left = window_left;
   shape.window_right = window_right;
@@ -195,6 +196,8 @@ TEST_P(VarlenAttentionTest, GradientsAreTheSlopesOfTheDenseComputation) {
 INSTANTIATE_TEST_SUITE_P(
     Shapes, VarlenAttentionTest,
     ::testing::Values(Case{"Full", Shape({0, 4, 9}, {0, 4, 9}, 2, 2, -1, -1)},
+                      Case{"NarrowerValues", Shape({0, 4, 9}, {0, 4, 9}, 2, 1, -1, 0, 2)},
+                      Case{"WiderValues", Shape({0, 4, 9}, {0, 4, 9}, 2, 1, -1, 0, 5)},
                       Case{"Causal", Shape({0, 4, 9}, {0, 4, 9}, 2, 2, -1, 0)},
                       Case{"CausalWindow", Shape({0, 6, 9}, {0, 6, 9}, 2, 2, 2, 0)},
                       Case{"TwoSidedWindow", Shape({0, 6, 9}, {0, 6, 9}, 1, 1, 1, 2)},

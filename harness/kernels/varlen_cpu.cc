@@ -137,10 +137,18 @@ void CheckInputs(const Tensor& query, const Tensor& key, const Tensor& value, do
           "head_size must be a multiple of 8, this is ensured by padding!");
   Require(key_heads > 0 && heads % key_heads == 0,
           "Number of heads in key/value must divide number of heads in query");
+  const int64_t value_dim = value.size(2);
   Require(HasShape(key, key.size(0), key_heads, head_dim) &&
-              HasShape(value, key.size(0), key_heads, head_dim),
+              HasShape(value, key.size(0), key_heads, value_dim),
           "key and value must have shape (tokens, heads, head_dim) with query's head_dim ",
           head_dim);
+  // FlashAttention 2 takes no other size for values. FlashAttention 3 does, in two cases
+  // (hopper/flash_api.cpp).
+  Require(value_dim == head_dim || (value_dim % 8 == 0 && ((head_dim > 128 && head_dim <= 192 &&
+                                                            value_dim > 96 && value_dim <= 128) ||
+                                                           (head_dim <= 64 && value_dim <= 512))),
+          "If V headdim is different from Q/K dim, we only support Q/K headdim in (128, 192] and V "
+          "headdim in (96, 128], or (Q/K <= 64 and V <= 512).");
 }
 
 // What was asked of the ops, for the cell's witness. Subjects call them from several threads.
@@ -172,8 +180,9 @@ struct Options {
   OptionalInt window_left, window_right;
 };
 
-VarlenShape MakeShape(const Tensor& query, const Tensor& key, const Tensor& query_offsets,
-                      const Tensor& key_offsets, const Options& options) {
+VarlenShape MakeShape(const Tensor& query, const Tensor& key, const Tensor& value,
+                      const Tensor& query_offsets, const Tensor& key_offsets,
+                      const Options& options) {
   VarlenShape shape;
   shape.query_offsets = Offsets(query_offsets, query.size(0), "cu_seqlens_q");
   shape.key_offsets = Offsets(key_offsets, key.size(0), "cu_seqlens_k");
@@ -183,6 +192,7 @@ VarlenShape MakeShape(const Tensor& query, const Tensor& key, const Tensor& quer
   shape.query_heads = query.size(1);
   shape.key_heads = key.size(1);
   shape.head_dim = query.size(2);
+  shape.value_dim = value.size(2);
   shape.scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(shape.head_dim)));
   shape.window_left = options.window_left.value_or(-1);
   shape.window_right = options.is_causal ? 0 : options.window_right.value_or(-1);
@@ -194,13 +204,13 @@ using ForwardResult = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>;
 ForwardResult Forward(const Tensor& query, const Tensor& key, const Tensor& value,
                       const Tensor& query_offsets, const Tensor& key_offsets, int64_t max_queries,
                       int64_t max_keys, const Options& options) {
-  const VarlenShape shape = MakeShape(query, key, query_offsets, key_offsets, options);
+  const VarlenShape shape = MakeShape(query, key, value, query_offsets, key_offsets, options);
   ++TheRecord().forward_calls;
   Note("forward", shape, {max_queries, max_keys, query.size(0), key.size(0)});
   const Tensor q = torch::stable::contiguous(query), k = torch::stable::contiguous(key),
                v = torch::stable::contiguous(value);
   // Zeros: rows that belong to no document are not written.
-  Tensor output = torch::stable::new_zeros(q, {q.size(0), q.size(1), q.size(2)});
+  Tensor output = torch::stable::new_zeros(q, {q.size(0), q.size(1), v.size(2)});
   Tensor logsumexp = torch::stable::new_zeros(q, {q.size(1), q.size(0)}, ScalarType::Float);
   WithStoredType(q, [&](auto stored) {
     using Stored = decltype(stored);
@@ -227,14 +237,14 @@ std::tuple<Tensor, Tensor, Tensor> Backward(const Tensor& output_gradient, const
                                             OptionalDouble scale, OptionalInt window_left,
                                             OptionalInt window_right) {
   CheckInputs(query, key, value, dropout);
-  const VarlenShape shape = MakeShape(query, key, query_offsets, key_offsets,
+  const VarlenShape shape = MakeShape(query, key, value, query_offsets, key_offsets,
                                       {is_causal, scale, window_left, window_right});
   Require(output.scalar_type() == query.scalar_type(), "query and out must have the same dtype");
   Require(output_gradient.scalar_type() == query.scalar_type(),
           "query and dout must have the same dtype");
-  Require(HasShape(output, shape.total_queries, shape.query_heads, shape.head_dim) &&
-              HasShape(output_gradient, shape.total_queries, shape.query_heads, shape.head_dim),
-          "out and dout must have query's shape");
+  Require(HasShape(output, shape.total_queries, shape.query_heads, shape.value_dim) &&
+              HasShape(output_gradient, shape.total_queries, shape.query_heads, shape.value_dim),
+          "out and dout must have query's shape, with value's head_dim");
   Require(logsumexp.scalar_type() == ScalarType::Float && logsumexp.dim() == 2 &&
               logsumexp.size(0) == shape.query_heads && logsumexp.size(1) == shape.total_queries,
           "logsumexp must be float32 of shape (heads, tokens)");

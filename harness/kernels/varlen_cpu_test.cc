@@ -44,8 +44,8 @@ class VarlenCpuTest : public ::testing::Test {
 constexpr int64_t kHeads = 4, kKeyHeads = 2, kDim = 16, kTokens = 17, kLongest = 11;
 
 torch::Tensor Offsets() { return torch::tensor({0, 5, 6, 17}, torch::kInt); }
-torch::Tensor Random(int64_t heads, torch::ScalarType type) {
-  return torch::randn({kTokens, heads, kDim}).to(type);
+torch::Tensor Random(int64_t heads, torch::ScalarType type, int64_t dim = kDim) {
+  return torch::randn({kTokens, heads, dim}).to(type);
 }
 
 auto Forward(const torch::Tensor& query, const torch::Tensor& key, const torch::Tensor& value,
@@ -70,9 +70,10 @@ double Roundings(const torch::Tensor& got, const torch::Tensor& want, torch::Sca
   return ((got.to(torch::kDouble) - want).abs().max() / want.abs().max()).item<double>() / unit;
 }
 
-void ExpectAgreesWithSdpa(torch::ScalarType type) {
+void ExpectAgreesWithSdpa(torch::ScalarType type, int64_t value_dim = kDim) {
   const torch::Tensor query = Random(kHeads, type), key = Random(kKeyHeads, type),
-                      value = Random(kKeyHeads, type), slope = Random(kHeads, type);
+                      value = Random(kKeyHeads, type, value_dim),
+                      slope = Random(kHeads, type, value_dim);
   const auto forward = Forward(query, key, value);
   const torch::Tensor output = std::get<0>(forward);
   EXPECT_EQ(output.scalar_type(), type);
@@ -102,6 +103,7 @@ void ExpectAgreesWithSdpa(torch::ScalarType type) {
 
 TEST_F(VarlenCpuTest, AgreesWithSdpaPerDocumentInBf16) { ExpectAgreesWithSdpa(torch::kBFloat16); }
 TEST_F(VarlenCpuTest, AgreesWithSdpaPerDocumentInFp16) { ExpectAgreesWithSdpa(torch::kHalf); }
+TEST_F(VarlenCpuTest, ValuesMayHaveAnotherHeadDim) { ExpectAgreesWithSdpa(torch::kBFloat16, 24); }
 
 TEST_F(VarlenCpuTest, StridedInputAndContiguousInputGiveTheSame) {
   const torch::Tensor query = Random(kHeads, torch::kBFloat16),
@@ -177,6 +179,9 @@ TEST_F(VarlenCpuTest, RefusesWhatTheCudaKernelsRefuseInTheirWords) {
               HasSubstr("query and value must have the same dtype"));
   EXPECT_THAT(Refusal([&] { Forward(half, one, one); }),
               HasSubstr("Number of heads in key/value must divide number of heads in query"));
+  const torch::Tensor wide = Random(kHeads, torch::kBFloat16, 96);
+  EXPECT_THAT(Refusal([&] { Forward(wide, wide, half); }),
+              HasSubstr("If V headdim is different from Q/K dim"));
   EXPECT_THAT(Refusal([&] { Forward(narrow, narrow, narrow); }),
               HasSubstr("head_size must be a multiple of 8"));
   EXPECT_THAT(Refusal([&] {

@@ -16,9 +16,9 @@ struct KeyRange {
   bool operator==(const KeyRange&) const = default;
 };
 
-// Packed documents: query is [total queries, query_heads, head_dim], key and value are
-// [total keys, key_heads, head_dim], all contiguous. Document d owns the query rows
-// [query_offsets[d], query_offsets[d + 1]) and likewise the key rows.
+// Packed documents: query is [total queries, query_heads, head_dim], key [total keys, key_heads,
+// head_dim], value [total keys, key_heads, value_dim], all contiguous. Document d owns the query
+// rows [query_offsets[d], query_offsets[d + 1]) and likewise the key rows.
 struct VarlenShape {
   std::vector<int64_t> query_offsets;  // documents + 1 entries, not decreasing
   std::vector<int64_t> key_offsets;
@@ -26,6 +26,7 @@ struct VarlenShape {
   int64_t query_heads = 1;
   int64_t key_heads = 1;  // divides query_heads; each serves query_heads / key_heads query heads
   int64_t head_dim = 1;
+  int64_t value_dim = 1;
   double scale = 1;           // multiplies the scores before the softmax
   int64_t window_left = -1;   // how many keys before its own a query sees; -1: all
   int64_t window_right = -1;  // how many keys after its own; 0: causal; -1: all
