@@ -44,7 +44,8 @@ std::string PrecisionOf(const ObservedExport& exported);
 // engine held after the first step (within the rounding of the type: 2^-8 for bf16, none for fp32),
 // and, loaded by transformers, the golden's log-probs of the second step. A head that is tied to
 // the embedding may have its own name, with the embedding's values. A buffer has no values to be
-// compared with. Failures are export-names and export-off, at the stage `export`.
+// compared with. Unseen if the first step changed no parameter (a warm-up that begins with rate 0).
+// Failures are export-names and export-off, at the stage `export`.
 CheckResult CheckExport(const ExportInput& input);
 
 }  // namespace bkm

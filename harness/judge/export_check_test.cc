@@ -17,7 +17,8 @@ struct Export {
                          .tensors = "tensors/export.safetensors"};
   ExportTensors tensors = {{{kEmbedding, {3, 4}}}, {-1, 0, -2, 0}};
   std::map<std::string, ObservedTensor> file = {{kEmbedding, {4.9, 6, 4}}};
-  StepTensors trained = {.tensors = {{kEmbedding, {.after = {3, 4}, .norms = {1, 4.9, 5}}}}};
+  StepTensors trained = {
+      .tensors = {{kEmbedding, {.before = {3, 3.5}, .after = {3, 4}, .norms = {1, 4.9, 5}}}}};
   PackedBatch batch = {{5, 6, 7, 8}, {1, 1, 1, 1}, {2, 2}};
   GoldenStep golden = {.log_probs = {-1, 0, -2, 0}};
   FloorStep floor = {.log_probs_mean = 0.01, .log_probs_q99 = 0.01, .log_probs_max = 0.01};
@@ -31,6 +32,12 @@ struct Export {
 TEST(ExportCheckTest, WhatWasTrainedPasses) {
   EXPECT_EQ(Export().Check().outcome, CheckOutcome::kPassed) << Export().Check().message;
   EXPECT_EQ(Export().Check().evidence["precision"], "fp32");
+}
+
+TEST(ExportCheckTest, AStepThatMovedNothingProvesNothing) {
+  Export still;
+  still.trained.tensors[kEmbedding].before = {3, 4};
+  EXPECT_EQ(still.Check().outcome, CheckOutcome::kUnseen);
 }
 
 TEST(ExportCheckTest, NamesAreThoseOfTheFile) {

@@ -72,6 +72,10 @@ CheckResult CheckResume(std::optional<int64_t> files, const StepsSeen& uninterru
         Stage::kResume,
         absl::StrCat(resumed.reported.size(), " steps of the fresh engine were seen, not ",
                      std::max<size_t>(steps, 1) - 1));
+  if (!MovedParameters(uninterrupted.tensors[0]))
+    return CheckResult::Unseen(Stage::kResume,
+                               "step 1 changed no parameter, so a checkpoint without weights would "
+                               "pass, too");
   for (size_t k = 1; k < steps; ++k) {
     if (uninterrupted.tensors[k].tensors.empty() || uninterrupted.tensors[k].log_probs.empty())
       return CheckResult::Unseen(Stage::kResume,

@@ -24,6 +24,7 @@ struct StepsSeen {
 // rate, log-probs, sampled gradients and parameters, and norms. A failure is resume-off at the
 // stage `resume` and names the first quantity that differs in the first step. A checkpoint without
 // a file is resume-off, too. `files`: how many saving it wrote.
+// Unseen if the first step changed no parameter (a warm-up that begins with rate 0).
 CheckResult CheckResume(std::optional<int64_t> files, const StepsSeen& uninterrupted,
                         const StepsSeen& resumed);
 

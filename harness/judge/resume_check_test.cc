@@ -36,6 +36,15 @@ TEST(ResumeCheckTest, EqualStepsPass) {
   EXPECT_EQ(Check(Resumed()).stage, Stage::kResume);
 }
 
+TEST(ResumeCheckTest, AStepThatMovedNothingProvesNothing) {
+  struct Run run;
+  run.tensors[0].tensors["w"].before = run.tensors[0].tensors["w"].after;
+  const Resumed resumed;
+  EXPECT_EQ(
+      CheckResume(3, {run.reported, run.tensors}, {resumed.reported, resumed.tensors}).outcome,
+      CheckOutcome::kUnseen);
+}
+
 TEST(ResumeCheckTest, OneBitIsADifference) {
   Resumed resumed;
   double& value = resumed.tensors[0].tensors["w"].after[1];

@@ -119,6 +119,11 @@ absl::StatusOr<StepTensors> ReadStepTensors(const SafetensorsFile& file) {
   return step;
 }
 
+bool MovedParameters(const StepTensors& step) {
+  return std::any_of(step.tensors.begin(), step.tensors.end(),
+                     [](const auto& named) { return named.second.before != named.second.after; });
+}
+
 absl::StatusOr<std::vector<double>> ReadForwardOnly(const ObservedForward& forward,
                                                     const std::filesystem::path& cell_dir) {
   ASSIGN_OR_RETURN(const SafetensorsFile file, OpenCellTensors(cell_dir, forward.tensors));

@@ -30,6 +30,10 @@ struct StepTensors {
   std::map<std::string, SampledTensor> tensors;
 };
 
+// Whether the step changed a sampled parameter. If not, nothing tells what was handed over after it
+// from the weights before training.
+bool MovedParameters(const StepTensors& step);
+
 struct GoldenTensor {
   std::vector<double> gradient;  // after clipping
   double gradient_norm = 0;

@@ -115,7 +115,8 @@ def hf_names(
 ) -> Callable[[Tensors], Tensors] | None:
     """Maps a model's tensors to the names of transformers' files; None if the names are the same.
 
-    `known`: the names of the file. From version 5 on, transformers keeps the experts of a layer in one tensor in the module.
+    `known`: the names of the file. From version 5 on, transformers keeps the experts of a layer in
+    one tensor in the module.
     """
     if not getattr(model, "_weight_conversions", None):
         return None

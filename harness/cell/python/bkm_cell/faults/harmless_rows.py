@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from bkm_cell.faults.registry import fault, register
-from bkm_cell.faults.site import Site
+from bkm_cell.faults.site import Site, lengths_of
 from bkm_cell.probe import Batch
 
 MULTIPLE = 128
@@ -58,12 +58,6 @@ def arranged(lengths: Lengths, arrange: Arrange) -> Row:
     return Row(source, [tokens for _, tokens in parts], back)
 
 
-def _lengths_of(positions: torch.Tensor) -> Lengths:
-    starts = (positions.flatten() == 0).nonzero().flatten().tolist()
-    ends = [*starts[1:], positions.numel()]
-    return [end - start for start, end in zip(starts, ends, strict=True)]
-
-
 def plant_row(site: Site, arrange: Arrange) -> None:
     """The engine arranges its rows so, before the masks are made and the model is called."""
     if site.library == "transformers" and hasattr(site.adapter, "engine_module"):
@@ -98,7 +92,7 @@ def _in_torchtitan_engine(site: Site, arrange: Arrange) -> None:
     def prepare(original: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         ids, inputs, beside, outputs = original(*arguments, **named)
         site.act()
-        row = arranged(_lengths_of(inputs["positions"]), arrange)
+        row = arranged(lengths_of(inputs["positions"]), arrange)
         rows.append(row)
         ids = row.of(ids[0])[None]
         inputs = {**inputs, "positions": row.positions[None].to(ids.device)}
@@ -122,7 +116,7 @@ def _in_fsdp_engine(site: Site, arrange: Arrange) -> None:
     def prepare(original: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         inputs, outputs = original(*arguments, **named)
         site.act()
-        row = arranged(_lengths_of(inputs["position_ids"]), arrange)
+        row = arranged(lengths_of(inputs["position_ids"]), arrange)
         rows.append(row)
         ids = row.of(inputs["input_ids"][0])[None]
         positions = row.positions[None].to(ids.device)

@@ -22,6 +22,13 @@ def local(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.to_local() if hasattr(tensor, "to_local") else tensor
 
 
+def lengths_of(positions: torch.Tensor) -> list[int]:
+    """The lengths of packed documents, from positions that begin anew in each."""
+    starts = (positions.flatten() == 0).nonzero().flatten().tolist()
+    ends = [*starts[1:], positions.numel()]
+    return [end - start for start, end in zip(starts, ends, strict=True)]
+
+
 class Site:
     def __init__(self, fault: str, adapter: Any, library: str) -> None:
         self.fault = fault
@@ -82,9 +89,7 @@ class Site:
             if found is None or found.shape[0] != 1:
                 self.lengths = []
                 return
-            starts = (found.flatten() == 0).nonzero().flatten().tolist()
-            ends = [*starts[1:], found.numel()]
-            lengths = [end - start for start, end in zip(starts, ends, strict=True)]
+            lengths = lengths_of(found)
             if lengths != self.lengths:
                 self.previous_lengths[sum(self.lengths)] = self.lengths
             self.lengths = lengths
