@@ -83,6 +83,9 @@ void Selection::AddOptions(CLI::App& app) {
                  "Tokens of each packed document, for example 37+150+64; 37+150/64+20 for the "
                  "documents of two steps")
       ->group(kProductGroup);
+  list("--layout", layouts_,
+       "How the ranks of a cell share the work, for example dp_shard=2 or dp_replicate=2+tp=2 "
+       "(dp_replicate, dp_shard, tp, cp, pp, ep, ulysses; default: one rank)");
   app.add_flag("--leftover-checkpoint", leftover_checkpoint_,
                "Create an empty ./outputs/checkpoint in the cell's folder before it runs")
       ->group(kProductGroup);
@@ -149,6 +152,7 @@ absl::StatusOr<Json> Selection::AdHocProbe() const {
   if (!heads_.empty()) probe["head"] = heads_;
   if (!inputs_.empty()) probe["input"] = inputs_;
   if (!micro_batches_.empty()) probe["micro_batches"] = micro_batches_;
+  if (!layouts_.empty()) probe["layout"] = layouts_;
   if (leftover_checkpoint_) probe["leftover_checkpoint"] = true;
   if (export_weights_) probe["export_weights"] = true;
   if (resume_checkpoint_) probe["resume_checkpoint"] = true;

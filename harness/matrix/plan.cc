@@ -8,8 +8,10 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "harness/base/status_macros.h"
 #include "harness/model/engine_kind.h"
+#include "harness/numerics/model_shapes.h"
 
 namespace bkm {
 namespace {
@@ -18,7 +20,6 @@ namespace {
 std::string WhyNotHere(const Probe& probe) {
   if (probe.device != "cpu")
     return "this machine's worker has no GPU support yet: only device cpu can be run";
-  if (probe.ranks != 1) return "cells of more than one rank cannot be run yet";
   return "";
 }
 
@@ -63,8 +64,58 @@ std::string WhyNotApplicable(const Cell& cell) {
   return "";
 }
 
-// Why running on this device would prove nothing, whatever the subjects do; empty if it would.
-std::string WhyUnsupported(const Probe& probe) {
+// The probe's numbers that a layout cannot divide, or more processes than a cell may have.
+absl::Status CheckLayout(const Probe& probe, const CellLimits& limits) {
+  const Layout& layout = probe.layout;
+  if (layout == Layout()) return absl::OkStatus();
+  const auto wrong = [&](const auto&... what) {
+    return absl::InvalidArgumentError(absl::StrCat("layout ", LayoutText(layout), ": ", what...));
+  };
+  // Each rank is a process, and one more watches them.
+  if (layout.ranks() + 1 > limits.processes)
+    return wrong("its ", layout.ranks(), " ranks and the process that watches them are more than ",
+                 limits.processes, " processes: raise limits.processes");
+  ASSIGN_OR_RETURN(const ModelShape shape, ShapeOf(probe));
+  const int64_t heads_divided_by = layout.tp * layout.ulysses;
+  if (shape.heads % heads_divided_by != 0 || shape.kv_heads % layout.tp != 0)
+    return wrong(shape.family, " has ", shape.heads, " heads and ", shape.kv_heads,
+                 " key heads, which ", layout.tp > 1 ? "tp" : "ulysses", " does not divide");
+  if (shape.layers < layout.pp)
+    return wrong(shape.family, " has ", shape.layers, " layers, fewer than pp");
+  if (layout.ep > 1 && shape.experts.count == 0)
+    return wrong(shape.family, " has no experts: leave ep out");
+  if (layout.ep > 1 && shape.experts.count % layout.ep != 0)
+    return wrong(shape.family, " has ", shape.experts.count, " experts, which ep does not divide");
+  const int64_t parts = int64_t{layout.data_ranks()} * probe.micro_batches;
+  for (int step = 0; step < probe.steps; ++step) {
+    const auto documents = static_cast<int64_t>(DocumentsOf(probe, step).size());
+    if (documents < parts)
+      return wrong("step ", step + 1, " has ", documents, " documents, fewer than the ",
+                   layout.data_ranks(), " data-parallel ranks with ", probe.micro_batches,
+                   " micro-batches each need");
+  }
+  return absl::OkStatus();
+}
+
+// Why the engine kind has no such layout; empty if it has.
+std::string WhyNoSuchLayout(const EngineKind& kind, const Layout& layout) {
+  for (const LayoutDimension& dimension : LayoutDimensions()) {
+    const bool has_it = std::find(kind.layouts.begin(), kind.layouts.end(), dimension.name) !=
+                        kind.layouts.end();
+    if (layout.*dimension.degree == 1 || has_it) continue;
+    return absl::StrCat(kind.name, " does not offer ", dimension.name,
+                        kind.layouts.empty() ? ""
+                                             : absl::StrCat(": it has ",
+                                                            absl::StrJoin(kind.layouts, ", ")));
+  }
+  return "";
+}
+
+// Why running it here would prove nothing, whatever the subjects do; empty if it would.
+std::string WhyUnsupported(const Cell& cell) {
+  const Probe& probe = cell.probe;
+  const std::string why = WhyNoSuchLayout(*FindEngineKind(cell.engine), probe.layout);
+  if (!why.empty()) return why;
   // On a CPU, torch accepts the option and runs plain flex.
   if (probe.attention == "flex_flash" && probe.device == "cpu")
     return "flex_flash needs a CUDA device of compute capability 9.0 or higher, and the device is "
@@ -102,7 +153,7 @@ class Expander {
                       .relax = group.relax};
             for (const Probe& probe : group.probes) {
               cell.probe = probe;
-              AddProbes(group, cell);
+              RETURN_IF_ERROR(AddProbes(group, cell));
             }
           }
         }
@@ -149,7 +200,7 @@ class Expander {
     return group.torch.empty() ? std::vector<std::string>{own} : group.torch;
   }
 
-  void AddProbes(const MatrixGroup& group, Cell cell) {
+  absl::Status AddProbes(const MatrixGroup& group, Cell cell) {
     for (const std::string& model : group.models) {
       for (const std::string& attention : group.attentions) {
         for (const std::string& precision : group.precisions) {
@@ -160,17 +211,18 @@ class Expander {
               cell.probe.precision = precision;
               cell.probe.device = device;
               cell.probe.engine_options = options;
-              AddCell(cell);
+              RETURN_IF_ERROR(AddCell(cell));
             }
           }
         }
       }
     }
+    return absl::OkStatus();
   }
 
-  void AddCell(const Cell& cell) {
+  absl::Status AddCell(const Cell& cell) {
     PlannedCell planned{.cell = cell, .id = CellId(cell)};
-    if (!seen_.insert(planned.id).second) return;
+    if (!seen_.insert(planned.id).second) return absl::OkStatus();
     planned.why = WhyNotHere(cell.probe);
     if (planned.why.empty()) planned.why = WhyNotApplicable(cell);
     for (const MatrixExclusion& exclusion : matrix_.exclusions) {
@@ -182,8 +234,11 @@ class Expander {
                                     [&](const CellFilter& filter) { return filter.Matches(cell); });
     if (planned.why.empty() && !wanted) planned.why = "not matched by --filter";
     planned.included = planned.why.empty();
-    if (planned.included) planned.unsupported = WhyUnsupported(cell.probe);
+    if (planned.included) planned.unsupported = WhyUnsupported(cell);
+    if (planned.included && planned.unsupported.empty())
+      RETURN_IF_ERROR(CheckLayout(cell.probe, matrix_.limits));
     cells_.push_back(std::move(planned));
+    return absl::OkStatus();
   }
 
   const Matrix& matrix_;

@@ -38,9 +38,10 @@ struct PlanEnvironment {
 };
 
 // Every cell of the matrix in the order of the file, each id once. A cell that matches none of
-// `filters` is out (no filters: all match), as are cells that this build cannot run (device, ranks)
+// `filters` is out (no filters: all match), as are cells that this build cannot run (device)
 // or whose probe does not apply to the engine kind; each has its reason. An exclusion that matches
-// no cell, or a filter with a value that no cell has, is an error.
+// no cell, a filter with a value that no cell has, or a layout that does not fit a cell that is in
+// is an error.
 absl::StatusOr<std::vector<PlannedCell>> ExpandMatrix(const Matrix& matrix,
                                                       const std::vector<CellFilter>& filters,
                                                       const PlanEnvironment& environment);

@@ -98,7 +98,8 @@ std::vector<CellKey> MakeKeys() {
       {"attention", kMain, [](const Cell& c) { return EscapedText(c.probe.attention); }},
       {"precision", kMain, [](const Cell& c) { return EscapedText(c.probe.precision); }},
       {"device", kMain, [](const Cell& c) { return EscapedText(c.probe.device); }},
-      {"ranks", kDetail, [](const Cell& c) { return absl::StrCat(c.probe.ranks); }},
+      {"layout", kOption, [](const Cell& c) { return LayoutText(c.probe.layout); }},
+      {"ranks", kDerived, [](const Cell& c) { return absl::StrCat(c.probe.layout.ranks()); }},
       {"threads", kDetail, [](const Cell& c) { return absl::StrCat(c.probe.threads); }},
       {"documents", kOption, DocumentsText},
       {"input", kOption, [](const Cell& c) { return EscapedText(c.probe.input); }},
@@ -138,7 +139,7 @@ const std::vector<CellKey>& CellKeys() {
 }
 
 bool CellKey::Matches(const CellPattern& pattern, const Cell& cell) const {
-  if (pattern.text().empty() && IsOmitted(cell)) return true;
+  if (pattern.text().empty() && use != CellKeyUse::kMain && IsDefault(cell)) return true;
   const std::vector<std::string> texts = Texts(cell);
   return std::any_of(texts.begin(), texts.end(),
                      [&](const std::string& text) { return pattern.Matches(text); });

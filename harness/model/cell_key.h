@@ -15,6 +15,7 @@ enum class CellKeyUse {
   kMain,    // ids contain it even with its default value
   kOption,  // ids and reports contain it unless it has its default value
   kDetail,  // ids contain it unless it has its default value
+  kDerived,  // ids never contain it: it follows from another field
 };
 
 // One field of a cell as ids and filters spell it. Every text is escaped (EscapedText).
@@ -28,8 +29,9 @@ struct CellKey {
   std::vector<std::string> (*names)(const Cell&) = nullptr;
   std::string default_text = {};
 
+  bool IsDefault(const Cell& cell) const { return text(cell) == default_text; }
   bool IsOmitted(const Cell& cell) const {
-    return use != CellKeyUse::kMain && text(cell) == default_text;
+    return use == CellKeyUse::kDerived || (use != CellKeyUse::kMain && IsDefault(cell));
   }
   std::string AskedText(const Cell& cell) const { return asked ? asked(cell) : text(cell); }
   // Every text that a pattern may match, the id's first.

@@ -52,7 +52,7 @@ void DescribeProbe(Fields& fields, Probe& probe) {
   fields.Derived("attention", probe.attention);
   fields.Derived("precision", probe.precision);
   fields.Derived("device", probe.device);
-  fields.Derived("ranks", probe.ranks);
+  fields.Derived("ranks", probe.layout.ranks());
   Json json = fields.reading() ? Json() : ToJson(probe);
   fields.Field("probe", json, Presence::kOptional);
   if (!fields.reading() || json.is_null()) return;

@@ -74,6 +74,23 @@ void DescribeLater(Fields& fields, const char* key, std::string& value,
   if (fields.reading() && !written.empty()) value = written;
 }
 
+// `ranks` follows from the layout. It is older, and always written.
+void DescribeLayout(Fields& fields, Layout& layout) {
+  std::string text = layout == Layout() ? "" : LayoutText(layout);
+  fields.Field("layout", text, Presence::kOmitted);
+  if (fields.reading() && !text.empty()) {
+    const absl::StatusOr<Layout> read = ParseLayout(text);
+    if (!read.ok()) return fields.Fail("layout", std::string(read.status().message()));
+    layout = *read;
+  }
+  int ranks = layout.ranks();
+  fields.Int("ranks", ranks, 1, 1024, Presence::kOptional);
+  if (fields.reading() && ranks != layout.ranks())
+    fields.Fail("ranks", absl::StrCat("the layout ", LayoutText(layout), " has ", layout.ranks(),
+                                      ": leave ranks out and write a layout, for example "
+                                      "dp_shard=2"));
+}
+
 }  // namespace
 
 const std::vector<std::string>& ConfigNumbers() {
@@ -139,7 +156,7 @@ void Describe(Fields& fields, Probe& probe) {
   fields.Field("attention", probe.attention, Presence::kOptional);
   fields.Field("precision", probe.precision, Presence::kOptional);
   fields.Field("device", probe.device, Presence::kOptional);
-  fields.Int("ranks", probe.ranks, 1, 1024, Presence::kOptional);
+  DescribeLayout(fields, probe.layout);
   fields.Int("threads", probe.threads, 1, 1024, Presence::kOptional);
   fields.Int("steps", probe.steps, 1, 100, Presence::kOptional);
   fields.Int("seed", probe.seed, 0, INT64_MAX, Presence::kOptional);

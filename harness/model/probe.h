@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "harness/base/fields.h"
 #include "harness/base/json.h"
+#include "harness/model/layout.h"
 
 namespace bkm {
 
@@ -55,7 +56,8 @@ struct Probe {
   std::string attention;
   std::string precision = "bf16";  // bf16 or fp32
   std::string device = "cpu";
-  int ranks = 1;
+  // How the ranks share the work. Results must not depend on it.
+  Layout layout;
   int threads = 1;
   int steps = 3;
   uint64_t seed = 1;  // of weights and data

@@ -33,6 +33,7 @@ const std::map<std::string, std::string>& Flags() {
                                               {"optimizer", "--optimizer"},
                                               {"checkpoint", "--checkpoint"},
                                               {"rope_keys", "--rope-keys"},
+                                              {"layout", "--layout"},
                                               {"config", "--config"}};
   return flags;
 }

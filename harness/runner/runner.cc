@@ -84,7 +84,7 @@ absl::StatusOr<bool> Runner::Run(std::vector<PreparedCell> cells, RunRecord& run
   bool interrupted = false;
   // Two phases, in turn: start the cells that have room, then wait for one event.
   for (;;) {
-    background_ = judge_.Advance(!interrupted && executor_.running() < options_.slots);
+    background_ = judge_.Advance(!interrupted && BusySlots() < options_.slots);
     if (!interrupted) RETURN_IF_ERROR(TellAndFeed());
     if (!interrupted) RETURN_IF_ERROR(StartReady());
     const bool finished = pending_.empty() && background_ == 0 && untold_.empty();
@@ -120,7 +120,7 @@ absl::Status Runner::TellAndFeed() {
   for (;;) {
     RETURN_IF_ERROR(TellJudged());
     const int room =
-        options_.slots - executor_.running() - background_ - static_cast<int>(pending_.size());
+        options_.slots - BusySlots() - background_ - static_cast<int>(pending_.size());
     if (room <= 0) return absl::OkStatus();
     ASSIGN_OR_RETURN(std::vector<PreparedCell> cells, feed_.Next(room));
     if (cells.empty()) return absl::OkStatus();
@@ -246,10 +246,22 @@ std::deque<Runner::Pending>::iterator Runner::NextPending() {
   return it == pending_.end() ? pending_.begin() : it;
 }
 
+int Runner::SlotsOf(size_t index) const {
+  return std::min(cells_[index].record.cell.probe.layout.ranks(), options_.slots);
+}
+
+int Runner::BusySlots() const {
+  int busy = 0;
+  for (const auto& [id, pending] : in_flight_) busy += SlotsOf(pending.index);
+  return busy;
+}
+
 absl::Status Runner::StartReady() {
-  while (!pending_.empty() && !alone_ && executor_.running() + background_ < options_.slots) {
+  while (!pending_.empty() && !alone_) {
+    const int busy = BusySlots() + background_;
     const auto next = NextPending();
     const Pending pending = *next;
+    if (busy + SlotsOf(pending.index) > options_.slots) break;
     if (pending.second_try && (executor_.running() > 0 || background_ > 0)) break;
     pending_.erase(next);
     // A cell that this run has measured since may stand for it.

@@ -26,7 +26,7 @@
 namespace bkm {
 
 struct RunnerOptions {
-  int slots = 1;
+  int slots = 1;  // processes of cells at once: a cell takes one for each of its ranks
   bool controls = true;      // add the control cells that blame needs
   bool reuse = true;         // keep the observations of equal cells in the run directory
   int verify_inherited = 0;  // measure one in so many cells that could inherit; 0: none
@@ -84,6 +84,9 @@ class Runner {
   // Records that the cell's folder could not be written: that is this cell's matter alone.
   absl::Status GiveUp(size_t index, const absl::Status& why);
   absl::StatusOr<bool> TakeKept(size_t index, const Json& request);
+  // At most all: a cell of more ranks than there are slots runs alone.
+  int SlotsOf(size_t index) const;
+  int BusySlots() const;
   absl::Status StartReady();
   absl::StatusOr<bool> TakeLate(const Pending& pending);
   absl::Status StartOne(const Pending& pending);

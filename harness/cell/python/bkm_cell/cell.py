@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ from bkm_cell.report import Report
 from bkm_cell.witnesses.closure import Closure
 from bkm_cell.witnesses.errors import Owners, describe
 
-# The variables that a launcher sets for a single process.
+# The variables that a launcher sets; ranks have other numbers (bkm_cell.ranks.launcher).
 _LAUNCHER = {
     "LOCAL_RANK": "0",
     "RANK": "0",
@@ -27,6 +28,7 @@ _LAUNCHER = {
 
 def run(request: dict[str, Any], emit: Callable[[str], None]) -> None:
     """Never raises: a failure is the last event. The process cannot run a second cell."""
+    start = time.monotonic()
     report = Report(emit)
     owners = Owners(request)
     try:
@@ -37,7 +39,7 @@ def run(request: dict[str, Any], emit: Callable[[str], None]) -> None:
         closure = Closure(request.get("paths") or {})
         report.on_stage.append(lambda: closure.send(report))
         try:
-            _climb(request, report, owners)
+            _climb(request, report, owners, start)
         finally:
             closure.send(report, whole=True)
     except BaseException as error:  # also SystemExit: a subject that exits is a finding
@@ -46,7 +48,7 @@ def run(request: dict[str, Any], emit: Callable[[str], None]) -> None:
         report.done()
 
 
-def _climb(request: dict[str, Any], report: Report, owners: Owners) -> None:
+def _climb(request: dict[str, Any], report: Report, owners: Owners, start: float) -> None:
     os.environ.update(_LAUNCHER)
     name = request["adapter"].replace("-", "_")
     if name == "fixture":
@@ -57,6 +59,7 @@ def _climb(request: dict[str, Any], report: Report, owners: Owners) -> None:
     from bkm_cell.faults import attention_to_ask
     from bkm_cell.preload import third_party_modules
     from bkm_cell.probe import Probe
+    from bkm_cell.ranks.launcher import run_ranks
     from bkm_cell.sft import Ladder
     from bkm_cell.shims import acts
     from bkm_cell.shims.apply import apply_shims
@@ -70,9 +73,24 @@ def _climb(request: dict[str, Any], report: Report, owners: Owners) -> None:
     packages, plant = request.get("packages") or {}, request.get("plant") or []
     attention = attention_to_ask(probe.attention, packages.get("library") or "", plant)
     adapter = importlib.import_module(f"bkm_cell.adapters.{name}").Adapter(probe, attention)
+    ladder = Ladder(request, probe, adapter, report, owners)
     try:
         with recorded_lines(request, report):
-            Ladder(request, probe, adapter, report, owners).climb()
+            ladder.begin()
+            if probe.layout.ranks == 1:
+                ladder.climb()
+            else:
+
+                def climb(rank: int, own: Report, tell: Callable[[str | None], None]) -> None:
+                    try:
+                        Ladder(request, probe, adapter, own, owners, rank, tell).climb()
+                    except BaseException as error:
+                        own.exception(describe(error, owners))
+                    else:
+                        own.done()
+
+                deadline = start + float(request["limits"]["timeout_s"])
+                run_ranks(request, probe.layout, climb, report, owners, deadline)
     finally:
         report.set(shims=acts.counts())
     if request.get("record_modules"):

@@ -15,6 +15,7 @@ import torch
 
 from bkm_cell.adapters.base import Adapter, log_probs_of
 from bkm_cell.probe import Probe
+from bkm_cell.ranks.share import Share
 from bkm_cell.report import Report
 from bkm_cell.tensor_file import save_file
 from bkm_cell.witnesses.load import norm
@@ -34,11 +35,21 @@ class HandOver:
     first step is raised again in its own stage, at the end: it hides nothing of the training.
     """
 
-    def __init__(self, probe: Probe, adapter: Adapter, report: Report, folder: str) -> None:
+    def __init__(
+        self,
+        probe: Probe,
+        adapter: Adapter,
+        report: Report,
+        folder: str,
+        share: Share,
+        rank: int,
+    ) -> None:
         self._probe = probe
         self._adapter = adapter
         self._report = report
         self._folder = folder  # of the tensor files
+        self._share = share
+        self._rank = rank
         self._weights: Tensors = {}
         self._raised: dict[str, Exception] = {}
 
@@ -54,7 +65,8 @@ class HandOver:
         if self._probe.export_weights:
             self._report.stage("export")
             self._raise_of("export")
-            self._load_with_transformers()
+            if self._rank == 0:
+                self._load_with_transformers()
         if self._probe.resume_checkpoint:
             self._report.stage("resume")
             self._raise_of("resume")
@@ -142,6 +154,13 @@ class HandOver:
         ) as numbers:
             for step in range(_STEPS_TRAINED, len(self._probe.batches)):
                 start = time.monotonic()
-                outcome = fresh.train_step(self._probe.batches[step])
+                batch = self._probe.batches[step]
+                outcome = fresh.train_step(self._share.of(batch))
                 facts = {"loss": outcome.loss, "grad_norm": outcome.grad_norm}
-                numbers.finish(step, facts, outcome.log_probs, time.monotonic() - start)
+                numbers.finish(
+                    step,
+                    facts,
+                    self._share.whole(batch, outcome.log_probs),
+                    time.monotonic() - start,
+                    self._share.beside(batch),
+                )

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from bkm_cell.ranks.layout import Layout
 from bkm_cell.tensor_file import load_file
 
 
@@ -22,6 +23,9 @@ class Batch:
     input_ids: torch.Tensor  # int64[T]
     loss_mask: torch.Tensor  # int64[T]
     lengths: list[int]  # tokens per document
+    # Of the whole batch, if this is a rank's share of it.
+    documents_of_all: int | None = None
+    tokens_that_count: int | None = None
 
     @cached_property
     def positions(self) -> torch.Tensor:
@@ -38,7 +42,9 @@ class Batch:
         groups = [self.lengths[at : at + size] for at in range(0, len(self.lengths), size)]
         tokens = [sum(group) for group in groups]
         parts = zip(self.input_ids.split(tokens), self.loss_mask.split(tokens), groups)
-        return [Batch(ids, mask, group) for ids, mask, group in parts]
+        return [
+            replace(self, input_ids=ids, loss_mask=mask, lengths=group) for ids, mask, group in parts
+        ]
 
     def with_token(self, position: int, token: int) -> Batch:
         changed = self.input_ids.clone()
@@ -147,6 +153,10 @@ class Probe:
     def config_numbers(self) -> dict[str, Any]:
         """Numbers of the HF config that the matrix asks for."""
         return self.asked.get("config") or {}
+
+    @cached_property
+    def layout(self) -> Layout:
+        return Layout.parse(self.asked.get("layout", ""))
 
     @property
     def engine_options(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
@@ -17,6 +17,8 @@ from bkm_cell.adapters.base import Adapter
 from bkm_cell.faults import Planted
 from bkm_cell.hand_over import HandOver
 from bkm_cell.probe import Batch, Probe, Reach
+from bkm_cell.ranks.collectives import Collectives
+from bkm_cell.ranks.share import Share
 from bkm_cell.report import Report
 from bkm_cell.tensor_file import save_file
 from bkm_cell.witnesses import backend, mask
@@ -42,7 +44,10 @@ class Ladder:
         adapter: Adapter,
         report: Report,
         owners: Owners,
+        rank: int = 0,
+        tell: Callable[[str | None], None] | None = None,
     ) -> None:
+        """`tell`: of a rank among several, called with each collective that it enters and leaves."""
         self._request = request
         self._probe = probe
         self._adapter = adapter
@@ -51,25 +56,34 @@ class Ladder:
         library = (request.get("packages") or {}).get("library") or ""
         self._planted = Planted(adapter, library, request.get("plant") or [])
         self._tensors_dir = os.path.join(request["dir"], "tensors")
-        self._hand_over = HandOver(probe, adapter, report, self._tensors_dir)
+        self._share = Share()
+        self._collectives = None if tell is None else Collectives(tell)
+        self._rank = rank
+        if tell is not None:
+            self._tensors_dir = os.path.join(self._tensors_dir, f"rank{rank}")
+
+    def begin(self) -> None:
+        """Imports the subjects: once, before there are ranks."""
+        self._report.stage("import")
+        self._adapter.import_modules()
 
     def climb(self) -> None:
-        self._import()
         self._construct_and_load()
+        self._hand_over = HandOver(
+            self._probe, self._adapter, self._report, self._tensors_dir, self._share, self._rank
+        )
         self._witness_attention()
         self._train()
         self._hand_over.after_training()
         self._planted.confirm()
-
-    def _import(self) -> None:
-        self._report.stage("import")
-        self._adapter.import_modules()
 
     def _construct_and_load(self) -> None:
         report, adapter = self._report, self._adapter
         report.stage("construct")
         self._planted.before_construct()
 
+        if self._collectives is not None:
+            self._collectives.install()
         if self._probe.leftover_checkpoint:
             os.makedirs(_LEFTOVER)
 
@@ -82,6 +96,7 @@ class Ladder:
         self._planted.after_construct()
         if report.stage_name != "load":  # no reader ran: the load witness shows the weights
             report.stage("load")
+        self._take_share()
         asked = {"attention": adapter.attention, "precision": self._probe.precision}
         report.set(adapter={**adapter.facts(), "asked": asked})
         with report.timed("load-witness"):
@@ -100,36 +115,53 @@ class Ladder:
         with suppress(AttributeError):  # in some eras the engine keeps it elsewhere
             report.set(backend={"configured": adapter.configured()})
         report.stage("mask")
-        batch = probe.batches[probe.reach.step]
+        whole = probe.batches[probe.reach.step]
+        batch = self._share.of(whole)
         self._reads = GpuReads(modules, len(probe.batches))
         calls = backend.AttentionCalls(modules, Attended(batch.lengths, probe.is_padded, batch.input_ids))
         with report.timed("evidence"):
             try:
                 with adapter.evaluating():
                     with calls.watching(), self._reads.watching(None):
-                        before = adapter.evaluate(batch)
-                    self._report_forward_only(before)
-                    report.set(mask={"reach": self._reach(batch, before, probe.reach)})
+                        before = self._evaluate(whole)
+                    self._report_forward_only(whole, before)
+                    report.set(mask={"reach": self._reach(whole, before, probe.reach)})
                     more = []
                     for reach in probe.reaches:
-                        more.append(self._reach(batch, before, reach))
+                        more.append(self._reach(whole, before, reach))
                         report.set(mask={"reaches": more})
             except Exception as error:
                 report.set(mask={"evidence_error": describe(error, self._owners)})
             report.set(mask={"calls": calls.masks.facts(probe.reach.step)})
+        self._share.whole_relations(whole, calls.attended)
         self._report_attended(calls.attended)
         report.set(backend={"called": calls.called, "ops": sorted(calls.ops)})
         self._report_precision(calls)
 
+    def _take_share(self) -> None:
+        """As the engine says which documents are this rank's."""
+        layout = self._probe.layout
+        if layout.ranks == 1:
+            return
+        data_rank = self._adapter.data_rank(self._rank)
+        self._share = Share(data_rank, layout.data_ranks, is_one_of_several=True)
+        documents = [list(self._share.documents(batch)) for batch in self._probe.batches]
+        self._report.set(data_rank=data_rank, documents=documents)
+
+    def _evaluate(self, batch: Batch) -> torch.Tensor:
+        """Log-probs of the whole batch; 0 at other ranks' documents."""
+        return self._share.whole(batch, self._adapter.evaluate(self._share.of(batch)))
+
     def _reach(self, batch: Batch, before: torch.Tensor, reach: Reach) -> dict[str, Any]:
-        after = self._adapter.evaluate(batch.with_token(reach.position, reach.token))
+        after = self._evaluate(batch.with_token(reach.position, reach.token))
         return mask.reach(reach.position, before.float().cpu(), after.float().cpu())
 
-    def _report_forward_only(self, log_probs: torch.Tensor) -> None:
+    def _report_forward_only(self, batch: Batch, log_probs: torch.Tensor) -> None:
         os.makedirs(self._tensors_dir, exist_ok=True)
         file = "tensors/forward_only.safetensors"
-        values = log_probs.detach().float().cpu().contiguous()
-        save_file({"log_probs": values}, os.path.join(self._request["dir"], file))
+        tensors = {"log_probs": log_probs.detach().float().cpu().contiguous()}
+        tensors |= self._share.beside(batch)
+        save_file(tensors, os.path.join(self._tensors_dir, os.path.basename(file)))
         dtype = str(log_probs.dtype).removeprefix("torch.")
         self._report.set(forward_only={"tensors": file, "log_probs_dtype": dtype})
 
@@ -151,7 +183,8 @@ class Ladder:
         attended_s = 0.0
         kernels = AttentionKernels(adapter.modules(), len(probe.batches))
         with StepNumbers(probe, adapter.tensors(), self._tensors_dir, self._report) as numbers:
-            for step, batch in enumerate(probe.batches):
+            for step, whole in enumerate(probe.batches):
+                batch = self._share.of(whole)
                 start = time.monotonic()
                 attended = Attended(batch.lengths, probe.is_padded, batch.input_ids)
                 masks = StepMasks(adapter.modules(), attended, self._reads.paused).watching()
@@ -171,10 +204,19 @@ class Ladder:
                     "grad_norm": outcome.grad_norm,
                     "forwards": forwards[0],
                     "attention_nodes": dict(nodes),
-                    **attended.facts(),
                     **outcome.facts,
                 }
-                numbers.finish(step, facts, outcome.log_probs, seconds, attended.relations)
+                self._share.whole_relations(whole, attended)
+                facts |= attended.facts()
+                numbers.finish(
+                    step,
+                    facts,
+                    self._share.whole(whole, outcome.log_probs),
+                    seconds,
+                    attended.stored() | self._share.beside(whole),
+                )
+                if self._collectives is not None:
+                    self._report.set(collectives=self._collectives.facts())
                 self._hand_over.after_step(step)
 
     @contextmanager

@@ -11,11 +11,15 @@ from typing import Any
 import torch
 
 from bkm_cell.adapters.base import Adapter, StepOutcome, log_probs_of, sft_loss
+from bkm_cell.adapters.control_ranks import are_mixed, clip_gradients
 from bkm_cell.probe import Batch, Probe
 
 
 class ControlAdapter(Adapter):
-    """fp32 parameters. For bf16, autocast goes around model and loss, as in verl."""
+    """fp32 parameters. For bf16, autocast goes around model and loss, as in verl.
+
+    With several data-parallel ranks FSDP2 casts the parameters instead, and averages gradients.
+    """
 
     model: torch.nn.Module
     optimizer: torch.optim.Optimizer
@@ -44,11 +48,12 @@ class ControlAdapter(Adapter):
             betas=(asked["beta1"], asked["beta2"]),
             eps=asked["epsilon"],
             weight_decay=asked["weight_decay"],
+            foreach=False if are_mixed(list(self.model.parameters())) else None,
         )
         self._schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, self.probe.rate_factor)
 
     def _autocast(self) -> contextlib.AbstractContextManager[Any]:
-        if self.probe.precision == "fp32":
+        if self.probe.precision == "fp32" or self.probe.layout.data_ranks > 1:
             return contextlib.nullcontext()
         return torch.autocast(self.probe.device.type, torch.bfloat16)
 
@@ -62,22 +67,26 @@ class ControlAdapter(Adapter):
 
     def train_step(self, batch: Batch) -> StepOutcome:
         self.optimizer.zero_grad()
-        tokens = int(batch.loss_mask.sum())
+        tokens = batch.tokens_that_count or int(batch.loss_mask.sum())
+        ranks = self.probe.layout.data_ranks  # over which gradients are averaged
         losses, log_probs = [], []
         for part in batch.micro_batches(self.probe.micro_batches):
             with self._autocast():
                 seen = self._log_probs(part)
-                loss = sft_loss(seen, part.loss_mask.to(seen.device), tokens)
+                loss = sft_loss(seen, part.loss_mask.to(seen.device), tokens) * ranks
             loss.backward()
             losses.append(loss.item())
             log_probs.append(seen.detach())
-        clip = self.probe.optimizer["clip_norm"]
-        grad_norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), clip)
+        most = self.probe.optimizer["clip_norm"]
+        if self.probe.layout.ranks > 1:
+            grad_norm = clip_gradients(list(self.model.parameters()), most)
+        else:
+            grad_norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), most).item()
         self.optimizer.step()
         self._schedule.step()
         return StepOutcome(
             sum(losses),
-            grad_norm.item(),
+            grad_norm,
             torch.cat(log_probs),
             {"next_learning_rate": self._schedule.get_last_lr()[0]},
         )

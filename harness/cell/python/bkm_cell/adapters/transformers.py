@@ -15,6 +15,7 @@ import torch
 
 from bkm_cell.adapters.base import hf_names, transformers_module
 from bkm_cell.adapters.control import ControlAdapter
+from bkm_cell.adapters.control_ranks import meshes, shard
 from bkm_cell.probe import Batch
 from bkm_cell.tensor_file import load_file
 from bkm_cell.witnesses.named_tensors import NamedTensors
@@ -26,10 +27,20 @@ class Adapter(ControlAdapter):
         importlib.import_module(transformers_module(self.probe.hf_config["model_type"]))
 
     def construct(self) -> None:
+        layout = self.probe.layout
+        mesh = meshes(self.probe) if layout.ranks > 1 else None
+        plan: dict[str, Any] = {}
+        if layout.tp > 1:  # the library's own plan
+            plan = {"tp_plan": "auto", "device_mesh": mesh["tp"]}
         self.model = self._auto_class.from_pretrained(
-            self.probe.model_dir, attn_implementation=self.attention, torch_dtype=torch.float32
+            self.probe.model_dir,
+            attn_implementation=self.attention,
+            torch_dtype=torch.float32,
+            **plan,
         )
         self.model.to(self.probe.device).train()
+        if layout.data_ranks > 1:
+            shard(self.probe, mesh, [*self.model.model.layers, self.model])
         self.make_optimizer()
 
     def tensors(self) -> NamedTensors:

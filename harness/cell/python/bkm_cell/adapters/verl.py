@@ -153,13 +153,17 @@ class VerlAdapter(Adapter):
             **_cut(batch, micro_batches),
             "use_remove_padding": not self.probe.is_padded,
             "temperature": 1.0,
-            "global_batch_size": len(batch.lengths),
+            "global_batch_size": batch.documents_of_all or len(batch.lengths),
             "pad_mode": self._pad_mode,
             "pad_token_id": self.probe.eos_token_id,
             # Without it, later FSDP engines return no log-probs from a training step.
             "return_model_output": True,
         }
         return self._tensordicts.get_tensordict(tensors, beside)
+
+    def data_rank(self, rank: int) -> int:
+        """verl's trainer asks the engine, too."""
+        return int(self.engine.get_data_parallel_rank())
 
     def evaluating(self) -> contextlib.AbstractContextManager[Any]:
         return self.engine.eval_mode()
@@ -220,13 +224,31 @@ def _cut(batch: Batch, micro_batches: int) -> dict[str, Any]:
 
 
 def start_process_group(device: torch.device) -> None:
-    """A process group of this process alone, as a launcher would set it up, once."""
+    """The process group that a launcher would set up, once."""
     if dist.is_initialized():
         return
     backend = "gloo" if device.type == "cpu" else f"cpu:gloo,{device.type}:nccl"
     dist.init_process_group(
-        backend, init_method=f"file://{os.path.abspath('rendezvous')}", rank=0, world_size=1
+        backend,
+        init_method=f"file://{os.path.abspath('rendezvous')}",
+        rank=int(os.environ["RANK"]),
+        world_size=int(os.environ["WORLD_SIZE"]),
     )
+    if dist.get_world_size() > 1 and device.type == "cpu":
+        _check_average()
+
+
+def _check_average() -> None:
+    """gloo's average was wrong in some release (pytorch issue 162338)."""
+    ranks = dist.get_world_size()
+    for dtype in (torch.float32, torch.bfloat16):
+        values = torch.full((3,), float(dist.get_rank()), dtype=dtype)
+        dist.all_reduce(values, op=dist.ReduceOp.AVG)
+        if not torch.equal(values, torch.full_like(values, (ranks - 1) / 2)):
+            raise RuntimeError(
+                f"gloo averages {dtype} wrongly in torch {torch.__version__}: cells of several ranks "
+                "cannot be run with it"
+            )
 
 
 def _number(value: Any) -> float | None:

@@ -40,9 +40,19 @@ class Adapter(VerlAdapter):
         override = {"attn_implementation": self.attention}
         return (
             self.model_config(override_config=override),
-            self.engine_config(config.FSDPEngineConfig, **options),
+            self.engine_config(config.FSDPEngineConfig, **options, **self._degrees()),
             self.optimizer_config(config.FSDPOptimizerConfig, {"lr_scheduler_type": "constant"}),
         )
+
+    def _degrees(self) -> dict[str, int]:
+        """The layout, under the names of verl's configuration. -1 shards over all ranks."""
+        layout = self.probe.layout
+        degrees = {}
+        if layout.ulysses > 1:
+            degrees["ulysses_sequence_parallel_size"] = layout.ulysses
+        if layout.dp_replicate > 1:
+            degrees["fsdp_size"] = layout.shards * layout.ulysses
+        return degrees
 
     def tensors(self) -> NamedTensors:
         known = self.probe.places.keys()

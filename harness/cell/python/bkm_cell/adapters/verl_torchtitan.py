@@ -25,10 +25,26 @@ class Adapter(VerlAdapter):
         config = self.verl_config
         return (
             self.model_config(),
-            self.engine_config(config.TorchtitanEngineConfig, attn_type=self.attention),
+            self.engine_config(
+                config.TorchtitanEngineConfig, attn_type=self.attention, **self._degrees()
+            ),
             # torchtitan's schedule decays to this factor: 1.0 keeps the rate after its warm-up.
             self.optimizer_config(config.TorchtitanOptimizerConfig, {"min_lr_factor": 1.0}),
         )
+
+    def _degrees(self) -> dict[str, int]:
+        """The layout, under the names of verl's configuration. One rank is its default."""
+        layout = self.probe.layout
+        degrees = {
+            "data_parallel_size": layout.data_ranks,
+            "data_parallel_replicate_size": layout.dp_replicate,
+            "data_parallel_shard_size": layout.shards,
+            "tensor_parallel_size": layout.tp,
+            "context_parallel_size": layout.cp,
+            "pipeline_parallel_size": layout.pp,
+            "expert_parallel_size": layout.ep,
+        }
+        return {name: degree for name, degree in degrees.items() if degree > 1}
 
     def tensors(self) -> NamedTensors:
         return NamedTensors(self.modules(), self.engine.checkpointer.sd_adapter.to_hf)

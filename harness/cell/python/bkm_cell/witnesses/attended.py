@@ -237,6 +237,10 @@ class Attended:
         self.relations[digest] = seen
         self.layers.append({"layer": layer, "relation": digest})
 
+    def stored(self) -> dict[str, torch.Tensor]:
+        """The relations under their names in a step's file."""
+        return {f"relation/{digest}": relation for digest, relation in self.relations.items()}
+
     def facts(self) -> dict[str, Any]:
         if self.error is not None:
             return {"attended_error": self.error}

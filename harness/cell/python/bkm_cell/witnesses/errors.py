@@ -144,8 +144,31 @@ def _frame(
     }
 
 
+class Described(Exception):
+    """An exception of another process, whose facts are known."""
+
+    def __init__(self, facts: dict[str, Any]) -> None:
+        super().__init__(facts.get("message", ""))
+        self.facts = facts
+
+
+def described_frame(owners: Owners, file: str, line: int, function: str) -> dict[str, Any]:
+    """A frame that another process printed: where it waits."""
+    owner, relative = owners.of(file)
+    return {
+        "file": relative,
+        "line": line,
+        "function": function,
+        "owner": owner,
+        "text": linecache.getline(file, line).strip()[:300],
+        "statement": "call",
+    }
+
+
 def describe(error: BaseException, owners: Owners, depth: int = 0) -> dict[str, Any]:
     """The facts of an exception and its causes, outermost frame first."""
+    if isinstance(error, Described):
+        return error.facts
     try:
         message = str(error)
     except Exception as broken:  # an exception's own __str__ may be broken

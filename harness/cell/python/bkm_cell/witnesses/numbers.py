@@ -115,17 +115,16 @@ class StepNumbers:
         outcome: dict[str, Any],
         log_probs: torch.Tensor | None,
         seconds: float,
-        relations: Tensors | None = None,
+        beside: Tensors | None = None,
     ) -> None:
         """Writes the step's tensors and reports its facts; the engine returned `outcome`.
 
-        `relations`: who attended to whom (uint8[T,T]), by digest.
+        `beside`: further tensors of the step, by name.
         """
         tensors = {name: value.contiguous() for name, value in self._samples.items()}
         for name, norms in self._norms.items():
             tensors[f"norms/{name}"] = torch.tensor(norms, dtype=torch.float64)
-        for digest, relation in (relations or {}).items():
-            tensors[f"relation/{digest}"] = relation
+        tensors |= beside or {}
         if log_probs is not None:
             tensors["log_probs"] = log_probs.detach().float().cpu().contiguous()
         file = f"{self._file}{step}.safetensors"

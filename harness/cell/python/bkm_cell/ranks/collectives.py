@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""Records the collectives of a rank, and which one it is in.
+
+It wraps the functions of torch.distributed and of its functional collectives. Collectives that C++
+code starts by itself (DDP's reducer) are not seen.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+MOST_KINDS = 500
+
+_FUNCTIONS = (
+    "all_reduce",
+    "all_reduce_coalesced",
+    "all_gather",
+    "all_gather_into_tensor",
+    "all_gather_object",
+    "all_to_all",
+    "all_to_all_single",
+    "barrier",
+    "batch_isend_irecv",
+    "broadcast",
+    "broadcast_object_list",
+    "gather",
+    "gather_object",
+    "recv",
+    "reduce",
+    "reduce_scatter",
+    "reduce_scatter_tensor",
+    "scatter",
+    "send",
+)
+_FUNCTIONAL = (
+    "all_gather_tensor",
+    "all_gather_tensor_autograd",
+    "all_reduce",
+    "all_to_all_single",
+    "all_to_all_single_autograd",
+    "broadcast",
+    "permute_tensor",
+    "reduce_scatter_tensor",
+    "reduce_scatter_tensor_autograd",
+    "wait_tensor",
+)
+
+
+def _first_tensor(values: Any) -> torch.Tensor | None:
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            return value
+        if isinstance(value, (list, tuple)) and value and isinstance(value[0], torch.Tensor):
+            return value[0]
+    return None
+
+
+def _size_of(group: Any) -> int | None:
+    """The ranks of a group, in any of the forms that torch takes."""
+    try:
+        if group is None:
+            return dist.get_world_size()
+        if isinstance(group, dist.ProcessGroup):
+            return group.size()
+        if isinstance(group, (list, tuple)) and all(isinstance(one, int) for one in group):
+            return len(group)
+        if hasattr(group, "size") and callable(group.size):
+            return int(group.size())
+        if isinstance(group, tuple):
+            return group[0].size(group[1])
+    except Exception:
+        return None
+    return None
+
+
+class Collectives:
+    """Counts calls by (operation, reduction, ranks of the group, type) with their elements."""
+
+    def __init__(self, tell: Callable[[str | None], None]) -> None:
+        """`tell`: called with the operation that begins, and with None when it returns."""
+        self._tell = tell
+        self._calls: Counter[tuple[str, str, int | None, str]] = Counter()
+        self._elements: Counter[tuple[str, str, int | None, str]] = Counter()
+        self._depth = 0
+
+    def install(self) -> None:
+        """For the rest of the process."""
+        import torch.distributed._functional_collectives as functional
+        from torch.distributed import distributed_c10d
+
+        for homes, names in (((dist, distributed_c10d), _FUNCTIONS), ((functional,), _FUNCTIONAL)):
+            for name in names:
+                original = getattr(homes[0], name, None)
+                if original is not None:
+                    watched = self._watched(name, original)
+                    for home in homes:
+                        setattr(home, name, watched)
+
+    def facts(self) -> list[dict[str, Any]]:
+        found = []
+        for key, calls in sorted(self._calls.items(), key=str):
+            operation, reduction, ranks, dtype = key
+            facts = {"op": operation, "reduce": reduction, "ranks": ranks, "dtype": dtype}
+            facts = {name: value for name, value in facts.items() if value}
+            found.append({**facts, "calls": calls, "elements": self._elements[key]})
+        return found
+
+    def _watched(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):
+            signature = None
+
+        @functools.wraps(function)
+        def call(*arguments: Any, **named: Any) -> Any:
+            if self._depth > 0 or torch.compiler.is_compiling():
+                return function(*arguments, **named)
+            self._depth += 1
+            self._note(name, signature, arguments, named)
+            self._tell(name)
+            try:
+                return function(*arguments, **named)
+            finally:
+                self._depth -= 1
+                self._tell(None)
+
+        return call
+
+    def _note(
+        self, name: str, signature: inspect.Signature | None, arguments: Any, named: Any
+    ) -> None:
+        try:
+            given = signature.bind(*arguments, **named).arguments if signature else named
+        except TypeError:  # the call itself will fail
+            given = named
+        tensor = _first_tensor([*arguments, *named.values()])
+        reduction = next((given[key] for key in ("op", "reduceOp", "reduce_op") if key in given), "")
+        dtype = "" if tensor is None else str(tensor.dtype).removeprefix("torch.")
+        text = str(reduction).rpartition(".")[2].lower()
+        key = (name, text, _size_of(given.get("group")), dtype)
+        if key in self._calls or len(self._calls) < MOST_KINDS:
+            self._calls[key] += 1
+            self._elements[key] += 0 if tensor is None else tensor.numel()
