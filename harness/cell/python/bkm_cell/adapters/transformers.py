@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import glob
 import importlib
+import importlib.util
 import os
 import shutil
 from collections.abc import Iterator
@@ -31,6 +32,11 @@ class Adapter(ControlAdapter):
         mesh = meshes(self.probe) if layout.ranks > 1 else None
         plan: dict[str, Any] = {}
         if layout.tp > 1:  # the library's own plan
+            if importlib.util.find_spec("accelerate") is None:
+                raise LookupError(
+                    "transformers' tensor parallelism needs accelerate, which this runtime lacks: "
+                    "ask for --runtime cpu-accelerate"
+                )
             plan = {"tp_plan": "auto", "device_mesh": mesh["tp"]}
         self.model = self._auto_class.from_pretrained(
             self.probe.model_dir,

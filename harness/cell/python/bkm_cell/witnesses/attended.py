@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.distributed.tensor import DTensor
 
 from bkm_cell.tensor_file import tensor_bytes
 from bkm_cell.witnesses.rows import Rows, Unreadable
@@ -67,14 +68,31 @@ def replaying(
 
     def again(other_query: torch.Tensor, other_value: torch.Tensor) -> Any:
         given, keywords = list(arguments), dict(named)
-        for place, tensor in ((places[0], other_query), (places[2], other_value)):
+        for place, tensor in (
+            (places[0], _as(query, other_query)),
+            (places[2], _as(value, other_value)),
+        ):
             if isinstance(place, int):
                 given[place] = tensor
             else:
                 keywords[place] = tensor
         return function(*given, **keywords)
 
-    return again, query, value
+    return again, _local(query), _local(value)
+
+
+def _local(tensor: torch.Tensor) -> torch.Tensor:
+    """This rank's part of a tensor that tensor parallelism spreads over ranks."""
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
+def _as(original: torch.Tensor, local: torch.Tensor) -> torch.Tensor:
+    """This rank's part in the form of the original."""
+    if not isinstance(original, DTensor):
+        return local
+    return DTensor.from_local(
+        local, original.device_mesh, original.placements, run_check=False
+    )
 
 
 def _output(result: Any) -> torch.Tensor:
@@ -82,7 +100,7 @@ def _output(result: Any) -> torch.Tensor:
         result = result[0]
     if not isinstance(result, torch.Tensor):
         raise Unreadable(f"it returns {type(result).__name__}, not a tensor")
-    return result
+    return _local(result)
 
 
 def _heads(result: Any, rows: Rows, width: int) -> torch.Tensor:
