@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch.distributed.tensor import DTensor
 
 from bkm_cell.probe import Batch, Probe
 from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors, names_beside
@@ -142,6 +143,8 @@ def accepted(options: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 def log_probs_of(logits: torch.Tensor, input_ids: torch.Tensor) -> torch.Tensor:
     """At flat position t, the fp32 log-prob of token t+1. The last position's label is token 0."""
+    if isinstance(logits, DTensor):  # tensor-parallel ranks hold a part of the vocabulary
+        logits = logits.full_tensor()
     labels = torch.roll(input_ids, -1)
     return torch.log_softmax(logits.float(), -1).gather(-1, labels[:, None]).squeeze(-1)
 

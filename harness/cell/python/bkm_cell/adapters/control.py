@@ -23,6 +23,8 @@ class ControlAdapter(Adapter):
 
     model: torch.nn.Module
     optimizer: torch.optim.Optimizer
+    # Whether what distributes the model divides gradients by the number of data-parallel ranks.
+    averages_gradients = True
     known_options: dict[str, tuple[Any, ...]] = {}  # the control's own options and their values
 
     def __init__(self, probe: Probe, attention: str) -> None:
@@ -52,6 +54,10 @@ class ControlAdapter(Adapter):
         )
         self._schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, self.probe.rate_factor)
 
+    def gradients(self) -> list[torch.Tensor]:
+        """Of which the total norm is taken."""
+        return [p.grad for p in self.model.parameters() if p.grad is not None]
+
     def _autocast(self) -> contextlib.AbstractContextManager[Any]:
         if self.probe.precision == "fp32" or self.probe.layout.data_ranks > 1:
             return contextlib.nullcontext()
@@ -68,18 +74,19 @@ class ControlAdapter(Adapter):
     def train_step(self, batch: Batch) -> StepOutcome:
         self.optimizer.zero_grad()
         tokens = batch.tokens_that_count or int(batch.loss_mask.sum())
-        ranks = self.probe.layout.data_ranks  # over which gradients are averaged
+        ranks = self.probe.layout.data_ranks if self.averages_gradients else 1
         losses, log_probs = [], []
         for part in batch.micro_batches(self.probe.micro_batches):
             with self._autocast():
                 seen = self._log_probs(part)
                 loss = sft_loss(seen, part.loss_mask.to(seen.device), tokens) * ranks
             loss.backward()
-            losses.append(loss.item())
+            # As verl reports it: the mean over data-parallel ranks is the loss of the batch.
+            losses.append(loss.item() * self.probe.layout.data_ranks / ranks)
             log_probs.append(seen.detach())
         most = self.probe.optimizer["clip_norm"]
         if self.probe.layout.ranks > 1:
-            grad_norm = clip_gradients(list(self.model.parameters()), most)
+            grad_norm = clip_gradients(list(self.model.parameters()), self.gradients(), most)
         else:
             grad_norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), most).item()
         self.optimizer.step()

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
@@ -42,20 +43,27 @@ def shard(probe: Probe, mesh: DeviceMesh, parts: Iterable[torch.nn.Module]) -> N
 
 
 def are_mixed(parameters: list[torch.nn.Parameter]) -> bool:
-    """Some are DTensors and some are not: torch's optimizers cannot treat them together."""
-    return len({isinstance(parameter, DTensor) for parameter in parameters}) > 1
+    """Whether they lie on several meshes: torch's optimizers cannot treat such together."""
+    meshes_of = {p.device_mesh if isinstance(p, DTensor) else None for p in parameters}
+    return len(meshes_of) > 1
 
 
-def clip_gradients(parameters: list[torch.nn.Parameter], most: float) -> float:
-    """torch.nn.utils.clip_grad_norm_ over DTensors and plain tensors together; the norm before it."""
-    gradients = [p.grad for p in parameters if p.grad is not None]
-    norms = []
-    for kind in (True, False):
-        group = [g for g in gradients if isinstance(g, DTensor) is kind]
-        if group:
-            norm = torch.nn.utils.get_total_norm(group)
-            norms.append(norm.full_tensor() if isinstance(norm, DTensor) else norm)
-    total = torch.linalg.vector_norm(torch.stack(norms))
+def clip_gradients(
+    parameters: list[torch.nn.Parameter], gradients: list[torch.Tensor], most: float
+) -> float:
+    """torch.nn.utils.clip_grad_norm_ over DTensors and plain tensors together.
+
+    Returns the norm before it, which is that of `gradients`: DTensors, or whole ones.
+    """
+    groups: dict[Any, list[torch.Tensor]] = {}  # by mesh: experts may have one of their own
     for gradient in gradients:
+        mesh = gradient.device_mesh if isinstance(gradient, DTensor) else None
+        groups.setdefault(mesh, []).append(gradient)
+    norms = []
+    for group in groups.values():
+        norm = torch.nn.utils.get_total_norm(group)
+        norms.append(norm.full_tensor() if isinstance(norm, DTensor) else norm)
+    total = torch.linalg.vector_norm(torch.stack(norms))
+    for gradient in (p.grad for p in parameters if p.grad is not None):
         gradient.mul_(torch.clamp(most / (total + 1e-6), max=1.0))
     return total.item()

@@ -23,13 +23,21 @@ from bkm_cell.adapters.torchtitan_eras.choose import era_of
 from bkm_cell.adapters.torchtitan_eras.configuration import configuration_of
 from bkm_cell.adapters.torchtitan_eras.expert_names import ExpertNames
 from bkm_cell.adapters.torchtitan_eras.flavors import fit
+from bkm_cell.adapters.torchtitan_eras.parallel import (
+    Parallel,
+    averages_gradients,
+    distributed_as,
+)
 from bkm_cell.probe import Batch
 from bkm_cell.tensor_file import load_file
 from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors
 
 
 class Adapter(ControlAdapter):
-    known_options = {"mask": ("none",)}  # pass no mask
+    known_options = {
+        "mask": ("none",),  # pass no mask
+        "spmd_backend": ("default", "full_dtensor", "spmd_types"),  # with several ranks
+    }
 
     def import_modules(self) -> None:
         self._package = importlib.import_module(
@@ -45,8 +53,17 @@ class Adapter(ControlAdapter):
         ask_for_numbers(self._config, self.probe.config_numbers)
         if self._windowed:
             configuration_of(self._config).mask_packed_documents()
-        self.model = era.build(spec, self._config)
-        self.model.to(self.probe.device)
+        parallel = Parallel(self.probe) if self.probe.layout.ranks > 1 else None
+        if parallel is None:
+            self.model = era.build(spec, self._config)
+            self.model.to(self.probe.device)
+        else:
+            parallel.configure(self._config)
+            with torch.device("meta"):
+                self.model = era.build(spec, self._config)
+            self.model = parallel.apply(spec, self.model)
+            self.model.to_empty(device=self.probe.device)
+            self.averages_gradients = averages_gradients(self.model)
         with torch.no_grad():
             era.initialise(self.model, self.probe.device)
         self._load(spec)
@@ -61,6 +78,8 @@ class Adapter(ControlAdapter):
         for path in self.probe.weight_files:
             weights.update(load_file(path, device=str(self.probe.device)))
         state = self._to_hf.from_hf(self._names.of_library(weights))
+        if self.probe.layout.ranks > 1:
+            state = distributed_as(self.model.state_dict(), state)
         missing, unexpected = self.model.load_state_dict(state, strict=False)
         self._unmatched = {"missing": list(missing), "unexpected": list(unexpected)}
 

@@ -9,7 +9,7 @@ import importlib
 import importlib.util
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -19,7 +19,7 @@ from bkm_cell.adapters.control import ControlAdapter
 from bkm_cell.adapters.control_ranks import meshes, shard
 from bkm_cell.probe import Batch
 from bkm_cell.tensor_file import load_file
-from bkm_cell.witnesses.named_tensors import NamedTensors
+from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors
 
 
 class Adapter(ControlAdapter):
@@ -51,7 +51,27 @@ class Adapter(ControlAdapter):
 
     def tensors(self) -> NamedTensors:
         known = self.probe.places.keys()
-        return NamedTensors([self.model], hf_names(self.model, known), known)
+        return NamedTensors([self.model], hf_names(self.model, known), known, self._whole())
+
+    def _whole(self) -> Callable[[Tensors], Tensors] | None:
+        """From version 5 on, tensor-parallel ranks hold plain parts; save_pretrained gathers so."""
+        if self.probe.layout.tp == 1:
+            return None
+        parallel = importlib.import_module("transformers.integrations.tensor_parallel")
+        gather = getattr(parallel, "gather_state_dict_for_save", None)
+        if gather is None:  # they are DTensors
+            return None
+        model = self.model
+        return lambda state: gather(
+            dict(state), model._tp_plan, model._device_mesh, self.probe.layout.tp
+        )
+
+    def gradients(self) -> list[torch.Tensor]:
+        whole = self._whole()
+        if whole is None:
+            return super().gradients()
+        named = {n: p.grad for n, p in self.model.named_parameters() if p.grad is not None}
+        return list(whole(named).values())
 
     def facts(self) -> dict[str, Any]:
         return {

@@ -87,7 +87,8 @@ def _without_wrappers(state: Tensors, known: Collection[str]) -> Tensors:
 class NamedTensors:
     """`to_hf`: the library's own mapping from its state dict to HF's; None if names are HF's.
 
-    `known`: the names of the file.
+    `known`: the names of the file. `whole`: the library's own way to gather a state dict whose
+    tensors are plain parts of each rank; DTensors are gathered anyway.
     """
 
     def __init__(
@@ -95,10 +96,12 @@ class NamedTensors:
         modules: list[torch.nn.Module],
         to_hf: Callable[[Tensors], Tensors] | None,
         known: Collection[str] = (),
+        whole: Callable[[Tensors], Tensors] | None = None,
     ) -> None:
         self._modules = modules
         self._to_hf = to_hf
         self._known = known
+        self._whole = whole
 
     def parameters(self) -> Tensors:
         return self._parameters(names_beside(self._modules, self._known))
@@ -107,6 +110,8 @@ class NamedTensors:
         state: Tensors = {}
         for module in self._modules:
             state.update((plain_name(name), value) for name, value in module.state_dict().items())
+        if self._whole is not None:
+            state = self._whole(state)
         if self._to_hf is None:
             own = {name: gathered(value) for name, value in state.items() if name not in beside}
             return _without_wrappers(own, self._known)
@@ -123,11 +128,14 @@ class NamedTensors:
 
     def held(self) -> Tensors:
         """Everything that the modules hold, under their own names; a tied tensor once."""
-        return {
-            plain_name(name): gathered(value)
+        held = {
+            plain_name(name): value
             for module in self._modules
             for name, value in module.named_parameters()
         }
+        if self._whole is not None:
+            held = self._whole(held)
+        return {name: gathered(value) for name, value in held.items()}
 
     def gradients(self) -> Tensors:
         for module in self._modules:

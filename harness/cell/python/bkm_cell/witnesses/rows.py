@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.distributed.tensor import DTensor
 
 Place = tuple[int, int]  # the row, and where in it a document begins
 
@@ -93,7 +94,7 @@ def _integers(values: Any) -> Iterator[torch.Tensor]:
     for value in values:
         if isinstance(value, torch.Tensor) and value.dtype in (torch.int32, torch.int64):
             if value.dim() in (1, 2) and value.numel() > 0:
-                yield value
+                yield value.to_local() if isinstance(value, DTensor) else value
 
 
 def _starts(positions: torch.Tensor | None, rows: torch.Tensor, length: int) -> torch.Tensor:

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""The library's own parallelism, without its Trainer: parallel dimensions and `parallelize_fn`.
+
+Eras differ in where the settings live (one JobConfig, or a configuration for each concern) and in
+what `parallelize_fn` takes; the names of the settings are the same.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import FSDPModule
+from torch.distributed.tensor import DTensor, distribute_tensor
+
+from bkm_cell.adapters.base import accepted
+from bkm_cell.adapters.verl import start_process_group
+from bkm_cell.probe import Probe
+from bkm_cell.witnesses.named_tensors import Tensors
+
+_DTYPES = {"bf16": "bfloat16", "fp32": "float32"}
+
+
+class Parallel:
+    """Makes a model of one layout, for this rank."""
+
+    def __init__(self, probe: Probe) -> None:
+        start_process_group(probe.device)
+        self._settings = importlib.import_module("torchtitan.config")
+        layout = probe.layout
+        degrees = {
+            "data_parallel_replicate_degree": layout.dp_replicate,
+            "data_parallel_shard_degree": layout.shards,
+            "tensor_parallel_degree": layout.tp,
+            "expert_parallel_degree": layout.ep,
+            **{k: v for k, v in probe.engine_options.items() if k != "mask"},
+        }
+        precision = {
+            "mixed_precision_param": _DTYPES[probe.precision],
+            "mixed_precision_reduce": "float32",
+        }
+        if hasattr(self._settings, "ParallelismConfig"):
+            self._config = self._concerns(degrees, precision)
+        else:
+            self._config = self._job(degrees, precision)
+        kind = importlib.import_module("torchtitan.distributed").ParallelDims
+        dimensions = {
+            "dp_replicate": layout.dp_replicate,
+            "dp_shard": layout.shards,
+            "cp": 1,
+            "tp": layout.tp,
+            "pp": 1,
+            "ep": layout.ep,
+            "etp": 1,
+            "world_size": dist.get_world_size(),
+            "enable_loss_parallel": False,
+        }
+        self._dims = kind(**accepted(dimensions, inspect.signature(kind).parameters))
+
+    def _concerns(self, degrees: dict[str, Any], precision: dict[str, str]) -> Any:
+        settings = self._settings
+        return SimpleNamespace(
+            parallelism=settings.ParallelismConfig(**degrees),
+            training=settings.TrainingConfig(**precision),
+            compile=settings.CompileConfig(enable=False),
+            debug=getattr(settings, "DebugConfig", SimpleNamespace)(),
+        )
+
+    def _job(self, degrees: dict[str, Any], precision: dict[str, str]) -> Any:
+        job = self._settings.JobConfig()
+        for name, value in degrees.items():
+            setattr(job.parallelism, name, value)
+        for name, value in precision.items():
+            setattr(job.training, name, value)
+        job.activation_checkpoint.mode = "none"
+        job.compile.enable = False
+        return job
+
+    def configure(self, config: Any) -> None:
+        """Lets the model's configuration know the layout, as the Trainer does."""
+        update = getattr(config, "update_from_config", None)
+        if update is None:
+            return
+        given = {name: self._config for name in ("config", "trainer_config", "job_config")}
+        taken = inspect.signature(update).parameters
+        named = accepted(given, taken)
+        if named:
+            update(**named)
+        else:
+            update(self._config)
+
+    def apply(self, spec: Any, model: torch.nn.Module) -> torch.nn.Module:
+        """`model`: without storage, as the library's Trainer passes it."""
+        # Builds the meshes; later versions do so by themselves.
+        if hasattr(self._dims, "build_mesh"):
+            self._dims.build_mesh()
+        named = {
+            "parallel_dims": self._dims,
+            "job_config": self._config,
+            "training": getattr(self._config, "training", None),
+            "parallelism": getattr(self._config, "parallelism", None),
+            "compile_config": getattr(self._config, "compile", None),
+            "ac_config": self._no_checkpointing(),
+            "model_converters": SimpleNamespace(converters=[]),
+            "dump_folder": "outputs",
+        }
+        taken = inspect.signature(spec.parallelize_fn).parameters
+        return spec.parallelize_fn(model, **accepted(named, taken)) or model
+
+    def _no_checkpointing(self) -> Any:
+        """Later versions take None for no activation checkpointing; earlier ones a mode."""
+        kind = getattr(self._settings, "ActivationCheckpointConfig", None)
+        return None if kind is None else kind(mode="none")
+
+
+def distributed_as(model: Tensors, whole: Tensors) -> Tensors:
+    """Whole tensors, spread over the ranks as those of the same name in the model are."""
+    spread = {}
+    for name, value in whole.items():
+        own = model.get(name)
+        if isinstance(own, DTensor):
+            value = distribute_tensor(value, own.device_mesh, own.placements)
+        spread[name] = value
+    return spread
+
+
+def averages_gradients(model: torch.nn.Module) -> bool:
+    """Whether FSDP divides by the number of data-parallel ranks, as it does unless told otherwise."""
+    if not isinstance(model, FSDPModule):
+        return False
+    for module in model.modules():
+        if isinstance(module, FSDPModule):
+            group = module._get_fsdp_state()._fsdp_param_group
+            if group is not None and group.gradient_divide_factor is not None:
+                return group.gradient_divide_factor != 1.0
+    return True
