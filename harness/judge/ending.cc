@@ -107,6 +107,8 @@ Stop ClassifyException(const Observation& observation, const Probe& probe) {
   if (exception == nullptr)
     return {VerdictKind::kBroken, stage, reason::kRaised,
             Sentence("the cell raised an exception but could not report it", observation.ending)};
+  if (exception->module == "bkm_cell.ranks")
+    return {VerdictKind::kBroken, stage, reason::kRanksStuck, exception->message};
   if (std::optional<Stop> stop = MachineAtItsEnd(observation, *exception, stage)) return *stop;
   const std::string message = DescribeException(*exception);
   const ObservedFrame* frame = DeepestFrame(*exception);
@@ -134,14 +136,28 @@ Stop ClassifyException(const Observation& observation, const Probe& probe) {
   return {VerdictKind::kBroken, stage, ReasonOf(*exception), message};
 }
 
+// Which rank's process ended the cell, and where the ranks waited when its time was over.
+std::string OfRanks(const Observation& observation) {
+  std::string text =
+      observation.rank_ended.empty() ? "" : absl::StrCat(" (", observation.rank_ended, ")");
+  if (!text.empty()) return text;
+  for (const ObservedRank& rank : observation.ranks) {
+    if (!rank.waits.empty())
+      absl::StrAppend(&text, "; rank ", rank.rank, " was ", FirstLine(rank.waits));
+  }
+  return text;
+}
+
 Stop ClassifyTimeout(const Observation& observation) {
   const Stage stage = StageOfStop(observation);
   if (observation.timeouts >= 2)
     return {VerdictKind::kBroken, stage, reason::kTimeout,
-            Sentence("exceeded its time limit again, alone and with twice the time",
-                     observation.ending)};
+            absl::StrCat(Sentence("exceeded its time limit again, alone and with twice the time",
+                                  observation.ending),
+                         OfRanks(observation))};
   return {VerdictKind::kSpurious, stage, reason::kTimeoutOnce,
-          Sentence("exceeded its time limit once", observation.ending)};
+          absl::StrCat(Sentence("exceeded its time limit once", observation.ending),
+                       OfRanks(observation))};
 }
 
 Stop ClassifyLimit(const Observation& observation) {
@@ -156,8 +172,9 @@ Stop ClassifyLimit(const Observation& observation) {
 
 Stop ClassifySignal(const Observation& observation) {
   const ObservedEnding& ending = observation.ending;
-  const std::string what =
-      ending.signal ? absl::StrCat("ended by signal ", *ending.signal) : "ended by a signal";
+  const std::string what = absl::StrCat(
+      "ended by ", ending.signal ? absl::StrCat("signal ", *ending.signal) : "a signal",
+      OfRanks(observation));
   if (ending.from_outside)
     return {VerdictKind::kSpurious, StageOfStop(observation), reason::kKilled,
             Sentence(what + " from outside", ending)};
@@ -179,7 +196,7 @@ std::optional<Stop> ClassifyEnding(const Observation& observation, const Probe& 
     case EndingKind::kExited:
       return Stop{VerdictKind::kBroken, StageOfStop(observation), reason::kExited,
                   Sentence(absl::StrCat("the process exited with code ", ending.code.value_or(0),
-                                        " before it finished"),
+                                        " before it finished", OfRanks(observation)),
                            ending)};
     case EndingKind::kSignalled:
       return ClassifySignal(observation);

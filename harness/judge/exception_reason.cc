@@ -9,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "harness/judge/attention_vocabulary.h"
 #include "harness/judge/exception_text.h"
@@ -70,6 +71,42 @@ bool NamesAsked(absl::string_view message, const Probe& probe) {
                      [&](const auto& option) { return NamesOption(message, option.first); });
 }
 
+// Whether a message denies a kind of parallelism that the layout asks for: "weight tying is not
+// supported with pipeline parallel".
+bool DeniesLayout(absl::string_view message, const Layout& layout) {
+  struct Words {
+    const char* dimension;
+    std::vector<const char*> parts;
+  };
+  static const auto& all = *new std::vector<Words>{
+      {"dp_replicate", {"data parallel", "replicat", "hsdp", "ddp"}},
+      {"dp_shard", {"data parallel", "fsdp", "shard"}},
+      {"tp", {"tensor parallel"}},
+      {"cp", {"context parallel"}},
+      {"pp", {"pipeline parallel", "pipelin"}},
+      {"ep", {"expert parallel"}},
+      {"ulysses", {"ulysses", "sequence parallel"}}};
+  const std::string text =
+      absl::StrReplaceAll(message, {{"_", " "}, {"-", " "}, {"parallelism", "parallel"}});
+  constexpr const char* kDenials[] = {"not support", "n't support", "unsupported", "not implemented",
+                                      "cannot",      "can't",       "not compatible",
+                                      "incompatible", "not yet",    "only support"};
+  if (std::none_of(std::begin(kDenials), std::end(kDenials),
+                   [&](const char* word) { return absl::StrContains(text, word); }))
+    return false;
+  for (const LayoutDimension& dimension : LayoutDimensions()) {
+    if (layout.*dimension.degree == 1) continue;
+    if (NamesOption(message, dimension.name)) return true;
+    for (const Words& words : all) {
+      if (words.dimension != absl::string_view(dimension.name)) continue;
+      if (std::any_of(words.parts.begin(), words.parts.end(),
+                      [&](const char* part) { return absl::StrContains(text, part); }))
+        return true;
+    }
+  }
+  return false;
+}
+
 // The part of the lower-case message that lists the supported options, as in "only varlen and flex
 // attn masks are supported" or "must be one of ['flex', 'varlen']"; empty if there is none.
 absl::string_view SupportedList(absl::string_view message) {
@@ -118,7 +155,7 @@ bool NeedsOtherHardware(const ObservedException& exception, const Probe& probe) 
   };
   if (has_one_of(message, {"hopper", "blackwell", "ampere", "compute capability", "nvidia driver",
                            "cuda is not available", "not compiled with cuda", "no cuda gpus",
-                           "from the 'cpu' backend"}))
+                           "from the 'cpu' backend", "accelerator device when none is available"}))
     return true;
   // "Sinks cannot be run on CPU", "requires a CUDA device", "only supported on GPUs".
   for (absl::string_view sentence : absl::StrSplit(message, absl::ByAnyChar(".\n"))) {
@@ -141,7 +178,8 @@ bool IsRefusal(const ObservedException& exception, const Probe& probe) {
   if (frame->statement == "assert" && absl::StrContains(frame->text, "isinstance(")) return false;
   if (ContradictsTheProbe(exception, probe)) return false;
   const std::string message = absl::AsciiStrToLower(exception.message);
-  return NamesAsked(message, probe) || NamesSomeBackend(SupportedList(message));
+  return NamesAsked(message, probe) || NamesSomeBackend(SupportedList(message)) ||
+         DeniesLayout(message, probe.layout);
 }
 
 }  // namespace bkm

@@ -22,6 +22,7 @@
 #include "harness/judge/ending.h"
 #include "harness/judge/exception_text.h"
 #include "harness/judge/export_check.h"
+#include "harness/judge/gradient_relation.h"
 #include "harness/judge/load_check.h"
 #include "harness/judge/mask_check.h"
 #include "harness/judge/micro_batch_check.h"
@@ -29,6 +30,7 @@
 #include "harness/judge/numbers_check.h"
 #include "harness/judge/optimizer_check.h"
 #include "harness/judge/precision_check.h"
+#include "harness/judge/rank_check.h"
 #include "harness/judge/reasons.h"
 #include "harness/judge/relation.h"
 #include "harness/judge/resume_check.h"
@@ -78,13 +80,23 @@ absl::StatusOr<const std::vector<FloorStep>*> FloorOf(const JudgeInput& input) {
 }
 
 // For a cell that stopped, only what it did wrong before counts.
+absl::StatusOr<AskedAttention> AskedOf(const JudgeInput& input, bool has_finished) {
+  ASSIGN_OR_RETURN(const ModelShape shape, ShapeOf(input.probe));
+  return AskedAttention{.name = input.probe.attention,
+                        .layers = shape.layers,
+                        .steps = has_finished ? input.probe.steps : 0};
+}
+
 CheckResult CheckBackendOf(const JudgeInput& input, bool has_finished) {
-  AskedAttention asked = {.name = input.probe.attention};
-  const absl::StatusOr<ModelShape> shape = ShapeOf(input.probe);
-  if (!shape.ok()) return CheckResult::Unreadable(Stage::kBackend, shape.status());
-  asked.layers = shape->layers;
-  if (has_finished) asked.steps = input.probe.steps;
-  return CheckBackend(*input.observation, asked);
+  const absl::StatusOr<AskedAttention> asked = AskedOf(input, has_finished);
+  if (!asked.ok()) return CheckResult::Unreadable(Stage::kBackend, asked.status());
+  return CheckBackend(*input.observation, *asked);
+}
+
+CheckResult CheckRanksOf(const JudgeInput& input) {
+  const absl::StatusOr<AskedAttention> asked = AskedOf(input, /*has_finished=*/true);
+  if (!asked.ok()) return CheckResult::Unreadable(Stage::kBackend, asked.status());
+  return CheckRanks(*input.observation, input.probe.layout, *asked, input.probe.steps);
 }
 
 // fp32 master weights, unless verl's engine option asks for others.
@@ -225,12 +237,31 @@ std::optional<Diagnosis> DiagnoseOf(const JudgeInput& input,
   return nearest && nearest->answer != kRight ? nearest : std::nullopt;
 }
 
+// The factor between the gradients of a wrong cell's first step and the right ones, if there is one.
+std::optional<std::string> FactorOf(const JudgeInput& input,
+                                    const absl::StatusOr<std::vector<StepTensors>>& steps) {
+  const ReferenceData& reference = *input.reference;
+  const auto floor = FloorOf(input);
+  if (!reference.golden.ok() || reference.golden->empty() || !floor.ok() || (*floor)->empty() ||
+      !steps.ok() || steps->empty() || !input.observation->steps[0].grad_norm)
+    return std::nullopt;
+  const GoldenStep& golden = (*reference.golden)[0];
+  return DescribeFactor({.seen = (*steps)[0].tensors,
+                         .seen_norm = *input.observation->steps[0].grad_norm,
+                         .golden = golden.tensors,
+                         .golden_norm = golden.total_norm,
+                         .clip_norm = input.probe.optimizer.clip_norm,
+                         .floor = (**floor)[0].gradients},
+                        input.probe.layout);
+}
+
 // Ordered by precedence within one stage: weights that were not loaded explain numbers that are
 // off.
 std::vector<NamedCheck> ChecksOfTraining(const JudgeInput& input,
                                          const absl::StatusOr<std::vector<StepTensors>>& steps) {
   std::vector<NamedCheck> checks;
   checks.push_back({"backend", CheckBackendOf(input, /*has_finished=*/true)});
+  if (input.probe.layout != Layout()) checks.push_back({"ranks", CheckRanksOf(input)});
   checks.push_back({"mask", CheckMaskOf(input, /*has_finished=*/true)});
   checks.push_back({"arguments", CheckArguments(input.probe, *input.observation)});
   checks.push_back({"precision", CheckPrecision(*input.observation, input.probe.precision)});
@@ -315,6 +346,10 @@ Verdict JudgeFinished(const JudgeInput& input, bool has_handed_over) {
                                        {"error", diagnosis->error},
                                        {"multiple", diagnosis->multiple}};
       absl::StrAppend(&verdict.message, "; ", Describe(*diagnosis));
+    }
+    if (const std::optional<std::string> factor = FactorOf(input, steps)) {
+      verdict.evidence["factor"] = *factor;
+      absl::StrAppend(&verdict.message, "; ", *factor);
     }
     return verdict;
   }

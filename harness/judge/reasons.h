@@ -24,6 +24,7 @@ inline constexpr char kShapeError[] = "shape-error";
 inline constexpr char kDtypeError[] = "dtype-error";
 inline constexpr char kNotImplemented[] = "not-implemented";
 inline constexpr char kRaised[] = "raised";
+inline constexpr char kRanksStuck[] = "ranks-stuck";
 inline constexpr char kRefusedOption[] = "refused-option";
 // The cell's process stopped without one.
 inline constexpr char kCrashed[] = "crashed";
@@ -77,6 +78,8 @@ inline constexpr char kGradNormOff[] = "grad-norm-off";
 inline constexpr char kLearningRateOff[] = "learning-rate-off";
 inline constexpr char kClippingOff[] = "clipping-off";
 inline constexpr char kUpdateOff[] = "update-off";
+inline constexpr char kRankDocuments[] = "rank-documents";
+inline constexpr char kRanksDiffer[] = "ranks-differ";
 inline constexpr char kExportNames[] = "export-names";
 inline constexpr char kExportOff[] = "export-off";
 inline constexpr char kResumeOff[] = "resume-off";

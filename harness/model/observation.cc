@@ -46,6 +46,7 @@ constexpr size_t kLongestFault = 500;
 // is shown of a cell.
 constexpr size_t kMostSteps = 10'000;
 constexpr size_t kMostParamGroups = 64;
+constexpr size_t kMostRanks = 1024;
 constexpr size_t kMostLayers = 10'000;  // also of what is reported per layer
 constexpr size_t kMostMaskCalls = 200'000;
 constexpr size_t kMostFrames = 2'000;
@@ -119,6 +120,8 @@ absl::Status CheckBounds(const Observation& observation, const std::string& orig
                {"$.backend.gpu_reads", observation.gpu_reads.size(), kMostSteps},
                {"$.backend.gpu_differences", observation.gpu_differences.size(), kMostLayers},
                {"$.mask.attended", observation.attended.size(), kMostLayers},
+               {"$.ranks", observation.ranks.size(), kMostRanks},
+               {"$.rank_differences", observation.rank_differences.size(), kMostLayers},
                {"$.mask.reaches", observation.more_reaches.size(), kMostLayers},
                {"$.mask.calls", observation.mask_calls.size(), kMostMaskCalls}};
   for (const auto& list : lists) {
@@ -242,6 +245,7 @@ void Describe(Fields& fields, ObservedFrame& frame) {
 // how many there are.
 void DescribeChain(Fields& fields, std::vector<ObservedException>& chain, size_t i) {
   fields.Field("type", chain[i].type);
+  fields.Field("module", chain[i].module);
   fields.Field("message", chain[i].message);
   fields.Field("name", chain[i].name);
   fields.Field("object", chain[i].object);
@@ -349,6 +353,43 @@ void Describe(Fields& fields, ObservedExport& exported) {
   fields.Field("unexpected", exported.unexpected);
 }
 
+void Describe(Fields& fields, ObservedRank& rank) {
+  fields.Field("rank", rank.rank);
+  fields.Field("stage", rank.stage);
+  fields.Field("ended", rank.ended);
+  fields.Field("waits", rank.waits);
+  fields.Field("exception", rank.exception);
+  fields.Field("data_rank", rank.data_rank);
+  fields.Field("data_ranks", rank.data_ranks);
+  fields.Field("documents", rank.documents);
+  fields.Field("precision_ran", rank.precision_ran);
+  fields.Group("backend", [&](Fields& backend) {
+    backend.Field("layers", rank.layers);
+    DescribeCalled(backend, rank.called);
+    backend.Field("ops", rank.ops);
+    backend.Field("kernels", rank.kernels);
+    backend.Field("gpu_reads", rank.gpu_reads);
+    backend.Field("gpu_differences", rank.gpu_differences);
+  });
+}
+
+void Describe(Fields& fields, ObservedRankDifference& difference) {
+  fields.Field("when", difference.when);
+  fields.Field("name", difference.name);
+  fields.Field("rank", difference.rank);
+  fields.Field("largest", difference.largest);
+}
+
+void Describe(Fields& fields, ObservedShare& share) {
+  fields.Field("first", share.first);
+  fields.Field("count", share.count);
+}
+
+void Describe(Fields& fields, ObservedRankStep& step) {
+  fields.Field("forwards", step.forwards);
+  fields.Field("attention_nodes", step.attention_nodes);
+}
+
 void Describe(Fields& fields, ObservedStep& step) {
   fields.Field("loss", step.loss);
   fields.Field("grad_norm", step.grad_norm);
@@ -356,6 +397,7 @@ void Describe(Fields& fields, ObservedStep& step) {
   fields.Field("attention_nodes", step.attention_nodes);
   fields.Field("attended", step.attended);
   fields.Field("attended_error", step.attended_error);
+  fields.Field("of_ranks", step.of_ranks);
   fields.Field("learning_rate", step.learning_rate);
   fields.Field("tensors", step.tensors);
   fields.Field("log_probs_dtype", step.log_probs_dtype);
@@ -403,6 +445,9 @@ void Describe(Fields& fields, Observation& observation) {
   fields.Field("export", o.exported);
   fields.Field("checkpoint_files", o.checkpoint_files);
   fields.Field("resumed", o.resumed);
+  fields.Field("ranks", o.ranks);
+  fields.Field("rank_differences", o.rank_differences);
+  fields.Field("rank_ended", o.rank_ended);
   fields.Field("machine", o.machine);
   fields.Field("timeouts", o.timeouts);
 }

@@ -65,6 +65,7 @@ struct ObservedFrame {
 
 struct ObservedException {
   std::string type;
+  std::string module;  // that defines the type
   std::string message;
   std::string name;                   // the missing module, name or attribute, if Python names it
   std::string object;                 // type of the object that lacks the attribute: "module.Class"
@@ -120,6 +121,45 @@ struct ObservedExport {
   std::vector<std::string> missing, unexpected;
 };
 
+// Documents first, first + 1, ... of a step's batch.
+struct ObservedShare {
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
+// What differs between the ranks of one step.
+struct ObservedRankStep {
+  std::optional<int64_t> forwards;
+  std::map<std::string, int64_t> attention_nodes;
+};
+
+// One of several ranks. What stands for the whole cell is in the Observation; rank 0's attention,
+// too.
+struct ObservedRank {
+  int64_t rank = 0;
+  std::string stage;
+  std::string ended;      // done, raised, waiting, "signal 11" or "exit status 3"
+  std::string waits;      // of a rank that did not end: "in all_reduce at FILE:LINE"
+  std::string exception;  // what it raised
+  int64_t data_rank = -1;  // which part of each batch it got, and into how many it was dealt
+  int64_t data_ranks = 0;
+  std::vector<ObservedShare> documents;  // its own, in each step
+  std::string precision_ran;
+  std::vector<ObservedLayer> layers;
+  std::vector<std::string> called, ops;
+  std::vector<ObservedKernels> kernels;
+  std::vector<int64_t> gpu_reads;
+  std::vector<ObservedGpuDifference> gpu_differences;
+};
+
+// A tensor that a rank and a lower one should hold alike, and do not.
+struct ObservedRankDifference {
+  std::string when;  // "step 1"
+  std::string name;  // in a step's file
+  int64_t rank = 0;
+  std::optional<double> largest;  // absent: another shape
+};
+
 struct ObservedStep {
   std::optional<double> loss, grad_norm, learning_rate;
   std::string optimizer_class;
@@ -133,6 +173,7 @@ struct ObservedStep {
   // several micro-batches.
   std::vector<ObservedRelation> attended;
   std::string attended_error;  // why `attended` could not be measured
+  std::vector<ObservedRankStep> of_ranks;  // of each, if there are several
 };
 
 // The part of a worker's observation that the judge reads; harness/protocol/README.md describes all
@@ -167,6 +208,9 @@ struct Observation {
   std::optional<int64_t> checkpoint_files;  // that saving a checkpoint after the first step wrote
   // The steps from the second on, in a fresh engine that loaded that checkpoint.
   std::vector<ObservedStep> resumed;
+  std::vector<ObservedRank> ranks;  // empty for one rank
+  std::vector<ObservedRankDifference> rank_differences;
+  std::string rank_ended;                  // which rank's process ended the cell: "rank 1 of 2"
   std::optional<ObservedMachine> machine;  // absent in older runs
   int64_t timeouts = 0;  // runs of this cell that hit the time limit, this run included
 

@@ -11,6 +11,7 @@ import unittest
 import torch
 
 from bkm_cell.hand_over import HandOver
+from bkm_cell.ranks.share import Share
 from bkm_cell.probe import Batch
 from bkm_cell.report import Report
 
@@ -58,7 +59,7 @@ class HandOverTest(unittest.TestCase):
             places={"w": torch.tensor([1])},
             model_dir=".",
         )
-        return HandOver(probe, engine, self.report, "tensors")
+        return HandOver(probe, engine, self.report, "tensors", Share(), 0)
 
     def facts(self, key):
         return [event["set"][key] for event in self.events if key in event.get("set", {})]

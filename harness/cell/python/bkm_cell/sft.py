@@ -143,10 +143,11 @@ class Ladder:
         layout = self._probe.layout
         if layout.ranks == 1:
             return
-        data_rank = self._adapter.data_rank(self._rank)
-        self._share = Share(data_rank, layout.data_ranks, is_one_of_several=True)
-        documents = [list(self._share.documents(batch)) for batch in self._probe.batches]
-        self._report.set(data_rank=data_rank, documents=documents)
+        data_rank, data_ranks = self._adapter.data_rank(self._rank)
+        self._share = Share(data_rank, data_ranks, is_one_of_several=True)
+        shares = [self._share.documents(batch) for batch in self._probe.batches]
+        documents = [{"first": share.start, "count": len(share)} for share in shares]
+        self._report.set(data_rank=data_rank, data_ranks=data_ranks, documents=documents)
 
     def _evaluate(self, batch: Batch) -> torch.Tensor:
         """Log-probs of the whole batch; 0 at other ranks' documents."""

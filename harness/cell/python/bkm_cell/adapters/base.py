@@ -73,9 +73,10 @@ class Adapter(abc.ABC):
     @abc.abstractmethod
     def train_step(self, batch: Batch) -> StepOutcome: ...
 
-    def data_rank(self, rank: int) -> int:
-        """Which part of each batch is given to this rank, from 0; called after construct()."""
-        return self.probe.layout.data_rank(rank)
+    def data_rank(self, rank: int) -> tuple[int, int]:
+        """Which part of each batch is given to this rank (from 0), and into how many parts a batch
+        is dealt. Called after construct()."""
+        return self.probe.layout.data_rank(rank), self.probe.layout.data_ranks
 
     # What follows is called only if the probe asks, which the planner allows to engines that have it.
 

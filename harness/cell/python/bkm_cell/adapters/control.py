@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from bkm_cell.adapters.base import Adapter, StepOutcome, log_probs_of, sft_loss
-from bkm_cell.adapters.control_ranks import are_mixed, clip_gradients
+from bkm_cell.ranks.sharding import are_mixed, clip_gradients
 from bkm_cell.probe import Batch, Probe
 
 

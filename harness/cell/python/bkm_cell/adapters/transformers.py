@@ -16,7 +16,7 @@ import torch
 
 from bkm_cell.adapters.base import hf_names, transformers_module
 from bkm_cell.adapters.control import ControlAdapter
-from bkm_cell.adapters.control_ranks import meshes, shard
+from bkm_cell.ranks.sharding import meshes, shard
 from bkm_cell.probe import Batch
 from bkm_cell.tensor_file import load_file
 from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors

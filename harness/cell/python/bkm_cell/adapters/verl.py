@@ -8,16 +8,15 @@ import abc
 import contextlib
 import dataclasses
 import importlib
-import os
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
 import torch
-import torch.distributed as dist
 
 from bkm_cell.adapters.base import Adapter, StepOutcome, accepted, import_all, transformers_module
 from bkm_cell.probe import Batch
+from bkm_cell.ranks.process_group import start_process_group
 
 # Section `data` of verl/trainer/config/sft_trainer_engine.yaml: settings that go with a batch.
 _TRAINER_DEFAULTS = {
@@ -161,9 +160,10 @@ class VerlAdapter(Adapter):
         }
         return self._tensordicts.get_tensordict(tensors, beside)
 
-    def data_rank(self, rank: int) -> int:
+    def data_rank(self, rank: int) -> tuple[int, int]:
         """verl's trainer asks the engine, too."""
-        return int(self.engine.get_data_parallel_rank())
+        engine = self.engine
+        return int(engine.get_data_parallel_rank()), int(engine.get_data_parallel_size())
 
     def evaluating(self) -> contextlib.AbstractContextManager[Any]:
         return self.engine.eval_mode()
@@ -221,34 +221,6 @@ def _cut(batch: Batch, micro_batches: int) -> dict[str, Any]:
         "use_dynamic_bsz": True,
         "max_token_len_per_gpu": max(*batch.lengths, -(-tokens // micro_batches)),
     }
-
-
-def start_process_group(device: torch.device) -> None:
-    """The process group that a launcher would set up, once."""
-    if dist.is_initialized():
-        return
-    backend = "gloo" if device.type == "cpu" else f"cpu:gloo,{device.type}:nccl"
-    dist.init_process_group(
-        backend,
-        init_method=f"file://{os.path.abspath('rendezvous')}",
-        rank=int(os.environ["RANK"]),
-        world_size=int(os.environ["WORLD_SIZE"]),
-    )
-    if dist.get_world_size() > 1 and device.type == "cpu":
-        _check_average()
-
-
-def _check_average() -> None:
-    """gloo's average was wrong in some release (pytorch issue 162338)."""
-    ranks = dist.get_world_size()
-    for dtype in (torch.float32, torch.bfloat16):
-        values = torch.full((3,), float(dist.get_rank()), dtype=dtype)
-        dist.all_reduce(values, op=dist.ReduceOp.AVG)
-        if not torch.equal(values, torch.full_like(values, (ranks - 1) / 2)):
-            raise RuntimeError(
-                f"gloo averages {dtype} wrongly in torch {torch.__version__}: cells of several ranks "
-                "cannot be run with it"
-            )
 
 
 def _number(value: Any) -> float | None:

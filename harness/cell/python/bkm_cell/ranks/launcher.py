@@ -60,6 +60,10 @@ class _Rank:
     cpu: float = 0.0
     frames: list[dict[str, Any]] = field(default_factory=list)
 
+    @property
+    def has_died(self) -> bool:
+        return bool(self.ended) and self.ended not in ("done", "raised")
+
 
 def run_ranks(
     request: dict[str, Any],
@@ -92,7 +96,7 @@ class _Launcher:
         self._report = report
         self._owners = owners
         self._deadline = deadline
-        self._merge = Merge(layout.ranks, layout.data_ranks, request["dir"], report)
+        self._merge = Merge(layout.ranks, request["dir"], report)
         self._ranks: list[_Rank] = []
         self._inside = mmap.mmap(-1, layout.ranks * _NAME_BYTES)  # shared with the ranks
         self._failed_at: float | None = None
@@ -217,8 +221,11 @@ class _Launcher:
             self._tell()
         moved = False
         for rank in self._ranks:
-            used = _cpu_seconds(rank.pid) if not rank.ended else rank.cpu
-            moved |= used > rank.cpu + 0.01
+            if rank.ended:
+                continue
+            used, is_asleep = _use_of(rank.pid)
+            # One that waits for a processor or the disk is not stuck.
+            moved |= used > rank.cpu + 0.01 or not is_asleep
             rank.cpu = used
         if moved:
             self._idle_since = now
@@ -300,7 +307,9 @@ class _Launcher:
         return ""
 
     def _finish(self) -> None:
-        first = self._first
+        # A rank that raised stays until all are done. So a process that ended is nobody's
+        # consequence, and the others may have raised because it was gone.
+        first = next((rank for rank in self._ranks if rank.has_died), self._first)
         waiting = [rank for rank in self._ranks if not rank.ended]
         if first is None and not waiting:
             return
@@ -317,7 +326,7 @@ class _Launcher:
                 }
             )
         same = [rank for rank in self._ranks if _same(rank.exception, first.exception)]
-        if first.exception is not None:
+        if first.exception is not None and not first.has_died:
             facts = dict(same[0].exception or first.exception)
             if len(same) < total:
                 which = ", ".join(str(rank.number) for rank in same)
@@ -377,11 +386,12 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _cpu_seconds(pid: int) -> float:
-    """User and system time of a process."""
+def _use_of(pid: int) -> tuple[float, bool]:
+    """User and system seconds of a process, and whether it sleeps."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             fields = file.read().rpartition(")")[2].split()
     except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return 0.0, False
+    seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return seconds, fields[0] == "S"

@@ -23,6 +23,7 @@ Facts = dict[str, Any]
 Tensors = dict[str, torch.Tensor]
 
 MOST_DIFFERENCES = 20
+_OF_EACH_RANK = ("data_rank", "data_ranks", "documents", "collectives")
 
 
 def merge_facts(into: Facts, more: Facts) -> None:
@@ -37,10 +38,9 @@ def merge_facts(into: Facts, more: Facts) -> None:
 class Merge:
     """Takes the events of all ranks; passes on what stands for the cell."""
 
-    def __init__(self, ranks: int, data_ranks: int, folder: str, report: Report) -> None:
+    def __init__(self, ranks: int, folder: str, report: Report) -> None:
         """`folder`: the cell's; each rank's tensors lie in tensors/rankN below it."""
         self._ranks = ranks
-        self._data_ranks = data_ranks
         self._folder = folder
         self._report = report
         self._facts: list[Facts] = [{} for _ in range(ranks)]
@@ -73,7 +73,7 @@ class Merge:
     def of_rank(self, rank: int) -> Facts:
         """What a rank saw that is not in the merged observation."""
         mine = self._facts[rank]
-        facts = {key: mine[key] for key in ("data_rank", "documents", "collectives") if key in mine}
+        facts = {key: mine[key] for key in _OF_EACH_RANK if key in mine}
         if rank > 0:
             facts["backend"] = {
                 key: value
@@ -92,7 +92,7 @@ class Merge:
         kept = {
             key: value
             for key, value in facts.items()
-            if key not in ("forward_only", "data_rank", "documents", "collectives")
+            if key not in ("forward_only", *_OF_EACH_RANK)
         }
         if "mask" in kept:
             merged = ("reach", "reaches", "attended", "attended_error")
@@ -217,7 +217,6 @@ class Merge:
         if all("log_probs" in own for own in read):
             tensors["log_probs"] = self._log_probs(read, when)
         merged["loss"] = self._loss([facts.get("loss") for facts in ranks])
-        merged["losses"] = [facts.get("loss") for facts in ranks]
         norms = [facts.get("grad_norm") for facts in ranks]
         if any(norm != norms[0] for norm in norms):
             merged["grad_norms"] = norms
@@ -235,8 +234,10 @@ class Merge:
             )
             merged["attended"] = layers
             tensors |= {f"relation/{digest}": relation for digest, relation in relations.items()}
-        for counted in ("forwards", "attention_nodes"):
-            merged[f"{counted}_of_ranks"] = [facts.get(counted) for facts in ranks]
+        merged["of_ranks"] = [
+            {name: facts.get(name) for name in ("forwards", "attention_nodes", "loss")}
+            for facts in ranks
+        ]
         self._save(tensors, file)
         return merged
 
@@ -248,9 +249,7 @@ class Merge:
             data_rank = int(self._facts[rank].get("data_rank", 0))
             if loss is not None:
                 by_data_rank.setdefault(data_rank, loss)
-        if len(by_data_rank) < self._data_ranks:
-            return None
-        return sum(by_data_rank.values()) / len(by_data_rank)
+        return sum(by_data_rank.values()) / len(by_data_rank) if by_data_rank else None
 
 
 def _reached(ranks: list[Facts]) -> Facts:

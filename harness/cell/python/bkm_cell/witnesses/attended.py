@@ -215,6 +215,9 @@ class Attended:
         """`input_ids`: the documents, to find them in what the model is given."""
         self._documents = None if input_ids is None else list(input_ids.split(lengths))
         self._rows = Rows.as_asked(lengths, is_padded)
+        self._tokens = sum(lengths)
+        # Of a rank that is given a part of the sequence: its row and where it begins.
+        self._part: tuple[Rows, int] | None = None
         self.seconds = 0.0
         self.layers: list[dict[str, Any]] = []
         self.relations: dict[str, torch.Tensor] = {}  # digest -> uint8[T,T]
@@ -229,6 +232,20 @@ class Attended:
         # The model's own arguments have positions, too, which tell short documents apart.
         if found is not None and found.shape != self._rows.shape:
             self._rows = found
+        if found is None and self._part is None:
+            self._part = Rows.part(self._documents, arguments, named)
+
+    def _seen(self, call: Call, query: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        """uint8[T,T]; a rank with a part of the sequence may see the whole in its attention."""
+        if self._part is not None and self._tokens not in value.shape:
+            rows, begin = self._part
+            if rows.length in value.shape[:-1]:
+                own = (probabilities(call, query, value, rows) > SEEN).to(torch.uint8).cpu()
+                seen = torch.zeros(self._tokens, self._tokens, dtype=torch.uint8)
+                end = begin + len(own)
+                seen[begin:end, begin:end] = own
+                return seen
+        return (probabilities(call, query, value, self._rows) > SEEN).to(torch.uint8).cpu()
 
     def read(
         self,
@@ -245,7 +262,7 @@ class Attended:
         try:
             with torch.no_grad(), torch.random.fork_rng(devices[:1]):
                 call, query, value = replaying(function, arguments, named)
-                seen = (probabilities(call, query, value, self._rows) > SEEN).to(torch.uint8).cpu()
+                seen = self._seen(call, query, value)
         except Exception as error:
             self.error = f"layer {layer}: {type(error).__name__}: {error}"[:500]
             return

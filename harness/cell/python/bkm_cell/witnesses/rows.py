@@ -76,6 +76,25 @@ class Rows:
             )
         return found[0]
 
+    @classmethod
+    def part(
+        cls, documents: list[torch.Tensor], arguments: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[Rows, int] | None:
+        """The neighbouring tokens of the packed documents that a rank is given, which may cut a
+        document, as one row, and the flat position of the first one."""
+        flat = torch.cat(documents)
+        for tensor in _integers([*arguments, *named.values()]):
+            row = tensor.detach().cpu().long().reshape(-1)
+            for begin in (flat == row[0]).nonzero().flatten().tolist():
+                length = min(len(row), len(flat) - begin)
+                # What follows the last document is padding.
+                ends_there = length == len(row) or begin + length == len(flat)
+                if length < len(flat) and ends_there and torch.equal(
+                    row[:length], flat[begin : begin + length]
+                ):
+                    return cls([length], [(0, 0)], 1, len(row)), begin
+        return None
+
     def flat(self, seen: torch.Tensor) -> torch.Tensor:
         """[rows, length, length] of pairs in rows as [T, T] of pairs in the batch's order."""
         sizes = torch.tensor(self.lengths)

@@ -19,8 +19,8 @@ from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from bkm_cell.adapters.base import accepted
-from bkm_cell.adapters.verl import start_process_group
 from bkm_cell.probe import Probe
+from bkm_cell.ranks.process_group import start_process_group
 from bkm_cell.witnesses.named_tensors import Tensors
 
 _DTYPES = {"bf16": "bfloat16", "fp32": "float32"}

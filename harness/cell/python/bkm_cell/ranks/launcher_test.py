@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""Real processes: a rank that fails, dies, leaves or waits for ever is named; none survives."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+_PROGRAM = """
+import json, os, signal, sys, time
+import torch, torch.distributed as dist
+from bkm_cell.ranks import launcher
+from bkm_cell.ranks.collectives import Collectives
+from bkm_cell.ranks.layout import Layout
+from bkm_cell.report import Report
+from bkm_cell.witnesses.errors import Described, Owners, describe
+
+launcher.GRACE_S, launcher.STUCK_S = 1.0, 2.0
+torch.set_num_threads(1)
+owners = Owners({})
+report = Report(lambda event: print("EVENT " + event, flush=True))
+
+def climb(rank, own, tell):
+    try:
+        own.stage("construct")
+        Collectives(tell).install()
+        dist.init_process_group("gloo", init_method="file://" + os.path.abspath("meeting"),
+                                rank=rank, world_size=2)
+        part(rank, own)
+    except BaseException as error:
+        own.exception(describe(error, owners))
+    else:
+        own.done()
+
+PART
+
+open("pid", "w").write(str(os.getpid()))
+try:
+    launcher.run_ranks({"dir": os.getcwd()}, Layout.parse("dp_shard=2"), climb, report, owners,
+                       time.monotonic() + 60)
+    print("finished")
+except Described as error:
+    print("ENDED " + json.dumps(error.facts))
+"""
+
+
+def run(part):
+    """Runs `part` (the source of a function part(rank, own)) on two ranks."""
+    folder = tempfile.mkdtemp()
+    source = _PROGRAM.replace("PART", part)
+    ended = subprocess.run(
+        [sys.executable, "-c", source],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    events = [json.loads(l[6:]) for l in ended.stdout.splitlines() if l.startswith("EVENT ")]
+    ranks = next((e["set"]["ranks"] for e in events if "ranks" in e.get("set", {})), None)
+    facts = next(
+        (json.loads(l[6:]) for l in ended.stdout.splitlines() if l.startswith("ENDED ")), None
+    )
+    return ended, ranks, facts, events
+
+
+class LauncherTest(unittest.TestCase):
+    def test_all_ranks_finish(self):
+        ended, ranks, facts, events = run(
+            """
+def part(rank, own):
+    value = torch.ones(1)
+    dist.all_reduce(value)
+    assert value.item() == 2
+"""
+        )
+        self.assertIn("finished", ended.stdout, ended.stderr)
+        self.assertIsNone(facts)
+        self.assertEqual([rank["ended"] for rank in ranks], ["done", "done"])
+        self.assertEqual([e["stage"] for e in events if "stage" in e], ["construct"])
+
+    def test_the_rank_that_raises_is_named_with_where_the_other_waits(self):
+        _, ranks, facts, _ = run(
+            """
+def part(rank, own):
+    if rank == 1:
+        raise KeyError("positions")
+    dist.all_reduce(torch.ones(1))
+"""
+        )
+        self.assertEqual(facts["type"], "KeyError")
+        self.assertIn("rank 1 of 2, while rank 0 waited in all_reduce at ", facts["message"])
+        self.assertEqual([rank["ended"] for rank in ranks], ["waiting", "raised"])
+
+    def test_an_exception_of_all_ranks_is_told_as_of_one(self):
+        _, _, facts, _ = run("def part(rank, own): raise ValueError('no')")
+        self.assertEqual(facts["message"], "no")
+
+    def test_ranks_that_wait_for_each_other_are_stuck(self):
+        start = time.monotonic()
+        _, ranks, facts, _ = run(
+            """
+def part(rank, own):
+    if rank == 0:
+        dist.all_reduce(torch.ones(1))
+    else:
+        dist.recv(torch.ones(1), src=0)
+"""
+        )
+        self.assertLess(time.monotonic() - start, 60)
+        self.assertEqual((facts["type"], facts["module"]), ("RanksStuck", "bkm_cell.ranks"))
+        self.assertIn("rank 0 waited in all_reduce", facts["message"])
+        self.assertIn("rank 1 waited in recv", facts["message"])
+        self.assertTrue(facts["frames"])
+
+    def test_a_rank_that_a_signal_ends_ends_the_cell_alike(self):
+        ended, ranks, _, events = run(
+            """
+def part(rank, own):
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    dist.all_reduce(torch.ones(1))
+"""
+        )
+        self.assertEqual(ended.returncode, -signal.SIGKILL)
+        told = next(e["set"]["rank_ended"] for e in events if "rank_ended" in e.get("set", {}))
+        self.assertTrue(told.startswith("rank 1 of 2"), told)
+        self.assertEqual(ranks[1]["ended"], "signal 9")
+
+    def test_a_rank_that_leaves_ends_the_cell_with_its_status(self):
+        ended, ranks, _, _ = run(
+            "def part(rank, own):\n    if rank == 0: os._exit(7)\n    time.sleep(100)"
+        )
+        self.assertEqual(ended.returncode, 7)
+        self.assertEqual(ranks[0]["ended"], "exit status 7")
+
+    def test_no_rank_outlives_the_cell(self):
+        ended, _, _, _ = run(
+            """
+def part(rank, own):
+    print("PID", os.getpid(), flush=True)
+    if rank == 1:
+        raise KeyError("x")
+    time.sleep(100)
+"""
+        )
+        pids = [int(l.split()[1]) for l in ended.stdout.splitlines() if l.startswith("PID ")]
+        self.assertEqual(len(pids), 2, (ended.stdout, ended.stderr))
+        for pid in pids:
+            self.assertFalse(os.path.exists(f"/proc/{pid}"), pid)
+
+
+if __name__ == "__main__":
+    unittest.main()

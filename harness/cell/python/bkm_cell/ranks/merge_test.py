@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""What ranks report becomes one observation, and what should be alike and is not is named."""
+
+import json
+import os
+import tempfile
+import unittest
+
+import torch
+
+from bkm_cell.ranks.merge import Merge, merge_facts
+from bkm_cell.report import Report
+from bkm_cell.tensor_file import load_file, save_file
+
+
+class MergeTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.seen = {}
+        self.merge = Merge(2, self.folder, Report(self.take))
+        for rank in (0, 1):
+            os.makedirs(os.path.join(self.folder, "tensors", f"rank{rank}"))
+
+    def take(self, event):
+        event = json.loads(event)
+        merge_facts(self.seen, event.get("set", {}))
+        for key, value in event.get("append", {}).items():
+            self.seen.setdefault(key, []).append(value)
+
+    def write(self, rank, file, **tensors):
+        save_file(
+            {name.replace("__", "/"): value for name, value in tensors.items()},
+            os.path.join(self.folder, "tensors", f"rank{rank}", file),
+        )
+
+    def step(self, rank, log_probs, owned, after, **facts):
+        self.write(
+            rank,
+            "step0.safetensors",
+            log_probs=torch.tensor(log_probs),
+            owned=torch.tensor(owned, dtype=torch.uint8),
+            after__w=torch.tensor(after),
+        )
+        self.merge.set(rank, {"data_rank": rank, "data_ranks": 2})
+        facts = {"step": 0, "tensors": "tensors/step0.safetensors", "grad_norm": 2.0, **facts}
+        self.merge.append(rank, {"steps": facts})
+
+    def merged(self):
+        return load_file(os.path.join(self.folder, "tensors", "step0.safetensors"))
+
+    def test_a_step_is_told_when_all_ranks_have_finished_it(self):
+        self.step(0, [1.0, 2.0, 0.0], [1, 1, 0], [5.0], loss=1.0)
+        self.assertNotIn("steps", self.seen)
+        self.step(1, [0.0, 0.0, 3.0], [0, 0, 1], [5.0], loss=3.0)
+        (step,) = self.seen["steps"]
+        self.assertEqual(step["loss"], 2.0)  # the mean over data-parallel ranks
+        self.assertEqual(self.merged()["log_probs"].tolist(), [1.0, 2.0, 3.0])
+        self.assertEqual(self.merge.differences(), [])
+
+    def test_replicas_that_drift_apart_are_named(self):
+        self.step(0, [1.0], [1], [5.0])
+        self.step(1, [0.0], [0], [5.5])
+        (difference,) = self.merge.differences()
+        self.assertEqual(
+            difference, {"when": "step 1", "name": "after/w", "rank": 1, "largest": 0.5}
+        )
+
+    def test_ranks_that_share_documents_must_agree(self):
+        self.step(0, [1.0, 2.0], [1, 1], [5.0])
+        self.step(1, [1.0, 2.5], [1, 1], [5.0])
+        (difference,) = self.merge.differences()
+        self.assertEqual(difference["name"], "log_probs")
+
+    def test_another_norm_on_another_rank_is_told(self):
+        self.step(0, [1.0], [1], [5.0])
+        self.step(1, [0.0], [0], [5.0], grad_norm=2.5)
+        self.assertEqual(self.seen["steps"][0]["grad_norms"], [2.0, 2.5])
+
+    def test_a_token_is_seen_if_any_rank_sees_it(self):
+        for rank, relation in enumerate(([[1, 0], [0, 0]], [[0, 0], [1, 1]])):
+            self.write(rank, "attended.safetensors", a=torch.tensor(relation, dtype=torch.uint8))
+            self.merge.set(rank, {"mask": {"attended": [{"layer": 0, "relation": "a"}]}})
+        (layer,) = self.seen["mask"]["attended"]
+        merged = load_file(os.path.join(self.folder, "tensors", "attended.safetensors"))
+        self.assertEqual(merged[layer["relation"]].tolist(), [[1, 0], [1, 1]])
+
+    def test_a_rank_that_read_no_mask_says_so(self):
+        self.merge.set(1, {"mask": {"attended_error": "layer 0: why"}})
+        self.assertEqual(self.seen["mask"]["attended_error"], "rank 1: layer 0: why")
+
+    def test_a_position_moved_if_it_moved_on_any_rank(self):
+        self.merge.set(0, {"mask": {"reach": {"position": 3, "moved": [4], "largest": [0.5]}}})
+        self.assertNotIn("mask", {k: v for k, v in self.seen.items() if v.get("reach")})
+        self.merge.set(1, {"mask": {"reach": {"position": 3, "moved": [4, 6], "largest": [1, 2]}}})
+        self.assertEqual(
+            self.seen["mask"]["reach"], {"position": 3, "moved": [4, 6], "largest": [1, 2]}
+        )
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/rank_check.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace bkm {
+namespace {
+
+std::string RankOf(int64_t rank, const Layout& layout) {
+  return absl::StrCat("rank ", rank, " of ", layout.ranks());
+}
+
+// The documents of each step must be dealt to the data-parallel ranks without a gap or an overlap.
+std::optional<std::string> MisdealtDocuments(const std::vector<ObservedRank>& ranks,
+                                             const Layout& layout, size_t steps) {
+  std::map<int64_t, const ObservedRank*> by_data_rank;
+  for (const ObservedRank& rank : ranks) {
+    if (rank.data_rank < 0 || rank.data_rank >= layout.data_ranks() ||
+        rank.data_ranks != layout.data_ranks())
+      return absl::StrCat(RankOf(rank.rank, layout), " says it is data-parallel rank ",
+                          rank.data_rank, " of ", rank.data_ranks, ", and the layout has ",
+                          layout.data_ranks());
+    by_data_rank.emplace(rank.data_rank, &rank);
+  }
+  for (int64_t one = 0; one < layout.data_ranks(); ++one) {
+    if (!by_data_rank.contains(one))
+      return absl::StrCat("no rank says that it is data-parallel rank ", one, " of ",
+                          layout.data_ranks(), ": its documents are trained by nobody");
+  }
+  for (const auto& [data_rank, rank] : by_data_rank) {
+    if (rank->documents.size() < steps)
+      return absl::StrCat(RankOf(rank->rank, layout), " did not say which documents it has");
+  }
+  return std::nullopt;
+}
+
+CheckResult CheckOne(const Observation& observation, const ObservedRank& rank,
+                     const Layout& layout, const AskedAttention& asked) {
+  Observation own = observation;
+  own.layers = rank.layers;
+  own.called = rank.called;
+  own.ops = rank.ops;
+  own.kernels = rank.kernels;
+  own.gpu_reads = rank.gpu_reads;
+  own.gpu_differences = rank.gpu_differences;
+  for (ObservedStep& step : own.steps) {
+    const auto at = static_cast<size_t>(rank.rank);
+    if (at >= step.of_ranks.size()) continue;
+    step.attention_nodes = step.of_ranks[at].attention_nodes;
+    step.forwards = step.of_ranks[at].forwards;
+  }
+  CheckResult result = CheckBackend(own, asked);
+  if (!result.message.empty())
+    result.message = absl::StrCat(RankOf(rank.rank, layout), ": ", result.message);
+  return result;
+}
+
+std::string Describe(const ObservedRankDifference& difference, const Layout& layout) {
+  absl::string_view name = difference.name;
+  std::string what(name);
+  for (const auto& [prefix, words] :
+       {std::pair<const char*, const char*>{"grad/", "gradient of "},
+        {"before/", "parameter (before the update) "},
+        {"after/", "parameter (after the update) "},
+        {"norms/", "norms of "}}) {
+    if (absl::StartsWith(name, prefix))
+      what = absl::StrCat(words, name.substr(std::string(prefix).size()));
+  }
+  return absl::StrFormat("in %s %s has another %s than a lower rank%s", difference.when,
+                         RankOf(difference.rank, layout), what,
+                         difference.largest
+                             ? absl::StrFormat(" (largest difference %.3g)", *difference.largest)
+                             : " (another shape)");
+}
+
+}  // namespace
+
+CheckResult CheckRanks(const Observation& observation, const Layout& layout,
+                       const AskedAttention& asked, size_t steps) {
+  if (layout == Layout()) return CheckResult::Passed(Stage::kGolden);
+  const std::vector<ObservedRank>& ranks = observation.ranks;
+  Json evidence = {{"ranks", ranks.size()},
+                   {"differences", observation.rank_differences.size()}};
+  if (ranks.size() != static_cast<size_t>(layout.ranks()))
+    return CheckResult::Unseen(Stage::kStep,
+                               absl::StrCat(ranks.size(), " of ", layout.ranks(),
+                                            " ranks said what they did"),
+                               std::move(evidence));
+  for (const ObservedRank& rank : ranks) {
+    if (rank.ended != "done")
+      return CheckResult::Unseen(
+          Stage::kStep, absl::StrCat(RankOf(rank.rank, layout), " did not finish: ", rank.ended),
+          std::move(evidence));
+  }
+  if (const auto misdealt = MisdealtDocuments(ranks, layout, steps))
+    return CheckResult::Failed(Stage::kLoad, reason::kRankDocuments, *misdealt,
+                               std::move(evidence));
+  for (const ObservedRank& rank : ranks) {
+    if (rank.rank == 0) continue;
+    CheckResult own = CheckOne(observation, rank, layout, asked);
+    if (own.outcome != CheckOutcome::kPassed) return own;
+  }
+  if (!observation.rank_differences.empty())
+    return CheckResult::Failed(Stage::kGolden, reason::kRanksDiffer,
+                               Describe(observation.rank_differences.front(), layout),
+                               std::move(evidence));
+  return CheckResult::Passed(Stage::kGolden, std::move(evidence));
+}
+
+}  // namespace bkm
