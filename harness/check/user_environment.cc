@@ -167,7 +167,7 @@ absl::StatusOr<std::vector<PreparedCell>> UserEnvironment::CellsOf(const EngineK
       ExistingLock("yours", python_, MinorVersion(facts_.python), facts_.packages));
   std::vector<PreparedCell> cells;
   for (const PlannedCell& planned : plan) {
-    if (!planned.included || !planned.unsupported.empty()) continue;
+    if (!planned.included || planned.is_stopped()) continue;
     PreparedCell cell;
     cell.record.cell = planned.cell;
     cell.record.id = planned.id;

@@ -230,6 +230,9 @@ std::optional<Stop> ClassifyEnding(const Observation& observation, const Probe& 
     case EndingKind::kDeviceMissing:
       return Stop{VerdictKind::kUnsupported, Stage::kBackend, reason::kDeviceMissing,
                   ending.message};
+    case EndingKind::kNotOffered:
+      return Stop{VerdictKind::kUnsupported, Stage::kConstruct, reason::kNotOffered,
+                  ending.message};
     case EndingKind::kMalformed:
       return Stop{VerdictKind::kBroken, StageOfStop(observation), reason::kEvidenceMalformed,
                   Sentence("what the cell reported cannot be read", ending)};

@@ -84,6 +84,7 @@ constexpr Entry kEntries[] = {
     {kWitnessMissing, "the cell finished, but a fact that the verdict needs was not seen"},
     {kEvidenceUnreadable, "a file that the verdict needs is missing or corrupt"},
     {kDeviceMissing, "the cell needs a GPU, or another device than this machine has"},
+    {kNotOffered, "the engine kind does not have the layout that is asked for"},
     {kHarnessError, "the harness's own code failed"},
 };
 

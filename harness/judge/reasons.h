@@ -87,6 +87,7 @@ inline constexpr char kResumeOff[] = "resume-off";
 inline constexpr char kWitnessMissing[] = "witness-missing";
 inline constexpr char kEvidenceUnreadable[] = "evidence-unreadable";
 inline constexpr char kDeviceMissing[] = "device-missing";
+inline constexpr char kNotOffered[] = "not-offered";
 inline constexpr char kHarnessError[] = "harness-error";
 
 struct Entry {

@@ -103,19 +103,16 @@ std::string WhyNoSuchLayout(const EngineKind& kind, const Layout& layout) {
     const bool has_it = std::find(kind.layouts.begin(), kind.layouts.end(), dimension.name) !=
                         kind.layouts.end();
     if (layout.*dimension.degree == 1 || has_it) continue;
-    return absl::StrCat(kind.name, " does not offer ", dimension.name,
-                        kind.layouts.empty() ? ""
-                                             : absl::StrCat(": it has ",
+    return absl::StrCat("cells of ", kind.name, " cannot be asked for ", dimension.name,
+                        kind.layouts.empty() ? ": they have one rank"
+                                             : absl::StrCat(", only for ",
                                                             absl::StrJoin(kind.layouts, ", ")));
   }
   return "";
 }
 
-// Why running it here would prove nothing, whatever the subjects do; empty if it would.
-std::string WhyUnsupported(const Cell& cell) {
-  const Probe& probe = cell.probe;
-  const std::string why = WhyNoSuchLayout(*FindEngineKind(cell.engine), probe.layout);
-  if (!why.empty()) return why;
+// Why running on this device would prove nothing, whatever the subjects do; empty if it would.
+std::string WhyUnsupported(const Probe& probe) {
   // On a CPU, torch accepts the option and runs plain flex.
   if (probe.attention == "flex_flash" && probe.device == "cpu")
     return "flex_flash needs a CUDA device of compute capability 9.0 or higher, and the device is "
@@ -234,8 +231,10 @@ class Expander {
                                     [&](const CellFilter& filter) { return filter.Matches(cell); });
     if (planned.why.empty() && !wanted) planned.why = "not matched by --filter";
     planned.included = planned.why.empty();
-    if (planned.included) planned.unsupported = WhyUnsupported(cell);
-    if (planned.included && planned.unsupported.empty())
+    if (planned.included) planned.unsupported = WhyUnsupported(cell.probe);
+    if (planned.included)
+      planned.not_offered = WhyNoSuchLayout(*FindEngineKind(cell.engine), cell.probe.layout);
+    if (planned.included && !planned.is_stopped())
       RETURN_IF_ERROR(CheckLayout(cell.probe, matrix_.limits));
     cells_.push_back(std::move(planned));
     return absl::OkStatus();

@@ -24,9 +24,13 @@ struct PlannedCell {
   // Why this device cannot run the cell; empty if it can. The cell's verdict is then `unsupported`,
   // and no process is started.
   std::string unsupported;
+  // Why the engine kind has no such layout; empty if it has. As above.
+  std::string not_offered = {};
   // Why importing the engine must fail, found by the static check of the sources; empty without
   // that check. The cell's verdict is then `skipped`, and no process is started.
   std::string statically_red = {};
+  // Known to be unsupported before any process is started.
+  bool is_stopped() const { return !unsupported.empty() || !not_offered.empty(); }
 };
 
 // Lookups of the expansion. Each is called once per distinct argument.

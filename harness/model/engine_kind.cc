@@ -58,7 +58,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .has_value_head = false,
        .exports_weights = false,
        .saves_checkpoints = false,
-       .layouts = {"dp_replicate", "dp_shard", "tp", "cp", "pp", "ep"},
+       .layouts = {"dp_replicate", "dp_shard", "tp", "ep"},
        .judged_by_ending_only = false},
       {.name = "transformers",
        .engine_source = "",

@@ -18,7 +18,7 @@
 namespace bkm {
 namespace {
 
-constexpr std::array<absl::string_view, 19> kEndingKinds = {"completed",
+constexpr std::array<absl::string_view, 20> kEndingKinds = {"completed",
                                                             "raised",
                                                             "exited",
                                                             "signalled",
@@ -30,6 +30,7 @@ constexpr std::array<absl::string_view, 19> kEndingKinds = {"completed",
                                                             "no-solution",
                                                             "install-failed",
                                                             "device-missing",
+                                                            "not-offered",
                                                             "api-check",
                                                             "malformed",
                                                             "tree-not-allowed",

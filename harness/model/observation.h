@@ -31,6 +31,7 @@ enum class EndingKind {
   kNoSolution,
   kInstallFailed,
   kDeviceMissing,
+  kNotOffered,  // the engine kind has no such layout
   kApiCheck,          // the static check predicts that importing the engine fails
   kMalformed,         // it finished, but what it reported cannot be read
   kTreeNotAllowed,    // a source tree that is never written to disk

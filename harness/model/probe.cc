@@ -85,7 +85,7 @@ void DescribeLayout(Fields& fields, Layout& layout) {
   }
   int ranks = layout.ranks();
   fields.Int("ranks", ranks, 1, 1024, Presence::kOptional);
-  if (fields.reading() && ranks != layout.ranks())
+  if (fields.reading() && ranks != 1 && ranks != layout.ranks())
     fields.Fail("ranks", absl::StrCat("the layout ", LayoutText(layout), " has ", layout.ranks(),
                                       ": leave ranks out and write a layout, for example "
                                       "dp_shard=2"));

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
+#include "harness/model/engine_kind.h"
 #include "harness/model/sandbox_level.h"
 
 namespace bkm {
@@ -16,6 +17,24 @@ namespace {
 
 constexpr std::array<absl::string_view, 4> kStatuses = {"works", "works-except", "fails",
                                                         "unknown"};
+
+// The kinds of parallelism of the row's engine that no ok cell had.
+std::vector<std::string> LayoutsNotTested(const PublishedRow& row) {
+  const EngineKind* kind = FindEngineKind(row.engine);
+  std::vector<std::string> missing;
+  if (kind == nullptr) return missing;
+  for (const std::string& dimension : kind->layouts) {
+    const bool ran = std::any_of(row.cells.begin(), row.cells.end(), [&](const PublishedCell& cell) {
+      const size_t layout = absl::StrCat(", ", cell.options).find(", layout=");
+      return cell.evidence.verdict.kind == VerdictKind::kOk && !cell.flaky &&
+             layout != std::string::npos &&
+             absl::StrContains(cell.options, absl::StrCat(dimension, "="));
+    });
+    if (!ran) missing.push_back(dimension);
+  }
+  if (missing.size() == kind->layouts.size()) return {"more than 1 rank"};
+  return missing;
+}
 
 }  // namespace
 
@@ -58,8 +77,9 @@ std::vector<std::string> NotTested(const PublishedRow& row) {
         return cell.evidence.verdict.kind == VerdictKind::kOk && cell.precision == "fp32";
       }))
     missing.push_back("fp32");
+  for (std::string& layout : LayoutsNotTested(row)) missing.push_back(std::move(layout));
   // What no cell can be asked for yet.
-  for (const char* words : {"several ranks", "torch.compile", "offloading",
+  for (const char* words : {"torch.compile", "offloading",
                             "decay of the learning rate", "temperature", "MXFP4 weights"})
     missing.push_back(words);
   if (row.device == "cpu") missing.push_back("a GPU");

@@ -217,7 +217,9 @@ absl::StatusOr<PreparedCell> Preparation::PrepareSubjects(const PlannedCell& pla
         absl::StrCat(subject->spec.name, " ", subject->label, ": ", subject->fault->message));
   }
   if (prepared.stopped) return prepared;
-  if (!planned.unsupported.empty()) {
+  if (!planned.not_offered.empty()) {
+    prepared.stopped = StoppedAt("construct", "not-offered", planned.not_offered);
+  } else if (!planned.unsupported.empty()) {
     prepared.stopped = StoppedAt("backend", "device-missing", planned.unsupported);
   } else if (!planned.statically_red.empty()) {
     prepared.stopped = StoppedAt("import", "api-check", planned.statically_red);

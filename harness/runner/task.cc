@@ -10,6 +10,7 @@
 #include "harness/base/hash.h"
 #include "harness/base/json_facts.h"
 #include "harness/model/engine_kind.h"
+#include "harness/model/layout.h"
 #include "harness/model/plant.h"
 
 namespace bkm {
@@ -48,7 +49,16 @@ Probe ProbeOfControl(Probe probe) {
 }
 
 // Whether the library alone can run the probe.
-bool HasControl(const Probe& probe) { return probe.head == "lm"; }
+bool HasControl(const EngineKind& control, const Probe& probe) {
+  if (probe.head != "lm") return false;
+  const std::vector<std::string>& offered = control.layouts;
+  return std::all_of(LayoutDimensions().begin(), LayoutDimensions().end(),
+                     [&](const LayoutDimension& dimension) {
+                       return probe.layout.*dimension.degree == 1 ||
+                              std::find(offered.begin(), offered.end(), dimension.name) !=
+                                  offered.end();
+                     });
+}
 
 // What a cell may write beyond its limit because the probe asks it to: the largest model is 300
 // MiB, and a checkpoint has its two moments, too.
@@ -134,7 +144,7 @@ std::string ControlKey(const CellRecord& record) {
   const EngineKind& kind = KindOf(record.cell);
   const std::string control = kind.engine_source.empty() ? kind.name : kind.control;
   if (control.empty() || (kind.engine_source.empty() && !record.cell.plant.empty())) return "";
-  if (!HasControl(record.cell.probe)) return "";
+  if (!HasControl(*FindEngineKind(control), record.cell.probe)) return "";
   return absl::StrCat(control, " ",
                       record.cell.library_subject ? record.cell.library_subject->ToString() : "",
                       " ", record.lock, " ", ToJson(ProbeOfControl(record.cell.probe)).dump());
@@ -152,7 +162,9 @@ const CellRecord* FindControl(const RunRecord& run, const CellRecord& cell) {
 
 std::optional<PreparedCell> ControlOf(const PreparedCell& cell) {
   const EngineKind& kind = KindOf(cell.record.cell);
-  if (kind.control.empty() || !HasControl(cell.record.cell.probe)) return std::nullopt;
+  if (kind.control.empty() ||
+      !HasControl(*FindEngineKind(kind.control), cell.record.cell.probe))
+    return std::nullopt;
   PreparedCell control = cell;
   Cell& what = control.record.cell;
   what.engine = kind.control;

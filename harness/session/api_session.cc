@@ -63,7 +63,7 @@ absl::StatusOr<int> MarkStaticallyRed(ApiSession& session, std::vector<PlannedCe
   int red = 0;
   for (PlannedCell& planned : plan) {
     const Cell& cell = planned.cell;
-    const bool checked = planned.included && planned.unsupported.empty() && cell.plant.empty() &&
+    const bool checked = planned.included && !planned.is_stopped() && cell.plant.empty() &&
                          HasStaticCheck(cell);
     if (!checked) continue;
     ASSIGN_OR_RETURN(ApiCheck* const check, session.CheckOf(*FindEngineKind(cell.engine)));

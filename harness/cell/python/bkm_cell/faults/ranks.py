@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""Each rank computes something right, and together they are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
+
+from bkm_cell.faults.gradients import Gradients, after_backward, gradients
+from bkm_cell.faults.optimizer import before_step
+from bkm_cell.faults.registry import fault
+from bkm_cell.faults.site import Site, local
+
+
+def _ranks(site: Site) -> int:
+    if not dist.is_initialized() or dist.get_world_size() < 2:
+        raise site.cannot("there is one rank")
+    return dist.get_world_size()
+
+
+def _scale_all(site: Site, factor: float, pattern: str = "") -> None:
+    names = {name for name, _ in site.parameters(pattern)}
+
+    def edit(now: Gradients, before: Gradients, _: int) -> None:
+        for name, gradient in now.items():
+            if name in names:
+                gradient.mul_(factor)
+
+    after_backward(site, edit)
+
+
+@fault("rank-gradients-summed")
+def rank_gradients_summed(site: Site) -> None:
+    """Gradients are summed over the ranks and not averaged."""
+    _scale_all(site, _ranks(site))
+
+
+@fault("rank-gradients-averaged-twice")
+def rank_gradients_averaged_twice(site: Site) -> None:
+    _scale_all(site, 1 / _ranks(site))
+
+
+@fault("rank-norms-summed")
+def rank_norms_summed(site: Site) -> None:
+    """Only the gradients of norms are summed and not averaged."""
+    _scale_all(site, _ranks(site), r"norm\.weight$")
+
+
+@fault("rank-group-not-reduced")
+def rank_group_not_reduced(site: Site) -> None:
+    """The gradients of one group of parameters keep each rank's own part."""
+    _ranks(site)
+    state = {"calls": 0}
+    backward = torch.autograd.backward
+    reduce_scatter = dist.reduce_scatter_tensor
+
+    def counted(*arguments: Any, **named: Any) -> None:
+        state["calls"] = 0
+        backward(*arguments, **named)
+
+    def reduced(output: torch.Tensor, input: torch.Tensor, *arguments: Any, **named: Any) -> Any:
+        work = reduce_scatter(output, input, *arguments, **named)
+        state["calls"] += 1
+        if state["calls"] == 2:  # of a layer: the first group is the root's
+            if work is not None:
+                work.wait()
+            output.copy_(input.view(dist.get_world_size(), -1)[dist.get_rank()].view_as(output))
+            site.act()
+        return work
+
+    torch.autograd.backward = counted
+    dist.reduce_scatter_tensor = reduced
+
+
+@fault("rank-loads-another-shard")
+def rank_loads_another_shard(site: Site) -> None:
+    """The last rank loads the first rank's part of one weight."""
+    ranks = _ranks(site)
+    ((_, parameter),) = site.parameters(rf"layers\.{site.middle_layer}\.self_attn\.o_proj\.weight$")
+    with torch.no_grad():
+        own = local(parameter)
+        first = own.clone()
+        dist.broadcast(first, src=0)
+        if dist.get_rank() == ranks - 1:
+            own.copy_(first)
+    site.act()
+
+
+def _scale_loss(site: Site, scale_of: Callable[[], float]) -> None:
+    """Multiplies what this rank goes backward from."""
+    backward = torch.autograd.backward
+    inside = False
+
+    def scaled(tensors: Any, grad_tensors: Any = None, *arguments: Any, **named: Any) -> None:
+        nonlocal inside
+        # A backward that recomputes is nested in another one.
+        if inside or not isinstance(tensors, torch.Tensor):
+            backward(tensors, grad_tensors, *arguments, **named)
+            return
+        weight = torch.ones_like(tensors) if grad_tensors is None else grad_tensors
+        inside = True
+        try:
+            backward(tensors, weight * scale_of(), *arguments, **named)
+        finally:
+            inside = False
+        site.act()
+
+    torch.autograd.backward = scaled
+
+
+@fault("rank-loss-over-own-tokens")
+def rank_loss_over_own_tokens(site: Site) -> None:
+    """Each rank divides by its own tokens, and the ranks' means are averaged."""
+    ranks = _ranks(site)
+    whole = sum(site.adapter.probe.batches[0].lengths)
+
+    def scale() -> float:
+        own = torch.tensor(float(sum(site.documents())))
+        total = own.clone()
+        dist.all_reduce(total)
+        return (total / own / ranks).item() if whole else 1.0
+
+    _scale_loss(site, scale)
+
+
+@fault("rank-skips-a-backward")
+def rank_skips_a_backward(site: Site) -> None:
+    """The last rank's documents of the second step count for nothing."""
+    ranks = _ranks(site)
+    state = {"calls": 0}
+
+    def scale() -> float:
+        state["calls"] += 1
+        skipped = state["calls"] == 2 and dist.get_rank() == ranks - 1
+        return 0.0 if skipped else 1.0
+
+    _scale_loss(site, scale)
+
+
+@fault("rank-clips-by-own-norm")
+def rank_clips_by_own_norm(site: Site) -> None:
+    """Each rank clips by the norm of its own shard; the norm of all is reported."""
+    _ranks(site)
+
+    def edit() -> None:
+        own = torch.sqrt(sum(g.double().square().sum() for g in gradients(site).values()))
+        total = own.square()
+        dist.all_reduce(total)
+        for gradient in gradients(site).values():
+            gradient.mul_((total.sqrt() / own).item())
+
+    before_step(site, edit)
+
+
+@fault("rank-moments-of-another-shard")
+def rank_moments_of_another_shard(site: Site) -> None:
+    """After the first step the ranks exchange the moments of one weight's shards."""
+    ranks = _ranks(site)
+    ((_, parameter),) = site.parameters(rf"layers\.{site.middle_layer}\.self_attn\.o_proj\.weight$")
+    state = {"done": False}
+
+    def exchange(optimizer: Optimizer, *_: Any) -> None:
+        moments = optimizer.state.get(parameter, {}).get("exp_avg")
+        if state["done"] or moments is None:
+            return
+        own = local(moments)
+        parts = [torch.empty_like(own) for _ in range(ranks)]
+        dist.all_gather(parts, own)
+        own.copy_(parts[(dist.get_rank() + 1) % ranks])
+        state["done"] = True
+        site.act()
+
+    register_optimizer_step_post_hook(exchange)
+
+
+@fault("rank-drifts-apart")
+def rank_drifts_apart(site: Site) -> None:
+    """After the first step the last replica's weights are a little off."""
+    ranks = _ranks(site)
+    ((_, parameter),) = site.parameters(rf"layers\.{site.middle_layer}\.self_attn\.o_proj\.weight$")
+    state = {"steps": 0}
+
+    def drift(optimizer: Optimizer, *_: Any) -> None:
+        state["steps"] += 1
+        if state["steps"] == 1 and dist.get_rank() == ranks - 1:
+            with torch.no_grad():
+                local(parameter).view(-1)[:64].mul_(1.001)
+        site.act()
+
+    register_optimizer_step_post_hook(drift)
