@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
@@ -24,7 +23,7 @@ from bkm_cell.witnesses.attended import Attended
 from bkm_cell.witnesses.built import model_numbers
 from bkm_cell.witnesses.errors import Owners, describe
 from bkm_cell.witnesses.gpu_reads import GpuReads
-from bkm_cell.witnesses.kernels import AttentionKernels, nodes_of_loss
+from bkm_cell.witnesses.kernels import AttentionKernels, LossGraphs
 from bkm_cell.witnesses.load import loaded
 from bkm_cell.witnesses.numbers import StepNumbers
 from bkm_cell.witnesses.step_masks import StepMasks
@@ -159,7 +158,7 @@ class Ladder:
                     if step == 0:  # outside: an exception leaves the stages last
                         stack.enter_context(self._stages_of_a_step())
                     forwards = stack.enter_context(self._forwards())
-                    nodes = stack.enter_context(self._kernels(kernels, step))
+                    graphs = stack.enter_context(self._kernels(kernels, step))
                     if probe.micro_batches == 1:
                         stack.enter_context(masks)
                     outcome = adapter.train_step(batch)
@@ -170,7 +169,7 @@ class Ladder:
                     "loss": outcome.loss,
                     "grad_norm": outcome.grad_norm,
                     "forwards": forwards[0],
-                    "attention_nodes": dict(nodes),
+                    **graphs.facts(),
                     **attended.facts(),
                     **outcome.facts,
                 }
@@ -178,19 +177,19 @@ class Ladder:
                 self._hand_over.after_step(step)
 
     @contextmanager
-    def _kernels(self, kernels: AttentionKernels, step: int) -> Iterator[Counter[str]]:
-        """Records a step's attention kernels; yields the nodes of what it goes backward from."""
-        nodes: Counter[str] = Counter()
+    def _kernels(self, kernels: AttentionKernels, step: int) -> Iterator[LossGraphs]:
+        """Records a step's attention kernels; yields the graphs that it goes backward through."""
+        graphs = LossGraphs()
         backward = torch.autograd.backward
 
         def watched(*arguments: Any, **named: Any) -> None:
-            nodes.update(nodes_of_loss((arguments, named)))
+            graphs.add((arguments, named))
             backward(*arguments, **named)
 
         torch.autograd.backward = watched
         try:
             with kernels.watching(step), self._reads.watching(step):
-                yield nodes
+                yield graphs
         finally:
             torch.autograd.backward = backward
             self._report.set(backend={"kernels": kernels.facts(), **self._reads.facts()})
