@@ -363,10 +363,18 @@ Verdict JudgeStopped(const JudgeInput& input, const Stop& stop) {
   if (!input.observation->attended.empty() && input.reference != nullptr) {
     const CheckResult mask = CheckMaskOf(input, /*has_finished=*/false);
     evidence["checks"]["mask"] = Describe(mask);
+    // What this machine cannot run takes nothing from what was seen on it.
+    if (mask.outcome == CheckOutcome::kFailed && stop.reason == reason::kDeviceMissing) {
+      CheckResult seen = mask;
+      absl::StrAppend(&seen.message, "; then the cell stopped: ", stop.message);
+      return FromCheck(VerdictKind::kWrong, seen, std::move(evidence), BlameForWrong(input, mask));
+    }
     if (mask.outcome == CheckOutcome::kFailed)
       also = absl::StrCat("; before it stopped, ", mask.message);
   }
   std::vector<std::string> blame;
+  if (stop.kind == VerdictKind::kWrong)
+    blame = BlameForWrong(input, CheckResult::Failed(stop.stage, stop.reason.c_str(), ""));
   if (stop.reason == reason::kHarnessError) blame = {"harness"};
   if (stop.kind == VerdictKind::kBroken || stop.kind == VerdictKind::kRefused)
     blame = BlameForStop(*input.observation, input.packages, UsableControl(input));

@@ -125,7 +125,9 @@ class HandOver:
                 model(input_ids=document[None], use_cache=False).logits[0]
                 for document in batch.input_ids.split(batch.lengths)
             ]
-        return log_probs_of(torch.cat(logits), batch.input_ids)
+        return log_probs_of(
+            torch.cat(logits), batch.input_ids, self._probe.hf_config["vocab_size"]
+        )
 
     def _save(self) -> None:
         folder = os.path.abspath(_CHECKPOINT)
