@@ -67,9 +67,10 @@ std::optional<MissingPackage> MissingReplacement(const Observation& observation,
     const ObservedFrame* frame = DeepestFrame(exception);
     if (exception.type != "ImportError" || frame == nullptr || frame->statement != "raise")
       continue;
-    if (Names(exception.message, *asked)) continue;
+    const std::string message = WithoutPaths(exception.message);
+    if (Names(message, *asked)) continue;
     for (const AttentionBackend& backend : AttentionBackends()) {
-      if (Names(exception.message, backend)) return MissingPackage{&backend, &exception};
+      if (Names(message, backend)) return MissingPackage{&backend, &exception};
     }
   }
   return std::nullopt;
@@ -77,7 +78,7 @@ std::optional<MissingPackage> MissingReplacement(const Observation& observation,
 
 // Whether the exception concerns the backend: its message names it, or a frame runs inside it.
 bool IsAbout(const ObservedException& exception, const AttentionBackend& backend) {
-  return Names(exception.message, backend) ||
+  return Names(WithoutPaths(exception.message), backend) ||
          std::any_of(
              exception.frames.begin(), exception.frames.end(), [&](const ObservedFrame& frame) {
                return frame.owner != FrameOwner::kHarness && IsNamedAfter(frame.function, backend);

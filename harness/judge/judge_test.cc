@@ -144,6 +144,22 @@ TEST_F(JudgeTest, WhatThisMachineCannotRunHidesNoWrongMask) {
               HasSubstr("; then the cell stopped: RuntimeError: no CUDA GPUs are available"));
 }
 
+TEST_F(JudgeTest, ACheckpointThatWasNeverWrittenIsWrongAlsoIfLoadingItRaises) {
+  input_.probe.resume_checkpoint = true;
+  observation_.ending.kind = EndingKind::kRaised;
+  observation_.exceptions = {{.type = "FileNotFoundError", .message = "no folder"}};
+  observation_.stages = {{Stage::kResume, std::nullopt}};
+  observation_.checkpoint_files = 0;
+  Verdict verdict = Judged();
+  EXPECT_EQ(verdict.kind, VerdictKind::kWrong);
+  EXPECT_EQ(verdict.stage, Stage::kResume);
+  EXPECT_EQ(verdict.reason, "resume-off");
+  observation_.checkpoint_files = 3;
+  verdict = Judged();
+  EXPECT_EQ(verdict.kind, VerdictKind::kBroken);
+  EXPECT_EQ(verdict.reason, "lookup-failed");
+}
+
 TEST_F(JudgeTest, AnImpossibleShapeIsBlamedAsWhatIsWrong) {
   observation_.ending.kind = EndingKind::kRaised;
   observation_.exceptions = {
