@@ -14,7 +14,7 @@ import torch
 
 from bkm_cell.adapters.base import Adapter
 from bkm_cell.faults import Planted
-from bkm_cell.hand_over import HandOver
+from bkm_cell.hand_over import HandOver, probe_tensors
 from bkm_cell.probe import Batch, Probe, Reach
 from bkm_cell.report import Report
 from bkm_cell.tensor_file import save_file
@@ -84,7 +84,10 @@ class Ladder:
         asked = {"attention": adapter.attention, "precision": self._probe.precision}
         report.set(adapter={**adapter.facts(), "asked": asked})
         with report.timed("load-witness"):
-            report.set(model=model_numbers(adapter.modules()), **loaded(adapter.tensors()))
+            tensors = probe_tensors(adapter, self._probe)
+            report.set(model=model_numbers(adapter.modules()), **loaded(tensors))
+            if tensors.rows is not None:
+                report.set(adapter={"padded_vocabulary": tensors.rows})
 
     def _witness_attention(self) -> None:
         """Witnesses backend and mask in two forwards that train nothing.
@@ -149,7 +152,8 @@ class Ladder:
         adapter, probe = self._adapter, self._probe
         attended_s = 0.0
         kernels = AttentionKernels(adapter.modules(), len(probe.batches))
-        with StepNumbers(probe, adapter.tensors(), self._tensors_dir, self._report) as numbers:
+        tensors = probe_tensors(adapter, probe)
+        with StepNumbers(probe, tensors, self._tensors_dir, self._report) as numbers:
             for step, batch in enumerate(probe.batches):
                 start = time.monotonic()
                 attended = Attended(batch.lengths, probe.is_padded, batch.input_ids)

@@ -20,6 +20,7 @@ from bkm_cell.report import Report
 from bkm_cell.tensor_file import save_file
 from bkm_cell.witnesses.load import norm
 from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors
+from bkm_cell.witnesses.vocabulary import WithoutPadding
 
 _SETTINGS = ("lr", "betas", "eps", "weight_decay", "amsgrad", "maximize", "foreach", "fused")
 
@@ -49,7 +50,7 @@ class StepNumbers:
     def __init__(
         self,
         probe: Probe,
-        tensors: NamedTensors,
+        tensors: NamedTensors | WithoutPadding,
         folder: str,
         report: Report,
         resumed: bool = False,
