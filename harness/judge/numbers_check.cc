@@ -15,6 +15,7 @@
 #include "harness/base/status_macros.h"
 #include "harness/judge/relation.h"
 #include "harness/numerics/error_measures.h"
+#include "harness/numerics/optimizer_arithmetic.h"
 
 namespace bkm {
 namespace {
@@ -287,7 +288,8 @@ class Comparer {
           Stage::kGolden, absl::NotFoundError(absl::StrCat("the floor has no gradient of ", name)));
     }
     if (golden.gradient_norm == 0) {
-      worst_.Add(kStrayGradient, {k, name, ShareOf(sampled.norms[0], NormOfAll(input_.golden[k])),
+      const double norm = std::max(sampled.norms[0], bkm::TotalNorm(sampled.gradient));
+      worst_.Add(kStrayGradient, {k, name, ShareOf(norm, NormOfAll(input_.golden[k])),
                                   input_.floor[k].ShareFor(name)});
       return std::nullopt;
     }
