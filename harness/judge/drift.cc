@@ -79,6 +79,7 @@ void CompareGradients(size_t k, const StepTensors& before, const StepTensors& no
   const auto where = [&](const std::string& name) {
     return absl::StrCat("gradient of ", name, " in step ", k + 1);
   };
+  const double norm_of_all = NormOfAll(before);
   for (const auto& [name, a] : before.tensors) {
     const auto b = now.tensors.find(name);
     if (b == now.tensors.end()) {
@@ -86,6 +87,11 @@ void CompareGradients(size_t k, const StepTensors& before, const StepTensors& no
       continue;
     }
     if (SameBits(a.gradient, b->second.gradient)) continue;
+    if (a.norms[0] == 0 || b->second.norms[0] == 0) {
+      const double error = ShareOf(std::abs(b->second.norms[0] - a.norms[0]), norm_of_all);
+      worst.Note(InFloors(error, floor.ShareFor(name)), where(name));
+      continue;
+    }
     const auto allowed = floor.gradients.find(name);
     const absl::StatusOr<double> error = RelativeNormError(b->second.gradient, a.gradient);
     // A different size or a number that is not finite has no distance.

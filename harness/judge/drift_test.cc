@@ -54,6 +54,22 @@ TEST(DriftTest, GradientIsComparedInFloorsOfItsTensor) {
   EXPECT_EQ(drift, (Drift{DriftClass::kReal, 10, "gradient of w in step 1"}));
 }
 
+TEST(DriftTest, GradientThatOneRunLacksIsComparedAsAShareOfAll) {
+  const auto steps = [](double gradient) {
+    Steps two = OneStep(-1, 4);
+    two[0].tensors["expert"] = {{gradient}, {1}, {1}, {gradient, 1, 1}};
+    return two;
+  };
+  FloorStep floor = kFloor;
+  floor.shares["expert"] = 0.1;
+  const auto compare = [&](double before, double now) {
+    return *CompareRuns(steps(before), steps(now), std::span(&floor, 1), std::span(&kBatch, 1));
+  };
+  EXPECT_EQ(compare(0, 1), (Drift{DriftClass::kWithinFloor, 2.5, "gradient of expert in step 1"}));
+  EXPECT_EQ(compare(0, 2).kind, DriftClass::kReal);
+  EXPECT_EQ(compare(3, 0).kind, DriftClass::kReal);
+}
+
 TEST(DriftTest, DataOfOneRunOnlyIsRealDrift) {
   Steps less = OneStep(-1, 1);
   less[0].tensors.clear();

@@ -67,9 +67,10 @@ std::optional<MissingPackage> MissingReplacement(const Observation& observation,
     const ObservedFrame* frame = DeepestFrame(exception);
     if (exception.type != "ImportError" || frame == nullptr || frame->statement != "raise")
       continue;
-    if (Names(exception.message, *asked)) continue;
+    const std::string message = WithoutPaths(exception.message);
+    if (Names(message, *asked)) continue;
     for (const AttentionBackend& backend : AttentionBackends()) {
-      if (Names(exception.message, backend)) return MissingPackage{&backend, &exception};
+      if (Names(message, backend)) return MissingPackage{&backend, &exception};
     }
   }
   return std::nullopt;
@@ -77,7 +78,7 @@ std::optional<MissingPackage> MissingReplacement(const Observation& observation,
 
 // Whether the exception concerns the backend: its message names it, or a frame runs inside it.
 bool IsAbout(const ObservedException& exception, const AttentionBackend& backend) {
-  return Names(exception.message, backend) ||
+  return Names(WithoutPaths(exception.message), backend) ||
          std::any_of(
              exception.frames.begin(), exception.frames.end(), [&](const ObservedFrame& frame) {
                return frame.owner != FrameOwner::kHarness && IsNamedAfter(frame.function, backend);
@@ -101,6 +102,28 @@ bool RefusesOnPurpose(const Observation& observation, const Probe& probe) {
          why == reason::kNameMissing || why == reason::kImportFailed || why == reason::kValueError;
 }
 
+// Adapters raise this where what the subject returned cannot be what the probe asked for.
+bool IsWrongShape(const ObservedException& exception) {
+  const ObservedFrame* frame = DeepestFrame(exception);
+  return exception.type == "WrongShape" && frame != nullptr && frame->owner == FrameOwner::kHarness;
+}
+
+// Whether the exception passed through the dispatch mode of selective activation checkpointing,
+// inside what the subject asked torch.compile for. A compiled region has no such mode: the compiler
+// decides what is recomputed. On a CPU it runs eagerly, because the harness makes torch.compile the
+// identity.
+bool OnlyEager(const ObservedException& exception) {
+  bool is_compiled = false;
+  for (const ObservedFrame& frame : exception.frames) {
+    is_compiled = is_compiled || frame.to_compile;
+    if (is_compiled && frame.owner == FrameOwner::kTorch &&
+        absl::EndsWith(frame.file, "utils/checkpoint.py") &&
+        absl::EndsWith(frame.function, "__torch_dispatch__"))
+      return true;
+  }
+  return false;
+}
+
 Stop ClassifyException(const Observation& observation, const Probe& probe) {
   const Stage stage = StageOfStop(observation);
   const ObservedException* exception = DecidingException(observation);
@@ -112,10 +135,18 @@ Stop ClassifyException(const Observation& observation, const Probe& probe) {
   if (std::optional<Stop> stop = MachineAtItsEnd(observation, *exception, stage)) return *stop;
   const std::string message = DescribeException(*exception);
   const ObservedFrame* frame = DeepestFrame(*exception);
+  if (IsWrongShape(*exception))
+    return {VerdictKind::kWrong, stage, reason::kWrongShape, exception->message};
   if (frame != nullptr && frame->owner == FrameOwner::kHarness && !IsMissingModule(*exception))
     return {VerdictKind::kUnsupported, stage, reason::kHarnessError, message};
   if (NeedsOtherHardware(*exception, probe))
     return {VerdictKind::kUnsupported, stage, reason::kDeviceMissing, message};
+  if (probe.device == "cpu" && OnlyEager(*exception))
+    return {
+        VerdictKind::kUnsupported, stage, reason::kDeviceMissing,
+        absl::StrCat("this machine runs eagerly what would be compiled, and the exception comes "
+                     "from eager selective activation checkpointing: ",
+                     message)};
   const AttentionBackend* replacement = Replacement(observation, probe);
   if (replacement != nullptr && IsAbout(*exception, *replacement)) {
     return {VerdictKind::kBroken, stage, reason::kOverrideIgnored,

@@ -28,7 +28,10 @@ struct Stop {
 // - An exception: `refused` if it is a clear refusal (exception_reason.h), else `broken`. An
 //   exception raised by the harness's own code is `unsupported`, unless the adapter imports a
 //   module of a subject that does not exist.
-// - An exception that asks for other hardware than the CPU that the cell was given: `unsupported`.
+// - An exception by which an adapter says that what the subject returned has an impossible shape:
+//   `wrong`.
+// - An exception that asks for other hardware than the CPU that the cell was given, or that only
+//   eager code raises where the subject asked for a compiled region: `unsupported`.
 // - The asked backend was replaced, and the exception is about the replacement: `broken`,
 //   override-ignored.
 //

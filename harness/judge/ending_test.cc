@@ -107,6 +107,45 @@ TEST(EndingTest, ACellThatReportsTooMuchOrNonsenseIsBroken) {
                   "what the cell reported cannot be read: $.steps: m"}));
 }
 
+TEST(EndingTest, AnImpossibleShapeIsTheSubjectsFault) {
+  const auto raised = [](FrameOwner owner) {
+    return Class(Raised(Stage::kForward,
+                        Exception("WrongShape", "the model returned a tensor of shape (9, 64)",
+                                  {Frame(owner, "bkm_cell/adapters/base.py", "raise")})));
+  };
+  EXPECT_EQ(raised(FrameOwner::kHarness), (Stop{VerdictKind::kWrong, Stage::kForward, "wrong-shape",
+                                                "the model returned a tensor of shape (9, 64)"}));
+  EXPECT_EQ(raised(FrameOwner::kEngine).kind, VerdictKind::kBroken) << "another class of this name";
+}
+
+// In a block that would be compiled, selective activation checkpointing calls an op.
+Observation StoppedInACheckpoint(bool block_is_to_be_compiled, const char* function) {
+  ObservedFrame block = Frame(FrameOwner::kLibrary, "torchtitan/models/decoder.py", "call");
+  block.to_compile = block_is_to_be_compiled;
+  return Raised(
+      Stage::kForward,
+      Exception(
+          "RuntimeError", "scatter(): Expected self.dtype to be equal to src.dtype",
+          {block, Frame(FrameOwner::kTorch, "torch/utils/checkpoint.py", "call", "", function),
+           Frame(FrameOwner::kLibrary, "torchtitan/models/moe.py", "call")}));
+}
+
+TEST(EndingTest, WhatOnlyAnEagerCheckpointRaisesIsUnsupported) {
+  const char* kMode = "_CachingTorchDispatchMode.__torch_dispatch__";
+  const Stop stop = Class(StoppedInACheckpoint(true, kMode));
+  EXPECT_EQ(stop.kind, VerdictKind::kUnsupported);
+  EXPECT_EQ(stop.reason, "device-missing");
+  EXPECT_EQ(
+      stop.message,
+      "this machine runs eagerly what would be compiled, and the exception comes from eager "
+      "selective activation checkpointing: RuntimeError: scatter(): Expected self.dtype to be "
+      "equal to src.dtype (torchtitan/models/moe.py:7)");
+  EXPECT_EQ(Class(StoppedInACheckpoint(false, kMode)).kind, VerdictKind::kBroken)
+      << "eager for everybody";
+  EXPECT_EQ(Class(StoppedInACheckpoint(true, "checkpoint")).kind, VerdictKind::kBroken)
+      << "full checkpointing, which the compiler traces";
+}
+
 TEST(EndingTest, ClearRefusalIsRefusedAtItsStage) {
   EXPECT_EQ(Class(VerlAttnTypeNotSupported(), "sdpa"),
             (Stop{VerdictKind::kRefused, Stage::kConstruct, "refused-option",

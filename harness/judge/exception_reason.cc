@@ -141,7 +141,7 @@ std::string ReasonOf(const ObservedException& exception) {
 }
 
 bool ContradictsTheProbe(const ObservedException& exception, const Probe& probe) {
-  const std::string message = absl::AsciiStrToLower(exception.message);
+  const std::string message = absl::AsciiStrToLower(WithoutPaths(exception.message));
   const AttentionBackend* backend = AskedBackend(probe.attention);
   return backend != nullptr && Names(SupportedList(message), *backend);
 }
@@ -177,7 +177,7 @@ bool IsRefusal(const ObservedException& exception, const Probe& probe) {
   if (frame->statement != "raise" && frame->statement != "assert") return false;
   if (frame->statement == "assert" && absl::StrContains(frame->text, "isinstance(")) return false;
   if (ContradictsTheProbe(exception, probe)) return false;
-  const std::string message = absl::AsciiStrToLower(exception.message);
+  const std::string message = absl::AsciiStrToLower(WithoutPaths(exception.message));
   return NamesAsked(message, probe) || NamesSomeBackend(SupportedList(message)) ||
          DeniesLayout(message, probe.layout);
 }

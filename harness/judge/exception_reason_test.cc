@@ -55,6 +55,16 @@ TEST(RefusalTest, RealRefusalsNameTheOptionOrWhatIsSupported) {
   EXPECT_TRUE(Refuses(TransformersWithoutFlashAttention(), "flash_attention_2"));
 }
 
+TEST(RefusalTest, AnOptionInTheNameOfAFolderIsNotNamed) {
+  const auto refuses = [](const char* message) {
+    return IsRefusal(Exception("FileNotFoundError", message,
+                               {Frame(FrameOwner::kLibrary, "torchtitan/checkpoint.py", "raise")}),
+                     Asking("flex"));
+  };
+  EXPECT_FALSE(refuses("load_step=1 not found because /runs/a-flex-1/work/x does not exist"));
+  EXPECT_TRUE(refuses("flex is not supported with /runs/a-flex-1/work/x"));
+}
+
 TEST(RefusalTest, MessageThatNamesNoOptionIsNoRefusal) {
   EXPECT_FALSE(Refuses(NoMatchingFlavor(), "flex"));
   EXPECT_FALSE(Refuses(TransformersWithoutFlashAttention(), "sdpa"));

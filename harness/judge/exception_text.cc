@@ -117,6 +117,14 @@ std::string DescribeException(const ObservedException& exception) {
   return text;
 }
 
+std::string WithoutPaths(absl::string_view message) {
+  std::string text;
+  SplitPaths(message, [&](absl::string_view part, bool is_path) {
+    if (!is_path) text.append(part.data(), part.size());
+  });
+  return text;
+}
+
 const ObservedException* DecidingException(const Observation& observation) {
   const std::vector<ObservedException>& chain = observation.exceptions;
   if (chain.empty()) return nullptr;

@@ -27,6 +27,10 @@ const ObservedFrame* DeepestFrame(const ObservedException& exception);
 // "ImportError: cannot import name 'X' from 'y' (verl/utils/model.py:29)".
 std::string DescribeException(const ObservedException& exception);
 
+// Without absolute paths. A folder's name may hold an option or a backend that the message does not
+// speak of: the cell's own folder does.
+std::string WithoutPaths(absl::string_view message);
+
 // The exception that explains the ending, or nullptr if none was observed. It is the one that ended
 // the cell; if an import error was raised from another import error, as lazy importers do, it is
 // the innermost of these.

@@ -280,13 +280,28 @@ std::vector<NamedCheck> ChecksOfTraining(const JudgeInput& input,
   return checks;
 }
 
+// Which of the rungs after training can be judged.
+struct HandedOver {
+  bool exported = true, resumed = true;
+};
+
+// Of a cell that stopped at one of them: those before, and a checkpoint that was never written,
+// from which nothing can resume.
+HandedOver HandedOverBefore(const Stop& stop, const Observation& observation) {
+  return {.exported = stop.stage > Stage::kExport,
+          .resumed = stop.stage == Stage::kResume && observation.checkpoint_files == 0};
+}
+
 // What the probe asks for after training.
 std::vector<NamedCheck> ChecksOfHandOver(const JudgeInput& input,
-                                         const absl::StatusOr<std::vector<StepTensors>>& steps) {
+                                         const absl::StatusOr<std::vector<StepTensors>>& steps,
+                                         HandedOver which) {
   std::vector<NamedCheck> checks;
   if (!steps.ok()) return checks;
-  if (input.probe.export_weights) checks.push_back({"export", CheckExportOf(input, *steps)});
-  if (input.probe.resume_checkpoint) checks.push_back({"resume", CheckResumeOf(input, *steps)});
+  if (input.probe.export_weights && which.exported)
+    checks.push_back({"export", CheckExportOf(input, *steps)});
+  if (input.probe.resume_checkpoint && which.resumed)
+    checks.push_back({"resume", CheckResumeOf(input, *steps)});
   return checks;
 }
 
@@ -328,14 +343,13 @@ std::string SayOk(const Probe& probe, const Json& checks, size_t steps) {
       probe.resume_checkpoint ? "; a fresh engine continues from its checkpoint bit by bit" : "");
 }
 
-Verdict JudgeFinished(const JudgeInput& input, bool has_handed_over) {
+Verdict JudgeFinished(const JudgeInput& input, HandedOver which) {
   HARNESS_CHECK(input.reference != nullptr) << "a finished cell is judged without reference data";
   const absl::StatusOr<std::vector<StepTensors>> steps =
       ReadSteps(input.observation->steps, input.cell_dir);
   std::vector<NamedCheck> checks = ChecksOfTraining(input, steps);
-  if (has_handed_over) {
-    for (NamedCheck& check : ChecksOfHandOver(input, steps)) checks.push_back(std::move(check));
-  }
+  for (NamedCheck& check : ChecksOfHandOver(input, steps, which))
+    checks.push_back(std::move(check));
   Json evidence = {{"checks", Json::object()}};
   for (const NamedCheck& check : checks) evidence["checks"][check.name] = Describe(check.result);
   if (const CheckResult* failure = First(checks, {CheckOutcome::kFailed})) {
@@ -398,10 +412,18 @@ Verdict JudgeStopped(const JudgeInput& input, const Stop& stop) {
   if (!input.observation->attended.empty() && input.reference != nullptr) {
     const CheckResult mask = CheckMaskOf(input, /*has_finished=*/false);
     evidence["checks"]["mask"] = Describe(mask);
+    // What this machine cannot run takes nothing from what was seen on it.
+    if (mask.outcome == CheckOutcome::kFailed && stop.reason == reason::kDeviceMissing) {
+      CheckResult seen = mask;
+      absl::StrAppend(&seen.message, "; then the cell stopped: ", stop.message);
+      return FromCheck(VerdictKind::kWrong, seen, std::move(evidence), BlameForWrong(input, mask));
+    }
     if (mask.outcome == CheckOutcome::kFailed)
       also = absl::StrCat("; before it stopped, ", mask.message);
   }
   std::vector<std::string> blame;
+  if (stop.kind == VerdictKind::kWrong)
+    blame = BlameForWrong(input, CheckResult::Failed(stop.stage, stop.reason.c_str(), ""));
   if (stop.reason == reason::kHarnessError) blame = {"harness"};
   if (stop.kind == VerdictKind::kBroken || stop.kind == VerdictKind::kRefused)
     blame = BlameForStop(*input.observation, input.packages, UsableControl(input));
@@ -418,11 +440,10 @@ std::string PrecisionOf(const Observation& observation, const Probe& probe) {
 Verdict Judge(const JudgeInput& input) {
   HARNESS_CHECK(input.observation != nullptr) << "nothing to judge";
   const std::optional<Stop> stop = ClassifyEnding(*input.observation, input.probe);
-  Verdict verdict =
-      stop ? JudgeStopped(input, *stop) : JudgeFinished(input, /*has_handed_over=*/true);
-  // It was trained to the end: what is wrong there comes first.
+  Verdict verdict = stop ? JudgeStopped(input, *stop) : JudgeFinished(input, HandedOver());
+  // It was trained to the end: what is wrong before it stopped comes first.
   if (stop && stop->stage > Stage::kGolden && input.reference != nullptr) {
-    Verdict trained = JudgeFinished(input, /*has_handed_over=*/false);
+    Verdict trained = JudgeFinished(input, HandedOverBefore(*stop, *input.observation));
     if (trained.kind == VerdictKind::kWrong) verdict = std::move(trained);
   }
   verdict.message = OneSentence(verdict.message);

@@ -129,6 +129,52 @@ TEST_F(JudgeTest, ACellThatStoppedSaysWhatWasWrongBefore) {
   EXPECT_EQ(verdict.evidence["checks"]["mask"]["outcome"], "failed");
 }
 
+TEST_F(JudgeTest, WhatThisMachineCannotRunHidesNoWrongMask) {
+  observation_.ending.kind = EndingKind::kRaised;
+  observation_.exceptions = {{.type = "RuntimeError", .message = "no CUDA GPUs are available"}};
+  observation_.stages = {{Stage::kForward, std::nullopt}};
+  observation_.steps.clear();
+  EXPECT_EQ(Judged().kind, VerdictKind::kUnsupported);
+  cell_.batches[0].document_lengths = reference_.folder->steps[0].document_lengths = {2, 3};
+  const Verdict verdict = Judged();
+  EXPECT_EQ(verdict.kind, VerdictKind::kWrong);
+  EXPECT_EQ(verdict.stage, Stage::kMask);
+  EXPECT_EQ(verdict.reason, "mask-off-by-one");
+  EXPECT_THAT(verdict.message,
+              HasSubstr("; then the cell stopped: RuntimeError: no CUDA GPUs are available"));
+}
+
+TEST_F(JudgeTest, ACheckpointThatWasNeverWrittenIsWrongAlsoIfLoadingItRaises) {
+  input_.probe.resume_checkpoint = true;
+  observation_.ending.kind = EndingKind::kRaised;
+  observation_.exceptions = {{.type = "FileNotFoundError", .message = "no folder"}};
+  observation_.stages = {{Stage::kResume, std::nullopt}};
+  observation_.checkpoint_files = 0;
+  Verdict verdict = Judged();
+  EXPECT_EQ(verdict.kind, VerdictKind::kWrong);
+  EXPECT_EQ(verdict.stage, Stage::kResume);
+  EXPECT_EQ(verdict.reason, "resume-off");
+  observation_.checkpoint_files = 3;
+  verdict = Judged();
+  EXPECT_EQ(verdict.kind, VerdictKind::kBroken);
+  EXPECT_EQ(verdict.reason, "lookup-failed");
+}
+
+TEST_F(JudgeTest, AnImpossibleShapeIsBlamedAsWhatIsWrong) {
+  observation_.ending.kind = EndingKind::kRaised;
+  observation_.exceptions = {
+      {.type = "WrongShape",
+       .message = "no logits",
+       .frames = {{.file = "bkm_cell/adapters/base.py", .owner = FrameOwner::kHarness}}}};
+  observation_.stages = {{Stage::kForward, std::nullopt}};
+  observation_.steps.clear();
+  input_.packages.engine = "";
+  const Verdict verdict = Judged();
+  EXPECT_EQ(verdict.kind, VerdictKind::kWrong);
+  EXPECT_EQ(verdict.reason, "wrong-shape");
+  EXPECT_EQ(verdict.blame, std::vector<std::string>{"library"});
+}
+
 TEST_F(JudgeTest, NumbersAloneAreWrongAtGolden) {
   cell_.tensors[1].log_probs[0] = -8;
   const Verdict verdict = Judged();

@@ -76,6 +76,17 @@ std::optional<CheckResult> Extra(const std::map<std::string, ObservedTensor>& lo
   return CheckResult::Failed(Stage::kGolden, reason::kWeightsNotLoaded, std::move(message));
 }
 
+// A second name of a tied tensor, which stands for no parameter of its own.
+bool IsSecondName(const std::string& name, const std::map<std::string, ObservedTensor>& loaded,
+                  const std::map<std::string, ObservedTensor>& file) {
+  if (file.contains(name)) return false;
+  const ObservedTensor& tensor = loaded.at(name);
+  return std::any_of(loaded.begin(), loaded.end(), [&](const auto& other) {
+    return file.contains(other.first) && other.second.numel == tensor.numel &&
+           other.second.norm == tensor.norm && other.second.sum == tensor.sum;
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<std::map<std::string, ObservedTensor>> Measure(const SafetensorsFile& weights) {
@@ -135,18 +146,30 @@ CheckResult CheckLoad(const std::map<std::string, ObservedTensor>& loaded,
   }
   if (!unseen.empty() && held) {
     Remainder rest(*held);
-    for (const auto& [name, tensor] : loaded) rest.Without(tensor);
+    for (const auto& [name, tensor] : loaded) {
+      if (!IsSecondName(name, loaded, file)) rest.Without(tensor);
+    }
     const ObservedTensor beyond = rest.Get();
     const ObservedTensor expected = Together(unseen, file);
     evidence["not_seen"] = {
         {"tensors", unseen.size()}, {"held", Describe(beyond)}, {"file", Describe(expected)}};
-    if (beyond.numel == expected.numel && Misfit(beyond, expected, tolerance) > 1) {
+    // The model holds them, under no name at all.
+    const bool has_no_name = beyond.numel == expected.numel;
+    if (has_no_name && Misfit(beyond, expected, tolerance) > 1) {
       return CheckResult::Failed(
           Stage::kGolden, reason::kWeightsNotLoaded,
           absl::StrCat(unseen.size(), " of ", file.size(), " parameters of the file, first ",
                        unseen.front(),
                        ", have no counterpart by name, and what the model holds for them is not "
                        "what the file has"),
+          std::move(evidence));
+    }
+    if (has_no_name) {
+      return CheckResult::Failed(
+          Stage::kGolden, reason::kExportNames,
+          absl::StrCat("the library's own mapping to Hugging Face's names leaves out parameters "
+                       "that the model holds: ",
+                       unseen.size(), " of ", file.size(), " of the file, first ", unseen.front()),
           std::move(evidence));
     }
   }

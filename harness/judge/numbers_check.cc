@@ -15,6 +15,7 @@
 #include "harness/base/status_macros.h"
 #include "harness/judge/relation.h"
 #include "harness/numerics/error_measures.h"
+#include "harness/numerics/optimizer_arithmetic.h"
 
 namespace bkm {
 namespace {
@@ -30,6 +31,7 @@ enum Quantity {
   kInferredMax,
   kGradient,
   kGradientNorm,
+  kStrayGradient,
   kTotalNorm,
   kCount
 };
@@ -52,6 +54,8 @@ constexpr NumbersQuantity kQuantities[kCount] = {
     {"gradient", "gradient", ", worst tensor", "the gradient", reason::kGradientsOff},
     {"gradient_norm", "norm of a gradient", ", worst tensor", "the gradient norm",
      reason::kGradientsOff},
+    {"stray_gradient", "gradient that must be zero, as a share of all", ", worst tensor",
+     "the gradient (zero in the golden; as a share of the total norm)", reason::kGradientsOff},
     {"total_norm", "total gradient norm", "", "the total gradient norm", reason::kGradNormOff},
 };
 
@@ -282,6 +286,12 @@ class Comparer {
     if (floor == input_.floor[k].gradients.end()) {
       return CheckResult::Unreadable(
           Stage::kGolden, absl::NotFoundError(absl::StrCat("the floor has no gradient of ", name)));
+    }
+    if (golden.gradient_norm == 0) {
+      const double norm = std::max(sampled.norms[0], bkm::TotalNorm(sampled.gradient));
+      worst_.Add(kStrayGradient, {k, name, ShareOf(norm, NormOfAll(input_.golden[k])),
+                                  input_.floor[k].ShareFor(name)});
+      return std::nullopt;
     }
     const absl::StatusOr<double> error = RelativeNormError(sampled.gradient, golden.gradient);
     const absl::StatusOr<double> norm_error = RelativeError(sampled.norms[0], golden.gradient_norm);

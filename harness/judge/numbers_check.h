@@ -64,6 +64,8 @@ struct NumbersInput {
 //   backward: in a gradient or its norm. The last position of each document has no label and may
 //   hold anything.
 // - unseen: a step, the log-probs, the loss, the norm or a tensor's gradient was not reported.
+// A gradient that is zero in the golden has no relative error: its norm is compared as a share of
+// the norm of all gradients.
 // - wrong at golden: a quantity is beyond kFloorMultiple floors. Reported is the first step that is
 //   off and in it the first of log-probs-off, loss-off, gradients-off and grad-norm-off; later
 //   errors may only be consequences. A floor of 0 allows only the golden.

@@ -97,6 +97,38 @@ TEST(NumbersCheckTest, NormOfAWholeGradientIsComparedToo) {
                "the gradient norm of b in step 1 is off by 0.5, 25.0 times the floor (4 allowed)");
 }
 
+// An expert that gets no token in one step.
+RightCell WithoutAGradientInStep2() {
+  RightCell cell = MakeRightCell();
+  cell.golden[1].tensors["a"] = {{0, 0}, 0};
+  cell.tensors[1].tensors["a"].gradient = {0, 0};
+  cell.tensors[1].tensors["a"].norms[0] = 0;
+  cell.floor[1].gradients["a"] = 0;
+  cell.floor[1].shares["a"] = 0.02;
+  return cell;
+}
+
+TEST(NumbersCheckTest, GradientThatTheGoldenLacksIsMeasuredByAllGradients) {
+  RightCell cell = WithoutAGradientInStep2();
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+  // All gradients of the golden have the norm 0.8: of b alone.
+  cell.tensors[1].tensors["a"].gradient = {0.05, 0};
+  cell.tensors[1].tensors["a"].norms[0] = 0.06;
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+  cell.tensors[1].tensors["a"].norms[0] = 0.08;
+  ExpectFailed(cell, Stage::kGolden, "gradients-off",
+               "the gradient (zero in the golden; as a share of the total norm) of a in step 2 is "
+               "off by 0.1, 5.0 times the floor (4 allowed)");
+}
+
+TEST(NumbersCheckTest, WithoutAFloorAGradientThatTheGoldenLacksMustBeZero) {
+  RightCell cell = WithoutAGradientInStep2();
+  cell.floor[1].shares.clear();
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+  cell.tensors[1].tensors["a"].gradient[1] = 1e-9;  // its norm was not seen
+  EXPECT_EQ(CheckNumbers(cell.numbers()).reason, "gradients-off");
+}
+
 TEST(NumbersCheckTest, TotalNormIsRelative) {
   RightCell cell = MakeRightCell();
   cell.reported[0].grad_norm = 5.5;

@@ -3,8 +3,10 @@
 #include "harness/judge/precision_check.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -16,6 +18,30 @@ namespace {
 bool IsCalled(const ObservedKernels& kernels) {
   return std::any_of(kernels.calls.begin(), kernels.calls.end(),
                      [](int64_t calls) { return calls > 0; });
+}
+
+// Types that a step of this precision may multiply in. A router may compute in fp32 in a bf16
+// model.
+bool MayMultiplyIn(const std::string& type, const std::string& asked) {
+  return type == asked || type == "fp32" || type == "float64";
+}
+
+// Of the products of a step in another type than it may have, or without any in the asked type.
+std::optional<std::string> WrongProducts(const ObservedStep& step, const std::string& asked) {
+  int64_t all = 0, others = 0;
+  std::vector<std::string> types;
+  for (const auto& [type, count] : step.products) {
+    all += count;
+    if (MayMultiplyIn(type, asked)) continue;
+    others += count;
+    types.push_back(type);
+  }
+  if (others > 0)
+    return absl::StrCat(absl::StrJoin(types, " and "), " ran in ", others, " of ", all,
+                        " matrix products");
+  if (all > 0 && !step.products.contains(asked))
+    return absl::StrCat("none of ", all, " matrix products ran in it");
+  return std::nullopt;
 }
 
 }  // namespace
@@ -43,11 +69,27 @@ CheckResult CheckPrecision(const Observation& observation, const std::string& as
                      " ran in training (attention of layers ", absl::StrJoin(others, ", "), ")"),
         std::move(evidence));
   }
+  for (size_t k = 0; k < observation.steps.size(); ++k) {
+    const std::optional<std::string> wrong = WrongProducts(observation.steps[k], asked);
+    if (!wrong) continue;
+    evidence["products"] = observation.steps[k].products;
+    return CheckResult::Failed(
+        Stage::kForward, reason::kPrecisionIgnored,
+        absl::StrCat("asked for ", asked, ", but ", *wrong, " of step ", k + 1),
+        std::move(evidence));
+  }
   if (ran.empty() || trained.empty()) {
     return CheckResult::Unseen(
         Stage::kForward,
         absl::StrCat("nobody saw in which precision the ",
                      ran.empty() ? "witness forward pass" : "training steps", " ran"),
+        std::move(evidence));
+  }
+  for (size_t k = 0; k < observation.steps.size(); ++k) {
+    if (!observation.steps[k].products.empty()) continue;
+    return CheckResult::Unseen(
+        Stage::kForward,
+        absl::StrCat("nobody saw in which precision the matrix products of step ", k + 1, " ran"),
         std::move(evidence));
   }
   return CheckResult::Passed(Stage::kForward, std::move(evidence));

@@ -49,6 +49,8 @@ absl::StatusOr<FloorStep> ReadFloorStep(const Json& step) {
     return absl::InvalidArgumentError(".grad: an object is needed here");
   for (const auto& [name, measures] : gradients->items()) {
     ASSIGN_OR_RETURN(floor.gradients[name], FloorNumber(*gradients, name.c_str(), "rel"));
+    if (!measures.contains("of_total")) continue;
+    ASSIGN_OR_RETURN(floor.shares[name], FloorNumber(*gradients, name.c_str(), "of_total"));
   }
   return floor;
 }
@@ -93,6 +95,25 @@ absl::Status ReadPredicted(const SafetensorsFile& file, GoldenStep& golden) {
 }
 
 }  // namespace
+
+double NormOfAll(const GoldenStep& step) {
+  double norm = 0;
+  for (const auto& [name, tensor] : step.tensors) norm = std::hypot(norm, tensor.gradient_norm);
+  return norm;
+}
+
+double NormOfAll(const StepTensors& step) {
+  double norm = 0;
+  for (const auto& [name, tensor] : step.tensors) norm = std::hypot(norm, tensor.norms[0]);
+  return norm;
+}
+
+double ShareOf(double norm, double norm_of_all) { return norm == 0 ? 0 : norm / norm_of_all; }
+
+double FloorStep::ShareFor(const std::string& name) const {
+  const auto found = shares.find(name);
+  return found == shares.end() ? 0 : found->second;
+}
 
 absl::StatusOr<StepTensors> ReadStepTensors(const SafetensorsFile& file) {
   StepTensors step;

@@ -56,7 +56,18 @@ struct FloorStep {
   double log_probs_max = 0;                 // maximum
   double total_norm = 0;                    // relative
   std::map<std::string, double> gradients;  // relative, over the sampled places
+  // The error of a gradient as a share of the norm of all gradients. It is compared where the
+  // golden's gradient is zero.
+  std::map<std::string, double> shares;
+  // 0 for a tensor that the floor does not have: floors of older versions have no shares.
+  double ShareFor(const std::string& name) const;
 };
+
+// The norm of all gradients together, after clipping.
+double NormOfAll(const GoldenStep& step);
+double NormOfAll(const StepTensors& step);
+// `norm` as a share of `norm_of_all`: 0 for no norm, infinite for any other share of nothing.
+double ShareOf(double norm, double norm_of_all);
 
 // Each function reads one file of harness/protocol/README.md. Errors name the path.
 absl::StatusOr<StepTensors> ReadStepTensors(const SafetensorsFile& file);

@@ -70,6 +70,7 @@ inline Json CompleteObservation() {
                              {"next_learning_rate", *step.learning_rate},
                              {"forwards", 1},
                              {"attention_nodes", step.attention_nodes},
+                             {"products", step.products},
                              {"attended", json["mask"]["attended"]},
                              {"log_probs_dtype", "float32"},
                              {"seconds", 0.5},

@@ -69,6 +69,7 @@ inline RightCell MakeRightCell() {
     step.optimizer_class = "AdamW";
     step.log_probs_dtype = "float32";
     step.attention_nodes = {{"FlexAttentionAutogradOpBackward", 8}};
+    step.products = {{"bf16", 57}};
     step.param_groups = {{cell.optimizer.learning_rate, cell.optimizer.beta1, cell.optimizer.beta2,
                           cell.optimizer.epsilon, cell.optimizer.weight_decay}};
     for (int layer = 0; layer < 8; ++layer) step.attended.push_back({layer, "right"});

@@ -240,6 +240,7 @@ void Describe(Fields& fields, ObservedFrame& frame) {
   fields.Name("owner", frame.owner, kOwners);
   fields.Field("text", frame.text);
   fields.Field("statement", frame.statement);
+  fields.Field("to_compile", frame.to_compile);
 }
 
 // Each exception is the cause of the one before it, and in JSON lies inside it; the worker bounds
@@ -396,6 +397,7 @@ void Describe(Fields& fields, ObservedStep& step) {
   fields.Field("grad_norm", step.grad_norm);
   fields.Field("forwards", step.forwards);
   fields.Field("attention_nodes", step.attention_nodes);
+  fields.Field("products", step.products);
   fields.Field("attended", step.attended);
   fields.Field("attended_error", step.attended_error);
   fields.Field("of_ranks", step.of_ranks);

@@ -60,8 +60,9 @@ struct ObservedFrame {
   int64_t line = 0;
   std::string function;
   FrameOwner owner = FrameOwner::kPython;
-  std::string text;       // the source line
-  std::string statement;  // raise, assert, import, call or other
+  std::string text;         // the source line
+  std::string statement;    // raise, assert, import, call or other
+  bool to_compile = false;  // the subject asked torch.compile for it, but it ran eagerly
 };
 
 struct ObservedException {
@@ -170,6 +171,8 @@ struct ObservedStep {
   std::optional<int64_t> forwards;  // calls of the model: one per micro-batch
   // Autograd nodes that the step's backward goes through, by name; only attention's.
   std::map<std::string, int64_t> attention_nodes;
+  // Matrix products that the step's backward goes through, by type: bf16, fp32, ...
+  std::map<std::string, int64_t> products;
   // Per layer, in the step's own forward; the relations are in `tensors`. Empty in a step of
   // several micro-batches.
   std::vector<ObservedRelation> attended;

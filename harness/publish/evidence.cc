@@ -46,11 +46,19 @@ bool SameVerdict(const Verdict& a, const Verdict& b) {
   return a.kind == b.kind && a.stage == b.stage && a.reason == b.reason;
 }
 
-// Merges `found` into `cell`. Conclusive evidence wins over inconclusive, newer over older.
+// A cell that ran and could not be judged: nobody knows today what an older run knew.
+bool IsMeasurement(const Evidence& evidence) {
+  return SaysSomething(evidence.verdict) ||
+         (evidence.verdict.kind == VerdictKind::kUnsupported && evidence.seconds > 0);
+}
+
+// Merges `found` into `cell`. A measurement wins over what never ran or failed from outside; then
+// the newer wins.
 void Join(MergedCell found, MergedCell& cell) {
-  const bool says = SaysSomething(found.evidence.verdict);
-  const bool said = SaysSomething(cell.evidence.verdict);
-  const bool wins = says != said ? says : found.measured_at >= cell.measured_at;
+  const bool is_measured = IsMeasurement(found.evidence);
+  const bool was_measured = IsMeasurement(cell.evidence);
+  const bool wins =
+      is_measured != was_measured ? is_measured : found.measured_at >= cell.measured_at;
   if (wins) {
     found.contradicted_by = std::move(cell.contradicted_by);
     std::swap(found, cell);

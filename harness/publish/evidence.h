@@ -34,7 +34,7 @@ std::string MeasuredAt(const RunEvidence& run, const CellRecord& cell);
 
 // One cell, merged over runs.
 struct MergedCell {
-  const CellRecord* record = nullptr;  // of the newest conclusive run; points into `runs`
+  const CellRecord* record = nullptr;  // of the newest measurement; points into `runs`
   const RunEvidence* run = nullptr;
   std::string measured_at;
   Evidence evidence;
@@ -47,8 +47,9 @@ struct MergedEvidence {
   int folders = 0;                           // cells left out because a folder has no version
   int planted = 0;                           // cells left out because of planted faults
 };
-// The newest conclusive evidence of a cell wins; inconclusive evidence is used only without it.
-// Pointers point into `runs`.
+// The newest measurement of a cell wins. A cell that ran and is unsupported is one: then an older
+// verdict is only mentioned (`contradicted_by`). What never ran, is spurious or was skipped is used
+// only without a measurement. Pointers point into `runs`.
 MergedEvidence Merge(const std::vector<RunEvidence>& runs);
 
 }  // namespace bkm

@@ -65,6 +65,43 @@ TEST(MergeTest, WhatSaysNothingNeverWinsOverWhatDoes) {
   EXPECT_THAT(merged.cells[0].contradicted_by, IsEmpty());
 }
 
+// `seconds`: 0 if the cell never ran.
+CellRecord AnUnsupportedRecord(double seconds, const std::string& measured) {
+  CellRecord record = ARecord(
+      "flex",
+      {.kind = VerdictKind::kUnsupported, .stage = Stage::kGolden, .reason = "witness-missing"},
+      measured);
+  record.seconds = seconds;
+  return record;
+}
+
+TEST(MergeTest, ANewerMeasurementThatCannotTellWinsAndTheOlderIsMentioned) {
+  const std::vector<RunEvidence> runs = {
+      ARun("old", {ARecord("flex", Ok(), "2026-06-01T00:00:00Z")}),
+      ARun("new", {AnUnsupportedRecord(9, "2026-06-02T00:00:00Z")})};
+  const MergedEvidence merged = Merge(runs);
+  EXPECT_EQ(merged.cells[0].evidence.run, "new");
+  EXPECT_EQ(merged.cells[0].evidence.verdict.kind, VerdictKind::kUnsupported);
+  ASSERT_THAT(merged.cells[0].contradicted_by, SizeIs(1));
+  EXPECT_EQ(merged.cells[0].contradicted_by[0].run, "old");
+}
+
+TEST(MergeTest, AnOlderMeasurementThatCouldNotTellIsNoContradiction) {
+  const std::vector<RunEvidence> runs = {
+      ARun("old", {AnUnsupportedRecord(9, "2026-06-01T00:00:00Z")}),
+      ARun("new", {ARecord("flex", Ok(), "2026-06-02T00:00:00Z")})};
+  const MergedEvidence merged = Merge(runs);
+  EXPECT_EQ(merged.cells[0].evidence.run, "new");
+  EXPECT_THAT(merged.cells[0].contradicted_by, IsEmpty());
+}
+
+TEST(MergeTest, ACellThatANewerRunCouldNotStartKeepsItsOlderVerdict) {
+  const std::vector<RunEvidence> runs = {
+      ARun("old", {ARecord("flex", Ok(), "2026-06-01T00:00:00Z")}),
+      ARun("new", {AnUnsupportedRecord(0, "2026-06-02T00:00:00Z")})};
+  EXPECT_EQ(Merge(runs).cells[0].evidence.run, "old");
+}
+
 TEST(MergeTest, FoldersPlantedFaultsAndRepeatsAreNoEvidence) {
   CellRecord folder = ARecord("flex", Ok());
   folder.cell.engine_subject = *ParseSubjectSpec("path:/somewhere");

@@ -48,7 +48,8 @@ Json LeastDistance(const PackedBatch& batch, const StepFacts& golden, int log_pr
   const double relative = HalfUlp(1.0, kFractionBitsOfFP32);
   Json grad = Json::object();
   for (const auto& [name, weight] : golden.weights) {
-    grad[name] = {{"rel", relative}, {"cosine_gap", relative * relative / 2}};
+    grad[name] = {
+        {"rel", relative}, {"cosine_gap", relative * relative / 2}, {"of_total", relative}};
   }
   return {{"loss", {{"abs", HalfUlp(golden.loss, log_prob_bits)}}},
           {"log_probs", Spread(half_ulps)},
@@ -92,18 +93,6 @@ std::string ExpertFamily(const std::string& name) {
   return name.substr(0, number) + name.substr(end == std::string::npos ? name.size() : end);
 }
 
-// Rounding may change which expert is a token's last. That changes the gradients of two experts
-// abruptly, and those of two others in another right run. So each expert's gradient gets the
-// largest distance of all experts of its layer.
-void ShareAmongExperts(Json& step) {
-  std::map<std::string, Json> largest;
-  for (const auto& [name, distance] : step["grad"].items()) {
-    const auto [found, first] = largest.emplace(ExpertFamily(name), distance);
-    if (!first) TakeLargest(distance, found->second);
-  }
-  for (auto& [name, distance] : step["grad"].items()) distance = largest.at(ExpertFamily(name));
-}
-
 absl::Status CheckFinite(const Json& distance, const Arithmetic& way) {
   const Json flat = distance.flatten();
   for (const auto& [key, value] : flat.items()) {
@@ -115,7 +104,35 @@ absl::Status CheckFinite(const Json& distance, const Arithmetic& way) {
   return absl::OkStatus();
 }
 
+// The norm of all gradients together, after clipping.
+double NormOfAll(const StepFacts& step) {
+  double norm = 0;
+  for (const auto& [name, weight] : step.weights) norm = std::hypot(norm, weight.gradient_norm);
+  return norm;
+}
+
+absl::StatusOr<Json> GradientDistance(const WeightFacts& run, const WeightFacts& golden,
+                                      double norm_of_all) {
+  // No error is relative to nothing.
+  if (golden.gradient_norm == 0)
+    return Json{{"rel", 0}, {"cosine_gap", 0}, {"of_total", run.gradient_norm / norm_of_all}};
+  ASSIGN_OR_RETURN(const double rel, RelativeNormError(run.gradient, golden.gradient));
+  ASSIGN_OR_RETURN(const double cosine_gap, CosineGap(run.gradient, golden.gradient));
+  return Json{{"rel", rel},
+              {"cosine_gap", cosine_gap},
+              {"of_total", rel * golden.gradient_norm / norm_of_all}};
+}
+
 }  // namespace
+
+void ShareAmongExperts(Json& step) {
+  std::map<std::string, Json> largest;
+  for (const auto& [name, distance] : step["grad"].items()) {
+    const auto [found, first] = largest.emplace(ExpertFamily(name), distance);
+    if (!first) TakeLargest(distance, found->second);
+  }
+  for (auto& [name, distance] : step["grad"].items()) distance = largest.at(ExpertFamily(name));
+}
 
 absl::StatusOr<std::vector<Arithmetic>> WaysOf(absl::string_view precision) {
   constexpr auto kFP32 = at::kFloat;
@@ -164,12 +181,10 @@ absl::StatusOr<Json> DistanceOf(const PackedBatch& batch, const StepFacts& run,
   }
   ASSIGN_OR_RETURN(const std::vector<double> errors, AbsoluteErrors(observed, expected));
   ASSIGN_OR_RETURN(const double total_norm, RelativeError(run.total_norm, golden.total_norm));
+  const double norm_of_all = NormOfAll(golden);
   Json grad = Json::object();
   for (const auto& [name, weight] : golden.weights) {
-    const std::vector<double>& gradient = run.weights.at(name).gradient;
-    ASSIGN_OR_RETURN(const double rel, RelativeNormError(gradient, weight.gradient));
-    ASSIGN_OR_RETURN(const double cosine_gap, CosineGap(gradient, weight.gradient));
-    grad[name] = {{"rel", rel}, {"cosine_gap", cosine_gap}};
+    ASSIGN_OR_RETURN(grad[name], GradientDistance(run.weights.at(name), weight, norm_of_all));
   }
   return Json{{"loss", {{"abs", std::abs(run.loss - golden.loss)}}},
               {"log_probs", Spread(errors)},

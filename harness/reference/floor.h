@@ -27,9 +27,16 @@ absl::StatusOr<std::vector<Arithmetic>> WaysOf(absl::string_view precision);
 // round to that type (norms under autocast) stay as they are.
 Weights Dithered(const Weights& weights, const Arithmetic& way, int dither);
 
-// The distance of one run from the golden, as one element of "steps" in the floor file.
+// The distance of one run from the golden, as one element of "steps" in the floor file. A gradient
+// that the golden lacks (an expert without tokens) has a distance in "of_total" only: the share of
+// the norm of all gradients.
 absl::StatusOr<Json> DistanceOf(const PackedBatch& batch, const StepFacts& run,
                                 const StepFacts& golden);
+
+// Rounding may change which expert is a token's last. That changes the gradients of two experts
+// abruptly, and those of two others in another right run. So in `step`, an element of "steps", each
+// expert's gradient gets the largest distance of all experts of its layer.
+void ShareAmongExperts(Json& step);
 
 // Runs every way and dithering through all steps and compares them with the golden. Each number is
 // the largest of the ensemble (for a scalar also over all steps), and at least the cost of one

@@ -96,6 +96,38 @@ TEST_F(FloorTest, DitheringMovesWeightsByAtMostHalfAnUlpOfTheType) {
                         probe_->weights.at("model.norm.weight")));
 }
 
+TEST_F(FloorTest, GradientThatTheGoldenLacksIsAShareOfAllGradients) {
+  const std::string name = "model.norm.weight";
+  StepFacts golden = golden_->front();
+  WeightFacts& none = golden.weights[name];
+  none.gradient.assign(none.gradient.size(), 0);
+  none.gradient_norm = 0;
+  const PackedBatch& batch = probe_->folder.steps[0];
+  EXPECT_EQ((*DistanceOf(batch, golden, golden))["grad"][name],
+            Json({{"rel", 0}, {"cosine_gap", 0}, {"of_total", 0.0}}));
+  double squares = 0;
+  for (const auto& [other, weight] : golden.weights)
+    squares += weight.gradient_norm * weight.gradient_norm;
+  const double share = golden_->front().weights[name].gradient_norm / std::sqrt(squares);
+  const Json stray = (*DistanceOf(batch, golden_->front(), golden))["grad"][name];
+  EXPECT_EQ(stray["rel"], 0);
+  EXPECT_NEAR(stray["of_total"], share, 1e-12);
+}
+
+TEST(ShareAmongExpertsTest, ExpertsOfALayerGetTheLargestDistanceOfAnyOfThem) {
+  Json step = {{"grad",
+                {{"l.0.experts.0.w", {{"rel", 0.0}, {"of_total", 0.5}}},
+                 {"l.0.experts.12.w", {{"rel", 0.2}, {"of_total", 0.1}}},
+                 {"l.1.experts.0.w", {{"rel", 0.1}, {"of_total", 0.1}}},
+                 {"l.0.router.w", {{"rel", 0.0}, {"of_total", 0.0}}}}}};
+  ShareAmongExperts(step);
+  const Json both = {{"rel", 0.2}, {"of_total", 0.5}};
+  EXPECT_EQ(step["grad"]["l.0.experts.0.w"], both);
+  EXPECT_EQ(step["grad"]["l.0.experts.12.w"], both);
+  EXPECT_EQ(step["grad"]["l.1.experts.0.w"], Json({{"rel", 0.1}, {"of_total", 0.1}}));
+  EXPECT_EQ(step["grad"]["l.0.router.w"], Json({{"rel", 0.0}, {"of_total", 0.0}}));
+}
+
 TEST_F(FloorTest, AnUnknownPrecisionIsRefused) {
   EXPECT_EQ(ComputeFloor(*probe_, *golden_, "bf61").status().message(),
             "unknown precision 'bf61': did you mean 'bf16'?");

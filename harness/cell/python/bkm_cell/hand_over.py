@@ -21,11 +21,17 @@ from bkm_cell.tensor_file import save_file
 from bkm_cell.witnesses.load import norm
 from bkm_cell.witnesses.named_tensors import Tensors, gathered
 from bkm_cell.witnesses.numbers import StepNumbers
+from bkm_cell.witnesses.vocabulary import WithoutPadding
 
 _STEPS_TRAINED = 1  # when weights are exported and a checkpoint is saved
 _EXPORT = "exported"
 _TYPES = (torch.float32, torch.bfloat16)
 _CHECKPOINT = os.path.join("checkpoints", f"global_step_{_STEPS_TRAINED}")
+
+
+def probe_tensors(adapter: Adapter, probe: Probe) -> WithoutPadding:
+    """The model's tensors as the probe's file has them."""
+    return WithoutPadding(adapter.tensors(), probe.shapes, probe.hf_config["vocab_size"])
 
 
 class HandOver:
@@ -137,7 +143,9 @@ class HandOver:
                 model(input_ids=document[None], use_cache=False).logits[0]
                 for document in batch.input_ids.split(batch.lengths)
             ]
-        return log_probs_of(torch.cat(logits), batch.input_ids)
+        return log_probs_of(
+            torch.cat(logits), batch.input_ids, self._probe.hf_config["vocab_size"]
+        )
 
     def _save(self) -> None:
         folder = os.path.abspath(_CHECKPOINT)
@@ -150,7 +158,11 @@ class HandOver:
         fresh = self._adapter.resumed(folder)
         shutil.rmtree(os.path.dirname(folder), ignore_errors=True)  # verl may have removed it
         with StepNumbers(
-            self._probe, fresh.tensors(), self._folder, self._report, resumed=True
+            self._probe,
+            probe_tensors(fresh, self._probe),
+            self._folder,
+            self._report,
+            resumed=True,
         ) as numbers:
             for step in range(_STEPS_TRAINED, len(self._probe.batches)):
                 start = time.monotonic()

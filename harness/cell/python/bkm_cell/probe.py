@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from bkm_cell.ranks.layout import Layout
-from bkm_cell.tensor_file import load_file
+from bkm_cell.tensor_file import load_file, shapes
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,11 @@ class Probe:
             with open(index) as file:
                 names = set(json.load(file)["weight_map"].values())
         return [os.path.join(self.model_dir, name) for name in sorted(names)]
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of all tensors with weights, by name."""
+        return {name: shape for path in self.weight_files for name, shape in shapes(path).items()}
 
     @property
     def attention(self) -> str:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
@@ -15,7 +14,7 @@ import torch
 
 from bkm_cell.adapters.base import Adapter
 from bkm_cell.faults import Planted
-from bkm_cell.hand_over import HandOver
+from bkm_cell.hand_over import HandOver, probe_tensors
 from bkm_cell.probe import Batch, Probe, Reach
 from bkm_cell.ranks.collectives import Collectives
 from bkm_cell.ranks.share import Share
@@ -26,7 +25,7 @@ from bkm_cell.witnesses.attended import Attended
 from bkm_cell.witnesses.built import model_numbers
 from bkm_cell.witnesses.errors import Owners, describe
 from bkm_cell.witnesses.gpu_reads import GpuReads
-from bkm_cell.witnesses.kernels import AttentionKernels, nodes_of_loss
+from bkm_cell.witnesses.kernels import AttentionKernels, LossGraphs
 from bkm_cell.witnesses.load import loaded
 from bkm_cell.witnesses.numbers import StepNumbers
 from bkm_cell.witnesses.step_masks import StepMasks
@@ -100,7 +99,10 @@ class Ladder:
         asked = {"attention": adapter.attention, "precision": self._probe.precision}
         report.set(adapter={**adapter.facts(), "asked": asked})
         with report.timed("load-witness"):
-            report.set(model=model_numbers(adapter.modules()), **loaded(adapter.tensors()))
+            tensors = probe_tensors(adapter, self._probe)
+            report.set(model=model_numbers(adapter.modules()), **loaded(tensors))
+            if tensors.rows is not None:
+                report.set(adapter={"padded_vocabulary": tensors.rows})
 
     def _witness_attention(self) -> None:
         """Witnesses backend and mask in two forwards that train nothing.
@@ -183,7 +185,8 @@ class Ladder:
         adapter, probe = self._adapter, self._probe
         attended_s = 0.0
         kernels = AttentionKernels(adapter.modules(), len(probe.batches))
-        with StepNumbers(probe, adapter.tensors(), self._tensors_dir, self._report) as numbers:
+        tensors = probe_tensors(adapter, probe)
+        with StepNumbers(probe, tensors, self._tensors_dir, self._report) as numbers:
             for step, whole in enumerate(probe.batches):
                 batch = self._share.of(whole)
                 start = time.monotonic()
@@ -193,7 +196,7 @@ class Ladder:
                     if step == 0:  # outside: an exception leaves the stages last
                         stack.enter_context(self._stages_of_a_step())
                     forwards = stack.enter_context(self._forwards())
-                    nodes = stack.enter_context(self._kernels(kernels, step))
+                    graphs = stack.enter_context(self._kernels(kernels, step))
                     if probe.micro_batches == 1:
                         stack.enter_context(masks)
                     outcome = adapter.train_step(batch)
@@ -204,7 +207,7 @@ class Ladder:
                     "loss": outcome.loss,
                     "grad_norm": outcome.grad_norm,
                     "forwards": forwards[0],
-                    "attention_nodes": dict(nodes),
+                    **graphs.facts(),
                     **outcome.facts,
                 }
                 self._share.whole_relations(whole, attended)
@@ -221,19 +224,19 @@ class Ladder:
                 self._hand_over.after_step(step)
 
     @contextmanager
-    def _kernels(self, kernels: AttentionKernels, step: int) -> Iterator[Counter[str]]:
-        """Records a step's attention kernels; yields the nodes of what it goes backward from."""
-        nodes: Counter[str] = Counter()
+    def _kernels(self, kernels: AttentionKernels, step: int) -> Iterator[LossGraphs]:
+        """Records a step's attention kernels; yields the graphs that it goes backward through."""
+        graphs = LossGraphs()
         backward = torch.autograd.backward
 
         def watched(*arguments: Any, **named: Any) -> None:
-            nodes.update(nodes_of_loss((arguments, named)))
+            graphs.add((arguments, named))
             backward(*arguments, **named)
 
         torch.autograd.backward = watched
         try:
             with kernels.watching(step), self._reads.watching(step):
-                yield nodes
+                yield graphs
         finally:
             torch.autograd.backward = backward
             self._report.set(backend={"kernels": kernels.facts(), **self._reads.facts()})

@@ -32,6 +32,15 @@ def tensor_bytes(tensor: torch.Tensor) -> bytes:
     return ctypes.string_at(tensor.data_ptr(), tensor.numel() * tensor.element_size())
 
 
+def shapes(path: str) -> dict[str, tuple[int, ...]]:
+    """Of all tensors of the file; reads none of them."""
+    with open(path, "rb") as file:
+        (size,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(size))
+    header.pop("__metadata__", None)
+    return {name: tuple(entry["shape"]) for name, entry in header.items()}
+
+
 def load_file(path: str, device: str = "cpu") -> dict[str, torch.Tensor]:
     """All tensors of the file, on `device`."""
     with open(path, "rb") as file:

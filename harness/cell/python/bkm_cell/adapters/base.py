@@ -142,10 +142,25 @@ def accepted(options: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name in known}
 
 
-def log_probs_of(logits: torch.Tensor, input_ids: torch.Tensor) -> torch.Tensor:
-    """At flat position t, the fp32 log-prob of token t+1. The last position's label is token 0."""
+class WrongShape(Exception):
+    """What the subject returned cannot be what the probe asked for. This blames the subject."""
+
+
+def log_probs_of(
+    logits: torch.Tensor, input_ids: torch.Tensor, vocabulary: int
+) -> torch.Tensor:
+    """At flat position t, the fp32 log-prob of token t+1. The last position's label is token 0.
+
+    An engine may pad the vocabulary, so there may be more logits than tokens in it.
+    """
     if isinstance(logits, DTensor):  # tensor-parallel ranks hold a part of the vocabulary
         logits = logits.full_tensor()
+    shape = tuple(logits.shape)
+    if len(shape) != 2 or shape[0] != len(input_ids) or shape[1] < vocabulary:
+        raise WrongShape(
+            f"the model returned a tensor of shape {shape} for {len(input_ids)} tokens and a "
+            f"vocabulary of {vocabulary}: these are no logits"
+        )
     labels = torch.roll(input_ids, -1)
     return torch.log_softmax(logits.float(), -1).gather(-1, labels[:, None]).squeeze(-1)
 

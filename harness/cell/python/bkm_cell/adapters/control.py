@@ -65,7 +65,8 @@ class ControlAdapter(Adapter):
 
     def _log_probs(self, batch: Batch) -> torch.Tensor:
         logits = self.logits(batch)
-        return log_probs_of(logits, batch.input_ids.to(logits.device))
+        vocabulary = self.probe.hf_config["vocab_size"]
+        return log_probs_of(logits, batch.input_ids.to(logits.device), vocabulary)
 
     def evaluate(self, batch: Batch) -> torch.Tensor:
         with torch.no_grad(), self._autocast():

@@ -11,7 +11,7 @@ import torch
 
 from bkm_cell.faults.registry import fault
 from bkm_cell.faults.site import Site
-from bkm_cell.witnesses.named_tensors import Tensors
+from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors
 
 
 def _edit_export(site: Site, edit: Callable[[Tensors], Tensors]) -> None:
@@ -55,6 +55,28 @@ def export_swaps_layers(site: Site) -> None:
         return {**weights, one: weights[other], other: weights[one]}
 
     _edit_export(site, edit)
+
+
+@fault("mapping-lacks-a-tensor")
+def mapping_lacks_a_tensor(site: Site) -> None:
+    """The library's mapping to HF's names leaves out one tensor that the model holds."""
+
+    def tensors(named: Callable[[], NamedTensors]) -> NamedTensors:
+        found = named()
+        to_hf = found._to_hf
+        if to_hf is None:
+            raise site.cannot("the model's names are those of HF: there is no mapping")
+
+        def lacking(state: Tensors) -> Tensors:
+            site.act()
+            weights = to_hf(state)
+            lost = _query_of_first_layer(site, weights)
+            return {name: value for name, value in weights.items() if name != lost}
+
+        found._to_hf = lacking
+        return found
+
+    site.around(site.adapter, "tensors", tensors)
 
 
 def _edit_resumed(site: Site, edit: Callable[[Any], None]) -> None:

@@ -153,6 +153,24 @@ def projections_split(site: Site) -> None:
     when_built(site, edit)
 
 
+@fault("vocabulary-padded", Phase.BEFORE_CONSTRUCT)
+def vocabulary_padded(site: Site) -> None:
+    """Embedding and head have more rows than there are tokens; the logits of the others are masked."""
+
+    def edit(model: Any) -> None:
+        tokens = model.config.vocab_size
+        model.resize_token_embeddings(tokens + 96, mean_resizing=False)
+
+        def mask(_: Any, __: Any, logits: torch.Tensor) -> torch.Tensor:
+            site.act()
+            is_padding = torch.arange(logits.shape[-1], device=logits.device) >= tokens
+            return logits.masked_fill(is_padding, torch.finfo(logits.dtype).min)
+
+        model.get_output_embeddings().register_forward_hook(mask)
+
+    when_built(site, edit)
+
+
 def _extra_buffers(site: Site, persistent: bool) -> None:
     owners = [site.adapter.modules()[0], attention_layers(site.adapter.modules())[0][1]]
     for owner in owners:

@@ -119,3 +119,19 @@ def norm_epsilon_off(site: Site) -> None:
                 if type(module).__name__.lower().endswith("norm") and hasattr(module, name):
                     setattr(module, name, 3e-6)
                     site.act()
+
+
+@fault("product-in-bf16")
+def product_in_bf16(site: Site) -> None:
+    """One layer multiplies in bf16 and returns the type that it was given, as a fused kernel may."""
+    mark = f"layers.{site.middle_layer}."
+    found = [module for name, module in site.modules("down_proj", "w2") if mark in name + "."]
+    if len(found) != 1:
+        raise site.cannot(f"{len(found)} modules of the middle layer are called down_proj or w2")
+    layer = found[0]
+
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        site.act()
+        return F.linear(x.bfloat16(), layer.weight.bfloat16()).to(x.dtype)
+
+    layer.forward = forward

@@ -9,16 +9,21 @@ from typing import Any
 
 import torch
 
-from bkm_cell.shims import acts
+from bkm_cell.shims import acts, compiled_regions
 
 NAME = "no-compile"
+
+
+def _remembered(model: Callable[..., Any]) -> Callable[..., Any]:
+    compiled_regions.remember(model)
+    return model
 
 
 def _identity(
     model: Callable[..., Any] | None = None, *arguments: Any, **named: Any
 ) -> Callable[..., Any]:
     acts.acted(NAME)
-    return model if model is not None else (lambda function: function)
+    return _remembered if model is None else _remembered(model)
 
 
 def apply() -> None:

@@ -15,6 +15,8 @@ from functools import lru_cache
 from types import FrameType
 from typing import Any
 
+from bkm_cell.shims import compiled_regions
+
 MAX_CHAIN = 8
 MAX_FRAMES = 200
 MAX_MESSAGE = 4000
@@ -132,7 +134,7 @@ def _frame(
 ) -> dict[str, Any]:
     file = frame.f_code.co_filename
     owner, relative = owners.of(file)
-    return {
+    facts = {
         "file": relative,
         "line": line,
         "function": frame.f_code.co_qualname
@@ -142,6 +144,9 @@ def _frame(
         "text": linecache.getline(file, line).strip()[:300],
         "statement": _statement(file, line, error, is_innermost),
     }
+    if compiled_regions.is_one(frame):
+        facts["to_compile"] = True
+    return facts
 
 
 class Described(Exception):

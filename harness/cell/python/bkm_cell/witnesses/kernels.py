@@ -5,11 +5,13 @@
 It watches the training forwards themselves, because the choice of a kernel may depend on whether
 gradients are needed. It reads a layer's backward from the call's graph, between output and inputs.
 The graph of the loss shows what its gradients really pass through: a layer's attention may be called
-and its output dropped.
+and its output dropped. It also shows the type of every matrix product of the step, in any part of the
+model.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,6 +21,8 @@ import torch
 
 from bkm_cell.witnesses.layers import hf_attention, inner_attentions, numbered
 from bkm_cell.witnesses.ops import dispatched, is_telling
+
+_PRODUCT = re.compile(r"(mm|matmul|linear)backward\d*$", re.IGNORECASE)
 
 PRECISIONS = {torch.bfloat16: "bf16", torch.float32: "fp32"}
 MAX_NODES = 10_000  # in the graph of one call; an attention has fewer
@@ -35,29 +39,50 @@ def _tensors(values: Any) -> Iterator[torch.Tensor]:
         yield from _tensors(list(values.values()))
 
 
-def _walk(starts: Iterable[Any], ends: Iterable[Any], most: int) -> Counter[str]:
-    """How many nodes of each telling name lie between these tensors' nodes."""
+def _nodes(starts: Iterable[Any], ends: Iterable[Any], most: int) -> Iterator[Any]:
+    """The nodes between these tensors' nodes."""
     seen = {tensor.grad_fn for tensor in ends if tensor.grad_fn is not None}
     waiting = [tensor.grad_fn for tensor in starts if tensor.grad_fn is not None]
-    names: Counter[str] = Counter()
     while waiting and len(seen) < most:
         node = waiting.pop()
         if node in seen:
             continue
         seen.add(node)
-        names[node.name()] += 1
+        yield node
         waiting.extend(following for following, _ in node.next_functions if following is not None)
-    return Counter({name: count for name, count in names.items() if is_telling(name)})
 
 
 def autograd_nodes(output: Any, inputs: Any) -> list[str]:
     """The nodes between a call's output and its inputs whose names identify an attention."""
-    return sorted(_walk(_tensors(output), _tensors(inputs), MAX_NODES))
+    names = {node.name() for node in _nodes(_tensors(output), _tensors(inputs), MAX_NODES)}
+    return sorted(name for name in names if is_telling(name))
 
 
-def nodes_of_loss(roots: Any) -> Counter[str]:
-    """How many nodes of each such name a backward pass from `roots` goes through."""
-    return _walk(_tensors(roots), [], MAX_NODES_OF_A_LOSS)
+class LossGraphs:
+    """What the backward passes of a step go through.
+
+    `attention`: how many nodes of each name that identifies an attention. `products`: how many matrix
+    products of each type; a product has the type of its operands.
+    """
+
+    def __init__(self) -> None:
+        self.attention: Counter[str] = Counter()
+        self.products: Counter[str] = Counter()
+
+    def add(self, roots: Any) -> None:
+        for node in _nodes(_tensors(roots), [], MAX_NODES_OF_A_LOSS):
+            name = node.name()
+            if is_telling(name):
+                self.attention[name] += 1
+            if _PRODUCT.search(name) and (outputs := getattr(node, "_input_metadata", None)):
+                self.products[_name(outputs[0].dtype)] += 1
+
+    def facts(self) -> dict[str, dict[str, int]]:
+        return {"attention_nodes": dict(self.attention), "products": dict(self.products)}
+
+
+def _name(dtype: torch.dtype) -> str:
+    return PRECISIONS.get(dtype, str(dtype).removeprefix("torch."))
 
 
 def precision_of(inputs: Any) -> str:
@@ -68,7 +93,7 @@ def precision_of(inputs: Any) -> str:
     device = first.device.type
     autocast = torch.is_autocast_enabled(device)
     dtype = torch.get_autocast_dtype(device) if autocast else first.dtype
-    return PRECISIONS.get(dtype, str(dtype).removeprefix("torch."))
+    return _name(dtype)
 
 
 class AttentionKernels:

@@ -3,13 +3,21 @@
 """Kernels are those of each layer's own call with gradients."""
 
 import unittest
+import unittest.mock
 
 import torch
 import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
 from torch import nn
 
-from bkm_cell.witnesses.kernels import AttentionKernels, autograd_nodes, nodes_of_loss
+from bkm_cell.witnesses.kernels import AttentionKernels, LossGraphs, autograd_nodes
 from bkm_cell.witnesses.layers import attention_layers, inner_attentions, layer_index, numbered
+
+
+def graphs_of(roots):
+    graphs = LossGraphs()
+    graphs.add(roots)
+    return graphs
 
 
 class PlainAttention(nn.Module):
@@ -112,10 +120,43 @@ class KernelsTest(unittest.TestCase):
         model = Model()
         fused = "ScaledDotProductFlashAttentionForCpuBackward0"
         x = torch.ones(1, 5, 8)
-        self.assertEqual(nodes_of_loss([model(x).sum()])[fused], 1)
-        self.assertEqual(nodes_of_loss((model(x) + model(x)).sum())[fused], 2)
+        self.assertEqual(graphs_of([model(x).sum()]).attention[fused], 1)
+        self.assertEqual(graphs_of((model(x) + model(x)).sum()).attention[fused], 2)
         dropped = model.layers[0](x) + 0 * model(x).detach()
-        self.assertNotIn(fused, nodes_of_loss({"tensors": dropped.sum()}))
+        self.assertNotIn(fused, graphs_of({"tensors": dropped.sum()}).attention)
+
+    def test_matrix_products_of_a_loss_are_counted_by_their_type(self):
+        weight = torch.ones(8, 8, requires_grad=True)
+        experts, x = weight.repeat(2, 1, 1), torch.ones(2, 3, 8)
+        ends = torch.tensor([2, 6], dtype=torch.int32)
+        products = [
+            torch._grouped_mm(x.flatten(0, 1).bfloat16(), experts.bfloat16(), offs=ends),
+            x @ weight,
+            F.linear(x[0], weight, x[0, 0]),
+            torch.einsum("bij,jk->bik", x, weight),
+            torch.bmm(x, experts),
+        ]
+        loss = sum(product.float().sum() for product in products)
+        self.assertEqual(graphs_of(loss).products, {"bf16": 1, "fp32": 4})
+
+    def test_a_checkpoint_hides_no_product(self):
+        weight = torch.ones(4, 4, requires_grad=True)
+
+        def block(x):
+            return (x.bfloat16() @ weight.bfloat16()).float()
+
+        for reentrant in (False, True):
+            seen, backward = LossGraphs(), torch.autograd.backward
+
+            def watched(*arguments, seen=seen, backward=backward, **named):
+                seen.add((arguments, named))
+                backward(*arguments, **named)
+
+            x = torch.ones(2, 4, requires_grad=True)
+            loss = checkpoint(block, x, use_reentrant=reentrant).sum()
+            with unittest.mock.patch.object(torch.autograd, "backward", watched):
+                loss.backward()
+            self.assertEqual(seen.products, {"bf16": 1})
 
     def test_nodes_end_where_the_inputs_begin(self):
         x = torch.ones(1, 2, 3, 4, requires_grad=True).softmax(-1)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors
+from bkm_cell.witnesses.vocabulary import WithoutPadding
 
 
 def norm(tensor: torch.Tensor) -> float:
@@ -36,7 +37,7 @@ def _together(sizes: dict[str, dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def loaded(tensors: NamedTensors) -> dict[str, Any]:
+def loaded(tensors: NamedTensors | WithoutPadding) -> dict[str, Any]:
     """`load`: per parameter with an HF name. `held`: of all parameters that the model holds, as one."""
     return {
         "load": _sizes(tensors.parameters()),

@@ -20,6 +20,7 @@ from bkm_cell.report import Report
 from bkm_cell.tensor_file import save_file
 from bkm_cell.witnesses.load import norm
 from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors
+from bkm_cell.witnesses.vocabulary import WithoutPadding
 
 _SETTINGS = ("lr", "betas", "eps", "weight_decay", "amsgrad", "maximize", "foreach", "fused")
 
@@ -28,6 +29,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return value.item()
     return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def sampled(value: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """The elements at the places. A tensor of another size has no elements at some of them: fewer
+    samples than places tell the judge."""
+    flat = value.flatten()
+    return flat[places[places < len(flat)].to(flat.device)].float().cpu()
 
 
 class StepNumbers:
@@ -42,7 +50,7 @@ class StepNumbers:
     def __init__(
         self,
         probe: Probe,
-        tensors: NamedTensors,
+        tensors: NamedTensors | WithoutPadding,
         folder: str,
         report: Report,
         resumed: bool = False,
@@ -76,8 +84,7 @@ class StepNumbers:
     def _sample(self, kind: str, tensors: Tensors) -> None:
         for name, value in tensors.items():
             if name in self._places:
-                places = self._places[name].to(value.device)
-                self._samples[f"{kind}/{name}"] = value.flatten()[places].float().cpu()
+                self._samples[f"{kind}/{name}"] = sampled(value, self._places[name])
 
     def _before(self, optimizer: Optimizer, *_: Any) -> None:
         self._depth += 1
@@ -106,7 +113,9 @@ class StepNumbers:
             parameters = self._tensors.parameters()
             self._sample("after", parameters)
             for name, norms in self._norms.items():
-                norms.append(norm(parameters[name]))
+                if name in parameters:
+                    norms.append(norm(parameters[name]))
+            self._norms = {name: norms for name, norms in self._norms.items() if len(norms) == 3}
         self.seconds += time.monotonic() - start
 
     def finish(

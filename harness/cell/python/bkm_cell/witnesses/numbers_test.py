@@ -145,6 +145,45 @@ class NumbersTest(unittest.TestCase):
         self.assertEqual(step["optimizer"]["param_groups"][0]["betas"], [0.9, 0.999])
         self.assertEqual(step["learning_rate"], 0.5)
 
+    def test_a_gradient_of_another_size_has_fewer_samples(self):
+        model, seen = Model(), []
+        optimizer = torch.optim.SGD([model.fused.both], lr=0.5)
+        model.fused.both.grad = torch.ones(4, 2)
+
+        def to_hf_of_half_a_gradient(state):
+            seen.append(state)  # gradients first
+            return {"a": state["fused.a"][: 1 if len(seen) == 1 else 2]}
+
+        probe = types.SimpleNamespace(places={"a": torch.tensor([3, 0])})
+        with tempfile.TemporaryDirectory() as folder:
+            tensors = NamedTensors([model], to_hf_of_half_a_gradient)
+            numbers = StepNumbers(probe, tensors, folder, Report(lambda _: None))
+            with numbers:
+                optimizer.step()
+            numbers.finish(0, {}, None, 1.0)
+            written = load_file(os.path.join(folder, "step0.safetensors"))
+        self.assertEqual(written["grad/a"].tolist(), [1])
+        self.assertEqual(written["before/a"].tolist(), [3, 0])
+
+    def test_a_parameter_that_is_gone_after_the_step_has_no_norms(self):
+        model, seen = Model(), []
+        optimizer = torch.optim.SGD([model.fused.both], lr=0.5)
+        model.fused.both.grad = torch.ones(4, 2)
+
+        def to_hf_that_forgets(state):
+            seen.append(state)
+            return {"a": state["fused.a"]} if len(seen) < 3 else {}
+
+        probe = types.SimpleNamespace(places={"a": torch.tensor([3, 0])})
+        with tempfile.TemporaryDirectory() as folder:
+            tensors = NamedTensors([model], to_hf_that_forgets)
+            numbers = StepNumbers(probe, tensors, folder, Report(lambda _: None))
+            with numbers:
+                optimizer.step()
+            numbers.finish(0, {}, None, 1.0)
+            written = load_file(os.path.join(folder, "step0.safetensors"))
+        self.assertEqual(sorted(written), ["before/a", "grad/a"])
+
     def test_a_step_that_never_came_shows_as_no_optimizer(self):
         events = []
         with tempfile.TemporaryDirectory() as folder:
