@@ -360,6 +360,7 @@ absl::Status Supervisor::SendOrder(const Waiting& waiting, int slot) {
   Running running{.slot = slot, .order = waiting, .machine_kills = MachineOutOfMemoryKills()};
   running.groups.emplace(groups_, absl::StrCat(::getpid(), "-", slot), request.limits);
   order.doors = running.groups->Doors();
+  order.cpu_account = running.groups->CpuAccount();
   if (!Send(channel_, order)) {
     trees_->End(request.cell);
     return absl::UnavailableError("the cell worker does not take requests any more");
@@ -482,7 +483,8 @@ void Supervisor::Finish(const std::string& cell, Json line) {
     return;
   }
   // What exceeds a limit may be more than other programs can handle: folders without end.
-  if (TextOf(ObjectOf(observation, "ending"), "limit") == "output") {
+  const std::string limit = TextOf(ObjectOf(observation, "ending"), "limit");
+  if (limit == "output" || limit == "files") {
     const absl::StatusOr<CellRequest> request = ParseCellRequest(running.order.request);
     for (const char* name : {"work", "tensors"})
       if (request.ok()) RemoveTree(request->dir / name).IgnoreError();
