@@ -58,6 +58,24 @@ int LandlockVersion() {
   return version < 0 ? 0 : static_cast<int>(version);
 }
 
+std::string MissingInLandlock(int version) {
+  if (version <= 0) {
+    return "landlock: this kernel does not offer Landlock; it needs Linux 6.12 with landlock in "
+           "the "
+           "kernel parameter lsm";
+  }
+  const auto old = [&](const char* lack) {
+    return absl::StrCat("landlock: this kernel offers version ", version, " of Landlock, ", lack,
+                        "; it needs version 6 (Linux 6.12)");
+  };
+  if (version < 3)
+    return old(
+        "which keeps a cell neither from emptying files outside of its folders nor from "
+        "abstract sockets");
+  if (version < 6) return old("which does not keep a cell from abstract sockets");
+  return "";
+}
+
 absl::Status EnterLandlock(const LandlockRules& rules) {
   const int version = LandlockVersion();
   Ruleset set = {.files = kVersion1};
