@@ -23,6 +23,7 @@ struct CellOrder {
   Descriptor err;
   Descriptor work;  // the folders work/ and tensors/, as mounts of their own in kFull
   Descriptor tensors;
+  Descriptor cpu_account;  // invalid, or the file in which a control group counts processor time
   std::vector<Descriptor> doors;        // of control groups: the cell joins by writing "0"
   std::vector<Attachment> attachments;  // kFull: what the cell sees beside the shared paths
 };

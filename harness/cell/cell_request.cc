@@ -2,22 +2,39 @@
 // Copyright the bkm authors.
 #include "harness/cell/cell_request.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
 
 namespace bkm {
 namespace {
 
+// A cell may compute in all of its threads until its time is over. The rest is for what runs beside
+// them, such as compilers. It is above 1, so that a single thread without end always times out.
+constexpr double kCpuShare = 1.25;
+
 absl::StatusOr<RequestedLimits> ParseLimits(const Json& request) {
   RequestedLimits limits;
   if (!request.contains("limits")) return limits;
   ObjectReader reader(request["limits"], "request", "$.limits");
   limits.timeout_s = reader.Number("timeout_s", 0);
+  limits.cpu_s = reader.Number("cpu_s", 0);
   limits.memory_mib = reader.Int("memory_mib", 0, 0, int64_t{1} << 40);
   limits.output_mib = reader.Int("output_mib", 0, 0, int64_t{1} << 40);
   limits.processes = reader.Int("processes", 0, 0, int64_t{1} << 30);
   RETURN_IF_ERROR(reader.Finish());
   return limits;
+}
+
+// How many processors the probe asks for.
+double ThreadsOf(const Json& probe) {
+  double threads = 1;
+  for (const char* key : {"threads", "ranks"}) {
+    const Json count = probe.is_object() ? probe.value(key, Json()) : Json();
+    if (count.is_number_integer()) threads *= std::clamp(count.get<double>(), 1.0, 1024.0);
+  }
+  return threads;
 }
 
 // Empty, if it is no absolute path.
@@ -55,6 +72,8 @@ absl::StatusOr<CellRequest> ParseCellRequest(const Json& json) {
     }
   }
   const Json probe = json.value("probe", Json());
+  if (request.limits.cpu_s == 0)
+    request.limits.cpu_s = kCpuShare * request.limits.timeout_s * ThreadsOf(probe);
   request.on_cpu = !probe.is_object() || probe.value("device", Json("cpu")) == "cpu";
   request.all = json;
   return request;

@@ -14,9 +14,11 @@
 
 namespace bkm {
 
-// The limits of a cell. Zero: unlimited.
+// The limits of a cell. Zero: unlimited. A request without `cpu_s` gets it from its time limit and
+// the threads and ranks of its probe.
 struct RequestedLimits {
   double timeout_s = 0;
+  double cpu_s = 0;        // user and system time of all processes together
   int64_t memory_mib = 0;  // beyond the memory of the preloaded worker
   int64_t output_mib = 0;  // stdout, stderr and the files in work/
   int64_t processes = 0;

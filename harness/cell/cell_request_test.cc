@@ -15,7 +15,8 @@ Json Minimal() { return {{"cell", "c"}, {"dir", "/run/c"}}; }
 
 TEST(CellRequestTest, ReadsWhatTheWorkerNeedsAndKeepsTheRest) {
   Json json = Minimal();
-  json["limits"] = {{"timeout_s", 1.5}, {"memory_mib", 2}, {"output_mib", 3}, {"processes", 4}};
+  json["limits"] = {
+      {"timeout_s", 1.5}, {"cpu_s", 0.5}, {"memory_mib", 2}, {"output_mib", 3}, {"processes", 4}};
   json["paths"] = {{"engine", "/e"}, {"library", nullptr}};
   json["probe_dir"] = "/p";
   json["adapter"] = "verl-fsdp";
@@ -26,6 +27,7 @@ TEST(CellRequestTest, ReadsWhatTheWorkerNeedsAndKeepsTheRest) {
   EXPECT_EQ(request->cell, "c");
   EXPECT_EQ(request->dir, "/run/c");
   EXPECT_EQ(request->limits.timeout_s, 1.5);
+  EXPECT_EQ(request->limits.cpu_s, 0.5);
   EXPECT_EQ(request->limits.memory_mib, 2);
   EXPECT_EQ(request->limits.output_mib, 3);
   EXPECT_EQ(request->limits.processes, 4);
@@ -48,7 +50,18 @@ TEST(CellRequestTest, WithoutLimitsThereAreNone) {
 
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_EQ(request->limits.timeout_s, 0);
+  EXPECT_EQ(request->limits.cpu_s, 0);
   EXPECT_EQ(request->limits.memory_mib, 0);
+}
+
+TEST(CellRequestTest, ProcessorTimeFollowsFromTheTimeLimitAndTheThreadsOfAllRanks) {
+  Json json = Minimal();
+  json["limits"] = {{"timeout_s", 100}};
+  EXPECT_EQ(ParseCellRequest(json)->limits.cpu_s, 125);
+  json["probe"] = {{"threads", 2}, {"ranks", 4}};
+  EXPECT_EQ(ParseCellRequest(json)->limits.cpu_s, 1000);
+  json["probe"] = {{"threads", "many"}, {"ranks", -4}};
+  EXPECT_EQ(ParseCellRequest(json)->limits.cpu_s, 125);
 }
 
 TEST(CellRequestTest, KnowsWhetherAGpuTakesPart) {
@@ -70,8 +83,8 @@ TEST(CellRequestTest, RefusesAnUnknownLimit) {
   json["limits"] = {{"memory", 2}};
 
   EXPECT_EQ(ParseCellRequest(json).status().message(),
-            "request: $.limits: unknown key 'memory' (known: memory_mib, output_mib, processes, "
-            "timeout_s)");
+            "request: $.limits: unknown key 'memory' (known: cpu_s, memory_mib, output_mib, "
+            "processes, timeout_s)");
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "absl/strings/match.h"
 #include "harness/base/files.h"
 #include "harness/base/subprocess.h"
+#include "harness/cell/control_groups.h"
 #include "harness/cell/worker_under_test.h"
 
 namespace bkm {
@@ -112,7 +113,7 @@ TEST(CellWorkerTest, EveryEndingIsToldFromTheOthers) {
 TEST(CellWorkerTest, LimitsCoverEverythingThatACellMakes) {
   WorkerUnderTest worker(2);
   for (const char* adapter : {"fills_unlinked_file", "makes_many_files", "nests_folders",
-                              "fills_evidence", "opens_many_files"}) {
+                              "fills_evidence", "opens_many_files", "makes_unlinked_files"}) {
     worker.Send(worker.Request(adapter));
   }
   Json endings;
@@ -123,12 +124,39 @@ TEST(CellWorkerTest, LimitsCoverEverythingThatACellMakes) {
 
   EXPECT_EQ(endings, Json::parse(R"({
     "fills_unlinked_file": {"kind": "limit", "limit": "output"},
-    "makes_many_files": {"kind": "limit", "limit": "output"},
-    "nests_folders": {"kind": "limit", "limit": "output"},
+    "makes_many_files": {"kind": "limit", "limit": "files"},
+    "makes_unlinked_files": {"kind": "limit", "limit": "files"},
+    "nests_folders": {"kind": "limit", "limit": "files"},
     "fills_evidence": {"kind": "limit", "limit": "output"},
     "opens_many_files": {"kind": "raised"}})"));
   // Nobody could walk through it: not a backup, not Bazel, and not the next run of the cell.
   EXPECT_FALSE(std::filesystem::exists(worker.folder() / "cells/nests_folders/work"));
+}
+
+TEST(CellWorkerTest, ProcessorTimeOfAllProcessesIsLimited) {
+  WorkerUnderTest worker;
+  Json request = worker.Request("computes_in_children");
+  request["limits"]["cpu_s"] = 1;
+  Json ending = worker.RunRequest(request)["ending"];
+  EXPECT_THAT(ending["message"].get<std::string>(),
+              testing::MatchesRegex("computed for .* s of 1 in all threads"));
+  ending.erase("message");
+  EXPECT_EQ(ending, Json::parse(R"({"kind": "limit", "limit": "cpu"})"));
+
+  request = worker.Request("computes_a_little");
+  request["limits"]["cpu_s"] = 1;
+  EXPECT_EQ(worker.RunRequest(request)["ending"], kCompleted);
+}
+
+TEST(CellWorkerTest, ShortProcessesCannotHideTheirProcessorTime) {
+  const std::vector<GroupParent> parents = FindGroupParents(
+      ReadFile("/proc/self/mountinfo").value_or(""), ReadFile("/proc/self/cgroup").value_or(""));
+  if (!CellGroups(parents, std::to_string(::getpid()) + "-test", {}).CpuAccount().valid())
+    GTEST_SKIP() << "this machine lets us create no control group that counts processor time";
+  WorkerUnderTest worker;
+  Json request = worker.Request("computes_in_short_processes");
+  request["limits"]["cpu_s"] = 1;
+  EXPECT_EQ(worker.RunRequest(request)["ending"]["limit"], "cpu");
 }
 
 TEST(CellWorkerTest, ASubjectCannotPassItsEndOffAsTheMachines) {
@@ -136,6 +164,8 @@ TEST(CellWorkerTest, ASubjectCannotPassItsEndOffAsTheMachines) {
   Json killed = worker.Run("kills_itself_by_a_timer")["ending"];
   killed.erase("message");
   EXPECT_EQ(killed, Json::parse(R"({"kind": "signalled", "signal": 9})"));
+  EXPECT_EQ(worker.Run("ends_as_if_out_of_time")["ending"],
+            Json::parse(R"({"kind": "signalled", "signal": 24})"));
 }
 
 TEST(CellWorkerTest, ACellThatHangsIsEndedInTimeAndKeepsWhatWasSeen) {

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr absl::string_view kControllers[] = {"memory", "pids", "cpu", "blkio"};
+constexpr absl::string_view kControllers[] = {"memory", "pids", "cpu", "cpuacct", "blkio"};
 constexpr char kUnified[] = "unified";
 // The watchdog's limit comes first. It does not count file caches, nor the preloaded pages that a
 // cell copies by touching them.
@@ -141,6 +141,16 @@ std::vector<Descriptor> CellGroups::Doors() const {
   return doors;
 }
 
+Descriptor CellGroups::CpuAccount() const {
+  for (const Group& group : groups_) {
+    const char* file = group.controller == kUnified    ? "cpu.stat"
+                       : group.controller == "cpuacct" ? "cpuacct.usage"
+                                                       : nullptr;
+    if (file) return Descriptor(::open((group.folder / file).c_str(), O_RDONLY | O_CLOEXEC));
+  }
+  return Descriptor();
+}
+
 std::optional<GroupOverrun> CellGroups::Overrun() const {
   for (const Group& group : groups_) {
     const bool unified = group.controller == kUnified;
@@ -168,6 +178,18 @@ void CellGroups::RemoveStale(const std::vector<GroupParent>& parents) {
       if (::kill(pid, 0) != 0 && errno == ESRCH) ::rmdir(entry.path().c_str());
     }
   }
+}
+
+double AccountSeconds(const Descriptor& account) {
+  // cpuacct.usage is a number of nanoseconds; cpu.stat begins with "usage_usec N".
+  char text[256] = {};
+  if (!account.valid() || ::pread(account.get(), text, sizeof text - 1, 0) <= 0) return 0;
+  absl::string_view number = text;
+  const double unit = absl::ConsumePrefix(&number, "usage_usec ") ? 1e6 : 1e9;
+  int64_t used = 0;
+  return absl::SimpleAtoi(number.substr(0, number.find('\n')), &used)
+             ? static_cast<double>(used) / unit
+             : 0;
 }
 
 int64_t MachineOutOfMemoryKills() { return Count("/proc/vmstat", "oom_kill"); }

@@ -18,7 +18,8 @@ namespace bkm {
 // A folder of control groups in which this process may create others.
 struct GroupParent {
   std::filesystem::path folder;
-  std::string controller;  // "memory", "pids", "cpu", "blkio"; "unified" for version 2
+  // "memory", "pids", "cpu", "cpuacct", "blkio"; "unified" for version 2
+  std::string controller;
 };
 
 // The parents by the contents of /proc/self/mountinfo and /proc/self/cgroup: version 1 if it has
@@ -46,6 +47,9 @@ class CellGroups {
 
   // A process that writes "0" to each joins the groups.
   std::vector<Descriptor> Doors() const;
+  // The file that counts the processor time of all processes that were ever in the groups; invalid
+  // if no group counts it.
+  Descriptor CpuAccount() const;
   std::optional<GroupOverrun> Overrun() const;
 
   // Removes groups that a killed supervisor left in `parents`.
@@ -61,6 +65,9 @@ class CellGroups {
   std::vector<Group> groups_;
   RequestedLimits limits_;
 };
+
+// The processor time in an account that CellGroups::CpuAccount opened. Zero without one.
+double AccountSeconds(const Descriptor& account);
 
 // How often this machine ran out of memory and killed a process.
 int64_t MachineOutOfMemoryKills();

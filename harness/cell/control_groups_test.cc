@@ -2,12 +2,14 @@
 // Copyright the bkm authors.
 #include "harness/cell/control_groups.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <ctime>
 
 #include "harness/base/files.h"
 
@@ -24,14 +26,15 @@ std::vector<std::string> Describe(const std::vector<GroupParent>& parents) {
 }
 
 TEST(CellGroupsTest, ControllersOfTheFirstVersionComeFirst) {
-  EXPECT_THAT(Describe(FindGroupParents(
-                  "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
-                  "36 31 0:33 /outer /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n"
-                  "37 31 0:34 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
-                  "40 31 0:37 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
-                  "8:pids:/outer/inner\n4:memory:/a/b\n2:cpu,cpuacct:/\n0::/x\n")),
-              testing::ElementsAre("memory /sys/fs/cgroup/memory/a/b",
-                                   "pids /sys/fs/cgroup/pids/inner", "cpu /sys/fs/cgroup/cpu/"));
+  EXPECT_THAT(
+      Describe(FindGroupParents(
+          "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
+          "36 31 0:33 /outer /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n"
+          "37 31 0:34 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
+          "40 31 0:37 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
+          "8:pids:/outer/inner\n4:memory:/a/b\n2:cpu,cpuacct:/\n0::/x\n")),
+      testing::ElementsAre("memory /sys/fs/cgroup/memory/a/b", "pids /sys/fs/cgroup/pids/inner",
+                           "cpu /sys/fs/cgroup/cpu/", "cpuacct /sys/fs/cgroup/cpu/"));
 }
 
 TEST(CellGroupsTest, TheSecondVersionIsOneHierarchy) {
@@ -75,6 +78,38 @@ TEST(CellGroupsTest, AProcessThatTheKernelEndsForMemoryIsSeen) {
   EXPECT_TRUE(WIFSIGNALED(status));
   ASSERT_TRUE(groups.Overrun());
   EXPECT_EQ(groups.Overrun()->limit, "memory");
+}
+
+TEST(CellGroupsTest, ProcessorTimeOfEndedProcessesIsCounted) {
+  const CellGroups groups(FindGroupParents(ReadFile("/proc/self/mountinfo").value_or(""),
+                                           ReadFile("/proc/self/cgroup").value_or("")),
+                          std::to_string(::getpid()) + "-test", {});
+  const Descriptor account = groups.CpuAccount();
+  if (!account.valid())
+    GTEST_SKIP() << "this machine lets us create no control group that counts processor time";
+  const double before = AccountSeconds(account);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (const Descriptor& door : groups.Doors()) WriteAll(door.get(), "0");
+    while (std::clock() < CLOCKS_PER_SEC / 4) {
+    }
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+
+  EXPECT_GT(AccountSeconds(account) - before, 0.2);
+}
+
+TEST(CellGroupsTest, BothVersionsCountProcessorTime) {
+  const fs::path file = fs::path(std::getenv("TEST_TMPDIR")) / "account";
+  const auto seconds = [&](absl::string_view text) {
+    EXPECT_TRUE(WriteFile(file, text).ok());
+    return AccountSeconds(Descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC)));
+  };
+  EXPECT_EQ(seconds("2500000000\n"), 2.5);
+  EXPECT_EQ(seconds("usage_usec 2500000\nuser_usec 2000000\n"), 2.5);
+  EXPECT_EQ(seconds("nonsense"), 0);
+  EXPECT_EQ(AccountSeconds(Descriptor()), 0);
 }
 
 }  // namespace

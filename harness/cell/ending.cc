@@ -9,21 +9,35 @@
 namespace bkm {
 namespace {
 
+// What the exceeded limit is on; nullptr if the cell was stopped for another reason.
+const char* LimitOf(StopCause stop) {
+  switch (stop) {
+    case StopCause::kCpu:
+      return "cpu";
+    case StopCause::kMemory:
+      return "memory";
+    case StopCause::kOutput:
+      return "output";
+    case StopCause::kFiles:
+      return "files";
+    case StopCause::kProcesses:
+      return "processes";
+    case StopCause::kEvents:
+      return "events";
+    case StopCause::kNone:
+    case StopCause::kTimedOut:
+    case StopCause::kCancelled:
+      break;
+  }
+  return nullptr;
+}
+
 Json Stopped(const CellExit& exit) {
   Json ending;
-  switch (exit.stop) {
-    case StopCause::kTimedOut:
-      ending["kind"] = "timed-out";
-      break;
-    case StopCause::kCancelled:
-      ending["kind"] = "cancelled";
-      break;
-    default:
-      ending["kind"] = "limit";
-      ending["limit"] = exit.stop == StopCause::kMemory   ? "memory"
-                        : exit.stop == StopCause::kOutput ? "output"
-                        : exit.stop == StopCause::kEvents ? "events"
-                                                          : "processes";
+  if (const char* limit = LimitOf(exit.stop)) {
+    ending = {{"kind", "limit"}, {"limit", limit}};
+  } else {
+    ending["kind"] = exit.stop == StopCause::kTimedOut ? "timed-out" : "cancelled";
   }
   if (!exit.stop_message.empty()) ending["message"] = exit.stop_message;
   return ending;

@@ -11,7 +11,17 @@
 namespace bkm {
 
 // The worker's own reason to end a cell.
-enum class StopCause { kNone, kTimedOut, kMemory, kOutput, kProcesses, kEvents, kCancelled };
+enum class StopCause {
+  kNone,
+  kTimedOut,
+  kCpu,
+  kMemory,
+  kOutput,
+  kFiles,
+  kProcesses,
+  kEvents,
+  kCancelled
+};
 
 // How a cell's process ended, as seen by the worker.
 struct CellExit {

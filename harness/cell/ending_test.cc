@@ -60,6 +60,10 @@ TEST(EndingTest, WhatTheWorkerStoppedIsNamedByItsReason) {
             Json({{"kind", "limit"}, {"limit", "memory"}, {"message", "m"}}));
   EXPECT_EQ(EndingOf({StopCause::kOutput, "m", SIGKILL}, EventLog()),
             Json({{"kind", "limit"}, {"limit", "output"}, {"message", "m"}}));
+  EXPECT_EQ(EndingOf({StopCause::kFiles, "m", SIGKILL}, EventLog()),
+            Json({{"kind", "limit"}, {"limit", "files"}, {"message", "m"}}));
+  EXPECT_EQ(EndingOf({StopCause::kCpu, "m", SIGKILL}, EventLog()),
+            Json({{"kind", "limit"}, {"limit", "cpu"}, {"message", "m"}}));
   EXPECT_EQ(EndingOf({StopCause::kProcesses, "m", SIGKILL}, EventLog()),
             Json({{"kind", "limit"}, {"limit", "processes"}, {"message", "m"}}));
   EXPECT_EQ(EndingOf({StopCause::kEvents, "m", SIGKILL}, EventLog()),

@@ -58,17 +58,29 @@ int LandlockVersion() {
   return version < 0 ? 0 : static_cast<int>(version);
 }
 
+std::string MissingInLandlock(int version) {
+  if (version <= 0) {
+    return absl::StrCat("landlock: this kernel does not offer Landlock; it needs Linux 6.12 with ",
+                        "landlock in the kernel parameter lsm");
+  }
+  const auto old = [&](const char* lack) {
+    return absl::StrCat("landlock: this kernel offers version ", version, " of Landlock, ", lack,
+                        "; it needs version 6 (Linux 6.12)");
+  };
+  if (version < 3)
+    return old(
+        "which keeps a cell neither from emptying files outside of its folders nor from "
+        "abstract sockets");
+  if (version < 6) return old("which does not keep a cell from abstract sockets");
+  return "";
+}
+
 absl::Status EnterLandlock(const LandlockRules& rules) {
-  const int version = LandlockVersion();
-  Ruleset set = {.files = kVersion1};
-  if (version >= 2) set.files |= LANDLOCK_ACCESS_FS_REFER;
-  if (version >= 3) set.files |= kTruncate;
-  if (version >= 5) set.files |= kIoctlOnDevices;
-  if (version >= 6) set.scopes = kScopes;
-  const size_t size = version >= 6   ? sizeof set
-                      : version >= 4 ? sizeof set.files + sizeof set.network
-                                     : sizeof set.files;
-  const Descriptor ruleset(static_cast<int>(::syscall(SYS_landlock_create_ruleset, &set, size, 0)));
+  // An older kernel refuses what it does not know.
+  const Ruleset set = {.files = kVersion1 | LANDLOCK_ACCESS_FS_REFER | kTruncate | kIoctlOnDevices,
+                       .scopes = kScopes};
+  const Descriptor ruleset(
+      static_cast<int>(::syscall(SYS_landlock_create_ruleset, &set, sizeof set, 0)));
   if (!ruleset.valid()) return SystemError("cannot create a set of Landlock rules");
   for (const auto& path : rules.reads)
     RETURN_IF_ERROR(Allow(ruleset.get(), path, kRead & set.files));

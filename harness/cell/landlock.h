@@ -4,6 +4,7 @@
 #define HARNESS_CELL_LANDLOCK_H_
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,9 +19,13 @@ struct LandlockRules {
 // The version of Landlock that this kernel offers; 0: none.
 int LandlockVersion();
 
-// Restricts this process, and all that it starts, to these paths, for good; where the kernel can,
-// also from abstract sockets and signals to processes outside. Paths that are missing
-// are left out. The process must have no_new_privs.
+// Which protection of the weak sandbox a version of Landlock lacks, and where it is offered; empty
+// if none. A kernel that offers less is not used: the weak sandbox has no other means for these.
+std::string MissingInLandlock(int version);
+
+// Restricts this process, and all that it starts, to these paths, for good, and keeps it from
+// abstract sockets of and signals to processes outside. Paths that are missing are left out. The
+// process must have no_new_privs.
 absl::Status EnterLandlock(const LandlockRules& rules);
 
 }  // namespace bkm

@@ -18,6 +18,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "harness/cell/private_descriptor.h"
 
 namespace bkm {
@@ -59,6 +60,27 @@ pid_t ParentOf(int proc, pid_t pid) {
   int parent = 0;
   if (name_end != std::string::npos) std::sscanf(stat.c_str() + name_end + 1, " %*c %d", &parent);
   return parent;
+}
+
+// Clock ticks of a process: its own, and those of the children that it waited for.
+struct CpuTicks {
+  int64_t own = 0;
+  int64_t children = 0;
+  int64_t started = 0;
+};
+CpuTicks TicksOf(int proc, pid_t pid) {
+  const std::string stat = ReadProc(proc, absl::StrCat(pid, "/stat"));
+  const size_t name_end = stat.rfind(')');
+  // From the third field on: state, ..., utime, stime, cutime, cstime, ..., starttime.
+  const std::vector<absl::string_view> fields =
+      name_end == std::string::npos
+          ? std::vector<absl::string_view>()
+          : absl::StrSplit(absl::string_view(stat).substr(name_end + 1), ' ', absl::SkipEmpty());
+  const auto number = [&](size_t field) {
+    int64_t value = 0;
+    return fields.size() > field - 3 && absl::SimpleAtoi(fields[field - 3], &value) ? value : 0;
+  };
+  return {number(14) + number(15), number(16) + number(17), number(22)};
 }
 
 int64_t ResidentKib(int proc, pid_t pid) {
@@ -166,7 +188,33 @@ std::vector<ProcessUse> ProcessTree::List() {
   if (!OpenProc()) return result;
   listed_ = own_proc_ ? ListOwnProc() : ListDescendants();
   for (const pid_t pid : listed_) result.push_back({pid, ResidentKib(proc_.get(), pid)});
+  CountCpu();
   return result;
+}
+
+// Two counts, each of which misses something: the processes that were listed, and those that are
+// alive with the children that they waited for. Added, they would count children twice.
+void ProcessTree::CountCpu() {
+  std::map<pid_t, OwnCpu> now;
+  int64_t with_children = 0;
+  for (const pid_t pid : listed_) {
+    const CpuTicks ticks = TicksOf(proc_.get(), pid);
+    now[pid] = {ticks.started, ticks.own};
+    with_children += ticks.own + ticks.children;
+  }
+  for (const auto& [pid, before] : cpu_) {
+    const auto found = now.find(pid);
+    if (found == now.end() || found->second.started != before.started) ended_ticks_ += before.ticks;
+  }
+  cpu_ = std::move(now);
+  most_with_children_ = std::max(most_with_children_, with_children);
+}
+
+double ProcessTree::CpuSeconds() const {
+  int64_t ticks = ended_ticks_;
+  for (const auto& [pid, cpu] : cpu_) ticks += cpu.ticks;
+  return static_cast<double>(std::max(ticks, most_with_children_)) /
+         static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
 void ProcessTree::AddLibraries(const std::vector<ProcessUse>& processes,
@@ -185,9 +233,9 @@ int64_t ProcessTree::ProportionalKib(const std::vector<ProcessUse>& processes) c
   return total;
 }
 
-int64_t ProcessTree::UnlinkedBytes(dev_t device) const {
+UnlinkedFiles ProcessTree::Unlinked(dev_t device) const {
   std::set<ino_t> counted;
-  int64_t total = 0;
+  UnlinkedFiles total;
   for (const pid_t pid : listed_) {
     Descriptor opened(::openat(proc_.get(), absl::StrCat(pid, "/fd").c_str(), kOpenFolder));
     DIR* folder = ::fdopendir(opened.get());
@@ -196,8 +244,10 @@ int64_t ProcessTree::UnlinkedBytes(dev_t device) const {
     while (const dirent* entry = ::readdir(folder)) {
       struct stat info = {};
       if (::fstatat(::dirfd(folder), entry->d_name, &info, 0) == 0 && S_ISREG(info.st_mode) &&
-          info.st_nlink == 0 && info.st_dev == device && counted.insert(info.st_ino).second)
-        total += info.st_blocks * 512;
+          info.st_nlink == 0 && info.st_dev == device && counted.insert(info.st_ino).second) {
+        total.bytes += info.st_blocks * 512;
+        ++total.count;
+      }
     }
     ::closedir(folder);
   }

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,6 +19,12 @@ namespace bkm {
 struct ProcessUse {
   pid_t pid = 0;
   int64_t resident_kib = 0;
+};
+
+// Regular files that have no name any more.
+struct UnlinkedFiles {
+  int64_t bytes = 0;
+  int64_t count = 0;
 };
 
 // Finds the processes of a cell: with a process namespace, all processes in the cell's own /proc;
@@ -37,9 +44,12 @@ class ProcessTree {
   // kernel walks their page tables.
   int64_t ProportionalKib(const std::vector<ProcessUse>& processes) const;
 
-  // Bytes of regular files of that file system which have no name any more and which a living
-  // process has open.
-  int64_t UnlinkedBytes(dev_t device) const;
+  // User and system time of all processes so far, as of the last List(). Without what processes
+  // used that nobody waited for and that lived between two calls of List().
+  double CpuSeconds() const;
+
+  // The unlinked files of that file system that a living process has open.
+  UnlinkedFiles Unlinked(dev_t device) const;
   // Adds the names of the shared libraries that the processes have mapped now.
   void AddLibraries(const std::vector<ProcessUse>& processes, std::set<std::string>& names) const;
 
@@ -50,6 +60,7 @@ class ProcessTree {
   bool OpenProc();
   std::vector<pid_t> ListOwnProc() const;
   std::vector<pid_t> ListDescendants();
+  void CountCpu();
 
   pid_t cell_;
   pid_t init_;
@@ -57,6 +68,15 @@ class ProcessTree {
   Descriptor proc_;  // the /proc to read
   std::vector<pid_t> seen_;
   std::vector<pid_t> listed_;  // by the last List()
+
+  // Clock ticks of one process, by its own account.
+  struct OwnCpu {
+    int64_t started = 0;  // tells processes apart that have the same number
+    int64_t ticks = 0;
+  };
+  std::map<pid_t, OwnCpu> cpu_;     // of the listed processes
+  int64_t ended_ticks_ = 0;         // of processes that were listed and are not there any more
+  int64_t most_with_children_ = 0;  // ticks of all processes and the children they waited for
 };
 
 // Adds the names of the shared libraries that this process has mapped.

@@ -74,8 +74,8 @@ bool RunningCell::Tend() {
     exit_.stop_message = log_.overrun();
   }
   if (exit_.stop == StopCause::kNone) {
-    // A cell that exceeds its output limit just before its end is over the limit, too.
-    const Overrun overrun = watchdog_.CheckOutput();
+    // A cell that writes too much just before its end is over the limit, too.
+    const Overrun overrun = watchdog_.CheckFiles();
     exit_.stop = overrun.stop;
     exit_.stop_message = overrun.message;
   }

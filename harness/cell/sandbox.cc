@@ -181,8 +181,8 @@ absl::StatusOr<std::vector<std::string>> EnterFull(const Sandbox& sandbox, const
 absl::Status EnterRules(LandlockRules rules) {
   for (const char* path : {"/dev/null", "/dev/zero", "/dev/full"}) rules.writes.push_back(path);
   for (const char* path : {"/proc", "/dev/random", "/dev/urandom"}) rules.reads.push_back(path);
-  if (LandlockVersion() == 0)
-    return absl::UnavailableError("landlock: this kernel does not offer Landlock");
+  if (const std::string lack = MissingInLandlock(LandlockVersion()); !lack.empty())
+    return absl::UnavailableError(lack);
   return EnterLandlock(rules);
 }
 

@@ -112,10 +112,7 @@ Missing TryFull() {
 }
 
 Missing TryWeak() {
-  if (LandlockVersion() == 0)
-    return {
-        "landlock: this kernel does not offer Landlock; it needs Linux 5.13 with landlock in "
-        "the kernel parameter lsm"};
+  if (std::string lack = MissingInLandlock(LandlockVersion()); !lack.empty()) return {lack};
   const auto held = TrySandbox({.level = SandboxLevel::kWeak, .shared = {"/usr"}}, 0);
   if (held.ok()) return {};
   return {std::string(held.status().message())};

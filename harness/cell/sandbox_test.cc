@@ -237,6 +237,53 @@ ProcessResult RunWithoutNamespaces(const std::vector<std::string>& arguments) {
   return RunProgram(all);
 }
 
+// `arguments` on a kernel without Landlock: a filter of system calls answers that there is none.
+ProcessResult RunWithoutLandlock(const std::vector<std::string>& arguments) {
+  std::vector<std::string> all = {WorkerUnderTest::Arguments("serve")[3], "-c",
+                                  R"(import ctypes, os, struct, sys
+rules = [(0x20, 0, 0, 0), (0x15, 0, 1, 444), (6, 0, 0, 0x50000 | 38), (6, 0, 0, 0x7fff0000)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *rule) for rule in rules))
+class Program(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+program = Program(len(rules), ctypes.addressof(code))
+assert libc.prctl(22, 2, ctypes.byref(program), 0, 0) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+)"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return RunProgram(all);
+}
+
+TEST(SandboxTest, WithoutLandlockTheWeakSandboxIsRefusedInOneSentence) {
+  std::vector<std::string> weak = WorkerUnderTest::Arguments("serve");
+  weak.insert(weak.end(), {"--sandbox", "weak"});
+  const ProcessResult result = RunWithoutLandlock(weak);
+
+  EXPECT_EQ(result.exit_code, 2) << result.out << result.err;
+  EXPECT_EQ(Json::parse(result.out, nullptr, false)["message"],
+            "this machine does not offer the sandbox level 'weak' (landlock: this kernel does not "
+            "offer Landlock; it needs Linux 6.12 with landlock in the kernel parameter lsm): allow "
+            "it, or give --sandbox off");
+  const Json levels =
+      Json::parse(RunWithoutLandlock({WorkerUnderTest::Binary(), "sandbox-levels"}).out);
+  EXPECT_EQ(levels["weak"]["available"], false);
+}
+
+TEST(SandboxTest, APathThatOnlyRootMayReadIsNamedWithWhatToDo) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root runs cells as another user";
+  const fs::path folder = *CreateTempDirectory(std::getenv("TEST_TMPDIR"), "private");
+  fs::permissions(folder, fs::perms(0700));
+  std::vector<std::string> arguments = WorkerUnderTest::Arguments("serve");
+  arguments.insert(arguments.end(), {"--read", folder});
+  const ProcessResult result = RunProgram(arguments);
+
+  EXPECT_EQ(result.exit_code, 2) << result.out << result.err;
+  EXPECT_EQ(Json::parse(result.out, nullptr, false)["message"],
+            "the user that cells run as may not read " + folder.string() +
+                ", as after umask 077: chmod -R go+rX " + folder.string());
+}
+
 TEST(SandboxTest, AMissingProtectionIsNamedAndEndsTheWorker) {
   const ProcessResult result = RunWithoutNamespaces(WorkerUnderTest::Arguments("serve"));
 

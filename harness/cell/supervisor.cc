@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -97,6 +98,22 @@ int Wait(pid_t pid) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+// Cells of root run as another user. What a file below the path allows is not looked at: whoever
+// made it, made all of it under one umask.
+absl::Status CheckIsReadable(const std::set<fs::path>& paths) {
+  for (const fs::path& path : paths) {
+    struct stat info = {};
+    const mode_t needed =
+        ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) ? S_IROTH | S_IXOTH : S_IROTH;
+    if (info.st_mode != 0 && (info.st_mode & needed) != needed) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the user that cells run as may not read ", path.string(),
+                       ", as after umask 077: chmod -R go+rX ", path.string()));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Whether another user could read these paths by their names.
 bool IsReachable(uid_t user, const std::vector<fs::path>& paths) {
   const pid_t child = ::fork();
@@ -184,6 +201,7 @@ absl::Status Supervisor::StartInSandbox(int channel, int log) {
   Confinement confinement{.level = options_.level, .users = users_};
   settings.sandbox.level = options_.level;
   if (IsFull()) {
+    if (users_.other) RETURN_IF_ERROR(CheckIsReadable(seen));
     ASSIGN_OR_RETURN(confinement, SystemConfinement(users_));
     for (const fs::path& path : seen) RETURN_IF_ERROR(AddPath(confinement, path, Access::kRead));
     if (!options_.bytecode.empty()) {
@@ -360,6 +378,7 @@ absl::Status Supervisor::SendOrder(const Waiting& waiting, int slot) {
   Running running{.slot = slot, .order = waiting, .machine_kills = MachineOutOfMemoryKills()};
   running.groups.emplace(groups_, absl::StrCat(::getpid(), "-", slot), request.limits);
   order.doors = running.groups->Doors();
+  order.cpu_account = running.groups->CpuAccount();
   if (!Send(channel_, order)) {
     trees_->End(request.cell);
     return absl::UnavailableError("the cell worker does not take requests any more");
@@ -482,7 +501,8 @@ void Supervisor::Finish(const std::string& cell, Json line) {
     return;
   }
   // What exceeds a limit may be more than other programs can handle: folders without end.
-  if (TextOf(ObjectOf(observation, "ending"), "limit") == "output") {
+  const std::string limit = TextOf(ObjectOf(observation, "ending"), "limit");
+  if (limit == "output" || limit == "files") {
     const absl::StatusOr<CellRequest> request = ParseCellRequest(running.order.request);
     for (const char* name : {"work", "tensors"})
       if (request.ok()) RemoveTree(request->dir / name).IgnoreError();

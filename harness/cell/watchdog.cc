@@ -13,7 +13,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "harness/base/descriptor.h"
+#include "harness/cell/control_groups.h"
 
 namespace bkm {
 namespace {
@@ -36,7 +38,8 @@ int64_t SizeOf(const Descriptor& file) {
 
 struct Total {
   int64_t bytes = 0;
-  int files = 0;
+  int64_t files = 0;
+  bool too_deep = false;
 };
 
 // As large as the kernel lets a single file become.
@@ -48,7 +51,7 @@ void AddTree(Descriptor folder, int depth, Total& total) {
   if (!listing) return;
   folder.Release();  // closedir closes it
   while (const dirent* entry = ::readdir(listing)) {
-    if (total.files > kMostFiles) break;
+    if (total.files > kMostFiles || total.too_deep) break;
     const absl::string_view name = entry->d_name;
     struct stat info = {};
     if (name == "." || name == ".." ||
@@ -58,7 +61,7 @@ void AddTree(Descriptor folder, int depth, Total& total) {
     if (S_ISREG(info.st_mode)) total.bytes += info.st_size;
     if (!S_ISDIR(info.st_mode)) continue;
     // Nobody but a subject with a purpose nests that deep: the rest is beyond counting.
-    if (depth == kDeepest) total.files = kMostFiles + 1;
+    if (depth == kDeepest) total.too_deep = true;
     if (depth < kDeepest) AddTree(OpenFolder(::dirfd(listing), entry->d_name), depth + 1, total);
   }
   ::closedir(listing);
@@ -79,6 +82,7 @@ Watchdog::Watchdog(const CellOrder& order, ProcessTree tree, int64_t shared_kib)
       limits_(order.request.limits),
       tree_(std::move(tree)),
       shared_kib_(shared_kib),
+      cpu_before_s_(AccountSeconds(order.cpu_account)),
       start_(Clock::now()),
       next_(start_) {
   AddOwnLibraries(own_libraries_);
@@ -108,6 +112,7 @@ Overrun Watchdog::CheckProcesses() {
     return {StopCause::kProcesses,
             absl::StrCat(processes.size(), " processes of ", limits_.processes)};
   }
+  if (Overrun overrun = CheckCpu(); overrun.stop != StopCause::kNone) return overrun;
   // Each forked process also holds the preloaded pages.
   int64_t grown_kib = 0;
   for (const ProcessUse& process : processes)
@@ -121,16 +126,29 @@ Overrun Watchdog::CheckProcesses() {
           absl::StrCat("used ", exact_kib / 1024, " MiB of ", limits_.memory_mib)};
 }
 
+// The control group also counts processes that lived too shortly to be listed.
+Overrun Watchdog::CheckCpu() const {
+  const double used =
+      std::max(tree_.CpuSeconds(), AccountSeconds(order_.cpu_account) - cpu_before_s_);
+  if (limits_.cpu_s == 0 || used <= limits_.cpu_s) return {};
+  return {StopCause::kCpu,
+          absl::StrFormat("computed for %.1f s of %g in all threads", used, limits_.cpu_s)};
+}
+
 Overrun Watchdog::CheckFiles(bool with_folders) const {
   if (limits_.output_mib == 0) return {};
-  Total output{SizeOf(order_.out) + SizeOf(order_.err), 0};
+  Total output{.bytes = SizeOf(order_.out) + SizeOf(order_.err)};
   Total evidence;
   if (with_folders) {
     AddTree(OpenFolder(order_.work.get(), "."), 0, output);
     AddTree(OpenFolder(order_.tensors.get(), "."), 0, evidence);
     struct stat work = {};
     // A file that has no name any more occupies the disk as long as a process has it open.
-    if (::fstat(order_.work.get(), &work) == 0) output.bytes += tree_.UnlinkedBytes(work.st_dev);
+    if (::fstat(order_.work.get(), &work) == 0) {
+      const UnlinkedFiles unlinked = tree_.Unlinked(work.st_dev);
+      output.bytes += unlinked.bytes;
+      output.files += unlinked.count;
+    }
   }
   if (output.bytes > limits_.output_mib << 20)
     return {StopCause::kOutput,
@@ -139,11 +157,11 @@ Overrun Watchdog::CheckFiles(bool with_folders) const {
   if (evidence.bytes > most_evidence << 20)
     return {StopCause::kOutput,
             absl::StrCat("wrote ", evidence.bytes >> 20, " MiB of evidence, of ", most_evidence)};
+  if (output.too_deep || evidence.too_deep)
+    return {StopCause::kFiles, absl::StrCat("nested more than ", kDeepest, " folders")};
   if (output.files + evidence.files > kMostFiles)
-    return {StopCause::kOutput, absl::StrCat("made more than ", kMostFiles, " files")};
+    return {StopCause::kFiles, absl::StrCat("made more than ", kMostFiles, " files")};
   return {};
 }
-
-Overrun Watchdog::CheckOutput() const { return CheckFiles(/*with_folders=*/true); }
 
 }  // namespace bkm

@@ -33,7 +33,7 @@ class Watchdog {
   // kNone while the cell is within its limits. It checks the processes only every kInterval.
   Overrun Check(Clock::time_point now);
   // After the cell's end: checks the files written since the last Check().
-  Overrun CheckOutput() const;
+  Overrun CheckFiles() const { return CheckFiles(/*with_folders=*/true); }
   // The next time at which Check() measures.
   Clock::time_point NextCheck() const { return next_; }
 
@@ -46,12 +46,14 @@ class Watchdog {
 
  private:
   Overrun CheckProcesses();
+  Overrun CheckCpu() const;
   Overrun CheckFiles(bool with_folders) const;
 
   const CellOrder& order_;
   const RequestedLimits& limits_;
   ProcessTree tree_;
   int64_t shared_kib_;
+  double cpu_before_s_;  // what the control group's account said at the start
   Clock::time_point start_;
   Clock::time_point next_;
   int looks_ = 0;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <exception>
 #include <memory>
@@ -42,7 +45,15 @@ std::string UsageError(const CLI::App& app, const CLI::ParseError& error) {
   return "unexpected argument '" + extras[0] + "' (" + help + ")";
 }
 
+// Cells of root run as other users, who read the environments, probes and trees that this process
+// and its uv make. Who else may enter their folders is up to those who made the folders above.
+void LetCellsRead() {
+  constexpr mode_t kOfOthers = S_IRWXU | S_IRGRP | S_IXGRP | S_IROTH | S_IXOTH;
+  if (::geteuid() == 0) ::umask(::umask(0) & ~kOfOthers);
+}
+
 int Main(int argc, char** argv) {
+  LetCellsRead();
   CommandLine line;
   CLI::App& app = line.app();
   if (const std::string error = UnknownCommand(argc, argv, line.commands()); !error.empty()) {

@@ -120,6 +120,17 @@ class InheritanceTest : public ::testing::Test {
     EXPECT_EQ(cells.size(), commits.size()) << result_.err;
     return cells;
   }
+  // Lets the engine report a name of the library. Returns code of a library whose name depends on
+  // the machine alone, which nobody can observe.
+  std::string ReportTheTime() {
+    engine_.Write("fake_engine/__init__.py",
+                  absl::StrCat(good_["engine"],
+                               "\nclass Engine(Engine):\n"
+                               "    def __init__(self, library, attention):\n"
+                               "        super().__init__(library, library.Model.__qualname__)\n"));
+    engine_.Commit("Reports", "2026-03-01");
+    return "import time\nModel.__qualname__ = str(time.time_ns())\n";
+  }
   static bool Inherited(const Json& cell) { return cell["inherited_from"].is_string(); }
 
   const BkmUnderTest bkm_;
@@ -193,14 +204,7 @@ TEST_F(InheritanceTest, FilesBesideThePackageCountToo) {
 }
 
 TEST_F(InheritanceTest, SampleThatDiffersDiscardsItsSourceAndFailsTheRun) {
-  // What it reports depends on the machine alone, which nobody can observe.
-  const std::string code = "import time\nModel.__qualname__ = str(time.time_ns())\n";
-  engine_.Write("fake_engine/__init__.py",
-                absl::StrCat(good_["engine"],
-                             "\nclass Engine(Engine):\n"
-                             "    def __init__(self, library, attention):\n"
-                             "        super().__init__(library, library.Model.__qualname__)\n"));
-  engine_.Commit("Reports", "2026-03-01");
+  const std::string code = ReportTheTime();
   const std::string first = Commit(code), second = Commit(code, {{"other", "x"}});
   Run({first});
   ASSERT_EQ(result_.exit_code, 0) << result_.err;
@@ -218,6 +222,24 @@ TEST_F(InheritanceTest, SampleThatDiffersDiscardsItsSourceAndFailsTheRun) {
   EXPECT_EQ(record["checked"], 1);
   ASSERT_EQ(record["differences"].size(), 1);
   EXPECT_EQ(record["differences"][0]["what"], "backend");
+}
+
+TEST_F(InheritanceTest, SampleThatDiffersFailsASearchToo) {
+  const std::string code = ReportTheTime();
+  const std::string first = Commit(code), second = Commit(code, {{"other", "x"}});
+  Run({second});
+  const auto search = [&](const char* one_in) {
+    return bkm_.Run({"timeline", bkm_.folder() / "fixtures/matrices/inherits.json", "--axis",
+                     "library", "--since", "2026-03-02", "--git-mirror", bkm_.folder() / "mirrors",
+                     "--out", bkm_.out() / "search", "--verify-inherited", one_in});
+  };
+  ProcessResult result = search("1");
+  EXPECT_EQ(result.exit_code, 2) << result.out << result.err;
+  EXPECT_THAT(result.err, AllOf(HasSubstr(first), HasSubstr(second), HasSubstr("backend")));
+
+  // What differed was discarded.
+  result = search("1");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
 }
 
 TEST_F(InheritanceTest, SampleThatAgreesIsMeasuredAndSaysNothing) {

@@ -156,9 +156,11 @@ class PublishCommand : public CliCommand {
                              return registry.ReleaseBefore(package, version);
                            });
     ASSIGN_OR_RETURN(
-        const Publication publication,
+        Publication publication,
         MakePublication(runs, {.date = date_, .max_age_days = max_age_, .cache = CacheDirectory()},
                         catalog_, history, registry));
+    for (std::string& note : AddHorizons(publication.table, sources))
+      publication.notes.push_back(std::move(note));
     RETURN_IF_ERROR(WritePublication(
         publication, out_, without_links_ ? EvidenceLinks::kNone : EvidenceLinks::kToRuns));
     if (key) RETURN_IF_ERROR(Sign(publication.table, *key, sources));

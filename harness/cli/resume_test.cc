@@ -189,5 +189,18 @@ TEST_F(DamagedRunTest, ReplayOfASubjectThatIsGoneSaysWhatToDo) {
       "(bkm run ...)\n");
 }
 
+TEST(ResumeTest, FilesOfARunAreReadableForTheUsersOfCellsWhateverTheUmask) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root runs cells as another user";
+  const BkmUnderTest bkm;
+  Command command = bkm.MakeCommand({"run", bkm.WriteMatrix({"passes"})});
+  command.argv.insert(command.argv.begin(), {"sh", "-c", "umask 077; exec \"$@\"", "sh"});
+  const ProcessResult result = *RunCommand(command);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+
+  EXPECT_EQ(BkmUnderTest::CellOf(bkm.ReadRun(), "passes")["verdict"], "ok");
+  for (const fs::path& folder : {bkm.out() / "cells", bkm.CellFolder("passes")})
+    EXPECT_EQ(fs::status(folder).permissions(), fs::perms(0755)) << folder;
+}
+
 }  // namespace
 }  // namespace bkm

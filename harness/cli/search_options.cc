@@ -22,6 +22,10 @@ void SearchOptions::AddOptions(CLI::App& app, const std::string& command) {
   app.add_option("--out", out, absl::StrCat("Run directory (default: runs/", command, "-CELL)"));
   app.add_option("--jobs,-j", jobs, "Cells to run at once (default: one per core)")
       ->check(CLI::Range(1, 1024));
+  app.add_option("--verify-inherited", verify_inherited,
+                 "Measure one in N cells that could reuse a result of another cell; a difference "
+                 "discards that result and fails the search (default: 20; 0: none)")
+      ->check(CLI::Range(0, 1000000));
   sandbox.AddTo(app);
   app.add_flag("--json", json, absl::StrCat("Print ", command, ".json to stdout"));
   app.add_flag("--quiet,-q", quiet, "Print neither progress nor summary");

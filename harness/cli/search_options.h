@@ -22,6 +22,7 @@ struct SearchOptions {
   std::string since;  // YYYY-MM-DD; may be empty
   std::string out;
   int jobs = 0;
+  int verify_inherited = MeasurementOptions().verify_inherited;
   bool json = false;
   bool quiet = false;
 
@@ -36,7 +37,10 @@ struct SearchOptions {
   absl::StatusOr<RunDirectory> MakeDirectory(const std::string& command, const PlannedCell& cell,
                                              const std::string& what) const;
   MeasurementOptions Measurement() const {
-    return {.slots = jobs, .controls = false, .sandbox = sandbox.level()};
+    return {.slots = jobs,
+            .controls = false,
+            .verify_inherited = verify_inherited,
+            .sandbox = sandbox.level()};
   }
   SearchSetup SetupOf(const RunDirectory& directory, const HistoryAxis& axis) const;
   // Writes COMMAND.json, and prints it or the summary.

@@ -194,6 +194,8 @@ Stop ClassifyTimeout(const Observation& observation) {
 Stop ClassifyLimit(const Observation& observation) {
   const ObservedEnding& ending = observation.ending;
   const char* code = ending.limit == "output"      ? reason::kLimitOutput
+                     : ending.limit == "files"     ? reason::kLimitFiles
+                     : ending.limit == "cpu"       ? reason::kLimitCpu
                      : ending.limit == "events"    ? reason::kLimitEvents
                      : ending.limit == "processes" ? reason::kLimitProcesses
                                                    : reason::kLimitMemory;

@@ -52,6 +52,8 @@ TEST(EndingTest, OwnLimitsAreBroken) {
             (Stop{VerdictKind::kBroken, Stage::kForward, "limit-memory",
                   "exceeded its limit on memory: 9 GiB"}));
   EXPECT_EQ(Class(Ended({.kind = EndingKind::kLimit, .limit = "output"})).reason, "limit-output");
+  EXPECT_EQ(Class(Ended({.kind = EndingKind::kLimit, .limit = "files"})).reason, "limit-files");
+  EXPECT_EQ(Class(Ended({.kind = EndingKind::kLimit, .limit = "cpu"})).reason, "limit-cpu");
   EXPECT_EQ(Class(Ended({.kind = EndingKind::kLimit, .limit = "processes"})).reason,
             "limit-processes");
 }

@@ -28,6 +28,8 @@ constexpr Entry kEntries[] = {
     {kTimeout, "the time limit was hit twice, the second time alone and with twice the time"},
     {kLimitMemory, "the cell's own limit on memory was hit"},
     {kLimitOutput, "the cell's own limit on output was hit"},
+    {kLimitFiles, "the cell made more files than a cell may make, or nested folders too deeply"},
+    {kLimitCpu, "the cell's own limit on processor time, of all its threads together, was hit"},
     {kLimitProcesses, "the cell's own limit on processes was hit"},
     {kLimitEvents, "the cell reported more than a cell may report"},
     {kEvidenceMalformed, "what the cell reported, or a file that it wrote, cannot be read"},

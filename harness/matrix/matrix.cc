@@ -195,6 +195,7 @@ absl::Status ReadExclusion(const Json& json, const std::string& origin, const st
 
 void Describe(Fields& fields, CellLimits& limits) {
   fields.Int("timeout_s", limits.timeout_s, 1, 86400, Presence::kOptional);
+  fields.Int("cpu_s", limits.cpu_s, 1, 1 << 24, Presence::kOmitted);
   fields.Int("memory_mib", limits.memory_mib, 64, 1 << 24, Presence::kOptional);
   fields.Int("output_mib", limits.output_mib, 1, 1 << 20, Presence::kOptional);
   fields.Int("processes", limits.processes, 1, 1 << 16, Presence::kOptional);

@@ -20,6 +20,7 @@ namespace bkm {
 // What one cell may use before it is killed.
 struct CellLimits {
   int timeout_s = 180;
+  int cpu_s = 0;  // 0: follows from the time limit and the probe's threads and ranks
   int memory_mib = 8192;
   int output_mib = 64;
   int processes = 128;

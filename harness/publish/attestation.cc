@@ -2,6 +2,8 @@
 // Copyright the bkm authors.
 #include "harness/publish/attestation.h"
 
+#include <algorithm>
+#include <optional>
 #include <set>
 
 #include "absl/strings/escaping.h"
@@ -24,6 +26,30 @@ constexpr char kStatementType[] = "https://in-toto.io/Statement/v1";
 constexpr char kPredicateType[] = "https://in-toto.io/attestation/test-result/v0.1";
 constexpr char kPayloadType[] = "application/vnd.in-toto+json";
 constexpr absl::string_view kObservation = "observation:";
+
+// The repositories of a row's engine and library, each once.
+std::vector<std::string> RepositoriesOf(const PublishedRow& row) {
+  std::vector<std::string> names;
+  for (const std::string& text : {row.engine_version.subject, row.library_to.subject}) {
+    const absl::StatusOr<SubjectSpec> spec = ParseSubjectSpec(text);
+    if (spec.ok() && spec->source == SourceKind::kGit &&
+        std::find(names.begin(), names.end(), spec->name) == names.end())
+      names.push_back(spec->name);
+  }
+  return names;
+}
+
+// Nullopt if the repository has no commit.
+absl::StatusOr<std::optional<SourceHead>> HeadOf(const std::string& name, GitSources& sources) {
+  ASSIGN_OR_RETURN(const GitRepository repository, sources.Open(name));
+  ASSIGN_OR_RETURN(const std::string line,
+                   repository.Output({"log", "--all", "--max-count=1", "--no-show-signature",
+                                      "--format=%H %cd", "--date=format-local:%Y-%m-%d"}));
+  const std::vector<std::string> parts =
+      absl::StrSplit(line, absl::ByAnyChar(" \n"), absl::SkipEmpty());
+  if (parts.size() != 2) return std::nullopt;
+  return SourceHead{name, parts[0], parts[1]};
+}
 
 // What is signed, so that a payload of one type is never taken for one of another.
 std::string PreAuthenticationEncoding(absl::string_view payload) {
@@ -125,22 +151,33 @@ absl::StatusOr<Json> ReadStatement(const fs::path& file, const SigningKey& key) 
 absl::StatusOr<std::vector<SourceHead>> HeadsOf(const PublishedTable& table, GitSources& sources) {
   std::set<std::string> names;
   for (const PublishedRow& row : table.rows) {
-    for (const std::string& text : {row.engine_version.subject, row.library_to.subject}) {
-      const absl::StatusOr<SubjectSpec> spec = ParseSubjectSpec(text);
-      if (spec.ok() && spec->source == SourceKind::kGit) names.insert(spec->name);
-    }
+    for (const std::string& name : RepositoriesOf(row)) names.insert(name);
   }
   std::vector<SourceHead> heads;
   for (const std::string& name : names) {
-    ASSIGN_OR_RETURN(const GitRepository repository, sources.Open(name));
-    ASSIGN_OR_RETURN(const std::string line,
-                     repository.Output({"log", "--all", "--max-count=1", "--no-show-signature",
-                                        "--format=%H %cd", "--date=format-local:%Y-%m-%d"}));
-    const std::vector<std::string> parts =
-        absl::StrSplit(line, absl::ByAnyChar(" \n"), absl::SkipEmpty());
-    if (parts.size() == 2) heads.push_back({name, parts[0], parts[1]});
+    ASSIGN_OR_RETURN(const std::optional<SourceHead> head, HeadOf(name, sources));
+    if (head) heads.push_back(*head);
   }
   return heads;
+}
+
+std::vector<std::string> AddHorizons(PublishedTable& table, GitSources& sources) {
+  std::vector<std::string> notes;
+  std::map<std::string, std::optional<SourceHead>> heads;
+  for (PublishedRow& row : table.rows) {
+    for (const std::string& name : RepositoriesOf(row)) {
+      const auto [it, is_new] = heads.emplace(name, std::nullopt);
+      if (is_new) {
+        const absl::StatusOr<std::optional<SourceHead>> head = HeadOf(name, sources);
+        if (head.ok()) it->second = *head;
+        if (!head.ok())
+          notes.push_back(absl::StrCat("the newest commit of ", name,
+                                       " is not known: ", std::string(head.status().message())));
+      }
+      if (it->second) row.horizon.push_back(*it->second);
+    }
+  }
+  return notes;
 }
 
 absl::StatusOr<OrderedJson> StatementOf(const PublishedTable& table, const fs::path& folder,

@@ -23,14 +23,10 @@ namespace bkm {
 // repositories.
 inline constexpr char kAttestationFile[] = "attestation.dsse.json";
 
-// The newest commit of a repository: what was known when the table was made.
-struct SourceHead {
-  std::string name;
-  std::string commit;
-  std::string date;  // YYYY-MM-DD
-};
 // The heads of the git sources of the table's rows.
 absl::StatusOr<std::vector<SourceHead>> HeadsOf(const PublishedTable& table, GitSources& sources);
+// Gives each row the heads of its sources, as far as they are there, and says what is not.
+std::vector<std::string> AddHorizons(PublishedTable& table, GitSources& sources);
 
 // SHA-256 of the programs, by name.
 using ProgramDigests = std::map<std::string, std::string>;

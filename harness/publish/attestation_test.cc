@@ -9,6 +9,8 @@
 #include "harness/base/files.h"
 #include "harness/base/subprocess.h"
 #include "harness/publish/testing_table.h"
+#include "harness/source/git_fixture.h"
+#include "harness/source/source_catalog.h"
 
 namespace bkm {
 namespace {
@@ -147,6 +149,30 @@ TEST_P(AttestationTest, ChangedStatementAndMalformedEnvelopesAreRefused) {
   }
   fs::remove(file);
   EXPECT_FALSE(Check().ok());
+}
+
+TEST(HorizonTest, RowsNameTheNewestCommitsOfTheirRepositoriesAndWhatIsMissingIsNoted) {
+  const std::filesystem::path folder = *CreateTempDirectory(::testing::TempDir(), "horizon-");
+  GitFixture repository(folder / "verl");
+  repository.Write("verl/__init__.py", "");
+  repository.Commit("First", "2026-06-01");
+  const std::string newest = repository.Commit("Second", "2026-06-09");
+  std::filesystem::create_directory_symlink(repository.git_dir(), folder / "verl.git");
+  const SourceCatalog catalog;
+  GitSources sources(catalog, folder, "/dev/null/clones");
+  PublishedTable table = ATable();
+  for (PublishedRow& row : table.rows) row.horizon.clear();
+  table.rows[0].library_to.subject = "git:torchtitan@" + std::string(40, 'c');
+
+  const std::vector<std::string> notes = AddHorizons(table, sources);
+
+  // The first row's engine is a release.
+  EXPECT_THAT(table.rows[0].horizon, ::testing::IsEmpty());
+  EXPECT_THAT(table.rows[1].horizon,
+              ::testing::ElementsAre(SourceHead{"verl", newest, "2026-06-09"}));
+  EXPECT_EQ(HorizonText(table.rows[1]), "verl 2026-06-09");
+  EXPECT_THAT(notes,
+              ::testing::ElementsAre(HasSubstr("the newest commit of torchtitan is not known: ")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Keys, AttestationTest, ::testing::Values("ed25519", "EC"));

@@ -151,8 +151,15 @@ TEST(BadgesTest, ExpiredEvidenceShinesForNobody) {
   EXPECT_EQ(BadgeTexts(table)["verl-torchtitan.json"], "verl-torchtitan: unknown, lightgrey");
 }
 
+// As bkm wrote it before rows had a horizon and a command.
+PublishedTable AnOlderTable() {
+  PublishedTable table = ATable();
+  for (PublishedRow& row : table.rows) row.horizon.clear(), row.measure_again.clear();
+  return table;
+}
+
 TEST(MarkdownTest, TellsEveryVerdictItsEvidenceItsReasonAndHowToInstall) {
-  EXPECT_EQ(TableMarkdown(ATable()),
+  EXPECT_EQ(TableMarkdown(AnOlderTable()),
             R"(# Which versions work together
 
 As of 2026-06-11. A pair that is not here was never run: that is unknown, not "no". Verdicts link to their evidence; a range names every version that was run, and its lock is that of the newest.
@@ -187,6 +194,18 @@ uv pip sync pylock.verl-torchtitan-v0-8-0-torchtitan-0-3-0-cpu-torch-2-13-0.toml
 ```
 
 )");
+}
+
+TEST(MarkdownTest, ShowsTheHorizonOfTheSourcesAndOneCommandPerRow) {
+  const std::string text = TableMarkdown(ATable(), EvidenceLinks::kToRuns);
+  EXPECT_THAT(text, HasSubstr("| measured | sources known up to | expires |"));
+  EXPECT_THAT(text, HasSubstr("| 2026-06-01 | verl 2026-06-05 | 2026-08-30 |"));
+  EXPECT_THAT(text, HasSubstr("--attention flex,sdpa --seed 0\n```\n\n- lock `bbbbbbbbbbbb`\n"
+                              "- cell `eeeeeeeeeeee`: flex qwen3 bf16\n"));
+
+  const std::string old_text = TableMarkdown(AnOlderTable(), EvidenceLinks::kToRuns);
+  EXPECT_THAT(old_text, Not(HasSubstr("sources known")));
+  EXPECT_THAT(old_text, Not(HasSubstr("How to measure a row again")));
 }
 
 TEST(MarkdownTest, SaysHowManyPairsNobodyRan) {

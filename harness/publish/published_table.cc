@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "harness/base/status_macros.h"
 #include "harness/model/engine_kind.h"
 #include "harness/model/sandbox_level.h"
@@ -86,6 +87,12 @@ std::vector<std::string> NotTested(const PublishedRow& row) {
   return missing;
 }
 
+std::string HorizonText(const PublishedRow& row) {
+  return absl::StrJoin(row.horizon, ", ", [](std::string* out, const SourceHead& head) {
+    absl::StrAppend(out, head.name, " ", head.date);
+  });
+}
+
 bool IsExpired(const PublishedRow& row, absl::string_view day) {
   return !row.expires.empty() && absl::string_view(row.expires) < day;
 }
@@ -94,6 +101,12 @@ void Describe(Fields& fields, PublishedVersion& version) {
   fields.Field("subject", version.subject);
   fields.Field("label", version.label);
   fields.Field("date", version.date);
+}
+
+void Describe(Fields& fields, SourceHead& head) {
+  fields.Field("name", head.name);
+  fields.Field("commit", head.commit);
+  fields.Field("date", head.date);
 }
 
 void Describe(Fields& fields, PublishedRun& run) {
@@ -124,6 +137,7 @@ void Describe(Fields& fields, PublishedCell& cell) {
   fields.Field("inherited_from", cell.inherited_from, Presence::kOptional);
   fields.Field("control", cell.control, Presence::kOptional);
   fields.Field("contradicted_by", cell.contradicted_by, Presence::kOptional);
+  fields.Field("key", cell.key, Presence::kOmitted);
 }
 
 void Describe(Fields& fields, PublishedRow& row) {
@@ -146,6 +160,8 @@ void Describe(Fields& fields, PublishedRow& row) {
   fields.Field("install", row.install, Presence::kOptional);
   fields.Field("pylock", row.pylock);
   fields.OneOf("sandbox", row.sandbox, SandboxLevelNames(), Presence::kOmitted);
+  fields.Field("measure_again", row.measure_again, Presence::kOmitted);
+  fields.Field("horizon", row.horizon, Presence::kOmitted);
   fields.Derived("not_tested", NotTested(row));
   fields.Field("cells", row.cells, Presence::kOptional);
 }

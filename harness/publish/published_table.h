@@ -26,6 +26,14 @@ struct PublishedVersion {
   bool operator==(const PublishedVersion&) const = default;
 };
 
+// The newest commit of a repository: what was known when the table was made.
+struct SourceHead {
+  std::string name;
+  std::string commit;
+  std::string date;  // YYYY-MM-DD
+  bool operator==(const SourceHead&) const = default;
+};
+
 // A run that the table contains.
 struct PublishedRun {
   std::string dir;  // relative to the table's folder
@@ -59,6 +67,7 @@ struct PublishedCell {
   std::optional<std::string> inherited_from;  // id of the cell whose observation was reused
   std::optional<Evidence> control;            // the same probe on the library alone
   std::vector<Evidence> contradicted_by;      // older runs with another verdict
+  std::string key = {};  // of the question that it answers, as in request.json; empty: not known
   bool operator==(const PublishedCell&) const = default;
 };
 
@@ -96,6 +105,9 @@ struct PublishedRow {
   std::vector<std::string> install;  // shell commands; none if nothing works
   std::string pylock;                // lock file beside the table, or empty
   std::string sandbox = {};          // the weakest level of its cells; empty: not recorded
+  // One shell command that measures the newest version again; empty in older tables.
+  std::string measure_again = {};
+  std::vector<SourceHead> horizon = {};  // of its git sources; a newer commit was not considered
   bool operator==(const PublishedRow&) const = default;
 };
 
@@ -111,11 +123,15 @@ bool Works(const PublishedRow& row);
 // What no ok cell of a row that works was asked for, in words: "padded input", "several ranks".
 // Empty for a row that does not work.
 std::vector<std::string> NotTested(const PublishedRow& row);
+// "verl 2026-08-14, torchtitan 2026-08-13": up to when the row's sources were known; empty if
+// nobody recorded it.
+std::string HorizonText(const PublishedRow& row);
 // Whether the row's evidence is too old on `day` (YYYY-MM-DD).
 bool IsExpired(const PublishedRow& row, absl::string_view day);
 
 // The fields of table.json, in its order. table.schema.json agrees with them.
 void Describe(Fields& fields, PublishedVersion& version);
+void Describe(Fields& fields, SourceHead& head);
 void Describe(Fields& fields, PublishedRun& run);
 void Describe(Fields& fields, Evidence& evidence);
 void Describe(Fields& fields, PublishedCell& cell);

@@ -15,6 +15,7 @@
 #include "harness/base/status_macros.h"
 #include "harness/model/engine_kind.h"
 #include "harness/runner/run_directory.h"
+#include "harness/store/checksums.h"
 
 namespace bkm {
 namespace {
@@ -138,9 +139,11 @@ absl::Status LockFinder::ReadCache() {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(cache_ / "locks", error)) {
     if (entry.path().extension() != ".json") continue;
-    ASSIGN_OR_RETURN(const Json json, ReadJsonFile(entry.path()));
-    // A lock of an older format may be unreadable: it counts as missing.
-    absl::StatusOr<RuntimeLock> lock = RuntimeLockFromJson(json, entry.path().string());
+    // A damaged lock counts as missing, and so does one of an older format.
+    if (absl::IsDataLoss(VerifySealedFile(entry.path()))) continue;
+    const absl::StatusOr<Json> json = ReadJsonFile(entry.path());
+    if (!json.ok()) continue;
+    absl::StatusOr<RuntimeLock> lock = RuntimeLockFromJson(*json, entry.path().string());
     if (!lock.ok()) continue;
     const std::string key = lock->Key();
     found_.emplace(key, *std::move(lock));

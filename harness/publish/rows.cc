@@ -10,13 +10,17 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/civil_time.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "harness/base/files.h"
 #include "harness/base/hash.h"
+#include "harness/base/json_facts.h"
 #include "harness/model/engine_kind.h"
 #include "harness/model/sandbox_level.h"
 #include "harness/publish/ranges.h"
+#include "harness/report/command_text.h"
 #include "harness/report/labels.h"
 #include "harness/runner/task.h"
 
@@ -56,6 +60,13 @@ PublishedRow RowFor(const MergedCell& merged, const EngineKind& kind) {
   return row;
 }
 
+// The key of the question, which is in the cell's folder.
+std::string KeyOf(const MergedCell& merged) {
+  const absl::StatusOr<Json> request =
+      ReadJsonFile(merged.run->root / merged.record->dir / "request.json");
+  return request.ok() ? TextOf(*request, "key") : "";
+}
+
 PublishedCell CellFor(const MergedCell& merged, const EngineKind& kind, const MergedEvidence& all) {
   const CellRecord& record = *merged.record;
   PublishedCell cell{.id = record.id,
@@ -67,7 +78,8 @@ PublishedCell CellFor(const MergedCell& merged, const EngineKind& kind, const Me
                      .flaky = record.stability && record.stability->flaky(),
                      .evidence = merged.evidence,
                      .inherited_from = record.inherited_from,
-                     .contradicted_by = merged.contradicted_by};
+                     .contradicted_by = merged.contradicted_by,
+                     .key = KeyOf(merged)};
   const auto control = all.controls.find(ControlKey(record));
   if (control != all.controls.end()) cell.control = control->second;
   return cell;
@@ -88,6 +100,32 @@ RowStatus StatusOf(const PublishedRow& row) {
 size_t PlaceOf(const std::string& engine) {
   const std::vector<std::string> kinds = EngineKindNames();
   return std::find(kinds.begin(), kinds.end(), engine) - kinds.begin();
+}
+
+// Asks for the cells of a row whose other options are those of its first cell.
+std::string MeasureAgain(const std::vector<const CellRecord*>& cells) {
+  const auto plain = std::find_if(cells.begin(), cells.end(), [](const CellRecord* record) {
+    return OptionsText(record->cell).empty();
+  });
+  Cell asked = (plain == cells.end() ? cells.front() : *plain)->cell;
+  std::set<std::string> attentions, models, precisions;
+  for (const CellRecord* record : cells) {
+    if (OptionsText(record->cell) != OptionsText(asked)) continue;
+    attentions.insert(record->cell.probe.attention);
+    models.insert(record->cell.probe.model);
+    precisions.insert(record->cell.probe.precision);
+  }
+  const int64_t seed = static_cast<int64_t>(asked.probe.seed);
+  asked.probe.seed = Probe().seed;
+  std::vector<std::pair<std::string, std::string>> lists;  // a comma of a value would be escaped
+  const auto ask = [&](std::string& value, const std::set<std::string>& all) {
+    value = absl::StrJoin(all, ",");
+    if (all.size() > 1) lists.emplace_back(absl::StrJoin(all, "%2C"), value);
+  };
+  ask(asked.probe.attention, attentions);
+  ask(asked.probe.model, models);
+  ask(asked.probe.precision, precisions);
+  return absl::StrCat(absl::StrReplaceAll(CommandOf(asked), lists), " --seed ", seed);
 }
 
 // "v0.8.0" becomes "v0-8-0"; hashes are shortened.
@@ -151,17 +189,21 @@ std::string ShortLabel(const PublishedVersion& version) {
 std::vector<PublishedRow> RowsOf(const MergedEvidence& merged, int max_age_days) {
   std::vector<PublishedRow> rows;
   std::map<std::string, size_t> places;
+  std::vector<std::vector<const CellRecord*>> records;  // of each row
   for (const MergedCell& cell : merged.cells) {
     const EngineKind& kind = *FindEngineKind(cell.record->cell.engine);
     PublishedRow row = RowFor(cell, kind);
     const auto [it, is_new] = places.emplace(IdentityOf(row), rows.size());
-    if (is_new) rows.push_back(std::move(row));
+    if (is_new) rows.push_back(std::move(row)), records.emplace_back();
+    records[it->second].push_back(cell.record);
     PublishedRow& into = rows[it->second];
     const std::string& level = cell.run->record.sandbox;
     into.sandbox = is_new ? level : WeakerLevel(into.sandbox, level);
     into.cells.push_back(CellFor(cell, kind, merged));
   }
-  for (PublishedRow& row : rows) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    PublishedRow& row = rows[i];
+    row.measure_again = MeasureAgain(records[i]);
     row.status = StatusOf(row);
     row.measured = row.cells[0].evidence.measured;
     for (const PublishedCell& cell : row.cells)

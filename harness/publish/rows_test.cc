@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/base/files.h"
 #include "harness/publish/testing_runs.h"
 
 namespace bkm {
@@ -41,6 +42,30 @@ TEST(RowsTest, RowShowsTheWeakestSandboxOfItsCells) {
   EXPECT_EQ(sandbox_of({run("a", "flex", "full"), run("b", "sdpa", "weak")}), "weak");
   EXPECT_EQ(sandbox_of({run("a", "flex", "off"), run("b", "sdpa", "weak")}), "off");
   EXPECT_EQ(sandbox_of({run("a", "flex", "full"), run("b", "sdpa", "")}), "");
+}
+
+TEST(RowsTest, RowHasOneCommandThatMeasuresItAgain) {
+  CellRecord other = ARecord("flex", Broken());
+  other.cell.probe.micro_batches = 2;
+  other.id = CellId(other.cell);
+  const std::vector<PublishedRow> rows = RowsOf(
+      Merge({ARun("a", {other, ARecord("sdpa", Ok()), ARecord("flex", Ok())})}), kMaxAgeDays);
+  ASSERT_THAT(rows, SizeIs(1));
+  EXPECT_EQ(rows[0].measure_again,
+            "bkm run --engine "
+            "verl-torchtitan@git:verl@7aed6b230776f963fa09509c10d9c3a767d1102c --library "
+            "pypi:torchtitan==0.3.0 --runtime cpu --torch 2.13.0 --model qwen3 --attention "
+            "flex,sdpa --precision bf16 --seed 1");
+}
+
+TEST(RowsTest, CellHasTheKeyOfItsQuestion) {
+  RunEvidence run = ARun("a", {ARecord("flex", Ok())});
+  run.root = ::testing::TempDir() + "/keyed";
+  ASSERT_TRUE(
+      WriteFile(run.root / run.record.cells[0].dir / "request.json", R"({"key":"abc"})").ok());
+  EXPECT_EQ(RowsOf(Merge({run}), kMaxAgeDays).at(0).cells[0].key, "abc");
+  run.root = "absent";
+  EXPECT_EQ(RowsOf(Merge({run}), kMaxAgeDays).at(0).cells[0].key, "");
 }
 
 TEST(MergeTest, OlderEvidenceThatSaysTheSameIsNoContradiction) {

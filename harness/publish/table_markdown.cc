@@ -168,6 +168,8 @@ std::string KindTable(const PublishedTable& table, const EngineKind& kind, Evide
       asked.insert(cell.attention), probes.insert(ProbeText(cell));
   }
   if (asked.empty()) return "";
+  const bool tell_horizon = std::any_of(table.rows.begin(), table.rows.end(),
+                                        [](const auto& row) { return !row.horizon.empty(); });
   for (const PublishedRow& row : table.rows) {
     if (row.engine != kind.name) continue;
     std::vector<std::string> columns = {
@@ -184,15 +186,19 @@ std::string KindTable(const PublishedTable& table, const EngineKind& kind, Evide
       columns.push_back(AttentionText(cells, probes.size() > 1, links, causes));
     }
     columns.insert(columns.end(),
-                   {MarkdownText(absl::StrJoin(NotTested(row), ", ")), MarkdownText(row.measured),
-                    MarkdownText(row.expires),
+                   {MarkdownText(absl::StrJoin(NotTested(row), ", ")), MarkdownText(row.measured)});
+    if (tell_horizon) columns.push_back(MarkdownText(HorizonText(row)));
+    columns.insert(columns.end(),
+                   {MarkdownText(row.expires),
                     row.pylock.empty() ? "" : absl::StrCat("[lock](", Target(row.pylock), ")")});
     absl::StrAppend(&lines, Line(columns));
   }
   std::vector<std::string> header = {kind.engine_source, kind.library_source, "runtime", "device",
                                      "status"};
   for (const std::string& attention : asked) header.push_back(MarkdownText(attention));
-  header.insert(header.end(), {"not tested", "measured", "expires", "lock"});
+  header.insert(header.end(), {"not tested", "measured"});
+  if (tell_horizon) header.push_back("sources known up to");
+  header.insert(header.end(), {"expires", "lock"});
   return absl::StrCat("## ", kind.name, "\n\n", Line(header),
                       Line(std::vector<std::string>(header.size(), "---")), lines, "\n",
                       NeverRunText(table, kind));
@@ -207,6 +213,30 @@ std::string InstallText(const PublishedTable& table) {
                     "\n\n```sh\n", CodeLines(row.install), "```\n\n");
   }
   return out.empty() ? "" : absl::StrCat("## How to install what works\n\n", out);
+}
+
+// One command for each row, with what it must find again: the lock, and the keys of the cells.
+std::string MeasureAgainText(const PublishedTable& table) {
+  std::string out;
+  for (const PublishedRow& row : table.rows) {
+    if (row.measure_again.empty()) continue;
+    absl::StrAppend(&out, "### ", MarkdownText(row.id), "\n\n```sh\n",
+                    CodeLines({row.measure_again}), "```\n\n");
+    if (!row.lock.empty())
+      absl::StrAppend(&out, "- lock ", MarkdownCode(row.lock.substr(0, 12)), "\n");
+    for (const PublishedCell* cell : NewestCells(row)) {
+      if (cell->key.empty()) continue;
+      absl::StrAppend(&out, "- cell ", MarkdownCode(cell->key.substr(0, 12)), ": ",
+                      MarkdownText(absl::StrCat(cell->attention, " ", ProbeText(*cell))), "\n");
+    }
+    out += "\n";
+  }
+  if (out.empty()) return "";
+  return absl::StrCat(
+      "## How to measure a row again\n\nThe command asks for the cells of the newest version "
+      "without further options. Its run.json names the lock; the `key` in a cell's request.json is "
+      "the same if the question is the same, down to the files of both subjects.\n\n",
+      out);
 }
 
 std::string ContradictionText(const PublishedTable& table, EvidenceLinks links) {
@@ -259,7 +289,8 @@ std::string TableMarkdown(const PublishedTable& table, EvidenceLinks links) {
     absl::StrAppend(&out, KindTable(table, kind, links, causes));
   const std::string reasons = causes.List();
   if (!reasons.empty()) absl::StrAppend(&out, "## Reasons\n\n", reasons, "\n");
-  absl::StrAppend(&out, ContradictionText(table, links), InstallText(table));
+  absl::StrAppend(&out, ContradictionText(table, links), InstallText(table),
+                  MeasureAgainText(table));
   return out;
 }
 

@@ -58,6 +58,10 @@ inline PublishedRow AGoodRow() {
   row.install = {"uv venv --python 3.11", "uv pip sync pylock." + row.id + ".toml"};
   row.pylock = "pylock." + row.id + ".toml";
   row.sandbox = "full";
+  row.measure_again = "bkm run --engine verl-torchtitan@git:verl@" + std::string(40, 'a') +
+                      " --attention flex,sdpa --seed 0";
+  row.horizon = {{"verl", std::string(40, 'd'), "2026-06-05"}};
+  row.cells[0].key = std::string(64, 'e');
   return row;
 }
 
@@ -67,6 +71,8 @@ inline PublishedRow AContradiction() {
   row.engine_version = AVersion("pypi:verl==0.9.1", "0.9.1", "2026-06-10");
   row.lock = row.python = row.pylock = "";
   row.install = {};
+  row.horizon = {};
+  row.measure_again = "";
   row.status = RowStatus::kFails;
   row.cells = {ACell("flex", {.kind = VerdictKind::kBroken,
                               .stage = Stage::kResolve,

@@ -55,7 +55,8 @@ Preparation::Preparation(const Installation& installation, PreparationOptions op
                  .python = python,
                  .folder = options_.matrix_folder,
                  .report = [&observer](const std::string& what) { observer.OnWarning(what); }}),
-      provider_(catalog_, uv, cache, python),
+      provider_(catalog_, uv, cache, python,
+                [&observer](const std::string& what) { observer.OnWarning(what); }),
       runtimes_(provider_, observer, clock_, options_.limits) {}
 
 absl::StatusOr<std::unique_ptr<Preparation>> Preparation::Create(const Matrix& matrix,

@@ -4,8 +4,10 @@
 #define HARNESS_RUNNER_RUNTIME_PROVIDER_H_
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 
 #include "absl/status/statusor.h"
@@ -34,9 +36,11 @@ class RuntimeProvider {
 // Makes them by uv and keeps them in the cache.
 class UvRuntimeProvider : public RuntimeProvider {
  public:
-  UvRuntimeProvider(const SourceCatalog& catalog, const Uv& uv, const std::filesystem::path& cache,
-                    const std::filesystem::path& python)
-      : resolver_(catalog, uv, {.cache = cache, .python = python}),
+  UvRuntimeProvider(
+      const SourceCatalog& catalog, const Uv& uv, const std::filesystem::path& cache,
+      const std::filesystem::path& python,
+      std::function<void(const std::string&)> report = [](const std::string&) {})
+      : resolver_(catalog, uv, {.cache = cache, .python = python, .report = std::move(report)}),
         environments_(uv, cache, python) {}
 
   std::string KeyOf(const RuntimeRequest& request) const override {

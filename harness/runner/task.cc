@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/check.h"
@@ -77,17 +78,18 @@ std::vector<std::string> FaultsOf(const Cell& cell) {
 // The part of the request that is the same on every machine.
 Json Asked(const PreparedCell& cell, const TaskSettings& settings) {
   const Cell& what = cell.record.cell;
+  Json limits = {{"timeout_s", settings.limits.timeout_s},
+                 {"memory_mib", settings.limits.memory_mib},
+                 {"output_mib", settings.limits.output_mib + HandOverMib(what.probe)},
+                 {"processes", settings.limits.processes}};
+  if (settings.limits.cpu_s > 0) limits["cpu_s"] = settings.limits.cpu_s;
   return {{"type", "run"},
           {"adapter", what.engine},
           {"packages",
            {{"engine", cell.engine ? Json(cell.engine->package) : Json()},
             {"library", LibraryPackage(cell)}}},
           {"probe", ToJson(what.probe)},
-          {"limits",
-           {{"timeout_s", settings.limits.timeout_s},
-            {"memory_mib", settings.limits.memory_mib},
-            {"output_mib", settings.limits.output_mib + HandOverMib(what.probe)},
-            {"processes", settings.limits.processes}}},
+          {"limits", std::move(limits)},
           {"plant", FaultsOf(what)}};
 }
 

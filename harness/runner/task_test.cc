@@ -27,6 +27,15 @@ TEST(TaskTest, WorkerIsNoPartOfTheKey) {
   EXPECT_FALSE(plain.contains("alone"));
 }
 
+TEST(TaskTest, ALimitOnProcessorTimeIsPassedOnOnlyIfAMatrixSetsOne) {
+  PreparedCell cell;
+  cell.record.cell.engine = "torchtitan";
+  EXPECT_FALSE(MakeRequest(cell, "dir", {})["limits"].contains("cpu_s"));
+  TaskSettings settings;
+  settings.limits.cpu_s = 7;
+  EXPECT_EQ(MakeRequest(cell, "dir", settings)["limits"]["cpu_s"], 7);
+}
+
 TEST(TaskTest, TheWorkerPlantsOnlyFaultsOfTheCatalogue) {
   PreparedCell cell;
   cell.record.cell.engine = "torchtitan";

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/base/files.h"
+#include "harness/base/subprocess.h"
 #include "harness/runtime/interpreter.h"
 
 namespace bkm {
@@ -50,6 +51,25 @@ TEST_F(EnvironmentCreatorTest, FindsWhatWasCreatedAndCreatesNothing) {
   EXPECT_EQ(Creator("exit 9").Find(lock_), std::nullopt);
   const fs::path python = *Creator("exit 0").Create(lock_);
   EXPECT_EQ(Creator("exit 9").Find(lock_), python);
+}
+
+TEST_F(EnvironmentCreatorTest, NothingThatAPackageInstallsRunsWhileItIsCompiled) {
+  const std::string mark = "open('" + (root_ / "mark").string() + "', 'w')\n";
+  ASSERT_TRUE(WriteFile(root_ / "evil.py", "import os; " + mark).ok());
+  const fs::path python = *Creator(
+                               "site=$(dirname \"$6\")/../lib/python3.11/site-packages\n"
+                               "for name in sitecustomize.py usercustomize.py evil.pth "
+                               "py_compile.py struct.py; do\n"
+                               "  cp \"$(dirname \"$0\")/evil.py\" \"$site/$name\"\n"
+                               "done")
+                               .Create(lock_);
+  const fs::path site = python.parent_path().parent_path() / "lib/python3.11/site-packages";
+  EXPECT_TRUE(fs::exists(site / "evil.pth"));
+  EXPECT_TRUE(fs::exists(site / "__pycache__/sitecustomize.cpython-311.pyc"));
+  EXPECT_FALSE(fs::exists(root_ / "mark"));
+  // The files are such that the environment's own Python obeys them.
+  EXPECT_TRUE(RunCommand({.argv = {python, "-c", ""}}).ok());
+  EXPECT_TRUE(fs::exists(root_ / "mark"));
 }
 
 TEST_F(EnvironmentCreatorTest, FailureLeavesNothingAndGivesAdvice) {

@@ -22,6 +22,7 @@
 #include "harness/base/status_macros.h"
 #include "harness/runtime/interpreter.h"
 #include "harness/source/requirement_policy.h"
+#include "harness/store/checksums.h"
 #include "harness/store/file_lock.h"
 
 namespace bkm {
@@ -270,13 +271,13 @@ absl::StatusOr<std::map<std::string, std::string>> RuntimeResolver::BroughtByTor
     const std::string& torch) const {
   const fs::path cached = BroughtFile(torch);
   const auto read = [&]() -> absl::StatusOr<std::map<std::string, std::string>> {
-    ASSIGN_OR_RETURN(const Json json, ReadJsonFile(cached));
+    ASSIGN_OR_RETURN(const Json json, ReadKeptJson(cached, options_.report));
     return json.get<std::map<std::string, std::string>>();
   };
-  if (fs::exists(cached)) return read();
+  if (auto kept = read(); !absl::IsNotFound(kept.status())) return kept;
   // Resolutions that run at once mostly share a torch: one of them looks it up, the others wait.
   ASSIGN_OR_RETURN(const FileLock lock, FileLock::Acquire(cached.string() + ".lock"));
-  if (fs::exists(cached)) return read();
+  if (auto kept = read(); !absl::IsNotFound(kept.status())) return kept;
   // Ask for the registry's own build of torch, not the one that runs here: users with an
   // accelerator get its dependencies without declaring them.
   ASSIGN_OR_RETURN(const ProcessResult result,
@@ -291,7 +292,7 @@ absl::StatusOr<std::map<std::string, std::string>> RuntimeResolver::BroughtByTor
   std::map<std::string, std::string> brought;
   for (const PinnedPackage& package : packages)
     brought[NormalizedName(package.name)] = package.version;
-  RETURN_IF_ERROR(WriteFile(cached, ToText(Json(brought))));
+  RETURN_IF_ERROR(WriteKeptFile(cached, ToText(Json(brought))));
   return brought;
 }
 
@@ -368,13 +369,15 @@ absl::StatusOr<std::optional<RuntimeLock>> RuntimeResolver::Find(const RuntimeRe
   if (policy.policy == PolicyKind::kLocked) return ReadLocked(policy);
   if (policy.policy == PolicyKind::kExisting) return ReadExisting(policy);
   const bool needs_torch = !policy.torch_brings.empty() || !policy.torch_dictates.empty();
-  if (needs_torch && !fs::exists(BroughtFile(request.torch.empty() ? policy.torch : request.torch)))
+  const std::string torch = request.torch.empty() ? policy.torch : request.torch;
+  if (needs_torch && !ReadKeptJson(BroughtFile(torch), options_.report).ok())
     return std::optional<RuntimeLock>();
   ASSIGN_OR_RETURN(const Input input, InputOf(request));
   const fs::path cached = LockFile(input);
-  if (!fs::exists(cached)) return std::optional<RuntimeLock>();
-  ASSIGN_OR_RETURN(const Json json, ReadJsonFile(cached));
-  ASSIGN_OR_RETURN(RuntimeLock lock, RuntimeLockFromJson(json, cached.string()));
+  const absl::StatusOr<Json> json = ReadKeptJson(cached, options_.report);
+  if (absl::IsNotFound(json.status())) return std::optional<RuntimeLock>();
+  RETURN_IF_ERROR(json.status());
+  ASSIGN_OR_RETURN(RuntimeLock lock, RuntimeLockFromJson(*json, cached.string()));
   lock.runtime = policy.name;
   return lock;
 }
@@ -410,7 +413,7 @@ absl::StatusOr<std::variant<RuntimeLock, NoSolution>> RuntimeResolver::Resolve(
   }
   std::sort(lock.packages.begin(), lock.packages.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
-  RETURN_IF_ERROR(WriteFile(LockFile(input), ToText(ToJson(lock))));
+  RETURN_IF_ERROR(WriteKeptFile(LockFile(input), ToText(ToJson(lock))));
   return lock;
 }
 

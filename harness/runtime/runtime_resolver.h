@@ -52,6 +52,8 @@ class RuntimeResolver {
     std::filesystem::path cache;
     std::filesystem::path python;   // must be the version that runs the cells
     std::chrono::sys_days today{};  // for tests; the default means the system's date
+    // Takes a sentence about a damaged part of the cache, which is made again.
+    std::function<void(const std::string&)> report = [](const std::string&) {};
   };
   RuntimeResolver(const SourceCatalog& catalog, Uv uv, Options options);
 

@@ -11,6 +11,7 @@
 #include "harness/base/status_macros.h"
 #include "harness/runtime/runtime_resolver.h"
 #include "harness/source/requirement_policy.h"
+#include "harness/store/checksums.h"
 
 namespace bkm {
 namespace fs = std::filesystem;
@@ -34,10 +35,8 @@ absl::StatusOr<bool> RuntimeResolver::Allows(const RuntimeRequest& request,
   const fs::path cached =
       options_.cache / "locks" /
       absl::StrCat(Sha256(ToLine(Json{{"lock", lock.Key()}, {"declared", declared}})), ".allows");
-  if (fs::exists(cached)) {
-    ASSIGN_OR_RETURN(const std::string known, ReadFile(cached));
-    return known == "yes";
-  }
+  const absl::StatusOr<std::string> known = ReadKeptFile(cached, options_.report);
+  if (known.ok() && (*known == "yes" || *known == "no")) return *known == "yes";
   ASSIGN_OR_RETURN(const fs::path folder,
                    CreateTempDirectory(options_.cache / "tmp", "constraints-"));
   std::string pins;
@@ -66,7 +65,7 @@ absl::StatusOr<bool> RuntimeResolver::Allows(const RuntimeRequest& request,
       return !lock.VersionOf(NormalizedName(package.name)).empty();
     });
   }
-  RETURN_IF_ERROR(WriteFile(cached, allows ? "yes" : "no"));
+  RETURN_IF_ERROR(WriteKeptFile(cached, allows ? "yes" : "no"));
   return allows;
 }
 

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/match.h"
 #include "harness/base/files.h"
 
 namespace bkm {
@@ -109,6 +110,41 @@ TEST_F(RuntimeResolverTest, FindsWhatWasResolvedWithoutTheResolver) {
   const std::string asked = Said("arguments");
   EXPECT_EQ(*resolver.Find(request_), lock);
   EXPECT_EQ(Said("arguments"), asked);
+}
+
+// Changes the bytes of the only file of this kind, and returns its path.
+fs::path Damage(const fs::path& folder, const std::string& end, bool shorten) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (!absl::EndsWith(entry.path().string(), end)) continue;
+    std::string text = *ReadFile(entry.path());
+    shorten ? text.resize(text.size() / 2) : void(text[text.size() / 2] ^= 1);
+    EXPECT_TRUE(WriteFile(entry.path(), text).ok());
+    return entry.path();
+  }
+  ADD_FAILURE() << "no file " << end << " in " << folder;
+  return {};
+}
+
+TEST_F(RuntimeResolverTest, DamagedLockIsSetAsideReportedAndResolvedAgain) {
+  request_.policy.torch_brings = {"triton"};
+  std::vector<std::string> told;
+  RuntimeResolver resolver(catalog_, Uv(root_ / "uv"),
+                           {.cache = root_ / "cache",
+                            .python = "/usr/bin/python3",
+                            .report = [&](const std::string& what) { told.push_back(what); }});
+  const RuntimeLock lock = std::get<RuntimeLock>(*resolver.Resolve(request_));
+  for (const bool shorten : {false, true}) {
+    for (const auto& [folder, end] :
+         {std::pair("locks", ".json"), std::pair("registry", "-brings.json")}) {
+      told.clear();
+      const fs::path file = Damage(root_ / "cache" / folder, end, shorten);
+      EXPECT_EQ(*resolver.Find(request_), std::nullopt);
+      EXPECT_THAT(told, ElementsAre(::testing::StartsWith(file.string() + " is damaged: ")));
+      EXPECT_EQ(std::get<RuntimeLock>(*resolver.Resolve(request_)), lock);
+      EXPECT_EQ(*resolver.Find(request_), lock);
+      EXPECT_EQ(told.size(), 1u);
+    }
+  }
 }
 
 TEST_F(RuntimeResolverTest, RequestsThatAreResolvedAlikeHaveOneKey) {

@@ -95,6 +95,9 @@ Markup Line(const PublishedRow& row, const EngineKind& kind,
   columns << Element(
       "td", {{"class", "small"}},
       {row.torch, Element("span", {{"class", "date"}}, row.measured),
+       row.horizon.empty() ? Markup()
+                           : Element("span", {{"class", "why"}},
+                                     absl::StrCat("sources known up to ", HorizonText(row))),
        row.sandbox.empty() || row.sandbox == "full"
            ? Markup()
            : Element("span", {{"class", "why"}}, absl::StrCat("sandbox: ", row.sandbox)),

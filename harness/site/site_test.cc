@@ -160,6 +160,11 @@ TEST_F(SiteTest, FrontPageBeginsWithTheAnswer) {
   EXPECT_THAT(page, HasSubstr("No pair of releases works (1 was run)."));
 }
 
+TEST_F(SiteTest, ARowSaysUpToWhenItsSourcesWereKnown) {
+  EXPECT_THAT(*ReadFile(site() / "index.html"),
+              HasSubstr("sources known up to torchtitan 2026-06-05"));
+}
+
 TEST_F(SiteTest, ASiteIsReplacedAndAForeignFolderIsNot) {
   ASSERT_TRUE(WriteFile(site() / "old.html", "x").ok());
   EXPECT_TRUE(WriteSite(ASite(folder_), site()).ok());

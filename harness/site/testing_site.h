@@ -183,6 +183,7 @@ inline SiteTable ASiteTable(const std::filesystem::path& folder) {
   const std::vector<CellRecord> cells = SiteCells();
   PublishedTable table{.date = "2026-06-11", .rows = {ASiteRow(RowStatus::kFails, {cells[0]})}};
   table.rows.push_back(ASiteRow(RowStatus::kWorksExcept, {cells[1], cells[2], cells[3]}));
+  table.rows[1].horizon = {{"torchtitan", std::string(40, 'd'), "2026-06-05"}};
   table.rows[1].install = {"uv venv --python 3.11", "echo '<script>planted=1</script>'"};
   return {.table = table, .folder = folder, .today = "2026-09-01"};
 }

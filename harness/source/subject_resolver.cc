@@ -20,6 +20,7 @@
 #include "harness/source/subject_fault.h"
 #include "harness/source/tree_digest.h"
 #include "harness/source/tree_rules.h"
+#include "harness/store/checksums.h"
 
 namespace bkm {
 namespace fs = std::filesystem;
@@ -209,10 +210,11 @@ absl::StatusOr<std::vector<std::string>> SubjectResolver::RequirementsOf(
   std::string ids;
   for (const GitEntry& entry : declarations) absl::StrAppend(&ids, entry.path, " ", entry.id, "\n");
   const fs::path known = options_.cache / "requirements" / (Sha256(ids) + ".json");
-  if (const absl::StatusOr<Json> json = ReadJsonFile(known); json.ok() && json->is_array())
+  if (const absl::StatusOr<Json> json = ReadKeptJson(known, options_.report);
+      json.ok() && json->is_array())
     return json->get<std::vector<std::string>>();
   ASSIGN_OR_RETURN(const PackageMetadata metadata, reader_.ReadDeclared(tree));
-  RETURN_IF_ERROR(WriteFile(known, ToText(Json(metadata.requirements))));
+  RETURN_IF_ERROR(WriteKeptFile(known, ToText(Json(metadata.requirements))));
   return metadata.requirements;
 }
 

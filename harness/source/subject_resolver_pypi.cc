@@ -11,6 +11,7 @@
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
 #include "harness/source/subject_resolver.h"
+#include "harness/store/checksums.h"
 
 namespace bkm {
 namespace fs = std::filesystem;
@@ -30,9 +31,7 @@ absl::StatusOr<SubjectResolver::Release> SubjectResolver::FindRelease(
   const std::string name = NormalizedName(spec.name);
   const fs::path cached =
       options_.cache / "registry" / absl::StrCat(name, "==", spec.revision, ".json");
-  if (absl::StatusOr<Json> json =
-          fs::exists(cached) ? ReadJsonFile(cached) : absl::NotFoundError("");
-      json.ok()) {
+  if (absl::StatusOr<Json> json = ReadKeptJson(cached, options_.report); json.ok()) {
     ObjectReader reader(*json, cached.string());
     Release release{reader.String("name"), reader.String("version"), reader.String("date"),
                     reader.Strings("sha256")};
@@ -51,10 +50,10 @@ absl::StatusOr<SubjectResolver::Release> SubjectResolver::FindRelease(
   }
   const Release release{packages[0].name, packages[0].version, packages[0].uploaded,
                         packages[0].sha256};
-  RETURN_IF_ERROR(WriteFile(cached, ToText(Json{{"name", release.name},
-                                                {"version", release.version},
-                                                {"date", release.date},
-                                                {"sha256", release.sha256}})));
+  RETURN_IF_ERROR(WriteKeptFile(cached, ToText(Json{{"name", release.name},
+                                                    {"version", release.version},
+                                                    {"date", release.date},
+                                                    {"sha256", release.sha256}})));
   return release;
 }
 

@@ -305,5 +305,22 @@ TEST_F(SubjectResolverTest, LibraryOfTheRuntimeIsAPinWithoutATree) {
   EXPECT_EQ(Resolve("pypi:transformers==5.10.2")->date, "2026-07-01");
 }
 
+TEST_F(SubjectResolverTest, DamagedAnswerOfTheRegistryIsAskedForAgain) {
+  const std::string lock =
+      "[[packages]]\nname='transformers'\nversion='5.10.2'\nwheels=[{url='u',"
+      "upload-time=2026-07-01T00:00:00Z,hashes={sha256='ab'}}]\n";
+  const auto date = [&] {
+    return Resolver(FakeUv("cat <<'E'\n" + lock + "E\n"))
+        .Resolve(*ParseSubjectSpec("pypi:transformers==5.10.2"))
+        ->date;
+  };
+  ASSERT_EQ(date(), "2026-07-01");
+  const fs::path answer = root_ / "cache/registry/transformers==5.10.2.json";
+  std::string text = *ReadFile(answer);
+  text.replace(text.find("2026"), 4, "2027");
+  ASSERT_TRUE(WriteFile(answer, text).ok());
+  EXPECT_EQ(date(), "2026-07-01");
+}
+
 }  // namespace
 }  // namespace bkm

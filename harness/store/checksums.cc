@@ -181,6 +181,21 @@ absl::Status Verify(int folder, const fs::path& root, const Entry& entry) {
                                  : Damaged(path, "is damaged: its content has changed");
 }
 
+std::string SealOf(absl::string_view sha256, int64_t size) {
+  return absl::StrCat(sha256, " ", size, "\n");
+}
+
+// Sets a damaged file aside, reports it, and answers as if it had not been there.
+absl::Status MakeAgain(const fs::path& path, const absl::Status& damage,
+                       const DamageReport& report) {
+  const absl::Status aside = SetAside(path).status();
+  // Another process may have done so in the meantime.
+  std::error_code error;
+  if (!aside.ok() && fs::exists(path, error)) return aside;
+  if (report) report(absl::StrCat(damage.message(), ": making it again"));
+  return absl::NotFoundError(damage.message());
+}
+
 absl::StatusOr<std::vector<Entry>> ParseManifest(absl::string_view text, const fs::path& path) {
   const absl::Status damaged = Damaged(path, "is damaged");
   const size_t end = text.rfind(kEnd);
@@ -247,7 +262,7 @@ absl::Status SealFile(const fs::path& path) {
   if (!file.valid() || ::fstat(file.get(), &info) != 0) return SystemError(path, errno);
   RETURN_IF_ERROR(SyncFile(file.get(), path));
   ASSIGN_OR_RETURN(const std::string sha256, Sha256OfOpenFile(file.get(), path));
-  return WriteFile(path.string() + kSealSuffix, absl::StrCat(sha256, " ", info.st_size, "\n"));
+  return WriteFile(path.string() + kSealSuffix, SealOf(sha256, info.st_size));
 }
 
 absl::Status VerifySealedFile(const fs::path& path) {
@@ -261,6 +276,29 @@ absl::Status VerifySealedFile(const fs::path& path) {
   const Descriptor folder(::open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.valid()) return SystemError(path.parent_path(), errno);
   return Verify(folder.get(), path.parent_path(), entry);
+}
+
+absl::Status WriteKeptFile(const fs::path& path, absl::string_view text) {
+  // A power cut in between leaves a file that does not fit, and is made again.
+  RETURN_IF_ERROR(WriteFile(path.string() + kSealSuffix,
+                            SealOf(Sha256(text), static_cast<int64_t>(text.size()))));
+  return WriteFile(path, text);
+}
+
+absl::StatusOr<std::string> ReadKeptFile(const fs::path& path, const DamageReport& report) {
+  absl::StatusOr<std::string> text = ReadFile(path);
+  if (absl::IsNotFound(text.status())) return text;
+  const absl::Status sound = VerifySealedFile(path);
+  if (absl::IsDataLoss(sound)) return MakeAgain(path, sound, report);
+  if (!sound.ok() && !absl::IsNotFound(sound)) return sound;
+  return text;
+}
+
+absl::StatusOr<Json> ReadKeptJson(const fs::path& path, const DamageReport& report) {
+  ASSIGN_OR_RETURN(const std::string text, ReadKeptFile(path, report));
+  absl::StatusOr<Json> json = ParseJson(text, path.string());
+  if (json.ok()) return json;
+  return MakeAgain(path, Damaged(path, "is damaged: it is no JSON"), report);
 }
 
 absl::StatusOr<fs::path> SetAside(const fs::path& path) {

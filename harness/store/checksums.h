@@ -4,11 +4,14 @@
 #define HARNESS_STORE_CHECKSUMS_H_
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "harness/base/json.h"
 
 namespace bkm {
 
@@ -36,6 +39,18 @@ absl::Status SealFile(const std::filesystem::path& path);
 // Compares a file with PATH.sha256. NotFound: there is none, as beside files of older versions.
 // DataLoss: the file is damaged or missing.
 absl::Status VerifySealedFile(const std::filesystem::path& path);
+
+// Takes a sentence about a kept part that was damaged.
+using DamageReport = std::function<void(const std::string&)>;
+
+// Writes a small file that is kept, and PATH.sha256.
+absl::Status WriteKeptFile(const std::filesystem::path& path, absl::string_view text);
+// Its text. NotFound: it is not there, or it was damaged. A damaged one is set aside and reported,
+// so that the caller makes it again. One of an older version has no checksum.
+absl::StatusOr<std::string> ReadKeptFile(const std::filesystem::path& path,
+                                         const DamageReport& report);
+// The same for a file that must hold JSON, also without a checksum.
+absl::StatusOr<Json> ReadKeptJson(const std::filesystem::path& path, const DamageReport& report);
 
 // Renames a damaged file or folder to NAME.damaged-TIME beside it, so that a new one can be made
 // and the old one can be examined. Returns the new path.

@@ -122,6 +122,37 @@ TEST_F(ChecksumsTest, ASealedFileTellsItsDamage) {
   EXPECT_TRUE(absl::IsDataLoss(VerifySealedFile(file)));
 }
 
+TEST_F(ChecksumsTest, AKeptFileThatIsDamagedIsSetAsideReportedAndMissing) {
+  const fs::path file = folder_ / "lock.json";
+  const std::string good = R"({"a": 1})";
+  const auto read_again = [&](const std::string& damaged) {
+    EXPECT_EQ(WriteKeptFile(file, good), absl::OkStatus());
+    EXPECT_EQ(ReadKeptJson(file, {})->dump(), R"({"a":1})");
+    if (damaged != good) Write("lock.json", damaged);
+    std::vector<std::string> told;
+    const auto report = [&](const std::string& what) { told.push_back(what); };
+    const absl::StatusOr<std::string> text = ReadKeptFile(file, report);
+    if (text.ok()) return *text;
+    EXPECT_TRUE(absl::IsNotFound(text.status())) << text.status();
+    EXPECT_THAT(told, ::testing::ElementsAre(::testing::EndsWith(": making it again")));
+    EXPECT_FALSE(fs::exists(file));
+    return std::string("missing");
+  };
+  EXPECT_EQ(read_again(good), good);
+  EXPECT_EQ(read_again(R"({"a": 3})"), "missing");  // one bit
+  EXPECT_EQ(read_again(R"({"a")"), "missing");
+  EXPECT_EQ(read_again(""), "missing");
+  EXPECT_TRUE(absl::IsNotFound(ReadKeptFile(folder_ / "absent", {}).status()));
+}
+
+TEST_F(ChecksumsTest, AKeptFileOfAnOlderVersionIsUsedIfItIsJson) {
+  Write("old.json", "[1]");
+  EXPECT_EQ(*ReadKeptJson(folder_ / "old.json", {}), Json::parse("[1]"));
+  Write("old.json", "[1");
+  EXPECT_TRUE(absl::IsNotFound(ReadKeptJson(folder_ / "old.json", {}).status()));
+  EXPECT_FALSE(fs::exists(folder_ / "old.json"));
+}
+
 TEST_F(ChecksumsTest, WhatIsSetAsideReplacesNothing) {
   const fs::path first = *SetAside(folder_ / "observation.json");
   Write("observation.json", "second");

@@ -57,7 +57,9 @@ def rank_group_not_reduced(site: Site) -> None:
     _ranks(site)
     state = {"calls": 0}
     backward = torch.autograd.backward
-    reduce_scatter = dist.reduce_scatter_tensor
+    # Under both of its names, which differ between versions of torch.
+    names = [n for n in ("reduce_scatter_tensor", "reduce_scatter_single") if hasattr(dist, n)]
+    reduce_scatter = getattr(dist, names[-1])
 
     def counted(*arguments: Any, **named: Any) -> None:
         state["calls"] = 0
@@ -74,7 +76,8 @@ def rank_group_not_reduced(site: Site) -> None:
         return work
 
     torch.autograd.backward = counted
-    dist.reduce_scatter_tensor = reduced
+    for name in names:
+        setattr(dist, name, reduced)
 
 
 @fault("rank-loads-another-shard")

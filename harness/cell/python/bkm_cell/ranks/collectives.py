@@ -12,6 +12,7 @@ import functools
 import inspect
 from collections import Counter
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -19,39 +20,23 @@ import torch.distributed as dist
 
 MOST_KINDS = 500
 
-_FUNCTIONS = (
-    "all_reduce",
-    "all_reduce_coalesced",
-    "all_gather",
-    "all_gather_into_tensor",
-    "all_gather_object",
-    "all_to_all",
-    "all_to_all_single",
-    "barrier",
-    "batch_isend_irecv",
-    "broadcast",
-    "broadcast_object_list",
-    "gather",
-    "gather_object",
-    "recv",
-    "reduce",
-    "reduce_scatter",
-    "reduce_scatter_tensor",
-    "scatter",
-    "send",
-)
-_FUNCTIONAL = (
-    "all_gather_tensor",
-    "all_gather_tensor_autograd",
-    "all_reduce",
-    "all_to_all_single",
-    "all_to_all_single_autograd",
-    "broadcast",
-    "permute_tensor",
-    "reduce_scatter_tensor",
-    "reduce_scatter_tensor_autograd",
-    "wait_tensor",
-)
+# Functions that take a group and exchange nothing.
+_NO_COLLECTIVES = ("get_", "is_", "new_", "init_", "destroy_", "in_", "supports_", "set_", "split_")
+
+
+def _collectives_of(module: ModuleType) -> list[str]:
+    """The module's public functions that take a group; their names differ between versions."""
+    names = []
+    for name, value in vars(module).items():
+        if name.startswith(("_", *_NO_COLLECTIVES)) or not inspect.isroutine(value):
+            continue
+        try:
+            parameters = inspect.signature(value).parameters
+        except (TypeError, ValueError):
+            continue
+        if "group" in parameters or name in ("batch_isend_irecv", "wait_tensor"):
+            names.append(name)
+    return names
 
 
 def _first_tensor(values: Any) -> torch.Tensor | None:
@@ -96,12 +81,11 @@ class Collectives:
         import torch.distributed._functional_collectives as functional
         from torch.distributed import distributed_c10d
 
-        for homes, names in (((dist, distributed_c10d), _FUNCTIONS), ((functional,), _FUNCTIONAL)):
-            for name in names:
-                original = getattr(homes[0], name, None)
-                if original is not None:
-                    watched = self._watched(name, original)
-                    for home in homes:
+        for module, homes in ((distributed_c10d, [dist, distributed_c10d]), (functional, [functional])):
+            for name in _collectives_of(module):
+                watched = self._watched(name, getattr(module, name))
+                for home in homes:
+                    if hasattr(home, name):
                         setattr(home, name, watched)
 
     def facts(self) -> list[dict[str, Any]]:

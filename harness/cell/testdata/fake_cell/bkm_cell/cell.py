@@ -161,6 +161,59 @@ def nests_folders(request: Request, emit: Emit) -> None:
     time.sleep(60)
 
 
+def makes_unlinked_files(request: Request, emit: Emit) -> None:
+    """More than one process can have open."""
+    for process in range(6):
+        if os.fork() == 0:
+            held = []
+            for i in range(4000):
+                held.append(open(f"file{process}", "w"))
+                os.unlink(f"file{process}")
+            time.sleep(60)
+    time.sleep(60)
+
+
+def _compute(seconds: float) -> None:
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+def computes_in_children(request: Request, emit: Emit) -> None:
+    """None of them computes for as long as the cell may."""
+    for _ in range(6):
+        if os.fork() == 0:
+            _compute(0.3)
+            os._exit(0)
+    time.sleep(60)
+
+
+def computes_in_short_processes(request: Request, emit: Emit) -> None:
+    """Processes that nobody waits for and that are hardly ever seen."""
+    while True:
+        if os.fork() == 0:
+            if os.fork() == 0:
+                _compute(0.02)
+            os._exit(0)
+        os.wait()
+        time.sleep(0.02)
+
+
+def computes_a_little(request: Request, emit: Emit) -> None:
+    for _ in range(2):
+        if os.fork() == 0:
+            _compute(0.2)
+            os._exit(0)
+    for _ in range(2):
+        os.wait()
+    _say(emit, done=True)
+
+
+def ends_as_if_out_of_time(request: Request, emit: Emit) -> None:
+    _say(emit, set={"ending": {"kind": "limit", "limit": "cpu"}})
+    os.kill(os.getpid(), signal.SIGXCPU)
+
+
 def fills_evidence(request: Request, emit: Emit) -> None:
     for i in range(1 << 20):
         with open(f"../tensors/file{i}", "wb") as file:
