@@ -78,19 +78,19 @@ bool DeniesLayout(absl::string_view message, const Layout& layout) {
     const char* dimension;
     std::vector<const char*> parts;
   };
-  static const auto& all = *new std::vector<Words>{
-      {"dp_replicate", {"data parallel", "replicat", "hsdp", "ddp"}},
-      {"dp_shard", {"data parallel", "fsdp", "shard"}},
-      {"tp", {"tensor parallel"}},
-      {"cp", {"context parallel"}},
-      {"pp", {"pipeline parallel", "pipelin"}},
-      {"ep", {"expert parallel"}},
-      {"ulysses", {"ulysses", "sequence parallel"}}};
+  static const auto& all =
+      *new std::vector<Words>{{"dp_replicate", {"data parallel", "replicat", "hsdp", "ddp"}},
+                              {"dp_shard", {"data parallel", "fsdp", "shard"}},
+                              {"tp", {"tensor parallel"}},
+                              {"cp", {"context parallel"}},
+                              {"pp", {"pipeline parallel", "pipelin"}},
+                              {"ep", {"expert parallel"}},
+                              {"ulysses", {"ulysses", "sequence parallel"}}};
   const std::string text =
       absl::StrReplaceAll(message, {{"_", " "}, {"-", " "}, {"parallelism", "parallel"}});
-  constexpr const char* kDenials[] = {"not support", "n't support", "unsupported", "not implemented",
-                                      "cannot",      "can't",       "not compatible",
-                                      "incompatible", "not yet",    "only support"};
+  constexpr const char* kDenials[] = {
+      "not support", "n't support",    "unsupported",  "not implemented", "cannot",
+      "can't",       "not compatible", "incompatible", "not yet",         "only support"};
   if (std::none_of(std::begin(kDenials), std::end(kDenials),
                    [&](const char* word) { return absl::StrContains(text, word); }))
     return false;

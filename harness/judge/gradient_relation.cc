@@ -68,7 +68,8 @@ const char* KindOfParameter(absl::string_view name) {
 // What a reduction over a group of ranks must have done to give this factor.
 std::string Explanation(double factor, const Layout& layout) {
   std::set<int> groups;
-  for (const LayoutDimension& dimension : LayoutDimensions()) groups.insert(layout.*dimension.degree);
+  for (const LayoutDimension& dimension : LayoutDimensions())
+    groups.insert(layout.*dimension.degree);
   groups.insert({layout.data_ranks(), layout.ranks()});
   for (const int group : groups) {
     if (group == 1) continue;

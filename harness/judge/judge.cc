@@ -237,7 +237,8 @@ std::optional<Diagnosis> DiagnoseOf(const JudgeInput& input,
   return nearest && nearest->answer != kRight ? nearest : std::nullopt;
 }
 
-// The factor between the gradients of a wrong cell's first step and the right ones, if there is one.
+// The factor between the gradients of a wrong cell's first step and the right ones, if there is
+// one.
 std::optional<std::string> FactorOf(const JudgeInput& input,
                                     const absl::StatusOr<std::vector<StepTensors>>& steps) {
   const ReferenceData& reference = *input.reference;
@@ -335,12 +336,14 @@ Verdict FromCheck(VerdictKind kind, const CheckResult& check, Json evidence,
   return {kind, check.stage, check.reason, check.message, std::move(blame), std::move(evidence)};
 }
 
-std::string SayOk(const Probe& probe, const Json& checks, size_t steps) {
+std::string SayOk(const Probe& probe, const Json& checks, const Observation& observation) {
   return absl::StrFormat(
-      "%d steps agree with the golden: log-probs within %.1f times the floor%s%s", steps,
+      "%d steps agree with the golden: log-probs within %.1f times the floor%s%s%s",
+      observation.steps.size(),
       FiniteOf(checks["numbers"]["log_probs_mean"], "multiple").value_or(0),
       probe.export_weights ? "; transformers computes the same with the exported weights" : "",
-      probe.resume_checkpoint ? "; a fresh engine continues from its checkpoint bit by bit" : "");
+      probe.resume_checkpoint ? "; a fresh engine continues from its checkpoint bit by bit" : "",
+      observation.crashes > 0 ? "; a first run ended by a signal" : "");
 }
 
 Verdict JudgeFinished(const JudgeInput& input, HandedOver which) {
@@ -372,7 +375,7 @@ Verdict JudgeFinished(const JudgeInput& input, HandedOver which) {
   return {VerdictKind::kOk,
           Stage::kGolden,
           "",
-          SayOk(input.probe, evidence["checks"], input.observation->steps.size()),
+          SayOk(input.probe, evidence["checks"], *input.observation),
           {},
           std::move(evidence)};
 }

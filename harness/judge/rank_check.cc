@@ -41,8 +41,8 @@ std::optional<std::string> MisdealtDocuments(const std::vector<ObservedRank>& ra
   return std::nullopt;
 }
 
-CheckResult CheckOne(const Observation& observation, const ObservedRank& rank,
-                     const Layout& layout, const AskedAttention& asked) {
+CheckResult CheckOne(const Observation& observation, const ObservedRank& rank, const Layout& layout,
+                     const AskedAttention& asked) {
   Observation own = observation;
   own.layers = rank.layers;
   own.called = rank.called;
@@ -65,11 +65,10 @@ CheckResult CheckOne(const Observation& observation, const ObservedRank& rank,
 std::string Describe(const ObservedRankDifference& difference, const Layout& layout) {
   absl::string_view name = difference.name;
   std::string what(name);
-  for (const auto& [prefix, words] :
-       {std::pair<const char*, const char*>{"grad/", "gradient of "},
-        {"before/", "parameter (before the update) "},
-        {"after/", "parameter (after the update) "},
-        {"norms/", "norms of "}}) {
+  for (const auto& [prefix, words] : {std::pair<const char*, const char*>{"grad/", "gradient of "},
+                                      {"before/", "parameter (before the update) "},
+                                      {"after/", "parameter (after the update) "},
+                                      {"norms/", "norms of "}}) {
     if (absl::StartsWith(name, prefix))
       what = absl::StrCat(words, name.substr(std::string(prefix).size()));
   }
@@ -86,13 +85,12 @@ CheckResult CheckRanks(const Observation& observation, const Layout& layout,
                        const AskedAttention& asked, size_t steps) {
   if (layout == Layout()) return CheckResult::Passed(Stage::kGolden);
   const std::vector<ObservedRank>& ranks = observation.ranks;
-  Json evidence = {{"ranks", ranks.size()},
-                   {"differences", observation.rank_differences.size()}};
+  Json evidence = {{"ranks", ranks.size()}, {"differences", observation.rank_differences.size()}};
   if (ranks.size() != static_cast<size_t>(layout.ranks()))
-    return CheckResult::Unseen(Stage::kStep,
-                               absl::StrCat(ranks.size(), " of ", layout.ranks(),
-                                            " ranks said what they did"),
-                               std::move(evidence));
+    return CheckResult::Unseen(
+        Stage::kStep,
+        absl::StrCat(ranks.size(), " of ", layout.ranks(), " ranks said what they did"),
+        std::move(evidence));
   for (const ObservedRank& rank : ranks) {
     if (rank.ended != "done")
       return CheckResult::Unseen(

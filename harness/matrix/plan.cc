@@ -100,13 +100,13 @@ absl::Status CheckLayout(const Probe& probe, const CellLimits& limits) {
 // Why the engine kind has no such layout; empty if it has.
 std::string WhyNoSuchLayout(const EngineKind& kind, const Layout& layout) {
   for (const LayoutDimension& dimension : LayoutDimensions()) {
-    const bool has_it = std::find(kind.layouts.begin(), kind.layouts.end(), dimension.name) !=
-                        kind.layouts.end();
+    const bool has_it =
+        std::find(kind.layouts.begin(), kind.layouts.end(), dimension.name) != kind.layouts.end();
     if (layout.*dimension.degree == 1 || has_it) continue;
     return absl::StrCat("cells of ", kind.name, " cannot be asked for ", dimension.name,
-                        kind.layouts.empty() ? ": they have one rank"
-                                             : absl::StrCat(", only for ",
-                                                            absl::StrJoin(kind.layouts, ", ")));
+                        kind.layouts.empty()
+                            ? ": they have one rank"
+                            : absl::StrCat(", only for ", absl::StrJoin(kind.layouts, ", ")));
   }
   return "";
 }

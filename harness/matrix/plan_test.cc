@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <tuple>
+
 namespace bkm {
 namespace {
 
@@ -184,6 +187,57 @@ TEST(PlanTest, TheSameCellTwiceIsOneCell) {
   Matrix matrix = TwoByTwo("");
   matrix.groups.push_back(matrix.groups[0]);
   EXPECT_EQ(ExpandMatrix(matrix, {}, Environment())->size(), 4u);
+}
+
+Matrix OneCell(const std::string& kind, const std::string& probe, const std::string& limits = "") {
+  const bool is_verl = kind.starts_with("verl");
+  const std::string text =
+      R"({"name": "m", "groups": [{"engine": {"kind": ")" + kind + R"(", "subjects": [)" +
+      (is_verl ? R"("git:verl@v1")" : "") + R"(]}, "library": "pypi:)" +
+      (kind.ends_with("torchtitan") ? "torchtitan==0.3.0" : "transformers==5.10.2") +
+      R"(", "probe": {)" + probe + "}}]" + limits + "}";
+  return *MatrixFromJson(*ParseJson(text, "m.json"), "m.json");
+}
+
+TEST(PlanTest, LayoutsAreAnAxis) {
+  const auto cells = *ExpandMatrix(
+      OneCell("verl-torchtitan", R"("attention": "flex", "layout": ["1", "tp=2", "dp_shard=2"])"),
+      {*CellFilter::Parse("layout=tp=2"), *CellFilter::Parse("ranks=1")}, Environment());
+  ASSERT_EQ(cells.size(), 3);
+  EXPECT_EQ(cells[0].id.find("layout"), std::string::npos);
+  EXPECT_TRUE(cells[0].included && cells[1].included);
+  EXPECT_TRUE(cells[1].id.ends_with(",layout=tp=2"));
+  EXPECT_FALSE(cells[2].included);
+}
+
+TEST(PlanTest, ALayoutThatTheEngineKindLacksIsNotOffered) {
+  const auto cells = *ExpandMatrix(OneCell("verl-fsdp", R"("attention": "sdpa", "layout": "tp=2")"),
+                                   {}, Environment());
+  EXPECT_TRUE(cells[0].included);
+  EXPECT_EQ(cells[0].not_offered,
+            "cells of verl-fsdp cannot be asked for tp, only for dp_replicate, dp_shard, ulysses");
+}
+
+TEST(PlanTest, ALayoutThatDoesNotFitIsRefusedBeforeAnythingRuns) {
+  const std::tuple<const char*, const char*, const char*, const char*> cases[] = {
+      {"verl-torchtitan", R"("attention": "flex", "layout": "tp=3")", "",
+       "layout tp=3: qwen3 has 16 heads and 8 key heads, which tp does not divide"},
+      {"verl-torchtitan", R"("attention": "flex", "layout": "ep=2")", "",
+       "layout ep=2: qwen3 has no experts: leave ep out"},
+      {"verl-torchtitan", R"("attention": "flex", "layout": "pp=9")", "",
+       "layout pp=9: qwen3 has 8 layers, fewer than pp"},
+      {"verl-fsdp", R"("attention": "sdpa", "layout": "dp_shard=4")", "",
+       "layout dp_shard=4: step 2 has 3 documents, fewer than the 4 data-parallel ranks with 1 "
+       "micro-batches each need"},
+      {"verl-fsdp", R"("attention": "sdpa", "layout": "dp_shard=2")",
+       R"(, "limits": {"processes": 2})",
+       "layout dp_shard=2: its 2 ranks and the process that watches them are more than 2 "
+       "processes: raise limits.processes"},
+  };
+  for (const auto& [kind, probe, limits, wanted] : cases) {
+    const auto cells = ExpandMatrix(OneCell(kind, probe, limits), {}, Environment());
+    EXPECT_EQ(cells.status().message(), wanted);
+  }
 }
 
 }  // namespace

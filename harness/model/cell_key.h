@@ -12,9 +12,9 @@
 namespace bkm {
 
 enum class CellKeyUse {
-  kMain,    // ids contain it even with its default value
-  kOption,  // ids and reports contain it unless it has its default value
-  kDetail,  // ids contain it unless it has its default value
+  kMain,     // ids contain it even with its default value
+  kOption,   // ids and reports contain it unless it has its default value
+  kDetail,   // ids contain it unless it has its default value
   kDerived,  // ids never contain it: it follows from another field
 };
 

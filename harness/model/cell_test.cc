@@ -53,10 +53,11 @@ TEST(CellTest, FilterKnowsLabelsKindsAndGlobs) {
 }
 
 TEST(CellTest, FilterMatchesDefaultValues) {
-  for (const char* text : {"steps=3", "seed=1", "head=lm", "ranks=1", "layout=1", "threads=1", "repeat=1",
-                           "documents=37+150+64+20+9/262+1+29/9+70+1+130+26+44", "documents=37+*",
-                           "input=pack*", "micro_batches=1", "leftover_checkpoint=false", "seed=",
-                           "seed=*", "options=", "options=*", "relax=", "optimizer=", "plant="}) {
+  for (const char* text :
+       {"steps=3", "seed=1", "head=lm", "ranks=1", "layout=1", "threads=1", "repeat=1",
+        "documents=37+150+64+20+9/262+1+29/9+70+1+130+26+44", "documents=37+*", "input=pack*",
+        "micro_batches=1", "leftover_checkpoint=false", "seed=", "seed=*", "options=", "options=*",
+        "relax=", "optimizer=", "plant="}) {
     EXPECT_TRUE(CellFilter::Parse(text)->Matches(Example())) << text;
   }
   Cell cell = Example();

@@ -30,7 +30,7 @@ struct EngineKind {
   bool exports_weights;        // and transformers is in its runtime, which loads them
   bool saves_checkpoints;
   std::vector<std::string> layouts;  // names of the dimensions of Layout that it offers
-  bool judged_by_ending_only;  // no golden applies (the hostile fixtures)
+  bool judged_by_ending_only;        // no golden applies (the hostile fixtures)
   // How the adapter enters the engine: the modules that it imports, in order; the class of the last
   // module that it instantiates; the methods that it calls before weights are read. The static
   // check of the sources starts from these; empty if the kind has no static check.

@@ -25,14 +25,14 @@ absl::Status Malformed(absl::string_view text, absl::string_view what) {
 }  // namespace
 
 const std::vector<LayoutDimension>& LayoutDimensions() {
-  static const auto& dimensions = *new std::vector<LayoutDimension>{
-      {"dp_replicate", &Layout::dp_replicate},
-      {"dp_shard", &Layout::dp_shard},
-      {"tp", &Layout::tp},
-      {"cp", &Layout::cp},
-      {"pp", &Layout::pp},
-      {"ep", &Layout::ep},
-      {"ulysses", &Layout::ulysses}};
+  static const auto& dimensions =
+      *new std::vector<LayoutDimension>{{"dp_replicate", &Layout::dp_replicate},
+                                        {"dp_shard", &Layout::dp_shard},
+                                        {"tp", &Layout::tp},
+                                        {"cp", &Layout::cp},
+                                        {"pp", &Layout::pp},
+                                        {"ep", &Layout::ep},
+                                        {"ulysses", &Layout::ulysses}};
   return dimensions;
 }
 
@@ -68,8 +68,7 @@ absl::StatusOr<Layout> ParseLayout(absl::string_view text) {
     layout.*(dimension->degree) = degree;
   }
   int64_t ranks = layout.shards();
-  for (const int degree :
-       {layout.dp_replicate, layout.tp, layout.cp, layout.pp, layout.ulysses}) {
+  for (const int degree : {layout.dp_replicate, layout.tp, layout.cp, layout.pp, layout.ulysses}) {
     ranks *= degree;
     if (ranks > kMostRanks)
       return Malformed(text, absl::StrCat("a cell has at most ", kMostRanks, " ranks"));

@@ -453,6 +453,7 @@ void Describe(Fields& fields, Observation& observation) {
   fields.Field("rank_ended", o.rank_ended);
   fields.Field("machine", o.machine);
   fields.Field("timeouts", o.timeouts);
+  fields.Field("crashes", o.crashes);
 }
 
 absl::StatusOr<Observation> ObservationFromJson(const Json& json, const std::string& origin) {

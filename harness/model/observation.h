@@ -31,7 +31,7 @@ enum class EndingKind {
   kNoSolution,
   kInstallFailed,
   kDeviceMissing,
-  kNotOffered,  // the engine kind has no such layout
+  kNotOffered,        // the engine kind has no such layout
   kApiCheck,          // the static check predicts that importing the engine fails
   kMalformed,         // it finished, but what it reported cannot be read
   kTreeNotAllowed,    // a source tree that is never written to disk
@@ -140,9 +140,9 @@ struct ObservedRankStep {
 struct ObservedRank {
   int64_t rank = 0;
   std::string stage;
-  std::string ended;      // done, raised, waiting, "signal 11" or "exit status 3"
-  std::string waits;      // of a rank that did not end: "in all_reduce at FILE:LINE"
-  std::string exception;  // what it raised
+  std::string ended;       // done, raised, waiting, "signal 11" or "exit status 3"
+  std::string waits;       // of a rank that did not end: "in all_reduce at FILE:LINE"
+  std::string exception;   // what it raised
   int64_t data_rank = -1;  // which part of each batch it got, and into how many it was dealt
   int64_t data_ranks = 0;
   std::vector<ObservedShare> documents;  // its own, in each step
@@ -176,7 +176,7 @@ struct ObservedStep {
   // Per layer, in the step's own forward; the relations are in `tensors`. Empty in a step of
   // several micro-batches.
   std::vector<ObservedRelation> attended;
-  std::string attended_error;  // why `attended` could not be measured
+  std::string attended_error;              // why `attended` could not be measured
   std::vector<ObservedRankStep> of_ranks;  // of each, if there are several
 };
 
@@ -217,6 +217,7 @@ struct Observation {
   std::string rank_ended;                  // which rank's process ended the cell: "rank 1 of 2"
   std::optional<ObservedMachine> machine;  // absent in older runs
   int64_t timeouts = 0;  // runs of this cell that hit the time limit, this run included
+  int64_t crashes = 0;   // runs that a signal ended, if a crashed cell of several ranks ran again
 
   // The last stage entered, or import.
   Stage LastStage() const;

@@ -25,12 +25,13 @@ std::vector<std::string> LayoutsNotTested(const PublishedRow& row) {
   std::vector<std::string> missing;
   if (kind == nullptr) return missing;
   for (const std::string& dimension : kind->layouts) {
-    const bool ran = std::any_of(row.cells.begin(), row.cells.end(), [&](const PublishedCell& cell) {
-      const size_t layout = absl::StrCat(", ", cell.options).find(", layout=");
-      return cell.evidence.verdict.kind == VerdictKind::kOk && !cell.flaky &&
-             layout != std::string::npos &&
-             absl::StrContains(cell.options, absl::StrCat(dimension, "="));
-    });
+    const bool ran =
+        std::any_of(row.cells.begin(), row.cells.end(), [&](const PublishedCell& cell) {
+          const size_t layout = absl::StrCat(", ", cell.options).find(", layout=");
+          return cell.evidence.verdict.kind == VerdictKind::kOk && !cell.flaky &&
+                 layout != std::string::npos &&
+                 absl::StrContains(cell.options, absl::StrCat(dimension, "="));
+        });
     if (!ran) missing.push_back(dimension);
   }
   if (missing.size() == kind->layouts.size()) return {"more than 1 rank"};
@@ -80,8 +81,8 @@ std::vector<std::string> NotTested(const PublishedRow& row) {
     missing.push_back("fp32");
   for (std::string& layout : LayoutsNotTested(row)) missing.push_back(std::move(layout));
   // What no cell can be asked for yet.
-  for (const char* words : {"torch.compile", "offloading",
-                            "decay of the learning rate", "temperature", "MXFP4 weights"})
+  for (const char* words : {"torch.compile", "offloading", "decay of the learning rate",
+                            "temperature", "MXFP4 weights"})
     missing.push_back(words);
   if (row.device == "cpu") missing.push_back("a GPU");
   return missing;

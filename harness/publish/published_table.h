@@ -120,7 +120,7 @@ struct PublishedTable {
 
 // Whether any cell is ok and not flaky.
 bool Works(const PublishedRow& row);
-// What no ok cell of a row that works was asked for, in words: "padded input", "several ranks".
+// What no ok cell of a row that works was asked for, in words: "padded input", "more than 1 rank".
 // Empty for a row that does not work.
 std::vector<std::string> NotTested(const PublishedRow& row);
 // "verl 2026-08-14, torchtitan 2026-08-13": up to when the row's sources were known; empty if

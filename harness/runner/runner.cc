@@ -119,8 +119,7 @@ absl::Status Runner::TellJudged() {
 absl::Status Runner::TellAndFeed() {
   for (;;) {
     RETURN_IF_ERROR(TellJudged());
-    const int room =
-        options_.slots - BusySlots() - background_ - static_cast<int>(pending_.size());
+    const int room = options_.slots - BusySlots() - background_ - static_cast<int>(pending_.size());
     if (room <= 0) return absl::OkStatus();
     ASSIGN_OR_RETURN(std::vector<PreparedCell> cells, feed_.Next(room));
     if (cells.empty()) return absl::OkStatus();
@@ -315,11 +314,18 @@ absl::Status Runner::HandleFinished(const CellFinished& finished) {
     observation["machine"] =
         MachineFacts(directory_.cell(run_->cells[pending.index]), options_.task.limits.memory_mib);
   }
-  if (ending == "timed-out") observation["timeouts"] = pending.second_try ? 2 : 1;
-  if (ending != "timed-out" && pending.second_try) observation["timeouts"] = 1;
-  if (ending == "timed-out" && !pending.second_try) {
-    pending_.push_back({pending.index, /*second_try=*/true, pending.measure});
-    observer_.OnAdded(run_->cells[pending.index], "timed out: retrying alone with twice the limit");
+  const bool was_timeout = pending.second_try && !pending.crashed;
+  if (ending == "timed-out") observation["timeouts"] = was_timeout ? 2 : 1;
+  if (ending != "timed-out" && was_timeout) observation["timeouts"] = 1;
+  if (pending.crashed) observation["crashes"] = ending == "signalled" ? 2 : 1;
+  // gloo's threads, which only cells of several ranks have, crash now and then.
+  const bool crashed =
+      ending == "signalled" && cells_[pending.index].record.cell.probe.layout != Layout();
+  if ((ending == "timed-out" || crashed) && !pending.second_try) {
+    pending_.push_back({pending.index, /*second_try=*/true, pending.measure, crashed});
+    observer_.OnAdded(run_->cells[pending.index],
+                      crashed ? "a rank crashed: retrying alone"
+                              : "timed out: retrying alone with twice the limit");
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(CheckInherited(pending.index, observation));

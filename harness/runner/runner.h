@@ -26,7 +26,7 @@
 namespace bkm {
 
 struct RunnerOptions {
-  int slots = 1;  // processes of cells at once: a cell takes one for each of its ranks
+  int slots = 1;             // processes of cells at once: a cell takes one for each of its ranks
   bool controls = true;      // add the control cells that blame needs
   bool reuse = true;         // keep the observations of equal cells in the run directory
   int verify_inherited = 0;  // measure one in so many cells that could inherit; 0: none
@@ -71,8 +71,9 @@ class Runner {
  private:
   struct Pending {
     size_t index;
-    bool second_try = false;  // retry after a timeout: alone, with twice the limit
+    bool second_try = false;  // retry: alone, with twice the time
     bool measure = false;     // no other observation may stand for it
+    bool crashed = false;     // the first try ended by a signal, not by a timeout
   };
 
   absl::Status Add(PreparedCell cell, bool front);

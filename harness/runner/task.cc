@@ -53,12 +53,11 @@ Probe ProbeOfControl(Probe probe) {
 bool HasControl(const EngineKind& control, const Probe& probe) {
   if (probe.head != "lm") return false;
   const std::vector<std::string>& offered = control.layouts;
-  return std::all_of(LayoutDimensions().begin(), LayoutDimensions().end(),
-                     [&](const LayoutDimension& dimension) {
-                       return probe.layout.*dimension.degree == 1 ||
-                              std::find(offered.begin(), offered.end(), dimension.name) !=
-                                  offered.end();
-                     });
+  return std::all_of(
+      LayoutDimensions().begin(), LayoutDimensions().end(), [&](const LayoutDimension& dimension) {
+        return probe.layout.*dimension.degree == 1 ||
+               std::find(offered.begin(), offered.end(), dimension.name) != offered.end();
+      });
 }
 
 // What a cell may write beyond its limit because the probe asks it to: the largest model is 300
@@ -164,8 +163,7 @@ const CellRecord* FindControl(const RunRecord& run, const CellRecord& cell) {
 
 std::optional<PreparedCell> ControlOf(const PreparedCell& cell) {
   const EngineKind& kind = KindOf(cell.record.cell);
-  if (kind.control.empty() ||
-      !HasControl(*FindEngineKind(kind.control), cell.record.cell.probe))
+  if (kind.control.empty() || !HasControl(*FindEngineKind(kind.control), cell.record.cell.probe))
     return std::nullopt;
   PreparedCell control = cell;
   Cell& what = control.record.cell;

@@ -63,8 +63,8 @@ absl::StatusOr<int> MarkStaticallyRed(ApiSession& session, std::vector<PlannedCe
   int red = 0;
   for (PlannedCell& planned : plan) {
     const Cell& cell = planned.cell;
-    const bool checked = planned.included && !planned.is_stopped() && cell.plant.empty() &&
-                         HasStaticCheck(cell);
+    const bool checked =
+        planned.included && !planned.is_stopped() && cell.plant.empty() && HasStaticCheck(cell);
     if (!checked) continue;
     ASSIGN_OR_RETURN(ApiCheck* const check, session.CheckOf(*FindEngineKind(cell.engine)));
     const absl::StatusOr<std::string> violation = [&]() -> absl::StatusOr<std::string> {

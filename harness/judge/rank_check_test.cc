@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/rank_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace bkm {
+namespace {
+
+using ::testing::HasSubstr;
+
+const AskedAttention kAsked = {.name = "flex", .layers = 1, .steps = 1};
+
+ObservedKernels Flex() {
+  return {.layer = 0,
+          .forward = {"FlexAttentionAutogradOp", "aten::bmm", "flex_attention"},
+          .backward = {"FlexAttentionAutogradOpBackward"},
+          .calls = {1},
+          .precision = "bf16"};
+}
+
+// Two data-parallel ranks that did what was asked.
+Observation TwoRanks() {
+  Observation observation;
+  for (int64_t rank : {0, 1}) {
+    ObservedRank one;
+    one.rank = rank;
+    one.ended = "done";
+    one.data_rank = rank;
+    one.data_ranks = 2;
+    one.documents = {{.first = rank, .count = 1}};
+    one.layers = {{"layers.0.attention.inner_attention", "FlexAttention", "torchtitan.x"}};
+    one.ops = {"flex_attention"};
+    one.kernels = {Flex()};
+    observation.ranks.push_back(one);
+  }
+  ObservedStep step;
+  step.forwards = 1;
+  step.attention_nodes = {{"FlexAttentionAutogradOpBackward", 1}};
+  step.of_ranks = {{1, step.attention_nodes}, {1, step.attention_nodes}};
+  observation.steps = {step};
+  return observation;
+}
+
+CheckResult Check(const Observation& observation) {
+  return CheckRanks(observation, *ParseLayout("dp_shard=2"), kAsked, 1);
+}
+
+TEST(RankCheckTest, RanksThatDidWhatWasAskedPass) {
+  const CheckResult result = Check(TwoRanks());
+  EXPECT_EQ(result.outcome, CheckOutcome::kPassed) << result.message;
+}
+
+TEST(RankCheckTest, OneRankNeedsNothing) {
+  EXPECT_EQ(CheckRanks(Observation(), Layout(), kAsked, 1).outcome, CheckOutcome::kPassed);
+}
+
+TEST(RankCheckTest, ARankThatSaidNothingOrDidNotFinishIsUnseen) {
+  Observation observation = TwoRanks();
+  observation.ranks[1].ended = "waiting";
+  EXPECT_EQ(Check(observation).outcome, CheckOutcome::kUnseen);
+  observation.ranks.pop_back();
+  EXPECT_EQ(Check(observation).outcome, CheckOutcome::kUnseen);
+}
+
+TEST(RankCheckTest, DocumentsThatNobodyTrainsAreWrong) {
+  Observation observation = TwoRanks();
+  observation.ranks[1].data_rank = 0;
+  const CheckResult result = Check(observation);
+  EXPECT_EQ(result.reason, reason::kRankDocuments);
+  EXPECT_THAT(result.message, HasSubstr("no rank says that it is data-parallel rank 1 of 2"));
+  observation.ranks[1].data_rank = 1;
+  observation.ranks[1].data_ranks = 4;
+  EXPECT_THAT(Check(observation).message,
+              HasSubstr("rank 1 of 2 says it is data-parallel rank 1 of 4"));
+}
+
+TEST(RankCheckTest, AnotherAttentionOnAnotherRankIsWrong) {
+  Observation observation = TwoRanks();
+  observation.ranks[1].layers[0].class_name = "ScaledDotProductAttentionWrapper";
+  const CheckResult result = Check(observation);
+  EXPECT_EQ(result.outcome, CheckOutcome::kFailed);
+  EXPECT_THAT(result.message, HasSubstr("rank 1 of 2: "));
+}
+
+TEST(RankCheckTest, ARankWithoutKernelsIsUnseen) {
+  Observation observation = TwoRanks();
+  observation.ranks[1].kernels.clear();
+  EXPECT_EQ(Check(observation).outcome, CheckOutcome::kUnseen);
+}
+
+TEST(RankCheckTest, DifferentBitsAreWrongAndNamed) {
+  Observation observation = TwoRanks();
+  observation.rank_differences = {
+      {.when = "step 2", .name = "after/model.norm.weight", .rank = 1, .largest = 0.5}};
+  const CheckResult result = Check(observation);
+  EXPECT_EQ(result.reason, reason::kRanksDiffer);
+  EXPECT_THAT(result.message,
+              HasSubstr("in step 2 rank 1 of 2 has another parameter (after the update) "
+                        "model.norm.weight than a lower rank (largest difference 0.5)"));
+}
+
+}  // namespace
+}  // namespace bkm
