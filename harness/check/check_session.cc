@@ -66,13 +66,17 @@ absl::Status CheckSources(const UserEnvironment& environment, ApiSession& api,
 
 absl::StatusOr<std::vector<PreparedCell>> CellsOf(const UserEnvironment& environment,
                                                   const std::vector<CheckedPairing>& pairings,
-                                                  const std::string& model) {
+                                                  const CheckOptions& options) {
   std::vector<PreparedCell> cells;
   for (const CheckedPairing& pairing : pairings) {
     ASSIGN_OR_RETURN(const std::vector<PreparedCell> more,
-                     environment.CellsOf(*pairing.kind, model));
+                     environment.CellsOf(*pairing.kind, options.model, options.layout));
     cells.insert(cells.end(), more.begin(), more.end());
   }
+  if (cells.empty() && options.layout != "1")
+    return absl::InvalidArgumentError(
+        absl::StrCat("--layout ", options.layout,
+                     ": no engine and no library of this environment can be asked for it"));
   // Flex takes longest: started last, it would run alone at the end.
   std::stable_partition(cells.begin(), cells.end(), [](const PreparedCell& cell) {
     return absl::StartsWith(cell.record.cell.probe.attention, "flex");
@@ -93,7 +97,7 @@ absl::StatusOr<std::string> RunCells(const Installation& installation, const Che
       sandbox == SandboxLevel::kFull
           ? ""
           : absl::StrCat(" (", absl::StrJoin(levels.Missing(SandboxLevel::kFull), "; "), ")")));
-  ASSIGN_OR_RETURN(std::vector<PreparedCell> cells, CellsOf(environment, pairings, options.model));
+  ASSIGN_OR_RETURN(std::vector<PreparedCell> cells, CellsOf(environment, pairings, options));
   fs::path folder = options.out;
   if (folder.empty()) {
     ASSIGN_OR_RETURN(folder, CreateTempDirectory(CacheDirectory() / "checks", "check-"));

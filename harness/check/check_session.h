@@ -16,6 +16,7 @@ struct CheckOptions {
   std::string python;  // path; empty: FindUsersPython()
   std::string table;   // table.json; empty: the one of this checkout, if any
   std::string model = "qwen3";
+  std::string layout = "1";   // of the cells: "dp_shard=2"
   bool sources_only = false;  // run no cell
   std::string out;            // run directory; empty: a new one in the cache
   int jobs = 0;               // cells in flight; 0: one per core

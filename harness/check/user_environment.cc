@@ -137,8 +137,8 @@ Subject UserEnvironment::SubjectOf(const SubjectSpec& spec, const std::string& s
           .content = Sha256(absl::StrCat(spec.ToString(), " in ", package.folder.string()))};
 }
 
-absl::StatusOr<std::vector<PreparedCell>> UserEnvironment::CellsOf(const EngineKind& kind,
-                                                                   const std::string& model) const {
+absl::StatusOr<std::vector<PreparedCell>> UserEnvironment::CellsOf(
+    const EngineKind& kind, const std::string& model, const std::string& layout) const {
   const SubjectSpec library = SpecOf(kind.library_source);
   Json engine = {{"kind", kind.name}};
   if (!kind.engine_source.empty())
@@ -149,6 +149,7 @@ absl::StatusOr<std::vector<PreparedCell>> UserEnvironment::CellsOf(const EngineK
                       {"probe",
                        {{"model", model},
                         {"attention", kind.attentions},
+                        {"layout", layout},
                         {"steps", 1},
                         {"documents", DocumentsFor(model)}}}};
   ASSIGN_OR_RETURN(

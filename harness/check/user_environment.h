@@ -49,9 +49,11 @@ class UserEnvironment {
   // The engine kinds whose engine and library are installed; for a library without an engine, its
   // control.
   std::vector<const EngineKind*> Kinds() const;
-  // A one-step cell for each attention of the kind that this machine can run.
+  // A one-step cell of this layout for each attention of the kind that this machine can run. None
+  // if the kind has no such layout.
   absl::StatusOr<std::vector<PreparedCell>> CellsOf(const EngineKind& kind,
-                                                    const std::string& model) const;
+                                                    const std::string& model,
+                                                    const std::string& layout) const;
 
  private:
   Subject SubjectOf(const SubjectSpec& spec, const std::string& source) const;

@@ -37,6 +37,10 @@ class CheckCommand : public CliCommand {
         "Published table.json, for known results and the nearest versions that work (default: "
         "published/table.json of this checkout, else golden/table/table.json)");
     app.add_option("--model", options_.model, "Model to train")->capture_default_str();
+    app.add_option("--layout", options_.layout,
+                   "How the ranks of each cell share the work, for example dp_shard=2 (1: one "
+                   "rank)")
+        ->capture_default_str();
     app.add_flag("--sources-only", options_.sources_only, "Check the sources only; run no cell");
     app.add_option("--out", options_.out, "Run directory (default: in the cache)");
     app.add_option("--jobs,-j", options_.jobs, "Cells to run at once (default: one per core)")

@@ -96,7 +96,7 @@ CheckResult CheckBackendOf(const JudgeInput& input, bool has_finished) {
 CheckResult CheckRanksOf(const JudgeInput& input) {
   const absl::StatusOr<AskedAttention> asked = AskedOf(input, /*has_finished=*/true);
   if (!asked.ok()) return CheckResult::Unreadable(Stage::kBackend, asked.status());
-  return CheckRanks(*input.observation, input.probe.layout, *asked, input.probe.steps);
+  return CheckRanks(*input.observation, input.probe, *asked);
 }
 
 // fp32 master weights, unless verl's engine option asks for others.

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "harness/judge/argument_check.h"
 
 namespace bkm {
 namespace {
@@ -41,8 +42,13 @@ std::optional<std::string> MisdealtDocuments(const std::vector<ObservedRank>& ra
   return std::nullopt;
 }
 
-CheckResult CheckOne(const Observation& observation, const ObservedRank& rank, const Layout& layout,
+CheckResult CheckOne(const Observation& observation, const ObservedRank& rank, const Probe& probe,
                      const AskedAttention& asked) {
+  if (rank.precision_ran != observation.precision_ran)
+    return CheckResult::Failed(
+        Stage::kForward, reason::kPrecisionIgnored,
+        absl::StrCat(RankOf(rank.rank, probe.layout), " ran ", rank.precision_ran,
+                     ", and rank 0 ran ", observation.precision_ran));
   Observation own = observation;
   own.layers = rank.layers;
   own.called = rank.called;
@@ -57,8 +63,9 @@ CheckResult CheckOne(const Observation& observation, const ObservedRank& rank, c
     step.forwards = step.of_ranks[at].forwards;
   }
   CheckResult result = CheckBackend(own, asked);
+  if (result.outcome == CheckOutcome::kPassed) result = CheckArguments(probe, own);
   if (!result.message.empty())
-    result.message = absl::StrCat(RankOf(rank.rank, layout), ": ", result.message);
+    result.message = absl::StrCat(RankOf(rank.rank, probe.layout), ": ", result.message);
   return result;
 }
 
@@ -81,8 +88,9 @@ std::string Describe(const ObservedRankDifference& difference, const Layout& lay
 
 }  // namespace
 
-CheckResult CheckRanks(const Observation& observation, const Layout& layout,
-                       const AskedAttention& asked, size_t steps) {
+CheckResult CheckRanks(const Observation& observation, const Probe& probe,
+                       const AskedAttention& asked) {
+  const Layout& layout = probe.layout;
   if (layout == Layout()) return CheckResult::Passed(Stage::kGolden);
   const std::vector<ObservedRank>& ranks = observation.ranks;
   Json evidence = {{"ranks", ranks.size()}, {"differences", observation.rank_differences.size()}};
@@ -97,12 +105,12 @@ CheckResult CheckRanks(const Observation& observation, const Layout& layout,
           Stage::kStep, absl::StrCat(RankOf(rank.rank, layout), " did not finish: ", rank.ended),
           std::move(evidence));
   }
-  if (const auto misdealt = MisdealtDocuments(ranks, layout, steps))
+  if (const auto misdealt = MisdealtDocuments(ranks, layout, probe.steps))
     return CheckResult::Failed(Stage::kLoad, reason::kRankDocuments, *misdealt,
                                std::move(evidence));
   for (const ObservedRank& rank : ranks) {
     if (rank.rank == 0) continue;
-    CheckResult own = CheckOne(observation, rank, layout, asked);
+    CheckResult own = CheckOne(observation, rank, probe, asked);
     if (own.outcome != CheckOutcome::kPassed) return own;
   }
   if (!observation.rank_differences.empty())

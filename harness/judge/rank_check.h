@@ -5,16 +5,17 @@
 
 #include "harness/judge/backend_check.h"
 #include "harness/judge/check_result.h"
-#include "harness/model/layout.h"
 #include "harness/model/observation.h"
+#include "harness/model/probe.h"
 
 namespace bkm {
 
-// Whether all ranks took part, each with its documents and the asked attention, and hold the same
-// bits of what they share: gathered gradients and parameters, and log-probs of the same documents.
-// Rank 0's attention is judged by CheckBackend itself. Passes for one rank.
-CheckResult CheckRanks(const Observation& observation, const Layout& layout,
-                       const AskedAttention& asked, size_t steps);
+// Whether all ranks took part, each with its documents, the asked attention and the precision of
+// rank 0, and hold the same bits of what they share: gathered gradients and parameters, and
+// log-probs of the same documents. Rank 0's attention is judged by CheckBackend and CheckArguments
+// themselves. Passes for one rank.
+CheckResult CheckRanks(const Observation& observation, const Probe& probe,
+                       const AskedAttention& asked);
 
 }  // namespace bkm
 

@@ -23,6 +23,7 @@ ObservedKernels Flex() {
 // Two data-parallel ranks that did what was asked.
 Observation TwoRanks() {
   Observation observation;
+  observation.precision_ran = "bf16";
   for (int64_t rank : {0, 1}) {
     ObservedRank one;
     one.rank = rank;
@@ -32,6 +33,8 @@ Observation TwoRanks() {
     one.documents = {{.first = rank, .count = 1}};
     one.layers = {{"layers.0.attention.inner_attention", "FlexAttention", "torchtitan.x"}};
     one.ops = {"flex_attention"};
+    one.precision_ran = "bf16";
+    one.gpu_reads = {1};
     one.kernels = {Flex()};
     observation.ranks.push_back(one);
   }
@@ -44,7 +47,11 @@ Observation TwoRanks() {
 }
 
 CheckResult Check(const Observation& observation) {
-  return CheckRanks(observation, *ParseLayout("dp_shard=2"), kAsked, 1);
+  Probe probe;
+  probe.attention = "flex";
+  probe.steps = 1;
+  probe.layout = *ParseLayout("dp_shard=2");
+  return CheckRanks(observation, probe, kAsked);
 }
 
 TEST(RankCheckTest, RanksThatDidWhatWasAskedPass) {
@@ -53,7 +60,7 @@ TEST(RankCheckTest, RanksThatDidWhatWasAskedPass) {
 }
 
 TEST(RankCheckTest, OneRankNeedsNothing) {
-  EXPECT_EQ(CheckRanks(Observation(), Layout(), kAsked, 1).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckRanks(Observation(), Probe(), kAsked).outcome, CheckOutcome::kPassed);
 }
 
 TEST(RankCheckTest, ARankThatSaidNothingOrDidNotFinishIsUnseen) {
@@ -88,6 +95,25 @@ TEST(RankCheckTest, ARankWithoutKernelsIsUnseen) {
   Observation observation = TwoRanks();
   observation.ranks[1].kernels.clear();
   EXPECT_EQ(Check(observation).outcome, CheckOutcome::kUnseen);
+}
+
+TEST(RankCheckTest, AnotherPrecisionOnAnotherRankIsWrong) {
+  Observation observation = TwoRanks();
+  observation.ranks[1].precision_ran = "fp32";
+  EXPECT_EQ(Check(observation).message, "rank 1 of 2 ran fp32, and rank 0 ran bf16");
+}
+
+TEST(RankCheckTest, AnArgumentThatAGpuReadsOtherwiseIsWrongOnAnyRank) {
+  Observation observation = TwoRanks();
+  observation.ranks[1].gpu_differences = {{.stand_in = "flex-cpu",
+                                           .layer = 0,
+                                           .step = 0,
+                                           .argument = "kv_indices",
+                                           .what = "a block is missing",
+                                           .calls = 1}};
+  const CheckResult result = Check(observation);
+  EXPECT_EQ(result.outcome, CheckOutcome::kFailed);
+  EXPECT_THAT(result.message, HasSubstr("rank 1 of 2: "));
 }
 
 TEST(RankCheckTest, DifferentBitsAreWrongAndNamed) {

@@ -175,7 +175,12 @@ class _Launcher:
                 return False
             *lines, rank.unread = (rank.unread + read).split(b"\n")
             for line in lines:
-                self._take(rank, json.loads(line))
+                try:
+                    event = json.loads(line)
+                except ValueError:  # the subject wrote to the pipe
+                    continue
+                if isinstance(event, dict):
+                    self._take(rank, event)
 
     def _take(self, rank: _Rank, event: dict[str, Any]) -> None:
         if "stage" in event:
