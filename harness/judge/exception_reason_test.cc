@@ -61,8 +61,8 @@ TEST(RefusalTest, AnOptionInTheNameOfAFolderIsNotNamed) {
                                {Frame(FrameOwner::kLibrary, "torchtitan/checkpoint.py", "raise")}),
                      Asking("flex"));
   };
-  EXPECT_FALSE(refuses("load_step=1 not found because /runs/a-flex-1/work/x does not exist"));
-  EXPECT_TRUE(refuses("flex is not supported with /runs/a-flex-1/work/x"));
+  EXPECT_FALSE(refuses("load_step=1 not found because /runs/a-flex-1/cwd/x does not exist"));
+  EXPECT_TRUE(refuses("flex is not supported with /runs/a-flex-1/cwd/x"));
 }
 
 TEST(RefusalTest, MessageThatNamesNoOptionIsNoRefusal) {

@@ -3,8 +3,8 @@
 #include "harness/judge/rank_check.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -20,24 +20,20 @@ std::string RankOf(int64_t rank, const Layout& layout) {
 
 // The documents of each step must be dealt to the data-parallel ranks without a gap or an overlap.
 std::optional<std::string> MisdealtDocuments(const std::vector<ObservedRank>& ranks,
-                                             const Layout& layout, size_t steps) {
-  std::map<int64_t, const ObservedRank*> by_data_rank;
+                                             const Layout& layout) {
+  std::set<int64_t> data_ranks;
   for (const ObservedRank& rank : ranks) {
     if (rank.data_rank < 0 || rank.data_rank >= layout.data_ranks() ||
         rank.data_ranks != layout.data_ranks())
       return absl::StrCat(RankOf(rank.rank, layout), " says it is data-parallel rank ",
                           rank.data_rank, " of ", rank.data_ranks, ", and the layout has ",
                           layout.data_ranks());
-    by_data_rank.emplace(rank.data_rank, &rank);
+    data_ranks.insert(rank.data_rank);
   }
   for (int64_t one = 0; one < layout.data_ranks(); ++one) {
-    if (!by_data_rank.contains(one))
+    if (!data_ranks.contains(one))
       return absl::StrCat("no rank says that it is data-parallel rank ", one, " of ",
                           layout.data_ranks(), ": its documents are trained by nobody");
-  }
-  for (const auto& [data_rank, rank] : by_data_rank) {
-    if (rank->documents.size() < steps)
-      return absl::StrCat(RankOf(rank->rank, layout), " did not say which documents it has");
   }
   return std::nullopt;
 }
@@ -50,17 +46,13 @@ CheckResult CheckOne(const Observation& observation, const ObservedRank& rank, c
         absl::StrCat(RankOf(rank.rank, probe.layout), " ran ", rank.precision_ran,
                      ", and rank 0 ran ", observation.precision_ran));
   Observation own = observation;
-  own.layers = rank.layers;
-  own.called = rank.called;
-  own.ops = rank.ops;
-  own.kernels = rank.kernels;
-  own.gpu_reads = rank.gpu_reads;
-  own.gpu_differences = rank.gpu_differences;
+  static_cast<ObservedBackend&>(own) = rank;
   for (ObservedStep& step : own.steps) {
     const auto at = static_cast<size_t>(rank.rank);
-    if (at >= step.of_ranks.size()) continue;
-    step.attention_nodes = step.of_ranks[at].attention_nodes;
-    step.forwards = step.of_ranks[at].forwards;
+    const ObservedRankStep seen =
+        at < step.of_ranks.size() ? step.of_ranks[at] : ObservedRankStep();
+    step.attention_nodes = seen.attention_nodes;
+    step.forwards = seen.forwards;
   }
   CheckResult result = CheckBackend(own, asked);
   if (result.outcome == CheckOutcome::kPassed) result = CheckArguments(probe, own);
@@ -83,7 +75,7 @@ std::string Describe(const ObservedRankDifference& difference, const Layout& lay
                          RankOf(difference.rank, layout), what,
                          difference.largest
                              ? absl::StrFormat(" (largest difference %.3g)", *difference.largest)
-                             : " (another shape)");
+                             : " (another shape, or none)");
 }
 
 }  // namespace
@@ -104,8 +96,13 @@ CheckResult CheckRanks(const Observation& observation, const Probe& probe,
       return CheckResult::Unseen(
           Stage::kStep, absl::StrCat(RankOf(rank.rank, layout), " did not finish: ", rank.ended),
           std::move(evidence));
+    if (rank.documents.size() < static_cast<size_t>(probe.steps))
+      return CheckResult::Unseen(
+          Stage::kLoad,
+          absl::StrCat(RankOf(rank.rank, layout), " did not say which documents it has"),
+          std::move(evidence));
   }
-  if (const auto misdealt = MisdealtDocuments(ranks, layout, probe.steps))
+  if (const auto misdealt = MisdealtDocuments(ranks, layout))
     return CheckResult::Failed(Stage::kLoad, reason::kRankDocuments, *misdealt,
                                std::move(evidence));
   for (const ObservedRank& rank : ranks) {

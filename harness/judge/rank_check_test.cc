@@ -116,6 +116,15 @@ TEST(RankCheckTest, AnArgumentThatAGpuReadsOtherwiseIsWrongOnAnyRank) {
   EXPECT_THAT(result.message, HasSubstr("rank 1 of 2: "));
 }
 
+TEST(RankCheckTest, WhatTheFirstRankShowedDoesNotStandForAnother) {
+  Observation observation = TwoRanks();
+  observation.steps[0].of_ranks.pop_back();
+  EXPECT_NE(Check(observation).outcome, CheckOutcome::kPassed);
+  observation = TwoRanks();
+  observation.ranks[1].documents.clear();
+  EXPECT_EQ(Check(observation).outcome, CheckOutcome::kUnseen);
+}
+
 TEST(RankCheckTest, DifferentBitsAreWrongAndNamed) {
   Observation observation = TwoRanks();
   observation.rank_differences = {

@@ -355,6 +355,19 @@ void Describe(Fields& fields, ObservedExport& exported) {
   fields.Field("unexpected", exported.unexpected);
 }
 
+// `configured`: the field of that name, if there is one.
+void DescribeBackend(Fields& fields, ObservedBackend& seen, std::string* configured) {
+  fields.Group("backend", [&](Fields& backend) {
+    backend.Field("layers", seen.layers);
+    DescribeCalled(backend, seen.called);
+    if (configured != nullptr) backend.Field("configured", *configured);
+    backend.Field("ops", seen.ops);
+    backend.Field("kernels", seen.kernels);
+    backend.Field("gpu_reads", seen.gpu_reads);
+    backend.Field("gpu_differences", seen.gpu_differences);
+  });
+}
+
 void Describe(Fields& fields, ObservedRank& rank) {
   fields.Field("rank", rank.rank);
   fields.Field("stage", rank.stage);
@@ -365,14 +378,7 @@ void Describe(Fields& fields, ObservedRank& rank) {
   fields.Field("data_ranks", rank.data_ranks);
   fields.Field("documents", rank.documents);
   fields.Field("precision_ran", rank.precision_ran);
-  fields.Group("backend", [&](Fields& backend) {
-    backend.Field("layers", rank.layers);
-    DescribeCalled(backend, rank.called);
-    backend.Field("ops", rank.ops);
-    backend.Field("kernels", rank.kernels);
-    backend.Field("gpu_reads", rank.gpu_reads);
-    backend.Field("gpu_differences", rank.gpu_differences);
-  });
+  DescribeBackend(fields, rank, nullptr);
 }
 
 void Describe(Fields& fields, ObservedRankDifference& difference) {
@@ -421,15 +427,7 @@ void Describe(Fields& fields, Observation& observation) {
   fields.Field("plant", o.plant);
   fields.Group("adapter",
                [&](Fields& adapter) { adapter.Field("precision_ran", o.precision_ran); });
-  fields.Group("backend", [&](Fields& backend) {
-    backend.Field("layers", o.layers);
-    DescribeCalled(backend, o.called);
-    backend.Field("configured", o.configured);
-    backend.Field("ops", o.ops);
-    backend.Field("kernels", o.kernels);
-    backend.Field("gpu_reads", o.gpu_reads);
-    backend.Field("gpu_differences", o.gpu_differences);
-  });
+  DescribeBackend(fields, o, &o.configured);
   fields.Field("load", o.load);
   fields.Field("held", o.held);
   fields.Group("mask", [&](Fields& mask) {

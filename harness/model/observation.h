@@ -135,9 +135,21 @@ struct ObservedRankStep {
   std::map<std::string, int64_t> attention_nodes;
 };
 
+// What showed which attention ran.
+struct ObservedBackend {
+  std::vector<ObservedLayer> layers;     // attention modules as built
+  std::vector<std::string> called;       // HF: attention functions that were called
+  std::vector<std::string> ops;          // dispatched in the evidence forward
+  std::vector<ObservedKernels> kernels;  // per layer, in calls with gradients
+  // Forward calls of a CPU stand-in whose arguments were read as a GPU reads them; per training
+  // step.
+  std::vector<int64_t> gpu_reads;
+  std::vector<ObservedGpuDifference> gpu_differences;
+};
+
 // One of several ranks. What stands for the whole cell is in the Observation; rank 0's attention,
 // too.
-struct ObservedRank {
+struct ObservedRank : ObservedBackend {
   int64_t rank = 0;
   std::string stage;
   std::string ended;       // done, raised, waiting, "signal 11" or "exit status 3"
@@ -147,11 +159,6 @@ struct ObservedRank {
   int64_t data_ranks = 0;
   std::vector<ObservedShare> documents;  // its own, in each step
   std::string precision_ran;
-  std::vector<ObservedLayer> layers;
-  std::vector<std::string> called, ops;
-  std::vector<ObservedKernels> kernels;
-  std::vector<int64_t> gpu_reads;
-  std::vector<ObservedGpuDifference> gpu_differences;
 };
 
 // A tensor that a rank and a lower one should hold alike, and do not.
@@ -183,16 +190,13 @@ struct ObservedStep {
 // The part of a worker's observation that the judge reads; harness/protocol/README.md describes all
 // of it. Facts only. A missing field was not seen. JSON has null for a number that is not finite;
 // it is read as NaN.
-struct Observation {
+struct Observation : ObservedBackend {
   ObservedEnding ending;
   std::vector<ObservedStage> stages;           // in the order entered
   std::vector<ObservedException> exceptions;   // the exception that ended the cell, then its causes
   std::vector<std::string> plant;              // faults planted by tests
   std::string precision_ran;                   // bf16 or fp32; empty if unknown
-  std::vector<ObservedLayer> layers;           // attention modules as built
-  std::vector<std::string> called;             // HF: attention functions that were called
   std::string configured;                      // backend in the engine's configuration
-  std::vector<std::string> ops;                // dispatched in the evidence forward
   std::map<std::string, ObservedTensor> load;  // parameters after loading, by HF name
   std::optional<ObservedTensor> held;          // all parameters as one tensor
   std::vector<ObservedMaskCall> mask_calls;
@@ -200,11 +204,6 @@ struct Observation {
   std::vector<ObservedReach> more_reaches;  // the same at other positions
   std::vector<ObservedRelation> attended;   // per layer, measured from its kernel
   std::string attended_error;               // why `attended` could not be measured
-  std::vector<ObservedKernels> kernels;     // per layer, in calls with gradients
-  // Forward calls of a CPU stand-in whose arguments were read as a GPU reads them; per training
-  // step.
-  std::vector<int64_t> gpu_reads;
-  std::vector<ObservedGpuDifference> gpu_differences;
   ObservedModel model;
   std::optional<ObservedForward> forward_only;
   std::vector<ObservedStep> steps;

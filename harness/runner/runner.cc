@@ -318,7 +318,7 @@ absl::Status Runner::HandleFinished(const CellFinished& finished) {
   if (ending == "timed-out") observation["timeouts"] = was_timeout ? 2 : 1;
   if (ending != "timed-out" && was_timeout) observation["timeouts"] = 1;
   if (pending.crashed) observation["crashes"] = ending == "signalled" ? 2 : 1;
-  // gloo's threads, which only cells of several ranks have, crash now and then.
+  // A right cell of several ranks was seen to crash once, in a thread that runs no Python.
   const bool crashed =
       ending == "signalled" && cells_[pending.index].record.cell.probe.layout != Layout();
   if ((ending == "timed-out" || crashed) && !pending.second_try) {

@@ -82,12 +82,7 @@ def _climb(request: dict[str, Any], report: Report, owners: Owners, start: float
             else:
 
                 def climb(rank: int, own: Report, tell: Callable[[str | None], None]) -> None:
-                    try:
-                        Ladder(request, probe, adapter, own, owners, rank, tell).climb()
-                    except BaseException as error:
-                        own.exception(describe(error, owners))
-                    else:
-                        own.done()
+                    Ladder(request, probe, adapter, own, owners, rank, tell).climb()
 
                 deadline = start + float(request["limits"]["timeout_s"])
                 run_ranks(request, probe.layout, climb, report, owners, deadline)

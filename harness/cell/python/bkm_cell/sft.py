@@ -100,6 +100,10 @@ class Ladder:
         report.set(adapter={**adapter.facts(), "asked": asked})
         with report.timed("load-witness"):
             tensors = probe_tensors(adapter, self._probe)
+            if self._rank > 0:  # takes part in gathering what the first rank measures
+                tensors.parameters()
+                tensors.held()
+                return
             report.set(model=model_numbers(adapter.modules()), **loaded(tensors))
             if tensors.rows is not None:
                 report.set(adapter={"padded_vocabulary": tensors.rows})

@@ -52,6 +52,29 @@ def after_backward(site: Site, edit: Callable[[Gradients, Gradients, int], None]
     torch.autograd.backward = edited
 
 
+def scale_loss(site: Site, weight_of: Callable[[], float]) -> None:
+    """Multiplies what each backward begins with by weight_of()."""
+    backward = torch.autograd.backward
+    inside = False
+
+    def scaled(tensors: Any, grad_tensors: Any = None, *arguments: Any, **named: Any) -> None:
+        nonlocal inside
+        # A backward that recomputes is nested in another one.
+        if inside or not isinstance(tensors, torch.Tensor):
+            backward(tensors, grad_tensors, *arguments, **named)
+            return
+        scale = torch.ones_like(tensors) if grad_tensors is None else grad_tensors
+        weight = weight_of()
+        inside = True
+        try:
+            backward(tensors, scale * weight, *arguments, **named)
+        finally:
+            inside = False
+        site.act()
+
+    torch.autograd.backward = scaled
+
+
 @fault("gradient-not-scaled")
 def gradient_not_scaled(site: Site) -> None:
     """A division by 4 (ranks, micro-batches) is missing."""
@@ -107,22 +130,4 @@ def micro_batches_equal(site: Site) -> None:
     if count < 2:
         raise site.cannot("there is one micro-batch")
 
-    backward = torch.autograd.backward
-    inside = False
-
-    def scaled(tensors: Any, grad_tensors: Any = None, *arguments: Any, **named: Any) -> None:
-        nonlocal inside
-        # A backward that recomputes is nested in another one.
-        if inside or not isinstance(tensors, torch.Tensor):
-            backward(tensors, grad_tensors, *arguments, **named)
-            return
-        weight = whole / count / sum(site.documents())
-        scale = torch.ones_like(tensors) if grad_tensors is None else grad_tensors
-        inside = True
-        try:
-            backward(tensors, scale * weight, *arguments, **named)
-        finally:
-            inside = False
-        site.act()
-
-    torch.autograd.backward = scaled
+    scale_loss(site, lambda: whole / count / sum(site.documents()))

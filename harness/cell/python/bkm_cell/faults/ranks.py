@@ -4,14 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
-from bkm_cell.faults.gradients import Gradients, after_backward, gradients
+from bkm_cell.faults.gradients import Gradients, after_backward, gradients, scale_loss
 from bkm_cell.faults.optimizer import before_step
 from bkm_cell.faults.registry import fault
 from bkm_cell.faults.site import Site, local
@@ -94,41 +93,18 @@ def rank_loads_another_shard(site: Site) -> None:
     site.act()
 
 
-def _scale_loss(site: Site, scale_of: Callable[[], float]) -> None:
-    """Multiplies what this rank goes backward from."""
-    backward = torch.autograd.backward
-    inside = False
-
-    def scaled(tensors: Any, grad_tensors: Any = None, *arguments: Any, **named: Any) -> None:
-        nonlocal inside
-        # A backward that recomputes is nested in another one.
-        if inside or not isinstance(tensors, torch.Tensor):
-            backward(tensors, grad_tensors, *arguments, **named)
-            return
-        weight = torch.ones_like(tensors) if grad_tensors is None else grad_tensors
-        inside = True
-        try:
-            backward(tensors, weight * scale_of(), *arguments, **named)
-        finally:
-            inside = False
-        site.act()
-
-    torch.autograd.backward = scaled
-
-
 @fault("rank-loss-over-own-tokens")
 def rank_loss_over_own_tokens(site: Site) -> None:
     """Each rank divides by its own tokens, and the ranks' means are averaged."""
     ranks = _ranks(site)
-    whole = sum(site.adapter.probe.batches[0].lengths)
 
     def scale() -> float:
         own = torch.tensor(float(sum(site.documents())))
         total = own.clone()
         dist.all_reduce(total)
-        return (total / own / ranks).item() if whole else 1.0
+        return (total / own / ranks).item()
 
-    _scale_loss(site, scale)
+    scale_loss(site, scale)
 
 
 @fault("rank-skips-a-backward")
@@ -142,7 +118,7 @@ def rank_skips_a_backward(site: Site) -> None:
         skipped = state["calls"] == 2 and dist.get_rank() == ranks - 1
         return 0.0 if skipped else 1.0
 
-    _scale_loss(site, scale)
+    scale_loss(site, scale)
 
 
 @fault("rank-clips-by-own-norm")

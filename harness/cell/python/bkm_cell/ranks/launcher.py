@@ -29,7 +29,7 @@ from typing import Any
 from bkm_cell.ranks.layout import Layout
 from bkm_cell.ranks.merge import Merge
 from bkm_cell.report import Report
-from bkm_cell.witnesses.errors import Described, Owners, described_frame
+from bkm_cell.witnesses.errors import Described, Owners, describe, described_frame
 
 # The other ranks may fail for the same reason, a moment later.
 GRACE_S = 3.0
@@ -73,7 +73,7 @@ def run_ranks(
     owners: Owners,
     deadline: float,
 ) -> None:
-    """Calls climb(rank, its report, tell) in a process for each rank. Returns if all finished.
+    """Calls climb(rank, its report, tell) in a process for each rank. Returns if all of them did.
 
     A rank calls `tell` with the collective that it enters, and with None when it leaves it.
 
@@ -96,7 +96,7 @@ class _Launcher:
         self._report = report
         self._owners = owners
         self._deadline = deadline
-        self._merge = Merge(layout.ranks, request["dir"], report)
+        self._merge = Merge(layout.ranks, request["dir"], report, is_pipeline=layout.pp > 1)
         self._ranks: list[_Rank] = []
         self._inside = mmap.mmap(-1, layout.ranks * _NAME_BYTES)  # shared with the ranks
         self._failed_at: float | None = None
@@ -139,7 +139,8 @@ class _Launcher:
                 os.close(read)
                 os.close(leave)
                 tell = partial(_write_name, self._inside, number * _NAME_BYTES)
-                _be_rank(number, partial(climb, number, tell=tell), write, stay, stacks)
+                act = partial(climb, number, tell=tell)
+                _be_rank(number, act, self._owners, write, stay, stacks)
             finally:
                 os._exit(1)
         os.close(write)
@@ -319,6 +320,7 @@ class _Launcher:
         if first is None and not waiting:
             return
         others = "; ".join(f"rank {rank.number} waited {self._waits(rank)}" for rank in waiting)
+        while_others = f", while {others}" if others else ""
         total = self._layout.ranks
         if first is None:
             stuck = waiting[0]
@@ -336,12 +338,10 @@ class _Launcher:
             if len(same) < total:
                 which = ", ".join(str(rank.number) for rank in same)
                 facts["message"] = (
-                    f"{facts.get('message', '')} [rank {which} of {total}"
-                    + (f", while {others}" if others else "")
-                    + "]"
+                    f"{facts.get('message', '')} [rank {which} of {total}{while_others}]"
                 )
             raise Described(facts)
-        self._report.set(rank_ended=f"rank {first.number} of {total}" + (f", while {others}" if others else ""))
+        self._report.set(rank_ended=f"rank {first.number} of {total}{while_others}")
         _end_as(first.status or 0)
 
 
@@ -368,7 +368,12 @@ def _write_name(shared: mmap.mmap, at: int, name: str | None) -> None:
 
 
 def _be_rank(
-    number: int, climb: Callable[[Report], None], events: int, stay: int, stacks: str
+    number: int,
+    climb: Callable[[Report], None],
+    owners: Owners,
+    events: int,
+    stay: int,
+    stacks: str,
 ) -> None:
     """Runs one rank in this process, which ends here."""
     os.environ.update(RANK=str(number), LOCAL_RANK=str(number))
@@ -377,7 +382,12 @@ def _be_rank(
         with os.fdopen(events, "w", buffering=1) as pipe:
             report = Report(lambda event: print(event, file=pipe, flush=True))
             report.watch_warnings()
-            climb(report)
+            try:
+                climb(report)
+            except BaseException as error:  # also SystemExit: a subject that exits is a finding
+                report.exception(describe(error, owners))
+            else:
+                report.done()
             sys.stdout.flush()
             sys.stderr.flush()
             # A rank that left would break the connections of those that still work.

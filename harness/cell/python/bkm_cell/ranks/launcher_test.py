@@ -18,7 +18,7 @@ from bkm_cell.ranks import launcher
 from bkm_cell.ranks.collectives import Collectives
 from bkm_cell.ranks.layout import Layout
 from bkm_cell.report import Report
-from bkm_cell.witnesses.errors import Described, Owners, describe
+from bkm_cell.witnesses.errors import Described, Owners
 
 launcher.GRACE_S, launcher.STUCK_S = 1.0, 2.0
 torch.set_num_threads(1)
@@ -26,16 +26,11 @@ owners = Owners({})
 report = Report(lambda event: print("EVENT " + event, flush=True))
 
 def climb(rank, own, tell):
-    try:
-        own.stage("construct")
-        Collectives(tell).install()
-        dist.init_process_group("gloo", init_method="file://" + os.path.abspath("meeting"),
-                                rank=rank, world_size=2)
-        part(rank, own)
-    except BaseException as error:
-        own.exception(describe(error, owners))
-    else:
-        own.done()
+    own.stage("construct")
+    Collectives(tell).install()
+    dist.init_process_group("gloo", init_method="file://" + os.path.abspath("meeting"),
+                            rank=rank, world_size=2)
+    part(rank, own)
 
 PART
 

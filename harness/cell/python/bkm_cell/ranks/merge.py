@@ -38,11 +38,15 @@ def merge_facts(into: Facts, more: Facts) -> None:
 class Merge:
     """Takes the events of all ranks; passes on what stands for the cell."""
 
-    def __init__(self, ranks: int, folder: str, report: Report) -> None:
-        """`folder`: the cell's; each rank's tensors lie in tensors/rankN below it."""
+    def __init__(
+        self, ranks: int, folder: str, report: Report, is_pipeline: bool = False
+    ) -> None:
+        """`folder`: the cell's; each rank's tensors lie in tensors/rankN below it. `is_pipeline`:
+        ranks have other layers, so a tensor need not be on all of them."""
         self._ranks = ranks
         self._folder = folder
         self._report = report
+        self._is_pipeline = is_pipeline
         self._facts: list[Facts] = [{} for _ in range(ranks)]
         self._steps: dict[tuple[str, int], dict[int, Facts]] = {}
         self._told: set[str] = set()
@@ -181,16 +185,16 @@ class Merge:
         self, when: str, name: str, rank: int, one: torch.Tensor, other: torch.Tensor
     ) -> None:
         """Notes a difference between this rank's tensor and that of an earlier rank."""
-        if len(self._differences) >= MOST_DIFFERENCES:
-            return
         if one.shape != other.shape:
-            largest = None
-        else:
-            same = (one == other) | (one.isnan() & other.isnan())
-            if bool(same.all()):
-                return
-            largest = (one.double() - other.double()).abs().max().item()
-        self._differences.append({"when": when, "name": name, "rank": rank, "largest": largest})
+            self._differ(when, name, rank)
+        elif not bool(((one == other) | (one.isnan() & other.isnan())).all()):
+            self._differ(when, name, rank, (one.double() - other.double()).abs().max().item())
+
+    def _differ(self, when: str, name: str, rank: int, largest: float | None = None) -> None:
+        """`largest`: None for another shape, or a tensor that not all ranks have."""
+        if len(self._differences) < MOST_DIFFERENCES:
+            difference = {"when": when, "name": name, "rank": rank, "largest": largest}
+            self._differences.append(difference)
 
     def _add_step(self, name: str, rank: int, facts: Facts) -> None:
         step = int(facts["step"])
@@ -207,19 +211,22 @@ class Merge:
         merged = dict(ranks[0])
         tensors: Tensors = {}
         for rank, own in enumerate(read):
-            for key, value in own.items():
-                if key in ("log_probs", "owned") or key.startswith("relation/"):
-                    continue
-                if key in tensors:
-                    self._compare(when, key, rank, tensors[key], value)
-                else:
-                    tensors[key] = value  # of a pipeline stage: other ranks have other layers
+            alike = {key: value for key, value in own.items() if _is_of_the_model(key)}
+            if not self._is_pipeline and rank > 0:
+                for key in sorted(tensors.keys() ^ alike.keys()):
+                    self._differ(when, key, rank)
+            for key, value in alike.items():
+                self._compare(when, key, rank, tensors.setdefault(key, value), value)
         if all("log_probs" in own for own in read):
             tensors["log_probs"] = self._log_probs(read, when)
         merged["loss"] = self._loss([facts.get("loss") for facts in ranks])
-        norms = [facts.get("grad_norm") for facts in ranks]
-        if any(norm != norms[0] for norm in norms):
-            merged["grad_norms"] = norms
+        norms = {r: facts["grad_norm"] for r, facts in enumerate(ranks) if facts.get("grad_norm")}
+        merged["grad_norm"] = next(iter(norms.values()), None)
+        if len(set(norms.values())) > 1:
+            merged["grad_norms"] = [norms.get(rank) for rank in range(self._ranks)]
+            for rank, norm in norms.items():
+                if norm != merged["grad_norm"]:
+                    self._differ(when, "grad_norm", rank, abs(norm - merged["grad_norm"]))
         errors = [
             f"rank {rank}: {facts['attended_error']}"
             for rank, facts in enumerate(ranks)
@@ -250,6 +257,11 @@ class Merge:
             if loss is not None:
                 by_data_rank.setdefault(data_rank, loss)
         return sum(by_data_rank.values()) / len(by_data_rank) if by_data_rank else None
+
+
+def _is_of_the_model(key: str) -> bool:
+    """Whether a tensor of a step's file is gathered, so that all ranks must have the same."""
+    return key not in ("log_probs", "owned") and not key.startswith("relation/")
 
 
 def _reached(ranks: list[Facts]) -> Facts:

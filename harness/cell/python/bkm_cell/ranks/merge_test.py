@@ -77,6 +77,34 @@ class MergeTest(unittest.TestCase):
         self.step(1, [0.0], [0], [5.0], grad_norm=2.5)
         self.assertEqual(self.seen["steps"][0]["grad_norms"], [2.0, 2.5])
 
+    def test_ranks_that_report_no_norm_differ_in_nothing(self):
+        self.step(0, [1.0], [1], [5.0])
+        self.step(1, [0.0], [0], [5.0], grad_norm=None)
+        self.assertEqual(self.seen["steps"][0]["grad_norm"], 2.0)
+        self.assertEqual(self.merge.differences(), [])
+
+    def test_another_norm_is_a_difference(self):
+        self.step(0, [1.0], [1], [5.0])
+        self.step(1, [0.0], [0], [5.0], grad_norm=2.5)
+        (difference,) = self.merge.differences()
+        self.assertEqual((difference["name"], difference["largest"]), ("grad_norm", 0.5))
+
+    def test_a_tensor_that_a_rank_did_not_report_is_a_difference(self):
+        self.step(0, [1.0], [1], [5.0])
+        self.write(
+            1,
+            "step0.safetensors",
+            log_probs=torch.tensor([0.0]),
+            owned=torch.tensor([0], dtype=torch.uint8),
+        )
+        self.merge.append(
+            1, {"steps": {"step": 0, "tensors": "tensors/step0.safetensors", "grad_norm": 2.0}}
+        )
+        (difference,) = self.merge.differences()
+        self.assertEqual(
+            difference, {"when": "step 1", "name": "after/w", "rank": 1, "largest": None}
+        )
+
     def test_a_token_is_seen_if_any_rank_sees_it(self):
         for rank, relation in enumerate(([[1, 0], [0, 0]], [[0, 0], [1, 1]])):
             self.write(rank, "attended.safetensors", a=torch.tensor(relation, dtype=torch.uint8))
