@@ -19,7 +19,7 @@ from bkm_cell.adapters.control import ControlAdapter
 from bkm_cell.ranks.sharding import meshes, shard
 from bkm_cell.probe import Batch
 from bkm_cell.tensor_file import load_file
-from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors
+from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors, gathered
 
 
 class Adapter(ControlAdapter):
@@ -54,7 +54,8 @@ class Adapter(ControlAdapter):
         return NamedTensors([self.model], hf_names(self.model, known), known, self._whole())
 
     def _whole(self) -> Callable[[Tensors], Tensors] | None:
-        """From version 5 on, tensor-parallel ranks hold plain parts; save_pretrained gathers so."""
+        """From version 5 on, tensor-parallel ranks hold plain parts; save_pretrained gathers so. FSDP2
+        cuts these parts once more."""
         if self.probe.layout.tp == 1:
             return None
         parallel = importlib.import_module("transformers.integrations.tensor_parallel")
@@ -63,7 +64,8 @@ class Adapter(ControlAdapter):
             return None
         model = self.model
         return lambda state: gather(
-            dict(state), model._tp_plan, model._device_mesh, self.probe.layout.tp
+            {name: gathered(value) for name, value in state.items()},
+            model._tp_plan, model._device_mesh, self.probe.layout.tp
         )
 
     def gradients(self) -> list[torch.Tensor]:
