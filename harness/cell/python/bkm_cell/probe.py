@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -103,6 +104,11 @@ class Probe:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of all tensors with weights, by name."""
         return {name: shape for path in self.weight_files for name, shape in shapes(path).items()}
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers the files with weights hold."""
+        return sum(math.prod(shape) for shape in self.shapes.values())
 
     @property
     def attention(self) -> str:

@@ -11,6 +11,8 @@ import torch
 from torch.distributed.tensor import DTensor
 
 Tensors = dict[str, torch.Tensor]
+# Makes whole tensors of a rank's parts, for one kind of them: "grad", "before", ...
+Gather = Callable[[str, Tensors], Tensors]
 
 _WRAPPERS = ("_orig_mod.", "_checkpoint_wrapped_module.", "_fsdp_wrapped_module.")
 
@@ -25,6 +27,10 @@ def plain_name(name: str) -> str:
 def gathered(tensor: torch.Tensor) -> torch.Tensor:
     tensor = tensor.detach()
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def _gathered_each(_kind: str, tensors: Tensors) -> Tensors:
+    return {name: gathered(value) for name, value in tensors.items()}
 
 
 @contextmanager
@@ -88,8 +94,11 @@ class NamedTensors:
     """`to_hf`: the library's own mapping from its state dict to HF's; None if names are HF's.
 
     `known`: the names of the file. `whole`: the library's own way to gather a state dict whose
-    tensors are plain parts of each rank; DTensors are gathered anyway.
+    tensors are plain parts of each rank; DTensors are gathered anyway. What a method returns may
+    change with the next call; of several ranks only the first gets anything.
     """
+
+    gather: Gather = staticmethod(_gathered_each)
 
     def __init__(
         self,
@@ -103,19 +112,22 @@ class NamedTensors:
         self._known = known
         self._whole = whole
 
-    def parameters(self) -> Tensors:
-        return self._parameters(names_beside(self._modules, self._known))
+    def parameters(self, kind: str) -> Tensors:
+        """`kind`: what a difference between ranks is called."""
+        return self._parameters(kind, names_beside(self._modules, self._known))
 
-    def _parameters(self, beside: set[str]) -> Tensors:
+    def _parameters(self, kind: str, beside: set[str]) -> Tensors:
         state: Tensors = {}
         for module in self._modules:
             state.update((plain_name(name), value) for name, value in module.state_dict().items())
         if self._whole is not None:
             state = self._whole(state)
         if self._to_hf is None:
-            own = {name: gathered(value) for name, value in state.items() if name not in beside}
-            return _without_wrappers(own, self._known)
-        whole = {name: gathered(value) for name, value in state.items()}
+            own = {name: value for name, value in state.items() if name not in beside}
+            return _without_wrappers(self.gather(kind, own), self._known)
+        whole = self.gather(kind, state)
+        if not whole:
+            return {}
         try:
             return self._to_hf(whole)
         except LookupError:  # a mapping need not know a buffer
@@ -135,11 +147,11 @@ class NamedTensors:
         }
         if self._whole is not None:
             held = self._whole(held)
-        return {name: gathered(value) for name, value in held.items()}
+        return self.gather("held", held)
 
     def gradients(self) -> Tensors:
         for module in self._modules:
             module.state_dict()  # FSDP2 returns to its sharded parameters here, before the swap
         beside = names_beside(self._modules, self._known)
         with _gradients_in_place(self._modules):
-            return self._parameters(beside)
+            return self._parameters("grad", beside)
