@@ -383,6 +383,8 @@ Verdict JudgeFinished(const JudgeInput& input, HandedOver which) {
     if (const auto factor = ranks.has_factors ? std::nullopt : FactorOf(input, steps)) {
       verdict.evidence["factor"] = *factor;
       absl::StrAppend(&verdict.message, "; ", *factor);
+      if (!ranks.reductions.empty())
+        absl::StrAppend(&verdict.message, " (they went through ", ranks.reductions, ")");
     }
     for (const std::string& clause : ranks.clauses) {
       verdict.evidence["ranks"].push_back(clause);

@@ -6,10 +6,12 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "harness/judge/document_relation.h"
 #include "harness/judge/numbers_check.h"
@@ -51,6 +53,13 @@ class Diagnoser {
   }
 
   RankDiagnosis Diagnosis() const {
+    RankDiagnosis diagnosis = FirstThatIsOff();
+    diagnosis.reductions = Reductions();
+    return diagnosis;
+  }
+
+ private:
+  RankDiagnosis FirstThatIsOff() const {
     if (const auto loaded = Loaded()) return {.clauses = {*loaded}};
     for (size_t k = 0; k < input_.steps.size(); ++k) {
       RankDiagnosis diagnosis = OfStep(k);
@@ -59,7 +68,6 @@ class Diagnoser {
     return {};
   }
 
- private:
   const Layout& layout() const { return input_.probe.layout; }
 
   // The sample of a tensor without values; nullopt if its shape or places are not known.
@@ -241,24 +249,44 @@ class Diagnoser {
     });
   }
 
+  double ElementsOfModel() const {
+    double elements = 0;
+    for (const auto& [name, weight] : weights_) elements += static_cast<double>(weight.numel());
+    return elements;
+  }
+
+  static bool Reduces(const ObservedCollective& one) {
+    const bool reduces = absl::StartsWith(one.op, "all_reduce") ||
+                         absl::StartsWith(one.op, "reduce_scatter") || one.op == "reduce";
+    return reduces && one.ranks > 1 && one.stage != "witness";
+  }
+
   // Whether no rank reduced more over the data-parallel ranks than norms and losses. Reducers that
   // C++ code starts are not recorded, so other evidence must say that gradients were not reduced.
   std::optional<std::string> MissingReduction() const {
-    const std::vector<ObservedRank>& ranks = input_.observation.ranks;
-    const int group = layout().data_ranks();
-    double elements = 0, model = 0;
-    for (const auto& [name, weight] : weights_) model += static_cast<double>(weight.numel());
-    for (const ObservedRank& rank : ranks) {
+    double elements = 0;
+    for (const ObservedRank& rank : input_.observation.ranks) {
       if (rank.collectives.empty()) return std::nullopt;
+      for (const ObservedCollective& one : rank.collectives)
+        elements += Reduces(one) ? static_cast<double>(one.elements) : 0;
+    }
+    if (elements > kLeastReduced * ElementsOfModel()) return std::nullopt;
+    return absl::StrCat("no collective reduced the gradients over the group of ",
+                        layout().data_ranks());
+  }
+
+  // Where all ranks are data-parallel ranks, nothing else reduces so much after the forward pass.
+  std::string Reductions() const {
+    std::set<std::string> kinds;
+    for (const ObservedRank& rank : input_.observation.ranks) {
       for (const ObservedCollective& one : rank.collectives) {
-        const bool reduces = absl::StartsWith(one.op, "all_reduce") ||
-                             absl::StartsWith(one.op, "reduce_scatter") || one.op == "reduce";
-        if (reduces && one.ranks > 1 && one.stage != "witness")
-          elements += static_cast<double>(one.elements);
+        const bool is_after_forward = one.stage == "backward" || one.stage == "step";
+        if (is_after_forward && Reduces(one) && layout().ranks() == layout().data_ranks() &&
+            static_cast<double>(one.elements) > kLeastReduced * ElementsOfModel())
+          kinds.insert(absl::StrCat(one.op, " (", one.reduce, ") over ", one.ranks, " ranks"));
       }
     }
-    if (elements > kLeastReduced * model) return std::nullopt;
-    return absl::StrCat("no collective reduced the gradients over the group of ", group);
+    return absl::StrJoin(kinds, " and ");
   }
 
   // Gradients that are off in one layer alone: its parameters are reduced together.

@@ -27,6 +27,9 @@ struct RankDiagnosisInput {
 struct RankDiagnosis {
   std::vector<std::string> clauses;  // for the verdict's message
   bool has_factors = false;          // a clause names the factor of each rank's gradients
+  // The collectives that reduced the gradients: "all_reduce (sum) over 2 ranks". Empty if the
+  // recorded ones do not tell.
+  std::string reductions = {};
 };
 
 // What is wrong in terms of ranks: a shard of a weight, gradient or update; a rank's documents; a

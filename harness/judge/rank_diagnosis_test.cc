@@ -151,6 +151,18 @@ TEST_F(RankDiagnosisTest, ReplicasThatDifferSayWhetherACollectiveReducedThem) {
   EXPECT_THAT(Clauses(), IsEmpty()) << "gradients are alike";
 }
 
+TEST_F(RankDiagnosisTest, CollectivesThatReducedTheGradientsAreNamed) {
+  const auto reductions = [&] {
+    return DiagnoseRanks({probe_, observation_, folder_, golden_, floor_, steps_}).reductions;
+  };
+  EXPECT_EQ(reductions(), "reduce_scatter_tensor (avg) over 2 ranks");
+  for (ObservedRank& rank : observation_.ranks) rank.collectives[0].stage = "forward";
+  EXPECT_EQ(reductions(), "") << "of activations";
+  for (ObservedRank& rank : observation_.ranks) rank.collectives[0].stage = "backward";
+  probe_.layout = *ParseLayout("tp=2");
+  EXPECT_EQ(reductions(), "") << "these may be of activations, too";
+}
+
 TEST_F(RankDiagnosisTest, OneRankOrOtherStepsSayNothing) {
   for (const size_t i : LastShard()) steps_[0].tensors[kWeight].gradient[i] = 0;
   golden_.resize(2);

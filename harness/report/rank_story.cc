@@ -58,11 +58,12 @@ std::string RankStory(const Json& observation) {
     if (shown > kShown) break;
     const std::string reduce = TextOf(one, "reduce");
     const std::string stage = TextOf(one, "stage");
-    absl::StrAppend(&out, "    ", TextOf(one, "op"), reduce.empty() ? "" : " ", reduce, " over ",
-                    WholeOf(one, "ranks").value_or(0), " ranks, ", TextOf(one, "dtype"), ": ",
-                    WholeOf(one, "calls").value_or(0), " calls, ",
-                    WholeOf(one, "elements").value_or(0), " elements",
-                    stage.empty() ? "" : absl::StrCat(", in ", stage), "\n");
+    const std::string dtype = TextOf(one, "dtype");
+    absl::StrAppend(
+        &out, "    ", TextOf(one, "op"), reduce.empty() ? "" : " ", reduce, " over ",
+        WholeOf(one, "ranks").value_or(0), " ranks", dtype.empty() ? "" : absl::StrCat(", ", dtype),
+        ": ", WholeOf(one, "calls").value_or(0), " calls, ", WholeOf(one, "elements").value_or(0),
+        " elements", stage.empty() ? "" : absl::StrCat(", in ", stage), "\n");
   }
   return out;
 }
