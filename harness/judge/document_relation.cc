@@ -177,8 +177,11 @@ std::optional<std::string> DescribeLoss(const DocumentsOfRanks& documents, doubl
     sum += sums[rank];
     count += static_cast<double>(tokens[rank]);
   }
-  const auto fits = [&](double other) { return std::abs(loss - other) <= allowed; };
-  if (count == 0 || fits(sum / count)) return std::nullopt;
+  if (count == 0 || std::abs(loss - sum / count) <= allowed) return std::nullopt;
+  // An answer that is near the right one could be so by rounding.
+  const auto fits = [&](double other) {
+    return std::abs(loss - other) <= allowed && std::abs(other - sum / count) > 3 * allowed;
+  };
   std::vector<std::string> found;
   for (int64_t rank = 0; rank < documents.ranks(); ++rank) {
     const std::string whose = absl::StrCat("the documents of ", RankText(rank, documents.ranks()),
