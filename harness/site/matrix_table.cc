@@ -2,7 +2,6 @@
 // Copyright the bkm authors.
 #include "harness/site/matrix_table.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
@@ -34,24 +33,6 @@ std::map<LineKey, std::map<std::string, const PublishedCell*>> LinesOf(const Pub
   for (const PublishedCell& cell : row.cells)
     lines[{cell.model, cell.precision, cell.options}].emplace(cell.attention, &cell);
   return lines;
-}
-
-// The cell that is furthest from ok.
-const PublishedCell& WorstOf(const std::vector<const PublishedCell*>& cells) {
-  const auto badness = [](const PublishedCell* cell) {
-    switch (cell->evidence.verdict.kind) {
-      case VerdictKind::kOk:
-        return 0;
-      case VerdictKind::kWrong:
-        return 3;
-      case VerdictKind::kBroken:
-        return 2;
-      default:
-        return 1;
-    }
-  };
-  return **std::max_element(cells.begin(), cells.end(),
-                            [&](const auto* a, const auto* b) { return badness(a) < badness(b); });
 }
 
 Markup VersionCell(const PublishedVersion& version, bool is_header) {
@@ -92,13 +73,16 @@ Markup CellOf(const PublishedCell* cell, const std::string& attention, const Lin
                  content);
 }
 
-// A badge for each layout: its cell that is furthest from ok.
+// A badge for each layout of several ranks and each verdict that its cells have.
 Markup LayoutChips(const std::vector<LayoutCells>& layouts, const Link& link) {
   Markup chips;
   for (const LayoutCells& one : layouts) {
-    const PublishedCell& worst = WorstOf(one.cells);
-    chips << Element("li", VerdictBadge(worst.evidence.verdict.kind, link(worst.evidence),
-                                        one.layout == "1" ? "1 rank" : one.layout));
+    std::set<VerdictKind> shown;
+    for (const PublishedCell* cell : one.cells) {
+      const VerdictKind kind = cell->evidence.verdict.kind;
+      if (one.layout != "1" && shown.insert(kind).second)
+        chips << Element("li", VerdictBadge(kind, link(cell->evidence), one.layout));
+    }
   }
   return Element("ul", {{"class", "chips"}}, chips);
 }
@@ -233,11 +217,11 @@ Markup LayoutsLine(const PublishedRow& row, const Link& link) {
   if (kind == nullptr || kind->layouts.empty()) return {};
   const std::vector<const PublishedCell*> cells = CellsByProbe(row);
   const std::vector<LayoutCells> layouts = ByLayout(cells);
-  if (layouts.size() < 2)
+  if (layouts.empty()) return {};
+  if (layouts.size() == 1 && layouts[0].layout == "1")
     return Element("p", {{"class", "soft small"}}, "1 rank only: no other layout was run.");
   const std::vector<std::string> missing = LayoutsNotRun(row.engine, cells);
-  return {Element("p", {{"class", "eyebrow"}}, "layouts, the worst cell of each"),
-          LayoutChips(layouts, link),
+  return {Element("p", {{"class", "eyebrow"}}, "more than 1 rank"), LayoutChips(layouts, link),
           missing.empty() ? Markup()
                           : Element("p", {{"class", "soft small"}},
                                     absl::StrCat("Not run: ", absl::StrJoin(missing, ", "), "."))};

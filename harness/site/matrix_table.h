@@ -17,8 +17,8 @@ namespace bkm {
 html::Markup MatrixTables(const PublishedTable& table, const std::string& today,
                           const std::function<std::string(const Evidence&)>& link);
 
-// The layouts of a row with the worst verdict of each, and what was not run; "1 rank only" if there
-// is no other. Empty for an engine without layouts.
+// The layouts of several ranks that a row ran with, their verdicts, and what was not run; "1 rank
+// only" if there is none. Empty for an engine without layouts.
 html::Markup LayoutsLine(const PublishedRow& row,
                          const std::function<std::string(const Evidence&)>& link);
 
