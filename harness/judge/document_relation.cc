@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 
 #include "absl/strings/str_cat.h"
@@ -117,7 +118,9 @@ std::optional<DocumentsOfRanks> DocumentsOfRanks::Of(const std::vector<ObservedR
                   [&](int64_t rank) { return rank >= 0 && rank < documents.ranks_; }) &&
       documents.begins_.back() == static_cast<int64_t>(batch.input_ids.size()) &&
       batch.loss_mask.size() == batch.input_ids.size();
-  return is_whole && documents.ranks_ > 1 ? std::optional(documents) : std::nullopt;
+  // A cell can claim any number of ranks.
+  const bool is_known = documents.ranks_ > 1 && documents.ranks_ <= std::ssize(ranks);
+  return is_whole && is_known ? std::optional(documents) : std::nullopt;
 }
 
 int64_t DocumentsOfRanks::TokensOf(int64_t rank) const {

@@ -59,6 +59,9 @@ TEST_F(DocumentRelationTest, DocumentsThatRanksDidNotNameAreNotGuessed) {
   EXPECT_FALSE(DocumentsOfRanks::Of(ranks_, 0, batch_).has_value()) << "one too many";
   ranks_[1].documents = {{1, 2}};
   EXPECT_FALSE(DocumentsOfRanks::Of(ranks_, 0, batch_).has_value()) << "one of two ranks";
+  ranks_[1].documents = {{2, 1}};
+  ranks_[1].data_ranks = int64_t{1} << 50;
+  EXPECT_FALSE(DocumentsOfRanks::Of(ranks_, 0, batch_).has_value()) << "more than there are";
   ranks_[1].documents.clear();
   EXPECT_FALSE(DocumentsOfRanks::Of(ranks_, 0, batch_).has_value());
 }
