@@ -209,6 +209,7 @@ OrderedJson ToJson(const CheckReport& report) {
           {"packages", std::move(packages)},
           {"table", report.table.empty() ? OrderedJson() : OrderedJson(report.table.string())},
           {"run", report.run.empty() ? OrderedJson() : OrderedJson(report.run)},
+          {"layout", report.layout},
           {"pairings", std::move(pairings)}};
 }
 
@@ -239,7 +240,9 @@ std::string ToSummary(const CheckReport& report) {
       absl::StrAppend(&text, "Published: ", Name(pairing.row->status),
                       EvidenceText(*pairing.row, report.day), "\n");
     } else if (!report.table.empty()) {
-      absl::StrAppend(&text, "Published: no row has these versions\n");
+      absl::StrAppend(&text, "Published: no row has these versions",
+                      report.layout == "1" ? "" : absl::StrCat(" with layout=", report.layout),
+                      "\n");
     }
     if (!pairing.nearest.empty()) absl::StrAppend(&text, "Nearest versions that work:\n");
     for (const PublishedRow& row : pairing.nearest)

@@ -41,6 +41,7 @@ struct CheckReport {
   std::vector<CheckedPairing> pairings;
   std::filesystem::path table;  // table.json; empty: none was found
   std::string run;              // run directory; empty: no cell ran
+  std::string layout = "1";     // of the cells and the rows, as LayoutText
   std::string day;              // YYYY-MM-DD, today: decides which rows have expired
 };
 

@@ -143,10 +143,12 @@ void NameLockFrom(const fs::path& folder, PublishedRow& row) {
   for (std::string& line : row.install) line = absl::StrReplaceAll(line, {{row.pylock, lock}});
 }
 
-// Fills in what the table says of the pairings.
+// Fills in what the table says of the pairings with that layout.
 absl::Status LookUp(const fs::path& path, const UserEnvironment& environment,
-                    const std::string& day, std::vector<CheckedPairing>& pairings) {
-  ASSIGN_OR_RETURN(const TableOnDisk published, ReadPublishedTable(path));
+                    const std::string& layout, const std::string& day,
+                    std::vector<CheckedPairing>& pairings) {
+  ASSIGN_OR_RETURN(TableOnDisk published, ReadPublishedTable(path));
+  published.table = OfLayout(std::move(published.table), layout);
   const std::string torch = environment.VersionOf("torch");
   for (CheckedPairing& pairing : pairings) {
     const EngineKind& kind = *pairing.kind;
@@ -166,6 +168,9 @@ absl::Status LookUp(const fs::path& path, const UserEnvironment& environment,
 
 absl::StatusOr<std::optional<CheckReport>> CheckEnvironment(const CheckOptions& options,
                                                             RunObserver& observer) {
+  const absl::StatusOr<Layout> layout = ParseLayout(options.layout);
+  if (!layout.ok())
+    return absl::InvalidArgumentError(absl::StrCat("--layout: ", layout.status().message()));
   ASSIGN_OR_RETURN(const Installation installation, Installation::Find());
   const fs::path python = options.python.empty() ? FindUsersPython() : fs::path(options.python);
   if (python.empty())
@@ -188,11 +193,13 @@ absl::StatusOr<std::optional<CheckReport>> CheckEnvironment(const CheckOptions& 
   const std::string day = Today();
   const fs::path table =
       options.table.empty() ? DefaultTable(installation.root) : fs::path(options.table);
-  if (!table.empty()) RETURN_IF_ERROR(LookUp(table, environment, day, pairings));
+  if (!table.empty())
+    RETURN_IF_ERROR(LookUp(table, environment, LayoutText(*layout), day, pairings));
   return CheckReport{.environment = environment,
                      .pairings = std::move(pairings),
                      .table = table,
                      .run = run,
+                     .layout = LayoutText(*layout),
                      .day = day};
 }
 

@@ -2,8 +2,9 @@
 // Copyright the bkm authors.
 // Why torch is part of a row: matrices/torch.json runs the control `torchtitan` at two releases on
 // three versions of torch. torchtitan 0.2.1 transposes the output of varlen attention, which only a
-// test with trained weights detects. No torch version runs both that release and its fix. Installs
-// two CUDA builds of torch (4.5 GB each) and needs the package registry.
+// test with trained weights detects. No torch version runs both that release and its fix. verl's
+// default way to shard (spmd_types) needs torch 2.14. Installs four CUDA builds of torch, two of
+// them twice (4.5 GB each), and needs the package registry.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -88,6 +89,35 @@ TEST_F(TorchStoriesTest, FlexIsRightOnEveryTorchButForTheTiedWeightsOf021) {
     const RealRun::Fields untied = At("0.2.1", torch, "qwen3", "flex");
     EXPECT_EQ(ReasonOf(untied), "wrong at golden, gradients-off") << torch;
     EXPECT_THAT(MessageOf(untied), HasSubstr("model.embed_tokens.weight"));
+  }
+}
+
+// verl 0.9.1 shards by spmd_types unless told otherwise. On torch 2.13 no rank gets beyond
+// construct. From 2.14 on, tensor parallelism stops at the first label that is beyond a rank's part
+// of the vocabulary: torchtitan's logits stay sharded, and verl gathers only DTensors.
+TEST_F(TorchStoriesTest, ShardingBySpmdTypesNeedsTorch214AndItsTensorParallelismIsBroken) {
+  for (const char* torch : {"2.14.1", "2.15.0"}) {
+    const auto cell = [&](const char* layout) {
+      return RealRun::Fields{{"library_label", "952427842"}, {"torch", torch}, {"layout", layout}};
+    };
+    EXPECT_EQ(ReasonOf(cell("")), "ok at golden, ") << torch;
+    EXPECT_EQ(ReasonOf(cell("dp_shard=2")), "ok at golden, ") << torch;
+    EXPECT_EQ(ReasonOf(cell("tp=2")), "broken at forward, raised") << torch;
+    EXPECT_THAT(MessageOf(cell("tp=2")), HasSubstr("out of bounds for dimension 0 with size 1024"));
+  }
+}
+
+TEST_F(TorchStoriesTest, TheFsdpEngineOfTheNewestReleaseIsRightOnTheNewestTorch) {
+  for (const char* torch : {"2.14.1", "2.15.0"}) {
+    for (const char* attention : {"sdpa", "flex_attention"}) {
+      for (const char* layout : {"", "dp_shard=2"}) {  // "": one rank
+        const RealRun::Fields cell = {{"library_label", "5.10.2"},
+                                      {"torch", torch},
+                                      {"attention", attention},
+                                      {"layout", layout}};
+        EXPECT_EQ(ReasonOf(cell), "ok at golden, ") << torch << " " << attention << " " << layout;
+      }
+    }
   }
 }
 

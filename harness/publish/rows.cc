@@ -11,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "absl/time/civil_time.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -95,6 +97,14 @@ RowStatus StatusOf(const PublishedRow& row) {
   if (ok + not_ok == 0) return RowStatus::kUnknown;
   if (ok == 0) return RowStatus::kFails;
   return not_ok + unsupported == 0 ? RowStatus::kWorks : RowStatus::kWorksExcept;
+}
+
+// As LayoutText.
+std::string LayoutOf(const PublishedCell& cell) {
+  for (absl::string_view option : absl::StrSplit(cell.options, ", ")) {
+    if (absl::ConsumePrefix(&option, "layout=")) return std::string(option);
+  }
+  return "1";
 }
 
 size_t PlaceOf(const std::string& engine) {
@@ -216,6 +226,20 @@ std::vector<PublishedRow> RowsOf(const MergedEvidence& merged, int max_age_days)
 std::string SandboxNote(const PublishedRow& row) {
   const bool weaker = !row.sandbox.empty() && row.sandbox != Name(SandboxLevel::kFull);
   return weaker ? absl::StrCat(" (sandbox: ", row.sandbox, ")") : "";
+}
+
+PublishedTable OfLayout(PublishedTable table, const std::string& layout) {
+  for (PublishedRow& row : table.rows) {
+    row.cells.erase(
+        std::remove_if(row.cells.begin(), row.cells.end(),
+                       [&](const PublishedCell& cell) { return LayoutOf(cell) != layout; }),
+        row.cells.end());
+    row.status = StatusOf(row);
+  }
+  table.rows.erase(std::remove_if(table.rows.begin(), table.rows.end(),
+                                  [](const PublishedRow& row) { return row.cells.empty(); }),
+                   table.rows.end());
+  return table;
 }
 
 void SortAndName(std::vector<PublishedRow>& rows) {

@@ -13,6 +13,7 @@ from bkm_cell.shims import (
     cuda_autocast,
     expert_kernels,
     flex_cpu,
+    gloo_all_to_all,
     gloo_sum,
     integer_histc,
     no_compile,
@@ -35,7 +36,7 @@ def apply_shims(request: dict[str, Any]) -> None:
         expert_kernels,
     ]
     if request["probe"].get("ranks", 1) > 1:
-        shims.append(gloo_sum)
+        shims += [gloo_all_to_all, gloo_sum]
     if bf16_products.needed():
         shims.append(bf16_products)
     for shim in shims:
