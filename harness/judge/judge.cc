@@ -31,6 +31,7 @@
 #include "harness/judge/optimizer_check.h"
 #include "harness/judge/precision_check.h"
 #include "harness/judge/rank_check.h"
+#include "harness/judge/rank_diagnosis.h"
 #include "harness/judge/reasons.h"
 #include "harness/judge/relation.h"
 #include "harness/judge/resume_check.h"
@@ -256,6 +257,20 @@ std::optional<std::string> FactorOf(const JudgeInput& input,
                         input.probe.layout);
 }
 
+// What is wrong with a cell of several ranks, in terms of its ranks.
+RankDiagnosis RankDiagnosisOf(const JudgeInput& input,
+                              const absl::StatusOr<std::vector<StepTensors>>& steps) {
+  const ReferenceData& reference = *input.reference;
+  const auto floor = FloorOf(input);
+  if (!reference.folder.ok() || !reference.golden.ok() || !floor.ok() || !steps.ok()) return {};
+  return DiagnoseRanks({.probe = input.probe,
+                        .observation = *input.observation,
+                        .folder = *reference.folder,
+                        .golden = *reference.golden,
+                        .floor = **floor,
+                        .steps = *steps});
+}
+
 // Ordered by precedence within one stage: weights that were not loaded explain numbers that are
 // off.
 std::vector<NamedCheck> ChecksOfTraining(const JudgeInput& input,
@@ -364,9 +379,16 @@ Verdict JudgeFinished(const JudgeInput& input, HandedOver which) {
                                        {"multiple", diagnosis->multiple}};
       absl::StrAppend(&verdict.message, "; ", Describe(*diagnosis));
     }
-    if (const std::optional<std::string> factor = FactorOf(input, steps)) {
+    const RankDiagnosis ranks = RankDiagnosisOf(input, steps);
+    if (const auto factor = ranks.has_factors ? std::nullopt : FactorOf(input, steps)) {
       verdict.evidence["factor"] = *factor;
       absl::StrAppend(&verdict.message, "; ", *factor);
+      if (!ranks.reductions.empty())
+        absl::StrAppend(&verdict.message, " (they went through ", ranks.reductions, ")");
+    }
+    for (const std::string& clause : ranks.clauses) {
+      verdict.evidence["ranks"].push_back(clause);
+      absl::StrAppend(&verdict.message, "; ", clause);
     }
     return verdict;
   }

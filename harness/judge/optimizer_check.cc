@@ -251,4 +251,34 @@ CheckResult CheckOptimizer(const OptimizerSettings& asked, std::span<const Obser
   return CheckUpdates(reported, tensors, is_bf16, std::move(evidence));
 }
 
+std::map<std::string, ExpectedUpdate> ExpectedUpdates(std::span<const ObservedStep> reported,
+                                                      std::span<const StepTensors> steps,
+                                                      size_t step) {
+  std::map<std::string, ExpectedUpdate> updates;
+  if (step >= steps.size() || step >= reported.size()) return updates;
+  const bool is_bf16 = ParametersAreBf16(steps);
+  for (const auto& [name, last] : steps[step].tensors) {
+    AdamWMoments moments;
+    ExpectedUpdate update;
+    for (size_t k = 0; k <= step; ++k) {
+      const auto found = steps[k].tensors.find(name);
+      update.expected.clear();
+      if (found == steps[k].tensors.end() || reported[k].param_groups.empty()) break;
+      const SampledTensor& tensor = found->second;
+      if (tensor.gradient.size() != last.after.size() || tensor.before.size() != last.after.size())
+        break;
+      update.expected = tensor.before;
+      AdamWStep(SettingsOf(reported[k].param_groups.front()), tensor.gradient, moments,
+                update.expected);
+    }
+    if (update.expected.size() != last.after.size() || update.expected.empty()) continue;
+    for (size_t i = 0; i < last.after.size(); ++i) {
+      const double misfit = Misfit(last.before[i], update.expected[i], last.after[i], is_bf16);
+      update.is_right.push_back(misfit <= 1);
+    }
+    updates.emplace(name, std::move(update));
+  }
+  return updates;
+}
+
 }  // namespace bkm

@@ -3,7 +3,10 @@
 #ifndef HARNESS_JUDGE_OPTIMIZER_CHECK_H_
 #define HARNESS_JUDGE_OPTIMIZER_CHECK_H_
 
+#include <map>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "harness/judge/check_result.h"
 #include "harness/judge/step_files.h"
@@ -31,6 +34,16 @@ namespace bkm {
 CheckResult CheckOptimizer(const OptimizerSettings& asked, std::span<const ObservedStep> reported,
                            std::span<const StepTensors> tensors,
                            const std::string& parameter_type = "fp32", size_t of_file = 0);
+
+// What AdamW makes of one tensor's sampled parameters in one step, from what was observed up to it.
+struct ExpectedUpdate {
+  std::vector<double> expected;
+  std::vector<bool> is_right;  // whether the cell has it, within the tolerance of CheckOptimizer
+};
+// By tensor; tensors that were not observed in every step up to `step` are left out.
+std::map<std::string, ExpectedUpdate> ExpectedUpdates(std::span<const ObservedStep> reported,
+                                                      std::span<const StepTensors> steps,
+                                                      size_t step);
 
 }  // namespace bkm
 

@@ -368,6 +368,16 @@ void DescribeBackend(Fields& fields, ObservedBackend& seen, std::string* configu
   });
 }
 
+void Describe(Fields& fields, ObservedCollective& collective) {
+  fields.Field("op", collective.op);
+  fields.Field("reduce", collective.reduce);
+  fields.Field("ranks", collective.ranks);
+  fields.Field("dtype", collective.dtype);
+  fields.Field("stage", collective.stage);
+  fields.Field("calls", collective.calls);
+  fields.Field("elements", collective.elements);
+}
+
 void Describe(Fields& fields, ObservedRank& rank) {
   fields.Field("rank", rank.rank);
   fields.Field("stage", rank.stage);
@@ -378,6 +388,7 @@ void Describe(Fields& fields, ObservedRank& rank) {
   fields.Field("data_ranks", rank.data_ranks);
   fields.Field("documents", rank.documents);
   fields.Field("precision_ran", rank.precision_ran);
+  fields.Field("collectives", rank.collectives);
   DescribeBackend(fields, rank, nullptr);
 }
 

@@ -129,6 +129,19 @@ struct ObservedShare {
   int64_t count = 0;
 };
 
+// Calls of one kind of collective by a rank.
+struct ObservedCollective {
+  std::string op;      // torch's name: all_reduce, reduce_scatter_tensor, ...
+  std::string reduce;  // sum, avg, ...; empty if it reduces nothing
+  int64_t ranks = 0;   // of its group; 0: not known
+  std::string dtype;
+  // What the rank was doing: a stage's name, or "witness" for a collective of bkm itself. Empty in
+  // older runs.
+  std::string stage;
+  int64_t calls = 0;
+  int64_t elements = 0;  // of the first tensor that each call was given, all calls together
+};
+
 // What differs between the ranks of one step.
 struct ObservedRankStep {
   std::optional<int64_t> forwards;
@@ -159,6 +172,7 @@ struct ObservedRank : ObservedBackend {
   int64_t data_ranks = 0;
   std::vector<ObservedShare> documents;  // its own, in each step
   std::string precision_ran;
+  std::vector<ObservedCollective> collectives;
 };
 
 // A tensor that a rank and a lower one should hold alike, and do not.

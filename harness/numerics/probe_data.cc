@@ -50,11 +50,19 @@ int64_t StartOf(const PackedBatch& batch, int64_t document) {
 }  // namespace
 
 std::vector<float> DrawWeight(const WeightShape& weight, uint64_t seed) {
+  std::vector<int64_t> indices(weight.numel());
+  std::iota(indices.begin(), indices.end(), 0);
+  return DrawWeightAt(weight, seed, indices);
+}
+
+std::vector<float> DrawWeightAt(const WeightShape& weight, uint64_t seed,
+                                std::span<const int64_t> indices) {
   const CounterStream stream(seed, absl::StrCat("weight/", weight.name));
-  std::vector<float> values(weight.numel());
+  std::vector<float> values(indices.size());
   for (size_t i = 0; i < values.size(); ++i) {
     // Rounding before adding the mean keeps compilers from fusing the two operations.
-    const float noise = static_cast<float>(stream.NormalLike(weight.standard_deviation, i));
+    const float noise =
+        static_cast<float>(stream.NormalLike(weight.standard_deviation, indices[i]));
     values[i] = static_cast<float>(weight.mean + static_cast<double>(noise));
   }
   return values;

@@ -4,6 +4,7 @@
 #define HARNESS_NUMERICS_PROBE_DATA_H_
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "harness/model/probe.h"
@@ -21,6 +22,9 @@ inline constexpr int kGeneratorVersion = 2;
 
 // The elements of a weight, rounded to fp32, the type of the file.
 std::vector<float> DrawWeight(const WeightShape& weight, uint64_t seed);
+// The elements at these flat indices.
+std::vector<float> DrawWeightAt(const WeightShape& weight, uint64_t seed,
+                                std::span<const int64_t> indices);
 
 // The batch of one step, of the documents that the probe has for it. The loss mask leaves out a
 // short prompt and, in documents of at least 16 tokens, also an eighth of them in the middle, as

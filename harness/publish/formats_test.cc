@@ -166,10 +166,10 @@ As of 2026-06-11. A pair that is not here was never run: that is unknown, not "n
 
 ## verl-torchtitan
 
-| verl | torchtitan | runtime | device | status | flex | sdpa | not tested | measured | expires | lock |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-| 0.9.1 (2026-06-10) | 0.3.0 (2026-05-30) | cpu, torch 2.13.0 | cpu | **fails** | [broken](../runs/bkm/cells/a-flex) \[1\] | unknown |  | 2026-06-01 | 2026-08-30 |  |
-| v0.8.0 (aaaaaaaaa, 2026-05-20) | 0.3.0 (2026-05-30) | cpu, torch 2.13.0 | cpu | **works-except** | [**ok**](../runs/bkm/cells/a-flex) | [refused](../runs/bkm/cells/a-sdpa) \[2\] | micro-batches, padded input, a warm-up, a clipping norm that does not always act, a critic, the export of weights, saving and loading a checkpoint, a sharded bf16 checkpoint, RoPE keys of transformers 5 only, other numbers in config.json, fp32, more than 1 rank, torch.compile, offloading, decay of the learning rate, temperature, MXFP4 weights, a GPU | 2026-06-01 | 2026-08-30 | [lock](pylock.verl-torchtitan-v0-8-0-torchtitan-0-3-0-cpu-torch-2-13-0.toml) |
+| verl | torchtitan | runtime | device | status | flex | sdpa | layouts | not tested | measured | expires | lock |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| 0.9.1 (2026-06-10) | 0.3.0 (2026-05-30) | cpu, torch 2.13.0 | cpu | **fails** | [broken](../runs/bkm/cells/a-flex) \[1\] | unknown | 1 rank only: broken |  | 2026-06-01 | 2026-08-30 |  |
+| v0.8.0 (aaaaaaaaa, 2026-05-20) | 0.3.0 (2026-05-30) | cpu, torch 2.13.0 | cpu | **works-except** | [**ok**](../runs/bkm/cells/a-flex) | [refused](../runs/bkm/cells/a-sdpa) \[2\] | 1 rank only: 1 ok, 1 refused | micro-batches, padded input, a warm-up, a clipping norm that does not always act, a critic, the export of weights, saving and loading a checkpoint, a sharded bf16 checkpoint, RoPE keys of transformers 5 only, other numbers in config.json, fp32, more than 1 rank, torch.compile, offloading, decay of the learning rate, temperature, MXFP4 weights, a GPU | 2026-06-01 | 2026-08-30 | [lock](pylock.verl-torchtitan-v0-8-0-torchtitan-0-3-0-cpu-torch-2-13-0.toml) |
 
 ## Reasons
 

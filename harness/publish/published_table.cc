@@ -12,6 +12,7 @@
 #include "harness/base/status_macros.h"
 #include "harness/model/engine_kind.h"
 #include "harness/model/sandbox_level.h"
+#include "harness/publish/layouts.h"
 
 namespace bkm {
 namespace {
@@ -19,22 +20,14 @@ namespace {
 constexpr std::array<absl::string_view, 4> kStatuses = {"works", "works-except", "fails",
                                                         "unknown"};
 
-// The kinds of parallelism of the row's engine that no ok cell had.
+// The kinds of parallelism of the row's engine that no cell had.
 std::vector<std::string> LayoutsNotTested(const PublishedRow& row) {
   const EngineKind* kind = FindEngineKind(row.engine);
-  std::vector<std::string> missing;
-  if (kind == nullptr) return missing;
-  for (const std::string& dimension : kind->layouts) {
-    const bool ran =
-        std::any_of(row.cells.begin(), row.cells.end(), [&](const PublishedCell& cell) {
-          const size_t layout = absl::StrCat(", ", cell.options).find(", layout=");
-          return cell.evidence.verdict.kind == VerdictKind::kOk && !cell.flaky &&
-                 layout != std::string::npos &&
-                 absl::StrContains(cell.options, absl::StrCat(dimension, "="));
-        });
-    if (!ran) missing.push_back(dimension);
-  }
-  if (missing.size() == kind->layouts.size()) return {"more than 1 rank"};
+  std::vector<const PublishedCell*> cells;
+  for (const PublishedCell& cell : row.cells) cells.push_back(&cell);
+  const std::vector<std::string> missing = LayoutsNotRun(row.engine, cells);
+  if (kind != nullptr && !missing.empty() && missing.size() == kind->layouts.size())
+    return {"more than 1 rank"};
   return missing;
 }
 

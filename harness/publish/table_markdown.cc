@@ -13,6 +13,7 @@
 #include "harness/model/engine_kind.h"
 #include "harness/publish/escape.h"
 #include "harness/publish/evidence.h"
+#include "harness/publish/layouts.h"
 #include "harness/publish/rows.h"
 #include "harness/report/labels.h"
 
@@ -186,7 +187,8 @@ std::string KindTable(const PublishedTable& table, const EngineKind& kind, Evide
       columns.push_back(AttentionText(cells, probes.size() > 1, links, causes));
     }
     columns.insert(columns.end(),
-                   {MarkdownText(absl::StrJoin(NotTested(row), ", ")), MarkdownText(row.measured)});
+                   {MarkdownText(LayoutsText(row)),
+                    MarkdownText(absl::StrJoin(NotTested(row), ", ")), MarkdownText(row.measured)});
     if (tell_horizon) columns.push_back(MarkdownText(HorizonText(row)));
     columns.insert(columns.end(),
                    {MarkdownText(row.expires),
@@ -196,7 +198,7 @@ std::string KindTable(const PublishedTable& table, const EngineKind& kind, Evide
   std::vector<std::string> header = {kind.engine_source, kind.library_source, "runtime", "device",
                                      "status"};
   for (const std::string& attention : asked) header.push_back(MarkdownText(attention));
-  header.insert(header.end(), {"not tested", "measured"});
+  header.insert(header.end(), {"layouts", "not tested", "measured"});
   if (tell_horizon) header.push_back("sources known up to");
   header.insert(header.end(), {"expires", "lock"});
   return absl::StrCat("## ", kind.name, "\n\n", Line(header),

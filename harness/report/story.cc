@@ -13,6 +13,7 @@
 #include "harness/report/attention_story.h"
 #include "harness/report/labels.h"
 #include "harness/report/numbers_story.h"
+#include "harness/report/rank_story.h"
 
 namespace bkm {
 namespace {
@@ -136,6 +137,8 @@ std::string StoryText(const CellRecord& cell, const Json& observation, const Ver
     mask->erase("layers");
     mask->erase("picture");
   }
+  if (const std::string ranks = RankStory(observation); !ranks.empty())
+    absl::StrAppend(&out, "\nRanks\n", ranks);
   if (const std::string numbers = NumbersStory(evidence); !numbers.empty())
     absl::StrAppend(&out, "\nNumbers, against the fp64 golden\n", numbers);
   if (!evidence.empty()) {

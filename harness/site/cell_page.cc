@@ -14,6 +14,7 @@
 #include "harness/report/labels.h"
 #include "harness/runner/task.h"
 #include "harness/site/evidence_view.h"
+#include "harness/site/rank_view.h"
 #include "harness/site/verdict_view.h"
 
 namespace bkm {
@@ -208,6 +209,7 @@ Markup AskedSection(const CellRecord& record, const CellEvidence& evidence) {
   facts.Add("Model", absl::StrCat(probe.model, probe.head == "value" ? ", a critic" : "", ", ",
                                   probe.precision, " on ", probe.device));
   facts.Add("Attention", probe.attention);
+  facts.Add("Layout", LayoutSentence(probe.layout));
   facts.Add("Batch", absl::StrCat(probe.input, " documents of ", DocumentsText(probe), " tokens, ",
                                   probe.steps, probe.steps == 1 ? " step, " : " steps, ",
                                   probe.micro_batches,
@@ -336,7 +338,7 @@ Page CellPage(const SiteRuns& runs, const SiteRun& run, const CellRecord& cell,
   page.main << Summary(runs, run, cell, evidence) << Heading("How far it came", "ladder")
             << Ladder(evidence) << ExceptionSection(evidence) << AskedSection(cell, evidence);
   const Markup seen = {BackendSection(evidence), MaskSection(evidence), NumbersSection(evidence),
-                       StepsSection(evidence)};
+                       StepsSection(evidence), RanksSection(evidence)};
   if (!seen.empty()) page.main << Heading("What was seen", "seen") << seen;
   page.main << WarningsSection(evidence) << AgainSection(run, cell);
   return page;

@@ -77,7 +77,9 @@ class Front {
                              row.library, " ", LibraryText(row),
                              row.torch.empty() ? "" : ", torch ", row.torch,
                              row.python.empty() ? "" : ", Python ", row.python, ", ", row.device)),
-        Chips(row)};
+        Chips(row), LayoutsLine(row, [&](const Evidence& evidence) {
+          return PageOfEvidence(evidence, table_, runs_);
+        })};
     if (!row.install.empty()) {
       card << CommandBlock(row.install, absl::StrCat("how to install ", PairLabel(row)));
       if (!row.pylock.empty()) {

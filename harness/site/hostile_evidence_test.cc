@@ -48,6 +48,14 @@ TEST_F(HostileEvidenceTest, APageIsMadeWhateverTheObservationHolds) {
     };
     ForEachMutation(*root ? RaisedObservation() : CompleteObservation(), check, root);
   }
+  ForEachMutation(
+      ARankedObservation(),
+      [&](const Json& mutated, const std::string& what) {
+        const std::string page = PageWith(mutated, AJudgedEvidence());
+        ASSERT_EQ(page.find("<script"), std::string::npos) << what;
+        ASSERT_EQ(ShownText(page), page) << what;
+      },
+      "/ranks");
 }
 
 TEST_F(HostileEvidenceTest, APageIsMadeWhateverTheVerdictsEvidenceHolds) {

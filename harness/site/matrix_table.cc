@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/model/engine_kind.h"
+#include "harness/publish/layouts.h"
 #include "harness/publish/rows.h"
 #include "harness/site/answer.h"
 #include "harness/site/page.h"
@@ -72,6 +73,39 @@ Markup CellOf(const PublishedCell* cell, const std::string& attention, const Lin
                  content);
 }
 
+// A badge for each layout of several ranks and each verdict that its cells have.
+Markup LayoutChips(const std::vector<LayoutCells>& layouts, const Link& link) {
+  Markup chips;
+  for (const LayoutCells& one : layouts) {
+    std::set<VerdictKind> shown;
+    for (const PublishedCell* cell : one.cells) {
+      const VerdictKind kind = cell->evidence.verdict.kind;
+      if (one.layout != "1" && shown.insert(kind).second)
+        chips << Element("li", VerdictBadge(kind, link(cell->evidence), one.layout));
+    }
+  }
+  return Element("ul", {{"class", "chips"}}, chips);
+}
+
+// The layouts that ran with a line's model and precision. A line of a layout names its own alone.
+Markup LayoutCell(const PublishedRow& row, const LineKey& key, const Link& link) {
+  std::vector<const PublishedCell*> cells;
+  for (const PublishedCell* cell : CellsByProbe(row)) {
+    if (cell->model == std::get<0>(key) && cell->precision == std::get<1>(key))
+      cells.push_back(cell);
+  }
+  const std::string own = LayoutOf({.options = std::get<2>(key)});
+  if (own != "1") return Element("td", own);
+  const std::vector<LayoutCells> layouts = ByLayout(cells);
+  if (layouts.size() < 2) return Element("td", {{"class", "soft"}}, "1 rank only");
+  const std::vector<std::string> missing = LayoutsNotRun(row.engine, cells);
+  return Element(
+      "td", {LayoutChips(layouts, link),
+             missing.empty() ? Markup()
+                             : Element("span", {{"class", "why"}},
+                                       absl::StrCat("not run: ", absl::StrJoin(missing, ", ")))});
+}
+
 std::string SearchText(const PublishedRow& row) {
   return absl::StrCat(row.engine, " ", row.engine_version.subject, " ", row.library_to.subject, " ",
                       row.runtime, " ", row.torch, " ", row.lock);
@@ -88,6 +122,7 @@ Markup Line(const PublishedRow& row, const EngineKind& kind,
           << Element("td",
                      {model, Element("span", {{"class", "date"}}, precision),
                       options.empty() ? Markup() : Element("span", {{"class", "why"}}, options)});
+  if (!kind.layouts.empty()) columns << LayoutCell(row, key, link);
   for (const std::string& attention : attentions) {
     const auto cell = cells.find(attention);
     columns << CellOf(cell == cells.end() ? nullptr : cell->second, attention, link);
@@ -144,6 +179,7 @@ Markup TableOf(const PublishedTable& table, const EngineKind& kind, const Link& 
   if (!kind.engine_source.empty()) column(kind.engine_source);
   column(kind.library_source);
   column("model");
+  if (!kind.layouts.empty()) column("layouts");
   for (const std::string& attention : attentions)
     head << Element("th", {{"scope", "col"}, {"data-attention", attention}}, attention);
   column("torch, measured");
@@ -175,6 +211,21 @@ void AddOnce(std::vector<std::string>& values, const std::string& value) {
 }
 
 }  // namespace
+
+Markup LayoutsLine(const PublishedRow& row, const Link& link) {
+  const EngineKind* kind = FindEngineKind(row.engine);
+  if (kind == nullptr || kind->layouts.empty()) return {};
+  const std::vector<const PublishedCell*> cells = CellsByProbe(row);
+  const std::vector<LayoutCells> layouts = ByLayout(cells);
+  if (layouts.empty()) return {};
+  if (layouts.size() == 1 && layouts[0].layout == "1")
+    return Element("p", {{"class", "soft small"}}, "1 rank only: no other layout was run.");
+  const std::vector<std::string> missing = LayoutsNotRun(row.engine, cells);
+  return {Element("p", {{"class", "eyebrow"}}, "more than 1 rank"), LayoutChips(layouts, link),
+          missing.empty() ? Markup()
+                          : Element("p", {{"class", "soft small"}},
+                                    absl::StrCat("Not run: ", absl::StrJoin(missing, ", "), "."))};
+}
 
 Markup MatrixTables(const PublishedTable& table, const std::string& today, const Link& link) {
   Markup tables;

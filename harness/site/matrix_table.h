@@ -12,10 +12,15 @@
 namespace bkm {
 
 // The rows of the table of supported versions: one HTML table per kind of engine, a line per row
-// and model, a column per attention. Rows that have expired on `today` (YYYY-MM-DD) say so.
-// `link` gives the page of a cell's evidence; empty: no page.
+// and model, a column per attention and one for the layouts that ran. Rows that have expired on
+// `today` (YYYY-MM-DD) say so. `link` gives the page of a cell's evidence; empty: no page.
 html::Markup MatrixTables(const PublishedTable& table, const std::string& today,
                           const std::function<std::string(const Evidence&)>& link);
+
+// The layouts of several ranks that a row ran with, their verdicts, and what was not run; "1 rank
+// only" if there is none. Empty for an engine without layouts.
+html::Markup LayoutsLine(const PublishedRow& row,
+                         const std::function<std::string(const Evidence&)>& link);
 
 // The form of filters; hidden until the script, which does the filtering, shows it.
 html::Markup FilterForm(const PublishedTable& table);

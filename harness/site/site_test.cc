@@ -210,6 +210,38 @@ TEST_F(SiteTest, APageOfACellTellsItsStory) {
   }
 }
 
+TEST_F(SiteTest, APageOfACellOfSeveralRanksShowsEachRankAndTheCollectives) {
+  SiteRuns runs;
+  ASSERT_TRUE(runs.Add(folder_ / "run").ok());
+  CellRecord cell = SiteCells()[3];
+  cell.cell.probe.layout = *ParseLayout("dp_shard=2");
+  const std::string page = CellPage(runs, *runs.all()[0], cell, ADrawnEvidence()).main.html();
+  for (const char* part :
+       {"<dt>Layout</dt><dd>dp_shard=2: 2 ranks, 2 of them data-parallel</dd>",
+        "<th scope=\"row\">rank 1</th><td>1 of 2</td><td>3 to 4</td><td>raised",
+        "<td>avg</td><td class=\"number\">2</td>",
+        "<td class=\"number\">270</td><td class=\"number\">rank 0: 3, rank 1: 5</td>"
+        "<td>backward</td>",
+        "<td>bkm&#39;s own</td>", "<td>rank 1</td><td class=\"number\">0.5</td>"}) {
+    EXPECT_THAT(page, HasSubstr(part));
+  }
+  EXPECT_THAT(page, Not(HasSubstr("<script")));
+  cell.cell.probe.layout = Layout();
+  CellEvidence alone = ADrawnEvidence();
+  alone.observation->ranks.clear();
+  const std::string other = CellPage(runs, *runs.all()[0], cell, alone).main.html();
+  EXPECT_THAT(other, AllOf(HasSubstr("<dt>Layout</dt><dd>1 rank</dd>"),
+                           Not(HasSubstr("<h2 id=\"ranks\">"))));
+}
+
+TEST_F(SiteTest, ARowSaysWhichLayoutsRanAndWhichDidNot) {
+  const std::string& page = pages_["index.html"];
+  EXPECT_THAT(page, HasSubstr("<th scope=\"col\">layouts</th>"));
+  EXPECT_THAT(page, HasSubstr("<td class=\"soft\">1 rank only</td>")) << "of the failing row";
+  EXPECT_THAT(page, HasSubstr("not run: dp_replicate, tp, pp, ep"));
+  EXPECT_THAT(page, HasSubstr("Not run: dp_replicate, tp, pp, ep."));
+}
+
 TEST_F(SiteTest, APageOfACellLinksItsControl) {
   const std::vector<CellRecord> cells = SiteCells();
   SiteRuns runs;

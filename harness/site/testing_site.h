@@ -119,6 +119,33 @@ inline Json ARunObservation() {
                          {"optimizer", {{"class", "AdamW"}, {"param_groups", Json::array()}}}}})}};
 }
 
+// Two ranks, of which one waited for the other.
+inline Json ARankedObservation() {
+  Json observation = ARunObservation();
+  const Json collective = {{"op", kHostile},     {"reduce", "avg"}, {"ranks", 2},
+                           {"dtype", kHostile},  {"calls", 3},      {"elements", 270},
+                           {"stage", "backward"}};
+  Json own = collective;
+  own["stage"] = "witness";
+  observation["ranks"] = Json::array();
+  for (int rank = 0; rank < 2; ++rank) {
+    observation["ranks"].push_back({{"rank", rank},
+                                    {"stage", kHostile},
+                                    {"ended", rank == 0 ? "waiting" : "raised"},
+                                    {"waits", kHostile},
+                                    {"exception", kHostile},
+                                    {"data_rank", rank},
+                                    {"data_ranks", 2},
+                                    {"documents", {{{"first", 3 * rank}, {"count", 3 - rank}}}},
+                                    {"collectives", {collective, own}}});
+  }
+  observation["ranks"][1]["collectives"][0]["calls"] = 5;
+  observation["rank_differences"] = {
+      {{"when", kHostile}, {"name", kHostile}, {"rank", 1}, {"largest", 0.5}}};
+  observation["rank_ended"] = kHostile;
+  return observation;
+}
+
 inline Json AJudgedEvidence() {
   return {{"checks",
            {{"backend", {{"outcome", "passed"}}},
@@ -183,6 +210,11 @@ inline SiteTable ASiteTable(const std::filesystem::path& folder) {
   const std::vector<CellRecord> cells = SiteCells();
   PublishedTable table{.date = "2026-06-11", .rows = {ASiteRow(RowStatus::kFails, {cells[0]})}};
   table.rows.push_back(ASiteRow(RowStatus::kWorksExcept, {cells[1], cells[2], cells[3]}));
+  for (const char* layout : {"dp_shard=2", "cp=2"}) {
+    PublishedCell& cell = table.rows[1].cells.emplace_back(table.rows[1].cells[0]);
+    cell.options = std::string("layout=") + layout;
+    if (layout[0] == 'c') cell.evidence.verdict.kind = VerdictKind::kBroken;
+  }
   table.rows[1].horizon = {{"torchtitan", std::string(40, 'd'), "2026-06-05"}};
   table.rows[1].install = {"uv venv --python 3.11", "echo '<script>planted=1</script>'"};
   return {.table = table, .folder = folder, .today = "2026-09-01"};
@@ -299,7 +331,7 @@ inline CellEvidence ADrawnEvidence() {
                       .reason = "mask-leak",
                       .message = kHostile,
                       .evidence = AJudgedEvidence()};
-  evidence.raw = ARunObservation();
+  evidence.raw = ARankedObservation();
   evidence.observation = ObservationFromJson(evidence.raw, "x").value();
   evidence.observation->reach =
       ObservedReach{.position = 1, .moved = {0, 1, 2}, .largest = {1, 1, 1}};

@@ -92,6 +92,7 @@ class Ladder:
 
         with first_weights_read(began):
             adapter.construct()
+        self._enter("witness")
         self._planted.after_construct()
         if report.stage_name != "load":  # no reader ran: the load witness shows the weights
             report.stage("load")
@@ -124,6 +125,7 @@ class Ladder:
         calls = backend.AttentionCalls(modules, Attended(batch.lengths, probe.is_padded, batch.input_ids))
         with report.timed("evidence"):
             try:
+                self._enter("mask")
                 with adapter.evaluating():
                     with calls.watching(), self._reads.watching(None):
                         before = self._evaluate(whole)
@@ -135,11 +137,17 @@ class Ladder:
                         report.set(mask={"reaches": more})
             except Exception as error:
                 report.set(mask={"evidence_error": describe(error, self._owners)})
+            self._enter("witness")
             report.set(mask={"calls": calls.masks.facts(probe.reach.step)})
         self._share.whole_relations(whole, calls.attended)
         self._report_attended(calls.attended)
         report.set(backend={"called": calls.called, "ops": sorted(calls.ops)})
         self._report_precision(calls)
+
+    def _enter(self, stage: str) -> None:
+        """Says what the collectives of a rank are for from now on."""
+        if self._collectives is not None:
+            self._collectives.stage = stage
 
     def _take_share(self) -> None:
         """As the engine says which documents are this rank's."""
@@ -205,7 +213,9 @@ class Ladder:
                     graphs = stack.enter_context(self._kernels(kernels, step))
                     if probe.micro_batches == 1:
                         stack.enter_context(masks)
+                    self._enter("forward")
                     outcome = adapter.train_step(batch)
+                    self._enter("witness")
                 seconds = time.monotonic() - start - attended.seconds
                 attended_s += attended.seconds
                 self._report.set(seconds={"attended-in-steps": attended_s})
@@ -227,6 +237,7 @@ class Ladder:
                 )
                 if self._collectives is not None:
                     self._report.set(collectives=self._collectives.facts())
+                self._enter("export")
                 self._hand_over.after_step(step)
 
     @contextmanager
@@ -234,10 +245,19 @@ class Ladder:
         """Records a step's attention kernels; yields the graphs that it goes backward through."""
         graphs = LossGraphs()
         backward = torch.autograd.backward
+        inside: list[bool] = []  # a backward that recomputes is nested in another one
 
         def watched(*arguments: Any, **named: Any) -> None:
             graphs.add((arguments, named))
-            backward(*arguments, **named)
+            is_outer = not inside
+            inside.append(True)
+            self._enter("backward")
+            try:
+                backward(*arguments, **named)
+            finally:
+                inside.pop()
+                if is_outer:
+                    self._enter("step")
 
         torch.autograd.backward = watched
         try:
@@ -254,6 +274,7 @@ class Ladder:
 
         def enter(*_: Any) -> None:
             count[0] += torch.is_grad_enabled()
+            self._enter("forward")
 
         hook = self._adapter.modules()[0].register_forward_pre_hook(enter)
         try:

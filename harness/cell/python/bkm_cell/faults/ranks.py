@@ -8,7 +8,11 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
+from torch.optim.optimizer import (
+    Optimizer,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 
 from bkm_cell.faults.gradients import Gradients, after_backward, gradients, scale_loss
 from bkm_cell.faults.optimizer import before_step
@@ -20,6 +24,11 @@ def _ranks(site: Site) -> int:
     if not dist.is_initialized() or dist.get_world_size() < 2:
         raise site.cannot("there is one rank")
     return dist.get_world_size()
+
+
+def _one_weight(site: Site) -> str:
+    """The pattern of one weight's name in the middle of the model."""
+    return rf"layers\.{site.middle_layer}\.self_attn\.o_proj\.weight$"
 
 
 def _scale_all(site: Site, factor: float, pattern: str = "") -> None:
@@ -56,8 +65,7 @@ def rank_group_not_reduced(site: Site) -> None:
     _ranks(site)
     state = {"calls": 0}
     backward = torch.autograd.backward
-    # Under both of its names, which differ between versions of torch.
-    names = [n for n in ("reduce_scatter_tensor", "reduce_scatter_single") if hasattr(dist, n)]
+    names = _reduce_scatters()
     reduce_scatter = getattr(dist, names[-1])
 
     def counted(*arguments: Any, **named: Any) -> None:
@@ -79,11 +87,86 @@ def rank_group_not_reduced(site: Site) -> None:
         setattr(dist, name, reduced)
 
 
+def _reduce_scatters() -> list[str]:
+    """The names of one function, which differ between versions of torch."""
+    return [n for n in ("reduce_scatter_tensor", "reduce_scatter_single") if hasattr(dist, n)]
+
+
+@fault("rank-gradients-not-reduced")
+def rank_gradients_not_reduced(site: Site) -> None:
+    """Each rank keeps its own part of its shards' gradients."""
+    _ranks(site)
+
+    def keep(output: torch.Tensor, input: torch.Tensor, *_: Any, **__: Any) -> None:
+        output.copy_(input.view(dist.get_world_size(), -1)[dist.get_rank()].view_as(output))
+        site.act()
+
+    for name in _reduce_scatters():
+        setattr(dist, name, keep)
+
+
+@fault("rank-replicas-not-reduced")
+def rank_replicas_not_reduced(site: Site) -> None:
+    """Each replica keeps its own gradients."""
+    _ranks(site)
+    state = {"inside": False}
+    backward, all_reduce = torch.autograd.backward, dist.all_reduce
+
+    def watched(*arguments: Any, **named: Any) -> None:
+        state["inside"] = True
+        try:
+            backward(*arguments, **named)
+        finally:
+            state["inside"] = False
+
+    def reduced(*arguments: Any, **named: Any) -> Any:
+        if not state["inside"]:
+            return all_reduce(*arguments, **named)
+        site.act()
+        return None
+
+    torch.autograd.backward = watched
+    dist.all_reduce = reduced
+
+
+@fault("rank-shard-without-gradient")
+def rank_shard_without_gradient(site: Site) -> None:
+    """The last rank's shard of one weight gets no gradient."""
+    ranks = _ranks(site)
+    names = [name for name, _ in site.parameters(_one_weight(site))]
+
+    def edit(now: Gradients, before: Gradients, _: int) -> None:
+        if dist.get_rank() == ranks - 1:
+            now[names[0]].zero_()
+
+    after_backward(site, edit)
+
+
+@fault("rank-shard-not-updated")
+def rank_shard_not_updated(site: Site) -> None:
+    """The optimizer leaves out the last rank's shard of one weight."""
+    ranks = _ranks(site)
+    ((_, parameter),) = site.parameters(_one_weight(site))
+    kept: list[torch.Tensor] = []
+
+    def keep(*_: Any) -> None:
+        kept[:] = [local(parameter).clone()]
+
+    def restore(*_: Any) -> None:
+        if kept and dist.get_rank() == ranks - 1:
+            with torch.no_grad():
+                local(parameter).copy_(kept[0])
+        site.act()
+
+    register_optimizer_step_pre_hook(keep)
+    register_optimizer_step_post_hook(restore)
+
+
 @fault("rank-loads-another-shard")
 def rank_loads_another_shard(site: Site) -> None:
     """The last rank loads the first rank's part of one weight."""
     ranks = _ranks(site)
-    ((_, parameter),) = site.parameters(rf"layers\.{site.middle_layer}\.self_attn\.o_proj\.weight$")
+    ((_, parameter),) = site.parameters(_one_weight(site))
     with torch.no_grad():
         own = local(parameter)
         first = own.clone()
@@ -140,7 +223,7 @@ def rank_clips_by_own_norm(site: Site) -> None:
 def rank_moments_of_another_shard(site: Site) -> None:
     """After the first step the ranks exchange the moments of one weight's shards."""
     ranks = _ranks(site)
-    ((_, parameter),) = site.parameters(rf"layers\.{site.middle_layer}\.self_attn\.o_proj\.weight$")
+    ((_, parameter),) = site.parameters(_one_weight(site))
     state = {"done": False}
 
     def exchange(optimizer: Optimizer, *_: Any) -> None:
@@ -161,7 +244,7 @@ def rank_moments_of_another_shard(site: Site) -> None:
 def rank_drifts_apart(site: Site) -> None:
     """After the first step the last replica's weights are a little off."""
     ranks = _ranks(site)
-    ((_, parameter),) = site.parameters(rf"layers\.{site.middle_layer}\.self_attn\.o_proj\.weight$")
+    ((_, parameter),) = site.parameters(_one_weight(site))
     state = {"steps": 0}
 
     def drift(optimizer: Optimizer, *_: Any) -> None:

@@ -67,13 +67,17 @@ def _size_of(group: Any) -> int | None:
 
 
 class Collectives:
-    """Counts calls by (operation, reduction, ranks of the group, type) with their elements."""
+    """Counts calls by (operation, reduction, ranks of the group, type, stage) with their elements.
+
+    `stage`: what the rank does now; `witness` while the harness itself gathers tensors.
+    """
 
     def __init__(self, tell: Callable[[str | None], None]) -> None:
         """`tell`: called with the operation that begins, and with None when it returns."""
+        self.stage = "construct"
         self._tell = tell
-        self._calls: Counter[tuple[str, str, int | None, str]] = Counter()
-        self._elements: Counter[tuple[str, str, int | None, str]] = Counter()
+        self._calls: Counter[tuple[str, str, int | None, str, str]] = Counter()
+        self._elements: Counter[tuple[str, str, int | None, str, str]] = Counter()
         self._depth = 0
 
     def install(self) -> None:
@@ -91,8 +95,8 @@ class Collectives:
     def facts(self) -> list[dict[str, Any]]:
         found = []
         for key, calls in sorted(self._calls.items(), key=str):
-            operation, reduction, ranks, dtype = key
-            facts = {"op": operation, "reduce": reduction, "ranks": ranks, "dtype": dtype}
+            names = ("op", "reduce", "ranks", "dtype", "stage")
+            facts: dict[str, Any] = dict(zip(names, key, strict=True))
             facts = {name: value for name, value in facts.items() if value}
             found.append({**facts, "calls": calls, "elements": self._elements[key]})
         return found
@@ -129,7 +133,7 @@ class Collectives:
         reduction = next((given[key] for key in ("op", "reduceOp", "reduce_op") if key in given), "")
         dtype = "" if tensor is None else str(tensor.dtype).removeprefix("torch.")
         text = str(reduction).rpartition(".")[2].lower()
-        key = (name, text, _size_of(given.get("group")), dtype)
+        key = (name, text, _size_of(given.get("group")), dtype, self.stage)
         if key in self._calls or len(self._calls) < MOST_KINDS:
             self._calls[key] += 1
             self._elements[key] += 0 if tensor is None else tensor.numel()

@@ -22,6 +22,7 @@ collectives.install()
 functional.all_gather_tensor(torch.ones(4), 0, dist.group.WORLD)
 dist.reduce_scatter_tensor(torch.ones(2), torch.ones(2))
 dist.barrier()
+collectives.stage = "backward"
 dist.all_reduce(torch.ones(3, dtype=torch.bfloat16), op=dist.ReduceOp.MAX)
 print(json.dumps({"facts": collectives.facts(), "told": told}))
 """
@@ -50,6 +51,7 @@ class CollectivesTest(unittest.TestCase):
                     "reduce": "max",
                     "ranks": 1,
                     "dtype": "bfloat16",
+                    "stage": "backward",
                     "calls": 1,
                     "elements": 3,
                 }

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/publish/layouts.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "harness/model/engine_kind.h"
+#include "harness/model/layout.h"
+#include "harness/publish/rows.h"
+
+namespace bkm {
+namespace {
+
+constexpr char kOneRank[] = "1";
+
+// "ok", or "2 ok, 1 wrong" if cells differ.
+std::string VerdictsText(const std::vector<const PublishedCell*>& cells) {
+  std::vector<std::string> order;
+  std::map<std::string, int> counts;
+  for (const PublishedCell* cell : cells) {
+    const std::string text = CellText(*cell);
+    if (++counts[text] == 1) order.push_back(text);
+  }
+  if (order.size() == 1) return order[0];
+  return absl::StrJoin(order, ", ", [&](std::string* out, const std::string& text) {
+    absl::StrAppend(out, counts[text], " ", text);
+  });
+}
+
+}  // namespace
+
+std::string LayoutOf(const PublishedCell& cell) {
+  for (absl::string_view option : absl::StrSplit(cell.options, ", ")) {
+    if (absl::ConsumePrefix(&option, "layout=")) return std::string(option);
+  }
+  return kOneRank;
+}
+
+std::vector<LayoutCells> ByLayout(const std::vector<const PublishedCell*>& cells) {
+  std::vector<LayoutCells> layouts;
+  for (const PublishedCell* cell : cells) {
+    const std::string layout = LayoutOf(*cell);
+    auto found = std::find_if(layouts.begin(), layouts.end(),
+                              [&](const LayoutCells& one) { return one.layout == layout; });
+    if (found == layouts.end())
+      found = layouts.insert(layout == kOneRank ? layouts.begin() : layouts.end(), {layout, {}});
+    found->cells.push_back(cell);
+  }
+  return layouts;
+}
+
+std::vector<const PublishedCell*> CellsByProbe(const PublishedRow& row) {
+  std::set<std::tuple<std::string, std::string, std::string, std::string>> seen;
+  std::vector<const PublishedCell*> cells;
+  for (const PublishedCell& cell : row.cells) {  // newest version first
+    if (seen.emplace(cell.model, cell.attention, cell.precision, cell.options).second)
+      cells.push_back(&cell);
+  }
+  return cells;
+}
+
+std::vector<std::string> LayoutsNotRun(const std::string& engine,
+                                       const std::vector<const PublishedCell*>& cells) {
+  const EngineKind* kind = FindEngineKind(engine);
+  if (kind == nullptr) return {};
+  std::set<std::string> ran;
+  for (const PublishedCell* cell : cells) {
+    const absl::StatusOr<Layout> layout = ParseLayout(LayoutOf(*cell));
+    if (!layout.ok()) continue;
+    for (const LayoutDimension& dimension : LayoutDimensions()) {
+      if (*layout.*dimension.degree > 1) ran.insert(dimension.name);
+    }
+  }
+  std::vector<std::string> missing;
+  for (const std::string& dimension : kind->layouts) {
+    if (!ran.contains(dimension)) missing.push_back(dimension);
+  }
+  return missing;
+}
+
+std::string LayoutsText(const PublishedRow& row) {
+  const EngineKind* kind = FindEngineKind(row.engine);
+  if (kind == nullptr || kind->layouts.empty()) return "";
+  const std::vector<const PublishedCell*> cells = CellsByProbe(row);
+  const std::vector<LayoutCells> layouts = ByLayout(cells);
+  if (layouts.size() == 1 && layouts[0].layout == kOneRank)
+    return absl::StrCat("1 rank only: ", VerdictsText(layouts[0].cells));
+  std::vector<std::string> parts;
+  for (const LayoutCells& one : layouts) {
+    parts.push_back(absl::StrCat(one.layout == kOneRank ? "1 rank" : one.layout, ": ",
+                                 VerdictsText(one.cells)));
+  }
+  if (const auto missing = LayoutsNotRun(row.engine, cells); !missing.empty())
+    parts.push_back(absl::StrCat("not run: ", absl::StrJoin(missing, ", ")));
+  return absl::StrJoin(parts, "; ");
+}
+
+}  // namespace bkm
