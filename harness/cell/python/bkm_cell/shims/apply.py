@@ -13,6 +13,7 @@ from bkm_cell.shims import (
     cuda_autocast,
     expert_kernels,
     flex_cpu,
+    fsdp1_cpu,
     gloo_sum,
     integer_histc,
     no_compile,
@@ -33,6 +34,7 @@ def apply_shims(request: dict[str, Any]) -> None:
         cuda_autocast,
         integer_histc,
         expert_kernels,
+        fsdp1_cpu,
     ]
     if request["probe"].get("ranks", 1) > 1:
         shims.append(gloo_sum)
