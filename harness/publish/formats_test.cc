@@ -169,7 +169,7 @@ As of 2026-06-11. A pair that is not here was never run: that is unknown, not "n
 | verl | torchtitan | runtime | device | status | flex | sdpa | not tested | measured | expires | lock |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 | 0.9.1 (2026-06-10) | 0.3.0 (2026-05-30) | cpu, torch 2.13.0 | cpu | **fails** | [broken](../runs/bkm/cells/a-flex) \[1\] | unknown |  | 2026-06-01 | 2026-08-30 |  |
-| v0.8.0 (aaaaaaaaa, 2026-05-20) | 0.3.0 (2026-05-30) | cpu, torch 2.13.0 | cpu | **works-except** | [**ok**](../runs/bkm/cells/a-flex) | [refused](../runs/bkm/cells/a-sdpa) \[2\] | micro-batches, padded input, a warm-up, a clipping norm that does not always act, a critic, the export of weights, saving and loading a checkpoint, a sharded bf16 checkpoint, RoPE keys of transformers 5 only, other numbers in config.json, fp32, more than 1 rank, torch.compile, offloading, decay of the learning rate, temperature, MXFP4 weights, a GPU | 2026-06-01 | 2026-08-30 | [lock](pylock.verl-torchtitan-v0-8-0-torchtitan-0-3-0-cpu-torch-2-13-0.toml) |
+| v0.8.0 (aaaaaaaaa, 2026-05-20) | 0.3.0 (2026-05-30) | cpu, torch 2.13.0 | cpu | **works-except** | [**ok**](../runs/bkm/cells/a-flex) | [refused](../runs/bkm/cells/a-sdpa) \[2\] | micro-batches, padded input, a warm-up, a decay of the learning rate, a temperature other than 1, entropy, a clipping norm that does not always act, a critic, the export of weights, saving and loading a checkpoint, a sharded bf16 checkpoint, RoPE keys of transformers 5 only, other numbers in config.json, offloading, fp32, more than 1 rank, torch.compile, MXFP4 weights, a GPU | 2026-06-01 | 2026-08-30 | [lock](pylock.verl-torchtitan-v0-8-0-torchtitan-0-3-0-cpu-torch-2-13-0.toml) |
 
 ## Reasons
 
