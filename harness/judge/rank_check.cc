@@ -65,9 +65,10 @@ std::string Describe(const ObservedRankDifference& difference, const Layout& lay
   absl::string_view name = difference.name;
   std::string what(name);
   for (const auto& [prefix, words] : {std::pair<const char*, const char*>{"grad/", "gradient of "},
+                                      {"loaded/", "parameter "},
+                                      {"held/", "parameter "},
                                       {"before/", "parameter (before the update) "},
-                                      {"after/", "parameter (after the update) "},
-                                      {"norms/", "norms of "}}) {
+                                      {"after/", "parameter (after the update) "}}) {
     if (absl::StartsWith(name, prefix))
       what = absl::StrCat(words, name.substr(std::string(prefix).size()));
   }
@@ -75,7 +76,7 @@ std::string Describe(const ObservedRankDifference& difference, const Layout& lay
                          RankOf(difference.rank, layout), what,
                          difference.largest
                              ? absl::StrFormat(" (largest difference %.3g)", *difference.largest)
-                             : " (another shape, or none)");
+                             : " (another shape or type, or none)");
 }
 
 }  // namespace

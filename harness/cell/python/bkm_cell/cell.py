@@ -25,6 +25,9 @@ _LAUNCHER = {
     "MASTER_PORT": "0",
 }
 
+# Of what the weights take in fp32: a model may hold buffers, padding and parameters of its own.
+_MOST_HELD = 3
+
 
 def run(request: dict[str, Any], emit: Callable[[str], None]) -> None:
     """Never raises: a failure is the last event. The process cannot run a second cell."""
@@ -59,6 +62,7 @@ def _climb(request: dict[str, Any], report: Report, owners: Owners, start: float
     from bkm_cell.faults import attention_to_ask
     from bkm_cell.preload import third_party_modules
     from bkm_cell.probe import Probe
+    from bkm_cell.ranks.gather import Gather, Rank, SharedMemory
     from bkm_cell.ranks.launcher import run_ranks
     from bkm_cell.sft import Ladder
     from bkm_cell.shims import acts
@@ -74,18 +78,22 @@ def _climb(request: dict[str, Any], report: Report, owners: Owners, start: float
     attention = attention_to_ask(probe.attention, packages.get("library") or "", plant)
     adapter = importlib.import_module(f"bkm_cell.adapters.{name}").Adapter(probe, attention)
     ladder = Ladder(request, probe, adapter, report, owners)
+    layout = probe.layout
     try:
         with recorded_lines(request, report):
             ladder.begin()
-            if probe.layout.ranks == 1:
+            if layout.ranks == 1:
                 ladder.climb()
             else:
+                memory = SharedMemory(layout.ranks, _MOST_HELD * 4 * probe.parameters)
 
-                def climb(rank: int, own: Report, tell: Callable[[str | None], None]) -> None:
-                    Ladder(request, probe, adapter, own, owners, rank, tell).climb()
+                def climb(number: int, own: Report, tell: Callable[[str | None], None]) -> None:
+                    gather = Gather(memory, number, tell, own, is_pipeline=layout.pp > 1)
+                    rank = Rank(number, tell, gather)
+                    Ladder(request, probe, adapter, own, owners, rank).climb()
 
                 deadline = start + float(request["limits"]["timeout_s"])
-                run_ranks(request, probe.layout, climb, report, owners, deadline)
+                run_ranks(request, layout, climb, report, owners, deadline)
     finally:
         report.set(shims=acts.counts())
     if request.get("record_modules"):

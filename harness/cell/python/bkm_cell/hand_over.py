@@ -15,6 +15,7 @@ import torch
 
 from bkm_cell.adapters.base import Adapter, log_probs_of
 from bkm_cell.probe import Probe
+from bkm_cell.ranks.gather import Rank
 from bkm_cell.ranks.share import Share
 from bkm_cell.report import Report
 from bkm_cell.tensor_file import dtype_name, save_file
@@ -29,9 +30,12 @@ _TYPES = (torch.float32, torch.bfloat16)
 _CHECKPOINT = os.path.join("checkpoints", f"global_step_{_STEPS_TRAINED}")
 
 
-def probe_tensors(adapter: Adapter, probe: Probe) -> WithoutPadding:
+def probe_tensors(adapter: Adapter, probe: Probe, rank: Rank | None) -> WithoutPadding:
     """The model's tensors as the probe's file has them."""
-    return WithoutPadding(adapter.tensors(), probe.shapes, probe.hf_config["vocab_size"])
+    tensors = adapter.tensors()
+    if rank is not None:
+        tensors.gather = rank.gather.whole
+    return WithoutPadding(tensors, probe.shapes, probe.hf_config["vocab_size"])
 
 
 class HandOver:
@@ -48,7 +52,7 @@ class HandOver:
         report: Report,
         folder: str,
         share: Share,
-        rank: int,
+        rank: Rank | None,
     ) -> None:
         self._probe = probe
         self._adapter = adapter
@@ -71,7 +75,7 @@ class HandOver:
         if self._probe.export_weights:
             self._report.stage("export")
             self._raise_of("export")
-            if self._rank == 0:
+            if self._rank is None or self._rank.number == 0:
                 self._load_with_transformers()
         if self._probe.resume_checkpoint:
             self._report.stage("resume")
@@ -162,13 +166,15 @@ class HandOver:
         shutil.rmtree(os.path.dirname(folder), ignore_errors=True)  # verl may have removed it
         with StepNumbers(
             self._probe,
-            probe_tensors(fresh, self._probe),
+            probe_tensors(fresh, self._probe, self._rank),
             self._folder,
             self._report,
             resumed=True,
         ) as numbers:
             for step in range(_STEPS_TRAINED, len(self._probe.batches)):
                 start = time.monotonic()
+                if self._rank is not None:
+                    self._rank.gather.when = f"resumed step {step + 1}"
                 batch = self._probe.batches[step]
                 outcome = fresh.train_step(self._share.of(batch))
                 facts = {"loss": outcome.loss, "grad_norm": outcome.grad_norm}

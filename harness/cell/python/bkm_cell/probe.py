@@ -106,6 +106,11 @@ class Probe:
         return {name: shape for path in self.weight_files for name, shape in shapes(path).items()}
 
     @property
+    def parameters(self) -> int:
+        """How many numbers the files with weights hold."""
+        return sum(math.prod(shape) for shape in self.shapes.values())
+
+    @property
     def attention(self) -> str:
         return self.asked["attention"]
 

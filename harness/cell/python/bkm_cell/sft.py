@@ -17,6 +17,7 @@ from bkm_cell.faults import Planted
 from bkm_cell.hand_over import HandOver, probe_tensors
 from bkm_cell.probe import Batch, Probe, Reach
 from bkm_cell.ranks.collectives import Collectives
+from bkm_cell.ranks.gather import Rank
 from bkm_cell.ranks.share import Share
 from bkm_cell.report import Report
 from bkm_cell.tensor_file import dtype_name, save_file
@@ -43,10 +44,9 @@ class Ladder:
         adapter: Adapter,
         report: Report,
         owners: Owners,
-        rank: int = 0,
-        tell: Callable[[str | None], None] | None = None,
+        rank: Rank | None = None,
     ) -> None:
-        """`tell`: of a rank among several, called with each collective that it enters and leaves."""
+        """`rank`: if it is one of several."""
         self._request = request
         self._probe = probe
         self._adapter = adapter
@@ -56,10 +56,10 @@ class Ladder:
         self._planted = Planted(adapter, library, request.get("plant") or [])
         self._tensors_dir = os.path.join(request["dir"], "tensors")
         self._share = Share()
-        self._collectives = None if tell is None else Collectives(tell)
+        self._collectives = None if rank is None else Collectives(rank.tell)
         self._rank = rank
-        if tell is not None:
-            self._tensors_dir = os.path.join(self._tensors_dir, f"rank{rank}")
+        if rank is not None:
+            self._tensors_dir = os.path.join(self._tensors_dir, f"rank{rank.number}")
 
     def begin(self) -> None:
         """Imports the subjects: once, before there are ranks."""
@@ -99,11 +99,8 @@ class Ladder:
         asked = {"attention": adapter.attention, "precision": self._probe.precision}
         report.set(adapter={**adapter.facts(), "asked": asked})
         with report.timed("load-witness"):
-            tensors = probe_tensors(adapter, self._probe)
-            if self._rank > 0:  # takes part in gathering what the first rank measures
-                tensors.parameters()
-                tensors.held()
-                return
+            self._now("load")
+            tensors = probe_tensors(adapter, self._probe, self._rank)
             report.set(model=model_numbers(adapter.modules()), **loaded(tensors))
             if tensors.rows is not None:
                 report.set(adapter={"padded_vocabulary": tensors.rows})
@@ -146,14 +143,18 @@ class Ladder:
 
     def _take_share(self) -> None:
         """As the engine says which documents are this rank's."""
-        layout = self._probe.layout
-        if layout.ranks == 1:
+        if self._rank is None:
             return
-        data_rank, data_ranks = self._adapter.data_rank(self._rank)
+        data_rank, data_ranks = self._adapter.data_rank(self._rank.number)
         self._share = Share(data_rank, data_ranks, is_one_of_several=True)
         shares = [self._share.documents(batch) for batch in self._probe.batches]
         documents = [{"first": share.start, "count": len(share)} for share in shares]
         self._report.set(data_rank=data_rank, data_ranks=data_ranks, documents=documents)
+
+    def _now(self, when: str) -> None:
+        """For differences between ranks."""
+        if self._rank is not None:
+            self._rank.gather.when = when
 
     def _evaluate(self, batch: Batch) -> torch.Tensor:
         """Log-probs of the whole batch; 0 at other ranks' documents."""
@@ -194,9 +195,10 @@ class Ladder:
         adapter, probe = self._adapter, self._probe
         attended_s = 0.0
         kernels = AttentionKernels(adapter.modules(), len(probe.batches))
-        tensors = probe_tensors(adapter, probe)
+        tensors = probe_tensors(adapter, probe, self._rank)
         with StepNumbers(probe, tensors, self._tensors_dir, self._report) as numbers:
             for step, whole in enumerate(probe.batches):
+                self._now(f"step {step + 1}")
                 batch = self._share.of(whole)
                 start = time.monotonic()
                 attended = Attended(batch.lengths, probe.is_padded, batch.input_ids)

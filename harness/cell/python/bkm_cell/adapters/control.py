@@ -9,6 +9,7 @@ import contextlib
 from typing import Any
 
 import torch
+from torch.distributed.fsdp import FSDPModule
 
 from bkm_cell.adapters.base import Adapter, StepOutcome, entropy_of, log_probs_of, sft_loss
 from bkm_cell.ranks.sharding import are_mixed, clip_gradients
@@ -16,10 +17,8 @@ from bkm_cell.probe import Batch, Probe
 
 
 class ControlAdapter(Adapter):
-    """fp32 parameters. For bf16, autocast goes around model and loss, as in verl.
-
-    With several data-parallel ranks FSDP2 casts the parameters instead, and averages gradients.
-    """
+    """fp32 parameters. For bf16, autocast goes around model and loss, as in verl, unless FSDP2 casts
+    the parameters instead."""
 
     model: torch.nn.Module
     optimizer: torch.optim.Optimizer
@@ -63,7 +62,7 @@ class ControlAdapter(Adapter):
         return [p.grad for p in self.model.parameters() if p.grad is not None]
 
     def _autocast(self) -> contextlib.AbstractContextManager[Any]:
-        if self.probe.precision == "fp32" or self.probe.layout.data_ranks > 1:
+        if self.probe.precision == "fp32" or isinstance(self.model, FSDPModule):
             return contextlib.nullcontext()
         return torch.autocast(self.probe.device.type, torch.bfloat16)
 

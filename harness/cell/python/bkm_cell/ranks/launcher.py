@@ -96,7 +96,7 @@ class _Launcher:
         self._report = report
         self._owners = owners
         self._deadline = deadline
-        self._merge = Merge(layout.ranks, request["dir"], report, is_pipeline=layout.pp > 1)
+        self._merge = Merge(layout.ranks, request["dir"], report)
         self._ranks: list[_Rank] = []
         self._inside = mmap.mmap(-1, layout.ranks * _NAME_BYTES)  # shared with the ranks
         self._failed_at: float | None = None
@@ -214,7 +214,8 @@ class _Launcher:
         """The rank closed its pipe: it has ended, or is about to."""
         if rank.status is None:
             _, rank.status = os.waitpid(rank.pid, 0)
-        if not rank.ended:
+        # One that is done stays until it is let go, so it was ended, and the others miss it.
+        if rank.ended != "raised":
             code = os.waitstatus_to_exitcode(rank.status)
             self._end(rank, f"signal {-code}" if code < 0 else f"exit status {code}")
 
@@ -402,11 +403,11 @@ def _free_port() -> int:
 
 
 def _use_of(pid: int) -> tuple[float, bool]:
-    """User and system seconds of a process, and whether it sleeps."""
+    """User and system seconds of a process, and whether it sleeps or is stopped."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             fields = file.read().rpartition(")")[2].split()
     except OSError:
         return 0.0, False
     seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return seconds, fields[0] == "S"
+    return seconds, fields[0] in "ST"

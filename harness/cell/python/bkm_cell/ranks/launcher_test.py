@@ -34,7 +34,10 @@ def climb(rank, own, tell):
 
 PART
 
-open("pid", "w").write(str(os.getpid()))
+MAIN
+"""
+
+_ONCE = """
 try:
     launcher.run_ranks({"dir": os.getcwd()}, Layout.parse("dp_shard=2"), climb, report, owners,
                        time.monotonic() + 60)
@@ -43,11 +46,27 @@ except Described as error:
     print("ENDED " + json.dumps(error.facts))
 """
 
+# One cell after the other, so that torch is imported once.
+_AT_EACH_MOMENT = """
+for moment in MOMENTS:
+    os.makedirs(f"cell{moment}")
+    cell = os.fork()
+    if cell == 0:
+        os.chdir(f"cell{moment}")
+        try:
+            launcher.run_ranks({"dir": os.getcwd()}, Layout.parse("dp_shard=2"), climb, report,
+                               owners, time.monotonic() + 60)
+        except Described as error:
+            report.set(raised=error.facts["message"])
+        os._exit(0)
+    print("CELL", os.waitstatus_to_exitcode(os.waitpid(cell, 0)[1]), flush=True)
+"""
 
-def run(part):
+
+def run(part, main=_ONCE):
     """Runs `part` (the source of a function part(rank, own)) on two ranks."""
     folder = tempfile.mkdtemp()
-    source = _PROGRAM.replace("PART", part)
+    source = _PROGRAM.replace("PART", part).replace("MAIN", main)
     ended = subprocess.run(
         [sys.executable, "-c", source],
         cwd=folder,
@@ -138,7 +157,7 @@ def part(rank, own):
         ended, _, _, _ = run(
             """
 def part(rank, own):
-    print("PID", os.getpid(), flush=True)
+    os.write(1, b"PID %d\\n" % os.getpid())  # whole, beside the other rank's
     if rank == 1:
         raise KeyError("x")
     time.sleep(100)
@@ -148,6 +167,61 @@ def part(rank, own):
         self.assertEqual(len(pids), 2, (ended.stdout, ended.stderr))
         for pid in pids:
             self.assertFalse(os.path.exists(f"/proc/{pid}"), pid)
+
+    def test_a_rank_that_dies_after_its_last_step_is_named(self):
+        ended, ranks, facts, _ = run(
+            """
+def part(rank, own):
+    if rank == 0:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        return
+    time.sleep(1)
+    dist.all_reduce(torch.ones(1))
+"""
+        )
+        self.assertEqual(ended.returncode, -signal.SIGALRM, (ended.stdout, ended.stderr))
+        self.assertIsNone(facts)
+        self.assertEqual([rank["ended"] for rank in ranks], ["signal 14", "raised"])
+
+    def test_a_stopped_rank_is_named(self):
+        ended, _, facts, _ = run(
+            """
+def part(rank, own):
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    dist.all_reduce(torch.ones(1))
+"""
+        )
+        self.assertIn("rank 0 waited in all_reduce", facts["message"], ended.stderr)
+        self.assertIn("rank 1 waited outside any collective", facts["message"])
+
+    def test_a_rank_killed_at_any_moment_is_what_the_cell_ended_of(self):
+        moments = [0.001, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6]
+        ended, _, _, _ = run(
+            """
+def climb(rank, own, tell):
+    signal.setitimer(signal.ITIMER_REAL, moment if rank == 1 else 0)
+    own.stage("construct")
+    Collectives(tell).install()
+    dist.init_process_group("gloo", init_method="file://" + os.path.abspath("meeting"),
+                            rank=rank, world_size=2)
+    for step in range(50):
+        dist.all_reduce(torch.ones(1000))
+        time.sleep(0.01)
+""",
+            _AT_EACH_MOMENT.replace("MOMENTS", repr(moments)),
+        )
+        cells = ended.stdout.split("CELL ")
+        self.assertEqual(len(cells), len(moments) + 1, (ended.stdout, ended.stderr))
+        for moment, told, after in zip(moments, cells, cells[1:]):
+            code = int(after.split()[0])
+            if code == 0:  # it had finished by then
+                self.assertGreater(moment, 0.3)
+                self.assertNotIn("raised", told)
+            else:
+                self.assertEqual(code, -signal.SIGALRM, (moment, told, ended.stderr))
+                self.assertIn('"ended": "signal 14"', told)
+                self.assertIn("rank_ended", told)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 """What the ranks saw, as one observation.
 
 Each rank reports in terms of the whole batch: log-probs, relations and reached positions cover all
-documents, with nothing at those of other ranks. Gradients and parameters are gathered, so each rank
-has the whole tensor, and any two must have the same bits.
+documents, with nothing at those of other ranks. Gradients and parameters are those that the first
+rank assembled (`gather.py`).
 """
 
 from __future__ import annotations
@@ -38,15 +38,11 @@ def merge_facts(into: Facts, more: Facts) -> None:
 class Merge:
     """Takes the events of all ranks; passes on what stands for the cell."""
 
-    def __init__(
-        self, ranks: int, folder: str, report: Report, is_pipeline: bool = False
-    ) -> None:
-        """`folder`: the cell's; each rank's tensors lie in tensors/rankN below it. `is_pipeline`:
-        ranks have other layers, so a tensor need not be on all of them."""
+    def __init__(self, ranks: int, folder: str, report: Report) -> None:
+        """`folder`: the cell's; each rank's tensors lie in tensors/rankN below it."""
         self._ranks = ranks
         self._folder = folder
         self._report = report
-        self._is_pipeline = is_pipeline
         self._facts: list[Facts] = [{} for _ in range(ranks)]
         self._steps: dict[tuple[str, int], dict[int, Facts]] = {}
         self._told: set[str] = set()
@@ -67,6 +63,8 @@ class Merge:
         for name, value in facts.items():
             if name in ("steps", "resumed"):
                 self._add_step(name, rank, value)
+            elif name == "rank_differences":
+                self._differ(value["when"], value["name"], value["rank"], value["largest"])
             elif name == "warnings":
                 if value not in self._warnings:
                     self._warnings.add(value)
@@ -213,14 +211,7 @@ class Merge:
         file = os.path.basename(ranks[0]["tensors"])
         read = self._files(facts["tensors"] for facts in ranks)
         merged = dict(ranks[0])
-        tensors: Tensors = {}
-        for rank, own in enumerate(read):
-            alike = {key: value for key, value in own.items() if _is_of_the_model(key)}
-            if not self._is_pipeline and rank > 0:
-                for key in sorted(tensors.keys() ^ alike.keys()):
-                    self._differ(when, key, rank)
-            for key, value in alike.items():
-                self._compare(when, key, rank, tensors.setdefault(key, value), value)
+        tensors = {key: value for key, value in read[0].items() if _is_of_the_model(key)}
         if all("log_probs" in own for own in read):
             tensors["log_probs"] = self._of_tokens("log_probs", read, when)
         merged["loss"] = self._loss([facts.get("loss") for facts in ranks])
@@ -264,7 +255,7 @@ class Merge:
 
 
 def _is_of_the_model(key: str) -> bool:
-    """Whether a tensor of a step's file is gathered, so that all ranks must have the same."""
+    """Whether a tensor of a step's file stands for all ranks."""
     return key not in ("log_probs", "owned") and not key.startswith("relation/")
 
 

@@ -65,7 +65,7 @@ class FlatParametersTest(unittest.TestCase):
                 for model in (plain, sharded):
                     model(torch.arange(8)).logsumexp(-1).sum().backward()
                 tensors = NamedTensors([sharded], None, known.keys())
-                seen, gradients = tensors.parameters(), tensors.gradients()
+                seen, gradients = tensors.parameters("before"), tensors.gradients()
                 self.assertEqual(seen.keys(), known.keys())
                 self.assertEqual(gradients.keys(), known.keys())
                 for name, parameter in known.items():

@@ -40,6 +40,6 @@ def _together(sizes: dict[str, dict[str, Any]]) -> dict[str, Any]:
 def loaded(tensors: NamedTensors | WithoutPadding) -> dict[str, Any]:
     """`load`: per parameter with an HF name. `held`: of all parameters that the model holds, as one."""
     return {
-        "load": _sizes(tensors.parameters()),
+        "load": _sizes(tensors.parameters("loaded")),
         "held": _together(_sizes(tensors.held())),
     }

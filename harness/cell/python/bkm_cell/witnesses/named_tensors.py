@@ -14,10 +14,17 @@ from bkm_cell.witnesses.flat_parameters import flat_parts, is_flat
 from bkm_cell.witnesses.plain_name import plain_name
 
 Tensors = dict[str, torch.Tensor]
+# Makes whole tensors of a rank's parts, for one kind of them: "grad", "before", ...
+Gather = Callable[[str, Tensors], Tensors]
+
 
 def gathered(tensor: torch.Tensor) -> torch.Tensor:
     tensor = tensor.detach()
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def _gathered_each(_kind: str, tensors: Tensors) -> Tensors:
+    return {name: gathered(value) for name, value in tensors.items()}
 
 
 @contextmanager
@@ -81,8 +88,11 @@ class NamedTensors:
     """`to_hf`: the library's own mapping from its state dict to HF's; None if names are HF's.
 
     `known`: the names of the file. `whole`: the library's own way to gather a state dict whose
-    tensors are plain parts of each rank; DTensors are gathered anyway.
+    tensors are plain parts of each rank; DTensors are gathered anyway. What a method returns may
+    change with the next call; of several ranks only the first gets anything.
     """
+
+    gather: Gather = staticmethod(_gathered_each)
 
     def __init__(
         self,
@@ -96,35 +106,38 @@ class NamedTensors:
         self._known = known
         self._whole = whole
 
-    def parameters(self) -> Tensors:
+    def parameters(self, kind: str) -> Tensors:
+        """`kind`: what a difference between ranks is called."""
         if self._is_flat:
-            return self._of_flat(gradients=False)
-        return self._parameters(names_beside(self._modules, self._known))
+            return self._of_flat(kind, gradients=False)
+        return self._parameters(kind, names_beside(self._modules, self._known))
 
     @property
     def _is_flat(self) -> bool:
         return any(is_flat(module) for module in self._modules)
 
-    def _of_flat(self, gradients: bool) -> Tensors:
+    def _of_flat(self, kind: str, gradients: bool) -> Tensors:
         parts: Tensors = {}
         for module in self._modules:
             parts |= flat_parts(module, gradients)
-        return self._mapped(parts, set())
+        return self._mapped(kind, parts, set())
 
-    def _parameters(self, beside: set[str]) -> Tensors:
+    def _parameters(self, kind: str, beside: set[str]) -> Tensors:
         state: Tensors = {}
         for module in self._modules:
             state.update((plain_name(name), value) for name, value in module.state_dict().items())
-        return self._mapped(state, beside)
+        return self._mapped(kind, state, beside)
 
-    def _mapped(self, state: Tensors, beside: set[str]) -> Tensors:
+    def _mapped(self, kind: str, state: Tensors, beside: set[str]) -> Tensors:
         """A state dict of the modules, under the names of the file."""
         if self._whole is not None:
             state = self._whole(state)
         if self._to_hf is None:
-            own = {name: gathered(value) for name, value in state.items() if name not in beside}
-            return _without_wrappers(own, self._known)
-        whole = {name: gathered(value) for name, value in state.items()}
+            own = {name: value for name, value in state.items() if name not in beside}
+            return _without_wrappers(self.gather(kind, own), self._known)
+        whole = self.gather(kind, state)
+        if not whole:
+            return {}
         try:
             return self._to_hf(whole)
         except LookupError:  # a mapping need not know a buffer
@@ -144,13 +157,13 @@ class NamedTensors:
         }
         if self._whole is not None:
             held = self._whole(held)
-        return {name: gathered(value) for name, value in held.items()}
+        return self.gather("held", held)
 
     def gradients(self) -> Tensors:
         if self._is_flat:
-            return self._of_flat(gradients=True)
+            return self._of_flat("grad", gradients=True)
         for module in self._modules:
             module.state_dict()  # FSDP2 returns to its sharded parameters here, before the swap
         beside = names_beside(self._modules, self._known)
         with _gradients_in_place(self._modules):
-            return self._parameters(beside)
+            return self._parameters("grad", beside)

@@ -22,6 +22,7 @@ from bkm_cell.witnesses.load import norm
 from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors
 from bkm_cell.witnesses.vocabulary import WithoutPadding
 
+_KINDS = ("grad", "before", "after")
 _SETTINGS = ("lr", "betas", "eps", "weight_decay", "amsgrad", "maximize", "foreach", "fused")
 
 
@@ -63,7 +64,7 @@ class StepNumbers:
         self._depth = 0
         self._innermost = 0
         self._samples: Tensors = {}
-        self._norms: dict[str, list[float]] = {}
+        self._norms: dict[str, dict[str, float]] = {}  # by tensor and kind
         self._groups: list[dict[str, Any]] = []
         self._classes: list[str] = []
         self._hooks: list[Any] = []
@@ -85,6 +86,7 @@ class StepNumbers:
         for name, value in tensors.items():
             if name in self._places:
                 self._samples[f"{kind}/{name}"] = sampled(value, self._places[name])
+                self._norms.setdefault(name, {})[kind] = norm(value)
 
     def _before(self, optimizer: Optimizer, *_: Any) -> None:
         self._depth += 1
@@ -93,11 +95,8 @@ class StepNumbers:
             return
         start = time.monotonic()
         with torch.no_grad():
-            gradients, parameters = self._tensors.gradients(), self._tensors.parameters()
-            self._sample("grad", gradients)
-            self._sample("before", parameters)
-            for name in self._places.keys() & gradients.keys() & parameters.keys():
-                self._norms[name] = [norm(gradients[name]), norm(parameters[name])]
+            self._sample("grad", self._tensors.gradients())
+            self._sample("before", self._tensors.parameters("before"))
         self.seconds += time.monotonic() - start
 
     def _after(self, optimizer: Optimizer, *_: Any) -> None:
@@ -110,12 +109,7 @@ class StepNumbers:
             return
         start = time.monotonic()
         with torch.no_grad():
-            parameters = self._tensors.parameters()
-            self._sample("after", parameters)
-            for name, norms in self._norms.items():
-                if name in parameters:
-                    norms.append(norm(parameters[name]))
-            self._norms = {name: norms for name, norms in self._norms.items() if len(norms) == 3}
+            self._sample("after", self._tensors.parameters("after"))
         self.seconds += time.monotonic() - start
 
     def finish(
@@ -132,7 +126,9 @@ class StepNumbers:
         """
         tensors = {name: value.contiguous() for name, value in self._samples.items()}
         for name, norms in self._norms.items():
-            tensors[f"norms/{name}"] = torch.tensor(norms, dtype=torch.float64)
+            if norms.keys() == set(_KINDS):
+                values = [norms[kind] for kind in _KINDS]
+                tensors[f"norms/{name}"] = torch.tensor(values, dtype=torch.float64)
         tensors |= beside or {}
         if log_probs is not None:
             tensors["log_probs"] = log_probs.detach().float().cpu().contiguous()

@@ -64,12 +64,12 @@ class NumbersTest(unittest.TestCase):
         tensors = NamedTensors([model], to_hf)
         self.assertEqual(tensors.gradients()["b"].tolist(), [[30, 30], [40, 40]])
         self.assertEqual(tensors.gradients()["embed"].abs().sum().item(), 0)
-        self.assertEqual(tensors.parameters()["b"].tolist(), [[4, 5], [6, 7]])
+        self.assertEqual(tensors.parameters("before")["b"].tolist(), [[4, 5], [6, 7]])
 
     def test_without_a_mapping_a_tied_tensor_has_one_name(self):
         model = torch.nn.ModuleDict({"m": Model()})
         del model["m"].fused
-        self.assertEqual(list(NamedTensors([model], None).parameters()), ["m.embedding.weight"])
+        self.assertEqual(list(NamedTensors([model], None).parameters("before")), ["m.embedding.weight"])
 
     def test_names_of_the_file_are_found_whatever_the_model_adds(self):
         model = Model()
@@ -77,7 +77,7 @@ class NumbersTest(unittest.TestCase):
         model._modules = dict(reversed(list(model._modules.items())))  # the head comes first
         model.embedding = torch.nn.ModuleDict({"inside": model.embedding})
         known = ["fused.a", "fused.b", "embedding.weight"]
-        self.assertEqual(sorted(NamedTensors([model], None, known).parameters()), sorted(known))
+        self.assertEqual(sorted(NamedTensors([model], None, known).parameters("before")), sorted(known))
         model.fused.both.grad = 10 * torch.ones(4, 2).cumsum(0)
         gradients = NamedTensors([model], None, known).gradients()
         self.assertEqual(sorted(gradients), sorted(known))
@@ -87,7 +87,7 @@ class NumbersTest(unittest.TestCase):
     def test_a_tied_tensor_has_the_name_of_the_file(self):
         model = Model()
         for known in ("embedding.weight", "head.weight"):
-            names = NamedTensors([model], None, [known]).parameters().keys()
+            names = NamedTensors([model], None, [known]).parameters("before").keys()
             self.assertIn(known, names)
             self.assertEqual(len(names & {"embedding.weight", "head.weight"}), 1)
 
@@ -96,10 +96,10 @@ class NumbersTest(unittest.TestCase):
         model.register_buffer("seen", torch.ones(3))
         strict = {"fused.a": "a", "fused.b": "b", "embedding.weight": "e", "head.weight": "h"}
         mapped = lambda state: {strict[name]: value for name, value in state.items()}  # noqa: E731
-        self.assertEqual(sorted(NamedTensors([model], mapped).parameters()), ["a", "b", "e", "h"])
+        self.assertEqual(sorted(NamedTensors([model], mapped).parameters("before")), ["a", "b", "e", "h"])
         del strict["fused.a"]
         with self.assertRaises(KeyError):
-            NamedTensors([model], mapped).parameters()
+            NamedTensors([model], mapped).parameters("before")
 
     def test_what_is_held_needs_no_mapping_and_counts_a_tied_tensor_once(self):
         model = Model()
@@ -120,8 +120,8 @@ class NumbersTest(unittest.TestCase):
 
     def test_a_container_is_sampled_once_with_the_settings_of_its_optimizer(self):
         model, events = Model(), []
-        optimizer = Container(model.parameters())
-        for parameter in model.parameters():
+        optimizer = Container(model.parameters("before"))
+        for parameter in model.parameters("before"):
             parameter.grad = torch.full_like(parameter, 2.0)
         probe = types.SimpleNamespace(places={"a": torch.tensor([3, 0])})
         with tempfile.TemporaryDirectory() as folder:

@@ -38,8 +38,8 @@ class WithoutPadding:
         self._others = set(shapes.values()) - set(self._shapes.values())
         self.rows: int | None = None
 
-    def parameters(self) -> Tensors:
-        return self._cut(self._tensors.parameters())
+    def parameters(self, kind: str) -> Tensors:
+        return self._cut(self._tensors.parameters(kind))
 
     def gradients(self) -> Tensors:
         return self._cut(self._tensors.gradients())

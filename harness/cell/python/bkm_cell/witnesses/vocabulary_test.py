@@ -31,7 +31,7 @@ def tensors(rows):
 class VocabularyTest(unittest.TestCase):
     def test_padded_rows_are_left_out_of_everything(self):
         padded = tensors(8)
-        shapes = {name: tuple(value.shape) for name, value in padded.parameters().items()}
+        shapes = {name: tuple(value.shape) for name, value in padded.parameters("before").items()}
         self.assertEqual(shapes, SHAPES)
         self.assertEqual(tuple(padded.gradients()["embed_tokens.weight"].shape), (6, 4))
         self.assertEqual(loaded(padded), loaded(tensors(6)))
@@ -42,7 +42,7 @@ class VocabularyTest(unittest.TestCase):
         self.assertEqual(tuple(plain.held()["up.weight"].shape), (7, 4))  # a row more than 6
         self.assertIsNone(plain.rows)
         for rows in (5, 6 + 1024):  # fewer rows; a whole vocabulary more
-            self.assertEqual(tensors(rows).parameters()["embed_tokens.weight"].shape[0], rows)
+            self.assertEqual(tensors(rows).parameters("before")["embed_tokens.weight"].shape[0], rows)
 
 
 if __name__ == "__main__":

@@ -130,9 +130,10 @@ def distributed_as(model: Tensors, whole: Tensors) -> Tensors:
 
 
 def averages_gradients(model: torch.nn.Module) -> bool:
-    """Whether FSDP divides by the number of data-parallel ranks, as it does unless told otherwise."""
+    """Whether what distributes the model divides gradients by the number of data-parallel ranks, as
+    FSDP does unless told otherwise, and DDP always."""
     if not isinstance(model, FSDPModule):
-        return False
+        return any(kind.__name__ == "DDP" for kind in type(model).__mro__)
     for module in model.modules():
         if isinstance(module, FSDPModule):
             group = module._get_fsdp_state()._fsdp_param_group

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""Assembles tensors from the parts that ranks hold, and compares parts that are held more than once.
+
+It uses memory that the ranks share and none of the subject's process groups, so it costs a copy of
+each part, is no collective of the engine, and works if those groups are out of step.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import mmap
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch.distributed.tensor import DTensor, Shard
+
+from bkm_cell.report import Report
+from bkm_cell.witnesses.named_tensors import Tensors, gathered
+
+_TABLE_BYTES = 4 << 20  # of each rank; pages that are not written cost nothing
+_ALIGNMENT = 64
+_COUNTER_BYTES = 8
+_POLL_S = 0.002
+_NAME = "the harness's gathering"
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one rank holds of a tensor: `sizes` elements from `starts` on, in each dimension.
+
+    `is_cut_plainly`: False if the part is not a block that its placements tell.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]  # of the whole
+    starts: tuple[int, ...]
+    sizes: tuple[int, ...]
+    is_cut_plainly: bool = True
+
+    @property
+    def place(self) -> tuple[slice, ...]:
+        return tuple(slice(start, start + size) for start, size in zip(self.starts, self.sizes))
+
+
+def part_of(tensor: torch.Tensor) -> _Part:
+    """Where this rank's part of a tensor lies in the whole."""
+    dtype, shape = str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape)
+    starts, sizes = [0] * len(shape), list(shape)
+    if not isinstance(tensor, DTensor):
+        return _Part(dtype, shape, tuple(starts), tuple(sizes))
+    coordinates = tensor.device_mesh.get_coordinate() or []
+    for placement, ranks, at in zip(tensor.placements, tensor.device_mesh.shape, coordinates):
+        if placement.is_replicate():
+            continue
+        # Parts of parts (_StridedShard) and sums (Partial) are torch's to assemble.
+        if type(placement) is not Shard or starts[placement.dim] or sizes[placement.dim] != shape[placement.dim]:
+            return _Part(dtype, shape, tuple(starts), tuple(sizes), is_cut_plainly=False)
+        each = -(-shape[placement.dim] // ranks)  # as torch.chunk cuts
+        starts[placement.dim] = min(at * each, shape[placement.dim])
+        sizes[placement.dim] = min(each, shape[placement.dim] - starts[placement.dim])
+    is_as_told = tuple(tensor.to_local().shape) == tuple(sizes)
+    return _Part(dtype, shape, tuple(starts), tuple(sizes), is_as_told)
+
+
+class SharedMemory:
+    """Made before the ranks are forked. `most_bytes`: of all tensors of one call."""
+
+    def __init__(self, ranks: int, most_bytes: int) -> None:
+        self.ranks = ranks
+        self.counters = mmap.mmap(-1, ranks * _COUNTER_BYTES)
+        self.tables = mmap.mmap(-1, ranks * _TABLE_BYTES)
+        self.data = mmap.mmap(-1, most_bytes)
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One of several. `tell` is called with the collective that it enters, and with None when it
+    leaves it."""
+
+    number: int
+    tell: Callable[[str | None], None]
+    gather: Gather
+
+
+class Gather:
+    """Reports differences: name, rank and the largest difference, which is None for another shape
+    or type, or if the rank has no such tensor.
+
+    `is_pipeline`: ranks have other layers, so a tensor need not be on all of them. `when`: what the
+    cell does, for differences.
+    """
+
+    def __init__(
+        self,
+        memory: SharedMemory,
+        rank: int,
+        tell: Callable[[str | None], None],
+        report: Report,
+        is_pipeline: bool,
+    ) -> None:
+        self.when = ""
+        self._memory = memory
+        self._rank = rank
+        self._tell = tell
+        self._report = report
+        self._is_pipeline = is_pipeline
+        self._bytes = torch.frombuffer(memory.data, dtype=torch.uint8)
+
+    def whole(self, kind: str, tensors: Tensors) -> Tensors:
+        """Called by all ranks. Rank 0 gets whole tensors, which stay until the next call; the
+        others get none. `kind` stands before the names in differences."""
+        tables = self._exchange({name: part_of(value) for name, value in tensors.items()})
+        plainly = {name: True for table in tables for name in table}
+        for table in tables:
+            for name, part in table.items():
+                plainly[name] &= part.is_cut_plainly
+        if not all(plainly.values()):
+            tensors = {
+                name: value if plainly[name] else gathered(value)
+                for name, value in tensors.items()
+            }
+            tables = self._exchange({name: part_of(value) for name, value in tensors.items()})
+        wholes = self._places(tables)
+        written: set[str] = set()
+        for name, value in tensors.items():
+            part = tables[self._rank][name]
+            if name in wholes and self._first_with(name, tables) == self._rank:
+                wholes[name][part.place].copy_(_local(value))
+                written.add(name)
+        self._wait()
+        for name, value in tensors.items():
+            if name not in written:
+                self._compare(f"{kind}/{name}", tables, name, wholes, _local(value))
+        if self._rank > 0:
+            return {}
+        if not self._is_pipeline:
+            for rank, table in enumerate(tables):
+                for name in sorted(wholes.keys() - table.keys()):
+                    self._differ(f"{kind}/{name}", rank)
+        return wholes
+
+    def _exchange(self, own: dict[str, _Part]) -> list[dict[str, _Part]]:
+        """The parts of each rank."""
+        text = json.dumps({name: vars(part) for name, part in own.items()}).encode()
+        if len(text) > _TABLE_BYTES - _COUNTER_BYTES:
+            raise RuntimeError(f"bkm: the names of {len(own)} tensors do not fit into shared memory")
+        tables = self._memory.tables
+        self._wait()  # until the first rank has used the tensors of the call before
+        at = self._rank * _TABLE_BYTES
+        tables[at : at + _COUNTER_BYTES] = len(text).to_bytes(_COUNTER_BYTES, "little")
+        tables[at + _COUNTER_BYTES : at + _COUNTER_BYTES + len(text)] = text
+        self._wait()
+        found = []
+        for rank in range(self._memory.ranks):
+            at = rank * _TABLE_BYTES
+            size = int.from_bytes(tables[at : at + _COUNTER_BYTES], "little")
+            read = json.loads(tables[at + _COUNTER_BYTES : at + _COUNTER_BYTES + size])
+            found.append(
+                {
+                    name: _Part(
+                        part["dtype"],
+                        tuple(part["shape"]),
+                        tuple(part["starts"]),
+                        tuple(part["sizes"]),
+                        part["is_cut_plainly"],
+                    )
+                    for name, part in read.items()
+                }
+            )
+        return found
+
+    def _places(self, tables: list[dict[str, _Part]]) -> Tensors:
+        """A tensor in shared memory for each name. The lowest rank that has it says what it is."""
+        parts: dict[str, _Part] = {}
+        for table in tables:
+            for name, part in table.items():
+                parts.setdefault(name, part)
+        wholes: Tensors = {}
+        at = 0
+        for name, part in parts.items():
+            dtype = getattr(torch, part.dtype)
+            size = math.prod(part.shape) * dtype.itemsize
+            if at + size > len(self._bytes):
+                raise RuntimeError(
+                    f"bkm: the tensors need more than {len(self._bytes) >> 20} MiB of shared memory"
+                )
+            wholes[name] = self._bytes[at : at + size].view(dtype).view(part.shape)
+            at += -(-size // _ALIGNMENT) * _ALIGNMENT
+        return wholes
+
+    def _first_with(self, name: str, tables: list[dict[str, _Part]]) -> int:
+        """The lowest rank that holds the same part as this one, of a tensor of the same kind."""
+        mine = tables[self._rank][name]
+        first = next(table[name] for table in tables if name in table)
+        if (mine.dtype, mine.shape) != (first.dtype, first.shape):
+            return -1
+        return next(rank for rank, table in enumerate(tables) if table.get(name) == mine)
+
+    def _compare(
+        self,
+        told: str,
+        tables: list[dict[str, _Part]],
+        name: str,
+        wholes: Tensors,
+        mine: torch.Tensor,
+    ) -> None:
+        if self._first_with(name, tables) < 0:
+            self._differ(told, self._rank)
+            return
+        theirs = wholes[name][tables[self._rank][name].place]
+        if not bool(((mine == theirs) | (mine.isnan() & theirs.isnan())).all()):
+            largest = (mine.double() - theirs.double()).abs().max().item()
+            self._differ(told, self._rank, largest)
+
+    def _differ(self, name: str, rank: int, largest: float | None = None) -> None:
+        difference = {"when": self.when, "name": name, "rank": rank, "largest": largest}
+        self._report.append(rank_differences=difference)
+
+    def _wait(self) -> None:
+        """Until all ranks have come here as often as this one."""
+        counters = memoryview(self._memory.counters).cast("Q")
+        counters[self._rank] += 1
+        self._tell(_NAME)
+        while min(counters) < counters[self._rank]:
+            time.sleep(_POLL_S)
+        self._tell(None)
+
+
+def _local(tensor: torch.Tensor) -> torch.Tensor:
+    tensor = tensor.detach()
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
