@@ -73,9 +73,14 @@ void Selection::AddOptions(CLI::App& app) {
        "NAME:VALUE+NAME:VALUE: numbers of config.json that differ from the model's, for example "
        "rms_norm_eps:1e-5");
   list("--optimizer", optimizers_,
-       "NAME:NUMBER+NAME:NUMBER with the names learning_rate, beta1, beta2, epsilon, weight_decay, "
-       "clip_norm, "
-       "warmup_steps");
+       "NAME:VALUE+NAME:VALUE with the names learning_rate, beta1, beta2, epsilon, weight_decay, "
+       "clip_norm, warmup_steps, decay (linear or cosine), total_steps (of the decay), "
+       "min_lr_factor");
+  list("--temperature", temperatures_, "Number that logits are divided by (default: 1)");
+  app.add_flag("--entropy", entropy_,
+               "Also compare the entropy of each token's distribution, in the forward that trains "
+               "nothing")
+      ->group(kProductGroup);
   app.add_option("--micro-batches", micro_batches_, "Number of micro-batches per step")
       ->delimiter(',')
       ->group(kProductGroup);
@@ -158,6 +163,9 @@ absl::StatusOr<Json> Selection::AdHocProbe() const {
   if (resume_checkpoint_) probe["resume_checkpoint"] = true;
   if (!checkpoints_.empty()) probe["checkpoint"] = checkpoints_;
   if (!rope_keys_.empty()) probe["rope_keys"] = rope_keys_;
+  for (const std::string& temperature : temperatures_)
+    probe["temperature"].push_back(ValueOf(temperature));
+  if (entropy_) probe["entropy"] = true;
   for (const std::string& config : configs_) {
     Json numbers = Json::object();
     for (absl::string_view number : absl::StrSplit(config, '+'))

@@ -57,7 +57,8 @@ class Selection {
   bool leftover_checkpoint_ = false;
   bool export_weights_ = false;
   bool resume_checkpoint_ = false;
-  std::vector<std::string> checkpoints_, rope_keys_, configs_, layouts_;
+  std::vector<std::string> checkpoints_, rope_keys_, configs_, layouts_, temperatures_;
+  bool entropy_ = false;
   std::vector<std::string> filters_;
   std::string git_mirror_;
   int steps_ = 0;

@@ -169,7 +169,10 @@ absl::StatusOr<ForwardOnly> ForwardOnlyOf(const JudgeInput& input) {
   if (!input.observation->forward_only) return forward;
   forward.log_probs_dtype = input.observation->forward_only->log_probs_dtype;
   ASSIGN_OR_RETURN(forward.log_probs,
-                   ReadForwardOnly(*input.observation->forward_only, input.cell_dir));
+                   ReadForwardOnly("log_probs", *input.observation->forward_only, input.cell_dir));
+  forward.entropy_dtype = input.observation->forward_only->entropy_dtype;
+  ASSIGN_OR_RETURN(forward.entropy,
+                   ReadForwardOnly("entropy", *input.observation->forward_only, input.cell_dir));
   return forward;
 }
 

@@ -29,6 +29,9 @@ enum Quantity {
   kInferredMean,
   kInferredQ99,
   kInferredMax,
+  kEntropyMean,
+  kEntropyQ99,
+  kEntropyMax,
   kGradient,
   kGradientNorm,
   kStrayGradient,
@@ -51,6 +54,11 @@ constexpr NumbersQuantity kQuantities[kCount] = {
      reason::kLogProbsOff},
     {"inferred_max", "log-probs of inference, worst token", "",
      "the largest log-prob error of the forward that trains nothing", reason::kLogProbsOff},
+    {"entropy_mean", "entropy, mean error", " over tokens", "the mean error of the tokens' entropy",
+     reason::kEntropyOff},
+    {"entropy_q99", "entropy, 99 % quantile", "", "the 99 % quantile of entropy errors",
+     reason::kEntropyOff},
+    {"entropy_max", "entropy, worst token", "", "the largest entropy error", reason::kEntropyOff},
     {"gradient", "gradient", ", worst tensor", "the gradient", reason::kGradientsOff},
     {"gradient_norm", "norm of a gradient", ", worst tensor", "the gradient norm",
      reason::kGradientsOff},
@@ -117,6 +125,15 @@ std::optional<int> CoarseFractionBits(const std::string& dtype) {
   return std::nullopt;
 }
 
+// No report can be closer than half an ulp of its type at the largest value.
+double LeastOf(const std::string& dtype, const std::vector<double>& expected) {
+  double least = 0;
+  if (const auto bits = CoarseFractionBits(dtype)) {
+    for (double value : expected) least = std::max(least, HalfUlp(value, *bits));
+  }
+  return least;
+}
+
 // Compares step by step. A wrong shape or a number that is not finite ends the comparison. Missing
 // facts are reported last, so they never hide an error.
 class Comparer {
@@ -125,6 +142,7 @@ class Comparer {
 
   CheckResult Run() {
     if (std::optional<CheckResult> stop = Inference()) return WithEvidence(*std::move(stop));
+    if (std::optional<CheckResult> stop = Entropy()) return WithEvidence(*std::move(stop));
     for (size_t k = 0; k < input_.golden.size(); ++k) {
       if (std::optional<CheckResult> stop = Forward(k)) return WithEvidence(*std::move(stop));
     }
@@ -154,6 +172,37 @@ class Comparer {
     }
     return LogProbs({forward.step, forward.log_probs, forward.log_probs_dtype, kInferredMean,
                      "of the forward that trains nothing "});
+  }
+
+  // Of each token: the last one of a document has an entropy, though it has no label.
+  std::optional<CheckResult> Entropy() {
+    const ForwardOnly& forward = input_.forward_only;
+    const std::vector<double>& golden = input_.golden.front().entropy;
+    if (golden.empty()) return std::nullopt;
+    if (forward.entropy.empty() || forward.step > 0) {
+      Unseen(Stage::kForward, 0, "no entropy was reported");
+      return std::nullopt;
+    }
+    if (forward.entropy.size() != golden.size())
+      return Failed(Stage::kForward, reason::kWrongShape, 0,
+                    absl::StrCat(forward.entropy.size(), " entropies were reported for ",
+                                 golden.size(), " tokens"));
+    for (size_t t = 0; t < golden.size(); ++t) {
+      if (!std::isfinite(forward.entropy[t]))
+        return Failed(Stage::kForward, reason::kNotFinite, 0,
+                      absl::StrCat("the entropy of token ", t, " is not finite"));
+    }
+    const absl::StatusOr<std::vector<double>> errors = AbsoluteErrors(forward.entropy, golden);
+    if (!errors.ok()) return CheckResult::Unreadable(Stage::kGolden, errors.status());
+    const double least = LeastOf(forward.entropy_dtype, golden);
+    const TokenFloor& floor = input_.floor.front().entropy;
+    const auto add = [&](Quantity quantity, double error, double of_floor) {
+      worst_.Add(quantity, {0, "", error, std::max(of_floor, least)});
+    };
+    add(kEntropyMean, Mean(*errors), floor.mean);
+    add(kEntropyQ99, Quantile(*errors, 0.99), floor.q99);
+    add(kEntropyMax, *std::max_element(errors->begin(), errors->end()), floor.max);
+    return std::nullopt;
   }
 
   std::optional<CheckResult> Forward(size_t k) {
@@ -201,11 +250,7 @@ class Comparer {
   void CompareLogProbs(const Reported& reported, const std::vector<double>& errors,
                        const std::vector<double>& expected) {
     const size_t k = reported.k;
-    // No report can be closer than half an ulp of its type at the largest log-prob.
-    double least = 0;
-    if (const auto bits = CoarseFractionBits(reported.dtype)) {
-      for (double value : expected) least = std::max(least, HalfUlp(value, *bits));
-    }
+    const double least = LeastOf(reported.dtype, expected);
     const FloorStep& floor = input_.floor[k];
     const auto add = [&](int after_mean, double error, double of_floor) {
       worst_.Add(static_cast<Quantity>(reported.mean + after_mean),

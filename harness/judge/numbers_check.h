@@ -43,6 +43,8 @@ struct ForwardOnly {
   size_t step = 0;
   std::vector<double> log_probs = {};  // [tokens]; empty if not observed
   std::string log_probs_dtype = {};
+  std::vector<double> entropy = {};  // [tokens]; empty if not observed
+  std::string entropy_dtype = {};
 };
 
 // The steps of a cell and of the reference. All spans have one element per step.
@@ -55,9 +57,10 @@ struct NumbersInput {
   ForwardOnly forward_only = {};
 };
 
-// Compares the log-probs of the forward that trains nothing and, per step: log-probs (mean, 99 %
-// quantile and maximum of |difference| over judged tokens), loss, total gradient norm, and per
-// tensor the sampled gradient and the norm of the whole gradient. The outcomes:
+// Compares the log-probs of the forward that trains nothing, the entropy of its tokens if the
+// golden has one, and, per step: log-probs (mean, 99 % quantile and maximum of |difference| over
+// judged tokens), loss, total gradient norm, and per tensor the sampled gradient and the norm of
+// the whole gradient. The outcomes:
 // - wrong-shape at forward or backward: the number of log-probs differs from the batch, or the
 //   number of samples from the golden.
 // - not-finite at forward: NaN or infinity in the loss or in a log-prob of a judged token; at
@@ -67,8 +70,8 @@ struct NumbersInput {
 // A gradient that is zero in the golden has no relative error: its norm is compared as a share of
 // the norm of all gradients.
 // - wrong at golden: a quantity is beyond kFloorMultiple floors. Reported is the first step that is
-//   off and in it the first of log-probs-off, loss-off, gradients-off and grad-norm-off; later
-//   errors may only be consequences. A floor of 0 allows only the golden.
+//   off and in it the first of log-probs-off, loss-off, entropy-off, gradients-off and
+//   grad-norm-off; later errors may only be consequences. A floor of 0 allows only the golden.
 CheckResult CheckNumbers(const NumbersInput& input);
 
 }  // namespace bkm

@@ -76,6 +76,36 @@ TEST(NumbersCheckTest, LogProbsAreNamedBeforeLossAndGradients) {
                                                                         {"golden", -8.0}}));
 }
 
+// A right cell whose probe asks for the entropy of each token.
+RightCell MakeCellWithEntropy() {
+  RightCell cell = MakeRightCell();
+  cell.golden[0].entropy = cell.forward_only.entropy = {6, 7, 6.5, 7.5, 6.25};
+  cell.forward_only.entropy_dtype = "float32";
+  cell.floor[0].entropy = {.mean = 0.01, .q99 = 0.02, .max = 0.03};
+  return cell;
+}
+
+TEST(NumbersCheckTest, EntropyIsComparedAtEveryToken) {
+  RightCell cell = MakeCellWithEntropy();
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+  cell.forward_only.entropy[4] += 0.13;  // the last token of a document has an entropy, too
+  ExpectFailed(cell, Stage::kGolden, "entropy-off",
+               "the 99 % quantile of entropy errors in step 1 is off by 0.13, 6.5 times the floor "
+               "(4 allowed)");
+}
+
+TEST(NumbersCheckTest, EntropyThatWasAskedForMustBeReported) {
+  RightCell cell = MakeCellWithEntropy();
+  cell.forward_only.entropy.pop_back();
+  ExpectFailed(cell, Stage::kForward, "wrong-shape",
+               "in step 1 4 entropies were reported for 5 tokens");
+  cell.forward_only.entropy = {6, 7, kNan, 7.5, 6.25};
+  ExpectFailed(cell, Stage::kForward, "not-finite",
+               "in step 1 the entropy of token 2 is not finite");
+  cell.forward_only.entropy.clear();
+  ExpectUnseen(cell, Stage::kForward, "in step 1 no entropy was reported");
+}
+
 TEST(NumbersCheckTest, LastPositionOfADocumentIsNotJudged) {
   RightCell cell = MakeRightCell();
   cell.tensors[0].log_probs[2] = kNan;

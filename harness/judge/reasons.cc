@@ -73,6 +73,7 @@ constexpr Entry kEntries[] = {
     {kWeightsNotLoaded, "parameters after loading are not those of the file"},
     {kLossOff, "the loss is too far from the golden"},
     {kLogProbsOff, "log-probs per token are too far from the golden"},
+    {kEntropyOff, "entropies per token are too far from the golden"},
     {kGradientsOff, "gradients are too far from the golden"},
     {kGradNormOff, "the total gradient norm is too far from the golden"},
     {kLearningRateOff, "the optimizer ran with another learning rate than asked"},

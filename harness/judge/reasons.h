@@ -75,6 +75,7 @@ inline constexpr char kWrongShape[] = "wrong-shape";
 inline constexpr char kWeightsNotLoaded[] = "weights-not-loaded";
 inline constexpr char kLossOff[] = "loss-off";
 inline constexpr char kLogProbsOff[] = "log-probs-off";
+inline constexpr char kEntropyOff[] = "entropy-off";
 inline constexpr char kGradientsOff[] = "gradients-off";
 inline constexpr char kGradNormOff[] = "grad-norm-off";
 inline constexpr char kLearningRateOff[] = "learning-rate-off";

@@ -44,6 +44,11 @@ absl::StatusOr<FloorStep> ReadFloorStep(const Json& step) {
   ASSIGN_OR_RETURN(floor.log_probs_q99, FloorNumber(step, "log_probs", "q99"));
   ASSIGN_OR_RETURN(floor.log_probs_max, FloorNumber(step, "log_probs", "max"));
   ASSIGN_OR_RETURN(floor.total_norm, FloorNumber(step, "total_norm", "rel"));
+  if (step.contains("entropy")) {
+    ASSIGN_OR_RETURN(floor.entropy.mean, FloorNumber(step, "entropy", "mean"));
+    ASSIGN_OR_RETURN(floor.entropy.q99, FloorNumber(step, "entropy", "q99"));
+    ASSIGN_OR_RETURN(floor.entropy.max, FloorNumber(step, "entropy", "max"));
+  }
   const auto gradients = step.find("grad");
   if (gradients == step.end() || !gradients->is_object())
     return absl::InvalidArgumentError(".grad: an object is needed here");
@@ -75,7 +80,11 @@ absl::StatusOr<GoldenStep> ReadGoldenStep(const SafetensorsFile& file, const std
   ASSIGN_OR_RETURN(golden.log_probs, file.Doubles(step + "log_probs"));
   ASSIGN_OR_RETURN(golden.loss, file.Scalar(step + "loss"));
   ASSIGN_OR_RETURN(golden.total_norm, file.Scalar(step + "total_norm"));
+  if (file.Has(step + "entropy")) {
+    ASSIGN_OR_RETURN(golden.entropy, file.Doubles(step + "entropy"));
+  }
   RETURN_IF_ERROR(CheckFinite(golden.log_probs, step + "log_probs"));
+  RETURN_IF_ERROR(CheckFinite(golden.entropy, step + "entropy"));
   RETURN_IF_ERROR(CheckFinite({golden.loss, golden.total_norm}, step + "loss or total_norm"));
   RETURN_IF_ERROR(ReadGoldenTensors(file, step, golden));
   return golden;
@@ -145,10 +154,12 @@ bool MovedParameters(const StepTensors& step) {
                      [](const auto& named) { return named.second.before != named.second.after; });
 }
 
-absl::StatusOr<std::vector<double>> ReadForwardOnly(const ObservedForward& forward,
+absl::StatusOr<std::vector<double>> ReadForwardOnly(const std::string& name,
+                                                    const ObservedForward& forward,
                                                     const std::filesystem::path& cell_dir) {
   ASSIGN_OR_RETURN(const SafetensorsFile file, OpenCellTensors(cell_dir, forward.tensors));
-  return file.Doubles("log_probs");
+  if (!file.Has(name)) return std::vector<double>();
+  return file.Doubles(name);
 }
 
 absl::StatusOr<std::vector<StepTensors>> ReadSteps(std::span<const ObservedStep> steps,

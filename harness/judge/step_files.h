@@ -41,11 +41,19 @@ struct GoldenTensor {
 
 struct GoldenStep {
   std::vector<double> log_probs;
+  std::vector<double> entropy = {};  // [tokens]; empty if the probe does not ask for it
   double loss = 0;
   double total_norm = 0;  // before clipping
   std::map<std::string, GoldenTensor> tensors;
   // Log-probs of predicted wrong answers, by name; first step only.
   std::map<std::string, std::vector<double>> predicted;
+};
+
+// |difference| over tokens.
+struct TokenFloor {
+  double mean = 0;
+  double q99 = 0;
+  double max = 0;
 };
 
 // The floors of one step: how far a right run may be from the golden.
@@ -54,6 +62,7 @@ struct FloorStep {
   double log_probs_mean = 0;                // |difference|, mean over judged tokens
   double log_probs_q99 = 0;                 // 99 % quantile
   double log_probs_max = 0;                 // maximum
+  TokenFloor entropy = {};                  // zero if the probe does not ask for it
   double total_norm = 0;                    // relative
   std::map<std::string, double> gradients;  // relative, over the sampled places
   // The error of a gradient as a share of the norm of all gradients. It is compared where the
@@ -71,8 +80,10 @@ double ShareOf(double norm, double norm_of_all);
 
 // Each function reads one file of harness/protocol/README.md. Errors name the path.
 absl::StatusOr<StepTensors> ReadStepTensors(const SafetensorsFile& file);
-// The log-probs of the forward that trains nothing.
-absl::StatusOr<std::vector<double>> ReadForwardOnly(const ObservedForward& forward,
+// The tensor `name` of the forward that trains nothing, "log_probs" or "entropy"; empty if it was
+// not reported.
+absl::StatusOr<std::vector<double>> ReadForwardOnly(const std::string& name,
+                                                    const ObservedForward& forward,
                                                     const std::filesystem::path& cell_dir);
 // One element per step of the cell; empty for a step that wrote no file.
 absl::StatusOr<std::vector<StepTensors>> ReadSteps(std::span<const ObservedStep> steps,

@@ -69,10 +69,20 @@ void ReadEngineOptions(ObjectReader& reader, MatrixGroup& group) {
 }
 
 // Keys that ProbeFromJson reads: axes have a value or a list of values, fields have one value.
-constexpr const char* kProbeAxes[] = {
-    "head",      "input",  "micro_batches",  "leftover_checkpoint", "checkpoint",
-    "rope_keys", "config", "export_weights", "resume_checkpoint",   "layout",
-    "optimizer", "seed"};
+constexpr const char* kProbeAxes[] = {"head",
+                                      "input",
+                                      "micro_batches",
+                                      "leftover_checkpoint",
+                                      "checkpoint",
+                                      "rope_keys",
+                                      "config",
+                                      "export_weights",
+                                      "resume_checkpoint",
+                                      "temperature",
+                                      "entropy",
+                                      "layout",
+                                      "optimizer",
+                                      "seed"};
 constexpr const char* kProbeFields[] = {"steps", "documents", "ranks", "threads"};
 
 // The product of `probes` and the values of `key`.

@@ -42,8 +42,8 @@ struct MatrixGroup {
   std::vector<std::string> devices;
   std::vector<std::map<std::string, std::string>> engine_options;  // name -> JSON text
   // One per combination of head, input, micro_batches, leftover_checkpoint, checkpoint, rope_keys,
-  // config, export_weights, resume_checkpoint, layout, optimizer and seed, with steps, documents
-  // and threads. The other axes above are not set in them.
+  // config, export_weights, resume_checkpoint, temperature, entropy, layout, optimizer and seed,
+  // with steps, documents and threads. The other axes above are not set in them.
   std::vector<Probe> probes;
 };
 

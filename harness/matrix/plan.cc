@@ -50,6 +50,12 @@ std::string WhyNotApplicable(const Cell& cell) {
     return absl::StrCat(kind.name, " has no transformers beside it to load what it exports");
   if (probe.export_weights && probe.head != "lm")
     return "transformers cannot load what a critic exports as a language model";
+  if (probe.head != "lm" && (probe.entropy || probe.temperature != 1))
+    return "a critic has no logits: neither a temperature nor an entropy";
+  if (const std::string& decay = probe.optimizer.decay;
+      !decay.empty() &&
+      std::find(kind.decays.begin(), kind.decays.end(), decay) == kind.decays.end())
+    return absl::StrCat(kind.name, " has no ", decay, " decay of the learning rate");
   if (probe.resume_checkpoint && !kind.saves_checkpoints)
     return absl::StrCat(kind.name, " is a library alone and saves no checkpoints");
   if ((probe.export_weights || probe.resume_checkpoint) && probe.steps < 2)

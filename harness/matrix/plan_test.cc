@@ -152,6 +152,29 @@ TEST(PlanTest, AWarmupIsCountedAsTheEngineKindCounts) {
             "zero-based");
 }
 
+TEST(PlanTest, TemperatureAndEntropyAreAxes) {
+  const auto cells = PlanOf("torchtitan", "", R"("attention": "flex", "temperature": [1, 0.7],
+                            "entropy": [false, true])");
+  ASSERT_EQ(cells.size(), 4u);
+  EXPECT_TRUE(cells[0].id.ends_with(",device=cpu")) << cells[0].id;
+  EXPECT_TRUE(cells[3].id.ends_with(",temperature=0.7,entropy=true")) << cells[3].id;
+}
+
+TEST(PlanTest, SaysWhichDecayAnEngineKindLacks) {
+  const char* probe = R"("attention": "sdpa", "optimizer": {"decay": "linear", "total_steps": 3})";
+  EXPECT_EQ(PlanOf("verl-fsdp", kVerl, probe)[0].why,
+            "verl-fsdp has no linear decay of the learning rate");
+  EXPECT_EQ(PlanOf("verl-torchtitan", kVerl, probe)[0].why, "");
+}
+
+TEST(PlanTest, ACriticHasNoLogits) {
+  for (const char* field : {R"("temperature": 0.7)", R"("entropy": true)"}) {
+    const std::string probe = std::string(R"("attention": "sdpa", "head": "value", )") + field;
+    EXPECT_EQ(PlanOf("verl-fsdp", kVerl, probe.c_str())[0].why,
+              "a critic has no logits: neither a temperature nor an entropy");
+  }
+}
+
 TEST(PlanTest, SaysWhyAProbeDoesNotApplyToAnEngineKind) {
   EXPECT_EQ(PlanOf("torchtitan", "", R"("attention": "flex", "input": "padded")")[0].why,
             "torchtitan takes packed input only");

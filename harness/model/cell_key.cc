@@ -111,6 +111,8 @@ std::vector<CellKey> MakeKeys() {
        [](const Cell& c) { return BoolText(c.probe.resume_checkpoint); }},
       {"checkpoint", kOption, [](const Cell& c) { return EscapedText(c.probe.checkpoint); }},
       {"rope_keys", kOption, [](const Cell& c) { return EscapedText(c.probe.rope_keys); }},
+      {"temperature", kOption, [](const Cell& c) { return absl::StrCat(c.probe.temperature); }},
+      {"entropy", kOption, [](const Cell& c) { return BoolText(c.probe.entropy); }},
       {"config", kOption, [](const Cell& c) { return ValuesText(c.probe.config); }},
       {"steps", kDetail, [](const Cell& c) { return absl::StrCat(c.probe.steps); }},
       {"seed", kDetail, [](const Cell& c) { return absl::StrCat(c.probe.seed); }},

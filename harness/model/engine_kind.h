@@ -23,6 +23,7 @@ struct EngineKind {
   std::vector<std::string> attentions;  // supported names
   std::string precision;                // default of the probe
   std::string schedule;                 // how it counts a warm-up: OptimizerSettings::schedule
+  std::vector<std::string> decays;      // of the learning rate: OptimizerSettings::decay
   bool takes_padded;                    // takes padded input besides packed input
   bool cuts_by_tokens;         // cuts batches that do not divide evenly by tokens, as verl does
   bool looks_for_checkpoints;  // in a default folder, without being told to

@@ -340,6 +340,7 @@ void Describe(Fields& fields, ObservedParamGroup& group) {
 void Describe(Fields& fields, ObservedForward& forward) {
   fields.Field("tensors", forward.tensors);
   fields.Field("log_probs_dtype", forward.log_probs_dtype);
+  fields.Field("entropy_dtype", forward.entropy_dtype);
 }
 
 void Describe(Fields& fields, ObservedWeight& weight) {

@@ -105,6 +105,7 @@ struct ObservedModel {
 struct ObservedForward {
   std::string tensors;  // file in the cell's folder
   std::string log_probs_dtype;
+  std::string entropy_dtype;  // empty if no entropy was reported
 };
 
 // One exported tensor.

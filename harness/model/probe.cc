@@ -3,6 +3,7 @@
 #include "harness/model/probe.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/check.h"
@@ -74,6 +75,15 @@ void DescribeLater(Fields& fields, const char* key, std::string& value,
   if (fields.reading() && !written.empty()) value = written;
 }
 
+// Left out at its default of 1.
+void DescribeTemperature(Fields& fields, double& temperature) {
+  double written = temperature == 1 ? 0 : temperature;
+  fields.Field("temperature", written, Presence::kOmitted);
+  if (!fields.reading() || written == 0) return;
+  if (written < 0) return fields.Fail("temperature", "a positive number is needed here");
+  temperature = written;
+}
+
 // `ranks` follows from the layout. It is older, and always written.
 void DescribeLayout(Fields& fields, Layout& layout) {
   std::string text = layout == Layout() ? "" : LayoutText(layout);
@@ -89,6 +99,36 @@ void DescribeLayout(Fields& fields, Layout& layout) {
     fields.Fail("ranks", absl::StrCat("the layout ", LayoutText(layout), " has ", layout.ranks(),
                                       ": leave ranks out and write a layout, for example "
                                       "dp_shard=2"));
+}
+
+// What is left of the full rate at a step after the warm-up.
+double DecayAt(const OptimizerSettings& settings, int step) {
+  if (settings.decay.empty()) return 1;
+  const double progress = static_cast<double>(step - settings.warmup_steps) /
+                          (settings.total_steps - settings.warmup_steps);
+  const double left =
+      settings.decay == "linear" ? 1 - progress : (1 + std::cos(M_PI * progress)) / 2;
+  return settings.min_lr_factor + (1 - settings.min_lr_factor) * left;
+}
+
+void DescribeDecay(Fields& fields, OptimizerSettings& settings) {
+  fields.OneOf("decay", settings.decay, DecayTypes(), Presence::kOmitted);
+  fields.Int("total_steps", settings.total_steps, 0, 1000000, Presence::kOmitted);
+  fields.Field("min_lr_factor", settings.min_lr_factor, Presence::kOmitted);
+  if (!fields.reading()) return;
+  if (settings.decay.empty()) {
+    if (settings.total_steps != 0) fields.Fail("total_steps", "set it only together with decay");
+    if (settings.min_lr_factor != 0)
+      fields.Fail("min_lr_factor", "set it only together with decay");
+    return;
+  }
+  if (settings.total_steps == 0)
+    fields.Fail("total_steps", "missing: the number of steps after which the decay ends");
+  if (settings.total_steps <= settings.warmup_steps)
+    fields.Fail("total_steps",
+                "a decay begins after the warm-up: more than warmup_steps is needed");
+  if (settings.min_lr_factor < 0 || settings.min_lr_factor >= 1)
+    fields.Fail("min_lr_factor", "a number from 0 to below 1 is needed here");
 }
 
 }  // namespace
@@ -115,6 +155,11 @@ const std::vector<std::string>& WarmupSchedules() {
   return names;
 }
 
+const std::vector<std::string>& DecayTypes() {
+  static const auto& names = *new std::vector<std::string>{"linear", "cosine"};
+  return names;
+}
+
 std::vector<std::vector<int64_t>> DefaultDocuments() {
   return {{37, 150, 64, 20, 9}, {262, 1, 29}, {9, 70, 1, 130, 26, 44}};
 }
@@ -127,7 +172,7 @@ std::vector<int64_t> DocumentsOf(const Probe& probe, int step) {
 }
 
 double LearningRateAt(const OptimizerSettings& settings, int step) {
-  if (step >= settings.warmup_steps) return settings.learning_rate;
+  if (step >= settings.warmup_steps) return settings.learning_rate * DecayAt(settings, step);
   HARNESS_CHECK(!settings.schedule.empty()) << "a warm-up without a schedule";
   const int counted = settings.schedule == "one-based" ? step + 1 : step;
   return settings.learning_rate * counted / settings.warmup_steps;
@@ -142,6 +187,7 @@ void Describe(Fields& fields, OptimizerSettings& settings) {
   fields.Field("clip_norm", settings.clip_norm, Presence::kOptional);
   fields.Int("warmup_steps", settings.warmup_steps, 0, 100, Presence::kOmitted);
   fields.OneOf("schedule", settings.schedule, WarmupSchedules(), Presence::kOmitted);
+  DescribeDecay(fields, settings);
   if (!fields.reading()) return;
   if (settings.warmup_steps > 0 && settings.schedule.empty())
     fields.Fail("schedule", "missing: zero-based (HF) or one-based (torchtitan)");
@@ -170,9 +216,15 @@ void Describe(Fields& fields, Probe& probe) {
   fields.Field("resume_checkpoint", probe.resume_checkpoint, Presence::kOmitted);
   DescribeLater(fields, "checkpoint", probe.checkpoint, {"single-fp32", "sharded-bf16"});
   DescribeLater(fields, "rope_keys", probe.rope_keys, {"both", "rope_theta", "rope_parameters"});
+  DescribeTemperature(fields, probe.temperature);
+  fields.Field("entropy", probe.entropy, Presence::kOmitted);
   DescribeConfig(fields, probe.config);
   DescribeValues(fields, "engine_options", Presence::kOptional, probe.engine_options);
   fields.Field("optimizer", probe.optimizer, Presence::kOptional);
+  if (fields.reading() && !probe.optimizer.decay.empty() &&
+      probe.optimizer.total_steps < probe.steps)
+    fields.Fail("optimizer", absl::StrCat("total_steps is ", probe.optimizer.total_steps,
+                                          ", but the cell trains ", probe.steps, " steps"));
 }
 
 Json ToJson(const Probe& probe) { return Json(WriteFields(probe)); }
@@ -186,7 +238,7 @@ Json NumericsOf(const Probe& probe) {
   Json json;
   for (const char* key : {"model", "seed", "steps", "documents", "optimizer"}) json[key] = all[key];
   if (probe.head != "lm") json["head"] = probe.head;
-  for (const char* key : {"checkpoint", "rope_keys", "config"}) {
+  for (const char* key : {"checkpoint", "rope_keys", "config", "temperature", "entropy"}) {
     if (all.contains(key)) json[key] = all[key];
   }
   return json;

@@ -16,9 +16,10 @@
 namespace bkm {
 
 // Gradient clipping by total norm, then AdamW as in torch.optim.AdamW. The learning rate rises for
-// `warmup_steps` steps and then stays constant. No value but `clip_norm` is a default of torch,
-// verl, torchtitan or transformers: an engine that drops an option runs something else. Another
-// clipping norm than 1 is asked by rows of matrices, because verl's TorchTitan engine ignores it.
+// `warmup_steps` steps and then stays constant, or decays. No value but `clip_norm` is a default of
+// torch, verl, torchtitan or transformers: an engine that drops an option runs something else.
+// Another clipping norm than 1 is asked by rows of matrices, because verl's TorchTitan engine
+// ignores it.
 struct OptimizerSettings {
   double learning_rate = 2e-4;
   double beta1 = 0.85;
@@ -31,6 +32,11 @@ struct OptimizerSettings {
   // FSDP engine: the first step has rate 0), "one-based" is (k + 1) / w (torchtitan). Empty without
   // a warm-up. A matrix that names no schedule gets the engine kind's.
   std::string schedule;
+  // "linear" or "cosine": after the warm-up the rate falls from the full rate to `min_lr_factor` of
+  // it at step `total_steps` (from 0), the first step after the training. Empty: it stays constant.
+  std::string decay;
+  int total_steps = 0;  // of the training; at least the probe's steps. 0 without a decay
+  double min_lr_factor = 0;
   bool operator==(const OptimizerSettings&) const = default;
 };
 
@@ -39,7 +45,13 @@ const std::vector<std::string>& ConfigNumbers();
 
 // The values of OptimizerSettings::schedule.
 const std::vector<std::string>& WarmupSchedules();
-// The learning rate of step `step`, counted from 0.
+// The values of OptimizerSettings::decay.
+const std::vector<std::string>& DecayTypes();
+// The learning rate of step `step`, counted from 0. After a warm-up of w of t steps the progress of
+// a decay at step k is (k - w) / (t - w) in all engines: torchtitan's linear_warmup_stable_decay
+// (components/lr_scheduler.py, which counts both from 1), verl's get_cosine_schedule_with_warmup
+// (utils/torch_functional.py), transformers' get_polynomial_decay_schedule_with_warmup and
+// get_cosine_with_min_lr_schedule_with_warmup (optimization.py).
 double LearningRateAt(const OptimizerSettings& settings, int step);
 
 // What a mask, a cache or a table that is kept from an earlier step gets wrong: each step has
@@ -86,6 +98,10 @@ struct Probe {
   // Which rope keys config.json has. "rope_theta": also rope_scaling (the form of transformers 4).
   // "rope_parameters": that key only (the form of transformers 5). "both": all three.
   std::string rope_keys = "both";
+  // Logits are divided by it before log-probs, entropy and loss are taken of them.
+  double temperature = 1;
+  // The forward that trains nothing also gives the entropy of each token's distribution.
+  bool entropy = false;
   // Numbers of config.json that differ from the model's: name -> value as JSON text. Weights and
   // expected results are those of the changed model.
   std::map<std::string, std::string> config = {};

@@ -14,6 +14,7 @@ namespace bkm {
 namespace {
 
 using testing::Contains;
+using testing::DoubleEq;
 using testing::ElementsAre;
 
 std::string ErrorOf(const char* text) {
@@ -39,6 +40,24 @@ TEST(LearningRateTest, OneBasedWarmupEndsWithItsLastStep) {
               ElementsAre(0.25, 0.5, 0.5, 0.5));
 }
 
+TEST(LearningRateTest, DecaysFromTheFirstStepTowardsTheLeastFactor) {
+  OptimizerSettings settings = {.learning_rate = 1, .decay = "linear", .total_steps = 4};
+  EXPECT_THAT(Rates(settings), ElementsAre(1, 0.75, 0.5, 0.25));
+  settings.min_lr_factor = 0.2;
+  EXPECT_THAT(Rates(settings), ElementsAre(1, DoubleEq(0.8), DoubleEq(0.6), DoubleEq(0.4)));
+  settings = {.learning_rate = 1, .decay = "cosine", .total_steps = 3};
+  EXPECT_THAT(Rates(settings), ElementsAre(1, DoubleEq(0.75), DoubleEq(0.25), DoubleEq(0)));
+}
+
+TEST(LearningRateTest, ADecayBeginsAfterTheWarmup) {
+  const OptimizerSettings settings = {.learning_rate = 1,
+                                      .warmup_steps = 1,
+                                      .schedule = "zero-based",
+                                      .decay = "linear",
+                                      .total_steps = 5};
+  EXPECT_THAT(Rates(settings), ElementsAre(0, 1, 0.75, 0.5));
+}
+
 TEST(ProbeTest, ComesBackFromItsJson) {
   Probe probe;
   probe.attention = "flex";
@@ -50,7 +69,13 @@ TEST(ProbeTest, ComesBackFromItsJson) {
   probe.rope_keys = "rope_parameters";
   probe.config = {{"rms_norm_eps", "1e-05"}, {"tie_word_embeddings", "false"}};
   probe.engine_options = {{"spmd_backend", "\"default\""}};
-  probe.optimizer = {.warmup_steps = 4, .schedule = "one-based"};
+  probe.temperature = 0.7;
+  probe.entropy = true;
+  probe.optimizer = {.warmup_steps = 4,
+                     .schedule = "one-based",
+                     .decay = "cosine",
+                     .total_steps = 9,
+                     .min_lr_factor = 0.1};
   EXPECT_EQ(*ProbeFromJson(ToJson(probe), "t"), probe);
 }
 
@@ -64,7 +89,19 @@ TEST(ProbeTest, NumbersDoNotDependOnHowTheBatchIsFed) {
 
 TEST(ProbeTest, AnOlderProbeHasNoWordOnCheckpointAndConfig) {
   const Json json = ToJson(Probe());
-  for (const char* key : {"checkpoint", "rope_keys", "config"}) EXPECT_FALSE(json.contains(key));
+  for (const char* key : {"checkpoint", "rope_keys", "config", "temperature", "entropy"})
+    EXPECT_FALSE(json.contains(key));
+}
+
+TEST(ProbeTest, NumbersDependOnTemperatureEntropyAndDecay) {
+  Probe warm, wordy, slower;
+  warm.temperature = 0.7;
+  wordy.entropy = true;  // the golden has tensors for it
+  slower.optimizer = {.decay = "linear", .total_steps = 3};
+  for (const Probe& probe : {warm, wordy, slower}) {
+    EXPECT_NE(NumericsOf(probe), NumericsOf(Probe()));
+    EXPECT_EQ(NumericsOf(*ProbeFromJson(NumericsOf(probe), "t")), NumericsOf(probe));
+  }
 }
 
 TEST(ProbeTest, NumbersDependOnTheCheckpointAndTheConfig) {
@@ -162,6 +199,24 @@ TEST(ProbeTest, BadValuesAreNamed) {
             "t: $.optimizer.schedule: missing: zero-based (HF) or one-based (torchtitan)");
   EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "optimizer": {"schedule": "one-based"}})"),
             "t: $.optimizer.schedule: set it only together with warmup_steps");
+  EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "temperature": -1})"),
+            "t: $.temperature: a positive number is needed here");
+}
+
+TEST(ProbeTest, ADecayThatSaysNothingIsNamed) {
+  const auto error_of = [](const char* optimizer) {
+    return ErrorOf(absl::StrCat(R"({"model": "qwen3", "optimizer": )", optimizer, "}").c_str());
+  };
+  EXPECT_EQ(error_of(R"({"decay": "linear"})"),
+            "t: $.optimizer.total_steps: missing: the number of steps after which the decay ends");
+  EXPECT_EQ(error_of(R"({"min_lr_factor": 0.1})"),
+            "t: $.optimizer.min_lr_factor: set it only together with decay");
+  EXPECT_EQ(error_of(R"({"total_steps": 3})"),
+            "t: $.optimizer.total_steps: set it only together with decay");
+  EXPECT_EQ(error_of(R"({"decay": "linear", "total_steps": 3, "min_lr_factor": 1})"),
+            "t: $.optimizer.min_lr_factor: a number from 0 to below 1 is needed here");
+  EXPECT_EQ(error_of(R"({"decay": "linear", "total_steps": 2})"),
+            "t: $.optimizer: total_steps is 2, but the cell trains 3 steps");
 }
 
 }  // namespace

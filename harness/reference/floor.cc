@@ -51,10 +51,15 @@ Json LeastDistance(const PackedBatch& batch, const StepFacts& golden, int log_pr
     grad[name] = {
         {"rel", relative}, {"cosine_gap", relative * relative / 2}, {"of_total", relative}};
   }
-  return {{"loss", {{"abs", HalfUlp(golden.loss, log_prob_bits)}}},
-          {"log_probs", Spread(half_ulps)},
-          {"total_norm", {{"rel", relative}}},
-          {"grad", grad}};
+  Json distance = {{"loss", {{"abs", HalfUlp(golden.loss, log_prob_bits)}}},
+                   {"log_probs", Spread(half_ulps)},
+                   {"total_norm", {{"rel", relative}}},
+                   {"grad", grad}};
+  if (golden.entropy.empty()) return distance;
+  half_ulps.clear();
+  for (const double entropy : golden.entropy) half_ulps.push_back(HalfUlp(entropy, log_prob_bits));
+  distance["entropy"] = Spread(half_ulps);
+  return distance;
 }
 
 // The element-wise maximum; both have the same keys.
@@ -77,10 +82,13 @@ void ShareScalarsAmongSteps(Json& steps) {
     for (const Json& step : steps) TakeLargest(step[scalar], largest);
     for (Json& step : steps) step[scalar] = largest;
   }
-  double largest = 0;
-  for (const Json& step : steps)
-    largest = std::max(largest, step["log_probs"]["max"].get<double>());
-  for (Json& step : steps) step["log_probs"]["max"] = largest;
+  for (const char* of_tokens : {"log_probs", "entropy"}) {
+    if (!steps[0].contains(of_tokens)) continue;
+    double largest = 0;
+    for (const Json& step : steps)
+      largest = std::max(largest, step[of_tokens]["max"].get<double>());
+    for (Json& step : steps) step[of_tokens]["max"] = largest;
+  }
 }
 
 // "model.layers.1.mlp.experts.17.up_proj.weight" without its number.
@@ -186,10 +194,15 @@ absl::StatusOr<Json> DistanceOf(const PackedBatch& batch, const StepFacts& run,
   for (const auto& [name, weight] : golden.weights) {
     ASSIGN_OR_RETURN(grad[name], GradientDistance(run.weights.at(name), weight, norm_of_all));
   }
-  return Json{{"loss", {{"abs", std::abs(run.loss - golden.loss)}}},
-              {"log_probs", Spread(errors)},
-              {"total_norm", {{"rel", total_norm}}},
-              {"grad", grad}};
+  Json distance = {{"loss", {{"abs", std::abs(run.loss - golden.loss)}}},
+                   {"log_probs", Spread(errors)},
+                   {"total_norm", {{"rel", total_norm}}},
+                   {"grad", grad}};
+  if (golden.entropy.empty()) return distance;
+  ASSIGN_OR_RETURN(const std::vector<double> of_entropy,
+                   AbsoluteErrors(run.entropy, golden.entropy));
+  distance["entropy"] = Spread(of_entropy);
+  return distance;
 }
 
 absl::StatusOr<Json> ComputeFloor(const LoadedProbe& probe, const std::vector<StepFacts>& golden,

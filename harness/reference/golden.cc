@@ -82,10 +82,14 @@ absl::StatusOr<LoadedProbe> LoadProbe(const std::filesystem::path& path) {
   return probe;
 }
 
+LogitsUse UseOf(const LoadedProbe& probe) {
+  return {probe.folder.probe.temperature, probe.folder.probe.entropy};
+}
+
 std::vector<StepFacts> RunSteps(const LoadedProbe& probe, const Weights& weights,
                                 const Arithmetic& arithmetic) {
   SftTrainer trainer(Decoder(probe.shape, arithmetic, probe.buffers), weights,
-                     probe.folder.probe.optimizer, arithmetic);
+                     probe.folder.probe.optimizer, arithmetic, UseOf(probe));
   std::vector<StepFacts> steps;
   for (const PackedBatch& batch : probe.folder.steps) {
     if (!steps.empty()) trainer.Update();  // the result of the last update is unused
@@ -108,6 +112,7 @@ absl::Status WriteGolden(const LoadedProbe& probe, const std::vector<StepFacts>&
   for (size_t k = 0; k < steps.size(); ++k) {
     const StepFacts& step = steps[k];
     add(Key(k, "log_probs"), step.log_probs);
+    if (!step.entropy.empty()) add(Key(k, "entropy"), step.entropy);
     add(Key(k, "loss"), {&step.loss, 1});
     add(Key(k, "total_norm"), {&step.total_norm, 1});
     for (const auto& [name, weight] : step.weights) {
@@ -131,6 +136,9 @@ absl::StatusOr<std::vector<StepFacts>> ReadGolden(const LoadedProbe& probe,
   for (size_t k = 0; k < steps.size(); ++k) {
     StepFacts& step = steps[k];
     ASSIGN_OR_RETURN(step.log_probs, file.Doubles(Key(k, "log_probs")));
+    if (probe.folder.probe.entropy) {
+      ASSIGN_OR_RETURN(step.entropy, file.Doubles(Key(k, "entropy")));
+    }
     ASSIGN_OR_RETURN(step.loss, file.Scalar(Key(k, "loss")));
     ASSIGN_OR_RETURN(step.total_norm, file.Scalar(Key(k, "total_norm")));
     for (const auto& [name, tensor] : probe.weights) {

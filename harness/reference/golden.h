@@ -26,6 +26,9 @@ struct LoadedProbe {
 // Reads the folder. The weights must be exactly those of the model.
 absl::StatusOr<LoadedProbe> LoadProbe(const std::filesystem::path& folder);
 
+// What the probe asks to be made of logits.
+LogitsUse UseOf(const LoadedProbe& probe);
+
 // All steps of the probe in `arithmetic`, starting from `weights`.
 std::vector<StepFacts> RunSteps(const LoadedProbe& probe, const Weights& weights,
                                 const Arithmetic& arithmetic);

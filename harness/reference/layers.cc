@@ -5,8 +5,10 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/log_softmax.h>
+#include <ATen/ops/logsumexp.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/silu.h>
+#include <ATen/ops/softmax.h>
 
 namespace bkm {
 
@@ -34,6 +36,13 @@ Tensor FeedForward(const Tensor& x, const WeightScope& scope, const Arithmetic& 
 Tensor LabelLogProbs(const Tensor& logits, const Tensor& labels, const Arithmetic& arithmetic) {
   const Tensor log_probs = at::log_softmax(logits.to(arithmetic.log_probs), -1);
   return log_probs.gather(-1, labels.unsqueeze(-1)).squeeze(-1);
+}
+
+// log(sum(exp(x))) - sum(softmax(x) * x), as engines compute it: in bf16 the difference of two
+// rounded numbers.
+Tensor Entropy(const Tensor& logits, const Arithmetic& arithmetic) {
+  const Tensor x = logits.to(arithmetic.log_probs);
+  return at::logsumexp(x, -1) - (at::softmax(x, -1) * x).sum(-1);
 }
 
 }  // namespace bkm

@@ -45,6 +45,9 @@ at::Tensor FeedForward(const at::Tensor& x, const WeightScope& scope, const Arit
 at::Tensor LabelLogProbs(const at::Tensor& logits, const at::Tensor& labels,
                          const Arithmetic& arithmetic);
 
+// The entropy of softmax(logits) in nats for logits [tokens, vocabulary]: [tokens].
+at::Tensor Entropy(const at::Tensor& logits, const Arithmetic& arithmetic);
+
 }  // namespace bkm
 
 #endif  // HARNESS_REFERENCE_LAYERS_H_

@@ -47,6 +47,12 @@ TEST(LabelLogProbsTest, AreNormalisedAndGatheredAtTheLabel) {
               at::tensor({2.0 - std::log(total), -std::log(3.0)}, at::kDouble));
 }
 
+TEST(EntropyTest, IsThatOfEachTokensDistribution) {
+  const Tensor logits = at::tensor({5.0, 5.0, 5.0, 0.0, std::log(3.0), -1e9}, at::kDouble);
+  ExpectClose(Entropy(logits.view({2, 3}), kExact),
+              at::tensor({std::log(3.0), std::log(4.0) - 0.75 * std::log(3.0)}, at::kDouble));
+}
+
 TEST(LabelLogProbsTest, GradientsAgreeWithFiniteDifferences) {
   const Tensor labels = at::tensor({1, 4, 0}, at::kLong);
   CheckGradients([&](const auto& in) { return LabelLogProbs(in[0], labels, kExact); },

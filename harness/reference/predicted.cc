@@ -82,7 +82,8 @@ std::map<std::string, std::vector<double>> PredictedAnswers(const LoadedProbe& p
     const Decoder model(fault.without_rope_scaling ? WithoutRopeScaling(probe.shape) : probe.shape,
                         exact, probe.buffers);
     const Weights& seen = fault.without_norm_weights ? WithoutNormWeights(weights) : weights;
-    const at::Tensor log_probs = SftLoss(model, seen, batch, exact, fault.attention).log_probs;
+    const at::Tensor log_probs =
+        SftLoss(model, seen, batch, exact, fault.attention, UseOf(probe)).log_probs;
     std::vector<double> answer(log_probs.data_ptr<double>(),
                                log_probs.data_ptr<double>() + log_probs.numel());
     if (MeanDifference(batch, answer, golden.log_probs) > kLeastDifference)

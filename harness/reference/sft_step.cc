@@ -44,15 +44,17 @@ std::string NormGroup(const std::string& name) { return name.substr(0, name.find
 }  // namespace
 
 LossAndLogProbs SftLoss(const Decoder& model, const Weights& weights, const PackedBatch& batch,
-                        const Arithmetic& arithmetic, const AttentionVariant& variant) {
+                        const Arithmetic& arithmetic, const AttentionVariant& variant,
+                        const LogitsUse& use) {
   const Tensor input_ids = FromInts(batch.input_ids);
   const Tensor mask = FromInts(batch.loss_mask);
   const double count = mask.sum().item<double>();
-  const Tensor logits = model.Logits(weights, input_ids, batch.document_lengths, variant);
+  Tensor logits = model.Logits(weights, input_ids, batch.document_lengths, variant);
   if (model.is_critic()) {
     const Tensor values = logits.squeeze(-1).to(arithmetic.log_probs);
-    return {((values - 1).square() * mask).sum() / (2 * count), values};
+    return {((values - 1).square() * mask).sum() / (2 * count), values, {}};
   }
+  if (use.temperature != 1) logits = logits / use.temperature;
   // The label of a position is the next token, except at the end of a document.
   const Tensor labels = at::roll(input_ids, -1);
   Tensor labelled = at::zeros({input_ids.size(0)}, at::kBool);
@@ -60,12 +62,13 @@ LossAndLogProbs SftLoss(const Decoder& model, const Weights& weights, const Pack
   const Tensor log_probs =
       LabelLogProbs(logits, labels, arithmetic).masked_fill(labelled.logical_not(), 0);
   const Tensor counted = at::roll(mask, -1).to(log_probs.scalar_type());
-  return {-(log_probs * counted).sum() / count, log_probs};
+  return {-(log_probs * counted).sum() / count, log_probs,
+          use.entropy ? Entropy(logits.detach(), arithmetic) : Tensor()};
 }
 
 SftTrainer::SftTrainer(Decoder model, const Weights& weights, const OptimizerSettings& optimizer,
-                       const Arithmetic& arithmetic)
-    : optimizer_(optimizer), arithmetic_(arithmetic), model_(std::move(model)) {
+                       const Arithmetic& arithmetic, const LogitsUse& use)
+    : optimizer_(optimizer), arithmetic_(arithmetic), use_(use), model_(std::move(model)) {
   for (const auto& [name, weight] : weights) {
     weights_[name] =
         weight.to(arithmetic.master, /*non_blocking=*/false, /*copy=*/true).requires_grad_(true);
@@ -100,11 +103,12 @@ StepFacts SftTrainer::Observe(const PackedBatch& batch,
                               const std::map<std::string, std::vector<int64_t>>& places) {
   // Forward and backward.
   for (auto& [name, weight] : weights_) weight.mutable_grad() = Tensor();
-  const LossAndLogProbs result = SftLoss(model_, weights_, batch, arithmetic_);
+  const LossAndLogProbs result = SftLoss(model_, weights_, batch, arithmetic_, {}, use_);
   result.loss.backward();
   StepFacts facts;
   facts.loss = result.loss.item<double>();
   facts.log_probs = ToDoubles(result.log_probs);
+  if (result.entropy.defined()) facts.entropy = ToDoubles(result.entropy);
   // Clip by the norm over all gradients, in their own type as torch does: in fp32 that norm is off
   // by 1e-5 or more, which scales every gradient in right engines too.
   std::map<std::string, std::vector<Tensor>> groups;

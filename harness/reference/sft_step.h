@@ -28,6 +28,7 @@ struct StepFacts {
   double loss = 0;
   double total_norm = 0;          // over all gradients, before clipping
   std::vector<double> log_probs;  // per flat position, as in LossAndLogProbs
+  std::vector<double> entropy;    // per flat position; empty unless asked for
   std::map<std::string, WeightFacts> weights;
 };
 
@@ -39,9 +40,16 @@ struct StepFacts {
 struct LossAndLogProbs {
   at::Tensor loss;
   at::Tensor log_probs;
+  at::Tensor entropy;  // [tokens] of the language model's distributions; only if asked for
+};
+// What is made of a language model's logits: they are divided by the temperature first.
+struct LogitsUse {
+  double temperature = 1;
+  bool entropy = false;
 };
 LossAndLogProbs SftLoss(const Decoder& model, const Weights& weights, const PackedBatch& batch,
-                        const Arithmetic& arithmetic, const AttentionVariant& variant = {});
+                        const Arithmetic& arithmetic, const AttentionVariant& variant = {},
+                        const LogitsUse& use = {});
 
 // Supervised fine-tuning in one process: forward, backward, clipping by total norm, AdamW. Owns its
 // weights and AdamW's moments. Call Observe and then Update for each batch.
@@ -50,7 +58,7 @@ class SftTrainer {
   // `weights` are cast to `arithmetic.master`. A weight that a batch does not use has a gradient of
   // zero.
   SftTrainer(Decoder model, const Weights& weights, const OptimizerSettings& optimizer,
-             const Arithmetic& arithmetic);
+             const Arithmetic& arithmetic, const LogitsUse& use = {});
 
   // Forward, backward and clipping. `places`: the flat indices at which each weight's gradient is
   // sampled.
@@ -70,6 +78,7 @@ class SftTrainer {
 
   OptimizerSettings optimizer_;
   Arithmetic arithmetic_;
+  LogitsUse use_;
   Decoder model_;
   Weights weights_;
   std::map<std::string, Moments> moments_;

@@ -88,6 +88,21 @@ TEST_F(SftTest, ACriticsLossIsHalfTheMeanSquareOfItsValuesLessOne) {
   ExpectClose(moved, at::ones({7}, at::kDouble));
 }
 
+TEST_F(SftTest, TheTemperatureDividesLogitsForLogProbsLossAndEntropy) {
+  const Arithmetic exact = ExactArithmetic();
+  const Decoder model(shape_, exact);
+  const Tensor scores =
+      (model.Logits(weights_, at::tensor(batch_.input_ids, at::kLong), {4, 3}) / 0.5)
+          .log_softmax(-1);
+  const LossAndLogProbs result = SftLoss(model, weights_, batch_, exact, {}, {0.5, true});
+  const std::vector<double> log_probs = ToDoubles(result.log_probs);
+  EXPECT_NEAR(log_probs[1], scores[1][5].item<double>(), 1e-12);
+  EXPECT_NEAR(result.loss.item<double>(),
+              -(log_probs[1] + log_probs[2] + log_probs[4] + log_probs[5]) / 4, 1e-12);
+  ExpectClose(result.entropy, -(scores.exp() * scores).sum(-1));
+  EXPECT_FALSE(SftLoss(model, weights_, batch_, exact).entropy.defined());
+}
+
 // The judge and the reference must use the same arithmetic: a judge that recomputes the update from
 // the reference's observations finds it right.
 TEST_F(SftTest, ClippingAndAdamWAgreeWithTheJudgesArithmetic) {

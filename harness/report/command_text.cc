@@ -34,6 +34,7 @@ const std::map<std::string, std::string>& Flags() {
                                               {"checkpoint", "--checkpoint"},
                                               {"rope_keys", "--rope-keys"},
                                               {"layout", "--layout"},
+                                              {"temperature", "--temperature"},
                                               {"config", "--config"}};
   return flags;
 }
@@ -100,6 +101,7 @@ std::string CommandOf(const Cell& cell) {
   for (const auto& [name, value] : cell.probe.engine_options)
     Add(command, "--engine-option", absl::StrCat(name, "=", value));
   if (cell.probe.leftover_checkpoint) absl::StrAppend(&command, " --leftover-checkpoint");
+  if (cell.probe.entropy) absl::StrAppend(&command, " --entropy");
   if (cell.probe.export_weights) absl::StrAppend(&command, " --export-weights");
   if (cell.probe.resume_checkpoint) absl::StrAppend(&command, " --resume-checkpoint");
   return command;

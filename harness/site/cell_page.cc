@@ -175,12 +175,16 @@ std::string DocumentsText(const Probe& probe) {
 std::string OptimizerText(const OptimizerSettings& optimizer) {
   return absl::StrFormat(
       "AdamW, learning rate %g, betas %g and %g, epsilon %g, weight decay %g, "
-      "gradients clipped to a norm of %g%s",
+      "gradients clipped to a norm of %g%s%s",
       optimizer.learning_rate, optimizer.beta1, optimizer.beta2, optimizer.epsilon,
       optimizer.weight_decay, optimizer.clip_norm,
       optimizer.warmup_steps > 0 ? absl::StrFormat(", warm-up of %d steps (%s)",
                                                    optimizer.warmup_steps, optimizer.schedule)
-                                 : "");
+                                 : "",
+      optimizer.decay.empty()
+          ? ""
+          : absl::StrFormat(", %s decay to %g of the rate after %d steps", optimizer.decay,
+                            optimizer.min_lr_factor, optimizer.total_steps));
 }
 
 Markup AskedSection(const CellRecord& record, const CellEvidence& evidence) {

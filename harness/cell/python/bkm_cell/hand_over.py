@@ -18,7 +18,7 @@ from bkm_cell.probe import Probe
 from bkm_cell.ranks.gather import Rank
 from bkm_cell.ranks.share import Share
 from bkm_cell.report import Report
-from bkm_cell.tensor_file import save_file
+from bkm_cell.tensor_file import dtype_name, save_file
 from bkm_cell.witnesses.load import norm
 from bkm_cell.witnesses.named_tensors import Tensors, gathered
 from bkm_cell.witnesses.numbers import StepNumbers
@@ -103,7 +103,7 @@ class HandOver:
             "tensors": "tensors/export.safetensors",
             "weights": {
                 name: {
-                    "dtype": str(value.dtype).removeprefix("torch."),
+                    "dtype": dtype_name(value),
                     "shape": list(value.shape),
                     "norm": norm(value),
                 }
@@ -148,7 +148,10 @@ class HandOver:
                 for document in batch.input_ids.split(batch.lengths)
             ]
         return log_probs_of(
-            torch.cat(logits), batch.input_ids, self._probe.hf_config["vocab_size"]
+            torch.cat(logits),
+            batch.input_ids,
+            self._probe.hf_config["vocab_size"],
+            self._probe.temperature,
         )
 
     def _save(self) -> None:

@@ -59,7 +59,7 @@ class HandOverTest(unittest.TestCase):
             places={"w": torch.tensor([1])},
             model_dir=".",
         )
-        return HandOver(probe, engine, self.report, "tensors", Share(), 0)
+        return HandOver(probe, engine, self.report, "tensors", Share(), None)
 
     def facts(self, key):
         return [event["set"][key] for event in self.events if key in event.get("set", {})]

@@ -133,8 +133,41 @@ class Probe:
     def rate_factor(self, step: int) -> float:
         """The learning rate at a step (counted from 0), as a fraction of the full rate."""
         if step >= self.warmup_steps:
-            return 1.0
+            return self._decay_factor(step)
         return (step + (self.optimizer["schedule"] == "one-based")) / self.warmup_steps
+
+    def _decay_factor(self, step: int) -> float:
+        asked = self.optimizer
+        if not self.decay:
+            return 1.0
+        progress = (step - self.warmup_steps) / (asked["total_steps"] - self.warmup_steps)
+        left = 1 - progress if self.decay == "linear" else (1 + math.cos(math.pi * progress)) / 2
+        return self.min_lr_factor + (1 - self.min_lr_factor) * left
+
+    @property
+    def decay(self) -> str:
+        """How the learning rate decays after the warm-up; empty: it stays constant."""
+        return self.optimizer.get("decay", "")
+
+    @property
+    def total_steps(self) -> int:
+        """Of the training that the schedule is made for; the cell may train fewer steps."""
+        return int(self.optimizer.get("total_steps", len(self.batches)))
+
+    @property
+    def min_lr_factor(self) -> float:
+        """What a decay leaves of the full rate."""
+        return float(self.optimizer.get("min_lr_factor", 0.0))
+
+    @property
+    def temperature(self) -> float:
+        """Logits are divided by it."""
+        return float(self.asked.get("temperature", 1.0))
+
+    @property
+    def entropy(self) -> bool:
+        """Whether the forward that trains nothing also gives the entropy of each token."""
+        return bool(self.asked.get("entropy"))
 
     @property
     def is_padded(self) -> bool:

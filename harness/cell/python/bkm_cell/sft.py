@@ -20,7 +20,7 @@ from bkm_cell.ranks.collectives import Collectives
 from bkm_cell.ranks.gather import Rank
 from bkm_cell.ranks.share import Share
 from bkm_cell.report import Report
-from bkm_cell.tensor_file import save_file
+from bkm_cell.tensor_file import dtype_name, save_file
 from bkm_cell.witnesses import backend, mask
 from bkm_cell.witnesses.attended import Attended
 from bkm_cell.witnesses.built import model_numbers
@@ -177,9 +177,14 @@ class Ladder:
         file = "tensors/forward_only.safetensors"
         tensors = {"log_probs": log_probs.detach().float().cpu().contiguous()}
         tensors |= self._share.beside(batch)
+        facts = {"tensors": file, "log_probs_dtype": dtype_name(log_probs)}
+        if self._probe.entropy:
+            entropy = self._share.whole(batch, self._adapter.entropy(self._share.of(batch)))
+            if entropy is not None:
+                tensors["entropy"] = entropy.detach().float().cpu().contiguous()
+                facts["entropy_dtype"] = dtype_name(entropy)
         save_file(tensors, os.path.join(self._tensors_dir, os.path.basename(file)))
-        dtype = str(log_probs.dtype).removeprefix("torch.")
-        self._report.set(forward_only={"tensors": file, "log_probs_dtype": dtype})
+        self._report.set(forward_only=facts)
 
     def _report_attended(self, attended: Attended) -> None:
         if attended.relations:

@@ -61,6 +61,11 @@ def load_file(path: str, device: str = "cpu") -> dict[str, torch.Tensor]:
     return tensors
 
 
+def dtype_name(tensor: torch.Tensor) -> str:
+    """Without the name of its package: "float32"."""
+    return str(tensor.dtype).removeprefix("torch.")
+
+
 def save_file(
     tensors: dict[str, torch.Tensor], path: str, metadata: dict[str, str] | None = None
 ) -> None:

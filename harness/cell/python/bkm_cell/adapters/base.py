@@ -70,6 +70,10 @@ class Adapter(abc.ABC):
     def evaluate(self, batch: Batch) -> torch.Tensor:
         """Log-probs [T] of a forward pass that trains nothing."""
 
+    def entropy(self, batch: Batch) -> torch.Tensor | None:
+        """The entropy [T] of a forward pass that trains nothing; called only if the probe asks."""
+        raise NotImplementedError
+
     @abc.abstractmethod
     def train_step(self, batch: Batch) -> StepOutcome: ...
 
@@ -146,23 +150,34 @@ class WrongShape(Exception):
     """What the subject returned cannot be what the probe asked for. This blames the subject."""
 
 
-def log_probs_of(
-    logits: torch.Tensor, input_ids: torch.Tensor, vocabulary: int
-) -> torch.Tensor:
-    """At flat position t, the fp32 log-prob of token t+1. The last position's label is token 0.
-
-    An engine may pad the vocabulary, so there may be more logits than tokens in it.
-    """
+def checked_logits(logits: torch.Tensor, tokens: int, vocabulary: int) -> torch.Tensor:
+    """The whole logits [T, vocabulary] in fp32. An engine may pad the vocabulary: there may be more."""
     if isinstance(logits, DTensor):  # tensor-parallel ranks hold a part of the vocabulary
         logits = logits.full_tensor()
     shape = tuple(logits.shape)
-    if len(shape) != 2 or shape[0] != len(input_ids) or shape[1] < vocabulary:
+    if len(shape) != 2 or shape[0] != tokens or shape[1] < vocabulary:
         raise WrongShape(
-            f"the model returned a tensor of shape {shape} for {len(input_ids)} tokens and a "
+            f"the model returned a tensor of shape {shape} for {tokens} tokens and a "
             f"vocabulary of {vocabulary}: these are no logits"
         )
+    return logits.float()
+
+
+def log_probs_of(
+    logits: torch.Tensor, input_ids: torch.Tensor, vocabulary: int, temperature: float = 1.0
+) -> torch.Tensor:
+    """At flat position t, the fp32 log-prob of token t+1. The last position's label is token 0."""
+    logits = checked_logits(logits, len(input_ids), vocabulary) / temperature
     labels = torch.roll(input_ids, -1)
-    return torch.log_softmax(logits.float(), -1).gather(-1, labels[:, None]).squeeze(-1)
+    return torch.log_softmax(logits, -1).gather(-1, labels[:, None]).squeeze(-1)
+
+
+def entropy_of(
+    logits: torch.Tensor, tokens: int, vocabulary: int, temperature: float = 1.0
+) -> torch.Tensor:
+    """The fp32 entropy of each token's distribution, in nats."""
+    log_probs = torch.log_softmax(checked_logits(logits, tokens, vocabulary) / temperature, -1)
+    return -(log_probs.exp() * log_probs).sum(-1)
 
 
 def sft_loss(log_probs: torch.Tensor, loss_mask: torch.Tensor, tokens: int) -> torch.Tensor:

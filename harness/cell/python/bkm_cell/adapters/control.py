@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.distributed.fsdp import FSDPModule
 
-from bkm_cell.adapters.base import Adapter, StepOutcome, log_probs_of, sft_loss
+from bkm_cell.adapters.base import Adapter, StepOutcome, entropy_of, log_probs_of, sft_loss
 from bkm_cell.ranks.sharding import are_mixed, clip_gradients
 from bkm_cell.probe import Batch, Probe
 
@@ -51,7 +51,11 @@ class ControlAdapter(Adapter):
             weight_decay=asked["weight_decay"],
             foreach=False if are_mixed(list(self.model.parameters())) else None,
         )
-        self._schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, self.probe.rate_factor)
+        self._schedule = self.make_schedule()
+
+    def make_schedule(self) -> torch.optim.lr_scheduler.LRScheduler:
+        """Of the learning rate: our own formula, unless the library has one."""
+        return torch.optim.lr_scheduler.LambdaLR(self.optimizer, self.probe.rate_factor)
 
     def gradients(self) -> list[torch.Tensor]:
         """Of which the total norm is taken."""
@@ -65,11 +69,18 @@ class ControlAdapter(Adapter):
     def _log_probs(self, batch: Batch) -> torch.Tensor:
         logits = self.logits(batch)
         vocabulary = self.probe.hf_config["vocab_size"]
-        return log_probs_of(logits, batch.input_ids.to(logits.device), vocabulary)
+        labels = batch.input_ids.to(logits.device)
+        return log_probs_of(logits, labels, vocabulary, self.probe.temperature)
 
     def evaluate(self, batch: Batch) -> torch.Tensor:
         with torch.no_grad(), self._autocast():
             return self._log_probs(batch)
+
+    def entropy(self, batch: Batch) -> torch.Tensor:
+        vocabulary = self.probe.hf_config["vocab_size"]
+        with torch.no_grad(), self._autocast():
+            logits = self.logits(batch)
+            return entropy_of(logits, len(batch.input_ids), vocabulary, self.probe.temperature)
 
     def train_step(self, batch: Batch) -> StepOutcome:
         self.optimizer.zero_grad()

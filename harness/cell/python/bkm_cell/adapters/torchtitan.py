@@ -28,6 +28,7 @@ from bkm_cell.adapters.torchtitan_eras.parallel import (
     averages_gradients,
     distributed_as,
 )
+from bkm_cell.adapters.torchtitan_eras.schedule import library_schedule
 from bkm_cell.probe import Batch
 from bkm_cell.tensor_file import load_file
 from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors
@@ -95,6 +96,12 @@ class Adapter(ControlAdapter):
         if self._windowed:
             return masks.ModelMasks(self.model, self.probe.eos_token_id)
         return masks.CallerMasks(self._attention_module, self.attention)
+
+    def make_schedule(self) -> torch.optim.lr_scheduler.LRScheduler:
+        """A decay is the library's own."""
+        if self.probe.decay:
+            return library_schedule(self.optimizer, self.probe)
+        return super().make_schedule()
 
     def tensors(self) -> NamedTensors:
         return NamedTensors([self.model], lambda state: self._names.of_hf(self._to_hf.to_hf(state)))

@@ -49,6 +49,25 @@ class Adapter(ControlAdapter):
             shard(self.probe, mesh, [*self.model.model.layers, self.model])
         self.make_optimizer()
 
+    def make_schedule(self) -> torch.optim.lr_scheduler.LRScheduler:
+        """A decay is the library's own. For a linear one that ends above zero it has a polynomial."""
+        probe = self.probe
+        if not probe.decay:
+            return super().make_schedule()
+        get_scheduler = importlib.import_module("transformers.optimization").get_scheduler
+        if probe.decay == "linear":
+            least = probe.min_lr_factor * probe.optimizer["learning_rate"]
+            name, named = "polynomial", {"lr_end": least, "power": 1.0}
+        else:
+            name, named = "cosine_with_min_lr", {"min_lr_rate": probe.min_lr_factor}
+        return get_scheduler(
+            name,
+            self.optimizer,
+            num_warmup_steps=probe.warmup_steps,
+            num_training_steps=probe.total_steps,
+            scheduler_specific_kwargs=named,
+        )
+
     def tensors(self) -> NamedTensors:
         known = self.probe.places.keys()
         return NamedTensors([self.model], hf_names(self.model, known), known, self._whole())

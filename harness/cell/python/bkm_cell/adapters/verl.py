@@ -98,15 +98,16 @@ class VerlAdapter(Adapter):
             "weight_decay": asked["weight_decay"],
             "clip_grad": asked["clip_norm"],
             "lr_warmup_steps": self.probe.warmup_steps or -1,  # -1: verl's own default, none
-            "total_training_steps": len(self.probe.batches),
+            "total_training_steps": self.probe.total_steps,
             "override_optimizer_config": {"eps": asked["epsilon"]},
             **extra,
         }
         fields = set(_fields(kind))
+        needed = _NEEDED_OPTIONS
         if self.probe.warmup_steps:
-            needed = (*_NEEDED_OPTIONS, ("lr_warmup_steps",))
-        else:
-            needed = _NEEDED_OPTIONS
+            needed = (*needed, ("lr_warmup_steps",))
+        if self.probe.decay:
+            needed = (*needed, ("total_training_steps",), *((name,) for name in extra))
         for names in needed:
             if fields.isdisjoint(names):
                 raise LookupError(
@@ -141,7 +142,7 @@ class VerlAdapter(Adapter):
         options = self.probe.engine_options.items()
         return kind(**{**named, **{k: v for k, v in options if k not in for_model}})
 
-    def _data(self, batch: Batch, micro_batches: int) -> Any:
+    def _data(self, batch: Batch, micro_batches: int, **settings: Any) -> Any:
         tensors = {
             "input_ids": batch.documents(batch.input_ids),
             "position_ids": batch.documents(batch.positions),
@@ -151,12 +152,13 @@ class VerlAdapter(Adapter):
             **_TRAINER_DEFAULTS,
             **_cut(batch, micro_batches),
             "use_remove_padding": not self.probe.is_padded,
-            "temperature": 1.0,
+            "temperature": self.probe.temperature,
             "global_batch_size": batch.documents_of_all or len(batch.lengths),
             "pad_mode": self._pad_mode,
             "pad_token_id": self.probe.eos_token_id,
             # Without it, later FSDP engines return no log-probs from a training step.
             "return_model_output": True,
+            **settings,
         }
         return self._tensordicts.get_tensordict(tensors, beside)
 
@@ -169,8 +171,16 @@ class VerlAdapter(Adapter):
         return self.engine.eval_mode()
 
     def evaluate(self, batch: Batch) -> torch.Tensor:
-        outputs = self.engine.infer_batch(self._data(batch, 1), loss_function=self._loss)
-        return outputs["model_output"][self.output].values()
+        return self._infer(batch)[self.output].values()
+
+    def entropy(self, batch: Batch) -> torch.Tensor | None:
+        seen = self._infer(batch).get("entropy")
+        return None if seen is None else seen.values()
+
+    def _infer(self, batch: Batch) -> Any:
+        settings = {"calculate_entropy": True} if self.probe.entropy else {}
+        data = self._data(batch, 1, **settings)
+        return self.engine.infer_batch(data, loss_function=self._loss)["model_output"]
 
     def train_step(self, batch: Batch) -> StepOutcome:
         data = self._data(batch, self.probe.micro_batches)

@@ -2,7 +2,7 @@
 # Copyright the bkm authors.
 """verl's FSDP engine over a HF model: a language model, or a critic (head `value`).
 
-It asks for FSDP2, because FSDP1's flat parameters hide the tensors.
+It asks for FSDP2, unless the engine option `strategy` names FSDP1, which is verl's default.
 """
 
 from __future__ import annotations
@@ -41,8 +41,13 @@ class Adapter(VerlAdapter):
         return (
             self.model_config(override_config=override),
             self.engine_config(config.FSDPEngineConfig, **options, **self._degrees()),
-            self.optimizer_config(config.FSDPOptimizerConfig, {"lr_scheduler_type": "constant"}),
+            self.optimizer_config(config.FSDPOptimizerConfig, self._schedule()),
         )
+
+    def _schedule(self) -> dict[str, Any]:
+        if not self.probe.decay:
+            return {"lr_scheduler_type": "constant"}
+        return {"lr_scheduler_type": self.probe.decay, "min_lr_ratio": self.probe.min_lr_factor}
 
     def _degrees(self) -> dict[str, int]:
         """The layout, under the names of verl's configuration. -1 shards over all ranks."""

@@ -26,7 +26,12 @@ ASKED = {"learning_rate": 2.0, "beta1": 0.5, "beta2": 0.6, "epsilon": 3.0, "weig
 class OptimizerConfigTest(unittest.TestCase):
     def _config(self, kind: type, warmup_steps: int = 0) -> Any:
         probe = types.SimpleNamespace(
-            optimizer={**ASKED, "clip_norm": 5.0}, warmup_steps=warmup_steps, batches=[], head="lm"
+            optimizer={**ASKED, "clip_norm": 5.0},
+            warmup_steps=warmup_steps,
+            decay="",
+            total_steps=3,
+            batches=[],
+            head="lm",
         )
         return Adapter(probe, "sdpa").optimizer_config(kind, {})
 

@@ -28,9 +28,14 @@ class Adapter(VerlAdapter):
             self.engine_config(
                 config.TorchtitanEngineConfig, attn_type=self.attention, **self._degrees()
             ),
-            # torchtitan's schedule decays to this factor: 1.0 keeps the rate after its warm-up.
-            self.optimizer_config(config.TorchtitanOptimizerConfig, {"min_lr_factor": 1.0}),
+            self.optimizer_config(config.TorchtitanOptimizerConfig, self._schedule()),
         )
+
+    def _schedule(self) -> dict[str, Any]:
+        """torchtitan always decays. Without a decay in the probe it decays to the full rate."""
+        if not self.probe.decay:
+            return {"min_lr_factor": 1.0}
+        return {"decay_type": self.probe.decay, "min_lr_factor": self.probe.min_lr_factor}
 
     def _degrees(self) -> dict[str, int]:
         """The layout, under the names of verl's configuration. One rank is its default."""

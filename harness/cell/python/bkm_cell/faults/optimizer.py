@@ -132,6 +132,31 @@ def schedule_off_by_one(site: Site) -> None:
     site.around(scheduler, "_initial_step", twice)
 
 
+def _counted_otherwise(site: Site, count: Callable[[int], float]) -> None:
+    """Every schedule is asked for the rate at another step."""
+
+    def make(init: Callable[..., None], self: Any, optimizer: Any, rate: Any, *rest: Any) -> None:
+        def counted(step: int) -> float:
+            site.act()
+            return rate(count(step))
+
+        init(self, optimizer, counted, *rest)
+
+    site.around(torch.optim.lr_scheduler.LambdaLR, "__init__", make)
+
+
+@fault("decay-never-acts", Phase.BEFORE_CONSTRUCT)
+def decay_never_acts(site: Site) -> None:
+    """The learning rate stays that of the first step."""
+    _counted_otherwise(site, lambda step: 0)
+
+
+@fault("decay-of-longer-training", Phase.BEFORE_CONSTRUCT)
+def decay_of_longer_training(site: Site) -> None:
+    """The decay is made for twice as many steps."""
+    _counted_otherwise(site, lambda step: step / 2)
+
+
 @fault("norms-without-decay")
 def norms_without_decay(site: Site) -> None:
     """The weights of norms are in a group of their own, without weight decay."""

@@ -61,6 +61,46 @@ def inference_temperature(site: Site) -> None:
     site.around(site.adapter, "evaluate", evaluate)
 
 
+def _ask_for_temperature(site: Site, method: str, change: Callable[[float], float]) -> None:
+    """During a call of the adapter's `method`, the subject is asked for another temperature."""
+
+    def call(original: Callable[..., Any], batch: Any) -> Any:
+        asked = site.adapter.probe.asked
+        kept = asked["temperature"]
+        asked["temperature"] = change(kept)
+        site.act()
+        try:
+            return original(batch)
+        finally:
+            asked["temperature"] = kept
+
+    site.around(site.adapter, method, call)
+
+
+@fault("temperature-ignored-in-inference")
+def temperature_ignored_in_inference(site: Site) -> None:
+    """The forward that trains nothing does not divide by the temperature; training does."""
+    _ask_for_temperature(site, "evaluate", lambda asked: 1.0)
+
+
+@fault("temperature-applied-twice")
+def temperature_applied_twice(site: Site) -> None:
+    """Logits are divided by the temperature twice, in training and in inference."""
+    for method in ("evaluate", "train_step"):
+        _ask_for_temperature(site, method, lambda asked: asked * asked)
+
+
+@fault("entropy-shifted")
+def entropy_shifted(site: Site) -> None:
+    """Each entropy is reported at the position of the next token."""
+
+    def entropy(original: Callable[..., Any], batch: Any) -> torch.Tensor:
+        site.act()
+        return torch.roll(original(batch), 1)
+
+    site.around(site.adapter, "entropy", entropy)
+
+
 @fault("grad-norm-after-clipping")
 def grad_norm_after_clipping(site: Site) -> None:
     """The norm after clipping is reported."""

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from bkm_cell.faults.registry import CannotPlant
-from bkm_cell.witnesses.named_tensors import plain_name
+from bkm_cell.witnesses.plain_name import plain_name
 
 _POSITIONS = ("positions", "position_ids")
 

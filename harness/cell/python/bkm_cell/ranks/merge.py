@@ -134,13 +134,17 @@ class Merge:
         forwards = self._of_all("forward_only", "tensors")
         if forwards is not None and self._once("forward_only"):
             read = self._files(forwards)
-            self._save({"log_probs": self._log_probs(read, "forward")}, "forward_only.safetensors")
-            dtype = self._facts[0]["forward_only"]["log_probs_dtype"]
+            names = [
+                name
+                for name in ("log_probs", "entropy")
+                if all(name in tensors for tensors in read)
+            ]
+            merged = {name: self._of_tokens(name, read, "forward") for name in names}
+            self._save(merged, "forward_only.safetensors")
+            first = self._facts[0]["forward_only"]
+            types = {f"{name}_dtype": first[f"{name}_dtype"] for name in names}
             self._report.set(
-                forward_only={
-                    "tensors": "tensors/forward_only.safetensors",
-                    "log_probs_dtype": dtype,
-                }
+                forward_only={"tensors": "tensors/forward_only.safetensors", **types}
             )
         reaches = self._of_all("mask", "reach")
         if reaches is not None and self._once("reach"):
@@ -164,19 +168,19 @@ class Merge:
             self._save(relations, "attended.safetensors")
             self._report.set(mask={"attended": merged})
 
-    def _log_probs(self, read: list[Tensors], when: str) -> torch.Tensor:
-        """Of the whole batch. Ranks that share documents must have computed the same."""
+    def _of_tokens(self, name: str, read: list[Tensors], when: str) -> torch.Tensor:
+        """[T] of the whole batch. Ranks that share documents must have computed the same."""
         first = read[0]
-        merged, owner = first["log_probs"].clone(), first["owned"].to(torch.int16) - 1
+        merged, owner = first[name].clone(), first["owned"].to(torch.int16) - 1
         for rank, tensors in enumerate(read):
             mine = tensors["owned"].bool()
             fresh = mine & (owner == -1)
-            merged[fresh] = tensors["log_probs"][fresh]
+            merged[fresh] = tensors[name][fresh]
             shared = mine & ~fresh
             owner[fresh] = rank
             if rank == 0:
                 continue
-            self._compare(when, "log_probs", rank, merged[shared], tensors["log_probs"][shared])
+            self._compare(when, name, rank, merged[shared], tensors[name][shared])
         return merged
 
     def _compare(
@@ -209,7 +213,7 @@ class Merge:
         merged = dict(ranks[0])
         tensors = {key: value for key, value in read[0].items() if _is_of_the_model(key)}
         if all("log_probs" in own for own in read):
-            tensors["log_probs"] = self._log_probs(read, when)
+            tensors["log_probs"] = self._of_tokens("log_probs", read, when)
         merged["loss"] = self._loss([facts.get("loss") for facts in ranks])
         norms = {r: facts["grad_norm"] for r, facts in enumerate(ranks) if facts.get("grad_norm")}
         merged["grad_norm"] = next(iter(norms.values()), None)

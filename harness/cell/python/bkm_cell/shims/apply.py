@@ -13,6 +13,7 @@ from bkm_cell.shims import (
     cuda_autocast,
     expert_kernels,
     flex_cpu,
+    fsdp1_cpu,
     gloo_all_to_all,
     gloo_sum,
     integer_histc,
@@ -34,6 +35,7 @@ def apply_shims(request: dict[str, Any]) -> None:
         cuda_autocast,
         integer_histc,
         expert_kernels,
+        fsdp1_cpu,
     ]
     if request["probe"].get("ranks", 1) > 1:
         shims += [gloo_all_to_all, gloo_sum]

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from bkm_cell.witnesses.named_tensors import plain_name
+from bkm_cell.witnesses.plain_name import plain_name
 
 
 def _epsilons(modules: list[torch.nn.Module]) -> list[float]:

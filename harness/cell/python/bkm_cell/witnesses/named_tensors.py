@@ -10,18 +10,12 @@ from contextlib import contextmanager
 import torch
 from torch.distributed.tensor import DTensor
 
+from bkm_cell.witnesses.flat_parameters import flat_parts, is_flat
+from bkm_cell.witnesses.plain_name import plain_name
+
 Tensors = dict[str, torch.Tensor]
 # Makes whole tensors of a rank's parts, for one kind of them: "grad", "before", ...
 Gather = Callable[[str, Tensors], Tensors]
-
-_WRAPPERS = ("_orig_mod.", "_checkpoint_wrapped_module.", "_fsdp_wrapped_module.")
-
-
-def plain_name(name: str) -> str:
-    """A module's or parameter's name without what compile, checkpointing and FSDP1 add to it."""
-    for wrapper in _WRAPPERS:
-        name = name.replace(wrapper, "")
-    return name
 
 
 def gathered(tensor: torch.Tensor) -> torch.Tensor:
@@ -114,12 +108,28 @@ class NamedTensors:
 
     def parameters(self, kind: str) -> Tensors:
         """`kind`: what a difference between ranks is called."""
+        if self._is_flat:
+            return self._of_flat(kind, gradients=False)
         return self._parameters(kind, names_beside(self._modules, self._known))
+
+    @property
+    def _is_flat(self) -> bool:
+        return any(is_flat(module) for module in self._modules)
+
+    def _of_flat(self, kind: str, gradients: bool) -> Tensors:
+        parts: Tensors = {}
+        for module in self._modules:
+            parts |= flat_parts(module, gradients)
+        return self._mapped(kind, parts, set())
 
     def _parameters(self, kind: str, beside: set[str]) -> Tensors:
         state: Tensors = {}
         for module in self._modules:
             state.update((plain_name(name), value) for name, value in module.state_dict().items())
+        return self._mapped(kind, state, beside)
+
+    def _mapped(self, kind: str, state: Tensors, beside: set[str]) -> Tensors:
+        """A state dict of the modules, under the names of the file."""
         if self._whole is not None:
             state = self._whole(state)
         if self._to_hf is None:
@@ -150,6 +160,8 @@ class NamedTensors:
         return self.gather("held", held)
 
     def gradients(self) -> Tensors:
+        if self._is_flat:
+            return self._of_flat("grad", gradients=True)
         for module in self._modules:
             module.state_dict()  # FSDP2 returns to its sharded parameters here, before the swap
         beside = names_beside(self._modules, self._known)

@@ -17,7 +17,7 @@ from torch.optim.optimizer import (
 
 from bkm_cell.probe import Probe
 from bkm_cell.report import Report
-from bkm_cell.tensor_file import save_file
+from bkm_cell.tensor_file import dtype_name, save_file
 from bkm_cell.witnesses.load import norm
 from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors
 from bkm_cell.witnesses.vocabulary import WithoutPadding
@@ -141,7 +141,7 @@ class StepNumbers:
             tensors=f"tensors/{file}",
         )
         if log_probs is not None:
-            facts["log_probs_dtype"] = str(log_probs.dtype).removeprefix("torch.")
+            facts["log_probs_dtype"] = dtype_name(log_probs)
         if self._groups:  # empty if the optimizer's step was never called
             facts["learning_rate"] = self._groups[0].get("lr")
             facts["optimizer"] = {
