@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import torch
 from torch.distributed.fsdp import FullyShardedDataParallel
-from torch.distributed.fsdp._traversal_utils import _get_fsdp_handles
 
 from bkm_cell.witnesses.plain_name import plain_name
 
@@ -23,6 +22,8 @@ def flat_parts(module: torch.nn.Module, gradients: bool) -> dict[str, torch.Tens
 
     A tied parameter has one name. With several ranks a flat tensor is cut regardless of its parts.
     """
+    from torch.distributed.fsdp._traversal_utils import _get_fsdp_handles  # private
+
     names = {id(inner): plain_name(f"{name}.") for name, inner in module.named_modules()}
     parts: dict[str, torch.Tensor] = {}
     for handle in _get_fsdp_handles(module):
