@@ -12,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
+#include "harness/publish/layouts.h"
 #include "harness/publish/rows.h"
 #include "harness/report/command_text.h"
 #include "harness/session/api_session.h"

@@ -43,6 +43,20 @@ std::string LayoutOf(const PublishedCell& cell) {
   return kOneRank;
 }
 
+PublishedTable OfLayout(PublishedTable table, const std::string& layout) {
+  for (PublishedRow& row : table.rows) {
+    row.cells.erase(
+        std::remove_if(row.cells.begin(), row.cells.end(),
+                       [&](const PublishedCell& cell) { return LayoutOf(cell) != layout; }),
+        row.cells.end());
+    row.status = StatusOf(row);
+  }
+  table.rows.erase(std::remove_if(table.rows.begin(), table.rows.end(),
+                                  [](const PublishedRow& row) { return row.cells.empty(); }),
+                   table.rows.end());
+  return table;
+}
+
 std::vector<LayoutCells> ByLayout(const std::vector<const PublishedCell*>& cells) {
   std::vector<LayoutCells> layouts;
   for (const PublishedCell* cell : cells) {

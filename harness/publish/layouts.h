@@ -13,6 +13,10 @@ namespace bkm {
 // The layout of a cell, as its options name it; "1" for one rank.
 std::string LayoutOf(const PublishedCell& cell);
 
+// What the table says of one layout ("1": one rank): rows without a cell of it are left out, and
+// the status of the others is that of its cells.
+PublishedTable OfLayout(PublishedTable table, const std::string& layout);
+
 // A layout, and the cells that ran with it.
 struct LayoutCells {
   std::string layout;

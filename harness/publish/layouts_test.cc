@@ -64,5 +64,21 @@ TEST(LayoutsTest, AnEngineWithoutLayoutsSaysNothing) {
   EXPECT_THAT(LayoutsNotRun("none", {}), ElementsAre());
 }
 
+TEST(LayoutsTest, OfOneLayoutOnlyItsCellsCount) {
+  const PublishedTable table = {
+      .rows = {ARow({ACell("", VerdictKind::kOk), ACell("", VerdictKind::kRefused, "sdpa"),
+                     ACell("layout=dp_replicate=2, steps=1", VerdictKind::kWrong)}),
+               ARow({ACell("", VerdictKind::kBroken)})}};
+  const PublishedTable one = OfLayout(table, "1");
+  ASSERT_EQ(one.rows.size(), 2);
+  EXPECT_EQ(one.rows[0].cells.size(), 2);
+  EXPECT_EQ(one.rows[0].status, RowStatus::kWorksExcept);
+  const PublishedTable replicated = OfLayout(table, "dp_replicate=2");
+  ASSERT_EQ(replicated.rows.size(), 1);
+  EXPECT_EQ(replicated.rows[0].cells.size(), 1);
+  EXPECT_EQ(replicated.rows[0].status, RowStatus::kFails);
+  EXPECT_TRUE(OfLayout(table, "dp_replicate=2+tp=2").rows.empty());
+}
+
 }  // namespace
 }  // namespace bkm

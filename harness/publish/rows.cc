@@ -11,8 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "absl/time/civil_time.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -85,26 +83,6 @@ PublishedCell CellFor(const MergedCell& merged, const EngineKind& kind, const Me
   const auto control = all.controls.find(ControlKey(record));
   if (control != all.controls.end()) cell.control = control->second;
   return cell;
-}
-
-RowStatus StatusOf(const PublishedRow& row) {
-  int ok = 0, not_ok = 0, unsupported = 0;
-  for (const PublishedCell& cell : row.cells) {
-    unsupported += cell.evidence.verdict.kind == VerdictKind::kUnsupported;
-    if (!SaysSomething(cell.evidence.verdict)) continue;
-    ++(cell.evidence.verdict.kind == VerdictKind::kOk && !cell.flaky ? ok : not_ok);
-  }
-  if (ok + not_ok == 0) return RowStatus::kUnknown;
-  if (ok == 0) return RowStatus::kFails;
-  return not_ok + unsupported == 0 ? RowStatus::kWorks : RowStatus::kWorksExcept;
-}
-
-// As LayoutText.
-std::string LayoutOf(const PublishedCell& cell) {
-  for (absl::string_view option : absl::StrSplit(cell.options, ", ")) {
-    if (absl::ConsumePrefix(&option, "layout=")) return std::string(option);
-  }
-  return "1";
 }
 
 size_t PlaceOf(const std::string& engine) {
@@ -196,6 +174,18 @@ std::string ShortLabel(const PublishedVersion& version) {
   return is_hash ? spec->revision.substr(0, 9) : version.label;
 }
 
+RowStatus StatusOf(const PublishedRow& row) {
+  int ok = 0, not_ok = 0, unsupported = 0;
+  for (const PublishedCell& cell : row.cells) {
+    unsupported += cell.evidence.verdict.kind == VerdictKind::kUnsupported;
+    if (!SaysSomething(cell.evidence.verdict)) continue;
+    ++(cell.evidence.verdict.kind == VerdictKind::kOk && !cell.flaky ? ok : not_ok);
+  }
+  if (ok + not_ok == 0) return RowStatus::kUnknown;
+  if (ok == 0) return RowStatus::kFails;
+  return not_ok + unsupported == 0 ? RowStatus::kWorks : RowStatus::kWorksExcept;
+}
+
 std::vector<PublishedRow> RowsOf(const MergedEvidence& merged, int max_age_days) {
   std::vector<PublishedRow> rows;
   std::map<std::string, size_t> places;
@@ -226,20 +216,6 @@ std::vector<PublishedRow> RowsOf(const MergedEvidence& merged, int max_age_days)
 std::string SandboxNote(const PublishedRow& row) {
   const bool weaker = !row.sandbox.empty() && row.sandbox != Name(SandboxLevel::kFull);
   return weaker ? absl::StrCat(" (sandbox: ", row.sandbox, ")") : "";
-}
-
-PublishedTable OfLayout(PublishedTable table, const std::string& layout) {
-  for (PublishedRow& row : table.rows) {
-    row.cells.erase(
-        std::remove_if(row.cells.begin(), row.cells.end(),
-                       [&](const PublishedCell& cell) { return LayoutOf(cell) != layout; }),
-        row.cells.end());
-    row.status = StatusOf(row);
-  }
-  table.rows.erase(std::remove_if(table.rows.begin(), table.rows.end(),
-                                  [](const PublishedRow& row) { return row.cells.empty(); }),
-                   table.rows.end());
-  return table;
 }
 
 void SortAndName(std::vector<PublishedRow>& rows) {

@@ -19,9 +19,8 @@ inline constexpr int kMaxAgeDays = 90;
 // and install commands are filled in later.
 std::vector<PublishedRow> RowsOf(const MergedEvidence& merged, int max_age_days);
 
-// What the table says of one layout ("1": one rank): rows without a cell of it are left out, and
-// the status of the others is that of its cells.
-PublishedTable OfLayout(PublishedTable table, const std::string& layout);
+// What the row's cells say together.
+RowStatus StatusOf(const PublishedRow& row);
 
 // " (sandbox: weak)" for a row whose cells were not all measured in the full sandbox; "" otherwise,
 // and for a row of an older version, which recorded no level.

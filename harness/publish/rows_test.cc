@@ -7,7 +7,6 @@
 
 #include "harness/base/files.h"
 #include "harness/publish/testing_runs.h"
-#include "harness/publish/testing_table.h"
 
 namespace bkm {
 namespace {
@@ -233,27 +232,6 @@ TEST(RowsTest, DaysAreCountedOverMonths) {
   EXPECT_EQ(DaysAfter("2026-12-30", 3), "2027-01-02");
   EXPECT_EQ(DaysAfter("2026-12-30", 0), "2026-12-30");
   EXPECT_EQ(DaysAfter("yesterday", 3), "");
-}
-
-TEST(RowsTest, OfOneLayoutOnlyItsCellsCount) {
-  PublishedTable table = ATable();  // works with one rank, except sdpa
-  PublishedRow& row = table.rows.back();
-  PublishedCell wrong = row.cells[0];
-  wrong.options = "layout=dp_replicate=2, spmd_backend=\"default\"";
-  wrong.evidence.verdict.kind = VerdictKind::kWrong;
-  row.cells.push_back(wrong);
-
-  const PublishedTable one = OfLayout(table, "1");
-  ASSERT_EQ(one.rows.size(), 2);
-  EXPECT_EQ(one.rows.back().cells.size(), 2);
-  EXPECT_EQ(one.rows.back().status, RowStatus::kWorksExcept);
-
-  const PublishedTable replicated = OfLayout(table, "dp_replicate=2");
-  ASSERT_EQ(replicated.rows.size(), 1);
-  EXPECT_EQ(replicated.rows[0].cells.size(), 1);
-  EXPECT_EQ(replicated.rows[0].status, RowStatus::kFails);
-
-  EXPECT_TRUE(OfLayout(table, "dp_replicate=2+tp=2").rows.empty());
 }
 
 }  // namespace
