@@ -35,6 +35,7 @@ std::unique_ptr<CliCommand> MakeExplainCommand();
 std::unique_ptr<CliCommand> MakeJudgeCommand();
 std::unique_ptr<CliCommand> MakeReplayCommand();
 std::unique_ptr<CliCommand> MakeCostCommand();
+std::unique_ptr<CliCommand> MakeSensitivityCommand();
 std::unique_ptr<CliCommand> MakeBisectCommand();
 std::unique_ptr<CliCommand> MakeDriftCommand();
 std::unique_ptr<CliCommand> MakeAcceptCommand();

@@ -16,6 +16,7 @@ std::vector<std::unique_ptr<CliCommand>> AllCommands() {
   commands.push_back(MakeJudgeCommand());
   commands.push_back(MakeReplayCommand());
   commands.push_back(MakeCostCommand());
+  commands.push_back(MakeSensitivityCommand());
   commands.push_back(MakeBisectCommand());
   commands.push_back(MakeTimelineCommand());
   commands.push_back(MakeSelftestCommand());

@@ -84,7 +84,7 @@ absl::StatusOr<bool> Runner::Run(std::vector<PreparedCell> cells, RunRecord& run
   bool interrupted = false;
   // Two phases, in turn: start the cells that have room, then wait for one event.
   for (;;) {
-    background_ = judge_.Advance(!interrupted && BusySlots() < options_.slots);
+    background_ = judge_.Advance(!interrupted && HasRoomForReferences());
     if (!interrupted) RETURN_IF_ERROR(TellAndFeed());
     if (!interrupted) RETURN_IF_ERROR(StartReady());
     const bool finished = pending_.empty() && background_ == 0 && untold_.empty();
@@ -253,6 +253,15 @@ int Runner::BusySlots() const {
   int busy = 0;
   for (const auto& [id, pending] : in_flight_) busy += SlotsOf(pending.index);
   return busy;
+}
+
+bool Runner::HasRoomForReferences() {
+  const int busy = BusySlots();
+  if (busy >= options_.slots) return false;
+  if (pending_.empty() || alone_) return true;
+  // References in turn would always hold one of the slots that a cell of several ranks needs.
+  const int needed = SlotsOf(NextPending()->index);
+  return needed == 1 || busy + needed > options_.slots;
 }
 
 absl::Status Runner::StartReady() {

@@ -88,6 +88,8 @@ class Runner {
   // At most all: a cell of more ranks than there are slots runs alone.
   int SlotsOf(size_t index) const;
   int BusySlots() const;
+  // Whether a golden or floor may be computed beside the cells that run.
+  bool HasRoomForReferences();
   absl::Status StartReady();
   absl::StatusOr<bool> TakeLate(const Pending& pending);
   absl::Status StartOne(const Pending& pending);

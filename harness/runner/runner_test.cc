@@ -95,13 +95,19 @@ class FakeJudge : public CellJudge {
   }
   int Advance(bool may_start) override {
     started |= may_start;
+    if (wanted > 0 && may_start && making_ == 0) --wanted, making_ = 3;
+    if (making_ > 0) return --making_ > 0 ? 1 : 0;
     return busy > 0 && busy-- > 1 ? 1 : 0;
   }
 
   std::vector<std::string> calls;
   Verdict verdict;
-  int busy = 0;  // turns for which a golden is being computed
+  int busy = 0;    // turns for which a golden is being computed
+  int wanted = 0;  // goldens that are made one after the other, each in some turns
   bool started = false;
+
+ private:
+  int making_ = 0;
 };
 
 // Holds the observations that the test put there, and records all calls.
@@ -447,6 +453,15 @@ TEST_F(RunnerTest, RunLastsUntilItsGoldensAreThere) {
   EXPECT_EQ(judge_.busy, 0);
   EXPECT_TRUE(judge_.started);
   EXPECT_TRUE(run_.cells[0].verdict.has_value());
+}
+
+TEST_F(RunnerTest, GoldensDoNotKeepACellOfSeveralRanksWaiting) {
+  judge_.wanted = 5;
+  PreparedCell ranks = Prepared("flex");
+  ranks.record.cell.probe.layout.dp_shard = 2;
+  EXPECT_TRUE(Run({ranks}, {.slots = 2}));
+  EXPECT_TRUE(run_.cells[0].verdict.has_value());
+  EXPECT_GT(judge_.wanted, 0);
 }
 
 TEST_F(RunnerTest, AGoldenInTheMakingHoldsASlot) {

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/status_macros.h"
+#include "harness/cli/command.h"
+#include "harness/cli/console.h"
+#include "harness/report/labels.h"
+#include "harness/report/sensitivity_table.h"
+#include "harness/runner/references.h"
+#include "harness/runner/run_directory.h"
+
+namespace bkm {
+namespace {
+
+class SensitivityCommand : public CliCommand {
+ public:
+  const char* name() const override { return "sensitivity"; }
+  const char* summary() const override {
+    return "Show the smallest errors that the checks of a run can see";
+  }
+  const char* examples() const override {
+    return "Reads the goldens and floors of the run; runs nothing. Masks, settings and types are "
+           "exact and have no smallest error.\n"
+           "Example: bkm sensitivity runs/bkm";
+  }
+
+  void AddOptions(CLI::App& app) override {
+    app.add_option("run", run_, "Run directory")->required();
+    app.add_flag("--json", json_, "Print JSON, with the gradient of each tensor");
+  }
+
+  absl::StatusOr<int> Run() override {
+    const RunDirectory directory(run_);
+    ASSIGN_OR_RETURN(const RunRecord run, directory.ReadRun());
+    std::map<std::pair<std::string, std::string>, SensitivityRow> rows;  // by files
+    for (const CellRecord& cell : run.cells) {
+      const Probe& probe = cell.cell.probe;
+      const std::pair files(GoldenFile(probe), FloorFile(probe, probe.precision));
+      const auto found = rows.find(files);
+      const std::string options = OptionsText(cell.cell);
+      if (found != rows.end()) {
+        SensitivityRow& row = found->second;
+        ++row.cells;
+        if (options.size() < row.options.size()) row.options = options;
+        continue;
+      }
+      const auto golden = ReadGoldenFile(directory.reference(files.first));
+      const auto floor = ReadFloorFile(directory.reference(files.second));
+      if (!golden.ok() || !floor.ok()) continue;  // no cell with it was judged by numbers
+      rows.emplace(files, SensitivityRow{.model = probe.model,
+                                         .precision = probe.precision,
+                                         .options = options,
+                                         .cells = 1,
+                                         .sensitivity = SensitivityOf(*golden, *floor)});
+    }
+    if (rows.empty())
+      return absl::NotFoundError(absl::StrCat(
+          run_, " has no goldens and floors: no cell of it got as far as its numbers"));
+    std::vector<SensitivityRow> sorted;
+    for (auto& [files, row] : rows) sorted.push_back(std::move(row));
+    std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.model, a.precision, a.options) < std::tie(b.model, b.precision, b.options);
+    });
+    Print(json_ ? ToText(SensitivityJson(sorted)) : SensitivityText(sorted));
+    return kExitAsExpected;
+  }
+
+ private:
+  std::string run_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<CliCommand> MakeSensitivityCommand() {
+  return std::make_unique<SensitivityCommand>();
+}
+
+}  // namespace bkm

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/sensitivity.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace bkm {
+namespace {
+
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+TEST(SensitivityTest, IsFourFloorsOfTheStepThatSeesMost) {
+  const std::vector<GoldenStep> golden = {
+      {.loss = 8,
+       .total_norm = 3,
+       .tensors = {{"a", {.gradient_norm = 1}}, {"expert", {.gradient_norm = 0}}}},
+      {.loss = 4,
+       .total_norm = 3,
+       .tensors = {{"a", {.gradient_norm = 1}}, {"expert", {.gradient_norm = 1}}}}};
+  const std::vector<FloorStep> floor = {{.loss = 0.2,
+                                         .log_probs_mean = 0.01,
+                                         .log_probs_max = 0.5,
+                                         .total_norm = 0.001,
+                                         .gradients = {{"a", 0.02}, {"expert", 0.1}}},
+                                        {.loss = 0.2,
+                                         .log_probs_mean = 0.02,
+                                         .log_probs_max = 0.25,
+                                         .total_norm = 0,
+                                         .gradients = {{"a", 0.01}, {"expert", 0.3}}}};
+  const Sensitivity least = SensitivityOf(golden, floor);
+  EXPECT_DOUBLE_EQ(least.log_probs_mean, 0.04);
+  EXPECT_DOUBLE_EQ(least.log_probs_max, 1);
+  EXPECT_DOUBLE_EQ(least.loss, 0.1);
+  EXPECT_DOUBLE_EQ(least.total_norm, 1e-4);  // torch's own reduction
+  // A gradient of zero has no relative error.
+  EXPECT_THAT(least.gradients, UnorderedElementsAre(Pair("a", 0.04), Pair("expert", 1.2)));
+  EXPECT_EQ(least.BlindGradients(), 1);
+  EXPECT_THAT(least.WorstGradient(), Pair("expert", 1.2));
+  EXPECT_DOUBLE_EQ(least.MedianGradient(), 1.2);
+}
+
+TEST(SensitivityTest, NothingComparedIsNothingSeen) {
+  const Sensitivity least = SensitivityOf({}, {});
+  EXPECT_EQ(least.loss, INFINITY);
+  EXPECT_EQ(least.MedianGradient(), INFINITY);
+  EXPECT_EQ(least.WorstGradient().first, "");
+}
+
+}  // namespace
+}  // namespace bkm
