@@ -22,7 +22,8 @@ std::string Nats(double value) {
 }
 
 std::string Share(double value) {
-  return std::isfinite(value) ? absl::StrFormat("%.2g %%", 100 * value) : "-";
+  if (!std::isfinite(value)) return "-";
+  return absl::StrFormat(value < 0.1 ? "%.2g %%" : "%.0f %%", 100 * value);
 }
 
 std::array<std::string, 9> CellsOf(const SensitivityRow& row) {

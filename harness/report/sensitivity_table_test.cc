@@ -22,7 +22,7 @@ TEST(SensitivityTableTest, SaysWhatIsSeenAndWhatIsBlind) {
                        .gradients = {{"a", 0.1}, {"b", 0.2}, {"c", 1.5}}}}};
   const std::string text = SensitivityText(rows);
   EXPECT_THAT(text, HasSubstr("qwen3_moe  bf16       0.02 nats        0.5 nats      0.1 %  -  "));
-  EXPECT_THAT(text, HasSubstr("20 %             1.5e+02 %       1 of 3  input=padded\n"));
+  EXPECT_THAT(text, HasSubstr("20 %             150 %           1 of 3  input=padded\n"));
 
   const Json row = SensitivityJson(rows)[0];
   EXPECT_EQ(row["blind_gradients"], 1);

@@ -24,7 +24,7 @@ from bkm_cell.witnesses.named_tensors import Tensors, gathered
 _TABLE_BYTES = 4 << 20  # of each rank; pages that are not written cost nothing
 _ALIGNMENT = 64
 _COUNTER_BYTES = 8
-_POLL_S = 0.002
+_FIRST_POLL_S, _LAST_POLL_S = 0.0005, 0.02  # a rank that waits long hardly uses the processor
 _NAME = "the harness's gathering"
 
 
@@ -225,8 +225,10 @@ class Gather:
         counters = memoryview(self._memory.counters).cast("Q")
         counters[self._rank] += 1
         self._tell(_NAME)
+        poll = _FIRST_POLL_S
         while min(counters) < counters[self._rank]:
-            time.sleep(_POLL_S)
+            time.sleep(poll)
+            poll = min(1.5 * poll, _LAST_POLL_S)
         self._tell(None)
 
 

@@ -38,6 +38,7 @@ STUCK_S = 20.0
 # Before the cell's time limit ends it, its ranks say where they are.
 BEFORE_LIMIT_S = 5.0
 _PR_SET_PDEATHSIG = 1
+_LEAST_MOVED_S = 0.015  # more than one tick of the kernel's clock, between two looks
 _NAME_BYTES = 64  # of a collective
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
 
@@ -232,7 +233,7 @@ class _Launcher:
                 continue
             used, is_asleep = _use_of(rank.pid)
             # One that waits for a processor or the disk is not stuck.
-            moved |= used > rank.cpu + 0.01 or not is_asleep
+            moved |= used > rank.cpu + _LEAST_MOVED_S or not is_asleep
             rank.cpu = used
         if moved:
             self._idle_since = now

@@ -195,6 +195,23 @@ def part(rank, own):
         self.assertIn("rank 0 waited in all_reduce", facts["message"], ended.stderr)
         self.assertIn("rank 1 waited outside any collective", facts["message"])
 
+    def test_a_rank_that_waits_for_the_tensors_of_one_that_has_finished_is_named(self):
+        ended, ranks, facts, _ = run(
+            """
+from bkm_cell.ranks.gather import Gather, SharedMemory
+memory = SharedMemory(2, 1 << 20)
+
+def climb(rank, own, tell):
+    gather = Gather(memory, rank, tell, own, is_pipeline=False)
+    for step in range(2 - rank):
+        gather.whole("after", {"w": torch.ones(2)})
+"""
+        )
+        self.assertIsNotNone(facts, (ended.stdout, ended.stderr))
+        self.assertEqual(facts["type"], "RanksStuck")
+        self.assertIn("rank 0 waited in the harness's gathering", facts["message"])
+        self.assertEqual([rank["ended"] for rank in ranks], ["waiting", "done"])
+
     def test_a_rank_killed_at_any_moment_is_what_the_cell_ended_of(self):
         moments = [0.001, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6]
         ended, _, _, _ = run(
