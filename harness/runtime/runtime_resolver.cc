@@ -32,6 +32,9 @@ using std::chrono::year_month_day;
 
 namespace {
 
+// Of a resolution whose answers differ.
+constexpr int kMostRepeats = 3;
+
 // Variables that decide where uv takes packages from. Another value may give another lock.
 constexpr const char* kRegistryVariables[] = {"UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL",
                                               "UV_FIND_LINKS",    "UV_INDEX",
@@ -259,6 +262,18 @@ absl::StatusOr<SourceBuilds::Resolved> RuntimeResolver::Compile(
   return result;
 }
 
+absl::StatusOr<SourceBuilds::Resolved> RuntimeResolver::CompileUntilSettled(
+    const Input& input, const std::vector<std::string>& requirements) const {
+  ASSIGN_OR_RETURN(SourceBuilds::Resolved last, Compile(input, requirements));
+  for (int again = 0; again < kMostRepeats && last.result.ok(); ++again) {
+    ASSIGN_OR_RETURN(SourceBuilds::Resolved next, Compile(input, requirements));
+    const bool is_settled = next.packages == last.packages;
+    last = std::move(next);
+    if (is_settled) break;
+  }
+  return last;
+}
+
 fs::path RuntimeResolver::BroughtFile(const std::string& torch) const {
   return options_.cache / "registry" / absl::StrCat("torch==", torch, "-brings.json");
 }
@@ -388,7 +403,8 @@ absl::StatusOr<std::variant<RuntimeLock, NoSolution>> RuntimeResolver::Resolve(
   ASSIGN_OR_RETURN(std::optional<RuntimeLock> known, Find(request));
   if (known) return *std::move(known);
   ASSIGN_OR_RETURN(const Input input, InputOf(request));
-  const absl::StatusOr<SourceBuilds::Resolved> resolved = Compile(input, input.requirements);
+  const absl::StatusOr<SourceBuilds::Resolved> resolved =
+      CompileUntilSettled(input, input.requirements);
   if (absl::IsAborted(resolved.status())) {
     const std::string message(resolved.status().message());
     return NoSolution{message, message, "install-failed"};

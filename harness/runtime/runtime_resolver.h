@@ -90,6 +90,10 @@ class RuntimeResolver {
   // Aborted: a package does not build.
   absl::StatusOr<SourceBuilds::Resolved> Compile(
       const Input& input, const std::vector<std::string>& requirements) const;
+  // As Compile, until two answers in a row are equal. uv decides packages in the order in which it
+  // hears of them, so that with a cold cache the answer depends on the registry's speed.
+  absl::StatusOr<SourceBuilds::Resolved> CompileUntilSettled(
+      const Input& input, const std::vector<std::string>& requirements) const;
   absl::StatusOr<std::variant<RuntimeLock, NoSolution>> Explain(const RuntimeRequest& request,
                                                                 const Input& input,
                                                                 const ProcessResult& failed) const;

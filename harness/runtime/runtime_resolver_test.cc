@@ -42,7 +42,12 @@ if grep -q '!=' "$here/input"; then
 fi
 echo '[[packages]]'
 echo 'name = "torch"'
-echo 'version = "2.13.0+cpu"'
+if [ -f "$here/cold" ]; then
+  rm "$here/cold"
+  echo 'version = "1"'
+else
+  echo 'version = "2.13.0+cpu"'
+fi
 echo 'wheels = [{url = "file:///x/t.whl", hashes = {sha256 = "ab"}}]'
 )sh";
 
@@ -98,6 +103,12 @@ TEST_F(RuntimeResolverTest, EqualRequestsAreResolvedOnce) {
   const std::string asked = Said("arguments");
   EXPECT_EQ(std::get<RuntimeLock>(*Resolve()), first);
   EXPECT_EQ(Said("arguments"), asked);
+}
+
+TEST_F(RuntimeResolverTest, AnAnswerCountsOnceItWasGivenTwiceInARow) {
+  ASSERT_TRUE(WriteFile(root_ / "cold", "").ok());
+  const RuntimeLock lock = std::get<RuntimeLock>(*Resolve());
+  EXPECT_THAT(lock.packages, ElementsAre(LockedPackage{"torch", "2.13.0+cpu", {"ab"}}));
 }
 
 TEST_F(RuntimeResolverTest, FindsWhatWasResolvedWithoutTheResolver) {
