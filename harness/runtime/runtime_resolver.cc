@@ -242,10 +242,11 @@ absl::StatusOr<RuntimeResolver::Input> RuntimeResolver::InputOf(const RuntimeReq
 }
 
 absl::StatusOr<SourceBuilds::Resolved> RuntimeResolver::Compile(
-    const Input& input, const std::vector<std::string>& requirements) const {
+    const Input& input, const std::vector<std::string>& requirements, bool offline) const {
   std::vector<std::string> arguments = {
       "pip",         "compile",  "--python",   options_.python.string(),
       "--no-header", "--format", "pylock.toml"};
+  if (offline) arguments.emplace_back("--offline");
   const std::vector<std::string> cutoff = CutoffArguments(input.cutoff, input.exempt);
   arguments.insert(arguments.end(), cutoff.begin(), cutoff.end());
   for (const std::string& argument : TorchBackendArguments(input.torch_backend))
@@ -266,9 +267,12 @@ absl::StatusOr<SourceBuilds::Resolved> RuntimeResolver::CompileUntilSettled(
     const Input& input, const std::vector<std::string>& requirements) const {
   ASSIGN_OR_RETURN(SourceBuilds::Resolved last, Compile(input, requirements));
   for (int again = 0; again < kMostRepeats && last.result.ok(); ++again) {
-    ASSIGN_OR_RETURN(SourceBuilds::Resolved next, Compile(input, requirements));
-    const bool is_settled = next.packages == last.packages;
-    last = std::move(next);
+    // What was just read need not be asked again, unless the answer now depends on more.
+    absl::StatusOr<SourceBuilds::Resolved> next = Compile(input, requirements, /*offline=*/true);
+    if (!next.ok() || !next->result.ok()) next = Compile(input, requirements);
+    RETURN_IF_ERROR(next.status());
+    const bool is_settled = next->packages == last.packages;
+    last = *std::move(next);
     if (is_settled) break;
   }
   return last;

@@ -88,8 +88,9 @@ class RuntimeResolver {
   std::filesystem::path BroughtFile(const std::string& torch) const;
   std::filesystem::path LockFile(const Input& input) const;
   // Aborted: a package does not build.
-  absl::StatusOr<SourceBuilds::Resolved> Compile(
-      const Input& input, const std::vector<std::string>& requirements) const;
+  absl::StatusOr<SourceBuilds::Resolved> Compile(const Input& input,
+                                                 const std::vector<std::string>& requirements,
+                                                 bool offline = false) const;
   // As Compile, until two answers in a row are equal. uv decides packages in the order in which it
   // hears of them, so that with a cold cache the answer depends on the registry's speed.
   absl::StatusOr<SourceBuilds::Resolved> CompileUntilSettled(
