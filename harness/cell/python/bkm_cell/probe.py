@@ -131,18 +131,11 @@ class Probe:
         return int(self.optimizer.get("warmup_steps", 0))
 
     def rate_factor(self, step: int) -> float:
-        """The learning rate at a step (counted from 0), as a fraction of the full rate."""
+        """The learning rate at a step (counted from 0), as a fraction of the full rate, without a
+        decay."""
         if step >= self.warmup_steps:
-            return self._decay_factor(step)
-        return (step + (self.optimizer["schedule"] == "one-based")) / self.warmup_steps
-
-    def _decay_factor(self, step: int) -> float:
-        asked = self.optimizer
-        if not self.decay:
             return 1.0
-        progress = (step - self.warmup_steps) / (asked["total_steps"] - self.warmup_steps)
-        left = 1 - progress if self.decay == "linear" else (1 + math.cos(math.pi * progress)) / 2
-        return self.min_lr_factor + (1 - self.min_lr_factor) * left
+        return (step + (self.optimizer["schedule"] == "one-based")) / self.warmup_steps
 
     @property
     def decay(self) -> str:

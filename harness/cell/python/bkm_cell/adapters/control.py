@@ -54,7 +54,7 @@ class ControlAdapter(Adapter):
         self._schedule = self.make_schedule()
 
     def make_schedule(self) -> torch.optim.lr_scheduler.LRScheduler:
-        """Of the learning rate: our own formula, unless the library has one."""
+        """Of the learning rate. A control with a decay has the library's own."""
         return torch.optim.lr_scheduler.LambdaLR(self.optimizer, self.probe.rate_factor)
 
     def gradients(self) -> list[torch.Tensor]:

@@ -84,7 +84,9 @@ class Adapter(ControlAdapter):
         model = self.model
         return lambda state: gather(
             {name: gathered(value) for name, value in state.items()},
-            model._tp_plan, model._device_mesh, self.probe.layout.tp
+            model._tp_plan,
+            model._device_mesh,
+            self.probe.layout.tp,
         )
 
     def gradients(self) -> list[torch.Tensor]:

@@ -18,6 +18,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from bkm_cell.tensor_file import dtype_name
+
 MOST_KINDS = 500
 
 # Functions that take a group and exchange nothing.
@@ -69,7 +71,7 @@ def _size_of(group: Any) -> int | None:
 class Collectives:
     """Counts calls by (operation, reduction, ranks of the group, type, stage) with their elements.
 
-    `stage`: what the rank does now; `witness` while the harness itself gathers tensors.
+    `stage`: what the rank does now; `witness` while the harness looks at tensors.
     """
 
     def __init__(self, tell: Callable[[str | None], None]) -> None:
@@ -131,7 +133,7 @@ class Collectives:
             given = named
         tensor = _first_tensor([*arguments, *named.values()])
         reduction = next((given[key] for key in ("op", "reduceOp", "reduce_op") if key in given), "")
-        dtype = "" if tensor is None else str(tensor.dtype).removeprefix("torch.")
+        dtype = "" if tensor is None else dtype_name(tensor)
         text = str(reduction).rpartition(".")[2].lower()
         key = (name, text, _size_of(given.get("group")), dtype, self.stage)
         if key in self._calls or len(self._calls) < MOST_KINDS:

@@ -3,7 +3,8 @@
 """Assembles tensors from the parts that ranks hold, and compares parts that are held more than once.
 
 It uses memory that the ranks share and none of the subject's process groups, so it costs a copy of
-each part, is no collective of the engine, and works if those groups are out of step.
+each part and works if those groups are out of step. Only parts of parts and unfinished sums are
+assembled by torch's collectives.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import torch
 from torch.distributed.tensor import DTensor, Shard
 
 from bkm_cell.report import Report
+from bkm_cell.tensor_file import dtype_name
 from bkm_cell.witnesses.named_tensors import Tensors, gathered
 
 _TABLE_BYTES = 4 << 20  # of each rank; pages that are not written cost nothing
@@ -48,7 +50,7 @@ class _Part:
 
 def part_of(tensor: torch.Tensor) -> _Part:
     """Where this rank's part of a tensor lies in the whole."""
-    dtype, shape = str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape)
+    dtype, shape = dtype_name(tensor), tuple(tensor.shape)
     starts, sizes = [0] * len(shape), list(shape)
     if not isinstance(tensor, DTensor):
         return _Part(dtype, shape, tuple(starts), tuple(sizes))
@@ -64,6 +66,13 @@ def part_of(tensor: torch.Tensor) -> _Part:
         sizes[placement.dim] = min(each, shape[placement.dim] - starts[placement.dim])
     is_as_told = tuple(tensor.to_local().shape) == tuple(sizes)
     return _Part(dtype, shape, tuple(starts), tuple(sizes), is_as_told)
+
+
+def largest_difference(one: torch.Tensor, other: torch.Tensor) -> float | None:
+    """Of two tensors of one shape; None if they are alike. NaN is like NaN."""
+    if bool(((one == other) | (one.isnan() & other.isnan())).all()):
+        return None
+    return (one.double() - other.double()).abs().max().item()
 
 
 class SharedMemory:
@@ -125,18 +134,24 @@ class Gather:
             }
             tables = self._exchange({name: part_of(value) for name, value in tensors.items()})
         wholes = self._places(tables)
-        written: set[str] = set()
+        places = {name: part.place for name, part in tables[self._rank].items()}
+        writers = {name: self._first_with(name, tables) for name in tensors}
         for name, value in tensors.items():
-            part = tables[self._rank][name]
-            if name in wholes and self._first_with(name, tables) == self._rank:
-                wholes[name][part.place].copy_(_local(value))
-                written.add(name)
+            if writers[name] == self._rank:
+                wholes[name][places[name]].copy_(_local(value))
         self._wait()
         for name, value in tensors.items():
-            if name not in written:
-                self._compare(f"{kind}/{name}", tables, name, wholes, _local(value))
+            if writers[name] is None:
+                self._differ(f"{kind}/{name}", self._rank)
+            elif writers[name] != self._rank:
+                largest = largest_difference(wholes[name][places[name]], _local(value))
+                if largest is not None:
+                    self._differ(f"{kind}/{name}", self._rank, largest)
         if self._rank > 0:
             return {}
+        for name, whole in wholes.items():
+            if not _is_covered(name, tables):  # what lies there is of an earlier call
+                wholes[name] = torch.full(whole.shape, float("nan"))
         if not self._is_pipeline:
             for rank, table in enumerate(tables):
                 for name in sorted(wholes.keys() - table.keys()):
@@ -174,14 +189,11 @@ class Gather:
         return found
 
     def _places(self, tables: list[dict[str, _Part]]) -> Tensors:
-        """A tensor in shared memory for each name. The lowest rank that has it says what it is."""
-        parts: dict[str, _Part] = {}
-        for table in tables:
-            for name, part in table.items():
-                parts.setdefault(name, part)
+        """A tensor in shared memory for each name."""
         wholes: Tensors = {}
         at = 0
-        for name, part in parts.items():
+        for name in dict.fromkeys(name for table in tables for name in table):
+            part = _first_part(name, tables)
             dtype = getattr(torch, part.dtype)
             size = math.prod(part.shape) * dtype.itemsize
             if at + size > len(self._bytes):
@@ -192,29 +204,14 @@ class Gather:
             at += -(-size // _ALIGNMENT) * _ALIGNMENT
         return wholes
 
-    def _first_with(self, name: str, tables: list[dict[str, _Part]]) -> int:
-        """The lowest rank that holds the same part as this one, of a tensor of the same kind."""
+    def _first_with(self, name: str, tables: list[dict[str, _Part]]) -> int | None:
+        """The lowest rank that holds the same part as this one; None if the tensor is of another
+        shape or type than that of a lower rank."""
         mine = tables[self._rank][name]
-        first = next(table[name] for table in tables if name in table)
+        first = _first_part(name, tables)
         if (mine.dtype, mine.shape) != (first.dtype, first.shape):
-            return -1
+            return None
         return next(rank for rank, table in enumerate(tables) if table.get(name) == mine)
-
-    def _compare(
-        self,
-        told: str,
-        tables: list[dict[str, _Part]],
-        name: str,
-        wholes: Tensors,
-        mine: torch.Tensor,
-    ) -> None:
-        if self._first_with(name, tables) < 0:
-            self._differ(told, self._rank)
-            return
-        theirs = wholes[name][tables[self._rank][name].place]
-        if not bool(((mine == theirs) | (mine.isnan() & theirs.isnan())).all()):
-            largest = (mine.double() - theirs.double()).abs().max().item()
-            self._differ(told, self._rank, largest)
 
     def _differ(self, name: str, rank: int, largest: float | None = None) -> None:
         difference = {"when": self.when, "name": name, "rank": rank, "largest": largest}
@@ -230,6 +227,18 @@ class Gather:
             time.sleep(poll)
             poll = min(1.5 * poll, _LAST_POLL_S)
         self._tell(None)
+
+
+def _first_part(name: str, tables: list[dict[str, _Part]]) -> _Part:
+    """Of the lowest rank that has the tensor, which says what it is."""
+    return next(table[name] for table in tables if name in table)
+
+
+def _is_covered(name: str, tables: list[dict[str, _Part]]) -> bool:
+    """Whether the ranks hold all parts of a tensor together."""
+    whole = _first_part(name, tables).shape
+    parts = {table[name] for table in tables if name in table and table[name].shape == whole}
+    return sum(math.prod(part.sizes) for part in parts) >= math.prod(whole)
 
 
 def _local(tensor: torch.Tensor) -> torch.Tensor:

@@ -133,6 +133,20 @@ if rank == 0:
         self.assertEqual(differences, [])
         self.assertEqual(seen, [{"whole": {"layer 0": [0, 0], "layer 1": [1, 1]}}])
 
+    def test_a_part_that_no_rank_has_is_not_what_lay_there(self):
+        ended, _, seen = run(
+            """
+gather = Gather(memory, rank, lambda name: None, report, is_pipeline=True)
+value = distribute_tensor(torch.ones(6, 2), mesh, [Replicate(), Shard(0)])
+gather.whole("before", {"w": value})
+whole = gather.whole("after", {"w": value} if rank in (0, 2) else {})
+if rank == 0:
+    report.set(nan=int(whole["w"].isnan().sum()))
+"""
+        )
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertEqual(seen, [{"nan": 12}])
+
     def test_too_many_tensors_are_an_error(self):
         ended, _, _ = run("""gather.whole("grad", {"w": torch.ones(1 << 19)})""")
         self.assertNotEqual(ended.returncode, 0)

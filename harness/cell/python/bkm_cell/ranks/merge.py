@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from bkm_cell.ranks.gather import largest_difference
 from bkm_cell.ranks.share import digest_of
 from bkm_cell.report import Report
 from bkm_cell.tensor_file import load_file, save_file
@@ -189,8 +190,8 @@ class Merge:
         """Notes a difference between this rank's tensor and that of an earlier rank."""
         if one.shape != other.shape:
             self._differ(when, name, rank)
-        elif not bool(((one == other) | (one.isnan() & other.isnan())).all()):
-            self._differ(when, name, rank, (one.double() - other.double()).abs().max().item())
+        elif (largest := largest_difference(one, other)) is not None:
+            self._differ(when, name, rank, largest)
 
     def _differ(self, when: str, name: str, rank: int, largest: float | None = None) -> None:
         """`largest`: None for another shape, or a tensor that not all ranks have."""
@@ -215,10 +216,11 @@ class Merge:
         if all("log_probs" in own for own in read):
             tensors["log_probs"] = self._of_tokens("log_probs", read, when)
         merged["loss"] = self._loss([facts.get("loss") for facts in ranks])
-        norms = {r: facts["grad_norm"] for r, facts in enumerate(ranks) if facts.get("grad_norm")}
+        reported = {rank: facts.get("grad_norm") for rank, facts in enumerate(ranks)}
+        norms = {rank: norm for rank, norm in reported.items() if norm is not None}
         merged["grad_norm"] = next(iter(norms.values()), None)
         if len(set(norms.values())) > 1:
-            merged["grad_norms"] = [norms.get(rank) for rank in range(self._ranks)]
+            merged["grad_norms"] = list(reported.values())
             for rank, norm in norms.items():
                 if norm != merged["grad_norm"]:
                     self._differ(when, "grad_norm", rank, abs(norm - merged["grad_norm"]))

@@ -34,7 +34,7 @@ class MergeTest(unittest.TestCase):
             os.path.join(self.folder, "tensors", f"rank{rank}", file),
         )
 
-    def step(self, rank, log_probs, owned, after=None, **facts):
+    def step(self, rank, log_probs, owned, after, **facts):
         self.write(
             rank,
             "step0.safetensors",
@@ -57,6 +57,12 @@ class MergeTest(unittest.TestCase):
         self.assertEqual(step["loss"], 2.0)  # the mean over data-parallel ranks
         self.assertEqual(self.merged()["log_probs"].tolist(), [1.0, 2.0, 3.0])
         self.assertEqual(self.merge.differences(), [])
+
+    def test_a_norm_of_zero_is_a_norm(self):
+        self.step(0, [1.0], [1], [5.0])
+        self.step(1, [0.0], [0], [5.0], grad_norm=0.0)
+        (difference,) = self.merge.differences()
+        self.assertEqual((difference["name"], difference["largest"]), ("grad_norm", 2.0))
 
     def test_what_a_rank_found_to_differ_is_kept(self):
         found = {"when": "step 1", "name": "after/w", "rank": 1, "largest": 0.5}
