@@ -15,6 +15,7 @@ namespace bkm {
 
 // The smallest errors that the check of numbers reports: kFloorMultiple floors, each in the step in
 // which it is smallest. A lasting fault shows in every step. Infinite for what no step compares.
+// Log-probs that an engine reports in bf16 are allowed half an ulp at least, which is not in here.
 struct Sensitivity {
   double log_probs_mean = INFINITY;  // nats, mean over judged tokens
   double log_probs_max = INFINITY;   // nats, of one token

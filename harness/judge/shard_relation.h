@@ -45,16 +45,16 @@ struct WrongShard {
 std::optional<WrongShard> FindWrongShard(const ShardedSample& sample, const Layout& layout);
 
 // "the gradient of" and samples by tensor: "the gradient of NAME is zero in rows 128 to 255 of 256
-// (the shard of rank 1 of 2) and right in the rest", or the same of several tensors whose wrong
+// (the shard of rank 1 of 2) and is right in the rest", or the same of several tensors whose wrong
 // shard is of the same rank. nullopt if no tensor has one, or if most wrong tensors have none.
 std::optional<std::string> DescribeShards(const std::string& what,
                                           const std::map<std::string, ShardedSample>& samples,
                                           const Layout& layout);
 
-// Of gradients beside the right ones: "gradients are 1.40 times the golden in the shards of rank 0
-// of 2 and 1.43 times in those of rank 1 of 2", if every tensor whose shards can be told apart says
-// so. Which shard each place is in follows from the first dimension, as FSDP2 cuts it.
-// `tolerances`: relative, by tensor.
+// Of gradients beside the right ones: "the factor between gradients and the golden is 1.409 in the
+// shard of rank 0 of 2 and 1.419 in the shard of rank 1 of 2, in every tensor", if every tensor
+// whose shards can be told apart says so. Which shard each place is in follows from the first
+// dimension, as FSDP2 cuts it. `tolerances`: relative, by tensor.
 std::optional<std::string> DescribeShardFactors(const std::map<std::string, ShardedSample>& samples,
                                                 const std::map<std::string, double>& tolerances,
                                                 const Layout& layout);

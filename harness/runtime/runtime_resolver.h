@@ -91,8 +91,9 @@ class RuntimeResolver {
   absl::StatusOr<SourceBuilds::Resolved> Compile(const Input& input,
                                                  const std::vector<std::string>& requirements,
                                                  bool offline = false) const;
-  // As Compile, until two answers in a row are equal. uv decides packages in the order in which it
-  // hears of them, so that with a cold cache the answer depends on the registry's speed.
+  // As Compile, until two answers in a row are equal, or four were given: then the last. uv decides
+  // packages in the order in which it hears of them, so that with a cold cache the answer depends
+  // on the registry's speed.
   absl::StatusOr<SourceBuilds::Resolved> CompileUntilSettled(
       const Input& input, const std::vector<std::string>& requirements) const;
   absl::StatusOr<std::variant<RuntimeLock, NoSolution>> Explain(const RuntimeRequest& request,
