@@ -16,14 +16,20 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <filesystem>
+#include <fstream>
 #include <initializer_list>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace bkm {
 namespace {
 
 // Between fork and exec only functions that are safe in signal handlers are called, because another
 // thread may have held a lock at the fork. So nothing here allocates.
+
+constexpr char kKeeperName[] = "bkm-keeper";
 
 // Where the keeper's two descriptors lie. All others are closed, so that the program alone holds
 // its pipes open.
@@ -76,6 +82,24 @@ bool KillChildren(int signal) {
   return any;
 }
 
+std::string NameOf(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
+// The children of all threads of this process.
+std::vector<pid_t> Children() {
+  std::vector<pid_t> children;
+  std::error_code error;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", error)) {
+    std::ifstream file(task.path() / "children");
+    for (pid_t pid = 0; file >> pid;) children.push_back(pid);
+  }
+  return children;
+}
+
 // The keeper: all of this runs in a process of its own.
 class Keeper {
  public:
@@ -89,7 +113,8 @@ class Keeper {
       if (fds[1].revents & POLLIN) EndAll();
       if (fds[0].revents & POLLIN) TakeSignal();
       if (!ended_) continue;
-      if (ends_descendants_) EndAll();
+      // A program that was killed had no time to end what it started.
+      if (ends_descendants_ || WIFSIGNALED(status_)) EndAll();
       EndAsTheProgram();
     }
   }
@@ -189,7 +214,7 @@ void MoveTo(int from, int to, int report) {
 int Above(int fd) { return fd > STDERR_FILENO ? fd : ::fcntl(fd, F_DUPFD_CLOEXEC, 3); }
 
 [[noreturn]] void RunKeeper(const KeptProgram& program, pid_t parent, int report) {
-  ::prctl(PR_SET_NAME, "bkm-keeper");
+  ::prctl(PR_SET_NAME, kKeeperName);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (program.own_group) ::setpgid(0, 0);
   // A thread's end would count as the parent's death for PR_SET_PDEATHSIG; a pidfd is exact.
@@ -219,7 +244,26 @@ int Above(int fd) { return fd > STDERR_FILENO ? fd : ::fcntl(fd, F_DUPFD_CLOEXEC
 
 }  // namespace
 
+void EndOrphans() {
+  const std::string own = NameOf(::getpid());
+  for (int round = 0; round < 100; ++round) {
+    bool any = false;
+    for (const pid_t child : Children()) {
+      const std::string name = NameOf(child);
+      // A keeper has our name until it has given itself its own.
+      if (name.empty() || name == kKeeperName || name == own) continue;
+      any = true;
+      ::kill(child, SIGKILL);
+      while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+      }
+    }
+    if (!any) return;  // the children of those that ended have become ours, too
+  }
+}
+
 pid_t StartKept(const KeptProgram& program) {
+  // What a killed keeper leaves becomes ours: see EndOrphans.
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   int report[2];
   if (::pipe2(report, O_CLOEXEC) != 0) return -errno;
   // The keeper takes signals from a descriptor: none may arrive before that.

@@ -5,12 +5,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -27,6 +29,8 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr int kTriesIfKilled = 3;
+// How long output is read after the program's end from what it has left running.
+constexpr std::chrono::seconds kAfterTheEnd(2);
 
 std::vector<std::string> Environment(const Command& command) {
   std::vector<std::string> result;
@@ -106,8 +110,18 @@ void Drain(Descriptor& from, std::string& into) {
   if (count == 0 || (count < 0 && errno != EINTR)) from.Close();
 }
 
+// A child that ended on its own or by a signal, which nobody has waited for yet.
+bool WasKilled(pid_t pid) {
+  siginfo_t info = {};
+  return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT) == 0 &&
+         info.si_code != CLD_EXITED;
+}
+
 // Feeds stdin and drains stdout and stderr until both end (true) or the deadline passes (false).
-bool Pump(Streams streams, const Command& command, ProcessResult& result) {
+// What the program left running may hold them open: it is waited for only a moment.
+bool Pump(pid_t pid, Streams streams, const Command& command, ProcessResult& result) {
+  const Descriptor watched(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  std::optional<SteadyClock::time_point> give_up;
   const auto deadline = SteadyClock::now() + command.timeout.value_or(std::chrono::hours(24 * 365));
   absl::string_view input = command.input;
   if (input.empty()) streams.in.Close();
@@ -119,10 +133,16 @@ bool Pump(Streams streams, const Command& command, ProcessResult& result) {
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - SteadyClock::now())
             .count();
     if (left <= 0) return false;
-    pollfd fds[3] = {{streams.out.get(), POLLIN, 0},
+    if (give_up && SteadyClock::now() > *give_up) return true;
+    pollfd fds[4] = {{streams.out.get(), POLLIN, 0},
                      {streams.err.get(), POLLIN, 0},
-                     {streams.in.get(), POLLOUT, 0}};
-    ::poll(fds, 3, static_cast<int>(std::min<int64_t>(left, 1000)));
+                     {streams.in.get(), POLLOUT, 0},
+                     {give_up ? -1 : watched.get(), POLLIN, 0}};
+    ::poll(fds, 4, static_cast<int>(std::min<int64_t>(left, give_up ? 50 : 1000)));
+    if (fds[3].revents) {
+      give_up = SteadyClock::now() + kAfterTheEnd;
+      if (WasKilled(pid)) EndOrphans();
+    }
     if (fds[0].revents) Drain(streams.out, result.out);
     if (fds[1].revents) Drain(streams.err, result.err);
     if (streams.in.valid() && fds[2].revents) {
@@ -144,7 +164,8 @@ absl::StatusOr<ProcessResult> RunOnce(const Command& command) {
                                           own_group, /*ends_descendants=*/false));
   for (Descriptor* end : {&in.read, &out.write, &err.write}) end->Close();
   ProcessResult result;
-  if (!Pump({std::move(in.write), std::move(out.read), std::move(err.read)}, command, result)) {
+  if (!Pump(pid, {std::move(in.write), std::move(out.read), std::move(err.read)}, command,
+            result)) {
     result.timed_out = true;
     ::kill(pid, kEndAll);
   }

@@ -2,7 +2,6 @@
 // Copyright the bkm authors.
 #include "harness/cell/cell_process.h"
 
-#include <Python.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -104,22 +103,11 @@ absl::StatusOr<std::vector<std::string>> Settle(const CellOrder& order,
   ::_exit(setting.body(order.request, writer));
 }
 
-pid_t Fork() {
-  if (!Py_IsInitialized()) return ::fork();
-  PyOS_BeforeFork();
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    PyOS_AfterFork_Child();
-  } else {
-    PyOS_AfterFork_Parent();
-  }
-  return pid;
-}
-
 // Forks into `space` if there is one.
-absl::StatusOr<pid_t> ForkInto(const std::optional<PidNamespace>& space) {
+absl::StatusOr<pid_t> ForkInto(const std::optional<PidNamespace>& space,
+                               const CellSetting& setting) {
   if (space) RETURN_IF_ERROR(space->Enter());
-  const pid_t pid = Fork();
+  const pid_t pid = setting.fork();
   const int error = errno;
   if (pid == 0) return pid;
   if (space) RETURN_IF_ERROR(PidNamespace::Leave());
@@ -147,7 +135,7 @@ absl::StatusOr<CellProcess> StartCell(const CellOrder& order, const CellSetting&
     ASSIGN_OR_RETURN(PidNamespace space, PidNamespace::Create());
     cell.space.emplace(std::move(space));
   }
-  ASSIGN_OR_RETURN(cell.pid, ForkInto(cell.space));
+  ASSIGN_OR_RETURN(cell.pid, ForkInto(cell.space, setting));
   if (cell.pid == 0) BeCell(order, setting, to_worker.get());
   cell.pidfd = ToPrivate(Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, cell.pid, 0))));
   if (!cell.pidfd.valid()) {

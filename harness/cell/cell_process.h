@@ -4,6 +4,7 @@
 #define HARNESS_CELL_CELL_PROCESS_H_
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <functional>
 #include <optional>
@@ -22,6 +23,7 @@ struct CellSetting {
   Sandbox sandbox;
   // Runs in the cell and returns its exit status.
   std::function<int(const CellRequest&, const EventWriter&)> body;
+  pid_t (*fork)() = ::fork;  // an embedded Python must hear of forks
 };
 
 // A forked cell, as the worker sees it.

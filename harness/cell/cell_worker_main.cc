@@ -183,7 +183,7 @@ int Main(int argc, char** argv) {
   // For the supervisor only: it talks on an inherited descriptor.
   CLI::App* worker = app.add_subcommand("worker")->group("");
   CLI11_PARSE(app, argc, argv);
-  if (worker->parsed()) return RunWorker();
+  if (worker->parsed()) return RunWorker(nullptr);
   if (levels->parsed()) {
     Say(1, DescribeSandboxLevels());
     return 0;

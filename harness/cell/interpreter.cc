@@ -27,11 +27,13 @@ namespace py = pybind11;
 // Runs in the environment's own interpreter: only that knows where its packages are.
 constexpr char kAsk[] =
     "import json, site, sys; print(json.dumps({'version': sys.version_info[:2], 'prefix': "
-    "sys.prefix, 'exec_prefix': sys.exec_prefix, 'site': site.getsitepackages()}))";
+    "sys.prefix, 'home': sys.base_prefix, 'exec_prefix': sys.exec_prefix, 'site': "
+    "site.getsitepackages()}))";
 
 struct Environment {
   std::string prefix;
   std::string exec_prefix;
+  std::string home;  // of the standard library
   std::vector<std::string> site;
 };
 
@@ -50,20 +52,21 @@ absl::StatusOr<Environment> AskEnvironment(const fs::path& python) {
   ObjectReader reader(json, python.string());
   const Json* version = reader.Child("version");
   Environment environment{reader.String("prefix"), reader.String("exec_prefix"),
-                          reader.Strings("site")};
+                          reader.String("home"), reader.Strings("site")};
   RETURN_IF_ERROR(reader.Finish());
   if (!version || *version != Json::array({PY_MAJOR_VERSION, PY_MINOR_VERSION})) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "--python ", python.string(), " is Python ", version ? version->dump() : "?",
-        ", but this worker embeds ", PY_MAJOR_VERSION, ".", PY_MINOR_VERSION,
-        ": create the environment with that version, or rebuild with BKM_EMBED_PYTHON"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("--python ", python.string(), " is Python ", version ? version->dump() : "?",
+                     ", but this worker embeds ", PY_MAJOR_VERSION, ".", PY_MINOR_VERSION,
+                     ": create the environment with that version"));
   }
   return environment;
 }
 
-// Starts an interpreter that ignores the user's environment. The standard library is that of the
-// linked libpython. site.py does not run: the system's would add the system's packages.
-absl::Status Initialize(const InterpreterOptions& options) {
+// Starts an interpreter that ignores the user's environment. libpython and the standard library are
+// those of the environment's interpreter. site.py does not run: the system's would add the system's
+// packages.
+absl::Status Initialize(const InterpreterOptions& options, const std::string& home) {
   std::setlocale(LC_CTYPE, "C.UTF-8");
   PyPreConfig preconfig;
   PyPreConfig_InitIsolatedConfig(&preconfig);
@@ -80,7 +83,7 @@ absl::Status Initialize(const InterpreterOptions& options) {
       PyConfig_SetBytesString(&config, &config.pycache_prefix, options.bytecode.c_str());
     config.use_hash_seed = 1;
     config.hash_seed = 0;
-    PyConfig_SetBytesString(&config, &config.home, BKM_PYTHON_HOME);
+    PyConfig_SetBytesString(&config, &config.home, home.c_str());
     PyConfig_SetBytesString(&config, &config.executable, options.python.c_str());
     status = Py_InitializeFromConfig(&config);
     PyConfig_Clear(&config);
@@ -211,7 +214,7 @@ absl::Status Warm(const InterpreterOptions& options, const Environment& environm
 absl::StatusOr<InterpreterReport> StartInterpreter(const InterpreterOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   ASSIGN_OR_RETURN(const Environment environment, AskEnvironment(options.python));
-  RETURN_IF_ERROR(Initialize(options));
+  RETURN_IF_ERROR(Initialize(options, environment.home));
   InterpreterReport facts;
   RETURN_IF_ERROR(Warm(options, environment, facts));
   facts.versions = InstalledVersions(environment.site);

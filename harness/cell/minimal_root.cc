@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
+#include "harness/cell/mount_calls.h"
 #include "harness/cell/system_error.h"
 
 namespace bkm {
@@ -94,8 +95,8 @@ absl::Status MinimalRoot::Attach(const Attachment& attachment) const {
   } else if (::access(Here(attachment.path).c_str(), F_OK) != 0) {
     RETURN_IF_ERROR(File(attachment.path, ""));
   }
-  if (::move_mount(attachment.tree.get(), "", AT_FDCWD, Here(attachment.path).c_str(),
-                   MOVE_MOUNT_F_EMPTY_PATH) != 0)
+  if (MoveMount(attachment.tree.get(), "", AT_FDCWD, Here(attachment.path).c_str(),
+                MOVE_MOUNT_F_EMPTY_PATH) != 0)
     return SystemError("cannot bind", attachment.path);
   return absl::OkStatus();
 }
@@ -126,7 +127,7 @@ absl::Status MinimalRoot::Proc(bool hide) const {
   }
   mount_attr attributes = {};
   attributes.attr_set = MOUNT_ATTR_RDONLY;
-  if (::mount_setattr(AT_FDCWD, proc.c_str(), AT_RECURSIVE, &attributes, sizeof attributes) != 0)
+  if (SetMountAttributes(AT_FDCWD, proc.c_str(), AT_RECURSIVE, attributes) != 0)
     return SystemError("cannot make read-only", "/proc");
   return absl::OkStatus();
 }
@@ -140,7 +141,7 @@ absl::Status MinimalRoot::Enter() const {
   if (::chdir("/") != 0) return SystemError("cannot enter", "/");
   mount_attr attributes = {};
   attributes.attr_set = MOUNT_ATTR_RDONLY;
-  if (::mount_setattr(AT_FDCWD, "/", 0, &attributes, sizeof attributes) != 0)
+  if (SetMountAttributes(AT_FDCWD, "/", 0, attributes) != 0)
     return SystemError("cannot make read-only", "/");
   return absl::OkStatus();
 }

@@ -3,12 +3,12 @@
 #include "harness/cell/mount_tree.h"
 
 #include <fcntl.h>
-#include <sys/mount.h>
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
+#include "harness/cell/mount_calls.h"
 #include "harness/cell/system_error.h"
 
 namespace bkm {
@@ -16,7 +16,7 @@ namespace {
 
 absl::StatusOr<Descriptor> Clone(const std::filesystem::path& path) {
   Descriptor tree(
-      ::open_tree(AT_FDCWD, path.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE));
+      OpenTree(AT_FDCWD, path.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE));
   if (!tree.valid()) return SystemError(absl::StrCat("cannot bind ", path.string()));
   return tree;
 }
@@ -25,14 +25,13 @@ absl::StatusOr<Descriptor> CloneWith(const std::filesystem::path& path, uint64_t
   ASSIGN_OR_RETURN(Descriptor tree, Clone(path));
   mount_attr attributes = {};
   attributes.attr_set = flags;
-  if (::mount_setattr(tree.get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes,
-                      sizeof attributes) != 0)
+  if (SetMountAttributes(tree.get(), "", AT_EMPTY_PATH | AT_RECURSIVE, attributes) != 0)
     return SystemError(absl::StrCat("cannot restrict ", path.string()));
   return tree;
 }
 
 bool Configure(int context, unsigned command, const char* key, const char* value) {
-  return ::fsconfig(context, command, key, value, 0) == 0;
+  return ConfigureFileSystem(context, command, key, value) == 0;
 }
 
 }  // namespace
@@ -49,14 +48,15 @@ absl::StatusOr<Descriptor> CloneReadOnly(const std::filesystem::path& path) {
 }
 
 absl::StatusOr<Descriptor> MakeMemoryTree(absl::string_view size) {
-  const Descriptor context(::fsopen("tmpfs", FSOPEN_CLOEXEC));
+  const Descriptor context(OpenFileSystem("tmpfs", FSOPEN_CLOEXEC));
   if (!context.valid() ||
       !Configure(context.get(), FSCONFIG_SET_STRING, "size", std::string(size).c_str()) ||
       !Configure(context.get(), FSCONFIG_SET_STRING, "nr_inodes", "64k") ||
       !Configure(context.get(), FSCONFIG_SET_STRING, "mode", "1777") ||
       !Configure(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr))
     return SystemError("cannot create a file system in memory");
-  Descriptor tree(::fsmount(context.get(), FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV));
+  Descriptor tree(
+      MountFileSystem(context.get(), FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV));
   if (!tree.valid()) return SystemError("cannot mount a file system in memory");
   return tree;
 }

@@ -3,6 +3,7 @@
 #include "harness/cell/python_entry.h"
 
 #include <pybind11/embed.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -85,6 +86,17 @@ int RunPythonEntry(const CellRequest& request, const EventWriter& events) {
   }
   FlushStreams();
   return code;
+}
+
+pid_t ForkPython() {
+  PyOS_BeforeFork();
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    PyOS_AfterFork_Child();
+  } else {
+    PyOS_AfterFork_Parent();
+  }
+  return pid;
 }
 
 }  // namespace bkm

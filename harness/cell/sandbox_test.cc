@@ -149,9 +149,9 @@ TEST(SandboxTest, ACellSeesAMinimalMachineAndNothingOfTheUser) {
   EXPECT_EQ(seen["user"], "bkm");
   EXPECT_EQ(seen["environment"],
             Json::parse(R"(["GLOO_SOCKET_IFNAME", "HF_DATASETS_OFFLINE", "HF_HUB_DISABLE_TELEMETRY",
-                            "HF_HUB_OFFLINE", "HOME", "LANG", "OPENBLAS_NUM_THREADS", "PATH",
-                            "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "TMPDIR",
-                            "TOKENIZERS_PARALLELISM", "TRANSFORMERS_OFFLINE", "WANDB_MODE"])"))
+                            "HF_HUB_OFFLINE", "HOME", "LANG", "LD_PRELOAD",
+                            "OPENBLAS_NUM_THREADS", "PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED",
+                            "TMPDIR", "TOKENIZERS_PARALLELISM", "TRANSFORMERS_OFFLINE", "WANDB_MODE"])"))
       << "what the worker was started with";
 }
 

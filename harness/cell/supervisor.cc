@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "harness/base/embedded_python.h"
 #include "harness/base/files.h"
 #include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
@@ -114,6 +115,13 @@ absl::Status CheckIsReadable(const std::set<fs::path>& paths) {
   return absl::OkStatus();
 }
 
+// The program of the worker: this one, or the one beside it that embeds Python.
+fs::path WorkerProgram(bool alone) {
+  const fs::path own = "/proc/self/exe";
+  std::error_code error;
+  return alone ? own : fs::read_symlink(own, error).parent_path() / "python_worker";
+}
+
 // Whether another user could read these paths by their names.
 bool IsReachable(uid_t user, const std::vector<fs::path>& paths) {
   const pid_t child = ::fork();
@@ -176,7 +184,8 @@ absl::Status Supervisor::StartWorker() {
 
 absl::Status Supervisor::StartInSandbox(int channel, int log) {
   // Private: the worker's descriptors take the low numbers.
-  const Descriptor program = ToPrivate(Descriptor(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)));
+  const Descriptor program =
+      ToPrivate(Descriptor(::open(WorkerProgram(options_.alone).c_str(), O_RDONLY | O_CLOEXEC)));
   const Descriptor nothing = ToPrivate(Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
   if (!program.valid() || !nothing.valid()) return SystemError("cannot open the worker's program");
   std::set<fs::path> seen;
@@ -221,6 +230,10 @@ absl::Status Supervisor::StartInSandbox(int channel, int log) {
                                     options_.python_code};
     if (!IsReachable(users_.worker_outside, needed)) users_.other = false;
   }
+  std::map<std::string, std::string> environment = CellEnvironment(options_.python);
+  const fs::path libpython = options_.alone ? fs::path() : FindLibpython(options_.python);
+  // Not by LD_LIBRARY_PATH, which would come before the paths of the environment's own libraries.
+  if (!libpython.empty()) environment["LD_PRELOAD"] = libpython;
   ASSIGN_OR_RETURN(
       worker_, StartConfined(confinement, [&]() -> absl::Status {
         if (::dup2(nothing.get(), 0) != 0 || ::dup2(log, 1) != 1 || ::dup2(log, 2) != 2 ||
@@ -235,8 +248,7 @@ absl::Status Supervisor::StartInSandbox(int channel, int log) {
           RETURN_IF_ERROR(DropAllCapabilities(other ? users_.worker_outside : ::geteuid(),
                                               other ? users_.worker_outside : ::getegid()));
         }
-        return Execute(program.get(), {"cell_worker", "worker"}, CellEnvironment(options_.python),
-                       kWorkerChannel);
+        return Execute(program.get(), {"cell_worker", "worker"}, environment, kWorkerChannel);
       }));
   settings_ = ToLine(ToJson(settings));
   return absl::OkStatus();

@@ -8,7 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
+#include "harness/base/embedded_python.h"
 
 namespace bkm {
 namespace {
@@ -56,19 +56,6 @@ void AddPythonSettings(SystemView& view) {
     if (absl::StartsWith(entry.path().filename().string(), "python3"))
       view.reads.push_back(entry.path());
   }
-}
-
-// "home = /usr/bin" of a virtual environment.
-fs::path BaseOf(const fs::path& prefix) {
-  std::ifstream file(prefix / "pyvenv.cfg");
-  for (std::string line; std::getline(file, line);) {
-    const size_t at = line.find('=');
-    if (at == std::string::npos) continue;
-    const std::string key(absl::StripAsciiWhitespace(line.substr(0, at)));
-    if (key == "home")
-      return fs::path(std::string(absl::StripAsciiWhitespace(line.substr(at + 1)))).parent_path();
-  }
-  return {};
 }
 
 }  // namespace
@@ -135,7 +122,8 @@ std::vector<fs::path> EnvironmentPaths(const fs::path& python) {
   std::set<fs::path> found;
   const fs::path prefix = python.parent_path().parent_path();
   const fs::path real = fs::canonical(python, error);
-  for (const fs::path& path : {prefix, BaseOf(prefix), real.parent_path().parent_path()}) {
+  for (const fs::path& path :
+       {prefix, BaseOfEnvironment(prefix), real.parent_path().parent_path()}) {
     for (const fs::path& spelling : Spellings(path)) found.insert(spelling);
   }
   for (const fs::path& folder : FoldersOfLoadedLibraries()) {

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/mount.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "harness/base/status_macros.h"
+#include "harness/cell/mount_calls.h"
 #include "harness/cell/private_descriptor.h"
 #include "harness/cell/system_error.h"
 #include "harness/cell/tree_view_files.h"
@@ -40,7 +40,7 @@ constexpr size_t kLongestName = 255;
 
 // A mount of the FUSE connection `fuse` that is attached nowhere.
 absl::StatusOr<Descriptor> MountOf(int fuse) {
-  const Descriptor context(::fsopen("fuse", FSOPEN_CLOEXEC));
+  const Descriptor context(OpenFileSystem("fuse", FSOPEN_CLOEXEC));
   if (!context.valid()) return SystemError("cannot create a FUSE file system");
   const std::vector<std::pair<const char*, std::string>> values = {
       {"source", "bkm-tree"},
@@ -49,16 +49,16 @@ absl::StatusOr<Descriptor> MountOf(int fuse) {
       {"user_id", absl::StrCat(::geteuid())},
       {"group_id", absl::StrCat(::getegid())}};
   for (const auto& [name, value] : values) {
-    if (::fsconfig(context.get(), FSCONFIG_SET_STRING, name, value.c_str(), 0) != 0)
+    if (ConfigureFileSystem(context.get(), FSCONFIG_SET_STRING, name, value.c_str()) != 0)
       return SystemError(absl::StrCat("cannot set ", name, " of a FUSE file system"));
   }
   for (const char* flag : {"default_permissions", "allow_other", "ro"}) {
-    if (::fsconfig(context.get(), FSCONFIG_SET_FLAG, flag, nullptr, 0) != 0)
+    if (ConfigureFileSystem(context.get(), FSCONFIG_SET_FLAG, flag, nullptr) != 0)
       return SystemError(absl::StrCat("cannot set ", flag, " of a FUSE file system"));
   }
-  if (::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0)
+  if (ConfigureFileSystem(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr) != 0)
     return SystemError("cannot create a FUSE file system");
-  Descriptor mount = ToPrivate(Descriptor(::fsmount(
+  Descriptor mount = ToPrivate(Descriptor(MountFileSystem(
       context.get(), FSMOUNT_CLOEXEC, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)));
   if (!mount.valid()) return SystemError("cannot mount a FUSE file system");
   return mount;

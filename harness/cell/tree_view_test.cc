@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
+#include "harness/cell/mount_calls.h"
 
 namespace bkm {
 namespace {
@@ -40,8 +41,7 @@ pid_t StartInView(TreeView& view, const fs::path& at, const std::vector<std::str
   if (pid != 0) return pid;
   if (::unshare(CLONE_NEWNS) != 0) ::_exit(101);
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) ::_exit(102);
-  if (::move_mount(mount.get(), "", AT_FDCWD, at.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0)
-    ::_exit(103);
+  if (MoveMount(mount.get(), "", AT_FDCWD, at.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0) ::_exit(103);
   if (::chdir(at.c_str()) != 0) ::_exit(104);
   ::dup2(out, 1);
   ::execvp(arguments[0], arguments.data());

@@ -14,9 +14,7 @@
 #include "harness/cell/alone_entry.h"
 #include "harness/cell/capabilities.h"
 #include "harness/cell/channel.h"
-#include "harness/cell/interpreter.h"
 #include "harness/cell/private_descriptor.h"
-#include "harness/cell/python_entry.h"
 #include "harness/cell/sandbox_levels.h"
 #include "harness/cell/seccomp_filter.h"
 #include "harness/cell/server.h"
@@ -50,7 +48,7 @@ absl::StatusOr<WorkerSettings> ReadSettings(Channel& channel, std::vector<Packet
   return WorkerSettingsFrom(json);
 }
 
-absl::Status Serve(Channel& channel) {
+absl::Status Serve(Channel& channel, const EmbeddedPython* embedded) {
   std::vector<Packet> packets;
   ASSIGN_OR_RETURN(const WorkerSettings settings, ReadSettings(channel, packets));
   RETURN_IF_ERROR(ConfineWorker(settings.sandbox.level));
@@ -70,9 +68,12 @@ absl::Status Serve(Channel& channel) {
     options.setting.body = [alone](const CellRequest& cell, const EventWriter& events) {
       return alone.Run(cell, events);
     };
+  } else if (embedded) {
+    ASSIGN_OR_RETURN(facts, embedded->start(interpreter));
+    options.setting.body = embedded->run;
+    options.setting.fork = embedded->fork;
   } else {
-    ASSIGN_OR_RETURN(facts, StartInterpreter(interpreter));
-    options.setting.body = RunPythonEntry;
+    return absl::InternalError("this worker embeds no Python");
   }
   channel.Send(ToLine({{"type", "ready"},
                        {"python", facts.version},
@@ -90,10 +91,10 @@ absl::Status Serve(Channel& channel) {
 
 }  // namespace
 
-int RunWorker() {
+int RunWorker(const EmbeddedPython* embedded) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   Channel channel(ToPrivate(Descriptor(kWorkerChannel)), kLongestOrder);
-  const absl::Status status = Serve(channel);
+  const absl::Status status = Serve(channel, embedded);
   if (status.ok()) return 0;
   channel.Send(ToLine({{"type", "fatal"}, {"message", std::string(status.message())}}));
   return 2;

@@ -3,11 +3,26 @@
 #ifndef HARNESS_CELL_WORKER_SESSION_H_
 #define HARNESS_CELL_WORKER_SESSION_H_
 
+#include <sys/types.h>
+
+#include "absl/status/statusor.h"
+#include "harness/cell/cell_request.h"
+#include "harness/cell/event_writer.h"
+#include "harness/cell/interpreter.h"
+
 namespace bkm {
 
+// An interpreter in the worker's own process.
+struct EmbeddedPython {
+  absl::StatusOr<InterpreterReport> (*start)(const InterpreterOptions&);
+  int (*run)(const CellRequest&, const EventWriter&);  // for CellSetting
+  pid_t (*fork)();                                     // for CellSetting
+};
+
 // The worker's whole life, in a process that a supervisor has started: takes its settings from the
-// channel, starts Python, and serves. Returns the exit status.
-int RunWorker();
+// channel, starts Python, and serves. Returns the exit status. `embedded`: null in a program
+// without Python, whose cells are processes of an interpreter.
+int RunWorker(const EmbeddedPython* embedded);
 
 }  // namespace bkm
 

@@ -128,15 +128,6 @@ absl::StatusOr<std::string> RunCells(const Installation& installation, const Che
   return directory.root().string();
 }
 
-// The table that was published here, else the one that came with this checkout; empty: neither.
-fs::path DefaultTable(const fs::path& root) {
-  for (const char* table : {"published/table.json", "golden/table/table.json"}) {
-    std::error_code error;
-    if (fs::exists(root / table, error)) return root / table;
-  }
-  return {};
-}
-
 // The user does not stand where the lock lies.
 void NameLockFrom(const fs::path& folder, PublishedRow& row) {
   if (row.pylock.empty()) return;

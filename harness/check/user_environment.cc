@@ -58,8 +58,7 @@ absl::StatusOr<UserEnvironment> UserEnvironment::Read(fs::path python,
   UserEnvironment environment;
   environment.python_ = std::move(python);
   ASSIGN_OR_RETURN(environment.facts_, ReadInterpreter(environment.python_));
-  ASSIGN_OR_RETURN(const InterpreterFacts ours, ReadInterpreter(CellPython()));
-  environment.alone_ = MinorVersion(ours.python) != MinorVersion(environment.facts_.python);
+  environment.alone_ = RunsAlone(environment.python_, MinorVersion(environment.facts_.python));
   std::vector<std::string> packages = {"torch"};
   for (const std::string& name : catalog.names()) packages.push_back(catalog.Find(name)->package);
   ASSIGN_OR_RETURN(const std::vector<InstalledPackage> installed,
@@ -96,6 +95,17 @@ void UserEnvironment::CompileSubjects() const {
 std::string UserEnvironment::VersionOf(const std::string& distribution) const {
   const auto found = facts_.packages.find(distribution);
   return found == facts_.packages.end() ? "" : found->second;
+}
+
+RuntimeLock UserEnvironment::LockAs(const std::string& runtime) const {
+  return ExistingLock(runtime, python_, MinorVersion(facts_.python), facts_.packages);
+}
+
+WorkerSetup UserEnvironment::Worker(const std::string& key) const {
+  WorkerSetup worker = {.key = key, .python = python_, .alone = alone_, .bytecode = bytecode_};
+  // Packages that are installed for development lie outside the environment.
+  for (const auto& [source, package] : installed_) worker.reads.push_back(package.folder);
+  return worker;
 }
 
 const InstalledPackage* UserEnvironment::Find(const std::string& source) const {
@@ -164,8 +174,7 @@ absl::StatusOr<std::vector<PreparedCell>> UserEnvironment::CellsOf(
         return VersionOf("torch");
       }};
   ASSIGN_OR_RETURN(const std::vector<PlannedCell> plan, ExpandMatrix(matrix, {}, world));
-  const auto lock = std::make_shared<const RuntimeLock>(
-      ExistingLock("yours", python_, MinorVersion(facts_.python), facts_.packages));
+  const auto lock = std::make_shared<const RuntimeLock>(LockAs("yours"));
   std::vector<PreparedCell> cells;
   for (const PlannedCell& planned : plan) {
     if (!planned.included || planned.is_stopped()) continue;
@@ -181,9 +190,7 @@ absl::StatusOr<std::vector<PreparedCell>> UserEnvironment::CellsOf(
     }
     if (planned.cell.engine_subject)
       cell.engine = SubjectOf(*planned.cell.engine_subject, kind.engine_source);
-    cell.worker = {.key = lock->Key(), .python = python_, .alone = alone_, .bytecode = bytecode_};
-    // Packages that are installed for development lie outside the environment.
-    for (const auto& [source, package] : installed_) cell.worker.reads.push_back(package.folder);
+    cell.worker = Worker(cell.record.lock);
     cell.lock = lock;
     ASSIGN_OR_RETURN(cell.probe_folder, WriteProbeFolder(planned.cell.probe, CacheDirectory()));
     cells.push_back(std::move(cell));

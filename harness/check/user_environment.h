@@ -39,6 +39,11 @@ class UserEnvironment {
   // For people: the version, or nine digits of the commit.
   std::string LabelOf(const std::string& source) const;
 
+  // Its packages, as a runtime of that name.
+  RuntimeLock LockAs(const std::string& runtime) const;
+  // A worker that runs cells in it.
+  WorkerSetup Worker(const std::string& key) const;
+
   // Folder in the cache for compiled Python if the environment has none, as after installers that
   // do not compile: loading takes twice as long without it. Empty if the environment has its own.
   const std::filesystem::path& bytecode() const { return bytecode_; }

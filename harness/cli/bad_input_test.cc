@@ -65,6 +65,14 @@ TEST_F(BadInputTest, MatrixFileThatIsNotThere) {
             "no matrix file: cannot read none.json: No such file or directory");
 }
 
+TEST_F(BadInputTest, MatrixThatCameWithBkmIsFoundByItsName) {
+  ASSERT_TRUE(WriteFile(bkm_.root() / "matrices/ours.json", *ReadFile(bkm_.hostile_matrix())).ok());
+  // The matrix is read before the filters.
+  EXPECT_THAT(Complaint({"run", "ours", "--filter", "engin=x"}), HasSubstr("'engin'"));
+  EXPECT_THAT(Complaint({"run", "./ours", "--filter", "engin=x"}), HasSubstr("no matrix file"));
+  EXPECT_THAT(Complaint({"run", "hours"}), HasSubstr("no matrix file"));
+}
+
 TEST_F(BadInputTest, FilterThatIsNone) {
   EXPECT_EQ(Complaint({"run", bkm_.hostile_matrix(), "--filter", "engin=x"}),
             "filter 'engin=x': unknown key 'engin': did you mean 'engine'?");

@@ -52,6 +52,10 @@ std::unique_ptr<CliCommand> MakeCompletionCommand();
 std::unique_ptr<CliCommand> MakeManCommand();
 std::unique_ptr<CliCommand> MakePublishCommand();
 std::unique_ptr<CliCommand> MakeDiffCommand();
+std::unique_ptr<CliCommand> MakeMergeCommand();
+std::unique_ptr<CliCommand> MakePackCommand();
+std::unique_ptr<CliCommand> MakeWorkCommand();
+std::unique_ptr<CliCommand> MakeUnpackCommand();
 
 std::vector<std::unique_ptr<CliCommand>> AllCommands();
 

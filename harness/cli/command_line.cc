@@ -24,6 +24,10 @@ std::vector<std::unique_ptr<CliCommand>> AllCommands() {
   commands.push_back(MakeMapCommand());
   commands.push_back(MakeWhichCommand());
   commands.push_back(MakeSiteCommand());
+  commands.push_back(MakeMergeCommand());
+  commands.push_back(MakePackCommand());
+  commands.push_back(MakeWorkCommand());
+  commands.push_back(MakeUnpackCommand());
   commands.push_back(MakePublishCommand());
   commands.push_back(MakeDiffCommand());
   commands.push_back(MakeDriftCommand());

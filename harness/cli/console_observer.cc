@@ -33,9 +33,14 @@ std::string VerdictLine(const CellRecord& cell, bool reused) {
   return line;
 }
 
-std::string TimeLeft(double seconds) {
-  return seconds < 120 ? absl::StrFormat(", about %.0f s left", seconds)
-                       : absl::StrFormat(", about %.0f min left", seconds / 60);
+// What a cell of the published table takes on two cores, its share of the preparation included
+// (docs/performance.md): an estimate until cells were measured.
+constexpr double kTypicalSeconds = 6;
+constexpr int kWeightOfTypical = 4;  // it counts as much as so many measured cells
+
+std::string TimeText(double seconds) {
+  return seconds < 120 ? absl::StrFormat("%.0f s", seconds)
+                       : absl::StrFormat("%.0f min", seconds / 60);
 }
 
 }  // namespace
@@ -58,15 +63,21 @@ void ConsoleObserver::PrintLine(const std::string& line) {
   PrintErrorf("%s\n", line);
 }
 
-void ConsoleObserver::DrawStatus() {
-  if (quiet_ || !terminal_ || total_ == 0) return;
+std::string ConsoleObserver::TimeLeft() const {
   const double elapsed =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   const int measured = done_ - reused_;
-  std::string eta = "";
-  if (measured > 0) eta = TimeLeft(elapsed / measured * (total_ - done_));
+  const double seconds_each =
+      (elapsed + kTypicalSeconds * kWeightOfTypical) / (measured + kWeightOfTypical);
+  return absl::StrCat(measured < kWeightOfTypical ? "very roughly " : "about ",
+                      TimeText(seconds_each * (total_ - done_)));
+}
+
+void ConsoleObserver::DrawStatus() {
+  if (quiet_ || !terminal_ || total_ == 0) return;
   EraseLine();
-  PrintErrorf("[%d/%d] %d running, %d red%s", done_, total_, running_, red_, eta.c_str());
+  PrintErrorf("[%d/%d] %d running, %d red, %s left", done_, total_, running_, red_,
+              TimeLeft().c_str());
   std::fflush(stderr);
   status_shown_ = true;
 }
@@ -77,6 +88,8 @@ void ConsoleObserver::OnPlanned(int cells) {
   total_ = cells;
   done_ = reused_ = red_ = running_ = 0;
   start_ = std::chrono::steady_clock::now();
+  if (!terminal_ && cells > 1)
+    PrintLine(absl::StrCat(cells, " cells, ", TimeLeft(), " if none of them is known"));
   DrawStatus();
 }
 
@@ -95,9 +108,21 @@ void ConsoleObserver::OnFinished(const CellRecord& cell, bool reused) {
   DrawStatus();
 }
 
+void ConsoleObserver::OnJudged(const CellRecord& cell) {
+  red_ += IsRed(cell);
+  if (!terminal_ || IsRed(cell))
+    PrintLine(absl::StrCat("judged   ", VerdictLine(cell, /*reused=*/false)));
+  DrawStatus();
+}
+
 void ConsoleObserver::OnAdded(const CellRecord& cell, const std::string& why) {
-  total_ += cell.role == CellRole::kControl;
+  ++total_;
   if (!terminal_) PrintLine(absl::StrCat("added    ", CellLabel(cell), ": ", why));
+  DrawStatus();
+}
+
+void ConsoleObserver::OnAgain(const CellRecord& cell, const std::string& why) {
+  if (!terminal_) PrintLine(absl::StrCat("again    ", CellLabel(cell), ": ", why));
   DrawStatus();
 }
 

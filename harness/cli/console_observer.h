@@ -21,7 +21,9 @@ class ConsoleObserver : public RunObserver {
   void OnPlanned(int cells) override;
   void OnStarted(const CellRecord& cell, int running) override;
   void OnFinished(const CellRecord& cell, bool reused) override;
+  void OnJudged(const CellRecord& cell) override;
   void OnAdded(const CellRecord& cell, const std::string& why) override;
+  void OnAgain(const CellRecord& cell, const std::string& why) override;
   void OnTick(int running) override;
   // Printed above the status line, even when quiet.
   void OnNote(const std::string& what) override;
@@ -29,6 +31,8 @@ class ConsoleObserver : public RunObserver {
 
  private:
   void PrintLine(const std::string& line);
+  // From the cells that were measured, and at the beginning from what cells usually take.
+  std::string TimeLeft() const;
   void DrawStatus();
   void ClearStatus();
 

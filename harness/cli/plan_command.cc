@@ -6,7 +6,9 @@
 #include "harness/cli/command.h"
 #include "harness/cli/console.h"
 #include "harness/cli/console_observer.h"
+#include "harness/cli/plan_options.h"
 #include "harness/cli/selection.h"
+#include "harness/runner/installation.h"
 #include "harness/runner/preparation.h"
 
 namespace bkm {
@@ -21,11 +23,14 @@ class PlanCommand : public CliCommand {
   const char* examples() const override {
     return "Control cells are not listed: a run adds them when the blame for a red cell depends "
            "on one.\n"
-           "Example: bkm plan matrices/bkm.json --filter attention=flex";
+           "Examples:\n"
+           "  bkm plan matrices/bkm.json --filter attention=flex\n"
+           "  bkm plan matrices/bkm.json --cover 2";
   }
 
   void AddOptions(CLI::App& app) override {
     selection_.AddOptions(app);
+    options_.AddTo(app);
     app.add_flag("--json", json_, "Print JSON");
   }
 
@@ -38,23 +43,29 @@ class PlanCommand : public CliCommand {
                                          {.mirrors = selection_.GitMirrors(),
                                           .matrix_folder = selection_.MatrixFolder()},
                                          observer));
-    ASSIGN_OR_RETURN(const std::vector<PlannedCell> cells,
+    ASSIGN_OR_RETURN(std::vector<PlannedCell> cells,
                      ExpandMatrix(matrix, filters, preparation->Environment()));
-    json_ ? PrintJson(matrix, cells) : PrintText(cells);
+    ASSIGN_OR_RETURN(const Installation installation, Installation::Find());
+    ASSIGN_OR_RETURN(const PlanOptions::Applied applied, options_.Apply(installation, cells));
+    json_ ? PrintJson(matrix, cells, applied) : PrintText(cells, applied);
     return kExitAsExpected;
   }
 
  private:
-  static void PrintJson(const Matrix& matrix, const std::vector<PlannedCell>& cells) {
+  static void PrintJson(const Matrix& matrix, const std::vector<PlannedCell>& cells,
+                        const PlanOptions::Applied& applied) {
     OrderedJson list = OrderedJson::array();
     for (const PlannedCell& cell : cells) {
       list.push_back({{"id", cell.id}, {"included", cell.included}, {"why", cell.why}});
       if (!cell.unsupported.empty()) list.back()["unsupported"] = cell.unsupported;
     }
-    Print(ToText(OrderedJson{{"schema", 1}, {"matrix", matrix.name}, {"cells", list}}));
+    OrderedJson json = {{"schema", 1}, {"matrix", matrix.name}, {"cells", list}};
+    if (applied.cover) json["cover"] = CoverJson(*applied.cover);
+    Print(ToText(json));
   }
 
-  static void PrintText(const std::vector<PlannedCell>& cells) {
+  static void PrintText(const std::vector<PlannedCell>& cells,
+                        const PlanOptions::Applied& applied) {
     int included = 0;
     for (const PlannedCell& cell : cells) {
       included += cell.included;
@@ -63,10 +74,11 @@ class PlanCommand : public CliCommand {
       Printf("%s %s%s%s\n", cell.included ? "in " : "out", cell.id.c_str(),
              note.empty() ? "" : "  # ", note.c_str());
     }
-    Printf("%d of %zu cells are included\n", included, cells.size());
+    Printf("%d of %zu cells are included\n%s", included, cells.size(), applied.Text().c_str());
   }
 
   Selection selection_;
+  PlanOptions options_;
   bool json_ = false;
 };
 

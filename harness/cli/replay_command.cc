@@ -23,6 +23,11 @@ namespace fs = std::filesystem;
 
 // A request names trees and environments in the cache, which may have been cleaned.
 absl::Status CheckInputsExist(const Json& request) {
+  if (IsTrue(request, "measured_elsewhere")) {
+    return absl::FailedPreconditionError(
+        "another machine measured this cell (bkm unpack): run the matrix to have it here (bkm run "
+        "...)");
+  }
   std::error_code error;
   const Json& paths = ObjectOf(request, "paths");
   // Fake pairs have no probe folder, and controls have no engine: their paths are empty.

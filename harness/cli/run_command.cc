@@ -3,12 +3,16 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "harness/base/check.h"
+#include "harness/base/clock.h"
 #include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
 #include "harness/cli/console.h"
 #include "harness/cli/console_observer.h"
 #include "harness/cli/outcome.h"
+#include "harness/cli/plan_options.h"
 #include "harness/cli/sandbox_option.h"
 #include "harness/cli/selection.h"
 #include "harness/model/observation.h"
@@ -21,6 +25,7 @@
 #include "harness/session/expected_run.h"
 #include "harness/session/interrupt.h"
 #include "harness/session/measurement.h"
+#include "harness/session/shards.h"
 
 namespace bkm {
 namespace {
@@ -42,7 +47,8 @@ class RunCommandLine : public CliCommand {
            "cannot detect stale expectations.\n"
            "Exit 0: every result is as expected. Without MATRIX.expect.txt, red cells do not "
            "change the exit code. Exit 1: a result differs from what is expected, or a cell is "
-           "spurious or flaky. Exit 3: interrupted.\n"
+           "spurious or flaky. Exit 3: interrupted, or the time budget was over before all cells "
+           "ran.\n"
            "Examples:\n"
            "  bkm run matrices/quickstart.json\n"
            "  bkm run matrices/bkm.json --filter engine=v0.8.0 --git-mirror ~/mirrors\n"
@@ -52,6 +58,11 @@ class RunCommandLine : public CliCommand {
 
   void AddOptions(CLI::App& app) override {
     selection_.AddOptions(app);
+    plan_options_.AddTo(app);
+    app.add_option("--time-budget", time_budget_,
+                   "Start no cell after this time (2h, 90m), preparation included; cells that run "
+                   "then end and are judged. The same command runs the others")
+        ->check(CLI::Validator(CheckDuration, "DURATION"));
     app.add_option("--out", out_, "Run directory (default: runs/NAME)");
     app.add_option("--jobs,-j", jobs_, "Cells to run at once (default: one per core)")
         ->check(CLI::Range(1, 1024));
@@ -68,6 +79,8 @@ class RunCommandLine : public CliCommand {
     app.add_option("--repeat", repeat_,
                    "Run each cell N times; a cell whose verdict varies is flaky")
         ->check(CLI::Range(1, 1000));
+    app.add_option("--shard", shard_,
+                   "Run part i of n, as i/n, for example 2/3; bkm merge joins the n runs");
     app.add_flag("--no-controls", no_controls_,
                  "Do not add control cells; blame that depends on a control stays empty");
     app.add_flag(
@@ -83,6 +96,7 @@ class RunCommandLine : public CliCommand {
   }
 
   absl::StatusOr<int> Run() override {
+    const absl::Duration start = RealClock().Elapsed();
     ASSIGN_OR_RETURN(const Installation installation, Installation::Find());
     RETURN_IF_ERROR(sandbox_.Check(installation));
     ASSIGN_OR_RETURN(const Matrix matrix, selection_.LoadMatrix());
@@ -101,53 +115,94 @@ class RunCommandLine : public CliCommand {
     // Preparing takes minutes: another runner of this directory is noticed before that.
     if (fs::exists(directory.root())) RETURN_IF_ERROR(directory.Lock().status());
     ASSIGN_OR_RETURN(const std::vector<PlannedCell> plan,
-                     Plan(matrix, filters, directory, *preparation, observer));
-    absl::StatusOr<std::vector<PreparedCell>> cells = PrepareAll(plan, *preparation, signals);
+                     Plan(installation, matrix, filters, directory, *preparation, observer));
+    const bool all_cells =
+        filters.empty() && !static_check_ && plant_.empty() && !plan_options_.covers();
+    // Only a whole run can detect stale expectations, and only a whole run may rewrite them.
+    const bool whole = all_cells && shard_.empty();
+    std::vector<PlannedCell> included = Included(plan);
+    if (included.empty())
+      return absl::InvalidArgumentError("no cell is included: bkm plan shows why");
+    ASSIGN_OR_RETURN(const std::optional<ShardRecord> shard, TakeShard(all_cells, included));
+    absl::StatusOr<std::unique_ptr<PreparingCells>> cells =
+        preparation->Begin(included, [&] { return signals.heard(); });
     if (signals.heard()) {
       PrintErrorf("bkm: interrupted before any cell ran; fetched files are kept\n");
       return kExitInterrupted;
     }
     RETURN_IF_ERROR(cells.status());
-    if (cells->empty())
-      return absl::InvalidArgumentError("no cell is included: bkm plan shows why");
-    const auto measure = [&](std::vector<PreparedCell> asked, bool reuse) {
-      return Measure({installation,
-                      matrix,
-                      directory,
-                      {.slots = jobs_,
-                       .fresh = fresh_,
-                       .controls = !no_controls_,
-                       .reuse = reuse,
-                       .store = !no_store_,
-                       .verify_inherited = verify_inherited_,
-                       .sandbox = sandbox_.level()},
-                      observer,
-                      signals},
-                     std::move(asked));
-    };
-    // Only a whole run can detect stale expectations, and only a whole run may rewrite them.
-    const bool whole = filters.empty() && !static_check_ && plant_.empty();
-    const std::vector<PreparedCell> all = WithRepeats(*std::move(cells), repeat_);
-    ASSIGN_OR_RETURN(RunRecord run, measure(all, !rerun_));
-    std::vector<Surprise> surprises = SurprisesOf(expectations, run, whole);
-    std::vector<PreparedCell> more = WithSuspects(all, run, surprises);
-    if (const size_t suspects = more.size() - all.size(); suspects > 0) {
-      if (!quiet_)
-        observer.OnNote(
-            absl::StrCat("re-running ", suspects, " unexpected failure", suspects == 1 ? "" : "s"));
-      ASSIGN_OR_RETURN(run, measure(std::move(more), /*reuse=*/true));
-      surprises = SurprisesOf(expectations, run, whole);
-    }
-    run.made_by["whole"] = whole;
-    RETURN_IF_ERROR(directory.WriteRun(run));
-    RETURN_IF_ERROR(WriteRetryList(directory, run));
-    if (expectations && run.finished && surprises.empty() && !quiet_)
-      PrintErrorf("bkm: every red cell is an expected failure\n");
-    return Report(directory, run, surprises);
+    return MeasureAndReport({installation,
+                             matrix,
+                             directory,
+                             {.slots = jobs_,
+                              .fresh = fresh_,
+                              .controls = !no_controls_,
+                              .reuse = !rerun_,
+                              .store = !no_store_,
+                              .verify_inherited = verify_inherited_,
+                              .sandbox = sandbox_.level(),
+                              .start_until = start + TimeBudget()},
+                             observer,
+                             signals},
+                            **cells, expectations, whole, shard);
   }
 
  private:
-  absl::StatusOr<std::vector<PlannedCell>> Plan(const Matrix& matrix,
+  static std::string CheckDuration(const std::string& text) {
+    absl::Duration duration;
+    const bool good = absl::ParseDuration(text, &duration) && duration > absl::ZeroDuration();
+    return good ? "" : absl::StrCat("'", text, "' is no duration such as 2h or 90m");
+  }
+  absl::Duration TimeBudget() const {
+    absl::Duration budget = absl::InfiniteDuration();
+    const bool read = time_budget_.empty() || absl::ParseDuration(time_budget_, &budget);
+    HARNESS_CHECK(read);
+    return budget;
+  }
+
+  // Measures all cells, and the unexpected failures once more.
+  absl::StatusOr<int> MeasureAndReport(MeasurementSetup setup, CellSupply& cells,
+                                       const std::optional<Expectations>& expectations, bool whole,
+                                       const std::optional<ShardRecord>& shard) const {
+    RepeatedCells repeated(cells, repeat_);
+    ASSIGN_OR_RETURN(RunRecord run, Measure(setup, repeated));
+    std::vector<Surprise> surprises = SurprisesOf(expectations, run, whole);
+    const std::vector<PreparedCell>& all = repeated.cells();
+    std::vector<PreparedCell> more = WithSuspects(all, run, surprises);
+    if (const size_t suspects = more.size() - all.size(); suspects > 0) {
+      if (!quiet_)
+        setup.observer.OnNote(
+            absl::StrCat("re-running ", suspects, " unexpected failure", suspects == 1 ? "" : "s"));
+      setup.options.reuse = true;
+      ReadyCells again(std::move(more));
+      ASSIGN_OR_RETURN(run, Measure(setup, again));
+      surprises = SurprisesOf(expectations, run, whole);
+    }
+    run.made_by["whole"] = whole;
+    if (shard) run.made_by["shard"] = WriteFields(*shard);
+    RETURN_IF_ERROR(setup.directory.WriteRun(run));
+    RETURN_IF_ERROR(WriteRetryList(setup.directory, run));
+    if (expectations && run.finished && surprises.empty() && !quiet_)
+      PrintErrorf("bkm: every red cell is an expected failure\n");
+    return Report(setup.directory, run, surprises,
+                  RealClock().Elapsed() >= setup.options.start_until);
+  }
+
+  // Leaves only the cells of the shard in `included`. Absent without --shard.
+  absl::StatusOr<std::optional<ShardRecord>> TakeShard(bool whole,
+                                                       std::vector<PlannedCell>& included) const {
+    if (shard_.empty()) return std::optional<ShardRecord>();
+    ASSIGN_OR_RETURN(const Shard asked, ParseShard(shard_));
+    ASSIGN_OR_RETURN(ShardRecord shard, ChooseShard(included, asked));
+    shard.whole = whole;
+    std::vector<PlannedCell> chosen;
+    for (const int64_t place : shard.places) chosen.push_back(included[static_cast<size_t>(place)]);
+    included = std::move(chosen);
+    return std::optional<ShardRecord>(std::move(shard));
+  }
+
+  absl::StatusOr<std::vector<PlannedCell>> Plan(const Installation& installation,
+                                                const Matrix& matrix,
                                                 const std::vector<CellFilter>& filters,
                                                 const RunDirectory& directory,
                                                 Preparation& preparation,
@@ -158,6 +213,8 @@ class RunCommandLine : public CliCommand {
       planned.cell.plant = plant_;
       planned.id = CellId(planned.cell);
     }
+    ASSIGN_OR_RETURN(const PlanOptions::Applied applied, plan_options_.Apply(installation, plan));
+    if (!quiet_) PrintErrorf("%s", applied.Text().c_str());
     if (!static_check_) return plan;
     ApiSession session(selection_.GitMirrors(), selection_.MatrixFolder());
     RETURN_IF_ERROR(session.AddSources(matrix));
@@ -179,7 +236,7 @@ class RunCommandLine : public CliCommand {
   }
 
   int Report(const RunDirectory& directory, const RunRecord& run,
-             const std::vector<Surprise>& surprises) const {
+             const std::vector<Surprise>& surprises, bool out_of_time) const {
     if (json_) {
       Print(ToText(ToJson(run)));
     } else if (!quiet_) {
@@ -189,7 +246,8 @@ class RunCommandLine : public CliCommand {
     }
     (json_ || quiet_ ? PrintError : Print)(SurprisesText(surprises));
     if (!run.finished) {
-      PrintErrorf("bkm: interrupted; run the same command to finish\n");
+      PrintErrorf("bkm: %s; run the same command to finish\n",
+                  out_of_time ? "the time budget is over" : "interrupted");
       return kExitInterrupted;
     }
     const int code = ExitCodeOf(run);
@@ -198,8 +256,11 @@ class RunCommandLine : public CliCommand {
 
   Selection selection_;
   SandboxOption sandbox_;
+  PlanOptions plan_options_;
+  std::string time_budget_;
   std::string out_;
   std::string expect_;
+  std::string shard_;
   int jobs_ = 0;
   int repeat_ = 1;
   bool fresh_ = false;

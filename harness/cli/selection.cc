@@ -10,6 +10,7 @@
 #include "harness/base/did_you_mean.h"
 #include "harness/base/status_macros.h"
 #include "harness/model/engine_kind.h"
+#include "harness/runner/installation.h"
 
 namespace bkm {
 namespace {
@@ -44,7 +45,8 @@ absl::Status AddSetting(const char* flag, absl::string_view text, char separator
 }  // namespace
 
 void Selection::AddOptions(CLI::App& app) {
-  app.add_option("matrix", matrix_path_, "Matrix file, for example matrices/quickstart.json");
+  app.add_option("matrix", matrix_path_,
+                 "Matrix file, or the name of one that came with bkm: quickstart");
   const auto list = [&](const char* flags, std::vector<std::string>& into, const char* help) {
     app.add_option(flags, into, help)->delimiter(',')->group(kProductGroup);
   };
@@ -115,8 +117,19 @@ void Selection::AddOptions(CLI::App& app) {
   app.add_option("--memory", memory_mib_, "Memory limit of a cell, in MiB");
 }
 
+std::filesystem::path Selection::MatrixPath() const {
+  std::error_code error;
+  if (std::filesystem::exists(matrix_path_, error) ||
+      matrix_path_.find_first_of("/.") != std::string::npos)
+    return matrix_path_;
+  const absl::StatusOr<Installation> installation = Installation::Find();
+  if (!installation.ok()) return matrix_path_;
+  const std::filesystem::path ours = installation->matrices() / (matrix_path_ + ".json");
+  return std::filesystem::exists(ours, error) ? ours : std::filesystem::path(matrix_path_);
+}
+
 std::filesystem::path Selection::MatrixFile() const {
-  return matrix_path_.empty() ? std::filesystem::path() : std::filesystem::absolute(matrix_path_);
+  return matrix_path_.empty() ? std::filesystem::path() : std::filesystem::absolute(MatrixPath());
 }
 
 std::string GitMirrorFolder(const std::string& asked) {
@@ -210,7 +223,7 @@ absl::StatusOr<Matrix> Selection::LoadMatrix() const {
         "flex), not "
         "both");
   }
-  ASSIGN_OR_RETURN(Matrix matrix, matrix_path_.empty() ? AdHoc() : ReadMatrix(matrix_path_));
+  ASSIGN_OR_RETURN(Matrix matrix, matrix_path_.empty() ? AdHoc() : ReadMatrix(MatrixPath()));
   if (timeout_s_ > 0) matrix.limits.timeout_s = timeout_s_;
   if (memory_mib_ > 0) matrix.limits.memory_mib = memory_mib_;
   return matrix;

@@ -68,7 +68,7 @@ TEST(TerminalTest, StatusStaysOnOneLineAndOnlyRedCellsStayAbove) {
       OnTerminal(bkm.MakeCommand({"run", bkm.WriteMatrix({"passes", "refuses", "exits"})}));
 
   const std::vector<std::string> status = StatusLines(text);
-  EXPECT_THAT(status, ::testing::Contains("[0/3] 0 running, 0 red"));
+  EXPECT_THAT(status, ::testing::Contains("[0/3] 0 running, 0 red, very roughly 18 s left"));
   EXPECT_THAT(status, Each(SizeIs(::testing::Le(79u))));
   EXPECT_THAT(text,
               HasSubstr("refused  fixture refuses/engine x fake_library refuses/library, flex, "
@@ -84,7 +84,7 @@ TEST(TerminalTest, HelpShowsGroupsAndExamples) {
   const ProcessResult run = bkm.Run({"plan", "--help"});
   EXPECT_EQ(run.exit_code, 0);
   EXPECT_THAT(run.out, AllOf(HasSubstr("Instead of a matrix file: every combination of these:"),
-                             HasSubstr("Example: bkm plan matrices/bkm.json")));
+                             HasSubstr("Examples:\n  bkm plan matrices/bkm.json")));
 }
 
 TEST(TerminalTest, VersionIsOneLine) {

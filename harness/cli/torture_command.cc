@@ -7,7 +7,10 @@
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
 #include "harness/cli/console.h"
+#include "harness/cli/selection.h"
+#include "harness/matrix/matrix.h"
 #include "harness/runner/installation.h"
+#include "harness/source/uv.h"
 #include "harness/torture/torture.h"
 
 namespace bkm {
@@ -19,11 +22,16 @@ class TortureCommand : public CliCommand {
  public:
   const char* name() const override { return "torture"; }
   const char* summary() const override {
-    return "Kill, fill and cut off runs of fake pairs; verify that no result is lost or wrong";
+    return "Kill, fill and cut off runs; verify that no result is lost, repeated or wrong";
   }
   const char* examples() const override {
-    return "Needs neither torch nor the network, and touches neither your cache nor your runs.\n"
-           "Example: bkm torture --minutes 10 --seed 7";
+    return "Runs small fake pairs, which need neither torch nor the network. With --matrix, runs a "
+           "matrix of yours: then uv and the reference worker are killed, too, while they prepare "
+           "its runtimes and references. Your cache and your runs are not touched; packages come "
+           "from uv's cache.\n"
+           "Examples:\n"
+           "  bkm torture --minutes 10 --seed 7\n"
+           "  bkm torture --minutes 60 --matrix small.json";
   }
 
   void AddOptions(CLI::App& app) override {
@@ -34,6 +42,8 @@ class TortureCommand : public CliCommand {
         ->check(CLI::Range(1, 1000000));
     app.add_option("--seed", options_.seed, "Seed of what is disturbed, and when")
         ->capture_default_str();
+    app.add_option("--matrix", matrix_, "Run this matrix instead of fake pairs");
+    app.add_option("--git-mirror", git_mirror_, kGitMirrorHelp)->needs("--matrix");
     app.add_option("--out", out_, "Folder to work in, which is kept (default: a temporary one)");
     app.add_flag("--json", json_, "Print JSON");
     app.add_flag("--quiet,-q", quiet_, "Print no progress");
@@ -46,6 +56,7 @@ class TortureCommand : public CliCommand {
     options_.bkm = fs::read_symlink("/proc/self/exe", error);
     options_.root = installation.root;
     options_.bin = installation.bin;
+    if (!matrix_.empty()) RETURN_IF_ERROR(TakeMatrix());
     ASSIGN_OR_RETURN(options_.folder, Folder());
     if (!quiet_) {
       options_.progress = [](const std::string& line) { PrintErrorf("bkm: %s\n", line); };
@@ -59,6 +70,16 @@ class TortureCommand : public CliCommand {
   }
 
  private:
+  absl::Status TakeMatrix() {
+    RETURN_IF_ERROR(ReadMatrix(matrix_).status());
+    options_.matrix = fs::absolute(matrix_);
+    ASSIGN_OR_RETURN(const Uv uv, Uv::Find());
+    options_.uv = uv.program();
+    if (!git_mirror_.empty())
+      options_.options = {"--git-mirror", fs::absolute(git_mirror_).string()};
+    return absl::OkStatus();
+  }
+
   absl::StatusOr<fs::path> Folder() const {
     if (out_.empty()) return CreateTempDirectory(fs::temp_directory_path(), "bkm-torture-");
     const fs::path folder = fs::absolute(out_);
@@ -72,6 +93,8 @@ class TortureCommand : public CliCommand {
   }
 
   TortureOptions options_;
+  std::string matrix_;
+  std::string git_mirror_;
   std::string out_;
   bool json_ = false;
   bool quiet_ = false;

@@ -8,6 +8,8 @@
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
 #include "harness/numerics/golden_key.h"
+#include "harness/numerics/model_shapes.h"
+#include "harness/numerics/model_weights.h"
 #include "harness/numerics/probe_folder.h"
 
 namespace {
@@ -16,6 +18,7 @@ struct Flags {
   std::string json;
   std::string cache = bkm::CacheDirectory().string();
   bool print_golden_key = false;
+  bool print_weights = false;
 };
 
 absl::StatusOr<bkm::Probe> ReadProbe(const std::string& json_path) {
@@ -24,9 +27,25 @@ absl::StatusOr<bkm::Probe> ReadProbe(const std::string& json_path) {
   return bkm::ProbeFromJson(json, json_path);
 }
 
+// How DrawWeight() draws each weight of the model.
+std::string DrawnWeights(const bkm::Probe& probe, const bkm::ModelShape& shape) {
+  bkm::OrderedJson weights = bkm::OrderedJson::array();
+  for (const bkm::WeightShape& weight : bkm::WeightsOf(shape)) {
+    weights.push_back({{"name", weight.name},
+                       {"shape", weight.shape},
+                       {"mean", weight.mean},
+                       {"standard_deviation", weight.standard_deviation}});
+  }
+  return bkm::OrderedJson{{"seed", probe.seed}, {"weights", weights}}.dump();
+}
+
 absl::StatusOr<std::string> Run(const Flags& flags) {
   ASSIGN_OR_RETURN(const bkm::Probe probe, ReadProbe(flags.json));
   if (flags.print_golden_key) return bkm::GoldenKey(probe);
+  if (flags.print_weights) {
+    ASSIGN_OR_RETURN(const bkm::ModelShape shape, bkm::ShapeOf(probe));
+    return DrawnWeights(probe, shape);
+  }
   ASSIGN_OR_RETURN(const std::filesystem::path folder, bkm::WriteProbeFolder(probe, flags.cache));
   return folder.string();
 }
@@ -40,6 +59,8 @@ int main(int argc, char** argv) {
   app.add_option("--cache", flags.cache, "the folder to write below")->capture_default_str();
   app.add_flag("--print-golden-key", flags.print_golden_key,
                "print the golden's key, write nothing");
+  app.add_flag("--print-weights", flags.print_weights,
+               "print how each weight is drawn, as JSON; write nothing");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

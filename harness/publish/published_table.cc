@@ -182,6 +182,14 @@ absl::StatusOr<PublishedTable> PublishedTableFromJson(const Json& json, const st
   return ReadFields<PublishedTable>(json, origin);
 }
 
+std::filesystem::path DefaultTable(const std::filesystem::path& root) {
+  for (const char* table : {"published/table.json", "golden/table/table.json"}) {
+    std::error_code error;
+    if (std::filesystem::exists(root / table, error)) return root / table;
+  }
+  return {};
+}
+
 absl::StatusOr<TableOnDisk> ReadPublishedTable(const std::filesystem::path& path) {
   std::error_code error;
   const std::filesystem::path file =

@@ -143,6 +143,9 @@ struct TableOnDisk {
   PublishedTable table;
   std::filesystem::path folder;
 };
+// Of an installation: the table that was published there, else the one that came with it; empty:
+// neither.
+std::filesystem::path DefaultTable(const std::filesystem::path& root);
 // `path` is table.json or its folder.
 absl::StatusOr<TableOnDisk> ReadPublishedTable(const std::filesystem::path& path);
 // Strict: unknown keys and wrong types are errors that start with `origin`.

@@ -23,7 +23,8 @@ std::string Nats(double value) {
 
 std::string Share(double value) {
   if (!std::isfinite(value)) return "-";
-  return absl::StrFormat(value < 0.1 ? "%.2g %%" : "%.0f %%", 100 * value);
+  return value < 0.1 ? absl::StrFormat("%.2g %%", 100 * value)
+                     : absl::StrFormat("%.0f %%", 100 * value);
 }
 
 std::array<std::string, 9> CellsOf(const SensitivityRow& row) {

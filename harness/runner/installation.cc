@@ -6,6 +6,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "harness/base/embedded_python.h"
 #include "harness/base/hash.h"
 #include "harness/base/status_macros.h"
 
@@ -46,9 +47,12 @@ absl::StatusOr<Installation> Installation::Find() {
 
 absl::Status Installation::CheckBuilt() const {
   std::error_code error;
-  if (fs::exists(cell_worker(), error)) return absl::OkStatus();
-  return absl::NotFoundError(
-      absl::StrCat(cell_worker().string(), " is not built: run tools/bkm setup"));
+  for (const fs::path& program : {cell_worker(), python_worker()}) {
+    if (!fs::exists(program, error))
+      return absl::NotFoundError(
+          absl::StrCat(program.string(), " is not built: run tools/bkm setup"));
+  }
+  return absl::OkStatus();
 }
 
 fs::path Installation::kernels() const {
@@ -58,7 +62,7 @@ fs::path Installation::kernels() const {
 }
 
 absl::StatusOr<std::string> Installation::CellCodeDigest() const {
-  std::set<fs::path> files = {cell_worker()};
+  std::set<fs::path> files = {cell_worker(), python_worker()};
   std::error_code error;
   if (!kernels().empty()) files.insert(kernels());
   for (const auto& entry : fs::recursive_directory_iterator(
@@ -72,6 +76,10 @@ absl::StatusOr<std::string> Installation::CellCodeDigest() const {
     absl::StrAppend(&all, file.filename().string(), " ", hash, "\n");
   }
   return Sha256(all);
+}
+
+bool RunsAlone(const fs::path& python, const std::string& version) {
+  return version != EmbeddedPythonVersion() || FindLibpython(python).empty();
 }
 
 fs::path CellPython() {

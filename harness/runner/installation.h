@@ -20,6 +20,7 @@ struct Installation {
   static absl::StatusOr<Installation> Find();
 
   std::filesystem::path cell_worker() const { return bin / "harness/cell/cell_worker"; }
+  std::filesystem::path python_worker() const { return bin / "harness/cell/python_worker"; }
   std::filesystem::path reference_worker() const {
     return bin / "harness/reference/reference_worker";
   }
@@ -45,6 +46,10 @@ struct Installation {
   // is part of the identity of every observation.
   absl::StatusOr<std::string> CellCodeDigest() const;
 };
+
+// Whether cells of `python`, of that version ("3.11"), are processes of their own: python_worker
+// embeds another version, or the interpreter has no libpython.
+bool RunsAlone(const std::filesystem::path& python, const std::string& version);
 
 // The interpreter that cells embed: $BKM_PYTHON, else the system's.
 std::filesystem::path CellPython();

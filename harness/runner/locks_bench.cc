@@ -34,11 +34,10 @@ absl::Status Run(const std::filesystem::path& file, int at_once) {
   std::erase_if(plan, [](const PlannedCell& planned) { return !planned.included; });
   const RealClock clock;
   const absl::Duration start = clock.Elapsed();
-  ASSIGN_OR_RETURN(const Resolutions resolutions,
-                   preparation->ResolveAll(plan, [] { return false; }));
+  ASSIGN_OR_RETURN(const auto resolutions, preparation->ResolveAll(plan));
   const double seconds = absl::ToDoubleSeconds(clock.Elapsed() - start);
-  for (const auto& [key, resolution] : resolutions.by_key) RETURN_IF_ERROR(resolution.status());
-  std::printf("%zu %.1f\n", resolutions.by_key.size(), seconds);
+  for (const auto& [key, resolution] : resolutions) RETURN_IF_ERROR(resolution.status());
+  std::printf("%zu %.1f\n", resolutions.size(), seconds);
   return absl::OkStatus();
 }
 

@@ -17,10 +17,15 @@ class RunObserver {
   virtual void OnSetUp(const std::string& /*what*/) {}
   virtual void OnPlanned(int /*cells*/) {}
   virtual void OnStarted(const CellRecord& /*cell*/, int /*running*/) {}
-  // `cell.verdict` is provisional: blame may change when control cells have run.
+  // `cell.verdict` is provisional: blame may change when control cells have run. It is absent while
+  // the cell's golden or floor is being computed.
   virtual void OnFinished(const CellRecord& /*cell*/, bool /*reused*/) {}
-  // The run needs a further cell, or a cell again: a control, a retry.
+  // A cell that had finished without a verdict has one.
+  virtual void OnJudged(const CellRecord& /*cell*/) {}
+  // The run needs a further cell: a control, a repeat.
   virtual void OnAdded(const CellRecord& /*cell*/, const std::string& /*why*/) {}
+  // The run needs a cell again.
+  virtual void OnAgain(const CellRecord& /*cell*/, const std::string& /*why*/) {}
   virtual void OnTick(int /*running*/) {}
   // Something worth knowing that is no progress: "12 source files scanned and cached".
   virtual void OnNote(const std::string& /*what*/) {}

@@ -2,9 +2,6 @@
 // Copyright the bkm authors.
 #include "harness/runner/preparation.h"
 
-#include <algorithm>
-#include <deque>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/base/files.h"
@@ -21,27 +18,24 @@ namespace fs = std::filesystem;
 
 constexpr auto kNever = [] { return false; };
 
-// The observation of a cell that ended before its process was started.
-Json StoppedAt(const char* stage, const std::string& kind, const std::string& message) {
-  return {{"schema", 1},
-          {"stages", {{{"stage", stage}}}},
-          {"ending", {{"kind", kind}, {"message", message}}}};
-}
-
-// The stage in which a cell of a faulty subject stops.
-const char* StageOf(const std::string& ending) {
-  return ending == "install-failed" ? "install" : "resolve";
-}
-
-// Whether the network failed for some of `results` only. Then it is the result of these cells: a
-// subject may ask for a package that the registry cannot give.
-template <typename Map>
-bool SomeAreReachable(const Map& results) {
-  return std::any_of(results.begin(), results.end(),
-                     [](const auto& result) { return result.second.ok(); });
-}
+// How long to wait for a result before looking for an interrupt.
+constexpr absl::Duration kPatience = absl::Milliseconds(100);
 
 }  // namespace
+
+absl::StatusOr<fs::path> SoundProbeFolder(const Probe& probe, const fs::path& cache,
+                                          const std::function<void(const std::string&)>& report) {
+  ASSIGN_OR_RETURN(fs::path folder, WriteProbeFolder(probe, cache));
+  const absl::Status sound = VerifyManifest(folder);
+  if (sound.ok()) return folder;
+  if (absl::IsDataLoss(sound)) {
+    report(absl::StrCat(sound.message(), ": making the probe again"));
+    RETURN_IF_ERROR(SetAside(folder).status());
+    ASSIGN_OR_RETURN(folder, WriteProbeFolder(probe, cache));
+  }
+  RETURN_IF_ERROR(WriteManifest(folder));
+  return folder;
+}
 
 Preparation::Preparation(const Installation& installation, PreparationOptions options,
                          RunObserver& observer, Uv uv, fs::path cache, fs::path python)
@@ -57,7 +51,9 @@ Preparation::Preparation(const Installation& installation, PreparationOptions op
                  .report = [&observer](const std::string& what) { observer.OnWarning(what); }}),
       provider_(catalog_, uv, cache, python,
                 [&observer](const std::string& what) { observer.OnWarning(what); }),
-      runtimes_(provider_, observer, clock_, options_.limits) {}
+      locks_only_(provider_),
+      runtimes_(options_.environments ? static_cast<RuntimeProvider&>(provider_) : locks_only_,
+                observer, clock_, options_.limits) {}
 
 absl::StatusOr<std::unique_ptr<Preparation>> Preparation::Create(const Matrix& matrix,
                                                                  PreparationOptions options,
@@ -134,68 +130,6 @@ void Preparation::UseLock(std::shared_ptr<const RuntimeLock> lock, PreparedCell&
   prepared.lock = std::move(lock);
 }
 
-absl::Status Preparation::ChooseRuntimes(const Cells& cells, const std::function<bool()>& stop) {
-  std::vector<RuntimeRequest> requests;
-  for (const PreparedCell* cell : cells) {
-    ASSIGN_OR_RETURN(requests.emplace_back(), RequestOf(*cell));
-  }
-  const Resolutions resolutions = runtimes_.Resolve(requests, stop);
-  const bool reachable = SomeAreReachable(resolutions.by_key);
-  for (const std::string& key : resolutions.keys) {
-    const absl::Status& status = resolutions.by_key.at(key).status();
-    if (!absl::IsUnavailable(status) || !reachable) RETURN_IF_ERROR(status);
-  }
-  std::map<std::string, std::shared_ptr<const RuntimeLock>> locks;  // by key of the resolution
-  for (size_t i = 0; i < cells.size(); ++i) {
-    const std::string& key = resolutions.keys[i];
-    if (const absl::Status& status = resolutions.by_key.at(key).status(); !status.ok()) {
-      cells[i]->stopped =
-          StoppedAt("resolve", "registry-unreachable", std::string(status.message()));
-      continue;
-    }
-    const auto& resolution = *resolutions.by_key.at(key);
-    if (const auto* conflict = std::get_if<NoSolution>(&resolution)) {
-      const NoSolution own = NoSolutionOf(requests[i], conflict->complaint);
-      cells[i]->stopped =
-          StoppedAt(StageOf(conflict->ending), conflict->ending.c_str(), own.message);
-      continue;
-    }
-    std::shared_ptr<const RuntimeLock>& lock = locks[key];
-    if (!lock) lock = std::make_shared<const RuntimeLock>(std::get<RuntimeLock>(resolution));
-    UseLock(lock, *cells[i]);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Preparation::CreateEnvironments(const Cells& cells,
-                                             const std::function<bool()>& stop) {
-  std::vector<const RuntimeLock*> locks;
-  for (const PreparedCell* cell : cells) {
-    if (cell->lock) locks.push_back(cell->lock.get());
-  }
-  const auto environments = runtimes_.CreateEnvironments(locks, stop);
-  const bool reachable = SomeAreReachable(environments);
-  for (PreparedCell* cell : cells) {
-    if (!cell->lock) continue;
-    const absl::StatusOr<fs::path>& environment = environments.at(cell->record.lock);
-    if (absl::IsAborted(environment.status())) {
-      // A package that does not build is a fault of the lock, not of this machine.
-      cell->stopped =
-          StoppedAt("install", "install-failed", std::string(environment.status().message()));
-      continue;
-    }
-    if (absl::IsUnavailable(environment.status()) && reachable) {
-      cell->stopped =
-          StoppedAt("install", "registry-unreachable", std::string(environment.status().message()));
-      continue;
-    }
-    RETURN_IF_ERROR(environment.status());
-    cell->worker.python = *environment;
-    cell->worker.key = cell->record.lock;
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<PreparedCell> Preparation::PrepareSubjects(const PlannedCell& planned) {
   PreparedCell prepared;
   prepared.record.cell = planned.cell;
@@ -213,59 +147,47 @@ absl::StatusOr<PreparedCell> Preparation::PrepareSubjects(const PlannedCell& pla
   }
   for (const std::optional<Subject>& subject : {prepared.engine, prepared.library}) {
     if (!subject || !subject->fault || prepared.stopped) continue;
-    prepared.stopped = StoppedAt(
-        StageOf(subject->fault->ending), subject->fault->ending.c_str(),
-        absl::StrCat(subject->spec.name, " ", subject->label, ": ", subject->fault->message));
+    StopCell(prepared, StageOf(subject->fault->ending), subject->fault->ending,
+             absl::StrCat(subject->spec.name, " ", subject->label, ": ", subject->fault->message));
   }
   if (prepared.stopped) return prepared;
   if (!planned.not_offered.empty()) {
-    prepared.stopped = StoppedAt("construct", "not-offered", planned.not_offered);
+    StopCell(prepared, "construct", "not-offered", planned.not_offered);
   } else if (!planned.unsupported.empty()) {
-    prepared.stopped = StoppedAt("backend", "device-missing", planned.unsupported);
+    StopCell(prepared, "backend", "device-missing", planned.unsupported);
   } else if (!planned.statically_red.empty()) {
-    prepared.stopped = StoppedAt("import", "api-check", planned.statically_red);
+    StopCell(prepared, "import", "api-check", planned.statically_red);
   }
   return prepared;
 }
 
-absl::Status Preparation::Finish(PreparedCell& prepared) {
+absl::Status Preparation::Finish(const fs::path& python, PreparedCell& prepared) {
+  prepared.worker.python = python;
+  prepared.worker.alone = options_.environments && RunsAlone(python, prepared.lock->python);
+  prepared.worker.key = prepared.record.lock;
   const EngineKind& kind = *FindEngineKind(prepared.record.cell.engine);
   // A library that is installed in the runtime has no tree on the cell's path.
   if (kind.library_in_runtime) prepared.library.reset();
   if (kind.judged_by_ending_only) return absl::OkStatus();
-  ASSIGN_OR_RETURN(prepared.probe_folder, SoundProbeFolder(prepared.record.cell.probe));
-  return absl::OkStatus();
-}
-
-absl::StatusOr<fs::path> Preparation::SoundProbeFolder(const Probe& probe) {
-  ASSIGN_OR_RETURN(fs::path folder, WriteProbeFolder(probe, cache_));
-  if (!verified_probes_.insert(folder).second) return folder;
-  const absl::Status sound = VerifyManifest(folder);
-  if (sound.ok()) return folder;
-  if (absl::IsDataLoss(sound)) {
-    observer_.OnWarning(absl::StrCat(sound.message(), ": making the probe again"));
-    RETURN_IF_ERROR(SetAside(folder).status());
-    ASSIGN_OR_RETURN(folder, WriteProbeFolder(probe, cache_));
+  const Probe& probe = prepared.record.cell.probe;
+  fs::path& folder = probe_folders_[NumericsOf(probe).dump()];
+  if (folder.empty()) {
+    ASSIGN_OR_RETURN(folder, SoundProbeFolder(probe, cache_, [this](const std::string& what) {
+                       observer_.OnWarning(what);
+                     }));
   }
-  RETURN_IF_ERROR(WriteManifest(folder));
-  return folder;
+  prepared.probe_folder = folder;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<PreparedCell>> Preparation::PrepareAll(
     const std::vector<PlannedCell>& plan, const std::function<bool()>& stop) {
-  std::vector<PreparedCell> cells;
-  for (const PlannedCell& planned : plan) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<PreparingCells> cells, Begin(plan, stop));
+  while (!cells->done()) {
     if (stop()) return absl::CancelledError("interrupted");
-    ASSIGN_OR_RETURN(cells.emplace_back(), PrepareSubjects(planned));
+    RETURN_IF_ERROR(cells->TakeWithin(kPatience).status());
   }
-  Cells to_run;
-  for (PreparedCell& cell : cells) {
-    if (!cell.stopped) to_run.push_back(&cell);
-  }
-  RETURN_IF_ERROR(ChooseRuntimes(to_run, stop));
-  RETURN_IF_ERROR(CreateEnvironments(to_run, stop));
-  for (PreparedCell* cell : to_run) RETURN_IF_ERROR(Finish(*cell));
-  return cells;
+  return cells->cells();
 }
 
 absl::StatusOr<PreparedCell> Preparation::Prepare(const PlannedCell& planned) {
@@ -278,25 +200,35 @@ absl::StatusOr<PreparedCell> Preparation::PrepareIn(const PlannedCell& planned,
   ASSIGN_OR_RETURN(PreparedCell prepared, PrepareSubjects(planned));
   if (prepared.stopped) return prepared;
   UseLock(std::make_shared<const RuntimeLock>(lock), prepared);
-  RETURN_IF_ERROR(CreateEnvironments({&prepared}, kNever));
-  RETURN_IF_ERROR(Finish(prepared));
+  runtimes_.CreateEnvironment(prepared.lock);
+  while (!runtimes_.environment(prepared.record.lock)) runtimes_.Advance(kPatience);
+  const absl::StatusOr<fs::path>& python = *runtimes_.environment(prepared.record.lock);
+  if (absl::IsAborted(python.status())) {
+    StopCell(prepared, "install", "install-failed", python.status().message());
+    return prepared;
+  }
+  RETURN_IF_ERROR(python.status());
+  RETURN_IF_ERROR(Finish(*python, prepared));
   return prepared;
 }
 
-absl::StatusOr<Resolutions> Preparation::ResolveAll(const std::vector<PlannedCell>& plan,
-                                                    const std::function<bool()>& stop) {
-  std::deque<PreparedCell> cells;  // the requests point into them
-  std::vector<RuntimeRequest> requests;
+absl::StatusOr<std::map<std::string, Resolution>> Preparation::ResolveAll(
+    const std::vector<PlannedCell>& plan) {
+  std::map<std::string, Resolution> resolutions;
+  std::vector<std::string> keys;
   for (const PlannedCell& planned : plan) {
-    ASSIGN_OR_RETURN(cells.emplace_back(), PrepareSubjects(planned));
-    ASSIGN_OR_RETURN(requests.emplace_back(), RequestOf(cells.back()));
+    ASSIGN_OR_RETURN(const PreparedCell cell, PrepareSubjects(planned));
+    ASSIGN_OR_RETURN(const RuntimeRequest request, RequestOf(cell));
+    keys.push_back(runtimes_.Resolve(request));
   }
-  return runtimes_.Resolve(requests, stop);
+  while (runtimes_.resolving()) runtimes_.Advance(kPatience);
+  for (const std::string& key : keys) resolutions.emplace(key, *runtimes_.resolution(key));
+  return resolutions;
 }
 
 Resolution Preparation::LockOf(const PlannedCell& planned) {
-  ASSIGN_OR_RETURN(const Resolutions resolutions, ResolveAll({planned}, kNever));
-  return resolutions.by_key.at(resolutions.keys[0]);
+  ASSIGN_OR_RETURN(const auto resolutions, ResolveAll({planned}));
+  return resolutions.begin()->second;
 }
 
 absl::StatusOr<bool> Preparation::Allows(const PlannedCell& planned, const RuntimeLock& lock) {

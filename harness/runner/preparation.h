@@ -9,13 +9,13 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "harness/matrix/plan.h"
 #include "harness/runner/installation.h"
 #include "harness/runner/observer.h"
+#include "harness/runner/preparing_cells.h"
 #include "harness/runner/runtime_preparation.h"
 #include "harness/runner/runtime_provider.h"
 #include "harness/runner/task.h"
@@ -29,12 +29,19 @@ struct PreparationOptions {
   // Relative paths in the matrix start here, and its runtimes/ comes first; may be empty.
   std::filesystem::path matrix_folder;
   RuntimeLimits limits = {};
+  // False: the cells run on another machine. They get a lock and a probe, but no interpreter.
+  bool environments = true;
   std::string sandbox = "full";  // the level of the sandbox that packages are built in
 };
 
+// The folder of a probe in `cache`, verified. A damaged one is reported and made again.
+absl::StatusOr<std::filesystem::path> SoundProbeFolder(
+    const Probe& probe, const std::filesystem::path& cache,
+    const std::function<void(const std::string&)>& report);
+
 // Puts what planned cells need into the cache: source trees, runtimes, probe folders. What is in
 // the cache already costs nothing.
-class Preparation {
+class Preparation : private CellSteps {
  public:
   static absl::StatusOr<std::unique_ptr<Preparation>> Create(const Matrix& matrix,
                                                              PreparationOptions options,
@@ -43,22 +50,27 @@ class Preparation {
   // For ExpandMatrix. Valid while this object lives.
   PlanEnvironment Environment();
 
-  // Prepares cells, in their order. A device that cannot run a cell, a subject whose content is at
-  // fault, requirements that contradict each other, and an environment that cannot be installed are
-  // the cell's result (`stopped`), not an error. So is a registry that does not answer for some of
-  // the cells. A machine without network or disk is an error: the first one in the cells' order,
-  // once everything that runs at once has ended. Cancelled: `stop` was true before all were
-  // prepared.
+  // Prepares cells, in their order. A device
+  // that cannot run a cell, a subject whose content is at fault, requirements that contradict each
+  // other, and an environment that cannot be installed are the cell's result (`stopped`), not an
+  // error. So is a registry that does not answer for some of the cells. A machine without network
+  // or disk is an error: the first one in the cells' order, once everything that runs at once has
+  // ended. Cancelled: `stop` was true before all were prepared.
   absl::StatusOr<std::vector<PreparedCell>> PrepareAll(const std::vector<PlannedCell>& plan,
                                                        const std::function<bool()>& stop);
   absl::StatusOr<PreparedCell> Prepare(const PlannedCell& planned);
+  // The same in the background, while the first of them run. Subjects are resolved now.
+  absl::StatusOr<std::unique_ptr<PreparingCells>> Begin(const std::vector<PlannedCell>& plan,
+                                                        const std::function<bool()>& stop) {
+    return PreparingCells::Begin(*this, runtimes_, plan, stop);
+  }
 
   // As Prepare, but in the given runtime, even if the subjects' requirements do not allow it. The
   // cell's id should name the lock (Cell::lock).
   absl::StatusOr<PreparedCell> PrepareIn(const PlannedCell& planned, const RuntimeLock& lock);
-  // The runtimes that PrepareAll would choose.
-  absl::StatusOr<Resolutions> ResolveAll(const std::vector<PlannedCell>& plan,
-                                         const std::function<bool()>& stop);
+  // The runtimes that PrepareAll would choose: equal requests have one.
+  absl::StatusOr<std::map<std::string, Resolution>> ResolveAll(
+      const std::vector<PlannedCell>& plan);
   // The runtime that Prepare would choose.
   Resolution LockOf(const PlannedCell& planned);
   // Whether `lock` meets the subjects' requirements.
@@ -73,16 +85,10 @@ class Preparation {
 
   absl::StatusOr<Subject> ResolveSubject(const SubjectSpec& spec);
   absl::StatusOr<RuntimePolicy> PolicyOf(const std::string& runtime);
-  absl::StatusOr<PreparedCell> PrepareSubjects(const PlannedCell& planned);
-  // The request points into `prepared`.
-  absl::StatusOr<RuntimeRequest> RequestOf(const PreparedCell& prepared);
-  using Cells = std::vector<PreparedCell*>;
-  absl::Status ChooseRuntimes(const Cells& cells, const std::function<bool()>& stop);
-  absl::Status CreateEnvironments(const Cells& cells, const std::function<bool()>& stop);
-  // The probe's folder, verified at its first use.
-  absl::StatusOr<std::filesystem::path> SoundProbeFolder(const Probe& probe);
-  void UseLock(std::shared_ptr<const RuntimeLock> lock, PreparedCell& prepared);
-  absl::Status Finish(PreparedCell& prepared);
+  absl::StatusOr<PreparedCell> PrepareSubjects(const PlannedCell& planned) override;
+  absl::StatusOr<RuntimeRequest> RequestOf(const PreparedCell& prepared) override;
+  void UseLock(std::shared_ptr<const RuntimeLock> lock, PreparedCell& prepared) override;
+  absl::Status Finish(const std::filesystem::path& python, PreparedCell& prepared) override;
 
   const Installation installation_;
   const PreparationOptions options_;
@@ -91,12 +97,13 @@ class Preparation {
   SourceCatalog catalog_;
   SubjectResolver subjects_;
   UvRuntimeProvider provider_;
+  LocksOnly locks_only_;
   const RealClock clock_;
   RuntimePreparation runtimes_;
   std::map<SubjectSpec, Subject> known_subjects_;
   std::map<std::string, RuntimePolicy> known_policies_;
   std::set<std::string> announced_;
-  std::set<std::filesystem::path> verified_probes_;
+  std::map<std::string, std::filesystem::path> probe_folders_;  // verified ones, by numerics
 };
 
 }  // namespace bkm

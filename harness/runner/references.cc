@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -19,6 +20,8 @@ namespace bkm {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int kTriesIfKilled = 3;
 
 absl::Status CopyInto(const fs::path& from, const fs::path& to) {
   ASSIGN_OR_RETURN(const std::string content, ReadFile(from));
@@ -55,13 +58,21 @@ absl::Status References::Want(const Probe& probe, const fs::path& probe_folder,
   const std::string golden = GoldenFile(probe);
   const std::string floor = FloorFile(probe, precision);
   const std::string worker = installation_.reference_worker().string();
+  if (!libtorch_version_.empty()) {
+    torch_ = libtorch_version_;
+    libtorch_ = FindLibTorch(cache_, libtorch_version_);
+  }
   const auto want = [&](const std::string& file, const std::string& what,
                         std::vector<fs::path> sources, std::vector<std::string> argv) {
     if (!asked_.insert(file).second || IsSound(run_.reference(file))) return absl::OkStatus();
     for (const fs::path& source : sources) {
       if (IsSound(source)) return CopyInto(source, run_.reference(file));
     }
-    jobs_.push_back({.command = {.argv = std::move(argv)},
+    if (!HasWorker()) return absl::OkStatus();
+    Command command{.argv = std::move(argv)};
+    if (!libtorch_.empty()) command.set_env["LD_LIBRARY_PATH"] = libtorch_;
+    jobs_.push_back({.probe = ProbeKey(probe),
+                     .command = std::move(command),
                      .what = what,
                      .made = sources[0],
                      .wanted = run_.reference(file),
@@ -77,10 +88,18 @@ absl::Status References::Want(const Probe& probe, const fs::path& probe_folder,
   RETURN_IF_ERROR(
       want(golden, "the golden", {made_golden, installation_.goldens() / golden},
            {worker, "golden", "--probe", probe_folder.string(), "--out", made_golden.string()}));
+  std::vector<fs::path> floors = {made_floor};
+  if (!libtorch_version_.empty() && libtorch_.empty())
+    floors.push_back(installation_.goldens() / floor);
   return want(
-      floor, absl::StrCat("the ", precision, " floor"), {made_floor},
+      floor, absl::StrCat("the ", precision, " floor"), floors,
       {worker, "floor", "--probe", probe_folder.string(), "--golden",
        run_.reference(golden).string(), "--precision", precision, "--out", made_floor.string()});
+}
+
+bool References::IsMaking(const Probe& probe) const {
+  const std::string key = ProbeKey(probe);
+  return std::any_of(jobs_.begin(), jobs_.end(), [&](const Job& job) { return job.probe == key; });
 }
 
 absl::Status References::CopyProbe(const fs::path& from, const fs::path& to) {
@@ -104,9 +123,27 @@ bool References::IsSound(const fs::path& path) {
   return false;
 }
 
+bool References::HasWorker() {
+  if (libtorch_version_.empty() || !libtorch_.empty()) return true;
+  if (!failure_.empty()) return false;  // once is enough
+  absl::StatusOr<fs::path> fetched = FetchLibTorch(cache_, libtorch_version_, CellPython(), note_);
+  if (fetched.ok()) {
+    libtorch_ = *std::move(fetched);
+  } else {
+    failure_ = absl::StrCat(
+        "goldens and floors that did not come with bkm need LibTorch: ", fetched.status().message(),
+        " (set UV_FIND_LINKS to a folder with its wheel, or bring the network "
+        "up, and give the same command again)");
+  }
+  return fetched.ok();
+}
+
 void References::Finish(int status) {
-  const Job& job = jobs_.front();
+  Job& job = jobs_.front();
   process_.reset();
+  // From outside: the machine lacks memory, or a person ended it.
+  const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  if (killed && ++job.killed < kTriesIfKilled) return;
   absl::Status copied = SealFile(job.made);
   if (copied.ok()) copied = CopyInto(job.made, job.wanted);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !copied.ok()) {

@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,16 +15,25 @@
 #include "harness/base/subprocess.h"
 #include "harness/model/probe.h"
 #include "harness/runner/installation.h"
+#include "harness/runner/libtorch.h"
 #include "harness/runner/run_directory.h"
 
 namespace bkm {
 
 // Puts goldens and floors into the run directory: from the cache, from golden/numeric, or computed
-// by reference_worker while cells run, one at a time.
+// by reference_worker while cells run, one at a time. An installed bkm fetches LibTorch when the
+// first one must be computed. Until then it uses the floors that came with it, which another
+// machine measured.
 class References {
  public:
-  References(const Installation& installation, std::filesystem::path cache, const RunDirectory& run)
-      : installation_(installation), cache_(std::move(cache)), run_(run) {}
+  using Note = std::function<void(const std::string&)>;
+  References(const Installation& installation, std::filesystem::path cache, const RunDirectory& run,
+             Note note)
+      : installation_(installation),
+        cache_(std::move(cache)),
+        run_(run),
+        note_(std::move(note)),
+        libtorch_version_(LibTorchToFetch(installation)) {}
   ~References();
 
   // Requests the golden and the floor of `probe` in `precision`, and copies the probe's own files
@@ -35,6 +45,8 @@ class References {
   // running processes: 0 or 1.
   int Advance(bool may_start);
   bool busy() const { return process_.has_value() || !jobs_.empty(); }
+  // Whether a golden or floor of `probe` is still to be computed.
+  bool IsMaking(const Probe& probe) const;
   // Sentences about damaged files, which were set aside and are made again.
   const std::vector<std::string>& damaged() const { return damaged_; }
   // Why a reference could not be computed, for people; empty if none failed.
@@ -42,24 +54,31 @@ class References {
 
  private:
   struct Job {
+    std::string probe;  // its key
     Command command;
     std::string what;
     std::filesystem::path made;    // the command's output, in the cache
     std::filesystem::path wanted;  // in the run directory
     std::filesystem::path log;
+    int killed = 0;  // times
   };
 
   void Finish(int status);
   absl::Status CopyProbe(const std::filesystem::path& from, const std::filesystem::path& to);
+  // Whether reference_worker can run; an installed bkm fetches what it needs.
+  bool HasWorker();
   // Whether the file exists and is what was written. A damaged one is set aside.
   bool IsSound(const std::filesystem::path& path);
 
   const Installation& installation_;
   std::filesystem::path cache_;
   const RunDirectory& run_;
-  std::string torch_;            // version of the worker's LibTorch; empty: not known yet
-  std::set<std::string> asked_;  // names of files and folders
-  std::deque<Job> jobs_;         // the first is running when process_ is set
+  const Note note_;
+  const std::string libtorch_version_;  // empty: reference_worker finds its own
+  std::filesystem::path libtorch_;      // folder of its libraries, once found
+  std::string torch_;                   // version of the worker's LibTorch; empty: not known yet
+  std::set<std::string> asked_;         // names of files and folders
+  std::deque<Job> jobs_;                // the first is running when process_ is set
   std::optional<PipedProcess> process_;
   std::string failure_;
   std::vector<std::string> damaged_;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "harness/base/status_macros.h"
 
 namespace bkm {
 namespace {
@@ -41,6 +42,18 @@ std::vector<PreparedCell> WithRepeats(std::vector<PreparedCell> cells, int runs)
     }
   }
   return cells;
+}
+
+absl::StatusOr<std::vector<CellSupply::Ready>> RepeatedCells::Take() {
+  ASSIGN_OR_RETURN(std::vector<Ready> ready, cells_.Take());
+  if (taken_.empty()) taken_.resize(cells_.records().size());
+  for (const Ready& each : ready) taken_[*each.index] = each.cell;
+  if (!cells_.done()) return ready;
+  done_ = true;
+  const size_t asked = taken_.size();
+  taken_ = WithRepeats(std::move(taken_), runs_);
+  for (size_t i = asked; i < taken_.size(); ++i) ready.push_back({std::nullopt, taken_[i]});
+  return ready;
 }
 
 std::vector<const CellRecord*> RepeatsOf(const RunRecord& run, const CellRecord& cell) {

@@ -5,7 +5,9 @@
 
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "harness/model/cell_record.h"
+#include "harness/runner/cell_supply.h"
 #include "harness/runner/task.h"
 
 namespace bkm {
@@ -13,6 +15,24 @@ namespace bkm {
 // Appends the repeats of the cells, so that each runs `runs` times. Repeats are cells of their own,
 // with `repeat` 2 and more. A cell that was stopped before it ran is not repeated.
 std::vector<PreparedCell> WithRepeats(std::vector<PreparedCell> cells, int runs);
+
+// The cells of another supply, followed by their repeats.
+class RepeatedCells : public CellSupply {
+ public:
+  RepeatedCells(CellSupply& cells, int runs) : cells_(cells), runs_(runs) {}
+
+  std::vector<CellRecord> records() const override { return cells_.records(); }
+  absl::StatusOr<std::vector<Ready>> Take() override;
+  bool done() const override { return done_; }
+  // What was taken: once all was, the cells in their order and then the repeats.
+  const std::vector<PreparedCell>& cells() const { return taken_; }
+
+ private:
+  CellSupply& cells_;
+  const int runs_;
+  std::vector<PreparedCell> taken_;
+  bool done_ = false;
+};
 
 // The repeats of `cell` in `run`.
 std::vector<const CellRecord*> RepeatsOf(const RunRecord& run, const CellRecord& cell);

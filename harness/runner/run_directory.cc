@@ -60,7 +60,11 @@ absl::Status RunDirectory::PrepareCell(const CellRecord& record, const Json& req
   RETURN_IF_ERROR(CreateDirectories(dir / "work"));
   // WriteObservation syncs the request with the evidence.
   RETURN_IF_ERROR(WriteScratchFile(dir / "request.json", ToText(request)));
-  const fs::path script = dir / "rerun.sh";
+  return WriteRerun(record, launcher, dir / "rerun.sh");
+}
+
+absl::Status RunDirectory::WriteRerun(const CellRecord& record, const std::string& launcher,
+                                      const fs::path& script) const {
   RETURN_IF_ERROR(WriteScratchFile(
       script,
       absl::StrCat("#!/bin/sh\n# Runs this cell again in a fresh process and judges it.\nexec ",

@@ -39,6 +39,9 @@ class RunDirectory {
   // attempt.
   absl::Status PrepareCell(const CellRecord& record, const Json& request,
                            const std::string& launcher) const;
+  // Writes the script that replays the cell of this run.
+  absl::Status WriteRerun(const CellRecord& record, const std::string& launcher,
+                          const std::filesystem::path& script) const;
   // Links the files of another run's cell into the prepared folder.
   absl::Status AdoptCell(const CellRecord& record, const std::filesystem::path& folder) const;
   // Writes the observation and the checksums of the cell's evidence. What is written survives a

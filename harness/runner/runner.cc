@@ -66,48 +66,79 @@ Json MachineFacts(const std::filesystem::path& cell_dir, int memory_mib) {
   return {{"disk_full", disk_full}, {"memory_short", available_kib / 1024 < memory_mib}};
 }
 
-// Cells recorded between two writes of run.json: a killed run loses little, and a run writes
-// little.
+// Cells recorded between two writes of run.json: a killed run loses little of it, and nothing of
+// what the cells' folders hold.
 constexpr size_t kWriteRunEvery = 8;
+// run.json holds all cells, so that a write takes longer the larger the run is. At most one part in
+// so many of a run's time is spent on it.
+constexpr int kWriteRunShare = 20;
 
 }  // namespace
 
-absl::StatusOr<bool> Runner::Run(std::vector<PreparedCell> cells, RunRecord& run) {
+absl::StatusOr<bool> Runner::Run(CellSupply& supply, RunRecord& run) {
   run_ = &run;
   run.finished = false;
-  observer_.OnPlanned(static_cast<int>(cells.size()));
-  for (PreparedCell& cell : cells) {
-    if (cell.record.cell.is_control()) controls_.insert(ControlKey(cell.record));
+  for (CellRecord& record : supply.records()) {
+    run.cells.push_back(record);
+    cells_.emplace_back().record = std::move(record);
   }
-  for (PreparedCell& cell : cells) RETURN_IF_ERROR(Add(std::move(cell), /*front=*/false));
+  observer_.OnPlanned(static_cast<int>(run.cells.size()));
+  absl::Status supplied = TakeReady(supply);
   RETURN_IF_ERROR(WriteRunSoon(/*now=*/true));
   bool interrupted = false;
   // Two phases, in turn: start the cells that have room, then wait for one event.
+  bool finished = false;
   for (;;) {
-    background_ = judge_.Advance(!interrupted && HasRoomForReferences());
-    if (!interrupted) RETURN_IF_ERROR(TellAndFeed());
-    if (!interrupted) RETURN_IF_ERROR(StartReady());
-    const bool finished = pending_.empty() && background_ == 0 && untold_.empty();
-    if (executor_.running() == 0 && (interrupted || finished)) break;
+    const bool goes_on = !interrupted && supplied.ok();
+    const bool may_start = goes_on && clock_.Elapsed() < options_.start_until;
+    if (may_start) supplied = TakeReady(supply);
+    background_ = judge_.Advance(goes_on && HasRoomForReferences());
+    if (may_start) RETURN_IF_ERROR(TellAndFeed());
+    if (goes_on && !may_start) RETURN_IF_ERROR(TellJudged());
+    if (may_start) RETURN_IF_ERROR(StartReady());
+    const bool judged = background_ == 0 && untold_.empty();
+    finished = pending_.empty() && judged && !more_to_come_;
+    if (executor_.running() == 0 && (may_start ? finished : !goes_on || judged)) break;
     const WaitResult result = executor_.WaitAny(std::chrono::milliseconds(250));
     if (std::holds_alternative<Interrupted>(result)) {
       interrupted = true;
       executor_.CancelAll();
-    } else if (const auto* finished = std::get_if<CellFinished>(&result)) {
-      RETURN_IF_ERROR(HandleFinished(*finished));
+    } else if (const auto* ended = std::get_if<CellFinished>(&result)) {
+      RETURN_IF_ERROR(HandleFinished(*ended));
     }
     observer_.OnTick(executor_.running());
   }
   RETURN_IF_ERROR(WriteRunSoon(/*now=*/true));
-  return !interrupted;
+  if (!interrupted) RETURN_IF_ERROR(supplied);
+  return !interrupted && finished;
+}
+
+absl::Status Runner::TakeReady(CellSupply& supply) {
+  more_to_come_ = !supply.done();
+  if (!more_to_come_) return absl::OkStatus();
+  ASSIGN_OR_RETURN(std::vector<CellSupply::Ready> ready, supply.Take());
+  more_to_come_ = !supply.done();
+  for (const CellSupply::Ready& each : ready) {
+    const CellRecord& record = each.cell.record;
+    if (record.cell.is_control()) controls_.insert(ControlKey(record));
+  }
+  for (CellSupply::Ready& each : ready) {
+    if (!each.index) observer_.OnAdded(each.cell.record, "run again, to see whether it is stable");
+    RETURN_IF_ERROR(each.index ? Admit(*each.index, std::move(each.cell), /*front=*/false)
+                               : Add(std::move(each.cell), /*front=*/false));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Runner::TellJudged() {
   std::vector<size_t> untold;
   untold.swap(untold_);
+  if (!options_.judges) return absl::OkStatus();
   for (const size_t index : untold) {
-    if (!run_->cells[index].verdict) RETURN_IF_ERROR(Judge(index));
+    const bool late = !run_->cells[index].verdict;
+    if (late) RETURN_IF_ERROR(Judge(index));
     if (run_->cells[index].verdict) {
+      if (late) observer_.OnJudged(run_->cells[index]);
       RETURN_IF_ERROR(feed_.Judged(run_->cells[index]));
     } else {
       untold_.push_back(index);
@@ -128,10 +159,15 @@ absl::Status Runner::TellAndFeed() {
 }
 
 absl::Status Runner::Add(PreparedCell cell, bool front) {
-  const size_t index = cells_.size();
-  run_->cells.push_back(cell.record);
-  cells_.push_back(std::move(cell));
-  const PreparedCell& added = cells_.back();
+  run_->cells.emplace_back();
+  cells_.emplace_back();
+  return Admit(cells_.size() - 1, std::move(cell), front);
+}
+
+absl::Status Runner::Admit(size_t index, PreparedCell cell, bool front) {
+  run_->cells[index] = cell.record;
+  cells_[index] = std::move(cell);
+  const PreparedCell& added = cells_[index];
   if (added.lock) RETURN_IF_ERROR(directory_.WriteLock(*added.lock));
   const Json request = MakeRequest(added, directory_.cell(added.record), options_.task);
   ASSIGN_OR_RETURN(const bool taken, TakeWithoutRunning(index, request));
@@ -270,7 +306,8 @@ absl::Status Runner::StartReady() {
     const auto next = NextPending();
     const Pending pending = *next;
     if (busy + SlotsOf(pending.index) > options_.slots) break;
-    if (pending.second_try && (executor_.running() > 0 || background_ > 0)) break;
+    const bool busy_otherwise = executor_.running() > 0 || background_ > 0 || more_to_come_;
+    if (pending.second_try && busy_otherwise) break;
     pending_.erase(next);
     // A cell that this run has measured since may stand for it.
     ASSIGN_OR_RETURN(const bool taken, TakeLate(pending));
@@ -332,7 +369,7 @@ absl::Status Runner::HandleFinished(const CellFinished& finished) {
       ending == "signalled" && cells_[pending.index].record.cell.probe.layout != Layout();
   if ((ending == "timed-out" || crashed) && !pending.second_try) {
     pending_.push_back({pending.index, /*second_try=*/true, pending.measure, crashed});
-    observer_.OnAdded(run_->cells[pending.index],
+    observer_.OnAgain(run_->cells[pending.index],
                       crashed ? "a rank crashed: retrying alone"
                               : "timed out: retrying alone with twice the limit");
     return absl::OkStatus();
@@ -344,6 +381,7 @@ absl::Status Runner::HandleFinished(const CellFinished& finished) {
 }
 
 absl::Status Runner::Judge(size_t index) {
+  if (!options_.judges) return absl::OkStatus();
   ASSIGN_OR_RETURN(run_->cells[index].verdict, judge_.Judge(run_->cells[index]));
   return absl::OkStatus();
 }
@@ -395,7 +433,7 @@ void Runner::MeasureAgain(size_t index, const std::string& why) {
     waiting_[index].push_back(equal);
   }
   pending_.push_back({.index = index, .measure = true});
-  observer_.OnAdded(run_->cells[index], why);
+  observer_.OnAgain(run_->cells[index], why);
 }
 
 absl::Status Runner::Record(size_t index, Json observation, const Json& observed, bool reused) {
@@ -452,9 +490,14 @@ void Runner::ReleaseWorker(const std::string& key) {
 }
 
 absl::Status Runner::WriteRunSoon(bool now) {
-  if (!now && ++unwritten_ < kWriteRunEvery) return absl::OkStatus();
+  const absl::Duration begin = clock_.Elapsed();
+  const bool soon = begin - run_written_ < kWriteRunShare * write_took_;
+  if (!now && (++unwritten_ < kWriteRunEvery || soon)) return absl::OkStatus();
   unwritten_ = 0;
-  return directory_.WriteRun(*run_);
+  const absl::Status written = directory_.WriteRun(*run_);
+  run_written_ = clock_.Elapsed();
+  write_took_ = run_written_ - begin;
+  return written;
 }
 
 }  // namespace bkm

@@ -12,10 +12,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "harness/base/clock.h"
 #include "harness/model/cell_record.h"
 #include "harness/runner/cell_feed.h"
 #include "harness/runner/cell_judge.h"
+#include "harness/runner/cell_supply.h"
 #include "harness/runner/executor.h"
 #include "harness/runner/inherited_cells.h"
 #include "harness/runner/observer.h"
@@ -31,6 +33,9 @@ struct RunnerOptions {
   bool reuse = true;         // keep the observations of equal cells in the run directory
   int verify_inherited = 0;  // measure one in so many cells that could inherit; 0: none
   uint64_t verify_seed = 0;  // chooses these cells
+  // The clock's Elapsed() from which on no cell starts. Those that run end, and are judged.
+  absl::Duration start_until = absl::InfiniteDuration();
+  bool judges = true;  // false: the cells are judged elsewhere, and get no verdicts
   TaskSettings task;
   std::string launcher = "tools/bkm";  // the program that rerun.sh calls
 };
@@ -60,9 +65,11 @@ class Runner {
         clock_(parts.clock),
         inherited_(options_.verify_inherited, options_.verify_seed) {}
 
-  // Runs `cells`, then those of the feed, and adds them and their control cells to `run.cells`.
-  // Returns false if the user interrupted; the observations so far are kept.
-  absl::StatusOr<bool> Run(std::vector<PreparedCell> cells, RunRecord& run);
+  // Runs the cells of `supply` as they become ready, and those of the feed, and adds them and their
+  // control cells to `run.cells`. Returns false if the user interrupted or the time was over before
+  // all cells ran; the observations so far are kept. After an error of the supply, the cells that
+  // run end first.
+  absl::StatusOr<bool> Run(CellSupply& supply, RunRecord& run);
   // The number of cells that took an existing observation instead of running.
   int reused() const { return reused_; }
   // Whether reuse proved right where it was checked.
@@ -76,7 +83,12 @@ class Runner {
     bool crashed = false;     // the first try ended by a signal, not by a timeout
   };
 
+  // Adds the cells that have become ready.
+  absl::Status TakeReady(CellSupply& supply);
+  // Adds a cell at the end of the run.
   absl::Status Add(PreparedCell cell, bool front);
+  // Runs the cell that has the place `index` in the run, or takes its result.
+  absl::Status Admit(size_t index, PreparedCell cell, bool front);
   // Records a cell that need not run: it is stopped, or the run directory or another run has its
   // observation. False if it must run.
   absl::StatusOr<bool> TakeWithoutRunning(size_t index, const Json& request);
@@ -135,9 +147,12 @@ class Runner {
   std::set<size_t> measured_;         // cells that have an observation
   std::vector<size_t> untold_;        // cells that feed_ has not been told of
   bool alone_ = false;                // a retry is running
+  bool more_to_come_ = false;         // the supply is preparing cells
   int background_ = 0;
   int reused_ = 0;
-  size_t unwritten_ = 0;
+  size_t unwritten_ = 0;        // cells recorded since run.json was written
+  absl::Duration run_written_;  // when that was
+  absl::Duration write_took_;
 };
 
 }  // namespace bkm

@@ -12,7 +12,9 @@
 
 #include "harness/base/file_steps.h"
 #include "harness/base/files.h"
+#include "harness/base/status_macros.h"
 #include "harness/runner/fake_clock.h"
+#include "harness/runner/repeats.h"
 
 namespace bkm {
 namespace {
@@ -51,6 +53,7 @@ class FakeExecutor : public CellExecutor {
     most_running = std::max(most_running, running());
   }
   WaitResult WaitAny(std::chrono::milliseconds) override {
+    if (on_wait) on_wait();
     if (interrupt_after-- == 0) return Interrupted{};
     if (in_flight_.empty()) return DeadlinePassed{};
     const std::string id = in_flight_.front();
@@ -63,6 +66,7 @@ class FakeExecutor : public CellExecutor {
   void Release(const std::string& key) override { released.push_back(key); }
   void CancelAll() override { cancelled_ = true; }
 
+  std::function<void()> on_wait;
   std::vector<std::string> started;
   std::vector<int> timeouts;
   std::vector<std::string> released;
@@ -176,9 +180,10 @@ class RunnerTest : public ::testing::Test {
   RunnerTest() : directory_(*CreateTempDirectory(::testing::TempDir(), "run")) {}
 
   bool Run(std::vector<PreparedCell> cells, RunnerOptions options = {.slots = 1}) {
+    ReadyCells supply(std::move(cells));
     run_ = RunRecord();
     Runner runner(options, {directory_, executor_, judge_, stored_, feed_, observer_, clock_});
-    const bool finished = *runner.Run(std::move(cells), run_);
+    const bool finished = *runner.Run(supply, run_);
     reused_ = runner.reused();
     inherited_ = runner.inherited().ToJson();
     return finished;
@@ -235,6 +240,106 @@ TEST_F(RunnerTest, TimedOutCellRunsOnceMoreAloneWithTwiceTheLimit) {
   EXPECT_EQ((**directory_.ReadObservation(run_.cells[0]))["timeouts"], 2);
 }
 
+// Cells that become ready in rounds, one round at each call. An empty round: nothing is ready yet.
+class FakeSupply : public CellSupply {
+ public:
+  explicit FakeSupply(std::vector<PreparedCell> cells) : cells_(std::move(cells)) {}
+
+  std::vector<CellRecord> records() const override {
+    std::vector<CellRecord> records;
+    for (const PreparedCell& cell : cells_) {
+      records.push_back(cell.record);
+      records.back().lock.clear();  // only a ready cell has one
+    }
+    return records;
+  }
+  absl::StatusOr<std::vector<Ready>> Take() override {
+    RETURN_IF_ERROR(failure);
+    std::vector<Ready> ready;
+    for (const size_t index : rounds.front()) ready.push_back({index, cells_[index]});
+    rounds.pop_front();
+    if (fail_after && rounds.empty()) failure = absl::UnavailableError("no network");
+    return ready;
+  }
+  bool done() const override { return rounds.empty() && !fail_after; }
+
+  std::deque<std::vector<size_t>> rounds;
+  bool fail_after = false;
+  absl::Status failure;
+
+ private:
+  const std::vector<PreparedCell> cells_;
+};
+
+TEST_F(RunnerTest, CellRunsAsSoonAsItIsReadyAndKeepsItsPlace) {
+  FakeSupply supply({Prepared("flex", "a"), Prepared("varlen", "b"), Prepared("sdpa", "c")});
+  supply.rounds = {{}, {2}, {}, {}, {1}, {0}};
+  Runner runner({.slots = 1}, {directory_, executor_, judge_, stored_, feed_, observer_, clock_});
+  ASSERT_TRUE(*runner.Run(supply, run_));
+  EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan sdpa", "verl-torchtitan varlen",
+                                             "verl-torchtitan flex"));
+  ASSERT_EQ(run_.cells.size(), 3u);
+  EXPECT_EQ(run_.cells[0].cell.probe.attention, "flex");
+  EXPECT_EQ(run_.cells[0].lock, "a");
+  EXPECT_EQ(run_.cells[2].lock, "c");
+  for (const CellRecord& cell : run_.cells) EXPECT_TRUE(cell.verdict.has_value()) << cell.id;
+}
+
+TEST_F(RunnerTest, RetryWaitsUntilNoCellIsBeingPrepared) {
+  FakeSupply supply({Prepared("flex", "a"), Prepared("varlen", "b")});
+  supply.rounds = {{0}, {}, {}, {}, {1}};
+  executor_.endings = {Ended("timed-out")};
+  Runner runner({.slots = 1}, {directory_, executor_, judge_, stored_, feed_, observer_, clock_});
+  ASSERT_TRUE(*runner.Run(supply, run_));
+  EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan flex", "verl-torchtitan varlen",
+                                             "verl-torchtitan flex"));
+}
+
+TEST_F(RunnerTest, CellsThatRunEndBeforeAnErrorOfTheSupplyEndsTheRun) {
+  FakeSupply supply({Prepared("flex", "a"), Prepared("varlen", "b")});
+  supply.rounds = {{0}};
+  supply.fail_after = true;
+  Runner runner({.slots = 1}, {directory_, executor_, judge_, stored_, feed_, observer_, clock_});
+  EXPECT_EQ(runner.Run(supply, run_).status(), absl::UnavailableError("no network"));
+  const RunRecord written = *directory_.ReadRun();
+  ASSERT_EQ(written.cells.size(), 2u);
+  EXPECT_FALSE(written.finished);
+  EXPECT_FALSE(written.cells[1].verdict.has_value());
+  // The same run takes what is there.
+  executor_ = FakeExecutor();
+  EXPECT_TRUE(Run({Prepared("flex", "a"), Prepared("varlen", "b")}));
+  EXPECT_LE(executor_.started.size(), 2u);
+}
+
+TEST_F(RunnerTest, FurtherCellsOfASupplyComeLast) {
+  ReadyCells cells({Prepared("flex"), Prepared("varlen")});
+  RepeatedCells repeated(cells, 2);
+  Runner runner({.slots = 1}, {directory_, executor_, judge_, stored_, feed_, observer_, clock_});
+  ASSERT_TRUE(*runner.Run(repeated, run_));
+  ASSERT_EQ(run_.cells.size(), 4u);
+  EXPECT_EQ(run_.cells[2].repeat_of, run_.cells[0].id);
+  EXPECT_EQ(run_.cells[3].repeat_of, run_.cells[1].id);
+  EXPECT_EQ(repeated.cells().size(), 4u);
+}
+
+TEST_F(RunnerTest, LateVerdictIsReported) {
+  class Judged : public RunObserver {
+   public:
+    void OnFinished(const CellRecord& cell, bool) override {
+      lines.push_back(cell.verdict ? "finished with a verdict" : "finished");
+    }
+    void OnJudged(const CellRecord& cell) override { lines.push_back(cell.verdict->message); }
+    std::vector<std::string> lines;
+  };
+  Judged observer;
+  judge_.busy = 4;
+  judge_.verdict.message = "late";
+  ReadyCells cells({Prepared("flex")});
+  Runner runner({.slots = 2}, {directory_, executor_, judge_, stored_, feed_, observer, clock_});
+  ASSERT_TRUE(*runner.Run(cells, run_));
+  EXPECT_THAT(observer.lines, ElementsAre("finished", "late"));
+}
+
 TEST_F(RunnerTest, InterruptKeepsWhatWasMeasuredAndTheSameRunFinishesTheRest) {
   executor_.interrupt_after = 1;
   EXPECT_FALSE(Run({Prepared("flex"), Prepared("varlen"), Prepared("sdpa")}));
@@ -243,6 +348,25 @@ TEST_F(RunnerTest, InterruptKeepsWhatWasMeasuredAndTheSameRunFinishesTheRest) {
   executor_ = FakeExecutor();
   EXPECT_TRUE(Run({Prepared("flex"), Prepared("varlen"), Prepared("sdpa")}));
   EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan varlen", "verl-torchtitan sdpa"));
+}
+
+TEST_F(RunnerTest, AfterItsTimeNoCellStartsAndThoseThatRanAreJudged) {
+  executor_.on_wait = [&] { clock_.elapsed += absl::Minutes(1); };
+  judge_.wanted = 2;
+  RunnerOptions options{.slots = 2};
+  options.start_until = absl::Minutes(2);
+  const std::vector<PreparedCell> cells = {Prepared("flex"), Prepared("varlen"), Prepared("sdpa"),
+                                           Prepared("eager")};
+  EXPECT_FALSE(Run(cells, options));
+  const size_t started = executor_.started.size();
+  EXPECT_GT(started, 0u);
+  EXPECT_LT(started, cells.size());
+  for (size_t i = 0; i < cells.size(); ++i)
+    EXPECT_EQ(run_.cells[i].verdict.has_value(), i < started) << i;
+
+  executor_ = FakeExecutor();
+  EXPECT_TRUE(Run(cells));
+  EXPECT_EQ(executor_.started.size(), cells.size() - started);
 }
 
 // Writing fails with `error` in paths that contain `where`.
@@ -312,7 +436,8 @@ TEST_F(RunnerTest, DamagedEvidenceIsSetAsideReportedAndMeasuredAgain) {
   run_ = RunRecord();
   Runner runner({.slots = 1}, {directory_, executor_, judge_, stored_, feed_, observer, clock_});
 
-  ASSERT_TRUE(*runner.Run({flex, varlen}, run_));
+  ReadyCells cells({flex, varlen});
+  ASSERT_TRUE(*runner.Run(cells, run_));
 
   EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan flex"));
   ASSERT_EQ(observer.warnings.size(), 1u);
@@ -445,6 +570,17 @@ TEST_F(RunnerTest, ACellIsObservedThenJudgedThenToldToTheFeed) {
                   "observe verl-torchtitan varlen, completed", "judge verl-torchtitan varlen"));
   EXPECT_THAT(feed_.judged,
               ElementsAre("verl-torchtitan flex: judged", "verl-torchtitan varlen: judged"));
+}
+
+TEST_F(RunnerTest, ARunThatIsJudgedElsewhereHasObservationsAndNoVerdicts) {
+  judge_.busy = 1'000'000;
+  executor_.endings = {Raised(), Ended("completed"), Ended("completed")};
+  EXPECT_TRUE(Run({Prepared("flex"), Prepared("varlen")}, {.slots = 1, .judges = false}));
+  ASSERT_EQ(run_.cells.size(), 3u);  // blame needs the control there, too
+  for (const CellRecord& cell : run_.cells) {
+    EXPECT_FALSE(cell.verdict) << cell.id;
+    EXPECT_TRUE((*directory_.ReadObservation(cell)).has_value()) << cell.id;
+  }
 }
 
 TEST_F(RunnerTest, RunLastsUntilItsGoldensAreThere) {

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
-#include "harness/runner/concurrent_jobs.h"
 
 namespace bkm {
 namespace {
@@ -25,6 +24,19 @@ std::string AsOf(const std::string& cutoff) {
   if (!absl::ParseTime(absl::RFC3339_full, cutoff, &time, nullptr)) return "";
   return absl::FormatTime(" as of %Y-%m-%d", time - absl::Seconds(1), absl::UTCTimeZone());
 }
+
+// A request that owns its subjects: a job outlives whoever asked.
+struct OwnedRequest {
+  explicit OwnedRequest(const RuntimeRequest& asked) : request(asked) {
+    if (asked.engine) request.engine = &engine.emplace(*asked.engine);
+    if (asked.library) request.library = &library.emplace(*asked.library);
+  }
+  OwnedRequest(const OwnedRequest&) = delete;
+  OwnedRequest& operator=(const OwnedRequest&) = delete;
+
+  RuntimeRequest request;
+  std::optional<Subject> engine, library;
+};
 
 std::string PairText(const RuntimeRequest& request) {
   std::string text;
@@ -44,89 +56,106 @@ std::string ResultText(const RuntimeRequest& request, const Resolution& resoluti
 
 }  // namespace
 
-struct RuntimePreparation::Work {
-  const char* what;  // "resolving"
-  const char* noun;  // "runtime"
-  size_t count;
-  int at_once;
-  std::function<void(size_t)> run;
-  std::function<std::string(size_t)> result;  // what a job came to, in words
-};
+RuntimePreparation::RuntimePreparation(RuntimeProvider& provider, RunObserver& observer,
+                                       const Clock& clock, RuntimeLimits limits)
+    : provider_(provider),
+      observer_(observer),
+      limits_(limits),
+      pool_({limits.resolutions, limits.environments}, clock) {}
 
-void RuntimePreparation::Run(const Work& work, const Stop& stop) {
-  if (work.count == 0) return;
-  const size_t at_once = std::min(work.count, static_cast<size_t>(work.at_once));
-  observer_.OnSetUp(absl::StrCat(work.what, " ", work.count, " ", work.noun,
-                                 work.count == 1 ? "" : "s",
-                                 work.count == 1 ? "" : absl::StrCat(" (", at_once, " at once)")));
-  size_t done = 0;
-  const auto ended = [&](size_t job, absl::Duration took) {
-    observer_.OnSetUp(absl::StrFormat("%s in %.1f s, %d of %d", work.result(job),
-                                      absl::ToDoubleSeconds(took), ++done, work.count));
-  };
-  RunConcurrently(
-      {.count = work.count, .at_once = work.at_once, .run = work.run, .ended = ended, .stop = stop},
-      clock_);
+std::string RuntimePreparation::Resolve(const RuntimeRequest& request) {
+  const std::string key = provider_.KeyOf(request);
+  const auto [known, is_new] = resolutions_.try_emplace(key);
+  if (!is_new && (!known->second || known->second->ok())) return key;
+  absl::StatusOr<std::optional<RuntimeLock>> lock = provider_.FindLock(request);
+  if (!lock.ok() || *lock) {
+    known->second = lock.ok() ? Resolution(**std::move(lock)) : Resolution(lock.status());
+    return key;
+  }
+  known->second.reset();
+  const auto owned = std::make_shared<const OwnedRequest>(request);
+  const auto result = std::make_shared<Resolution>(NotStarted());
+  Add(
+      kResolutions, [this, owned, result] { *result = provider_.Resolve(owned->request); },
+      [this, key, owned, result] {
+        resolutions_.at(key) = std::move(*result);
+        return ResultText(owned->request, *resolutions_.at(key));
+      });
+  return key;
 }
 
-Resolutions RuntimePreparation::Resolve(const std::vector<RuntimeRequest>& requests,
-                                        const Stop& stop) {
-  Resolutions resolutions;
-  std::vector<const RuntimeRequest*> unresolved;  // one for each key
-  for (const RuntimeRequest& request : requests) {
-    resolutions.keys.push_back(provider_.KeyOf(request));
-    const auto [known, is_new] = resolutions.by_key.emplace(resolutions.keys.back(), NotStarted());
-    if (!is_new) continue;
-    absl::StatusOr<std::optional<RuntimeLock>> lock = provider_.FindLock(request);
-    if (!lock.ok()) {
-      known->second = lock.status();
-    } else if (*lock) {
-      known->second = **std::move(lock);
-    } else {
-      unresolved.push_back(&request);
-    }
+void RuntimePreparation::CreateEnvironment(const std::shared_ptr<const RuntimeLock>& lock) {
+  const std::string key = lock->Key();
+  const auto [known, is_new] = environments_.try_emplace(key);
+  if (!is_new && (!known->second || known->second->ok())) return;
+  if (std::optional<fs::path> python = provider_.FindEnvironment(*lock)) {
+    known->second = *std::move(python);
+    return;
   }
-  std::vector<Resolution> results(unresolved.size(), Resolution(NotStarted()));
-  Run({.what = "resolving",
-       .noun = "runtime",
-       .count = results.size(),
-       .at_once = limits_.resolutions,
-       .run = [&](size_t i) { results[i] = provider_.Resolve(*unresolved[i]); },
-       .result = [&](size_t i) { return ResultText(*unresolved[i], results[i]); }},
-      stop);
-  for (size_t i = 0; i < results.size(); ++i)
-    resolutions.by_key.at(provider_.KeyOf(*unresolved[i])) = std::move(results[i]);
-  return resolutions;
+  known->second.reset();
+  const auto result = std::make_shared<absl::StatusOr<fs::path>>(NotStarted());
+  Add(
+      kEnvironments, [this, lock, result] { *result = provider_.CreateEnvironment(*lock); },
+      [this, key, result] {
+        environments_.at(key) = std::move(*result);
+        return absl::StrCat(environments_.at(key)->ok() ? "created" : "could not create",
+                            " environment ", key.substr(0, 12));
+      });
 }
 
-std::map<std::string, absl::StatusOr<fs::path>> RuntimePreparation::CreateEnvironments(
-    const std::vector<const RuntimeLock*>& locks, const Stop& stop) {
-  std::map<std::string, absl::StatusOr<fs::path>> environments;
-  std::vector<const RuntimeLock*> missing;  // one for each key
-  for (const RuntimeLock* lock : locks) {
-    const auto [known, is_new] = environments.emplace(lock->Key(), NotStarted());
-    if (!is_new) continue;
-    if (std::optional<fs::path> python = provider_.FindEnvironment(*lock)) {
-      known->second = *std::move(python);
-    } else {
-      missing.push_back(lock);
-    }
+void RuntimePreparation::Add(Kind kind, std::function<void()> run,
+                             std::function<std::string()> ended) {
+  Progress& progress = progress_[kind];
+  if (IsDone(progress)) progress = {};
+  ++progress.added;
+  pool_.Add({.kind = kind,
+             .run = std::move(run),
+             .ended = [this, &progress, ended = std::move(ended)](absl::Duration took) {
+               ++progress.ended;
+               observer_.OnSetUp(absl::StrFormat("%s in %.1f s, %d of %d", ended(),
+                                                 absl::ToDoubleSeconds(took), progress.ended,
+                                                 progress.added));
+             }});
+}
+
+void RuntimePreparation::Announce(Kind kind) {
+  Progress& progress = progress_[kind];
+  if (progress.announced > 0 || IsDone(progress)) return;
+  progress.announced = progress.added;
+  const char* what = kind == kResolutions ? "resolving " : "creating ";
+  const char* noun = kind == kResolutions ? " runtime" : " environment";
+  const int at_once =
+      std::min(progress.added, kind == kResolutions ? limits_.resolutions : limits_.environments);
+  observer_.OnSetUp(absl::StrCat(what, progress.added, noun, progress.added == 1 ? "" : "s",
+                                 at_once == 1 ? "" : absl::StrCat(" (", at_once, " at once)")));
+}
+
+const Resolution* RuntimePreparation::resolution(const std::string& key) const {
+  const std::optional<Resolution>& known = resolutions_.at(key);
+  return known ? &*known : nullptr;
+}
+
+const absl::StatusOr<fs::path>* RuntimePreparation::environment(const std::string& lock_key) const {
+  const std::optional<absl::StatusOr<fs::path>>& known = environments_.at(lock_key);
+  return known ? &*known : nullptr;
+}
+
+bool RuntimePreparation::Advance(absl::Duration wait) {
+  Announce(kResolutions);
+  Announce(kEnvironments);
+  return pool_.Advance(wait);
+}
+
+void RuntimePreparation::Finish() {
+  pool_.Stop();
+  while (pool_.busy()) pool_.Advance(absl::Milliseconds(100));
+  progress_ = {};
+  for (auto& [key, resolution] : resolutions_) {
+    if (!resolution) resolution = NotStarted();
   }
-  std::vector<absl::StatusOr<fs::path>> results(missing.size(), NotStarted());
-  Run({.what = "creating",
-       .noun = "environment",
-       .count = results.size(),
-       .at_once = limits_.environments,
-       .run = [&](size_t i) { results[i] = provider_.CreateEnvironment(*missing[i]); },
-       .result =
-           [&](size_t i) {
-             return absl::StrCat(results[i].ok() ? "created" : "could not create", " environment ",
-                                 missing[i]->Key().substr(0, 12));
-           }},
-      stop);
-  for (size_t i = 0; i < results.size(); ++i)
-    environments.at(missing[i]->Key()) = std::move(results[i]);
-  return environments;
+  for (auto& [key, environment] : environments_) {
+    if (!environment) environment = NotStarted();
+  }
 }
 
 }  // namespace bkm

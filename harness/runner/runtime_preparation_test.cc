@@ -6,13 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
-#include <set>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "harness/runner/fake_clock.h"
+#include "harness/runner/fake_runtime_provider.h"
 
 namespace bkm {
 namespace {
@@ -25,140 +23,90 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-const RuntimePreparation::Stop kNever = [] { return false; };
-
-RuntimeLock LockOf(const std::string& package) {
-  return {.runtime = "cpu",
-          .python = "3.11",
-          .cutoff = "2026-07-01T00:00:00Z",
-          .packages = {{package, "1", {"ab"}}}};
-}
-
-// Answers by the request's torch. A call lasts until `together` calls have run at once and the user
-// was seen to interrupt `stops` times.
-class FakeRuntimeProvider : public RuntimeProvider {
- public:
-  std::string KeyOf(const RuntimeRequest& request) const override { return request.torch; }
-  absl::StatusOr<std::optional<RuntimeLock>> FindLock(const RuntimeRequest& request) override {
-    if (!cached.contains(request.torch)) return std::nullopt;
-    return LockOf(request.torch);
-  }
-  Resolution Resolve(const RuntimeRequest& request) override {
-    Call(request.torch);
-    if (request.torch == "offline") return absl::UnavailableError("no network");
-    if (request.torch == "conflict") return NoSolutionOf(request, "numpy<2 against numpy>=2");
-    return LockOf(request.torch);
-  }
-  std::optional<fs::path> FindEnvironment(const RuntimeLock& lock) const override {
-    if (!cached.contains(lock.packages[0].name)) return std::nullopt;
-    return "/cached/python";
-  }
-  absl::StatusOr<fs::path> CreateEnvironment(const RuntimeLock& lock) override {
-    const std::string& name = lock.packages[0].name;
-    Call(name);
-    if (name == "unbuildable") return absl::AbortedError("it does not build");
-    return fs::path("/made") / name;
-  }
-
-  // The user interrupts while `together` calls run.
-  bool Interrupted() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (most < together) return false;
-    if (stops > 0) --stops;
-    changed_.notify_all();
-    return true;
-  }
-
-  std::set<std::string> cached;
-  size_t together = 1;
-  int stops = 0;
-  size_t most = 0;                 // calls that ran at once
-  std::vector<std::string> calls;  // in the order of their starts
-
- private:
-  void Call(const std::string& name) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    calls.push_back(name);
-    most = std::max(most, ++running_);
-    changed_.notify_all();
-    // Generous: only a broken implementation waits as long.
-    changed_.wait_for(lock, std::chrono::seconds(20),
-                      [&] { return most >= together && stops == 0; });
-    --running_;
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  size_t running_ = 0;
-};
-
 class RecordingObserver : public RunObserver {
  public:
   void OnSetUp(const std::string& what) override { lines.push_back(what); }
   std::vector<std::string> lines;
 };
 
-std::vector<RuntimeRequest> Requests(const std::vector<std::string>& torches) {
-  std::vector<RuntimeRequest> requests;
-  for (const std::string& torch : torches) {
-    requests.push_back({.policy = {.name = "cpu"}, .torch = torch});
-  }
-  return requests;
-}
-
-std::vector<RuntimeRequest> ManyRequests(int count) {
-  std::vector<std::string> torches;
-  for (int i = 0; i < count; ++i) torches.push_back(absl::StrCat("2.", i));
-  return Requests(torches);
+RuntimeRequest Request(const std::string& torch) {
+  return {.policy = {.name = "cpu"}, .torch = torch};
 }
 
 class RuntimePreparationTest : public ::testing::Test {
  protected:
+  // Waits until nothing is left to do.
+  void Drain() {
+    while (preparation_.busy()) preparation_.Advance(absl::Seconds(1));
+  }
+  void ResolveAll(const std::vector<std::string>& torches) {
+    for (const std::string& torch : torches) preparation_.Resolve(Request(torch));
+    Drain();
+  }
+  void CreateAll(const std::vector<std::string>& packages) {
+    for (const std::string& package : packages)
+      preparation_.CreateEnvironment(std::make_shared<const RuntimeLock>(LockOf(package)));
+    Drain();
+  }
+  const absl::StatusOr<fs::path>& EnvironmentOf(const std::string& package) {
+    return *preparation_.environment(LockOf(package).Key());
+  }
+
   FakeRuntimeProvider provider_;
   RecordingObserver observer_;
   FakeClock clock_;
   RuntimePreparation preparation_{provider_, observer_, clock_, RuntimeLimits()};
 };
 
+std::vector<std::string> Names(int count) {
+  std::vector<std::string> names;
+  for (int i = 0; i < count; ++i) names.push_back(absl::StrCat("2.", i));
+  return names;
+}
+
 TEST_F(RuntimePreparationTest, EightRuntimesAreResolvedAtOnceAndNoMore) {
   provider_.together = 8;
-  const Resolutions resolutions = preparation_.Resolve(ManyRequests(20), kNever);
+  ResolveAll(Names(20));
   EXPECT_EQ(provider_.most, 8u);
   EXPECT_THAT(provider_.calls, SizeIs(20));
-  EXPECT_THAT(resolutions.keys, SizeIs(20));
 }
 
 TEST_F(RuntimePreparationTest, EachRequestGetsItsOwnResolutionWhateverEndsFirst) {
   provider_.together = 8;
-  const std::vector<RuntimeRequest> requests = ManyRequests(20);
-  const Resolutions resolutions = preparation_.Resolve(requests, kNever);
-  for (size_t i = 0; i < requests.size(); ++i) {
-    EXPECT_EQ(resolutions.keys[i], requests[i].torch);
-    EXPECT_EQ(std::get<RuntimeLock>(*resolutions.by_key.at(resolutions.keys[i])),
-              LockOf(requests[i].torch));
-  }
+  ResolveAll(Names(20));
+  for (const std::string& name : Names(20))
+    EXPECT_EQ(std::get<RuntimeLock>(**preparation_.resolution(name)), LockOf(name));
 }
 
 TEST_F(RuntimePreparationTest, EqualRequestsAreResolvedOnce) {
-  const Resolutions resolutions =
-      preparation_.Resolve(Requests({"2.1", "2.2", "2.1", "2.1"}), kNever);
+  ResolveAll({"2.1", "2.2", "2.1", "2.1"});
+  ResolveAll({"2.1"});
   std::sort(provider_.calls.begin(), provider_.calls.end());
   EXPECT_THAT(provider_.calls, ElementsAre("2.1", "2.2"));
-  EXPECT_THAT(resolutions.keys, ElementsAre("2.1", "2.2", "2.1", "2.1"));
 }
 
-TEST_F(RuntimePreparationTest, AFailureStopsNoOtherResolution) {
-  const Resolutions resolutions =
-      preparation_.Resolve(Requests({"offline", "conflict", "2.1", "2.2"}), kNever);
-  EXPECT_EQ(resolutions.by_key.at("offline").status(), absl::UnavailableError("no network"));
-  EXPECT_EQ(std::get<NoSolution>(*resolutions.by_key.at("conflict")).complaint,
+TEST_F(RuntimePreparationTest, NothingIsKnownUntilItEnds) {
+  preparation_.Resolve(Request("2.1"));
+  EXPECT_EQ(preparation_.resolution("2.1"), nullptr);
+  EXPECT_TRUE(preparation_.resolving());
+  Drain();
+  EXPECT_NE(preparation_.resolution("2.1"), nullptr);
+  EXPECT_FALSE(preparation_.resolving());
+}
+
+TEST_F(RuntimePreparationTest, AFailureStopsNoOtherResolutionAndIsTriedAgain) {
+  ResolveAll({"offline", "conflict", "2.1", "2.2"});
+  EXPECT_EQ(preparation_.resolution("offline")->status(), absl::UnavailableError("no network"));
+  EXPECT_EQ(std::get<NoSolution>(**preparation_.resolution("conflict")).complaint,
             "numpy<2 against numpy>=2");
-  EXPECT_TRUE(std::holds_alternative<RuntimeLock>(*resolutions.by_key.at("2.1")));
-  EXPECT_TRUE(std::holds_alternative<RuntimeLock>(*resolutions.by_key.at("2.2")));
+  EXPECT_TRUE(std::holds_alternative<RuntimeLock>(**preparation_.resolution("2.1")));
+  provider_.calls.clear();
+  ResolveAll({"offline", "conflict", "2.1"});
+  EXPECT_THAT(provider_.calls, ElementsAre("offline"));
 }
 
 TEST_F(RuntimePreparationTest, ProgressIsReportedAsResolutionsEnd) {
-  preparation_.Resolve(Requests({"2.1", "conflict", "offline"}), kNever);
+  ResolveAll({"2.1", "conflict", "offline"});
   ASSERT_THAT(observer_.lines, SizeIs(4));
   EXPECT_EQ(observer_.lines[0], "resolving 3 runtimes (3 at once)");
   EXPECT_THAT(observer_.lines[3], HasSubstr(" in 0.0 s, 3 of 3"));
@@ -169,46 +117,54 @@ TEST_F(RuntimePreparationTest, ProgressIsReportedAsResolutionsEnd) {
 
 TEST_F(RuntimePreparationTest, WhatIsCachedIsNeitherResolvedNorReported) {
   provider_.cached = {"2.1"};
-  const Resolutions resolutions = preparation_.Resolve(Requests({"2.1"}), kNever);
-  EXPECT_EQ(std::get<RuntimeLock>(*resolutions.by_key.at("2.1")), LockOf("2.1"));
-  const RuntimeLock lock = LockOf("2.1");
-  EXPECT_EQ(*preparation_.CreateEnvironments({&lock}, kNever).at(lock.Key()), "/cached/python");
+  preparation_.Resolve(Request("2.1"));
+  EXPECT_EQ(std::get<RuntimeLock>(**preparation_.resolution("2.1")), LockOf("2.1"));
+  CreateAll({"2.1"});
+  EXPECT_EQ(*EnvironmentOf("2.1"), "/cached/python");
+  EXPECT_FALSE(preparation_.busy());
   EXPECT_THAT(provider_.calls, IsEmpty());
   EXPECT_THAT(observer_.lines, IsEmpty());
 }
 
-TEST_F(RuntimePreparationTest, AfterAnInterruptNoFurtherResolutionStarts) {
+TEST_F(RuntimePreparationTest, FinishStartsNothingFurtherAndWaitsForWhatRuns) {
   provider_.together = 8;
-  provider_.stops = 2;  // the second time, the first was heard
-  const Resolutions resolutions =
-      preparation_.Resolve(ManyRequests(20), [&] { return provider_.Interrupted(); });
+  for (const std::string& name : Names(20)) preparation_.Resolve(Request(name));
+  preparation_.Finish();
   EXPECT_THAT(provider_.calls, SizeIs(8));
-  EXPECT_TRUE(resolutions.by_key.at("2.0").ok());
-  EXPECT_EQ(resolutions.by_key.at("2.19").status(), absl::CancelledError("interrupted"));
+  EXPECT_FALSE(preparation_.busy());
+  EXPECT_TRUE(preparation_.resolution("2.0")->ok());
+  EXPECT_EQ(preparation_.resolution("2.19")->status(), absl::CancelledError("interrupted"));
+  // Whoever asks again gets it.
+  ResolveAll({"2.19"});
+  EXPECT_TRUE(preparation_.resolution("2.19")->ok());
 }
 
 TEST_F(RuntimePreparationTest, FourEnvironmentsAreCreatedAtOnceAndNoMore) {
+  CreateAll({"2.0", "2.1"});
   provider_.together = 4;
-  std::vector<RuntimeLock> locks;
-  for (int i = 0; i < 10; ++i) locks.push_back(LockOf(absl::StrCat("torch-", i)));
-  std::vector<const RuntimeLock*> wanted;
-  for (const RuntimeLock& lock : locks) wanted.insert(wanted.end(), {&lock, &lock});
-  const auto environments = preparation_.CreateEnvironments(wanted, kNever);
+  CreateAll(Names(10));
   EXPECT_EQ(provider_.most, 4u);
   EXPECT_THAT(provider_.calls, SizeIs(10));
-  for (const RuntimeLock& lock : locks)
-    EXPECT_EQ(*environments.at(lock.Key()), fs::path("/made") / lock.packages[0].name);
-  EXPECT_EQ(observer_.lines[0], "creating 10 environments (4 at once)");
+  for (const std::string& name : Names(10))
+    EXPECT_EQ(*EnvironmentOf(name), fs::path("/made") / name);
+  EXPECT_THAT(observer_.lines, Contains("creating 8 environments (4 at once)"));
+}
+
+TEST_F(RuntimePreparationTest, AnEnvironmentIsCreatedWhileRuntimesAreResolved) {
+  provider_.together = 9;
+  for (const std::string& name : Names(8)) preparation_.Resolve(Request(name));
+  CreateAll({"torch"});
+  EXPECT_EQ(provider_.most, 9u);
 }
 
 TEST_F(RuntimePreparationTest, AnEnvironmentThatCannotBeCreatedStopsNoOther) {
-  const RuntimeLock good = LockOf("good"), bad = LockOf("unbuildable");
-  const auto environments = preparation_.CreateEnvironments({&bad, &good}, kNever);
-  EXPECT_TRUE(absl::IsAborted(environments.at(bad.Key()).status()));
-  EXPECT_EQ(*environments.at(good.Key()), "/made/good");
-  EXPECT_THAT(observer_.lines, Contains(AllOf(HasSubstr("could not create environment " +
-                                                        bad.Key().substr(0, 12) + " in 0.0 s, "),
-                                              HasSubstr(" of 2"))));
+  CreateAll({"unbuildable", "good"});
+  EXPECT_TRUE(absl::IsAborted(EnvironmentOf("unbuildable").status()));
+  EXPECT_EQ(*EnvironmentOf("good"), "/made/good");
+  EXPECT_THAT(observer_.lines,
+              Contains(AllOf(HasSubstr("could not create environment " +
+                                       LockOf("unbuildable").Key().substr(0, 12) + " in 0.0 s, "),
+                             HasSubstr(" of 2"))));
 }
 
 }  // namespace

@@ -64,6 +64,30 @@ class UvRuntimeProvider : public RuntimeProvider {
   const EnvironmentCreator environments_;
 };
 
+// The locks of another provider, for cells that run on another machine: no environment is made.
+class LocksOnly : public RuntimeProvider {
+ public:
+  explicit LocksOnly(RuntimeProvider& provider) : provider_(provider) {}
+
+  std::string KeyOf(const RuntimeRequest& request) const override {
+    return provider_.KeyOf(request);
+  }
+  absl::StatusOr<std::optional<RuntimeLock>> FindLock(const RuntimeRequest& request) override {
+    return provider_.FindLock(request);
+  }
+  Resolution Resolve(const RuntimeRequest& request) override { return provider_.Resolve(request); }
+  // The python of no environment.
+  std::optional<std::filesystem::path> FindEnvironment(const RuntimeLock&) const override {
+    return std::filesystem::path();
+  }
+  absl::StatusOr<std::filesystem::path> CreateEnvironment(const RuntimeLock&) override {
+    return std::filesystem::path();
+  }
+
+ private:
+  RuntimeProvider& provider_;
+};
+
 }  // namespace bkm
 
 #endif  // HARNESS_RUNNER_RUNTIME_PROVIDER_H_

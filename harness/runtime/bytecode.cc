@@ -45,7 +45,8 @@ absl::Status CompileBytecode(const fs::path& python, const fs::path& site) {
                      .exact_env = true,
                      .directory = "/",
                      .timeout = std::chrono::hours(1),
-                     .in_own_group = false})
+                     .in_own_group = false,
+                     .may_run_again = true})
       .status();
 }
 
@@ -56,13 +57,11 @@ bool HasBytecode(const fs::path& package, const std::string& python) {
 
 absl::Status CompileBytecodeElsewhere(const fs::path& python, const fs::path& folder,
                                       const fs::path& elsewhere) {
-  // Without -I, because isolated Python ignores the variable.
-  return RunCommand(
-             {.argv = {python.string(), "-s", "-m", "compileall", "-q", "-j", "0", folder.string()},
-              .set_env = {{"PYTHONPYCACHEPREFIX", elsewhere.string()}},
-              .unset_env = {"SOURCE_DATE_EPOCH", "PYTHONHOME", "PYTHONPATH",
-                            "PYTHONDONTWRITEBYTECODE"},
-              .directory = "/"})
+  return RunCommand({.argv = {python.string(), "-I", "-S", "-X",
+                              absl::StrCat("pycache_prefix=", elsewhere.string()), "-m",
+                              "compileall", "-q", "-j", "0", folder.string()},
+                     .unset_env = {"SOURCE_DATE_EPOCH"},
+                     .directory = "/"})
       .status();
 }
 

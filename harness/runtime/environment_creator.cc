@@ -71,10 +71,6 @@ absl::StatusOr<fs::path> EnvironmentCreator::Create(const RuntimeLock& lock) con
 }
 
 absl::Status EnvironmentCreator::Fill(const RuntimeLock& lock, const fs::path& folder) const {
-  ASSIGN_OR_RETURN(const ProcessResult venv,
-                   uv_.Run({"venv", "--python", python_.string(), "--no-project",
-                            "--allow-existing", folder.string()}));
-  if (!venv.ok()) return ErrorOf(venv, "cannot make a virtual environment");
   std::vector<std::string> arguments = {"pip",       "install",
                                         "--python",  (folder / "bin" / "python").string(),
                                         "--no-deps", "--require-hashes"};
@@ -83,10 +79,15 @@ absl::Status EnvironmentCreator::Fill(const RuntimeLock& lock, const fs::path& f
   arguments.insert(arguments.end(), cutoff.begin(), cutoff.end());
   for (const std::string& argument : TorchBackendArguments(lock.torch_backend))
     arguments.push_back(argument);
-  ASSIGN_OR_RETURN(
-      const ProcessResult installed,
-      builds_.Install(arguments, absl::StrSplit(lock.RequirementsText(), '\n', absl::SkipEmpty()),
-                      cutoff));
+  const auto install = [&]() -> absl::StatusOr<ProcessResult> {
+    ASSIGN_OR_RETURN(const ProcessResult venv,
+                     uv_.Run({"venv", "--python", python_.string(), "--no-project",
+                              "--allow-existing", folder.string()}));
+    if (!venv.ok()) return ErrorOf(venv, "cannot make a virtual environment");
+    return builds_.Install(
+        arguments, absl::StrSplit(lock.RequirementsText(), '\n', absl::SkipEmpty()), cutoff);
+  };
+  ASSIGN_OR_RETURN(const ProcessResult installed, InstallAnew(folder, install));
   RETURN_IF_ERROR(InstallationStatus(
       installed, absl::StrCat("cannot install the packages of runtime ", lock.runtime)));
   // Compile now, once: cells have the environment read-only and would compile at every import.

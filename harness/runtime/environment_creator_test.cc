@@ -7,7 +7,6 @@
 
 #include "harness/base/files.h"
 #include "harness/base/subprocess.h"
-#include "harness/runtime/interpreter.h"
 
 namespace bkm {
 namespace {
@@ -90,36 +89,29 @@ TEST_F(EnvironmentCreatorTest, FailureLeavesNothingAndGivesAdvice) {
   EXPECT_TRUE(Creator("exit 0").Create(lock_).ok());
 }
 
+// uv would take the package for installed that it had begun to write.
+TEST_F(EnvironmentCreatorTest, AnInstallationThatWasKilledStartsAgainInAnEmptyFolder) {
+  const std::string kills_itself =
+      "site=$(dirname \"$6\")/../lib/python3.11/site-packages\n"
+      "tries=\"$(dirname \"$0\")/tries\"; echo >> \"$tries\"\n"
+      "[ $(wc -l < \"$tries\") -ge ";
+  const std::string rest =
+      " ] || { touch \"$site/half.py\"; kill -KILL $$; }\n"
+      "[ -e \"$site/half.py\" ] || echo 'A = 1' > \"$site/whole.py\"";
+  const fs::path python = *Creator(kills_itself + "3" + rest).Create(lock_);
+  const fs::path site = python.parent_path().parent_path() / "lib/python3.11/site-packages";
+  EXPECT_TRUE(fs::exists(site / "whole.py"));
+  EXPECT_FALSE(fs::exists(site / "half.py"));
+  fs::remove(root_ / "tries");
+  lock_.packages[0].version = "2.0";
+  const absl::Status killed = Creator(kills_itself + "9" + rest).Create(lock_).status();
+  EXPECT_EQ(killed.code(), absl::StatusCode::kUnavailable) << killed;
+  EXPECT_EQ(Creator("exit 9").Find(lock_), std::nullopt);
+}
+
 TEST_F(EnvironmentCreatorTest, ExistingRuntimeIsItsInterpreter) {
   lock_.interpreter = "/some/python";
   EXPECT_EQ(*Creator("exit 9").Create(lock_), fs::path("/some/python"));
-}
-
-TEST(InterpreterTest, MinorVersionLeavesThePatchOut) {
-  EXPECT_EQ(MinorVersion("3.11.2"), "3.11");
-  EXPECT_EQ(MinorVersion("3.11"), "3.11");
-}
-
-TEST_F(EnvironmentCreatorTest, ViolatedPinsAreThoseThatDoNotHold) {
-  // An environment with a fake of the package `packaging`, which evaluates pins.
-  const fs::path python = *Creator("exit 0").Create(lock_);
-  const fs::path site = python.parent_path().parent_path() / "lib/python3.11/site-packages";
-  ASSERT_TRUE(WriteFile(site / "packaging/__init__.py", "").ok());
-  ASSERT_TRUE(WriteFile(site / "packaging/requirements.py",
-                        "class Specifier:\n"
-                        "  def __init__(self, text): self.text = text\n"
-                        "  def contains(self, version, prereleases): return version == self.text\n"
-                        "class Requirement:\n"
-                        "  def __init__(self, line):\n"
-                        "    self.name, _, text = line.partition('==')\n"
-                        "    self.specifier, self.marker = Specifier(text), None\n")
-                  .ok());
-  ASSERT_TRUE(
-      WriteFile(site / "a-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: a\nVersion: 1.0\n")
-          .ok());
-  EXPECT_THAT(*FindViolatedPins(python, {"a==1.0"}), IsEmpty());
-  EXPECT_THAT(*FindViolatedPins(python, {"a==2.0", "b==1.0"}),
-              ::testing::ElementsAre(ViolatedPin{"a==2.0", "1.0"}, ViolatedPin{"b==1.0", ""}));
 }
 
 }  // namespace

@@ -18,8 +18,7 @@ constexpr char kProgram[] =
 absl::StatusOr<Json> Ask(const std::filesystem::path& python, const std::string& question,
                          std::string input = "") {
   absl::StatusOr<std::string> output =
-      RunForOutput({.argv = {python.string(), "-I", "-B", "-c", kProgram, question},
-                    .unset_env = {"PYTHONHOME", "PYTHONPATH"},
+      RunForOutput({.argv = {python.string(), "-I", "-S", "-B", "-c", kProgram, question},
                     .input = std::move(input),
                     .may_run_again = true});
   if (!output.ok()) {
@@ -54,14 +53,6 @@ absl::StatusOr<std::vector<InstalledPackage>> ReadInstalled(
         {item["package"], item["version"], item["commit"], item["folder"].get<std::string>()});
   }
   return found;
-}
-
-absl::StatusOr<std::vector<ViolatedPin>> FindViolatedPins(
-    const std::filesystem::path& python, const std::vector<std::string>& requirements) {
-  ASSIGN_OR_RETURN(const Json json, Ask(python, "violated", absl::StrJoin(requirements, "\n")));
-  std::vector<ViolatedPin> pins;
-  for (const Json& item : json["violated"]) pins.push_back({item["requirement"], item["found"]});
-  return pins;
 }
 
 }  // namespace bkm

@@ -17,7 +17,8 @@ struct InterpreterFacts {
   std::string python;                           // "3.11.2"
   std::map<std::string, std::string> packages;  // normalised name -> version
 };
-// FailedPrecondition when `python` cannot be run.
+// Runs no code of the environment's packages, not even that of .pth files. FailedPrecondition when
+// `python` cannot be run.
 absl::StatusOr<InterpreterFacts> ReadInterpreter(const std::filesystem::path& python);
 
 // "3.11" for "3.11.2".
@@ -30,21 +31,11 @@ struct InstalledPackage {
   std::string commit;            // 40 hex digits if installed from git; otherwise empty
   std::filesystem::path folder;  // the folder that contains the package
 };
-// Those of `packages` (import names) that the interpreter has. Imports none of them.
+// Those of `packages` (import names) that the interpreter has. Runs no code of any package; of
+// editable installations, those with path lines, setuptools' finder, or a package in their tree (or
+// its src folder) are found.
 absl::StatusOr<std::vector<InstalledPackage>> ReadInstalled(
     const std::filesystem::path& python, const std::vector<std::string>& packages);
-
-// A requirement that an environment does not meet.
-struct ViolatedPin {
-  std::string requirement;  // as declared
-  std::string found;        // the version; empty when the package is missing
-  bool operator==(const ViolatedPin&) const = default;
-};
-// Those of `requirements` (PEP 508) that the environment of `python` does not meet, for runtimes
-// that were not resolved from them. FailedPrecondition when the environment has no copy of
-// `packaging`.
-absl::StatusOr<std::vector<ViolatedPin>> FindViolatedPins(
-    const std::filesystem::path& python, const std::vector<std::string>& requirements);
 
 }  // namespace bkm
 

@@ -60,13 +60,11 @@ absl::Status WantPrecisionThatRan(References& references, const PreparedCell& ce
   return references.Want(cell.record.cell.probe, cell.probe_folder, ran);
 }
 
-absl::Status WantAll(References& references, const std::vector<PreparedCell>& cells) {
-  for (const PreparedCell& cell : cells) {
-    if (cell.stopped || FindEngineKind(cell.record.cell.engine)->judged_by_ending_only) continue;
-    RETURN_IF_ERROR(references.Want(cell.record.cell.probe, cell.probe_folder,
-                                    cell.record.cell.probe.precision));
-  }
-  return absl::OkStatus();
+absl::Status WantReferences(References& references, const PreparedCell& cell) {
+  if (cell.stopped || FindEngineKind(cell.record.cell.engine)->judged_by_ending_only)
+    return absl::OkStatus();
+  const Probe& probe = cell.record.cell.probe;
+  return references.Want(probe, cell.probe_folder, probe.precision);
 }
 
 // The observations of all runs of this machine. Without them, or once the disk is full, a run only
@@ -125,8 +123,7 @@ class LocalObservations : public StoredObservations {
   std::unique_ptr<ObservationStore> store_;  // null: not wanted, or failed
 };
 
-// Judges by the files of the run directory. While a golden or floor is being computed it judges
-// nothing: the cells until then are judged when all are there.
+// Judges by the files of the run directory, once the cell's golden and floors are there.
 class DirectoryJudge : public CellJudge {
  public:
   DirectoryJudge(RunJudge& judge, References& references, const RunRecord& run)
@@ -136,7 +133,7 @@ class DirectoryJudge : public CellJudge {
     return WantPrecisionThatRan(references_, cell, observation);
   }
   absl::StatusOr<std::optional<Verdict>> Judge(const CellRecord& cell) override {
-    if (references_.busy()) return std::optional<Verdict>();
+    if (references_.IsMaking(cell.cell.probe)) return std::optional<Verdict>();
     return judge_.JudgeCell(run_, cell);
   }
   int Advance(bool may_start) override { return references_.Advance(may_start); }
@@ -155,7 +152,7 @@ class ReferencedFeed : public CellFeed {
 
   absl::StatusOr<std::vector<PreparedCell>> Next(int room) override {
     ASSIGN_OR_RETURN(std::vector<PreparedCell> cells, feed_.Next(room));
-    RETURN_IF_ERROR(WantAll(references_, cells));
+    for (const PreparedCell& cell : cells) RETURN_IF_ERROR(WantReferences(references_, cell));
     chosen_.insert(chosen_.end(), cells.begin(), cells.end());
     return cells;
   }
@@ -165,6 +162,29 @@ class ReferencedFeed : public CellFeed {
   CellFeed& feed_;
   References& references_;
   std::vector<PreparedCell>& chosen_;
+};
+
+// The same for the cells of a supply.
+class ReferencedSupply : public CellSupply {
+ public:
+  ReferencedSupply(CellSupply& cells, References& references, std::vector<PreparedCell>& taken)
+      : cells_(cells), references_(references), taken_(taken) {}
+
+  std::vector<CellRecord> records() const override { return cells_.records(); }
+  absl::StatusOr<std::vector<Ready>> Take() override {
+    ASSIGN_OR_RETURN(std::vector<Ready> ready, cells_.Take());
+    for (const Ready& each : ready) {
+      RETURN_IF_ERROR(WantReferences(references_, each.cell));
+      taken_.push_back(each.cell);
+    }
+    return ready;
+  }
+  bool done() const override { return cells_.done(); }
+
+ private:
+  CellSupply& cells_;
+  References& references_;
+  std::vector<PreparedCell>& taken_;
 };
 
 // A flaky cell must not stand for others.
@@ -180,22 +200,27 @@ void ForgetFlaky(const RunRecord& run, const std::vector<PreparedCell>& cells,
 }
 
 absl::StatusOr<RunRecord> MeasureAll(const MeasurementSetup& setup, LocalExecutor& executor,
-                                     CellFeed& feed, std::vector<PreparedCell> cells) {
+                                     CellFeed& feed, CellSupply& cells) {
   const MeasurementOptions& options = setup.options;
   const RunDirectory& directory = setup.directory;
   ASSIGN_OR_RETURN(const FileLock lock, directory.Lock());
   ASSIGN_OR_RETURN(const std::string cell_code, setup.installation.CellCodeDigest());
-  RunRecord run{.matrix = setup.matrix.name, .sandbox = std::string(Name(options.sandbox))};
+  const Json limits = WriteFields(setup.matrix.limits);
+  // Of the run's options, its cells can be prepared again with these only (bkm pack).
+  RunRecord run{.matrix = setup.matrix.name,
+                .sandbox = std::string(Name(options.sandbox)),
+                .made_by = {{"limits", limits}}};
   RunJudge run_judge(directory);
-  References references(setup.installation, CacheDirectory(), directory);
-  RETURN_IF_ERROR(WantAll(references, cells));
+  References references(setup.installation, CacheDirectory(), directory,
+                        [&](const std::string& what) { setup.observer.OnNote(what); });
   const double preload_before_s = executor.preload_s();
   const TaskSettings task{
       .cell_code = cell_code, .limits = setup.matrix.limits, .sandbox = options.sandbox};
-  std::vector<PreparedCell> asked = cells;
+  std::vector<PreparedCell> asked;
   DirectoryJudge judge(run_judge, references, run);
   LocalObservations stored(options.store && options.reuse && !options.fresh, task, setup.observer);
   ReferencedFeed referenced(feed, references, asked);
+  ReferencedSupply supply(cells, references, asked);
   const RealClock clock;
   const char* launcher = std::getenv("BKM_LAUNCHER");
   Runner runner({.slots = Slots(options),
@@ -203,17 +228,19 @@ absl::StatusOr<RunRecord> MeasureAll(const MeasurementSetup& setup, LocalExecuto
                  .reuse = options.reuse,
                  .verify_inherited = options.verify_inherited,
                  .verify_seed = static_cast<uint64_t>(absl::ToUnixNanos(clock.Now())),
+                 .start_until = options.start_until,
                  .task = task,
                  .launcher = launcher ? launcher : "bkm"},
                 {directory, executor, judge, stored, referenced, setup.observer, clock});
   const absl::Duration start = clock.Elapsed();
-  ASSIGN_OR_RETURN(run.finished, runner.Run(std::move(cells), run));
+  ASSIGN_OR_RETURN(run.finished, runner.Run(supply, run));
   run.made_by = {{"slots", Slots(options)},
                  {"fresh", options.fresh},
                  {"reused", runner.reused()},
                  {"preload_s", executor.preload_s() - preload_before_s},
                  {"wall_s", absl::ToDoubleSeconds(clock.Elapsed() - start)},
                  {"cell_code", cell_code},
+                 {"limits", limits},
                  {"inherited", runner.inherited().ToJson()}};
   RETURN_IF_ERROR(run_judge.JudgeRun(run, !run.finished && references.busy()));
   ForgetFlaky(run, asked, stored);
@@ -235,14 +262,18 @@ absl::StatusOr<RunRecord> MeasureAll(const MeasurementSetup& setup, LocalExecuto
 
 }  // namespace
 
-absl::StatusOr<std::vector<PreparedCell>> PrepareAll(const std::vector<PlannedCell>& plan,
-                                                     Preparation& preparation,
-                                                     const InterruptSignals& signals) {
+std::vector<PlannedCell> Included(const std::vector<PlannedCell>& plan) {
   std::vector<PlannedCell> included;
   std::copy_if(plan.begin(), plan.end(), std::back_inserter(included),
                [](const PlannedCell& planned) { return planned.included; });
+  return included;
+}
+
+absl::StatusOr<std::vector<PreparedCell>> PrepareAll(const std::vector<PlannedCell>& plan,
+                                                     Preparation& preparation,
+                                                     const InterruptSignals& signals) {
   absl::StatusOr<std::vector<PreparedCell>> cells =
-      preparation.PrepareAll(included, [&] { return signals.heard(); });
+      preparation.PrepareAll(Included(plan), [&] { return signals.heard(); });
   // An interrupt ends uv, too: its errors mean nothing then.
   if (signals.heard()) return std::vector<PreparedCell>();
   return cells;
@@ -256,21 +287,54 @@ std::unique_ptr<LocalExecutor> MakeWorkers(const Installation& installation,
       WorkerOptions(installation, options, directory, kIdleWorkers, signals));
 }
 
-absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, std::vector<PreparedCell> cells) {
+absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, CellSupply& cells) {
   LocalExecutor workers(WorkerOptions(setup.installation, setup.options, setup.directory,
                                       /*idle=*/0, setup.signals));
-  return Measure(setup, workers, std::move(cells));
+  return Measure(setup, workers, cells);
+}
+
+absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, std::vector<PreparedCell> cells) {
+  ReadyCells ready(std::move(cells));
+  return Measure(setup, ready);
+}
+
+absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, LocalExecutor& workers,
+                                  CellSupply& cells) {
+  NoFeed feed;
+  return MeasureAll(setup, workers, feed, cells);
 }
 
 absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, LocalExecutor& workers,
                                   std::vector<PreparedCell> cells) {
-  NoFeed feed;
-  return MeasureAll(setup, workers, feed, std::move(cells));
+  ReadyCells ready(std::move(cells));
+  return Measure(setup, workers, ready);
 }
 
 absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, LocalExecutor& workers,
                                   CellFeed& feed) {
-  return MeasureAll(setup, workers, feed, {});
+  ReadyCells none({});
+  return MeasureAll(setup, workers, feed, none);
+}
+
+absl::Status JudgeMeasured(const Installation& installation, const RunDirectory& directory,
+                           const std::vector<PreparedCell>& cells, RunRecord& run,
+                           RunObserver& observer, const InterruptSignals& signals) {
+  constexpr absl::Duration kPatience = absl::Milliseconds(100);
+  References references(installation, CacheDirectory(), directory,
+                        [&](const std::string& what) { observer.OnNote(what); });
+  for (const PreparedCell& cell : cells) {
+    RETURN_IF_ERROR(WantReferences(references, cell));
+    ASSIGN_OR_RETURN(const std::optional<Json> observation, directory.ReadObservation(cell.record));
+    if (observation && !cell.stopped && !cell.probe_folder.empty())
+      RETURN_IF_ERROR(WantPrecisionThatRan(references, cell, *observation));
+  }
+  while (!signals.heard() && (references.Advance(/*may_start=*/true) > 0 || references.busy()))
+    absl::SleepFor(kPatience);
+  run.finished = !signals.heard();
+  RETURN_IF_ERROR(RunJudge(directory).JudgeRun(run, !run.finished && references.busy()));
+  for (const std::string& damaged : references.damaged()) observer.OnWarning(damaged);
+  if (!references.failure().empty()) observer.OnWarning(references.failure());
+  return absl::OkStatus();
 }
 
 int ReusedCells(const RunRecord& run) {

@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "harness/matrix/matrix.h"
 #include "harness/matrix/plan.h"
 #include "harness/model/cell_record.h"
 #include "harness/model/sandbox_level.h"
 #include "harness/runner/cell_feed.h"
+#include "harness/runner/cell_supply.h"
 #include "harness/runner/installation.h"
 #include "harness/runner/local_executor.h"
 #include "harness/runner/observer.h"
@@ -30,6 +32,8 @@ struct MeasurementOptions {
   bool store = true;          // take the observations of other runs, too; needs `reuse`
   int verify_inherited = 20;  // measure one in so many cells that could inherit; 0: none
   SandboxLevel sandbox = SandboxLevel::kFull;
+  // RealClock's Elapsed() from which on no cell starts.
+  absl::Duration start_until = absl::InfiniteDuration();
 };
 
 // What a measurement works with. All must outlive it.
@@ -49,22 +53,33 @@ std::unique_ptr<LocalExecutor> MakeWorkers(const Installation& installation,
                                            const RunDirectory& directory,
                                            const InterruptSignals& signals);
 
-// The included cells of `plan`, ready to run. None if the user interrupted.
+// The included cells of `plan`.
+std::vector<PlannedCell> Included(const std::vector<PlannedCell>& plan);
+// These, ready to run. None if the user interrupted.
 absl::StatusOr<std::vector<PreparedCell>> PrepareAll(const std::vector<PlannedCell>& plan,
                                                      Preparation& preparation,
                                                      const InterruptSignals& signals);
 
-// Runs prepared cells, computes their references, judges all, and keeps everything in the run
-// directory. The record says `finished` unless the user interrupted. DataLoss if a cell that was
-// measured to check an inherited observation differs from it: run.json then holds the corrected
-// results, and a second run takes them.
+// Runs cells as they become ready, computes their references, judges all, and keeps everything in
+// the run directory. The record says `finished` unless the user interrupted or the time was over.
+// DataLoss if a cell that was measured to check an inherited observation differs from it: run.json
+// then holds the corrected results, and a second run takes them.
+absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, CellSupply& cells);
 absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, std::vector<PreparedCell> cells);
 // The same in `workers`, which stay up for the next run.
+absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, LocalExecutor& workers,
+                                  CellSupply& cells);
 absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, LocalExecutor& workers,
                                   std::vector<PreparedCell> cells);
 // The same for the cells that `feed` chooses.
 absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, LocalExecutor& workers,
                                   CellFeed& feed);
+
+// Judges the cells of `run` whose observations lie in the directory: computes the references of
+// `cells`, and runs no cell. The record says `finished` unless the user interrupted.
+absl::Status JudgeMeasured(const Installation& installation, const RunDirectory& directory,
+                           const std::vector<PreparedCell>& cells, RunRecord& run,
+                           RunObserver& observer, const InterruptSignals& signals);
 
 // The number of cells of a measured run that took an existing observation instead of running.
 int ReusedCells(const RunRecord& run);

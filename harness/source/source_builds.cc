@@ -333,8 +333,9 @@ absl::Status SourceBuilds::InstallBackends(const std::vector<std::string>& requi
                                         "--link-mode", "copy",    "--target", folder.string()};
   arguments.insert(arguments.end(), cutoff.begin(), cutoff.end());
   arguments.insert(arguments.end(), {"-r", "-"});
-  ASSIGN_OR_RETURN(const ProcessResult result,
-                   uv_.Run(arguments, absl::StrJoin(requirements, "\n") + "\n"));
+  ASSIGN_OR_RETURN(const ProcessResult result, InstallAnew(folder, [&] {
+                     return uv_.Run(arguments, absl::StrJoin(requirements, "\n") + "\n");
+                   }));
   if (result.ok()) return absl::OkStatus();
   const absl::Status status = ErrorOf(result, "cannot install what builds it");
   if (absl::IsUnavailable(status) || absl::IsResourceExhausted(status)) return status;

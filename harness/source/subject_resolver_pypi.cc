@@ -89,11 +89,12 @@ absl::Status SubjectResolver::Install(const Release& release, const fs::path& fo
   std::string pin = absl::StrCat(release.name, "==", release.version);
   for (const std::string& sha256 : release.sha256) absl::StrAppend(&pin, " --hash=sha256:", sha256);
   // Copies, not links: a change of this tree must not change uv's own cache.
-  ASSIGN_OR_RETURN(
-      const ProcessResult result,
-      builds_.Install({"pip", "install", "--python", options_.python.string(), "--no-deps",
-                       "--require-hashes", "--link-mode", "copy", "--target", folder.string()},
-                      {pin}, /*cutoff=*/{}));
+  ASSIGN_OR_RETURN(const ProcessResult result, InstallAnew(folder, [&] {
+                     return builds_.Install(
+                         {"pip", "install", "--python", options_.python.string(), "--no-deps",
+                          "--require-hashes", "--link-mode", "copy", "--target", folder.string()},
+                         {pin}, /*cutoff=*/{});
+                   }));
   return InstallationStatus(result,
                             absl::StrCat("cannot install ", release.name, " ", release.version));
 }

@@ -49,6 +49,8 @@ absl::Status CheckLink(absl::string_view path, absl::string_view target);
 // are equal in all trees. Therefore ".." after a name counts as leading out: the name may be a
 // link.
 bool LeavesTree(absl::string_view path, absl::string_view target);
+// What a symbolic link that leads out of the tree names instead: nothing.
+inline constexpr char kDeadTarget[] = ".bkm-outside-of-the-tree";
 
 // Counts entries and bytes of one tree.
 class TreeMeter {

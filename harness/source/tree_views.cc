@@ -108,9 +108,6 @@ std::set<std::string> FoldersWithCache(const std::vector<GitEntry>& entries) {
   return folders;
 }
 
-// What a symbolic link that leads out of the tree names instead: nothing.
-constexpr char kDeadTarget[] = ".bkm-outside-of-the-tree";
-
 }  // namespace
 
 // Links kept files into one tree and creates the tree's folders.

@@ -2,6 +2,8 @@
 // Copyright the bkm authors.
 #include "harness/source/uv.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -102,6 +104,10 @@ bool MayBuild(const std::vector<std::string>& arguments) {
          (arguments[1] == "compile" || arguments[1] == "install" || arguments[1] == "sync");
 }
 
+bool Installs(const std::vector<std::string>& arguments) {
+  return MayBuild(arguments) && arguments[1] != "compile";
+}
+
 // Gives the packages `names` metadata, so that uv needs not build them to know it. The settings
 // file `file` takes the place of the project's, or of the one that the user names.
 absl::Status AssumeMetadata(const std::vector<std::string>& names, const fs::path& file,
@@ -192,7 +198,7 @@ absl::StatusOr<ProcessResult> Uv::Run(const UvRequest& request) const {
   command.set_env["TMPDIR"] = temporaries;
   command.set_env["UV_NO_PROGRESS"] = "1";
   command.set_env["UV_PYTHON_DOWNLOADS"] = "never";
-  command.may_run_again = true;
+  command.may_run_again = !Installs(request.arguments);
   absl::StatusOr<ProcessResult> result = RunCommand(command);
   if (!settings.empty()) RemoveTree(settings).IgnoreError();
   if (absl::IsNotFound(result.status())) {
@@ -287,6 +293,19 @@ absl::Status ErrorOf(const ProcessResult& result, absl::string_view doing) {
   }
   if (IsNoSolution(result)) return absl::NotFoundError(what);
   return absl::InternalError(what);
+}
+
+absl::StatusOr<ProcessResult> InstallAnew(
+    const fs::path& folder, const std::function<absl::StatusOr<ProcessResult>()>& install) {
+  constexpr int kTries = 3;
+  absl::StatusOr<ProcessResult> result = install();
+  for (int tries = 1; tries < kTries && result.ok() && result->exit_code == 128 + SIGKILL;
+       ++tries) {
+    RETURN_IF_ERROR(RemoveTree(folder));
+    RETURN_IF_ERROR(CreateDirectories(folder));
+    result = install();
+  }
+  return result;
 }
 
 absl::Status InstallationStatus(const ProcessResult& result, absl::string_view doing) {

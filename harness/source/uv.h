@@ -4,6 +4,7 @@
 #define HARNESS_SOURCE_UV_H_
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -48,8 +49,10 @@ class Uv {
   // Looks at $BKM_UV, then for uv in PATH, then for uv-env/bin/uv in the cache folder.
   // FailedPrecondition when there is none.
   static absl::StatusOr<Uv> Find();
+  const std::filesystem::path& program() const { return program_; }
 
-  // Runs `uv ARGUMENTS`. A non-zero exit code is data: see ErrorOf.
+  // Runs `uv ARGUMENTS`. A non-zero exit code is data: see ErrorOf. An installation runs once: see
+  // InstallAnew.
   absl::StatusOr<ProcessResult> Run(const UvRequest& request) const;
   absl::StatusOr<ProcessResult> Run(const std::vector<std::string>& arguments,
                                     std::string input = "",
@@ -90,6 +93,13 @@ std::string UvComplaint(const ProcessResult& result);
 // uv), ResourceExhausted (disk), DeadlineExceeded (uv took too long), NotFound (no solution),
 // Internal (anything else). The message starts with `doing`.
 absl::Status ErrorOf(const ProcessResult& result, absl::string_view doing);
+
+// Runs an installation into `folder`. uv takes a package for installed whose files it had begun to
+// write when it was killed, so an installation that was killed (SIGKILL: the machine lacks memory,
+// or a person ends it) starts again in an empty folder, up to three times in all.
+absl::StatusOr<ProcessResult> InstallAnew(
+    const std::filesystem::path& folder,
+    const std::function<absl::StatusOr<ProcessResult>()>& install);
 
 // Of a `pip install` of pinned packages. Like ErrorOf, but Aborted for what is neither the
 // network's nor this machine's fault: a package is broken.

@@ -41,7 +41,8 @@ absl::Status Database::LastError() const {
   switch (sqlite3_errcode(handle_.get()) & 0xff) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-    case SQLITE_ERROR:  // our statements are correct, so the tables are not the expected ones
+    case SQLITE_READONLY:  // a file to be read has an unfinished transaction
+    case SQLITE_ERROR:     // our statements are correct, so the tables are not the expected ones
       return absl::DataLossError(absl::StrCat(what, " (", options_.if_damaged, ")"));
     case SQLITE_FULL:
       return absl::ResourceExhaustedError(
@@ -67,19 +68,66 @@ absl::StatusOr<Database> Database::Open(const Options& options) {
   return database;
 }
 
+absl::StatusOr<Database> Database::OpenForReading(const Options& options) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(options.path, error))
+    return absl::NotFoundError(absl::StrCat(options.path.string(), " is no file"));
+  sqlite3* handle = nullptr;
+  const int code = sqlite3_open_v2(options.path.c_str(), &handle,
+                                   SQLITE_OPEN_READONLY | SQLITE_OPEN_FULLMUTEX, nullptr);
+  Database database(std::unique_ptr<sqlite3, Close>(handle), options);
+  if (code != SQLITE_OK) return database.LastError();
+  sqlite3_busy_timeout(handle, static_cast<int>(options.wait.count()));
+  RETURN_IF_ERROR(database.Execute(
+      "PRAGMA query_only=ON; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON"));
+  RETURN_IF_ERROR(database.CheckOwner());
+  RETURN_IF_ERROR(database.CheckTables());
+  RETURN_IF_ERROR(database.CheckPages());
+  return database;
+}
+
 absl::Status Database::Prepare() const {
+  RETURN_IF_ERROR(Execute(options_.travels ? "PRAGMA journal_mode=DELETE; PRAGMA synchronous=FULL"
+                                           : "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL"));
   RETURN_IF_ERROR(
-      Execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;"
-              "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON"));
+      Execute("PRAGMA foreign_keys=ON; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON"));
   ASSIGN_OR_RETURN(const auto id, QueryOne("PRAGMA application_id"));
-  const std::string wanted = absl::StrCat(options_.application_id);
   if (id == "0") {
-    RETURN_IF_ERROR(Execute(absl::StrCat("PRAGMA application_id=", wanted).c_str()));
-  } else if (id != wanted) {
-    return absl::DataLossError(absl::StrCat(options_.path.string(),
-                                            " is damaged or was made by another program (",
-                                            options_.if_damaged, ")"));
+    RETURN_IF_ERROR(
+        Execute(absl::StrCat("PRAGMA application_id=", options_.application_id).c_str()));
   }
+  RETURN_IF_ERROR(CheckOwner());
+  if (!options_.tables.empty()) {
+    ASSIGN_OR_RETURN(const auto any, QueryOne("SELECT name FROM sqlite_schema LIMIT 1"));
+    if (!any) {
+      RETURN_IF_ERROR(Transact([&]() -> absl::Status {
+        for (const std::string& table : options_.tables) RETURN_IF_ERROR(Execute(table.c_str()));
+        return absl::OkStatus();
+      }));
+    }
+    RETURN_IF_ERROR(CheckTables());
+  }
+  return CheckPages();
+}
+
+absl::Status Database::CheckOwner() const {
+  ASSIGN_OR_RETURN(const auto id, QueryOne("PRAGMA application_id"));
+  if (id == absl::StrCat(options_.application_id)) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(options_.path.string(),
+                                          " is damaged or was made by another program (",
+                                          options_.if_damaged, ")"));
+}
+
+absl::Status Database::CheckTables() const {
+  // Only the index of a key has no statement.
+  ASSIGN_OR_RETURN(const std::vector<std::string> found,
+                   Query("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name"));
+  if (found == options_.tables) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(
+      options_.path.string(), " has other tables than this bkm knows (", options_.if_damaged, ")"));
+}
+
+absl::Status Database::CheckPages() const {
   ASSIGN_OR_RETURN(const auto check, QueryOne("PRAGMA quick_check(1)"));
   if (check == "ok") return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(options_.path.string(),

@@ -24,7 +24,8 @@ namespace bkm {
 // not the expected ones, ResourceExhausted when the disk is full, otherwise Unavailable.
 //
 // Settings:
-// - journal_mode=WAL: readers and one writer do not wait for each other. The file must lie on a
+// - journal_mode=WAL, unless the file travels: readers and one writer do not wait for each other.
+// The file must lie on a
 //   local file system, because WAL needs memory that the processes share.
 // - synchronous=NORMAL: a power cut cannot damage the file; it may undo the last transactions. That
 //   suits what is kept here, because all of it can be made again.
@@ -40,9 +41,18 @@ class Database {
     std::string if_damaged;           // advice for the message about a damaged file
     std::chrono::milliseconds wait;   // longest wait for a lock that another process holds
     int application_id = 0x626b6d31;  // "bkm1"; 0 in a file means that none was set
+    // The file is copied to other machines, or lies on a network file system: journal_mode=DELETE
+    // and synchronous=FULL. The file alone holds what was written.
+    bool travels = false;
+    // The CREATE TABLE statements of the file's tables, sorted by name. They are executed in an
+    // empty file; a file with any other table, index, view or trigger is DataLoss. Empty: the
+    // caller makes the tables.
+    std::vector<std::string> tables = {};
   };
   // Creates the file and its folders if they are missing. DataLoss when the file is damaged.
   static absl::StatusOr<Database> Open(const Options& options);
+  // Opens a file that others made, and never writes to it. NotFound when there is none.
+  static absl::StatusOr<Database> OpenForReading(const Options& options);
   // Like Open, but renames a damaged file to NAME.damaged-TIME and starts with an empty one. The
   // sentence about that is in `set_aside`.
   static absl::StatusOr<Database> OpenOrSetAside(const Options& options);
@@ -74,6 +84,9 @@ class Database {
       : handle_(std::move(handle)), options_(std::move(options)) {}
   absl::Status LastError() const;
   absl::Status Prepare() const;
+  absl::Status CheckOwner() const;
+  absl::Status CheckTables() const;
+  absl::Status CheckPages() const;
 
   std::unique_ptr<sqlite3, Close> handle_;
   Options options_;

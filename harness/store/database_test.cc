@@ -44,6 +44,45 @@ TEST_F(DatabaseTest, TextsAreReadBackUnchanged) {
   EXPECT_EQ(*database.QueryOne("SELECT name FROM names WHERE name = ?", {"none"}), std::nullopt);
 }
 
+class TravellingDatabaseTest : public DatabaseTest {
+ protected:
+  Database::Options Options() const {
+    return {.path = path_,
+            .if_damaged = "copy it again",
+            .wait = std::chrono::milliseconds(10),
+            .travels = true,
+            .tables = {"CREATE TABLE a (x TEXT PRIMARY KEY)", "CREATE TABLE b (y TEXT)"}};
+  }
+};
+
+TEST_F(TravellingDatabaseTest, OneFileHoldsAll) {
+  const Database database = *Database::Open(Options());
+  ASSERT_TRUE(database.Run("INSERT INTO a VALUES(?)", {"1"}).ok());
+  for (const auto& entry : fs::directory_iterator(path_.parent_path()))
+    EXPECT_EQ(entry.path(), path_);
+  EXPECT_THAT(*Database::OpenForReading(Options())->Query("SELECT x FROM a"), ElementsAre("1"));
+}
+
+TEST_F(TravellingDatabaseTest, AReaderWritesNothing) {
+  EXPECT_TRUE(absl::IsNotFound(Database::OpenForReading(Options()).status()));
+  EXPECT_FALSE(fs::exists(path_));
+  ASSERT_TRUE(Database::Open(Options()).ok());
+  const Database reader = *Database::OpenForReading(Options());
+  EXPECT_TRUE(absl::IsDataLoss(reader.Run("INSERT INTO a VALUES(?)", {"1"})));
+}
+
+TEST_F(TravellingDatabaseTest, OnlyTheExpectedTablesAreRead) {
+  ASSERT_TRUE(Database::Open(Options()).ok());
+  Database::Options fewer = Options();
+  fewer.tables.pop_back();
+  for (const auto& status :
+       {Database::OpenForReading(fewer).status(), Database::Open(fewer).status()}) {
+    EXPECT_TRUE(absl::IsDataLoss(status));
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("has other tables than this bkm knows (copy it again)"));
+  }
+}
+
 TEST_F(DatabaseTest, FailedTransactionChangesNothingAndTheNextOneWorks) {
   const Database database = OpenWithTable();
   const auto insert = [&](absl::string_view name) {

@@ -45,8 +45,9 @@ bool ReadStat(pid_t pid, std::string& name, pid_t& parent) {
 std::string RoleOf(const std::string& name, const std::string& parent_role,
                    const std::string& program) {
   if (name == "bkm-keeper") return "keeper";
-  if (program == "cell_worker")
+  if (program == "cell_worker" || program == "python_worker")
     return parent_role == "worker" || parent_role == "cell" ? "cell" : "worker";
+  if (program == "reference_worker") return "reference worker";
   if (absl::StartsWith(program, "git")) return "git";
   if (absl::StartsWith(program, "python")) return "python";
   if (absl::StartsWith(program, "uv")) return "uv";

@@ -35,7 +35,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr std::chrono::seconds kLongestRun(120);
+// Of an undisturbed run of a matrix: it installs packages and computes goldens and floors.
+constexpr std::chrono::hours kLongestReference(1);
 // Disturbed runs of one round before it is completed without disturbance.
 constexpr int kMostDisturbed = 8;
 
@@ -78,7 +79,11 @@ class Torturer {
       : options_(options), random_(options.seed), start_(Clock::now()) {}
 
   absl::StatusOr<TortureResult> Run() {
-    ASSIGN_OR_RETURN(matrix_, WriteTortureSubjects(options_.folder));
+    if (IsReal()) {
+      matrix_ = options_.matrix;
+    } else {
+      ASSIGN_OR_RETURN(matrix_, WriteTortureSubjects(options_.folder));
+    }
     RETURN_IF_ERROR(TakeReference());
     while (!Done()) {
       RETURN_IF_ERROR(Round());
@@ -122,6 +127,7 @@ class Torturer {
       {Kind::kDamagedCache, "damaged cache"},
   };
 
+  bool IsReal() const { return !options_.matrix.empty(); }
   int Toss(int sides) { return static_cast<int>(random_() % static_cast<uint64_t>(sides)); }
   fs::path out() const { return options_.folder / "out"; }
   fs::path cache() const { return options_.folder / "cache"; }
@@ -137,13 +143,15 @@ class Torturer {
     ++(result_.*count);
     result_.troubles.push_back(absl::StrCat("round ", result_.rounds + 1, " (",
                                             absl::StrJoin(history_, ", "), "): ", what));
+    if (options_.progress) options_.progress(result_.troubles.back());
   }
 
   std::vector<std::string> Arguments(bool store) const {
-    std::vector<std::string> argv = {
-        options_.bkm, "run",          matrix_,
-        "--out",      out(),          "--jobs",
-        "2",          "--git-mirror", (options_.folder / "mirrors").string()};
+    std::vector<std::string> argv = {options_.bkm, "run", matrix_, "--out", out(), "--jobs", "2"};
+    if (!IsReal()) {
+      argv.push_back("--git-mirror");
+      argv.push_back(options_.folder / "mirrors");
+    }
     argv.insert(argv.end(), options_.options.begin(), options_.options.end());
     if (!store) argv.push_back("--no-store");
     return argv;
@@ -152,7 +160,8 @@ class Torturer {
     return {{"BKM_ROOT", options_.root},
             {"BKM_BIN", options_.bin},
             {"BKM_CACHE", cache()},
-            {"BKM_UV", options_.folder / "no-uv"},  // nothing here may need a registry
+            // The fake pairs may need no registry.
+            {"BKM_UV", IsReal() ? options_.uv : options_.folder / "no-uv"},
             {"BKM_LAUNCHER", "bkm"},
             {"BKM_DISTURB", disturbance}};
   }
@@ -166,11 +175,15 @@ class Torturer {
 
   // The undisturbed run. It must be complete, and another one must equal it.
   absl::Status TakeReference() {
-    const auto before = Clock::now();
     for (int i = 0; i < 2; ++i) {
       RETURN_IF_ERROR(RemoveTree(out()));
+      const auto before = Clock::now();
       const std::unique_ptr<BkmProcess> process = Start("", /*store=*/false);
-      process->WaitFor(kLongestRun);
+      process->WaitFor(kLongestReference);
+      usual_ms_ =
+          static_cast<int>(std::chrono::duration_cast<milliseconds>(Clock::now() - before).count());
+      // The first one of a matrix also fetched and installed everything.
+      longest_ = std::max(longest_, milliseconds(10 * usual_ms_));
       const absl::StatusOr<Json> run = RunJson();
       if (!run.ok() || !IsTrue(*run, "finished")) {
         return absl::FailedPreconditionError(
@@ -183,22 +196,20 @@ class Torturer {
         return absl::InternalError("two undisturbed runs differ: nothing can be compared");
       reference_ = std::move(facts);
     }
-    usual_ms_ = static_cast<int>(
-        std::chrono::duration_cast<milliseconds>(Clock::now() - before).count() / 2);
     return RemoveTree(out());
   }
 
   absl::Status Round() {
     history_.clear();
     RETURN_IF_ERROR(RemoveTree(out()));
-    if (Toss(5) == 0) RETURN_IF_ERROR(RemoveTree(cache()));
+    if (!IsReal() && Toss(5) == 0) RETURN_IF_ERROR(RemoveTree(cache()));
     const int disturbed = 1 + Toss(kMostDisturbed);
     for (int i = 0; i < disturbed && !Done(); ++i) RETURN_IF_ERROR(DisturbOnce());
     // Without disturbance, one run completes all; a cell that the machine failed is run again.
     for (int i = 0; i < 3; ++i) {
       const Evidence before = EvidenceIn(out());
       const std::unique_ptr<BkmProcess> process = Start("", Toss(2) == 0);
-      if (!process->WaitFor(kLongestRun)) Trouble(&TortureResult::lost, "a run does not end");
+      if (!process->WaitFor(longest_)) Trouble(&TortureResult::lost, "a run does not end");
       Compare(before, /*complete=*/false);
       if (IsComplete()) return absl::OkStatus();
     }
@@ -254,10 +265,13 @@ class Torturer {
   absl::Status DisturbOnce() {
     const auto& [kind, name] = kKinds[Toss(std::size(kKinds))];
     if (kind == Kind::kFullFolder && !can_mount_) return absl::OkStatus();
+    // Installed packages are not checked by their content, and uv's cache shares their files.
+    if (kind == Kind::kDamagedCache && IsReal()) return absl::OkStatus();
     history_.push_back(name);
     ++result_.disturbed[name];
     // Without cells to run, there is little to disturb.
     if (Toss(4) != 0) RETURN_IF_ERROR(ForgetSomeCells());
+    if (IsReal()) RETURN_IF_ERROR(ForgetWhatIsPrepared());
     Evidence before = EvidenceIn(out());
     switch (kind) {
       case Kind::kKillRunner:
@@ -319,13 +333,23 @@ class Torturer {
     return absl::OkStatus();
   }
 
+  // So that uv and the reference worker have something to do.
+  absl::Status ForgetWhatIsPrepared() {
+    for (const char* kind : {"locks", "environments", "references", "probes"}) {
+      if (Toss(3) == 0) RETURN_IF_ERROR(RemoveTree(cache() / kind));
+    }
+    return absl::OkStatus();
+  }
+
   using Kills = std::vector<std::pair<int, std::string>>;  // after so many milliseconds: a role
 
-  // Up to ten other processes, and sometimes the runner at last. At most one of them may be a cell:
-  // a cell that dies of SIGKILL a second time counts as one that kills itself.
+  // Up to ten other processes (those of a matrix: what is neither cell nor runner, uv and the
+  // reference worker for example), and sometimes the runner at last. At most one of them may be a
+  // cell: a cell that dies of SIGKILL a second time counts as one that kills itself.
   Kills RandomKills() {
     Kills kills;
-    for (int i = Toss(10); i > 0; --i) kills.emplace_back(Toss(usual_ms_), "worker");
+    for (int i = Toss(10); i > 0; --i)
+      kills.emplace_back(Toss(usual_ms_), IsReal() ? "not a cell" : "worker");
     kills.emplace_back(Toss(usual_ms_), Toss(3) == 0 ? "any" : "cell");
     std::sort(kills.begin(), kills.end());
     if (Toss(3) == 0) kills.emplace_back(kills.back().first + Toss(usual_ms_), "runner");
@@ -335,7 +359,7 @@ class Torturer {
   void KillDuring(const std::string& disturbance, const Kills& kills) {
     const std::unique_ptr<BkmProcess> process = Start(disturbance, Toss(4) == 0);
     KillIn(*process, kills);
-    if (!process->WaitFor(kLongestRun)) Trouble(&TortureResult::lost, "a run does not end");
+    if (!process->WaitFor(longest_)) Trouble(&TortureResult::lost, "a run does not end");
   }
 
   void KillIn(BkmProcess& process, const Kills& kills) {
@@ -346,7 +370,7 @@ class Torturer {
       if (process.WaitFor(std::max(wait, milliseconds(0)))) return;
       // Waits for a process of this role to appear.
       while (!Kill(process, role)) {
-        if (process.WaitFor(milliseconds(10)) || Clock::now() - start > kLongestRun) return;
+        if (process.WaitFor(milliseconds(10)) || Clock::now() - start > longest_) return;
       }
     }
   }
@@ -356,7 +380,8 @@ class Torturer {
     const std::vector<RunningProcess> family = ProcessesBelow(process.pid());
     std::vector<RunningProcess> candidates;
     for (const RunningProcess& member : family) {
-      if (member.role == role || (role == "any" && member.role != "runner"))
+      if (member.role == role || (role == "any" && member.role != "runner") ||
+          (role == "not a cell" && member.role != "runner" && member.role != "cell"))
         candidates.push_back(member);
     }
     if (candidates.empty()) return false;
@@ -392,7 +417,7 @@ class Torturer {
     first->WaitFor(milliseconds(Toss(usual_ms_)));
     const std::unique_ptr<BkmProcess> second = Start("", Toss(2) == 0, "second");
     if (Toss(2) == 0) KillIn(*first, {{Toss(usual_ms_), "runner"}});
-    if (!first->WaitFor(kLongestRun) || !second->WaitFor(kLongestRun))
+    if (!first->WaitFor(longest_) || !second->WaitFor(longest_))
       Trouble(&TortureResult::lost, "a run does not end");
   }
 
@@ -417,7 +442,7 @@ class Torturer {
                              absl::StrCat(64 * (1 + Toss(12)))});
     for (const std::string& word : Arguments(Toss(2) == 0)) argv.push_back(word);
     BkmProcess process(argv, Environment(""), options_.folder / "output");
-    process.WaitFor(kLongestRun);
+    process.WaitFor(longest_);
     if (process.exit_code() != 0) {
       can_mount_ = false;  // no namespaces here: only single writes find a full disk
       return absl::OkStatus();
@@ -496,6 +521,7 @@ class Torturer {
   fs::path matrix_;
   std::map<std::string, std::string> reference_;  // facts by cell id
   int usual_ms_ = 1000;                           // of an undisturbed run
+  milliseconds longest_{120'000};                 // of a disturbed one
   bool can_mount_ = true;
   std::vector<std::string> history_;  // disturbances of this round
   TortureResult result_;

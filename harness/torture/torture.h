@@ -19,6 +19,8 @@ struct TortureOptions {
   std::filesystem::path bkm;         // the program
   std::filesystem::path root, bin;   // $BKM_ROOT and $BKM_BIN for it
   std::filesystem::path folder;      // an empty folder to work in
+  std::filesystem::path matrix;      // what runs; empty: fake pairs, without registry and LibTorch
+  std::filesystem::path uv;          // for a matrix
   double minutes = 1;                // ends after these
   int kills = 0;                     // or after so many kills; 0: no such end
   uint64_t seed = 1;                 // of every choice; moments still depend on the machine

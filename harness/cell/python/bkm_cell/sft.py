@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -75,6 +76,12 @@ class Ladder:
         self._train()
         self._hand_over.after_training()
         self._planted.confirm()
+        if asked := self._request.get("measures"):
+            # Not before: what it needs of torch, other cells do not need.
+            measures = importlib.import_module("bkm_cell.measures")
+            measures.report_measures(
+                asked, self._probe, self._adapter, self._report, self._tensors_dir
+            )
 
     def _construct_and_load(self) -> None:
         report, adapter = self._report, self._adapter

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/runner/references.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "harness/base/files.h"
+#include "harness/numerics/probe_folder.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class ReferencesTest : public ::testing::Test {
+ protected:
+  ReferencesTest()
+      : root_(*CreateTempDirectory(::testing::TempDir(), "references-")),
+        installation_{.root = root_ / "root", .bin = root_ / "bin"},
+        run_(root_ / "run") {
+    probe_.model = "llama3";
+    probe_folder_ = *WriteProbeFolder(probe_, root_ / "probes");
+  }
+  // A worker that writes its output, after `does`.
+  void WriteWorker(const std::string& does) {
+    const fs::path worker = installation_.reference_worker();
+    ASSERT_TRUE(WriteFile(worker, absl::StrCat("#!/bin/sh\n"
+                                               "[ $1 != --torch-version ] || exec echo 2.13.0\n"
+                                               "echo $1 >> ",
+                                               (root_ / "runs").string(), "\n", does,
+                                               "\nwhile [ $1 != --out ]; do shift; done\n"
+                                               "echo made > $2\n"))
+                    .ok());
+    fs::permissions(worker, fs::perms(0755));
+  }
+  void MakeAll(References& references) {
+    ASSERT_TRUE(references.Want(probe_, probe_folder_, "bf16").ok());
+    for (int i = 0; i < 1000 && (references.Advance(true) > 0 || references.busy()); ++i)
+      absl::SleepFor(absl::Milliseconds(10));
+    EXPECT_FALSE(references.busy());
+  }
+  std::string Runs() const { return ReadFile(root_ / "runs").value_or(""); }
+
+  const fs::path root_;
+  const Installation installation_;
+  const RunDirectory run_;
+  Probe probe_;
+  fs::path probe_folder_;
+  References references_{installation_, root_ / "cache", run_, [](const std::string&) {}};
+};
+
+TEST_F(ReferencesTest, WhatIsMadeIsInTheRunAndNotMadeAgain) {
+  WriteWorker("");
+  MakeAll(references_);
+  EXPECT_EQ(references_.failure(), "");
+  EXPECT_EQ(*ReadFile(run_.reference(GoldenFile(probe_))), "made\n");
+  EXPECT_EQ(*ReadFile(run_.reference(FloorFile(probe_, "bf16"))), "made\n");
+  const RunDirectory other(root_ / "other");
+  References again(installation_, root_ / "cache", other, [](const std::string&) {});
+  MakeAll(again);
+  EXPECT_EQ(*ReadFile(other.reference(GoldenFile(probe_))), "made\n");
+  EXPECT_EQ(Runs(), "golden\nfloor\n");
+}
+
+TEST_F(ReferencesTest, AWorkerThatIsKilledRunsAgain) {
+  WriteWorker(
+      absl::StrCat("[ $(wc -l < ", (root_ / "runs").string(), ") -ge 3 ] || kill -KILL $$"));
+  MakeAll(references_);
+  EXPECT_EQ(references_.failure(), "");
+  EXPECT_EQ(Runs(), "golden\ngolden\ngolden\nfloor\n");
+  EXPECT_EQ(*ReadFile(run_.reference(GoldenFile(probe_))), "made\n");
+}
+
+TEST_F(ReferencesTest, AWorkerThatIsAlwaysKilledOrFailsIsAFailureThatNamesItsLog) {
+  WriteWorker("kill -KILL $$");
+  MakeAll(references_);
+  EXPECT_EQ(Runs(), "golden\ngolden\ngolden\nfloor\nfloor\nfloor\n");
+  EXPECT_THAT(references_.failure(), HasSubstr("cannot compute the bf16 floor: see "));
+  EXPECT_FALSE(fs::exists(run_.reference(GoldenFile(probe_))));
+}
+
+TEST_F(ReferencesTest, AWorkerThatFailsIsNotRunAgain) {
+  WriteWorker("echo no >&2; exit 2");
+  MakeAll(references_);
+  EXPECT_EQ(Runs(), "golden\nfloor\n");
+  EXPECT_THAT(references_.failure(), HasSubstr("cannot compute"));
+}
+
+}  // namespace
+}  // namespace bkm
