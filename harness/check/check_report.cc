@@ -23,6 +23,17 @@ bool Counts(const CellRecord& cell) { return cell.verdict && SaysSomething(*cell
 
 bool IsOk(const CellRecord& cell) { return cell.verdict && cell.verdict->kind == VerdictKind::kOk; }
 
+// A cell that got past constructing the engine and gave no result, or null: then the static check's
+// breaks are not why.
+const CellRecord* RanWithoutResult(const CheckedPairing& pairing) {
+  const auto found =
+      std::find_if(pairing.cells.begin(), pairing.cells.end(), [](const CellRecord& cell) {
+        return cell.verdict && !SaysSomething(*cell.verdict) &&
+               cell.verdict->stage > Stage::kConstruct;
+      });
+  return found == pairing.cells.end() ? nullptr : &*found;
+}
+
 // Whether an attention that fails in `pairing` works in `row`.
 bool WorksWhereItDoesNot(const PublishedRow& row, const CheckedPairing& pairing) {
   return std::any_of(pairing.cells.begin(), pairing.cells.end(), [&](const CellRecord& cell) {
@@ -99,7 +110,9 @@ std::string AnswerLine(const CheckedPairing& pairing) {
     case CheckAnswer::kUnknown:
       break;
   }
-  return "UNKNOWN: no cell gave a result";
+  const CellRecord* ran = RanWithoutResult(pairing);
+  if (ran == nullptr) return "UNKNOWN: no cell gave a result";
+  return absl::StrCat("UNKNOWN: ", ShortText(*ran->verdict), ": ", ran->verdict->message);
 }
 
 // " (measured 2026-11-21, row r3)"
@@ -137,7 +150,10 @@ const char* Name(CheckAnswer answer) {
 CheckAnswer AnswerOf(const CheckedPairing& pairing) {
   const auto says = std::count_if(pairing.cells.begin(), pairing.cells.end(), Counts);
   const auto ok = std::count_if(pairing.cells.begin(), pairing.cells.end(), IsOk);
-  if (says == 0) return pairing.breaks.empty() ? CheckAnswer::kUnknown : CheckAnswer::kBroken;
+  if (says == 0) {
+    const bool breaks_explain = !pairing.breaks.empty() && RanWithoutResult(pairing) == nullptr;
+    return breaks_explain ? CheckAnswer::kBroken : CheckAnswer::kUnknown;
+  }
   if (ok == 0) return CheckAnswer::kBroken;
   return ok == says ? CheckAnswer::kWorks : CheckAnswer::kWorksExcept;
 }

@@ -49,6 +49,21 @@ TEST(CheckReportTest, WhoLacksAnAttentionIsToldOnlyWhereThatWorks) {
       IsEmpty());
 }
 
+TEST(CheckReportTest, BreaksOfTheStaticCheckCountOnlyForCellsThatNeverRan) {
+  const auto without_result = [](Stage stage) {
+    CheckedPairing pairing = APairing({Ran("flex", VerdictKind::kUnsupported)});
+    pairing.cells.front().verdict->stage = stage;
+    pairing.breaks.push_back({});
+    return pairing;
+  };
+  EXPECT_EQ(AnswerOf(without_result(Stage::kImport)), CheckAnswer::kBroken);
+  EXPECT_EQ(AnswerOf(without_result(Stage::kConstruct)), CheckAnswer::kBroken);
+  EXPECT_EQ(AnswerOf(without_result(Stage::kForward)), CheckAnswer::kUnknown);
+  CheckedPairing pairing = without_result(Stage::kForward);
+  pairing.cells.push_back(Ran("sdpa", VerdictKind::kBroken));
+  EXPECT_EQ(AnswerOf(pairing), CheckAnswer::kBroken);
+}
+
 // The torch of the known row for an environment with `torch`, from a table with rows of
 // `published`.
 std::string TorchOfKnownRow(const std::vector<std::string>& published, const std::string& torch) {
