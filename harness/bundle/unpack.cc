@@ -32,9 +32,6 @@ fs::path NoteOf(const std::string& bundle) {
   return CacheDirectory() / "bundles" / (bundle + ".json");
 }
 
-// In the folder of a cell.
-constexpr char kMachineFile[] = "machine.json";
-
 // A result that was checked, with its files in a folder of their own.
 struct CheckedResult {
   std::string key;
@@ -146,8 +143,7 @@ class Checker {
     request["measured_elsewhere"] = true;
     RETURN_IF_ERROR(staging_.PrepareCell(record, request, "bkm"));
     RETURN_IF_ERROR(RemoveTree(folder / "rerun.sh"));
-    RETURN_IF_ERROR(
-        WriteScratchFile(folder / kMachineFile, ToText(WriteFields(checked.measured_on))));
+    RETURN_IF_ERROR(WriteMeasuredOn(checked.measured_on, folder));
     std::optional<std::string> observation;
     for (const ResultFile& file : result.files) {
       ASSIGN_OR_RETURN(std::string content, results_.Read(file.part));
@@ -411,13 +407,6 @@ class Unpacking {
 };
 
 }  // namespace
-
-void Describe(Fields& fields, MeasuredOn& measured) {
-  Describe(fields, measured.machine);
-  fields.Field("python", measured.python, Presence::kOmitted);
-  fields.Field("torch", measured.torch, Presence::kOmitted);
-  fields.Int("packages", measured.packages, 0, 1 << 30, Presence::kOmitted);
-}
 
 absl::Status RememberBundle(const std::string& bundle, const std::string& matrix) {
   return WriteKeptFile(NoteOf(bundle), ToText(Json{{"matrix", matrix}}));

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "harness/bundle/manifest.h"
+#include "harness/bundle/measured_on.h"
 #include "harness/model/cell_record.h"
 #include "harness/runner/installation.h"
 #include "harness/runner/observer.h"
@@ -21,16 +21,6 @@ struct UnpackOptions {
   std::filesystem::path run;     // run directory; may be missing
   std::filesystem::path bundle;  // empty: a bundle that was packed on this machine
 };
-
-// What some of the results were measured on.
-struct MeasuredOn {
-  WorkMachine machine;
-  std::string python;  // "3.11"; empty: of cells that did not run
-  std::string torch;   // version; empty: none
-  int packages = 0;
-  bool operator==(const MeasuredOn&) const = default;
-};
-void Describe(Fields& fields, MeasuredOn& measured);
 
 struct UnpackSummary {
   RunRecord run;

@@ -119,6 +119,12 @@ TEST_F(BundleTest, ResultsFromElsewhereEqualThoseOfARun) {
     EXPECT_EQ((*ReadJsonFile(local / dir / "request.json"))["key"],
               (*ReadJsonFile(bkm_.out() / dir / "request.json"))["key"]);
   }
+  const std::string cell = run["cells"][0]["id"];
+  EXPECT_THAT(bkm_.Run({"explain", bkm_.out(), cell}).out,
+              AllOf(HasSubstr("\nMeasured on another machine: "), HasSubstr(", sandbox full, "),
+                    Not(HasSubstr("\nAgain: "))));
+  const Json explained = *ParseJson(bkm_.Run({"explain", bkm_.out(), cell, "--json"}).out, "");
+  EXPECT_EQ(explained["measured_on"], run["made_by"]["machines"][0]);
   // A run takes the results for its own.
   const ProcessResult again = bkm_.Run({"run", matrix, "--no-store"});
   EXPECT_EQ(again.exit_code, 0) << again.err;

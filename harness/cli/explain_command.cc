@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
+#include "harness/bundle/measured_on.h"
 #include "harness/cli/command.h"
 #include "harness/cli/console.h"
 #include "harness/model/sandbox_level.h"
@@ -40,17 +41,27 @@ class ExplainCommand : public CliCommand {
     const absl::StatusOr<std::optional<Json>> observation = directory.ReadObservation(*cell);
     ASSIGN_OR_RETURN(const std::optional<Verdict> verdict,
                      RunJudge(directory).JudgeCell(run, *cell));
+    ASSIGN_OR_RETURN(const std::optional<MeasuredOn> elsewhere,
+                     ReadMeasuredOn(run, directory.cell(*cell)));
     const Json seen = observation.ok() ? observation->value_or(Json()) : Json();
     const Verdict said = verdict.value_or(Verdict());
     if (json_) {
-      Print(ToText(Json{{"id", cell->id},
-                        {"sandbox", LevelText(run.sandbox)},
-                        {"observation", seen},
-                        {"verdict", ToJson(said)}}));
+      Json json = {{"id", cell->id},
+                   {"sandbox", elsewhere ? elsewhere->machine.sandbox : LevelText(run.sandbox)},
+                   {"observation", seen},
+                   {"verdict", ToJson(said)}};
+      if (elsewhere) json["measured_on"] = WriteFields(*elsewhere);
+      Print(ToText(json));
+      return kExitAsExpected;
+    }
+    Printf("%s\n", StoryText(*cell, seen, said));
+    if (elsewhere) {
+      // bkm replay refuses it: what it needs is on the other machine.
+      Printf("Measured on another machine: %s\nFiles: %s\n", MeasuredOnText(*elsewhere),
+             directory.cell(*cell).string());
     } else {
-      Printf("%s\nSandbox: %s\nFiles: %s\nAgain: bkm replay %s %s\n",
-             StoryText(*cell, seen, said).c_str(), LevelText(run.sandbox).c_str(),
-             directory.cell(*cell).c_str(), ShellWord(run_),
+      Printf("Sandbox: %s\nFiles: %s\nAgain: bkm replay %s %s\n", LevelText(run.sandbox),
+             directory.cell(*cell).string(), ShellWord(run_),
              ShellWord(directory.cell(*cell).filename()));
     }
     return kExitAsExpected;

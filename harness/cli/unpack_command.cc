@@ -69,14 +69,8 @@ class UnpackCommand : public CliCommand {
   void PrintText(const UnpackSummary& unpacked) const {
     Print(SummaryText(unpacked.run));
     Printf("\n%d results unpacked, %d were there\n", unpacked.unpacked, unpacked.known);
-    for (const MeasuredOn& measured : unpacked.measured_on) {
-      const WorkMachine& machine = measured.machine;
-      Printf("Measured on %s, %d cores, %s, sandbox %s, bkm %s", machine.cpu, machine.cores,
-             machine.system, machine.sandbox, machine.bkm);
-      if (!measured.python.empty())
-        Printf(", Python %s, %d packages", measured.python, measured.packages);
-      Print(measured.torch.empty() ? "\n" : absl::StrCat(", torch ", measured.torch, "\n"));
-    }
+    for (const MeasuredOn& measured : unpacked.measured_on)
+      Printf("Measured on %s\n", MeasuredOnText(measured));
     for (const std::string& cell : unpacked.missing) Printf("No result: %s\n", cell);
     for (const SkippedCell& cell : unpacked.skipped.cells)
       Printf("That machine cannot run %s: %s\n", cell.cell, cell.why.substr(0, 1000));

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_BUNDLE_MEASURED_ON_H_
+#define HARNESS_BUNDLE_MEASURED_ON_H_
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "harness/bundle/manifest.h"
+#include "harness/model/cell_record.h"
+
+namespace bkm {
+
+// What results from another machine were measured on.
+struct MeasuredOn {
+  WorkMachine machine;
+  std::string python;  // "3.11"; empty: of cells that did not run
+  std::string torch;   // version; empty: none
+  int packages = 0;
+  bool operator==(const MeasuredOn&) const = default;
+};
+void Describe(Fields& fields, MeasuredOn& measured);
+
+// "AMD EPYC, 2 cores, Linux 6.1, sandbox full, bkm 1.0, Python 3.11, 90 packages, torch 2.13.0"
+std::string MeasuredOnText(const MeasuredOn& measured);
+
+// Notes it in the folder of a cell.
+absl::Status WriteMeasuredOn(const MeasuredOn& measured, const std::filesystem::path& cell);
+
+// What such a note in the folder of a cell says. Absent for a cell of this machine: a note that the
+// cell itself may have left names no machine of `run` (made_by.machines).
+absl::StatusOr<std::optional<MeasuredOn>> ReadMeasuredOn(const RunRecord& run,
+                                                         const std::filesystem::path& cell);
+
+}  // namespace bkm
+
+#endif  // HARNESS_BUNDLE_MEASURED_ON_H_
