@@ -27,7 +27,7 @@ class SiteCommand : public CliCommand {
            "  bkm site site --run runs/bkm\n"
            "  bkm site site --run runs/bkm,runs/history --table table/table.json --map "
            "maps/verl-torchtitan/map.json --history runs/bisect --detection "
-           "golden/detection/selftest.json";
+           "golden/detection/selftest.json --mutation golden/detection/mutation.json";
   }
 
   void AddOptions(CLI::App& app) override {
@@ -42,6 +42,9 @@ class SiteCommand : public CliCommand {
         ->delimiter(',');
     app.add_option("--detection", detection_,
                    "Detection table: output of bkm selftest --json, or a file in golden/detection");
+    app.add_option("--mutation", mutation_,
+                   "Output of bkm selftest --mutate --json: how many changes of the subjects' "
+                   "sources turn red");
     app.add_flag("--json", json_, "Print a report as JSON");
   }
 
@@ -89,6 +92,9 @@ class SiteCommand : public CliCommand {
       ASSIGN_OR_RETURN(const Installation installation, Installation::Find());
       ASSIGN_OR_RETURN(content.catalogue, ReadCatalogue(installation.catalogue()));
     }
+    if (!mutation_.empty()) {
+      ASSIGN_OR_RETURN(content.mutated, ReadMutationReport(mutation_));
+    }
     return absl::OkStatus();
   }
 
@@ -98,6 +104,7 @@ class SiteCommand : public CliCommand {
   std::string map_;
   std::vector<std::string> history_;
   std::string detection_;
+  std::string mutation_;
   bool json_ = false;
 };
 

@@ -27,20 +27,19 @@ absl::StatusOr<Json> DigestsOf(const std::filesystem::path& cell_dir, const std:
 
 }  // namespace
 
-absl::string_view Name(MutantOutcome outcome) {
-  switch (outcome) {
-    case MutantOutcome::kKilled:
-      return "killed";
-    case MutantOutcome::kSurvived:
-      return "survived";
-    case MutantOutcome::kCrashed:
-      return "crashed";
-    case MutantOutcome::kIdentical:
-      return "bit-identical";
-    case MutantOutcome::kUnmeasured:
-      return "not measured";
-  }
-  return "";
+void Describe(Fields& fields, Mutant& mutant) {
+  Mutation& mutation = mutant.mutation;
+  fields.Name("party", mutation.party, kPartyNames);
+  fields.Field("file", mutation.file);
+  fields.Field("line", mutation.line);
+  fields.Field("function", mutation.function);
+  fields.Field("operator", mutation.operation);
+  fields.Field("ran_in_training", mutation.trained);
+  fields.Field("diff", mutant.diff);
+  fields.Name("outcome", mutant.outcome, kMutantOutcomeNames);
+  fields.Field("verdict", mutant.verdict);
+  fields.Field("message", mutant.message);
+  fields.Field("cell", mutant.cell);
 }
 
 absl::StatusOr<std::string> NumbersDigest(const Observation& observation,

@@ -3,11 +3,13 @@
 #ifndef HARNESS_SELFTEST_MUTANT_OUTCOME_H_
 #define HARNESS_SELFTEST_MUTANT_OUTCOME_H_
 
+#include <array>
 #include <filesystem>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "harness/base/fields.h"
 #include "harness/model/cell_record.h"
 #include "harness/model/observation.h"
 #include "harness/selftest/mutation.h"
@@ -22,7 +24,11 @@ enum class MutantOutcome {
   kIdentical,   // it ran to its end, and no observed number changed
   kUnmeasured,  // unsupported, spurious, or interrupted
 };
-absl::string_view Name(MutantOutcome outcome);
+inline constexpr std::array kMutantOutcomeNames = {"killed", "survived", "crashed", "bit-identical",
+                                                   "not measured"};
+inline absl::string_view Name(MutantOutcome outcome) {
+  return kMutantOutcomeNames[static_cast<size_t>(outcome)];
+}
 
 // One mutant and its result.
 struct Mutant {
@@ -33,6 +39,7 @@ struct Mutant {
   std::string verdict;  // as a short text: "wrong at golden, log-probs-off"
   std::string message;
 };
+void Describe(Fields& fields, Mutant& mutant);
 
 // A hash of every number that a cell observed: weights after loading, log-probs of the forward that
 // trains nothing, and of each step log-probs, loss, gradients, gradient norm, learning rate, and

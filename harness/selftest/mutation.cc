@@ -85,8 +85,6 @@ absl::StatusOr<Json> SourcesOf(const std::filesystem::path& tree, const Json& li
 
 }  // namespace
 
-absl::string_view Name(Party party) { return party == Party::kEngine ? "engine" : "library"; }
-
 std::string PlantOf(const Mutation& m) {
   const std::string what = absl::StrCat(m.start, " ", m.end, " ", m.replacement);
   return absl::StrCat(kMutantPrefix, Name(m.party), "/", m.file, ":", m.line, ":", m.operation, ":",

@@ -3,6 +3,7 @@
 #ifndef HARNESS_SELFTEST_MUTATION_H_
 #define HARNESS_SELFTEST_MUTATION_H_
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -16,7 +17,8 @@
 namespace bkm {
 
 enum class Party { kEngine, kLibrary };
-absl::string_view Name(Party party);
+inline constexpr std::array kPartyNames = {"engine", "library"};
+inline absl::string_view Name(Party party) { return kPartyNames[static_cast<size_t>(party)]; }
 
 // One change of a subject's source: the bytes from `start` to `end` of a file are replaced.
 struct Mutation {

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "harness/base/status_macros.h"
 #include "harness/report/labels.h"
 
 namespace bkm {
@@ -34,12 +36,6 @@ std::string Header() {
   return header + "\n";
 }
 
-std::string RateText(const MutationCounts& counts) {
-  if (!counts.rate()) return "no mutant ran to its end with a changed number";
-  return absl::StrFormat("%d of %d mutants that changed a number are red (%.1f %%)",
-                         counts.Of(MutantOutcome::kKilled), counts.counted(), 100 * *counts.rate());
-}
-
 // What a person must look at: what was missed, and what the harness could not tell.
 std::string LongText(const Mutant& mutant) {
   return absl::StrCat(
@@ -59,20 +55,6 @@ OrderedJson ToJson(const MutationCounts& counts) {
     json[key] = counts.Of(outcome);
   if (counts.rate()) json["rate"] = *counts.rate();
   return json;
-}
-
-OrderedJson ToJson(const Mutant& mutant) {
-  return {{"party", std::string(Name(mutant.mutation.party))},
-          {"file", mutant.mutation.file},
-          {"line", mutant.mutation.line},
-          {"function", mutant.mutation.function},
-          {"operator", mutant.mutation.operation},
-          {"ran_in_training", mutant.mutation.trained},
-          {"diff", mutant.diff},
-          {"outcome", std::string(Name(mutant.outcome))},
-          {"verdict", mutant.verdict},
-          {"message", mutant.message},
-          {"cell", mutant.cell}};
 }
 
 }  // namespace
@@ -109,6 +91,12 @@ MutationCounts CountsOf(const std::vector<MutatedPair>& pairs) {
   return counts;
 }
 
+std::string RateText(const MutationCounts& counts) {
+  if (!counts.rate()) return "no mutant ran to its end with a changed number";
+  return absl::StrFormat("%d of %d mutants that changed a number are red (%.1f %%)",
+                         counts.Of(MutantOutcome::kKilled), counts.counted(), 100 * *counts.rate());
+}
+
 std::string MutationText(const std::vector<MutatedPair>& pairs, double at_least) {
   std::string text, survivors, unmeasured;
   for (const MutatedPair& pair : pairs) {
@@ -131,22 +119,36 @@ std::string MutationText(const std::vector<MutatedPair>& pairs, double at_least)
   return Printable(text);
 }
 
+void Describe(Fields& fields, MutatedPair& pair) {
+  fields.Field("cell", pair.cell);
+  fields.Int("seed", pair.seed, 0, std::numeric_limits<int64_t>::max());
+  fields.Field("possible", pair.possible);
+  fields.Field("unreached", pair.unreached);
+  fields.Derived("counts", ToJson(CountsOf(pair.mutants)));
+  fields.Field("mutants", pair.mutants);
+}
+
 OrderedJson MutationJson(const std::vector<MutatedPair>& pairs, double at_least) {
   OrderedJson list = OrderedJson::array();
-  for (const MutatedPair& pair : pairs) {
-    OrderedJson mutants = OrderedJson::array();
-    for (const Mutant& mutant : pair.mutants) mutants.push_back(ToJson(mutant));
-    list.push_back({{"cell", pair.cell},
-                    {"seed", pair.seed},
-                    {"possible", pair.possible},
-                    {"unreached", pair.unreached},
-                    {"counts", ToJson(CountsOf(pair.mutants))},
-                    {"mutants", std::move(mutants)}});
-  }
+  for (const MutatedPair& pair : pairs) list.push_back(WriteFields(pair));
   return {{"schema", 1},
           {"counts", ToJson(CountsOf(pairs))},
           {"at_least", at_least},
           {"pairs", std::move(list)}};
+}
+
+absl::StatusOr<std::vector<MutatedPair>> ReadMutationReport(const std::filesystem::path& path) {
+  ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
+  if (!json.is_object() || json.value("schema", Json()) != Json(1) || !json.contains("pairs") ||
+      !json["pairs"].is_array()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path.string(), ": is no report of schema 1 of bkm selftest --mutate --json"));
+  }
+  std::vector<MutatedPair> pairs;
+  for (const Json& pair : json["pairs"]) {
+    ASSIGN_OR_RETURN(pairs.emplace_back(), ReadFields<MutatedPair>(pair, path.string()));
+  }
+  return pairs;
 }
 
 }  // namespace bkm

@@ -5,8 +5,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "harness/base/files.h"
+
 namespace bkm {
 namespace {
+
+namespace fs = std::filesystem;
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -71,6 +77,22 @@ TEST(MutationReportTest, JsonHasTheCountsAndEveryMutant) {
   EXPECT_EQ(json["pairs"].size(), 2u);
   EXPECT_EQ(json["pairs"][0]["mutants"].size(), 7u);
   EXPECT_EQ(json["pairs"][0]["mutants"][3]["outcome"], "survived");
+}
+
+TEST(MutationReportTest, WhatIsWrittenIsRead) {
+  const fs::path file = fs::path(::testing::TempDir()) / "mutation.json";
+  const OrderedJson written = MutationJson({APair(), APair()}, 0.98);
+  ASSERT_TRUE(WriteFile(file, written.dump()).ok());
+  const absl::StatusOr<std::vector<MutatedPair>> read = ReadMutationReport(file);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(MutationJson(*read, 0.98), written);
+}
+
+TEST(MutationReportTest, AnotherDocumentIsRefusedWithItsPath) {
+  const fs::path file = fs::path(::testing::TempDir()) / "other.json";
+  ASSERT_TRUE(WriteFile(file, R"({"schema": 1, "detections": []})").ok());
+  EXPECT_THAT(std::string(ReadMutationReport(file).status().message()),
+              HasSubstr("other.json: is no report"));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "harness/base/status_macros.h"
 #include "harness/site/evidence_view.h"
+#include "harness/site/mutation_view.h"
 #include "harness/site/verdict_view.h"
 
 namespace bkm {
@@ -55,39 +56,9 @@ std::string Percent(size_t part, size_t whole) {
   return whole == 0 ? "" : absl::StrFormat("%zu of %zu", part, whole);
 }
 
-}  // namespace
-
-absl::StatusOr<std::vector<ShownDetection>> ReadDetections(const std::filesystem::path& path) {
-  ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
-  if (!json.is_object() || json.value("schema", Json()) != Json(1) ||
-      !json.contains("detections") || !json["detections"].is_array()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path.string(),
-                     ": is no detection table of schema 1 (expected the output of bkm "
-                     "selftest --json, or a file of golden/detection)"));
-  }
-  std::set<std::string> models;
-  for (const Json& row : json["detections"]) models.insert(StringOf(row, "model"));
-  std::vector<ShownDetection> detections;
-  for (const Json& row : json["detections"]) {
-    ShownDetection& detection = detections.emplace_back();
-    detection.fault = StringOf(row, "fault");
-    detection.column = absl::StrCat(StringOf(row, "engine"), ", ", StringOf(row, "attention"));
-    if (models.size() > 1) absl::StrAppend(&detection.column, ", ", StringOf(row, "model"));
-    detection.verdict = StringOf(row, "verdict");
-    detection.stage = StringOf(row, "stage");
-    detection.reason = StringOf(row, "reason");
-    detection.check = StringOf(row, "check");
-    detection.floors = NumberOf(row, "floors");
-    detection.outcome = StringOf(row, "outcome");
-  }
-  return detections;
-}
-
-Page DetectionPage(const std::vector<ShownDetection>& detections, const Catalogue* catalogue) {
-  Page page;
-  page.path = "detection.html";
-  page.title = "How good the checks are";
+Markup FaultTable(const std::vector<ShownDetection>& detections, const Catalogue* catalogue,
+                  const std::string& title) {
+  if (detections.empty()) return {};
   std::set<std::string> columns;
   std::map<std::string, std::map<std::string, const ShownDetection*>> faults;
   size_t planted = 0, caught = 0, harmless = 0, free = 0, green = 0;
@@ -122,27 +93,62 @@ Page DetectionPage(const std::vector<ShownDetection>& detections, const Catalogu
     }
     rows << Element("tr", columns_of_row);
   }
-  page.main << Element("h1", page.title)
-            << Element("p", {{"class", "lead"}},
-                       "Known faults are planted in correct cells, below every witness. The table "
-                       "shows which check caught each fault.")
-            << Element("p",
-                       absl::StrCat("Caught: ", Percent(caught, planted), " planted faults",
-                                    harmless > 0 ? absl::StrCat("; ", harmless,
-                                                                " more are mathematically neutral "
-                                                                "and must stay ok")
-                                                 : "",
-                                    free > 0 ? absl::StrCat("; green: ", Percent(green, free),
-                                                            " cells without a fault")
-                                             : "",
-                                    "."))
-            << ScrollBox(page.title,
-                         Element("table", {{"class", "faults"}},
-                                 {Element("caption",
-                                          "The check that caught each fault, by kind of engine and "
-                                          "attention. Floors: the error in noise floors; 4 are "
-                                          "allowed. A dash: the fault does not apply there."),
-                                  Element("thead", Element("tr", head)), Element("tbody", rows)}));
+  const std::string summary = absl::StrCat(
+      "Caught: ", Percent(caught, planted), " planted faults",
+      harmless > 0
+          ? absl::StrCat("; ", harmless, " more are mathematically neutral and must stay ok")
+          : "",
+      free > 0 ? absl::StrCat("; green: ", Percent(green, free), " cells without a fault") : "",
+      ".");
+  return {
+      Element("p", {{"class", "lead"}},
+              "Known faults are planted in correct cells, below every witness. The table shows "
+              "which check caught each fault."),
+      Element("p", summary),
+      ScrollBox(title, Element("table", {{"class", "faults"}},
+                               {Element("caption",
+                                        "The check that caught each fault, by kind of engine and "
+                                        "attention. Floors: the error in noise floors; 4 are "
+                                        "allowed. A dash: the fault does not apply there."),
+                                Element("thead", Element("tr", head)), Element("tbody", rows)}))};
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ShownDetection>> ReadDetections(const std::filesystem::path& path) {
+  ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
+  if (!json.is_object() || json.value("schema", Json()) != Json(1) ||
+      !json.contains("detections") || !json["detections"].is_array()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path.string(),
+                     ": is no detection table of schema 1 (expected the output of bkm "
+                     "selftest --json, or a file of golden/detection)"));
+  }
+  std::set<std::string> models;
+  for (const Json& row : json["detections"]) models.insert(StringOf(row, "model"));
+  std::vector<ShownDetection> detections;
+  for (const Json& row : json["detections"]) {
+    ShownDetection& detection = detections.emplace_back();
+    detection.fault = StringOf(row, "fault");
+    detection.column = absl::StrCat(StringOf(row, "engine"), ", ", StringOf(row, "attention"));
+    if (models.size() > 1) absl::StrAppend(&detection.column, ", ", StringOf(row, "model"));
+    detection.verdict = StringOf(row, "verdict");
+    detection.stage = StringOf(row, "stage");
+    detection.reason = StringOf(row, "reason");
+    detection.check = StringOf(row, "check");
+    detection.floors = NumberOf(row, "floors");
+    detection.outcome = StringOf(row, "outcome");
+  }
+  return detections;
+}
+
+Page DetectionPage(const std::vector<ShownDetection>& detections, const Catalogue* catalogue,
+                   const std::vector<MutatedPair>& mutated) {
+  Page page;
+  page.path = "detection.html";
+  page.title = "How good the checks are";
+  page.main << Element("h1", page.title) << FaultTable(detections, catalogue, page.title)
+            << MutationSection(mutated);
   return page;
 }
 

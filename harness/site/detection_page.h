@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "harness/selftest/catalogue.h"
+#include "harness/selftest/mutation_report.h"
 #include "harness/site/page.h"
 
 namespace bkm {
@@ -28,9 +29,10 @@ struct ShownDetection {
 // Reads the output of `bkm selftest --json`, or a file of golden/detection.
 absl::StatusOr<std::vector<ShownDetection>> ReadDetections(const std::filesystem::path& path);
 
-// How good the checks are: a row per fault, a column per kind of cell. `catalogue` describes the
-// faults; null: only their names are shown.
-Page DetectionPage(const std::vector<ShownDetection>& detections, const Catalogue* catalogue);
+// How good the checks are: a row per fault, a column per kind of cell; then the mutations of the
+// subjects' sources. `catalogue` describes the faults; null: only their names are shown.
+Page DetectionPage(const std::vector<ShownDetection>& detections, const Catalogue* catalogue,
+                   const std::vector<MutatedPair>& mutated);
 
 }  // namespace bkm
 

@@ -12,6 +12,7 @@
 #include "harness/publish/rows.h"
 #include "harness/site/answer.h"
 #include "harness/site/matrix_table.h"
+#include "harness/site/mutation_view.h"
 #include "harness/site/verdict_view.h"
 
 namespace bkm {
@@ -153,7 +154,8 @@ std::string CountsText(const PublishedTable& table) {
 
 }  // namespace
 
-Page FrontPage(const SiteTable& table, const SiteRuns& runs) {
+Page FrontPage(const SiteTable& table, const SiteRuns& runs,
+               const std::vector<MutatedPair>& mutated) {
   Page page;
   page.path = "index.html";
   page.title = "Which versions work together";
@@ -168,7 +170,8 @@ Page FrontPage(const SiteTable& table, const SiteRuns& runs) {
               Element("a", {{"href", "about.html"}}, "How bkm judges"), "."})
       << Front(table, runs).Answers() << Element("h2", {{"id", "table"}}, "Everything that was run")
       << Element("p", {CountsText(table.table), " A verdict links to its evidence."})
-      << FilterForm(table.table) << MatrixTables(table.table, table.today, link)
+      << MutationFigure(mutated) << FilterForm(table.table)
+      << MatrixTables(table.table, table.today, link)
       << Element("h2", {{"id", "verdicts"}}, "What the verdicts mean") << VerdictLegend();
   return page;
 }

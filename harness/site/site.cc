@@ -60,12 +60,16 @@ class Writer {
   SiteReport report_;
 };
 
+bool HasChecks(const SiteContent& content) {
+  return !content.detections.empty() || !content.mutated.empty();
+}
+
 SiteFrame FrameOf(const SiteContent& content) {
   SiteFrame frame;
   frame.navigation.push_back({"index.html", "Answer"});
   if (!content.history.empty()) frame.navigation.push_back({"history.html", "Which commit"});
   if (content.map) frame.navigation.push_back({"map.html", "Map"});
-  if (!content.detections.empty()) frame.navigation.push_back({"detection.html", "Checks"});
+  if (HasChecks(content)) frame.navigation.push_back({"detection.html", "Checks"});
   for (const auto& run : content.runs.all())
     frame.navigation.push_back({run->index(), "Run " + run->record().matrix});
   frame.navigation.push_back({"about.html", "How it is judged"});
@@ -113,7 +117,7 @@ absl::Status WritePages(const SiteContent& content, Writer& writer) {
   RETURN_IF_ERROR(writer.Write("site.css", kSiteStyle));
   RETURN_IF_ERROR(writer.Write("site.js", kSiteScript));
   RETURN_IF_ERROR(writer.Write("icon.svg", kSiteIcon));
-  RETURN_IF_ERROR(writer.Write(FrontPage(content.table, content.runs)));
+  RETURN_IF_ERROR(writer.Write(FrontPage(content.table, content.runs, content.mutated)));
   RETURN_IF_ERROR(writer.Write(AboutPage()));
   RETURN_IF_ERROR(writer.Write("table.json", ToText(ToJson(content.table.table))));
   for (const PublishedRow& row : content.table.table.rows) {
@@ -124,9 +128,9 @@ absl::Status WritePages(const SiteContent& content, Writer& writer) {
   if (!content.history.empty())
     RETURN_IF_ERROR(writer.Write(HistoryPage(content.history, content.runs)));
   if (content.map) RETURN_IF_ERROR(writer.Write(MapPage(*content.map)));
-  if (!content.detections.empty()) {
-    RETURN_IF_ERROR(writer.Write(
-        DetectionPage(content.detections, content.catalogue ? &*content.catalogue : nullptr)));
+  if (HasChecks(content)) {
+    RETURN_IF_ERROR(writer.Write(DetectionPage(
+        content.detections, content.catalogue ? &*content.catalogue : nullptr, content.mutated)));
   }
   for (const auto& run : content.runs.all()) RETURN_IF_ERROR(writer.WriteRun(content.runs, *run));
   return absl::OkStatus();

@@ -23,6 +23,7 @@ struct SiteContent {
   std::vector<HistoryLog> history;
   std::optional<ApiMap> map;
   std::vector<ShownDetection> detections;
+  std::vector<MutatedPair> mutated;    // mutations of the sources of right pairs
   std::optional<Catalogue> catalogue;  // describes the planted faults
 };
 

@@ -111,6 +111,13 @@ TEST_F(SiteTest, WhatSubjectsWroteIsTextEverywhere) {
   EXPECT_THAT(pages_["history.html"], HasSubstr("&lt;script&gt;planted=1&lt;/script&gt;"));
 }
 
+TEST_F(SiteTest, TheShareOfMutantsThatTurnRedStandsBesideTheTable) {
+  const std::string figure = "1 of 2 mutants that changed a number are red (50.0 %)";
+  EXPECT_THAT(pages_["index.html"], HasSubstr(figure));
+  EXPECT_THAT(pages_["detection.html"], HasSubstr(figure));
+  EXPECT_THAT(pages_["detection.html"], HasSubstr("Changes that no check saw"));
+}
+
 TEST_F(SiteTest, NothingIsLoadedFromElsewhere) {
   for (const auto& [name, page] : pages_) {
     EXPECT_THAT(AllMatches(page, " src=\"([a-z]+:[^\"]*)\""), IsEmpty()) << name;

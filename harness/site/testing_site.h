@@ -318,6 +318,15 @@ inline SiteContent ASite(const std::filesystem::path& folder) {
                          .check = "mask",
                          .floors = 64},
                         {.fault = "b", .column = kHostile, .verdict = "ok"}};
+  const auto mutant = [](MutantOutcome outcome) {
+    return Mutant{.mutation = {.file = kHostile, .line = 7, .function = kHostile},
+                  .diff = kHostile,
+                  .outcome = outcome};
+  };
+  content.mutated = {{.cell = kHostile,
+                      .seed = 1,
+                      .mutants = {mutant(MutantOutcome::kKilled), mutant(MutantOutcome::kSurvived),
+                                  mutant(MutantOutcome::kCrashed)}}};
   return content;
 }
 

@@ -21,6 +21,7 @@ from torch.distributed.tensor import DTensor, Shard
 
 from bkm_cell.report import Report
 from bkm_cell.tensor_file import dtype_name
+from bkm_cell.witnesses.flat_parameters import FlatPart
 from bkm_cell.witnesses.named_tensors import Tensors, gathered
 
 _TABLE_BYTES = 4 << 20  # of each rank; pages that are not written cost nothing
@@ -34,7 +35,8 @@ _NAME = "the harness's gathering"
 class _Part:
     """What one rank holds of a tensor: `sizes` elements from `starts` on, in each dimension.
 
-    `is_cut_plainly`: False if the part is not a block that its placements tell.
+    `is_cut_plainly`: False if the part is not a block that its placements tell. A FlatPart is a
+    part of a whole in one dimension, which gets the shape `seen_as`.
     """
 
     dtype: str
@@ -42,14 +44,23 @@ class _Part:
     starts: tuple[int, ...]
     sizes: tuple[int, ...]
     is_cut_plainly: bool = True
+    seen_as: tuple[int, ...] | None = None
 
     @property
     def place(self) -> tuple[slice, ...]:
         return tuple(slice(start, start + size) for start, size in zip(self.starts, self.sizes))
 
 
-def part_of(tensor: torch.Tensor) -> _Part:
+def part_of(tensor: torch.Tensor | FlatPart) -> _Part:
     """Where this rank's part of a tensor lies in the whole."""
+    if isinstance(tensor, FlatPart):
+        return _Part(
+            dtype_name(tensor.values),
+            (math.prod(tensor.shape),),
+            (tensor.start,),
+            (len(tensor.values),),
+            seen_as=tensor.shape,
+        )
     dtype, shape = dtype_name(tensor), tuple(tensor.shape)
     starts, sizes = [0] * len(shape), list(shape)
     if not isinstance(tensor, DTensor):
@@ -151,7 +162,8 @@ class Gather:
             return {}
         for name, whole in wholes.items():
             if not _is_covered(name, tables):  # what lies there is of an earlier call
-                wholes[name] = torch.full(whole.shape, float("nan"))
+                whole = torch.full(whole.shape, float("nan"))
+            wholes[name] = whole.view(_first_part(name, tables).seen_as or whole.shape)
         if not self._is_pipeline:
             for rank, table in enumerate(tables):
                 for name in sorted(wholes.keys() - table.keys()):
@@ -182,6 +194,7 @@ class Gather:
                         tuple(part["starts"]),
                         tuple(part["sizes"]),
                         part["is_cut_plainly"],
+                        part["seen_as"] and tuple(part["seen_as"]),
                     )
                     for name, part in read.items()
                 }
@@ -241,6 +254,8 @@ def _is_covered(name: str, tables: list[dict[str, _Part]]) -> bool:
     return sum(math.prod(part.sizes) for part in parts) >= math.prod(whole)
 
 
-def _local(tensor: torch.Tensor) -> torch.Tensor:
+def _local(tensor: torch.Tensor | FlatPart) -> torch.Tensor:
+    if isinstance(tensor, FlatPart):
+        return tensor.values
     tensor = tensor.detach()
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor

@@ -152,6 +152,41 @@ if rank == 0:
         self.assertNotEqual(ended.returncode, 0)
         self.assertIn("the tensors need more than 1 MiB of shared memory", ended.stderr)
 
+    def test_shards_of_fsdp1_become_whole_parameters_and_gradients(self):
+        for use_orig_params, degrees in ((False, "(4,)"), (True, "(2, 2)")):
+            with self.subTest(use_orig_params=use_orig_params, degrees=degrees):
+                ended, differences, seen = run(
+                    f"""
+from torch.distributed.fsdp import FullyShardedDataParallel
+from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+from bkm_cell.witnesses.named_tensors import NamedTensors
+torch.manual_seed(1)
+def model():
+    return torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.ReLU(), torch.nn.Linear(5, 1))
+plain, wrapped = model(), model()
+wrapped.load_state_dict(plain.state_dict())
+sharded = FullyShardedDataParallel(
+    wrapped, auto_wrap_policy=ModuleWrapPolicy({{torch.nn.Linear}}), device_id=torch.device("cpu"),
+    device_mesh=init_device_mesh("cpu", {degrees}), use_orig_params={use_orig_params})
+for one in (plain, sharded):
+    one(torch.arange(6.0).reshape(2, 3)).sum().backward()
+known = dict(plain.named_parameters())
+tensors = NamedTensors([sharded], None, known.keys())
+tensors.gather = gather.whole
+for read in (lambda: tensors.parameters("before"), tensors.gradients, tensors.held):
+    found = {{name: value.clone() for name, value in read().items()}}
+    assert found.keys() == (known.keys() if rank == 0 else set()), found.keys()
+    for name, value in found.items():
+        expected = known[name].grad if read == tensors.gradients else known[name].detach()
+        torch.testing.assert_close(value, expected)
+if rank == 0:
+    report.set(compared=len(known))
+"""
+                )
+                self.assertEqual(ended.returncode, 0, ended.stderr)
+                self.assertEqual(differences, [])
+                self.assertEqual(seen, [{"compared": 4}])
+
 
 if __name__ == "__main__":
     unittest.main()

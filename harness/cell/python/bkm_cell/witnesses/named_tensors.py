@@ -109,18 +109,18 @@ class NamedTensors:
     def parameters(self, kind: str) -> Tensors:
         """`kind`: what a difference between ranks is called."""
         if self._is_flat:
-            return self._of_flat(kind, gradients=False)
+            return self._mapped(kind, self._flat(gradients=False), set())
         return self._parameters(kind, names_beside(self._modules, self._known))
 
     @property
     def _is_flat(self) -> bool:
         return any(is_flat(module) for module in self._modules)
 
-    def _of_flat(self, kind: str, gradients: bool) -> Tensors:
+    def _flat(self, gradients: bool) -> Tensors:
         parts: Tensors = {}
         for module in self._modules:
             parts |= flat_parts(module, gradients)
-        return self._mapped(kind, parts, set())
+        return parts
 
     def _parameters(self, kind: str, beside: set[str]) -> Tensors:
         state: Tensors = {}
@@ -150,6 +150,8 @@ class NamedTensors:
 
     def held(self) -> Tensors:
         """Everything that the modules hold, under their own names; a tied tensor once."""
+        if self._is_flat:
+            return self.gather("held", self._flat(gradients=False))
         held = {
             plain_name(name): value
             for module in self._modules
@@ -161,7 +163,7 @@ class NamedTensors:
 
     def gradients(self) -> Tensors:
         if self._is_flat:
-            return self._of_flat("grad", gradients=True)
+            return self._mapped("grad", self._flat(gradients=True), set())
         for module in self._modules:
             module.state_dict()  # FSDP2 returns to its sharded parameters here, before the swap
         beside = names_beside(self._modules, self._known)
