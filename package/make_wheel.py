@@ -23,6 +23,7 @@ PROGRAMS = {
     "bkm": "harness/cli/bkm",
     "cell_worker": "harness/cell/cell_worker",
     "python_worker": "harness/cell/python_worker",
+    "libbkm_worker.so": "harness/cell/libbkm_worker.so",
     "libvarlen_cpu.so": "harness/kernels/libvarlen_cpu.so",
     "reference_worker": "harness/reference/reference_worker",
 }

@@ -26,7 +26,7 @@ absl::StatusOr<std::unique_ptr<WorkRuntimes>> WorkRuntimes::Create(const fs::pat
       new WorkRuntimes(std::move(cell_worker), std::move(sandbox), std::move(report)));
   if (python.empty()) return runtimes;
   ASSIGN_OR_RETURN(runtimes->user_,
-                   UserEnvironment::Read(fs::absolute(python), runtimes->catalog_));
+                   UserEnvironment::Read(FindNamedPython(python), runtimes->catalog_));
   return runtimes;
 }
 

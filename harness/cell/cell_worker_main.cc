@@ -25,7 +25,6 @@
 #include "harness/cell/private_descriptor.h"
 #include "harness/cell/sandbox_levels.h"
 #include "harness/cell/supervisor.h"
-#include "harness/cell/worker_session.h"
 
 namespace bkm {
 namespace {
@@ -121,7 +120,8 @@ void AddOptions(CLI::App* command, Arguments& arguments) {
   command->add_option("--preload", arguments.preload, "a file with a module per line");
   command->add_flag(
       "--alone", arguments.alone,
-      "start the interpreter anew for each cell; it may have any version; no preloading");
+      "the interpreter itself becomes the worker: any CPython from 3.10 on, with or without "
+      "libpython");
   command->add_option("--kernels", arguments.kernels, "a library with CPU kernels for torch");
   command->add_option("--bytecode", arguments.bytecode,
                       "folder of compiled Python, instead of beside the sources; the preloaded "
@@ -180,10 +180,7 @@ int Main(int argc, char** argv) {
       app.add_subcommand("sandbox-levels", "what this machine offers, as one line of JSON");
   CLI::App* confine = app.add_subcommand("confine", "any program in the sandbox, without network");
   AddConfineOptions(confine, arguments);
-  // For the supervisor only: it talks on an inherited descriptor.
-  CLI::App* worker = app.add_subcommand("worker")->group("");
   CLI11_PARSE(app, argc, argv);
-  if (worker->parsed()) return RunWorker(nullptr);
   if (levels->parsed()) {
     Say(1, DescribeSandboxLevels());
     return 0;

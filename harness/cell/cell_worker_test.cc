@@ -414,16 +414,14 @@ TEST(CellWorkerTest, ARequestThatCannotBeRunIsAnsweredAndTheNextOneRuns) {
   EXPECT_EQ(worker.Run("completes")["ending"], kCompleted);
 }
 
-// Runs each cell by `arguments`, a command line of `once`, and by a serving worker, and expects
-// equal observations.
-void ExpectTheSame(const WorkerUnderTest& folder, const std::vector<std::string>& arguments) {
+TEST(CellWorkerTest, OnceInAFreshProcessSeesTheSame) {
   WorkerUnderTest worker;
   for (const char* adapter : {"completes", "raises", "segfaults", "exits_at_once"}) {
     const Json request = worker.Request(adapter);
     const Json served = worker.RunRequest(request);
-    const fs::path file = folder.folder() / "request.json";
+    const fs::path file = worker.folder() / "request.json";
     ASSERT_TRUE(WriteFile(file, ToText(request)).ok());
-    Command command{.argv = arguments};
+    Command command{.argv = WorkerUnderTest::Arguments("once")};
     command.argv.insert(command.argv.end(), {"--request", file});
 
     const absl::StatusOr<ProcessResult> result = RunCommand(command);
@@ -436,32 +434,6 @@ void ExpectTheSame(const WorkerUnderTest& folder, const std::vector<std::string>
     EXPECT_EQ((*finished)["cell"], adapter);
     EXPECT_EQ(Stable((*finished)["observation"]), served);
   }
-}
-
-TEST(CellWorkerTest, OnceInAFreshProcessSeesTheSame) {
-  WorkerUnderTest worker;
-  ExpectTheSame(worker, WorkerUnderTest::Arguments("once"));
-}
-
-TEST(CellWorkerTest, AnInterpreterOfItsOwnSeesTheSame) {
-  WorkerUnderTest worker;
-  // fake_cell with the real program for interpreters of their own.
-  const fs::path runfiles = fs::path(std::getenv("TEST_SRCDIR")) / std::getenv("TEST_WORKSPACE");
-  const fs::path fake = runfiles / "harness/cell/testdata/fake_cell/bkm_cell";
-  const fs::path code = worker.folder() / "code";
-  fs::create_directories(code / "bkm_cell");
-  for (const fs::path& file :
-       {fake / "__init__.py", fake / "cell.py", runfiles / "harness/cell/python/bkm_cell/alone.py"})
-    fs::copy_file(file, code / "bkm_cell" / file.filename());
-  const fs::path preload = worker.folder() / "preload";
-  ASSERT_TRUE(WriteFile(preload, "no_such_module\nwave\n").ok());
-  const fs::path bytecode = worker.folder() / "bytecode";
-  std::vector<std::string> arguments = WorkerUnderTest::Arguments("once");
-  arguments[5] = code;
-  arguments.insert(arguments.end(), {"--alone", "--bytecode", bytecode, "--preload", preload});
-  ExpectTheSame(worker, arguments);
-  EXPECT_THAT(FilesOf(bytecode, "wave.cpython-"), testing::SizeIs(1)) << "what cells will import";
-  EXPECT_FALSE(fs::exists(code / "bkm_cell/__pycache__"));
 }
 
 // The worker's only message when it is started with `arguments`.

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "harness/base/json.h"
 
 namespace bkm {
@@ -30,12 +29,6 @@ struct InterpreterReport {
   std::vector<std::filesystem::path> path;  // sys.path: a cell must be able to read it
   double preload_s = 0;
 };
-
-// Starts this process's only interpreter with the environment's packages and preloads them. The
-// process must have the environment variables of cells already. The interpreter is never torn
-// down: the caller must end with _exit. A module that cannot be preloaded is reported and is not an
-// error: the cells that need it will fail.
-absl::StatusOr<InterpreterReport> StartInterpreter(const InterpreterOptions& options);
 
 }  // namespace bkm
 

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "harness/cell/interpreter.h"
+#include "harness/cell/embedded_interpreter.h"
 #include "harness/cell/python_entry.h"
 #include "harness/cell/worker_session.h"
 
@@ -19,8 +19,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   ::unsetenv("LD_PRELOAD");  // named libpython; not for programs that a package starts
-  const bkm::EmbeddedPython python = {bkm::StartInterpreter, bkm::RunPythonEntry, bkm::ForkPython};
-  const int code = bkm::RunWorker(&python);
+  const int code =
+      bkm::RunWorker({bkm::StartEmbeddedInterpreter, bkm::RunPythonEntry, bkm::ForkPython});
   std::fflush(nullptr);
   ::_exit(code);  // the interpreter is never torn down
 }

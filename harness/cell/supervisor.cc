@@ -30,6 +30,7 @@
 #include "harness/cell/cell_environment.h"
 #include "harness/cell/cell_folder.h"
 #include "harness/cell/confinement.h"
+#include "harness/cell/hosted_command.h"
 #include "harness/cell/private_descriptor.h"
 #include "harness/cell/sandbox_levels.h"
 #include "harness/cell/system_error.h"
@@ -115,11 +116,12 @@ absl::Status CheckIsReadable(const std::set<fs::path>& paths) {
   return absl::OkStatus();
 }
 
-// The program of the worker: this one, or the one beside it that embeds Python.
-fs::path WorkerProgram(bool alone) {
-  const fs::path own = "/proc/self/exe";
+// What makes the worker lies beside this program: the program that embeds Python, or the library
+// that the interpreter loads.
+fs::path WorkerFile(bool alone) {
   std::error_code error;
-  return alone ? own : fs::read_symlink(own, error).parent_path() / "python_worker";
+  const fs::path own = fs::read_symlink("/proc/self/exe", error);
+  return own.parent_path() / (alone ? "libbkm_worker.so" : "python_worker");
 }
 
 // Whether another user could read these paths by their names.
@@ -184,10 +186,11 @@ absl::Status Supervisor::StartWorker() {
 
 absl::Status Supervisor::StartInSandbox(int channel, int log) {
   // Private: the worker's descriptors take the low numbers.
-  const Descriptor program =
-      ToPrivate(Descriptor(::open(WorkerProgram(options_.alone).c_str(), O_RDONLY | O_CLOEXEC)));
+  const fs::path file = WorkerFile(options_.alone);
+  const Descriptor program = ToPrivate(Descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC)));
   const Descriptor nothing = ToPrivate(Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
-  if (!program.valid() || !nothing.valid()) return SystemError("cannot open the worker's program");
+  if (!program.valid() || !nothing.valid())
+    return SystemError(absl::StrCat("cannot open ", file.string()));
   std::set<fs::path> seen;
   for (const fs::path& path : EnvironmentPaths(options_.python)) seen.insert(path);
   // Bazel's folders hold links, each to another folder of links: cells get what they lead to.
@@ -204,13 +207,15 @@ absl::Status Supervisor::StartInSandbox(int channel, int log) {
                              .preload = options_.preload,
                              .kernels = options_.kernels,
                              .bytecode = options_.bytecode,
-                             .alone = options_.alone,
                              .jobs = options_.jobs,
                              .trial_user = users_.CellInside(0)};
   Confinement confinement{.level = options_.level, .users = users_};
   settings.sandbox.level = options_.level;
   if (IsFull()) {
-    if (users_.other) RETURN_IF_ERROR(CheckIsReadable(seen));
+    if (users_.other) {
+      RETURN_IF_ERROR(CheckIsReadable(seen));
+      RETURN_IF_ERROR(CheckIsReadable({file}));
+    }
     ASSIGN_OR_RETURN(confinement, SystemConfinement(users_));
     for (const fs::path& path : seen) RETURN_IF_ERROR(AddPath(confinement, path, Access::kRead));
     if (!options_.bytecode.empty()) {
@@ -248,7 +253,8 @@ absl::Status Supervisor::StartInSandbox(int channel, int log) {
           RETURN_IF_ERROR(DropAllCapabilities(other ? users_.worker_outside : ::geteuid(),
                                               other ? users_.worker_outside : ::getegid()));
         }
-        return Execute(program.get(), {"cell_worker", "worker"}, environment, kWorkerChannel);
+        if (options_.alone) return ExecuteHosted(options_.python, program.get(), environment);
+        return Execute(program.get(), {"python_worker", "worker"}, environment, kWorkerChannel);
       }));
   settings_ = ToLine(ToJson(settings));
   return absl::OkStatus();

@@ -32,7 +32,7 @@ struct SupervisorOptions {
   std::filesystem::path kernels;             // empty: none
   std::filesystem::path bytecode;            // empty: compiled files lie beside the sources
   std::vector<std::filesystem::path> reads;  // what cells may read beside the environment
-  bool alone = false;
+  bool alone = false;                        // `python` itself becomes the worker
   int jobs = 1;
   Descriptor in;               // requests; invalid: only those given to Take
   int out = 1;                 // replies

@@ -4,6 +4,7 @@
 
 #include <sys/prctl.h>
 
+#include <chrono>
 #include <csignal>
 #include <string>
 #include <utility>
@@ -11,7 +12,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
-#include "harness/cell/alone_entry.h"
 #include "harness/cell/capabilities.h"
 #include "harness/cell/channel.h"
 #include "harness/cell/private_descriptor.h"
@@ -48,7 +48,7 @@ absl::StatusOr<WorkerSettings> ReadSettings(Channel& channel, std::vector<Packet
   return WorkerSettingsFrom(json);
 }
 
-absl::Status Serve(Channel& channel, const EmbeddedPython* embedded) {
+absl::Status Serve(Channel& channel, const WorkerPython& python) {
   std::vector<Packet> packets;
   ASSIGN_OR_RETURN(const WorkerSettings settings, ReadSettings(channel, packets));
   RETURN_IF_ERROR(ConfineWorker(settings.sandbox.level));
@@ -56,25 +56,16 @@ absl::Status Serve(Channel& channel, const EmbeddedPython* embedded) {
   const absl::StatusOr<std::vector<std::string>> protections =
       TrySandbox(settings.sandbox, settings.trial_user);
   if (!protections.ok()) return LevelNotAvailable(settings.sandbox.level, protections.status());
-  InterpreterOptions interpreter = {.python = settings.python,
-                                    .python_code = settings.python_code,
-                                    .preload = settings.preload,
-                                    .bytecode = settings.bytecode};
-  InterpreterReport facts;
+  const InterpreterOptions interpreter = {.python = settings.python,
+                                          .python_code = settings.python_code,
+                                          .preload = settings.preload,
+                                          .bytecode = settings.bytecode};
   ServerOptions options;
-  if (settings.alone) {
-    ASSIGN_OR_RETURN(const AloneInterpreter alone, AloneInterpreter::Find(std::move(interpreter)));
-    facts = alone.facts();
-    options.setting.body = [alone](const CellRequest& cell, const EventWriter& events) {
-      return alone.Run(cell, events);
-    };
-  } else if (embedded) {
-    ASSIGN_OR_RETURN(facts, embedded->start(interpreter));
-    options.setting.body = embedded->run;
-    options.setting.fork = embedded->fork;
-  } else {
-    return absl::InternalError("this worker embeds no Python");
-  }
+  const auto start = std::chrono::steady_clock::now();
+  ASSIGN_OR_RETURN(InterpreterReport facts, python.start(interpreter));
+  facts.preload_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  options.setting.body = python.run;
+  options.setting.fork = python.fork;
   channel.Send(ToLine({{"type", "ready"},
                        {"python", facts.version},
                        {"versions", facts.versions},
@@ -91,10 +82,10 @@ absl::Status Serve(Channel& channel, const EmbeddedPython* embedded) {
 
 }  // namespace
 
-int RunWorker(const EmbeddedPython* embedded) {
+int RunWorker(const WorkerPython& python) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   Channel channel(ToPrivate(Descriptor(kWorkerChannel)), kLongestOrder);
-  const absl::Status status = Serve(channel, embedded);
+  const absl::Status status = Serve(channel, python);
   if (status.ok()) return 0;
   channel.Send(ToLine({{"type", "fatal"}, {"message", std::string(status.message())}}));
   return 2;

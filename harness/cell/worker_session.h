@@ -12,17 +12,17 @@
 
 namespace bkm {
 
-// An interpreter in the worker's own process.
-struct EmbeddedPython {
+// The interpreter in the worker's own process: one that the worker embeds, or the one that loaded
+// the worker.
+struct WorkerPython {
   absl::StatusOr<InterpreterReport> (*start)(const InterpreterOptions&);
   int (*run)(const CellRequest&, const EventWriter&);  // for CellSetting
   pid_t (*fork)();                                     // for CellSetting
 };
 
 // The worker's whole life, in a process that a supervisor has started: takes its settings from the
-// channel, starts Python, and serves. Returns the exit status. `embedded`: null in a program
-// without Python, whose cells are processes of an interpreter.
-int RunWorker(const EmbeddedPython* embedded);
+// channel, confines itself, starts Python, and serves. Returns the exit status.
+int RunWorker(const WorkerPython& python);
 
 }  // namespace bkm
 

@@ -12,7 +12,6 @@ Json ToJson(const WorkerSettings& settings) {
           {"preload", settings.preload},
           {"kernels", settings.kernels.string()},
           {"bytecode", settings.bytecode.string()},
-          {"alone", settings.alone},
           {"jobs", settings.jobs},
           {"sandbox", ToJson(settings.sandbox)},
           {"trial_user", settings.trial_user}};
@@ -26,7 +25,6 @@ absl::StatusOr<WorkerSettings> WorkerSettingsFrom(const Json& json) {
   settings.preload = reader.Strings("preload");
   settings.kernels = reader.String("kernels");
   settings.bytecode = reader.String("bytecode");
-  settings.alone = reader.Bool("alone", false);
   settings.jobs = reader.Int("jobs", 1, 1, 1 << 16);
   settings.trial_user = static_cast<uid_t>(reader.Int("trial_user", 0, 0, UINT32_MAX));
   const Json* sandbox = reader.Child("sandbox");

@@ -22,7 +22,6 @@ struct WorkerSettings {
   std::vector<std::string> preload;   // modules
   std::filesystem::path kernels;      // empty: none
   std::filesystem::path bytecode;     // empty: compiled files lie beside the sources
-  bool alone = false;                 // each cell is a new process of `python`
   int64_t jobs = 1;                   // cells in flight
   Sandbox sandbox;
   uid_t trial_user = 0;  // of the first cell, inside
@@ -33,6 +32,8 @@ absl::StatusOr<WorkerSettings> WorkerSettingsFrom(const Json& json);
 
 // The worker's end of its channel to the supervisor.
 inline constexpr int kWorkerChannel = 3;
+// The library that makes an interpreter the worker, where it embeds none.
+inline constexpr int kWorkerLibrary = 4;
 
 }  // namespace bkm
 

@@ -27,17 +27,24 @@ fs::path Runfile(absl::string_view path) {
 
 fs::path WorkerUnderTest::Binary() { return Runfile("harness/cell/cell_worker"); }
 
+bool WorkerUnderTest::IsAlone() { return std::getenv("BKM_TEST_ALONE") != nullptr; }
+
 std::vector<std::string> WorkerUnderTest::Arguments(const std::string& command) {
-  return {Binary(),   command,         "--python",
-          BKM_PYTHON, "--python-code", Runfile("harness/cell/testdata/fake_cell")};
+  std::vector<std::string> arguments = {
+      Binary(),   command,         "--python",
+      BKM_PYTHON, "--python-code", Runfile("harness/cell/testdata/fake_cell")};
+  if (IsAlone()) arguments.push_back("--alone");
+  return arguments;
 }
 
-WorkerUnderTest::WorkerUnderTest(int jobs, std::vector<std::string> more) {
+WorkerUnderTest::WorkerUnderTest(int jobs, std::vector<std::string> more,
+                                 const std::string& python) {
   folder_ = *CreateTempDirectory(std::getenv("TEST_TMPDIR"), "worker");
   HARNESS_CHECK(WriteFile(folder_ / "tree/engine.py", "kept = True\n").ok());
   HARNESS_CHECK(WriteFile(folder_ / "probe/probe.json", "{}").ok());
   Command command;
   command.argv = Arguments("serve");
+  if (!python.empty()) command.argv[3] = python;
   command.argv.insert(command.argv.end(), {"--jobs", absl::StrCat(jobs)});
   command.argv.insert(command.argv.end(), more.begin(), more.end());
   command.set_env = {{"BKM_TEST_SURPRISE", "from the user"}};

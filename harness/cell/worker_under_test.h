@@ -19,7 +19,9 @@ namespace bkm {
 // A real cell_worker with the system's Python and testdata/fake_cell, for tests.
 class WorkerUnderTest {
  public:
-  explicit WorkerUnderTest(int jobs = 1, std::vector<std::string> more = {});
+  // `python`: empty: the system's.
+  explicit WorkerUnderTest(int jobs = 1, std::vector<std::string> more = {},
+                           const std::string& python = "");
   ~WorkerUnderTest();
 
   const Json& ready() const { return ready_; }
@@ -41,6 +43,8 @@ class WorkerUnderTest {
 
   static std::filesystem::path Binary();
   static std::vector<std::string> Arguments(const std::string& command);
+  // Whether the tests run on interpreters that are workers themselves ($BKM_TEST_ALONE).
+  static bool IsAlone();
   // A folder per test, removed at the end.
   const std::filesystem::path& folder() const { return folder_; }
 

@@ -239,10 +239,6 @@ std::string ToSummary(const CheckReport& report) {
   std::string text =
       absl::StrCat("Python ", environment.version(), " (", environment.python().string(),
                    "): ", absl::StrJoin(packages, ", "), "\n");
-  if (environment.alone()) {
-    absl::StrAppend(
-        &text, "This Python version cannot be embedded, so each cell ran in its own process\n");
-  }
   for (const CheckedPairing& pairing : report.pairings) {
     absl::StrAppend(&text, "\n", NameOf(pairing), "\n", AnswerLine(pairing), "\n");
     for (const CellRecord& cell : pairing.cells) {

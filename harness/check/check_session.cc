@@ -164,7 +164,8 @@ absl::StatusOr<std::optional<CheckReport>> CheckEnvironment(const CheckOptions& 
   if (!layout.ok())
     return absl::InvalidArgumentError(absl::StrCat("--layout: ", layout.status().message()));
   ASSIGN_OR_RETURN(const Installation installation, Installation::Find());
-  const fs::path python = options.python.empty() ? FindUsersPython() : fs::path(options.python);
+  const fs::path python =
+      options.python.empty() ? FindUsersPython() : FindNamedPython(options.python);
   if (python.empty())
     return absl::NotFoundError("PATH has no python3: name an interpreter with --python PATH");
   ApiSession api("", "");

@@ -13,7 +13,7 @@
 namespace bkm {
 
 struct CheckOptions {
-  std::string python;  // path; empty: FindUsersPython()
+  std::string python;  // for FindNamedPython; empty: FindUsersPython()
   std::string table;   // table.json; empty: the one of this checkout, if any
   std::string model = "qwen3";
   std::string layout = "1";   // of the cells: "dp_shard=2"

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "harness/base/files.h"
@@ -42,7 +44,19 @@ fs::path InPath(const std::string& name) {
   return {};
 }
 
+// Like the shims of pyenv.
+bool IsScript(const fs::path& program) {
+  char begin[2] = {};
+  std::ifstream file(program, std::ios::binary);
+  return file.read(begin, 2) && begin[0] == '#' && begin[1] == '!';
+}
+
 }  // namespace
+
+fs::path FindNamedPython(const std::string& name) {
+  const fs::path found = absl::StrContains(name, '/') ? fs::path() : InPath(name);
+  return found.empty() ? fs::absolute(name) : found;
+}
 
 fs::path FindUsersPython() {
   // BKM_USER_ENV: tools/bkm moves VIRTUAL_ENV there, so that uv does not use it.
@@ -58,6 +72,7 @@ absl::StatusOr<UserEnvironment> UserEnvironment::Read(fs::path python,
   UserEnvironment environment;
   environment.python_ = std::move(python);
   ASSIGN_OR_RETURN(environment.facts_, ReadInterpreter(environment.python_));
+  if (IsScript(environment.python_)) environment.python_ = environment.facts_.program;
   environment.alone_ = RunsAlone(environment.python_, MinorVersion(environment.facts_.python));
   std::vector<std::string> packages = {"torch"};
   for (const std::string& name : catalog.names()) packages.push_back(catalog.Find(name)->package);

@@ -20,6 +20,9 @@ namespace bkm {
 // none.
 std::filesystem::path FindUsersPython();
 
+// The interpreter that a user names: a path, or the name of a program in PATH ("python3.12").
+std::filesystem::path FindNamedPython(const std::string& name);
+
 // A user's interpreter and its packages. Nothing is written into the environment.
 class UserEnvironment {
  public:
@@ -28,7 +31,7 @@ class UserEnvironment {
 
   const std::filesystem::path& python() const { return python_; }
   const std::string& version() const { return facts_.python; }  // "3.11.2"
-  // Whether each cell must run in its own process because the worker embeds another Python version.
+  // Whether the interpreter itself is the worker, because bkm cannot embed it.
   bool alone() const { return alone_; }
   // The version of a distribution (normalised name); empty where there is none.
   std::string VersionOf(const std::string& distribution) const;

@@ -31,7 +31,8 @@ class CheckCommand : public CliCommand {
   }
 
   void AddOptions(CLI::App& app) override {
-    app.add_option("--python", options_.python, "Python interpreter of the environment");
+    app.add_option("--python", options_.python,
+                   "Python interpreter of the environment: a path, or a name in PATH");
     app.add_option(
         "--table", options_.table,
         "Published table.json, for known results and the nearest versions that work (default: "

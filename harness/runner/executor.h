@@ -18,7 +18,7 @@ namespace bkm {
 struct WorkerSetup {
   std::string key;               // the runtime's lock
   std::filesystem::path python;  // the environment's interpreter
-  // The worker cannot embed `python` (RunsAlone): each cell gets its own Python process.
+  // The worker cannot embed `python`, which becomes the worker itself (RunsAlone).
   bool alone = false;
   // The folder of its compiled Python; empty: beside the sources.
   std::filesystem::path bytecode;

@@ -47,7 +47,7 @@ absl::StatusOr<Installation> Installation::Find() {
 
 absl::Status Installation::CheckBuilt() const {
   std::error_code error;
-  for (const fs::path& program : {cell_worker(), python_worker()}) {
+  for (const fs::path& program : {cell_worker(), python_worker(), worker_library()}) {
     if (!fs::exists(program, error))
       return absl::NotFoundError(
           absl::StrCat(program.string(), " is not built: run tools/bkm setup"));
@@ -62,7 +62,7 @@ fs::path Installation::kernels() const {
 }
 
 absl::StatusOr<std::string> Installation::CellCodeDigest() const {
-  std::set<fs::path> files = {cell_worker(), python_worker()};
+  std::set<fs::path> files = {cell_worker(), python_worker(), worker_library()};
   std::error_code error;
   if (!kernels().empty()) files.insert(kernels());
   for (const auto& entry : fs::recursive_directory_iterator(

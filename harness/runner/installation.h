@@ -21,6 +21,7 @@ struct Installation {
 
   std::filesystem::path cell_worker() const { return bin / "harness/cell/cell_worker"; }
   std::filesystem::path python_worker() const { return bin / "harness/cell/python_worker"; }
+  std::filesystem::path worker_library() const { return bin / "harness/cell/libbkm_worker.so"; }
   std::filesystem::path reference_worker() const {
     return bin / "harness/reference/reference_worker";
   }
@@ -47,8 +48,8 @@ struct Installation {
   absl::StatusOr<std::string> CellCodeDigest() const;
 };
 
-// Whether cells of `python`, of that version ("3.11"), are processes of their own: python_worker
-// embeds another version, or the interpreter has no libpython.
+// Whether `python`, of that version ("3.11"), becomes the worker itself (cell_worker --alone):
+// python_worker embeds another version, or the interpreter has no libpython.
 bool RunsAlone(const std::filesystem::path& python, const std::string& version);
 
 // The interpreter that cells embed: $BKM_PYTHON, else the system's.

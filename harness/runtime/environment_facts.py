@@ -2,7 +2,8 @@
 # Copyright the bkm authors.
 """Describes the environment of the interpreter that runs it, which must be started with -I -S.
 
-    versions    {"python": "3.11.2", "packages": {"torch": "2.13.0+cpu", ...}}
+    versions    {"python": "3.11.2", "executable": "/env/bin/python",
+                "packages": {"torch": "2.13.0+cpu", ...}}
     installed   {"installed": [{"package": "verl", "version": "0.9.1", "commit": "<40 hex>" or "",
                 "folder": "/env/lib/python3.11/site-packages"}, ...]} of the packages on stdin, one
                 per line, that could be imported; none of them is imported
@@ -172,7 +173,11 @@ def main() -> dict:
         raise ValueError("start this program with -S: packages ran code before it began")
     path = package_path()
     if sys.argv[1:] == ["versions"]:
-        return {"python": platform.python_version(), "packages": versions(path)}
+        return {
+            "python": platform.python_version(),
+            "executable": sys.executable,
+            "packages": versions(path),
+        }
     if sys.argv[1:] == ["installed"]:
         return {"installed": installed(sys.stdin.read().splitlines(), path)}
     return {"error": f"unknown command {sys.argv[1:]}"}

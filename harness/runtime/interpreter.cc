@@ -7,18 +7,27 @@
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
 #include "harness/base/subprocess.h"
+#include "harness/base/supported_python.h"
 
 namespace bkm {
 namespace {
 
-constexpr char kProgram[] =
+constexpr char kFacts[] =
 #include "harness/runtime/environment_facts_py.inc"
     ;
+
+constexpr char kRefuse[] = R"py(
+if refusal():
+    import json
+    print(json.dumps({"refusal": refusal()}))
+    sys.exit()
+)py";
 
 absl::StatusOr<Json> Ask(const std::filesystem::path& python, const std::string& question,
                          std::string input = "") {
   absl::StatusOr<std::string> output =
-      RunForOutput({.argv = {python.string(), "-I", "-S", "-B", "-c", kProgram, question},
+      RunForOutput({.argv = {python.string(), "-I", "-S", "-B", "-c",
+                             absl::StrCat(kRefusalProgram, kRefuse, kFacts), question},
                     .input = std::move(input),
                     .may_run_again = true});
   if (!output.ok()) {
@@ -27,6 +36,10 @@ absl::StatusOr<Json> Ask(const std::filesystem::path& python, const std::string&
         absl::IsNotFound(output.status()) ? "no such program" : "it fails on a short program"));
   }
   ASSIGN_OR_RETURN(Json json, ParseJson(*output, python.string()));
+  if (json.contains("refusal")) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(python.string(), " ", json["refusal"].get<std::string>()));
+  }
   if (!json.contains("error")) return json;
   return absl::FailedPreconditionError(
       absl::StrCat(python.string(), ": ", json["error"].get<std::string>()));
@@ -36,7 +49,7 @@ absl::StatusOr<Json> Ask(const std::filesystem::path& python, const std::string&
 
 absl::StatusOr<InterpreterFacts> ReadInterpreter(const std::filesystem::path& python) {
   ASSIGN_OR_RETURN(const Json json, Ask(python, "versions"));
-  return InterpreterFacts{json["python"],
+  return InterpreterFacts{json["python"], json["executable"].get<std::string>(),
                           json["packages"].get<std::map<std::string, std::string>>()};
 }
 

@@ -15,10 +15,11 @@ namespace bkm {
 // The version and the packages of a Python interpreter.
 struct InterpreterFacts {
   std::string python;                           // "3.11.2"
+  std::filesystem::path program;                // itself, where it was named by a script (pyenv)
   std::map<std::string, std::string> packages;  // normalised name -> version
 };
 // Runs no code of the environment's packages, not even that of .pth files. FailedPrecondition when
-// `python` cannot be run.
+// `python` does not run, or cannot run cells (harness/base/supported_python.h).
 absl::StatusOr<InterpreterFacts> ReadInterpreter(const std::filesystem::path& python);
 
 // "3.11" for "3.11.2".

@@ -9,16 +9,22 @@ _BUILD = """
 package(default_visibility = ["//visibility:public"])
 
 cc_library(
-    name = "embed",
+    name = "headers",
     hdrs = glob(["include/**/*.h"]),
     includes = ["include"],
+)
+
+cc_library(
+    name = "embed",
     linkopts = ["-L%s", "-lpython%s"],
+    deps = [":headers"],
 )
 """
 
 _STUB = """
 package(default_visibility = ["//visibility:public"])
 cc_library(name = "embed")
+cc_library(name = "headers")
 """
 
 def _impl(ctx):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Runs one cell in a new interpreter, for Python versions that the worker does not embed.
+"""Runs one cell in a new interpreter, without a worker: for ci/gpu, which has nothing compiled.
 
-The worker starts it inside the cell's sandbox as `-c "...; main()" EVENTS REQUEST`. EVENTS is the
-number of a descriptor that takes one line of JSON per event; REQUEST is the request as JSON.
+ci/gpu starts it as `-c "...; main()" EVENTS REQUEST`. EVENTS is the number of a descriptor that takes
+one line of JSON per event; REQUEST is the request as JSON.
 """
 
 from __future__ import annotations
@@ -45,5 +45,5 @@ def main() -> None:
         status = 1
     sys.stdout.flush()
     sys.stderr.flush()
-    # Like the embedding worker, skip the interpreter's teardown.
+    # Like the worker, skip the interpreter's teardown.
     os._exit(status & 0xFF)

@@ -57,6 +57,28 @@ def reports_surroundings(request: Request, emit: Emit) -> None:
     _say(emit, done=True)
 
 
+def uses_what_is_preloaded(request: Request, emit: Emit) -> None:
+    """The worker is process 1 of its namespace."""
+    import counts_its_imports as module
+
+    _say(emit, set={"imported": {"in": module.imported_in, "here": module.imported_in == os.getpid()}}, done=True)
+
+
+def tells_of_its_interpreter(request: Request, emit: Emit) -> None:
+    facts = {
+        "version": list(sys.version_info[:2]),
+        "executable": sys.executable,
+        "prefix": sys.prefix,
+        "path": sys.path,
+        "hash": hash("a text"),
+        "utf8": sys.flags.utf8_mode,
+        "writes_bytecode": not sys.dont_write_bytecode,
+        "signals": {name.name: str(signal.getsignal(name)) for name in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)},
+        "main": sorted(name for name in vars(sys.modules["__main__"]) if not name.startswith("__")),
+    }
+    _say(emit, set={"interpreter": facts}, done=True)
+
+
 def says_exception(request: Request, emit: Emit) -> None:
     _say(emit, exception={"type": "ImportError", "message": "said"})
 
