@@ -2,9 +2,10 @@
 // Copyright the bkm authors.
 #include "harness/cell/embedded_interpreter.h"
 
-#include <Python.h>
+#include <pybind11/embed.h>
 
 #include <clocale>
+#include <exception>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
@@ -21,26 +22,29 @@ absl::Status Initialize(const InterpreterOptions& options, const std::string& ho
   PyPreConfig preconfig;
   PyPreConfig_InitIsolatedConfig(&preconfig);
   preconfig.utf8_mode = 1;
-  PyStatus status = Py_PreInitialize(&preconfig);
-  if (!PyStatus_Exception(status)) {
-    PyConfig config;
-    PyConfig_InitIsolatedConfig(&config);
-    config.site_import = 0;
-    config.install_signal_handlers = 0;
-    // Only into the given folder, never beside the environment's sources.
-    config.write_bytecode = !options.bytecode.empty();
-    if (!options.bytecode.empty())
-      PyConfig_SetBytesString(&config, &config.pycache_prefix, options.bytecode.c_str());
-    config.use_hash_seed = 1;
-    config.hash_seed = 0;
-    PyConfig_SetBytesString(&config, &config.home, home.c_str());
-    PyConfig_SetBytesString(&config, &config.executable, options.python.c_str());
-    status = Py_InitializeFromConfig(&config);
-    PyConfig_Clear(&config);
-  }
+  const PyStatus status = Py_PreInitialize(&preconfig);
   if (PyStatus_Exception(status)) {
     return absl::InternalError(
         absl::StrCat("Python does not start: ", status.err_msg ? status.err_msg : "no reason"));
+  }
+  PyConfig config;
+  PyConfig_InitIsolatedConfig(&config);
+  config.site_import = 0;
+  config.install_signal_handlers = 0;
+  // Only into the given folder, never beside the environment's sources.
+  config.write_bytecode = !options.bytecode.empty();
+  if (!options.bytecode.empty())
+    PyConfig_SetBytesString(&config, &config.pycache_prefix, options.bytecode.c_str());
+  config.use_hash_seed = 1;
+  config.hash_seed = 0;
+  PyConfig_SetBytesString(&config, &config.home, home.c_str());
+  PyConfig_SetBytesString(&config, &config.executable, options.python.c_str());
+  try {
+    // Clears the configuration.
+    pybind11::initialize_interpreter(&config, /*argc=*/0, /*argv=*/nullptr,
+                                     /*add_program_dir_to_path=*/false);
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("Python does not start: ", error.what()));
   }
   return absl::OkStatus();
 }
