@@ -2,13 +2,18 @@
 // Copyright the bkm authors.
 #include "harness/bundle/measured_on.h"
 
+#include <sys/utsname.h>
+
 #include <algorithm>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
 #include "harness/base/folder_reader.h"
 #include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
+#include "harness/base/version.h"
+#include "harness/numerics/golden_key.h"
 
 namespace bkm {
 namespace {
@@ -19,6 +24,25 @@ constexpr char kMachineFile[] = "machine.json";
 constexpr int64_t kLargestNote = 1 << 20;
 
 }  // namespace
+
+absl::StatusOr<WorkMachine> ThisMachine(const std::string& cell_code, SandboxLevel sandbox) {
+  WorkMachine machine{.bkm = kVersion,
+                      .cell_code = cell_code,
+                      .sandbox = std::string(Name(sandbox)),
+                      .cores = static_cast<int>(std::thread::hardware_concurrency())};
+  ASSIGN_OR_RETURN(machine.cpu, CpuFeatures());
+  struct utsname system = {};
+  if (::uname(&system) == 0) machine.system = absl::StrCat(system.sysname, " ", system.release);
+  return machine;
+}
+
+MeasuredOn MeasuredOnOf(const WorkMachine& machine, const RuntimeLock* lock) {
+  if (!lock) return {.machine = machine};
+  return {.machine = machine,
+          .python = lock->python,
+          .torch = lock->VersionOf("torch"),
+          .packages = static_cast<int>(lock->packages.size())};
+}
 
 void Describe(Fields& fields, MeasuredOn& measured) {
   Describe(fields, measured.machine);

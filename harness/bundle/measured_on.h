@@ -11,8 +11,13 @@
 #include "absl/status/statusor.h"
 #include "harness/bundle/manifest.h"
 #include "harness/model/cell_record.h"
+#include "harness/model/sandbox_level.h"
+#include "harness/runtime/runtime_lock.h"
 
 namespace bkm {
+
+// This machine, with the code of cells and the sandbox level that they run with here.
+absl::StatusOr<WorkMachine> ThisMachine(const std::string& cell_code, SandboxLevel sandbox);
 
 // What results from another machine were measured on.
 struct MeasuredOn {
@@ -26,6 +31,9 @@ void Describe(Fields& fields, MeasuredOn& measured);
 
 // "AMD EPYC, 2 cores, Linux 6.1, sandbox full, bkm 1.0, Python 3.11, 90 packages, torch 2.13.0"
 std::string MeasuredOnText(const MeasuredOn& measured);
+
+// What the cells of a lock ran on.
+MeasuredOn MeasuredOnOf(const WorkMachine& machine, const RuntimeLock* lock);
 
 // Notes it in the folder of a cell.
 absl::Status WriteMeasuredOn(const MeasuredOn& measured, const std::filesystem::path& cell);

@@ -8,97 +8,32 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
+#include "harness/base/hash.h"
 #include "harness/base/status_macros.h"
 #include "harness/base/version.h"
+#include "harness/bundle/cell_packer.h"
 #include "harness/bundle/packed_trees.h"
 #include "harness/model/engine_kind.h"
-#include "harness/source/tree_digest.h"
-#include "harness/store/checksums.h"
 
 namespace bkm {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Collects what the cells of one bundle need.
-class Packer {
- public:
-  Packer(const PackSettings& settings, PartFile& parts) : parts_(parts) {
-    manifest_.bkm = kVersion;
-    manifest_.matrix = settings.matrix;
-    manifest_.cell_code = settings.cell_code;
-    manifest_.limits = settings.limits;
-  }
-
-  absl::Status Add(const PreparedCell& cell) {
-    PackedCell packed{.record = cell.record};
-    packed.record.verdict.reset();
-    ASSIGN_OR_RETURN(packed.engine, Pack(cell.engine, cell.engine_listing.get()));
-    ASSIGN_OR_RETURN(packed.library, Pack(cell.library, cell.library_listing.get()));
-    if (cell.stopped) {
-      packed.stopped = *cell.stopped;
-    } else if (cell.lock) {
-      ASSIGN_OR_RETURN(manifest_.locks[cell.lock->Key()], parts_.Add(ToText(ToJson(*cell.lock))));
-    }
-    if (!cell.probe_folder.empty()) {
-      packed.probe = cell.probe_folder.filename().string();
-      ASSIGN_OR_RETURN(const std::string sums, ReadFile(cell.probe_folder / kManifestFile));
-      ASSIGN_OR_RETURN(manifest_.probes[packed.probe], parts_.Add(sums));
-    }
-    manifest_.cells.push_back(std::move(packed));
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<std::string> Finish() {
-    const std::string text = DocumentText(manifest_);
-    RETURN_IF_ERROR(ReadManifest(text, "the bundle").status());
-    ASSIGN_OR_RETURN(std::string part, parts_.Add(text));
-    RETURN_IF_ERROR(parts_.SetName(kManifestName, part));
-    return part;
-  }
-
- private:
-  absl::StatusOr<std::optional<PackedSubject>> Pack(const std::optional<Subject>& subject,
-                                                    const TreeListing* listing) {
-    if (!subject) return std::optional<PackedSubject>();
-    PackedSubject packed{
-        .package = subject->package, .content = subject->content, .listed = listing != nullptr};
-    if (subject->tree.empty()) return std::optional<PackedSubject>(packed);
-    std::string& part = trees_[subject->tree];
-    if (part.empty()) {
-      ASSIGN_OR_RETURN(part, PackTree(subject->tree, listing, parts_));
-      // A user's folder may change while it is read.
-      if (absl::StartsWith(subject->content, "tree:")) {
-        ASSIGN_OR_RETURN(const std::string now, TreeDigest(subject->tree / subject->package));
-        if (subject->content != absl::StrCat("tree:", now)) {
-          return absl::AbortedError(
-              absl::StrCat(subject->tree.string(), " changed while it was packed: pack it again"));
-        }
-      }
-    }
-    packed.tree = part;
-    const fs::path home = subject->tree.lexically_relative(CacheDirectory() / "trees");
-    if (!home.empty() && *home.begin() != "..") packed.home = home.string();
-    return std::optional<PackedSubject>(std::move(packed));
-  }
-
-  PartFile& parts_;
-  BundleManifest manifest_;
-  std::map<fs::path, std::string> trees_;
-};
-
 absl::StatusOr<std::string> WriteParts(const std::vector<PreparedCell>& cells,
                                        const PackSettings& settings, const fs::path& path) {
   ASSIGN_OR_RETURN(PartFile parts, PartFile::Open(path));
   std::string bundle;
   RETURN_IF_ERROR(parts.Transact([&]() -> absl::Status {
-    Packer packer(settings, parts);
-    for (const PreparedCell& cell : cells) RETURN_IF_ERROR(packer.Add(cell));
-    ASSIGN_OR_RETURN(bundle, packer.Finish());
-    return absl::OkStatus();
+    CellPacker packer(parts);
+    BundleManifest manifest = EmptyManifest(settings);
+    for (const PreparedCell& cell : cells) RETURN_IF_ERROR(packer.Add(cell, manifest));
+    const std::string text = DocumentText(manifest);
+    RETURN_IF_ERROR(ReadManifest(text, "the bundle").status());
+    ASSIGN_OR_RETURN(bundle, parts.Add(text));
+    return parts.SetName(kManifestName, bundle);
   }));
   return bundle;
 }
@@ -114,6 +49,13 @@ std::optional<Subject> SubjectOf(const std::optional<PackedSubject>& packed) {
 }
 
 }  // namespace
+
+BundleManifest EmptyManifest(const PackSettings& settings) {
+  return {.bkm = kVersion,
+          .matrix = settings.matrix,
+          .cell_code = settings.cell_code,
+          .limits = settings.limits};
+}
 
 absl::StatusOr<std::string> WriteBundle(const std::vector<PreparedCell>& cells,
                                         const PackSettings& settings, const fs::path& path) {
@@ -146,12 +88,17 @@ absl::Status PackedCells::ReadTree(const PartFile& file,
 }
 
 absl::StatusOr<PackedCells> PackedCells::Read(const PartFile& file) {
+  ASSIGN_OR_RETURN(const std::string bundle, file.PartOf(kManifestName));
+  ASSIGN_OR_RETURN(const std::string text, file.Read(bundle));
+  return Read(file, text);
+}
+
+absl::StatusOr<PackedCells> PackedCells::Read(const PartFile& file, const std::string& manifest) {
   const std::string origin = file.path().string();
   PackedCells cells;
-  ASSIGN_OR_RETURN(cells.bundle_, file.PartOf(kManifestName));
-  std::string& text = cells.texts_[cells.bundle_];
-  ASSIGN_OR_RETURN(text, file.Read(cells.bundle_));
-  ASSIGN_OR_RETURN(cells.manifest_, ReadManifest(text, absl::StrCat(origin, ": the manifest")));
+  cells.bundle_ = Sha256(manifest);
+  cells.texts_[cells.bundle_] = manifest;
+  ASSIGN_OR_RETURN(cells.manifest_, ReadManifest(manifest, absl::StrCat(origin, ": the manifest")));
   for (const auto& [key, part] : cells.manifest_.locks) {
     ASSIGN_OR_RETURN(cells.texts_[part], file.Read(part));
     const std::string place = absl::StrCat(origin, ": the part ", part);

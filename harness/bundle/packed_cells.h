@@ -27,6 +27,9 @@ struct PackSettings {
   std::string cell_code;
 };
 
+// The manifest of a bundle without cells.
+BundleManifest EmptyManifest(const PackSettings& settings);
+
 // Writes a bundle of prepared cells; an older file of that name is replaced as a whole. Returns the
 // part of the manifest, which identifies the bundle.
 absl::StatusOr<std::string> WriteBundle(const std::vector<PreparedCell>& cells,
@@ -39,6 +42,8 @@ class PackedCells {
  public:
   // Of a bundle, or of a file of results.
   static absl::StatusOr<PackedCells> Read(const PartFile& file);
+  // Of the text of a manifest whose parts are in `file`.
+  static absl::StatusOr<PackedCells> Read(const PartFile& file, const std::string& manifest);
   // Adds a copy to a file of results.
   absl::Status CopyTo(PartFile& file) const;
 

@@ -111,6 +111,11 @@ absl::Status WriteTree(const PackedTree& packed, const PartFile& parts, const fs
   return absl::OkStatus();
 }
 
+std::string PlacedTreeKey(const std::string& part, const std::string& package,
+                          const std::string& python_version) {
+  return absl::StrCat("bundle-", part, "-", package.empty() ? "plain" : python_version);
+}
+
 absl::StatusOr<fs::path> PlaceTree(const FolderCache& trees, const std::string& part,
                                    const PackedTree& packed, const PartFile& parts,
                                    const std::string& package, const fs::path& python,
@@ -127,10 +132,8 @@ absl::StatusOr<fs::path> PlaceTree(const FolderCache& trees, const std::string& 
       PackageReader(python).CompileBytecode(code).IgnoreError();
     return absl::OkStatus();
   };
-  ASSIGN_OR_RETURN(
-      const fs::path folder,
-      trees.GetOrMake(
-          absl::StrCat("bundle-", part, "-", package.empty() ? "plain" : python_version), make));
+  ASSIGN_OR_RETURN(const fs::path folder,
+                   trees.GetOrMake(PlacedTreeKey(part, package, python_version), make));
   return folder / "tree";
 }
 

@@ -28,6 +28,10 @@ TreeListing ListingOf(const PackedTree& tree);
 absl::Status WriteTree(const PackedTree& packed, const PartFile& parts,
                        const std::filesystem::path& tree);
 
+// The key of PlaceTree's folder among the cached trees.
+std::string PlacedTreeKey(const std::string& part, const std::string& package,
+                          const std::string& python_version);
+
 // The folder of a packed tree among the cached trees, with its Python compiled by `python`. It is
 // named by content, so that what a bundle brings never stands for a tree that bkm made itself.
 // `part`: of `packed`. `package`: what is compiled; empty: nothing.

@@ -103,9 +103,8 @@ absl::StatusOr<std::string> PartFile::Add(absl::string_view content) {
     return absl::InvalidArgumentError(
         absl::StrCat(path().string(), ": a part of ", content.size(), " bytes is too large"));
   }
-  ASSIGN_OR_RETURN(const auto known,
-                   database_.QueryOne("SELECT sha256 FROM part WHERE sha256 = ?", {part}));
-  if (known) return part;
+  ASSIGN_OR_RETURN(const bool is_known, Has(part));
+  if (is_known) return part;
   RETURN_IF_ERROR(database_.Run("INSERT INTO part VALUES (?, ?, CAST(? AS BLOB))",
                                 {part, absl::StrCat(content.size()), Packed(content)}));
   return part;
@@ -117,6 +116,12 @@ absl::Status PartFile::SetName(absl::string_view name, absl::string_view part) {
 
 absl::Status PartFile::Transact(const std::function<absl::Status()>& body) const {
   return database_.Transact(body);
+}
+
+absl::StatusOr<bool> PartFile::Has(const std::string& part) const {
+  ASSIGN_OR_RETURN(const auto known,
+                   database_.QueryOne("SELECT sha256 FROM part WHERE sha256 = ?", {part}));
+  return known.has_value();
 }
 
 absl::StatusOr<std::string> PartFile::Read(const std::string& part) const {

@@ -43,6 +43,7 @@ class PartFile {
   // What `body` adds is there as a whole or not at all, also after a power cut.
   absl::Status Transact(const std::function<absl::Status()>& body) const;
 
+  absl::StatusOr<bool> Has(const std::string& part) const;
   absl::StatusOr<std::string> Read(const std::string& part) const;
   // The parts of all names that start with `prefix`, by the rest of the name.
   absl::StatusOr<std::map<std::string, std::string>> Named(const std::string& prefix) const;

@@ -48,14 +48,6 @@ struct Setup {
   WorkMachine machine;
 };
 
-MeasuredOn MeasuredOnOf(const WorkMachine& machine, const RuntimeLock* lock) {
-  if (!lock) return {.machine = machine};
-  return {.machine = machine,
-          .python = lock->python,
-          .torch = lock->VersionOf("torch"),
-          .packages = static_cast<int>(lock->packages.size())};
-}
-
 TaskSettings SettingsOf(const BundleManifest& manifest, const WorkMachine& machine) {
   return {.cell_code = machine.cell_code,
           .limits = manifest.limits,

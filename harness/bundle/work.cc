@@ -2,79 +2,41 @@
 // Copyright the bkm authors.
 #include "harness/bundle/work.h"
 
-#include <sys/utsname.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
-#include <set>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "harness/base/clock.h"
-#include "harness/base/embedded_python.h"
 #include "harness/base/files.h"
 #include "harness/base/folder_reader.h"
-#include "harness/base/hash.h"
 #include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
-#include "harness/base/version.h"
+#include "harness/bundle/evidence.h"
+#include "harness/bundle/measured_on.h"
 #include "harness/bundle/packed_cells.h"
-#include "harness/bundle/packed_trees.h"
 #include "harness/bundle/part_file.h"
+#include "harness/bundle/placement.h"
 #include "harness/bundle/work_runtimes.h"
-#include "harness/model/engine_kind.h"
-#include "harness/numerics/golden_key.h"
 #include "harness/runner/cell_feed.h"
 #include "harness/runner/cell_judge.h"
 #include "harness/runner/cell_supply.h"
-#include "harness/runner/preparation.h"
 #include "harness/runner/run_directory.h"
 #include "harness/runner/runner.h"
 #include "harness/runner/stored_observations.h"
 #include "harness/session/measurement.h"
-#include "harness/store/checksums.h"
 
 namespace bkm {
 namespace {
 
 namespace fs = std::filesystem;
-
-// As the sandbox allows. The files that an observation may name are at most so large
-// (AdmittedCell).
-constexpr size_t kMostTensorFiles = 20'000;
-constexpr int64_t kLargestTensorFile = 64 << 20;
-
-// The paths of a cell's evidence. What a subject left in the folder that no observation can name
-// is left out: it must not spoil the results of other cells.
-absl::StatusOr<std::vector<std::string>> EvidenceIn(const FolderReader& reader) {
-  std::vector<std::string> paths = {"observation.json", kObservedFile, "stdout", "stderr"};
-  ASSIGN_OR_RETURN(const auto tensors, reader.List("tensors", kMostTensorFiles));
-  for (const FolderReader::Entry& entry : tensors) {
-    if (entry.is_regular && entry.links == 1 && entry.bytes <= kLargestTensorFile &&
-        IsEvidenceName(entry.name))
-      paths.push_back(absl::StrCat("tensors/", entry.name));
-  }
-  return paths;
-}
-
-absl::StatusOr<WorkMachine> ThisMachine(const std::string& cell_code, SandboxLevel sandbox) {
-  WorkMachine machine{.bkm = kVersion,
-                      .cell_code = cell_code,
-                      .sandbox = std::string(Name(sandbox)),
-                      .cores = static_cast<int>(std::thread::hardware_concurrency())};
-  ASSIGN_OR_RETURN(machine.cpu, CpuFeatures());
-  struct utsname system = {};
-  if (::uname(&system) == 0) machine.system = absl::StrCat(system.sysname, " ", system.release);
-  return machine;
-}
 
 // Nothing is judged here: golden and floors are where the results are unpacked.
 class NoJudge : public CellJudge {
@@ -193,106 +155,6 @@ class Results : public StoredObservations {
   int controls_ = 0;
 };
 
-// Puts what the cells of a bundle need onto this machine.
-class Placement {
- public:
-  Placement(const PartFile& parts, const PackedCells& cells, WorkRuntimes& runtimes,
-            RunObserver& observer)
-      : parts_(parts),
-        cells_(cells),
-        runtimes_(runtimes),
-        observer_(observer),
-        trees_(CacheDirectory() / "trees",
-               [this](const std::string& what) { observer_.OnWarning(what); }) {}
-
-  // The cell as it runs here; no paths yet. An error says why this machine cannot run it.
-  absl::StatusOr<PreparedCell> Choose(const PackedCell& packed) const {
-    if (!packed.stopped.is_null()) return cells_.CellIn(packed, nullptr);
-    ASSIGN_OR_RETURN(const std::shared_ptr<const RuntimeLock> lock,
-                     runtimes_.LockFor(packed, cells_));
-    return cells_.CellIn(packed, lock);
-  }
-
-  // Adds the paths. As above.
-  absl::Status Place(const PackedCell& packed, PreparedCell& cell) {
-    if (cell.stopped) return absl::OkStatus();
-    ASSIGN_OR_RETURN(WorkerSetup worker, runtimes_.WorkerFor(*cell.lock));
-    cell.worker = std::move(worker);
-    // An environment's own Python starts in a sandbox only; the user's was named for this.
-    const fs::path python = runtimes_.python_version().empty() ? CellPython() : cell.worker.python;
-    RETURN_IF_ERROR(PlaceSubject(packed.engine, python, *cell.lock, cell.engine));
-    RETURN_IF_ERROR(PlaceSubject(packed.library, python, *cell.lock, cell.library));
-    return PlaceProbe(packed, cell);
-  }
-
- private:
-  absl::Status PlaceSubject(const std::optional<PackedSubject>& packed, const fs::path& python,
-                            const RuntimeLock& lock, std::optional<Subject>& subject) {
-    if (!packed || packed->tree.empty()) return absl::OkStatus();
-    if (std::optional<fs::path> own = OwnTree(*packed)) {
-      subject->tree = *std::move(own);
-      return absl::OkStatus();
-    }
-    // A user's folder is not compiled where it was packed, either.
-    const std::string compiled = packed->listed ? packed->package : "";
-    ASSIGN_OR_RETURN(subject->tree, PlaceTree(trees_, packed->tree, cells_.tree(packed->tree),
-                                              parts_, compiled, python, lock.python));
-    return absl::OkStatus();
-  }
-
-  // The tree where bkm itself would put it, if it is there and equal file by file. Messages of
-  // cells contain paths: so they are those of a run on this machine.
-  std::optional<fs::path> OwnTree(const PackedSubject& packed) const {
-    if (packed.home.empty()) return std::nullopt;
-    if (!trees_.Get(packed.home.substr(0, packed.home.find('/')))) return std::nullopt;
-    const fs::path tree = trees_.root() / packed.home;
-    const absl::StatusOr<TreeListing> listing = TreeListing::OfFolder(tree);
-    if (!listing.ok() || listing->digest() != ListingOf(cells_.tree(packed.tree)).digest())
-      return std::nullopt;
-    return tree;
-  }
-
-  // Draws the probe, which is a function of its numbers, and compares its files with those of the
-  // machine that packed it.
-  absl::Status PlaceProbe(const PackedCell& packed, PreparedCell& cell) {
-    if (packed.probe.empty()) return absl::OkStatus();
-    const auto known = probes_.find(packed.probe);
-    if (known != probes_.end()) {
-      cell.probe_folder = known->second;
-      return absl::OkStatus();
-    }
-    ASSIGN_OR_RETURN(const fs::path folder,
-                     SoundProbeFolder(cell.record.cell.probe, CacheDirectory(),
-                                      [&](const std::string& what) { observer_.OnWarning(what); }));
-    ASSIGN_OR_RETURN(const std::string sums, ReadFile(folder / kManifestFile));
-    if (folder.filename() != packed.probe || sums != cells_.probe(packed.probe)) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "this bkm draws its probe ", packed.probe, " otherwise than the bkm that packed it",
-          Different(sums, cells_.probe(packed.probe)), ": use the same version"));
-    }
-    cell.probe_folder = probes_[packed.probe] = folder;
-    return absl::OkStatus();
-  }
-
-  // The first line that differs: " (SUM SIZE FILE)".
-  static std::string Different(const std::string& here, const std::string& there) {
-    const std::vector<std::string> lines = absl::StrSplit(here, '\n');
-    const std::vector<std::string> others = absl::StrSplit(there, '\n');
-    for (size_t i = 0; i < lines.size(); ++i) {
-      if (i >= others.size() || lines[i] != others[i])
-        return absl::StrCat(" (", lines[i].substr(std::min<size_t>(64, lines[i].size())), " )");
-    }
-    return "";
-  }
-
-  const PartFile& parts_;
-  const PackedCells& cells_;
-  WorkRuntimes& runtimes_;
-  RunObserver& observer_;
-  const FolderCache trees_;
-  std::map<std::string, fs::path> probes_;  // by name
-};
-
 struct Prepared {
   std::vector<PreparedCell> cells;
   SkippedCells skipped;
@@ -312,7 +174,7 @@ absl::StatusOr<Prepared> Prepare(const PackedCells& cells, Placement& placement,
       prepared.interrupted = true;
       return prepared;
     }
-    absl::StatusOr<PreparedCell> cell = placement.Choose(packed);
+    absl::StatusOr<PreparedCell> cell = placement.Choose(packed, cells);
     if (!cell.ok()) {
       skip(cell.status());
       continue;
@@ -323,7 +185,7 @@ absl::StatusOr<Prepared> Prepare(const PackedCells& cells, Placement& placement,
       ++prepared.known;
       continue;
     }
-    const absl::Status placed = placement.Place(packed, *cell);
+    const absl::Status placed = placement.Place(packed, cells, *cell);
     // A damaged bundle is no matter of this machine.
     if (absl::IsDataLoss(placed)) return placed;
     if (placed.ok()) {
@@ -346,8 +208,9 @@ absl::StatusOr<bool> RunCells(const Installation& installation, const WorkOption
   const int slots = options.jobs > 0
                         ? options.jobs
                         : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const std::unique_ptr<LocalExecutor> workers =
-      MakeWorkers(installation, {.slots = slots, .sandbox = options.sandbox}, directory, signals);
+  const MeasurementOptions measurement{.slots = slots, .sandbox = options.sandbox};
+  ASSIGN_OR_RETURN(const std::unique_ptr<CellExecutor> workers,
+                   MakeWorkers({installation, measurement, directory, observer, signals}));
   NoJudge judge;
   NoFeed feed;
   const RealClock clock;
@@ -385,7 +248,7 @@ absl::StatusOr<WorkSummary> Work(const Installation& installation, const WorkOpt
   const TaskSettings task{
       .cell_code = cell_code, .limits = cells.manifest().limits, .sandbox = options.sandbox};
   Results results(std::move(file), task, DocumentText(summary.machine));
-  Placement placement(bundle, cells, *runtimes, observer);
+  Placement placement(bundle, *runtimes, observer);
   ASSIGN_OR_RETURN(Prepared prepared, Prepare(cells, placement, results, observer, signals));
   summary.known = prepared.known;
   summary.skipped = std::move(prepared.skipped);

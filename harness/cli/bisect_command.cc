@@ -100,8 +100,10 @@ class BisectCommand : public CliCommand {
     ASSIGN_OR_RETURN(const RunDirectory directory,
                      options_.MakeDirectory(result, cell.planned, until_));
     SearchLog log(directory.root() / "search.log", console);
-    const std::unique_ptr<LocalExecutor> workers =
-        MakeWorkers(cell.installation, options_.Measurement(), directory, signals);
+    MeasurementOptions measurement = options_.Measurement();
+    ASSIGN_OR_RETURN(measurement.executor, options_.executor.Maker());
+    ASSIGN_OR_RETURN(const std::unique_ptr<CellExecutor> workers,
+                     MakeWorkers({cell.installation, measurement, directory, console, signals}));
     ApiSession api(options_.selection.GitMirrors(), options_.selection.MatrixFolder());
     HistorySearchContext context{
         .start = start,

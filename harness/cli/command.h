@@ -56,6 +56,7 @@ std::unique_ptr<CliCommand> MakeMergeCommand();
 std::unique_ptr<CliCommand> MakePackCommand();
 std::unique_ptr<CliCommand> MakeWorkCommand();
 std::unique_ptr<CliCommand> MakeUnpackCommand();
+std::unique_ptr<CliCommand> MakeServeCommand();
 
 std::vector<std::unique_ptr<CliCommand>> AllCommands();
 

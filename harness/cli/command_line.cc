@@ -28,6 +28,7 @@ std::vector<std::unique_ptr<CliCommand>> AllCommands() {
   commands.push_back(MakePackCommand());
   commands.push_back(MakeWorkCommand());
   commands.push_back(MakeUnpackCommand());
+  commands.push_back(MakeServeCommand());
   commands.push_back(MakePublishCommand());
   commands.push_back(MakeDiffCommand());
   commands.push_back(MakeDriftCommand());

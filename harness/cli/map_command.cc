@@ -8,6 +8,7 @@
 #include "harness/cli/command.h"
 #include "harness/cli/console.h"
 #include "harness/cli/console_observer.h"
+#include "harness/cli/executor_option.h"
 #include "harness/cli/sandbox_option.h"
 #include "harness/cli/selection.h"
 #include "harness/history/map_session.h"
@@ -59,6 +60,7 @@ class MapCommand : public CliCommand {
     app.add_option("--jobs,-j", options_.jobs, "Cells to run at once (default: one per core)")
         ->check(CLI::Range(1, 1024));
     sandbox_.AddTo(app);
+    executor_.AddTo(app);
     app.add_option("--out", out_, "Folder (default: maps/KIND)");
     app.add_option("--git-mirror", git_mirror_, kGitMirrorHelp);
     app.add_flag("--static-only", static_only_, "Run no cell");
@@ -76,6 +78,7 @@ class MapCommand : public CliCommand {
     options_.mirrors = GitMirrorFolder(git_mirror_);
     if (!static_only_) RETURN_IF_ERROR(sandbox_.Check());
     options_.sandbox = sandbox_.level();
+    ASSIGN_OR_RETURN(options_.executor, executor_.Maker());
     ConsoleObserver observer(/*quiet=*/json_);
     ASSIGN_OR_RETURN(MapSession session, MapSession::Create(options_, PictureOf, observer));
     InterruptSignals signals;
@@ -97,6 +100,7 @@ class MapCommand : public CliCommand {
  private:
   MapOptions options_;
   SandboxOption sandbox_;
+  ExecutorOption executor_;
   std::string out_;
   std::string git_mirror_;
   bool static_only_ = false;

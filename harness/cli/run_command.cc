@@ -11,6 +11,7 @@
 #include "harness/cli/command.h"
 #include "harness/cli/console.h"
 #include "harness/cli/console_observer.h"
+#include "harness/cli/executor_option.h"
 #include "harness/cli/outcome.h"
 #include "harness/cli/plan_options.h"
 #include "harness/cli/sandbox_option.h"
@@ -67,6 +68,7 @@ class RunCommandLine : public CliCommand {
     app.add_option("--jobs,-j", jobs_, "Cells to run at once (default: one per core)")
         ->check(CLI::Range(1, 1024));
     sandbox_.AddTo(app);
+    executor_.AddTo(app);
     app.add_flag("--fresh", fresh_,
                  "Start a new process for each cell instead of forking a loaded worker");
     app.add_flag("--rerun", rerun_, "Ignore existing results and run every cell again");
@@ -99,6 +101,7 @@ class RunCommandLine : public CliCommand {
     const absl::Duration start = RealClock().Elapsed();
     ASSIGN_OR_RETURN(const Installation installation, Installation::Find());
     RETURN_IF_ERROR(sandbox_.Check(installation));
+    ASSIGN_OR_RETURN(const ExecutorMaker executor, executor_.Maker());
     ASSIGN_OR_RETURN(const Matrix matrix, selection_.LoadMatrix());
     ASSIGN_OR_RETURN(const std::vector<CellFilter> filters, selection_.Filters());
     ASSIGN_OR_RETURN(const std::optional<Expectations> expectations,
@@ -141,7 +144,8 @@ class RunCommandLine : public CliCommand {
                               .store = !no_store_,
                               .verify_inherited = verify_inherited_,
                               .sandbox = sandbox_.level(),
-                              .start_until = start + TimeBudget()},
+                              .start_until = start + TimeBudget(),
+                              .executor = executor},
                              observer,
                              signals},
                             **cells, expectations, whole, shard);
@@ -256,6 +260,7 @@ class RunCommandLine : public CliCommand {
 
   Selection selection_;
   SandboxOption sandbox_;
+  ExecutorOption executor_;
   PlanOptions plan_options_;
   std::string time_budget_;
   std::string out_;

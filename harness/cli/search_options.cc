@@ -27,6 +27,7 @@ void SearchOptions::AddOptions(CLI::App& app, const std::string& command) {
                  "discards that result and fails the search (default: 20; 0: none)")
       ->check(CLI::Range(0, 1000000));
   sandbox.AddTo(app);
+  executor.AddTo(app);
   app.add_flag("--json", json, absl::StrCat("Print ", command, ".json to stdout"));
   app.add_flag("--quiet,-q", quiet, "Print neither progress nor summary");
 }

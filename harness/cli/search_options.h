@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "harness/cli/executor_option.h"
 #include "harness/cli/sandbox_option.h"
 #include "harness/cli/selection.h"
 #include "harness/history/search_session.h"
@@ -18,6 +19,7 @@ namespace bkm {
 struct SearchOptions {
   Selection selection;
   SandboxOption sandbox;
+  ExecutorOption executor;
   std::string axis;
   std::string since;  // YYYY-MM-DD; may be empty
   std::string out;
@@ -36,6 +38,7 @@ struct SearchOptions {
   // distinguishes searches of one cell.
   absl::StatusOr<RunDirectory> MakeDirectory(const std::string& command, const PlannedCell& cell,
                                              const std::string& what) const;
+  // Without an executor, which workers for several runs bring.
   MeasurementOptions Measurement() const {
     return {.slots = jobs,
             .controls = false,

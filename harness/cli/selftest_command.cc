@@ -10,6 +10,7 @@
 #include "harness/cli/command.h"
 #include "harness/cli/console.h"
 #include "harness/cli/console_observer.h"
+#include "harness/cli/executor_option.h"
 #include "harness/cli/sandbox_option.h"
 #include "harness/cli/selection.h"
 #include "harness/runner/installation.h"
@@ -70,6 +71,7 @@ class SelftestCommand : public CliCommand {
     app.add_option("--jobs,-j", jobs_, "Cells to run at once (default: one per core)")
         ->check(CLI::Range(1, 1024));
     sandbox_.AddTo(app);
+    executor_.AddTo(app);
     app.add_flag("--rerun", rerun_, "Ignore existing results and run every cell again");
     auto* accept = app.add_flag("--accept", accept_, "Write the result to golden/detection");
     app.add_flag("--json", json_, "Print the result as JSON");
@@ -85,6 +87,7 @@ class SelftestCommand : public CliCommand {
   absl::StatusOr<int> Run() override {
     ASSIGN_OR_RETURN(const Installation installation, Installation::Find());
     RETURN_IF_ERROR(sandbox_.Check(installation));
+    ASSIGN_OR_RETURN(const ExecutorMaker executor, executor_.Maker());
     const fs::path file =
         matrix_.empty() ? installation.matrices() / "selftest.json" : fs::absolute(matrix_);
     ASSIGN_OR_RETURN(const Matrix matrix, ReadMatrix(file));
@@ -99,14 +102,17 @@ class SelftestCommand : public CliCommand {
     ASSIGN_OR_RETURN(const std::vector<PlannedCell> pairings,
                      ExpandMatrix(matrix, {}, preparation->Environment()));
     const RunDirectory directory(fs::absolute(!out_.empty() ? out_ : "runs/" + RunName(matrix)));
-    const MeasurementSetup setup{
-        installation,
-        matrix,
-        directory,
-        // Controls serve blame, and planted faults need none.
-        {.slots = jobs_, .controls = false, .reuse = !rerun_, .sandbox = sandbox_.level()},
-        observer,
-        signals};
+    const MeasurementSetup setup{installation,
+                                 matrix,
+                                 directory,
+                                 // Controls serve blame, and planted faults need none.
+                                 {.slots = jobs_,
+                                  .controls = false,
+                                  .reuse = !rerun_,
+                                  .sandbox = sandbox_.level(),
+                                  .executor = executor},
+                                 observer,
+                                 signals};
     return mutate_ ? Mutate(setup, pairings, *preparation)
                    : PlantFaults(setup, pairings, *preparation);
   }
@@ -247,6 +253,7 @@ class SelftestCommand : public CliCommand {
 
   FaultSelection selection_;
   SandboxOption sandbox_;
+  ExecutorOption executor_;
   std::string matrix_;
   std::string out_;
   std::string git_mirror_;

@@ -56,8 +56,10 @@ class TimelineCommand : public CliCommand {
     Timeline timeline(
         axis.graph(),
         {.late = axis.late(), .every = every_, .runtime_of = axis.late(), .confirm = confirm_});
-    const std::unique_ptr<LocalExecutor> workers =
-        MakeWorkers(cell.installation, options_.Measurement(), directory, signals);
+    MeasurementOptions measurement = options_.Measurement();
+    ASSIGN_OR_RETURN(measurement.executor, options_.executor.Maker());
+    ASSIGN_OR_RETURN(const std::unique_ptr<CellExecutor> workers,
+                     MakeWorkers({cell.installation, measurement, directory, console, signals}));
     SearchSession session(
         options_.SetupOf(directory, axis),
         {cell.installation, cell.matrix, axis, *cell.preparation, *workers, signals, log});

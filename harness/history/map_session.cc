@@ -176,10 +176,13 @@ absl::StatusOr<Matrix> MapSession::MatrixOf(const std::vector<PlanePoint>& point
 
 absl::StatusOr<bool> MapSession::RunBoundaries(const InterruptSignals& signals) {
   ASSIGN_OR_RETURN(const Installation installation, Installation::Find());
-  const MeasurementOptions options{
-      .slots = options_.jobs, .controls = false, .sandbox = options_.sandbox};
-  const std::unique_ptr<LocalExecutor> workers =
-      MakeWorkers(installation, options, RunDirectory(options_.folder), signals);
+  const MeasurementOptions options{.slots = options_.jobs,
+                                   .controls = false,
+                                   .sandbox = options_.sandbox,
+                                   .executor = options_.executor};
+  const RunDirectory directory(options_.folder);
+  ASSIGN_OR_RETURN(const std::unique_ptr<CellExecutor> workers,
+                   MakeWorkers({installation, options, directory, *observer_, signals}));
   int left = options_.budget;
   for (int round = 1;; ++round) {
     const std::vector<PlanePoint> wanted = map_.MakeFrontier().Wanted(left);
@@ -208,7 +211,7 @@ absl::Status MapSession::CheckProgress(const std::vector<PlanePoint>& wanted) co
 
 absl::StatusOr<RunRecord> MapSession::RunRound(const Installation& installation,
                                                const MeasurementOptions& options,
-                                               LocalExecutor& workers,
+                                               CellExecutor& workers,
                                                const std::vector<PlanePoint>& points,
                                                const InterruptSignals& signals) const {
   ASSIGN_OR_RETURN(const Matrix matrix, MatrixOf(points));

@@ -32,8 +32,9 @@ struct MapOptions {
   int budget = 400;                // cells to run at most
   int jobs = 0;                    // cells in flight; 0: one per core
   SandboxLevel sandbox = SandboxLevel::kFull;
-  std::filesystem::path folder;  // of map.json, map.svg and the runs
-  std::string mirrors;           // folder of bare repositories; may be empty
+  ExecutorMaker executor = nullptr;  // null: cells run on this machine
+  std::filesystem::path folder;      // of map.json, map.svg and the runs
+  std::string mirrors;               // folder of bare repositories; may be empty
 };
 
 // Makes the map of an engine's and a library's history: checks every pair by its sources, then runs
@@ -73,7 +74,7 @@ class MapSession {
   void Take(const std::string& engine, const std::string& library, MapCell cell);
   absl::StatusOr<Matrix> MatrixOf(const std::vector<PlanePoint>& points) const;
   absl::StatusOr<RunRecord> RunRound(const Installation& installation,
-                                     const MeasurementOptions& options, LocalExecutor& workers,
+                                     const MeasurementOptions& options, CellExecutor& workers,
                                      const std::vector<PlanePoint>& points,
                                      const InterruptSignals& signals) const;
   absl::Status CheckProgress(const std::vector<PlanePoint>& wanted) const;

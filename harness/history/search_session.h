@@ -26,7 +26,7 @@ struct SearchContext {
   const Matrix& matrix;
   const HistoryAxis& axis;
   Preparation& preparation;
-  LocalExecutor& workers;
+  CellExecutor& workers;
   const InterruptSignals& signals;
   SearchLog& log;
 };

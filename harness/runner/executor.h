@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -13,6 +14,9 @@
 #include "harness/base/json.h"
 
 namespace bkm {
+
+struct PreparedCell;
+struct TaskSettings;
 
 // The environment that a worker serves. A worker runs all cells with its `key`.
 struct WorkerSetup {
@@ -31,12 +35,29 @@ struct CellTask {
   std::string id;
   WorkerSetup worker;
   Json request;
+  // What `request` was made of, for an executor of other machines. Valid until Start() returns; may
+  // be null.
+  const PreparedCell* cell = nullptr;
+  const TaskSettings* settings = nullptr;
+};
+
+// What is known of the machine of a cell that did not run on this one.
+struct OtherMachine {
+  Json facts;             // MachineFacts() there, after the cell
+  bool same_cpu = false;  // its CPU computes the same bits as this machine's
 };
 
 struct CellFinished {
   std::string id;
   Json observation;
   Json observed = nullptr;  // what the worker saw from outside the cell; null: nothing
+  std::optional<OtherMachine> machine = std::nullopt;  // absent: this machine
+};
+// A cell that ran twice, because its first run seemed lost, with two different results.
+struct UnequalResults {
+  std::string id;
+  std::string what;  // the first fact that differs
+  bool operator==(const UnequalResults&) const = default;
 };
 struct Interrupted {};     // the user asked to stop
 struct DeadlinePassed {};  // no cell ended before the deadline
@@ -49,12 +70,22 @@ class CellExecutor {
   virtual ~CellExecutor() = default;
   // Cells in flight.
   virtual int running() const = 0;
+  // How many cells can run at once; 0: the executor does not know better than its caller.
+  virtual int slots() const { return 0; }
+  // Starts to load the runtime of a worker before its first cell is known.
+  virtual void Load(const WorkerSetup& /*setup*/) {}
   virtual void Start(const CellTask& task) = 0;
   virtual WaitResult WaitAny(std::chrono::milliseconds deadline) = 0;
   // No further cell is planned for this worker: it may exit after its last cell.
   virtual void Release(const std::string& worker_key) = 0;
   // Ends every cell in flight. WaitAny returns each with an ending of kind "cancelled".
   virtual void CancelAll() = 0;
+  // Total seconds that the workers have spent loading their runtimes.
+  virtual double preload_s() const { return 0; }
+  // The cells that were seen to vary since the last call.
+  virtual std::vector<UnequalResults> TakeUnequal() { return {}; }
+  // What cells ran on, for made_by.machines of run.json; empty: this machine.
+  virtual Json machines() const { return Json::array(); }
 };
 
 }  // namespace bkm

@@ -38,17 +38,13 @@ class LocalExecutor : public CellExecutor {
   explicit LocalExecutor(LocalExecutorOptions options) : options_(std::move(options)) {}
   ~LocalExecutor() override;
 
-  // Starts to load the runtime of a worker before its first cell is known.
-  void Load(const WorkerSetup& setup);
-
+  void Load(const WorkerSetup& setup) override;
   int running() const override;
   void Start(const CellTask& task) override;
   WaitResult WaitAny(std::chrono::milliseconds deadline) override;
   void Release(const std::string& worker_key) override;
   void CancelAll() override;
-
-  // Total seconds that the workers have spent loading their runtimes.
-  double preload_s() const { return preload_s_; }
+  double preload_s() const override { return preload_s_; }
 
  private:
   struct Worker {

@@ -2,11 +2,7 @@
 // Copyright the bkm authors.
 #include "harness/runner/runner.h"
 
-#include <sys/statvfs.h>
-
 #include <algorithm>
-#include <fstream>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +14,7 @@
 #include "harness/judge/cell_files.h"
 #include "harness/judge/reasons.h"
 #include "harness/model/observation.h"
+#include "harness/runner/machine_facts.h"
 
 namespace bkm {
 namespace {
@@ -46,24 +43,6 @@ Json ReadObserved(const std::filesystem::path& folder) {
 
 double SecondsOf(const Json& observation) {
   return FiniteOf(ObjectOf(observation, "usage"), "wall_s").value_or(0);
-}
-
-// Whether the machine lacked what an exception may claim that it lacked. The cell has ended, so its
-// own memory is available again.
-Json MachineFacts(const std::filesystem::path& cell_dir, int memory_mib) {
-  constexpr uintmax_t kEnoughDisk = uintmax_t{64} << 20;
-  constexpr fsfilcnt_t kEnoughFiles = 1000;
-  struct statvfs disk = {};
-  const bool known = ::statvfs(cell_dir.c_str(), &disk) == 0;
-  const bool disk_full =
-      known && (static_cast<uintmax_t>(disk.f_bavail) * disk.f_frsize < kEnoughDisk ||
-                (disk.f_files > 0 && disk.f_favail < kEnoughFiles));
-  int64_t available_kib = std::numeric_limits<int64_t>::max();
-  std::ifstream file("/proc/meminfo");
-  for (std::string name; file >> name;) {
-    if (name == "MemAvailable:") file >> available_kib;
-  }
-  return {{"disk_full", disk_full}, {"memory_short", available_kib / 1024 < memory_mib}};
 }
 
 // Cells recorded between two writes of run.json: a killed run loses little of it, and nothing of
@@ -341,7 +320,7 @@ absl::Status Runner::StartOne(const Pending& pending) {
   alone_ = pending.second_try;
   in_flight_[cell.record.id] = pending;
   workers_up_.insert(cell.worker.key);
-  executor_.Start({cell.record.id, cell.worker, request});
+  executor_.Start({cell.record.id, cell.worker, request, &cell, &settings});
   observer_.OnStarted(cell.record, executor_.running());
   return absl::OkStatus();
 }
@@ -357,8 +336,10 @@ absl::Status Runner::HandleFinished(const CellFinished& finished) {
   const std::string ending = EndingName(observation);
   if (ending == "cancelled") return absl::OkStatus();
   if (ending == "raised") {
-    observation["machine"] =
-        MachineFacts(directory_.cell(run_->cells[pending.index]), options_.task.limits.memory_mib);
+    observation["machine"] = finished.machine
+                                 ? finished.machine->facts
+                                 : MachineFacts(directory_.cell(run_->cells[pending.index]),
+                                                options_.task.limits.memory_mib);
   }
   const bool was_timeout = pending.second_try && !pending.crashed;
   if (ending == "timed-out") observation["timeouts"] = was_timeout ? 2 : 1;
@@ -375,7 +356,9 @@ absl::Status Runner::HandleFinished(const CellFinished& finished) {
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(CheckInherited(pending.index, observation));
-  RETURN_IF_ERROR(Record(pending.index, observation, finished.observed, /*reused=*/false));
+  const bool elsewhere = finished.machine && !finished.machine->same_cpu;
+  RETURN_IF_ERROR(
+      Record(pending.index, observation, finished.observed, /*reused=*/false, !elsewhere));
   ReleaseWorker(cells_[pending.index].worker.key);
   return absl::OkStatus();
 }
@@ -436,7 +419,8 @@ void Runner::MeasureAgain(size_t index, const std::string& why) {
   observer_.OnAgain(run_->cells[index], why);
 }
 
-absl::Status Runner::Record(size_t index, Json observation, const Json& observed, bool reused) {
+absl::Status Runner::Record(size_t index, Json observation, const Json& observed, bool reused,
+                            bool may_keep) {
   if (!reused) {
     observation["measured"] =
         absl::FormatTime(absl::RFC3339_sec, clock_.Now(), absl::UTCTimeZone());
@@ -450,7 +434,7 @@ absl::Status Runner::Record(size_t index, Json observation, const Json& observed
   reused_ += reused;
   run_->cells[index].measured = TextOf(observation, "measured");
   // What was inherited is stored already, with its own trees.
-  if (!run_->cells[index].inherited_from)
+  if (!run_->cells[index].inherited_from && may_keep)
     stored_.Keep(cells_[index], observation, observed, directory_.cell(cells_[index].record));
   RETURN_IF_ERROR(judge_.Observe(cells_[index], observation));
   run_->cells[index].seconds = SecondsOf(observation);

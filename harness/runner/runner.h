@@ -108,8 +108,10 @@ class Runner {
   absl::Status HandleFinished(const CellFinished& finished);
   absl::Status Judge(size_t index);
   absl::Status Inherit(size_t equal, size_t from);
-  // `observed`: what the worker saw from outside the cell.
-  absl::Status Record(size_t index, Json observation, const Json& observed, bool reused);
+  // `observed`: what the worker saw from outside the cell. `may_keep`: other runs of this machine
+  // may take the observation.
+  absl::Status Record(size_t index, Json observation, const Json& observed, bool reused,
+                      bool may_keep = true);
   // Compares a cell of the sample with the observation that could have stood for it. After a
   // difference, no cell keeps that observation.
   absl::Status CheckInherited(size_t index, const Json& observation);

@@ -18,6 +18,7 @@
 #include "harness/model/engine_kind.h"
 #include "harness/numerics/golden_key.h"
 #include "harness/runner/judging.h"
+#include "harness/runner/local_executor.h"
 #include "harness/runner/observation_store.h"
 #include "harness/runner/references.h"
 #include "harness/runner/runner.h"
@@ -33,21 +34,28 @@ int Slots(const MeasurementOptions& options) {
                            : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
-LocalExecutorOptions WorkerOptions(const Installation& installation,
-                                   const MeasurementOptions& options, const RunDirectory& directory,
-                                   int idle, const InterruptSignals& signals) {
-  return {.cell_worker = installation.cell_worker(),
-          .python_code = installation.python_code(),
-          .kernels = installation.kernels(),
-          .preload = installation.preload(),
-          .sandbox = options.sandbox,
-          .slots = Slots(options),
-          .fresh = options.fresh,
-          .idle = idle,
-          .interrupt_fd = signals.fd(),
-          .log_path = [directory](const std::string& key) {
-            return directory.worker_log(key.substr(0, 12));
-          }};
+int Slots(const MeasurementOptions& options, const CellExecutor& executor) {
+  return options.slots <= 0 && executor.slots() > 0 ? executor.slots() : Slots(options);
+}
+
+// `idle`: as in LocalExecutorOptions.
+absl::StatusOr<std::unique_ptr<CellExecutor>> MakeExecutor(const ExecutorSetup& setup, int idle) {
+  if (setup.options.executor) return setup.options.executor(setup);
+  const Installation& installation = setup.installation;
+  const MeasurementOptions& options = setup.options;
+  return std::make_unique<LocalExecutor>(
+      LocalExecutorOptions{.cell_worker = installation.cell_worker(),
+                           .python_code = installation.python_code(),
+                           .kernels = installation.kernels(),
+                           .preload = installation.preload(),
+                           .sandbox = options.sandbox,
+                           .slots = Slots(options),
+                           .fresh = options.fresh,
+                           .idle = idle,
+                           .interrupt_fd = setup.signals.fd(),
+                           .log_path = [directory = setup.directory](const std::string& key) {
+                             return directory.worker_log(key.substr(0, 12));
+                           }});
 }
 
 // An engine that ran another precision than requested is judged by the floor of that precision.
@@ -187,6 +195,26 @@ class ReferencedSupply : public CellSupply {
   std::vector<PreparedCell>& taken_;
 };
 
+// A cell that gave another result when it ran again is flaky, whatever its verdict is. Whether
+// there is one.
+bool MarkUnequal(const std::vector<UnequalResults>& unequal, RunRecord& run) {
+  bool found = false;
+  for (CellRecord& cell : run.cells) {
+    for (const UnequalResults& results : unequal) {
+      if (results.id != cell.id) continue;
+      found = true;
+      Stability& stability = cell.stability.emplace(cell.stability.value_or(Stability()));
+      if (stability.runs == 0 && cell.verdict) {
+        stability.runs = 1;
+        stability.verdicts[ShortText(*cell.verdict)] = 1;
+      }
+      ++stability.runs;
+      ++stability.verdicts[absl::StrCat("another result (", results.what, ")")];
+    }
+  }
+  return found;
+}
+
 // A flaky cell must not stand for others.
 void ForgetFlaky(const RunRecord& run, const std::vector<PreparedCell>& cells,
                  LocalObservations& stored) {
@@ -199,7 +227,7 @@ void ForgetFlaky(const RunRecord& run, const std::vector<PreparedCell>& cells,
   }
 }
 
-absl::StatusOr<RunRecord> MeasureAll(const MeasurementSetup& setup, LocalExecutor& executor,
+absl::StatusOr<RunRecord> MeasureAll(const MeasurementSetup& setup, CellExecutor& executor,
                                      CellFeed& feed, CellSupply& cells) {
   const MeasurementOptions& options = setup.options;
   const RunDirectory& directory = setup.directory;
@@ -213,6 +241,7 @@ absl::StatusOr<RunRecord> MeasureAll(const MeasurementSetup& setup, LocalExecuto
   RunJudge run_judge(directory);
   References references(setup.installation, CacheDirectory(), directory,
                         [&](const std::string& what) { setup.observer.OnNote(what); });
+  const int slots = Slots(options, executor);
   const double preload_before_s = executor.preload_s();
   const TaskSettings task{
       .cell_code = cell_code, .limits = setup.matrix.limits, .sandbox = options.sandbox};
@@ -223,7 +252,7 @@ absl::StatusOr<RunRecord> MeasureAll(const MeasurementSetup& setup, LocalExecuto
   ReferencedSupply supply(cells, references, asked);
   const RealClock clock;
   const char* launcher = std::getenv("BKM_LAUNCHER");
-  Runner runner({.slots = Slots(options),
+  Runner runner({.slots = slots,
                  .controls = options.controls,
                  .reuse = options.reuse,
                  .verify_inherited = options.verify_inherited,
@@ -234,7 +263,7 @@ absl::StatusOr<RunRecord> MeasureAll(const MeasurementSetup& setup, LocalExecuto
                 {directory, executor, judge, stored, referenced, setup.observer, clock});
   const absl::Duration start = clock.Elapsed();
   ASSIGN_OR_RETURN(run.finished, runner.Run(supply, run));
-  run.made_by = {{"slots", Slots(options)},
+  run.made_by = {{"slots", slots},
                  {"fresh", options.fresh},
                  {"reused", runner.reused()},
                  {"preload_s", executor.preload_s() - preload_before_s},
@@ -242,7 +271,10 @@ absl::StatusOr<RunRecord> MeasureAll(const MeasurementSetup& setup, LocalExecuto
                  {"cell_code", cell_code},
                  {"limits", limits},
                  {"inherited", runner.inherited().ToJson()}};
+  if (Json machines = executor.machines(); !machines.empty())
+    run.made_by["machines"] = std::move(machines);
   RETURN_IF_ERROR(run_judge.JudgeRun(run, !run.finished && references.busy()));
+  if (MarkUnequal(executor.TakeUnequal(), run)) RETURN_IF_ERROR(directory.WriteRun(run));
   ForgetFlaky(run, asked, stored);
   for (const std::string& damaged : references.damaged()) setup.observer.OnWarning(damaged);
   if (!references.failure().empty()) setup.observer.OnWarning(references.failure());
@@ -279,18 +311,16 @@ absl::StatusOr<std::vector<PreparedCell>> PrepareAll(const std::vector<PlannedCe
   return cells;
 }
 
-std::unique_ptr<LocalExecutor> MakeWorkers(const Installation& installation,
-                                           const MeasurementOptions& options,
-                                           const RunDirectory& directory,
-                                           const InterruptSignals& signals) {
-  return std::make_unique<LocalExecutor>(
-      WorkerOptions(installation, options, directory, kIdleWorkers, signals));
+absl::StatusOr<std::unique_ptr<CellExecutor>> MakeWorkers(const ExecutorSetup& setup) {
+  return MakeExecutor(setup, kIdleWorkers);
 }
 
 absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, CellSupply& cells) {
-  LocalExecutor workers(WorkerOptions(setup.installation, setup.options, setup.directory,
-                                      /*idle=*/0, setup.signals));
-  return Measure(setup, workers, cells);
+  ASSIGN_OR_RETURN(const std::unique_ptr<CellExecutor> workers,
+                   MakeExecutor({setup.installation, setup.options, setup.directory, setup.observer,
+                                 setup.signals},
+                                /*idle=*/0));
+  return Measure(setup, *workers, cells);
 }
 
 absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, std::vector<PreparedCell> cells) {
@@ -298,19 +328,19 @@ absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, std::vector<Pre
   return Measure(setup, ready);
 }
 
-absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, LocalExecutor& workers,
+absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, CellExecutor& workers,
                                   CellSupply& cells) {
   NoFeed feed;
   return MeasureAll(setup, workers, feed, cells);
 }
 
-absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, LocalExecutor& workers,
+absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, CellExecutor& workers,
                                   std::vector<PreparedCell> cells) {
   ReadyCells ready(std::move(cells));
   return Measure(setup, workers, ready);
 }
 
-absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, LocalExecutor& workers,
+absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, CellExecutor& workers,
                                   CellFeed& feed) {
   ReadyCells none({});
   return MeasureAll(setup, workers, feed, none);

@@ -3,6 +3,7 @@
 #ifndef HARNESS_SESSION_MEASUREMENT_H_
 #define HARNESS_SESSION_MEASUREMENT_H_
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -14,8 +15,8 @@
 #include "harness/model/sandbox_level.h"
 #include "harness/runner/cell_feed.h"
 #include "harness/runner/cell_supply.h"
+#include "harness/runner/executor.h"
 #include "harness/runner/installation.h"
-#include "harness/runner/local_executor.h"
 #include "harness/runner/observer.h"
 #include "harness/runner/preparation.h"
 #include "harness/runner/run_directory.h"
@@ -24,8 +25,14 @@
 
 namespace bkm {
 
+struct ExecutorSetup;
+
+// Makes an executor of other machines.
+using ExecutorMaker =
+    std::function<absl::StatusOr<std::unique_ptr<CellExecutor>>(const ExecutorSetup&)>;
+
 struct MeasurementOptions {
-  int slots = 0;              // cells in flight; 0: one per core
+  int slots = 0;              // cells in flight; 0: as the executor says, or one per core
   bool fresh = false;         // each cell gets its own process
   bool controls = true;       // add the control cells that blame needs
   bool reuse = true;          // keep the observations in the run directory
@@ -34,6 +41,16 @@ struct MeasurementOptions {
   SandboxLevel sandbox = SandboxLevel::kFull;
   // RealClock's Elapsed() from which on no cell starts.
   absl::Duration start_until = absl::InfiniteDuration();
+  ExecutorMaker executor = nullptr;  // null: cells run on this machine
+};
+
+// What an executor works with. All must outlive it.
+struct ExecutorSetup {
+  const Installation& installation;
+  const MeasurementOptions& options;
+  const RunDirectory& directory;  // for the logs of workers
+  RunObserver& observer;
+  const InterruptSignals& signals;
 };
 
 // What a measurement works with. All must outlive it.
@@ -46,12 +63,8 @@ struct MeasurementSetup {
   const InterruptSignals& signals;
 };
 
-// Workers for several runs with these options. Some stay idle between the runs. Their logs go to
-// `directory`.
-std::unique_ptr<LocalExecutor> MakeWorkers(const Installation& installation,
-                                           const MeasurementOptions& options,
-                                           const RunDirectory& directory,
-                                           const InterruptSignals& signals);
+// Workers for several runs with these options. Some stay idle between the runs.
+absl::StatusOr<std::unique_ptr<CellExecutor>> MakeWorkers(const ExecutorSetup& setup);
 
 // The included cells of `plan`.
 std::vector<PlannedCell> Included(const std::vector<PlannedCell>& plan);
@@ -67,12 +80,12 @@ absl::StatusOr<std::vector<PreparedCell>> PrepareAll(const std::vector<PlannedCe
 absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, CellSupply& cells);
 absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, std::vector<PreparedCell> cells);
 // The same in `workers`, which stay up for the next run.
-absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, LocalExecutor& workers,
+absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, CellExecutor& workers,
                                   CellSupply& cells);
-absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, LocalExecutor& workers,
+absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, CellExecutor& workers,
                                   std::vector<PreparedCell> cells);
 // The same for the cells that `feed` chooses.
-absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, LocalExecutor& workers,
+absl::StatusOr<RunRecord> Measure(const MeasurementSetup& setup, CellExecutor& workers,
                                   CellFeed& feed);
 
 // Judges the cells of `run` whose observations lie in the directory: computes the references of

@@ -173,7 +173,9 @@ absl::StatusOr<MutatedPair> MutatePair(const MeasurementSetup& setup, const Prep
   const Matrix matrix = WithShortLimit(setup.matrix, baseline->seconds);
   const MeasurementSetup own{setup.installation, matrix,         directory,
                              setup.options,      setup.observer, setup.signals};
-  const auto workers = MakeWorkers(setup.installation, setup.options, directory, setup.signals);
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<CellExecutor> workers,
+      MakeWorkers({setup.installation, setup.options, directory, setup.observer, setup.signals}));
   ASSIGN_OR_RETURN(const RunRecord run, Measure(own, *workers, feed));
   std::map<std::string, const Mutation*> by_plant;
   for (const Mutation& mutation : mutations) by_plant[PlantOf(mutation)] = &mutation;

@@ -48,14 +48,15 @@ std::vector<std::string> RemoveOldFolders(const fs::path& root,
 absl::StatusOr<std::vector<std::string>> CollectGarbage(
     const std::filesystem::path& cache, std::chrono::system_clock::time_point before) {
   std::vector<std::string> removed;
-  for (const std::string kind : {"environments", "observations", "probes", "trees", "wheels"}) {
+  for (const std::string kind :
+       {"environments", "observations", "probes", "ray", "trees", "wheels"}) {
     ASSIGN_OR_RETURN(const std::vector<std::string> keys,
                      FolderCache(cache / kind).Collect(before));
     for (const std::string& key : keys) removed.push_back(kind + "/" + key);
   }
-  // Runs of bkm check and the bytecode it compiled, git objects of patched trees, and leftovers of
-  // uv and of crashes.
-  for (const std::string kind : {"bytecode", "checks", "patches", "tmp"}) {
+  // Runs of bkm check and the bytecode it compiled, parts of cells of other machines, git objects
+  // of patched trees, and leftovers of uv and of crashes.
+  for (const std::string kind : {"bytecode", "checks", "parts", "patches", "tmp"}) {
     for (const std::string& name : RemoveOldFolders(cache / kind, before))
       removed.push_back(kind + "/" + name);
   }
