@@ -123,9 +123,10 @@ TEST_F(WheelTest, MatricesAndReferencesComeWithIt) {
 TEST_F(WheelTest, LicensesOfWhatIsLinkedInComeWithIt) {
   const fs::path licenses =
       Package().parent_path() / absl::StrCat("bkm_harness-", kVersion, ".dist-info/licenses");
-  for (const char* file : {"LICENSE", "libabsl-dev.txt", "libsqlite3-dev.txt", "libssl-dev.txt",
-                           "libfuse3-dev.txt", "nlohmann-json3-dev.txt", "pybind11-dev.txt", "libstdc++-12-dev.txt",
-                           "zlib1g-dev.txt", "LGPL-2.1.txt", "Apache-2.0.txt"})
+  for (const char* file :
+       {"LICENSE", "libabsl-dev.txt", "libsqlite3-dev.txt", "libssl-dev.txt", "libfuse3-dev.txt",
+        "nlohmann-json3-dev.txt", "pybind11-dev.txt", "libstdc++-12-dev.txt", "zlib1g-dev.txt",
+        "LGPL-2.1.txt", "Apache-2.0.txt"})
     EXPECT_TRUE(fs::exists(licenses / file)) << file;
 }
 

@@ -27,7 +27,7 @@ class SiteCommand : public CliCommand {
            "  bkm site site --run runs/bkm\n"
            "  bkm site site --run runs/bkm,runs/history --table table/table.json --map "
            "maps/verl-torchtitan/map.json --history runs/bisect --detection "
-           "golden/detection/selftest.json --mutation golden/detection/mutation.json";
+           "golden/detection/selftest.json --mutation mutation.json";
   }
 
   void AddOptions(CLI::App& app) override {
