@@ -8,6 +8,7 @@ configuration says. In bf16 such a difference can be smaller than the rounding.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import torch
@@ -39,7 +40,7 @@ def _rope_theta(modules: list[torch.nn.Module]) -> float | None:
         for name, buffer in top.named_buffers():
             last = plain_name(name).split(".")[-1]
             if last == "inv_freq" and buffer.dim() == 1 and len(buffer) > 1:
-                return float(buffer[1].double()) ** -len(buffer)
+                return _theta(float(buffer[1].double()), len(buffer))
             if last in ("freqs_cis", "rope_cache", "cache") and buffer.dim() == 2:
                 theta = _theta_of_table(buffer)
                 if theta is not None:
@@ -61,7 +62,15 @@ def _theta_of_table(table: torch.Tensor) -> float | None:
         pairs, row = table.shape[1] // 4, torch.complex(cosines[1], sines[1])
     else:
         return None
-    return float(row[1].angle().double()) ** -pairs if pairs > 1 else None
+    return _theta(float(row[1].angle().double()), pairs) if pairs > 1 else None
+
+
+def _theta(frequency: float, pairs: int) -> float:
+    """`frequency`: of the second of so many pairs. The largest number if that pair does not turn."""
+    try:
+        return frequency**-pairs
+    except (ZeroDivisionError, OverflowError):
+        return sys.float_info.max
 
 
 def model_numbers(modules: list[torch.nn.Module]) -> dict[str, Any]:

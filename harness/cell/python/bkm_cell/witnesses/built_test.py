@@ -2,6 +2,7 @@
 # Copyright the bkm authors.
 """The model's own numbers are read where libraries keep them."""
 
+import sys
 import unittest
 
 import torch
@@ -45,6 +46,11 @@ class BuiltTest(unittest.TestCase):
         other = torch.nn.Module()
         other.register_buffer("cache", torch.ones(8, 64))
         self.assertEqual(model_numbers([other]), {})
+
+    def test_a_rotation_that_does_not_turn_has_no_base_that_anybody_asks_for(self):
+        rotary = torch.nn.Module()
+        rotary.register_buffer("inv_freq", torch.zeros(32))
+        self.assertEqual(model_numbers([rotary]), {"rope_theta": sys.float_info.max})
 
 
 if __name__ == "__main__":
