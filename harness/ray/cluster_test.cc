@@ -231,17 +231,17 @@ class ClusterTest : public RayTest {
     }
     return std::nullopt;
   }
-  // Waits until a cell runs; returns the node.
+  // Waits until a cell runs that takes long; returns the node.
   std::string BusyNode() const {
     std::string busy;
     EXPECT_TRUE(WaitFor([&] {
       for (const char* node : {"a", "b"}) {
         if (Server(node)) busy = node;
       }
-      return !busy.empty();
+      if (busy.empty()) return false;
+      std::this_thread::sleep_for(std::chrono::seconds(3));
+      return Server(busy).has_value();
     }));
-    // Into the cell itself.
-    std::this_thread::sleep_for(std::chrono::seconds(3));
     return busy;
   }
   void ExpectGoodRun(std::future<ProcessResult>& run) {

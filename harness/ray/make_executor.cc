@@ -41,6 +41,8 @@ RayDriver DriverOf(const RayEnvironment& environment, const RaySettings& setting
   return {.command = {.argv = {environment.python.string(), "-m", "bkm_ray.driver", "--address",
                                settings.address, "--cpus", absl::StrCat(slots > 0 ? slots : cores)},
                       .set_env = {{"PYTHONPATH", environment.code.string()},
+                                  // Ray would remember each call.
+                                  {"RAY_task_events_report_interval_ms", "0"},
                                   {"RAY_USAGE_STATS_ENABLED", "0"}},
                       .unset_env = {"PYTHONHOME", "RAY_ADDRESS"}},
           .log = directory.worker_log("ray")};

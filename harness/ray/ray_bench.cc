@@ -102,6 +102,8 @@ absl::Status Bench(int cells, int jobs, const std::string& own) {
           {.driver = {.command = {.argv = {environment.python.string(), "-m", "bkm_ray.driver",
                                            "--cpus", absl::StrCat(jobs)},
                                   .set_env = {{"PYTHONPATH", environment.code.string()},
+                                              // Ray would remember each call.
+                                              {"RAY_task_events_report_interval_ms", "0"},
                                               {"RAY_USAGE_STATS_ENABLED", "0"}}},
                       .log = scratch / "driver.stderr"},
            .dispatch = {.server = {own, "serve"}, .hello = {{"type", "hello"}}, .may_grow = false},

@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 
 _PR_SET_PDEATHSIG = 1
 _MOST_CHARACTERS = 8 << 20  # of one answer: further lines wait for the next one
@@ -26,6 +27,14 @@ class Pipe:
         self._changed = threading.Condition()
         self._ended = False
         self._program: subprocess.Popen[str] | None = None
+        threading.Thread(target=self._end_with_node, args=(os.getppid(),), daemon=True).start()
+
+    @staticmethod
+    def _end_with_node(raylet: int) -> None:
+        """Ends this process when its raylet has died. Ray itself does not notice below a process that adopts orphans."""
+        while os.getppid() == raylet:
+            time.sleep(1)
+        os._exit(1)
 
     def open(self, argv: list[str], environment: dict[str, str]) -> None:
         """Starts the program. It dies with this process, however that ends."""

@@ -130,8 +130,10 @@ class Driver:
                 lines, ended = await pipe.receive.options(concurrency_group="out").remote(_RECEIVE_S)
                 if lines:
                     say(type="lines", worker=worker, lines=lines)
-            reason = "its bkm ended: " + await pipe.status.options(concurrency_group="out").remote()
-            kind = "ended"
+            how = await pipe.status.options(concurrency_group="out").remote()
+            reason = f"its bkm ended: {how}"
+            # Whoever killed it says nothing about the node.
+            kind = "lost" if how.startswith("signal") else "ended"
         except Exception as error:  # noqa: BLE001 - a lost node, a killed process, a program that is not there
             reason = why(error)
         if self._workers.pop(worker, None) is not None:
