@@ -352,7 +352,7 @@ TEST_F(ClusterTest, ALateResultMustBeEqualOrTheCellIsFlaky) {
   ASSERT_EQ(::kill(server.pid, SIGCONT), 0);
   const ProcessResult ran = run.get();
   EXPECT_EQ(ran.exit_code, 1) << ran.err;
-  EXPECT_THAT(ran.err, HasSubstr("sleeps ran twice, with equal results"));
+  EXPECT_THAT(ran.err, HasSubstr(",steps=1 ran twice, with equal results"));
   EXPECT_THAT(ran.err, HasSubstr("its results differ in exception: it is flaky"));
   const Json cells = bkm_.ReadRun();
   EXPECT_EQ(BkmUnderTest::CellOf(cells, "varies")["stability"]["runs"], 2);
