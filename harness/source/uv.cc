@@ -275,6 +275,7 @@ std::string UvComplaint(const ProcessResult& result) {
 }
 
 absl::Status ErrorOf(const ProcessResult& result, absl::string_view doing) {
+  if (result.ok()) return absl::OkStatus();
   if (result.timed_out) {
     return absl::DeadlineExceededError(
         absl::StrCat(doing, ": uv did not finish within its time limit"));

@@ -89,9 +89,9 @@ std::vector<std::string> RejectedPackages(const ProcessResult& result);
 // Why uv failed, in one line.
 std::string UvComplaint(const ProcessResult& result);
 
-// Turns a failed run into an error that says what to do: Unavailable (network, or a signal ended
-// uv), ResourceExhausted (disk), DeadlineExceeded (uv took too long), NotFound (no solution),
-// Internal (anything else). The message starts with `doing`.
+// Ok for a run that succeeded. Turns a failed one into an error that says what to do: Unavailable
+// (network, or a signal ended uv), ResourceExhausted (disk), DeadlineExceeded (uv took too long),
+// NotFound (no solution), Internal (anything else). The message starts with `doing`.
 absl::Status ErrorOf(const ProcessResult& result, absl::string_view doing);
 
 // Runs an installation into `folder`. uv takes a package for installed whose files it had begun to

@@ -43,6 +43,8 @@ TEST(UvTest, FailedTransferNamesTheUrlAndTheLastCause) {
                         "network and the registry: UV_DEFAULT_INDEX, HTTPS_PROXY)"));
 }
 
+TEST(UvTest, ASuccessIsNoError) { EXPECT_TRUE(ErrorOf(Failed("", 0), "installing").ok()); }
+
 TEST(UvTest, EveryFormOfAFailedTransferIsUnavailable) {
   for (const char* text :
        {"error: Failed to fetch: http://x/\n  cause: error sending request for url (http://x/)\n"
