@@ -104,6 +104,20 @@ def harness_fuzz_target(name, deps = [], needs = []):
         }),
     }))
 
+def python_as_text(program):
+    """NAME_py.inc: a Python program as a C++ raw string, so that the binary needs no file beside it.
+
+    Args:
+      program: its file, FOLDER/NAME.py or NAME.py; the target is NAME_py.
+    """
+    name = program.split("/")[-1].replace(".py", "_py")
+    native.genrule(
+        name = name,
+        srcs = [program],
+        outs = [name + ".inc"],
+        cmd = "{ echo 'R\"__py__('; cat $<; echo ')__py__\"'; } > $@",
+    )
+
 def harness_room(
         name,
         deps = [],
