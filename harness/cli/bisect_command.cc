@@ -100,10 +100,8 @@ class BisectCommand : public CliCommand {
     ASSIGN_OR_RETURN(const RunDirectory directory,
                      options_.MakeDirectory(result, cell.planned, until_));
     SearchLog log(directory.root() / "search.log", console);
-    MeasurementOptions measurement = options_.Measurement();
-    ASSIGN_OR_RETURN(measurement.executor, options_.executor.Maker());
     ASSIGN_OR_RETURN(const std::unique_ptr<CellExecutor> workers,
-                     MakeWorkers({cell.installation, measurement, directory, console, signals}));
+                     options_.Workers(cell, directory, console, signals));
     ApiSession api(options_.selection.GitMirrors(), options_.selection.MatrixFolder());
     HistorySearchContext context{
         .start = start,

@@ -61,6 +61,21 @@ absl::StatusOr<RunDirectory> SearchOptions::MakeDirectory(const std::string& com
   return directory;
 }
 
+MeasurementOptions SearchOptions::Measurement() const {
+  return {.slots = jobs,
+          .controls = false,
+          .verify_inherited = verify_inherited,
+          .sandbox = sandbox.level()};
+}
+
+absl::StatusOr<std::unique_ptr<CellExecutor>> SearchOptions::Workers(
+    const OneCell& cell, const RunDirectory& directory, RunObserver& observer,
+    const InterruptSignals& signals) const {
+  MeasurementOptions measurement = Measurement();
+  ASSIGN_OR_RETURN(measurement.executor, executor.Maker());
+  return MakeWorkers({cell.installation, measurement, directory, observer, signals});
+}
+
 SearchSetup SearchOptions::SetupOf(const RunDirectory& directory,
                                    const HistoryAxis& history) const {
   return {.directory = directory, .measurement = Measurement(), .held = history.late()};

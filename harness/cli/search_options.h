@@ -4,6 +4,7 @@
 #define HARNESS_CLI_SEARCH_OPTIONS_H_
 
 #include <CLI/CLI.hpp>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -38,17 +39,19 @@ struct SearchOptions {
   // distinguishes searches of one cell.
   absl::StatusOr<RunDirectory> MakeDirectory(const std::string& command, const PlannedCell& cell,
                                              const std::string& what) const;
-  // Without an executor, which workers for several runs bring.
-  MeasurementOptions Measurement() const {
-    return {.slots = jobs,
-            .controls = false,
-            .verify_inherited = verify_inherited,
-            .sandbox = sandbox.level()};
-  }
+  // For all runs of the search.
+  absl::StatusOr<std::unique_ptr<CellExecutor>> Workers(const OneCell& cell,
+                                                        const RunDirectory& directory,
+                                                        RunObserver& observer,
+                                                        const InterruptSignals& signals) const;
   SearchSetup SetupOf(const RunDirectory& directory, const HistoryAxis& axis) const;
   // Writes COMMAND.json, and prints it or the summary.
   absl::Status Report(const std::string& command, const RunDirectory& directory,
                       const OrderedJson& result, const std::string& summary) const;
+
+ private:
+  // Without an executor, which Workers brings.
+  MeasurementOptions Measurement() const;
 };
 
 }  // namespace bkm

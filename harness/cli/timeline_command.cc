@@ -56,10 +56,8 @@ class TimelineCommand : public CliCommand {
     Timeline timeline(
         axis.graph(),
         {.late = axis.late(), .every = every_, .runtime_of = axis.late(), .confirm = confirm_});
-    MeasurementOptions measurement = options_.Measurement();
-    ASSIGN_OR_RETURN(measurement.executor, options_.executor.Maker());
     ASSIGN_OR_RETURN(const std::unique_ptr<CellExecutor> workers,
-                     MakeWorkers({cell.installation, measurement, directory, console, signals}));
+                     options_.Workers(cell, directory, console, signals));
     SearchSession session(
         options_.SetupOf(directory, axis),
         {cell.installation, cell.matrix, axis, *cell.preparation, *workers, signals, log});

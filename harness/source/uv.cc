@@ -310,7 +310,6 @@ absl::StatusOr<ProcessResult> InstallAnew(
 }
 
 absl::Status InstallationStatus(const ProcessResult& result, absl::string_view doing) {
-  if (result.ok()) return absl::OkStatus();
   const absl::Status status = ErrorOf(result, doing);
   const bool of_package = absl::IsNotFound(status) || absl::IsInternal(status);
   // "(os error 13)": the operating system refused something.
