@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed.tensor import DTensor
 from torch.optim.optimizer import (
     Optimizer,
     register_optimizer_step_post_hook,
@@ -29,6 +30,14 @@ def _ranks(site: Site) -> int:
 def _one_weight(site: Site) -> str:
     """The pattern of one weight's name in the middle of the model."""
     return rf"layers\.{site.middle_layer}\.self_attn\.o_proj\.weight$"
+
+
+def _shard(site: Site, tensor: torch.Tensor) -> torch.Tensor:
+    """This rank's shard. FSDP1 cuts a flat tensor anywhere: a rank may have nothing of a weight, and
+    then the fault would change nothing."""
+    if not isinstance(tensor, DTensor):
+        raise site.cannot("the ranks do not share each weight evenly")
+    return local(tensor)
 
 
 def _scale_all(site: Site, factor: float, pattern: str = "") -> None:
@@ -133,11 +142,12 @@ def rank_replicas_not_reduced(site: Site) -> None:
 def rank_shard_without_gradient(site: Site) -> None:
     """The last rank's shard of one weight gets no gradient."""
     ranks = _ranks(site)
-    names = [name for name, _ in site.parameters(_one_weight(site))]
+    ((name, parameter),) = site.parameters(_one_weight(site))
+    _shard(site, parameter)
 
     def edit(now: Gradients, before: Gradients, _: int) -> None:
         if dist.get_rank() == ranks - 1:
-            now[names[0]].zero_()
+            now[name].zero_()
 
     after_backward(site, edit)
 
@@ -147,6 +157,7 @@ def rank_shard_not_updated(site: Site) -> None:
     """The optimizer leaves out the last rank's shard of one weight."""
     ranks = _ranks(site)
     ((_, parameter),) = site.parameters(_one_weight(site))
+    _shard(site, parameter)
     kept: list[torch.Tensor] = []
 
     def keep(*_: Any) -> None:
@@ -168,7 +179,7 @@ def rank_loads_another_shard(site: Site) -> None:
     ranks = _ranks(site)
     ((_, parameter),) = site.parameters(_one_weight(site))
     with torch.no_grad():
-        own = local(parameter)
+        own = _shard(site, parameter)
         first = own.clone()
         dist.broadcast(first, src=0)
         if dist.get_rank() == ranks - 1:
@@ -230,7 +241,7 @@ def rank_moments_of_another_shard(site: Site) -> None:
         moments = optimizer.state.get(parameter, {}).get("exp_avg")
         if state["done"] or moments is None:
             return
-        own = local(moments)
+        own = _shard(site, moments)
         parts = [torch.empty_like(own) for _ in range(ranks)]
         dist.all_gather(parts, own)
         own.copy_(parts[(dist.get_rank() + 1) % ranks])
