@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 // Cells of two ranks of matrices/layouts.json and matrices/bkm.json through the real program:
-// layouts that work, some that the engine cannot run or refuses, and two that are silently wrong.
+// layouts that work, some that the engine cannot run or refuses, and three that are silently wrong.
 // Needs the mirrors ($BKM_GIT_MIRRORS) and the package registry.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,9 @@ class RealRanksTest : public ::testing::Test {
                     absl::StrCat(kTorchtitan, ",options=spmd_backend:*,layout=tp=2"),
                     absl::StrCat(kTorchtitan, ",options=spmd_backend:*,layout=?p=2"),
                     absl::StrCat(kTorchtitan, ",options=,layout=dp_shard=2"),
-                    absl::StrCat(kFsdp, ",layout=ulysses=2")},
+                    absl::StrCat(kFsdp, ",layout=ulysses=2"),
+                    absl::StrCat(kFsdp, ",options=strategy:*,layout=dp_shard=2"),
+                    absl::StrCat(kFsdp, ",options=strategy:*,layout=dp_replicate=2")},
                    "layouts");
     table_ = Run("matrices/bkm.json",
                  {absl::StrCat(kFsdp, ",layout=dp_shard=2,documents=*262+29+1+1*")}, "table");
@@ -81,6 +83,14 @@ TEST_F(RealRanksTest, ReplicasWhoseGradientsAreSummedAreWrong) {
   EXPECT_THAT(verdict, HasSubstr("wrong at golden, grad-norm-off"));
   EXPECT_THAT(verdict, HasSubstr("times the golden in every tensor: summed, not averaged, over a "
                                  "group of 2"));
+}
+
+// Its flat tensors are cut anywhere, also inside a weight.
+TEST_F(RealRanksTest, Fsdp1ComputesWhatOneRankComputesUnlessOneRankIsItsWholeGroup) {
+  EXPECT_THAT(Verdict("verl-fsdp", "dp_shard=2"), HasSubstr("ok at golden"));
+  const std::string verdict = Verdict("verl-fsdp", "dp_replicate=2");
+  EXPECT_THAT(verdict, HasSubstr("wrong at golden, ranks-differ"));
+  EXPECT_THAT(verdict, HasSubstr("no collective reduced the gradients over the group of 2"));
 }
 
 TEST_F(RealRanksTest, ADocumentThatIsCutAcrossSequenceParallelRanksIsSeen) {
