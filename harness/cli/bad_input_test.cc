@@ -56,6 +56,14 @@ TEST_F(BadInputTest, ValueOutOfRangeIsTold) {
               ::testing::AllOf(HasSubstr("--steps"), HasSubstr("(bkm plan --help)")));
 }
 
+TEST_F(BadInputTest, OptionsOfRayWithoutRayAreTold) {
+  for (const char* option : {"--address=auto", "--ray-bkm=/bkm", "--ray-lease=5"}) {
+    std::vector<std::string> arguments = AdHoc("fixture", "pypi:x==1");
+    arguments.push_back(option);
+    EXPECT_THAT(Complaint(arguments), HasSubstr("need --executor ray")) << option;
+  }
+}
+
 TEST_F(BadInputTest, NeitherMatrixNorFlags) {
   EXPECT_THAT(Complaint({"run"}), StartsWith("name a matrix file (bkm run "));
 }

@@ -49,10 +49,11 @@ void ExecutorOption::AddTo(CLI::App& app) {
 
 absl::StatusOr<ExecutorMaker> ExecutorOption::Maker() const {
   if (name_ == "local") {
-    if (address_.empty() && resources_.empty() && labels_.empty() && program_.empty())
+    if (address_.empty() && resources_.empty() && labels_.empty() && program_.empty() &&
+        lease_s_ == kLeaseSeconds)
       return ExecutorMaker();
     return absl::InvalidArgumentError(
-        "--address, --ray-resources, --ray-labels and --ray-bkm need --executor ray");
+        "--address, --ray-resources, --ray-labels, --ray-bkm and --ray-lease need --executor ray");
   }
   RaySettings settings{.address = address_, .program = program_, .lease = absl::Seconds(lease_s_)};
   ASSIGN_OR_RETURN(settings.resources, Of("--ray-resources", ParseRayResources(resources_)));

@@ -20,12 +20,14 @@ class ExecutorOption {
   absl::StatusOr<ExecutorMaker> Maker() const;
 
  private:
+  static constexpr double kLeaseSeconds = 60;
+
   std::string name_ = "local";
   std::string address_;
   std::string resources_;
   std::string labels_;
   std::string program_;
-  double lease_s_ = 60;
+  double lease_s_ = kLeaseSeconds;
 };
 
 }  // namespace bkm

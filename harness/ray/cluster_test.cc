@@ -138,9 +138,10 @@ class RayTest : public ::testing::Test {
   }
   fs::path Here() const { return bkm_.folder() / "here"; }
 
-  Command RayCommand(const fs::path& matrix, const std::vector<std::string>& more) const {
+  Command RayCommand(const fs::path& matrix, const std::vector<std::string>& more,
+                     const std::string& resources = "memory=0") const {
     std::vector<std::string> words = {
-        "run", matrix, "--no-store", "--executor", "ray", "--ray-resources", "memory=0"};
+        "run", matrix, "--no-store", "--executor", "ray", "--ray-resources", resources};
     words.insert(words.end(), more.begin(), more.end());
     Command command = bkm_.MakeCommand(words, {{"BKM_PYTHON", CellPython().string()}});
     command.argv.back() = "4";  // --jobs
@@ -212,6 +213,21 @@ TEST_F(LocalRayTest, ResultsEqualThoseOfThisMachineAndNothingStays) {
   ExpectSameAsHere();
   EXPECT_TRUE(WaitFor([&] { return bkm_.RunningProcesses().empty(); }))
       << ::testing::PrintToString(bkm_.RunningProcesses());
+}
+
+TEST_F(LocalRayTest, AClusterThatIsNotThereIsToldAtOnce) {
+  const fs::path matrix = bkm_.WriteMatrix({"passes"});
+  const ProcessResult ran = *RunCommand(RayCommand(matrix, {"--address", "127.0.0.1:1"}));
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_THAT(ran.err, HasSubstr("cannot use Ray: no cluster answers at 127.0.0.1:1 "));
+}
+
+TEST_F(LocalRayTest, ACellThatIsTooLargeForThisMachineEndsWithASentence) {
+  const fs::path matrix = bkm_.WriteMatrix({"passes"});
+  const ProcessResult ran = *RunCommand(RayCommand(matrix, {}, "memory=0,GPU=64"));
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_THAT(bkm_.ReadRun()["cells"][0]["message"].get<std::string>(),
+              HasSubstr("this machine does not offer "));
 }
 
 class ClusterTest : public RayTest {

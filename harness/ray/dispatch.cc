@@ -33,6 +33,12 @@ std::optional<RayResult> Dispatch::TakeResult() {
   return result;
 }
 
+int Dispatch::running() const {
+  const auto untaken = std::count_if(results_.begin(), results_.end(),
+                                     [](const RayResult& result) { return !result.late; });
+  return static_cast<int>(cells_.size()) + static_cast<int>(untaken);
+}
+
 void Dispatch::OnLine(const std::string& line) {
   const absl::StatusOr<Json> message = ParseJson(line, "driver");
   if (message.ok() && message->is_object()) OnMessage(*message);

@@ -95,7 +95,8 @@ class Dispatch {
   void Tick();
 
   std::optional<RayResult> TakeResult();
-  int running() const { return static_cast<int>(cells_.size()); }
+  // Cells whose result was not taken, which may have ended while they were started.
+  int running() const;
   // Whether a late result of the cell may come.
   bool IsOpen(int64_t cell) const { return ledger_.IsOpen(cell); }
   // The nodes of the cluster; none until the driver has told.

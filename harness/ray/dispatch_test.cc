@@ -285,6 +285,21 @@ TEST_F(DispatchTest, CellsWaitForNodesOfAGrowingCluster) {
   EXPECT_THAT(reports_, ElementsAre("1 cells wait for a node that has CPU 64 free"));
 }
 
+TEST_F(DispatchTest, ACellThatEndsWhileItIsStartedRunsUntilItsResultIsTaken) {
+  DispatchOptions options = Options();
+  options.may_grow = false;
+  Dispatch alone(
+      options, clock_, [](const Json&) {}, nullptr, nullptr);
+  alone.OnLine(
+      ToLine({{"type", "nodes"}, {"nodes", {{{"id", kNodeA}, {"resources", {{"CPU", 2}}}}}}}));
+  RayCell large = CellNamed("cell");
+  large.resources = {{"GPU", 1}};
+  alone.Start(large);
+  EXPECT_EQ(alone.running(), 1);
+  EXPECT_EQ(alone.TakeResult()->lost, "this machine does not offer GPU 1 (--ray-resources)");
+  EXPECT_EQ(alone.running(), 0);
+}
+
 TEST_F(DispatchTest, ThePartsThatANodeLacksAreSentAndNoOthers) {
   const Json run = SendTo(kNodeA);
   parts_ = {{"p1", "one"}, {"p2", "two"}};

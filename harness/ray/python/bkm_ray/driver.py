@@ -13,6 +13,7 @@ import asyncio
 import json
 import logging
 import os
+import socket
 import sys
 from typing import Any
 
@@ -25,6 +26,7 @@ from bkm_ray import actor as actor_module
 _LONGEST_LINE = 1 << 30
 _RECEIVE_S = 1.0
 _NODES_S = 1.0
+_CONNECT_S = 10.0
 
 ray.cloudpickle.register_pickle_by_value(actor_module)
 _Pipe = ray.remote(
@@ -149,7 +151,21 @@ class Driver:
             ray.kill(pipe)
 
 
+def check_answers(address: str) -> None:
+    """Ray itself looks for minutes for a cluster that is not there."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        return  # "auto" and other forms, which Ray resolves at once
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
+    except (OSError, OverflowError) as error:
+        raise ConnectionError(
+            f"no cluster answers at {address} ({error}): start one by `ray start --head`, or name another --address"
+        ) from error
+
+
 def connect(address: str, cpus: int) -> None:
+    check_answers(address)
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "include_dashboard": None}
     if address:
         quiet.pop("include_dashboard")
