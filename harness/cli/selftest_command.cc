@@ -51,7 +51,7 @@ class SelftestCommand : public CliCommand {
            "  bkm selftest --all    # every fault, engine and attention\n"
            "  bkm selftest --fault 'mask-*' --engine torchtitan --attention flex\n"
            "  bkm selftest --harmless --all\n"
-           "  bkm selftest --mutate --mutants 100 --engine torchtitan --attention flex";
+           "  bkm selftest --mutate --mutants 100 --engine torchtitan --model qwen3";
   }
 
   void AddOptions(CLI::App& app) override {

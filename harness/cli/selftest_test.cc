@@ -33,13 +33,11 @@ TEST(SelftestTest, AllEveryFaultIsCaughtAsListed) { ExpectAllCaught({"--all"}, "
 TEST(SelftestTest, SmokeMutantsRunAndAreCounted) {
   if (Mirrors().empty())
     GTEST_SKIP() << "no mirrors of verl and torchtitan: set BKM_GIT_MIRRORS to their folder";
-  const std::vector<std::string> arguments = {"selftest",    "--mutate",
-                                              "--mutants",   "4",
-                                              "--engine",    "torchtitan",
-                                              "--attention", "flex",
-                                              "--quiet",     "--json",
-                                              "--seed",      "3",
-                                              "--out",       RealRunFolder("mutants")};
+  const std::vector<std::string> arguments = {
+      "selftest",    "--mutate",   "--mutants", "4",
+      "--engine",    "torchtitan", "--model",   "qwen3",
+      "--attention", "flex",       "--quiet",   "--json",
+      "--seed",      "3",          "--out",     RealRunFolder("mutants")};
   const absl::StatusOr<ProcessResult> result = RunRealBkm(arguments);
   ASSERT_TRUE(result.ok()) << result.status();
   if (result->exit_code == 2 && IsNoNetwork(result->err)) GTEST_SKIP() << result->err;

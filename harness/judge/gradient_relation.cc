@@ -31,17 +31,21 @@ struct Factor {
 
 double Unclipped(double norm, double clip) { return clip > 0 ? std::max(1.0, norm / clip) : 1.0; }
 
-// The factor between two vectors of the same direction; nullopt if their directions differ, or if
-// rounding hides the factor.
+// Whether a tensor's gradient is known well enough to have a factor.
+bool IsExact(const std::vector<double>& seen, const std::vector<double>& golden, double floor) {
+  return seen.size() == golden.size() && floor <= kMostFloor &&
+         std::any_of(golden.begin(), golden.end(), [](double x) { return x != 0; });
+}
+
+// The factor between two vectors of the same direction; nullopt if their directions differ.
 std::optional<Factor> FactorBetween(const std::vector<double>& seen,
                                     const std::vector<double>& golden, double floor) {
-  if (seen.size() != golden.size() || floor > kMostFloor) return std::nullopt;
   double product = 0, square = 0;
   for (size_t i = 0; i < seen.size(); ++i) {
     product += seen[i] * golden[i];
     square += golden[i] * golden[i];
   }
-  if (!(square > 0) || !std::isfinite(product)) return std::nullopt;
+  if (!std::isfinite(product)) return std::nullopt;
   const double factor = product / square;
   double rest = 0;
   for (size_t i = 0; i < seen.size(); ++i) {
@@ -88,13 +92,21 @@ std::optional<std::string> DescribeFactor(const GradientComparison& gradients,
   const double scale = Unclipped(gradients.seen_norm, gradients.clip_norm) /
                        Unclipped(gradients.golden_norm, gradients.clip_norm);
   std::map<std::string, Factor> factors;  // by tensor
+  size_t exact = 0;
+  std::set<std::string> scaled, others;  // kinds of parameters
   for (const auto& [name, golden] : gradients.golden) {
     const auto seen = gradients.seen.find(name);
     const auto floor = gradients.floor.find(name);
-    if (seen == gradients.seen.end() || floor == gradients.floor.end()) continue;
+    if (seen == gradients.seen.end() || floor == gradients.floor.end() ||
+        !IsExact(seen->second.gradient, golden.gradient, floor->second))
+      continue;
+    ++exact;
     std::optional<Factor> factor =
         FactorBetween(seen->second.gradient, golden.gradient, floor->second);
-    if (!factor) continue;
+    if (!factor) {
+      others.insert(KindOfParameter(name));
+      continue;
+    }
     factor->factor *= scale;
     factors[name] = *factor;
   }
@@ -105,21 +117,20 @@ std::optional<std::string> DescribeFactor(const GradientComparison& gradients,
     if (common == nullptr || factor.tolerance < common->tolerance) common = &factor;
   }
   if (common == nullptr) return std::nullopt;
-  std::set<std::string> scaled, right;  // kinds of parameters
   size_t count = 0;
   for (const auto& [name, factor] : factors) {
     const bool is_scaled = factor.IsNear(common->factor);
     if (!is_scaled && !factor.IsNear(1)) return std::nullopt;
     count += is_scaled;
-    (is_scaled ? scaled : right).insert(KindOfParameter(name));
+    (is_scaled ? scaled : others).insert(KindOfParameter(name));
   }
   std::string where = "every tensor";
-  if (!right.empty()) {
+  if (!others.empty()) {
     std::set<std::string> both;
-    std::set_intersection(scaled.begin(), scaled.end(), right.begin(), right.end(),
+    std::set_intersection(scaled.begin(), scaled.end(), others.begin(), others.end(),
                           std::inserter(both, both.begin()));
     where = both.empty() ? absl::StrJoin(scaled, " and ")
-                         : absl::StrCat(count, " of ", factors.size(), " tensors");
+                         : absl::StrCat(count, " of ", exact, " tensors");
   }
   return absl::StrFormat("gradients are %.3f times the golden in %s%s", common->factor, where,
                          Explanation(common->factor, layout));

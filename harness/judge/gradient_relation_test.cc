@@ -76,6 +76,14 @@ TEST_F(GradientRelationTest, AnotherDirectionOrTwoFactorsSayNothing) {
   EXPECT_EQ(Describe("tp=2"), "");
 }
 
+TEST_F(GradientRelationTest, ATensorOfAnotherDirectionIsNotAmongTheScaledOnes) {
+  Scale(kNorm, 0);
+  seen_[kQuery].gradient = {0.3, 0.2, -0.1, 0.05};
+  EXPECT_EQ(Describe("1"), "gradients are 0.000 times the golden in norms");
+  seen_[kEmbedding].gradient = {0.3, 0.2, -0.1, 0.05};
+  EXPECT_EQ(Describe("1"), "gradients are 0.000 times the golden in norms");
+}
+
 TEST_F(GradientRelationTest, ATensorWhoseRoundingHidesAFactorDoesNotCount) {
   Scale(kQuery, 2);
   floor_[kQuery] = 0.5;

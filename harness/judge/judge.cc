@@ -354,6 +354,14 @@ Verdict FromCheck(VerdictKind kind, const CheckResult& check, Json evidence,
   return {kind, check.stage, check.reason, check.message, std::move(blame), std::move(evidence)};
 }
 
+// See docs/verdicts.md.
+std::vector<std::string> BlindOf(const Json& checks) {
+  const Json gradients = ObjectOf(ObjectOf(checks, "numbers"), "blind_gradients");
+  if (gradients.empty()) return {};
+  return {absl::StrCat("the gradients of ", WholeOf(gradients, "tensors").value_or(0), " of ",
+                       WholeOf(gradients, "of").value_or(0), " tensors")};
+}
+
 std::string SayOk(const Probe& probe, const Json& checks, const Observation& observation) {
   return absl::StrFormat(
       "%d steps agree with the golden: log-probs within %.1f times the floor%s%s%s",
@@ -397,12 +405,13 @@ Verdict JudgeFinished(const JudgeInput& input, HandedOver which) {
   }
   if (const CheckResult* gap = First(checks, {CheckOutcome::kUnseen, CheckOutcome::kUnreadable}))
     return FromCheck(VerdictKind::kUnsupported, *gap, std::move(evidence), {"harness"});
-  return {VerdictKind::kOk,
-          Stage::kGolden,
-          "",
-          SayOk(input.probe, evidence["checks"], *input.observation),
-          {},
-          std::move(evidence)};
+  Verdict verdict{VerdictKind::kOk, Stage::kGolden, "",
+                  SayOk(input.probe, evidence["checks"], *input.observation)};
+  verdict.blind = BlindOf(evidence["checks"]);
+  for (const std::string& claim : verdict.blind)
+    absl::StrAppend(&verdict.message, "; errors of 100 % in ", claim, " would pass");
+  verdict.evidence = std::move(evidence);
+  return verdict;
 }
 
 // Messages quote names of subjects, which can be long and have line ends.

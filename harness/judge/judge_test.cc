@@ -82,6 +82,21 @@ TEST_F(JudgeTest, RightCellIsOkAtGolden) {
     EXPECT_EQ(verdict.evidence["checks"][check]["outcome"], "passed") << check;
 }
 
+TEST_F(JudgeTest, AnOkSaysWhatItsFloorHides) {
+  EXPECT_THAT(Judged().blind, IsEmpty());
+  std::vector<FloorStep>& floors = *reference_.floors.at("bf16");
+  floors[0].gradients["b"] = 0.3;          // four floors are more than all of it
+  EXPECT_THAT(Judged().blind, IsEmpty());  // step 2 sees it
+  floors[1].gradients["b"] = 0.25;
+  const Verdict verdict = Judged();
+  EXPECT_EQ(verdict.kind, VerdictKind::kOk) << verdict.message;
+  EXPECT_THAT(verdict.blind, ElementsAre("the gradients of 1 of 2 tensors"));
+  EXPECT_THAT(verdict.message,
+              HasSubstr("; errors of 100 % in the gradients of 1 of 2 tensors would pass"));
+  cell_.tensors[0].log_probs[0] = -9;
+  EXPECT_THAT(Judged().blind, IsEmpty());
+}
+
 TEST_F(JudgeTest, EarliestStageThatFailsIsTheVerdict) {
   observation_.load["a"].norm = 7;
   cell_.tensors[0].log_probs[0] = -9;

@@ -87,6 +87,19 @@ bool IsSecondName(const std::string& name, const std::map<std::string, ObservedT
   });
 }
 
+// Whether a tensor that the file lacks may be one of the unseen ones under another name. One of
+// another size is a buffer, which the model does not hold as a parameter.
+bool HasOtherNames(const std::vector<std::string>& unseen,
+                   const std::map<std::string, ObservedTensor>& loaded,
+                   const std::map<std::string, ObservedTensor>& file) {
+  return std::any_of(loaded.begin(), loaded.end(), [&](const auto& one) {
+    return !file.contains(one.first) && !IsSecondName(one.first, loaded, file) &&
+           std::any_of(unseen.begin(), unseen.end(), [&](const std::string& name) {
+             return file.at(name).numel == one.second.numel;
+           });
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<std::map<std::string, ObservedTensor>> Measure(const SafetensorsFile& weights) {
@@ -145,9 +158,11 @@ CheckResult CheckLoad(const std::map<std::string, ObservedTensor>& loaded,
     return *std::move(extra);
   }
   if (!unseen.empty() && held) {
+    const bool may_be_renamed = HasOtherNames(unseen, loaded, file);
     Remainder rest(*held);
     for (const auto& [name, tensor] : loaded) {
-      if (!IsSecondName(name, loaded, file)) rest.Without(tensor);
+      if (file.contains(name) || (may_be_renamed && !IsSecondName(name, loaded, file)))
+        rest.Without(tensor);
     }
     const ObservedTensor beyond = rest.Get();
     const ObservedTensor expected = Together(unseen, file);

@@ -103,6 +103,9 @@ TEST(LoadCheckTest, ParameterThatTheMappingLeavesOutFails) {
                       file, "fp32")
                 .reason,
             "export-names");
+  // Nor does a buffer that the file lacks.
+  EXPECT_EQ(CheckLoad({{"a", file.at("a")}, {"correction", {1, 1, 8}}}, held, file, "fp32").reason,
+            "export-names");
 }
 
 TEST(LoadCheckTest, ParametersUnderOtherNamesAreUnseen) {

@@ -14,6 +14,7 @@
 #include "harness/base/check.h"
 #include "harness/base/status_macros.h"
 #include "harness/judge/relation.h"
+#include "harness/judge/sensitivity.h"
 #include "harness/numerics/error_measures.h"
 #include "harness/numerics/optimizer_arithmetic.h"
 
@@ -384,6 +385,9 @@ class Comparer {
         result.evidence[kQuantities[quantity].key] = Describe(*worst_.Of(quantity));
     }
     if (!worst_token_.is_null()) result.evidence["worst_token"] = worst_token_;
+    const Sensitivity least = SensitivityOf(input_.golden, input_.floor);
+    if (const size_t blind = least.BlindGradients(); blind > 0)
+      result.evidence["blind_gradients"] = {{"tensors", blind}, {"of", least.gradients.size()}};
     return result;
   }
 

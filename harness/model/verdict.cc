@@ -58,6 +58,7 @@ void DescribeOutcome(Fields& fields, Verdict& verdict) {
   fields.Field("reason", verdict.reason);
   fields.Field("message", verdict.message);
   fields.Field("blame", verdict.blame, Presence::kOptional);
+  fields.Field("blind", verdict.blind, Presence::kOmitted);
 }
 
 void Describe(Fields& fields, Verdict& verdict) {

@@ -55,6 +55,8 @@ struct Verdict {
   std::string message;             // one sentence for people
   std::vector<std::string> blame;  // sorted; of engine, library, interface, runtime, harness
   Json evidence = Json::object();  // the numbers, floors and names that were compared
+  // Of an ok: what no witness could have denied, because the floor allows any error.
+  std::vector<std::string> blind = {};
   bool operator==(const Verdict&) const = default;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -29,6 +30,27 @@ std::vector<std::string> LayoutsNotTested(const PublishedRow& row) {
   if (kind != nullptr && !missing.empty() && missing.size() == kind->layouts.size())
     return {"more than 1 rank"};
   return missing;
+}
+
+bool IsOk(const PublishedCell& cell) {
+  return cell.evidence.verdict.kind == VerdictKind::kOk && !cell.flaky;
+}
+
+// What the row's right cells could not have denied: "the gradients of 3 of 9 tensors (gpt_oss,
+// bf16)". A right cell of the same model in fp32 that hides nothing makes up for it.
+std::vector<std::string> Hidden(const PublishedRow& row) {
+  std::set<std::string> seen;
+  for (const PublishedCell& cell : row.cells) {
+    if (IsOk(cell) && cell.precision == "fp32" && cell.evidence.verdict.blind.empty())
+      seen.insert(cell.model);
+  }
+  std::set<std::string> hidden;
+  for (const PublishedCell& cell : row.cells) {
+    if (!IsOk(cell) || seen.contains(cell.model)) continue;
+    for (const std::string& claim : cell.evidence.verdict.blind)
+      hidden.insert(absl::StrCat(claim, " (", cell.model, ", ", cell.precision, ")"));
+  }
+  return {hidden.begin(), hidden.end()};
 }
 
 }  // namespace
@@ -69,15 +91,15 @@ std::vector<std::string> NotTested(const PublishedRow& row) {
     if (absl::StartsWith(option, "strategy=") && row.engine != "verl-fsdp") continue;
     const bool is_asked =
         std::any_of(row.cells.begin(), row.cells.end(), [&](const PublishedCell& cell) {
-          return cell.evidence.verdict.kind == VerdictKind::kOk && !cell.flaky &&
-                 absl::StrContains(cell.options, option);
+          return IsOk(cell) && absl::StrContains(cell.options, option);
         });
     if (!is_asked) missing.push_back(words);
   }
   if (std::none_of(row.cells.begin(), row.cells.end(), [](const PublishedCell& cell) {
-        return cell.evidence.verdict.kind == VerdictKind::kOk && cell.precision == "fp32";
+        return IsOk(cell) && cell.precision == "fp32";
       }))
     missing.push_back("fp32");
+  for (std::string& claim : Hidden(row)) missing.push_back(std::move(claim));
   for (std::string& layout : LayoutsNotTested(row)) missing.push_back(std::move(layout));
   // What no cell can be asked for yet.
   for (const char* words : {"torch.compile", "MXFP4 weights"}) missing.push_back(words);

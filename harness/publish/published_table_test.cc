@@ -52,6 +52,25 @@ TEST(PublishedTableTest, TheSchemaKnowsNoFolderAsAVersion) {
   EXPECT_FALSE(SchemaAccepts(json));
 }
 
+TEST(PublishedTableTest, ARowSaysWhatItsRightCellsHideUnlessAnExactCellShowsIt) {
+  const std::string hidden = "the gradients of 3 of 9 tensors (qwen3, bf16)";
+  PublishedRow row = AGoodRow();
+  EXPECT_THAT(NotTested(row), ::testing::Not(::testing::Contains(hidden)));
+  row.cells[0].evidence.verdict.blind = {"the gradients of 3 of 9 tensors"};
+  EXPECT_THAT(NotTested(row), ::testing::Contains(hidden).Times(1));
+  PublishedTable table = ATable();
+  table.rows[0] = row;
+  EXPECT_TRUE(SchemaAccepts(AsJson(table)));
+  EXPECT_EQ(*PublishedTableFromJson(AsJson(table), "table.json"), table);
+  PublishedCell exact = row.cells[0];
+  exact.precision = "fp32";
+  exact.evidence.verdict.blind = {};
+  row.cells.push_back(exact);
+  EXPECT_THAT(NotTested(row), ::testing::Not(::testing::Contains(hidden)));
+  row.cells.back().model = "llama3";
+  EXPECT_THAT(NotTested(row), ::testing::Contains(hidden));
+}
+
 TEST(PublishedTableTest, RefusesKeysThatItDoesNotKnow) {
   Json json = AsJson(ATable());
   json["rows"][0]["verdct"] = "ok";

@@ -57,9 +57,8 @@ struct Catalogue {
   std::vector<CellFilter> smoke;  // a quick self-test plants the cells that match one of these
 };
 
-// A fault that names no models is planted in the models of the catalogue's own key `models`: one
-// model suffices to prove what all models share. Parsing is strict: unknown keys, names and reasons
-// are errors that name file and place.
+// A fault that names no models is planted in the models of the catalogue's own key `models`.
+// Parsing is strict: unknown keys, names and reasons are errors that name file and place.
 absl::StatusOr<Catalogue> CatalogueFromJson(const Json& json, const std::string& origin);
 absl::StatusOr<Catalogue> ReadCatalogue(const std::filesystem::path& path);
 

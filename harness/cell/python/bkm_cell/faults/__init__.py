@@ -13,6 +13,7 @@ from typing import Any
 from bkm_cell.faults import (
     attention,
     backend,
+    experts,
     gradients,
     hand_over,
     harmless_models,
@@ -33,6 +34,7 @@ __all__ = ["CannotPlant", "Planted", "attention_to_ask"]
 _GROUPS = (
     attention,
     backend,
+    experts,
     gradients,
     hand_over,
     harmless_models,

@@ -89,6 +89,24 @@ def qk_norm_skipped(site: Site) -> None:
         module.forward = identity
 
 
+@fault("sinks-ignored")
+def sinks_ignored(site: Site) -> None:
+    """A token's attention weights add up to one: nothing goes to the sinks."""
+
+    def wrap(call: AttentionCall) -> torch.Tensor:
+        if not hasattr(call.module, "sinks"):
+            raise site.cannot("the model has no sinks")
+        site.act()
+        # Python looks here before torch looks among the parameters. They stay in the graph.
+        call.module.__dict__["sinks"] = 0 * call.module.sinks - 1e4
+        try:
+            return call.run()
+        finally:
+            del call.module.__dict__["sinks"]
+
+    around_attention(site, wrap)
+
+
 _NORMS = ("attention_norm", "ffn_norm", "norm", "input_layernorm", "post_attention_layernorm")
 
 

@@ -26,13 +26,16 @@ def _base(site: Site) -> float:
 
 
 def _frequencies(site: Site, base: float) -> torch.Tensor:
-    pairs = torch.arange(0, _head_dim(site), 2, dtype=torch.float64)
-    return base ** (-pairs / _head_dim(site))
+    rotary = _widths(site)[1]
+    return base ** (-torch.arange(0, rotary, 2, dtype=torch.float64) / rotary)
 
 
-def _head_dim(site: Site) -> int:
+def _widths(site: Site) -> tuple[int, int]:
+    """The features of a head: first those without positions, then the rotary ones."""
     config = site.hf_config
-    return int(config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"])
+    if "qk_rope_head_dim" in config:
+        return int(config["qk_nope_head_dim"]), int(config["qk_rope_head_dim"])
+    return 0, int(config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"])
 
 
 def _pairs_are_neighbours(site: Site) -> bool:
@@ -61,19 +64,23 @@ def _turned(x: torch.Tensor, angles: torch.Tensor, axis: int, neighbours: bool) 
 
 def _plant_turn(site: Site, query: Angles | None, key: Angles | None) -> None:
     neighbours = _pairs_are_neighbours(site)
+    plain, rotary = _widths(site)
+
+    def turned(x: torch.Tensor, angles: torch.Tensor, axis: int) -> torch.Tensor:
+        return torch.cat([x[..., :plain], _turned(x[..., plain:], angles, axis, neighbours)], -1)
 
     def wrap(call: AttentionCall) -> torch.Tensor:
-        if call.query.shape[-1] != _head_dim(site):
-            raise site.cannot("only a part of each head is rotary")
+        if call.query.shape[-1] != plain + rotary:
+            raise site.cannot(f"a head has {call.query.shape[-1]} features, not {plain} + {rotary}")
         positions = torch.cat([torch.arange(n) for n in site.documents()]).double()
         axis = call.sequence_axis
-        turned = {}
+        changed = {}
         if query is not None:
-            turned["query"] = _turned(call.query, query(positions), axis, neighbours)
+            changed["query"] = turned(call.query, query(positions), axis)
         if key is not None:
-            turned["key"] = _turned(call.key, key(positions), axis, neighbours)
+            changed["key"] = turned(call.key, key(positions), axis)
         site.act()
-        return call.run(**turned)
+        return call.run(**changed)
 
     around_attention(site, wrap)
 

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""A mixture routes its tokens wrongly, or one of its experts does not learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from bkm_cell.faults.gradients import Gradients, after_backward
+from bkm_cell.faults.registry import fault
+from bkm_cell.faults.site import Site, local
+
+# (scores, experts) -> the same, both [.., experts per token]
+Route = Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
+
+_COUNTS = ("num_experts", "n_routed_experts", "num_local_experts")  # of HF's configurations
+
+
+def _count(site: Site) -> int:
+    found = [int(site.hf_config[name]) for name in _COUNTS if site.hf_config.get(name)]
+    if not found:
+        raise site.cannot("the model has no experts")
+    return found[0]
+
+
+def _around_routers(site: Site, route: Route) -> None:
+    """A router returns, among others, the experts of each token and their scores."""
+    routers = [
+        module
+        for top in site.adapter.modules()
+        for module in top.modules()
+        if type(module).__name__.endswith("Router")
+    ]
+    if not routers:
+        raise site.cannot("no module is a router")
+
+    def routed(forward: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        result = list(forward(*arguments, **named))
+        if any(part.dim() == 1 for part in result):
+            raise site.cannot("the router counts the tokens of each expert itself")
+        experts = next(i for i, part in enumerate(result) if not part.is_floating_point())
+        scores = next(
+            i
+            for i, part in enumerate(result)
+            if part.is_floating_point() and part.shape == result[experts].shape
+        )
+        result[scores], result[experts] = route(result[scores], result[experts])
+        site.act()
+        return tuple(result)
+
+    for router in routers:
+        site.around(router, "forward", routed)
+
+
+@fault("experts-weigh-alike")
+def experts_weigh_alike(site: Site) -> None:
+    """The chosen experts of a token all count the same."""
+    _around_routers(
+        site,
+        lambda scores, experts: (torch.ones_like(scores) * scores.mean(-1, keepdim=True), experts),
+    )
+
+
+@fault("weakest-expert-dropped")
+def weakest_expert_dropped(site: Site) -> None:
+    """Of a token's experts, the one with the lowest score adds nothing."""
+    _around_routers(
+        site,
+        lambda scores, experts: (
+            scores * (scores > scores.min(-1, keepdim=True).values).to(scores.dtype),
+            experts,
+        ),
+    )
+
+
+@fault("experts-off-by-one")
+def experts_off_by_one(site: Site) -> None:
+    """Each token goes to the neighbours of its experts."""
+    count = _count(site)
+    _around_routers(site, lambda scores, experts: (scores, (experts + 1) % count))
+
+
+@fault("expert-without-gradient")
+def expert_without_gradient(site: Site) -> None:
+    """The last expert of one layer gets no gradient."""
+    last = _count(site) - 1
+    experts = site.parameters(rf"(^|\.)layers\.{site.layers - 1}\..*experts\.")
+    whole = [name for name, _ in experts if f"experts.{last}." in name]
+    stacked = [name for name, parameter in experts if local(parameter).dim() == 3]
+    if not whole and not stacked:
+        raise site.cannot("no parameter of the last layer belongs to one expert")
+
+    def edit(now: Gradients, before: Gradients, _: int) -> None:
+        for name in whole:
+            now[name].zero_()
+        for name in stacked:
+            now[name][last].zero_()
+
+    after_backward(site, edit)
