@@ -61,7 +61,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .has_value_head = false,
        .exports_weights = false,
        .saves_checkpoints = false,
-       .layouts = {"dp_replicate", "dp_shard", "tp", "ep"},
+       .layouts = {"dp_replicate", "dp_shard", "tp", "cp", "ep"},
        .judged_by_ending_only = false},
       {.name = "transformers",
        .engine_source = "",

@@ -217,7 +217,7 @@ class Ladder:
                 batch = self._share.of(whole)
                 start = time.monotonic()
                 attended = Attended(batch.lengths, probe.is_padded, batch.input_ids)
-                masks = StepMasks(adapter.modules(), attended, self._reads.paused).watching()
+                masks = StepMasks(adapter.modules(), attended, self._own_calls).watching()
                 with ExitStack() as stack:
                     if step == 0:  # outside: an exception leaves the stages last
                         stack.enter_context(self._stages_of_a_step())
@@ -278,6 +278,18 @@ class Ladder:
         finally:
             torch.autograd.backward = backward
             self._report.set(backend={"kernels": kernels.facts(), **self._reads.facts()})
+
+    @contextmanager
+    def _own_calls(self) -> Iterator[None]:
+        """In this context the witnesses repeat calls of attentions, with their collectives."""
+        before = None if self._collectives is None else self._collectives.stage
+        with self._reads.paused():
+            self._enter("witness")
+            try:
+                yield
+            finally:
+                if before is not None:
+                    self._enter(before)
 
     @contextmanager
     def _forwards(self) -> Iterator[list[int]]:

@@ -36,7 +36,15 @@ class ControlAdapter(Adapter):
 
     @abc.abstractmethod
     def logits(self, batch: Batch) -> torch.Tensor:
-        """[T, vocabulary] of the packed batch."""
+        """[T, vocabulary] of the packed batch. Where other ranks' parts of the row are: anything."""
+
+    def own(self, values: torch.Tensor) -> torch.Tensor:
+        """[T] of the tokens of the last `logits`; 0 where other ranks' parts of the row are."""
+        return values
+
+    def of_all_parts(self, values: torch.Tensor) -> torch.Tensor:
+        """The sum over the ranks that have parts of the same row."""
+        return values
 
     def modules(self) -> list[torch.nn.Module]:
         return [self.model]
@@ -70,22 +78,24 @@ class ControlAdapter(Adapter):
         logits = self.logits(batch)
         vocabulary = self.probe.hf_config["vocab_size"]
         labels = batch.input_ids.to(logits.device)
-        return log_probs_of(logits, labels, vocabulary, self.probe.temperature)
+        return self.own(log_probs_of(logits, labels, vocabulary, self.probe.temperature))
 
     def evaluate(self, batch: Batch) -> torch.Tensor:
         with torch.no_grad(), self._autocast():
-            return self._log_probs(batch)
+            return self.of_all_parts(self._log_probs(batch))
 
     def entropy(self, batch: Batch) -> torch.Tensor:
         vocabulary = self.probe.hf_config["vocab_size"]
         with torch.no_grad(), self._autocast():
             logits = self.logits(batch)
-            return entropy_of(logits, len(batch.input_ids), vocabulary, self.probe.temperature)
+            tokens = len(batch.input_ids)
+            entropy = entropy_of(logits, tokens, vocabulary, self.probe.temperature)
+            return self.of_all_parts(self.own(entropy))
 
     def train_step(self, batch: Batch) -> StepOutcome:
         self.optimizer.zero_grad()
         tokens = batch.tokens_that_count or int(batch.loss_mask.sum())
-        ranks = self.probe.layout.data_ranks if self.averages_gradients else 1
+        ranks = self.probe.layout.gradient_ranks if self.averages_gradients else 1
         losses, log_probs = [], []
         for part in batch.micro_batches(self.probe.micro_batches):
             with self._autocast():
@@ -93,8 +103,9 @@ class ControlAdapter(Adapter):
                 loss = sft_loss(seen, part.loss_mask.to(seen.device), tokens) * ranks
             loss.backward()
             # As verl reports it: the mean over data-parallel ranks is the loss of the batch.
+            loss = self.of_all_parts(loss.detach())
             losses.append(loss.item() * self.probe.layout.data_ranks / ranks)
-            log_probs.append(seen.detach())
+            log_probs.append(self.of_all_parts(seen.detach()))
         most = self.probe.optimizer["clip_norm"]
         if self.probe.layout.ranks > 1:
             grad_norm = clip_gradients(list(self.model.parameters()), self.gradients(), most)

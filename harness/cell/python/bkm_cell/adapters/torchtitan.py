@@ -14,6 +14,7 @@ import inspect
 from typing import Any
 
 import torch
+from torch.distributed.tensor import DTensor
 
 from bkm_cell.adapters.base import accepted, torchtitan_package
 from bkm_cell.adapters.control import ControlAdapter
@@ -21,6 +22,7 @@ from bkm_cell.adapters.torchtitan_eras import masks
 from bkm_cell.adapters.torchtitan_eras.asked_numbers import ask_for_numbers
 from bkm_cell.adapters.torchtitan_eras.choose import era_of
 from bkm_cell.adapters.torchtitan_eras.configuration import configuration_of
+from bkm_cell.adapters.torchtitan_eras.context import ContextParallel
 from bkm_cell.adapters.torchtitan_eras.expert_names import ExpertNames
 from bkm_cell.adapters.torchtitan_eras.flavors import fit
 from bkm_cell.adapters.torchtitan_eras.parallel import (
@@ -38,7 +40,11 @@ class Adapter(ControlAdapter):
     known_options = {
         "mask": ("none",),  # pass no mask
         "spmd_backend": ("default", "full_dtensor", "spmd_types"),  # with several ranks
+        "context_parallel_load_balancer": ("headtail", "ptrr", None),
     }
+
+    _context: ContextParallel | None = None
+    _places: torch.Tensor | None = None  # of the tokens that this rank computed last
 
     def import_modules(self) -> None:
         self._package = importlib.import_module(
@@ -65,6 +71,8 @@ class Adapter(ControlAdapter):
             self.model = parallel.apply(spec, self.model)
             self.model.to_empty(device=self.probe.device)
             self.averages_gradients = averages_gradients(self.model)
+            if self.probe.layout.cp > 1:
+                self._context = parallel.context()
         with torch.no_grad():
             era.initialise(self.model, self.probe.device)
         self._load(spec)
@@ -119,6 +127,28 @@ class Adapter(ControlAdapter):
     def logits(self, batch: Batch) -> torch.Tensor:
         device = self.probe.device
         tokens, positions = batch.input_ids[None].to(device), batch.positions[None].to(device)
-        named = {"positions": positions, "attention_masks": self._masks.of(tokens, positions)}
+        if self._context is None:
+            return self._forward(tokens, positions, self._masks.of(tokens, positions))
+        tokens, positions = self._context.padded(tokens, positions, self.probe.eos_token_id)
+        part = self._context.cut(tokens, positions, self._masks.of(tokens, positions))
+        seen = self._forward(part.tokens, part.positions, part.masks)
+        if isinstance(seen, DTensor):
+            seen = seen.full_tensor()
+        whole = seen.new_zeros(tokens.shape[1], seen.shape[1]).index_copy(0, part.places, seen)
+        self._places = part.places
+        return whole[: len(batch.input_ids)]
+
+    def _forward(self, tokens: torch.Tensor, positions: torch.Tensor, masks: Any) -> torch.Tensor:
+        named = {"positions": positions, "attention_masks": masks}
         taken = inspect.signature(self.model.forward).parameters
         return self.model(tokens, **accepted(named, taken)).squeeze(0)
+
+    def own(self, values: torch.Tensor) -> torch.Tensor:
+        if self._context is None:
+            return values
+        is_own = torch.zeros_like(values, dtype=torch.bool)
+        is_own[self._places[self._places < len(values)]] = True
+        return values.where(is_own, 0)
+
+    def of_all_parts(self, values: torch.Tensor) -> torch.Tensor:
+        return values if self._context is None else self._context.summed(values)

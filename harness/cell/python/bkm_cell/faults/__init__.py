@@ -13,6 +13,7 @@ from typing import Any
 from bkm_cell.faults import (
     attention,
     backend,
+    context,
     experts,
     gradients,
     hand_over,
@@ -34,6 +35,7 @@ __all__ = ["CannotPlant", "Planted", "attention_to_ask"]
 _GROUPS = (
     attention,
     backend,
+    context,
     experts,
     gradients,
     hand_over,

@@ -37,6 +37,11 @@ class Layout:
         return self.dp_replicate * self.shards
 
     @property
+    def gradient_ranks(self) -> int:
+        """Over how many ranks gradients are reduced: those with parts of a row share parameters, too."""
+        return self.data_ranks * self.cp
+
+    @property
     def sequence_ranks(self) -> int:
         return self.cp * self.ulysses
 

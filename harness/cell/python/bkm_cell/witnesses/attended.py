@@ -25,7 +25,7 @@ import torch
 from torch.distributed.tensor import DTensor
 
 from bkm_cell.tensor_file import tensor_bytes
-from bkm_cell.witnesses.rows import Rows, Unreadable
+from bkm_cell.witnesses.rows import Part, Rows, Unreadable
 
 Call = Callable[[torch.Tensor, torch.Tensor], Any]  # takes query and value; the rest is unchanged
 
@@ -119,7 +119,8 @@ class _Layout:
 
     heads: int  # over all rows
     width: int
-    length: int  # tokens of a row
+    places: torch.Tensor  # int64[tokens of a row]: the key that each token is; -1 if it is none
+    length: int  # keys of a row
     rows: int
 
     @property
@@ -145,15 +146,15 @@ class _Layout:
         return begin, min(self.keys, self.length - begin)
 
     def basis(self, first: int) -> torch.Tensor:
-        """[heads, length, width]: a row's head h shows the keys of block first + h."""
-        basis = torch.zeros(self.heads, self.length, self.width)
+        """[heads, tokens of a row, width]: a row's head h shows the keys of block first + h."""
+        basis = torch.zeros(self.heads, len(self.places), self.width)
         basis[..., 0] = 1
         for head in range(self.heads):
             for digit in range(self.digits):
                 basis[head, :, 1 + digit] = head // _BASE**digit % _BASE / _BASE
             begin, count = self.span(first, head)
-            keys = torch.arange(count)
-            basis[head, begin + keys, 1 + self.digits + keys] = 1
+            tokens = ((self.places >= begin) & (self.places < begin + count)).nonzero()[:, 0]
+            basis[head, tokens, 1 + self.digits + self.places[tokens] - begin] = 1
         return basis
 
     def head_of_v(self, rows: torch.Tensor) -> list[int]:
@@ -179,28 +180,61 @@ def probabilities(call: Call, query: torch.Tensor, value: torch.Tensor, rows: Ro
 
     T counts the tokens of the documents, one document after the other, without padding.
     """
+    tokens = value.shape[rows.axis(value.shape, "v")]
+    is_padded = rows.count * tokens > sum(rows.lengths)
+    return rows.flat(_shown(call, query, value, rows, torch.arange(tokens), tokens, is_padded))
+
+
+def part_probabilities(
+    call: Call, query: torch.Tensor, value: torch.Tensor, part: Part, tokens: int
+) -> torch.Tensor:
+    """float32[T,T], T = `tokens`: the same for a rank that is given a part of the packed row; 0 for
+    queries that are not its own.
+
+    Each rank marks its own keys by their places in the whole row. An attention that gathers the keys
+    of all parts therefore shows them all, whatever order it has them in. All ranks must read at the
+    same time, as they call their attention.
+    """
+    rows = Rows([part.length], [(0, 0)], 1, part.length)
+    is_padded = bool((part.places < 0).any())
+    (own,) = _shown(call, query, value, rows, part.places, tokens, is_padded)
+    seen = own.new_zeros(tokens, tokens)
+    seen[part.places[part.places >= 0]] = own[part.places >= 0]
+    return seen
+
+
+def _shown(
+    call: Call,
+    query: torch.Tensor,
+    value: torch.Tensor,
+    rows: Rows,
+    places: torch.Tensor,
+    keys: int,
+    is_padded: bool,
+) -> torch.Tensor:
+    """float32[rows, tokens of a row, keys]; `places`: see _Layout."""
     key_axis = rows.axis(value.shape, "v")
     shape = value.movedim(key_axis, -2).shape  # [..., tokens, width]
-    layout = _Layout(math.prod(shape[:-2]), shape[-1], shape[-2], rows.count)
+    layout = _Layout(math.prod(shape[:-2]), shape[-1], places, keys, rows.count)
     if layout.keys < 1:
         raise Unreadable(f"v of shape {tuple(value.shape)} has too few features")
     still = torch.zeros_like(query)
-    seen = torch.full((rows.count, layout.length, layout.length), -1.0, device=value.device)
+    seen = torch.full((rows.count, shape[-2], keys), -1.0, device=value.device)
     for first in range(0, layout.blocks, layout.heads_of_a_row):
         basis = layout.basis(first).reshape(shape).movedim(-2, key_axis)
         shown = _heads(call(still, torch.zeros_like(value).copy_(basis)), rows, layout.width)
-        if rows.count * layout.length > sum(rows.lengths):
+        if is_padded:
             # Padding may attend to anything, with NaN too.
             shown = shown.nan_to_num(0)
         if not bool(((shown >= _BELOW_ZERO) & (shown <= _ABOVE_ONE)).all()):
             raise Unreadable("its output with basis vectors for v is not made of probabilities")
         for column, head in enumerate(layout.head_of_v(shown)):
-            begin, keys = layout.span(first, head)
-            part = seen[head // layout.heads_of_a_row, :, begin : begin + keys]
-            part.copy_(torch.maximum(part, shown[:, column, 1 + layout.digits :][:, :keys]))
+            begin, count = layout.span(first, head)
+            part = seen[head // layout.heads_of_a_row, :, begin : begin + count]
+            part.copy_(torch.maximum(part, shown[:, column, 1 + layout.digits :][:, :count]))
     if bool((seen < 0).any()):
         raise Unreadable("some heads of v are in no head of its output")
-    return rows.flat(seen)
+    return seen
 
 
 class Attended:
@@ -216,8 +250,7 @@ class Attended:
         self._documents = None if input_ids is None else list(input_ids.split(lengths))
         self._rows = Rows.as_asked(lengths, is_padded)
         self._tokens = sum(lengths)
-        # Of a rank that is given a part of the sequence: its row and where it begins.
-        self._part: tuple[Rows, int] | None = None
+        self._part: Part | None = None  # of a rank that is given a part of the row
         self.seconds = 0.0
         self.layers: list[dict[str, Any]] = []
         self.relations: dict[str, torch.Tensor] = {}  # digest -> uint8[T,T]
@@ -233,19 +266,17 @@ class Attended:
         if found is not None and found.shape != self._rows.shape:
             self._rows = found
         if found is None and self._part is None:
-            self._part = Rows.part(self._documents, arguments, named)
+            self._part = Part.found(self._documents, arguments, named)
 
     def _seen(self, call: Call, query: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-        """uint8[T,T]; a rank with a part of the sequence may see the whole in its attention."""
-        if self._part is not None and self._tokens not in value.shape:
-            rows, begin = self._part
-            if rows.length in value.shape[:-1]:
-                own = (probabilities(call, query, value, rows) > SEEN).to(torch.uint8).cpu()
-                seen = torch.zeros(self._tokens, self._tokens, dtype=torch.uint8)
-                end = begin + len(own)
-                seen[begin:end, begin:end] = own
-                return seen
-        return (probabilities(call, query, value, self._rows) > SEEN).to(torch.uint8).cpu()
+        """uint8[T,T]; a rank with a part of the row may have all of it in its attention."""
+        part = self._part
+        is_whole = part is None or (part.length != self._tokens and self._tokens in value.shape)
+        if is_whole or part.length not in value.shape[:-1]:
+            shown = probabilities(call, query, value, self._rows)
+        else:
+            shown = part_probabilities(call, query, value, part, self._tokens)
+        return (shown > SEEN).to(torch.uint8).cpu()
 
     def read(
         self,

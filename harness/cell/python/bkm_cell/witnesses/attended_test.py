@@ -2,7 +2,10 @@
 # Copyright the bkm authors.
 """Relations equal the mask in every layout; an unreadable call is an error."""
 
+import functools
+import threading
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 import torch.nn.functional as F
@@ -42,6 +45,39 @@ def qkv(heads=4, kv_heads=2, features=16, v_features=None, dtype=torch.float32):
     return [torch.randn(1, count, T, width).to(dtype) for count, width in sizes]
 
 
+class GatheringRanks:
+    """Two ranks in threads, each with a part of the row. Their attention gathers all keys."""
+
+    def __init__(self, parts, mask):
+        self.parts, self.mask = parts, mask  # `mask`: [T, T], in the order of the packed row
+        self.slots, self.meet = [None, None], threading.Barrier(2, timeout=30)
+
+    def gathered(self, rank, tensor):
+        self.slots[rank] = tensor
+        self.meet.wait()
+        whole = torch.cat(self.slots, 2)
+        self.meet.wait()
+        return whole
+
+    def attention(self, rank, q, k, v):
+        k, v = self.gathered(rank, k), self.gathered(rank, v)
+        return heads_first(q, k, v, mask=self.mask[self.parts[rank]][:, torch.cat(self.parts)])
+
+    def read(self, ids, positions):
+        whole = qkv()
+
+        def one(rank):
+            attended = Attended(LENGTHS, input_ids=ids)
+            part = self.parts[rank]
+            attended.entered((ids[part][None],), {"positions": positions[part][None]})
+            own = tuple(tensor[:, :, part] for tensor in whole)
+            attended.read(0, functools.partial(self.attention, rank), own, {})
+            return attended
+
+        with ThreadPoolExecutor(2) as threads:
+            return list(threads.map(one, range(2)))
+
+
 def read(function, arguments, **named):
     attended = Attended([T])
     attended.read(3, function, tuple(arguments), named)
@@ -49,6 +85,19 @@ def read(function, arguments, **named):
 
 
 class AttendedTest(unittest.TestCase):
+    def test_ranks_that_gather_keys_show_the_whole_row_together(self):
+        torch.manual_seed(3)
+        ids = torch.randint(0, 500, (T,))
+        positions = torch.cat([torch.arange(n) for n in LENGTHS])
+        row = torch.arange(T)
+        for parts in ((row[:20], row[20:]), (row[[*range(10), *range(30, 40)]], row[10:30])):
+            for expected in (documents(), window(4)):
+                ranks = GatheringRanks(parts, expected).read(ids, positions)
+                self.assertEqual([one.error for one in ranks], [None, None])
+                seen = [next(iter(one.relations.values())) for one in ranks]
+                self.assertTrue(torch.equal((seen[0] | seen[1]).bool(), expected))
+                self.assertFalse(seen[0][parts[1]].any())
+
     def assert_reads(self, expected, function, arguments, /, **named):
         attended = read(function, arguments, **named)
         self.assertIsNone(attended.error)

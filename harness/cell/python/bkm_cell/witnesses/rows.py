@@ -76,25 +76,6 @@ class Rows:
             )
         return found[0]
 
-    @classmethod
-    def part(
-        cls, documents: list[torch.Tensor], arguments: tuple[Any, ...], named: dict[str, Any]
-    ) -> tuple[Rows, int] | None:
-        """The neighbouring tokens of the packed documents that a rank is given, which may cut a
-        document, as one row, and the flat position of the first one."""
-        flat = torch.cat(documents)
-        for tensor in _integers([*arguments, *named.values()]):
-            row = tensor.detach().cpu().long().reshape(-1)
-            for begin in (flat == row[0]).nonzero().flatten().tolist():
-                length = min(len(row), len(flat) - begin)
-                # What follows the last document is padding.
-                ends_there = length == len(row) or begin + length == len(flat)
-                if length < len(flat) and ends_there and torch.equal(
-                    row[:length], flat[begin : begin + length]
-                ):
-                    return cls([length], [(0, 0)], 1, len(row)), begin
-        return None
-
     def flat(self, seen: torch.Tensor) -> torch.Tensor:
         """[rows, length, length] of pairs in rows as [T, T] of pairs in the batch's order."""
         sizes = torch.tensor(self.lengths)
@@ -107,6 +88,67 @@ class Rows:
             mine = (row == one).nonzero().flatten()
             flat[mine[:, None], mine] = seen[one][at[mine][:, None], at[mine]]
         return flat
+
+
+@dataclass(frozen=True)
+class Part:
+    """The tokens of the packed documents that a rank is given; parts may cut documents anywhere."""
+
+    places: torch.Tensor  # int64[tokens of the rank's row]: the flat position of each; -1: padding
+
+    @classmethod
+    def found(
+        cls, documents: list[torch.Tensor], arguments: tuple[Any, ...], named: dict[str, Any]
+    ) -> Part | None:
+        """In a model's arguments, if they are there. A rank may be given several pieces, in any
+        order."""
+        flat = torch.cat(documents)
+        own = torch.cat([torch.arange(len(document)) for document in documents])
+        for tensor in _integers([*arguments, *named.values()]):
+            row = tensor.detach().cpu().long().reshape(-1)
+            alike = row[:, None] == flat
+            positions = next((named[name] for name in _POSITIONS if name in named), None)
+            places = torch.full((len(row),), -1)
+            if isinstance(positions, torch.Tensor) and positions.numel() == len(row):
+                is_told = positions.detach().cpu().long().reshape(-1, 1) == own
+                places = _pieces(alike & is_told)
+            # An engine may count the positions of a part anew.
+            is_taken = torch.zeros(len(flat), dtype=torch.bool)
+            is_taken[places[places >= 0]] = True
+            alike &= (places < 0)[:, None] & ~is_taken
+            places = torch.maximum(places, _pieces(alike))
+            if int((places >= 0).sum()) >= _SHORTEST_PIECE:
+                return cls(places)
+        return None
+
+    @property
+    def length(self) -> int:
+        return len(self.places)
+
+
+# A shorter piece may be chance, in padding.
+_SHORTEST_PIECE = 4
+
+
+def _pieces(alike: torch.Tensor) -> torch.Tensor:
+    """int64[t]: the place of each token of a row, found as pieces of neighbours, the longest first
+    where several begin alike; -1 where there is none. `alike`: bool[t, T]."""
+    length, whole = alike.shape
+    # runs[i, j]: how many tokens from i on are alike to those from j on.
+    runs = torch.zeros(length + 1, whole + 1, dtype=torch.int32)
+    for at in range(length - 1, -1, -1):
+        runs[at, :-1] = torch.where(alike[at], runs[at + 1, 1:] + 1, 0)
+    places = torch.full((length,), -1)
+    is_free = torch.ones(whole + 1, dtype=torch.bool)
+    at = 0
+    while at < length:
+        size, begin = runs[at].where(is_free, 0).max(0)
+        size, begin = int(size), int(begin)
+        if size >= _SHORTEST_PIECE or (size > 0 and begin + size == whole):
+            places[at : at + size] = torch.arange(begin, begin + size)
+            is_free[begin : begin + size] = False
+        at += max(size, 1)
+    return places
 
 
 def _integers(values: Any) -> Iterator[torch.Tensor]:

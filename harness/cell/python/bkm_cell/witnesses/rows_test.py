@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from bkm_cell.faults.harmless_rows import arranged
 from bkm_cell.witnesses.attended import Attended
-from bkm_cell.witnesses.rows import Rows
+from bkm_cell.witnesses.rows import Part, Rows
 
 LENGTHS = [7, 1, 12, 3]
 T = sum(LENGTHS)
@@ -73,6 +73,22 @@ class RowsTest(unittest.TestCase):
         ids[:5] = DOCUMENTS[1][0]  # padding looks like the document of one token
         found = Rows.found(DOCUMENTS, (ids[None],), {"positions": row.positions[None]})
         self.assertEqual(found.places[1], (0, 17))
+
+    def test_a_part_is_found_in_pieces(self):
+        whole = torch.cat([IDS, torch.full((32 - T,), 9)])
+        positions = torch.cat([torch.cat([torch.arange(n) for n in LENGTHS]), torch.arange(32 - T)])
+        for pieces in ([range(0, 8), range(24, 32)], [range(16, 24), range(8, 16)]):
+            index = torch.tensor([at for piece in pieces for at in piece])
+            named = {"positions": positions[index][None]}
+            part = Part.found(DOCUMENTS, (whole[index][None],), named)
+            self.assertEqual(part.places.tolist(), index.where(index < T, -1).tolist())
+            anew = torch.where((positions[index] == 0).cumsum(0) == 0, positions[index] - 1, positions[index])
+            part = Part.found(DOCUMENTS, (whole[index][None],), {"positions": anew[None]})
+            self.assertEqual(part.places.tolist(), index.where(index < T, -1).tolist())
+
+    def test_no_part_of_other_numbers(self):
+        self.assertIsNone(Part.found(DOCUMENTS, (torch.full((1, 16), int(IDS[-1])),), {}))
+        self.assertIsNone(Part.found(DOCUMENTS, (torch.arange(-16, 0)[None],), {}))
 
     def test_what_is_not_found_is_taken_as_asked(self):
         self.assertIsNone(Rows.found(DOCUMENTS, (IDS.flip(0)[None], IDS.float()[None]), {}))

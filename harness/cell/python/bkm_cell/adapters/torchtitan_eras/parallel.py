@@ -19,6 +19,7 @@ from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from bkm_cell.adapters.base import accepted
+from bkm_cell.adapters.torchtitan_eras.context import ContextParallel
 from bkm_cell.probe import Probe
 from bkm_cell.ranks.process_group import start_process_group
 from bkm_cell.witnesses.named_tensors import Tensors
@@ -37,6 +38,7 @@ class Parallel:
             "data_parallel_replicate_degree": layout.dp_replicate,
             "data_parallel_shard_degree": layout.shards,
             "tensor_parallel_degree": layout.tp,
+            "context_parallel_degree": layout.cp,
             "expert_parallel_degree": layout.ep,
             **{k: v for k, v in probe.engine_options.items() if k != "mask"},
         }
@@ -52,7 +54,7 @@ class Parallel:
         dimensions = {
             "dp_replicate": layout.dp_replicate,
             "dp_shard": layout.shards,
-            "cp": 1,
+            "cp": layout.cp,
             "tp": layout.tp,
             "pp": 1,
             "ep": layout.ep,
@@ -111,6 +113,12 @@ class Parallel:
         }
         taken = inspect.signature(spec.parallelize_fn).parameters
         return spec.parallelize_fn(model, **accepted(named, taken)) or model
+
+    def context(self) -> ContextParallel:
+        """Of a model that was made with context parallelism."""
+        settings = self._config.parallelism
+        balancer = getattr(settings, "context_parallel_load_balancer", "headtail")
+        return ContextParallel(self._dims.get_mesh("cp"), balancer)
 
     def _no_checkpointing(self) -> Any:
         """Later versions take None for no activation checkpointing; earlier ones a mode."""
