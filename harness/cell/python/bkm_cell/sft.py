@@ -129,7 +129,7 @@ class Ladder:
         whole = probe.batches[probe.reach.step]
         batch = self._share.of(whole)
         self._reads = GpuReads(modules, len(probe.batches))
-        calls = backend.AttentionCalls(modules, Attended(batch.lengths, probe.is_padded, batch.input_ids))
+        calls = backend.AttentionCalls(modules, self._attended(batch))
         with report.timed("evidence"):
             try:
                 self._enter("mask")
@@ -193,6 +193,12 @@ class Ladder:
         save_file(tensors, os.path.join(self._tensors_dir, os.path.basename(file)))
         self._report.set(forward_only=facts)
 
+    def _attended(self, batch: Batch) -> Attended:
+        """Of this rank's share of a batch."""
+        probe = self._probe
+        parts = probe.layout.sequence_ranks
+        return Attended(batch.lengths, probe.is_padded, batch.input_ids, parts)
+
     def _report_attended(self, attended: Attended) -> None:
         if attended.relations:
             os.makedirs(self._tensors_dir, exist_ok=True)
@@ -216,7 +222,7 @@ class Ladder:
                 self._now(f"step {step + 1}")
                 batch = self._share.of(whole)
                 start = time.monotonic()
-                attended = Attended(batch.lengths, probe.is_padded, batch.input_ids)
+                attended = self._attended(batch)
                 masks = StepMasks(adapter.modules(), attended, self._own_calls).watching()
                 with ExitStack() as stack:
                     if step == 0:  # outside: an exception leaves the stages last

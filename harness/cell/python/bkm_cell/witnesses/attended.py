@@ -192,8 +192,8 @@ def part_probabilities(
     queries that are not its own.
 
     Each rank marks its own keys by their places in the whole row. An attention that gathers the keys
-    of all parts therefore shows them all, whatever order it has them in. All ranks must read at the
-    same time, as they call their attention.
+    of all parts therefore shows them all, whatever order it has them in. All ranks read at the same
+    time, and make all of their calls before one of them finds a fault in what it sees.
     """
     rows = Rows([part.length], [(0, 0)], 1, part.length)
     is_padded = bool((part.places < 0).any())
@@ -220,9 +220,11 @@ def _shown(
         raise Unreadable(f"v of shape {tuple(value.shape)} has too few features")
     still = torch.zeros_like(query)
     seen = torch.full((rows.count, shape[-2], keys), -1.0, device=value.device)
-    for first in range(0, layout.blocks, layout.heads_of_a_row):
-        basis = layout.basis(first).reshape(shape).movedim(-2, key_axis)
-        shown = _heads(call(still, torch.zeros_like(value).copy_(basis)), rows, layout.width)
+    firsts = range(0, layout.blocks, layout.heads_of_a_row)
+    bases = (layout.basis(first).reshape(shape).movedim(-2, key_axis) for first in firsts)
+    results = [call(still, torch.zeros_like(value).copy_(basis)) for basis in bases]
+    for first, result in zip(firsts, results, strict=True):
+        shown = _heads(result, rows, layout.width)
         if is_padded:
             # Padding may attend to anything, with NaN too.
             shown = shown.nan_to_num(0)
@@ -245,12 +247,15 @@ class Attended:
         lengths: list[int],
         is_padded: bool = False,
         input_ids: torch.Tensor | None = None,
+        parts: int = 1,
     ) -> None:
-        """`input_ids`: the documents, to find them in what the model is given."""
+        """`input_ids`: the documents, to find them in what the model is given. `parts`: how many
+        ranks are given a part of the row each."""
         self._documents = None if input_ids is None else list(input_ids.split(lengths))
         self._rows = Rows.as_asked(lengths, is_padded)
         self._tokens = sum(lengths)
-        self._part: Part | None = None  # of a rank that is given a part of the row
+        self._parts = parts
+        self._part: Part | None = None  # of this rank, if there are several
         self.seconds = 0.0
         self.layers: list[dict[str, Any]] = []
         self.relations: dict[str, torch.Tensor] = {}  # digest -> uint8[T,T]
@@ -265,14 +270,13 @@ class Attended:
         # The model's own arguments have positions, too, which tell short documents apart.
         if found is not None and found.shape != self._rows.shape:
             self._rows = found
-        if found is None and self._part is None:
+        if self._parts > 1 and self._part is None:
             self._part = Part.found(self._documents, arguments, named)
 
     def _seen(self, call: Call, query: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
         """uint8[T,T]; a rank with a part of the row may have all of it in its attention."""
-        part = self._part
-        is_whole = part is None or (part.length != self._tokens and self._tokens in value.shape)
-        if is_whole or part.length not in value.shape[:-1]:
+        part, sizes = self._part, value.shape[:-1]
+        if part is None or part.length * self._parts in sizes or part.length not in sizes:
             shown = probabilities(call, query, value, self._rows)
         else:
             shown = part_probabilities(call, query, value, part, self._tokens)
@@ -285,8 +289,11 @@ class Attended:
         arguments: tuple[Any, ...],
         named: dict[str, Any],
     ) -> None:
-        """Never raises: the subject's forward goes on, and the reason of a failure is reported."""
-        if self.error is not None:
+        """Never raises: the subject's forward goes on, and the reason of a failure is reported.
+
+        A rank with a part of a row goes on reading after a failure, as other ranks wait for it.
+        """
+        if self.error is not None and self._part is None:
             return
         start = time.monotonic()
         devices = [t.device for t in arguments if isinstance(t, torch.Tensor) and t.is_cuda]
@@ -295,7 +302,8 @@ class Attended:
                 call, query, value = replaying(function, arguments, named)
                 seen = self._seen(call, query, value)
         except Exception as error:
-            self.error = f"layer {layer}: {type(error).__name__}: {error}"[:500]
+            if self.error is None:
+                self.error = f"layer {layer}: {type(error).__name__}: {error}"[:500]
             return
         finally:
             self.seconds += time.monotonic() - start

@@ -63,11 +63,11 @@ class GatheringRanks:
         k, v = self.gathered(rank, k), self.gathered(rank, v)
         return heads_first(q, k, v, mask=self.mask[self.parts[rank]][:, torch.cat(self.parts)])
 
-    def read(self, ids, positions):
+    def read(self, ids, positions, lengths=LENGTHS):
         whole = qkv()
 
         def one(rank):
-            attended = Attended(LENGTHS, input_ids=ids)
+            attended = Attended(lengths, input_ids=ids[: sum(lengths)], parts=2)
             part = self.parts[rank]
             attended.entered((ids[part][None],), {"positions": positions[part][None]})
             own = tuple(tensor[:, :, part] for tensor in whole)
@@ -97,6 +97,19 @@ class AttendedTest(unittest.TestCase):
                 seen = [next(iter(one.relations.values())) for one in ranks]
                 self.assertTrue(torch.equal((seen[0] | seen[1]).bool(), expected))
                 self.assertFalse(seen[0][parts[1]].any())
+
+    def test_a_rank_with_nothing_but_padding_reads_beside_the_others(self):
+        lengths, ids = [7, 13], torch.full((T,), 9)
+        ids[:20] = torch.arange(100, 120)
+        positions = torch.cat([torch.arange(n) for n in (7, 13, 20)])
+        document = torch.repeat_interleave(torch.arange(3), torch.tensor([7, 13, 20]))
+        expected = (document[:, None] == document[None, :]).tril()
+        ranks = GatheringRanks((torch.arange(20), torch.arange(20, T)), expected)
+        first, last = ranks.read(ids, positions, lengths)
+        self.assertEqual([first.error, last.error], [None, None])
+        (relation,) = first.relations.values()
+        self.assertTrue(torch.equal(relation.bool(), expected[:20, :20]))
+        self.assertFalse(next(iter(last.relations.values())).any())
 
     def assert_reads(self, expected, function, arguments, /, **named):
         attended = read(function, arguments, **named)

@@ -101,7 +101,7 @@ class Part:
         cls, documents: list[torch.Tensor], arguments: tuple[Any, ...], named: dict[str, Any]
     ) -> Part | None:
         """In a model's arguments, if they are there. A rank may be given several pieces, in any
-        order."""
+        order, or nothing but padding, which has one value."""
         flat = torch.cat(documents)
         own = torch.cat([torch.arange(len(document)) for document in documents])
         for tensor in _integers([*arguments, *named.values()]):
@@ -117,7 +117,7 @@ class Part:
             is_taken[places[places >= 0]] = True
             alike &= (places < 0)[:, None] & ~is_taken
             places = torch.maximum(places, _pieces(alike))
-            if int((places >= 0).sum()) >= _SHORTEST_PIECE:
+            if len(row[places < 0].unique()) <= 1:
                 return cls(places)
         return None
 

@@ -87,8 +87,9 @@ class RowsTest(unittest.TestCase):
             self.assertEqual(part.places.tolist(), index.where(index < T, -1).tolist())
 
     def test_no_part_of_other_numbers(self):
-        self.assertIsNone(Part.found(DOCUMENTS, (torch.full((1, 16), int(IDS[-1])),), {}))
         self.assertIsNone(Part.found(DOCUMENTS, (torch.arange(-16, 0)[None],), {}))
+        padding = Part.found(DOCUMENTS, (torch.full((1, 16), 9),), {"positions": torch.arange(16)[None]})
+        self.assertEqual(padding.places.tolist(), [-1] * 16)
 
     def test_what_is_not_found_is_taken_as_asked(self):
         self.assertIsNone(Rows.found(DOCUMENTS, (IDS.flip(0)[None], IDS.float()[None]), {}))
