@@ -111,12 +111,12 @@ class Part:
             places = torch.full((len(row),), -1)
             if isinstance(positions, torch.Tensor) and positions.numel() == len(row):
                 is_told = positions.detach().cpu().long().reshape(-1, 1) == own
-                places = _pieces(alike & is_told)
+                places = _pieces(alike & is_told, last_is_short=True)
             # An engine may count the positions of a part anew.
             is_taken = torch.zeros(len(flat), dtype=torch.bool)
             is_taken[places[places >= 0]] = True
             alike &= (places < 0)[:, None] & ~is_taken
-            places = torch.maximum(places, _pieces(alike))
+            places = torch.maximum(places, _pieces(alike, last_is_short=False))
             if len(row[places < 0].unique()) <= 1:
                 return cls(places)
         return None
@@ -130,9 +130,10 @@ class Part:
 _SHORTEST_PIECE = 4
 
 
-def _pieces(alike: torch.Tensor) -> torch.Tensor:
+def _pieces(alike: torch.Tensor, last_is_short: bool) -> torch.Tensor:
     """int64[t]: the place of each token of a row, found as pieces of neighbours, the longest first
-    where several begin alike; -1 where there is none. `alike`: bool[t, T]."""
+    where several begin alike; -1 where there is none. `alike`: bool[t, T]. `last_is_short`: whether
+    a piece that ends with the documents may have any length."""
     length, whole = alike.shape
     # runs[i, j]: how many tokens from i on are alike to those from j on.
     runs = torch.zeros(length + 1, whole + 1, dtype=torch.int32)
@@ -144,7 +145,7 @@ def _pieces(alike: torch.Tensor) -> torch.Tensor:
     while at < length:
         size, begin = runs[at].where(is_free, 0).max(0)
         size, begin = int(size), int(begin)
-        if size >= _SHORTEST_PIECE or (size > 0 and begin + size == whole):
+        if size >= _SHORTEST_PIECE or (last_is_short and 0 < size == whole - begin):
             places[at : at + size] = torch.arange(begin, begin + size)
             is_free[begin : begin + size] = False
         at += max(size, 1)

@@ -88,6 +88,10 @@ class RowsTest(unittest.TestCase):
 
     def test_no_part_of_other_numbers(self):
         self.assertIsNone(Part.found(DOCUMENTS, (torch.arange(-16, 0)[None],), {}))
+        ends = [torch.tensor([3, 4, 5, 6, 7, 9]), torch.tensor([9])]
+        named = {"positions": torch.arange(40, 56)[None]}
+        padding = Part.found(ends, (torch.full((1, 16), 9),), named)
+        self.assertEqual(padding.places.tolist(), [-1] * 16)
         padding = Part.found(DOCUMENTS, (torch.full((1, 16), 9),), {"positions": torch.arange(16)[None]})
         self.assertEqual(padding.places.tolist(), [-1] * 16)
 
