@@ -71,8 +71,7 @@ absl::Status CheckCell(const std::string& origin, const BundleManifest& manifest
   if (!absl::StartsWith(record.dir, kCells) ||
       !CheckOneName(absl::string_view(record.dir).substr(kCells.size())).ok())
     return Bad(place, "has no folder of a cell");
-  if (record.role != CellRole::kSubject || record.verdict || !record.cell.plant.empty())
-    return Bad(place, "is not one that is packed");
+  if (record.verdict) return Bad(place, "has a verdict before it ran");
   if (!cell.stopped.is_null() && !cell.stopped.is_object())
     return Bad(place, "is stopped without an observation");
   if (cell.stopped.is_null() && !manifest.locks.contains(record.lock))
@@ -178,6 +177,14 @@ absl::StatusOr<BundleManifest> ReadManifest(absl::string_view text, const std::s
       return Bad(origin, absl::StrCat("the cell ", cell.record.id, " occurs twice"));
   }
   return manifest;
+}
+
+absl::Status CheckAsBundle(const BundleManifest& manifest, const std::string& origin) {
+  for (const PackedCell& cell : manifest.cells) {
+    if (cell.record.role != CellRole::kSubject || !cell.record.cell.plant.empty())
+      return Bad(origin, absl::StrCat("the cell ", cell.record.id, " is not one that is packed"));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<PackedTree> ReadPackedTree(absl::string_view text, const std::string& origin) {

@@ -94,6 +94,20 @@ TEST(ManifestTest, WhatACellNamesIsPacked) {
   EXPECT_THAT(Refusal(manifest), HasSubstr("a probe has no proper name"));
 }
 
+TEST(ManifestTest, ABundleHasOnlyCellsOfAPlan) {
+  BundleManifest manifest = OneCell();
+  EXPECT_TRUE(CheckAsBundle(manifest, "a.bkm").ok());
+  manifest.cells[0].record.role = CellRole::kControl;
+  EXPECT_EQ(Refusal(manifest), "");
+  EXPECT_THAT(CheckAsBundle(manifest, "a.bkm").ToString(), HasSubstr("is not one that is packed"));
+  manifest = OneCell();
+  manifest.cells[0].record.cell.plant = {"drop-mask"};
+  EXPECT_THAT(CheckAsBundle(manifest, "a.bkm").ToString(), HasSubstr("is not one that is packed"));
+  manifest = OneCell();
+  manifest.cells[0].record.verdict = Verdict{};
+  EXPECT_THAT(Refusal(manifest), HasSubstr("has a verdict before it ran"));
+}
+
 TEST(ManifestTest, SubjectsHaveProperNames) {
   BundleManifest manifest = OneCell();
   manifest.cells[0].engine->package = "../../outside";

@@ -31,7 +31,8 @@ absl::StatusOr<std::string> WriteParts(const std::vector<PreparedCell>& cells,
     BundleManifest manifest = EmptyManifest(settings);
     for (const PreparedCell& cell : cells) RETURN_IF_ERROR(packer.Add(cell, manifest));
     const std::string text = DocumentText(manifest);
-    RETURN_IF_ERROR(ReadManifest(text, "the bundle").status());
+    ASSIGN_OR_RETURN(const BundleManifest again, ReadManifest(text, "the bundle"));
+    RETURN_IF_ERROR(CheckAsBundle(again, "the bundle"));
     ASSIGN_OR_RETURN(bundle, parts.Add(text));
     return parts.SetName(kManifestName, bundle);
   }));
@@ -90,7 +91,10 @@ absl::Status PackedCells::ReadTree(const PartFile& file,
 absl::StatusOr<PackedCells> PackedCells::Read(const PartFile& file) {
   ASSIGN_OR_RETURN(const std::string bundle, file.PartOf(kManifestName));
   ASSIGN_OR_RETURN(const std::string text, file.Read(bundle));
-  return Read(file, text);
+  ASSIGN_OR_RETURN(PackedCells cells, Read(file, text));
+  RETURN_IF_ERROR(
+      CheckAsBundle(cells.manifest_, absl::StrCat(file.path().string(), ": the manifest")));
+  return cells;
 }
 
 absl::StatusOr<PackedCells> PackedCells::Read(const PartFile& file, const std::string& manifest) {

@@ -110,6 +110,19 @@ TEST_F(ServeTest, RunsACellAndAsksForPartsOnce) {
   EXPECT_EQ(asked_, 0) << "the node has them";
 }
 
+TEST_F(ServeTest, RunsControlsRepeatsAndPlantedCells) {
+  EXPECT_EQ(Greet(manifest_.cell_code)["type"], "ready");
+  CellRecord& record = manifest_.cells[0].record;
+  record.role = CellRole::kRepeat;
+  record.cell.repeat = 2;
+  record.id = CellId(record.cell);
+  EXPECT_EQ(Ask(1, Key())["type"], "finished");
+  record.role = CellRole::kControl;
+  record.cell.plant = {"drop-mask"};
+  record.id = CellId(record.cell);
+  EXPECT_EQ(Ask(2, Key())["type"], "finished");
+}
+
 TEST_F(ServeTest, RefusesAnotherCellCode) {
   const Json answer = Greet(std::string(64, '0'));
   EXPECT_EQ(answer["type"], "unfit");
