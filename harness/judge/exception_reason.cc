@@ -94,9 +94,15 @@ bool DeniesLayout(absl::string_view message, const Layout& layout) {
   if (std::none_of(std::begin(kDenials), std::end(kDenials),
                    [&](const char* word) { return absl::StrContains(text, word); }))
     return false;
+  // "CP support is only supported for SDPA": the short names, as words.
+  const std::vector<absl::string_view> words_of_text =
+      absl::StrSplit(text, absl::ByAnyChar(" .,:;()[]=+'\"\n"), absl::SkipEmpty());
   for (const LayoutDimension& dimension : LayoutDimensions()) {
     if (layout.*dimension.degree == 1) continue;
-    if (NamesOption(message, dimension.name)) return true;
+    if (NamesOption(message, dimension.name) ||
+        std::find(words_of_text.begin(), words_of_text.end(), dimension.name) !=
+            words_of_text.end())
+      return true;
     for (const Words& words : all) {
       if (words.dimension != absl::string_view(dimension.name)) continue;
       if (std::any_of(words.parts.begin(), words.parts.end(),

@@ -113,6 +113,25 @@ TEST(RefusalTest, EngineOptionThatIsNamedIsRefused) {
   EXPECT_TRUE(IsRefusal(exception, probe));
 }
 
+TEST(RefusalTest, ParallelismThatIsDeniedIsRefusedUnderAnyOfItsNames) {
+  const auto refuses = [](const char* message, const char* layout) {
+    Probe probe = Asking("flex");
+    probe.layout = *ParseLayout(layout);
+    return IsRefusal(Exception("NotImplementedError", message,
+                               {Frame(FrameOwner::kLibrary, "torchtitan/models/qwen3/parallelize.py",
+                                      "raise", "raise NotImplementedError(")}),
+                     probe);
+  };
+  for (const char* message :
+       {"CP support is only supported for SDPA.", "CP is not yet supported here",
+        "varlen (with cp_size > 1) is not supported",
+        "Context Parallel only supports SDPA attention. Got attn_type='flex'."})
+    EXPECT_TRUE(refuses(message, "cp=2")) << message;
+  EXPECT_FALSE(refuses("CP support is only supported for SDPA.", "tp=2"));
+  EXPECT_FALSE(refuses("the recipe cannot be read", "cp=2"));
+  EXPECT_TRUE(refuses("weight tying is not supported with PP", "pp=2"));
+}
+
 TEST(HardwareTest, CpuCellThatNeedsAGpuSaysNothingAboutThePair) {
   const ObservedException exception = Exception(
       "ValueError", "Flash backend of FlexAttention is only supported on Hopper or Blackwell", {});
