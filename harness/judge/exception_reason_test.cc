@@ -117,10 +117,11 @@ TEST(RefusalTest, ParallelismThatIsDeniedIsRefusedUnderAnyOfItsNames) {
   const auto refuses = [](const char* message, const char* layout) {
     Probe probe = Asking("flex");
     probe.layout = *ParseLayout(layout);
-    return IsRefusal(Exception("NotImplementedError", message,
-                               {Frame(FrameOwner::kLibrary, "torchtitan/models/qwen3/parallelize.py",
-                                      "raise", "raise NotImplementedError(")}),
-                     probe);
+    return IsRefusal(
+        Exception("NotImplementedError", message,
+                  {Frame(FrameOwner::kLibrary, "torchtitan/models/qwen3/parallelize.py", "raise",
+                         "raise NotImplementedError(")}),
+        probe);
   };
   for (const char* message :
        {"CP support is only supported for SDPA.", "CP is not yet supported here",
