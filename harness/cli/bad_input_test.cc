@@ -64,6 +64,11 @@ TEST_F(BadInputTest, OptionsOfRayWithoutRayAreTold) {
   }
 }
 
+TEST_F(BadInputTest, MutantsOnAClusterAreRefused) {
+  EXPECT_THAT(Complaint({"selftest", "--mutate", "--executor", "ray"}),
+              StartsWith("--mutate changes environments of this machine"));
+}
+
 TEST_F(BadInputTest, NeitherMatrixNorFlags) {
   EXPECT_THAT(Complaint({"run"}), StartsWith("name a matrix file (bkm run "));
 }

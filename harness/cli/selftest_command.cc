@@ -88,6 +88,11 @@ class SelftestCommand : public CliCommand {
     ASSIGN_OR_RETURN(const Installation installation, Installation::Find());
     RETURN_IF_ERROR(sandbox_.Check(installation));
     ASSIGN_OR_RETURN(const ExecutorMaker executor, executor_.Maker());
+    if (mutate_ && executor) {
+      return absl::InvalidArgumentError(
+          "--mutate changes environments of this machine, which nodes of a cluster do not have: "
+          "leave --executor out");
+    }
     const fs::path file =
         matrix_.empty() ? installation.matrices() / "selftest.json" : fs::absolute(matrix_);
     ASSIGN_OR_RETURN(const Matrix matrix, ReadMatrix(file));
