@@ -54,6 +54,12 @@ class HistoryRayTest : public HistoryFixture {
   }
 };
 
+// A search goes on with the first of several answers, so how much it measures is chance.
+Json WithoutCount(Json stretches) {
+  for (Json& stretch : stretches) stretch.erase("measured");
+  return stretches;
+}
+
 TEST_F(HistoryRayTest, ABisectFindsTheSameCulprit) {
   for (int i = 0; i < 5; ++i) Commit();
   const std::string culprit = Commit(kBroken);
@@ -64,7 +70,6 @@ TEST_F(HistoryRayTest, ABisectFindsTheSameCulprit) {
   EXPECT_EQ(here["culprit"]["commit"], culprit);
   EXPECT_EQ(there["culprit"], here["culprit"]);
   EXPECT_EQ(there["parents"], here["parents"]);
-  EXPECT_EQ(there["measured"], here["measured"]);
 }
 
 TEST_F(HistoryRayTest, ATimelineTellsTheSameStretches) {
@@ -74,8 +79,8 @@ TEST_F(HistoryRayTest, ATimelineTellsTheSameStretches) {
 
   const auto [here, there] = HereAndOnRay("timeline", {"--since", "2026-03-02", "--every", "2"});
 
-  ASSERT_FALSE(here["stretches"].empty()) << here;
-  EXPECT_EQ(there["stretches"], here["stretches"]);
+  ASSERT_EQ(here["stretches"].size(), 3u) << here;
+  EXPECT_EQ(WithoutCount(there["stretches"]), WithoutCount(here["stretches"]));
 }
 
 }  // namespace
