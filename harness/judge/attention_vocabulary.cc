@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "harness/judge/exception_text.h"
 
 namespace bkm {
@@ -177,6 +178,14 @@ bool NamesOption(absl::string_view message, absl::string_view option) {
   const std::string squeezed = Squeezed(option);
   // Short values such as "1" or "on" occur in almost any message.
   return squeezed.size() >= 3 && HasPhrase(Words(message), squeezed);
+}
+
+bool NamesDegree(absl::string_view message, absl::string_view word) {
+  const std::vector<std::string> words = Words(message);
+  return std::any_of(words.begin(), words.end(), [&](absl::string_view found) {
+    return absl::ConsumePrefix(&found, word) &&
+           (found.empty() || found == "size" || found == "degree");
+  });
 }
 
 }  // namespace bkm

@@ -59,6 +59,9 @@ bool IsNodeOf(absl::string_view node, const AttentionBackend& backend);
 bool Names(absl::string_view message, const AttentionBackend& backend);
 // The same for the name or value of an option.
 bool NamesOption(absl::string_view message, absl::string_view option);
+// Whether a message has the word, or a size or degree of it: "CP", "cp_size > 1". For names that
+// are too short for NamesOption. "cp_mesh" is another word.
+bool NamesDegree(absl::string_view message, absl::string_view word);
 
 }  // namespace bkm
 

@@ -94,15 +94,9 @@ bool DeniesLayout(absl::string_view message, const Layout& layout) {
   if (std::none_of(std::begin(kDenials), std::end(kDenials),
                    [&](const char* word) { return absl::StrContains(text, word); }))
     return false;
-  // "CP support is only supported for SDPA": the short names, as words.
-  const std::vector<absl::string_view> words_of_text =
-      absl::StrSplit(text, absl::ByAnyChar(" .,:;()[]=+'\"\n"), absl::SkipEmpty());
   for (const LayoutDimension& dimension : LayoutDimensions()) {
     if (layout.*dimension.degree == 1) continue;
-    if (NamesOption(message, dimension.name) ||
-        std::find(words_of_text.begin(), words_of_text.end(), dimension.name) !=
-            words_of_text.end())
-      return true;
+    if (NamesOption(message, dimension.name) || NamesDegree(message, dimension.name)) return true;
     for (const Words& words : all) {
       if (words.dimension != absl::string_view(dimension.name)) continue;
       if (std::any_of(words.parts.begin(), words.parts.end(),
@@ -119,9 +113,10 @@ absl::string_view SupportedList(absl::string_view message) {
   for (absl::string_view opening : {"only ", "one of "}) {
     const size_t begin = message.find(opening);
     if (begin == message.npos) continue;
-    // The list ends where the sentence goes on to the value that was given, or to "supported".
+    // The list ends with the sentence, or where it goes on to the value that was given, or to
+    // "supported".
     size_t end = message.size();
-    for (absl::string_view closing : {" supported", " got ", " but ", "]"})
+    for (absl::string_view closing : {" supported", " got ", " but ", "]", ". "})
       end = std::min(end, message.find(closing, begin));
     return message.substr(begin, end - begin);
   }

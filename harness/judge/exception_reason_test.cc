@@ -131,6 +131,22 @@ TEST(RefusalTest, ParallelismThatIsDeniedIsRefusedUnderAnyOfItsNames) {
   EXPECT_FALSE(refuses("CP support is only supported for SDPA.", "tp=2"));
   EXPECT_FALSE(refuses("the recipe cannot be read", "cp=2"));
   EXPECT_TRUE(refuses("weight tying is not supported with PP", "pp=2"));
+  for (const char* defect : {"cp_mesh cannot be None", "the cpu cannot do this"})
+    EXPECT_FALSE(refuses(defect, "cp=2")) << defect;
+}
+
+TEST(RefusalTest, AListOfWhatIsSupportedEndsWithItsSentence) {
+  Probe probe = Asking("varlen");
+  probe.layout = *ParseLayout("cp=2");
+  const ObservedException exception =
+      Exception("NotImplementedError",
+                "Context Parallel only supports SDPA and FlexAttention. Varlen attention is not "
+                "supported with CP.",
+                {Frame(FrameOwner::kLibrary, "torchtitan/models/qwen3/model.py", "raise",
+                       "raise NotImplementedError(")});
+  EXPECT_FALSE(ContradictsTheProbe(exception, probe));
+  EXPECT_TRUE(IsRefusal(exception, probe));
+  EXPECT_TRUE(ContradictsTheProbe(exception, Asking("flex")));
 }
 
 TEST(HardwareTest, CpuCellThatNeedsAGpuSaysNothingAboutThePair) {
