@@ -10,8 +10,7 @@
 
 #include "harness/base/files.h"
 #include "harness/cli/history_fixture.h"
-#include "harness/ray/ray_environment.h"
-#include "harness/runner/installation.h"
+#include "harness/ray/testing_ray.h"
 #include "harness/testing/no_network.h"
 
 namespace bkm {
@@ -26,13 +25,9 @@ class HistoryRayTest : public HistoryFixture {
   HistoryRayTest() : HistoryFixture("") {}
 
   void SetUp() override {
-    const absl::StatusOr<RayEnvironment> made =
-        MakeRayEnvironment(CacheDirectory(), CellPython(), [](const std::string&) {});
+    const absl::StatusOr<RayEnvironment> made = RayFor(bkm_);
     if (IsNoNetwork(made.status())) GTEST_SKIP() << made.status();
     ASSERT_TRUE(made.ok()) << made.status();
-    // bkm finds it there.
-    fs::create_directories(bkm_.folder() / "cache");
-    fs::create_directory_symlink(CacheDirectory() / "ray", bkm_.folder() / "cache/ray");
   }
 
   // What the command finds here, and then with its cells on Ray. Each has a store of its own.

@@ -24,9 +24,8 @@
 #include "harness/base/files.h"
 #include "harness/base/json_facts.h"
 #include "harness/base/subprocess.h"
-#include "harness/ray/ray_environment.h"
+#include "harness/ray/testing_ray.h"
 #include "harness/runner/inherited_cells.h"
-#include "harness/runner/installation.h"
 #include "harness/testing/bkm_under_test.h"
 #include "harness/testing/no_network.h"
 
@@ -120,14 +119,10 @@ class TestCluster {
 class RayTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    absl::StatusOr<RayEnvironment> made =
-        MakeRayEnvironment(CacheDirectory(), CellPython(), [](const std::string&) {});
+    const absl::StatusOr<RayEnvironment> made = RayFor(bkm_);
     if (IsNoNetwork(made.status())) GTEST_SKIP() << made.status();
     ASSERT_TRUE(made.ok()) << made.status();
     environment_ = *made;
-    // bkm finds it there.
-    fs::create_directories(bkm_.folder() / "cache");
-    fs::create_directory_symlink(CacheDirectory() / "ray", bkm_.folder() / "cache/ray");
   }
 
   // A run on this machine alone, to compare with.
