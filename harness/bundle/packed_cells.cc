@@ -31,8 +31,8 @@ absl::StatusOr<std::string> WriteParts(const std::vector<PreparedCell>& cells,
     BundleManifest manifest = EmptyManifest(settings);
     for (const PreparedCell& cell : cells) RETURN_IF_ERROR(packer.Add(cell, manifest));
     const std::string text = DocumentText(manifest);
-    ASSIGN_OR_RETURN(const BundleManifest again, ReadManifest(text, "the bundle"));
-    RETURN_IF_ERROR(CheckAsBundle(again, "the bundle"));
+    RETURN_IF_ERROR(ReadManifest(text, "the bundle").status());
+    RETURN_IF_ERROR(CheckAsBundle(manifest, "the bundle"));
     ASSIGN_OR_RETURN(bundle, parts.Add(text));
     return parts.SetName(kManifestName, bundle);
   }));

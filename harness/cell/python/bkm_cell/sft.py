@@ -288,14 +288,13 @@ class Ladder:
     @contextmanager
     def _own_calls(self) -> Iterator[None]:
         """In this context the witnesses repeat calls of attentions, with their collectives."""
-        before = None if self._collectives is None else self._collectives.stage
+        before = "" if self._collectives is None else self._collectives.stage
         with self._reads.paused():
             self._enter("witness")
             try:
                 yield
             finally:
-                if before is not None:
-                    self._enter(before)
+                self._enter(before)
 
     @contextmanager
     def _forwards(self) -> Iterator[list[int]]:

@@ -44,7 +44,8 @@ class Adapter(ControlAdapter):
     }
 
     _context: ContextParallel | None = None
-    _places: torch.Tensor | None = None  # of the tokens that this rank computed last
+    # With context parallelism: where in the row the tokens of the last `logits` are.
+    places: torch.Tensor | None = None
 
     def import_modules(self) -> None:
         self._package = importlib.import_module(
@@ -130,12 +131,12 @@ class Adapter(ControlAdapter):
         if self._context is None:
             return self._forward(tokens, positions, self._masks.of(tokens, positions))
         tokens, positions = self._context.padded(tokens, positions, self.probe.eos_token_id)
-        part = self._context.cut(tokens, positions, self._masks.of(tokens, positions))
-        seen = self._forward(part.tokens, part.positions, part.masks)
+        cut = self._context.cut(tokens, positions, self._masks.of(tokens, positions))
+        seen = self._forward(cut.tokens, cut.positions, cut.masks)
         if isinstance(seen, DTensor):
             seen = seen.full_tensor()
-        whole = seen.new_zeros(tokens.shape[1], seen.shape[1]).index_copy(0, part.places, seen)
-        self._places = part.places
+        whole = seen.new_zeros(tokens.shape[1], seen.shape[1]).index_copy(0, cut.places, seen)
+        self.places = cut.places
         return whole[: len(batch.input_ids)]
 
     def _forward(self, tokens: torch.Tensor, positions: torch.Tensor, masks: Any) -> torch.Tensor:
@@ -147,7 +148,7 @@ class Adapter(ControlAdapter):
         if self._context is None:
             return values
         is_own = torch.zeros_like(values, dtype=torch.bool)
-        is_own[self._places[self._places < len(values)]] = True
+        is_own[self.places[self.places < len(values)]] = True
         return values.where(is_own, 0)
 
     def of_all_parts(self, values: torch.Tensor) -> torch.Tensor:

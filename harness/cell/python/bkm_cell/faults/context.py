@@ -19,7 +19,7 @@ _TORCHS = "torch.distributed.tensor.experimental._context_parallel._attention"
 
 def _places(site: Site) -> torch.Tensor:
     """Where in the row the tokens of this rank's last forward are."""
-    places = getattr(site.adapter, "_places", None)
+    places = getattr(site.adapter, "places", None)
     if places is None:
         raise site.cannot("no rank is given a part of a row")
     return places

@@ -17,7 +17,7 @@ import hashlib
 import inspect
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -181,8 +181,7 @@ def probabilities(call: Call, query: torch.Tensor, value: torch.Tensor, rows: Ro
     T counts the tokens of the documents, one document after the other, without padding.
     """
     tokens = value.shape[rows.axis(value.shape, "v")]
-    is_padded = rows.count * tokens > sum(rows.lengths)
-    return rows.flat(_shown(call, query, value, rows, torch.arange(tokens), tokens, is_padded))
+    return rows.flat(_shown(call, query, value, rows, torch.arange(tokens), tokens))
 
 
 def part_probabilities(
@@ -195,11 +194,11 @@ def part_probabilities(
     of all parts therefore shows them all, whatever order it has them in. All ranks read at the same
     time, and make all of their calls before one of them finds a fault in what it sees.
     """
-    rows = Rows([part.length], [(0, 0)], 1, part.length)
-    is_padded = bool((part.places < 0).any())
-    (own,) = _shown(call, query, value, rows, part.places, tokens, is_padded)
+    is_own = part.places >= 0
+    rows = Rows([int(is_own.sum())], [(0, 0)], 1, part.length)
+    (own,) = _shown(call, query, value, rows, part.places, tokens, at_once=True)
     seen = own.new_zeros(tokens, tokens)
-    seen[part.places[part.places >= 0]] = own[part.places >= 0]
+    seen[part.places[is_own]] = own[is_own]
     return seen
 
 
@@ -210,9 +209,10 @@ def _shown(
     rows: Rows,
     places: torch.Tensor,
     keys: int,
-    is_padded: bool,
+    at_once: bool = False,
 ) -> torch.Tensor:
-    """float32[rows, tokens of a row, keys]; `places`: see _Layout."""
+    """float32[rows, tokens of a row, keys]; `places`: see _Layout. `at_once`: make all calls before
+    looking at what one of them returns."""
     key_axis = rows.axis(value.shape, "v")
     shape = value.movedim(key_axis, -2).shape  # [..., tokens, width]
     layout = _Layout(math.prod(shape[:-2]), shape[-1], places, keys, rows.count)
@@ -222,10 +222,12 @@ def _shown(
     seen = torch.full((rows.count, shape[-2], keys), -1.0, device=value.device)
     firsts = range(0, layout.blocks, layout.heads_of_a_row)
     bases = (layout.basis(first).reshape(shape).movedim(-2, key_axis) for first in firsts)
-    results = [call(still, torch.zeros_like(value).copy_(basis)) for basis in bases]
+    results: Iterable[Any] = (call(still, torch.zeros_like(value).copy_(basis)) for basis in bases)
+    if at_once:
+        results = list(results)
     for first, result in zip(firsts, results, strict=True):
         shown = _heads(result, rows, layout.width)
-        if is_padded:
+        if rows.count * len(places) > sum(rows.lengths):
             # Padding may attend to anything, with NaN too.
             shown = shown.nan_to_num(0)
         if not bool(((shown >= _BELOW_ZERO) & (shown <= _ABOVE_ONE)).all()):
@@ -255,7 +257,7 @@ class Attended:
         self._rows = Rows.as_asked(lengths, is_padded)
         self._tokens = sum(lengths)
         self._parts = parts
-        self._part: Part | None = None  # of this rank, if there are several
+        self._part: Part | None = None  # of a rank that is given a part of the row
         self.seconds = 0.0
         self.layers: list[dict[str, Any]] = []
         self.relations: dict[str, torch.Tensor] = {}  # digest -> uint8[T,T]
@@ -270,16 +272,22 @@ class Attended:
         # The model's own arguments have positions, too, which tell short documents apart.
         if found is not None and found.shape != self._rows.shape:
             self._rows = found
-        if self._parts > 1 and self._part is None:
-            self._part = Part.found(self._documents, arguments, named)
+        if self._part is None and (found is None or self._parts > 1):
+            part = Part.found(self._documents, arguments, named)
+            if part is not None and (self._parts > 1 or not part.is_padding):
+                self._part = part
 
     def _seen(self, call: Call, query: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
         """uint8[T,T]; a rank with a part of the row may have all of it in its attention."""
         part, sizes = self._part, value.shape[:-1]
-        if part is None or part.length * self._parts in sizes or part.length not in sizes:
-            shown = probabilities(call, query, value, self._rows)
+        if part is not None and self._parts > 1:
+            whole = part.length * self._parts
         else:
+            whole = self._tokens
+        if part is not None and part.length in sizes and whole not in sizes:
             shown = part_probabilities(call, query, value, part, self._tokens)
+        else:
+            shown = probabilities(call, query, value, self._rows)
         return (shown > SEEN).to(torch.uint8).cpu()
 
     def read(

@@ -111,6 +111,18 @@ class AttendedTest(unittest.TestCase):
         self.assertTrue(torch.equal(relation.bool(), expected[:20, :20]))
         self.assertFalse(next(iter(last.relations.values())).any())
 
+    def test_a_row_that_is_cut_off_shows_what_is_left(self):
+        ids = torch.arange(100, 100 + T)
+        attended = Attended(LENGTHS, input_ids=ids)
+        attended.entered((ids[None, :30],), {})
+        own = tuple(tensor[:, :, :30] for tensor in qkv())
+        attended.read(0, heads_first, own, {"mask": documents()[:30, :30]})
+        self.assertIsNone(attended.error)
+        expected = documents()
+        expected[30:] = False
+        (relation,) = attended.relations.values()
+        self.assertTrue(torch.equal(relation.bool(), expected))
+
     def assert_reads(self, expected, function, arguments, /, **named):
         attended = read(function, arguments, **named)
         self.assertIsNone(attended.error)

@@ -48,10 +48,7 @@ class Rows:
         lengths = [len(document) for document in documents]
         for tensor in _integers([*arguments, *named.values()]):
             rows = tensor.detach().cpu().long().reshape(-1, tensor.shape[-1])
-            positions = next((named[name] for name in _POSITIONS if name in named), None)
-            if not isinstance(positions, torch.Tensor) or positions.numel() != rows.numel():
-                positions = None
-            places = _places(documents, rows, positions)
+            places = _places(documents, rows, _positions(named, rows.numel()))
             if places is not None:
                 return cls(lengths, places, *rows.shape)
         return None
@@ -104,12 +101,13 @@ class Part:
         order, or nothing but padding, which has one value."""
         flat = torch.cat(documents)
         own = torch.cat([torch.arange(len(document)) for document in documents])
+        best: torch.Tensor | None = None
         for tensor in _integers([*arguments, *named.values()]):
             row = tensor.detach().cpu().long().reshape(-1)
             alike = row[:, None] == flat
-            positions = next((named[name] for name in _POSITIONS if name in named), None)
+            positions = _positions(named, len(row))
             places = torch.full((len(row),), -1)
-            if isinstance(positions, torch.Tensor) and positions.numel() == len(row):
+            if positions is not None:
                 is_told = positions.detach().cpu().long().reshape(-1, 1) == own
                 places = _pieces(alike & is_told, last_is_short=True)
             # An engine may count the positions of a part anew.
@@ -117,9 +115,16 @@ class Part:
             is_taken[places[places >= 0]] = True
             alike &= (places < 0)[:, None] & ~is_taken
             places = torch.maximum(places, _pieces(alike, last_is_short=False))
-            if len(row[places < 0].unique()) <= 1:
-                return cls(places)
-        return None
+            if len(row[places < 0].unique()) > 1:
+                continue
+            # A mask of ones beside the tokens looks like padding.
+            if best is None or int((places >= 0).sum()) > int((best >= 0).sum()):
+                best = places
+        return None if best is None else cls(best)
+
+    @property
+    def is_padding(self) -> bool:
+        return not bool((self.places >= 0).any())
 
     @property
     def length(self) -> int:
@@ -150,6 +155,14 @@ def _pieces(alike: torch.Tensor, last_is_short: bool) -> torch.Tensor:
             is_free[begin : begin + size] = False
         at += max(size, 1)
     return places
+
+
+def _positions(named: dict[str, Any], tokens: int) -> torch.Tensor | None:
+    """The positions among a model's arguments, if they are of so many tokens."""
+    positions = next((named[name] for name in _POSITIONS if name in named), None)
+    if isinstance(positions, torch.Tensor) and positions.numel() == tokens:
+        return positions
+    return None
 
 
 def _integers(values: Any) -> Iterator[torch.Tensor]:

@@ -82,8 +82,11 @@ class RowsTest(unittest.TestCase):
             named = {"positions": positions[index][None]}
             part = Part.found(DOCUMENTS, (whole[index][None],), named)
             self.assertEqual(part.places.tolist(), index.where(index < T, -1).tolist())
-            anew = torch.where((positions[index] == 0).cumsum(0) == 0, positions[index] - 1, positions[index])
-            part = Part.found(DOCUMENTS, (whole[index][None],), {"positions": anew[None]})
+            told = positions[index]
+            anew = torch.where((told == 0).cumsum(0) == 0, told - 1, told)
+            ones = torch.ones(1, len(index), dtype=torch.long)
+            named = {"attention_mask": ones, "ids": whole[index][None], "positions": anew[None]}
+            part = Part.found(DOCUMENTS, (), named)
             self.assertEqual(part.places.tolist(), index.where(index < T, -1).tolist())
 
     def test_no_part_of_other_numbers(self):
@@ -92,7 +95,8 @@ class RowsTest(unittest.TestCase):
         named = {"positions": torch.arange(40, 56)[None]}
         padding = Part.found(ends, (torch.full((1, 16), 9),), named)
         self.assertEqual(padding.places.tolist(), [-1] * 16)
-        padding = Part.found(DOCUMENTS, (torch.full((1, 16), 9),), {"positions": torch.arange(16)[None]})
+        named = {"positions": torch.arange(16)[None]}
+        padding = Part.found(DOCUMENTS, (torch.full((1, 16), 9),), named)
         self.assertEqual(padding.places.tolist(), [-1] * 16)
 
     def test_what_is_not_found_is_taken_as_asked(self):

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import inspect
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 
 from bkm_cell.adapters.base import accepted
+from bkm_cell.adapters.torchtitan_eras.masks import module_exists
 
 _MODULE = "torchtitan.distributed.context_parallel"
 
@@ -23,7 +23,7 @@ _BLOCK = 128
 
 
 @dataclass(frozen=True)
-class Part:
+class Cut:
     """What the model is given on this rank."""
 
     tokens: torch.Tensor  # int64[1, t]
@@ -39,9 +39,7 @@ class ContextParallel:
         """`balancer`: torchtitan's context_parallel_load_balancer."""
         self._mesh = mesh
         self._balancer = balancer
-        module = None
-        if importlib.util.find_spec(_MODULE) is not None:
-            module = importlib.import_module(_MODULE)
+        module = importlib.import_module(_MODULE) if module_exists(_MODULE) else None
         if not hasattr(module, "prepare_context_parallel_input"):
             raise RuntimeError(
                 "this torchtitan cuts rows for context parallelism in its Trainer, which the control "
@@ -59,7 +57,7 @@ class ContextParallel:
             torch.cat([positions, torch.arange(more, device=positions.device)[None]], 1),
         )
 
-    def cut(self, tokens: torch.Tensor, positions: torch.Tensor, masks: Any) -> Part:
+    def cut(self, tokens: torch.Tensor, positions: torch.Tensor, masks: Any) -> Cut:
         """This rank's part of a padded row. The places are cut like the labels."""
         places = torch.arange(tokens.shape[1], device=tokens.device)[None]
         further = {"positions": positions}
@@ -75,7 +73,7 @@ class ContextParallel:
         }
         taken = inspect.signature(self._prepare).parameters
         tokens, places, further = self._prepare(**accepted(offered, taken))
-        return Part(tokens, further["positions"], further.get("attention_masks"), places[0])
+        return Cut(tokens, further["positions"], further.get("attention_masks"), places[0])
 
     def summed(self, values: torch.Tensor) -> torch.Tensor:
         """The sum over the ranks that share a row."""

@@ -21,10 +21,11 @@ _ATTENTION_MODULES = ("torchtitan.models.common.attention", "torchtitan.models.a
 
 def import_attention_module() -> ModuleType:
     """The library's module of attention classes and mask functions."""
-    return importlib.import_module(next(name for name in _ATTENTION_MODULES if _exists(name)))
+    return importlib.import_module(next(name for name in _ATTENTION_MODULES if module_exists(name)))
 
 
-def _exists(name: str) -> bool:
+def module_exists(name: str) -> bool:
+    """Without importing more than its parents."""
     try:
         return importlib.util.find_spec(name) is not None
     except ModuleNotFoundError:
