@@ -89,7 +89,7 @@ class Comparison {
   }
 
   void CompareObject(const Json& shape, const Json& schema, const std::string& path) {
-    const Json properties = schema["properties"];
+    const Json& properties = schema["properties"];
     Expect(Keys(shape["properties"]), Keys(properties), path, "properties");
     Expect(shape.value(required_, Names()), schema.value("required", Names()), path,
            "required keys");

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 // Planted faults in real cells: each must be caught as golden/detection records. What is harmless
-// must stay green. Mutants of real
-// cells: each is made, run and counted.
+// must stay green. Mutants of real cells: each is made, run and counted.
 // To accept a new table: tools/bkm selftest [--all] --accept.
 #include <gtest/gtest.h>
 

@@ -108,8 +108,9 @@ class Diagnoser {
     RankDiagnosis diagnosis;
     std::vector<std::string>& clauses = diagnosis.clauses;
     const auto add = [&](std::optional<std::string> clause) {
-      if (clause) clauses.push_back(*std::move(clause));
-      return clause.has_value();
+      if (!clause) return false;
+      clauses.push_back(*std::move(clause));
+      return true;
     };
     const StepTensors& step = input_.steps[k];
     const FloorStep& floor = input_.floor[k];
