@@ -13,10 +13,16 @@
 namespace bkm {
 namespace {
 
-constexpr int kNice = 10;
+// How much nicer a job is than its owner.
+constexpr int kNicer = 10;
+constexpr int kNicest = 19;
 
 // Of this thread only: Linux keeps the value for each thread.
-void GiveWay() { ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice); }
+void GiveWay() {
+  const auto thread = static_cast<id_t>(::gettid());
+  ::setpriority(PRIO_PROCESS, thread,
+                std::min(::getpriority(PRIO_PROCESS, thread) + kNicer, kNicest));
+}
 
 }  // namespace
 
