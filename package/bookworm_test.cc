@@ -43,11 +43,14 @@ class DebianTest : public ::testing::Test {
     const fs::path part = root_.string() + ".part";
     ASSERT_TRUE(RemoveTree(part).ok());
     fs::create_directories(part);
-    const absl::StatusOr<ProcessResult> made = RunCommand(
-        {.argv = {"debootstrap", "--variant=minbase",
-                  "--include=python3,python3-venv,ca-certificates", suite_, part.string()}});
-    if (absl::IsNotFound(made.status())) GTEST_SKIP() << "debootstrap is not installed";
-    if (made->exit_code != 0) GTEST_SKIP() << "debootstrap failed: " << made->out;
+    // debootstrap and what it calls are in folders that Bazel's PATH lacks.
+    const ProcessResult made =
+        *RunCommand({.argv = {"/bin/sh", "-c",
+                              "PATH=$PATH:/usr/sbin:/sbin; exec debootstrap --variant=minbase "
+                              "--include=python3,python3-venv,ca-certificates \"$@\"",
+                              "sh", suite_, part.string()}});
+    if (made.exit_code == 127) GTEST_SKIP() << "debootstrap is not installed: " << made.err;
+    if (made.exit_code != 0) GTEST_SKIP() << "debootstrap failed: " << made.out << made.err;
     fs::rename(part, root_);
   }
 
