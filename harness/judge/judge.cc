@@ -274,6 +274,17 @@ RankDiagnosis RankDiagnosisOf(const JudgeInput& input,
                         .steps = *steps});
 }
 
+// Which of the model's gradients the samples lack, as a clause; empty if none.
+std::string UnseenGradients(const JudgeInput& input, const std::vector<StepTensors>& steps) {
+  const auto& weights = input.reference->weights;
+  if (!weights.ok() || steps.empty()) return "";
+  if (const size_t seen = steps.front().tensors.size(); seen < weights->size())
+    return absl::StrCat("the gradients of ", seen, " of ", weights->size(), " tensors were seen");
+  if (ElementsBeyond(input.observation->held, *weights) > 0)
+    return "the gradients of parameters that the file lacks were not seen";
+  return "";
+}
+
 // Ordered by precedence within one stage: weights that were not loaded explain numbers that are
 // off.
 std::vector<NamedCheck> ChecksOfTraining(const JudgeInput& input,
@@ -291,10 +302,9 @@ std::vector<NamedCheck> ChecksOfTraining(const JudgeInput& input,
     checks.push_back({"numbers", CheckResult::Unreadable(Stage::kGolden, steps.status())});
     return checks;
   }
-  const auto& weights = input.reference->weights;
-  checks.push_back({"optimizer", CheckOptimizer(input.probe.optimizer, input.observation->steps,
-                                                *steps, ParameterTypeOf(input.probe),
-                                                weights.ok() ? weights->size() : 0)});
+  checks.push_back(
+      {"optimizer", CheckOptimizer(input.probe.optimizer, input.observation->steps, *steps,
+                                   ParameterTypeOf(input.probe), UnseenGradients(input, *steps))});
   checks.push_back({"numbers", CheckNumbersOf(input, *steps)});
   return checks;
 }

@@ -113,6 +113,20 @@ TEST_F(JudgeTest, EarliestStageThatFailsIsTheVerdict) {
   EXPECT_EQ(verdict.evidence["checks"]["mask"]["outcome"], "failed");
 }
 
+// The gradient of such a parameter is not among those whose norm was seen: how gradients were
+// clipped is unknown, and what explains both is the parameter.
+TEST_F(JudgeTest, AParameterThatTheFileLacksExplainsANormThatIsTooSmall) {
+  for (auto& [name, tensor] : cell_.tensors[0].tensors) tensor.norms[0] *= 0.99;
+  EXPECT_EQ(Judged().reason, "clipping-off");
+  observation_.held = ObservedTensor{7, 7, 3 + 6 + 5};
+  const Verdict verdict = Judged();
+  EXPECT_EQ(verdict.kind, VerdictKind::kWrong);
+  EXPECT_EQ(verdict.reason, "weights-not-loaded");
+  EXPECT_EQ(verdict.evidence["checks"]["optimizer"]["message"],
+            "in step 1 the gradients of parameters that the file lacks were not seen: too little "
+            "to tell how gradients were clipped");
+}
+
 TEST_F(JudgeTest, AForwardThatTrainsNothingIsJudgedToo) {
   cell_.forward_only.log_probs[0] = -8;
   const Verdict verdict = Judged();

@@ -65,14 +65,21 @@ ObservedTensor Together(const std::vector<std::string>& names,
 std::optional<CheckResult> Extra(const std::map<std::string, ObservedTensor>& loaded,
                                  const std::optional<ObservedTensor>& held,
                                  const std::map<std::string, ObservedTensor>& file) {
-  int64_t beyond = held ? held->numel : 0;
-  for (const auto& [name, tensor] : file) beyond -= tensor.numel;
+  const int64_t beyond = ElementsBeyond(held, file);
   if (beyond <= 0) return std::nullopt;
   std::string message =
       absl::StrCat("the model holds parameters with ", beyond, " elements that the file lacks");
   const auto named = std::find_if(loaded.begin(), loaded.end(),
                                   [&](const auto& one) { return !file.contains(one.first); });
-  if (named != loaded.end()) absl::StrAppend(&message, ", such as ", named->first);
+  const auto embedding = file.find("model.embed_tokens.weight");
+  if (named != loaded.end()) {
+    absl::StrAppend(&message, ", such as ", named->first);
+  } else if (embedding != file.end() && embedding->second.numel == beyond &&
+             !file.contains("lm_head.weight")) {
+    absl::StrAppend(&message,
+                    ", as many as its embedding has: the head is not tied to the embedding, as the "
+                    "model's configuration says");
+  }
   return CheckResult::Failed(Stage::kGolden, reason::kWeightsNotLoaded, std::move(message));
 }
 
@@ -101,6 +108,13 @@ bool HasOtherNames(const std::vector<std::string>& unseen,
 }
 
 }  // namespace
+
+int64_t ElementsBeyond(const std::optional<ObservedTensor>& held,
+                       const std::map<std::string, ObservedTensor>& file) {
+  int64_t beyond = held ? held->numel : 0;
+  for (const auto& [name, tensor] : file) beyond -= tensor.numel;
+  return std::max<int64_t>(beyond, 0);
+}
 
 absl::StatusOr<std::map<std::string, ObservedTensor>> Measure(const SafetensorsFile& weights) {
   std::map<std::string, ObservedTensor> measured;

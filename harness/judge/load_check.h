@@ -3,6 +3,7 @@
 #ifndef HARNESS_JUDGE_LOAD_CHECK_H_
 #define HARNESS_JUDGE_LOAD_CHECK_H_
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,6 +19,10 @@ namespace bkm {
 // The norm, sum and size of each tensor of a weights file, in fp64.
 absl::StatusOr<std::map<std::string, ObservedTensor>> Measure(const SafetensorsFile& weights);
 
+// How many elements the parameters of a model have beyond those of its file.
+int64_t ElementsBeyond(const std::optional<ObservedTensor>& held,
+                       const std::map<std::string, ObservedTensor>& file);
+
 // Whether each parameter after loading equals the one in the file. In fp32, norm and sum must agree
 // to 1e-6 of the norm. An engine that ran bf16 may have rounded each element by up to 2^-8 of
 // itself, without bias: norms must agree to 2^-8, and sums, whose rounding errors add up as a
@@ -29,7 +34,8 @@ absl::StatusOr<std::map<std::string, ObservedTensor>> Measure(const SafetensorsF
 // their norm and sum. Neither measure depends on the order of elements or on how they are split
 // into tensors.
 //
-// A model with more parameters than the file has is wrong, too: nothing loads them.
+// A model with more parameters than the file has is wrong, too: nothing loads them, or a head that
+// should be tied to the embedding is another tensor, which learns by itself.
 //
 // The check belongs to the stage `golden`, not `load`: `load` is where loading raises. A cell that
 // silently loaded nothing fails where its numbers fail, with weights-not-loaded as the reason.

@@ -126,6 +126,19 @@ TEST(LoadCheckTest, ParameterThatTheFileLacksFails) {
             "the model holds parameters with 64 elements that the file lacks");
 }
 
+TEST(LoadCheckTest, AHeadThatIsNotTiedIsNamed) {
+  const Tensors tied = {{"model.embed_tokens.weight", {3, 1, 64}}, {"norm.weight", {4, 2, 8}}};
+  EXPECT_EQ(CheckLoad(tied, ObservedTensor{6, 4, 64 + 64 + 8}, tied, "bf16").message,
+            "the model holds parameters with 64 elements that the file lacks, as many as its "
+            "embedding has: the head is not tied to the embedding, as the model's configuration "
+            "says");
+  // A file with a head says nothing of the kind.
+  Tensors untied = tied;
+  untied["lm_head.weight"] = {3, 1, 64};
+  EXPECT_EQ(CheckLoad(untied, ObservedTensor{6, 4, 3 * 64 + 8}, untied, "bf16").message,
+            "the model holds parameters with 64 elements that the file lacks");
+}
+
 TEST(LoadCheckTest, ABufferThatTheFileLacksIsNoParameter) {
   const ObservedTensor held = {40, 216, 256 + 524288};
   EXPECT_EQ(CheckLoad(With("gate.correction", {1, 2, 64}), held, kFile, "bf16").outcome,

@@ -103,7 +103,7 @@ std::optional<CheckResult> CheckSettings(const OptimizerSettings& asked, const O
 
 std::optional<CheckResult> CheckClipping(const OptimizerSettings& asked, const ObservedStep& step,
                                          const StepTensors& tensors, size_t k, bool is_bf16,
-                                         size_t of_file, Json& evidence) {
+                                         const std::string& unseen, Json& evidence) {
   std::vector<double> norms;
   for (const auto& [name, tensor] : tensors.tensors) norms.push_back(tensor.norms[0]);
   const double clipped = TotalNorm(norms);
@@ -115,12 +115,10 @@ std::optional<CheckResult> CheckClipping(const OptimizerSettings& asked, const O
       {{"reported", *step.grad_norm}, {"clipped", clipped}, {"expected", expected}});
   if (Near(clipped, expected, is_bf16 ? kClipToleranceBf16 : kClipToleranceFp32))
     return std::nullopt;
-  if (tensors.tensors.size() < of_file && clipped < expected) {
-    return CheckResult::Unseen(
-        Stage::kStep, absl::StrCat("in step ", k + 1, " the gradients of ", tensors.tensors.size(),
-                                   " of ", of_file,
-                                   " tensors were seen: too few to tell how they "
-                                   "were clipped"));
+  if (!unseen.empty() && clipped < expected) {
+    return CheckResult::Unseen(Stage::kStep,
+                               absl::StrCat("in step ", k + 1, " ", unseen,
+                                            ": too little to tell how gradients were clipped"));
   }
   return CheckResult::Failed(
       Stage::kStep, reason::kClippingOff,
@@ -227,7 +225,7 @@ std::optional<CheckResult> CheckSamples(std::span<const ObservedStep> reported,
 
 CheckResult CheckOptimizer(const OptimizerSettings& asked, std::span<const ObservedStep> reported,
                            std::span<const StepTensors> tensors, const std::string& parameter_type,
-                           size_t of_file) {
+                           const std::string& unseen) {
   if (reported.empty() || reported.size() != tensors.size() || tensors.front().tensors.empty())
     return CheckResult::Unseen(Stage::kStep, "no optimizer step was seen");
   if (std::optional<CheckResult> stop = CheckSamples(reported, tensors)) return *stop;
@@ -245,7 +243,7 @@ CheckResult CheckOptimizer(const OptimizerSettings& asked, std::span<const Obser
         absl::StrCat("the parameters are kept in ", type, ", not in ", parameter_type)));
   for (size_t k = 0; k < reported.size(); ++k) {
     if (auto stop = CheckSettings(asked, reported[k], k)) return finish(*std::move(stop));
-    if (auto stop = CheckClipping(asked, reported[k], tensors[k], k, is_bf16, of_file, evidence))
+    if (auto stop = CheckClipping(asked, reported[k], tensors[k], k, is_bf16, unseen, evidence))
       return finish(*std::move(stop));
   }
   return CheckUpdates(reported, tensors, is_bf16, std::move(evidence));

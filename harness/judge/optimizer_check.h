@@ -24,8 +24,8 @@ namespace bkm {
 //    epsilon and weight decay are the asked ones in every group (override-ignored): nothing asks
 //    for parameters without decay.
 // 2. Clipping: the norm over all observed gradients is what clipping the reported norm leaves
-//    (clipping-off). If fewer gradients were observed than the file has tensors (`of_file`), a
-//    smaller norm proves nothing.
+//    (clipping-off). If not all of the model's gradients were observed, a smaller norm proves
+//    nothing: `unseen` says which, as a clause.
 // 3. Updates: AdamW in fp64, from the observed gradients, moments carried from step to step, and
 //    the observed parameter before a step, must give the observed parameter after it (update-off).
 //    Allowed are the roundings of the type that holds the parameters (fp32, or bf16 if every
@@ -33,7 +33,8 @@ namespace bkm {
 //    steps.
 CheckResult CheckOptimizer(const OptimizerSettings& asked, std::span<const ObservedStep> reported,
                            std::span<const StepTensors> tensors,
-                           const std::string& parameter_type = "fp32", size_t of_file = 0);
+                           const std::string& parameter_type = "fp32",
+                           const std::string& unseen = "");
 
 // What AdamW makes of one tensor's sampled parameters in one step, from what was observed up to it.
 struct ExpectedUpdate {
