@@ -14,6 +14,7 @@
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
 #include "harness/numerics/probe_data.h"
+#include "harness/numerics/reductions.h"
 
 namespace bkm {
 namespace {
@@ -40,6 +41,8 @@ std::string FloorKey(const Probe& probe, absl::string_view precision,
   identity["precision"] = std::string(precision);
   identity["cpu"] = std::string(cpu_features);
   identity["torch"] = std::string(torch);
+  if (const std::string divided = ReductionsText(ReductionsOf(probe.layout)); !divided.empty())
+    identity["reductions"] = divided;
   return Key(identity);
 }
 

@@ -23,7 +23,8 @@ inline constexpr int kReferenceVersion = 3;
 // it.
 std::string GoldenKey(const Probe& probe);
 
-// The key of a floor, which also depends on the machine: `cpu_features` comes from CpuFeatures(),
+// The key of a floor, which also depends on the sums that the probe's layout divides among ranks
+// and on the machine: `cpu_features` comes from CpuFeatures(),
 // and `torch` is the output of `reference_worker --torch-version`.
 std::string FloorKey(const Probe& probe, absl::string_view precision,
                      absl::string_view cpu_features, absl::string_view torch);

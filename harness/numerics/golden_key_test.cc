@@ -38,6 +38,16 @@ TEST(FloorKeyTest, DependsOnPrecisionMachineAndLibTorchToo) {
   EXPECT_NE(FloorKey(probe, "bf16", "a", "1"), GoldenKey(probe));
 }
 
+TEST(FloorKeyTest, DependsOnWhatALayoutAddsUpAndNotOnTheLayout) {
+  const auto key = [](const char* layout) {
+    return FloorKey(Probe{.layout = *ParseLayout(layout)}, "bf16", "a", "1");
+  };
+  EXPECT_NE(key("dp_shard=2"), key("1"));
+  EXPECT_NE(key("dp_shard=2"), key("tp=2"));
+  EXPECT_EQ(key("dp_shard=2"), key("dp_replicate=2"));
+  EXPECT_EQ(key("pp=2"), key("1"));
+}
+
 class CpuFeaturesTest : public testing::Test {
  protected:
   absl::StatusOr<std::string> Of(absl::string_view cpuinfo) {

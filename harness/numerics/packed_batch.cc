@@ -2,6 +2,8 @@
 // Copyright the bkm authors.
 #include "harness/numerics/packed_batch.h"
 
+#include <algorithm>
+
 namespace bkm {
 
 std::vector<int64_t> PackedBatch::JudgedPositions() const {
@@ -12,6 +14,15 @@ std::vector<int64_t> PackedBatch::JudgedPositions() const {
     start += length;
   }
   return positions;
+}
+
+std::vector<std::vector<int64_t>> PackedBatch::Grouped(int parts) const {
+  const int64_t documents = std::ssize(document_lengths);
+  const int64_t groups = std::clamp<int64_t>(parts, 1, documents);
+  std::vector<std::vector<int64_t>> grouped(groups);
+  for (int64_t i = 0; i < documents; ++i)
+    grouped[i * groups / documents].push_back(document_lengths[i]);
+  return grouped;
 }
 
 }  // namespace bkm

@@ -17,6 +17,10 @@ struct PackedBatch {
 
   // The positions that have a label: all but the last position of each document.
   std::vector<int64_t> JudgedPositions() const;
+
+  // The documents in up to `parts` groups of neighbours, of equal numbers as far as possible: the
+  // lengths of each group's.
+  std::vector<std::vector<int64_t>> Grouped(int parts) const;
 };
 
 // A reach test: replace the token at flat position `position` of step 0's batch by `token`.

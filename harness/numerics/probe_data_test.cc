@@ -126,6 +126,16 @@ TEST(DrawWeightTest, HasTheMeanAndDeviationOfItsShape) {
   EXPECT_NEAR(squares / 10000, 0.01, 0.0005);
 }
 
+TEST(PackedBatchTest, GroupsHaveEqualNumbersOfDocuments) {
+  using Lengths = std::vector<std::vector<int64_t>>;
+  const PackedBatch batch{.document_lengths = {4, 2, 9, 1}};
+  EXPECT_EQ(batch.Grouped(1), Lengths({{4, 2, 9, 1}}));
+  EXPECT_EQ(batch.Grouped(2), Lengths({{4, 2}, {9, 1}}));
+  EXPECT_EQ(batch.Grouped(3), Lengths({{4, 2}, {9}, {1}}));
+  // No group is empty.
+  EXPECT_EQ(batch.Grouped(8), Lengths({{4}, {2}, {9}, {1}}));
+}
+
 TEST(PackedBatchTest, JudgedPositionsLeaveOutTheLastOfEachDocument) {
   const PackedBatch batch = {.document_lengths = {3, 2, 1}};
   EXPECT_THAT(batch.JudgedPositions(), ElementsAre(0, 1, 3));

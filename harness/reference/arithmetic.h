@@ -7,6 +7,8 @@
 
 #include <string>
 
+#include "harness/numerics/reductions.h"
+
 namespace bkm {
 
 // The types in which a model computes: one way in which a right implementation may round. Sums
@@ -18,6 +20,7 @@ struct Arithmetic {
   c10::ScalarType elementwise;  // results of norms, RoPE and the residual stream
   c10::ScalarType matmul;       // operands and results of projections and attention
   c10::ScalarType log_probs;    // results of log-softmax and terms of the loss
+  Reductions reductions;        // the sums that ranks divide among them
 
   // The type inside norms and softmax and of RoPE's angles.
   c10::ScalarType inner() const { return elementwise == c10::kDouble ? c10::kDouble : c10::kFloat; }

@@ -31,7 +31,8 @@ struct Heads {
 Heads GroupedHeads(const Tensor& x, const WeightScope& scope, const ModelShape& shape,
                    const Tensor& positions, bool turned, const Arithmetic& arithmetic) {
   const auto project = [&](const char* name, int64_t count) {
-    return Linear(x, scope.Below(name), arithmetic).view({-1, count, shape.head_dim});
+    return Linear(x, scope.Below(name), Divided::kOutputs, arithmetic)
+        .view({-1, count, shape.head_dim});
   };
   const auto turn = [&](Tensor heads, const char* norm) {
     if (shape.qk_norm) {
@@ -53,16 +54,18 @@ Heads LatentHeads(const Tensor& x, const WeightScope& scope, const ModelShape& s
     return (turned ? ApplyRope(heads, positions, shape.rope, arithmetic) : heads)
         .to(arithmetic.matmul);
   };
-  const Tensor q =
-      Linear(x, scope.Below("q_proj"), arithmetic).view({-1, shape.heads, shape.head_dim});
+  const Tensor q = Linear(x, scope.Below("q_proj"), Divided::kOutputs, arithmetic)
+                       .view({-1, shape.heads, shape.head_dim});
   const std::vector<Tensor> q_parts = q.split_with_sizes({latent.plain_dim, latent.rope_dim}, -1);
-  const std::vector<Tensor> compressed = Linear(x, scope.Below("kv_a_proj_with_mqa"), arithmetic)
-                                             .split_with_sizes({latent.rank, latent.rope_dim}, -1);
+  const std::vector<Tensor> compressed =
+      Linear(x, scope.Below("kv_a_proj_with_mqa"), Divided::kNone, arithmetic)
+          .split_with_sizes({latent.rank, latent.rope_dim}, -1);
   const Tensor vector =
       RmsNorm(compressed[0], scope.At("kv_a_layernorm.weight"), shape.norm_epsilon, arithmetic);
-  const std::vector<Tensor> kv = Linear(vector, scope.Below("kv_b_proj"), arithmetic)
-                                     .view({-1, shape.heads, latent.plain_dim + latent.value_dim})
-                                     .split_with_sizes({latent.plain_dim, latent.value_dim}, -1);
+  const std::vector<Tensor> kv =
+      Linear(vector, scope.Below("kv_b_proj"), Divided::kOutputs, arithmetic)
+          .view({-1, shape.heads, latent.plain_dim + latent.value_dim})
+          .split_with_sizes({latent.plain_dim, latent.value_dim}, -1);
   const Tensor shared = turn(compressed[1].unsqueeze(1)).expand({-1, shape.heads, -1});
   return {at::cat({q_parts[0], turn(q_parts[1])}, -1), at::cat({kv[0], shared}, -1), kv[1]};
 }
@@ -71,6 +74,16 @@ Heads LatentHeads(const Tensor& x, const WeightScope& scope, const ModelShape& s
 Tensor ForEachQueryHead(const Tensor& kv, int64_t heads, bool interleaved) {
   const int64_t group = heads / kv.size(1);
   return interleaved ? kv.repeat({1, group, 1}) : kv.repeat_interleave(group, 1);
+}
+
+// A matrix product for each head, [heads, queries, keys or dim]. Autograd adds up the parts of the
+// gradient of `right`.
+Tensor ProductOfQueries(const Tensor& left, const Tensor& right, const Arithmetic& arithmetic) {
+  const int parts = arithmetic.reductions.queries;
+  if (parts == 1) return at::matmul(left, right);
+  std::vector<Tensor> products;
+  for (const Tensor& part : left.chunk(parts, 1)) products.push_back(at::matmul(part, right));
+  return at::cat(products, 1);
 }
 
 AttentionRule RuleOf(const ModelShape& shape, int64_t layer, const WeightScope& scope,
@@ -97,7 +110,8 @@ Tensor DenseAttention(const Tensor& q, const Tensor& k, const Tensor& v, const A
   const auto heads_first = [&](const Tensor& x) {  // [heads, tokens, dim]
     return x.to(arithmetic.matmul).transpose(0, 1);
   };
-  Tensor scores = at::matmul(heads_first(q), heads_first(k).transpose(1, 2)) * rule.scale;
+  Tensor scores =
+      ProductOfQueries(heads_first(q), heads_first(k).transpose(1, 2), arithmetic) * rule.scale;
   scores = scores.to(arithmetic.inner());
   Tensor hidden = at::zeros({tokens, tokens}, at::kBool);  // [queries, keys]
   if (rule.causal) hidden = at::ones_like(hidden).triu(1);
@@ -108,7 +122,8 @@ Tensor DenseAttention(const Tensor& q, const Tensor& k, const Tensor& v, const A
     scores = at::cat({scores, sinks.expand({-1, tokens, 1})}, -1);
   }
   const Tensor weights = at::softmax(scores, -1).narrow(-1, 0, tokens);
-  return at::matmul(weights.to(arithmetic.matmul), heads_first(v)).transpose(0, 1);
+  return ProductOfQueries(weights.to(arithmetic.matmul), heads_first(v), arithmetic)
+      .transpose(0, 1);
 }
 
 Tensor SelfAttention(const Tensor& x, const WeightScope& scope, const ModelShape& shape,
@@ -130,7 +145,7 @@ Tensor SelfAttention(const Tensor& x, const WeightScope& scope, const ModelShape
   }
   Tensor output = at::cat(outputs, 0);  // [tokens, heads, value dim]
   if (variant.transposed_heads) output = output.transpose(1, 2);
-  return Linear(output.flatten(1), scope.Below("o_proj"), arithmetic);
+  return Linear(output.flatten(1), scope.Below("o_proj"), Divided::kInputs, arithmetic);
 }
 
 }  // namespace bkm

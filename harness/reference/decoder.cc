@@ -38,7 +38,7 @@ Tensor Decoder::Logits(const Weights& weights, const Tensor& input_ids,
                            : FeedForward(normed, mlp, arithmetic_);
     x = x + fed.to(arithmetic_.elementwise);
   }
-  return Linear(norm(x, model.Below("norm")), Head(seen), arithmetic_);
+  return Linear(norm(x, model.Below("norm")), Head(seen), Divided::kOutputs, arithmetic_);
 }
 
 WeightScope Decoder::Head(const Weights& weights) const {

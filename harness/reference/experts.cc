@@ -38,8 +38,10 @@ Expert ClampedExperts(const WeightScope& scope, double limit, const Arithmetic& 
           down = all("down_proj"),
           down_bias = all("down_proj_bias")](int64_t expert, const Tensor& x) {
     const Tensor inner =
-        at::matmul(x.to(arithmetic.matmul), gate_up[expert]) + gate_up_bias[expert];
-    return at::matmul(ClampedSwiGlu(inner, limit), down[expert]) + down_bias[expert];
+        Product(x.to(arithmetic.matmul), gate_up[expert], Divided::kOutputs, arithmetic) +
+        gate_up_bias[expert];
+    return Product(ClampedSwiGlu(inner, limit), down[expert], Divided::kInputs, arithmetic) +
+           down_bias[expert];
   };
 }
 
@@ -83,7 +85,7 @@ Tensor MixtureOfExperts(const Tensor& x, const WeightScope& scope, const Experts
   const WeightScope router = scope.Below(clamped ? "router" : "gate");
   const char* kCorrection = "e_score_correction_bias";
   // Libraries score in fp32; some first round the logits to the type of products.
-  const Tensor logits = Linear(x, router, arithmetic).to(arithmetic.inner());
+  const Tensor logits = Linear(x, router, Divided::kNone, arithmetic).to(arithmetic.inner());
   const Routing routing =
       ChooseExperts(logits, router.Has(kCorrection) ? router.At(kCorrection) : Tensor(), shape);
   const Expert expert =

@@ -206,8 +206,9 @@ absl::StatusOr<Json> DistanceOf(const PackedBatch& batch, const StepFacts& run,
 }
 
 absl::StatusOr<Json> ComputeFloor(const LoadedProbe& probe, const std::vector<StepFacts>& golden,
-                                  absl::string_view precision) {
-  ASSIGN_OR_RETURN(const std::vector<Arithmetic> ways, WaysOf(precision));
+                                  absl::string_view precision, const Reductions& reductions) {
+  ASSIGN_OR_RETURN(std::vector<Arithmetic> ways, WaysOf(precision));
+  for (Arithmetic& way : ways) way.reductions = reductions;
   ComputeBF16ProductsFast();
   const auto& batches = probe.folder.steps;
   // A subject may report log-probs, and so the loss, in the type of the precision.

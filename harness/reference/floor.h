@@ -38,11 +38,12 @@ absl::StatusOr<Json> DistanceOf(const PackedBatch& batch, const StepFacts& run,
 // expert's gradient gets the largest distance of all experts of its layer.
 void ShareAmongExperts(Json& step);
 
-// Runs every way and dithering through all steps and compares them with the golden. Each number is
+// Runs every way and dithering through all steps, with sums divided as among ranks, and compares
+// them with the golden. Each number is
 // the largest of the ensemble (for a scalar also over all steps), and at least the cost of one
 // rounding to the reported type. The result is the floor file of harness/protocol/README.md.
 absl::StatusOr<Json> ComputeFloor(const LoadedProbe& probe, const std::vector<StepFacts>& golden,
-                                  absl::string_view precision);
+                                  absl::string_view precision, const Reductions& reductions = {});
 
 }  // namespace bkm
 

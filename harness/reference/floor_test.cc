@@ -76,6 +76,50 @@ TEST_F(FloorTest, OfFp32IsFarBelowThatOfBf16) {
   EXPECT_LT(step["grad"]["model.norm.weight"]["rel"], 1e-4);
 }
 
+// All that a layout divides, and no rounding: the same numbers. With rounding: others.
+TEST_F(FloorTest, DividedSumsAreTheSameSumsRoundedInParts) {
+  const Reductions divided{.documents = 2, .queries = 2, .features = 2};
+  for (const auto& [way, largest] :
+       {std::pair(ExactArithmetic(), 1e-11), std::pair(WaysOf("bf16")->at(1), 0.2)}) {
+    Arithmetic in_parts = way;
+    in_parts.reductions = divided;
+    const StepFacts whole = RunSteps(*probe_, probe_->weights, way)[0];
+    const StepFacts parts = RunSteps(*probe_, probe_->weights, in_parts)[0];
+    const Json distance = *DistanceOf(probe_->folder.steps[0], parts, whole);
+    EXPECT_LT(LogProbMean(distance), largest) << way.name;
+    for (const auto& [name, gradient] : distance["grad"].items()) {
+      EXPECT_LT(gradient["rel"], largest) << way.name << " " << name;
+      if (way.matmul == at::kBFloat16) {
+        EXPECT_GT(gradient["rel"], 1e-4) << name;
+      }
+    }
+  }
+}
+
+// Each kind of sum by itself: what it divides moves by roundings to bf16, what it does not divide
+// by what another kernel does in fp32.
+TEST_F(FloorTest, EachReductionDividesItsOwnSums) {
+  Arithmetic way = WaysOf("bf16")->front();
+  const StepFacts whole = RunSteps(*probe_, probe_->weights, way)[0];
+  const std::string values = "model.layers.7.self_attn.v_proj.weight";
+  const std::string down = "model.layers.7.mlp.down_proj.weight";
+  const auto moved = [&](const Reductions& reductions, const std::string& name) {
+    way.reductions = reductions;
+    const StepFacts parts = RunSteps(*probe_, probe_->weights, way)[0];
+    return (*DistanceOf(probe_->folder.steps[0], parts, whole))["grad"][name]["rel"].get<double>();
+  };
+  constexpr double kNoise = 2e-4;
+  constexpr double kRounded = 1e-3;
+  // The values of the last layer get their gradient from all queries, a product after it from one
+  // token's own.
+  EXPECT_GT(moved({.queries = 2}, values), kRounded);
+  EXPECT_LT(moved({.queries = 2}, down), kNoise);
+  // The gradient of the last norm's weight is summed in fp32, whoever sums it.
+  EXPECT_GT(moved({.documents = 2}, down), kRounded);
+  EXPECT_LT(moved({.documents = 2}, "model.norm.weight"), kNoise);
+  EXPECT_GT(moved({.features = 2}, down), kRounded);
+}
+
 TEST_F(FloorTest, DitheringMovesWeightsByAtMostHalfAnUlpOfTheType) {
   const Arithmetic autocast = WaysOf("bf16")->front();
   const char* name = "model.layers.0.mlp.up_proj.weight";

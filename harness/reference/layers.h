@@ -30,8 +30,16 @@ class WeightScope {
   std::string prefix_;
 };
 
+// Whose features tensor parallelism divides among ranks: those that a weight takes or gives.
+enum class Divided { kNone, kInputs, kOutputs };
+
+// x W for a weight [inputs, outputs], in the operands' type.
+at::Tensor Product(const at::Tensor& x, const at::Tensor& weight, Divided divided,
+                   const Arithmetic& arithmetic);
+
 // x W^T with the scope's "weight", plus its "bias" if it has one.
-at::Tensor Linear(const at::Tensor& x, const WeightScope& scope, const Arithmetic& arithmetic);
+at::Tensor Linear(const at::Tensor& x, const WeightScope& scope, Divided divided,
+                  const Arithmetic& arithmetic);
 
 // x / sqrt(mean(x^2) + epsilon) * weight over the last dimension (Zhang and Sennrich 2019).
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double epsilon,

@@ -35,9 +35,9 @@ TEST(LinearTest, AddsABiasWhereThereIsOne) {
   const WeightScope scope(weights, "a.");
   const Tensor x = Random({4, 3}, 2);
   const Tensor product = at::matmul(x, weights["a.weight"].t());
-  ExpectClose(Linear(x, scope, kExact), product);
+  ExpectClose(Linear(x, scope, Divided::kNone, kExact), product);
   weights["a.bias"] = Random({2}, 3);
-  ExpectClose(Linear(x, scope, kExact), product + weights["a.bias"]);
+  ExpectClose(Linear(x, scope, Divided::kNone, kExact), product + weights["a.bias"]);
 }
 
 TEST(LabelLogProbsTest, AreNormalisedAndGatheredAtTheLabel) {

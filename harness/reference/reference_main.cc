@@ -14,6 +14,7 @@
 #include "harness/base/files.h"
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
+#include "harness/model/layout.h"
 #include "harness/reference/floor.h"
 #include "harness/reference/golden.h"
 #include "harness/reference/predicted.h"
@@ -25,6 +26,7 @@ struct Flags {
   std::string out;
   std::string golden;
   std::string precision;
+  std::string layout = "1";
   int threads = 1;
 };
 
@@ -38,7 +40,9 @@ absl::Status RunGolden(const Flags& flags) {
 absl::Status RunFloor(const Flags& flags) {
   ASSIGN_OR_RETURN(const bkm::LoadedProbe probe, bkm::LoadProbe(flags.probe));
   ASSIGN_OR_RETURN(const std::vector<bkm::StepFacts> golden, bkm::ReadGolden(probe, flags.golden));
-  ASSIGN_OR_RETURN(const bkm::Json floor, bkm::ComputeFloor(probe, golden, flags.precision));
+  ASSIGN_OR_RETURN(const bkm::Layout layout, bkm::ParseLayout(flags.layout));
+  ASSIGN_OR_RETURN(const bkm::Json floor,
+                   bkm::ComputeFloor(probe, golden, flags.precision, bkm::ReductionsOf(layout)));
   return bkm::WriteFile(flags.out, bkm::ToText(floor));
 }
 
@@ -79,6 +83,8 @@ int main(int argc, char** argv) {
   CLI::App* floor = AddCommand(app, flags, "floor", "the error of right low-precision runs (JSON)");
   floor->add_option("--golden", flags.golden, "the probe's golden")->required();
   floor->add_option("--precision", flags.precision, "bf16 or fp32")->required();
+  floor->add_option("--layout", flags.layout, "how ranks share the work, such as dp_shard=2+tp=2")
+      ->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -13,6 +13,7 @@
 #include <c10/core/GradMode.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "harness/numerics/optimizer_arithmetic.h"
 
@@ -49,7 +50,15 @@ LossAndLogProbs SftLoss(const Decoder& model, const Weights& weights, const Pack
   const Tensor input_ids = FromInts(batch.input_ids);
   const Tensor mask = FromInts(batch.loss_mask);
   const double count = mask.sum().item<double>();
-  Tensor logits = model.Logits(weights, input_ids, batch.document_lengths, variant);
+  // Each rank casts the weights itself: its gradients are rounded before they are added up.
+  std::vector<Tensor> parts;
+  int64_t start = 0;
+  for (const std::vector<int64_t>& lengths : batch.Grouped(arithmetic.reductions.documents)) {
+    const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+    parts.push_back(model.Logits(weights, input_ids.narrow(0, start, tokens), lengths, variant));
+    start += tokens;
+  }
+  Tensor logits = parts.size() == 1 ? parts[0] : at::cat(parts);
   if (model.is_critic()) {
     const Tensor values = logits.squeeze(-1).to(arithmetic.log_probs);
     return {((values - 1).square() * mask).sum() / (2 * count), values, {}};

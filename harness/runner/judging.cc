@@ -81,7 +81,7 @@ bool IsComplete(const ReferenceData& evidence) {
 }  // namespace
 
 const ReferenceData* RunJudge::EvidenceFor(const Probe& probe, const std::string& precision) {
-  std::unique_ptr<ReferenceData>& evidence = evidence_[absl::StrCat(ProbeKey(probe), precision)];
+  std::unique_ptr<ReferenceData>& evidence = evidence_[FloorFile(probe, precision)];
   // A golden or floor that was missing may have been computed since.
   if (!evidence || !IsComplete(*evidence)) {
     const std::filesystem::path folder = directory_.probe(ProbeKey(probe));

@@ -45,7 +45,7 @@ class RunJudge {
   const ReferenceData* EvidenceFor(const Probe& probe, const std::string& precision);
 
   const RunDirectory& directory_;
-  std::map<std::string, std::unique_ptr<ReferenceData>> evidence_;  // by probe and precision
+  std::map<std::string, std::unique_ptr<ReferenceData>> evidence_;  // by floor
   // The times of the manifests whose folders were verified.
   std::map<std::filesystem::path, std::filesystem::file_time_type> verified_;
 };

@@ -14,6 +14,7 @@
 #include "harness/base/status_macros.h"
 #include "harness/judge/reference_data.h"
 #include "harness/numerics/golden_key.h"
+#include "harness/numerics/reductions.h"
 #include "harness/store/checksums.h"
 
 namespace bkm {
@@ -43,7 +44,9 @@ std::string GoldenFile(const Probe& probe) {
   return absl::StrCat(GoldenKey(probe), ".safetensors");
 }
 std::string FloorFile(const Probe& probe, const std::string& precision) {
-  return absl::StrCat(GoldenKey(probe), "-", precision, ".floor.json");
+  const std::string divided = ReductionsText(ReductionsOf(probe.layout));
+  return absl::StrCat(GoldenKey(probe), "-", precision, divided.empty() ? "" : "-", divided,
+                      ".floor.json");
 }
 std::string ProbeKey(const Probe& probe) { return GoldenKey(probe); }
 
@@ -91,10 +94,10 @@ absl::Status References::Want(const Probe& probe, const fs::path& probe_folder,
   std::vector<fs::path> floors = {made_floor};
   if (!libtorch_version_.empty() && libtorch_.empty())
     floors.push_back(installation_.goldens() / floor);
-  return want(
-      floor, absl::StrCat("the ", precision, " floor"), floors,
-      {worker, "floor", "--probe", probe_folder.string(), "--golden",
-       run_.reference(golden).string(), "--precision", precision, "--out", made_floor.string()});
+  return want(floor, absl::StrCat("the ", precision, " floor"), floors,
+              {worker, "floor", "--probe", probe_folder.string(), "--golden",
+               run_.reference(golden).string(), "--precision", precision, "--layout",
+               LayoutText(probe.layout), "--out", made_floor.string()});
 }
 
 bool References::IsMaking(const Probe& probe) const {
@@ -135,7 +138,7 @@ bool References::HasWorker() {
         " (set UV_FIND_LINKS to a folder with its wheel, or bring the network "
         "up, and give the same command again)");
   }
-  return fetched.ok();
+  return failure_.empty();
 }
 
 void References::Finish(int status) {

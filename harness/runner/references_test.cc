@@ -66,6 +66,22 @@ TEST_F(ReferencesTest, WhatIsMadeIsInTheRunAndNotMadeAgain) {
   EXPECT_EQ(Runs(), "golden\nfloor\n");
 }
 
+// Ranks that share a batch round their parts of its sums, so they have a floor of their own.
+TEST_F(ReferencesTest, LayoutsThatDivideOtherSumsHaveOtherFloors) {
+  WriteWorker("");
+  MakeAll(references_);
+  const fs::path of_one_rank = run_.reference(FloorFile(probe_, "bf16"));
+  for (const char* layout : {"dp_shard=2", "dp_replicate=2", "pp=2"}) {
+    probe_.layout = *ParseLayout(layout);
+    MakeAll(references_);
+    EXPECT_TRUE(fs::exists(run_.reference(FloorFile(probe_, "bf16")))) << layout;
+    EXPECT_EQ(run_.reference(FloorFile(probe_, "bf16")) == of_one_rank,
+              layout == std::string("pp=2"))
+        << layout;
+  }
+  EXPECT_EQ(Runs(), "golden\nfloor\nfloor\n");
+}
+
 TEST_F(ReferencesTest, AWorkerThatIsKilledRunsAgain) {
   WriteWorker(
       absl::StrCat("[ $(wc -l < ", (root_ / "runs").string(), ") -ge 3 ] || kill -KILL $$"));

@@ -30,7 +30,7 @@ std::vector<double> LogProbsOf(const std::filesystem::path& cell_dir, const std:
 
 const ReferenceData& EvidenceReader::ProbeOf(const CellRecord& cell, const std::string& precision) {
   const Probe& probe = cell.cell.probe;
-  std::unique_ptr<ReferenceData>& evidence = probes_[absl::StrCat(ProbeKey(probe), precision)];
+  std::unique_ptr<ReferenceData>& evidence = probes_[FloorFile(probe, precision)];
   if (!evidence) {
     const RunDirectory& directory = run_.directory();
     evidence = std::make_unique<ReferenceData>(

@@ -58,7 +58,7 @@ class EvidenceReader {
   void ReadAttention(const CellRecord& cell, CellEvidence& evidence) const;
 
   const SiteRun& run_;
-  std::map<std::string, std::unique_ptr<ReferenceData>> probes_;  // by probe and precision
+  std::map<std::string, std::unique_ptr<ReferenceData>> probes_;  // by floor
 };
 
 }  // namespace bkm
