@@ -45,7 +45,7 @@ class NoJudge : public CellJudge {
   absl::StatusOr<std::optional<Verdict>> Judge(const CellRecord&) override {
     return std::optional<Verdict>();
   }
-  int Advance(bool) override { return 0; }
+  int Advance(int) override { return 0; }
 };
 
 // The file of results, which gets the evidence of each cell as the cell ends.

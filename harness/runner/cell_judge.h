@@ -21,9 +21,9 @@ class CellJudge {
   virtual absl::Status Observe(const PreparedCell& cell, const Json& observation) = 0;
   // The verdict of an observed cell. Absent while a golden or floor is still being computed.
   virtual absl::StatusOr<std::optional<Verdict>> Judge(const CellRecord& cell) = 0;
-  // Called often: starts background work if `may_start`, collects what has ended, and returns how
-  // many slots the work occupies now.
-  virtual int Advance(bool may_start) = 0;
+  // Called often: collects background work that has ended, starts more while it occupies fewer than
+  // `slots`, and returns how many it occupies now.
+  virtual int Advance(int slots) = 0;
 };
 
 }  // namespace bkm

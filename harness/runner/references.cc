@@ -24,6 +24,9 @@ namespace fs = std::filesystem;
 
 constexpr int kTriesIfKilled = 3;
 
+// What the floors of a probe have in common in all precisions.
+std::string FloorKind(const Probe& probe) { return FloorFile(probe, "any"); }
+
 absl::Status CopyInto(const fs::path& from, const fs::path& to) {
   ASSIGN_OR_RETURN(const std::string content, ReadFile(from));
   RETURN_IF_ERROR(WriteFile(to, content));
@@ -51,9 +54,8 @@ std::string FloorFile(const Probe& probe, const std::string& precision) {
 std::string ProbeKey(const Probe& probe) { return GoldenKey(probe); }
 
 References::~References() {
-  if (!process_) return;
-  ::kill(-process_->pid, SIGKILL);
-  ::waitpid(process_->pid, nullptr, 0);
+  for (const Running& running : running_) ::kill(-running.process.pid, SIGKILL);
+  for (const Running& running : running_) ::waitpid(running.process.pid, nullptr, 0);
 }
 
 absl::Status References::Want(const Probe& probe, const fs::path& probe_folder,
@@ -65,8 +67,9 @@ absl::Status References::Want(const Probe& probe, const fs::path& probe_folder,
     torch_ = libtorch_version_;
     libtorch_ = FindLibTorch(cache_, libtorch_version_);
   }
-  const auto want = [&](const std::string& file, const std::string& what,
-                        std::vector<fs::path> sources, std::vector<std::string> argv) {
+  const auto want = [&](const std::string& file, const std::string& what, const std::string& serves,
+                        const std::string& needs, std::vector<fs::path> sources,
+                        std::vector<std::string> argv) {
     if (!asked_.insert(file).second || IsSound(run_.reference(file))) return absl::OkStatus();
     for (const fs::path& source : sources) {
       if (IsSound(source)) return CopyInto(source, run_.reference(file));
@@ -74,7 +77,8 @@ absl::Status References::Want(const Probe& probe, const fs::path& probe_folder,
     if (!HasWorker()) return absl::OkStatus();
     Command command{.argv = std::move(argv)};
     if (!libtorch_.empty()) command.set_env["LD_LIBRARY_PATH"] = libtorch_;
-    jobs_.push_back({.probe = ProbeKey(probe),
+    jobs_.push_back({.serves = serves,
+                     .needs = needs,
                      .command = std::move(command),
                      .what = what,
                      .made = sources[0],
@@ -88,21 +92,21 @@ absl::Status References::Want(const Probe& probe, const fs::path& probe_folder,
   if (torch_.empty()) torch_ = TorchOf(worker);
   const fs::path made_floor =
       cache_ / "references" / absl::StrCat(FloorKey(probe, precision, cpu, torch_), ".json");
-  RETURN_IF_ERROR(
-      want(golden, "the golden", {made_golden, installation_.goldens() / golden},
-           {worker, "golden", "--probe", probe_folder.string(), "--out", made_golden.string()}));
+  RETURN_IF_ERROR(want(
+      golden, "the golden", ProbeKey(probe), "", {made_golden, installation_.goldens() / golden},
+      {worker, "golden", "--probe", probe_folder.string(), "--out", made_golden.string()}));
   std::vector<fs::path> floors = {made_floor};
   if (!libtorch_version_.empty() && libtorch_.empty())
     floors.push_back(installation_.goldens() / floor);
-  return want(floor, absl::StrCat("the ", precision, " floor"), floors,
+  return want(floor, absl::StrCat("the ", precision, " floor"), FloorKind(probe), ProbeKey(probe),
+              floors,
               {worker, "floor", "--probe", probe_folder.string(), "--golden",
                run_.reference(golden).string(), "--precision", precision, "--layout",
                LayoutText(probe.layout), "--out", made_floor.string()});
 }
 
 bool References::IsMaking(const Probe& probe) const {
-  const std::string key = ProbeKey(probe);
-  return std::any_of(jobs_.begin(), jobs_.end(), [&](const Job& job) { return job.probe == key; });
+  return IsMaking(ProbeKey(probe)) || IsMaking(FloorKind(probe));
 }
 
 absl::Status References::CopyProbe(const fs::path& from, const fs::path& to) {
@@ -141,39 +145,60 @@ bool References::HasWorker() {
   return failure_.empty();
 }
 
-void References::Finish(int status) {
-  Job& job = jobs_.front();
-  process_.reset();
+void References::Finish(Job job, int status) {
   // From outside: the machine lacks memory, or a person ended it.
   const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-  if (killed && ++job.killed < kTriesIfKilled) return;
+  if (killed && ++job.killed < kTriesIfKilled) {
+    jobs_.push_front(std::move(job));
+    return;
+  }
   absl::Status copied = SealFile(job.made);
   if (copied.ok()) copied = CopyInto(job.made, job.wanted);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !copied.ok()) {
     failure_ = absl::StrCat("cannot compute ", job.what, ": see ", job.log.string());
   }
-  jobs_.pop_front();
 }
 
-int References::Advance(bool may_start) {
-  if (process_) {
+bool References::IsMaking(const std::string& serves) const {
+  return std::any_of(jobs_.begin(), jobs_.end(),
+                     [&](const Job& job) { return job.serves == serves; }) ||
+         std::any_of(running_.begin(), running_.end(),
+                     [&](const Running& running) { return running.job.serves == serves; });
+}
+
+std::deque<References::Job>::iterator References::NextJob() {
+  return std::find_if(jobs_.begin(), jobs_.end(),
+                      [&](const Job& job) { return job.needs.empty() || !IsMaking(job.needs); });
+}
+
+int References::Advance(int slots) {
+  for (auto it = running_.begin(); it != running_.end();) {
     int status = 0;
-    if (::waitpid(process_->pid, &status, WNOHANG) == process_->pid) Finish(status);
-  }
-  while (!process_ && may_start && !jobs_.empty()) {
-    if (absl::Status made = CreateDirectories(jobs_.front().log.parent_path()); !made.ok())
-      failure_ = std::string(made.message());
-    absl::StatusOr<PipedProcess> started = StartPiped(jobs_.front().command, jobs_.front().log);
-    if (started.ok()) {
-      process_ = *std::move(started);
-      process_->to_child.Close();
-    } else {
-      failure_ = absl::StrCat("cannot compute ", jobs_.front().what, ": ",
-                              started.status().message(), " (run tools/bkm, which builds it)");
-      jobs_.pop_front();
+    if (::waitpid(it->process.pid, &status, WNOHANG) != it->process.pid) {
+      ++it;
+      continue;
     }
+    Job job = std::move(it->job);
+    it = running_.erase(it);
+    Finish(std::move(job), status);
   }
-  return process_ ? 1 : 0;
+  while (std::ssize(running_) < std::min(slots, cores_)) {
+    const auto next = NextJob();
+    if (next == jobs_.end()) break;
+    Job job = std::move(*next);
+    jobs_.erase(next);
+    if (absl::Status made = CreateDirectories(job.log.parent_path()); !made.ok())
+      failure_ = std::string(made.message());
+    absl::StatusOr<PipedProcess> started = StartPiped(job.command, job.log);
+    if (!started.ok()) {
+      failure_ = absl::StrCat("cannot compute ", job.what, ": ", started.status().message(),
+                              " (run tools/bkm, which builds it)");
+      continue;
+    }
+    started->to_child.Close();
+    running_.push_back({std::move(job), *std::move(started)});
+  }
+  return static_cast<int>(running_.size());
 }
 
 }  // namespace bkm

@@ -3,12 +3,14 @@
 #ifndef HARNESS_RUNNER_REFERENCES_H_
 #define HARNESS_RUNNER_REFERENCES_H_
 
+#include <algorithm>
 #include <deque>
 #include <filesystem>
 #include <functional>
-#include <optional>
+#include <list>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,9 +23,9 @@
 namespace bkm {
 
 // Puts goldens and floors into the run directory: from the cache, from golden/numeric, or computed
-// by reference_worker while cells run, one at a time. An installed bkm fetches LibTorch when the
-// first one must be computed. Until then it uses the floors that came with it, which another
-// machine measured.
+// by reference_worker while cells run, each in one process on one thread. An installed bkm fetches
+// LibTorch when the first one must be computed. Until then it uses the floors that came with it,
+// which another machine measured.
 class References {
  public:
   using Note = std::function<void(const std::string&)>;
@@ -41,11 +43,11 @@ class References {
   absl::Status Want(const Probe& probe, const std::filesystem::path& probe_folder,
                     const std::string& precision);
 
-  // Starts work if `may_start` (a slot is free), and collects results. Returns the number of
-  // running processes: 0 or 1.
-  int Advance(bool may_start);
-  bool busy() const { return process_.has_value() || !jobs_.empty(); }
-  // Whether a golden or floor of `probe` is still to be computed.
+  // Collects results and starts work while fewer than `slots` processes run, at most one per core.
+  // Returns the number of running processes. A floor waits for its golden.
+  int Advance(int slots);
+  bool busy() const { return !running_.empty() || !jobs_.empty(); }
+  // Whether the golden of `probe`, or a floor of it with its layout, is still to be computed.
   bool IsMaking(const Probe& probe) const;
   // Sentences about damaged files, which were set aside and are made again.
   const std::vector<std::string>& damaged() const { return damaged_; }
@@ -54,7 +56,8 @@ class References {
 
  private:
   struct Job {
-    std::string probe;  // its key
+    std::string serves;  // ProbeKey, or FloorKind
+    std::string needs;   // the job that must end before; empty: none
     Command command;
     std::string what;
     std::filesystem::path made;    // the command's output, in the cache
@@ -63,7 +66,16 @@ class References {
     int killed = 0;  // times
   };
 
-  void Finish(int status);
+  struct Running {
+    Job job;
+    PipedProcess process;
+  };
+
+  void Finish(Job job, int status);
+  // The first job that waits for no other one.
+  std::deque<Job>::iterator NextJob();
+  // Whether a job that `serves` this waits or runs.
+  bool IsMaking(const std::string& serves) const;
   absl::Status CopyProbe(const std::filesystem::path& from, const std::filesystem::path& to);
   // Whether reference_worker can run; an installed bkm fetches what it needs.
   bool HasWorker();
@@ -78,8 +90,9 @@ class References {
   std::filesystem::path libtorch_;      // folder of its libraries, once found
   std::string torch_;                   // version of the worker's LibTorch; empty: not known yet
   std::set<std::string> asked_;         // names of files and folders
-  std::deque<Job> jobs_;                // the first is running when process_ is set
-  std::optional<PipedProcess> process_;
+  std::deque<Job> jobs_;                // that wait
+  std::list<Running> running_;
+  const int cores_ = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   std::string failure_;
   std::vector<std::string> damaged_;
 };

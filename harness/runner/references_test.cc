@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <thread>
+
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "harness/base/files.h"
@@ -39,7 +42,7 @@ class ReferencesTest : public ::testing::Test {
   }
   void MakeAll(References& references) {
     ASSERT_TRUE(references.Want(probe_, probe_folder_, "bf16").ok());
-    for (int i = 0; i < 1000 && (references.Advance(true) > 0 || references.busy()); ++i)
+    for (int i = 0; i < 1000 && (references.Advance(2) > 0 || references.busy()); ++i)
       absl::SleepFor(absl::Milliseconds(10));
     EXPECT_FALSE(references.busy());
   }
@@ -80,6 +83,36 @@ TEST_F(ReferencesTest, LayoutsThatDivideOtherSumsHaveOtherFloors) {
         << layout;
   }
   EXPECT_EQ(Runs(), "golden\nfloor\nfloor\n");
+}
+
+TEST_F(ReferencesTest, FloorsAreMadeSideBySideOnceTheirGoldenIsThere) {
+  WriteWorker("sleep 0.3");
+  ASSERT_TRUE(references_.Want(probe_, probe_folder_, "bf16").ok());
+  Probe sharded = probe_;
+  sharded.layout = *ParseLayout("dp_shard=2");
+  ASSERT_TRUE(references_.Want(sharded, probe_folder_, "bf16").ok());
+  EXPECT_EQ(references_.Advance(2), 1);  // the golden
+  size_t most = 0;
+  while (references_.busy()) {
+    most = std::max<size_t>(most, references_.Advance(2));
+    if (!references_.IsMaking(probe_)) {
+      EXPECT_TRUE(fs::exists(run_.reference(FloorFile(probe_, "bf16"))));
+    }
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  EXPECT_EQ(most, std::min(2u, std::thread::hardware_concurrency()));
+  EXPECT_EQ(references_.failure(), "");
+}
+
+// The floor of another layout keeps no cell from its verdict.
+TEST_F(ReferencesTest, ACellWaitsForItsOwnFloorOnly) {
+  WriteWorker("");
+  MakeAll(references_);
+  Probe sharded = probe_;
+  sharded.layout = *ParseLayout("dp_shard=2");
+  ASSERT_TRUE(references_.Want(sharded, probe_folder_, "bf16").ok());
+  EXPECT_TRUE(references_.IsMaking(sharded));
+  EXPECT_FALSE(references_.IsMaking(probe_));
 }
 
 TEST_F(ReferencesTest, AWorkerThatIsKilledRunsAgain) {

@@ -71,7 +71,7 @@ absl::StatusOr<bool> Runner::Run(CellSupply& supply, RunRecord& run) {
     const bool goes_on = !interrupted && supplied.ok();
     const bool may_start = goes_on && clock_.Elapsed() < options_.start_until;
     if (may_start) supplied = TakeReady(supply);
-    background_ = judge_.Advance(goes_on && HasRoomForReferences());
+    background_ = judge_.Advance(goes_on ? SlotsForReferences() : 0);
     if (may_start) RETURN_IF_ERROR(TellAndFeed());
     if (goes_on && !may_start) RETURN_IF_ERROR(TellJudged());
     if (may_start) RETURN_IF_ERROR(StartReady());
@@ -270,13 +270,14 @@ int Runner::BusySlots() const {
   return busy;
 }
 
-bool Runner::HasRoomForReferences() {
-  const int busy = BusySlots();
-  if (busy >= options_.slots) return false;
-  if (pending_.empty() || alone_) return true;
+int Runner::SlotsForReferences() {
+  const int free = options_.slots - BusySlots();
+  // Cells come first: as long as one may follow, references take one slot.
+  if (pending_.empty() && !more_to_come_) return free;
+  if (free <= 0 || pending_.empty() || alone_) return std::min(free, 1);
   // References in turn would always hold one of the slots that a cell of several ranks needs.
   const int needed = SlotsOf(NextPending()->index);
-  return needed == 1 || busy + needed > options_.slots;
+  return needed == 1 || needed > free ? 1 : 0;
 }
 
 absl::Status Runner::StartReady() {

@@ -100,8 +100,8 @@ class Runner {
   // At most all: a cell of more ranks than there are slots runs alone.
   int SlotsOf(size_t index) const;
   int BusySlots() const;
-  // Whether a golden or floor may be computed beside the cells that run.
-  bool HasRoomForReferences();
+  // How many goldens and floors may be computed at once beside the cells that run.
+  int SlotsForReferences();
   absl::Status StartReady();
   absl::StatusOr<bool> TakeLate(const Pending& pending);
   absl::Status StartOne(const Pending& pending);

@@ -65,7 +65,7 @@ class FilesJudge : public CellJudge {
   absl::StatusOr<std::optional<Verdict>> Judge(const CellRecord& cell) override {
     return judge_.JudgeCell(run_, cell);
   }
-  int Advance(bool) override { return 0; }
+  int Advance(int) override { return 0; }
 
  private:
   RunJudge& judge_;

@@ -97,8 +97,10 @@ class FakeJudge : public CellJudge {
     if (busy > 0) return std::nullopt;
     return verdict;
   }
-  int Advance(bool may_start) override {
+  int Advance(int slots) override {
+    const bool may_start = slots > 0;
     started |= may_start;
+    most_slots = std::max(most_slots, slots);
     if (wanted > 0 && may_start && making_ == 0) --wanted, making_ = 3;
     if (making_ > 0) return --making_ > 0 ? 1 : 0;
     return busy > 0 && busy-- > 1 ? 1 : 0;
@@ -109,6 +111,7 @@ class FakeJudge : public CellJudge {
   int busy = 0;    // turns for which a golden is being computed
   int wanted = 0;  // goldens that are made one after the other, each in some turns
   bool started = false;
+  int most_slots = 0;  // that it was given
 
  private:
   int making_ = 0;
@@ -589,6 +592,16 @@ TEST_F(RunnerTest, RunLastsUntilItsGoldensAreThere) {
   EXPECT_EQ(judge_.busy, 0);
   EXPECT_TRUE(judge_.started);
   EXPECT_TRUE(run_.cells[0].verdict.has_value());
+}
+
+TEST_F(RunnerTest, GoldensGetOneSlotWhileCellsWaitAndAllOnceNoneIsLeft) {
+  executor_.interrupt_after = 1;
+  EXPECT_FALSE(Run({Prepared("flex"), Prepared("varlen"), Prepared("sdpa")}, {.slots = 2}));
+  EXPECT_EQ(judge_.most_slots, 1);
+  executor_ = FakeExecutor();
+  judge_.busy = 5;
+  EXPECT_TRUE(Run({Prepared("flex")}, {.slots = 3}));
+  EXPECT_EQ(judge_.most_slots, 3);
 }
 
 TEST_F(RunnerTest, GoldensDoNotKeepACellOfSeveralRanksWaiting) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -144,7 +145,7 @@ class DirectoryJudge : public CellJudge {
     if (references_.IsMaking(cell.cell.probe)) return std::optional<Verdict>();
     return judge_.JudgeCell(run_, cell);
   }
-  int Advance(bool may_start) override { return references_.Advance(may_start); }
+  int Advance(int slots) override { return references_.Advance(slots); }
 
  private:
   RunJudge& judge_;
@@ -350,6 +351,7 @@ absl::Status JudgeMeasured(const Installation& installation, const RunDirectory&
                            const std::vector<PreparedCell>& cells, RunRecord& run,
                            RunObserver& observer, const InterruptSignals& signals) {
   constexpr absl::Duration kPatience = absl::Milliseconds(100);
+  constexpr int kAllCores = std::numeric_limits<int>::max();
   References references(installation, CacheDirectory(), directory,
                         [&](const std::string& what) { observer.OnNote(what); });
   for (const PreparedCell& cell : cells) {
@@ -358,7 +360,7 @@ absl::Status JudgeMeasured(const Installation& installation, const RunDirectory&
     if (observation && !cell.stopped && !cell.probe_folder.empty())
       RETURN_IF_ERROR(WantPrecisionThatRan(references, cell, *observation));
   }
-  while (!signals.heard() && (references.Advance(/*may_start=*/true) > 0 || references.busy()))
+  while (!signals.heard() && (references.Advance(kAllCores) > 0 || references.busy()))
     absl::SleepFor(kPatience);
   run.finished = !signals.heard();
   RETURN_IF_ERROR(RunJudge(directory).JudgeRun(run, !run.finished && references.busy()));
