@@ -39,6 +39,8 @@ Tensor Linear(const Tensor& x, const WeightScope& scope, Divided divided,
               const Arithmetic& arithmetic) {
   const auto operand = [&](const Tensor& tensor) { return tensor.to(arithmetic.matmul); };
   const Tensor weight = operand(scope.At("weight"));
+  // An undivided product stays with at::linear: the bits of goldens and floors depend on its
+  // kernel.
   if (divided != Divided::kNone && arithmetic.reductions.features > 1) {
     const Tensor product = Product(operand(x), weight.t(), divided, arithmetic);
     return scope.Has("bias") ? product + operand(scope.At("bias")) : product;

@@ -3,6 +3,7 @@
 #include "harness/reference/layers.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
@@ -38,6 +39,45 @@ TEST(LinearTest, AddsABiasWhereThereIsOne) {
   ExpectClose(Linear(x, scope, Divided::kNone, kExact), product);
   weights["a.bias"] = Random({2}, 3);
   ExpectClose(Linear(x, scope, Divided::kNone, kExact), product + weights["a.bias"]);
+}
+
+// As ranks of tensor parallelism do: each rounds its part, and the parts are added.
+TEST(ProductTest, PartsAreRoundedBeforeTheyAreAdded) {
+  Arithmetic halves = kExact;
+  halves.reductions.features = 2;
+  const Tensor x = Random({4, 64}, 1).to(at::kBFloat16).requires_grad_(true);
+  const Tensor weight = Random({64, 6}, 2).to(at::kBFloat16);
+  const auto gradient = [&x](const Tensor& product) {
+    x.mutable_grad() = Tensor();
+    product.sum().backward();
+    return x.grad();
+  };
+  const Tensor whole = at::matmul(x, weight);
+  const Tensor inputs = Product(x, weight, Divided::kInputs, halves);
+  EXPECT_TRUE(at::equal(inputs, at::matmul(x.narrow(1, 0, 32), weight.narrow(0, 0, 32)) +
+                                    at::matmul(x.narrow(1, 32, 32), weight.narrow(0, 32, 32))));
+  EXPECT_FALSE(at::equal(inputs, whole));
+  const Tensor divided = gradient(Product(x, weight, Divided::kOutputs, halves));
+  EXPECT_TRUE(at::equal(divided, gradient(at::matmul(x, weight.narrow(1, 0, 3))) +
+                                     gradient(at::matmul(x, weight.narrow(1, 3, 3)))));
+  EXPECT_FALSE(at::equal(divided, gradient(whole)));
+  EXPECT_TRUE(at::equal(Product(x, weight, Divided::kNone, halves), whole));
+}
+
+TEST(RmsNormTest, RanksAddUpTheRoundedGradientsOfItsWeight) {
+  Arithmetic halves = kExact;
+  halves.reductions.features = 2;
+  const Tensor x = Random({8, 16}, 1);
+  const Tensor weight = Random({16}, 2).to(at::kBFloat16).requires_grad_(true);
+  const auto gradient = [&](const Tensor& part, const Arithmetic& arithmetic) {
+    weight.mutable_grad() = Tensor();
+    RmsNorm(part, weight, 1e-6, arithmetic).sum().backward();
+    return weight.grad();
+  };
+  const Tensor in_parts = gradient(x, halves);
+  EXPECT_TRUE(at::equal(in_parts,
+                        gradient(x.narrow(0, 0, 4), kExact) + gradient(x.narrow(0, 4, 4), kExact)));
+  EXPECT_FALSE(at::equal(in_parts, gradient(x, kExact)));
 }
 
 TEST(LabelLogProbsTest, AreNormalisedAndGatheredAtTheLabel) {
