@@ -49,7 +49,8 @@ TEST_F(TorchStoriesTest, TransposedHeadsAreFoundAndNamedOnTheOnlyTorchThatRunsTh
     const RealRun::Fields cell = At("0.2.1", "2.10.0", model, "varlen");
     // Of two faults of qwen3 the untied head comes first (see below); the diagnosis is the same.
     EXPECT_EQ(ReasonOf(cell), model == std::string("qwen3") ? "wrong at golden, weights-not-loaded"
-                                                            : "wrong at golden, log-probs-off");
+                                                            : "wrong at golden, log-probs-off")
+        << model;
     EXPECT_EQ((*run_)->FileOf(cell, "verdict.json")["evidence"]["diagnosis"]["answer"],
               "transposed-heads")
         << model;

@@ -67,23 +67,18 @@ absl::Status References::Want(const Probe& probe, const fs::path& probe_folder,
     torch_ = libtorch_version_;
     libtorch_ = FindLibTorch(cache_, libtorch_version_);
   }
-  const auto want = [&](const std::string& file, const std::string& what, const std::string& serves,
-                        const std::string& needs, std::vector<fs::path> sources,
-                        std::vector<std::string> argv) {
+  // `job` lacks what follows from the file: where it is made, wanted and logged.
+  const auto want = [&](const std::string& file, std::vector<fs::path> sources, Job job) {
     if (!asked_.insert(file).second || IsSound(run_.reference(file))) return absl::OkStatus();
     for (const fs::path& source : sources) {
       if (IsSound(source)) return CopyInto(source, run_.reference(file));
     }
     if (!HasWorker()) return absl::OkStatus();
-    Command command{.argv = std::move(argv)};
-    if (!libtorch_.empty()) command.set_env["LD_LIBRARY_PATH"] = libtorch_;
-    jobs_.push_back({.serves = serves,
-                     .needs = needs,
-                     .command = std::move(command),
-                     .what = what,
-                     .made = sources[0],
-                     .wanted = run_.reference(file),
-                     .log = run_.worker_log(absl::StrCat("reference-", file))});
+    if (!libtorch_.empty()) job.command.set_env["LD_LIBRARY_PATH"] = libtorch_;
+    job.made = sources[0];
+    job.wanted = run_.reference(file);
+    job.log = run_.worker_log(absl::StrCat("reference-", file));
+    jobs_.push_back(std::move(job));
     return CreateDirectories(sources[0].parent_path());
   };
   RETURN_IF_ERROR(CopyProbe(probe_folder, run_.probe(ProbeKey(probe))));
@@ -92,17 +87,22 @@ absl::Status References::Want(const Probe& probe, const fs::path& probe_folder,
   if (torch_.empty()) torch_ = TorchOf(worker);
   const fs::path made_floor =
       cache_ / "references" / absl::StrCat(FloorKey(probe, precision, cpu, torch_), ".json");
-  RETURN_IF_ERROR(want(
-      golden, "the golden", ProbeKey(probe), "", {made_golden, installation_.goldens() / golden},
-      {worker, "golden", "--probe", probe_folder.string(), "--out", made_golden.string()}));
+  RETURN_IF_ERROR(want(golden, {made_golden, installation_.goldens() / golden},
+                       {.serves = ProbeKey(probe),
+                        .command = {.argv = {worker, "golden", "--probe", probe_folder.string(),
+                                             "--out", made_golden.string()}},
+                        .what = "the golden"}));
   std::vector<fs::path> floors = {made_floor};
   if (!libtorch_version_.empty() && libtorch_.empty())
     floors.push_back(installation_.goldens() / floor);
-  return want(floor, absl::StrCat("the ", precision, " floor"), FloorKind(probe), ProbeKey(probe),
-              floors,
-              {worker, "floor", "--probe", probe_folder.string(), "--golden",
-               run_.reference(golden).string(), "--precision", precision, "--layout",
-               LayoutText(probe.layout), "--out", made_floor.string()});
+  return want(
+      floor, floors,
+      {.serves = FloorKind(probe),
+       .needs = ProbeKey(probe),
+       .command = {.argv = {worker, "floor", "--probe", probe_folder.string(), "--golden",
+                            run_.reference(golden).string(), "--precision", precision, "--layout",
+                            LayoutText(probe.layout), "--out", made_floor.string()}},
+       .what = absl::StrCat("the ", precision, " floor")});
 }
 
 bool References::IsMaking(const Probe& probe) const {
