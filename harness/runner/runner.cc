@@ -272,8 +272,9 @@ int Runner::BusySlots() const {
 
 int Runner::SlotsForReferences() {
   const int free = options_.slots - BusySlots();
-  // Cells come first: as long as one may follow, references take one slot.
-  if (pending_.empty() && !more_to_come_) return free;
+  // Cells come first: as long as one may follow, references take one slot. So they do beside a
+  // retry, which nothing should disturb.
+  if (pending_.empty() && !more_to_come_ && !alone_) return free;
   if (free <= 0 || pending_.empty() || alone_) return std::min(free, 1);
   // References in turn would always hold one of the slots that a cell of several ranks needs.
   const int needed = SlotsOf(NextPending()->index);

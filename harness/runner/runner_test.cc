@@ -56,6 +56,7 @@ class FakeExecutor : public CellExecutor {
     if (on_wait) on_wait();
     if (interrupt_after-- == 0) return Interrupted{};
     if (in_flight_.empty()) return DeadlinePassed{};
+    if (is_slow && (waited_ = !waited_)) return DeadlinePassed{};
     const std::string id = in_flight_.front();
     in_flight_.pop_front();
     if (cancelled_) return CellFinished{id, Ended("cancelled")};
@@ -74,8 +75,10 @@ class FakeExecutor : public CellExecutor {
   Json observed;
   int most_running = 0;
   int interrupt_after = -1;
+  bool is_slow = false;  // each cell ends at the second wait
 
  private:
+  bool waited_ = false;
   std::deque<std::string> in_flight_;
   bool cancelled_ = false;
 };
@@ -602,6 +605,15 @@ TEST_F(RunnerTest, GoldensGetOneSlotWhileCellsWaitAndAllOnceNoneIsLeft) {
   judge_.busy = 5;
   EXPECT_TRUE(Run({Prepared("flex")}, {.slots = 3}));
   EXPECT_EQ(judge_.most_slots, 3);
+}
+
+TEST_F(RunnerTest, GoldensGetOneSlotBesideARetry) {
+  std::vector<int> given;  // before each of the executor's waits: two of the cell, two of its retry
+  executor_.is_slow = true;
+  executor_.endings = {Ended("timed-out")};
+  executor_.on_wait = [&] { given.push_back(std::exchange(judge_.most_slots, 0)); };
+  EXPECT_TRUE(Run({Prepared("flex")}, {.slots = 3}));
+  EXPECT_THAT(given, ElementsAre(1, 2, 1, 1));
 }
 
 TEST_F(RunnerTest, GoldensDoNotKeepACellOfSeveralRanksWaiting) {
