@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,7 +22,29 @@ from bkm_cell.witnesses.attended import Attended
 from bkm_cell.witnesses.layers import entrances, hf_attention, inner_attentions, numbered
 
 
-_Call = tuple[int, Callable[..., Any], Any, Any, AbstractContextManager[Any]]
+@dataclass
+class _Call:
+    layer: int
+    function: Callable[..., Any]
+    arguments: Any
+    named: Any
+    autocast: AbstractContextManager[Any]
+    module: torch.nn.Module
+    parameters: dict[str, torch.Tensor]  # the module's own, as it saw them
+
+    def as_it_was(self) -> AbstractContextManager[None]:
+        return _with_attributes(self.module, self.parameters)
+
+
+@contextmanager
+def _with_attributes(module: torch.nn.Module, values: dict[str, torch.Tensor]) -> Iterator[None]:
+    """An instance's own attributes come before its parameters."""
+    module.__dict__.update(values)
+    try:
+        yield
+    finally:
+        for name in values:
+            del module.__dict__[name]
 
 
 def _detached(value: Any) -> Any:
@@ -72,7 +95,14 @@ class StepMasks:
             stack.callback(setattr, torch.autograd, "backward", backward)
             yield
 
-    def _keep(self, layer: int, function: Callable[..., Any], arguments: Any, named: Any) -> None:
+    def _keep(
+        self,
+        layer: int,
+        module: torch.nn.Module,
+        function: Callable[..., Any],
+        arguments: Any,
+        named: Any,
+    ) -> None:
         if not self._open:
             return
         tensors = [a for a in arguments if isinstance(a, torch.Tensor)]
@@ -81,7 +111,11 @@ class StepMasks:
             device, torch.get_autocast_dtype(device), torch.is_autocast_enabled(device)
         )
         calls = self._calls if torch.is_grad_enabled() else self._quiet_calls
-        calls.append((layer, function, _detached(arguments), _detached(named), autocast))
+        # FSDP gives a module whole parameters for its forward only. gpt_oss's sinks are such.
+        own = {name: p.detach().clone() for name, p in module.named_parameters(recurse=False)}
+        calls.append(
+            _Call(layer, function, _detached(arguments), _detached(named), autocast, module, own)
+        )
 
     def _enter(self, _: Any, arguments: Any, named: Any) -> None:
         if self._open:
@@ -89,23 +123,23 @@ class StepMasks:
 
     def _after(self, layer: int) -> Callable[..., None]:
         def after(module: Any, arguments: Any, named: Any, _: Any) -> None:
-            self._keep(layer, module.forward, arguments, named)
+            self._keep(layer, module, module.forward, arguments, named)
 
         return after
 
     def _watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(module: Any, *arguments: Any, **named: Any) -> Any:
             layer = getattr(module, "layer_idx", -1)
-            self._keep(layer, partial(function, module), arguments, named)
+            self._keep(layer, module, partial(function, module), arguments, named)
             return function(module, *arguments, **named)
 
         return call
 
     def _read(self) -> None:
         self._open = False  # a checkpoint calls the layers again in the backward
-        trained = {call[0] for call in self._calls}
-        calls = self._calls + [call for call in self._quiet_calls if call[0] not in trained]
+        trained = {call.layer for call in self._calls}
+        calls = self._calls + [call for call in self._quiet_calls if call.layer not in trained]
         self._calls, self._quiet_calls = [], []
-        for layer, function, arguments, named, autocast in calls:
-            with autocast, self._own_calls():
-                self._attended.read(layer, function, arguments, named)
+        for call in calls:
+            with call.autocast, self._own_calls(), call.as_it_was():
+                self._attended.read(call.layer, call.function, call.arguments, call.named)

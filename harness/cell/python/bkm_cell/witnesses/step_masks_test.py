@@ -52,7 +52,46 @@ class PaddingModel(Model):
         return super().forward(self.embedding(padded))[:, 3:]
 
 
+class AttentionWithSinks(nn.Module):
+    """One more softmax logit per head, as gpt_oss has. Reads it from itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.sinks = nn.Parameter(torch.zeros(1))
+
+    def forward(self, q, k, v):
+        scores = (q @ k.transpose(-1, -2)).masked_fill(
+            torch.ones(T, T).tril().logical_not(), float("-inf")
+        )
+        sinks = self.sinks[:, None, None].expand(len(q), 1, T, 1)
+        return torch.cat([scores, sinks], -1).softmax(-1)[..., :-1] @ v
+
+
+class ShardedModel(Model):
+    """Takes the sinks back after the forward, as FSDP does."""
+
+    def __init__(self):
+        super().__init__(None)
+        for layer in self.layers:
+            layer["inner_attention"] = AttentionWithSinks()
+
+    def forward(self, x):
+        output = super().forward(x)
+        for layer in self.layers:
+            layer["inner_attention"].sinks = nn.Parameter(torch.empty(0))
+        return output
+
+
 class StepMasksTest(unittest.TestCase):
+    def test_a_modules_own_parameters_are_those_of_its_forward(self):
+        model, attended = ShardedModel(), Attended([T])
+        with StepMasks([model], attended).watching():
+            model(torch.randn(1, T, 8, requires_grad=True)).sum().backward()
+        self.assertIsNone(attended.error)
+        (relation,) = attended.relations.values()
+        self.assertTrue(torch.equal(relation.bool(), torch.ones(T, T).tril().bool()))
+        self.assertEqual(model.layers[0]["inner_attention"].sinks.numel(), 0)
+
     def test_a_model_may_pad_the_row_itself(self):
         ids = torch.arange(10, 10 + T)
         model, attended = PaddingModel(), Attended([T], input_ids=ids)
