@@ -170,10 +170,28 @@ def described_frame(owners: Owners, file: str, line: int, function: str) -> dict
     }
 
 
+def _gathered(error: BaseException) -> BaseException | None:
+    """The first exception that another one only carries: an ExceptionGroup, or the failures of all
+    ranks by which torch's distributed checkpoints report those of a single one, too."""
+    members: Any = getattr(error, "exceptions", None) or getattr(error, "failures", None)
+    if isinstance(members, dict):
+        members = list(members.values())
+    first = members[0] if isinstance(members, (list, tuple)) and members else None
+    if isinstance(first, tuple) and first:  # with its frames as text
+        first = first[0]
+    return first if isinstance(first, BaseException) and first is not error else None
+
+
 def describe(error: BaseException, owners: Owners, depth: int = 0) -> dict[str, Any]:
     """The facts of an exception and its causes, outermost frame first."""
     if isinstance(error, Described):
         return error.facts
+    if depth < MAX_CHAIN and (carried := _gathered(error)) is not None:
+        facts = describe(carried, owners, depth + 1)
+        walked = list(traceback.walk_tb(error.__traceback__))
+        around = [_frame(owners, frame, line, error, False) for frame, line in walked]
+        facts["frames"] = (around + facts["frames"])[-MAX_FRAMES:]
+        return facts
     try:
         message = str(error)
     except Exception as broken:  # an exception's own __str__ may be broken

@@ -35,6 +35,15 @@ def wrap():
     except KeyError as error:
         raise RuntimeError("wrapped") from error
 
+def gather(kind):
+    failures = []
+    for _ in range(2):
+        try:
+            call_library()
+        except KeyError as error:
+            failures.append(error)
+    raise kind("failed", failures)
+
 def attribute():
     import library_of_test
     return library_of_test.nothing
@@ -100,6 +109,34 @@ class ErrorsTest(unittest.TestCase):
     def test_the_cause_is_kept(self):
         facts = self.facts_of("wrap")
         self.assertEqual((facts["type"], facts["cause"]["type"]), ("RuntimeError", "KeyError"))
+
+    def test_an_exception_that_carries_others_is_told_as_the_first_of_them(self):
+        class OfRanks(BaseException):
+            def __init__(self, message, failures):
+                super().__init__(message)
+                self.failures = {rank: (error, []) for rank, error in enumerate(failures)}
+
+        kinds = [OfRanks]
+        if sys.version_info >= (3, 11):
+            kinds.append(ExceptionGroup)  # noqa: F821
+        for kind in kinds:
+            import engine_of_test
+
+            try:
+                engine_of_test.gather(kind)
+            except BaseException as error:
+                facts = describe(error, self.owners)
+            self.assertEqual((facts["type"], facts["message"]), ("KeyError", "'key'"))
+            functions = [frame["function"] for frame in facts["frames"]][-4:]
+            self.assertEqual(functions, ["gather", "gather", "call_library", "fail"])
+
+    def test_an_exception_that_carries_nothing_is_told_itself(self):
+        for failures in ({}, [], 3, {0: None}, (self,)):
+            error = RuntimeError("itself")
+            error.failures = failures
+            self.assertEqual(describe(error, self.owners)["message"], "itself")
+        error.failures = [error]
+        self.assertEqual(describe(error, self.owners)["message"], "itself")
 
     def test_frames_of_what_was_to_be_compiled_are_marked(self):
         import engine_of_test
