@@ -35,6 +35,7 @@ std::vector<std::string> Filters() {
           with(kFsdpEngine, "library=pypi:transformers==5.10.2,resume_checkpoint=true"),
           with(kTorchtitanEngine, "resume_checkpoint=true"),
           with(kFsdpEngine, "checkpoint=sharded-bf16,rope_keys=rope_parameters"),
+          "engine=verl-fsdp*,precision=fp32,checkpoint=mxfp4",
           "engine=main,library=main,config=rms_norm_eps*",
           "engine=verl-fsdp@pypi:verl==0.7.1,head=value,attention=sdpa",
           "engine=torchtitan,library=baba6d82e,optimizer=*warmup*",
@@ -120,6 +121,11 @@ TEST_F(RealProbesTest, TheCriticsAttentionIsHonouredAndThenOverridden) {
 
 TEST_F(RealProbesTest, ShardsInBf16AndTheNewRopeKeysAreRead) {
   EXPECT_EQ(VerdictOf({"verl-fsdp", "checkpoint=sharded-bf16"}), "ok at golden");
+}
+
+// Its sinks are a parameter of the attention itself, which FSDP takes back after the forward.
+TEST_F(RealProbesTest, GptOssLearnsFromTheFilesThatItIsPublishedIn) {
+  EXPECT_EQ(VerdictOf({"verl-fsdp", "checkpoint=mxfp4"}), "ok at golden");
 }
 
 TEST_F(RealProbesTest, ANumberThatTheFlavorOverrulesIsSeen) {

@@ -67,7 +67,8 @@ void Selection::AddOptions(CLI::App& app) {
   list("--head", heads_, "lm (language model) or value (critic)");
   list("--input", inputs_, "packed, or padded (verl's use_remove_padding=False)");
   list("--checkpoint", checkpoints_,
-       "Form of the weights: single-fp32, or sharded-bf16 (several files and an index)");
+       "Form of the weights: single-fp32, sharded-bf16 (several files and an index), or mxfp4 (the "
+       "same with experts in MXFP4: gpt_oss only)");
   list("--rope-keys", rope_keys_,
        "Rope keys of config.json: both, rope_theta (transformers 4) or rope_parameters "
        "(transformers 5)");

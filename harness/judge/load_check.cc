@@ -116,18 +116,13 @@ int64_t ElementsBeyond(const std::optional<ObservedTensor>& held,
   return std::max<int64_t>(beyond, 0);
 }
 
-absl::StatusOr<std::map<std::string, ObservedTensor>> Measure(const SafetensorsFile& weights) {
-  std::map<std::string, ObservedTensor> measured;
-  for (const auto& [name, view] : weights.tensors()) {
-    ASSIGN_OR_RETURN(const std::vector<double> values, weights.Doubles(name));
-    double squares = 0, sum = 0;
-    for (double value : values) {
-      squares += value * value;
-      sum += value;
-    }
-    measured[name] = {std::sqrt(squares), sum, view.numel};
+ObservedTensor Measure(const std::vector<float>& values) {
+  double squares = 0, sum = 0;
+  for (const double value : values) {
+    squares += value * value;
+    sum += value;
   }
-  return measured;
+  return {std::sqrt(squares), sum, static_cast<int64_t>(values.size())};
 }
 
 CheckResult CheckLoad(const std::map<std::string, ObservedTensor>& loaded,

@@ -7,17 +7,16 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "harness/judge/check_result.h"
 #include "harness/model/observation.h"
-#include "harness/numerics/safetensors.h"
 
 namespace bkm {
 
-// The norm, sum and size of each tensor of a weights file, in fp64.
-absl::StatusOr<std::map<std::string, ObservedTensor>> Measure(const SafetensorsFile& weights);
+// The norm, sum and size of a weight, in fp64.
+ObservedTensor Measure(const std::vector<float>& values);
 
 // How many elements the parameters of a model have beyond those of its file.
 int64_t ElementsBeyond(const std::optional<ObservedTensor>& held,

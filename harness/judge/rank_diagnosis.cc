@@ -81,7 +81,7 @@ class Diagnoser {
   // A shard of a weight that was not loaded.
   std::optional<std::string> Loaded() const {
     const bool is_rounded =
-        input_.probe.precision == "bf16" || input_.probe.checkpoint == "sharded-bf16";
+        input_.probe.precision == "bf16" || input_.probe.checkpoint != "single-fp32";
     const double tolerance = is_rounded ? kLoadedBf16 : kLoadedFp32;
     std::map<std::string, ShardedSample> samples;
     for (const auto& [name, tensor] : input_.steps.front().tensors) {

@@ -31,12 +31,11 @@ absl::Status WriteWeights(const std::filesystem::path& probe_folder,
                    SafetensorsFile::Open(probe_folder / "places.safetensors"));
   ASSIGN_OR_RETURN(const std::vector<SafetensorsFile> files, OpenWeights(probe_folder / "model"));
   Json json = Json::object();
-  for (const SafetensorsFile& file : files) {
-    ASSIGN_OR_RETURN(const auto tensors, Measure(file));
-    for (const auto& [name, tensor] : tensors) {
-      if (places.Has(name))
-        json[name] = {{"norm", tensor.norm}, {"sum", tensor.sum}, {"numel", tensor.numel}};
-    }
+  for (const std::string& name : WeightNames(files)) {
+    if (!places.Has(name)) continue;
+    ASSIGN_OR_RETURN(const StoredWeight weight, ReadWeight(files, name));
+    const ObservedTensor tensor = Measure(weight.values);
+    json[name] = {{"norm", tensor.norm}, {"sum", tensor.sum}, {"numel", tensor.numel}};
   }
   return WriteFile(path, ToText(json));
 }

@@ -214,7 +214,7 @@ void Describe(Fields& fields, Probe& probe) {
   fields.Field("leftover_checkpoint", probe.leftover_checkpoint, Presence::kOptional);
   fields.Field("export_weights", probe.export_weights, Presence::kOmitted);
   fields.Field("resume_checkpoint", probe.resume_checkpoint, Presence::kOmitted);
-  DescribeLater(fields, "checkpoint", probe.checkpoint, {"single-fp32", "sharded-bf16"});
+  DescribeLater(fields, "checkpoint", probe.checkpoint, {"single-fp32", "sharded-bf16", "mxfp4"});
   DescribeLater(fields, "rope_keys", probe.rope_keys, {"both", "rope_theta", "rope_parameters"});
   DescribeTemperature(fields, probe.temperature);
   fields.Field("entropy", probe.entropy, Presence::kOmitted);

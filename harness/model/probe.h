@@ -94,6 +94,7 @@ struct Probe {
   bool resume_checkpoint = false;
   // The form of the model's weights. "single-fp32": one file. "sharded-bf16": the same weights
   // rounded to bf16, in several files with an index, as save_pretrained writes large models.
+  // "mxfp4": the same, but the weights of experts are rounded to MXFP4, as gpt_oss is published.
   std::string checkpoint = "single-fp32";
   // Which rope keys config.json has. "rope_theta": also rope_scaling (the form of transformers 4).
   // "rope_parameters": that key only (the form of transformers 5). "both": all three.

@@ -190,7 +190,7 @@ TEST(ProbeTest, BadValuesAreNamed) {
   EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "config": {"rope_theta": "1e4"}})"),
             "t: $.config: rope_theta is a number or a boolean, not \"1e4\"");
   EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "checkpoint": "bf16"})"),
-            "t: $.checkpoint: unknown name 'bf16' (known: single-fp32, sharded-bf16)");
+            "t: $.checkpoint: unknown name 'bf16' (known: single-fp32, sharded-bf16, mxfp4)");
   EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "input": "ragged"})"),
             "t: $.input: unknown name 'ragged' (known: packed, padded)");
   EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "documents": [5, 5], "micro_batches": 3})"),

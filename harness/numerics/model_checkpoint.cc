@@ -2,15 +2,17 @@
 // Copyright the bkm authors.
 #include "harness/numerics/model_checkpoint.h"
 
-#include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "harness/base/files.h"
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
 #include "harness/numerics/model_weights.h"
+#include "harness/numerics/mxfp4.h"
 #include "harness/numerics/probe_data.h"
 
 namespace bkm {
@@ -21,10 +23,12 @@ namespace fs = std::filesystem;
 constexpr char kSingle[] = "model.safetensors";
 constexpr char kIndex[] = "model.safetensors.index.json";
 constexpr char kExtras[] = "torchtitan-extras.safetensors";
+constexpr char kBlocks[] = "_blocks";
+constexpr char kScales[] = "_scales";
 // Three, so that layers, and what a library joins out of several tensors, lie across a border.
 constexpr int kShards = 3;
 
-bool IsSharded(const Probe& probe) { return probe.checkpoint == "sharded-bf16"; }
+bool IsSharded(const Probe& probe) { return probe.checkpoint != "single-fp32"; }
 
 std::string ShardName(int shard) {
   return absl::StrFormat("model-%05d-of-%05d.safetensors", shard + 1, kShards);
@@ -35,14 +39,18 @@ bool HasExtras(const ModelShape& shape) {
 }
 
 // The values of [..., rows, columns] as [..., columns, rows].
-std::vector<float> Transposed(const WeightShape& weight, const std::vector<float>& values) {
-  const int64_t columns = weight.shape.back(), rows = weight.shape[weight.shape.size() - 2];
+std::vector<float> Transposed(const std::vector<float>& values, int64_t rows, int64_t columns) {
   std::vector<float> result(values.size());
   for (size_t i = 0; i < values.size(); ++i) {
     const int64_t matrix = i / (rows * columns), row = i / columns % rows, column = i % columns;
     result[(matrix * columns + column) * rows + row] = values[i];
   }
   return result;
+}
+
+std::vector<float> DrawTransposed(const WeightShape& weight, uint64_t seed) {
+  const std::vector<int64_t>& shape = weight.shape;
+  return Transposed(DrawWeight(weight, seed), shape[shape.size() - 2], shape.back());
 }
 
 NamedTensor InFp32(const WeightShape& weight, uint64_t seed) {
@@ -58,8 +66,7 @@ absl::Status WriteExtras(const Probe& probe, const ModelShape& shape, const fs::
       if (copy.of != weight.name) continue;
       std::vector<int64_t> sizes = weight.shape;
       std::swap(sizes.back(), sizes[sizes.size() - 2]);
-      tensors.push_back(
-          NamedTensor::F32(copy.name, sizes, Transposed(weight, DrawWeight(weight, probe.seed))));
+      tensors.push_back(NamedTensor::F32(copy.name, sizes, DrawTransposed(weight, probe.seed)));
     }
   }
   return WriteSafetensors(path, std::move(tensors), {{"format", "pt"}});
@@ -70,6 +77,27 @@ absl::Status WriteSingle(const Probe& probe, const ModelShape& shape, const fs::
   for (const WeightShape& weight : WeightsOf(shape)) weights.push_back(InFp32(weight, probe.seed));
   RETURN_IF_ERROR(WriteSafetensors(model / kSingle, std::move(weights), {{"format", "pt"}}));
   return HasExtras(shape) ? WriteExtras(probe, shape, model / kExtras) : absl::OkStatus();
+}
+
+// [..., in, out] becomes blocks of `in`: [..., out, in / 32, 16], and scales [..., out, in / 32].
+std::vector<NamedTensor> InMxfp4(const WeightShape& weight, uint64_t seed) {
+  std::vector<int64_t> shape = weight.shape;
+  std::swap(shape.back(), shape[shape.size() - 2]);
+  shape.back() /= kMxfp4Block;
+  Mxfp4 packed = ToMxfp4(DrawTransposed(weight, seed));
+  NamedTensor scales = {weight.name + kScales, TensorType::kU8, shape, std::move(packed.scales)};
+  shape.push_back(kMxfp4Block / 2);
+  return {{weight.name + kBlocks, TensorType::kU8, shape, std::move(packed.blocks)},
+          std::move(scales)};
+}
+
+// The tensors that a shard has for a weight.
+std::vector<NamedTensor> Rounded(const Probe& probe, const WeightShape& weight) {
+  // As published: the large weights of experts only.
+  if (probe.checkpoint == "mxfp4" && absl::StrContains(weight.name, ".experts.") &&
+      weight.shape.size() == 3)
+    return InMxfp4(weight, probe.seed);
+  return {NamedTensor::BF16(weight.name, weight.shape, DrawWeight(weight, probe.seed))};
 }
 
 // Fills one shard after the other in the order of the forward pass, as save_pretrained does.
@@ -86,8 +114,7 @@ absl::Status WriteShards(const Probe& probe, const ModelShape& shape, const fs::
     while (next < weights.size() && (is_last || done * kShards < parameters * (shard + 1))) {
       const WeightShape& weight = weights[next++];
       done += weight.numel();
-      tensors.push_back(
-          NamedTensor::BF16(weight.name, weight.shape, DrawWeight(weight, probe.seed)));
+      for (NamedTensor& tensor : Rounded(probe, weight)) tensors.push_back(std::move(tensor));
     }
     if (is_last) {  // buffers keep their type
       for (const WeightShape& buffer : BuffersOf(shape))
@@ -118,6 +145,41 @@ absl::StatusOr<std::set<std::string>> ShardsOf(const fs::path& index) {
   if (names.empty())
     return absl::InvalidArgumentError(absl::StrCat(index.string(), ": no weight_map with files"));
   return names;
+}
+
+absl::StatusOr<StoredWeight> ReadPlain(const SafetensorsFile& file, const std::string& name) {
+  ASSIGN_OR_RETURN(const TensorView* view, file.Find(name));
+  if (view->type != TensorType::kF32 && view->type != TensorType::kBF16) {
+    return absl::InvalidArgumentError(absl::StrCat(file.path().string(), ": tensor '", name,
+                                                   "' is ", NameOf(view->type),
+                                                   ", not F32 or BF16"));
+  }
+  ASSIGN_OR_RETURN(const std::vector<double> values, file.Doubles(name));
+  return StoredWeight{view->shape, {values.begin(), values.end()}};
+}
+
+absl::StatusOr<StoredWeight> ReadMxfp4(const std::vector<SafetensorsFile>& files,
+                                       const std::string& name) {
+  ASSIGN_OR_RETURN(const SafetensorsFile* file, FileWith(files, name + kBlocks));
+  ASSIGN_OR_RETURN(const TensorView* blocks, file->Find(name + kBlocks));
+  ASSIGN_OR_RETURN(const SafetensorsFile* file_of_scales, FileWith(files, name + kScales));
+  ASSIGN_OR_RETURN(const TensorView* scales, file_of_scales->Find(name + kScales));
+  const auto error = [&](absl::string_view message) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file->path().string(), ": tensor '", name, kBlocks, "': ", message));
+  };
+  std::vector<int64_t> shape = scales->shape;
+  shape.push_back(kMxfp4Block / 2);
+  if (blocks->type != TensorType::kU8 || scales->type != TensorType::kU8 || shape.size() < 3 ||
+      blocks->shape != shape)
+    return error("it and its scales have not the shapes and the type of MXFP4");
+  const absl::StatusOr<std::vector<float>> values = FromMxfp4(blocks->bytes, scales->bytes);
+  if (!values.ok()) return error(values.status().message());
+  shape.pop_back();
+  shape.back() *= kMxfp4Block;
+  const int64_t rows = shape[shape.size() - 2], columns = shape.back();
+  std::swap(shape.back(), shape[shape.size() - 2]);
+  return StoredWeight{shape, Transposed(*values, rows, columns)};
 }
 
 }  // namespace
@@ -153,6 +215,25 @@ absl::StatusOr<const SafetensorsFile*> FileWith(const std::vector<SafetensorsFil
     if (file.Has(tensor)) return &file;
   }
   return files.front().Find(tensor).status();
+}
+
+std::set<std::string> WeightNames(const std::vector<SafetensorsFile>& files) {
+  std::set<std::string> names;
+  for (const SafetensorsFile& file : files) {
+    for (const auto& [name, view] : file.tensors()) {
+      absl::string_view weight = name;
+      if (!absl::ConsumeSuffix(&weight, kBlocks)) absl::ConsumeSuffix(&weight, kScales);
+      names.emplace(weight);
+    }
+  }
+  return names;
+}
+
+absl::StatusOr<StoredWeight> ReadWeight(const std::vector<SafetensorsFile>& files,
+                                        const std::string& name) {
+  const absl::StatusOr<const SafetensorsFile*> plain = FileWith(files, name);
+  if (plain.ok()) return ReadPlain(**plain, name);
+  return FileWith(files, name + kBlocks).ok() ? ReadMxfp4(files, name) : plain.status();
 }
 
 fs::path ExtrasOf(const fs::path& model) { return model / kExtras; }

@@ -4,6 +4,7 @@
 #define HARNESS_NUMERICS_MODEL_CHECKPOINT_H_
 
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,10 @@
 
 namespace bkm {
 
-// The tensor files of a model folder. Weights are in one file (fp32) or in shards (bf16) with an
-// index. Shards also hold the buffers, as save_pretrained writes them. In the form with one file,
-// the buffers are in an extra file, together with copies that only torchtitan reads.
+// The tensor files of a model folder. Weights are in one file (fp32) or in shards (bf16; experts
+// may be MXFP4) with an index. Shards also hold the buffers, as save_pretrained writes them. In the
+// form with one file, the buffers are in an extra file, together with copies that only torchtitan
+// reads.
 
 // Writes the weights of `probe` into the model folder, in the form of Probe::checkpoint.
 absl::Status WriteCheckpoint(const Probe& probe, const ModelShape& shape,
@@ -33,6 +35,18 @@ absl::StatusOr<std::vector<SafetensorsFile>> OpenWeights(const std::filesystem::
 // The file among `files` that has a tensor; an error of the first file if none has it.
 absl::StatusOr<const SafetensorsFile*> FileWith(const std::vector<SafetensorsFile>& files,
                                                 const std::string& tensor);
+
+// The names of all tensors as the model calls them: a weight in MXFP4 is two tensors of a file.
+std::set<std::string> WeightNames(const std::vector<SafetensorsFile>& files);
+
+// The values of a weight, each exactly, in the model's own shape.
+struct StoredWeight {
+  std::vector<int64_t> shape;
+  std::vector<float> values;
+};
+// An error that names the file if no file has it, or not as F32, BF16 or MXFP4.
+absl::StatusOr<StoredWeight> ReadWeight(const std::vector<SafetensorsFile>& files,
+                                        const std::string& name);
 
 // A file that may be missing: buffers, and weights under the names and in the layout of
 // torchtitan's own exports. transformers does not read it, torchtitan reads every file.

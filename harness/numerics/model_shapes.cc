@@ -2,12 +2,14 @@
 // Copyright the bkm authors.
 #include "harness/numerics/model_shapes.h"
 
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/did_you_mean.h"
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
+#include "harness/numerics/mxfp4.h"
 
 namespace bkm {
 namespace {
@@ -190,6 +192,19 @@ absl::Status CheckConfig(const ModelShape& shape) {
   return absl::OkStatus();
 }
 
+absl::Status CheckMxfp4(const ModelShape& shape) {
+  if (shape.hf_type != "gpt_oss")
+    return absl::InvalidArgumentError(
+        absl::StrCat("checkpoint: only gpt_oss is published in mxfp4, not ", shape.family));
+  for (const auto& [name, size] : {std::pair("hidden_size", shape.hidden),
+                                   std::pair("intermediate_size", shape.experts.hidden)}) {
+    if (size % kMxfp4Block != 0)
+      return Misfit(shape, name,
+                    absl::StrCat("is ", size, ", but mxfp4 packs ", kMxfp4Block, " values"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 int64_t ModelShape::WindowOf(int64_t layer) const { return layer % 2 == 0 ? window : 0; }
@@ -214,6 +229,7 @@ absl::StatusOr<ModelShape> ShapeOf(const Probe& probe) {
   for (const auto& [name, text] : probe.config)
     RETURN_IF_ERROR(SetNumber(name, Json::parse(text, nullptr, false), shape));
   if (!probe.config.empty()) RETURN_IF_ERROR(CheckConfig(shape));
+  if (probe.checkpoint == "mxfp4") RETURN_IF_ERROR(CheckMxfp4(shape));
   return shape;
 }
 

@@ -132,5 +132,17 @@ TEST(ModelShapesTest, NumbersThatDoNotFitAreRefused) {
             "config: num_experts_per_tok of qwen3_moe is at most 64");
 }
 
+TEST(ModelShapesTest, Mxfp4IsForWholeBlocksOfGptOssOnly) {
+  Probe probe;
+  probe.checkpoint = "mxfp4";
+  EXPECT_EQ(std::string(ShapeOf(probe).status().message()),
+            "checkpoint: only gpt_oss is published in mxfp4, not qwen3");
+  probe.model = "gpt_oss";
+  EXPECT_TRUE(ShapeOf(probe).ok());
+  probe.config = {{"intermediate_size", "300"}};
+  EXPECT_EQ(std::string(ShapeOf(probe).status().message()),
+            "config: intermediate_size of gpt_oss is 300, but mxfp4 packs 32 values");
+}
+
 }  // namespace
 }  // namespace bkm

@@ -59,9 +59,15 @@ std::string ProbeJson(const Probe& probe, const ModelShape& shape) {
 }
 
 absl::Status WriteModel(const Probe& probe, const ModelShape& shape, const fs::path& folder) {
-  const char* type = probe.checkpoint == "sharded-bf16" ? "bfloat16" : "float32";
-  RETURN_IF_ERROR(
-      WriteFile(folder / "config.json", ToText(HfConfig(shape, probe.rope_keys, type))));
+  const char* type = probe.checkpoint == "single-fp32" ? "float32" : "bfloat16";
+  OrderedJson config = HfConfig(shape, probe.rope_keys, type);
+  if (probe.checkpoint == "mxfp4") {  // as in the config.json of openai/gpt-oss-20b
+    config["quantization_config"] = {{"modules_to_not_convert",
+                                      {"model.layers.*.self_attn", "model.layers.*.mlp.router",
+                                       "model.embed_tokens", "lm_head"}},
+                                     {"quant_method", "mxfp4"}};
+  }
+  RETURN_IF_ERROR(WriteFile(folder / "config.json", ToText(config)));
   const OrderedJson generation = {
       {"bos_token_id", 1}, {"do_sample", false}, {"eos_token_id", kEosToken}};
   RETURN_IF_ERROR(WriteFile(folder / "generation_config.json", ToText(generation)));

@@ -5,8 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 #include <thread>
+#include <utility>
 
 #include "harness/base/files.h"
 #include "harness/base/hash.h"
@@ -153,6 +156,71 @@ TEST(ProbeFolderTest, ShardsHoldTheRoundedWeightsAndNothingLiesBesideThem) {
   EXPECT_EQ(*WriteProbeFolder(probe, Cache("shards")), folder.path);
   EXPECT_TRUE(fs::exists(files.back().path())) << "an incomplete folder was taken for a whole one";
   ASSERT_TRUE(RemoveTree(Cache("shards")).ok());
+}
+
+TEST(ProbeFolderTest, ExpertsInMxfp4AreReadInTheModelsShape) {
+  Probe probe;
+  probe.model = "gpt_oss";
+  probe.steps = 1;
+  const fs::path cache = Cache("mxfp4");
+  const ProbeFolder plain = *ReadProbeFolder(*WriteProbeFolder(probe, cache));
+  probe.checkpoint = "mxfp4";
+  const ProbeFolder folder = *ReadProbeFolder(*WriteProbeFolder(probe, cache));
+  const std::vector<SafetensorsFile> files = *OpenWeights(folder.model());
+  const std::string name = "model.layers.3.mlp.experts.down_proj";
+  EXPECT_FALSE(FileWith(files, name).ok());
+  EXPECT_THAT((*(*FileWith(files, name + "_blocks"))->Find(name + "_blocks"))->shape,
+              ElementsAre(8, 256, 2880 / 32, 16));
+  EXPECT_THAT((*(*FileWith(files, name + "_scales"))->Find(name + "_scales"))->shape,
+              ElementsAre(8, 256, 2880 / 32));
+  const StoredWeight exact = *ReadWeight(*OpenWeights(plain.model()), name);
+  const StoredWeight rounded = *ReadWeight(files, name);
+  EXPECT_THAT(rounded.shape, ElementsAre(8, 2880, 256));
+  ASSERT_EQ(rounded.values.size(), exact.values.size());
+  // Blocks go down a column: each element is within a quarter of its block's largest.
+  for (int64_t begin = 0; begin < 2880; begin += 32) {
+    const auto at = [&](const StoredWeight& weight, int64_t i) {
+      return weight.values[(5 * 2880 + begin + i) * 256 + 7];
+    };
+    float largest = 0, error = 0;
+    for (int64_t i = 0; i < 32; ++i) {
+      largest = std::max(largest, std::abs(at(exact, i)));
+      error = std::max(error, std::abs(at(exact, i) - at(rounded, i)));
+    }
+    EXPECT_LE(error, largest / 4);
+    EXPECT_GT(error, 0);
+  }
+  std::set<std::string> weights;
+  for (const auto& [weight, places] : folder.places) weights.insert(weight);
+  EXPECT_EQ(WeightNames(files), weights);
+  const Json config = *ReadJsonFile(folder.model() / "config.json");
+  EXPECT_EQ(config["quantization_config"]["quant_method"], "mxfp4");
+  EXPECT_FALSE((*ReadJsonFile(plain.model() / "config.json")).contains("quantization_config"));
+  ASSERT_TRUE(RemoveTree(cache).ok());
+}
+
+TEST(ProbeFolderTest, DamagedMxfp4IsAnErrorWithThePath) {
+  const fs::path path = fs::path(testing::TempDir()) / "damaged.safetensors";
+  const auto read = [&](std::vector<int64_t> blocks, std::vector<int64_t> scales) {
+    const auto bytes = [](const std::vector<int64_t>& shape) {
+      int64_t size = 1;
+      for (const int64_t n : shape) size *= n;
+      return std::string(size, '\x7f');
+    };
+    EXPECT_TRUE(WriteSafetensors(path, {{"w_blocks", TensorType::kU8, blocks, bytes(blocks)},
+                                        {"w_scales", TensorType::kU8, scales, bytes(scales)}})
+                    .ok());
+    std::vector<SafetensorsFile> files;
+    files.push_back(*SafetensorsFile::Open(path));
+    return ReadWeight(files, "w").status();
+  };
+  EXPECT_TRUE(read({2, 3, 16}, {2, 3}).ok());
+  for (const auto& [blocks, scales] :
+       std::vector<std::pair<std::vector<int64_t>, std::vector<int64_t>>>{
+           {{2, 3, 16}, {3, 2}}, {{2, 3, 8}, {2, 3}}, {{16}, {1}}}) {
+    EXPECT_THAT(std::string(read(blocks, scales).message()),
+                testing::AllOf(HasSubstr(path.string()), HasSubstr("'w_blocks'")));
+  }
 }
 
 TEST(ProbeFolderTest, TheConfigurationHasTheAskedKeysAndNumbers) {

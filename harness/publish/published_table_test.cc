@@ -71,6 +71,15 @@ TEST(PublishedTableTest, ARowSaysWhatItsRightCellsHideUnlessAnExactCellShowsIt) 
   EXPECT_THAT(NotTested(row), ::testing::Contains(hidden));
 }
 
+TEST(PublishedTableTest, ARowTestsMxfp4OnlyWithACellThatIsRight) {
+  PublishedRow row = AGoodRow();
+  EXPECT_THAT(NotTested(row), ::testing::Contains("MXFP4 weights"));
+  row.cells[0].options = "checkpoint=mxfp4";
+  EXPECT_THAT(NotTested(row), ::testing::Not(::testing::Contains("MXFP4 weights")));
+  row.cells[0].evidence.verdict.kind = VerdictKind::kWrong;
+  EXPECT_THAT(NotTested(row), ::testing::Contains("MXFP4 weights"));
+}
+
 TEST(PublishedTableTest, RefusesKeysThatItDoesNotKnow) {
   Json json = AsJson(ATable());
   json["rows"][0]["verdct"] = "ok";

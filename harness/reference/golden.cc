@@ -20,25 +20,16 @@ std::string Key(size_t step, absl::string_view what) {
   return absl::StrCat("step", step, "/", what);
 }
 
-// As fp32, which holds every bf16.
-absl::StatusOr<at::Tensor> LoadWeight(const SafetensorsFile& file, const WeightShape& weight) {
-  ASSIGN_OR_RETURN(const TensorView* view, file.Find(weight.name));
-  const bool is_bf16 = view->type == TensorType::kBF16;
-  if ((!is_bf16 && view->type != TensorType::kF32) || view->shape != weight.shape) {
-    return absl::InvalidArgumentError(absl::StrCat(file.path().string(), ": tensor '", weight.name,
-                                                   "' is not F32 or BF16 of the model's shape"));
-  }
-  // from_blob takes a pointer to non-const, but only the copy is ever written.
-  void* data = const_cast<char*>(view->bytes.data());
-  return at::from_blob(data, weight.shape, is_bf16 ? at::kBFloat16 : at::kFloat)
-      .to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
-}
-
 absl::Status LoadWeights(const std::vector<SafetensorsFile>& files,
                          const std::vector<WeightShape>& needed, Weights& into) {
   for (const WeightShape& weight : needed) {
-    ASSIGN_OR_RETURN(const SafetensorsFile* file, FileWith(files, weight.name));
-    ASSIGN_OR_RETURN(into[weight.name], LoadWeight(*file, weight));
+    ASSIGN_OR_RETURN(StoredWeight stored, ReadWeight(files, weight.name));
+    if (stored.shape != weight.shape) {
+      return absl::InvalidArgumentError(absl::StrCat(files.front().path().parent_path().string(),
+                                                     ": weight '", weight.name,
+                                                     "' has not the model's shape"));
+    }
+    into[weight.name] = at::from_blob(stored.values.data(), weight.shape, at::kFloat).clone();
   }
   return absl::OkStatus();
 }
@@ -66,13 +57,11 @@ absl::StatusOr<LoadedProbe> LoadProbe(const std::filesystem::path& path) {
   RETURN_IF_ERROR(LoadWeights(files, needed, probe.weights));
   std::set<std::string> buffers;
   for (const WeightShape& buffer : BuffersOf(probe.shape)) buffers.insert(buffer.name);
-  size_t found = 0;
-  for (const SafetensorsFile& file : files) {
-    for (const auto& [name, view] : file.tensors()) found += !buffers.contains(name);
-  }
-  if (found != needed.size()) {
+  std::set<std::string> found = WeightNames(files);
+  std::erase_if(found, [&](const std::string& name) { return buffers.contains(name); });
+  if (found.size() != needed.size()) {
     return absl::InvalidArgumentError(absl::StrCat(probe.folder.model().string(), ": it has ",
-                                                   found, " weights, but the model has ",
+                                                   found.size(), " weights, but the model has ",
                                                    needed.size()));
   }
   if (!buffers.empty()) {

@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 constexpr const char* kTransformers = "transformers==5.10.2";
 constexpr char kCritic[] = "qwen3_critic";
 constexpr char kChanged[] = "qwen3_changed";  // shards, new RoPE keys, other numbers
-constexpr int kCannotSay = 3;                 // of validate_against_transformers.py
+constexpr char kMxfp4[] = "gpt_oss_mxfp4";
+constexpr int kCannotSay = 3;  // of validate_against_transformers.py
 // The remaining difference when both sides compute in fp64. Measured: 7e-13 (gpt_oss), else 4e-14.
 constexpr double kTolerance = 1e-11;
 
@@ -39,6 +40,10 @@ std::string Environment(const char* name) {
 Probe ProbeOf(const std::string& model) {
   Probe probe;
   probe.model = model == kCritic || model == kChanged ? "qwen3" : model;
+  if (model == kMxfp4) {
+    probe.model = "gpt_oss";
+    probe.checkpoint = "mxfp4";
+  }
   if (model == kCritic) probe.head = "value";
   if (model == kChanged) {
     probe.checkpoint = "sharded-bf16";
@@ -119,7 +124,7 @@ TEST_P(TransformersTest, AgreesInEverythingWhenItsCastsToFp32AreUndone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, TransformersTest,
-                         testing::Values("qwen3", kCritic, kChanged, "llama3", "gpt_oss",
+                         testing::Values("qwen3", kCritic, kChanged, "llama3", "gpt_oss", kMxfp4,
                                          "qwen3_moe", "deepseek_v3"),
                          [](const auto& info) { return info.param; });
 

@@ -66,7 +66,11 @@ def load_model(
         if is_critic
         else transformers.AutoModelForCausalLM
     )
+    if hasattr(config, "quantization_config"):
+        asked["quantization_config"] = transformers.Mxfp4Config(dequantize=True)
     model = kind.from_pretrained(folder, **asked)
+    for parameter in model.parameters():  # bf16 where it was dequantized
+        parameter.data = parameter.data.double()
     for name, buffer in model.named_buffers():
         if name in extras:
             buffer.data = extras[name].double()

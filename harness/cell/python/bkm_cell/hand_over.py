@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import shutil
 import time
@@ -121,7 +122,9 @@ class HandOver:
             return  # the types are reported, and are not what a folder of HF's has
         folder = os.path.abspath(_EXPORT)
         os.makedirs(folder)
-        shutil.copy(os.path.join(self._probe.model_dir, "config.json"), folder)
+        config = {k: v for k, v in self._probe.hf_config.items() if k != "quantization_config"}
+        with open(os.path.join(folder, "config.json"), "w") as file:
+            json.dump(config, file)
         # transformers refuses a file that does not say by what it was written.
         path = os.path.join(folder, "model.safetensors")
         save_file(self._weights, path, {"format": "pt"})

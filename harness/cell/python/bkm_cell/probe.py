@@ -107,8 +107,16 @@ class Probe:
 
     @property
     def parameters(self) -> int:
-        """How many numbers the files with weights hold."""
-        return sum(math.prod(shape) for shape in self.shapes.values())
+        """How many numbers the files with weights hold. A byte of MXFP4 blocks holds two."""
+        return sum(
+            math.prod(shape) * (2 if name.endswith("_blocks") else 1)
+            for name, shape in self.shapes.items()
+        )
+
+    @property
+    def is_quantised(self) -> bool:
+        """Whether the model folder says that some weights are quantised."""
+        return "quantization_config" in self.hf_config
 
     @property
     def attention(self) -> str:

@@ -135,7 +135,10 @@ def hf_names(
 
     def in_file(state: Tensors) -> Tensors:
         parameters = {name: value for name, value in state.items() if name not in beside}
-        return loading.revert_weight_conversion(model, parameters)
+        reverted = loading.revert_weight_conversion(model, parameters)
+        # What was dequantised while loading would get its names of the quantised file.
+        kept = {name: value for name, value in parameters.items() if name in known}
+        return kept | reverted
 
     return in_file
 

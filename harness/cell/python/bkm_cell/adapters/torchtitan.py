@@ -84,14 +84,26 @@ class Adapter(ControlAdapter):
     def _load(self, spec: Any) -> None:
         self._to_hf = spec.state_dict_adapter(self._config, self.probe.model_dir)
         self._names = ExpertNames(self._to_hf)
+        state = self._dequantised() if self.probe.is_quantised else self._plain()
+        missing, unexpected = self.model.load_state_dict(state, strict=False)
+        self._unmatched = {"missing": list(missing), "unexpected": list(unexpected)}
+
+    def _plain(self) -> Tensors:
         weights: Tensors = {}
         for path in self.probe.weight_files:
             weights.update(load_file(path, device=str(self.probe.device)))
         state = self._to_hf.from_hf(self._names.of_library(weights))
         if self.probe.layout.ranks > 1:
             state = distributed_as(self.model.state_dict(), state)
-        missing, unexpected = self.model.load_state_dict(state, strict=False)
-        self._unmatched = {"missing": list(missing), "unexpected": list(unexpected)}
+        return state
+
+    def _dequantised(self) -> Tensors:
+        """Read as the library's checkpointer reads them with `initial_load_in_hf_quantized`."""
+        state = self._to_hf.to_hf(self.model.state_dict())
+        reader = self._to_hf.get_hf_storage_reader(self.probe.model_dir, from_quantized=True)
+        checkpoints = importlib.import_module("torch.distributed.checkpoint")
+        checkpoints.load(state, storage_reader=reader)
+        return self._to_hf.from_hf(state)
 
     @property
     def _windowed(self) -> bool:
