@@ -39,12 +39,14 @@ class _Call:
 @contextmanager
 def _with_attributes(module: torch.nn.Module, values: dict[str, torch.Tensor]) -> Iterator[None]:
     """An instance's own attributes come before its parameters."""
+    before = dict(module.__dict__)
     module.__dict__.update(values)
     try:
         yield
     finally:
         for name in values:
             del module.__dict__[name]
+        module.__dict__.update(before)
 
 
 def _detached(value: Any) -> Any:
@@ -112,7 +114,11 @@ class StepMasks:
         )
         calls = self._calls if torch.is_grad_enabled() else self._quiet_calls
         # FSDP gives a module whole parameters for its forward only. gpt_oss's sinks are such.
-        own = {name: p.detach().clone() for name, p in module.named_parameters(recurse=False)}
+        own = {
+            name: parameter.detach().clone()
+            for name, parameter in module.named_parameters(recurse=False)
+            if name not in module.__dict__
+        }
         calls.append(
             _Call(layer, function, _detached(arguments), _detached(named), autocast, module, own)
         )
