@@ -2,9 +2,9 @@
 // Copyright the bkm authors.
 #include "harness/numerics/model_checkpoint.h"
 
+#include <algorithm>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
@@ -38,19 +38,21 @@ bool HasExtras(const ModelShape& shape) {
   return !BuffersOf(shape).empty() || !TransposedCopiesOf(shape).empty();
 }
 
-// The values of [..., rows, columns] as [..., columns, rows].
-std::vector<float> Transposed(const std::vector<float>& values, int64_t rows, int64_t columns) {
-  std::vector<float> result(values.size());
-  for (size_t i = 0; i < values.size(); ++i) {
+// [..., rows, columns] as [..., columns, rows].
+StoredWeight Transposed(const StoredWeight& weight) {
+  StoredWeight result = {weight.shape, std::vector<float>(weight.values.size())};
+  const size_t rank = weight.shape.size();
+  const int64_t rows = weight.shape[rank - 2], columns = weight.shape[rank - 1];
+  std::swap(result.shape[rank - 2], result.shape[rank - 1]);
+  for (size_t i = 0; i < weight.values.size(); ++i) {
     const int64_t matrix = i / (rows * columns), row = i / columns % rows, column = i % columns;
-    result[(matrix * columns + column) * rows + row] = values[i];
+    result.values[(matrix * columns + column) * rows + row] = weight.values[i];
   }
   return result;
 }
 
-std::vector<float> DrawTransposed(const WeightShape& weight, uint64_t seed) {
-  const std::vector<int64_t>& shape = weight.shape;
-  return Transposed(DrawWeight(weight, seed), shape[shape.size() - 2], shape.back());
+StoredWeight DrawTransposed(const WeightShape& weight, uint64_t seed) {
+  return Transposed({weight.shape, DrawWeight(weight, seed)});
 }
 
 NamedTensor InFp32(const WeightShape& weight, uint64_t seed) {
@@ -64,9 +66,8 @@ absl::Status WriteExtras(const Probe& probe, const ModelShape& shape, const fs::
   for (const WeightShape& weight : WeightsOf(shape)) {
     for (const TransposedCopy& copy : copies) {
       if (copy.of != weight.name) continue;
-      std::vector<int64_t> sizes = weight.shape;
-      std::swap(sizes.back(), sizes[sizes.size() - 2]);
-      tensors.push_back(NamedTensor::F32(copy.name, sizes, DrawTransposed(weight, probe.seed)));
+      const StoredWeight transposed = DrawTransposed(weight, probe.seed);
+      tensors.push_back(NamedTensor::F32(copy.name, transposed.shape, transposed.values));
     }
   }
   return WriteSafetensors(path, std::move(tensors), {{"format", "pt"}});
@@ -81,10 +82,10 @@ absl::Status WriteSingle(const Probe& probe, const ModelShape& shape, const fs::
 
 // [..., in, out] becomes blocks of `in`: [..., out, in / 32, 16], and scales [..., out, in / 32].
 std::vector<NamedTensor> InMxfp4(const WeightShape& weight, uint64_t seed) {
-  std::vector<int64_t> shape = weight.shape;
-  std::swap(shape.back(), shape[shape.size() - 2]);
+  StoredWeight transposed = DrawTransposed(weight, seed);
+  Mxfp4 packed = ToMxfp4(transposed.values);
+  std::vector<int64_t> shape = std::move(transposed.shape);
   shape.back() /= kMxfp4Block;
-  Mxfp4 packed = ToMxfp4(DrawTransposed(weight, seed));
   NamedTensor scales = {weight.name + kScales, TensorType::kU8, shape, std::move(packed.scales)};
   shape.push_back(kMxfp4Block / 2);
   return {{weight.name + kBlocks, TensorType::kU8, shape, std::move(packed.blocks)},
@@ -92,11 +93,14 @@ std::vector<NamedTensor> InMxfp4(const WeightShape& weight, uint64_t seed) {
 }
 
 // The tensors that a shard has for a weight.
-std::vector<NamedTensor> Rounded(const Probe& probe, const WeightShape& weight) {
-  // As published: the large weights of experts only.
-  if (probe.checkpoint == "mxfp4" && absl::StrContains(weight.name, ".experts.") &&
-      weight.shape.size() == 3)
-    return InMxfp4(weight, probe.seed);
+std::vector<NamedTensor> Rounded(const Probe& probe, const ModelShape& shape,
+                                 const WeightShape& weight) {
+  // torchtitan's names and layout of experts are those of the published MXFP4 files.
+  const std::vector<TransposedCopy> copies = TransposedCopiesOf(shape);
+  const bool is_quantised =
+      std::any_of(copies.begin(), copies.end(),
+                  [&](const TransposedCopy& copy) { return copy.of == weight.name; });
+  if (probe.checkpoint == "mxfp4" && is_quantised) return InMxfp4(weight, probe.seed);
   return {NamedTensor::BF16(weight.name, weight.shape, DrawWeight(weight, probe.seed))};
 }
 
@@ -114,7 +118,8 @@ absl::Status WriteShards(const Probe& probe, const ModelShape& shape, const fs::
     while (next < weights.size() && (is_last || done * kShards < parameters * (shard + 1))) {
       const WeightShape& weight = weights[next++];
       done += weight.numel();
-      for (NamedTensor& tensor : Rounded(probe, weight)) tensors.push_back(std::move(tensor));
+      for (NamedTensor& tensor : Rounded(probe, shape, weight))
+        tensors.push_back(std::move(tensor));
     }
     if (is_last) {  // buffers keep their type
       for (const WeightShape& buffer : BuffersOf(shape))
@@ -177,9 +182,7 @@ absl::StatusOr<StoredWeight> ReadMxfp4(const std::vector<SafetensorsFile>& files
   if (!values.ok()) return error(values.status().message());
   shape.pop_back();
   shape.back() *= kMxfp4Block;
-  const int64_t rows = shape[shape.size() - 2], columns = shape.back();
-  std::swap(shape.back(), shape[shape.size() - 2]);
-  return StoredWeight{shape, Transposed(*values, rows, columns)};
+  return Transposed({shape, *values});
 }
 
 }  // namespace
