@@ -39,7 +39,7 @@ class _Call:
 @contextmanager
 def _with_attributes(module: torch.nn.Module, values: dict[str, torch.Tensor]) -> Iterator[None]:
     """An instance's own attributes come before its parameters."""
-    before = dict(module.__dict__)
+    before = {name: module.__dict__[name] for name in values if name in module.__dict__}
     module.__dict__.update(values)
     try:
         yield
