@@ -45,7 +45,7 @@ def _with_attributes(module: torch.nn.Module, values: dict[str, torch.Tensor]) -
         yield
     finally:
         for name in values:
-            del module.__dict__[name]
+            module.__dict__.pop(name, None)  # the call may have removed it
         module.__dict__.update(before)
 
 

@@ -82,7 +82,28 @@ class ShardedModel(Model):
         return output
 
 
+class CoveringAttention(AttentionWithSinks):
+    """Covers its sinks by an attribute while it runs, and removes that."""
+
+    def forward(self, q, k, v):
+        self.__dict__["sinks"] = 2 * self.sinks
+        try:
+            return super().forward(q, k, v)
+        finally:
+            del self.__dict__["sinks"]
+
+
 class StepMasksTest(unittest.TestCase):
+    def test_an_attention_may_cover_its_own_parameters(self):
+        model, attended = Model(None), Attended([T])
+        for layer in model.layers:
+            layer["inner_attention"] = CoveringAttention()
+        with StepMasks([model], attended).watching():
+            model(torch.randn(1, T, 8, requires_grad=True)).sum().backward()
+        self.assertIsNone(attended.error)
+        self.assertEqual(len(attended.layers), 2)
+        self.assertNotIn("sinks", model.layers[0]["inner_attention"].__dict__)
+
     def test_a_modules_own_parameters_are_those_of_its_forward(self):
         model, attended = ShardedModel(), Attended([T])
         with StepMasks([model], attended).watching():
