@@ -71,7 +71,7 @@ std::string WhyNotApplicable(const Cell& cell) {
 }
 
 // The probe's numbers that a layout cannot divide, or more processes than a cell may have.
-absl::Status CheckLayout(const Probe& probe, const CellLimits& limits) {
+absl::Status CheckLayout(const Probe& probe, const ModelShape& shape, const CellLimits& limits) {
   const Layout& layout = probe.layout;
   if (layout == Layout()) return absl::OkStatus();
   const auto wrong = [&](const auto&... what) {
@@ -81,7 +81,6 @@ absl::Status CheckLayout(const Probe& probe, const CellLimits& limits) {
   if (layout.ranks() + 1 > limits.processes)
     return wrong("its ", layout.ranks(), " ranks and the process that watches them are more than ",
                  limits.processes, " processes: raise limits.processes");
-  ASSIGN_OR_RETURN(const ModelShape shape, ShapeOf(probe));
   const int64_t heads_divided_by = layout.tp * layout.ulysses;
   if (shape.heads % heads_divided_by != 0 || shape.kv_heads % layout.tp != 0)
     return wrong(shape.family, " has ", shape.heads, " heads and ", shape.kv_heads,
@@ -240,8 +239,11 @@ class Expander {
     if (planned.included) planned.unsupported = WhyUnsupported(cell.probe);
     if (planned.included)
       planned.not_offered = WhyNoSuchLayout(*FindEngineKind(cell.engine), cell.probe.layout);
-    if (planned.included && !planned.is_stopped())
-      RETURN_IF_ERROR(CheckLayout(cell.probe, matrix_.limits));
+    if (planned.included && !planned.is_stopped()) {
+      // An error of the model's numbers, or of the form of its weights, comes before anything runs.
+      ASSIGN_OR_RETURN(const ModelShape shape, ShapeOf(cell.probe));
+      RETURN_IF_ERROR(CheckLayout(cell.probe, shape, matrix_.limits));
+    }
     cells_.push_back(std::move(planned));
     return absl::OkStatus();
   }

@@ -241,6 +241,19 @@ TEST(PlanTest, ALayoutThatTheEngineKindLacksIsNotOffered) {
             "cells of verl-fsdp cannot be asked for tp, only for dp_replicate, dp_shard, ulysses");
 }
 
+TEST(PlanTest, AModelThatCannotBeWrittenIsRefusedBeforeAnythingRuns) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"("attention": "sdpa", "checkpoint": "mxfp4")",
+       "checkpoint: only gpt_oss is published in mxfp4, not qwen3"},
+      {R"("attention": "sdpa", "config": {"num_key_value_heads": 3})",
+       "config: num_key_value_heads of qwen3 is 3, which does not divide 16 attention heads"},
+  };
+  for (const auto& [probe, wanted] : cases) {
+    const auto cells = ExpandMatrix(OneCell("verl-fsdp", probe, ""), {}, Environment());
+    EXPECT_EQ(cells.status().message(), wanted);
+  }
+}
+
 TEST(PlanTest, ALayoutThatDoesNotFitIsRefusedBeforeAnythingRuns) {
   const std::tuple<const char*, const char*, const char*, const char*> cases[] = {
       {"verl-torchtitan", R"("attention": "flex", "layout": "tp=3")", "",
