@@ -125,6 +125,7 @@ void Describe(Fields& fields, WorkMachine& machine) {
   fields.Field("cpu", machine.cpu);
   fields.Int("cores", machine.cores, 0, 1 << 20);
   fields.Field("system", machine.system);
+  fields.Field("devices", machine.devices, Presence::kOmitted);
 }
 
 void Describe(Fields& fields, ResultFile& file) {

@@ -14,6 +14,7 @@
 #include "harness/base/json.h"
 #include "harness/matrix/matrix.h"
 #include "harness/model/cell_record.h"
+#include "harness/model/cuda_device.h"
 #include "harness/runtime/runtime_lock.h"
 
 // The JSON documents of a bundle and of its results (README.md). All come from elsewhere: they are
@@ -71,6 +72,7 @@ struct WorkMachine {
   std::string cpu;      // CpuFeatures(): the model, and what decides the last bits
   int cores = 0;
   std::string system;  // kernel and its release
+  std::vector<CudaDevice> devices;
   bool operator==(const WorkMachine&) const = default;
 };
 void Describe(Fields& fields, WorkMachine& machine);

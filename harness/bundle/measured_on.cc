@@ -14,6 +14,7 @@
 #include "harness/base/status_macros.h"
 #include "harness/base/version.h"
 #include "harness/numerics/golden_key.h"
+#include "harness/runner/devices.h"
 
 namespace bkm {
 namespace {
@@ -33,6 +34,9 @@ absl::StatusOr<WorkMachine> ThisMachine(const std::string& cell_code, SandboxLev
   ASSIGN_OR_RETURN(machine.cpu, CpuFeatures());
   struct utsname system = {};
   if (::uname(&system) == 0) machine.system = absl::StrCat(system.sysname, " ", system.release);
+  // A driver that does not answer stops only the cells that ask for a device.
+  if (absl::StatusOr<std::vector<CudaDevice>> devices = FindDevices(); devices.ok())
+    machine.devices = *std::move(devices);
   return machine;
 }
 
@@ -55,6 +59,7 @@ std::string MeasuredOnText(const MeasuredOn& measured) {
   const WorkMachine& machine = measured.machine;
   std::string text = absl::StrCat(machine.cpu, ", ", machine.cores, " cores, ", machine.system,
                                   ", sandbox ", machine.sandbox, ", bkm ", machine.bkm);
+  if (!machine.devices.empty()) absl::StrAppend(&text, ", ", DevicesText(machine.devices));
   if (!measured.python.empty())
     absl::StrAppend(&text, ", Python ", measured.python, ", ", measured.packages, " packages");
   if (!measured.torch.empty()) absl::StrAppend(&text, ", torch ", measured.torch);

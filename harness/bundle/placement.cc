@@ -10,6 +10,7 @@
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 #include "harness/bundle/packed_trees.h"
+#include "harness/runner/devices.h"
 #include "harness/runner/installation.h"
 #include "harness/runner/preparation.h"
 #include "harness/store/checksums.h"
@@ -37,11 +38,21 @@ std::string Different(const std::string& here, const std::string& there) {
 
 }  // namespace
 
-absl::StatusOr<PreparedCell> Placement::Choose(const PackedCell& packed,
-                                               const PackedCells& cells) const {
+absl::StatusOr<PreparedCell> Placement::Choose(const PackedCell& packed, const PackedCells& cells) {
   if (!packed.stopped.is_null()) return cells.CellIn(packed, nullptr);
   ASSIGN_OR_RETURN(const std::shared_ptr<const RuntimeLock> lock, runtimes_.LockFor(packed, cells));
+  RETURN_IF_ERROR(CheckDevices(packed.record.cell.probe, *lock));
   return cells.CellIn(packed, lock);
+}
+
+absl::Status Placement::CheckDevices(const Probe& probe, const RuntimeLock& lock) {
+  if (probe.device == "cpu") return absl::OkStatus();
+  if (!devices_) {
+    ASSIGN_OR_RETURN(devices_, FindDevices());
+  }
+  std::string why = WhyDevicesCannot(probe, *devices_);
+  if (why.empty()) why = WhyTorchCannot(probe, lock.VersionOf("torch"));
+  return why.empty() ? absl::OkStatus() : absl::FailedPreconditionError(why);
 }
 
 std::vector<std::string> Placement::PartsToPlace(const PackedCell& packed, const PackedCells& cells,
@@ -65,6 +76,7 @@ absl::Status Placement::Place(const PackedCell& packed, const PackedCells& cells
   if (cell.stopped) return absl::OkStatus();
   ASSIGN_OR_RETURN(WorkerSetup worker, runtimes_.WorkerFor(*cell.lock));
   cell.worker = std::move(worker);
+  if (devices_) UseDevices(*devices_, cells.manifest().limits.memory_mib, cell);
   // An environment's own Python starts in a sandbox only; the user's was named for this.
   const fs::path python = runtimes_.python_version().empty() ? CellPython() : cell.worker.python;
   RETURN_IF_ERROR(PlaceSubject(packed.engine, cells, python, *cell.lock, cell.engine));

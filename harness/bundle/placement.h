@@ -14,6 +14,7 @@
 #include "harness/bundle/packed_cells.h"
 #include "harness/bundle/part_file.h"
 #include "harness/bundle/work_runtimes.h"
+#include "harness/model/cuda_device.h"
 #include "harness/runner/observer.h"
 #include "harness/runner/task.h"
 #include "harness/store/folder_cache.h"
@@ -32,8 +33,9 @@ class Placement {
         trees_(CacheDirectory() / "trees",
                [this](const std::string& what) { observer_.OnWarning(what); }) {}
 
-  // The cell as it runs here; no paths yet.
-  absl::StatusOr<PreparedCell> Choose(const PackedCell& packed, const PackedCells& cells) const;
+  // The cell as it runs here; no paths yet. An error is one sentence that says why this machine
+  // cannot run it.
+  absl::StatusOr<PreparedCell> Choose(const PackedCell& packed, const PackedCells& cells);
   // The parts that Place() reads, except those of trees that are here.
   std::vector<std::string> PartsToPlace(const PackedCell& packed, const PackedCells& cells,
                                         const PreparedCell& cell);
@@ -52,12 +54,15 @@ class Placement {
   // machine that packed it.
   absl::Status PlaceProbe(const PackedCell& packed, const PackedCells& cells, PreparedCell& cell);
 
+  absl::Status CheckDevices(const Probe& probe, const RuntimeLock& lock);
+
   const PartFile& parts_;
   WorkRuntimes& runtimes_;
   RunObserver& observer_;
   const FolderCache trees_;
   std::map<std::string, std::optional<std::filesystem::path>> own_;  // by home and part
   std::map<std::string, std::filesystem::path> probes_;              // by name
+  std::optional<std::vector<CudaDevice>> devices_;                   // once a cell asks for one
 };
 
 }  // namespace bkm

@@ -226,6 +226,7 @@ OrderedJson ToJson(const CheckReport& report) {
           {"table", report.table.empty() ? OrderedJson() : OrderedJson(report.table.string())},
           {"run", report.run.empty() ? OrderedJson() : OrderedJson(report.run)},
           {"layout", report.layout},
+          {"device", report.device},
           {"pairings", std::move(pairings)}};
 }
 
@@ -236,9 +237,9 @@ std::string ToSummary(const CheckReport& report) {
     const std::string version = environment.VersionOf(name);
     if (!version.empty()) packages.push_back(absl::StrCat(name, " ", version));
   }
-  std::string text =
-      absl::StrCat("Python ", environment.version(), " (", environment.python().string(),
-                   "): ", absl::StrJoin(packages, ", "), "\n");
+  std::string text = absl::StrCat(
+      "Python ", environment.version(), " (", environment.python().string(),
+      "): ", absl::StrJoin(packages, ", "), report.device == "cpu" ? "" : "; on the GPU", "\n");
   for (const CheckedPairing& pairing : report.pairings) {
     absl::StrAppend(&text, "\n", NameOf(pairing), "\n", AnswerLine(pairing), "\n");
     for (const CellRecord& cell : pairing.cells) {

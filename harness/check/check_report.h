@@ -42,6 +42,7 @@ struct CheckReport {
   std::filesystem::path table;  // table.json; empty: none was found
   std::string run;              // run directory; empty: no cell ran
   std::string layout = "1";     // of the cells and the rows, as LayoutText
+  std::string device = "cpu";   // of the cells; the rows are of a CPU
   std::string day;              // YYYY-MM-DD, today: decides which rows have expired
 };
 

@@ -15,6 +15,7 @@
 #include "harness/publish/layouts.h"
 #include "harness/publish/rows.h"
 #include "harness/report/command_text.h"
+#include "harness/runner/devices.h"
 #include "harness/session/api_session.h"
 #include "harness/session/measurement.h"
 #include "harness/session/sandbox_levels.h"
@@ -65,18 +66,37 @@ absl::Status CheckSources(const UserEnvironment& environment, ApiSession& api,
   return absl::OkStatus();
 }
 
+// The devices that the cells may use. An error: they ask for one that cannot be used.
+absl::StatusOr<std::vector<CudaDevice>> DevicesFor(const CheckOptions& options,
+                                                   const UserEnvironment& environment) {
+  if (options.device == "cpu") return std::vector<CudaDevice>();
+  ASSIGN_OR_RETURN(const std::vector<CudaDevice> devices, FindDevices());
+  if (devices.empty())
+    return absl::FailedPreconditionError(
+        "--device cuda: nvidia-smi lists no CUDA device of this machine");
+  const std::string torch = environment.VersionOf("torch");
+  if (IsForCpus(torch))
+    return absl::FailedPreconditionError(
+        absl::StrCat("--device cuda: torch ", torch, " of this environment is built for CPUs"));
+  return devices;
+}
+
 absl::StatusOr<std::vector<PreparedCell>> CellsOf(const UserEnvironment& environment,
                                                   const std::vector<CheckedPairing>& pairings,
-                                                  const CheckOptions& options) {
+                                                  const WantedCells& wanted) {
   std::vector<PreparedCell> cells;
   for (const CheckedPairing& pairing : pairings) {
     ASSIGN_OR_RETURN(const std::vector<PreparedCell> more,
-                     environment.CellsOf(*pairing.kind, options.model, options.layout));
+                     environment.CellsOf(*pairing.kind, wanted));
     cells.insert(cells.end(), more.begin(), more.end());
   }
-  if (cells.empty() && options.layout != "1")
+  if (cells.empty() && wanted.device != "cpu")
     return absl::InvalidArgumentError(
-        absl::StrCat("--layout ", options.layout,
+        absl::StrCat("--device ", wanted.device, ": no engine and no library of this environment ",
+                     "has an attention and this layout for ", DevicesText(wanted.devices)));
+  if (cells.empty() && wanted.layout != "1")
+    return absl::InvalidArgumentError(
+        absl::StrCat("--layout ", wanted.layout,
                      ": no engine and no library of this environment can be asked for it"));
   // Flex takes longest: started last, it would run alone at the end.
   std::stable_partition(cells.begin(), cells.end(), [](const PreparedCell& cell) {
@@ -87,7 +107,7 @@ absl::StatusOr<std::vector<PreparedCell>> CellsOf(const UserEnvironment& environ
 
 // Fills in the cells of `pairings`. Returns the run directory; empty: the user interrupted.
 absl::StatusOr<std::string> RunCells(const Installation& installation, const CheckOptions& options,
-                                     const UserEnvironment& environment,
+                                     const UserEnvironment& environment, const WantedCells& wanted,
                                      std::vector<CheckedPairing>& pairings, RunObserver& observer) {
   RETURN_IF_ERROR(installation.CheckBuilt());
   // The user's own packages run in the strongest sandbox that there is.
@@ -98,7 +118,7 @@ absl::StatusOr<std::string> RunCells(const Installation& installation, const Che
       sandbox == SandboxLevel::kFull
           ? ""
           : absl::StrCat(" (", absl::StrJoin(levels.Missing(SandboxLevel::kFull), "; "), ")")));
-  ASSIGN_OR_RETURN(std::vector<PreparedCell> cells, CellsOf(environment, pairings, options));
+  ASSIGN_OR_RETURN(std::vector<PreparedCell> cells, CellsOf(environment, pairings, wanted));
   fs::path folder = options.out;
   if (folder.empty()) {
     ASSIGN_OR_RETURN(folder, CreateTempDirectory(CacheDirectory() / "checks", "check-"));
@@ -171,6 +191,8 @@ absl::StatusOr<std::optional<CheckReport>> CheckEnvironment(const CheckOptions& 
   ApiSession api("", "");
   ASSIGN_OR_RETURN(const UserEnvironment environment,
                    UserEnvironment::Read(fs::absolute(python), api.catalog()));
+  WantedCells wanted{.model = options.model, .layout = options.layout, .device = options.device};
+  ASSIGN_OR_RETURN(wanted.devices, DevicesFor(options, environment));
   ASSIGN_OR_RETURN(std::vector<CheckedPairing> pairings, FindPairings(environment));
   // Compiles beside the source check. If it fails, cells compile for themselves.
   std::future<void> compiled;
@@ -180,7 +202,7 @@ absl::StatusOr<std::optional<CheckReport>> CheckEnvironment(const CheckOptions& 
   api.ReportScan(observer);
   std::string run;
   if (!options.sources_only) {
-    ASSIGN_OR_RETURN(run, RunCells(installation, options, environment, pairings, observer));
+    ASSIGN_OR_RETURN(run, RunCells(installation, options, environment, wanted, pairings, observer));
     if (run.empty()) return std::nullopt;
   }
   const std::string day = Today();
@@ -193,6 +215,7 @@ absl::StatusOr<std::optional<CheckReport>> CheckEnvironment(const CheckOptions& 
                      .table = table,
                      .run = run,
                      .layout = LayoutText(*layout),
+                     .device = options.device,
                      .day = day};
 }
 

@@ -16,10 +16,11 @@ struct CheckOptions {
   std::string python;  // for FindNamedPython; empty: FindUsersPython()
   std::string table;   // table.json; empty: the one of this checkout, if any
   std::string model = "qwen3";
-  std::string layout = "1";   // of the cells: "dp_shard=2"
-  bool sources_only = false;  // run no cell
-  std::string out;            // run directory; empty: a new one in the cache
-  int jobs = 0;               // cells in flight; 0: one per core
+  std::string layout = "1";    // of the cells: "dp_shard=2"
+  std::string device = "cpu";  // or "cuda"
+  bool sources_only = false;   // run no cell
+  std::string out;             // run directory; empty: a new one in the cache
+  int jobs = 0;                // cells in flight; 0: one per core
 };
 
 // Checks a user's environment: the sources of each engine against its library, one step per

@@ -16,6 +16,7 @@
 #include "harness/matrix/plan.h"
 #include "harness/numerics/model_shapes.h"
 #include "harness/numerics/probe_folder.h"
+#include "harness/runner/devices.h"
 #include "harness/runner/installation.h"
 #include "harness/runtime/bytecode.h"
 
@@ -163,7 +164,7 @@ Subject UserEnvironment::SubjectOf(const SubjectSpec& spec, const std::string& s
 }
 
 absl::StatusOr<std::vector<PreparedCell>> UserEnvironment::CellsOf(
-    const EngineKind& kind, const std::string& model, const std::string& layout) const {
+    const EngineKind& kind, const WantedCells& wanted) const {
   const SubjectSpec library = SpecOf(kind.library_source);
   Json engine = {{"kind", kind.name}};
   if (!kind.engine_source.empty())
@@ -172,11 +173,12 @@ absl::StatusOr<std::vector<PreparedCell>> UserEnvironment::CellsOf(
                       {"library", Json::array({library.ToString()})},
                       {"runtime", "yours"},
                       {"probe",
-                       {{"model", model},
+                       {{"model", wanted.model},
                         {"attention", kind.attentions},
-                        {"layout", layout},
+                        {"device", wanted.device},
+                        {"layout", wanted.layout},
                         {"steps", 1},
-                        {"documents", DocumentsFor(model)}}}};
+                        {"documents", DocumentsFor(wanted.model)}}}};
   ASSIGN_OR_RETURN(
       const Matrix matrix,
       MatrixFromJson({{"schema", 1}, {"name", "check"}, {"groups", {group}}}, "check"));
@@ -187,7 +189,8 @@ absl::StatusOr<std::vector<PreparedCell>> UserEnvironment::CellsOf(
       },
       .torch_of_runtime = [&](const std::string&) -> absl::StatusOr<std::string> {
         return VersionOf("torch");
-      }};
+      },
+      .devices = [&]() -> absl::StatusOr<std::vector<CudaDevice>> { return wanted.devices; }};
   ASSIGN_OR_RETURN(const std::vector<PlannedCell> plan, ExpandMatrix(matrix, {}, world));
   const auto lock = std::make_shared<const RuntimeLock>(LockAs("yours"));
   std::vector<PreparedCell> cells;
@@ -207,6 +210,7 @@ absl::StatusOr<std::vector<PreparedCell>> UserEnvironment::CellsOf(
       cell.engine = SubjectOf(*planned.cell.engine_subject, kind.engine_source);
     cell.worker = Worker(cell.record.lock);
     cell.lock = lock;
+    UseDevices(wanted.devices, matrix.limits.memory_mib, cell);
     ASSIGN_OR_RETURN(cell.probe_folder, WriteProbeFolder(planned.cell.probe, CacheDirectory()));
     cells.push_back(std::move(cell));
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "harness/model/cuda_device.h"
 #include "harness/model/engine_kind.h"
 #include "harness/runner/task.h"
 #include "harness/runtime/interpreter.h"
@@ -22,6 +23,14 @@ std::filesystem::path FindUsersPython();
 
 // The interpreter that a user names: a path, or the name of a program in PATH ("python3.12").
 std::filesystem::path FindNamedPython(const std::string& name);
+
+// What cells of an environment are asked for.
+struct WantedCells {
+  std::string model;
+  std::string layout = "1";
+  std::string device = "cpu";
+  std::vector<CudaDevice> devices;  // of this machine, for the device cuda
+};
 
 // A user's interpreter and its packages. Nothing is written into the environment.
 class UserEnvironment {
@@ -57,11 +66,10 @@ class UserEnvironment {
   // The engine kinds whose engine and library are installed; for a library without an engine, its
   // control.
   std::vector<const EngineKind*> Kinds() const;
-  // A one-step cell of this layout for each attention of the kind that this machine can run. None
-  // if the kind has no such layout.
+  // A one-step cell for each attention of the kind that this machine can run. None if the kind has
+  // no such layout.
   absl::StatusOr<std::vector<PreparedCell>> CellsOf(const EngineKind& kind,
-                                                    const std::string& model,
-                                                    const std::string& layout) const;
+                                                    const WantedCells& wanted) const;
 
  private:
   Subject SubjectOf(const SubjectSpec& spec, const std::string& source) const;

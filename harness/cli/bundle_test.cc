@@ -82,6 +82,58 @@ class BundleTest : public ::testing::Test {
   const BkmUnderTest bkm_;
 };
 
+// A matrix of one pair, on the CPU and on a GPU.
+class GpuBundleTest : public BundleTest {
+ protected:
+  GpuBundleTest() : matrix_(bkm_.WriteMatrix({"passes"})) {
+    Json json = *ReadJsonFile(matrix_);
+    json["groups"][0]["probe"]["device"] = {"cpu", "cuda"};
+    EXPECT_TRUE(WriteFile(matrix_, ToText(json)).ok());
+  }
+  // Whatever this machine has.
+  static std::map<std::string, std::string> WithoutGpu() { return {{"CUDA_VISIBLE_DEVICES", ""}}; }
+
+  // "VERDICT: MESSAGE" of the cell on that device.
+  std::string VerdictOn(const std::string& device) const {
+    const Json run = bkm_.ReadRun();
+    for (const Json& cell : run["cells"]) {
+      if (cell["probe"].value("device", "cpu") == device) {
+        return absl::StrCat(cell["verdict"].get<std::string>(), ": ",
+                            cell["message"].get<std::string>());
+      }
+    }
+    return "no such cell";
+  }
+
+  const fs::path matrix_;
+};
+
+TEST_F(GpuBundleTest, ACellForAGpuRunsOnlyWhereThereIsOne) {
+  bkm_.Run({"run", matrix_, "--no-store"}, WithoutGpu());
+  EXPECT_THAT(VerdictOn("cpu"), StartsWith("ok"));
+  EXPECT_THAT(VerdictOn("cuda"),
+              "unsupported: it asks for a CUDA device, and this machine has none (bkm pack writes "
+              "it for a machine that has one)");
+  bkm_.Run({"run", matrix_, "--no-store"}, bkm_.EnvironmentWithGpu());
+  EXPECT_THAT(VerdictOn("cuda"), StartsWith("ok"));
+}
+
+TEST_F(GpuBundleTest, APackedCellForAGpuRunsOnAnotherMachine) {
+  Pack(matrix_);
+  const auto work = [&](const std::map<std::string, std::string>& machine) {
+    return bkm_.Run({"work", Cells(), "--out", Results(), "--python", kPython}, machine);
+  };
+  const ProcessResult without = work(WithoutGpu());
+  EXPECT_THAT(without.out, StartsWith("1 of 2 cells ran, 0 had a result, 1 cannot run here\n"));
+  EXPECT_THAT(without.err, HasSubstr("it asks for a CUDA device, and this machine has none"));
+  const ProcessResult with = work(bkm_.EnvironmentWithGpu());
+  EXPECT_EQ(with.exit_code, 0) << with.err;
+  EXPECT_THAT(with.out, AllOf(StartsWith("1 of 2 cells ran, 1 had a result, 0 cannot run here\n"),
+                              HasSubstr("\nGPUs: NVIDIA H100, driver 550.54\n")));
+  EXPECT_EQ(Unpack().exit_code, 0);
+  EXPECT_THAT(VerdictOn("cuda"), StartsWith("ok"));
+}
+
 TEST_F(BundleTest, ResultsFromElsewhereEqualThoseOfARun) {
   const fs::path matrix = bkm_.WriteMatrix({"passes", "refuses", "import_raises", "exits"});
   ASSERT_EQ(bkm_.Run({"run", matrix, "--no-store"}).exit_code, 0);

@@ -42,6 +42,10 @@ class CheckCommand : public CliCommand {
                    "How the ranks of each cell share the work, for example dp_shard=2 (1: one "
                    "rank)")
         ->capture_default_str();
+    app.add_option("--device", options_.device,
+                   "What to train on: cpu, or cuda (no GPU has run it yet)")
+        ->check(CLI::IsMember({"cpu", "cuda"}))
+        ->capture_default_str();
     app.add_flag("--sources-only", options_.sources_only, "Check the sources only; run no cell");
     app.add_option("--out", options_.out, "Run directory (default: in the cache)");
     app.add_option("--jobs,-j", options_.jobs, "Cells to run at once (default: one per core)")

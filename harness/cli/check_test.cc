@@ -107,6 +107,22 @@ TEST_F(CheckTest, SaysWhatIsBrokenByTheSourcesAndWhatWorksNearby) {
   EXPECT_EQ(Files(), before) << "nothing is written into the environment";
 }
 
+TEST_F(CheckTest, AGpuThatIsMissingOrThatTorchCannotUseIsOneSentence) {
+  InstallABrokenPair();
+  const auto check = [&](const std::map<std::string, std::string>& machine) {
+    return bkm_.Run({"check", "--python", (environment_ / "bin/python").string(), "--device",
+                     "cuda", "--sources-only"},
+                    machine);
+  };
+  const ProcessResult none = check({{"CUDA_VISIBLE_DEVICES", ""}});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_EQ(none.err, "bkm: --device cuda: nvidia-smi lists no CUDA device of this machine\n");
+  const ProcessResult cpu_torch = check(bkm_.EnvironmentWithGpu());
+  EXPECT_EQ(cpu_torch.exit_code, 2);
+  EXPECT_EQ(cpu_torch.err,
+            "bkm: --device cuda: torch 2.13.0+cpu of this environment is built for CPUs\n");
+}
+
 TEST_F(CheckTest, ItsJsonIsWhatTheSchemaSays) {
   InstallABrokenPair();
 

@@ -112,6 +112,7 @@ class RunCommandLine : public CliCommand {
                      Preparation::Create(matrix,
                                          {.mirrors = selection_.GitMirrors(),
                                           .matrix_folder = selection_.MatrixFolder(),
+                                          .on_cluster = executor != nullptr,
                                           .sandbox = std::string(Name(sandbox_.level()))},
                                          observer));
     const RunDirectory directory(fs::absolute(out_.empty() ? "runs/" + matrix.name : out_));

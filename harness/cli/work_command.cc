@@ -96,6 +96,7 @@ class WorkCommand : public CliCommand {
     if (summary.controls > 0) Printf("; %d controls ran", summary.controls);
     Printf("\nMachine: %s, %d cores, %s, sandbox %s\n", machine.cpu, machine.cores, machine.system,
            machine.sandbox);
+    if (!machine.devices.empty()) Printf("GPUs: %s\n", DevicesText(machine.devices));
     Printf("Judge them where they were packed: bkm unpack %s RUN\n", ShellWord(out_));
   }
 

@@ -16,13 +16,6 @@
 namespace bkm {
 namespace {
 
-// Why this build cannot run the probe; empty if it can.
-std::string WhyNotHere(const Probe& probe) {
-  if (probe.device != "cpu")
-    return "this machine's worker has no GPU support yet: only device cpu can be run";
-  return "";
-}
-
 // The number of parts that an engine of this kind makes of a step with these documents when
 // probe.micro_batches are requested.
 int64_t PartsMade(const EngineKind& kind, const Probe& probe, const std::vector<int64_t>& lengths) {
@@ -113,15 +106,6 @@ std::string WhyNoSuchLayout(const EngineKind& kind, const Layout& layout) {
                             ? ": they have one rank"
                             : absl::StrCat(", only for ", absl::StrJoin(kind.layouts, ", ")));
   }
-  return "";
-}
-
-// Why running on this device would prove nothing, whatever the subjects do; empty if it would.
-std::string WhyUnsupported(const Probe& probe) {
-  // On a CPU, torch accepts the option and runs plain flex.
-  if (probe.attention == "flex_flash" && probe.device == "cpu")
-    return "flex_flash needs a CUDA device of compute capability 9.0 or higher, and the device is "
-           "a CPU";
   return "";
 }
 
@@ -225,8 +209,7 @@ class Expander {
   absl::Status AddCell(const Cell& cell) {
     PlannedCell planned{.cell = cell, .id = CellId(cell)};
     if (!seen_.insert(planned.id).second) return absl::OkStatus();
-    planned.why = WhyNotHere(cell.probe);
-    if (planned.why.empty()) planned.why = WhyNotApplicable(cell);
+    planned.why = WhyNotApplicable(cell);
     for (const MatrixExclusion& exclusion : matrix_.exclusions) {
       if (planned.why.empty() && exclusion.filter.Matches(cell))
         planned.why = absl::StrCat("excluded by the matrix: ", exclusion.why);
@@ -236,9 +219,10 @@ class Expander {
                                     [&](const CellFilter& filter) { return filter.Matches(cell); });
     if (planned.why.empty() && !wanted) planned.why = "not matched by --filter";
     planned.included = planned.why.empty();
-    if (planned.included) planned.unsupported = WhyUnsupported(cell.probe);
-    if (planned.included)
+    if (planned.included) {
+      ASSIGN_OR_RETURN(planned.unsupported, WhyUnsupported(cell.probe));
       planned.not_offered = WhyNoSuchLayout(*FindEngineKind(cell.engine), cell.probe.layout);
+    }
     if (planned.included && !planned.is_stopped()) {
       // An error of the model's numbers, or of the form of its weights, comes before anything runs.
       ASSIGN_OR_RETURN(const ModelShape shape, ShapeOf(cell.probe));
@@ -248,9 +232,20 @@ class Expander {
     return absl::OkStatus();
   }
 
+  // Why running the probe would prove nothing, whatever the subjects do; empty if it would.
+  absl::StatusOr<std::string> WhyUnsupported(const Probe& probe) {
+    if (probe.device == "cpu") return WhyDevicesCannot(probe, {});
+    if (!environment_.devices) return std::string();
+    if (!devices_) {
+      ASSIGN_OR_RETURN(devices_, environment_.devices());
+    }
+    return WhyDevicesCannot(probe, *devices_);
+  }
+
   const Matrix& matrix_;
   const std::vector<CellFilter>& filters_;
   const PlanEnvironment& environment_;
+  std::optional<std::vector<CudaDevice>> devices_;  // of this machine, once they are asked for
   std::set<std::string> seen_;
   std::vector<PlannedCell> cells_;
 };

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "harness/matrix/matrix.h"
 #include "harness/model/cell.h"
+#include "harness/model/cuda_device.h"
 #include "harness/model/subject.h"
 
 namespace bkm {
@@ -39,13 +40,15 @@ struct PlanEnvironment {
   std::function<absl::StatusOr<Subject>(const SubjectSpec&)> resolve;
   // The default torch version of a runtime policy; an error for an unknown policy.
   std::function<absl::StatusOr<std::string>(const std::string& runtime)> torch_of_runtime;
+  // The CUDA devices of the machine that runs the cells; null where that is another one, which
+  // decides by itself what it cannot run. Called if a cell asks for such a device.
+  std::function<absl::StatusOr<std::vector<CudaDevice>>()> devices = nullptr;
 };
 
 // Every cell of the matrix in the order of the file, each id once. A cell that matches none of
-// `filters` is out (no filters: all match), as are cells that this build cannot run (device)
-// or whose probe does not apply to the engine kind; each has its reason. An exclusion that matches
-// no cell, a filter with a value that no cell has, or a layout that does not fit a cell that is in
-// is an error.
+// `filters` is out (no filters: all match), as are cells whose probe does not apply to the engine
+// kind; each has its reason. An exclusion that matches no cell, a filter with a value that no cell
+// has, or a layout that does not fit a cell that is in is an error.
 absl::StatusOr<std::vector<PlannedCell>> ExpandMatrix(const Matrix& matrix,
                                                       const std::vector<CellFilter>& filters,
                                                       const PlanEnvironment& environment);

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 #include <tuple>
 
@@ -204,6 +205,35 @@ TEST(PlanTest, ACellThatTheDeviceCannotRunIsInAndUnsupported) {
       cell.unsupported,
       "flex_flash needs a CUDA device of compute capability 9.0 or higher, and the device is a "
       "CPU");
+}
+
+TEST(PlanTest, ACellForAGpuIsUnsupportedWhereThereIsNoneAndInForAnotherMachine) {
+  Matrix matrix = TwoByTwo("");
+  matrix.groups[0].devices = {"cpu", "cuda"};
+  PlanEnvironment environment = Environment();
+  int asked = 0;
+  std::vector<CudaDevice> devices;
+  environment.devices = [&]() -> absl::StatusOr<std::vector<CudaDevice>> {
+    ++asked;
+    return devices;
+  };
+  const auto unsupported = [&] {
+    std::vector<std::string> found;
+    const std::vector<PlannedCell> cells = *ExpandMatrix(matrix, {}, environment);
+    for (const PlannedCell& planned : cells) {
+      EXPECT_TRUE(planned.included);
+      if (planned.cell.probe.device == "cuda") found.push_back(planned.unsupported);
+    }
+    return std::set<std::string>(found.begin(), found.end());
+  };
+  EXPECT_THAT(unsupported(), ElementsAre(::testing::HasSubstr("this machine has none")));
+  EXPECT_EQ(asked, 1);
+  devices = {{.name = "NVIDIA H100", .major = 9}};
+  EXPECT_THAT(unsupported(), ElementsAre(""));
+  environment.devices = [] { return absl::UnavailableError("nvidia-smi: no answer"); };
+  EXPECT_EQ(ExpandMatrix(matrix, {}, environment).status().message(), "nvidia-smi: no answer");
+  environment.devices = nullptr;
+  EXPECT_THAT(unsupported(), ElementsAre(""));
 }
 
 TEST(PlanTest, TheSameCellTwiceIsOneCell) {

@@ -80,6 +80,15 @@ TEST(PublishedTableTest, ARowTestsMxfp4OnlyWithACellThatIsRight) {
   EXPECT_THAT(NotTested(row), ::testing::Contains("MXFP4 weights"));
 }
 
+TEST(PublishedTableTest, ARowOfAGpuSaysThatItsFloorsAreThoseOfACpu) {
+  PublishedRow row = AGoodRow();
+  EXPECT_THAT(NotTested(row), ::testing::Contains("a GPU"));
+  row.device = "cuda";
+  EXPECT_THAT(NotTested(row),
+              ::testing::Contains("floors of this device (they were measured on a CPU)"));
+  EXPECT_THAT(NotTested(row), ::testing::Not(::testing::Contains("a GPU")));
+}
+
 TEST(PublishedTableTest, RefusesKeysThatItDoesNotKnow) {
   Json json = AsJson(ATable());
   json["rows"][0]["verdct"] = "ok";

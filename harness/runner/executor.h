@@ -28,6 +28,9 @@ struct WorkerSetup {
   std::filesystem::path bytecode;
   // What cells may read beside the environment: where a user's packages lie elsewhere.
   std::vector<std::filesystem::path> reads;
+  // Nothing is loaded before the fork of a cell: what asks the driver of a GPU there leaves a
+  // driver that no fork can use.
+  bool cold = false;
 };
 
 // One cell, ready to run. The worker reads `request` (harness/protocol/README.md).

@@ -76,7 +76,7 @@ absl::Status LocalExecutor::StartWorker(const WorkerSetup& setup, const std::str
                            std::string(Name(options_.sandbox))}};
   if (!options_.kernels.empty())
     command.argv.insert(command.argv.end(), {"--kernels", options_.kernels.string()});
-  if (!options_.preload.empty())
+  if (!options_.preload.empty() && !setup.cold)
     command.argv.insert(command.argv.end(), {"--preload", options_.preload.string()});
   if (!setup.bytecode.empty())
     command.argv.insert(command.argv.end(), {"--bytecode", setup.bytecode.string()});

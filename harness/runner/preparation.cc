@@ -9,6 +9,7 @@
 #include "harness/model/engine_kind.h"
 #include "harness/numerics/probe_folder.h"
 #include "harness/report/labels.h"
+#include "harness/runner/devices.h"
 #include "harness/store/checksums.h"
 
 namespace bkm {
@@ -63,16 +64,28 @@ absl::StatusOr<std::unique_ptr<Preparation>> Preparation::Create(const Matrix& m
   uv.BuildIn({installation.cell_worker(), options.sandbox});
   std::unique_ptr<Preparation> preparation(new Preparation(
       installation, std::move(options), observer, uv, CacheDirectory(), CellPython()));
+  preparation->memory_mib_ = matrix.limits.memory_mib;
   RETURN_IF_ERROR(preparation->catalog_.Add(matrix.sources, matrix.name, "$.sources"));
   return preparation;
 }
 
 PlanEnvironment Preparation::Environment() {
-  return {.resolve = [this](const SubjectSpec& spec) { return ResolveSubject(spec); },
-          .torch_of_runtime = [this](const std::string& runtime) -> absl::StatusOr<std::string> {
-            ASSIGN_OR_RETURN(const RuntimePolicy policy, PolicyOf(runtime));
-            return policy.torch;
-          }};
+  PlanEnvironment environment{
+      .resolve = [this](const SubjectSpec& spec) { return ResolveSubject(spec); },
+      .torch_of_runtime = [this](const std::string& runtime) -> absl::StatusOr<std::string> {
+        ASSIGN_OR_RETURN(const RuntimePolicy policy, PolicyOf(runtime));
+        return policy.torch;
+      }};
+  if (options_.environments && !options_.on_cluster)
+    environment.devices = [this] { return Devices(); };
+  return environment;
+}
+
+absl::StatusOr<std::vector<CudaDevice>> Preparation::Devices() {
+  if (!devices_) {
+    ASSIGN_OR_RETURN(devices_, FindDevices());
+  }
+  return *devices_;
 }
 
 absl::StatusOr<Subject> Preparation::ResolveSubject(const SubjectSpec& spec) {
@@ -168,8 +181,17 @@ absl::Status Preparation::Finish(const fs::path& python, PreparedCell& prepared)
   const EngineKind& kind = *FindEngineKind(prepared.record.cell.engine);
   // A library that is installed in the runtime has no tree on the cell's path.
   if (kind.library_in_runtime) prepared.library.reset();
-  if (kind.judged_by_ending_only) return absl::OkStatus();
   const Probe& probe = prepared.record.cell.probe;
+  if (probe.device != "cpu" && options_.environments) {
+    const std::string why = WhyTorchCannot(probe, prepared.lock->VersionOf("torch"));
+    if (!why.empty()) StopCell(prepared, "backend", "device-missing", why);
+    if (prepared.stopped) return absl::OkStatus();
+    if (!options_.on_cluster) {
+      ASSIGN_OR_RETURN(const std::vector<CudaDevice> devices, Devices());
+      UseDevices(devices, memory_mib_, prepared);
+    }
+  }
+  if (kind.judged_by_ending_only) return absl::OkStatus();
   fs::path& folder = probe_folders_[NumericsOf(probe).dump()];
   if (folder.empty()) {
     ASSIGN_OR_RETURN(folder, SoundProbeFolder(probe, cache_, [this](const std::string& what) {

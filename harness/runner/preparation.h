@@ -7,12 +7,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "harness/matrix/plan.h"
+#include "harness/model/cuda_device.h"
 #include "harness/runner/installation.h"
 #include "harness/runner/observer.h"
 #include "harness/runner/preparing_cells.h"
@@ -31,6 +33,8 @@ struct PreparationOptions {
   RuntimeLimits limits = {};
   // False: the cells run on another machine. They get a lock and a probe, but no interpreter.
   bool environments = true;
+  // The cells run on the nodes of a cluster, which reserves their GPUs.
+  bool on_cluster = false;
   std::string sandbox = "full";  // the level of the sandbox that packages are built in
 };
 
@@ -50,12 +54,12 @@ class Preparation : private CellSteps {
   // For ExpandMatrix. Valid while this object lives.
   PlanEnvironment Environment();
 
-  // Prepares cells, in their order. A device
-  // that cannot run a cell, a subject whose content is at fault, requirements that contradict each
-  // other, and an environment that cannot be installed are the cell's result (`stopped`), not an
-  // error. So is a registry that does not answer for some of the cells. A machine without network
-  // or disk is an error: the first one in the cells' order, once everything that runs at once has
-  // ended. Cancelled: `stop` was true before all were prepared.
+  // Prepares cells, in their order. A device that cannot run a cell, a subject whose content is at
+  // fault, requirements that contradict each other, and an environment that cannot be installed are
+  // the cell's result (`stopped`), not an error. So is a registry that does not answer for some of
+  // the cells. A machine without network or disk is an error: the first one in the cells' order,
+  // once everything that runs at once has ended. Cancelled: `stop` was true before all were
+  // prepared.
   absl::StatusOr<std::vector<PreparedCell>> PrepareAll(const std::vector<PlannedCell>& plan,
                                                        const std::function<bool()>& stop);
   absl::StatusOr<PreparedCell> Prepare(const PlannedCell& planned);
@@ -89,6 +93,7 @@ class Preparation : private CellSteps {
   absl::StatusOr<RuntimeRequest> RequestOf(const PreparedCell& prepared) override;
   void UseLock(std::shared_ptr<const RuntimeLock> lock, PreparedCell& prepared) override;
   absl::Status Finish(const std::filesystem::path& python, PreparedCell& prepared) override;
+  absl::StatusOr<std::vector<CudaDevice>> Devices();
 
   const Installation installation_;
   const PreparationOptions options_;
@@ -104,6 +109,8 @@ class Preparation : private CellSteps {
   std::map<std::string, RuntimePolicy> known_policies_;
   std::set<std::string> announced_;
   std::map<std::string, std::filesystem::path> probe_folders_;  // verified ones, by numerics
+  std::optional<std::vector<CudaDevice>> devices_;  // this machine's, once a cell asks for one
+  int memory_mib_ = 0;                              // the limit of a cell
 };
 
 }  // namespace bkm

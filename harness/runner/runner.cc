@@ -270,6 +270,14 @@ int Runner::BusySlots() const {
   return busy;
 }
 
+bool Runner::DevicesHaveRoom(size_t index) const {
+  const int most = cells_[index].device_cells;
+  const auto busy = std::count_if(in_flight_.begin(), in_flight_.end(), [&](const auto& cell) {
+    return cells_[cell.second.index].device_cells > 0;
+  });
+  return most == 0 || busy < most;
+}
+
 int Runner::SlotsForReferences() {
   const int free = options_.slots - BusySlots();
   // Cells come first: as long as one may follow, references take one slot. So they do beside a
@@ -286,7 +294,7 @@ absl::Status Runner::StartReady() {
     const int busy = BusySlots() + background_;
     const auto next = NextPending();
     const Pending pending = *next;
-    if (busy + SlotsOf(pending.index) > options_.slots) break;
+    if (busy + SlotsOf(pending.index) > options_.slots || !DevicesHaveRoom(pending.index)) break;
     const bool busy_otherwise = executor_.running() > 0 || background_ > 0 || more_to_come_;
     if (pending.second_try && busy_otherwise) break;
     pending_.erase(next);

@@ -99,6 +99,8 @@ class Runner {
   absl::StatusOr<bool> TakeKept(size_t index, const Json& request);
   // At most all: a cell of more ranks than there are slots runs alone.
   int SlotsOf(size_t index) const;
+  // Whether the devices have room for the cell beside those in flight.
+  bool DevicesHaveRoom(size_t index) const;
   int BusySlots() const;
   // How many goldens and floors may be computed at once beside the cells that run.
   int SlotsForReferences();

@@ -223,6 +223,16 @@ TEST_F(RunnerTest, KeepsAllSlotsBusyAndNoMore) {
   EXPECT_EQ(executor_.most_running, 2);
 }
 
+TEST_F(RunnerTest, CellsOnADeviceShareItAsFarAsItsMemoryGoes) {
+  std::vector<PreparedCell> cells = {Prepared("flex"), Prepared("varlen"), Prepared("sdpa")};
+  for (PreparedCell& cell : cells) cell.device_cells = 2;
+  EXPECT_TRUE(Run(cells, {.slots = 3, .reuse = false}));
+  EXPECT_EQ(executor_.most_running, 2);
+  cells[1].device_cells = 0;  // on the CPU
+  EXPECT_TRUE(Run(cells, {.slots = 3, .reuse = false}));
+  EXPECT_EQ(executor_.most_running, 3);
+}
+
 TEST_F(RunnerTest, ReleasesAWorkerWhenItsLastCellHasEnded) {
   Run({Prepared("flex", "a"), Prepared("flex", "b"), Prepared("varlen", "a")});
   EXPECT_THAT(executor_.released, ElementsAre("a", "b"));

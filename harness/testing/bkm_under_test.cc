@@ -110,6 +110,14 @@ ProcessResult BkmUnderTest::Run(std::vector<std::string> arguments,
   return *RunCommand(MakeCommand(std::move(arguments), std::move(environment)));
 }
 
+std::map<std::string, std::string> BkmUnderTest::EnvironmentWithGpu() const {
+  const fs::path driver = folder_ / "driver/nvidia-smi";
+  const char* lists = "#!/bin/sh\necho '9.0, 81559, 550.54, GPU-1, NVIDIA H100'\n";
+  HARNESS_CHECK(WriteFile(driver, lists).ok());
+  fs::permissions(driver, fs::perms::owner_all);
+  return {{"PATH", absl::StrCat(driver.parent_path().string(), ":/usr/bin:/bin")}};
+}
+
 Json BkmUnderTest::ReadRun() const { return *ReadJsonFile(out() / "run.json"); }
 
 Json BkmUnderTest::CellOf(const Json& run, const std::string& behaviour) {

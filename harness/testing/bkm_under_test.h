@@ -45,6 +45,9 @@ class BkmUnderTest {
   ProcessResult Run(std::vector<std::string> arguments,
                     std::map<std::string, std::string> environment = {}) const;
 
+  // For Run: a machine whose driver lists one GPU, an H100 that nothing can use.
+  std::map<std::string, std::string> EnvironmentWithGpu() const;
+
   // run.json of out().
   Json ReadRun() const;
   // The one cell of `run` whose engine is fixtures/packages/<behaviour>/engine.

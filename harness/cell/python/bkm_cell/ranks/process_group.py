@@ -11,9 +11,11 @@ import torch.distributed as dist
 
 
 def start_process_group(device: torch.device) -> None:
-    """The process group that a launcher would set up, once."""
+    """The process group that a launcher would set up, once. Each rank gets a device of its own."""
     if dist.is_initialized():
         return
+    if device.type == "cuda":
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     backend = "gloo" if device.type == "cpu" else f"cpu:gloo,{device.type}:nccl"
     dist.init_process_group(
         backend,
