@@ -69,6 +69,16 @@ TEST_F(BadInputTest, MutantsOnAClusterAreRefused) {
               StartsWith("--mutate changes environments of this machine"));
 }
 
+TEST_F(BadInputTest, CellsForAGpuOnAClusterAreRefused) {
+  const fs::path matrix = bkm_.WriteMatrix({"passes"});
+  Json json = *ReadJsonFile(matrix);
+  json["groups"][0]["probe"]["device"] = {"cpu", "cuda"};
+  ASSERT_TRUE(WriteFile(matrix, ToText(json)).ok());
+  EXPECT_THAT(Complaint({"run", matrix, "--executor", "ray"}, bkm_.EnvironmentWithGpu()),
+              ::testing::AllOf(StartsWith("cells on a cluster have no GPU yet, and engine=fixture@"),
+                               HasSubstr("use bkm pack and bkm work")));
+}
+
 TEST_F(BadInputTest, NeitherMatrixNorFlags) {
   EXPECT_THAT(Complaint({"run"}), StartsWith("name a matrix file (bkm run "));
 }

@@ -112,7 +112,6 @@ class RunCommandLine : public CliCommand {
                      Preparation::Create(matrix,
                                          {.mirrors = selection_.GitMirrors(),
                                           .matrix_folder = selection_.MatrixFolder(),
-                                          .on_cluster = executor != nullptr,
                                           .sandbox = std::string(Name(sandbox_.level()))},
                                          observer));
     const RunDirectory directory(fs::absolute(out_.empty() ? "runs/" + matrix.name : out_));
@@ -127,6 +126,7 @@ class RunCommandLine : public CliCommand {
     std::vector<PlannedCell> included = Included(plan);
     if (included.empty())
       return absl::InvalidArgumentError("no cell is included: bkm plan shows why");
+    if (executor) RETURN_IF_ERROR(CheckForCluster(included));
     ASSIGN_OR_RETURN(const std::optional<ShardRecord> shard, TakeShard(all_cells, included));
     absl::StatusOr<std::unique_ptr<PreparingCells>> cells =
         preparation->Begin(included, [&] { return signals.heard(); });
@@ -191,6 +191,18 @@ class RunCommandLine : public CliCommand {
       PrintErrorf("bkm: every red cell is an expected failure\n");
     return Report(setup.directory, run, surprises,
                   RealClock().Elapsed() >= setup.options.start_until);
+  }
+
+  // Ray hides the GPUs of a node from processes that reserve none, as those of bkm do.
+  static absl::Status CheckForCluster(const std::vector<PlannedCell>& cells) {
+    for (const PlannedCell& planned : cells) {
+      if (planned.cell.probe.device == "cpu" || planned.is_stopped()) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("cells on a cluster have no GPU yet, and ", planned.id,
+                       " asks for one: leave it out with --filter device=cpu, or use bkm pack and "
+                       "bkm work"));
+    }
+    return absl::OkStatus();
   }
 
   // Leaves only the cells of the shard in `included`. Absent without --shard.

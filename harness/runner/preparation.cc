@@ -76,8 +76,7 @@ PlanEnvironment Preparation::Environment() {
         ASSIGN_OR_RETURN(const RuntimePolicy policy, PolicyOf(runtime));
         return policy.torch;
       }};
-  if (options_.environments && !options_.on_cluster)
-    environment.devices = [this] { return Devices(); };
+  if (options_.environments) environment.devices = [this] { return Devices(); };
   return environment;
 }
 
@@ -186,10 +185,8 @@ absl::Status Preparation::Finish(const fs::path& python, PreparedCell& prepared)
     const std::string why = WhyTorchCannot(probe, prepared.lock->VersionOf("torch"));
     if (!why.empty()) StopCell(prepared, "backend", "device-missing", why);
     if (prepared.stopped) return absl::OkStatus();
-    if (!options_.on_cluster) {
-      ASSIGN_OR_RETURN(const std::vector<CudaDevice> devices, Devices());
-      UseDevices(devices, memory_mib_, prepared);
-    }
+    ASSIGN_OR_RETURN(const std::vector<CudaDevice> devices, Devices());
+    UseDevices(devices, memory_mib_, prepared);
   }
   if (kind.judged_by_ending_only) return absl::OkStatus();
   fs::path& folder = probe_folders_[NumericsOf(probe).dump()];

@@ -33,8 +33,6 @@ struct PreparationOptions {
   RuntimeLimits limits = {};
   // False: the cells run on another machine. They get a lock and a probe, but no interpreter.
   bool environments = true;
-  // The cells run on the nodes of a cluster, which reserves their GPUs.
-  bool on_cluster = false;
   std::string sandbox = "full";  // the level of the sandbox that packages are built in
 };
 
