@@ -25,7 +25,7 @@ std::string RoleText(const CellRecord& cell) {
 
 std::string VerdictLine(const CellRecord& cell, bool reused) {
   std::string line = cell.verdict ? std::string(Name(cell.verdict->kind)) : "measured";
-  line.resize(std::max<size_t>(line.size(), 9), ' ');
+  line.resize(std::max<size_t>(line.size() + 1, 9), ' ');
   absl::StrAppend(&line, CellLabel(cell), RoleText(cell));
   if (IsRed(cell))
     absl::StrAppend(&line, ": ", Name(cell.verdict->stage), ": ", cell.verdict->message);
