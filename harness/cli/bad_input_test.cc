@@ -74,9 +74,10 @@ TEST_F(BadInputTest, CellsForAGpuOnAClusterAreRefused) {
   Json json = *ReadJsonFile(matrix);
   json["groups"][0]["probe"]["device"] = {"cpu", "cuda"};
   ASSERT_TRUE(WriteFile(matrix, ToText(json)).ok());
-  EXPECT_THAT(Complaint({"run", matrix, "--executor", "ray"}, bkm_.EnvironmentWithGpu()),
-              ::testing::AllOf(StartsWith("cells on a cluster have no GPU yet, and engine=fixture@"),
-                               HasSubstr("use bkm pack and bkm work")));
+  EXPECT_THAT(
+      Complaint({"run", matrix, "--executor", "ray"}, bkm_.EnvironmentWithGpu()),
+      ::testing::AllOf(StartsWith("cells on a cluster have no GPU yet, and engine=fixture@"),
+                       HasSubstr("use bkm pack and bkm work")));
 }
 
 TEST_F(BadInputTest, NeitherMatrixNorFlags) {

@@ -108,18 +108,29 @@ bool IsWrongShape(const ObservedException& exception) {
   return exception.type == "WrongShape" && frame != nullptr && frame->owner == FrameOwner::kHarness;
 }
 
-// Whether the exception passed through the dispatch mode of selective activation checkpointing,
-// inside what the subject asked torch.compile for. A compiled region has no such mode: the compiler
-// decides what is recomputed. On a CPU it runs eagerly, because the harness makes torch.compile the
-// identity.
+// The dispatch mode of selective activation checkpointing.
+bool IsCheckpointMode(const ObservedFrame& frame) {
+  return frame.owner == FrameOwner::kTorch && absl::EndsWith(frame.file, "utils/checkpoint.py") &&
+         absl::EndsWith(frame.function, "__torch_dispatch__");
+}
+
+// "scatter(): Expected self.dtype to be equal to src.dtype", "expected scalar type Float but found
+// BFloat16", "mat1 and mat2 must have the same dtype".
+bool IsAboutTypes(const std::string& message) {
+  return absl::StrContains(message, "dtype") || absl::StrContains(message, "scalar type");
+}
+
+// Whether the exception may come from that mode alone, inside what the subject asked torch.compile
+// for: it raised it, or an operation below it lacks the autocast that the mode hides. A compiled
+// region has no such mode: the compiler decides what is recomputed. On a CPU it runs eagerly,
+// because the harness makes torch.compile the identity. Every operation of such a region passes
+// through the mode, so its other errors are the subject's.
 bool OnlyEager(const ObservedException& exception) {
   bool is_compiled = false;
   for (const ObservedFrame& frame : exception.frames) {
     is_compiled = is_compiled || frame.to_compile;
-    if (is_compiled && frame.owner == FrameOwner::kTorch &&
-        absl::EndsWith(frame.file, "utils/checkpoint.py") &&
-        absl::EndsWith(frame.function, "__torch_dispatch__"))
-      return true;
+    if (is_compiled && IsCheckpointMode(frame))
+      return IsAboutTypes(exception.message) || &frame == &exception.frames.back();
   }
   return false;
 }

@@ -121,13 +121,15 @@ TEST(EndingTest, AnImpossibleShapeIsTheSubjectsFault) {
 }
 
 // In a block that would be compiled, selective activation checkpointing calls an op.
-Observation StoppedInACheckpoint(bool block_is_to_be_compiled, const char* function) {
+Observation StoppedInACheckpoint(
+    bool block_is_to_be_compiled, const char* function,
+    const char* message = "scatter(): Expected self.dtype to be equal to src.dtype") {
   ObservedFrame block = Frame(FrameOwner::kLibrary, "torchtitan/models/decoder.py", "call");
   block.to_compile = block_is_to_be_compiled;
   return Raised(
       Stage::kForward,
       Exception(
-          "RuntimeError", "scatter(): Expected self.dtype to be equal to src.dtype",
+          "RuntimeError", message,
           {block, Frame(FrameOwner::kTorch, "torch/utils/checkpoint.py", "call", "", function),
            Frame(FrameOwner::kLibrary, "torchtitan/models/moe.py", "call")}));
 }
@@ -146,6 +148,15 @@ TEST(EndingTest, WhatOnlyAnEagerCheckpointRaisesIsUnsupported) {
       << "eager for everybody";
   EXPECT_EQ(Class(StoppedInACheckpoint(true, "checkpoint")).kind, VerdictKind::kBroken)
       << "full checkpointing, which the compiler traces";
+}
+
+TEST(EndingTest, AnErrorThatNoMissingAutocastExplainsIsTheSubjectsInAnEagerCheckpointToo) {
+  const char* kMode = "_CachingTorchDispatchMode.__torch_dispatch__";
+  const char* kShape = "The size of tensor a (127) must match the size of tensor b (128)";
+  EXPECT_EQ(Class(StoppedInACheckpoint(true, kMode, kShape)).kind, VerdictKind::kBroken);
+  Observation in_the_mode = StoppedInACheckpoint(true, kMode, kShape);
+  in_the_mode.exceptions[0].frames.pop_back();
+  EXPECT_EQ(Class(in_the_mode).kind, VerdictKind::kUnsupported) << "the mode's own error";
 }
 
 TEST(EndingTest, ClearRefusalIsRefusedAtItsStage) {

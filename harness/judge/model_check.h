@@ -10,9 +10,9 @@
 namespace bkm {
 
 // Compares the model's own numbers, read back from what was built, with the configuration that it
-// was built from (config-ignored at load): the epsilon of every norm and the base of the rotary
-// embedding. A model without any norm was not read (unseen). A table of frequencies that was not
-// found is left to the comparison with the golden.
+// was built from (config-ignored at load): the epsilon of every norm, and base and frequencies of
+// the rotary embedding. A model without any norm was not read (unseen). A table of frequencies that
+// was not found is left to the comparison with the golden.
 CheckResult CheckModel(const ObservedModel& built, const ModelShape& asked);
 
 }  // namespace bkm

@@ -118,6 +118,7 @@ absl::Status CheckBounds(const Observation& observation, const std::string& orig
                {"$.backend.called", observation.called.size(), kMostLayers},
                {"$.backend.kernels", observation.kernels.size(), kMostLayers},
                {"$.model.norm_epsilons", observation.model.norm_epsilons.size(), kMostLayers},
+               {"$.model.rope_frequencies", observation.model.rope_frequencies.size(), kMostLayers},
                {"$.backend.gpu_reads", observation.gpu_reads.size(), kMostSteps},
                {"$.backend.gpu_differences", observation.gpu_differences.size(), kMostLayers},
                {"$.mask.attended", observation.attended.size(), kMostLayers},
@@ -452,6 +453,7 @@ void Describe(Fields& fields, Observation& observation) {
   fields.Group("model", [&](Fields& model) {
     model.Field("norm_epsilons", o.model.norm_epsilons);
     model.Field("rope_theta", o.model.rope_theta);
+    model.Field("rope_frequencies", o.model.rope_frequencies);
   });
   fields.Field("forward_only", o.forward_only);
   fields.Field("steps", o.steps);

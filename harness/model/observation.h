@@ -99,6 +99,8 @@ struct ObservedParamGroup {
 struct ObservedModel {
   std::vector<double> norm_epsilons;  // of all norms, each value once
   std::optional<double> rope_theta;   // absent if no table of frequencies was found
+  // Radians per position of each rotating pair; empty if no table was found.
+  std::vector<double> rope_frequencies = {};
 };
 
 // A forward that trains nothing, of the batch of the reach test, before the first step.

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "harness/numerics/rope_frequencies.h"
 #include "harness/reference/gradient_check.h"
 
 namespace bkm {
@@ -89,6 +90,17 @@ TEST(RopeFrequenciesTest, Llama3SlowsDownLongWavelengths) {
   EXPECT_GT(slowed, 0);
   EXPECT_GT(kept, 0);
   EXPECT_EQ(between, 1);
+}
+
+TEST(RopeFrequenciesTest, AreThoseThatTheJudgeComparesWith) {
+  for (const char* family : {"qwen3", "llama3", "deepseek_v3", "gpt_oss", "qwen3_moe"}) {
+    const ModelShape shape = *FindModelShape(family);
+    const int64_t dim = RotatedDim(shape);
+    const std::vector<double> exact = ExactRopeFrequencies(shape.rope, dim);
+    for (int64_t pair = 0; pair < dim / 2; ++pair)
+      EXPECT_NEAR(Frequency(shape.rope, dim, pair) / exact[pair], 1, 1e-13)
+          << family << " " << pair;
+  }
 }
 
 TEST(RopeFrequenciesTest, Llama3InterpolatesBetween) {

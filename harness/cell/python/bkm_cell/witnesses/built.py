@@ -31,44 +31,48 @@ def _epsilons(modules: list[torch.nn.Module]) -> list[float]:
     return sorted(found)
 
 
-def _rope_theta(modules: list[torch.nn.Module]) -> float | None:
-    """The base of the rotation, from the frequency of its second pair: theta ** (-2 / dim).
-
-    Scalings for longer texts (llama3, YaRN) leave this fast frequency as it is.
-    """
+def _rope_frequencies(modules: list[torch.nn.Module]) -> list[float] | None:
+    """By how much each pair turns per position, in radians, from the first table that is found."""
     for top in modules:
         for name, buffer in top.named_buffers():
             last = plain_name(name).split(".")[-1]
             if last == "inv_freq" and buffer.dim() == 1 and len(buffer) > 1:
-                return _theta(float(buffer[1].double()), len(buffer))
+                return _numbers(buffer)
             if last in ("freqs_cis", "rope_cache", "cache") and buffer.dim() == 2:
-                theta = _theta_of_table(buffer)
-                if theta is not None:
-                    return theta
+                frequencies = _frequencies_of_table(buffer)
+                if frequencies is not None:
+                    return frequencies
     return None
 
 
-def _theta_of_table(table: torch.Tensor) -> float | None:
+def _frequencies_of_table(table: torch.Tensor) -> list[float] | None:
     """From the row of position 1: complex numbers, or all cosines twice and then all sines twice."""
     if len(table) < 2:
         return None
     if table.is_complex():
-        pairs, row = table.shape[1], table[1]
+        row = table[1]
     elif table.dtype in (torch.float32, torch.float64) and table.shape[1] % 4 == 0:
         cosines, sines = table.chunk(2, dim=1)
         first, again = cosines[1].chunk(2)
         if sines[0].any() or not cosines[0].all() or not torch.equal(first, again):
             return None
-        pairs, row = table.shape[1] // 4, torch.complex(cosines[1], sines[1])
+        row = torch.complex(first, sines[1].chunk(2)[0])
     else:
         return None
-    return _theta(float(row[1].angle().double()), pairs) if pairs > 1 else None
+    return _numbers(row.angle()) if len(row) > 1 else None
 
 
-def _theta(frequency: float, pairs: int) -> float:
-    """`frequency`: of the second of so many pairs. The largest number if that pair does not turn."""
+def _numbers(values: torch.Tensor) -> list[float]:
+    return [float(value) for value in values.detach().double().cpu()]
+
+
+def _theta(frequencies: list[float]) -> float:
+    """The base, from the second pair: theta ** (-1 / pairs). The largest number if it does not turn.
+
+    Scalings for longer texts (llama3, YaRN) leave this fast frequency as it is.
+    """
     try:
-        return frequency**-pairs
+        return frequencies[1] ** -len(frequencies)
     except (ZeroDivisionError, OverflowError):
         return sys.float_info.max
 
@@ -77,7 +81,8 @@ def model_numbers(modules: list[torch.nn.Module]) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     if epsilons := _epsilons(modules):
         facts["norm_epsilons"] = epsilons
-    theta = _rope_theta(modules)
-    if theta is not None:
-        facts["rope_theta"] = theta
+    frequencies = _rope_frequencies(modules)
+    if frequencies is not None:
+        facts["rope_theta"] = _theta(frequencies)
+        facts["rope_frequencies"] = frequencies
     return facts

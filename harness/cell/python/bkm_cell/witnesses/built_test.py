@@ -29,20 +29,25 @@ class BuiltTest(unittest.TestCase):
         default = model_numbers([torch.nn.Sequential(torch.nn.RMSNorm(4))])
         self.assertEqual(default["norm_epsilons"], [torch.finfo(torch.float32).eps])
 
-    def test_the_base_of_the_rotation(self):
+    def test_the_frequencies_of_the_rotation_and_their_base(self):
         frequencies = 1e6 ** (-torch.arange(0, 64, 2).float() / 64)
-        rotary = torch.nn.Module()
-        rotary.register_buffer("inv_freq", frequencies)
-        self.assertAlmostEqual(model_numbers([rotary])["rope_theta"] / 1e6, 1, delta=1e-4)
+
+        def assert_read(name: str, buffer: torch.Tensor) -> None:
+            module = torch.nn.Module()
+            module.register_buffer(name, buffer)
+            numbers = model_numbers([module])
+            self.assertAlmostEqual(numbers["rope_theta"] / 1e6, 1, delta=1e-4)
+            read = torch.tensor(numbers["rope_frequencies"])
+            torch.testing.assert_close(read, frequencies, rtol=1e-6, atol=0)
+
+        assert_read("inv_freq", frequencies)
         table = torch.outer(torch.arange(8).float(), frequencies)
-        titan = torch.nn.Module()
-        titan.register_buffer("freqs_cis", torch.polar(torch.ones_like(table), table))
-        self.assertAlmostEqual(model_numbers([titan])["rope_theta"] / 1e6, 1, delta=1e-4)
-        self.assertEqual(model_numbers([torch.nn.Linear(2, 2)]), {})
+        assert_read("freqs_cis", torch.polar(torch.ones_like(table), table))
         twice = torch.cat([table, table], dim=1)
-        later = torch.nn.Module()
-        later.register_buffer("cache", torch.cat([twice.cos(), twice.sin()], dim=1))
-        self.assertAlmostEqual(model_numbers([later])["rope_theta"] / 1e6, 1, delta=1e-4)
+        assert_read("cache", torch.cat([twice.cos(), twice.sin()], dim=1))
+        # YaRN's factor on both stretches the table and turns no pair further.
+        assert_read("cache", 1.3 * torch.cat([twice.cos(), twice.sin()], dim=1))
+        self.assertEqual(model_numbers([torch.nn.Linear(2, 2)]), {})
         other = torch.nn.Module()
         other.register_buffer("cache", torch.ones(8, 64))
         self.assertEqual(model_numbers([other]), {})
@@ -50,7 +55,8 @@ class BuiltTest(unittest.TestCase):
     def test_a_rotation_that_does_not_turn_has_no_base_that_anybody_asks_for(self):
         rotary = torch.nn.Module()
         rotary.register_buffer("inv_freq", torch.zeros(32))
-        self.assertEqual(model_numbers([rotary]), {"rope_theta": sys.float_info.max})
+        expected = {"rope_theta": sys.float_info.max, "rope_frequencies": [0.0] * 32}
+        self.assertEqual(model_numbers([rotary]), expected)
 
 
 if __name__ == "__main__":
