@@ -108,7 +108,8 @@ TEST_F(FloorTest, EachReductionDividesItsOwnSums) {
     const StepFacts parts = RunSteps(*probe_, probe_->weights, way)[0];
     return (*DistanceOf(probe_->folder.steps[0], parts, whole))["grad"][name]["rel"].get<double>();
   };
-  constexpr double kNoise = 2e-4;
+  // 3e-5 as a rule; 3e-4 was seen where two runs of the same product took other kernels.
+  constexpr double kNoise = 8e-4;
   constexpr double kRounded = 1e-3;
   // The values of the last layer get their gradient from all queries, a product after it from one
   // token's own.
