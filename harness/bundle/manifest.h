@@ -71,8 +71,8 @@ struct WorkMachine {
   std::string sandbox;  // name of a SandboxLevel
   std::string cpu;      // CpuFeatures(): the model, and what decides the last bits
   int cores = 0;
-  std::string system;  // kernel and its release
-  std::vector<CudaDevice> devices;
+  std::string system;               // kernel and its release
+  std::vector<CudaDevice> devices;  // if a cell asks for one
   bool operator==(const WorkMachine&) const = default;
 };
 void Describe(Fields& fields, WorkMachine& machine);

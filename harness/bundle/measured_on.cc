@@ -14,7 +14,6 @@
 #include "harness/base/status_macros.h"
 #include "harness/base/version.h"
 #include "harness/numerics/golden_key.h"
-#include "harness/runner/devices.h"
 
 namespace bkm {
 namespace {
@@ -34,9 +33,6 @@ absl::StatusOr<WorkMachine> ThisMachine(const std::string& cell_code, SandboxLev
   ASSIGN_OR_RETURN(machine.cpu, CpuFeatures());
   struct utsname system = {};
   if (::uname(&system) == 0) machine.system = absl::StrCat(system.sysname, " ", system.release);
-  // A driver that does not answer stops only the cells that ask for a device.
-  if (absl::StatusOr<std::vector<CudaDevice>> devices = FindDevices(); devices.ok())
-    machine.devices = *std::move(devices);
   return machine;
 }
 

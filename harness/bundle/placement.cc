@@ -45,12 +45,15 @@ absl::StatusOr<PreparedCell> Placement::Choose(const PackedCell& packed, const P
   return cells.CellIn(packed, lock);
 }
 
+const absl::StatusOr<std::vector<CudaDevice>>& Placement::Devices() {
+  if (!devices_) devices_ = FindDevices();
+  return *devices_;
+}
+
 absl::Status Placement::CheckDevices(const Probe& probe, const RuntimeLock& lock) {
   if (probe.device == "cpu") return absl::OkStatus();
-  if (!devices_) {
-    ASSIGN_OR_RETURN(devices_, FindDevices());
-  }
-  std::string why = WhyDevicesCannot(probe, *devices_);
+  ASSIGN_OR_RETURN(const std::vector<CudaDevice> devices, Devices());
+  std::string why = WhyDevicesCannot(probe, devices);
   if (why.empty()) why = WhyTorchCannot(probe, lock.VersionOf("torch"));
   return why.empty() ? absl::OkStatus() : absl::FailedPreconditionError(why);
 }
@@ -76,7 +79,10 @@ absl::Status Placement::Place(const PackedCell& packed, const PackedCells& cells
   if (cell.stopped) return absl::OkStatus();
   ASSIGN_OR_RETURN(WorkerSetup worker, runtimes_.WorkerFor(*cell.lock));
   cell.worker = std::move(worker);
-  if (devices_) UseDevices(*devices_, cells.manifest().limits.memory_mib, cell);
+  if (cell.record.cell.probe.device != "cpu") {
+    ASSIGN_OR_RETURN(const std::vector<CudaDevice> devices, Devices());
+    UseDevices(devices, cells.manifest().limits.memory_mib, cell);
+  }
   // An environment's own Python starts in a sandbox only; the user's was named for this.
   const fs::path python = runtimes_.python_version().empty() ? CellPython() : cell.worker.python;
   RETURN_IF_ERROR(PlaceSubject(packed.engine, cells, python, *cell.lock, cell.engine));

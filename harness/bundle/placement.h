@@ -39,6 +39,8 @@ class Placement {
   // The parts that Place() reads, except those of trees that are here.
   std::vector<std::string> PartsToPlace(const PackedCell& packed, const PackedCells& cells,
                                         const PreparedCell& cell);
+  // This machine's CUDA devices, asked for once.
+  const absl::StatusOr<std::vector<CudaDevice>>& Devices();
   // Adds the paths.
   absl::Status Place(const PackedCell& packed, const PackedCells& cells, PreparedCell& cell);
 
@@ -62,7 +64,7 @@ class Placement {
   const FolderCache trees_;
   std::map<std::string, std::optional<std::filesystem::path>> own_;  // by home and part
   std::map<std::string, std::filesystem::path> probes_;              // by name
-  std::optional<std::vector<CudaDevice>> devices_;                   // once a cell asks for one
+  std::optional<absl::StatusOr<std::vector<CudaDevice>>> devices_;
 };
 
 }  // namespace bkm

@@ -155,6 +155,12 @@ class Results : public StoredObservations {
   int controls_ = 0;
 };
 
+bool AsksForDevice(const PackedCells& cells) {
+  const std::vector<PackedCell>& all = cells.manifest().cells;
+  return std::any_of(all.begin(), all.end(),
+                     [](const PackedCell& cell) { return cell.record.cell.probe.device != "cpu"; });
+}
+
 struct Prepared {
   std::vector<PreparedCell> cells;
   SkippedCells skipped;
@@ -244,11 +250,14 @@ absl::StatusOr<WorkSummary> Work(const Installation& installation, const WorkOpt
       const std::unique_ptr<WorkRuntimes> runtimes,
       WorkRuntimes::Create(options.python, installation.cell_worker(), summary.machine.sandbox,
                            [&](const std::string& what) { observer.OnNote(what); }));
+  Placement placement(bundle, *runtimes, observer);
+  // A driver that does not answer stops only the cells that ask for a device.
+  if (AsksForDevice(cells) && placement.Devices().ok())
+    summary.machine.devices = *placement.Devices();
   ASSIGN_OR_RETURN(PartFile file, Results::Open(fs::absolute(options.out), cells));
   const TaskSettings task{
       .cell_code = cell_code, .limits = cells.manifest().limits, .sandbox = options.sandbox};
   Results results(std::move(file), task, DocumentText(summary.machine));
-  Placement placement(bundle, *runtimes, observer);
   ASSIGN_OR_RETURN(Prepared prepared, Prepare(cells, placement, results, observer, signals));
   summary.known = prepared.known;
   summary.skipped = std::move(prepared.skipped);

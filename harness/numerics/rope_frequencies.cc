@@ -19,20 +19,8 @@ double KeptByLlama3(const RopeShape& rope, double frequency) {
 }
 
 // The same for the pair with this index.
-double KeptByYarn(const RopeShape& rope, int64_t dim, int64_t pair) {
-  // The index of the pair with so many turns over the original length.
-  const auto pair_of = [&](double turns) {
-    const double ratio = static_cast<double>(rope.original_positions) / (turns * kTurn);
-    return static_cast<double>(dim) * std::log(ratio) / (2 * std::log(rope.theta));
-  };
-  double first = pair_of(rope.beta_fast), last = pair_of(rope.beta_slow);
-  if (rope.truncated) {
-    first = std::floor(first);
-    last = std::ceil(last);
-  }
-  first = std::max(first, 0.0);
-  last = std::min(last, static_cast<double>(dim - 1));
-  return 1 - (static_cast<double>(pair) - first) / (last - first);
+double KeptByYarn(const YarnRamp& ramp, int64_t pair) {
+  return 1 - (static_cast<double>(pair) - ramp.first) / (ramp.last - ramp.first);
 }
 
 }  // namespace
@@ -41,14 +29,27 @@ int64_t RotatedDim(const ModelShape& shape) {
   return shape.latent.rank > 0 ? shape.latent.rope_dim : shape.head_dim;
 }
 
+YarnRamp YarnRampOf(const RopeShape& rope, int64_t dim) {
+  // The index of the pair with this many turns over the original length: solve
+  // turns = original * theta^(-2i/dim) / 2 pi.
+  const auto pair_of = [&](double turns) {
+    const double ratio = static_cast<double>(rope.original_positions) / (turns * kTurn);
+    return static_cast<double>(dim) * std::log(ratio) / (2 * std::log(rope.theta));
+  };
+  YarnRamp ramp = {pair_of(rope.beta_fast), pair_of(rope.beta_slow)};
+  if (rope.truncated) ramp = {std::floor(ramp.first), std::ceil(ramp.last)};
+  return {std::max(ramp.first, 0.0), std::min(ramp.last, static_cast<double>(dim - 1))};
+}
+
 std::vector<double> ExactRopeFrequencies(const RopeShape& rope, int64_t dim) {
+  const YarnRamp ramp = rope.scaling == "yarn" ? YarnRampOf(rope, dim) : YarnRamp();
   std::vector<double> frequencies;
   for (int64_t pair = 0; pair < dim / 2; ++pair) {
     const double exponent = -2.0 * static_cast<double>(pair) / static_cast<double>(dim);
     const double frequency = std::pow(rope.theta, exponent);
     double kept = 1;
     if (rope.scaling == "llama3") kept = KeptByLlama3(rope, frequency);
-    if (rope.scaling == "yarn") kept = KeptByYarn(rope, dim, pair);
+    if (rope.scaling == "yarn") kept = KeptByYarn(ramp, pair);
     kept = std::clamp(kept, 0.0, 1.0);
     frequencies.push_back(frequency * kept + frequency / rope.factor * (1 - kept));
   }

@@ -13,6 +13,14 @@ namespace bkm {
 // The size of the part of a query or key head that is rotated.
 int64_t RotatedDim(const ModelShape& shape);
 
+// Between which pairs YaRN slows down along their index: pairs up to `first` are kept, pairs from
+// `last` on are divided by rope.factor (Peng et al. 2023, section 3.2, as in the authors' code).
+struct YarnRamp {
+  double first = 0;
+  double last = 0;
+};
+YarnRamp YarnRampOf(const RopeShape& rope, int64_t dim);
+
 // Radians per position of each of the dim / 2 rotating pairs: theta^(-2i/dim) (Su et al. 2021),
 // slowed down as rope.scaling says: as Llama 3 does, or by YaRN's "NTK by parts" (Peng et al. 2023,
 // section 3.2). The reference computes them in the type of an implementation (reference/rope.h).

@@ -8,10 +8,10 @@
 #include <ATen/ops/pow.h>
 #include <ATen/ops/stack.h>
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <vector>
+
+#include "harness/numerics/rope_frequencies.h"
 
 namespace bkm {
 
@@ -36,17 +36,7 @@ Tensor SlowedLikeLlama3(const RopeShape& rope, const Tensor& frequencies) {
 // pairs with at most beta_slow are slowed down by `factor`. As in the authors' code, pairs between
 // the two are interpolated along their index.
 Tensor SlowedLikeYarn(const RopeShape& rope, int64_t dim, const Tensor& frequencies) {
-  // The index of the pair with this many turns: solve turns = original * theta^(-2i/dim) / 2 pi.
-  const auto pair_of = [&](double turns) {
-    return dim * std::log(rope.original_positions / (turns * kTurn)) / (2 * std::log(rope.theta));
-  };
-  double first = pair_of(rope.beta_fast), last = pair_of(rope.beta_slow);
-  if (rope.truncated) {
-    first = std::floor(first);
-    last = std::ceil(last);
-  }
-  first = std::max(first, 0.0);
-  last = std::min(last, static_cast<double>(dim - 1));
+  const auto [first, last] = YarnRampOf(rope, dim);
   const Tensor slowed =
       ((at::arange(dim / 2, frequencies.options()) - first) / (last - first)).clamp(0, 1);
   return frequencies * (1 - slowed) + frequencies / rope.factor * slowed;

@@ -183,8 +183,10 @@ absl::Status Preparation::Finish(const fs::path& python, PreparedCell& prepared)
   const Probe& probe = prepared.record.cell.probe;
   if (probe.device != "cpu" && options_.environments) {
     const std::string why = WhyTorchCannot(probe, prepared.lock->VersionOf("torch"));
-    if (!why.empty()) StopCell(prepared, "backend", "device-missing", why);
-    if (prepared.stopped) return absl::OkStatus();
+    if (!why.empty()) {
+      StopCell(prepared, "backend", "device-missing", why);
+      return absl::OkStatus();
+    }
     ASSIGN_OR_RETURN(const std::vector<CudaDevice> devices, Devices());
     UseDevices(devices, memory_mib_, prepared);
   }
