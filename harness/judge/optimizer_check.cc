@@ -18,10 +18,13 @@ namespace bkm {
 namespace {
 
 constexpr double kSettingTolerance = 1e-6;  // relative: a setting may pass through fp32
-// A total norm is summed in fp32 or bf16 over all elements. For all experts of a layer in one
-// tensor, torch's own fp32 sum was off by 1.2e-4.
 constexpr double kClipToleranceFp32 = 1e-3;
 constexpr double kClipToleranceBf16 = 1.0 / 64;
+// A total norm is summed in the type of the gradients. For all experts of a layer in one tensor of
+// fp32, that was off by 3e-4 to 1.5e-3 on a CPU; the cell measures it after clipping, where the
+// roundings are others than before it. A larger error is not believed: a subject could report it.
+constexpr double kNormErrors = 2;
+constexpr double kMostOfNormErrors = 1e-2;
 // Relative to the update: moments, square root and division in fp32 cost 2^-24 each; the bias
 // correction 1 - beta2^t loses three digits if computed in fp32.
 constexpr double kUpdateToleranceFp32 = 1e-4;
@@ -101,6 +104,12 @@ std::optional<CheckResult> CheckSettings(const OptimizerSettings& asked, const O
   return std::nullopt;
 }
 
+double ClipTolerance(const ObservedStep& step, bool is_bf16) {
+  if (is_bf16) return kClipToleranceBf16;
+  const double error = kNormErrors * std::abs(step.norm_error.value_or(0));
+  return kClipToleranceFp32 + (error <= kMostOfNormErrors ? error : 0);
+}
+
 std::optional<CheckResult> CheckClipping(const OptimizerSettings& asked, const ObservedStep& step,
                                          const StepTensors& tensors, size_t k, bool is_bf16,
                                          const std::string& unseen, Json& evidence) {
@@ -111,10 +120,12 @@ std::optional<CheckResult> CheckClipping(const OptimizerSettings& asked, const O
     return CheckResult::Unseen(
         Stage::kStep, absl::StrCat("in step ", k + 1, " the norm before clipping was not seen"));
   const double expected = *step.grad_norm * ClipCoefficient(*step.grad_norm, asked.clip_norm);
-  evidence["clipping"].push_back(
-      {{"reported", *step.grad_norm}, {"clipped", clipped}, {"expected", expected}});
-  if (Near(clipped, expected, is_bf16 ? kClipToleranceBf16 : kClipToleranceFp32))
-    return std::nullopt;
+  const double tolerance = ClipTolerance(step, is_bf16);
+  evidence["clipping"].push_back({{"reported", *step.grad_norm},
+                                  {"clipped", clipped},
+                                  {"expected", expected},
+                                  {"tolerance", tolerance}});
+  if (Near(clipped, expected, tolerance)) return std::nullopt;
   if (!unseen.empty() && clipped < expected) {
     return CheckResult::Unseen(Stage::kStep,
                                absl::StrCat("in step ", k + 1, " ", unseen,

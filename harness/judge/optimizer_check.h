@@ -24,8 +24,9 @@ namespace bkm {
 //    epsilon and weight decay are the asked ones in every group (override-ignored): nothing asks
 //    for parameters without decay.
 // 2. Clipping: the norm over all observed gradients is what clipping the reported norm leaves
-//    (clipping-off). If not all of the model's gradients were observed, a smaller norm proves
-//    nothing: `unseen` says which, as a clause.
+//    (clipping-off), to 1e-3 (2^-6 if parameters are kept in bf16) and twice the error that torch's
+//    own sum of the norm has. If not all of the model's gradients were observed, a smaller norm
+//    proves nothing: `unseen` says which, as a clause.
 // 3. Updates: AdamW in fp64, from the observed gradients, moments carried from step to step, and
 //    the observed parameter before a step, must give the observed parameter after it (update-off).
 //    Allowed are the roundings of the type that holds the parameters (fp32, or bf16 if every

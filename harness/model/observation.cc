@@ -414,6 +414,7 @@ void Describe(Fields& fields, ObservedRankStep& step) {
 void Describe(Fields& fields, ObservedStep& step) {
   fields.Field("loss", step.loss);
   fields.Field("grad_norm", step.grad_norm);
+  fields.Field("norm_error", step.norm_error);
   fields.Field("forwards", step.forwards);
   fields.Field("attention_nodes", step.attention_nodes);
   fields.Field("products", step.products);

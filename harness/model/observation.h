@@ -188,6 +188,8 @@ struct ObservedRankDifference {
 
 struct ObservedStep {
   std::optional<double> loss, grad_norm, learning_rate;
+  // Relative: of the total norm as torch sums it in the type of the gradients.
+  std::optional<double> norm_error;
   std::string optimizer_class;
   std::vector<ObservedParamGroup> param_groups;
   std::string tensors;  // file in the cell's folder; empty if none was written

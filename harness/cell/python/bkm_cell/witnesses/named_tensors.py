@@ -87,7 +87,7 @@ def _without_wrappers(state: Tensors, known: Collection[str]) -> Tensors:
 class NamedTensors:
     """`to_hf`: the library's own mapping from its state dict to HF's; None if names are HF's.
 
-    `known`: the names of the file. `whole`: the library's own way to gather a state dict whose
+    `known`: the names of the file's parameters. `whole`: the library's own way to gather a state dict whose
     tensors are plain parts of each rank; DTensors are gathered anyway. What a method returns may
     change with the next call; of several ranks only the first gets anything.
     """
@@ -136,17 +136,26 @@ class NamedTensors:
             own = {name: value for name, value in state.items() if name not in beside}
             return _without_wrappers(self.gather(kind, own), self._known)
         whole = self.gather(kind, state)
-        if not whole:
-            return {}
+        return self._of_file(whole, self._to_hf) if whole else {}
+
+    def _of_file(self, whole: Tensors, to_hf: Callable[[Tensors], Tensors]) -> Tensors:
+        """`whole` under HF's names. Of the names that the file lacks, those of buffers and second
+        names of tied tensors are left out; what is left stands for a parameter."""
         try:
-            return self._to_hf(whole)
+            mapped = to_hf(whole)
         except LookupError:  # a mapping need not know a buffer
             buffers = {
                 plain_name(name) for module in self._modules for name, _ in module.named_buffers()
             }
             if not buffers & whole.keys():
                 raise
-            return self._to_hf({name: v for name, v in whole.items() if name not in buffers})
+            return to_hf({name: v for name, v in whole.items() if name not in buffers})
+        added = mapped.keys() - set(self._known)
+        if not self._known or not added:
+            return mapped
+        beside = names_beside(self._modules, ())
+        named = to_hf({name: value for name, value in whole.items() if name not in beside})
+        return {name: v for name, v in mapped.items() if name not in added or name in named}
 
     def held(self) -> Tensors:
         """Everything that the modules hold, under their own names; a tied tensor once."""
@@ -160,6 +169,11 @@ class NamedTensors:
         if self._whole is not None:
             held = self._whole(held)
         return self.gather("held", held)
+
+    def own_gradients(self) -> list[torch.Tensor]:
+        """The gradients as the modules hold them: of several ranks, this one's parts."""
+        found = [p.grad for module in self._modules for p in module.parameters()]
+        return [g.to_local() if isinstance(g, DTensor) else g for g in found if g is not None]
 
     def gradients(self) -> Tensors:
         if self._is_flat:

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from bkm_cell.report import Report
 from bkm_cell.witnesses.load import loaded
 from bkm_cell.witnesses.named_tensors import NamedTensors
-from bkm_cell.witnesses.numbers import StepNumbers
+from bkm_cell.witnesses.numbers import StepNumbers, norm_error
 
 
 class Fused(torch.nn.Module):
@@ -101,6 +101,35 @@ class NumbersTest(unittest.TestCase):
         with self.assertRaises(KeyError):
             NamedTensors([model], mapped).parameters("before")
 
+    def test_names_that_the_file_lacks_stand_for_parameters(self):
+        model = Model()
+        model.register_buffer("seen", torch.ones(3))
+        names = {"fused.a": "a", "fused.b": "b", "embedding.weight": "e", "head.weight": "h", "seen": "s"}
+
+        def mapped(state):
+            return {names[n]: v for n, v in state.items()} | {"a.again": state["fused.a"]}
+
+        found = NamedTensors([model], mapped, ["a", "b", "e"]).parameters("before")
+        self.assertEqual(sorted(found), ["a", "a.again", "b", "e"])
+        # A buffer of the file keeps its name.
+        found = NamedTensors([model], mapped, ["a", "a.again", "b", "e", "s"]).parameters("before")
+        self.assertEqual(sorted(found), ["a", "a.again", "b", "e", "s"])
+
+    def test_the_error_of_a_norm_is_that_of_the_gradients_own_type(self):
+        gradients = [torch.full((3,), 1.0), torch.full((1 << 20,), 1.0)]
+        self.assertLess(norm_error(gradients), 1e-5)
+        # Each norm is rounded to bf16: 300 halves are 17.32 / 2, and bf16 has 8.625 and 8.6875.
+        halves = torch.full((300,), 0.5, dtype=torch.bfloat16)
+        self.assertAlmostEqual(norm_error([halves]), 8.6875 / (300**0.5 / 2) - 1, 6)
+        for nothing in ([], [torch.zeros(2)], [torch.full((1,), torch.inf)]):
+            self.assertIsNone(norm_error(nothing))
+
+    def test_gradients_of_this_rank_need_no_mapping(self):
+        model = Model()
+        self.assertEqual(NamedTensors([model], to_hf).own_gradients(), [])
+        model.fused.both.grad = torch.ones(4, 2)
+        self.assertEqual(len(NamedTensors([model], to_hf).own_gradients()), 1)
+
     def test_what_is_held_needs_no_mapping_and_counts_a_tied_tensor_once(self):
         model = Model()
         with torch.no_grad():
@@ -144,6 +173,7 @@ class NumbersTest(unittest.TestCase):
         self.assertEqual(step["optimizer"]["class"], "AdamW")
         self.assertEqual(step["optimizer"]["param_groups"][0]["betas"], [0.9, 0.999])
         self.assertEqual(step["learning_rate"], 0.5)
+        self.assertLess(step["norm_error"], 1e-6)
 
     def test_a_gradient_of_another_size_has_fewer_samples(self):
         model, seen = Model(), []

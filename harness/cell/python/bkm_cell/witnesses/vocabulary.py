@@ -44,6 +44,9 @@ class WithoutPadding:
     def gradients(self) -> Tensors:
         return self._cut(self._tensors.gradients())
 
+    def own_gradients(self) -> list[torch.Tensor]:
+        return self._tensors.own_gradients()
+
     def held(self) -> Tensors:
         """Under the model's own names: a padded tensor is known by its shape."""
         held = self._tensors.held()
