@@ -107,6 +107,15 @@ bool HasOtherNames(const std::vector<std::string>& unseen,
   });
 }
 
+std::vector<std::string> AddedNames(const std::map<std::string, ObservedTensor>& loaded,
+                                    const std::map<std::string, ObservedTensor>& file) {
+  std::vector<std::string> added;
+  for (const auto& [name, tensor] : loaded) {
+    if (!file.contains(name)) added.push_back(name);
+  }
+  return added;
+}
+
 }  // namespace
 
 int64_t ElementsBeyond(const std::optional<ObservedTensor>& held,
@@ -202,6 +211,15 @@ CheckResult CheckLoad(const std::map<std::string, ObservedTensor>& loaded,
         Stage::kGolden,
         absl::StrCat(unseen.size(), " of ", file.size(),
                      " parameters were not seen after loading, first ", unseen.front()),
+        std::move(evidence));
+  }
+  if (const std::vector<std::string> added = AddedNames(loaded, file); !added.empty()) {
+    evidence["added"] = added.size();
+    return CheckResult::Failed(
+        Stage::kGolden, reason::kExportNames,
+        absl::StrCat("the library's own mapping to Hugging Face's names gives ", added.size(),
+                     added.size() == 1 ? " name" : " names", " that the file lacks, ",
+                     added.size() == 1 ? "" : "first ", added.front()),
         std::move(evidence));
   }
   return CheckResult::Passed(Stage::kGolden, std::move(evidence));

@@ -34,7 +34,9 @@ int64_t ElementsBeyond(const std::optional<ObservedTensor>& held,
 // into tensors.
 //
 // A model with more parameters than the file has is wrong, too: nothing loads them, or a head that
-// should be tied to the embedding is another tensor, which learns by itself.
+// should be tied to the embedding is another tensor, which learns by itself. So is a mapping that
+// gives a parameter a name that the file lacks, beside its own: who takes the weights over does not
+// know it. The cell does not report names of buffers and of tied tensors that the file lacks.
 //
 // The check belongs to the stage `golden`, not `load`: `load` is where loading raises. A cell that
 // silently loaded nothing fails where its numbers fail, with weights-not-loaded as the reason.

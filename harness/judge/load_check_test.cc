@@ -139,10 +139,18 @@ TEST(LoadCheckTest, AHeadThatIsNotTiedIsNamed) {
             "the model holds parameters with 64 elements that the file lacks");
 }
 
-TEST(LoadCheckTest, ABufferThatTheFileLacksIsNoParameter) {
+TEST(LoadCheckTest, ANameThatTheMappingAddsFails) {
   const ObservedTensor held = {40, 216, 256 + 524288};
-  EXPECT_EQ(CheckLoad(With("gate.correction", {1, 2, 64}), held, kFile, "bf16").outcome,
-            CheckOutcome::kPassed);
+  Tensors loaded = With("experts.-1.weight", kFile.at("q_proj.weight"));
+  const CheckResult one = CheckLoad(loaded, held, kFile, "bf16");
+  EXPECT_EQ(one.reason, "export-names");
+  EXPECT_EQ(one.message,
+            "the library's own mapping to Hugging Face's names gives 1 name that the file lacks, "
+            "experts.-1.weight");
+  loaded["experts.-2.weight"] = {1, 2, 3};
+  EXPECT_EQ(CheckLoad(loaded, held, kFile, "bf16").message,
+            "the library's own mapping to Hugging Face's names gives 2 names that the file lacks, "
+            "first experts.-1.weight");
 }
 
 TEST(LoadCheckTest, MeasureTakesNormSumAndSize) {

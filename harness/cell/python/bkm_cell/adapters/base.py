@@ -134,11 +134,10 @@ def hf_names(
     beside = names_beside([model], known)
 
     def in_file(state: Tensors) -> Tensors:
-        parameters = {name: value for name, value in state.items() if name not in beside}
-        reverted = loading.revert_weight_conversion(model, parameters)
         # What was dequantised while loading would get its names of the quantised file.
-        kept = {name: value for name, value in parameters.items() if name in known}
-        return kept | reverted
+        kept = {name: value for name, value in state.items() if name in known}
+        others = {n: v for n, v in state.items() if n not in known and n not in beside}
+        return kept | loading.revert_weight_conversion(model, others) if others else kept
 
     return in_file
 

@@ -53,6 +53,7 @@ class HfNamesTest(unittest.TestCase):
         weight = torch.rand(3)
         found = self.of({"experts.down_proj": weight}, {"experts.down_proj"})
         self.assertIs(found["experts.down_proj"], weight)
+        self.assertEqual(list(found), ["experts.down_proj"])
 
 
 if __name__ == "__main__":

@@ -125,7 +125,10 @@ class Adapter(ControlAdapter):
         return super().make_schedule()
 
     def tensors(self) -> NamedTensors:
-        return NamedTensors([self.model], lambda state: self._names.of_hf(self._to_hf.to_hf(state)))
+        def to_hf(state: Tensors) -> Tensors:
+            return self._names.of_hf(self._to_hf.to_hf(state))
+
+        return NamedTensors([self.model], to_hf, self.probe.places.keys())
 
     def facts(self) -> dict[str, Any]:
         return {

@@ -52,7 +52,8 @@ class Adapter(VerlAdapter):
         return {name: degree for name, degree in degrees.items() if degree > 1}
 
     def tensors(self) -> NamedTensors:
-        return NamedTensors(self.modules(), self.engine.checkpointer.sd_adapter.to_hf)
+        to_hf = self.engine.checkpointer.sd_adapter.to_hf
+        return NamedTensors(self.modules(), to_hf, self.probe.places.keys())
 
     def configured(self) -> str | None:
         trainer = self.engine.trainer

@@ -57,9 +57,8 @@ def export_swaps_layers(site: Site) -> None:
     _edit_export(site, edit)
 
 
-@fault("mapping-lacks-a-tensor")
-def mapping_lacks_a_tensor(site: Site) -> None:
-    """The library's mapping to HF's names leaves out one tensor that the model holds."""
+def _edit_mapping(site: Site, edit: Callable[[Tensors], Tensors]) -> None:
+    """Edits what the library's mapping to HF's names returns."""
 
     def tensors(named: Callable[[], NamedTensors]) -> NamedTensors:
         found = named()
@@ -67,16 +66,36 @@ def mapping_lacks_a_tensor(site: Site) -> None:
         if to_hf is None:
             raise site.cannot("the model's names are those of HF: there is no mapping")
 
-        def lacking(state: Tensors) -> Tensors:
+        def edited(state: Tensors) -> Tensors:
             site.act()
-            weights = to_hf(state)
-            lost = _query_of_first_layer(site, weights)
-            return {name: value for name, value in weights.items() if name != lost}
+            return edit(to_hf(state))
 
-        found._to_hf = lacking
+        found._to_hf = edited
         return found
 
     site.around(site.adapter, "tensors", tensors)
+
+
+@fault("mapping-lacks-a-tensor")
+def mapping_lacks_a_tensor(site: Site) -> None:
+    """The library's mapping to HF's names leaves out one tensor that the model holds."""
+
+    def edit(weights: Tensors) -> Tensors:
+        lost = _query_of_first_layer(site, weights)
+        return {name: value for name, value in weights.items() if name != lost}
+
+    _edit_mapping(site, edit)
+
+
+@fault("mapping-adds-a-tensor")
+def mapping_adds_a_tensor(site: Site) -> None:
+    """The library's mapping to HF's names gives one tensor under two of them."""
+
+    def edit(weights: Tensors) -> Tensors:
+        one = _query_of_first_layer(site, weights)
+        return {**weights, one.replace("layers.0.", "layers.-1."): weights[one]}
+
+    _edit_mapping(site, edit)
 
 
 def _edit_resumed(site: Site, edit: Callable[[Any], None]) -> None:
