@@ -11,6 +11,8 @@
 #include "harness/judge/testing_exceptions.h"
 #include "harness/judge/testing_observation.h"
 #include "harness/judge/testing_steps.h"
+#include "harness/numerics/model_shapes.h"
+#include "harness/numerics/rope_frequencies.h"
 #include "harness/numerics/safetensors.h"
 
 namespace bkm {
@@ -50,6 +52,8 @@ class JudgeTest : public ::testing::Test {
     input_.cell_dir = *CreateTempDirectory(::testing::TempDir(), "cell");
     observation_.forward_only = complete.forward_only;
     observation_.model = complete.model;
+    const ModelShape shape = *FindModelShape(input_.probe.model);
+    observation_.model.rope_frequencies = ExactRopeFrequencies(shape.rope, shape.head_dim);
   }
 
   Verdict Judged() {
@@ -90,11 +94,25 @@ TEST_F(JudgeTest, AnOkSaysWhatItsFloorHides) {
   floors[1].gradients["b"] = 0.25;
   const Verdict verdict = Judged();
   EXPECT_EQ(verdict.kind, VerdictKind::kOk) << verdict.message;
-  EXPECT_THAT(verdict.blind, ElementsAre("the gradients of 1 of 2 tensors"));
+  EXPECT_THAT(verdict.blind, ElementsAre("errors of 100 % in the gradients of 1 of 2 tensors"));
   EXPECT_THAT(verdict.message,
               HasSubstr("; errors of 100 % in the gradients of 1 of 2 tensors would pass"));
   cell_.tensors[0].log_probs[0] = -9;
   EXPECT_THAT(Judged().blind, IsEmpty());
+}
+
+TEST_F(JudgeTest, AnOkInBf16SaysThatNoTableOfFrequenciesWasFound) {
+  observation_.model.rope_frequencies.clear();
+  const Verdict verdict = Judged();
+  EXPECT_EQ(verdict.kind, VerdictKind::kOk) << verdict.message;
+  EXPECT_THAT(verdict.message,
+              HasSubstr("; small errors in the frequencies of the rotary embedding would pass"));
+  observation_.precision_ran = input_.probe.precision = "fp32";
+  reference_.floors.emplace("fp32", cell_.floor);
+  for (ObservedStep& step : observation_.steps) step.products = {{"fp32", 57}};
+  for (auto& kernels : observation_.kernels) kernels.precision = "fp32";
+  EXPECT_EQ(Judged().kind, VerdictKind::kOk) << Judged().message;
+  EXPECT_THAT(Judged().blind, IsEmpty()) << "the numbers show them";
 }
 
 TEST_F(JudgeTest, EarliestStageThatFailsIsTheVerdict) {

@@ -79,6 +79,8 @@ CheckResult CheckFrequencies(const std::vector<double>& built, const ModelShape&
 CheckResult CheckModel(const ObservedModel& built, const ModelShape& asked) {
   Json evidence = {{"norm_epsilons", built.norm_epsilons}};
   if (built.rope_theta) evidence["rope_theta"] = *built.rope_theta;
+  if (const size_t pairs = built.rope_frequencies.size(); pairs > 0)
+    evidence["rope_frequencies"] = pairs;
   if (built.norm_epsilons.empty())
     return CheckResult::Unseen(Stage::kLoad, "no norm was found in the model", std::move(evidence));
   for (const double epsilon : built.norm_epsilons) {

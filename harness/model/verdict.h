@@ -55,7 +55,8 @@ struct Verdict {
   std::string message;             // one sentence for people
   std::vector<std::string> blame;  // sorted; of engine, library, interface, runtime, harness
   Json evidence = Json::object();  // the numbers, floors and names that were compared
-  // Of an ok: what no witness could have denied, because the floor allows any error.
+  // Of an ok: the errors that no witness could have seen, such as "errors of 100 % in the gradients
+  // of 3 of 9 tensors", because the floor allows them or nothing shows them.
   std::vector<std::string> blind = {};
   bool operator==(const Verdict&) const = default;
 };

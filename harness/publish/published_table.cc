@@ -36,8 +36,9 @@ bool IsOk(const PublishedCell& cell) {
   return cell.evidence.verdict.kind == VerdictKind::kOk && !cell.flaky;
 }
 
-// What the row's right cells could not have denied: "the gradients of 3 of 9 tensors (gpt_oss,
-// bf16)". A right cell of the same model in fp32 that hides nothing makes up for it.
+// What the row's right cells could not have denied: "errors of 100 % in the gradients of 3 of 9
+// tensors (gpt_oss, bf16)". A right cell of the same model in fp32 that hides nothing makes up for
+// it.
 std::vector<std::string> Hidden(const PublishedRow& row) {
   std::set<std::string> seen;
   for (const PublishedCell& cell : row.cells) {
