@@ -54,6 +54,19 @@ TEST_F(RunDirectoryTest, VerdictsAndWorkAreNoEvidence) {
   EXPECT_EQ(directory_.VerifyCell(record_), absl::OkStatus());
 }
 
+TEST_F(RunDirectoryTest, AnEqualVerdictIsNotWrittenAgain) {
+  const fs::path verdict = folder() / "verdict.json", first = folder() / "first";
+  record_.verdict = Verdict{.kind = VerdictKind::kOk, .stage = Stage::kGolden};
+  ASSERT_TRUE(directory_.WriteVerdict(record_).ok());
+  fs::create_hard_link(verdict, first);
+  ASSERT_TRUE(directory_.WriteVerdict(record_).ok());
+  EXPECT_TRUE(fs::equivalent(verdict, first));
+  record_.verdict->message = "another";
+  ASSERT_TRUE(directory_.WriteVerdict(record_).ok());
+  EXPECT_FALSE(fs::equivalent(verdict, first));
+  EXPECT_EQ(**directory_.ReadVerdict(record_), *record_.verdict);
+}
+
 TEST_F(RunDirectoryTest, ACellOfAnOlderVersionHasNoChecksumsButNeedsItsTensors) {
   ASSERT_TRUE(RemoveManifest(folder()).ok());
   EXPECT_EQ(directory_.VerifyCell(record_), absl::OkStatus());
