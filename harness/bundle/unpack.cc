@@ -38,7 +38,7 @@ struct CheckedResult {
   PreparedCell cell;
   MeasuredOn measured_on;
   std::string measured;  // time
-  double seconds = 0;
+  CellCost cost;
   bool is_known = false;  // the run has this observation already
 };
 
@@ -154,7 +154,7 @@ class Checker {
           absl::StrCat(place, " has an observation that no cell of this bkm can give"));
     }
     checked.measured = TextOf(json, "measured");
-    checked.seconds = FiniteOf(ObjectOf(json, "usage"), "wall_s").value_or(0);
+    checked.cost = CostOf(json);
     return staging_.WriteObservation(record, json);
   }
 
@@ -337,7 +337,7 @@ class Unpacking {
       record.inherited_from = checked.cell.record.id;
       record.dir = checked.cell.record.dir;
     } else {
-      record.seconds = checked.seconds;
+      record.cost = checked.cost;
     }
     record.measured = checked.measured;
     const auto [place, is_new] = places_.emplace(record.id, summary_.run.cells.size());

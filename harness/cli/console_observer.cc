@@ -29,7 +29,7 @@ std::string VerdictLine(const CellRecord& cell, bool reused) {
   absl::StrAppend(&line, CellLabel(cell), RoleText(cell));
   if (IsRed(cell))
     absl::StrAppend(&line, ": ", Name(cell.verdict->stage), ": ", cell.verdict->message);
-  absl::StrAppend(&line, reused ? " (reused)" : absl::StrFormat(" (%.1f s)", cell.seconds));
+  absl::StrAppend(&line, reused ? " (reused)" : absl::StrFormat(" (%.1f s)", cell.cost.seconds));
   return line;
 }
 

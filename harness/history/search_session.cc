@@ -174,7 +174,8 @@ absl::Status SearchSession::Judged(const CellRecord& cell) {
   const std::vector<Trial> trials = std::move(asked->second);
   asked_.erase(asked);
   ASSIGN_OR_RETURN(const Outcome outcome, OutcomeOf(cell));
-  for (const Trial& trial : trials) Tell(trial, outcome, cell.inherited_from ? 0 : cell.seconds);
+  for (const Trial& trial : trials)
+    Tell(trial, outcome, cell.inherited_from ? 0 : cell.cost.seconds);
   return absl::OkStatus();
 }
 

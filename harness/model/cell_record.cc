@@ -113,7 +113,7 @@ void Describe(Fields& fields, CellRecord& record) {
   fields.Field("stability", record.stability, Presence::kOmitted);
   fields.Field("inherited_from", record.inherited_from, Presence::kOptional);
   fields.Field("measured", record.measured, Presence::kOptional);
-  fields.Field("seconds", record.seconds, Presence::kOptional);
+  DescribeCost(fields, record.cost);
   fields.Field("dir", record.dir);
 }
 

@@ -12,6 +12,7 @@
 #include "harness/base/fields.h"
 #include "harness/base/json.h"
 #include "harness/model/cell.h"
+#include "harness/model/cell_cost.h"
 #include "harness/model/verdict.h"
 
 namespace bkm {
@@ -40,7 +41,7 @@ struct CellRecord {
   std::string library_version;  // the resolved version of a library that the runtime installs
   std::string lock;             // hash of the runtime's lock; empty without a lock
   std::string dir;              // below the run directory: "cells/..."
-  double seconds = 0;           // wall time of the cell
+  CellCost cost = {};           // of an inherited cell: unknown
   // Time of the observation, also of an inherited one: RFC 3339 in UTC; empty if unknown.
   std::string measured;
   std::optional<std::string> inherited_from;  // id of the cell whose observation was reused

@@ -32,7 +32,7 @@ Evidence EvidenceOf(const RunEvidence& run, const CellRecord& cell, const std::s
   Evidence evidence{.run = run.published.dir,
                     .dir = cell.dir,
                     .measured = measured.substr(0, 10),
-                    .seconds = cell.seconds,
+                    .cost = cell.cost,
                     .verdict = *cell.verdict};
   evidence.verdict.evidence = Json::object();
   return evidence;
@@ -49,7 +49,7 @@ bool SameVerdict(const Verdict& a, const Verdict& b) {
 // A cell that ran and could not be judged: nobody knows today what an older run knew.
 bool IsMeasurement(const Evidence& evidence) {
   return SaysSomething(evidence.verdict) ||
-         (evidence.verdict.kind == VerdictKind::kUnsupported && evidence.seconds > 0);
+         (evidence.verdict.kind == VerdictKind::kUnsupported && evidence.cost.seconds > 0);
 }
 
 // Merges `found` into `cell`. A measurement wins over what never ran or failed from outside; then

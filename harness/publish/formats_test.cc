@@ -196,6 +196,22 @@ uv pip sync pylock.verl-torchtitan-v0-8-0-torchtitan-0-3-0-cpu-torch-2-13-0.toml
 )");
 }
 
+TEST(MarkdownTest, ShowsTheSpeedOfThePlainestRightCells) {
+  PublishedTable table = AnOlderTable();
+  EXPECT_THAT(TableMarkdown(table), Not(HasSubstr("a step, memory")));
+  for (PublishedRow& row : table.rows) {
+    for (PublishedCell& cell : row.cells) cell.evidence.cost = {2.5, 0.515, 950.2};
+    PublishedCell other = row.cells[0];
+    other.options = "micro_batches=2";
+    other.evidence.cost.step_seconds = 9;
+    row.cells.insert(row.cells.begin(), other);
+  }
+  const std::string text = TableMarkdown(table);
+  EXPECT_THAT(text, HasSubstr(" | a step, memory | layouts | "));
+  EXPECT_THAT(text, HasSubstr(" | flex 0.52 s, 950 MiB | 1 rank only: "));
+  EXPECT_THAT(text, HasSubstr(" |  | 1 rank only: broken")) << "a red cell has no speed to rely on";
+}
+
 TEST(MarkdownTest, ShowsTheHorizonOfTheSourcesAndOneCommandPerRow) {
   const std::string text = TableMarkdown(ATable(), EvidenceLinks::kToRuns);
   EXPECT_THAT(text, HasSubstr("| measured | sources known up to | expires |"));

@@ -146,7 +146,7 @@ void Describe(Fields& fields, PublishedRun& run) {
 void Describe(Fields& fields, Evidence& evidence) {
   DescribeOutcome(fields, evidence.verdict);
   fields.Field("measured", evidence.measured);
-  fields.Field("seconds", evidence.seconds, Presence::kOptional);
+  DescribeCost(fields, evidence.cost);
   fields.Field("run", evidence.run);
   fields.Field("dir", evidence.dir);
 }

@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "harness/base/fields.h"
 #include "harness/base/json.h"
+#include "harness/model/cell_cost.h"
 #include "harness/model/verdict.h"
 
 namespace bkm {
@@ -49,8 +50,8 @@ struct Evidence {
   std::string run;       // PublishedRun::dir
   std::string dir;       // of the cell, below the run
   std::string measured;  // YYYY-MM-DD
-  double seconds = 0;    // wall time of the cell; 0 if unknown
-  Verdict verdict;       // without its own evidence
+  CellCost cost = {};
+  Verdict verdict;  // without its own evidence
   bool operator==(const Evidence&) const = default;
 };
 

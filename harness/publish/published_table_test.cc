@@ -60,6 +60,7 @@ TEST(PublishedTableTest, ARowSaysWhatItsRightCellsHideUnlessAnExactCellShowsIt) 
   EXPECT_THAT(NotTested(row), ::testing::Contains(hidden).Times(1));
   PublishedTable table = ATable();
   table.rows[0] = row;
+  table.rows[0].cells[0].evidence.cost = {2.5, 0.5, 950};
   EXPECT_TRUE(SchemaAccepts(AsJson(table)));
   EXPECT_EQ(*PublishedTableFromJson(AsJson(table), "table.json"), table);
   PublishedCell exact = row.cells[0];

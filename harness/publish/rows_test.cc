@@ -96,7 +96,7 @@ CellRecord AnUnsupportedRecord(double seconds, const std::string& measured) {
       "flex",
       {.kind = VerdictKind::kUnsupported, .stage = Stage::kGolden, .reason = "witness-missing"},
       measured);
-  record.seconds = seconds;
+  record.cost.seconds = seconds;
   return record;
 }
 

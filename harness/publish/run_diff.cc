@@ -174,7 +174,9 @@ RunDiff DiffRuns(const RunEvidence& before, const RunEvidence& after, GitSources
                  LockFinder& locks) {
   RunDiff diff{.before = before.published, .after = after.published};
   std::map<std::string, size_t> places;
-  for (CellPair& pair : PairsOf(before.record, after.record)) {
+  std::vector<CellPair> pairs = PairsOf(before.record, after.record);
+  diff.speed = CompareSpeeds(pairs);
+  for (CellPair& pair : pairs) {
     const CellChange change = ChangeOf(pair);
     ++diff.counts[change];
     if (change == CellChange::kSame) continue;

@@ -12,6 +12,7 @@
 #include "harness/publish/evidence.h"
 #include "harness/publish/published_table.h"
 #include "harness/publish/row_lock.h"
+#include "harness/publish/speed_diff.h"
 #include "harness/source/git_history.h"
 #include "harness/source/git_sources.h"
 
@@ -32,14 +33,6 @@ absl::string_view Name(CellChange change);
 // A cell's verdict without its message: "ok", "flaky: wrong at golden, log-probs-off" or "not
 // measured".
 std::string OutcomeText(const CellRecord& record);
-
-// The records of one cell in the two runs; either may be null. Cells are equal if their AskedTexts
-// are.
-struct CellPair {
-  std::string asked;  // AskedText
-  const CellRecord* before = nullptr;
-  const CellRecord* after = nullptr;
-};
 
 // An engine or library that has another version in the later run.
 struct SubjectMove {
@@ -70,6 +63,7 @@ struct RunDiff {
   bool harness_changed() const { return before.cell_code != after.cell_code; }
   std::map<CellChange, int> counts;
   std::vector<CauseGroup> groups;  // all changes but kSame: regressions first, then by size
+  SpeedDiff speed;
 };
 
 // `before` and `after` must outlive the result. `sources` gives commits and `locks` packages; the

@@ -141,6 +141,26 @@ TEST_F(RunDiffTest, OurOwnChangesAreOwnedUpTo) {
   EXPECT_EQ(ToJson(diff_)["harness_changed"], true);
 }
 
+TEST_F(RunDiffTest, SpeedsAreCompared) {
+  std::vector<CellRecord> before, after;
+  for (const char* attention : {"a", "b", "c", "d", "e", "flex"}) {
+    before.push_back(AtMain(attention, 0, Ok()));
+    after.push_back(AtMain(attention, attention == std::string("flex") ? 2 : 0, Ok()));
+    before.back().cost.step_seconds = 0.5;
+    before.back().measured = "2026-06-01T00:00:00Z";
+    after.back().cost.step_seconds = attention == std::string("flex") ? 0.75 : 0.5;
+    after.back().measured = "2026-06-02T00:00:00Z";
+  }
+  const RunDiff& diff = Diff(before, after);
+  EXPECT_EQ(diff.groups.size(), 0u);
+  const std::string slower =
+      "slower: verl-torchtitan v0.8.0 x torchtitan main, flex, bf16, torch 2.13.0: 0.50 s -> "
+      "0.75 s a step (1.50 times)\n";
+  EXPECT_THAT(DiffText(diff), HasSubstr("  " + slower));
+  EXPECT_THAT(DiffMarkdown(diff), HasSubstr("slower: verl"));
+  EXPECT_EQ(ToJson(diff)["speed"]["slower"][0]["times"], 1.5);
+}
+
 TEST_F(RunDiffTest, MarkdownHoldsNoMarkupOfStrangers) {
   EXPECT_THAT(DiffMarkdown(Diff({AtMain("flex", 0, Ok())}, {AtMain("flex", 0, Broken("<b>|"))})),
               HasSubstr("### regressed: broken at import, name-missing: &lt;b&gt;\\|\n"));
@@ -156,6 +176,7 @@ TEST_F(RunDiffTest, JsonKeepsToItsSchema) {
   Json json = Json::parse(ToText(ToJson(diff)));
   EXPECT_TRUE(valijson::Validator().validate(schema, NlohmannJsonAdapter(json), nullptr)) << json;
   EXPECT_EQ(json["groups"][0]["moves"][0]["commits"][0]["pull_request"], 7);
+  EXPECT_EQ(json["speed"]["compared"], 0);
   json["groups"][0].erase("change");
   EXPECT_FALSE(valijson::Validator().validate(schema, NlohmannJsonAdapter(json), nullptr));
 }

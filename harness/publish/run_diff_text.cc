@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "harness/publish/escape.h"
 #include "harness/publish/rows.h"
 #include "harness/publish/run_diff.h"
@@ -150,7 +151,8 @@ OrderedJson ToJson(const RunDiff& diff) {
           {"after", {{"run", diff.after.dir}, {"matrix", diff.after.matrix}}},
           {"harness_changed", diff.harness_changed()},
           {"counts", counts},
-          {"groups", groups}};
+          {"groups", groups},
+          {"speed", ToJson(diff.speed)}};
 }
 
 std::string DiffText(const RunDiff& diff) {
@@ -169,6 +171,8 @@ std::string DiffText(const RunDiff& diff) {
     if (!group.packages.empty())
       absl::StrAppend(&out, "  runtime: ", PackagesText(group.packages), "\n");
   }
+  const std::vector<std::string> speed = SpeedLines(diff.speed);
+  if (!speed.empty()) absl::StrAppend(&out, "\n", absl::StrJoin(speed, "\n"), "\n");
   return Printable(std::move(out));
 }
 
@@ -190,6 +194,9 @@ std::string DiffMarkdown(const RunDiff& diff) {
     if (!group.packages.empty())
       absl::StrAppend(&out, "\nRuntime: ", MarkdownText(PackagesText(group.packages)), "\n");
   }
+  for (const std::string& line : SpeedLines(diff.speed))
+    absl::StrAppend(&out, "\n", MarkdownText(std::string(absl::StripLeadingAsciiWhitespace(line))),
+                    "\n");
   return out;
 }
 

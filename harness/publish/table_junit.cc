@@ -37,7 +37,7 @@ std::string CaseName(const PublishedCell& cell) {
 std::string Result(const PublishedCell& cell, Counts& counts) {
   const Verdict& verdict = cell.evidence.verdict;
   ++counts.tests;
-  counts.seconds += cell.evidence.seconds;
+  counts.seconds += cell.evidence.cost.seconds;
   const bool says = SaysSomething(verdict);
   if (says && verdict.kind == VerdictKind::kOk && !cell.flaky) return "";
   const char* element = "failure";
@@ -69,7 +69,7 @@ std::string TableJunit(const PublishedTable& table) {
       const std::string result = Result(cell, counts);
       const std::string start =
           absl::StrCat("    <testcase classname=\"", XmlText(row.id), "\" name=\"",
-                       XmlText(CaseName(cell)), "\"", Time(cell.evidence.seconds));
+                       XmlText(CaseName(cell)), "\"", Time(cell.evidence.cost.seconds));
       absl::StrAppend(&cases, start,
                       result.empty() ? "/>\n" : absl::StrCat(">\n", result, "    </testcase>\n"));
     }

@@ -141,6 +141,19 @@ std::string AttentionText(const std::vector<const PublishedCell*>& cells, bool t
   return parts.empty() ? "unknown" : absl::StrJoin(parts, "; ");
 }
 
+// The plainest right cell of each attention: "flex 0.52 s, 950 MiB".
+std::string SpeedText(const PublishedRow& row) {
+  std::map<std::string, std::string> texts;
+  for (const PublishedCell* cell : NewestCells(row)) {
+    const CellCost& cost = cell->evidence.cost;
+    if (!IsOk(*cell) || !cell->options.empty() || cost.step_seconds <= 0) continue;
+    texts.emplace(cell->attention, absl::StrFormat("%s %.2f s, %.0f MiB", cell->attention,
+                                                   cost.step_seconds, cost.peak_mib));
+  }
+  return absl::StrJoin(texts, "; ",
+                       [](std::string* out, const auto& text) { *out += text.second; });
+}
+
 // How many pairs of the table's versions were never run; empty if all were.
 std::string NeverRunText(const PublishedTable& table, const EngineKind& kind) {
   std::set<std::string> engines, libraries;
@@ -171,6 +184,8 @@ std::string KindTable(const PublishedTable& table, const EngineKind& kind, Evide
   if (asked.empty()) return "";
   const bool tell_horizon = std::any_of(table.rows.begin(), table.rows.end(),
                                         [](const auto& row) { return !row.horizon.empty(); });
+  const bool tell_speed = std::any_of(table.rows.begin(), table.rows.end(),
+                                      [](const auto& row) { return !SpeedText(row).empty(); });
   for (const PublishedRow& row : table.rows) {
     if (row.engine != kind.name) continue;
     std::vector<std::string> columns = {
@@ -186,6 +201,7 @@ std::string KindTable(const PublishedTable& table, const EngineKind& kind, Evide
       std::erase_if(cells, [&](const auto* cell) { return cell->attention != attention; });
       columns.push_back(AttentionText(cells, probes.size() > 1, links, causes));
     }
+    if (tell_speed) columns.push_back(MarkdownText(SpeedText(row)));
     columns.insert(columns.end(),
                    {MarkdownText(LayoutsText(row)),
                     MarkdownText(absl::StrJoin(NotTested(row), ", ")), MarkdownText(row.measured)});
@@ -198,6 +214,7 @@ std::string KindTable(const PublishedTable& table, const EngineKind& kind, Evide
   std::vector<std::string> header = {kind.engine_source, kind.library_source, "runtime", "device",
                                      "status"};
   for (const std::string& attention : asked) header.push_back(MarkdownText(attention));
+  if (tell_speed) header.push_back("a step, memory");
   header.insert(header.end(), {"layouts", "not tested", "measured"});
   if (tell_horizon) header.push_back("sources known up to");
   header.insert(header.end(), {"expires", "lock"});

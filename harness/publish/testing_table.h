@@ -26,7 +26,7 @@ inline PublishedCell ACell(const std::string& attention, Verdict verdict) {
           .evidence = {.run = "../runs/bkm",
                        .dir = "cells/a-" + attention,
                        .measured = "2026-06-01",
-                       .seconds = 2.5,
+                       .cost = {.seconds = 2.5},
                        .verdict = std::move(verdict)}};
 }
 

@@ -41,10 +41,6 @@ Json ReadObserved(const std::filesystem::path& folder) {
   return observed.ok() ? *std::move(observed) : Json();
 }
 
-double SecondsOf(const Json& observation) {
-  return FiniteOf(ObjectOf(observation, "usage"), "wall_s").value_or(0);
-}
-
 // Cells recorded between two writes of run.json: a killed run loses little of it, and nothing of
 // what the cells' folders hold.
 constexpr size_t kWriteRunEvery = 8;
@@ -383,7 +379,7 @@ absl::Status Runner::Judge(size_t index) {
 absl::Status Runner::Inherit(size_t equal, size_t from) {
   run_->cells[equal].inherited_from = run_->cells[from].id;
   run_->cells[equal].dir = run_->cells[from].dir;
-  run_->cells[equal].seconds = 0;
+  run_->cells[equal].cost = {};
   run_->cells[equal].measured = run_->cells[from].measured;
   ++reused_;
   equals_[from].push_back(equal);
@@ -447,7 +443,7 @@ absl::Status Runner::Record(size_t index, Json observation, const Json& observed
   if (!run_->cells[index].inherited_from && may_keep)
     stored_.Keep(cells_[index], observation, observed, directory_.cell(cells_[index].record));
   RETURN_IF_ERROR(judge_.Observe(cells_[index], observation));
-  run_->cells[index].seconds = SecondsOf(observation);
+  run_->cells[index].cost = CostOf(observation);
   RETURN_IF_ERROR(Judge(index));
   observer_.OnFinished(run_->cells[index], reused);
   untold_.push_back(index);

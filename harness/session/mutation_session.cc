@@ -102,7 +102,7 @@ absl::StatusOr<std::optional<Baseline>> MeasureBaseline(const MeasurementSetup& 
         absl::StrCat("two runs of ", run.cells[0].id,
                      " differ in their last bits, so nobody can tell what a mutation changed"));
   }
-  return Baseline{ObjectOf(recorded.json, "lines"), plain.digest, run.cells[0].seconds};
+  return Baseline{ObjectOf(recorded.json, "lines"), plain.digest, run.cells[0].cost.seconds};
 }
 
 // The lines of one subject.

@@ -308,7 +308,12 @@ Markup Summary(const SiteRuns& runs, const SiteRun& run, const CellRecord& cell,
   if (cell.inherited_from) link("Inherited from", *cell.inherited_from);
   if (!cell.repeat_of.empty()) link("Repeats", cell.repeat_of);
   facts.Add("Sandbox", LevelText(run.record().sandbox));
-  if (cell.seconds > 0) facts.Add("Duration", absl::StrFormat("%.1f s", cell.seconds));
+  const CellCost& cost = cell.cost;
+  if (cost.seconds > 0) facts.Add("Duration", absl::StrFormat("%.1f s", cost.seconds));
+  if (cost.step_seconds > 0)
+    facts.Add("Step",
+              absl::StrFormat("%.2f s, the median of all but the first", cost.step_seconds));
+  if (cost.peak_mib > 0) facts.Add("Memory", absl::StrFormat("%.0f MiB at most", cost.peak_mib));
   return facts.List();
 }
 

@@ -287,12 +287,12 @@ class LogSection {
               ? VersionText(cell.cell.engine_label, cell.cell.engine_subject, cell.engine_date)
               : LibraryText(cell);
       const auto kind = cell.verdict ? std::optional(cell.verdict->kind) : std::nullopt;
-      rows << Element(
-          "tr", {Element("th", {{"scope", "row"}}, version),
-                 Element("td", {VerdictBadge(kind, runs_.PageOfId(cell.id)),
-                                Element("span", {{"class", "why"}},
-                                        cell.verdict ? WhyText(*cell.verdict) : "")}),
-                 Element("td", {{"class", "number"}}, absl::StrFormat("%.1f s", cell.seconds))});
+      rows << Element("tr", {Element("th", {{"scope", "row"}}, version),
+                             Element("td", {VerdictBadge(kind, runs_.PageOfId(cell.id)),
+                                            Element("span", {{"class", "why"}},
+                                                    cell.verdict ? WhyText(*cell.verdict) : "")}),
+                             Element("td", {{"class", "number"}},
+                                     absl::StrFormat("%.1f s", cell.cost.seconds))});
     }
     return Element("details",
                    {Element("summary", absl::StrCat("Log: ", log_.run->cells.size(), " cells ran")),

@@ -35,7 +35,7 @@ inline CellRecord ASiteCell(const std::string& engine, const std::string& librar
   record.lock = std::string(64, 'b');
   record.id = CellId(record.cell);
   record.dir = CellDirectory(record.cell, record.id);
-  record.seconds = 7.5;
+  record.cost.seconds = 7.5;
   record.verdict = std::move(verdict);
   return record;
 }
