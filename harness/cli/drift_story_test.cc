@@ -69,6 +69,13 @@ TEST_F(DriftStoryTest, AcceptedRunMovesOnlyByACommitThatLiesBetween) {
   EXPECT_THAT(still.out, HasSubstr("2 bit-equal"));
   EXPECT_THAT(Bkm({"accept"}).out, HasSubstr("0 accepted, 2 unchanged, 0 refused"));
 
+  // So have cells that each start anew, and not in a process forked from a loaded worker.
+  run = RunMoving({"--fresh", "--rerun", "--no-store"});
+  ASSERT_TRUE(run.ok()) << run.status();
+  const ProcessResult fresh = Bkm({"drift"});
+  EXPECT_EQ(fresh.exit_code, 0) << fresh.err;
+  EXPECT_THAT(fresh.out, HasSubstr("2 bit-equal"));
+
   MoveMain(kAfter);
   run = RunMoving();
   ASSERT_TRUE(run.ok()) << run.status();
