@@ -149,12 +149,17 @@ class NamedTensors:
             }
             if not buffers & whole.keys():
                 raise
-            return to_hf({name: v for name, v in whole.items() if name not in buffers})
+            mapped = to_hf({name: v for name, v in whole.items() if name not in buffers})
         added = mapped.keys() - set(self._known)
         if not self._known or not added:
             return mapped
         beside = names_beside(self._modules, ())
-        named = to_hf({name: value for name, value in whole.items() if name not in beside})
+        named: Collection[str]
+        try:
+            named = to_hf({name: value for name, value in whole.items() if name not in beside})
+        except LookupError:  # it needs them, and passes them on
+            passed = {whole[name].data_ptr() for name in beside & whole.keys()}
+            named = [name for name, value in mapped.items() if value.data_ptr() not in passed]
         return {name: v for name, v in mapped.items() if name not in added or name in named}
 
     def held(self) -> Tensors:

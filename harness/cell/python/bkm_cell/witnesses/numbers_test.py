@@ -115,6 +115,19 @@ class NumbersTest(unittest.TestCase):
         found = NamedTensors([model], mapped, ["a", "a.again", "b", "e", "s"]).parameters("before")
         self.assertEqual(sorted(found), ["a", "a.again", "b", "e", "s"])
 
+    def test_a_mapping_may_need_the_second_name_of_a_tied_tensor(self):
+        def mapped(state):
+            fused = state["fused.a"]
+            names = {"e": state["embedding.weight"], "h": state["head.weight"], "a": fused, "a.again": fused}
+            return names | {"s": state["seen"]} if "seen" in state else names
+
+        model = Model()
+        found = NamedTensors([model], mapped, ["a", "e"]).parameters("before")
+        self.assertEqual(sorted(found), ["a", "a.again", "e"])
+        model.register_buffer("seen", torch.ones(3))
+        found = NamedTensors([model], mapped, ["a", "e"]).parameters("before")
+        self.assertEqual(sorted(found), ["a", "a.again", "e"])
+
     def test_the_error_of_a_norm_is_that_of_the_gradients_own_type(self):
         gradients = [torch.full((3,), 1.0), torch.full((1 << 20,), 1.0)]
         self.assertLess(norm_error(gradients), 1e-5)
