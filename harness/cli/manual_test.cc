@@ -18,6 +18,7 @@
 #include "harness/base/subprocess.h"
 #include "harness/base/version.h"
 #include "harness/cli/command_line.h"
+#include "harness/matrix/plan.h"
 
 namespace bkm {
 namespace {
@@ -216,6 +217,35 @@ TEST(DocumentsTest, EveryCommandThatIsQuotedExists) {
     }
   }
   EXPECT_GT(commands, 25);
+}
+
+// Those of the README that name one cell of the quickstart name exactly one.
+TEST(DocumentsTest, EveryQuotedCellOfTheQuickstartIsOneCell) {
+  const PlanEnvironment unresolved = {
+      .resolve = [](const SubjectSpec& spec) -> absl::StatusOr<Subject> {
+        return Subject{.spec = spec, .label = spec.revision};
+      },
+      .torch_of_runtime = [](const std::string&) -> absl::StatusOr<std::string> {
+        return "2.13.0";
+      }};
+  const Matrix matrix = *ReadMatrix(Runfile("matrices/quickstart.json"));
+  const std::vector<PlannedCell> plan = *ExpandMatrix(matrix, {}, unresolved);
+  int cells = 0;
+  for (const std::string& command : QuotedIn(*ReadFile(Runfile("README.md")))) {
+    const std::vector<std::string> words = WordsOf(command);
+    if (words.size() < 4 || words[2] != "runs/quickstart" || !absl::StrContains(words[3], '='))
+      continue;
+    ++cells;
+    const absl::StatusOr<CellFilter> filter = CellFilter::Parse(words[3]);
+    ASSERT_TRUE(filter.ok()) << command << ": " << filter.status();
+    EXPECT_EQ(std::count_if(plan.begin(), plan.end(),
+                            [&](const PlannedCell& planned) {
+                              return planned.included && filter->Matches(planned.cell);
+                            }),
+              1)
+        << command;
+  }
+  EXPECT_GE(cells, 2);
 }
 
 TEST(DocumentsTest, EveryExampleOfHelpIsACommand) {
