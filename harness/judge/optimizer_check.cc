@@ -46,15 +46,29 @@ bool IsBf16(double value) {
   return scaled == std::floor(scaled);
 }
 
+bool IsBf16(const SampledTensor& tensor) {
+  const auto are_bf16 = [](const std::vector<double>& values) {
+    return std::all_of(values.begin(), values.end(), [](double value) { return IsBf16(value); });
+  };
+  return are_bf16(tensor.before) && are_bf16(tensor.after);
+}
+
 bool ParametersAreBf16(std::span<const StepTensors> steps) {
   return std::all_of(steps.begin(), steps.end(), [](const StepTensors& step) {
-    return std::all_of(step.tensors.begin(), step.tensors.end(), [](const auto& entry) {
-      const auto are_bf16 = [](const std::vector<double>& values) {
-        return std::all_of(values.begin(), values.end(), IsBf16);
-      };
-      return are_bf16(entry.second.before) && are_bf16(entry.second.after);
-    });
+    return std::all_of(step.tensors.begin(), step.tensors.end(),
+                       [](const auto& entry) { return IsBf16(entry.second); });
   });
+}
+
+// A tensor that never moves may have come from a file in bf16: that says nothing about its type.
+bool MovesInBf16(const std::string& name, std::span<const StepTensors> steps) {
+  const auto at = [&name](const StepTensors& step) -> const SampledTensor& {
+    return step.tensors.at(name);
+  };
+  return std::all_of(steps.begin(), steps.end(),
+                     [&](const StepTensors& step) { return IsBf16(at(step)); }) &&
+         std::any_of(steps.begin(), steps.end(),
+                     [&](const StepTensors& step) { return at(step).before != at(step).after; });
 }
 
 OptimizerSettings SettingsOf(const ObservedParamGroup& group) {
@@ -197,6 +211,11 @@ CheckResult CheckUpdates(std::span<const ObservedStep> reported, std::span<const
   }
   evidence["worst_update"] = Describe(worst_name, worst);
   if (worst.misfit <= 1) return CheckResult::Passed(Stage::kStep, std::move(evidence));
+  if (!is_bf16 && MovesInBf16(worst_name, steps)) {
+    return CheckResult::Failed(Stage::kStep, reason::kPrecisionIgnored,
+                               absl::StrCat(worst_name, " is kept in bf16, not in fp32"),
+                               std::move(evidence));
+  }
   return CheckResult::Failed(
       Stage::kStep, reason::kUpdateOff,
       absl::StrFormat("AdamW moves %s from %.8g to %.8g in step %d, but the cell moved it to %.8g",

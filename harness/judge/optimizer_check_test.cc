@@ -169,6 +169,22 @@ TEST(OptimizerCheckTest, Bf16ParametersAreHeldToBf16) {
   EXPECT_EQ(result.message, "the parameters are kept in bf16, not in fp32");
 }
 
+// As transformers does with experts that it reads from MXFP4.
+TEST(OptimizerCheckTest, OneTensorInBf16IsNamed) {
+  RightCell cell = MakeRightCell();
+  for (size_t k = 0; k < cell.tensors.size(); ++k) {
+    cell.tensors[k].tensors["b"].before = {k == 0 ? 0.75 : 0.74609375};
+    cell.tensors[k].tensors["b"].after = {0.74609375};
+  }
+  CheckResult result = Check(cell);
+  EXPECT_EQ(result.reason, "precision-ignored");
+  EXPECT_EQ(result.message, "b is kept in bf16, not in fp32");
+  EXPECT_EQ(result.evidence["worst_update"]["tensor"], "b");
+  for (StepTensors& step : cell.tensors) step.tensors["b"].before = step.tensors["b"].after = {0.5};
+  result = Check(cell);
+  EXPECT_EQ(result.reason, "update-off") << "it never moved";
+}
+
 TEST(OptimizerCheckTest, NanIsNotAnUpdate) {
   RightCell cell = MakeRightCell();
   cell.tensors[1].tensors["a"].after[1] = std::numeric_limits<double>::quiet_NaN();
