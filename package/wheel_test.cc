@@ -42,10 +42,30 @@ class WheelTest : public ::testing::Test {
     fs::create_directories(*folder_ / "elsewhere");
     Ran({"/usr/bin/python3", "-m", "venv", Environment()});
     Ran({Python(), "-m", "pip", "install", "-q", "--no-deps", "--no-index", Wheel()});
+    WriteMatrix();
   }
   static void TearDownTestSuite() {
     RemoveTree(*folder_).IgnoreError();
     delete folder_;
+  }
+
+  // Two cells of a pair that passes, in the system's Python.
+  static void WriteMatrix() {
+    fs::copy(Runfiles() / "fixtures/packages/passes", Elsewhere() / "passes",
+             fs::copy_options::recursive);
+    const auto write = [](const char* file, const Json& json) {
+      ASSERT_TRUE(WriteFile(Elsewhere() / file, ToText(json)).ok());
+    };
+    write("runtimes/bare.json", {{"schema", 1},
+                                 {"name", "bare"},
+                                 {"policy", "existing"},
+                                 {"python", "3.11"},
+                                 {"interpreter", "/usr/bin/python3"}});
+    const Json group = {{"engine", {{"kind", "fixture"}, {"subjects", {"path:passes/engine"}}}},
+                        {"library", {"path:passes/library"}},
+                        {"runtime", {"bare"}},
+                        {"probe", {{"attention", {"flex"}}, {"steps", 1}, {"seed", {1, 2}}}}};
+    write("matrix.json", {{"schema", 1}, {"name", "tiny"}, {"groups", {group}}});
   }
 
   static fs::path Environment() { return *folder_ / "environment"; }
@@ -84,24 +104,8 @@ TEST_F(WheelTest, TheProgramStartsFromAnyFolder) {
 }
 
 TEST_F(WheelTest, AMatrixIsPlannedAndRun) {
-  fs::copy(Runfiles() / "fixtures/packages/passes", Elsewhere() / "passes",
-           fs::copy_options::recursive);
-  ASSERT_TRUE(WriteFile(Elsewhere() / "runtimes/bare.json",
-                        ToText(Json{{"schema", 1},
-                                    {"name", "bare"},
-                                    {"policy", "existing"},
-                                    {"python", "3.11"},
-                                    {"interpreter", "/usr/bin/python3"}}))
-                  .ok());
-  const Json group = {{"engine", {{"kind", "fixture"}, {"subjects", {"path:passes/engine"}}}},
-                      {"library", {"path:passes/library"}},
-                      {"runtime", {"bare"}},
-                      {"probe", {{"attention", {"flex"}}, {"steps", 1}}}};
-  ASSERT_TRUE(WriteFile(Elsewhere() / "matrix.json",
-                        ToText(Json{{"schema", 1}, {"name", "tiny"}, {"groups", {group}}}))
-                  .ok());
-  EXPECT_THAT(Bkm({"plan", "matrix.json"}).out, HasSubstr("1 of 1 cells are included"));
-  EXPECT_THAT(Bkm({"run", "matrix.json", "--out", "run"}).out, HasSubstr("tiny: 1 ok"));
+  EXPECT_THAT(Bkm({"plan", "matrix.json"}).out, HasSubstr("2 of 2 cells are included"));
+  EXPECT_THAT(Bkm({"run", "matrix.json", "--out", "run"}).out, HasSubstr("tiny: 2 ok"));
   const fs::path again = Elsewhere() / "run/cells";
   int scripts = 0;
   for (const auto& entry : fs::recursive_directory_iterator(again)) {
@@ -109,7 +113,37 @@ TEST_F(WheelTest, AMatrixIsPlannedAndRun) {
     ++scripts;
     Ran({"sh", entry.path()});  // it must call the installed program
   }
-  EXPECT_EQ(scripts, 1);
+  EXPECT_EQ(scripts, 2);
+}
+
+// What the README shows of a run, as far as it needs no registry and no numbers.
+TEST_F(WheelTest, ARunIsExplainedJudgedComparedSharedAndPacked) {
+  Bkm({"run", "matrix.json", "--out", "shown"});
+  EXPECT_THAT(Bkm({"explain", "shown", "seed=1"}).out, HasSubstr("Again: bkm replay shown"));
+  EXPECT_THAT(Bkm({"replay", "shown", "seed=1"}).out, HasSubstr("the same verdict as in the run"));
+  EXPECT_THAT(Bkm({"judge", "shown"}).out, HasSubstr("tiny: 2 ok"));
+  EXPECT_THAT(Bkm({"accept", "shown"}).out, HasSubstr("2 accepted"));
+  EXPECT_THAT(Bkm({"accept", "shown", "--expect", "expect.txt"}).out, HasSubstr("0 differences"));
+  EXPECT_THAT(Bkm({"diff", "shown", "shown"}).out, HasSubstr("2 same"));
+  EXPECT_THAT(Bkm({"cost", "shown"}).out, HasSubstr("preloading"));
+  EXPECT_THAT(Bkm({"run", "matrix.json", "--repeat", "2", "--out", "repeated"}).out,
+              HasSubstr("tiny: 2 ok"));
+  for (const char* shard : {"1", "2"}) {
+    EXPECT_THAT(Bkm({"run", "matrix.json", "--shard", absl::StrCat(shard, "/2"), "--out",
+                     absl::StrCat("shard", shard)})
+                    .out,
+                HasSubstr("tiny: 1 ok"));
+  }
+  EXPECT_THAT(Bkm({"merge", "shard1", "shard2", "--out", "merged"}).out, HasSubstr("tiny: 2 ok"));
+  EXPECT_THAT(Bkm({"pack", "matrix.json", "--out", "cells.bkm"}).out,
+              HasSubstr("2 cells in cells.bkm"));
+  EXPECT_THAT(
+      Bkm({"work", "cells.bkm", "--out", "results.bkm", "--python", "/usr/bin/python3"}).out,
+      HasSubstr("2 of 2 cells ran"));
+  EXPECT_THAT(Bkm({"unpack", "results.bkm", "unpacked"}).out, HasSubstr("2 results unpacked"));
+  EXPECT_THAT(Bkm({"man"}).out, HasSubstr(".SH EXIT STATUS"));
+  for (const char* shell : {"bash", "zsh"})
+    EXPECT_THAT(Bkm({"completion", shell}).out, HasSubstr("_bkm"));
 }
 
 TEST_F(WheelTest, MatricesAndReferencesComeWithIt) {
