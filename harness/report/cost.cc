@@ -10,7 +10,10 @@
 namespace bkm {
 namespace {
 
-double Ratio(double a, double b) { return b > 0 ? a / b : 0; }
+// null if nothing was measured.
+Json Ratio(double a, double b) { return b > 0 ? Json(a / b) : Json(); }
+
+std::string RatioText(double a, double b) { return b > 0 ? absl::StrFormat("%.2f", a / b) : "-"; }
 
 }  // namespace
 
@@ -31,13 +34,12 @@ std::string CostText(const CellCosts& costs, double wall_s, int slots) {
                                     costs.runtimes.size(), wall_s, slots);
   for (const auto& [stage, seconds] : costs.stages)
     absl::StrAppend(&out, absl::StrFormat("  %-10s %8.1f s\n", stage, seconds));
-  absl::StrAppend(&out, absl::StrFormat("  %-10s %8.1f s\n", "all stages", costs.own),
-                  absl::StrFormat("  %-10s %8.1f s\n", "in steps", costs.in_step),
-                  absl::StrFormat("  %-10s %8.1f s\n", "preloading", costs.preload),
-                  absl::StrFormat("wall x slots / time in the subjects: %.2f\n",
-                                  Ratio(wall_s * slots, costs.own)),
-                  absl::StrFormat("wall x slots / time in steps:        %.2f\n",
-                                  Ratio(wall_s * slots, costs.in_step)));
+  absl::StrAppend(
+      &out, absl::StrFormat("  %-10s %8.1f s\n", "all stages", costs.own),
+      absl::StrFormat("  %-10s %8.1f s\n", "in steps", costs.in_step),
+      absl::StrFormat("  %-10s %8.1f s\n", "preloading", costs.preload),
+      "wall x slots / time in the subjects: ", RatioText(wall_s * slots, costs.own), "\n",
+      "wall x slots / time in steps:        ", RatioText(wall_s * slots, costs.in_step), "\n");
   return out;
 }
 

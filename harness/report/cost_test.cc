@@ -2,10 +2,13 @@
 // Copyright the bkm authors.
 #include "harness/report/cost.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace bkm {
 namespace {
+
+using ::testing::HasSubstr;
 
 TEST(CostTest, SumsStagesAndStepsAndDividesWhatTheMachineGave) {
   const Json observation = {{"stages",
@@ -29,8 +32,9 @@ TEST(CostTest, SumsStagesAndStepsAndDividesWhatTheMachineGave) {
                   {"wall_over_in_step", 3.0}}));
 }
 
-TEST(CostTest, RunWithoutCellsDividesByNothing) {
-  EXPECT_EQ(CostJson(CellCosts(), 1, 1)["wall_over_own"], 0.0);
+TEST(CostTest, WithoutCellsThereIsNoRatio) {
+  EXPECT_TRUE(CostJson(CellCosts(), 1, 1)["wall_over_own"].is_null());
+  EXPECT_THAT(CostText(CellCosts(), 1, 1), HasSubstr("time in steps:        -\n"));
 }
 
 }  // namespace
