@@ -10,23 +10,48 @@
 #include "harness/judge/numbers_check.h"
 
 namespace bkm {
+namespace {
+
+// The name of the right answer among the predicted ones.
+constexpr char kRight[] = "right";
+
+// The mean |difference| over judged tokens; nullopt if the lengths differ.
+std::optional<double> MeanDifference(std::span<const double> a, std::span<const double> b,
+                                     const PackedBatch& batch) {
+  if (a.size() != b.size() || a.size() != batch.input_ids.size()) return std::nullopt;
+  const std::vector<int64_t> judged = batch.JudgedPositions();
+  double sum = 0;
+  for (const int64_t t : judged) sum += std::abs(a[t] - b[t]);
+  return sum / static_cast<double>(judged.size());
+}
+
+}  // namespace
 
 std::optional<Diagnosis> Diagnose(std::span<const double> log_probs,
                                   const std::map<std::string, std::vector<double>>& predicted,
                                   const PackedBatch& batch, double floor) {
-  const std::vector<int64_t> judged = batch.JudgedPositions();
   std::optional<Diagnosis> nearest;
   for (const auto& [name, answer] : predicted) {
-    if (answer.size() != log_probs.size() || answer.size() != batch.input_ids.size()) continue;
-    double sum = 0;
-    for (const int64_t t : judged) sum += std::abs(log_probs[t] - answer[t]);
-    const double error = sum / static_cast<double>(judged.size());
+    const std::optional<double> error = MeanDifference(log_probs, answer, batch);
     // Negated so that NaN does not match.
-    if (!(error <= kFloorMultiple * floor)) continue;
-    if (!nearest || error < nearest->error)
-      nearest = {.answer = name, .error = error, .multiple = InFloors(error, floor)};
+    if (!error || !(*error <= kFloorMultiple * floor)) continue;
+    if (!nearest || *error < nearest->error)
+      nearest = {.answer = name, .error = *error, .multiple = InFloors(*error, floor)};
   }
   return nearest;
+}
+
+std::optional<Diagnosis> NearerThanRight(
+    std::span<const double> log_probs, const std::vector<double>& right,
+    const std::map<std::string, std::vector<double>>& predicted, const PackedBatch& batch,
+    double floor) {
+  std::map<std::string, std::vector<double>> answers = {{kRight, right}};
+  for (const auto& [name, answer] : predicted) {
+    if (MeanDifference(right, answer, batch).value_or(0) >= kLeastSeparation * floor)
+      answers.emplace(name, answer);
+  }
+  const std::optional<Diagnosis> nearest = Diagnose(log_probs, answers, batch, floor);
+  return nearest && nearest->answer != kRight ? nearest : std::nullopt;
 }
 
 std::string Describe(const Diagnosis& diagnosis) {

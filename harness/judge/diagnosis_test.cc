@@ -41,6 +41,19 @@ TEST(DiagnosisTest, AnswersThatCannotBeComparedDoNotMatch) {
   EXPECT_EQ(Of({std::numeric_limits<double>::quiet_NaN(), 0, -2, 0}), std::nullopt);
 }
 
+TEST(DiagnosisTest, AFaultBelowFourFloorsIsNearerThanTheRightAnswer) {
+  const std::vector<double> right = {-0.875, 0, -1.875, 0};  // 2 floors from "bidirectional"
+  const auto nearer = [&](const std::vector<double>& log_probs, double floor) {
+    return NearerThanRight(log_probs, right, kPredicted, kBatch, floor);
+  };
+  EXPECT_EQ(nearer({-0.984375, 0, -1.984375, 0}, 0.0625),
+            (Diagnosis{"bidirectional", 0.015625, 0.25}));
+  EXPECT_EQ(nearer({-0.921875, 0, -1.921875, 0}, 0.0625), std::nullopt);
+  EXPECT_EQ(nearer(right, 0.0625), std::nullopt);
+  // Now less than 1.25 floors from the right answer.
+  EXPECT_EQ(nearer({-0.984375, 0, -1.984375, 0}, 0.109375), std::nullopt);
+}
+
 TEST(DiagnosisTest, DescriptionNamesTheAnswerAndItsDistance) {
   EXPECT_EQ(Describe({"causal-across-documents", 0.01, 0.5}),
             "its log-probs are those of \"causal across documents\" (0.5 floors from that answer)");

@@ -230,15 +230,9 @@ std::optional<Diagnosis> DiagnoseOf(const JudgeInput& input,
   if (!reference.folder.ok() || !reference.golden.ok() || !floor.ok() || (*floor)->empty() ||
       !steps.ok() || steps->empty())
     return std::nullopt;
-  // The right answer is a candidate too: log-probs that are nearest to it match no fault. A fault
-  // that moves few tokens is also near it (a dropped window: 0.04 nats a token on average).
-  constexpr char kRight[] = "right";
   const GoldenStep& golden = (*reference.golden)[0];
-  std::map<std::string, std::vector<double>> answers = golden.predicted;
-  answers[kRight] = golden.log_probs;
-  const std::optional<Diagnosis> nearest = Diagnose(
-      (*steps)[0].log_probs, answers, reference.folder->steps[0], (**floor)[0].log_probs_mean);
-  return nearest && nearest->answer != kRight ? nearest : std::nullopt;
+  return NearerThanRight((*steps)[0].log_probs, golden.log_probs, golden.predicted,
+                         reference.folder->steps[0], (**floor)[0].log_probs_mean);
 }
 
 // The factor between the gradients of a wrong cell's first step and the right ones, if there is

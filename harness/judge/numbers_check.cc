@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "harness/base/check.h"
 #include "harness/base/status_macros.h"
+#include "harness/judge/diagnosis.h"
 #include "harness/judge/relation.h"
 #include "harness/judge/sensitivity.h"
 #include "harness/numerics/error_measures.h"
@@ -159,6 +160,7 @@ class Comparer {
                                                 Sentence(quantity, *worst)));
       }
     }
+    if (std::optional<CheckResult> stop = WrongAnswer()) return WithEvidence(*std::move(stop));
     return WithEvidence(unseen_.value_or(CheckResult::Passed(Stage::kGolden)));
   }
 
@@ -369,6 +371,22 @@ class Comparer {
                             name, first.gradient_norm));
     }
     return std::nullopt;
+  }
+
+  // A fault that the floor hides, but that the reference predicts.
+  std::optional<CheckResult> WrongAnswer() const {
+    const GoldenStep& golden = input_.golden.front();
+    const double floor =
+        std::max(input_.floor.front().log_probs_mean,
+                 LeastOf(input_.reported.front().log_probs_dtype, golden.log_probs));
+    const std::optional<Diagnosis> nearest =
+        NearerThanRight(input_.tensors.front().log_probs, golden.log_probs, golden.predicted,
+                        input_.batches.front(), floor);
+    if (!nearest) return std::nullopt;
+    return Failed(Stage::kGolden, reason::kLogProbsOff, 0,
+                  absl::StrFormat("log-probs are %.1f floors from the right ones, and nearer to "
+                                  "those of a known fault",
+                                  worst_.Of(0, kLogProbsMean)->Multiple()));
   }
 
   static CheckResult Failed(Stage stage, const char* code, size_t k, absl::string_view what) {

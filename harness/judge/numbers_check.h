@@ -72,6 +72,8 @@ struct NumbersInput {
 // - wrong at golden: a quantity is beyond kFloorMultiple floors. Reported is the first step that is
 //   off and in it the first of log-probs-off, loss-off, entropy-off, gradients-off and
 //   grad-norm-off; later errors may only be consequences. A floor of 0 allows only the golden.
+//   If none is, log-probs-off where step 1 is nearer to a predicted wrong answer than to the right
+//   one (diagnosis.h).
 CheckResult CheckNumbers(const NumbersInput& input);
 
 }  // namespace bkm

@@ -106,6 +106,22 @@ TEST(NumbersCheckTest, EntropyThatWasAskedForMustBeReported) {
   ExpectUnseen(cell, Stage::kForward, "in step 1 no entropy was reported");
 }
 
+TEST(NumbersCheckTest, AFaultThatTheFloorHidesIsNamedIfItIsPredicted) {
+  RightCell cell = MakeRightCell();
+  std::vector<double> answer = cell.golden[0].log_probs;
+  for (double& value : answer) value += 3 * cell.floor[0].log_probs_mean;
+  cell.tensors[0].log_probs = answer;
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+  cell.golden[0].predicted["weakest-expert-dropped"] = answer;
+  const CheckResult result = CheckNumbers(cell.numbers());
+  EXPECT_EQ(result.reason, "log-probs-off");
+  EXPECT_EQ(result.message,
+            "in step 1 log-probs are 3.0 floors from the right ones, and nearer to those of a "
+            "known fault");
+  cell.tensors[0].log_probs = cell.golden[0].log_probs;
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+}
+
 TEST(NumbersCheckTest, LastPositionOfADocumentIsNotJudged) {
   RightCell cell = MakeRightCell();
   cell.tensors[0].log_probs[2] = kNan;

@@ -13,6 +13,7 @@
 #include "harness/base/hash.h"
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
+#include "harness/numerics/model_shapes.h"
 #include "harness/numerics/probe_data.h"
 #include "harness/numerics/reductions.h"
 
@@ -22,10 +23,16 @@ namespace {
 // Raise this when the content or the form of the floor file changes.
 constexpr int kFloorVersion = 2;
 
+// Raise this when only the goldens of models with experts change.
+constexpr int kExpertsVersion = 1;
+
 Json GoldenIdentity(const Probe& probe) {
-  return {{"generator", kGeneratorVersion},
-          {"reference", kReferenceVersion},
-          {"numerics", NumericsOf(probe)}};
+  Json identity = {{"generator", kGeneratorVersion},
+                   {"reference", kReferenceVersion},
+                   {"numerics", NumericsOf(probe)}};
+  if (const auto shape = ShapeOf(probe); shape.ok() && shape->experts.count > 0)
+    identity["experts"] = kExpertsVersion;
+  return identity;
 }
 
 std::string Key(const Json& identity) { return Sha256(ToLine(identity)).substr(0, 32); }

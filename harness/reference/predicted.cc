@@ -3,12 +3,13 @@
 #include "harness/reference/predicted.h"
 
 #include <ATen/ops/ones_like.h>
+#include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
 #include <cmath>
-#include <functional>
 
 #include "absl/strings/match.h"
+#include "harness/numerics/model_weights.h"
 
 namespace bkm {
 namespace {
@@ -33,9 +34,27 @@ Weights WithoutNormWeights(Weights weights) {
   return weights;
 }
 
+// The correction of the experts' scores is not loaded.
+Weights Zeros(Weights buffers) {
+  for (auto& [name, buffer] : buffers) buffer = at::zeros_like(buffer);
+  return buffers;
+}
+
 // The configuration's `rope_scaling` is not read, or not applied to short sequences.
 ModelShape WithoutRopeScaling(ModelShape shape) {
   shape.rope.scaling = "default";
+  return shape;
+}
+
+// Of a token's experts, the one with the lowest score adds nothing.
+ModelShape WithoutWeakestExpert(ModelShape shape) {
+  --shape.experts.active;
+  return shape;
+}
+
+// The weights of a token's experts sum to one although they should not, or the other way round.
+ModelShape WithOtherExpertWeights(ModelShape shape) {
+  shape.experts.normalised = !shape.experts.normalised;
   return shape;
 }
 
@@ -43,8 +62,9 @@ struct Fault {
   std::string name;
   bool possible = true;
   AttentionVariant attention;
-  bool without_norm_weights = false;
-  bool without_rope_scaling = false;
+  ModelShape (*shape)(ModelShape) = nullptr;
+  Weights (*weights)(Weights) = nullptr;
+  Weights (*buffers)(Weights) = nullptr;
 };
 
 std::vector<Fault> FaultsOf(const ModelShape& shape) {
@@ -59,11 +79,20 @@ std::vector<Fault> FaultsOf(const ModelShape& shape) {
       {.name = "no-rope", .attention = {.without_rope = true}},
       {.name = "rope-scaling-ignored",
        .possible = shape.rope.scaling != "default",
-       .without_rope_scaling = true},
+       .shape = WithoutRopeScaling},
       {.name = "kv-interleaved",
        .possible = shape.kv_heads < shape.heads,
        .attention = {.interleaved_kv = true}},
-      {.name = "norm-weights-ignored", .without_norm_weights = true},
+      {.name = "norm-weights-ignored", .weights = WithoutNormWeights},
+      {.name = "weakest-expert-dropped",
+       .possible = shape.experts.active > 1,
+       .shape = WithoutWeakestExpert},
+      {.name = "expert-weights-scaled",
+       .possible = shape.experts.active > 1,
+       .shape = WithOtherExpertWeights},
+      {.name = "expert-correction-ignored",
+       .possible = !BuffersOf(shape).empty(),
+       .buffers = Zeros},
   };
 }
 
@@ -79,9 +108,9 @@ std::map<std::string, std::vector<double>> PredictedAnswers(const LoadedProbe& p
   std::map<std::string, std::vector<double>> answers;
   for (const Fault& fault : FaultsOf(probe.shape)) {
     if (!fault.possible) continue;
-    const Decoder model(fault.without_rope_scaling ? WithoutRopeScaling(probe.shape) : probe.shape,
-                        exact, probe.buffers);
-    const Weights& seen = fault.without_norm_weights ? WithoutNormWeights(weights) : weights;
+    const Decoder model(fault.shape ? fault.shape(probe.shape) : probe.shape, exact,
+                        fault.buffers ? fault.buffers(probe.buffers) : probe.buffers);
+    const Weights& seen = fault.weights ? fault.weights(weights) : weights;
     const at::Tensor log_probs =
         SftLoss(model, seen, batch, exact, fault.attention, UseOf(probe)).log_probs;
     std::vector<double> answer(log_probs.data_ptr<double>(),

@@ -66,6 +66,9 @@ TEST(DetectionTest, ANumericFaultNeedsSixteenFloorsInAQuantityThatNamesIt) {
   EXPECT_EQ(detection.margin, 16);
   EXPECT_EQ(OutcomeOf(fault, Judged(VerdictKind::kWrong, golden, "log-probs-off", 15.9)),
             DetectionOutcome::kWeak);
+  CellRecord named = Judged(VerdictKind::kWrong, golden, "log-probs-off", 2);
+  named.verdict->evidence["diagnosis"] = {{"answer", "a"}};
+  EXPECT_EQ(OutcomeOf(fault, named), DetectionOutcome::kAsExpected) << "the nearest answer";
 }
 
 TEST(DetectionTest, AHarmlessFaultAndNoFaultMustBeOk) {

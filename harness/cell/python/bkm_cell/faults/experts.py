@@ -76,6 +76,23 @@ def weakest_expert_dropped(site: Site) -> None:
     )
 
 
+@fault("expert-correction-ignored")
+def expert_correction_ignored(site: Site) -> None:
+    """The correction of the experts' scores, a buffer of the file, is not loaded."""
+    count = _count(site)
+    corrections = [
+        buffer
+        for top in site.adapter.modules()
+        for name, buffer in top.named_buffers()
+        if "bias" in name and local(buffer).numel() == count
+    ]
+    if not any(local(buffer).any() for buffer in corrections):
+        raise site.cannot("no buffer corrects the scores of experts")
+    for buffer in corrections:
+        local(buffer).zero_()
+    site.act()
+
+
 @fault("experts-off-by-one")
 def experts_off_by_one(site: Site) -> None:
     """Each token goes to the neighbours of its experts."""

@@ -16,6 +16,7 @@ class TopKRouter(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.gate = torch.nn.Linear(_HIDDEN, _EXPERTS)
+        self.register_buffer("expert_bias", torch.ones(_EXPERTS))
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         every = self.gate(x).softmax(-1)
@@ -72,6 +73,19 @@ class ExpertFaultsTest(unittest.TestCase):
         _, scores, _ = self._planted("weakest-expert-dropped")[0].routed
         self.assertTrue(torch.equal(scores[:, 0], self.right[1][:, 0]))
         self.assertFalse(scores[:, 1].any())
+
+    def test_the_correction_becomes_zero(self) -> None:
+        for layer in self._planted("expert-correction-ignored"):
+            self.assertFalse(layer.router.expert_bias.any())
+
+    def test_a_correction_of_zero_cannot_be_ignored(self) -> None:
+        class Uncorrected(TopKRouter):
+            def __init__(self) -> None:
+                super().__init__()
+                self.expert_bias.zero_()
+
+        with self.assertRaisesRegex(CannotPlant, "no buffer corrects"):
+            self._planted("expert-correction-ignored", Uncorrected)
 
     def test_tokens_go_to_the_neighbours(self) -> None:
         _, scores, experts = self._planted("experts-off-by-one")[0].routed
