@@ -57,7 +57,7 @@ class PlanCommand : public CliCommand {
     OrderedJson list = OrderedJson::array();
     for (const PlannedCell& cell : cells) {
       list.push_back({{"id", cell.id}, {"included", cell.included}, {"why", cell.why}});
-      if (!cell.unsupported.empty()) list.back()["unsupported"] = cell.unsupported;
+      if (cell.is_stopped()) list.back()["unsupported"] = cell.WhyStopped();
     }
     OrderedJson json = {{"schema", 1}, {"matrix", matrix.name}, {"cells", list}};
     if (applied.cover) json["cover"] = CoverJson(*applied.cover);
@@ -66,15 +66,21 @@ class PlanCommand : public CliCommand {
 
   static void PrintText(const std::vector<PlannedCell>& cells,
                         const PlanOptions::Applied& applied) {
-    int included = 0;
+    int included = 0, filtered = 0;
     for (const PlannedCell& cell : cells) {
       included += cell.included;
+      if (cell.why == kNotMatched) {
+        ++filtered;
+        continue;
+      }
       const std::string note =
-          cell.unsupported.empty() ? cell.why : absl::StrCat("unsupported: ", cell.unsupported);
+          cell.is_stopped() ? absl::StrCat("unsupported: ", cell.WhyStopped()) : cell.why;
       Printf("%s %s%s%s\n", cell.included ? "in " : "out", cell.id.c_str(),
              note.empty() ? "" : "  # ", note.c_str());
     }
-    Printf("%d of %zu cells are included\n%s", included, cells.size(), applied.Text().c_str());
+    Printf("%d of %zu cells are included", included, cells.size());
+    if (filtered > 0) Printf(" (not shown: %d %s)", filtered, kNotMatched);
+    Printf("\n%s", applied.Text().c_str());
   }
 
   Selection selection_;

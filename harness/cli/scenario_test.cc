@@ -21,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr char kGolden[] = "golden/scenarios/hostile/run.json";
 constexpr char kAccept[] =
@@ -192,6 +193,23 @@ TEST_F(HostileScenarioTest, PlanListsEveryCellAndWhyItIsOut) {
                                       {"included", passes},
                                       {"why", passes ? "" : "not matched by --filter"}}));
   }
+}
+
+TEST(PlanScenarioTest, SaysWhatCannotRunAndHidesWhatNobodyAskedFor) {
+  const BkmUnderTest bkm;
+  const fs::path matrix = bkm.WriteMatrix({"passes"});
+  Json json = *ReadJsonFile(matrix);
+  json["groups"][0]["probe"]["layout"] = {"1", "cp=2", "tp=2"};
+  ASSERT_TRUE(WriteFile(matrix, ToText(json)).ok());
+
+  const ProcessResult plan =
+      bkm.Run({"plan", matrix, "--filter", "layout=1", "--filter", "layout=cp=2"});
+
+  EXPECT_EQ(plan.exit_code, 0) << plan.err;
+  EXPECT_THAT(plan.out, HasSubstr("layout=cp=2,steps=1  # unsupported: cells of fixture"));
+  EXPECT_THAT(plan.out, Not(HasSubstr("tp=2")));
+  EXPECT_THAT(plan.out,
+              HasSubstr("2 of 3 cells are included (not shown: 1 not matched by --filter)"));
 }
 
 TEST(FreshScenarioTest, AProcessOfItsOwnPerCellGivesTheSameVerdicts) {

@@ -217,7 +217,7 @@ class Expander {
     const bool wanted = filters_.empty() ||
                         std::any_of(filters_.begin(), filters_.end(),
                                     [&](const CellFilter& filter) { return filter.Matches(cell); });
-    if (planned.why.empty() && !wanted) planned.why = "not matched by --filter";
+    if (planned.why.empty() && !wanted) planned.why = kNotMatched;
     planned.included = planned.why.empty();
     if (planned.included) {
       ASSIGN_OR_RETURN(planned.unsupported, WhyUnsupported(cell.probe));

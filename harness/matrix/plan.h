@@ -16,6 +16,9 @@
 
 namespace bkm {
 
+// `why` of a cell that is out because of the filters alone.
+inline constexpr char kNotMatched[] = "not matched by --filter";
+
 // One cell of a matrix: in the run, or out of it for a reason.
 struct PlannedCell {
   Cell cell;
@@ -30,8 +33,9 @@ struct PlannedCell {
   // Why importing the engine must fail, found by the static check of the sources; empty without
   // that check. The cell's verdict is then `skipped`, and no process is started.
   std::string statically_red = {};
-  // Known to be unsupported before any process is started.
-  bool is_stopped() const { return !unsupported.empty() || !not_offered.empty(); }
+  // Known to be unsupported before any process is started, and why.
+  bool is_stopped() const { return !WhyStopped().empty(); }
+  const std::string& WhyStopped() const { return not_offered.empty() ? unsupported : not_offered; }
 };
 
 // Lookups of the expansion. Each is called once per distinct argument.
