@@ -74,6 +74,7 @@ std::string CellLabel(const CellRecord& record) {
   if (!cell.torch.empty()) absl::StrAppend(&text, ", torch ", cell.torch);
   if (const std::string options = OptionsText(cell); !options.empty())
     absl::StrAppend(&text, ", ", options);
+  if (cell.probe.seed != Probe().seed) absl::StrAppend(&text, ", seed=", cell.probe.seed);
   if (!cell.plant.empty()) absl::StrAppend(&text, ", planted: ", absl::StrJoin(cell.plant, ", "));
   return text;
 }

@@ -23,7 +23,8 @@ std::string LibraryText(const CellRecord& record);
 // activation_checkpoint=none". Steps and seeds are left out.
 std::string OptionsText(const Cell& cell);
 
-// A cell on one line: "verl-torchtitan v0.8.0 x torchtitan baba6d82e, flex, bf16".
+// A cell on one line: "verl-torchtitan v0.8.0 x torchtitan baba6d82e, flex, bf16". It has a seed
+// that is not the default one.
 std::string CellLabel(const CellRecord& record);
 
 // A verdict's message without its place in the code, which differs between versions for the same

@@ -46,7 +46,7 @@ TEST(CellLabelTest, WhatElseIsAskedIsTold) {
   record.cell.probe.engine_options = {{"spmd_backend", "\"default\""}};
   EXPECT_EQ(CellLabel(record),
             "verl-torchtitan v1 x torchtitan v2, flex, bf16, input=padded, micro_batches=2, "
-            "optimizer=clip_norm:0.5, spmd_backend=\"default\"");
+            "optimizer=clip_norm:0.5, spmd_backend=\"default\", seed=7");
 }
 
 TEST(PrintableTest, NothingSteersATerminalAndLineEndsStay) {
