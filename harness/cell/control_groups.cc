@@ -48,6 +48,18 @@ int64_t Count(const fs::path& file, absl::string_view key) {
   return 0;
 }
 
+// Whether a group used all the memory that it may use. The kernel also ends its processes if a
+// group around it or the whole machine has no memory left.
+bool ReachedItsMemory(const fs::path& folder, bool unified) {
+  if (unified) return Count(folder / "memory.events", "oom") > 0;
+  // With a limit on swap, memory.failcnt stays 0. The kernel counts pages in batches.
+  constexpr int64_t kBatch = 1 << 20;
+  int64_t most = 0, limit = 0;
+  std::ifstream(folder / "memory.max_usage_in_bytes") >> most;
+  std::ifstream(folder / "memory.limit_in_bytes") >> limit;
+  return most + kBatch >= limit;
+}
+
 // Where a group of the machine lies in a mount: `root` is the group that is mounted.
 std::optional<fs::path> Locate(const std::string& root, const std::string& mount_point,
                                const std::string& group) {
@@ -155,7 +167,8 @@ std::optional<GroupOverrun> CellGroups::Overrun() const {
   for (const Group& group : groups_) {
     const bool unified = group.controller == kUnified;
     const fs::path events = group.folder / (unified ? "memory.events" : "memory.oom_control");
-    if ((unified || group.controller == "memory") && Count(events, "oom_kill") > 0)
+    if ((unified || group.controller == "memory") && Count(events, "oom_kill") > 0 &&
+        ReachedItsMemory(group.folder, unified))
       return GroupOverrun{"memory", absl::StrCat("used more than ", limits_.memory_mib,
                                                  " MiB, and the kernel ended a process of it")};
     if ((unified || group.controller == "pids") && Count(group.folder / "pids.events", "max") > 0)

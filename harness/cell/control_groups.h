@@ -50,6 +50,8 @@ class CellGroups {
   // The file that counts the processor time of all processes that were ever in the groups; invalid
   // if no group counts it.
   Descriptor CpuAccount() const;
+  // The limit that the groups' processes exceeded. nullopt if the kernel ended one because others
+  // used up the machine's memory.
   std::optional<GroupOverrun> Overrun() const;
 
   // Removes groups that a killed supervisor left in `parents`.

@@ -53,17 +53,18 @@ TEST(CellGroupsTest, AMachineWithoutGroupsHasNone) {
   EXPECT_FALSE(groups.Overrun());
 }
 
-TEST(CellGroupsTest, AProcessThatTheKernelEndsForMemoryIsSeen) {
+std::vector<GroupParent> MemoryParents() {
   std::vector<GroupParent> parents;
   for (const GroupParent& parent : FindGroupParents(ReadFile("/proc/self/mountinfo").value_or(""),
                                                     ReadFile("/proc/self/cgroup").value_or(""))) {
     if (parent.controller == "memory") parents.push_back(parent);
   }
-  // The limit is the asked one and what the watchdog does not count: some GiB less would kill
-  // nobody here.
-  const CellGroups groups(parents, std::to_string(::getpid()) + "-test", {.memory_mib = 1});
-  const std::vector<Descriptor> doors = groups.Doors();
-  if (doors.empty()) GTEST_SKIP() << "this machine lets us create no control group for memory";
+  return parents;
+}
+
+// The status of a process in the groups that takes 1.2 GiB: a limit is the asked one and what the
+// watchdog does not count, so less would end nobody.
+int Devour(const std::vector<Descriptor>& doors) {
   const pid_t child = ::fork();
   if (child == 0) {
     for (const Descriptor& door : doors) WriteAll(door.get(), "0");
@@ -74,10 +75,34 @@ TEST(CellGroupsTest, AProcessThatTheKernelEndsForMemoryIsSeen) {
   }
   int status = 0;
   ::waitpid(child, &status, 0);
+  return status;
+}
 
-  EXPECT_TRUE(WIFSIGNALED(status));
+TEST(CellGroupsTest, AProcessThatTheKernelEndsForMemoryIsSeen) {
+  const CellGroups groups(MemoryParents(), std::to_string(::getpid()) + "-test", {.memory_mib = 1});
+  const std::vector<Descriptor> doors = groups.Doors();
+  if (doors.empty()) GTEST_SKIP() << "this machine lets us create no control group for memory";
+
+  EXPECT_TRUE(WIFSIGNALED(Devour(doors)));
   ASSERT_TRUE(groups.Overrun());
   EXPECT_EQ(groups.Overrun()->limit, "memory");
+}
+
+// A container whose memory is used up, as if by others.
+TEST(CellGroupsTest, AProcessThatTheKernelEndsForTheMemoryOfOthersExceedsNoLimit) {
+  const std::string name = std::to_string(::getpid()) + "-outer";
+  const CellGroups outer(MemoryParents(), name, {.memory_mib = 1});
+  if (outer.Doors().empty())
+    GTEST_SKIP() << "this machine lets us create no control group for memory";
+  std::vector<GroupParent> inside;
+  for (const GroupParent& parent : MemoryParents())
+    inside.push_back({parent.folder / (CellGroups::kPrefix + name), parent.controller});
+  const CellGroups groups(inside, "inner", {.memory_mib = 8192});
+  const std::vector<Descriptor> doors = groups.Doors();
+  ASSERT_FALSE(doors.empty());
+
+  EXPECT_TRUE(WIFSIGNALED(Devour(doors)));
+  EXPECT_FALSE(groups.Overrun());
 }
 
 TEST(CellGroupsTest, ProcessorTimeOfEndedProcessesIsCounted) {
