@@ -13,6 +13,7 @@
 #include <cmath>
 #include <limits>
 
+#include "harness/reference/recomputed.h"
 #include "harness/reference/rope.h"
 
 namespace bkm {
@@ -22,6 +23,10 @@ using at::Tensor;
 namespace {
 
 using Sees = AttentionVariant::Sees;
+
+// Tokens of a document whose scores are kept for the backward pass: those of 16 heads and eight
+// layers take 1 GiB in fp64.
+constexpr int64_t kShort = 1024;
 
 struct Heads {
   Tensor q, k, v;  // [tokens, heads or kv_heads, dim or value dim], rotated by position
@@ -126,6 +131,24 @@ Tensor DenseAttention(const Tensor& q, const Tensor& k, const Tensor& v, const A
       .transpose(0, 1);
 }
 
+Tensor LongAttention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionRule& rule,
+                     const Arithmetic& arithmetic) {
+  std::vector<Tensor> outputs;
+  for (int64_t head = 0; head < q.size(1); ++head) {
+    const auto of_head = [head](const Tensor& all) { return all.narrow(1, head, 1); };
+    std::vector<Tensor> inputs = {of_head(q), of_head(k), of_head(v)};
+    if (rule.sinks.defined()) inputs.push_back(rule.sinks.narrow(0, head, 1));
+    outputs.push_back(Recomputed(
+        [rule, arithmetic](const std::vector<Tensor>& given) {
+          AttentionRule own = rule;
+          if (own.sinks.defined()) own.sinks = given[3];
+          return DenseAttention(given[0], given[1], given[2], own, arithmetic);
+        },
+        inputs));
+  }
+  return at::cat(outputs, 1);
+}
+
 Tensor SelfAttention(const Tensor& x, const WeightScope& scope, const ModelShape& shape,
                      int64_t layer, const Documents& documents, const AttentionVariant& variant,
                      const Arithmetic& arithmetic) {
@@ -139,8 +162,8 @@ Tensor SelfAttention(const Tensor& x, const WeightScope& scope, const ModelShape
   int64_t start = 0;
   for (const int64_t length : across ? std::vector{x.size(0)} : documents.lengths) {
     const auto part = [&](const Tensor& all) { return all.narrow(0, start, length); };
-    outputs.push_back(
-        DenseAttention(part(heads.q), part(heads.k), part(heads.v), rule, arithmetic));
+    outputs.push_back((length > kShort ? LongAttention : DenseAttention)(
+        part(heads.q), part(heads.k), part(heads.v), rule, arithmetic));
     start += length;
   }
   Tensor output = at::cat(outputs, 0);  // [tokens, heads, value dim]

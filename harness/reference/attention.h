@@ -52,6 +52,11 @@ struct AttentionRule {
 at::Tensor DenseAttention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                           const AttentionRule& rule, const Arithmetic& arithmetic);
 
+// The same, head by head, with scores that are computed a second time in the backward pass: a long
+// document's scores of all layers do not fit into memory.
+at::Tensor LongAttention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                         const AttentionRule& rule, const Arithmetic& arithmetic);
+
 // One layer's attention, projections included, for x [tokens, hidden]; `scope` holds HF's
 // self_attn. The code loops over documents, so there is no mask to get wrong.
 at::Tensor SelfAttention(const at::Tensor& x, const WeightScope& scope, const ModelShape& shape,

@@ -166,5 +166,26 @@ TEST_F(SelfAttentionTest, VariantsOfManyHeadsAreRightWithOne) {
               Run(x, {2, 4}, 1));
 }
 
+TEST(LongAttentionTest, IsDenseAttentionWithItsGradients) {
+  const auto run = [](auto attention, bool has_sinks) {
+    std::vector<Tensor> inputs = {Random({5, 2, 3}, 1), Random({5, 2, 3}, 2), Random({5, 2, 2}, 3)};
+    if (has_sinks) inputs.push_back(Random({2}, 4));
+    for (Tensor& input : inputs) input.requires_grad_(true);
+    AttentionRule rule = {.scale = 0.5};
+    if (has_sinks) rule.sinks = inputs[3];
+    std::vector<Tensor> results = {attention(inputs[0], inputs[1], inputs[2], rule, kExact)};
+    (results[0] * Random({5, 2, 2}, 5)).sum().backward();
+    for (const Tensor& input : inputs) results.push_back(input.grad());
+    return results;
+  };
+  for (const bool has_sinks : {false, true}) {
+    const std::vector<Tensor> all = run(DenseAttention, has_sinks);
+    const std::vector<Tensor> by_head = run(LongAttention, has_sinks);
+    ASSERT_EQ(all.size(), by_head.size());
+    for (size_t i = 0; i < all.size(); ++i)
+      EXPECT_LT((all[i] - by_head[i]).abs().max().item<double>(), 1e-15) << i;
+  }
+}
+
 }  // namespace
 }  // namespace bkm
