@@ -2,8 +2,6 @@
 // Copyright the bkm authors.
 #include "harness/judge/diagnosis.h"
 
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
@@ -15,16 +13,6 @@ namespace {
 // The name of the right answer among the predicted ones.
 constexpr char kRight[] = "right";
 
-// The mean |difference| over judged tokens; nullopt if the lengths differ.
-std::optional<double> MeanDifference(std::span<const double> a, std::span<const double> b,
-                                     const PackedBatch& batch) {
-  if (a.size() != b.size() || a.size() != batch.input_ids.size()) return std::nullopt;
-  const std::vector<int64_t> judged = batch.JudgedPositions();
-  double sum = 0;
-  for (const int64_t t : judged) sum += std::abs(a[t] - b[t]);
-  return sum / static_cast<double>(judged.size());
-}
-
 }  // namespace
 
 std::optional<Diagnosis> Diagnose(std::span<const double> log_probs,
@@ -32,11 +20,12 @@ std::optional<Diagnosis> Diagnose(std::span<const double> log_probs,
                                   const PackedBatch& batch, double floor) {
   std::optional<Diagnosis> nearest;
   for (const auto& [name, answer] : predicted) {
-    const std::optional<double> error = MeanDifference(log_probs, answer, batch);
+    if (answer.size() != log_probs.size() || answer.size() != batch.input_ids.size()) continue;
+    const double error = batch.MeanDifference(log_probs, answer);
     // Negated so that NaN does not match.
-    if (!error || !(*error <= kFloorMultiple * floor)) continue;
-    if (!nearest || *error < nearest->error)
-      nearest = {.answer = name, .error = *error, .multiple = InFloors(*error, floor)};
+    if (!(error <= kFloorMultiple * floor)) continue;
+    if (!nearest || error < nearest->error)
+      nearest = {.answer = name, .error = error, .multiple = InFloors(error, floor)};
   }
   return nearest;
 }
@@ -47,7 +36,8 @@ std::optional<Diagnosis> NearerThanRight(
     double floor) {
   std::map<std::string, std::vector<double>> answers = {{kRight, right}};
   for (const auto& [name, answer] : predicted) {
-    if (MeanDifference(right, answer, batch).value_or(0) >= kLeastSeparation * floor)
+    if (answer.size() == right.size() && answer.size() == batch.input_ids.size() &&
+        batch.MeanDifference(right, answer) >= kLeastSeparation * floor)
       answers.emplace(name, answer);
   }
   const std::optional<Diagnosis> nearest = Diagnose(log_probs, answers, batch, floor);

@@ -3,6 +3,7 @@
 #include "harness/numerics/packed_batch.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace bkm {
 
@@ -14,6 +15,13 @@ std::vector<int64_t> PackedBatch::JudgedPositions() const {
     start += length;
   }
   return positions;
+}
+
+double PackedBatch::MeanDifference(std::span<const double> a, std::span<const double> b) const {
+  const std::vector<int64_t> judged = JudgedPositions();
+  double sum = 0;
+  for (const int64_t t : judged) sum += std::abs(a[t] - b[t]);
+  return sum / static_cast<double>(judged.size());
 }
 
 std::vector<std::vector<int64_t>> PackedBatch::Grouped(int parts) const {

@@ -4,6 +4,7 @@
 #define HARNESS_NUMERICS_PACKED_BATCH_H_
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace bkm {
@@ -17,6 +18,9 @@ struct PackedBatch {
 
   // The positions that have a label: all but the last position of each document.
   std::vector<int64_t> JudgedPositions() const;
+
+  // The mean of |a - b| over the judged positions. Both have a value per token.
+  double MeanDifference(std::span<const double> a, std::span<const double> b) const;
 
   // The documents in up to `parts` groups of neighbours, of equal numbers as far as possible: the
   // lengths of each group's.

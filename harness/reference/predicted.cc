@@ -6,8 +6,6 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
-#include <cmath>
-
 #include "absl/strings/match.h"
 #include "harness/numerics/model_weights.h"
 
@@ -17,14 +15,6 @@ namespace {
 using Sees = AttentionVariant::Sees;
 
 constexpr double kLeastDifference = 1e-4;  // nats, mean over judged tokens
-
-double MeanDifference(const PackedBatch& batch, const std::vector<double>& a,
-                      const std::vector<double>& b) {
-  const std::vector<int64_t> judged = batch.JudgedPositions();
-  double sum = 0;
-  for (const int64_t t : judged) sum += std::abs(a[t] - b[t]);
-  return sum / static_cast<double>(judged.size());
-}
 
 // The norms' weights are not loaded.
 Weights WithoutNormWeights(Weights weights) {
@@ -115,7 +105,7 @@ std::map<std::string, std::vector<double>> PredictedAnswers(const LoadedProbe& p
         SftLoss(model, seen, batch, exact, fault.attention, UseOf(probe)).log_probs;
     std::vector<double> answer(log_probs.data_ptr<double>(),
                                log_probs.data_ptr<double>() + log_probs.numel());
-    if (MeanDifference(batch, answer, golden.log_probs) > kLeastDifference)
+    if (batch.MeanDifference(answer, golden.log_probs) > kLeastDifference)
       answers[fault.name] = std::move(answer);
   }
   return answers;
