@@ -227,12 +227,10 @@ std::optional<Diagnosis> DiagnoseOf(const JudgeInput& input,
                                     const absl::StatusOr<std::vector<StepTensors>>& steps) {
   const ReferenceData& reference = *input.reference;
   const auto floor = FloorOf(input);
-  if (!reference.folder.ok() || !reference.golden.ok() || !floor.ok() || (*floor)->empty() ||
-      !steps.ok() || steps->empty())
+  if (!reference.folder.ok() || !reference.golden.ok() || !floor.ok() || !steps.ok())
     return std::nullopt;
-  const GoldenStep& golden = (*reference.golden)[0];
-  return NearerThanRight((*steps)[0].log_probs, golden.log_probs, golden.predicted,
-                         reference.folder->steps[0], (**floor)[0].log_probs_mean);
+  return NearestWrongAnswer(
+      {input.observation->steps, *steps, reference.folder->steps, *reference.golden, **floor});
 }
 
 // The factor between the gradients of a wrong cell's first step and the right ones, if there is

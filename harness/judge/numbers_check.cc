@@ -13,7 +13,6 @@
 #include "absl/strings/str_format.h"
 #include "harness/base/check.h"
 #include "harness/base/status_macros.h"
-#include "harness/judge/diagnosis.h"
 #include "harness/judge/relation.h"
 #include "harness/judge/sensitivity.h"
 #include "harness/numerics/error_measures.h"
@@ -375,14 +374,7 @@ class Comparer {
 
   // A fault that the floor hides, but that the reference predicts.
   std::optional<CheckResult> WrongAnswer() const {
-    const GoldenStep& golden = input_.golden.front();
-    const double floor =
-        std::max(input_.floor.front().log_probs_mean,
-                 LeastOf(input_.reported.front().log_probs_dtype, golden.log_probs));
-    const std::optional<Diagnosis> nearest =
-        NearerThanRight(input_.tensors.front().log_probs, golden.log_probs, golden.predicted,
-                        input_.batches.front(), floor);
-    if (!nearest) return std::nullopt;
+    if (!NearestWrongAnswer(input_)) return std::nullopt;
     return Failed(Stage::kGolden, reason::kLogProbsOff, 0,
                   absl::StrFormat("log-probs are %.1f floors from the right ones, and nearer to "
                                   "those of a known fault",
@@ -424,6 +416,17 @@ std::vector<NumbersQuantity> NumbersQuantities() {
 double InFloors(double error, double floor) {
   if (error == 0) return 0;
   return floor > 0 ? error / floor : std::numeric_limits<double>::infinity();
+}
+
+std::optional<Diagnosis> NearestWrongAnswer(const NumbersInput& input) {
+  if (input.reported.empty() || input.tensors.empty() || input.batches.empty() ||
+      input.golden.empty() || input.floor.empty())
+    return std::nullopt;
+  const GoldenStep& golden = input.golden.front();
+  const double floor = std::max(input.floor.front().log_probs_mean,
+                                LeastOf(input.reported.front().log_probs_dtype, golden.log_probs));
+  return NearerThanRight(input.tensors.front().log_probs, golden.log_probs, golden.predicted,
+                         input.batches.front(), floor);
 }
 
 CheckResult CheckNumbers(const NumbersInput& input) {

@@ -3,10 +3,12 @@
 #ifndef HARNESS_JUDGE_NUMBERS_CHECK_H_
 #define HARNESS_JUDGE_NUMBERS_CHECK_H_
 
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "harness/judge/check_result.h"
+#include "harness/judge/diagnosis.h"
 #include "harness/judge/step_files.h"
 #include "harness/model/observation.h"
 #include "harness/numerics/packed_batch.h"
@@ -75,6 +77,10 @@ struct NumbersInput {
 //   If none is, log-probs-off where step 1 is nearer to a predicted wrong answer than to the right
 //   one (diagnosis.h).
 CheckResult CheckNumbers(const NumbersInput& input);
+
+// The predicted wrong answer that step 1's log-probs are nearer to than to the right ones
+// (diagnosis.h), by the floor with which CheckNumbers compares their mean. nullopt without a step.
+std::optional<Diagnosis> NearestWrongAnswer(const NumbersInput& input);
 
 }  // namespace bkm
 

@@ -122,6 +122,21 @@ TEST(NumbersCheckTest, AFaultThatTheFloorHidesIsNamedIfItIsPredicted) {
   EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
 }
 
+// The floor of log-probs in bf16 is half an ulp of the largest, 0.03125: the fault that fails the
+// check is 0.1 from its answer, within four of these floors but not of the model's own.
+TEST(NumbersCheckTest, TheFaultThatFailsTheCheckIsTheOneThatIsNamed) {
+  RightCell cell = MakeRightCell();
+  cell.reported[0].log_probs_dtype = "bfloat16";
+  std::vector<double> answer = cell.golden[0].log_probs;
+  for (double& value : answer) value += 0.22;
+  cell.golden[0].predicted["no-rope"] = answer;
+  for (double& value : cell.tensors[0].log_probs) value += 0.12;
+  EXPECT_EQ(CheckNumbers(cell.numbers()).reason, "log-probs-off");
+  const NumbersInput input = cell.numbers();
+  ASSERT_TRUE(NearestWrongAnswer(input));
+  EXPECT_EQ(NearestWrongAnswer(input)->answer, "no-rope");
+}
+
 TEST(NumbersCheckTest, LastPositionOfADocumentIsNotJudged) {
   RightCell cell = MakeRightCell();
   cell.tensors[0].log_probs[2] = kNan;
