@@ -48,9 +48,9 @@ class DrawWeightsTest(unittest.TestCase):
     def setUpClass(cls):
         cls.kept = tempfile.TemporaryDirectory()
         cls.folder = Path(cls.kept.name)
-        # The smallest model.
+        # The model whose file also has buffers.
         probe = cls.folder / "probe.json"
-        probe.write_text(json.dumps({"model": "llama3", "seed": 5}))
+        probe.write_text(json.dumps({"model": "deepseek_v3", "seed": 5}))
         command = [str(WRITE_PROBE), "--json", str(probe)]
         cls.plan = cls.folder / "weights.json"
         cls.plan.write_bytes(subprocess.check_output([*command, "--print-weights"]))

@@ -114,6 +114,13 @@ CheckResult CheckLoadOf(const JudgeInput& input) {
                    PrecisionOf(*input.observation, input.probe));
 }
 
+CheckResult CheckBuffersOf(const JudgeInput& input) {
+  if (!input.reference->buffers.ok())
+    return CheckResult::Unreadable(Stage::kGolden, input.reference->buffers.status());
+  return CheckBuffers(input.observation->load_buffers, *input.reference->buffers,
+                      PrecisionOf(*input.observation, input.probe));
+}
+
 // On a GPU, a log-prob that changes by less than this counts as unchanged.
 constexpr double kReachNoise = 1e-6;
 
@@ -288,6 +295,8 @@ std::vector<NamedCheck> ChecksOfTraining(const JudgeInput& input,
   checks.push_back({"arguments", CheckArguments(input.probe, *input.observation)});
   checks.push_back({"precision", CheckPrecision(*input.observation, input.probe.precision)});
   checks.push_back({"load", CheckLoadOf(input)});
+  if (const auto& buffers = input.reference->buffers; !buffers.ok() || !buffers->empty())
+    checks.push_back({"buffers", CheckBuffersOf(input)});
   checks.push_back({"model", CheckModelOf(input)});
   checks.push_back({"micro_batches", CheckMicroBatches(input.probe, input.observation->steps)});
   if (!steps.ok()) {

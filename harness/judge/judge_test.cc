@@ -86,6 +86,20 @@ TEST_F(JudgeTest, RightCellIsOkAtGolden) {
     EXPECT_EQ(verdict.evidence["checks"][check]["outcome"], "passed") << check;
 }
 
+TEST_F(JudgeTest, BuffersOfTheFileAreWeights) {
+  reference_.buffers = std::map<std::string, ObservedTensor>{{"correction", {0.2, 0.1, 8}}};
+  observation_.load_buffers = {{"correction", {0.2, 0.1, 8}}};
+  EXPECT_EQ(Judged().kind, VerdictKind::kOk);
+  EXPECT_EQ(Judged().evidence["checks"]["buffers"]["outcome"], "passed");
+  observation_.load_buffers = {{"correction", {0, 0, 8}}};
+  EXPECT_EQ(Judged().kind, VerdictKind::kWrong);
+  EXPECT_EQ(Judged().reason, reason::kWeightsNotLoaded);
+  observation_.load_buffers->clear();
+  EXPECT_EQ(Judged().kind, VerdictKind::kUnsupported);
+  reference_.buffers = absl::DataLossError("buffers.json: cut off");
+  EXPECT_EQ(Judged().reason, reason::kEvidenceUnreadable);
+}
+
 TEST_F(JudgeTest, AnOkSaysWhatItsFloorHides) {
   EXPECT_THAT(Judged().blind, IsEmpty());
   std::vector<FloorStep>& floors = *reference_.floors.at("bf16");

@@ -20,6 +20,10 @@ struct Tolerance {
 constexpr Tolerance kFp32 = {1e-6, 1e-6};
 constexpr Tolerance kBf16 = {1.0 / 256, 1.0 / 64};
 
+const Tolerance& ToleranceOf(absl::string_view precision_ran) {
+  return precision_ran == "fp32" ? kFp32 : kBf16;
+}
+
 // The error of a tensor in tolerances; infinite for NaN.
 double Misfit(const ObservedTensor& loaded, const ObservedTensor& file, Tolerance tolerance) {
   if (loaded.numel != file.numel || !std::isfinite(loaded.norm) || !std::isfinite(loaded.sum))
@@ -107,6 +111,45 @@ bool HasOtherNames(const std::vector<std::string>& unseen,
   });
 }
 
+// The tensors of a file against what was loaded under their names.
+struct Comparison {
+  std::vector<std::string> unseen;
+  int64_t off = 0;
+  std::string worst;  // of those seen
+  double worst_misfit = -1;
+};
+Comparison Compare(const std::map<std::string, ObservedTensor>& loaded,
+                   const std::map<std::string, ObservedTensor>& file, Tolerance tolerance) {
+  Comparison result;
+  for (const auto& [name, expected] : file) {
+    const auto seen = loaded.find(name);
+    if (seen == loaded.end()) {
+      result.unseen.push_back(name);
+      continue;
+    }
+    const double misfit = Misfit(seen->second, expected, tolerance);
+    if (misfit > 1) ++result.off;
+    if (misfit > result.worst_misfit) {
+      result.worst_misfit = misfit;
+      result.worst = name;
+    }
+  }
+  return result;
+}
+
+Json EvidenceOf(const Comparison& comparison, const std::map<std::string, ObservedTensor>& loaded,
+                const std::map<std::string, ObservedTensor>& file) {
+  Json evidence = {{"tensors", file.size()}, {"off", comparison.off}};
+  if (const std::string& worst = comparison.worst; !worst.empty()) {
+    evidence["worst"] = {{"name", worst},
+                         {"loaded", Describe(loaded.at(worst))},
+                         {"file", Describe(file.at(worst))}};
+    if (std::isfinite(comparison.worst_misfit))
+      evidence["worst"]["tolerances"] = comparison.worst_misfit;
+  }
+  return evidence;
+}
+
 std::vector<std::string> AddedNames(const std::map<std::string, ObservedTensor>& loaded,
                                     const std::map<std::string, ObservedTensor>& file) {
   std::vector<std::string> added;
@@ -140,35 +183,15 @@ CheckResult CheckLoad(const std::map<std::string, ObservedTensor>& loaded,
                       absl::string_view precision_ran) {
   if (loaded.empty())
     return CheckResult::Unseen(Stage::kGolden, "the parameters after loading were not seen");
-  const Tolerance tolerance = precision_ran == "fp32" ? kFp32 : kBf16;
-  std::vector<std::string> unseen, off;
-  std::string worst;
-  double worst_misfit = -1;
-  for (const auto& [name, expected] : file) {
-    const auto seen = loaded.find(name);
-    if (seen == loaded.end()) {
-      unseen.push_back(name);
-      continue;
-    }
-    const double misfit = Misfit(seen->second, expected, tolerance);
-    if (misfit > 1) off.push_back(name);
-    if (misfit > worst_misfit) {
-      worst_misfit = misfit;
-      worst = name;
-    }
-  }
-  Json evidence = {{"tensors", file.size()}, {"off", off.size()}};
-  if (!worst.empty()) {
-    evidence["worst"] = {{"name", worst},
-                         {"loaded", Describe(loaded.at(worst))},
-                         {"file", Describe(file.at(worst))}};
-    if (std::isfinite(worst_misfit)) evidence["worst"]["tolerances"] = worst_misfit;
-  }
-  if (!off.empty()) {
+  const Tolerance tolerance = ToleranceOf(precision_ran);
+  const Comparison compared = Compare(loaded, file, tolerance);
+  const std::vector<std::string>& unseen = compared.unseen;
+  Json evidence = EvidenceOf(compared, loaded, file);
+  if (compared.off > 0) {
     return CheckResult::Failed(
         Stage::kGolden, reason::kWeightsNotLoaded,
-        absl::StrCat(off.size(), " of ", file.size(),
-                     " parameters are not those of the file; the worst is ", worst),
+        absl::StrCat(compared.off, " of ", file.size(),
+                     " parameters are not those of the file; the worst is ", compared.worst),
         std::move(evidence));
   }
   if (std::optional<CheckResult> extra = Extra(loaded, held, file)) {
@@ -220,6 +243,29 @@ CheckResult CheckLoad(const std::map<std::string, ObservedTensor>& loaded,
         absl::StrCat("the library's own mapping to Hugging Face's names gives ", added.size(),
                      added.size() == 1 ? " name" : " names", " that the file lacks, ",
                      added.size() == 1 ? "" : "first ", added.front()),
+        std::move(evidence));
+  }
+  return CheckResult::Passed(Stage::kGolden, std::move(evidence));
+}
+
+CheckResult CheckBuffers(const std::optional<std::map<std::string, ObservedTensor>>& loaded,
+                         const std::map<std::string, ObservedTensor>& file,
+                         absl::string_view precision_ran) {
+  if (file.empty() || !loaded) return CheckResult::Passed(Stage::kGolden);
+  const Comparison compared = Compare(*loaded, file, ToleranceOf(precision_ran));
+  Json evidence = EvidenceOf(compared, *loaded, file);
+  if (compared.off > 0) {
+    return CheckResult::Failed(
+        Stage::kGolden, reason::kWeightsNotLoaded,
+        absl::StrCat(compared.off, " of ", file.size(),
+                     " buffers are not those of the file; the worst is ", compared.worst),
+        std::move(evidence));
+  }
+  if (!compared.unseen.empty()) {
+    return CheckResult::Unseen(
+        Stage::kGolden,
+        absl::StrCat(compared.unseen.size(), " of ", file.size(),
+                     " buffers were not seen after loading, first ", compared.unseen.front()),
         std::move(evidence));
   }
   return CheckResult::Passed(Stage::kGolden, std::move(evidence));

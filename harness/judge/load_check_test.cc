@@ -160,5 +160,38 @@ TEST(LoadCheckTest, MeasureTakesNormSumAndSize) {
   EXPECT_EQ(measured.numel, 2);
 }
 
+const Tensors kBuffers = {{"layers.1.correction", {0.16, 0.2, 8}},
+                          {"layers.2.correction", {0.17, -0.1, 8}}};
+
+TEST(BuffersTest, BuffersOfTheFilePass) {
+  const CheckResult result = CheckBuffers(kBuffers, kBuffers, "bf16");
+  EXPECT_EQ(result.outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(result.evidence["tensors"], 2);
+}
+
+TEST(BuffersTest, ABufferLeftAtZeroOrAnotherLayersFails) {
+  Tensors loaded = kBuffers;
+  loaded["layers.2.correction"] = {0, 0, 8};
+  EXPECT_EQ(CheckBuffers(loaded, kBuffers, "bf16").message,
+            "1 of 2 buffers are not those of the file; the worst is layers.2.correction");
+  EXPECT_EQ(CheckBuffers(loaded, kBuffers, "bf16").reason, "weights-not-loaded");
+  loaded = kBuffers;
+  std::swap(loaded["layers.1.correction"], loaded["layers.2.correction"]);
+  EXPECT_EQ(CheckBuffers(loaded, kBuffers, "bf16").evidence["off"], 2);
+}
+
+TEST(BuffersTest, ABufferThatWasNotSeenIsNoPass) {
+  Tensors loaded = kBuffers;
+  loaded.erase("layers.1.correction");
+  EXPECT_EQ(CheckBuffers(loaded, kBuffers, "bf16").outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(CheckBuffers(Tensors(), kBuffers, "bf16").message,
+            "2 of 2 buffers were not seen after loading, first layers.1.correction");
+}
+
+TEST(BuffersTest, ModelsWithoutAndOlderCellsPass) {
+  EXPECT_EQ(CheckBuffers(std::nullopt, {}, "fp32").outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckBuffers(std::nullopt, kBuffers, "fp32").outcome, CheckOutcome::kPassed);
+}
+
 }  // namespace
 }  // namespace bkm

@@ -13,31 +13,40 @@ namespace bkm {
 namespace {
 
 constexpr char kWeights[] = "weights.json";
+constexpr char kBuffers[] = "buffers.json";
 
-absl::StatusOr<std::map<std::string, ObservedTensor>> ReadWeights(
-    const std::filesystem::path& path) {
+using Tensors = std::map<std::string, ObservedTensor>;
+
+absl::StatusOr<Tensors> ReadTensors(const std::filesystem::path& path) {
   ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
-  // weights.json has the form of an observation's "load", so the observation's reader is used.
+  // It has the form of an observation's "load", so the observation's reader is used.
   ASSIGN_OR_RETURN(
       Observation observation,
       ObservationFromJson({{"ending", {{"kind", "completed"}}}, {"load", json}}, path.string()));
   return std::move(observation.load);
 }
 
-// Of the weights only: files of models may also hold buffers, which have no places.
-absl::Status WriteWeights(const std::filesystem::path& probe_folder,
-                          const std::filesystem::path& path) {
+absl::StatusOr<Tensors> ReadBuffers(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return Tensors();
+  return ReadTensors(path);
+}
+
+// Weights have places, buffers have none.
+absl::Status WriteTensors(const std::filesystem::path& probe_folder,
+                          const std::filesystem::path& into) {
   ASSIGN_OR_RETURN(const SafetensorsFile places,
                    SafetensorsFile::Open(probe_folder / "places.safetensors"));
   ASSIGN_OR_RETURN(const std::vector<SafetensorsFile> files, OpenWeights(probe_folder / "model"));
-  Json json = Json::object();
+  Json weights = Json::object(), buffers = Json::object();
   for (const std::string& name : WeightNames(files)) {
-    if (!places.Has(name)) continue;
     ASSIGN_OR_RETURN(const StoredWeight weight, ReadWeight(files, name));
     const ObservedTensor tensor = Measure(weight.values);
-    json[name] = {{"norm", tensor.norm}, {"sum", tensor.sum}, {"numel", tensor.numel}};
+    (places.Has(name) ? weights : buffers)[name] = {
+        {"norm", tensor.norm}, {"sum", tensor.sum}, {"numel", tensor.numel}};
   }
-  return WriteFile(path, ToText(json));
+  RETURN_IF_ERROR(WriteFile(into / kBuffers, ToText(buffers)));
+  return WriteFile(into / kWeights, ToText(weights));
 }
 
 }  // namespace
@@ -50,15 +59,20 @@ absl::Status CopyReferenceData(const std::filesystem::path& probe_folder,
     ASSIGN_OR_RETURN(const std::string content, ReadFile(probe_folder / file));
     RETURN_IF_ERROR(WriteFile(into / file, content));
   }
-  if (std::filesystem::exists(into / kWeights, error)) return absl::OkStatus();
-  return WriteWeights(probe_folder, into / kWeights);
+  if (std::filesystem::exists(into / kWeights, error) &&
+      std::filesystem::exists(into / kBuffers, error))
+    return absl::OkStatus();
+  return WriteTensors(probe_folder, into);
 }
 
 ReferenceData ReadReferenceData(const std::filesystem::path& probe_dir,
                                 const std::filesystem::path& golden,
                                 const std::map<std::string, std::filesystem::path>& floors) {
-  ReferenceData reference = {
-      ReadProbeFolder(probe_dir), ReadWeights(probe_dir / kWeights), ReadGoldenFile(golden), {}};
+  ReferenceData reference = {ReadProbeFolder(probe_dir),
+                             ReadTensors(probe_dir / kWeights),
+                             ReadGoldenFile(golden),
+                             {},
+                             ReadBuffers(probe_dir / kBuffers)};
   for (const auto& [precision, path] : floors)
     reference.floors.emplace(precision, ReadFloorFile(path));
   return reference;

@@ -23,10 +23,13 @@ struct ReferenceData {
   absl::StatusOr<std::map<std::string, ObservedTensor>> weights;  // of the file
   absl::StatusOr<std::vector<GoldenStep>> golden;
   std::map<std::string, absl::StatusOr<std::vector<FloorStep>>> floors;  // by precision
+  // Of the file; empty for runs older than the check that needs them.
+  absl::StatusOr<std::map<std::string, ObservedTensor>> buffers =
+      std::map<std::string, ObservedTensor>();
 };
 
-// Copies the reference data of a probe folder into `into`, once. Of the weights only norms and sums
-// are kept (weights.json).
+// Copies the reference data of a probe folder into `into`, once. Of weights and buffers only norms
+// and sums are kept (weights.json, buffers.json).
 absl::Status CopyReferenceData(const std::filesystem::path& probe_folder,
                                const std::filesystem::path& into);
 

@@ -444,6 +444,7 @@ void Describe(Fields& fields, Observation& observation) {
   DescribeBackend(fields, o, &o.configured);
   fields.Field("load", o.load);
   fields.Field("held", o.held);
+  fields.Field("load_buffers", o.load_buffers);
   fields.Group("mask", [&](Fields& mask) {
     mask.Field("calls", o.mask_calls);
     mask.Field("reach", o.reach);

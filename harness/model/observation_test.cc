@@ -60,6 +60,7 @@ TEST(ObservationTest, WitnessesAreRead) {
                 "configured": "flex", "ops": ["flex_attention"]},
     "load": {"w": {"norm": 1.5, "sum": -2, "numel": 3}},
     "held": {"norm": 2.5, "sum": -3, "numel": 5},
+    "load_buffers": {"b": {"norm": 1, "sum": 1, "numel": 1}},
     "mask": {"calls": [{"layer": "0", "type": "BlockMask", "digest": "ab", "pairs": 7}],
              "reach": {"position": 5, "moved": [4, 5], "largest": [0.5, 0.25]}},
     "steps": [{"loss": 7.5, "grad_norm": 2, "learning_rate": 1e-4, "log_probs_dtype": "float32",
@@ -72,6 +73,7 @@ TEST(ObservationTest, WitnessesAreRead) {
   EXPECT_EQ(observation.load.at("w").norm, 1.5);
   EXPECT_EQ(observation.load.at("w").numel, 3);
   EXPECT_EQ(observation.held->sum, -3);
+  EXPECT_EQ(observation.load_buffers->at("b").numel, 1);
   EXPECT_EQ(observation.mask_calls[0].pairs, 7);
   EXPECT_THAT(observation.reach->moved, ElementsAre(4, 5));
   EXPECT_THAT(observation.reach->largest, ElementsAre(0.5, 0.25));

@@ -34,9 +34,7 @@ std::string ShardName(int shard) {
   return absl::StrFormat("model-%05d-of-%05d.safetensors", shard + 1, kShards);
 }
 
-bool HasExtras(const ModelShape& shape) {
-  return !BuffersOf(shape).empty() || !TransposedCopiesOf(shape).empty();
-}
+bool HasExtras(const ModelShape& shape) { return !TransposedCopiesOf(shape).empty(); }
 
 // [..., rows, columns] as [..., columns, rows].
 StoredWeight Transposed(const StoredWeight& weight) {
@@ -61,7 +59,6 @@ NamedTensor InFp32(const WeightShape& weight, uint64_t seed) {
 
 absl::Status WriteExtras(const Probe& probe, const ModelShape& shape, const fs::path& path) {
   std::vector<NamedTensor> tensors;
-  for (const WeightShape& buffer : BuffersOf(shape)) tensors.push_back(InFp32(buffer, probe.seed));
   const std::vector<TransposedCopy> copies = TransposedCopiesOf(shape);
   for (const WeightShape& weight : WeightsOf(shape)) {
     for (const TransposedCopy& copy : copies) {
@@ -76,6 +73,7 @@ absl::Status WriteExtras(const Probe& probe, const ModelShape& shape, const fs::
 absl::Status WriteSingle(const Probe& probe, const ModelShape& shape, const fs::path& model) {
   std::vector<NamedTensor> weights;
   for (const WeightShape& weight : WeightsOf(shape)) weights.push_back(InFp32(weight, probe.seed));
+  for (const WeightShape& buffer : BuffersOf(shape)) weights.push_back(InFp32(buffer, probe.seed));
   RETURN_IF_ERROR(WriteSafetensors(model / kSingle, std::move(weights), {{"format", "pt"}}));
   return HasExtras(shape) ? WriteExtras(probe, shape, model / kExtras) : absl::OkStatus();
 }
@@ -194,7 +192,11 @@ absl::Status WriteCheckpoint(const Probe& probe, const ModelShape& shape, const 
 bool IsCheckpointComplete(const Probe& probe, const ModelShape& shape, const fs::path& model) {
   std::error_code error;
   if (fs::exists(model / kIndex, error) != IsSharded(probe)) return false;
-  if (!OpenWeights(model).ok()) return false;
+  const absl::StatusOr<std::vector<SafetensorsFile>> files = OpenWeights(model);
+  if (!files.ok()) return false;
+  for (const WeightShape& buffer : BuffersOf(shape)) {
+    if (!FileWith(*files, buffer.name).ok()) return false;
+  }
   return IsSharded(probe) || !HasExtras(shape) || SafetensorsFile::Open(ExtrasOf(model)).ok();
 }
 

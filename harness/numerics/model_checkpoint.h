@@ -17,9 +17,8 @@
 namespace bkm {
 
 // The tensor files of a model folder. Weights are in one file (fp32) or in shards (bf16; experts
-// may be MXFP4) with an index. Shards also hold the buffers, as save_pretrained writes them. In the
-// form with one file, the buffers are in an extra file, together with copies that only torchtitan
-// reads.
+// may be MXFP4) with an index. They also hold the buffers, as save_pretrained writes them. The form
+// with one file has an extra one for models of which torchtitan reads copies only.
 
 // Writes the weights of `probe` into the model folder, in the form of Probe::checkpoint.
 absl::Status WriteCheckpoint(const Probe& probe, const ModelShape& shape,
@@ -48,8 +47,8 @@ struct StoredWeight {
 absl::StatusOr<StoredWeight> ReadWeight(const std::vector<SafetensorsFile>& files,
                                         const std::string& name);
 
-// A file that may be missing: buffers, and weights under the names and in the layout of
-// torchtitan's own exports. transformers does not read it, torchtitan reads every file.
+// A file that may be missing: weights under the names and in the layout of torchtitan's own
+// exports. transformers does not read it, torchtitan reads every file.
 std::filesystem::path ExtrasOf(const std::filesystem::path& model);
 
 }  // namespace bkm

@@ -245,7 +245,7 @@ TEST(ProbeFolderTest, TheConfigurationHasTheAskedKeysAndNumbers) {
   ASSERT_TRUE(RemoveTree(Cache("keys")).ok());
 }
 
-TEST(ProbeFolderTest, ShardsHaveTheBuffersToo) {
+TEST(ProbeFolderTest, ShardsHaveTheBuffersInFp32) {
   Probe probe;
   probe.model = "deepseek_v3";
   probe.checkpoint = "sharded-bf16";
@@ -265,9 +265,14 @@ TEST(ProbeFolderTest, BuffersAreNoWeights) {
   probe.steps = 1;
   const ProbeFolder folder = *ReadProbeFolder(*WriteProbeFolder(probe, Cache("buffers")));
   const std::string name = "model.layers.1.mlp.gate.e_score_correction_bias";
-  EXPECT_EQ(SafetensorsFile::Open(ExtrasOf(folder.model()))->Doubles(name)->size(), 8);
-  EXPECT_FALSE(SafetensorsFile::Open(folder.model() / "model.safetensors")->Has(name));
+  const fs::path weights = folder.model() / "model.safetensors";
+  EXPECT_EQ(SafetensorsFile::Open(weights)->Doubles(name)->size(), 8);
+  EXPECT_FALSE(fs::exists(ExtrasOf(folder.model())));
   EXPECT_FALSE(folder.places.contains(name));
+  ASSERT_TRUE(WriteSafetensors(weights, {}, {}).ok());
+  ASSERT_EQ(*WriteProbeFolder(probe, Cache("buffers")), folder.path);
+  EXPECT_TRUE(SafetensorsFile::Open(weights)->Has(name))
+      << "a folder without its buffers was taken for a whole one";
   ASSERT_TRUE(RemoveTree(Cache("buffers")).ok());
 }
 

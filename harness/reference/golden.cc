@@ -34,16 +34,6 @@ absl::Status LoadWeights(const std::vector<SafetensorsFile>& files,
   return absl::OkStatus();
 }
 
-// The files that have the buffers: the extra one, or those of the weights.
-absl::StatusOr<std::vector<SafetensorsFile>> OpenBuffers(const std::filesystem::path& model) {
-  std::error_code error;
-  if (!std::filesystem::exists(ExtrasOf(model), error)) return OpenWeights(model);
-  std::vector<SafetensorsFile> files;
-  ASSIGN_OR_RETURN(SafetensorsFile extras, SafetensorsFile::Open(ExtrasOf(model)));
-  files.push_back(std::move(extras));
-  return files;
-}
-
 std::string Numerics(const LoadedProbe& probe) { return ToLine(NumericsOf(probe.folder.probe)); }
 
 }  // namespace
@@ -64,10 +54,7 @@ absl::StatusOr<LoadedProbe> LoadProbe(const std::filesystem::path& path) {
                                                    found.size(), " weights, but the model has ",
                                                    needed.size()));
   }
-  if (!buffers.empty()) {
-    ASSIGN_OR_RETURN(const std::vector<SafetensorsFile> others, OpenBuffers(probe.folder.model()));
-    RETURN_IF_ERROR(LoadWeights(others, BuffersOf(probe.shape), probe.buffers));
-  }
+  RETURN_IF_ERROR(LoadWeights(files, BuffersOf(probe.shape), probe.buffers));
   return probe;
 }
 

@@ -55,9 +55,7 @@ class Arithmetic(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def load_model(
-    folder: Path, config: Any, extras: dict[str, torch.Tensor], is_critic: bool
-) -> torch.nn.Module:
+def load_model(folder: Path, config: Any, is_critic: bool) -> torch.nn.Module:
     asked = {"dtype": torch.float64, "attn_implementation": "eager"}
     if hasattr(transformers.PreTrainedModel, "get_correct_experts_implementation"):
         asked["experts_implementation"] = "eager"  # others take bf16 only
@@ -71,9 +69,10 @@ def load_model(
     model = kind.from_pretrained(folder, **asked)
     for parameter in model.parameters():  # bf16 where it was dequantized
         parameter.data = parameter.data.double()
+    in_file = model.state_dict().keys()
     for name, buffer in model.named_buffers():
-        if name in extras:
-            buffer.data = extras[name].double()
+        if name in in_file:
+            buffer.data = buffer.data.double()
     for (
         name,
         module,
@@ -154,11 +153,9 @@ def main() -> int:
     batches = load_file(arguments.probe / "batch.safetensors")
     places = load_file(arguments.probe / "places.safetensors")
     config = transformers.AutoConfig.from_pretrained(folder)
-    more = folder / "torchtitan-extras.safetensors"
-    extras = load_file(more) if more.exists() else {}
     arithmetic = Arithmetic(arguments.exact, settings["model"] == "deepseek_v3")
     with arithmetic:  # rotary tables are made with the model
-        model = load_model(folder, config, extras, is_critic)
+        model = load_model(folder, config, is_critic)
     optimizer = torch.optim.AdamW(
         model.parameters(),
         lr=chosen["learning_rate"],

@@ -100,16 +100,11 @@ class Probe:
                 names = set(json.load(file)["weight_map"].values())
         return [os.path.join(self.model_dir, name) for name in sorted(names)]
 
-    def buffers(self) -> dict[str, torch.Tensor]:
-        """The model's buffers, if a file beside the weights has them.
-
-        gpt_oss's experts, which that file holds a second time, in the form of torchtitan's own exports
-        (`..._blocks`), are left out: no checkpoint of other people has them.
-        """
-        path = os.path.join(self.model_dir, "torchtitan-extras.safetensors")
-        if not os.path.exists(path):
-            return {}
-        return {n: value for n, value in load_file(path).items() if not n.endswith("_blocks")}
+    @cached_property
+    def buffer_names(self) -> set[str]:
+        """The names of buffers in the files: they have no places."""
+        names = {n for n in self.shapes if not n.endswith(("_blocks", "_scales"))}
+        return names - self.places.keys()
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:

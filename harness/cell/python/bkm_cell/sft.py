@@ -109,7 +109,7 @@ class Ladder:
         with report.timed("load-witness"):
             self._now("load")
             tensors = probe_tensors(adapter, self._probe, self._rank)
-            report.set(model=model_numbers(adapter.modules()), **loaded(tensors))
+            report.set(model=model_numbers(adapter.modules()), **loaded(tensors, self._probe.buffer_names))
             if tensors.rows is not None:
                 report.set(adapter={"padded_vocabulary": tensors.rows})
 

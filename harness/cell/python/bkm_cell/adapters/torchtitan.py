@@ -92,7 +92,6 @@ class Adapter(ControlAdapter):
         weights: Tensors = {}
         for path in self.probe.weight_files:
             weights.update(load_file(path, device=str(self.probe.device)))
-        weights.update(self.probe.buffers())
         state = self._to_hf.from_hf(self._names.of_library(weights))
         if self.probe.layout.ranks > 1:
             state = distributed_as(self.model.state_dict(), state)

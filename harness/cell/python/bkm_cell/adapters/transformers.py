@@ -70,7 +70,8 @@ class Adapter(ControlAdapter):
 
     def tensors(self) -> NamedTensors:
         known = self.probe.places.keys()
-        return NamedTensors([self.model], hf_names(self.model, known), known, self._whole())
+        in_file = hf_names(self.model, self.probe.buffer_names | known)
+        return NamedTensors([self.model], in_file, known, self._whole())
 
     def _whole(self) -> Callable[[Tensors], Tensors] | None:
         """From version 5 on, tensor-parallel ranks hold plain parts; save_pretrained gathers so. FSDP2

@@ -61,7 +61,8 @@ class Adapter(VerlAdapter):
 
     def tensors(self) -> NamedTensors:
         known = self.probe.places.keys()
-        return NamedTensors(self.modules(), hf_names(self.modules()[0], known), known)
+        in_file = hf_names(self.modules()[0], self.probe.buffer_names | known)
+        return NamedTensors(self.modules(), in_file, known)
 
     def configured(self) -> str | None:
         return self.modules()[0].config._attn_implementation

@@ -76,21 +76,42 @@ def weakest_expert_dropped(site: Site) -> None:
     )
 
 
-@fault("expert-correction-ignored")
-def expert_correction_ignored(site: Site) -> None:
-    """The correction of the experts' scores, a buffer of the file, is not loaded."""
+def _corrections(site: Site) -> list[tuple[torch.nn.Module, torch.Tensor]]:
+    """The buffers that correct the scores of experts, with the module of each."""
     count = _count(site)
-    corrections = [
-        buffer
+    found = [
+        (module, local(buffer))
         for top in site.adapter.modules()
-        for name, buffer in top.named_buffers()
+        for module in top.modules()
+        for name, buffer in module.named_buffers(recurse=False)
         if "bias" in name and local(buffer).numel() == count
     ]
-    if not any(local(buffer).any() for buffer in corrections):
+    if not any(buffer.any() for _, buffer in found):
         raise site.cannot("no buffer corrects the scores of experts")
-    for buffer in corrections:
-        local(buffer).zero_()
+    return found
+
+
+@fault("buffer-not-loaded")
+def buffer_not_loaded(site: Site) -> None:
+    """The correction of the experts' scores, a buffer of the file, is not loaded."""
+    for _, buffer in _corrections(site):
+        buffer.zero_()
     site.act()
+
+
+@fault("expert-correction-ignored")
+def expert_correction_ignored(site: Site) -> None:
+    """Experts are chosen without the correction of their scores, although it was loaded."""
+    for module, buffer in _corrections(site):
+
+        def without(
+            forward: Callable[..., Any], *arguments: Any, lost: torch.Tensor = buffer, **named: Any
+        ) -> Any:
+            lost.zero_()
+            site.act()
+            return forward(*arguments, **named)
+
+        site.around(module, "forward", without)
 
 
 @fault("experts-off-by-one")

@@ -44,6 +44,9 @@ class Layer(torch.nn.Module):
 
 
 class ExpertFaultsTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.before: dict[str, torch.Tensor] = {}  # the first correction before a step, by fault
+
     def _planted(self, fault: str, router: type[TopKRouter] = TopKRouter) -> torch.nn.ModuleList:
         torch.manual_seed(0)
         model = torch.nn.Module()
@@ -56,6 +59,7 @@ class ExpertFaultsTest(unittest.TestCase):
         self.addCleanup(lambda: setattr(torch.autograd, "backward", backward))
         planted = Planted(adapter, "transformers", [fault])
         planted.after_construct()
+        self.before[fault] = model.layers[0].router.expert_bias.clone()
         x = torch.randn(6, _HIDDEN)
         self.right = TopKRouter.forward(model.layers[0].router, x)
         for layer in model.layers:
@@ -75,8 +79,11 @@ class ExpertFaultsTest(unittest.TestCase):
         self.assertFalse(scores[:, 1].any())
 
     def test_the_correction_becomes_zero(self) -> None:
-        for layer in self._planted("expert-correction-ignored"):
-            self.assertFalse(layer.router.expert_bias.any())
+        for fault in ("buffer-not-loaded", "expert-correction-ignored"):
+            for layer in self._planted(fault):
+                self.assertFalse(layer.router.expert_bias.any())
+        self.assertTrue(self.before["expert-correction-ignored"].any())
+        self.assertFalse(self.before["buffer-not-loaded"].any())
 
     def test_a_correction_of_zero_cannot_be_ignored(self) -> None:
         class Uncorrected(TopKRouter):

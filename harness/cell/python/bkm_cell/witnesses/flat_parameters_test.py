@@ -20,6 +20,7 @@ class Layer(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.linear = torch.nn.Linear(4, 4)
+        self.register_buffer("seen", torch.ones(4))
 
     def forward(self, x):
         return self.linear(x)
@@ -72,6 +73,8 @@ class FlatParametersTest(unittest.TestCase):
                 for name, parameter in known.items():
                     torch.testing.assert_close(seen[name], parameter.detach())
                     torch.testing.assert_close(gradients[name], parameter.grad)
+                buffers = dict(plain.named_buffers()).keys()
+                self.assertEqual(tensors.parameters("loaded", buffers).keys(), known.keys() | buffers)
                 held = sum(value.numel() for value in tensors.held().values())
                 self.assertEqual(held, sum(p.numel() for p in known.values()))
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Records what was loaded: norm and sum of each parameter, to compare with the file."""
+"""Records what was loaded: norm and sum of each tensor, to compare with the file."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any
 
 import torch
@@ -37,9 +38,14 @@ def _together(sizes: dict[str, dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def loaded(tensors: NamedTensors | WithoutPadding) -> dict[str, Any]:
-    """`load`: per parameter with an HF name. `held`: of all parameters that the model holds, as one."""
-    return {
-        "load": _sizes(tensors.parameters("loaded")),
+def loaded(tensors: NamedTensors | WithoutPadding, buffers: Collection[str] = ()) -> dict[str, Any]:
+    """`load`: per parameter with an HF name. `held`: of all parameters that the model holds, as one.
+    `load_buffers`: per buffer that the file has (`buffers`), if it has any."""
+    sizes = _sizes(tensors.parameters("loaded", buffers))
+    facts = {
+        "load": {name: size for name, size in sizes.items() if name not in buffers},
         "held": _together(_sizes(tensors.held())),
     }
+    if buffers:
+        facts["load_buffers"] = {n: sizes[n] for n in sorted(buffers) if n in sizes}
+    return facts

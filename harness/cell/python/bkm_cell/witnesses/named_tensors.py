@@ -106,11 +106,18 @@ class NamedTensors:
         self._known = known
         self._whole = whole
 
-    def parameters(self, kind: str) -> Tensors:
-        """`kind`: what a difference between ranks is called."""
+    def parameters(self, kind: str, buffers: Collection[str] = ()) -> Tensors:
+        """`kind`: what a difference between ranks is called. `buffers`: the names of buffers in the
+        file, which are wanted, too."""
+        known = {*self._known, *buffers}
         if self._is_flat:
-            return self._mapped(kind, self._flat(gradients=False), set())
-        return self._parameters(kind, names_beside(self._modules, self._known))
+            parts = self._flat(gradients=False)
+            return self._mapped(kind, parts | self._buffers(buffers), set(), known)
+        return self._parameters(kind, names_beside(self._modules, known), known)
+
+    def _buffers(self, names: Collection[str]) -> Tensors:
+        named = (item for module in self._modules for item in module.named_buffers())
+        return {plain_name(name): value for name, value in named if plain_name(name) in names}
 
     @property
     def _is_flat(self) -> bool:
@@ -122,23 +129,27 @@ class NamedTensors:
             parts |= flat_parts(module, gradients)
         return parts
 
-    def _parameters(self, kind: str, beside: set[str]) -> Tensors:
+    def _parameters(self, kind: str, beside: set[str], known: Collection[str]) -> Tensors:
         state: Tensors = {}
         for module in self._modules:
             state.update((plain_name(name), value) for name, value in module.state_dict().items())
-        return self._mapped(kind, state, beside)
+        return self._mapped(kind, state, beside, known)
 
-    def _mapped(self, kind: str, state: Tensors, beside: set[str]) -> Tensors:
+    def _mapped(
+        self, kind: str, state: Tensors, beside: set[str], known: Collection[str]
+    ) -> Tensors:
         """A state dict of the modules, under the names of the file."""
         if self._whole is not None:
             state = self._whole(state)
         if self._to_hf is None:
             own = {name: value for name, value in state.items() if name not in beside}
-            return _without_wrappers(self.gather(kind, own), self._known)
+            return _without_wrappers(self.gather(kind, own), known)
         whole = self.gather(kind, state)
-        return self._of_file(whole, self._to_hf) if whole else {}
+        return self._of_file(whole, self._to_hf, known) if whole else {}
 
-    def _of_file(self, whole: Tensors, to_hf: Callable[[Tensors], Tensors]) -> Tensors:
+    def _of_file(
+        self, whole: Tensors, to_hf: Callable[[Tensors], Tensors], known: Collection[str]
+    ) -> Tensors:
         """`whole` under HF's names. Of the names that the file lacks, those of buffers and second
         names of tied tensors are left out; what is left stands for a parameter."""
         try:
@@ -150,7 +161,7 @@ class NamedTensors:
             if not buffers & whole.keys():
                 raise
             mapped = to_hf({name: v for name, v in whole.items() if name not in buffers})
-        added = mapped.keys() - set(self._known)
+        added = mapped.keys() - set(known)
         if not self._known or not added:
             return mapped
         beside = names_beside(self._modules, ())
@@ -182,9 +193,9 @@ class NamedTensors:
 
     def gradients(self) -> Tensors:
         if self._is_flat:
-            return self._mapped("grad", self._flat(gradients=True), set())
+            return self._mapped("grad", self._flat(gradients=True), set(), self._known)
         for module in self._modules:
             module.state_dict()  # FSDP2 returns to its sharded parameters here, before the swap
         beside = names_beside(self._modules, self._known)
         with _gradients_in_place(self._modules):
-            return self._parameters("grad", beside)
+            return self._parameters("grad", beside, self._known)

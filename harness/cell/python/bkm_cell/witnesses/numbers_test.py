@@ -111,8 +111,8 @@ class NumbersTest(unittest.TestCase):
 
         found = NamedTensors([model], mapped, ["a", "b", "e"]).parameters("before")
         self.assertEqual(sorted(found), ["a", "a.again", "b", "e"])
-        # A buffer of the file keeps its name.
-        found = NamedTensors([model], mapped, ["a", "a.again", "b", "e", "s"]).parameters("before")
+        # A buffer of the file keeps its name, where it is wanted.
+        found = NamedTensors([model], mapped, ["a", "a.again", "b", "e"]).parameters("before", {"s"})
         self.assertEqual(sorted(found), ["a", "a.again", "b", "e", "s"])
 
     def test_a_mapping_may_need_the_second_name_of_a_tied_tensor(self):
@@ -152,6 +152,22 @@ class NumbersTest(unittest.TestCase):
         facts = loaded(tensors)
         self.assertEqual(facts["load"], {"b": {"norm": 126**0.5, "sum": 22.0, "numel": 4}})
         self.assertEqual(facts["held"], {"norm": 164**0.5, "sum": 40.0, "numel": 14})
+
+    def test_buffers_of_the_file_are_measured_apart(self):
+        model = torch.nn.ModuleDict({"m": torch.nn.Linear(2, 1, bias=False)})
+        model["m"].register_buffer("seen", torch.tensor([3.0, 4.0]))
+        model["m"].register_buffer("other", torch.ones(2))
+        names = {"m.weight": "w", "m.seen": "s"}
+
+        def mapped(state):
+            return {names[n]: v for n, v in state.items() if n in names}
+
+        size = {"norm": 5.0, "sum": 7.0, "numel": 2}
+        for mapping, weight, seen in ((mapped, "w", "s"), (None, "m.weight", "m.seen")):
+            facts = loaded(NamedTensors([model], mapping, [weight]), {seen, "missing"})
+            self.assertEqual(facts["load"].keys(), {weight})
+            self.assertEqual(facts["load_buffers"], {seen: size})
+        self.assertNotIn("load_buffers", loaded(NamedTensors([model], mapped, ["w"])))
 
     def test_a_parameter_that_no_name_leads_to_is_held(self):
         model = Model()

@@ -8,7 +8,7 @@ wrong if a token that does not exist takes part in the softmax.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import torch
 
@@ -38,8 +38,8 @@ class WithoutPadding:
         self._others = set(shapes.values()) - set(self._shapes.values())
         self.rows: int | None = None
 
-    def parameters(self, kind: str) -> Tensors:
-        return self._cut(self._tensors.parameters(kind))
+    def parameters(self, kind: str, buffers: Collection[str] = ()) -> Tensors:
+        return self._cut(self._tensors.parameters(kind, buffers))
 
     def gradients(self) -> Tensors:
         return self._cut(self._tensors.gradients())
