@@ -10,6 +10,7 @@
 #include "harness/base/status_macros.h"
 #include "harness/cli/command.h"
 #include "harness/cli/console.h"
+#include "harness/judge/numbers_check.h"
 #include "harness/report/labels.h"
 #include "harness/report/sensitivity_table.h"
 #include "harness/runner/references.h"
@@ -57,7 +58,8 @@ class SensitivityCommand : public CliCommand {
                                          .precision = probe.precision,
                                          .options = options,
                                          .cells = 1,
-                                         .sensitivity = SensitivityOf(*golden, *floor)});
+                                         .sensitivity = SensitivityOf(
+                                             *golden, *floor, MeanMultiple(probe.precision))});
     }
     if (rows.empty())
       return absl::NotFoundError(absl::StrCat(

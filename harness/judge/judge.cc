@@ -194,7 +194,8 @@ CheckResult CheckNumbersOf(const JudgeInput& input, const std::vector<StepTensor
   absl::StatusOr<ForwardOnly> forward = ForwardOnlyOf(input);
   if (!forward.ok()) return CheckResult::Unreadable(Stage::kForward, forward.status());
   return CheckNumbers({input.observation->steps, steps, reference.folder->steps, *reference.golden,
-                       **floor, *std::move(forward)});
+                       **floor, *std::move(forward),
+                       MeanMultiple(PrecisionOf(*input.observation, input.probe))});
 }
 
 CheckResult CheckExportOf(const JudgeInput& input, const std::vector<StepTensors>& steps) {

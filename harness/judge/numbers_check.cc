@@ -100,22 +100,24 @@ class Worst {
   std::vector<std::array<std::optional<Comparison>, kCount>> steps_;
 };
 
-Json Describe(const Comparison& comparison) {
+// `allowed`: floors.
+Json Describe(const Comparison& comparison, double allowed) {
   Json json = {{"step", comparison.step}, {"error", comparison.error}, {"floor", comparison.floor}};
   // JSON has no infinity: a missing multiple means a floor of 0.
   if (std::isfinite(comparison.Multiple())) json["multiple"] = comparison.Multiple();
+  if (allowed != kFloorMultiple) json["allowed"] = allowed;
   if (!comparison.tensor.empty()) json["tensor"] = comparison.tensor;
   return json;
 }
 
-std::string Sentence(int quantity, const Comparison& comparison) {
+std::string Sentence(int quantity, const Comparison& comparison, double allowed) {
   std::string text = kQuantities[quantity].subject;
   if (!comparison.tensor.empty()) absl::StrAppend(&text, " of ", comparison.tensor);
   absl::StrAppend(
       &text, absl::StrFormat(" in step %d is off by %.3g", comparison.step + 1, comparison.error));
   if (std::isfinite(comparison.Multiple()))
     absl::StrAppend(&text, absl::StrFormat(", %.1f times the floor (%.0f allowed)",
-                                           comparison.Multiple(), kFloorMultiple));
+                                           comparison.Multiple(), allowed));
   return text;
 }
 
@@ -154,9 +156,10 @@ class Comparer {
     for (size_t k = 0; k < worst_.steps(); ++k) {
       for (int quantity = 0; quantity < kCount; ++quantity) {
         const std::optional<Comparison>& worst = worst_.Of(k, quantity);
-        if (!worst || worst->Multiple() <= kFloorMultiple) continue;
+        const double allowed = Allowed(quantity);
+        if (!worst || worst->Multiple() <= allowed) continue;
         return WithEvidence(CheckResult::Failed(Stage::kGolden, kQuantities[quantity].reason,
-                                                Sentence(quantity, *worst)));
+                                                Sentence(quantity, *worst, allowed)));
       }
     }
     if (std::optional<CheckResult> stop = WrongAnswer()) return WithEvidence(*std::move(stop));
@@ -164,6 +167,12 @@ class Comparer {
   }
 
  private:
+  // Floors.
+  double Allowed(int quantity) const {
+    const bool is_mean = quantity == kLogProbsMean || quantity == kInferredMean;
+    return is_mean ? input_.mean_multiple : kFloorMultiple;
+  }
+
   // Before anything was trained, so with the weights of the first step.
   std::optional<CheckResult> Inference() {
     const ForwardOnly& forward = input_.forward_only;
@@ -392,10 +401,11 @@ class Comparer {
     result.evidence["allowed_multiple"] = kFloorMultiple;
     for (int quantity = 0; quantity < kCount; ++quantity) {
       if (worst_.Of(quantity))
-        result.evidence[kQuantities[quantity].key] = Describe(*worst_.Of(quantity));
+        result.evidence[kQuantities[quantity].key] =
+            Describe(*worst_.Of(quantity), Allowed(quantity));
     }
     if (!worst_token_.is_null()) result.evidence["worst_token"] = worst_token_;
-    const Sensitivity least = SensitivityOf(input_.golden, input_.floor);
+    const Sensitivity least = SensitivityOf(input_.golden, input_.floor, input_.mean_multiple);
     if (const size_t blind = least.BlindGradients(); blind > 0)
       result.evidence["blind_gradients"] = {{"tensors", blind}, {"of", least.gradients.size()}};
     return result;
@@ -411,6 +421,10 @@ class Comparer {
 
 std::vector<NumbersQuantity> NumbersQuantities() {
   return {std::begin(kQuantities), std::end(kQuantities)};
+}
+
+double MeanMultiple(absl::string_view precision) {
+  return precision == "bf16" ? 2 : kFloorMultiple;
 }
 
 double InFloors(double error, double floor) {

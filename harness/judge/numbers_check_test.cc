@@ -43,6 +43,26 @@ TEST(NumbersCheckTest, FourTimesTheFloorIsTheBorder) {
                "the loss in step 2 is off by 0.0401, 4.0 times the floor (4 allowed)");
 }
 
+// The floor of the mean is 0.02, and a shift of all tokens moves no other quantity as far.
+TEST(NumbersCheckTest, TheMeanInBf16HasANearerBorder) {
+  RightCell cell = MakeRightCell();
+  const auto check = [&](const char* precision) {
+    NumbersInput input = cell.numbers();
+    input.mean_multiple = MeanMultiple(precision);
+    return CheckNumbers(input);
+  };
+  for (double& value : cell.tensors[0].log_probs) value += 0.05;
+  EXPECT_EQ(check("fp32").outcome, CheckOutcome::kPassed);
+  EXPECT_FALSE(check("fp32").evidence["log_probs_mean"].contains("allowed"));
+  EXPECT_EQ(check("bf16").message,
+            "the mean log-prob error in step 1 is off by 0.05, 2.5 times the floor (2 allowed)");
+  EXPECT_EQ(check("bf16").evidence["log_probs_mean"]["allowed"], 2);
+  cell.tensors[0].log_probs = cell.golden[0].log_probs;
+  for (double& value : cell.forward_only.log_probs) value += 0.05;
+  EXPECT_EQ(check("bf16").reason, "log-probs-off");
+  EXPECT_EQ(check("fp32").outcome, CheckOutcome::kPassed);
+}
+
 TEST(NumbersCheckTest, EarliestStepThatIsOffIsNamed) {
   RightCell cell = MakeRightCell();
   cell.tensors[1].log_probs = {-7, -7, -9, -7.5, -1};

@@ -66,8 +66,8 @@ TEST(OptimizerCheckTest, MomentsAreCarriedFromStepToStep) {
   EXPECT_EQ(Check(cell).outcome, CheckOutcome::kPassed);
 }
 
-// An element of a cell that ran on a CPU with torch 2.13.0: in step 2, the parts of the first moment
-// cancel each other but for 3 parts in 100,000, and the parameter is small.
+// An element of a cell that ran on a CPU with torch 2.13.0: in step 2, the parts of the first
+// moment cancel each other but for 3 parts in 100,000, and the parameter is small.
 RightCell CancelledMoment() {
   RightCell cell = MakeRightCell();
   const double gradients[] = {-0.0010791164822876453, 0.000917306519113481};

@@ -38,10 +38,11 @@ std::pair<std::string, double> Sensitivity::WorstGradient() const {
   return worst;
 }
 
-Sensitivity SensitivityOf(std::span<const GoldenStep> golden, std::span<const FloorStep> floor) {
+Sensitivity SensitivityOf(std::span<const GoldenStep> golden, std::span<const FloorStep> floor,
+                          double mean_multiple) {
   Sensitivity least;
   for (size_t k = 0; k < std::min(golden.size(), floor.size()); ++k) {
-    Keep(kFloorMultiple * floor[k].log_probs_mean, least.log_probs_mean);
+    Keep(mean_multiple * floor[k].log_probs_mean, least.log_probs_mean);
     Keep(kFloorMultiple * floor[k].log_probs_max, least.log_probs_max);
     if (golden[k].loss != 0)
       Keep(kFloorMultiple * floor[k].loss / std::abs(golden[k].loss), least.loss);

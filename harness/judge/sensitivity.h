@@ -13,9 +13,10 @@
 
 namespace bkm {
 
-// The smallest errors that the check of numbers reports: kFloorMultiple floors, each in the step in
-// which it is smallest. A lasting fault shows in every step. Infinite for what no step compares.
-// Log-probs that an engine reports in bf16 are allowed half an ulp at least, which is not in here.
+// The smallest errors that the check of numbers reports: as many floors as it allows, each in the
+// step in which that is smallest. A lasting fault shows in every step. Infinite for what no step
+// compares. Log-probs that an engine reports in bf16 are allowed half an ulp at least, which is not
+// in here.
 struct Sensitivity {
   double log_probs_mean = INFINITY;  // nats, mean over judged tokens
   double log_probs_max = INFINITY;   // nats, of one token
@@ -32,8 +33,10 @@ struct Sensitivity {
   std::pair<std::string, double> WorstGradient() const;
 };
 
-// `golden` and `floor` have one element per step.
-Sensitivity SensitivityOf(std::span<const GoldenStep> golden, std::span<const FloorStep> floor);
+// `golden` and `floor` have one element per step. `mean_multiple`: how many floors the mean error
+// of log-probs may be away.
+Sensitivity SensitivityOf(std::span<const GoldenStep> golden, std::span<const FloorStep> floor,
+                          double mean_multiple);
 
 }  // namespace bkm
 

@@ -29,8 +29,8 @@ TEST(SensitivityTest, IsFourFloorsOfTheStepThatSeesMost) {
                                          .log_probs_max = 0.25,
                                          .total_norm = 0,
                                          .gradients = {{"a", 0.01}, {"expert", 0.3}}}};
-  const Sensitivity least = SensitivityOf(golden, floor);
-  EXPECT_DOUBLE_EQ(least.log_probs_mean, 0.04);
+  const Sensitivity least = SensitivityOf(golden, floor, 2);
+  EXPECT_DOUBLE_EQ(least.log_probs_mean, 0.02);
   EXPECT_DOUBLE_EQ(least.log_probs_max, 1);
   EXPECT_DOUBLE_EQ(least.loss, 0.1);
   EXPECT_DOUBLE_EQ(least.total_norm, 1e-4);  // torch's own reduction
@@ -42,7 +42,7 @@ TEST(SensitivityTest, IsFourFloorsOfTheStepThatSeesMost) {
 }
 
 TEST(SensitivityTest, NothingComparedIsNothingSeen) {
-  const Sensitivity least = SensitivityOf({}, {});
+  const Sensitivity least = SensitivityOf({}, {}, 4);
   EXPECT_EQ(least.loss, INFINITY);
   EXPECT_EQ(least.MedianGradient(), INFINITY);
   EXPECT_EQ(least.WorstGradient().first, "");

@@ -39,6 +39,7 @@ struct ExpertsShape {
   int64_t shared = 0;       // experts that every token uses, as one layer of shared * hidden
   int64_t first_layer = 0;  // the layers before it are dense
   bool normalised = false;  // the active experts' weights sum to one
+  bool corrected = false;   // of the scores that choose them; no model has this
   // If not 0: all layers have biases, gate and up columns alternate, both are clamped to +-`limit`
   // (the gate from above only) and combined as (up + 1) * gate * sigmoid(1.702 * gate).
   double limit = 0;

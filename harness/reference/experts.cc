@@ -68,7 +68,7 @@ Routing ChooseExperts(const Tensor& logits, const Tensor& correction, const Expe
   const Tensor ranked =
       correction.defined() ? scores + correction.to(scores.scalar_type()) : scores;
   const Tensor experts = std::get<1>(ranked.detach().topk(shape.active, -1));
-  const Tensor weights = scores.gather(-1, experts);
+  const Tensor weights = (shape.corrected ? ranked : scores).gather(-1, experts);
   return {experts, shape.normalised ? weights / weights.sum(-1, true) : weights};
 }
 

@@ -18,7 +18,8 @@ struct Routing {
 };
 
 // Chooses the `active` experts with the highest softmax(logits) + correction. Their weights are
-// their softmax or, if normalised, their share of it. `correction` [experts] may be undefined.
+// their softmax or, if normalised, their share of it; if corrected, with the correction.
+// `correction` [experts] may be undefined.
 Routing ChooseExperts(const at::Tensor& logits, const at::Tensor& correction,
                       const ExpertsShape& shape);
 

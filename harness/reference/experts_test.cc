@@ -45,6 +45,14 @@ TEST(ChooseExpertsTest, ACorrectionChangesTheChoiceAndNotTheWeights) {
   EXPECT_DOUBLE_EQ(routing.weights.item<double>(), at::softmax(logits, -1)[0][1].item<double>());
 }
 
+TEST(ChooseExpertsTest, CorrectedWeightsAreThoseOfAKnownFault) {
+  const Tensor logits = at::tensor({1.0, 0.9, 0.0}, at::kDouble).view({1, 3});
+  const Tensor correction = at::tensor({0.0, 0.5, 0.0}, at::kDouble);
+  const ExpertsShape shape = {.count = 3, .active = 1, .corrected = true};
+  EXPECT_DOUBLE_EQ(ChooseExperts(logits, correction, shape).weights.item<double>(),
+                   at::softmax(logits, -1)[0][1].item<double>() + 0.5);
+}
+
 TEST(ClampedSwiGluTest, ClampsTheGateFromAboveAndUpFromBothSides) {
   const auto value = [](double gate, double up) {
     return ClampedSwiGlu(at::tensor({gate, up}, at::kDouble), 7).item<double>();

@@ -48,6 +48,12 @@ ModelShape WithOtherExpertWeights(ModelShape shape) {
   return shape;
 }
 
+// The correction of the scores, which chooses experts, also changes their weights.
+ModelShape WithCorrectedWeights(ModelShape shape) {
+  shape.experts.corrected = true;
+  return shape;
+}
+
 struct Fault {
   std::string name;
   bool possible = true;
@@ -83,6 +89,9 @@ std::vector<Fault> FaultsOf(const ModelShape& shape) {
       {.name = "expert-correction-ignored",
        .possible = !BuffersOf(shape).empty(),
        .buffers = Zeros},
+      {.name = "expert-weights-corrected",
+       .possible = !BuffersOf(shape).empty(),
+       .shape = WithCorrectedWeights},
   };
 }
 

@@ -33,6 +33,8 @@ std::string QuantityLine(const char* name, const Json& quantity) {
   const Json tensor = At(quantity, "/tensor");
   std::string where = tensor.is_string() ? tensor.get<std::string>() + ", " : "";
   if (StepOf(quantity) > 0) absl::StrAppend(&line, " (", where, "step ", StepOf(quantity), ")");
+  if (const auto allowed = FiniteOf(quantity, "allowed"))
+    absl::StrAppendFormat(&line, ", allowed: %.0f", *allowed);
   return line + "\n";
 }
 

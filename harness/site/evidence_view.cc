@@ -94,6 +94,7 @@ Markup Bar(double multiple, double allowed) {
                       {"d", absl::StrCat("M", html::Number(place(allowed)), " 0v14")}})});
 }
 
+// `allowed`: floors, for quantities that do not say otherwise.
 Markup QuantityRows(const Json& numbers, double allowed) {
   Markup rows;
   for (const NumbersQuantity& quantity : NumbersQuantities()) {
@@ -106,14 +107,16 @@ Markup QuantityRows(const Json& numbers, double allowed) {
     if (const auto step = NumberOf(found, "step")) where = absl::StrFormat("step %.0f", *step + 1);
     const std::string tensor = StringOf(found, "tensor");
     if (!tensor.empty()) absl::StrAppend(&where, ", ", tensor);
-    const bool fits = *multiple <= allowed;
+    const std::optional<double> own = NumberOf(found, "allowed");
+    const bool fits = *multiple <= own.value_or(allowed);
+    std::string outcome = fits ? "\u2713 within" : "\u2717 too far";
+    if (own) absl::StrAppendFormat(&outcome, " (%.0f allowed)", *own);
     rows << Element(
         "tr",
         {Element("th", {{"scope", "row"}}, absl::StrCat(quantity.name, quantity.over)),
          NumberCell(absl::StrFormat("%.3g", *error)), NumberCell(absl::StrFormat("%.3g", *floor)),
          NumberCell(absl::StrFormat("%.*f", *multiple < 100 ? 2 : 0, *multiple)),
-         Element("td", Bar(*multiple, allowed)),
-         Element("td", fits ? "\u2713 within" : "\u2717 too far"),
+         Element("td", Bar(*multiple, own.value_or(allowed))), Element("td", outcome),
          Element("td", {{"class", "small"}}, where)});
   }
   return rows;
@@ -246,7 +249,8 @@ Markup NumbersSection(const CellEvidence& evidence) {
   if (!rows.empty()) {
     section << CaptionedTable(
         absl::StrFormat("The largest error of each quantity over all steps. The noise floor is the "
-                        "largest error of correct implementations; %.0f floors are allowed.",
+                        "largest error of correct implementations; %.0f floors are allowed, unless "
+                        "a row says otherwise.",
                         allowed),
         {"quantity",
          {"error", true},
