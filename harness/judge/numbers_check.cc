@@ -121,9 +121,11 @@ std::string Sentence(int quantity, const Comparison& comparison, double allowed)
   return text;
 }
 
+constexpr int kBf16Bits = 7;
+
 // Fraction bits of the type in which log-probs were reported; nullopt if it is precise enough.
 std::optional<int> CoarseFractionBits(const std::string& dtype) {
-  if (dtype == "bfloat16") return 7;
+  if (dtype == "bfloat16") return kBf16Bits;
   if (dtype == "float16") return 10;
   return std::nullopt;
 }
@@ -135,6 +137,13 @@ double LeastOf(const std::string& dtype, const std::vector<double>& expected) {
     for (double value : expected) least = std::max(least, HalfUlp(value, *bits));
   }
   return least;
+}
+
+// Whether values were computed in a finer type than bf16, and not only reported in one.
+bool AreFine(const std::string& dtype, const std::vector<double>& values) {
+  return (dtype == "float32" || dtype == "float64") &&
+         !std::all_of(values.begin(), values.end(),
+                      [](double value) { return IsExact(value, kBf16Bits); });
 }
 
 // Compares step by step. A wrong shape or a number that is not finite ends the comparison. Missing
@@ -262,15 +271,19 @@ class Comparer {
                        const std::vector<double>& expected) {
     const size_t k = reported.k;
     const double least = LeastOf(reported.dtype, expected);
-    const FloorStep& floor = input_.floor[k];
+    const FloorStep& of_step = input_.floor[k];
+    const bool is_fine = of_step.in_fp32 && AreFine(reported.dtype, reported.log_probs);
+    const TokenFloor floor =
+        is_fine ? of_step.in_fp32->log_probs
+                : TokenFloor{of_step.log_probs_mean, of_step.log_probs_q99, of_step.log_probs_max};
     const auto add = [&](int after_mean, double error, double of_floor) {
       worst_.Add(static_cast<Quantity>(reported.mean + after_mean),
                  {k, "", error, std::max(of_floor, least)});
     };
-    add(0, Mean(errors), floor.log_probs_mean);
-    add(1, Quantile(errors, 0.99), floor.log_probs_q99);
+    add(0, Mean(errors), floor.mean);
+    add(1, Quantile(errors, 0.99), floor.q99);
     const size_t i = std::max_element(errors.begin(), errors.end()) - errors.begin();
-    add(2, errors[i], floor.log_probs_max);
+    add(2, errors[i], floor.max);
     if (worst_token_.is_null() || errors[i] > worst_token_["error"].get<double>()) {
       const PackedBatch& batch = input_.batches[k];
       const PackedDocuments documents(batch.document_lengths);
@@ -293,7 +306,11 @@ class Comparer {
     }
     if (!std::isfinite(*loss))
       return Failed(Stage::kForward, reason::kNotFinite, k, "the loss is not finite");
-    worst_.Add(kLoss, {k, "", std::abs(*loss - input_.golden[k].loss), input_.floor[k].loss});
+    const FloorStep& floor = input_.floor[k];
+    const bool is_fine = floor.in_fp32 && !IsExact(*loss, kBf16Bits) &&
+                         AreFine(input_.reported[k].log_probs_dtype, input_.tensors[k].log_probs);
+    worst_.Add(kLoss, {k, "", std::abs(*loss - input_.golden[k].loss),
+                       is_fine ? floor.in_fp32->loss : floor.loss});
     return std::nullopt;
   }
 

@@ -240,6 +240,26 @@ TEST(NumbersCheckTest, ReportInACoarseTypeHasAWiderFloor) {
   EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
 }
 
+// Log-probs and loss that are computed in fp32 have a narrower floor at precision bf16.
+TEST(NumbersCheckTest, ReportInFp32HasANarrowerFloor) {
+  RightCell cell = MakeRightCell();
+  for (FloorStep& floor : cell.floor)
+    floor.in_fp32 = {.loss = 0.001, .log_probs = {0.002, 0.005, 0.006}};
+  const auto reason = [&] { return CheckNumbers(cell.numbers()).reason; };
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+  cell.reported[0].loss = 7.5 + 0.0051;
+  EXPECT_EQ(reason(), "");  // the log-probs are bf16 numbers, so the loss may be their mean
+  cell.tensors[0].log_probs[0] += 1e-3;
+  EXPECT_EQ(reason(), "loss-off");
+  cell.reported[0].loss = 7.53125;
+  EXPECT_EQ(reason(), "");  // a loss in bf16
+  cell.reported[0].loss = 7.5;
+  cell.tensors[0].log_probs[0] += 0.03;
+  EXPECT_EQ(reason(), "log-probs-off");
+  cell.reported[0].log_probs_dtype = "bfloat16";
+  EXPECT_EQ(reason(), "");
+}
+
 TEST(NumbersCheckTest, NumberThatIsNotFiniteFailsAtItsStage) {
   RightCell cell = MakeRightCell();
   cell.tensors[0].log_probs[1] = kNan;

@@ -43,15 +43,10 @@ bool Near(double a, double b, double relative) {
   return std::abs(a - b) <= relative * std::max(std::abs(a), std::abs(b));
 }
 
-bool IsBf16(double value) {
-  int exponent;
-  const double scaled = std::ldexp(std::frexp(value, &exponent), kBf16Bits + 1);
-  return scaled == std::floor(scaled);
-}
-
 bool IsBf16(const SampledTensor& tensor) {
   const auto are_bf16 = [](const std::vector<double>& values) {
-    return std::all_of(values.begin(), values.end(), [](double value) { return IsBf16(value); });
+    return std::all_of(values.begin(), values.end(),
+                       [](double value) { return IsExact(value, kBf16Bits); });
   };
   return are_bf16(tensor.before) && are_bf16(tensor.after);
 }

@@ -42,10 +42,12 @@ Sensitivity SensitivityOf(std::span<const GoldenStep> golden, std::span<const Fl
                           double mean_multiple) {
   Sensitivity least;
   for (size_t k = 0; k < std::min(golden.size(), floor.size()); ++k) {
-    Keep(mean_multiple * floor[k].log_probs_mean, least.log_probs_mean);
-    Keep(kFloorMultiple * floor[k].log_probs_max, least.log_probs_max);
+    const ReportFloor reports = floor[k].in_fp32.value_or(ReportFloor{
+        floor[k].loss, {floor[k].log_probs_mean, floor[k].log_probs_q99, floor[k].log_probs_max}});
+    Keep(mean_multiple * reports.log_probs.mean, least.log_probs_mean);
+    Keep(kFloorMultiple * reports.log_probs.max, least.log_probs_max);
     if (golden[k].loss != 0)
-      Keep(kFloorMultiple * floor[k].loss / std::abs(golden[k].loss), least.loss);
+      Keep(kFloorMultiple * reports.loss / std::abs(golden[k].loss), least.loss);
     Keep(kFloorMultiple * std::max(floor[k].total_norm, kNormReduction), least.total_norm);
     for (const auto& [name, tensor] : golden[k].tensors) {
       const auto of = floor[k].gradients.find(name);

@@ -15,8 +15,7 @@ namespace bkm {
 
 // The smallest errors that the check of numbers reports: as many floors as it allows, each in the
 // step in which that is smallest. A lasting fault shows in every step. Infinite for what no step
-// compares. Log-probs that an engine reports in bf16 are allowed half an ulp at least, which is not
-// in here.
+// compares. Log-probs and loss are meant as reported in fp32: in bf16 they may be further away.
 struct Sensitivity {
   double log_probs_mean = INFINITY;  // nats, mean over judged tokens
   double log_probs_max = INFINITY;   // nats, of one token

@@ -41,6 +41,19 @@ TEST(SensitivityTest, IsFourFloorsOfTheStepThatSeesMost) {
   EXPECT_DOUBLE_EQ(least.MedianGradient(), 1.2);
 }
 
+TEST(SensitivityTest, IsThatOfReportsInFp32) {
+  const std::vector<GoldenStep> golden = {{.loss = 8}};
+  const std::vector<FloorStep> floor = {
+      {.loss = 0.2,
+       .log_probs_mean = 0.01,
+       .log_probs_max = 0.5,
+       .in_fp32 = ReportFloor{.loss = 0.02, .log_probs = {.mean = 0.005, .max = 0.25}}}};
+  const Sensitivity least = SensitivityOf(golden, floor, 2);
+  EXPECT_DOUBLE_EQ(least.log_probs_mean, 0.01);
+  EXPECT_DOUBLE_EQ(least.log_probs_max, 1);
+  EXPECT_DOUBLE_EQ(least.loss, 0.01);
+}
+
 TEST(SensitivityTest, NothingComparedIsNothingSeen) {
   const Sensitivity least = SensitivityOf({}, {}, 4);
   EXPECT_EQ(least.loss, INFINITY);

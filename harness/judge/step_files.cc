@@ -36,6 +36,22 @@ absl::StatusOr<double> FloorNumber(const Json& step, const char* quantity, const
       absl::StrCat(".", quantity, ".", measure, ": a number of at least 0 is needed here"));
 }
 
+absl::StatusOr<TokenFloor> ReadTokenFloor(const Json& step, const char* quantity) {
+  TokenFloor floor;
+  ASSIGN_OR_RETURN(floor.mean, FloorNumber(step, quantity, "mean"));
+  ASSIGN_OR_RETURN(floor.q99, FloorNumber(step, quantity, "q99"));
+  ASSIGN_OR_RETURN(floor.max, FloorNumber(step, quantity, "max"));
+  return floor;
+}
+
+absl::StatusOr<ReportFloor> ReadReportFloor(const Json& json) {
+  if (!json.is_object()) return absl::InvalidArgumentError(": an object is needed here");
+  ReportFloor floor;
+  ASSIGN_OR_RETURN(floor.loss, FloorNumber(json, "loss", "abs"));
+  ASSIGN_OR_RETURN(floor.log_probs, ReadTokenFloor(json, "log_probs"));
+  return floor;
+}
+
 absl::StatusOr<FloorStep> ReadFloorStep(const Json& step) {
   if (!step.is_object()) return absl::InvalidArgumentError(": an object is needed here");
   FloorStep floor;
@@ -44,10 +60,16 @@ absl::StatusOr<FloorStep> ReadFloorStep(const Json& step) {
   ASSIGN_OR_RETURN(floor.log_probs_q99, FloorNumber(step, "log_probs", "q99"));
   ASSIGN_OR_RETURN(floor.log_probs_max, FloorNumber(step, "log_probs", "max"));
   ASSIGN_OR_RETURN(floor.total_norm, FloorNumber(step, "total_norm", "rel"));
+  if (const auto fine = step.find("in_fp32"); fine != step.end()) {
+    const absl::StatusOr<ReportFloor> in_fp32 = ReadReportFloor(*fine);
+    if (!in_fp32.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(".in_fp32", std::string(in_fp32.status().message())));
+    }
+    floor.in_fp32 = *in_fp32;
+  }
   if (step.contains("entropy")) {
-    ASSIGN_OR_RETURN(floor.entropy.mean, FloorNumber(step, "entropy", "mean"));
-    ASSIGN_OR_RETURN(floor.entropy.q99, FloorNumber(step, "entropy", "q99"));
-    ASSIGN_OR_RETURN(floor.entropy.max, FloorNumber(step, "entropy", "max"));
+    ASSIGN_OR_RETURN(floor.entropy, ReadTokenFloor(step, "entropy"));
   }
   const auto gradients = step.find("grad");
   if (gradients == step.end() || !gradients->is_object())

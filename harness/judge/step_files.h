@@ -6,6 +6,7 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -56,12 +57,21 @@ struct TokenFloor {
   double max = 0;
 };
 
+// The floors of a step's reports of log-probs and loss.
+struct ReportFloor {
+  double loss = 0;  // absolute
+  TokenFloor log_probs;
+};
+
 // The floors of one step: how far a right run may be from the golden.
 struct FloorStep {
-  double loss = 0;                          // absolute
-  double log_probs_mean = 0;                // |difference|, mean over judged tokens
-  double log_probs_q99 = 0;                 // 99 % quantile
-  double log_probs_max = 0;                 // maximum
+  double loss = 0;            // absolute
+  double log_probs_mean = 0;  // |difference|, mean over judged tokens
+  double log_probs_q99 = 0;   // 99 % quantile
+  double log_probs_max = 0;   // maximum
+  // Of log-probs and loss that are computed in fp32. None at precision fp32, whose floors above say
+  // it, and in floors of older versions.
+  std::optional<ReportFloor> in_fp32 = {};
   TokenFloor entropy = {};                  // zero if the probe does not ask for it
   double total_norm = 0;                    // relative
   std::map<std::string, double> gradients;  // relative, over the sampled places

@@ -67,6 +67,7 @@ TEST(StepFilesTest, FloorIsRead) {
   const std::string path = Path("floor.json");
   ASSERT_TRUE(WriteFile(path, R"({"schema": 1, "precision": "bf16", "members": [], "steps": [
       {"loss": {"abs": 0.5}, "log_probs": {"mean": 1, "q99": 2, "max": 2.5}, "total_norm": {"rel": 3},
+       "in_fp32": {"loss": {"abs": 0.25}, "log_probs": {"mean": 0.1, "q99": 0.2, "max": 0.3}},
        "grad": {"w": {"rel": 4, "cosine_gap": 5}}}]})")
                   .ok());
   const std::vector<FloorStep> steps = *ReadFloorFile(path);
@@ -75,6 +76,8 @@ TEST(StepFilesTest, FloorIsRead) {
   EXPECT_EQ(steps[0].log_probs_mean, 1);
   EXPECT_EQ(steps[0].log_probs_q99, 2);
   EXPECT_EQ(steps[0].log_probs_max, 2.5);
+  EXPECT_EQ(steps[0].in_fp32->loss, 0.25);
+  EXPECT_EQ(steps[0].in_fp32->log_probs.max, 0.3);
   EXPECT_EQ(steps[0].total_norm, 3);
   EXPECT_EQ(steps[0].gradients.at("w"), 4);
 }
@@ -84,6 +87,12 @@ TEST(StepFilesTest, FloorWithoutANumberNamesThePath) {
   ASSERT_TRUE(WriteFile(path, R"({"steps": [{"loss": {"abs": -1}}]})").ok());
   EXPECT_EQ(ReadFloorFile(path).status().message(),
             path + ": $.steps[0].loss.abs: a number of at least 0 is needed here");
+  ASSERT_TRUE(WriteFile(path, R"({"steps": [{
+      "loss": {"abs": 0.5}, "log_probs": {"mean": 1, "q99": 2, "max": 2.5}, "total_norm": {"rel": 3},
+      "in_fp32": {"loss": {"abs": 1}, "log_probs": {}}, "grad": {}}]})")
+                  .ok());
+  EXPECT_EQ(ReadFloorFile(path).status().message(),
+            path + ": $.steps[0].in_fp32.log_probs.mean: a number of at least 0 is needed here");
 }
 
 TEST(StepFilesTest, MissingAndCorruptFilesAreErrorsThatNameThem) {

@@ -101,4 +101,10 @@ double HalfUlp(double value, int fraction_bits) {
   return std::ldexp(1.0, std::ilogb(value) - fraction_bits - 1);
 }
 
+bool IsExact(double value, int fraction_bits) {
+  int exponent;
+  const double scaled = std::ldexp(std::frexp(value, &exponent), fraction_bits + 1);
+  return scaled == std::floor(scaled);
+}
+
 }  // namespace bkm

@@ -44,6 +44,9 @@ double Quantile(std::vector<double> errors, double q);
 // (fp32: 23, bf16: 7): the largest error of one rounding to that type.
 double HalfUlp(double value, int fraction_bits);
 
+// Whether a type with this many fraction bits has `value`, whatever its exponent.
+bool IsExact(double value, int fraction_bits);
+
 }  // namespace bkm
 
 #endif  // HARNESS_NUMERICS_ERROR_MEASURES_H_

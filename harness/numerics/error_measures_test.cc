@@ -103,5 +103,14 @@ TEST(ErrorMeasuresTest, HalfUlpIsHalfTheGapToTheNextNumber) {
   EXPECT_EQ(HalfUlp(0.0, 7), 0.0);
 }
 
+TEST(ErrorMeasuresTest, ATypeHasANumberExactlyWhateverItsExponent) {
+  EXPECT_TRUE(IsExact(-7.53125, 7));
+  EXPECT_TRUE(IsExact(0x1.02p-40, 7));
+  EXPECT_FALSE(IsExact(7.515625, 7));  // between two of bf16
+  EXPECT_TRUE(IsExact(0.1f, 23));
+  EXPECT_FALSE(IsExact(0.1, 23));
+  EXPECT_TRUE(IsExact(0, 7));
+}
+
 }  // namespace
 }  // namespace bkm

@@ -38,12 +38,27 @@ Json Spread(const std::vector<double>& errors) {
           {"max", *std::max_element(errors.begin(), errors.end())}};
 }
 
-// Half the gap between neighbouring numbers of the reported type, measured like the errors.
-Json LeastDistance(const PackedBatch& batch, const StepFacts& golden, int log_prob_bits) {
+// The loss is a mean over tokens, whose errors may cancel each other in a run by luck. So it gets
+// at least two standard errors of a mean of such errors.
+double LossDistance(double seen, const std::vector<double>& errors) {
+  double squares = 0;
+  for (const double error : errors) squares += error * error;
+  return std::max(seen, 2 * std::sqrt(squares) / static_cast<double>(errors.size()));
+}
+
+// Half the gap between neighbouring numbers of the type in which log-probs and loss are reported,
+// measured like the errors.
+Json LeastOfReports(const PackedBatch& batch, const StepFacts& golden, int log_prob_bits) {
   std::vector<double> half_ulps;
   for (const int64_t t : batch.JudgedPositions()) {
     half_ulps.push_back(HalfUlp(golden.log_probs[t], log_prob_bits));
   }
+  return {{"loss", {{"abs", HalfUlp(golden.loss, log_prob_bits)}}},
+          {"log_probs", Spread(half_ulps)}};
+}
+
+// The same for all that is reported.
+Json LeastDistance(const PackedBatch& batch, const StepFacts& golden, int log_prob_bits) {
   // Gradients and their norm are reported in fp32 at every precision.
   const double relative = HalfUlp(1.0, kFractionBitsOfFP32);
   Json grad = Json::object();
@@ -51,12 +66,11 @@ Json LeastDistance(const PackedBatch& batch, const StepFacts& golden, int log_pr
     grad[name] = {
         {"rel", relative}, {"cosine_gap", relative * relative / 2}, {"of_total", relative}};
   }
-  Json distance = {{"loss", {{"abs", HalfUlp(golden.loss, log_prob_bits)}}},
-                   {"log_probs", Spread(half_ulps)},
-                   {"total_norm", {{"rel", relative}}},
-                   {"grad", grad}};
+  Json distance = LeastOfReports(batch, golden, log_prob_bits);
+  distance["total_norm"] = {{"rel", relative}};
+  distance["grad"] = grad;
   if (golden.entropy.empty()) return distance;
-  half_ulps.clear();
+  std::vector<double> half_ulps;
   for (const double entropy : golden.entropy) half_ulps.push_back(HalfUlp(entropy, log_prob_bits));
   distance["entropy"] = Spread(half_ulps);
   return distance;
@@ -76,8 +90,9 @@ void TakeLargest(const Json& from, Json& into) {
 // A scalar's error is one draw and may be almost zero at one step by luck, so each step gets the
 // largest of all steps. The same holds for the largest token's error: near ties and routing flips
 // are rare.
-void ShareScalarsAmongSteps(Json& steps) {
+void ShareScalarsAmongSteps(std::vector<Json>& steps) {
   for (const char* scalar : {"loss", "total_norm"}) {
+    if (!steps[0].contains(scalar)) continue;
     Json largest = steps[0][scalar];
     for (const Json& step : steps) TakeLargest(step[scalar], largest);
     for (Json& step : steps) step[scalar] = largest;
@@ -194,7 +209,7 @@ absl::StatusOr<Json> DistanceOf(const PackedBatch& batch, const StepFacts& run,
   for (const auto& [name, weight] : golden.weights) {
     ASSIGN_OR_RETURN(grad[name], GradientDistance(run.weights.at(name), weight, norm_of_all));
   }
-  Json distance = {{"loss", {{"abs", std::abs(run.loss - golden.loss)}}},
+  Json distance = {{"loss", {{"abs", LossDistance(std::abs(run.loss - golden.loss), errors)}}},
                    {"log_probs", Spread(errors)},
                    {"total_norm", {{"rel", total_norm}}},
                    {"grad", grad}};
@@ -213,9 +228,10 @@ absl::StatusOr<Json> ComputeFloor(const LoadedProbe& probe, const std::vector<St
   const auto& batches = probe.folder.steps;
   // A subject may report log-probs, and so the loss, in the type of the precision.
   const int log_prob_bits = precision == "bf16" ? kFractionBitsOfBF16 : kFractionBitsOfFP32;
-  Json steps = Json::array();
+  std::vector<Json> steps, in_fp32;
   for (size_t k = 0; k < batches.size(); ++k) {
     steps.push_back(LeastDistance(batches[k], golden[k], log_prob_bits));
+    in_fp32.push_back(LeastOfReports(batches[k], golden[k], kFractionBitsOfFP32));
   }
   const int ditherings = kMembers / static_cast<int>(ways.size());
   Json members = Json::array();
@@ -227,6 +243,7 @@ absl::StatusOr<Json> ComputeFloor(const LoadedProbe& probe, const std::vector<St
         ASSIGN_OR_RETURN(const Json distance, DistanceOf(batches[k], run[k], golden[k]));
         RETURN_IF_ERROR(CheckFinite(distance, way));
         TakeLargest(distance, steps[k]);
+        if (way.log_probs == at::kFloat) TakeLargest(distance, in_fp32[k]);
         log_prob_means.push_back(distance["log_probs"]["mean"]);
       }
       members.push_back(
@@ -234,7 +251,11 @@ absl::StatusOr<Json> ComputeFloor(const LoadedProbe& probe, const std::vector<St
     }
   }
   ShareScalarsAmongSteps(steps);
-  for (Json& step : steps) ShareAmongExperts(step);
+  ShareScalarsAmongSteps(in_fp32);
+  for (size_t k = 0; k < steps.size(); ++k) {
+    ShareAmongExperts(steps[k]);
+    if (precision == "bf16") steps[k]["in_fp32"] = in_fp32[k];
+  }
   return Json{
       {"schema", 1}, {"precision", std::string(precision)}, {"members", members}, {"steps", steps}};
 }

@@ -27,7 +27,8 @@ absl::StatusOr<std::vector<Arithmetic>> WaysOf(absl::string_view precision);
 // round to that type (norms under autocast) stay as they are.
 Weights Dithered(const Weights& weights, const Arithmetic& way, int dither);
 
-// The distance of one run from the golden, as one element of "steps" in the floor file. A gradient
+// The distance of one run from the golden, as one element of "steps" in the floor file. That of the
+// loss is at least two standard errors of a mean of the run's errors of log-probs. A gradient
 // that the golden lacks (an expert without tokens) has a distance in "of_total" only: the share of
 // the norm of all gradients.
 absl::StatusOr<Json> DistanceOf(const PackedBatch& batch, const StepFacts& run,
@@ -39,9 +40,10 @@ absl::StatusOr<Json> DistanceOf(const PackedBatch& batch, const StepFacts& run,
 void ShareAmongExperts(Json& step);
 
 // Runs every way and dithering through all steps, with sums divided as among ranks, and compares
-// them with the golden. Each number is
-// the largest of the ensemble (for a scalar also over all steps), and at least the cost of one
-// rounding to the reported type. The result is the floor file of harness/protocol/README.md.
+// them with the golden. Each number is the largest of the ensemble (for a scalar also over all
+// steps), and at least the cost of one rounding to the reported type. In bf16, that type is bf16;
+// "in_fp32" has the same for log-probs and loss that are reported in fp32, of the ways that compute
+// them so. The result is the floor file of harness/protocol/README.md.
 absl::StatusOr<Json> ComputeFloor(const LoadedProbe& probe, const std::vector<StepFacts>& golden,
                                   absl::string_view precision, const Reductions& reductions = {});
 

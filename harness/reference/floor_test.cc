@@ -49,6 +49,11 @@ TEST_F(FloorTest, HasTheShapeOfTheContractAndIsAboveEveryRightRunAndFarBelowAWro
   EXPECT_LE(floor["members"][4]["log_prob_means"][0], LogProbMean(floor["steps"][0]));
   ASSERT_EQ(floor["steps"].size(), 1);
   EXPECT_EQ(floor["steps"][0]["grad"].size(), 90);
+  // Reports in fp32 are nearer: an error of the loss averages those of 277 tokens.
+  const Json& in_fp32 = floor["steps"][0]["in_fp32"];
+  EXPECT_LT(LogProbMean(in_fp32), LogProbMean(floor["steps"][0]));
+  EXPECT_LT(in_fp32["loss"]["abs"], 0.2 * floor["steps"][0]["loss"]["abs"].get<double>());
+  EXPECT_GT(in_fp32["loss"]["abs"], 0.001);
   // A right run outside the ensemble: another dithering.
   const std::vector<Arithmetic> ways = *WaysOf("bf16");
   for (const Arithmetic& way : ways) {
@@ -70,6 +75,7 @@ TEST_F(FloorTest, HasTheShapeOfTheContractAndIsAboveEveryRightRunAndFarBelowAWro
 
 TEST_F(FloorTest, OfFp32IsFarBelowThatOfBf16) {
   const Json step = (*ComputeFloor(*probe_, *golden_, "fp32"))["steps"][0];
+  EXPECT_FALSE(step.contains("in_fp32"));
   EXPECT_GT(LogProbMean(step), 4e-7);
   EXPECT_LT(LogProbMean(step), 5e-6);
   EXPECT_GT(step["grad"]["model.norm.weight"]["rel"], 6e-8);
