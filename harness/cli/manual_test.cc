@@ -19,6 +19,7 @@
 #include "harness/base/version.h"
 #include "harness/cli/command_line.h"
 #include "harness/matrix/plan.h"
+#include "harness/matrix/testing_plan.h"
 
 namespace bkm {
 namespace {
@@ -221,15 +222,8 @@ TEST(DocumentsTest, EveryCommandThatIsQuotedExists) {
 
 // Those of the README that name one cell of the quickstart name exactly one.
 TEST(DocumentsTest, EveryQuotedCellOfTheQuickstartIsOneCell) {
-  const PlanEnvironment unresolved = {
-      .resolve = [](const SubjectSpec& spec) -> absl::StatusOr<Subject> {
-        return Subject{.spec = spec, .label = spec.revision};
-      },
-      .torch_of_runtime = [](const std::string&) -> absl::StatusOr<std::string> {
-        return "2.13.0";
-      }};
   const Matrix matrix = *ReadMatrix(Runfile("matrices/quickstart.json"));
-  const std::vector<PlannedCell> plan = *ExpandMatrix(matrix, {}, unresolved);
+  const std::vector<PlannedCell> plan = *ExpandMatrix(matrix, {}, Unresolved());
   int cells = 0;
   for (const std::string& command : QuotedIn(*ReadFile(Runfile("README.md")))) {
     const std::vector<std::string> words = WordsOf(command);

@@ -19,6 +19,7 @@
 #include "harness/base/shape_check.h"
 #include "harness/matrix/matrix.h"
 #include "harness/matrix/plan.h"
+#include "harness/matrix/testing_plan.h"
 #include "harness/model/cell_key.h"
 #include "harness/model/engine_kind.h"
 #include "harness/report/expectations.h"
@@ -62,14 +63,7 @@ TEST_P(GoodMatrixTest, ConfigIsValid) {
   EXPECT_EQ(matrix->name, GetParam().stem().string());
 }
 TEST_P(GoodMatrixTest, EveryExclusionMatchesACell) {
-  const PlanEnvironment unresolved = {
-      .resolve = [](const SubjectSpec& spec) -> absl::StatusOr<Subject> {
-        return Subject{.spec = spec, .label = spec.revision};
-      },
-      .torch_of_runtime = [](const std::string&) -> absl::StatusOr<std::string> {
-        return "2.13.0";
-      }};
-  const absl::Status status = ExpandMatrix(*ReadMatrix(GetParam()), {}, unresolved).status();
+  const absl::Status status = ExpandMatrix(*ReadMatrix(GetParam()), {}, Unresolved()).status();
   EXPECT_TRUE(status.ok()) << status;
 }
 INSTANTIATE_TEST_SUITE_P(Matrices, GoodMatrixTest, ::testing::ValuesIn(FilesIn("matrices", "")),

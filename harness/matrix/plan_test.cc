@@ -9,6 +9,8 @@
 #include <string>
 #include <tuple>
 
+#include "harness/matrix/testing_plan.h"
+
 namespace bkm {
 namespace {
 
@@ -24,15 +26,13 @@ Matrix TwoByTwo(const char* extra) {
 }
 
 PlanEnvironment Environment() {
-  return {.resolve = [](const SubjectSpec& spec) -> absl::StatusOr<Subject> {
-            Subject subject{.spec = spec, .label = spec.revision};
-            if (spec.source == SourceKind::kGit)
-              subject.spec.revision = "commit-of-" + spec.revision;
-            return subject;
-          },
-          .torch_of_runtime = [](const std::string&) -> absl::StatusOr<std::string> {
-            return "2.13.0";
-          }};
+  PlanEnvironment environment = Unresolved();
+  environment.resolve = [](const SubjectSpec& spec) -> absl::StatusOr<Subject> {
+    Subject subject{.spec = spec, .label = spec.revision};
+    if (spec.source == SourceKind::kGit) subject.spec.revision = "commit-of-" + spec.revision;
+    return subject;
+  };
+  return environment;
 }
 
 std::vector<std::string> Summaries(const std::vector<PlannedCell>& cells) {
