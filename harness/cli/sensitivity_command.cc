@@ -59,7 +59,7 @@ class SensitivityCommand : public CliCommand {
                                          .options = options,
                                          .cells = 1,
                                          .sensitivity = SensitivityOf(
-                                             *golden, *floor, MeanMultiple(probe.precision))});
+                                             *golden, *floor, AverageMultiple(probe.precision))});
     }
     if (rows.empty())
       return absl::NotFoundError(absl::StrCat(

@@ -195,7 +195,7 @@ CheckResult CheckNumbersOf(const JudgeInput& input, const std::vector<StepTensor
   if (!forward.ok()) return CheckResult::Unreadable(Stage::kForward, forward.status());
   return CheckNumbers({input.observation->steps, steps, reference.folder->steps, *reference.golden,
                        **floor, *std::move(forward),
-                       MeanMultiple(PrecisionOf(*input.observation, input.probe))});
+                       AverageMultiple(PrecisionOf(*input.observation, input.probe))});
 }
 
 CheckResult CheckExportOf(const JudgeInput& input, const std::vector<StepTensors>& steps) {

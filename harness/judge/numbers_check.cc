@@ -178,8 +178,9 @@ class Comparer {
  private:
   // Floors.
   double Allowed(int quantity) const {
-    const bool is_mean = quantity == kLogProbsMean || quantity == kInferredMean;
-    return is_mean ? input_.mean_multiple : kFloorMultiple;
+    const bool is_average =
+        quantity == kLogProbsMean || quantity == kInferredMean || quantity == kGradientNorm;
+    return is_average ? input_.average_multiple : kFloorMultiple;
   }
 
   // Before anything was trained, so with the weights of the first step.
@@ -422,7 +423,7 @@ class Comparer {
             Describe(*worst_.Of(quantity), Allowed(quantity));
     }
     if (!worst_token_.is_null()) result.evidence["worst_token"] = worst_token_;
-    const Sensitivity least = SensitivityOf(input_.golden, input_.floor, input_.mean_multiple);
+    const Sensitivity least = SensitivityOf(input_.golden, input_.floor, input_.average_multiple);
     if (const size_t blind = least.BlindGradients(); blind > 0)
       result.evidence["blind_gradients"] = {{"tensors", blind}, {"of", least.gradients.size()}};
     return result;
@@ -440,7 +441,7 @@ std::vector<NumbersQuantity> NumbersQuantities() {
   return {std::begin(kQuantities), std::end(kQuantities)};
 }
 
-double MeanMultiple(absl::string_view precision) {
+double AverageMultiple(absl::string_view precision) {
   return precision == "bf16" ? 2 : kFloorMultiple;
 }
 

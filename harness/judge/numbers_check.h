@@ -19,10 +19,10 @@ namespace bkm {
 // How many floors a quantity may be away from the golden. README.md derives it.
 inline constexpr double kFloorMultiple = 4;
 
-// The same for the mean log-prob error of a step. In bf16 it is 2: an average over hundreds of
-// tokens differs little between right cells. In fp32, where faults are far beyond any floor, it is
-// kFloorMultiple.
-double MeanMultiple(absl::string_view precision);
+// The same for averages: the mean log-prob error of a step, and the norm of a tensor's gradient. In
+// bf16 it is 2: they differ little between right cells. In fp32, where faults are far beyond any
+// floor, it is kFloorMultiple.
+double AverageMultiple(absl::string_view precision);
 
 // The relative error of torch's own reduction of a total norm: a sum of squares over half a million
 // fp32 elements. Right fp32 cells on a CPU show 1.8e-5. Clipping passes the error on to every
@@ -62,7 +62,7 @@ struct NumbersInput {
   std::span<const GoldenStep> golden;
   std::span<const FloorStep> floor;
   ForwardOnly forward_only = {};
-  double mean_multiple = kFloorMultiple;  // MeanMultiple() of the precision that ran
+  double average_multiple = kFloorMultiple;  // AverageMultiple() of the precision that ran
 };
 
 // Compares the log-probs of the forward that trains nothing, the entropy of its tokens if the
@@ -77,8 +77,8 @@ struct NumbersInput {
 // - unseen: a step, the log-probs, the loss, the norm or a tensor's gradient was not reported.
 // A gradient that is zero in the golden has no relative error: its norm is compared as a share of
 // the norm of all gradients.
-// - wrong at golden: a quantity is beyond kFloorMultiple floors, or the mean error of log-probs
-//   beyond `mean_multiple`. Reported is the first step that is
+// - wrong at golden: a quantity is beyond kFloorMultiple floors, or the mean error of log-probs or
+//   the norm of a gradient beyond `average_multiple`. Reported is the first step that is
 //   off and in it the first of log-probs-off, loss-off, entropy-off, gradients-off and
 //   grad-norm-off; later errors may only be consequences. A floor of 0 allows only the golden.
 //   If none is, log-probs-off where step 1 is nearer to a predicted wrong answer than to the right

@@ -43,12 +43,12 @@ TEST(NumbersCheckTest, FourTimesTheFloorIsTheBorder) {
                "the loss in step 2 is off by 0.0401, 4.0 times the floor (4 allowed)");
 }
 
-// The floor of the mean is 0.02, and a shift of all tokens moves no other quantity as far.
-TEST(NumbersCheckTest, TheMeanInBf16HasANearerBorder) {
+// Their floors are 0.02, and nothing else moves as far.
+TEST(NumbersCheckTest, AveragesInBf16HaveANearerBorder) {
   RightCell cell = MakeRightCell();
   const auto check = [&](const char* precision) {
     NumbersInput input = cell.numbers();
-    input.mean_multiple = MeanMultiple(precision);
+    input.average_multiple = AverageMultiple(precision);
     return CheckNumbers(input);
   };
   for (double& value : cell.tensors[0].log_probs) value += 0.05;
@@ -60,6 +60,11 @@ TEST(NumbersCheckTest, TheMeanInBf16HasANearerBorder) {
   cell.tensors[0].log_probs = cell.golden[0].log_probs;
   for (double& value : cell.forward_only.log_probs) value += 0.05;
   EXPECT_EQ(check("bf16").reason, "log-probs-off");
+  EXPECT_EQ(check("fp32").outcome, CheckOutcome::kPassed);
+  cell = MakeRightCell();
+  cell.tensors[0].tensors["b"].norms[0] *= 1.05;
+  EXPECT_EQ(check("bf16").message,
+            "the gradient norm of b in step 1 is off by 0.05, 2.5 times the floor (2 allowed)");
   EXPECT_EQ(check("fp32").outcome, CheckOutcome::kPassed);
 }
 

@@ -32,10 +32,10 @@ struct Sensitivity {
   std::pair<std::string, double> WorstGradient() const;
 };
 
-// `golden` and `floor` have one element per step. `mean_multiple`: how many floors the mean error
-// of log-probs may be away.
+// `golden` and `floor` have one element per step. `average_multiple`: how many floors the mean
+// error of log-probs may be away.
 Sensitivity SensitivityOf(std::span<const GoldenStep> golden, std::span<const FloorStep> floor,
-                          double mean_multiple);
+                          double average_multiple);
 
 }  // namespace bkm
 
