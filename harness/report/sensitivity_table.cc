@@ -53,7 +53,8 @@ std::string SensitivityText(const std::vector<SensitivityRow>& rows) {
   for (const auto& line : lines) {
     for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
   }
-  std::string text = "The smallest errors that are reported (4 floors):\n";
+  std::string text =
+      "The smallest errors that are reported (4 floors; 2 of the mean of log-probs in bf16):\n";
   for (size_t k = 0; k < lines.size(); ++k) {
     for (size_t i = 0; i < lines[k].size(); ++i)
       absl::StrAppend(&text, absl::StrFormat("%-*s  ", static_cast<int>(widths[i]), lines[k][i]));
