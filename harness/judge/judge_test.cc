@@ -94,7 +94,7 @@ TEST_F(JudgeTest, BuffersOfTheFileAreWeights) {
   observation_.load_buffers = {{"correction", {0, 0, 8}}};
   EXPECT_EQ(Judged().kind, VerdictKind::kWrong);
   EXPECT_EQ(Judged().reason, reason::kWeightsNotLoaded);
-  observation_.load_buffers->clear();
+  observation_.load_buffers.clear();
   EXPECT_EQ(Judged().kind, VerdictKind::kUnsupported);
   reference_.buffers = absl::DataLossError("buffers.json: cut off");
   EXPECT_EQ(Judged().reason, reason::kEvidenceUnreadable);

@@ -111,16 +111,38 @@ bool HasOtherNames(const std::vector<std::string>& unseen,
   });
 }
 
-// The tensors of a file against what was loaded under their names.
+// The tensors of a file against what was loaded under their names. `kind`: "parameters".
 struct Comparison {
-  std::vector<std::string> unseen;
+  const char* kind;
+  size_t tensors;  // of the file
+  std::vector<std::string> unseen = {};
   int64_t off = 0;
-  std::string worst;  // of those seen
+  std::string worst = "";  // of those seen
   double worst_misfit = -1;
+  Json evidence = Json::object();
+
+  // Wrong if one is another than in the file.
+  std::optional<CheckResult> Off() const {
+    if (off == 0) return std::nullopt;
+    return CheckResult::Failed(Stage::kGolden, reason::kWeightsNotLoaded,
+                               absl::StrCat(off, " of ", tensors, " ", kind,
+                                            " are not those of the file; the worst is ", worst),
+                               evidence);
+  }
+  // Undecided if one was not seen.
+  std::optional<CheckResult> Unseen() const {
+    if (unseen.empty()) return std::nullopt;
+    return CheckResult::Unseen(Stage::kGolden,
+                               absl::StrCat(unseen.size(), " of ", tensors, " ", kind,
+                                            " were not seen after loading, first ", unseen.front()),
+                               evidence);
+  }
 };
-Comparison Compare(const std::map<std::string, ObservedTensor>& loaded,
-                   const std::map<std::string, ObservedTensor>& file, Tolerance tolerance) {
-  Comparison result;
+Comparison Compare(const char* kind, const std::map<std::string, ObservedTensor>& loaded,
+                   const std::map<std::string, ObservedTensor>& file,
+                   absl::string_view precision_ran) {
+  const Tolerance& tolerance = ToleranceOf(precision_ran);
+  Comparison result = {kind, file.size()};
   for (const auto& [name, expected] : file) {
     const auto seen = loaded.find(name);
     if (seen == loaded.end()) {
@@ -134,20 +156,15 @@ Comparison Compare(const std::map<std::string, ObservedTensor>& loaded,
       result.worst = name;
     }
   }
-  return result;
-}
-
-Json EvidenceOf(const Comparison& comparison, const std::map<std::string, ObservedTensor>& loaded,
-                const std::map<std::string, ObservedTensor>& file) {
-  Json evidence = {{"tensors", file.size()}, {"off", comparison.off}};
-  if (const std::string& worst = comparison.worst; !worst.empty()) {
-    evidence["worst"] = {{"name", worst},
-                         {"loaded", Describe(loaded.at(worst))},
-                         {"file", Describe(file.at(worst))}};
-    if (std::isfinite(comparison.worst_misfit))
-      evidence["worst"]["tolerances"] = comparison.worst_misfit;
+  result.evidence = {{"tensors", file.size()}, {"off", result.off}};
+  if (const std::string& worst = result.worst; !worst.empty()) {
+    Json& described = result.evidence["worst"];
+    described = {{"name", worst},
+                 {"loaded", Describe(loaded.at(worst))},
+                 {"file", Describe(file.at(worst))}};
+    if (std::isfinite(result.worst_misfit)) described["tolerances"] = result.worst_misfit;
   }
-  return evidence;
+  return result;
 }
 
 std::vector<std::string> AddedNames(const std::map<std::string, ObservedTensor>& loaded,
@@ -183,17 +200,10 @@ CheckResult CheckLoad(const std::map<std::string, ObservedTensor>& loaded,
                       absl::string_view precision_ran) {
   if (loaded.empty())
     return CheckResult::Unseen(Stage::kGolden, "the parameters after loading were not seen");
-  const Tolerance tolerance = ToleranceOf(precision_ran);
-  const Comparison compared = Compare(loaded, file, tolerance);
+  Comparison compared = Compare("parameters", loaded, file, precision_ran);
   const std::vector<std::string>& unseen = compared.unseen;
-  Json evidence = EvidenceOf(compared, loaded, file);
-  if (compared.off > 0) {
-    return CheckResult::Failed(
-        Stage::kGolden, reason::kWeightsNotLoaded,
-        absl::StrCat(compared.off, " of ", file.size(),
-                     " parameters are not those of the file; the worst is ", compared.worst),
-        std::move(evidence));
-  }
+  Json& evidence = compared.evidence;
+  if (auto wrong = compared.Off()) return *std::move(wrong);
   if (std::optional<CheckResult> extra = Extra(loaded, held, file)) {
     extra->evidence.update(evidence);
     return *std::move(extra);
@@ -211,7 +221,7 @@ CheckResult CheckLoad(const std::map<std::string, ObservedTensor>& loaded,
         {"tensors", unseen.size()}, {"held", Describe(beyond)}, {"file", Describe(expected)}};
     // The model holds them, under no name at all.
     const bool has_no_name = beyond.numel == expected.numel;
-    if (has_no_name && Misfit(beyond, expected, tolerance) > 1) {
+    if (has_no_name && Misfit(beyond, expected, ToleranceOf(precision_ran)) > 1) {
       return CheckResult::Failed(
           Stage::kGolden, reason::kWeightsNotLoaded,
           absl::StrCat(unseen.size(), " of ", file.size(), " parameters of the file, first ",
@@ -229,13 +239,7 @@ CheckResult CheckLoad(const std::map<std::string, ObservedTensor>& loaded,
           std::move(evidence));
     }
   }
-  if (!unseen.empty()) {
-    return CheckResult::Unseen(
-        Stage::kGolden,
-        absl::StrCat(unseen.size(), " of ", file.size(),
-                     " parameters were not seen after loading, first ", unseen.front()),
-        std::move(evidence));
-  }
+  if (auto undecided = compared.Unseen()) return *std::move(undecided);
   if (const std::vector<std::string> added = AddedNames(loaded, file); !added.empty()) {
     evidence["added"] = added.size();
     return CheckResult::Failed(
@@ -248,27 +252,13 @@ CheckResult CheckLoad(const std::map<std::string, ObservedTensor>& loaded,
   return CheckResult::Passed(Stage::kGolden, std::move(evidence));
 }
 
-CheckResult CheckBuffers(const std::optional<std::map<std::string, ObservedTensor>>& loaded,
+CheckResult CheckBuffers(const std::map<std::string, ObservedTensor>& loaded,
                          const std::map<std::string, ObservedTensor>& file,
                          absl::string_view precision_ran) {
-  if (file.empty() || !loaded) return CheckResult::Passed(Stage::kGolden);
-  const Comparison compared = Compare(*loaded, file, ToleranceOf(precision_ran));
-  Json evidence = EvidenceOf(compared, *loaded, file);
-  if (compared.off > 0) {
-    return CheckResult::Failed(
-        Stage::kGolden, reason::kWeightsNotLoaded,
-        absl::StrCat(compared.off, " of ", file.size(),
-                     " buffers are not those of the file; the worst is ", compared.worst),
-        std::move(evidence));
-  }
-  if (!compared.unseen.empty()) {
-    return CheckResult::Unseen(
-        Stage::kGolden,
-        absl::StrCat(compared.unseen.size(), " of ", file.size(),
-                     " buffers were not seen after loading, first ", compared.unseen.front()),
-        std::move(evidence));
-  }
-  return CheckResult::Passed(Stage::kGolden, std::move(evidence));
+  const Comparison compared = Compare("buffers", loaded, file, precision_ran);
+  if (auto wrong = compared.Off()) return *std::move(wrong);
+  if (auto undecided = compared.Unseen()) return *std::move(undecided);
+  return CheckResult::Passed(Stage::kGolden, compared.evidence);
 }
 
 }  // namespace bkm

@@ -46,9 +46,8 @@ CheckResult CheckLoad(const std::map<std::string, ObservedTensor>& loaded,
                       absl::string_view precision_ran);
 
 // Whether each buffer that the file has (`file`) was loaded, such as deepseek_v3's correction of
-// experts' scores: with the tolerances of CheckLoad. `loaded` is none where the cell is older than
-// this check.
-CheckResult CheckBuffers(const std::optional<std::map<std::string, ObservedTensor>>& loaded,
+// experts' scores: with the tolerances of CheckLoad.
+CheckResult CheckBuffers(const std::map<std::string, ObservedTensor>& loaded,
                          const std::map<std::string, ObservedTensor>& file,
                          absl::string_view precision_ran);
 

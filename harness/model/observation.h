@@ -218,9 +218,7 @@ struct Observation : ObservedBackend {
   std::string configured;                      // backend in the engine's configuration
   std::map<std::string, ObservedTensor> load;  // parameters after loading, by HF name
   std::optional<ObservedTensor> held;          // all parameters as one tensor
-  // Buffers that the file has, after loading, by HF name. None in older observations, and if the
-  // file has no buffers.
-  std::optional<std::map<std::string, ObservedTensor>> load_buffers;
+  std::map<std::string, ObservedTensor> load_buffers;  // buffers that the file has, the same
   std::vector<ObservedMaskCall> mask_calls;
   std::optional<ObservedReach> reach;
   std::vector<ObservedReach> more_reaches;  // the same at other positions

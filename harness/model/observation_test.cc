@@ -73,7 +73,7 @@ TEST(ObservationTest, WitnessesAreRead) {
   EXPECT_EQ(observation.load.at("w").norm, 1.5);
   EXPECT_EQ(observation.load.at("w").numel, 3);
   EXPECT_EQ(observation.held->sum, -3);
-  EXPECT_EQ(observation.load_buffers->at("b").numel, 1);
+  EXPECT_EQ(observation.load_buffers.at("b").numel, 1);
   EXPECT_EQ(observation.mask_calls[0].pairs, 7);
   EXPECT_THAT(observation.reach->moved, ElementsAre(4, 5));
   EXPECT_THAT(observation.reach->largest, ElementsAre(0.5, 0.25));
