@@ -71,10 +71,9 @@ absl::Status WriteExtras(const Probe& probe, const ModelShape& shape, const fs::
 }
 
 absl::Status WriteSingle(const Probe& probe, const ModelShape& shape, const fs::path& model) {
-  std::vector<NamedTensor> weights;
-  for (const WeightShape& weight : WeightsOf(shape)) weights.push_back(InFp32(weight, probe.seed));
-  for (const WeightShape& buffer : BuffersOf(shape)) weights.push_back(InFp32(buffer, probe.seed));
-  RETURN_IF_ERROR(WriteSafetensors(model / kSingle, std::move(weights), {{"format", "pt"}}));
+  std::vector<NamedTensor> tensors;
+  for (const WeightShape& tensor : TensorsOf(shape)) tensors.push_back(InFp32(tensor, probe.seed));
+  RETURN_IF_ERROR(WriteSafetensors(model / kSingle, std::move(tensors), {{"format", "pt"}}));
   return HasExtras(shape) ? WriteExtras(probe, shape, model / kExtras) : absl::OkStatus();
 }
 

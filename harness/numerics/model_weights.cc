@@ -161,6 +161,12 @@ std::vector<WeightShape> BuffersOf(const ModelShape& shape) {
   return buffers;
 }
 
+std::vector<WeightShape> TensorsOf(const ModelShape& shape) {
+  std::vector<WeightShape> tensors = WeightsOf(shape);
+  for (WeightShape& buffer : BuffersOf(shape)) tensors.push_back(std::move(buffer));
+  return tensors;
+}
+
 std::vector<TransposedCopy> TransposedCopiesOf(const ModelShape& shape) {
   std::vector<TransposedCopy> copies;
   if (shape.hf_type != "gpt_oss") return copies;

@@ -27,6 +27,9 @@ std::vector<WeightShape> WeightsOf(const ModelShape& shape);
 // The tensors of a model file that the forward pass reads but training does not change.
 std::vector<WeightShape> BuffersOf(const ModelShape& shape);
 
+// All tensors of a model file: weights, then buffers.
+std::vector<WeightShape> TensorsOf(const ModelShape& shape);
+
 // torchtitan's HF files rename and transpose some weights: `name` is its name for the weight `of`,
 // with the last two dimensions swapped.
 struct TransposedCopy {

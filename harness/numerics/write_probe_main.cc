@@ -3,8 +3,6 @@
 // Writes the folder of one probe, to inspect it or to run the reference on it.
 #include <CLI/CLI.hpp>
 #include <iostream>
-#include <utility>
-#include <vector>
 
 #include "harness/base/files.h"
 #include "harness/base/json.h"
@@ -32,9 +30,7 @@ absl::StatusOr<bkm::Probe> ReadProbe(const std::string& json_path) {
 // How DrawWeight() draws each tensor of the model's file.
 std::string DrawnWeights(const bkm::Probe& probe, const bkm::ModelShape& shape) {
   bkm::OrderedJson weights = bkm::OrderedJson::array();
-  std::vector<bkm::WeightShape> tensors = bkm::WeightsOf(shape);
-  for (bkm::WeightShape& buffer : bkm::BuffersOf(shape)) tensors.push_back(std::move(buffer));
-  for (const bkm::WeightShape& weight : tensors) {
+  for (const bkm::WeightShape& weight : bkm::TensorsOf(shape)) {
     weights.push_back({{"name", weight.name},
                        {"shape", weight.shape},
                        {"mean", weight.mean},

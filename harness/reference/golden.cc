@@ -4,7 +4,6 @@
 
 #include <ATen/ops/from_blob.h>
 
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/json.h"
@@ -43,18 +42,15 @@ absl::StatusOr<LoadedProbe> LoadProbe(const std::filesystem::path& path) {
   ASSIGN_OR_RETURN(probe.folder, ReadProbeFolder(path));
   ASSIGN_OR_RETURN(probe.shape, ShapeOf(probe.folder.probe));
   ASSIGN_OR_RETURN(const std::vector<SafetensorsFile> files, OpenWeights(probe.folder.model()));
-  const std::vector<WeightShape> needed = WeightsOf(probe.shape);
-  RETURN_IF_ERROR(LoadWeights(files, needed, probe.weights));
-  std::set<std::string> buffers;
-  for (const WeightShape& buffer : BuffersOf(probe.shape)) buffers.insert(buffer.name);
-  std::set<std::string> found = WeightNames(files);
-  std::erase_if(found, [&](const std::string& name) { return buffers.contains(name); });
-  if (found.size() != needed.size()) {
+  const std::vector<WeightShape> weights = WeightsOf(probe.shape);
+  const std::vector<WeightShape> buffers = BuffersOf(probe.shape);
+  RETURN_IF_ERROR(LoadWeights(files, weights, probe.weights));
+  RETURN_IF_ERROR(LoadWeights(files, buffers, probe.buffers));
+  if (const size_t found = WeightNames(files).size(); found != weights.size() + buffers.size()) {
     return absl::InvalidArgumentError(absl::StrCat(probe.folder.model().string(), ": it has ",
-                                                   found.size(), " weights, but the model has ",
-                                                   needed.size()));
+                                                   found, " tensors, but the model has ",
+                                                   weights.size() + buffers.size()));
   }
-  RETURN_IF_ERROR(LoadWeights(files, BuffersOf(probe.shape), probe.buffers));
   return probe;
 }
 
