@@ -71,7 +71,8 @@ void CompareLogProbs(size_t k, const StepTensors& before, const StepTensors& now
     }
     if (!same) sum += std::abs(a - b);
   }
-  worst.Note(InFloors(sum / static_cast<double>(judged.size()), floor.log_probs_mean), where);
+  worst.Note(InFloors(sum / static_cast<double>(judged.size()), floor.reports.log_probs.mean),
+             where);
 }
 
 void CompareGradients(size_t k, const StepTensors& before, const StepTensors& now,

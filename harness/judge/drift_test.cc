@@ -15,9 +15,7 @@ namespace {
 using Steps = std::vector<StepTensors>;
 
 const PackedBatch kBatch = {{5, 2, 6, 2}, {0, 1, 0, 1}, {2, 2}};
-const FloorStep kFloor = {.loss = 0.01,
-                          .log_probs_mean = 0.01,
-                          .log_probs_q99 = 0.02,
+const FloorStep kFloor = {.reports = {.loss = 0.01, .log_probs = {.mean = 0.01, .q99 = 0.02}},
                           .total_norm = 0.01,
                           .gradients = {{"w", 0.1}}};
 

@@ -129,10 +129,10 @@ CheckResult CheckLogProbs(const ExportInput& input) {
   const struct {
     const char* key;
     double error, floor;
-  } measures[] = {{"log_probs_mean", Mean(*errors), input.floor->log_probs_mean},
-                  {"log_probs_q99", Quantile(*errors, 0.99), input.floor->log_probs_q99},
+  } measures[] = {{"log_probs_mean", Mean(*errors), input.floor->reports.log_probs.mean},
+                  {"log_probs_q99", Quantile(*errors, 0.99), input.floor->reports.log_probs.q99},
                   {"log_probs_max", *std::max_element(errors->begin(), errors->end()),
-                   input.floor->log_probs_max}};
+                   input.floor->reports.log_probs.max}};
   CheckResult result = CheckResult::Passed(Stage::kExport);
   for (const auto& measure : measures) {
     const double multiple = InFloors(measure.error, measure.floor);

@@ -21,7 +21,7 @@ struct Export {
       .tensors = {{kEmbedding, {.before = {3, 3.5}, .after = {3, 4}, .norms = {1, 4.9, 5}}}}};
   PackedBatch batch = {{5, 6, 7, 8}, {1, 1, 1, 1}, {2, 2}};
   GoldenStep golden = {.log_probs = {-1, 0, -2, 0}};
-  FloorStep floor = {.log_probs_mean = 0.01, .log_probs_q99 = 0.01, .log_probs_max = 0.01};
+  FloorStep floor = {.reports = {.log_probs = {.mean = 0.01, .q99 = 0.01, .max = 0.01}}};
   bool has_floor = true;
 
   CheckResult Check() const {

@@ -164,7 +164,7 @@ CheckResult CheckMaskOf(const JudgeInput& input, bool has_finished) {
                       input.probe.head == "lm"};
   const auto floor = FloorOf(input);
   if (shape->experts.count > 0 && floor.ok())
-    asked.rounding = kFloorMultiple * (**floor)[folder.reach.step].log_probs_q99;
+    asked.rounding = kFloorMultiple * (**floor)[folder.reach.step].reports.log_probs.q99;
   for (int64_t layer = 0; layer < shape->layers; ++layer)
     asked.windows.push_back(shape->WindowOf(layer));
   return CheckMask(*input.observation, asked, ReadRelationsOf(input, asked.documents.tokens()),

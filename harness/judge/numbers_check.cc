@@ -121,11 +121,9 @@ std::string Sentence(int quantity, const Comparison& comparison, double allowed)
   return text;
 }
 
-constexpr int kBf16Bits = 7;
-
 // Fraction bits of the type in which log-probs were reported; nullopt if it is precise enough.
 std::optional<int> CoarseFractionBits(const std::string& dtype) {
-  if (dtype == "bfloat16") return kBf16Bits;
+  if (dtype == "bfloat16") return kBf16FractionBits;
   if (dtype == "float16") return 10;
   return std::nullopt;
 }
@@ -139,11 +137,13 @@ double LeastOf(const std::string& dtype, const std::vector<double>& expected) {
   return least;
 }
 
-// Whether values were computed in a finer type than bf16, and not only reported in one.
-bool AreFine(const std::string& dtype, const std::vector<double>& values) {
-  return (dtype == "float32" || dtype == "float64") &&
-         !std::all_of(values.begin(), values.end(),
-                      [](double value) { return IsExact(value, kBf16Bits); });
+// The floor of a step whose log-probs were reported so. Values that are all bf16 numbers were
+// computed in bf16, in whatever type they are reported.
+const ReportFloor& FloorOfReports(const FloorStep& floor, const std::string& dtype,
+                                  const std::vector<double>& log_probs) {
+  const bool is_fine =
+      (dtype == "float32" || dtype == "float64") && !AreExact(log_probs, kBf16FractionBits);
+  return is_fine && floor.in_fp32 ? *floor.in_fp32 : floor.reports;
 }
 
 // Compares step by step. A wrong shape or a number that is not finite ends the comparison. Missing
@@ -272,11 +272,8 @@ class Comparer {
                        const std::vector<double>& expected) {
     const size_t k = reported.k;
     const double least = LeastOf(reported.dtype, expected);
-    const FloorStep& of_step = input_.floor[k];
-    const bool is_fine = of_step.in_fp32 && AreFine(reported.dtype, reported.log_probs);
-    const TokenFloor floor =
-        is_fine ? of_step.in_fp32->log_probs
-                : TokenFloor{of_step.log_probs_mean, of_step.log_probs_q99, of_step.log_probs_max};
+    const TokenFloor& floor =
+        FloorOfReports(input_.floor[k], reported.dtype, reported.log_probs).log_probs;
     const auto add = [&](int after_mean, double error, double of_floor) {
       worst_.Add(static_cast<Quantity>(reported.mean + after_mean),
                  {k, "", error, std::max(of_floor, least)});
@@ -308,10 +305,11 @@ class Comparer {
     if (!std::isfinite(*loss))
       return Failed(Stage::kForward, reason::kNotFinite, k, "the loss is not finite");
     const FloorStep& floor = input_.floor[k];
-    const bool is_fine = floor.in_fp32 && !IsExact(*loss, kBf16Bits) &&
-                         AreFine(input_.reported[k].log_probs_dtype, input_.tensors[k].log_probs);
+    const ReportFloor& of_log_probs =
+        FloorOfReports(floor, input_.reported[k].log_probs_dtype, input_.tensors[k].log_probs);
+    const bool is_bf16 = IsExact(*loss, kBf16FractionBits);
     worst_.Add(kLoss, {k, "", std::abs(*loss - input_.golden[k].loss),
-                       is_fine ? floor.in_fp32->loss : floor.loss});
+                       is_bf16 ? floor.reports.loss : of_log_probs.loss});
     return std::nullopt;
   }
 
@@ -455,10 +453,13 @@ std::optional<Diagnosis> NearestWrongAnswer(const NumbersInput& input) {
       input.golden.empty() || input.floor.empty())
     return std::nullopt;
   const GoldenStep& golden = input.golden.front();
-  const double floor = std::max(input.floor.front().log_probs_mean,
-                                LeastOf(input.reported.front().log_probs_dtype, golden.log_probs));
-  return NearerThanRight(input.tensors.front().log_probs, golden.log_probs, golden.predicted,
-                         input.batches.front(), floor);
+  const std::string& dtype = input.reported.front().log_probs_dtype;
+  const std::vector<double>& log_probs = input.tensors.front().log_probs;
+  const double floor =
+      std::max(FloorOfReports(input.floor.front(), dtype, log_probs).log_probs.mean,
+               LeastOf(dtype, golden.log_probs));
+  return NearerThanRight(log_probs, golden.log_probs, golden.predicted, input.batches.front(),
+                         floor);
 }
 
 CheckResult CheckNumbers(const NumbersInput& input) {

@@ -78,7 +78,7 @@ TEST(NumbersCheckTest, EarliestStepThatIsOffIsNamed) {
 
 TEST(NumbersCheckTest, OneTokenOfManyIsSeenByTheMaximum) {
   RightCell cell = MakeRightCell();
-  cell.floor[0].log_probs_mean = cell.floor[0].log_probs_q99 = 1;
+  cell.floor[0].reports.log_probs.mean = cell.floor[0].reports.log_probs.q99 = 1;
   cell.tensors[0].log_probs[0] += 0.3;
   ExpectFailed(cell, Stage::kGolden, "log-probs-off",
                "the largest log-prob error in step 1 is off by 0.3, 5.0 times the floor (4 "
@@ -134,7 +134,7 @@ TEST(NumbersCheckTest, EntropyThatWasAskedForMustBeReported) {
 TEST(NumbersCheckTest, AFaultThatTheFloorHidesIsNamedIfItIsPredicted) {
   RightCell cell = MakeRightCell();
   std::vector<double> answer = cell.golden[0].log_probs;
-  for (double& value : answer) value += 3 * cell.floor[0].log_probs_mean;
+  for (double& value : answer) value += 3 * cell.floor[0].reports.log_probs.mean;
   cell.tensors[0].log_probs = answer;
   EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
   cell.golden[0].predicted["weakest-expert-dropped"] = answer;
@@ -231,7 +231,7 @@ TEST(NumbersCheckTest, FloorOfANormIsNotBelowTorchsOwnReduction) {
 
 TEST(NumbersCheckTest, FloorOfZeroAllowsOnlyTheGolden) {
   RightCell cell = MakeRightCell();
-  cell.floor[0].loss = 0;
+  cell.floor[0].reports.loss = 0;
   EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
   *cell.reported[0].loss += 1e-9;
   ExpectFailed(cell, Stage::kGolden, "loss-off", "the loss in step 1 is off by 1e-09");

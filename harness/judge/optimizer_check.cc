@@ -36,19 +36,12 @@ constexpr double kParameterRoundings = 3;
 // beside the update. A right cell showed 0.6 half ulps.
 constexpr double kMomentRoundings = 4;
 
-constexpr int kFp32Bits = 23;
-constexpr int kBf16Bits = 7;
-
 bool Near(double a, double b, double relative) {
   return std::abs(a - b) <= relative * std::max(std::abs(a), std::abs(b));
 }
 
 bool IsBf16(const SampledTensor& tensor) {
-  const auto are_bf16 = [](const std::vector<double>& values) {
-    return std::all_of(values.begin(), values.end(),
-                       [](double value) { return IsExact(value, kBf16Bits); });
-  };
-  return are_bf16(tensor.before) && are_bf16(tensor.after);
+  return AreExact(tensor.before, kBf16FractionBits) && AreExact(tensor.after, kBf16FractionBits);
 }
 
 bool ParametersAreBf16(std::span<const StepTensors> steps) {
@@ -176,7 +169,7 @@ class Follower {
 
 // The error of an observed update of element `i` in tolerances.
 double Misfit(const SampledTensor& seen, const Step& expected, size_t i, bool is_bf16) {
-  const int bits = is_bf16 ? kBf16Bits : kFp32Bits;
+  const int bits = is_bf16 ? kBf16FractionBits : kFp32FractionBits;
   const double before = seen.before[i], after = seen.after[i], right = expected.after[i];
   const double largest = std::max({std::abs(before), std::abs(right), std::abs(after)});
   const double tolerance =

@@ -116,9 +116,9 @@ class Diagnoser {
     const FloorStep& floor = input_.floor[k];
     if (const std::optional<DocumentsOfRanks> documents = DocumentsAt(k)) {
       add(DescribeLogProbs(*documents, step.log_probs, input_.golden[k].log_probs,
-                           kFloorMultiple * floor.log_probs_q99));
+                           kFloorMultiple * floor.reports.log_probs.q99));
       if (const auto& loss = input_.observation.steps[k].loss)
-        add(DescribeLoss(*documents, *loss, step.log_probs, kFloorMultiple * floor.loss));
+        add(DescribeLoss(*documents, *loss, step.log_probs, kFloorMultiple * floor.reports.loss));
     }
     const StepGradients gradients = Gradients(k);
     const bool replicas_differ = ReplicasDiffer(k);

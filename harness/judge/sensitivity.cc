@@ -42,8 +42,7 @@ Sensitivity SensitivityOf(std::span<const GoldenStep> golden, std::span<const Fl
                           double average_multiple) {
   Sensitivity least;
   for (size_t k = 0; k < std::min(golden.size(), floor.size()); ++k) {
-    const ReportFloor reports = floor[k].in_fp32.value_or(ReportFloor{
-        floor[k].loss, {floor[k].log_probs_mean, floor[k].log_probs_q99, floor[k].log_probs_max}});
+    const ReportFloor reports = floor[k].in_fp32.value_or(floor[k].reports);
     Keep(average_multiple * reports.log_probs.mean, least.log_probs_mean);
     Keep(kFloorMultiple * reports.log_probs.max, least.log_probs_max);
     if (golden[k].loss != 0)

@@ -19,16 +19,13 @@ TEST(SensitivityTest, IsFourFloorsOfTheStepThatSeesMost) {
       {.loss = 4,
        .total_norm = 3,
        .tensors = {{"a", {.gradient_norm = 1}}, {"expert", {.gradient_norm = 1}}}}};
-  const std::vector<FloorStep> floor = {{.loss = 0.2,
-                                         .log_probs_mean = 0.01,
-                                         .log_probs_max = 0.5,
-                                         .total_norm = 0.001,
-                                         .gradients = {{"a", 0.02}, {"expert", 0.1}}},
-                                        {.loss = 0.2,
-                                         .log_probs_mean = 0.02,
-                                         .log_probs_max = 0.25,
-                                         .total_norm = 0,
-                                         .gradients = {{"a", 0.01}, {"expert", 0.3}}}};
+  const std::vector<FloorStep> floor = {
+      {.reports = {.loss = 0.2, .log_probs = {.mean = 0.01, .max = 0.5}},
+       .total_norm = 0.001,
+       .gradients = {{"a", 0.02}, {"expert", 0.1}}},
+      {.reports = {.loss = 0.2, .log_probs = {.mean = 0.02, .max = 0.25}},
+       .total_norm = 0,
+       .gradients = {{"a", 0.01}, {"expert", 0.3}}}};
   const Sensitivity least = SensitivityOf(golden, floor, 2);
   EXPECT_DOUBLE_EQ(least.log_probs_mean, 0.02);
   EXPECT_DOUBLE_EQ(least.log_probs_max, 1);
@@ -44,9 +41,7 @@ TEST(SensitivityTest, IsFourFloorsOfTheStepThatSeesMost) {
 TEST(SensitivityTest, IsThatOfReportsInFp32) {
   const std::vector<GoldenStep> golden = {{.loss = 8}};
   const std::vector<FloorStep> floor = {
-      {.loss = 0.2,
-       .log_probs_mean = 0.01,
-       .log_probs_max = 0.5,
+      {.reports = {.loss = 0.2, .log_probs = {.mean = 0.01, .max = 0.5}},
        .in_fp32 = ReportFloor{.loss = 0.02, .log_probs = {.mean = 0.005, .max = 0.25}}}};
   const Sensitivity least = SensitivityOf(golden, floor, 2);
   EXPECT_DOUBLE_EQ(least.log_probs_mean, 0.01);

@@ -53,12 +53,8 @@ absl::StatusOr<ReportFloor> ReadReportFloor(const Json& json) {
 }
 
 absl::StatusOr<FloorStep> ReadFloorStep(const Json& step) {
-  if (!step.is_object()) return absl::InvalidArgumentError(": an object is needed here");
   FloorStep floor;
-  ASSIGN_OR_RETURN(floor.loss, FloorNumber(step, "loss", "abs"));
-  ASSIGN_OR_RETURN(floor.log_probs_mean, FloorNumber(step, "log_probs", "mean"));
-  ASSIGN_OR_RETURN(floor.log_probs_q99, FloorNumber(step, "log_probs", "q99"));
-  ASSIGN_OR_RETURN(floor.log_probs_max, FloorNumber(step, "log_probs", "max"));
+  ASSIGN_OR_RETURN(floor.reports, ReadReportFloor(step));
   ASSIGN_OR_RETURN(floor.total_norm, FloorNumber(step, "total_norm", "rel"));
   if (const auto fine = step.find("in_fp32"); fine != step.end()) {
     const absl::StatusOr<ReportFloor> in_fp32 = ReadReportFloor(*fine);

@@ -50,26 +50,23 @@ struct GoldenStep {
   std::map<std::string, std::vector<double>> predicted;
 };
 
-// |difference| over tokens.
+// |difference| over judged tokens.
 struct TokenFloor {
   double mean = 0;
-  double q99 = 0;
+  double q99 = 0;  // 99 % quantile
   double max = 0;
 };
 
 // The floors of a step's reports of log-probs and loss.
 struct ReportFloor {
   double loss = 0;  // absolute
-  TokenFloor log_probs;
+  TokenFloor log_probs = {};
 };
 
 // The floors of one step: how far a right run may be from the golden.
 struct FloorStep {
-  double loss = 0;            // absolute
-  double log_probs_mean = 0;  // |difference|, mean over judged tokens
-  double log_probs_q99 = 0;   // 99 % quantile
-  double log_probs_max = 0;   // maximum
-  // Of log-probs and loss that are computed in fp32. None at precision fp32, whose floors above say
+  ReportFloor reports;  // in the type of the precision
+  // Of log-probs and loss that are computed in fp32. None at precision fp32, where `reports` says
   // it, and in floors of older versions.
   std::optional<ReportFloor> in_fp32 = {};
   TokenFloor entropy = {};                  // zero if the probe does not ask for it

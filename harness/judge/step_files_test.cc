@@ -72,10 +72,10 @@ TEST(StepFilesTest, FloorIsRead) {
                   .ok());
   const std::vector<FloorStep> steps = *ReadFloorFile(path);
   ASSERT_EQ(steps.size(), 1u);
-  EXPECT_EQ(steps[0].loss, 0.5);
-  EXPECT_EQ(steps[0].log_probs_mean, 1);
-  EXPECT_EQ(steps[0].log_probs_q99, 2);
-  EXPECT_EQ(steps[0].log_probs_max, 2.5);
+  EXPECT_EQ(steps[0].reports.loss, 0.5);
+  EXPECT_EQ(steps[0].reports.log_probs.mean, 1);
+  EXPECT_EQ(steps[0].reports.log_probs.q99, 2);
+  EXPECT_EQ(steps[0].reports.log_probs.max, 2.5);
   EXPECT_EQ(steps[0].in_fp32->loss, 0.25);
   EXPECT_EQ(steps[0].in_fp32->log_probs.max, 0.3);
   EXPECT_EQ(steps[0].total_norm, 3);

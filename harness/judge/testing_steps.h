@@ -42,11 +42,9 @@ inline RightCell MakeRightCell() {
     cell.batches.push_back({{5, 6, 2, 7, 2}, {0, 1, 1, 0, 1}, {3, 2}});
     GoldenStep golden = {.log_probs = {-7, -8, -9, -7.5, -1}, .loss = 7.5, .total_norm = 5};
     StepTensors tensors = {.log_probs = golden.log_probs};
-    FloorStep floor = {.loss = 0.01,
-                       .log_probs_mean = 0.02,
-                       .log_probs_q99 = 0.05,
-                       .log_probs_max = 0.06,
-                       .total_norm = 0.004};
+    FloorStep floor = {
+        .reports = {.loss = 0.01, .log_probs = {.mean = 0.02, .q99 = 0.05, .max = 0.06}},
+        .total_norm = 0.004};
     for (const auto& [name, gradient] : gradients) {
       SampledTensor& sampled = tensors.tensors[name];
       std::vector<double>& parameter = parameters[name];

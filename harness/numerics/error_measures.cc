@@ -107,4 +107,9 @@ bool IsExact(double value, int fraction_bits) {
   return scaled == std::floor(scaled);
 }
 
+bool AreExact(std::span<const double> values, int fraction_bits) {
+  return std::all_of(values.begin(), values.end(),
+                     [&](double value) { return IsExact(value, fraction_bits); });
+}
+
 }  // namespace bkm

@@ -40,12 +40,17 @@ double Mean(std::span<const double> errors);
 // (0 to 1) of all elements. No interpolation.
 double Quantile(std::vector<double> errors, double q);
 
-// Half the distance between neighbouring numbers at `value` in a type with this many fraction bits
-// (fp32: 23, bf16: 7): the largest error of one rounding to that type.
+inline constexpr int kFp32FractionBits = 23;
+inline constexpr int kBf16FractionBits = 7;
+
+// Half the distance between neighbouring numbers at `value` in a type with this many fraction bits:
+// the largest error of one rounding to that type.
 double HalfUlp(double value, int fraction_bits);
 
 // Whether a type with this many fraction bits has `value`, whatever its exponent.
 bool IsExact(double value, int fraction_bits);
+// Whether it has all of them.
+bool AreExact(std::span<const double> values, int fraction_bits);
 
 }  // namespace bkm
 

@@ -25,11 +25,8 @@ namespace {
 
 using at::Tensor;
 
-constexpr int kFractionBitsOfBF16 = 7;
-constexpr int kFractionBitsOfFP32 = 23;
-
 int FractionBits(at::ScalarType type) {
-  return type == at::kBFloat16 ? kFractionBitsOfBF16 : kFractionBitsOfFP32;
+  return type == at::kBFloat16 ? kBf16FractionBits : kFp32FractionBits;
 }
 
 Json Spread(const std::vector<double>& errors) {
@@ -60,7 +57,7 @@ Json LeastOfReports(const PackedBatch& batch, const StepFacts& golden, int log_p
 // The same for all that is reported.
 Json LeastDistance(const PackedBatch& batch, const StepFacts& golden, int log_prob_bits) {
   // Gradients and their norm are reported in fp32 at every precision.
-  const double relative = HalfUlp(1.0, kFractionBitsOfFP32);
+  const double relative = HalfUlp(1.0, kFp32FractionBits);
   Json grad = Json::object();
   for (const auto& [name, weight] : golden.weights) {
     grad[name] = {
@@ -227,11 +224,11 @@ absl::StatusOr<Json> ComputeFloor(const LoadedProbe& probe, const std::vector<St
   ComputeBF16ProductsFast();
   const auto& batches = probe.folder.steps;
   // A subject may report log-probs, and so the loss, in the type of the precision.
-  const int log_prob_bits = precision == "bf16" ? kFractionBitsOfBF16 : kFractionBitsOfFP32;
+  const int log_prob_bits = precision == "bf16" ? kBf16FractionBits : kFp32FractionBits;
   std::vector<Json> steps, in_fp32;
   for (size_t k = 0; k < batches.size(); ++k) {
     steps.push_back(LeastDistance(batches[k], golden[k], log_prob_bits));
-    in_fp32.push_back(LeastOfReports(batches[k], golden[k], kFractionBitsOfFP32));
+    in_fp32.push_back(LeastOfReports(batches[k], golden[k], kFp32FractionBits));
   }
   const int ditherings = kMembers / static_cast<int>(ways.size());
   Json members = Json::array();

@@ -57,7 +57,7 @@ void EvidenceReader::ReadErrors(const CellRecord& cell, CellEvidence& evidence) 
     TokenErrors& errors = evidence.errors.emplace_back();
     errors.step = static_cast<int>(k);
     errors.documents = batch.document_lengths;
-    errors.floor_max = (*floors)[k].log_probs_max;
+    errors.floor_max = (*floors)[k].reports.log_probs.max;
     for (const int64_t t : batch.JudgedPositions())
       errors.tokens.push_back({t, std::abs(seen[t] - golden[t])});
   }
