@@ -4,7 +4,6 @@
 
 #include <ATen/ops/from_blob.h>
 
-
 #include "absl/strings/str_cat.h"
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
