@@ -2,6 +2,7 @@
 // Copyright the bkm authors.
 #include "harness/cell/cell_environment.h"
 
+#include <cstdint>
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
@@ -27,6 +28,12 @@ std::map<std::string, std::string> CellEnvironment(const std::filesystem::path& 
       {"GLOO_SOCKET_IFNAME", "lo"},
       // Threads that a library starts at load time do not survive the fork.
       {"OPENBLAS_NUM_THREADS", "1"},
+      // glibc keeps what tensors leave, for the next ones: each step of each rank would page it in
+      // again. 32 MiB is the largest threshold that glibc takes.
+      {"MALLOC_ARENA_MAX", "1"},
+      {"MALLOC_MMAP_THRESHOLD_", absl::StrCat(32 << 20)},
+      {"MALLOC_TOP_PAD_", absl::StrCat(64 << 20)},
+      {"MALLOC_TRIM_THRESHOLD_", absl::StrCat(int64_t{4} << 30)},
   };
   // The runner chooses the worker's GPUs, so these variables are not the user's.
   for (const char* name : {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"}) {

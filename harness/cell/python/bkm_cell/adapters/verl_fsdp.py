@@ -7,6 +7,8 @@ It asks for FSDP2, unless the engine option `strategy` names FSDP1, which is ver
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +30,11 @@ class Adapter(VerlAdapter):
         is_critic = probe.head == "value"
         self.engine_class = "FSDPEngineWithValueHead" if is_critic else "FSDPEngineWithLMHead"
         self.output = "values" if is_critic else "log_probs"
+
+    def import_modules(self) -> None:
+        super().import_modules()
+        if self.probe.layout.ranks > 1:
+            _import_configurations()
 
     def loss_function(self) -> Callable[..., Any]:
         return _value_loss if self.probe.head == "value" else super().loss_function()
@@ -66,6 +73,17 @@ class Adapter(VerlAdapter):
 
     def configured(self) -> str | None:
         return self.modules()[0].config._attn_implementation
+
+
+def _import_configurations() -> None:
+    """Before the ranks are forked, so once for all of them.
+
+    The engine asks whether the model is one of a list, which imports the configuration of each. If
+    this fails here, it is left to the engine.
+    """
+    with contextlib.suppress(Exception):
+        auto = importlib.import_module("transformers.models.auto.modeling_auto")
+        auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING.keys()
 
 
 def _value_loss(model_output: Any, data: Any, dp_group: Any = None) -> tuple[torch.Tensor, Any]:

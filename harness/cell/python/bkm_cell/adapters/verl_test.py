@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""An option of the probe reaches verl's optimizer configuration, or the adapter complains."""
+"""An option of the probe reaches verl's optimizer configuration, or the adapter complains; what
+several ranks would import is imported before they are forked."""
 
 import dataclasses
+import sys
 import types
 import unittest
 from typing import Any
+from unittest import mock
 
+from bkm_cell.adapters.verl import VerlAdapter
 from bkm_cell.adapters.verl_fsdp import Adapter
 
 
@@ -52,6 +56,28 @@ class OptimizerConfigTest(unittest.TestCase):
         self.assertEqual(self._config(kind).lr, 2.0)
         with self.assertRaisesRegex(LookupError, "lr_warmup_steps"):
             self._config(kind, warmup_steps=2)
+
+
+class ConfigurationsTest(unittest.TestCase):
+    def _reads(self, ranks: int, **failing: Any) -> int:
+        """How often the adapter reads the keys that import the configurations."""
+        mapping = mock.Mock(**failing)
+        module = types.SimpleNamespace(MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING=mapping)
+        layout = types.SimpleNamespace(ranks=ranks)
+        with (
+            mock.patch.dict(sys.modules, {"transformers.models.auto.modeling_auto": module}),
+            mock.patch.object(VerlAdapter, "import_modules"),
+        ):
+            Adapter(types.SimpleNamespace(head="lm", layout=layout), "sdpa").import_modules()
+        return mapping.keys.call_count
+
+    def test_several_ranks_find_them_imported(self):
+        self.assertEqual(self._reads(1), 0)
+        self.assertEqual(self._reads(2), 1)
+
+    def test_a_failure_is_left_to_the_engine(self):
+        failing = {"keys.side_effect": ImportError("a configuration is broken")}
+        self.assertEqual(self._reads(2, **failing), 1)
 
 
 if __name__ == "__main__":
