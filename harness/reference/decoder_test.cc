@@ -5,8 +5,18 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/record_function.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "harness/numerics/model_weights.h"
 #include "harness/reference/gradient_check.h"
 
@@ -22,6 +32,48 @@ ModelShape ShapeNamed(const std::string& name) {
   ModelShape shape = *FindModelShape("qwen3");
   shape.value_head = true;
   return shape;
+}
+
+// A part of a matrix [inputs, outputs]: where it begins in the memory of the whole, and its sizes.
+using Part = std::tuple<int64_t, int64_t, int64_t>;
+
+// The matrices that this thread multiplies with while this object lives, by the memory that they
+// are parts of.
+class MultipliedWith {
+ public:
+  MultipliedWith() {
+    parts_.clear();
+    handle_ = at::addThreadLocalCallback(
+        at::RecordFunctionCallback(&Note).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
+  }
+  ~MultipliedWith() { at::removeCallback(handle_); }
+  std::set<Part> PartsOf(const Tensor& whole) const { return parts_[whole.storage().data()]; }
+
+ private:
+  static std::unique_ptr<at::ObserverContext> Note(const at::RecordFunction& function) {
+    const std::string name = function.name();
+    if (name != "aten::matmul" && name != "aten::linear") return nullptr;
+    const Tensor given = function.inputs()[1].toTensor();
+    const Tensor matrix = name == "aten::linear" ? given.t() : given;
+    if (matrix.dim() == 2) {  // not one for each head
+      parts_[matrix.storage().data()].emplace(matrix.storage_offset(), matrix.size(0),
+                                              matrix.size(1));
+    }
+    return nullptr;
+  }
+
+  static thread_local std::map<const void*, std::set<Part>> parts_;
+  at::CallbackHandle handle_;
+};
+
+thread_local std::map<const void*, std::set<Part>> MultipliedWith::parts_;
+
+// The two parts of a matrix whose inputs or outputs two ranks share.
+std::set<Part> Halves(const Tensor& matrix, int64_t dimension) {
+  std::set<Part> halves;
+  for (const Tensor& part : matrix.chunk(2, dimension))
+    halves.emplace(part.storage_offset(), part.size(0), part.size(1));
+  return halves;
 }
 
 class DecoderTest : public testing::TestWithParam<std::string> {
@@ -100,6 +152,47 @@ TEST_P(DecoderTest, GradientsOfAllWeightsAgreeWithFiniteDifferences) {
         return shape_.value_head ? logits : LabelLogProbs(logits, ids, kExact);
       },
       inputs);
+}
+
+// As Shoeybi et al. 2019 (Megatron-LM) divide a block: by outputs what comes first, by inputs what
+// follows it, so that one sum over ranks remains. Routers and the vector of latent attention, which
+// all heads share, stay whole.
+TEST_P(DecoderTest, TensorParallelismDividesEachProjectionByItsOwnSide) {
+  Arithmetic halves = kExact;
+  halves.reductions.features = 2;
+  const Tensor ids = at::tensor({3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, at::kLong);
+  const MultipliedWith multiplied;
+  (void)Decoder(shape_, halves, buffers_).Logits(weights_, ids, {12});
+
+  const std::string head = shape_.value_head ? "score."
+                           : shape_.tied     ? "embed_tokens."
+                                             : "lm_head.";
+  int seen = 0;
+  for (const auto& [name, weight] : weights_) {
+    const auto is_any_of = [&name = name](const std::vector<std::string>& parts) {
+      return absl::c_any_of(parts,
+                            [&](const std::string& part) { return absl::StrContains(name, part); });
+    };
+    const bool by_inputs = is_any_of({"o_proj.weight", "down_proj.weight"}) ||
+                           absl::EndsWith(name, "experts.down_proj");
+    const bool by_outputs =
+        is_any_of({"q_proj.weight", "k_proj.weight", "v_proj.weight", "kv_b_proj.weight",
+                   "gate_proj.weight", "up_proj.weight", head + "weight"}) ||
+        absl::EndsWith(name, "experts.gate_up_proj");
+    const bool is_whole =
+        is_any_of({"mlp.gate.weight", "mlp.router.weight", "kv_a_proj_with_mqa.weight"});
+    std::set<Part> expected;
+    if (is_whole) expected = {{0, weight.size(1), weight.size(0)}};
+    if (by_inputs || by_outputs) {
+      // Experts in one tensor are [experts, inputs, outputs]; other weights [outputs, inputs].
+      const std::vector<Tensor> matrices =
+          weight.dim() == 3 ? weight.unbind(0) : std::vector<Tensor>{weight.t()};
+      for (const Tensor& matrix : matrices) expected.merge(Halves(matrix, by_outputs ? 1 : 0));
+    }
+    EXPECT_EQ(multiplied.PartsOf(weight), expected) << name;
+    seen += !expected.empty();
+  }
+  EXPECT_GE(seen, 7 * 2);  // of two layers
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, DecoderTest,
