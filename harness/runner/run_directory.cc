@@ -77,7 +77,18 @@ absl::Status RunDirectory::WriteRerun(const CellRecord& record, const std::strin
 }
 
 absl::Status RunDirectory::AdoptCell(const CellRecord& record, const fs::path& folder) const {
-  return LinkTree(folder, cell(record));
+  const fs::path dir = cell(record);
+  const char* const kObservation = "observation.json";
+  ASSIGN_OR_RETURN(const std::string observation, ReadFile(folder / kObservation));
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const fs::path name = entry.path().filename();
+    if (name != kObservation) RETURN_IF_ERROR(LinkTree(entry.path(), dir / name));
+  }
+  // Last, as in WriteObservation: a full disk may cut off a file that had to be copied.
+  RETURN_IF_ERROR(WriteManifest(dir, Evidence(), {{kObservation, observation}}));
+  RETURN_IF_ERROR(LinkFile(folder / kObservation, dir / kObservation));
+  return SyncFoldersAbove(dir);
 }
 
 absl::Status RunDirectory::WriteObservation(const CellRecord& record,

@@ -42,12 +42,13 @@ class RunDirectory {
   // Writes the script that replays the cell of this run.
   absl::Status WriteRerun(const CellRecord& record, const std::string& launcher,
                           const std::filesystem::path& script) const;
-  // Links the files of another run's cell into the prepared folder.
+  // Links the files of another run's cell into the prepared folder and writes their checksums. If
+  // this fails, the folder has no observation, or one that VerifyCell refuses.
   absl::Status AdoptCell(const CellRecord& record, const std::filesystem::path& folder) const;
   // Writes the observation and the checksums of the cell's evidence. What is written survives a
   // power cut as a whole or not at all.
   absl::Status WriteObservation(const CellRecord& record, const Json& observation) const;
-  // Writes the checksums of evidence that AdoptCell brought.
+  // Writes the checksums of the evidence that lies in the cell's folder.
   absl::Status SealCell(const CellRecord& record) const;
   // Whether the cell's evidence is what was written. OK for cells of older versions, which have no
   // checksums, if no file that the observation names is missing. DataLoss names the damaged file.

@@ -76,6 +76,27 @@ TEST_F(RunDirectoryTest, ACellOfAnOlderVersionHasNoChecksumsButNeedsItsTensors) 
   EXPECT_THAT(std::string(status.message()), HasSubstr("tensors/step0 is missing"));
 }
 
+// A kept cell whose files cannot all be brought, as when the disk is full, is not taken for one of
+// an older version.
+TEST_F(RunDirectoryTest, AnAdoptedCellIsWholeOrHasNoObservation) {
+  const RunDirectory other(*CreateTempDirectory(::testing::TempDir(), "run-"));
+  const fs::path adopted = other.cell(record_);
+  ASSERT_TRUE(other.PrepareCell(record_, {{"key", "k"}}, "bkm").ok());
+  ASSERT_EQ(other.AdoptCell(record_, folder()), absl::OkStatus());
+  EXPECT_EQ(other.VerifyCell(record_), absl::OkStatus());
+  EXPECT_EQ(other.ReadObservation(record_).value(), directory_.ReadObservation(record_).value());
+  fs::remove(adopted / "stdout");
+  EXPECT_TRUE(absl::IsDataLoss(other.VerifyCell(record_))) << "it has checksums";
+
+  for (const char* blocked : {"tensors/step0", "stdout", "request.json", "manifest.sha256"}) {
+    ASSERT_TRUE(other.PrepareCell(record_, {{"key", "k"}}, "bkm").ok());
+    fs::remove(adopted / blocked);
+    ASSERT_TRUE(CreateDirectories(adopted / blocked / "in the way").ok());
+    EXPECT_FALSE(other.AdoptCell(record_, folder()).ok()) << blocked;
+    EXPECT_EQ(other.ReadObservation(record_).value(), std::nullopt) << blocked;
+  }
+}
+
 TEST_F(RunDirectoryTest, ACellThatWasNotMeasuredIsNotDamaged) {
   CellRecord other = record_;
   other.dir = "cells/other";

@@ -230,7 +230,7 @@ absl::StatusOr<bool> Runner::TakeKept(size_t index, const Json& request) {
   }
   // Measuring reports what is wrong with the folder.
   if (!directory_.PrepareCell(record, request, options_.launcher).ok() ||
-      !directory_.AdoptCell(record, kept->folder).ok() || !directory_.SealCell(record).ok())
+      !directory_.AdoptCell(record, kept->folder).ok())
     return false;
   const auto observation = directory_.ReadObservation(record);
   if (!observation.ok() || !*observation || !IsReusable(**observation)) return false;
