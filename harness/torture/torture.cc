@@ -21,7 +21,6 @@
 #include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
 #include "harness/base/subprocess.h"
-#include "harness/judge/reasons.h"
 #include "harness/store/checksums.h"
 #include "harness/torture/bkm_process.h"
 #include "harness/torture/journal.h"
@@ -247,9 +246,7 @@ class Torturer {
       const std::string id = cell["id"];
       seen.insert(id);
       const Json verdict = cell.value("verdict", Json());
-      // Without its golden, which a kill may have prevented, a cell is not judged yet.
-      const bool open = verdict.is_null() || verdict == "spurious" ||
-                        cell.value("reason", Json()) == reason::kEvidenceUnreadable;
+      const bool open = verdict.is_null() || verdict == "spurious";
       const auto wanted = reference_.find(id);
       const std::string facts = Facts(cell);
       if (wanted == reference_.end() || (!open && facts != wanted->second)) {
