@@ -85,6 +85,9 @@ absl::Status RunDirectory::AdoptCell(const CellRecord& record, const fs::path& f
     const fs::path name = entry.path().filename();
     if (name != kObservation) RETURN_IF_ERROR(LinkTree(entry.path(), dir / name));
   }
+  if (error)
+    return absl::UnavailableError(
+        absl::StrCat("cannot list ", folder.string(), ": ", error.message()));
   // Last, as in WriteObservation: a full disk may cut off a file that had to be copied.
   RETURN_IF_ERROR(WriteManifest(dir, Evidence(), {{kObservation, observation}}));
   RETURN_IF_ERROR(LinkFile(folder / kObservation, dir / kObservation));
