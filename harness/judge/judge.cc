@@ -183,14 +183,20 @@ absl::StatusOr<ForwardOnly> ForwardOnlyOf(const JudgeInput& input) {
   return forward;
 }
 
+// A golden or floor that cannot be read.
+CheckResult WithoutReference(Stage stage, const absl::Status& status) {
+  CheckResult result = CheckResult::Unreadable(stage, status);
+  if (absl::IsUnavailable(status)) result.reason = reason::kReferenceMissing;
+  return result;
+}
+
 CheckResult CheckNumbersOf(const JudgeInput& input, const std::vector<StepTensors>& steps) {
   const ReferenceData& reference = *input.reference;
   if (!reference.folder.ok())
     return CheckResult::Unreadable(Stage::kGolden, reference.folder.status());
-  if (!reference.golden.ok())
-    return CheckResult::Unreadable(Stage::kGolden, reference.golden.status());
+  if (!reference.golden.ok()) return WithoutReference(Stage::kGolden, reference.golden.status());
   const auto floor = FloorOf(input);
-  if (!floor.ok()) return CheckResult::Unreadable(Stage::kGolden, floor.status());
+  if (!floor.ok()) return WithoutReference(Stage::kGolden, floor.status());
   absl::StatusOr<ForwardOnly> forward = ForwardOnlyOf(input);
   if (!forward.ok()) return CheckResult::Unreadable(Stage::kForward, forward.status());
   return CheckNumbers({input.observation->steps, steps, reference.folder->steps, *reference.golden,
@@ -200,10 +206,10 @@ CheckResult CheckNumbersOf(const JudgeInput& input, const std::vector<StepTensor
 
 CheckResult CheckExportOf(const JudgeInput& input, const std::vector<StepTensors>& steps) {
   const ReferenceData& reference = *input.reference;
-  for (const absl::Status& status :
-       {reference.folder.status(), reference.golden.status(), reference.weights.status()}) {
+  for (const absl::Status& status : {reference.folder.status(), reference.weights.status()}) {
     if (!status.ok()) return CheckResult::Unreadable(Stage::kExport, status);
   }
+  if (!reference.golden.ok()) return WithoutReference(Stage::kExport, reference.golden.status());
   if (!input.observation->exported || steps.empty() || reference.golden->size() < 2)
     return CheckResult::Unseen(Stage::kExport, "no exported weights were seen");
   const ObservedExport& exported = *input.observation->exported;
@@ -422,8 +428,11 @@ Verdict JudgeFinished(const JudgeInput& input, HandedOver which) {
     }
     return verdict;
   }
-  if (const CheckResult* gap = First(checks, {CheckOutcome::kUnseen, CheckOutcome::kUnreadable}))
-    return FromCheck(VerdictKind::kUnsupported, *gap, std::move(evidence), {"harness"});
+  if (const CheckResult* gap = First(checks, {CheckOutcome::kUnseen, CheckOutcome::kUnreadable})) {
+    const bool machine = gap->reason == reason::kReferenceMissing;
+    return FromCheck(machine ? VerdictKind::kSpurious : VerdictKind::kUnsupported, *gap,
+                     std::move(evidence), {"harness"});
+  }
   Verdict verdict{VerdictKind::kOk, Stage::kGolden, "",
                   SayOk(input.probe, evidence["checks"], *input.observation)};
   verdict.blind = BlindOf(evidence["checks"], input.observation->precision_ran);

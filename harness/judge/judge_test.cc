@@ -279,6 +279,26 @@ TEST_F(JudgeTest, CorruptOrMissingFilesAreNotTheSubjectsFault) {
   EXPECT_THAT(verdict.message, ::testing::HasSubstr("step1.safetensors"));
 }
 
+// What the machine failed to compute says nothing about the pair, and hides nothing that does.
+TEST_F(JudgeTest, AReferenceThatTheMachineFailedToComputeIsSpurious) {
+  const auto expect_spurious = [&](const char* what) {
+    const Verdict verdict = Judged();
+    EXPECT_EQ(verdict.kind, VerdictKind::kSpurious) << what;
+    EXPECT_EQ(verdict.stage, Stage::kGolden) << what;
+    EXPECT_EQ(verdict.reason, "reference-missing") << what;
+    EXPECT_EQ(verdict.message, what);
+    EXPECT_THAT(verdict.blame, ElementsAre("harness"));
+  };
+  reference_.floors.insert_or_assign("bf16", absl::UnavailableError("the floor is missing"));
+  expect_spurious("the floor is missing");
+  reference_.golden = absl::UnavailableError("the golden is missing");
+  expect_spurious("the golden is missing");
+  observation_.reach.reset();
+  EXPECT_EQ(Judged().kind, VerdictKind::kUnsupported) << "a lack of the harness";
+  observation_.layers[0].class_name = "VarlenAttention";
+  EXPECT_EQ(Judged().kind, VerdictKind::kWrong);
+}
+
 TEST_F(JudgeTest, GoldenThatCannotBeReadLeavesOtherChecksStanding) {
   reference_.golden = absl::NotFoundError("golden.safetensors: no such file");
   EXPECT_EQ(Judged().message, "golden.safetensors: no such file");

@@ -53,6 +53,7 @@ constexpr Entry kEntries[] = {
     {kWorkerLost, "the worker died or went silent"},
     {kCancelled, "the run was interrupted"},
     {kRegistryUnreachable, "a package registry did not answer"},
+    {kReferenceMissing, "the machine failed to compute the golden or the floor"},
     {kOverrideIgnored, "the asked option was accepted and replaced by another"},
     {kPrecisionIgnored, "another precision ran than was asked for"},
     {kConfigIgnored, "the model was built with another number than its configuration has"},

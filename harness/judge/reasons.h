@@ -55,6 +55,7 @@ inline constexpr char kKilled[] = "killed";
 inline constexpr char kWorkerLost[] = "worker-lost";
 inline constexpr char kCancelled[] = "cancelled";
 inline constexpr char kRegistryUnreachable[] = "registry-unreachable";
+inline constexpr char kReferenceMissing[] = "reference-missing";
 // The cell ran, but did not do what was asked.
 inline constexpr char kOverrideIgnored[] = "override-ignored";
 inline constexpr char kPrecisionIgnored[] = "precision-ignored";

@@ -17,7 +17,7 @@ namespace bkm {
 
 // What cells of one probe are compared with. Read once, shared by all of them, never changed. A
 // part that cannot be read makes finished cells `unsupported` where it is needed, and affects no
-// other cell.
+// other cell. A golden or floor that is Unavailable makes them `spurious`.
 struct ReferenceData {
   absl::StatusOr<ProbeFolder> folder;
   absl::StatusOr<std::map<std::string, ObservedTensor>> weights;  // of the file

@@ -3,6 +3,7 @@
 // Computes the golden of a probe and the floors of right low-precision runs.
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
+#include <sysexits.h>
 #include <torch/version.h>
 
 #include <CLI/CLI.hpp>
@@ -46,12 +47,14 @@ absl::Status RunFloor(const Flags& flags) {
   return bkm::WriteFile(flags.out, bkm::ToText(floor));
 }
 
-// Returns 0, or 2 after one sentence on stderr.
+// Returns 0, or after one sentence on stderr 2, or EX_TEMPFAIL for a full disk.
 int Report(const std::function<absl::Status()>& run) {
   std::string message;
+  int code = 2;
   try {
     const absl::Status status = run();
     if (status.ok()) return 0;
+    if (absl::IsResourceExhausted(status)) code = EX_TEMPFAIL;
     message = std::string(status.message());
   } catch (const c10::Error& error) {
     message = error.what_without_backtrace();
@@ -59,7 +62,7 @@ int Report(const std::function<absl::Status()>& run) {
     message = error.what();
   }
   std::cerr << "reference_worker: " << message.substr(0, message.find('\n')) << "\n";
-  return 2;
+  return code;
 }
 
 CLI::App* AddCommand(CLI::App& app, Flags& flags, const char* name, const char* what) {

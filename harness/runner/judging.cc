@@ -96,6 +96,9 @@ const ReferenceData* RunJudge::EvidenceFor(const Probe& probe, const std::string
       evidence->golden = sound;
     if (const absl::Status sound = VerifySealedFile(floor); absl::IsDataLoss(sound))
       evidence->floors.insert_or_assign(precision, sound);
+    if (const absl::Status lack = LackOf(golden); !lack.ok()) evidence->golden = lack;
+    if (const absl::Status lack = LackOf(floor); !lack.ok())
+      evidence->floors.insert_or_assign(precision, lack);
   }
   return evidence.get();
 }
@@ -142,7 +145,9 @@ absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cel
   // After the control: judging it reads a reference of the same probe again that was incomplete.
   input.reference = EvidenceFor(cell.cell.probe, PrecisionOf(files.observation, cell.cell.probe));
   Verdict verdict = Judge(input);
-  if (interrupted && verdict.kind == VerdictKind::kUnsupported && !IsComplete(*input.reference))
+  const bool lacks_reference =
+      verdict.kind == VerdictKind::kUnsupported || verdict.reason == reason::kReferenceMissing;
+  if (interrupted && lacks_reference && !IsComplete(*input.reference))
     return std::optional<Verdict>();
   return std::optional<Verdict>(std::move(verdict));
 }

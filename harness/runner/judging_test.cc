@@ -2,12 +2,18 @@
 // Copyright the bkm authors.
 #include "harness/runner/judging.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "harness/base/files.h"
+#include "harness/judge/reference_data.h"
+#include "harness/numerics/probe_folder.h"
+#include "harness/runner/references.h"
 
 namespace bkm {
 namespace {
+
+using ::testing::HasSubstr;
 
 CellRecord Measured(const RunDirectory& directory, const char* attention, const Json& ending,
                     const char* engine = "torchtitan") {
@@ -40,6 +46,28 @@ TEST(JudgingTest, AnInterruptedRunLeavesOpenWhatOnlyAReferenceCanTell) {
   ASSERT_TRUE(RunJudge(directory).JudgeRun(run).ok());
   ASSERT_TRUE(run.cells[0].verdict.has_value());
   EXPECT_EQ(run.cells[0].verdict->kind, VerdictKind::kUnsupported);
+}
+
+TEST(JudgingTest, AMissingReferenceSaysWhetherTheMachineOrItsWorkerFailed) {
+  const RunDirectory directory(*CreateTempDirectory(::testing::TempDir(), "run"));
+  RunRecord run;
+  run.cells.push_back(Measured(directory, "flex", {{"kind", "completed"}}));
+  const Probe& probe = run.cells[0].cell.probe;
+  const std::filesystem::path golden = directory.reference(GoldenFile(probe));
+  const auto folder = WriteProbeFolder(probe, *CreateTempDirectory(::testing::TempDir(), "probes"));
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  ASSERT_TRUE(CopyReferenceData(*folder, directory.probe(ProbeKey(probe))).ok());
+  const auto numbers = [&] {
+    EXPECT_TRUE(RunJudge(directory).JudgeRun(run).ok());
+    return run.cells[0].verdict->evidence["checks"]["numbers"]["message"].get<std::string>();
+  };
+  EXPECT_EQ(numbers(), golden.string() + " is missing; the same bkm run computes it");
+
+  ASSERT_TRUE(WriteFile(golden.string() + ".failure", "the golden cannot be computed").ok());
+  EXPECT_EQ(numbers(), "the golden cannot be computed");
+
+  ASSERT_TRUE(WriteFile(golden, "damaged").ok());
+  EXPECT_THAT(numbers(), HasSubstr(golden.string()));
 }
 
 // Cell and control share a probe, and while its reference is incomplete, each reads it again.

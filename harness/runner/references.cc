@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <sys/wait.h>
+#include <sysexits.h>
 
 #include <algorithm>
 #include <utility>
@@ -27,9 +28,13 @@ constexpr int kTriesIfKilled = 3;
 // What the floors of a probe have in common in all precisions.
 std::string FloorKind(const Probe& probe) { return FloorFile(probe, "any"); }
 
+// Says in one sentence why the worker could not compute `file`.
+fs::path FailureOf(const fs::path& file) { return absl::StrCat(file.string(), ".failure"); }
+
 absl::Status CopyInto(const fs::path& from, const fs::path& to) {
   ASSIGN_OR_RETURN(const std::string content, ReadFile(from));
   RETURN_IF_ERROR(WriteFile(to, content));
+  RETURN_IF_ERROR(RemoveTree(FailureOf(to)));
   return SealFile(to);
 }
 
@@ -52,6 +57,15 @@ std::string FloorFile(const Probe& probe, const std::string& precision) {
                       ".floor.json");
 }
 std::string ProbeKey(const Probe& probe) { return GoldenKey(probe); }
+
+absl::Status LackOf(const fs::path& file) {
+  std::error_code error;
+  if (fs::exists(file, error)) return absl::OkStatus();
+  if (absl::StatusOr<std::string> why = ReadFile(FailureOf(file)); why.ok())
+    return absl::FailedPreconditionError(*why);
+  return absl::UnavailableError(
+      absl::StrCat(file.string(), " is missing; the same bkm run computes it"));
+}
 
 References::~References() {
   for (const Running& running : running_) ::kill(-running.process.pid, SIGKILL);
@@ -152,11 +166,21 @@ void References::Finish(Job job, int status) {
     jobs_.push_front(std::move(job));
     return;
   }
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  if (code != 0) {
+    GiveUp(job, absl::StrCat("see ", job.log.string()));
+    // What the machine failed at can succeed the next time.
+    if (!killed && code != EX_TEMPFAIL) WriteFile(FailureOf(job.wanted), failure_).IgnoreError();
+    return;
+  }
   absl::Status copied = SealFile(job.made);
   if (copied.ok()) copied = CopyInto(job.made, job.wanted);
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !copied.ok()) {
-    failure_ = absl::StrCat("cannot compute ", job.what, ": see ", job.log.string());
-  }
+  if (!copied.ok()) GiveUp(job, std::string(copied.message()));
+}
+
+void References::GiveUp(const Job& job, const std::string& why) {
+  failure_ = absl::StrCat("cannot compute ", job.what, ": ", why);
+  std::erase_if(jobs_, [&](const Job& other) { return other.needs == job.serves; });
 }
 
 bool References::IsMaking(const std::string& serves) const {
@@ -191,8 +215,7 @@ int References::Advance(int slots) {
       failure_ = std::string(made.message());
     absl::StatusOr<PipedProcess> started = StartPiped(job.command, job.log);
     if (!started.ok()) {
-      failure_ = absl::StrCat("cannot compute ", job.what, ": ", started.status().message(),
-                              " (run tools/bkm, which builds it)");
+      GiveUp(job, absl::StrCat(started.status().message(), " (run tools/bkm, which builds it)"));
       continue;
     }
     started->to_child.Close();

@@ -72,6 +72,8 @@ class References {
   };
 
   void Finish(Job job, int status);
+  // Ends a job without its file, and those that need it.
+  void GiveUp(const Job& job, const std::string& why);
   // The first job that waits for no other one.
   std::deque<Job>::iterator NextJob();
   // Whether a job that `serves` this waits or runs.
@@ -102,6 +104,11 @@ class References {
 std::string GoldenFile(const Probe& probe);
 std::string FloorFile(const Probe& probe, const std::string& precision);
 std::string ProbeKey(const Probe& probe);
+
+// OK if the golden or floor `file` of a run is there. FailedPrecondition if its worker could not
+// compute it. Unavailable if the machine is to blame (the worker was killed, the disk was full,
+// LibTorch could not be fetched): the same run computes it.
+absl::Status LackOf(const std::filesystem::path& file);
 
 }  // namespace bkm
 

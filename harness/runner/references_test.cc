@@ -124,19 +124,42 @@ TEST_F(ReferencesTest, AWorkerThatIsKilledRunsAgain) {
   EXPECT_EQ(*ReadFile(run_.reference(GoldenFile(probe_))), "made\n");
 }
 
-TEST_F(ReferencesTest, AWorkerThatIsAlwaysKilledOrFailsIsAFailureThatNamesItsLog) {
+// The floor needs the golden, so it is not tried.
+TEST_F(ReferencesTest, AWorkerThatIsAlwaysKilledIsAFailureOfTheMachineThatNamesItsLog) {
   WriteWorker("kill -KILL $$");
   MakeAll(references_);
-  EXPECT_EQ(Runs(), "golden\ngolden\ngolden\nfloor\nfloor\nfloor\n");
-  EXPECT_THAT(references_.failure(), HasSubstr("cannot compute the bf16 floor: see "));
+  EXPECT_EQ(Runs(), "golden\ngolden\ngolden\n");
+  EXPECT_THAT(references_.failure(), HasSubstr("cannot compute the golden: see "));
   EXPECT_FALSE(fs::exists(run_.reference(GoldenFile(probe_))));
+  EXPECT_TRUE(absl::IsUnavailable(LackOf(run_.reference(GoldenFile(probe_)))));
 }
 
-TEST_F(ReferencesTest, AWorkerThatFailsIsNotRunAgain) {
-  WriteWorker("echo no >&2; exit 2");
+TEST_F(ReferencesTest, AFullDiskIsAFailureOfTheMachine) {
+  WriteWorker("[ $1 = golden ] || exit 75");
   MakeAll(references_);
   EXPECT_EQ(Runs(), "golden\nfloor\n");
-  EXPECT_THAT(references_.failure(), HasSubstr("cannot compute"));
+  EXPECT_THAT(references_.failure(), HasSubstr("cannot compute the bf16 floor: see "));
+  EXPECT_TRUE(LackOf(run_.reference(GoldenFile(probe_))).ok());
+  EXPECT_TRUE(absl::IsUnavailable(LackOf(run_.reference(FloorFile(probe_, "bf16")))));
+}
+
+TEST_F(ReferencesTest, AWorkerThatFailsIsNotRunAgainAndItsFailureIsKeptUntilItSucceeds) {
+  const fs::path golden = run_.reference(GoldenFile(probe_));
+  for (const char* fails : {"echo no >&2; exit 2", "kill -SEGV $$"}) {
+    WriteWorker(fails);
+    References references(installation_, root_ / "cache", run_, [](const std::string&) {});
+    MakeAll(references);
+    EXPECT_EQ(Runs(), "golden\n");
+    fs::remove(root_ / "runs");
+    EXPECT_TRUE(absl::IsFailedPrecondition(LackOf(golden))) << fails;
+    EXPECT_THAT(LackOf(golden).message(), HasSubstr("cannot compute the golden: see "));
+    EXPECT_EQ(references.failure(), LackOf(golden).message());
+  }
+  WriteWorker("");
+  MakeAll(references_);
+  EXPECT_TRUE(LackOf(golden).ok());
+  fs::remove(golden);
+  EXPECT_TRUE(absl::IsUnavailable(LackOf(golden)));
 }
 
 }  // namespace
