@@ -3,6 +3,7 @@
 // The command line that the runner uses: exit codes and one-sentence errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sysexits.h>
 
 #include "harness/base/files.h"
 #include "harness/base/subprocess.h"
@@ -48,6 +49,19 @@ TEST(ReferenceWorkerTest, AnErrorIsOneSentenceAndExitTwo) {
   EXPECT_EQ(result.err,
             "reference_worker: cannot read /nowhere/probe.json: No such file or directory\n");
   EXPECT_EQ(result.out, "");
+}
+
+// The runner tries again what a full disk prevented (harness/runner/references.cc).
+TEST(ReferenceWorkerTest, AFullDiskIsAnExitCodeOfItsOwn) {
+  const fs::path small = Temp("small");
+  ASSERT_TRUE(CreateDirectories(small).ok());
+  const ProcessResult result = *RunCommand(
+      {.argv = {"unshare", "--user", "--map-root-user", "--mount", "sh", "-c",
+                "mount -t tmpfs -o size=4k none \"$1\" && exec "
+                "harness/reference/reference_worker golden --probe \"$2\" --out \"$1/golden\"",
+                "sh", small, SmallProbe()}});
+  EXPECT_EQ(result.exit_code, EX_TEMPFAIL) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("No space left on device"));
 }
 
 TEST(ReferenceWorkerTest, AGoldenOfAnotherProbeIsRefused) {
