@@ -6,6 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <map>
+#include <string>
+
 #include "absl/strings/str_cat.h"
 #include "harness/testing/real_bkm.h"
 
@@ -28,6 +32,13 @@ const Json* FindCell(const Json& run, const CellName& name) {
       return &cell;
   }
   return nullptr;
+}
+
+// Controls are in the order in which they were added.
+std::map<std::string, std::string> VerdictsById(const Json& run) {
+  std::map<std::string, std::string> verdicts;
+  for (const Json& cell : run["cells"]) verdicts[cell["id"]] = cell["verdict"];
+  return verdicts;
 }
 
 class RealCellsTest : public ::testing::Test {
@@ -102,6 +113,33 @@ TEST_F(RealCellsTest, NewestReleasesBreakAtImportAndTheMissingModuleIsNamed) {
 TEST_F(RealCellsTest, SdpaIsRefusedByVerlWhereItSaysSo) {
   EXPECT_EQ(Cell({"v0.8.0", "baba6d82e", "sdpa"})["verdict"], "refused");
   EXPECT_EQ(Cell({"v0.9.0", "952427842", "sdpa"})["verdict"], "refused");
+}
+
+// Without goldens, no cell is green, what is red stays so, and the same run makes all right again.
+TEST_F(RealCellsTest, CellsWithoutGoldensAreSpuriousUntilTheSameRunMakesThem) {
+  const std::filesystem::path folder = RealRunFolder("without-goldens");
+  std::filesystem::copy(RealRunFolder("proof"), folder, std::filesystem::copy_options::recursive);
+  for (const auto& file : std::filesystem::directory_iterator(folder / "references"))
+    if (file.path().extension() == ".safetensors") std::filesystem::remove(file);
+
+  const absl::StatusOr<ProcessResult> judged = RunRealBkm({"judge", folder, "--json"});
+  ASSERT_TRUE(judged.ok()) << judged.status();
+  EXPECT_EQ(judged->exit_code, 1) << judged->err;
+  const Json lacking = *ParseJson(judged->out, "judge");
+  const Json& cells = (**run_)["cells"];
+  int changed = 0;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const bool ok = cells[i]["verdict"] == "ok";
+    changed += ok;
+    EXPECT_EQ(lacking["cells"][i]["verdict"], ok ? Json("spurious") : cells[i]["verdict"]);
+    EXPECT_EQ(lacking["cells"][i]["reason"], ok ? Json("reference-missing") : cells[i]["reason"]);
+  }
+  EXPECT_GT(changed, 5);
+
+  const auto again = RunRealCells({"fixtures/matrices/proof.json"}, "without-goldens");
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ((*again)["made_by"]["reused"], cells.size());
+  EXPECT_EQ(VerdictsById(*again), VerdictsById(**run_));
 }
 
 }  // namespace
