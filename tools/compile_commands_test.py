@@ -17,7 +17,8 @@ class TestCompileCommands(unittest.TestCase):
     def run_with(self, *sources: str) -> tuple[subprocess.CompletedProcess, Path]:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        actions = {"actions": [{"arguments": GCC}, {"arguments": ["gcc", "-c", "other.cc"]}]}
+        actions = {"actions": [{"arguments": GCC}, {"arguments": ["gcc", "-c", "other.cc"]},
+                               {"arguments": ["gcc", "-isystem", "external/torch/include", "-c", "torch.cc"]}]}
         result = subprocess.run([sys.executable, SCRIPT, folder.name, *sources], input=json.dumps(actions), capture_output=True,
                                 text=True, check=False)
         return result, Path(folder.name) / "compile_commands.json"
@@ -29,6 +30,12 @@ class TestCompileCommands(unittest.TestCase):
         self.assertEqual(command["file"], "a.cc")
         self.assertEqual(command["arguments"], ["clang++", "-DVERSION=\"3.11\"", "-iquote", ".", "-isystem", "/usr/include/fuse3",
                                                 "-std=c++20", "-c", "a.cc"])
+
+    def test_leaves_out_what_uses_libtorch_and_says_so(self) -> None:
+        result, file = self.run_with("a.cc", "torch.cc")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual([command["file"] for command in json.loads(file.read_text())], ["a.cc"])
+        self.assertIn("1 sources; 1 use LibTorch or Python", result.stderr)
 
     def test_a_source_that_bazel_does_not_compile_is_an_error(self) -> None:
         result, file = self.run_with("a.cc", "forgotten.cc")

@@ -10,14 +10,14 @@
 namespace bkm {
 namespace {
 
-using Kind = Parameter::Kind;
+using PKind = Parameter::Kind;
 
 bool ByPosition(const Parameter& parameter) {
-  return parameter.kind == Kind::kByPosition || parameter.kind == Kind::kEither;
+  return parameter.kind == PKind::kByPosition || parameter.kind == PKind::kEither;
 }
 
 bool ByName(const Parameter& parameter) {
-  return parameter.kind == Kind::kEither || parameter.kind == Kind::kByName;
+  return parameter.kind == PKind::kEither || parameter.kind == PKind::kByName;
 }
 
 std::optional<Failure> MisfitOfName(const std::vector<Parameter>& parameters,
@@ -27,7 +27,7 @@ std::optional<Failure> MisfitOfName(const std::vector<Parameter>& parameters,
   const auto found = std::find_if(parameters.begin(), parameters.end(), is_name);
   if (found == parameters.end()) {
     const bool rest = std::any_of(parameters.begin(), parameters.end(),
-                                  [](const Parameter& p) { return p.kind == Kind::kNamedRest; });
+                                  [](const Parameter& p) { return p.kind == PKind::kNamedRest; });
     if (rest) return std::nullopt;
     return Failure{"unknown-keyword", absl::StrCat("has no keyword '", name, "'"), ""};
   }
@@ -61,7 +61,7 @@ std::optional<Failure> Misfit(const std::vector<Parameter>& parameters, int boun
   std::vector<const Parameter*> positional;
   bool rest = false;
   for (const Parameter& parameter : parameters) {
-    rest = rest || parameter.kind == Kind::kRest;
+    rest = rest || parameter.kind == PKind::kRest;
     if (ByPosition(parameter)) positional.push_back(&parameter);
   }
   // Parameters that are already filled cannot be passed by keyword either.
@@ -89,7 +89,7 @@ std::optional<Failure> Misfit(const std::vector<Parameter>& parameters, int boun
                        std::binary_search(call.names.begin(), call.names.end(), parameter.name);
     if (by_position) ++place;
     const bool perhaps = by_position && call.starred;
-    const bool wanted = by_position || parameter.kind == Kind::kByName;
+    const bool wanted = by_position || parameter.kind == PKind::kByName;
     if (!wanted || given || perhaps || parameter.has_default) continue;
     return Failure{"missing-argument", absl::StrCat("requires '", parameter.name, "'"), ""};
   }

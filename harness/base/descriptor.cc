@@ -3,9 +3,11 @@
 #include "harness/base/descriptor.h"
 
 #include <fcntl.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -26,6 +28,15 @@ absl::StatusOr<Pipe> MakePipe() {
   if (::pipe2(ends, O_CLOEXEC) != 0)
     return absl::UnavailableError(absl::StrCat("cannot make a pipe: ", std::strerror(errno)));
   return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+Descriptor TakeStopSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  return Descriptor(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
 bool WriteAll(int fd, absl::string_view bytes) {

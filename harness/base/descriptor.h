@@ -39,6 +39,10 @@ struct Pipe {
 // Both ends are close-on-exec.
 absl::StatusOr<Pipe> MakePipe();
 
+// Keeps SIGTERM and SIGINT from ending this thread, and is readable (signalfd_siginfo) after one of
+// them, so that a loop can wait for them and for other descriptors in one place. Close-on-exec.
+Descriptor TakeStopSignals();
+
 // Writes all of `bytes`; false, with errno set, when write(2) fails.
 bool WriteAll(int fd, absl::string_view bytes);
 

@@ -15,6 +15,7 @@
 #include <sstream>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "harness/base/descriptor.h"
 #include "harness/base/file_steps.h"
@@ -213,6 +214,10 @@ absl::Status RemoveTree(const fs::path& path) {
   if (!EmptyTree(folder.get()) || ::rmdir(path.c_str()) != 0)
     return SystemError("cannot remove", path, errno);
   return absl::OkStatus();
+}
+
+bool IsAtOrBelow(const fs::path& path, const fs::path& folder) {
+  return path == folder || absl::StartsWith(path.string(), folder.string() + "/");
 }
 
 fs::path CacheDirectory() {

@@ -41,6 +41,9 @@ absl::StatusOr<std::filesystem::path> CreateTempDirectory(const std::filesystem:
 // path is not an error.
 absl::Status RemoveTree(const std::filesystem::path& path);
 
+// Whether `path` is `folder` or below it, by their spelling alone.
+bool IsAtOrBelow(const std::filesystem::path& path, const std::filesystem::path& folder);
+
 // $BKM_CACHE, else $XDG_CACHE_HOME/bkm, else ~/.cache/bkm.
 std::filesystem::path CacheDirectory();
 

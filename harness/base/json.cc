@@ -10,9 +10,6 @@
 #include "harness/base/shown_text.h"
 #include "harness/base/status_macros.h"
 
-template class nlohmann::basic_json<>;
-template class nlohmann::basic_json<nlohmann::ordered_map>;
-
 namespace bkm {
 namespace {
 

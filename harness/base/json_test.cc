@@ -14,7 +14,7 @@
 namespace bkm {
 namespace {
 
-std::string ErrorOf(const char* text) {
+std::string ParseErrorOf(const char* text) {
   const Json json = *ParseJson(text, "a.json");
   ObjectReader reader(json, "a.json");
   reader.String("name");
@@ -34,22 +34,22 @@ TEST(JsonTest, DuplicateKeyIsRefused) {
 }
 
 TEST(JsonTest, UnknownKeyIsRefusedWithASuggestion) {
-  EXPECT_EQ(ErrorOf(R"({"name": "x", "stesp": 2})"),
+  EXPECT_EQ(ParseErrorOf(R"({"name": "x", "stesp": 2})"),
             "a.json: $: unknown key 'stesp': did you mean 'steps'?");
 }
 
 TEST(JsonTest, WrongTypeNamesThePath) {
-  EXPECT_EQ(ErrorOf(R"({"name": 3})"), "a.json: $.name: a string is needed here, not number");
-  EXPECT_EQ(ErrorOf(R"({"name": "x", "steps": 1.5})"),
+  EXPECT_EQ(ParseErrorOf(R"({"name": 3})"), "a.json: $.name: a string is needed here, not number");
+  EXPECT_EQ(ParseErrorOf(R"({"name": "x", "steps": 1.5})"),
             "a.json: $.steps: a whole number is needed here, not 1.5");
-  EXPECT_EQ(ErrorOf(R"({"name": "x", "steps": 10})"),
+  EXPECT_EQ(ParseErrorOf(R"({"name": "x", "steps": 10})"),
             "a.json: $.steps: 10 is out of range: 1 to 9");
-  EXPECT_EQ(ErrorOf(R"({"name": "x", "attention": ["flex", 1]})"),
+  EXPECT_EQ(ParseErrorOf(R"({"name": "x", "attention": ["flex", 1]})"),
             "a.json: $.attention[1]: a string is needed here, not number");
 }
 
 TEST(JsonTest, MissingKeyIsNamed) {
-  EXPECT_EQ(ErrorOf("{}"), "a.json: $: the key 'name' is missing");
+  EXPECT_EQ(ParseErrorOf("{}"), "a.json: $: the key 'name' is missing");
 }
 
 TEST(JsonTest, DeepNestingIsRefusedWithOneSentence) {

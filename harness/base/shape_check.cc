@@ -3,6 +3,10 @@
 #include "harness/base/shape_check.h"
 
 #include <set>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validator.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -117,6 +121,14 @@ class Comparison {
 };
 
 }  // namespace
+
+bool SchemaAccepts(const std::filesystem::path& schema, const Json& json) {
+  const Json text = *ReadJsonFile(schema);
+  valijson::Schema parsed;
+  valijson::SchemaParser().populateSchema(valijson::adapters::NlohmannJsonAdapter(text), parsed);
+  return valijson::Validator().validate(parsed, valijson::adapters::NlohmannJsonAdapter(json),
+                                        nullptr);
+}
 
 std::vector<std::string> SchemaDifferences(const Fields::Shape& shape, const Json& schema,
                                            SchemaSide side) {

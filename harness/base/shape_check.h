@@ -3,12 +3,16 @@
 #ifndef HARNESS_BASE_SHAPE_CHECK_H_
 #define HARNESS_BASE_SHAPE_CHECK_H_
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "harness/base/fields.h"
 
 namespace bkm {
+
+// Whether the JSON schema in the file `schema` accepts `json`.
+bool SchemaAccepts(const std::filesystem::path& schema, const Json& json);
 
 enum class SchemaSide {
   kWriter,  // of files that the program writes: it requires the keys that are always written

@@ -243,15 +243,13 @@ TEST(SubprocessTest, AKilledKeeperOrProgramLeavesNothingAndKeepsNobodyWaiting) {
   const fs::path file = fs::path(::testing::TempDir()) / "orphan";
   for (const char* killed : {"$PPID", "$$"}) {
     fs::remove(file);
-    const auto start = std::chrono::steady_clock::now();
-    // The child of the program holds its stdout.
+    // The child of the program holds its stdout, longer than the limit of the test.
     const ProcessResult result =
         *RunCommand({.argv = {"sh", "-c",
-                              absl::StrCat("sleep 600 & echo $! > ", file.string(),
+                              absl::StrCat("sleep 100000 & echo $! > ", file.string(),
                                            "; echo out; kill -KILL ", killed, "; wait")}});
     EXPECT_EQ(result.exit_code, 128 + SIGKILL);
     EXPECT_EQ(result.out, "out\n");
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
     const std::vector<pid_t> pids = ReadPids(file, 1);
     ASSERT_EQ(pids.size(), 1u);
     EXPECT_FALSE(Runs(pids[0])) << killed;
@@ -259,11 +257,10 @@ TEST(SubprocessTest, AKilledKeeperOrProgramLeavesNothingAndKeepsNobodyWaiting) {
 }
 
 TEST(SubprocessTest, WhatAProgramLeavesRunningKeepsNobodyWaiting) {
-  const auto start = std::chrono::steady_clock::now();
-  const ProcessResult result = *RunCommand({.argv = {"sh", "-c", "sleep 30 & echo out"}});
+  // Longer than the limit of the test.
+  const ProcessResult result = *RunCommand({.argv = {"sh", "-c", "sleep 1000 & echo out"}});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.out, "out\n");
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
 // A program that adds a line to `runs` and kills itself with `signal`, until there are `lines`.

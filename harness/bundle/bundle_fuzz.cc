@@ -4,6 +4,7 @@
 // The documents of bundles and of their results.
 #include "harness/bundle/manifest.h"
 #include "harness/fuzzing/fuzzing.h"
+#include "harness/runner/measured_on.h"
 
 namespace bkm {
 namespace {

@@ -11,7 +11,6 @@
 #include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
 #include "harness/bundle/part_file.h"
-#include "harness/model/sandbox_level.h"
 #include "harness/source/tree_listing.h"
 #include "harness/source/tree_rules.h"
 
@@ -116,16 +115,6 @@ void Describe(Fields& fields, BundleManifest& manifest) {
   fields.Field("locks", manifest.locks);
   fields.Field("probes", manifest.probes);
   fields.Field("cells", manifest.cells);
-}
-
-void Describe(Fields& fields, WorkMachine& machine) {
-  fields.Field("bkm", machine.bkm);
-  fields.Field("cell_code", machine.cell_code);
-  fields.OneOf("sandbox", machine.sandbox, SandboxLevelNames());
-  fields.Field("cpu", machine.cpu);
-  fields.Int("cores", machine.cores, 0, 1 << 20);
-  fields.Field("system", machine.system);
-  fields.Field("devices", machine.devices, Presence::kOmitted);
 }
 
 void Describe(Fields& fields, ResultFile& file) {

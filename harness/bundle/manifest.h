@@ -14,7 +14,6 @@
 #include "harness/base/json.h"
 #include "harness/matrix/matrix.h"
 #include "harness/model/cell_record.h"
-#include "harness/model/cuda_device.h"
 #include "harness/runtime/runtime_lock.h"
 
 // The JSON documents of a bundle and of its results (README.md). All come from elsewhere: they are
@@ -63,19 +62,6 @@ struct BundleManifest {
   std::vector<PackedCell> cells;
 };
 void Describe(Fields& fields, BundleManifest& manifest);
-
-// What the cells of a result ran on.
-struct WorkMachine {
-  std::string bkm;
-  std::string cell_code;
-  std::string sandbox;  // name of a SandboxLevel
-  std::string cpu;      // CpuFeatures(): the model, and what decides the last bits
-  int cores = 0;
-  std::string system;               // kernel and its release
-  std::vector<CudaDevice> devices;  // if a cell asks for one
-  bool operator==(const WorkMachine&) const = default;
-};
-void Describe(Fields& fields, WorkMachine& machine);
 
 // The evidence of one cell. Its name in the results is "result/" and the request's key.
 struct ResultFile {

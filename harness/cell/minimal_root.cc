@@ -31,8 +31,8 @@ constexpr const char* kHiddenFiles[] = {
 constexpr const char* kHiddenFolders[] = {"acpi", "asound", "bus", "dynamic_debug", "fs",
                                           "irq",  "scsi",   "spl", "tty",           "driver"};
 
-absl::Status SystemError(absl::string_view doing, const fs::path& path) {
-  return bkm::SystemError(absl::StrCat(doing, " ", path.string()));
+absl::Status ErrorAt(absl::string_view doing, const fs::path& path) {
+  return SystemError(absl::StrCat(doing, " ", path.string()));
 }
 
 bool IsFolder(int tree) {
@@ -42,16 +42,16 @@ bool IsFolder(int tree) {
 
 absl::Status MakeFolders(const fs::path& path) {
   if (::mkdir(path.c_str(), 0755) == 0 || errno == EEXIST) return absl::OkStatus();
-  if (errno != ENOENT) return SystemError("cannot create the folder", path);
+  if (errno != ENOENT) return ErrorAt("cannot create the folder", path);
   RETURN_IF_ERROR(MakeFolders(path.parent_path()));
   if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST)
-    return SystemError("cannot create the folder", path);
+    return ErrorAt("cannot create the folder", path);
   return absl::OkStatus();
 }
 
 absl::Status Bind(const fs::path& from, const fs::path& to) {
   if (::mount(from.c_str(), to.c_str(), nullptr, MS_BIND, nullptr) != 0)
-    return SystemError("cannot hide", to);
+    return ErrorAt("cannot hide", to);
   return absl::OkStatus();
 }
 
@@ -63,7 +63,7 @@ absl::StatusOr<MinimalRoot> MinimalRoot::Create() {
     if (::stat(place, &info) != 0 || !S_ISDIR(info.st_mode)) continue;
     if (::mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV, "size=16m,nr_inodes=16k,mode=755") !=
         0)
-      return SystemError("cannot mount a file system in memory on", place);
+      return ErrorAt("cannot mount a file system in memory on", place);
     return MinimalRoot(place);
   }
   return absl::UnavailableError("cannot build a root folder: the machine has no /tmp");
@@ -77,7 +77,7 @@ absl::Status MinimalRoot::File(const fs::path& path, absl::string_view content) 
   const fs::path here = Here(path);
   RETURN_IF_ERROR(MakeFolders(here.parent_path()));
   const Descriptor file(::open(here.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0644));
-  if (!file.valid() || !WriteAll(file.get(), content)) return SystemError("cannot write", path);
+  if (!file.valid() || !WriteAll(file.get(), content)) return ErrorAt("cannot write", path);
   return absl::OkStatus();
 }
 
@@ -85,7 +85,7 @@ absl::Status MinimalRoot::Link(const fs::path& path, const std::string& target) 
   const fs::path here = Here(path);
   RETURN_IF_ERROR(MakeFolders(here.parent_path()));
   if (::symlink(target.c_str(), here.c_str()) != 0 && errno != EEXIST)
-    return SystemError("cannot link", path);
+    return ErrorAt("cannot link", path);
   return absl::OkStatus();
 }
 
@@ -97,7 +97,7 @@ absl::Status MinimalRoot::Attach(const Attachment& attachment) const {
   }
   if (MoveMount(attachment.tree.get(), "", AT_FDCWD, Here(attachment.path).c_str(),
                 MOVE_MOUNT_F_EMPTY_PATH) != 0)
-    return SystemError("cannot bind", attachment.path);
+    return ErrorAt("cannot bind", attachment.path);
   return absl::OkStatus();
 }
 
@@ -112,7 +112,7 @@ absl::Status MinimalRoot::Proc(bool hide) const {
   RETURN_IF_ERROR(Folder("/proc"));
   const fs::path proc = Here("/proc");
   if (::mount("proc", proc.c_str(), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
-    return SystemError("cannot mount", "/proc");
+    return ErrorAt("cannot mount", "/proc");
   if (!hide) return absl::OkStatus();
   RETURN_IF_ERROR(Folder("/.hidden"));
   RETURN_IF_ERROR(File("/.nothing", ""));
@@ -128,21 +128,20 @@ absl::Status MinimalRoot::Proc(bool hide) const {
   mount_attr attributes = {};
   attributes.attr_set = MOUNT_ATTR_RDONLY;
   if (SetMountAttributes(AT_FDCWD, proc.c_str(), AT_RECURSIVE, attributes) != 0)
-    return SystemError("cannot make read-only", "/proc");
+    return ErrorAt("cannot make read-only", "/proc");
   return absl::OkStatus();
 }
 
 absl::Status MinimalRoot::Enter() const {
-  if (::chdir(at_.c_str()) != 0) return SystemError("cannot enter", at_);
-  if (::syscall(SYS_pivot_root, ".", ".") != 0)
-    return SystemError("cannot change the root to", at_);
+  if (::chdir(at_.c_str()) != 0) return ErrorAt("cannot enter", at_);
+  if (::syscall(SYS_pivot_root, ".", ".") != 0) return ErrorAt("cannot change the root to", at_);
   // The old root lies over the new one now.
-  if (::umount2(".", MNT_DETACH) != 0) return SystemError("cannot let go of the root below", at_);
-  if (::chdir("/") != 0) return SystemError("cannot enter", "/");
+  if (::umount2(".", MNT_DETACH) != 0) return ErrorAt("cannot let go of the root below", at_);
+  if (::chdir("/") != 0) return ErrorAt("cannot enter", "/");
   mount_attr attributes = {};
   attributes.attr_set = MOUNT_ATTR_RDONLY;
   if (SetMountAttributes(AT_FDCWD, "/", 0, attributes) != 0)
-    return SystemError("cannot make read-only", "/");
+    return ErrorAt("cannot make read-only", "/");
   return absl::OkStatus();
 }
 

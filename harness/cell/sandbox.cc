@@ -53,11 +53,11 @@ constexpr struct {
   const char* name;        // of the protection
   const char* name_space;  // in /proc/self/ns
   int flag;
-} kNamespaces[] = {{"mount", "mnt", CLONE_NEWNS},
-                   {"network", "net", CLONE_NEWNET},
-                   {"ipc", "ipc", CLONE_NEWIPC},
-                   {"uts", "uts", CLONE_NEWUTS},
-                   {"cgroup", "cgroup", CLONE_NEWCGROUP}};
+} kNamespaceKinds[] = {{"mount", "mnt", CLONE_NEWNS},
+                       {"network", "net", CLONE_NEWNET},
+                       {"ipc", "ipc", CLONE_NEWIPC},
+                       {"uts", "uts", CLONE_NEWUTS},
+                       {"cgroup", "cgroup", CLONE_NEWCGROUP}};
 
 ino_t InodeOf(const std::string& name_space) {
   struct stat info = {};
@@ -134,7 +134,7 @@ absl::Status CheckThatHold(const std::vector<std::string>& asked,
 absl::StatusOr<std::vector<std::string>> EnterFull(const Sandbox& sandbox, const CellView& view) {
   std::map<std::string, ino_t> before;
   int flags = 0;
-  for (const auto& one : kNamespaces) {
+  for (const auto& one : kNamespaceKinds) {
     before[one.name] = InodeOf(one.name_space);
     flags |= one.flag;
   }
@@ -158,7 +158,7 @@ absl::StatusOr<std::vector<std::string>> EnterFull(const Sandbox& sandbox, const
   struct statvfs root = {};
   const bool own_root = ::statfs("/", &kind) == 0 && kind.f_type == TMPFS_MAGIC &&
                         ::statvfs("/", &root) == 0 && (root.f_flag & ST_RDONLY);
-  for (const auto& one : kNamespaces) {
+  for (const auto& one : kNamespaceKinds) {
     const ino_t inode = InodeOf(one.name_space);
     if (inode == 0 || inode == before[one.name]) continue;
     if (one.flag != CLONE_NEWNS || own_root) holding.push_back(one.name);

@@ -3,7 +3,6 @@
 #include "harness/cell/server.h"
 
 #include <poll.h>
-#include <sys/signalfd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -18,20 +17,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// SIGTERM and SIGINT as a descriptor, so that the loop waits in one place.
-Descriptor TakeSignals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGINT);
-  ::sigprocmask(SIG_BLOCK, &set, nullptr);
-  return ToPrivate(Descriptor(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)));
-}
-
 }  // namespace
 
 Server::Server(ServerOptions options, Channel channel, std::vector<Packet> orders)
-    : options_(std::move(options)), signals_(TakeSignals()), channel_(std::move(channel)) {
+    : options_(std::move(options)),
+      signals_(ToPrivate(TakeStopSignals())),
+      channel_(std::move(channel)) {
   ::signal(SIGPIPE, SIG_IGN);
   if (!options_.setting.sandbox.HasNamespaces()) AdoptOrphans();
   for (Packet& order : orders) Take(std::move(order));

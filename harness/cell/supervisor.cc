@@ -48,17 +48,8 @@ constexpr size_t kLongestReply = 256 << 20;
 // A worker has no reason to say more; its packages might.
 constexpr int64_t kMostLog = 16 << 20;
 // How deep a reply may nest: whoever prints it calls itself for each level.
-constexpr int kDeepest = 128;
+constexpr int kDeepestReply = 128;
 constexpr auto kPatience = std::chrono::seconds(20);
-
-Descriptor TakeSignals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGINT);
-  ::sigprocmask(SIG_BLOCK, &set, nullptr);
-  return Descriptor(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-}
 
 bool IsShallow(absl::string_view json) {
   int depth = 0;
@@ -71,7 +62,7 @@ bool IsShallow(absl::string_view json) {
     } else if (c == '"') {
       in_string = true;
     } else if (c == '[' || c == '{') {
-      if (++depth > kDeepest) return false;
+      if (++depth > kDeepestReply) return false;
     } else if (c == ']' || c == '}') {
       --depth;
     }
@@ -150,7 +141,7 @@ Supervisor::~Supervisor() {
 
 absl::Status Supervisor::Start() {
   ::signal(SIGPIPE, SIG_IGN);
-  signals_ = TakeSignals();
+  signals_ = TakeStopSignals();
   const absl::Status started = StartWorker();
   if (started.ok() || options_.level == SandboxLevel::kOff) return started;
   // What exactly is missing? If nothing is, the error is another one.

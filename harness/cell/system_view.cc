@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "harness/base/embedded_python.h"
+#include "harness/base/files.h"
 
 namespace bkm {
 namespace {
@@ -31,10 +32,6 @@ constexpr const char* kEtc[] = {"alternatives", "ld.so.cache",  "ld.so.conf",   
 constexpr const char* kHardware[] = {"/sys/devices/system/cpu", "/sys/devices/system/node"};
 constexpr const char* kDevices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random",
                                     "/dev/urandom"};
-
-bool IsWithin(const fs::path& path, const fs::path& folder) {
-  return path == folder || absl::StartsWith(path.string(), folder.string() + "/");
-}
 
 // The folders of shared libraries that are mapped into this process.
 std::set<fs::path> FoldersOfLoadedLibraries() {
@@ -127,7 +124,8 @@ std::vector<fs::path> EnvironmentPaths(const fs::path& python) {
     for (const fs::path& spelling : Spellings(path)) found.insert(spelling);
   }
   for (const fs::path& folder : FoldersOfLoadedLibraries()) {
-    if (!IsWithin(folder, "/usr") && !IsWithin(folder, "/lib") && !IsWithin(folder, "/lib64"))
+    if (!IsAtOrBelow(folder, "/usr") && !IsAtOrBelow(folder, "/lib") &&
+        !IsAtOrBelow(folder, "/lib64"))
       found.insert(folder);
   }
   return {found.begin(), found.end()};

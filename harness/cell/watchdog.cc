@@ -25,7 +25,7 @@ constexpr int kLooksPerWalk = 10;
 // Reading what is mapped takes about a millisecond for a process with torch.
 constexpr int kLooksPerMaps = 5;
 constexpr int kMostFiles = 20000;  // inodes are as finite as bytes
-constexpr int kDeepest = 100;
+constexpr int kDeepestFolder = 100;
 
 Descriptor OpenFolder(int at, const char* name) {
   return Descriptor(::openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -61,8 +61,9 @@ void AddTree(Descriptor folder, int depth, Total& total) {
     if (S_ISREG(info.st_mode)) total.bytes += info.st_size;
     if (!S_ISDIR(info.st_mode)) continue;
     // Nobody but a subject with a purpose nests that deep: the rest is beyond counting.
-    if (depth == kDeepest) total.too_deep = true;
-    if (depth < kDeepest) AddTree(OpenFolder(::dirfd(listing), entry->d_name), depth + 1, total);
+    if (depth == kDeepestFolder) total.too_deep = true;
+    if (depth < kDeepestFolder)
+      AddTree(OpenFolder(::dirfd(listing), entry->d_name), depth + 1, total);
   }
   ::closedir(listing);
 }
@@ -158,7 +159,7 @@ Overrun Watchdog::CheckFiles(bool with_folders) const {
     return {StopCause::kOutput,
             absl::StrCat("wrote ", evidence.bytes >> 20, " MiB of evidence, of ", most_evidence)};
   if (output.too_deep || evidence.too_deep)
-    return {StopCause::kFiles, absl::StrCat("nested more than ", kDeepest, " folders")};
+    return {StopCause::kFiles, absl::StrCat("nested more than ", kDeepestFolder, " folders")};
   if (output.files + evidence.files > kMostFiles)
     return {StopCause::kFiles, absl::StrCat("made more than ", kMostFiles, " files")};
   return {};

@@ -11,14 +11,18 @@
 #include "harness/base/disturbance.h"
 #include "harness/cli/command_line.h"
 #include "harness/cli/console.h"
+#ifdef BKM_ONLY_RUNS
+#include "harness/cli/run_commands.h"
+#else
+#include "harness/cli/all_commands.h"
+#endif
 
 namespace bkm {
 
 namespace {
 
 // The message if the first argument names no command: CLI11 would not suggest one.
-std::string UnknownCommand(int argc, char** argv,
-                           const std::vector<std::unique_ptr<CliCommand>>& commands) {
+std::string UnknownCommand(int argc, char** argv, const Commands& commands) {
   if (argc < 2 || argv[1][0] == '-') return "";
   std::vector<std::string> names;
   for (const auto& command : commands) {
@@ -54,7 +58,11 @@ void LetCellsRead() {
 
 int Main(int argc, char** argv) {
   LetCellsRead();
-  CommandLine line;
+#ifdef BKM_ONLY_RUNS
+  CommandLine line(RunCommands());
+#else
+  CommandLine line(AllCommands());
+#endif
   CLI::App& app = line.app();
   if (const std::string error = UnknownCommand(argc, argv, line.commands()); !error.empty()) {
     PrintErrorf("bkm: %s\n", error.c_str());

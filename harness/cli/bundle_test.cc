@@ -20,6 +20,7 @@
 #include "harness/bundle/manifest.h"
 #include "harness/bundle/packed_cells.h"
 #include "harness/bundle/part_file.h"
+#include "harness/runner/measured_on.h"
 #include "harness/testing/bkm_under_test.h"
 
 namespace bkm {

@@ -4,7 +4,7 @@
 
 #include "harness/base/status_macros.h"
 #include "harness/check/check_session.h"
-#include "harness/cli/command.h"
+#include "harness/cli/all_commands.h"
 #include "harness/cli/console.h"
 #include "harness/cli/console_observer.h"
 

@@ -5,7 +5,7 @@
 #include "harness/base/files.h"
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
-#include "harness/cli/command.h"
+#include "harness/cli/all_commands.h"
 #include "harness/cli/console.h"
 #include "harness/store/garbage.h"
 

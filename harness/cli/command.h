@@ -17,7 +17,10 @@ inline constexpr int kExitVerdictsDiffer = 1;
 inline constexpr int kExitHarnessError = 2;
 inline constexpr int kExitInterrupted = 3;
 
-// A subcommand of bkm: one file and one entry of AllCommands().
+// The error of an option that this program was linked without: bkm_run.
+absl::Status NeedsWholeProgram(const char* option);
+
+// A subcommand of bkm: one file, and one entry of RunCommands() or AllCommands().
 class CliCommand {
  public:
   virtual ~CliCommand() = default;
@@ -29,36 +32,7 @@ class CliCommand {
   virtual absl::StatusOr<int> Run() = 0;
 };
 
-std::unique_ptr<CliCommand> MakeRunCommand();
-std::unique_ptr<CliCommand> MakePlanCommand();
-std::unique_ptr<CliCommand> MakeExplainCommand();
-std::unique_ptr<CliCommand> MakeJudgeCommand();
-std::unique_ptr<CliCommand> MakeReplayCommand();
-std::unique_ptr<CliCommand> MakeCostCommand();
-std::unique_ptr<CliCommand> MakeSensitivityCommand();
-std::unique_ptr<CliCommand> MakeBisectCommand();
-std::unique_ptr<CliCommand> MakeDriftCommand();
-std::unique_ptr<CliCommand> MakeAcceptCommand();
-std::unique_ptr<CliCommand> MakeCheckCommand();
-std::unique_ptr<CliCommand> MakeCleanCommand();
-std::unique_ptr<CliCommand> MakeTortureCommand();
-std::unique_ptr<CliCommand> MakeSelftestCommand();
-std::unique_ptr<CliCommand> MakeTimelineCommand();
-std::unique_ptr<CliCommand> MakeApicheckCommand();
-std::unique_ptr<CliCommand> MakeMapCommand();
-std::unique_ptr<CliCommand> MakeWhichCommand();
-std::unique_ptr<CliCommand> MakeSiteCommand();
-std::unique_ptr<CliCommand> MakeCompletionCommand();
-std::unique_ptr<CliCommand> MakeManCommand();
-std::unique_ptr<CliCommand> MakePublishCommand();
-std::unique_ptr<CliCommand> MakeDiffCommand();
-std::unique_ptr<CliCommand> MakeMergeCommand();
-std::unique_ptr<CliCommand> MakePackCommand();
-std::unique_ptr<CliCommand> MakeWorkCommand();
-std::unique_ptr<CliCommand> MakeUnpackCommand();
-std::unique_ptr<CliCommand> MakeServeCommand();
-
-std::vector<std::unique_ptr<CliCommand>> AllCommands();
+using Commands = std::vector<std::unique_ptr<CliCommand>>;
 
 }  // namespace bkm
 

@@ -11,20 +11,20 @@
 
 namespace bkm {
 
-// Every command of bkm, and the only description of the command line.
+// The commands of a program, and the only description of its command line.
 class CommandLine {
  public:
-  CommandLine();
+  explicit CommandLine(Commands commands);
   CommandLine(const CommandLine&) = delete;
 
   CLI::App& app() { return app_; }
-  const std::vector<std::unique_ptr<CliCommand>>& commands() const { return commands_; }
+  const Commands& commands() const { return commands_; }
   // The command that app().parse() chose; null before parsing.
   CliCommand* chosen() const { return chosen_; }
 
  private:
   CLI::App app_;
-  std::vector<std::unique_ptr<CliCommand>> commands_;
+  Commands commands_;
   CliCommand* chosen_ = nullptr;
 };
 

@@ -3,14 +3,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
-#include "harness/bundle/measured_on.h"
-#include "harness/cli/command.h"
 #include "harness/cli/console.h"
+#include "harness/cli/run_commands.h"
 #include "harness/model/sandbox_level.h"
 #include "harness/report/command_text.h"
 #include "harness/report/find_cell.h"
 #include "harness/report/story.h"
 #include "harness/runner/judging.h"
+#include "harness/runner/measured_on.h"
 
 namespace bkm {
 namespace {

@@ -6,14 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <valijson/adapters/nlohmann_json_adapter.hpp>
-#include <valijson/schema.hpp>
-#include <valijson/schema_parser.hpp>
-#include <valijson/validator.hpp>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
+#include "harness/base/shape_check.h"
 #include "harness/source/git_fixture.h"
 #include "harness/testing/bkm_under_test.h"
 
@@ -70,15 +67,6 @@ class HistoryFixture : public ::testing::Test {
   std::filesystem::path matrix_;
   int count_ = 0;
 };
-
-// Whether a schema, by its path in the repository, accepts `json`.
-inline bool SchemaAccepts(const char* file, const Json& json) {
-  const Json text = *ReadJsonFile(Runfile(file));
-  valijson::Schema schema;
-  valijson::SchemaParser().populateSchema(valijson::adapters::NlohmannJsonAdapter(text), schema);
-  return valijson::Validator().validate(schema, valijson::adapters::NlohmannJsonAdapter(json),
-                                        nullptr);
-}
 
 }  // namespace bkm
 

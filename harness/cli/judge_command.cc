@@ -2,9 +2,9 @@
 // Copyright the bkm authors.
 
 #include "harness/base/status_macros.h"
-#include "harness/cli/command.h"
 #include "harness/cli/console.h"
 #include "harness/cli/outcome.h"
+#include "harness/cli/run_commands.h"
 #include "harness/report/summary.h"
 #include "harness/runner/judging.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 
+#include "harness/cli/all_commands.h"
 #include "harness/cli/command_line.h"
 #include "harness/cli/console.h"
 #include "harness/cli/manual.h"
@@ -25,7 +26,7 @@ class CompletionCommand : public CliCommand {
         ->check(CLI::IsMember({"bash", "zsh"}));
   }
   absl::StatusOr<int> Run() override {
-    CommandLine line;
+    CommandLine line(AllCommands());
     const Manual manual = ManualOf(line.app());
     Print(shell_ == "bash" ? BashCompletion(manual) : ZshCompletion(manual));
     return kExitAsExpected;
@@ -46,7 +47,7 @@ class ManCommand : public CliCommand {
   }
   void AddOptions(CLI::App&) override {}
   absl::StatusOr<int> Run() override {
-    CommandLine line;
+    CommandLine line(AllCommands());
     Print(ManPage(ManualOf(line.app())));
     return kExitAsExpected;
   }

@@ -17,6 +17,7 @@
 #include "harness/base/files.h"
 #include "harness/base/subprocess.h"
 #include "harness/base/version.h"
+#include "harness/cli/all_commands.h"
 #include "harness/cli/command_line.h"
 #include "harness/matrix/plan.h"
 #include "harness/matrix/testing_plan.h"
@@ -33,7 +34,7 @@ fs::path Runfile(const std::string& path) {
 }
 
 Manual OwnManual() {
-  CommandLine line;
+  CommandLine line(AllCommands());
   return ManualOf(line.app());
 }
 
@@ -175,7 +176,7 @@ std::string Refusal(const std::string& command) {
   for (const char* flag : {"--help", "--version"}) {
     if (std::find(words.begin(), words.end(), flag) != words.end()) return "";
   }
-  CommandLine line;
+  CommandLine line(AllCommands());
   const Manual manual = ManualOf(line.app());
   for (const CommandManual& known : manual.commands) {
     if (known.name != words[0]) continue;

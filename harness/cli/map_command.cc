@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "harness/base/did_you_mean.h"
 #include "harness/base/status_macros.h"
-#include "harness/cli/command.h"
+#include "harness/cli/all_commands.h"
 #include "harness/cli/console.h"
 #include "harness/cli/console_observer.h"
 #include "harness/cli/executor_option.h"
@@ -100,7 +100,7 @@ class MapCommand : public CliCommand {
  private:
   MapOptions options_;
   SandboxOption sandbox_;
-  ExecutorOption executor_;
+  ExecutorOption executor_{MakeRayExecutors};
   std::string out_;
   std::string git_mirror_;
   bool static_only_ = false;

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
 #include "harness/bundle/pack.h"
-#include "harness/cli/command.h"
+#include "harness/cli/all_commands.h"
 #include "harness/cli/console.h"
 #include "harness/cli/console_observer.h"
 #include "harness/cli/selection.h"

@@ -3,10 +3,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
-#include "harness/cli/command.h"
 #include "harness/cli/console.h"
 #include "harness/cli/console_observer.h"
 #include "harness/cli/plan_options.h"
+#include "harness/cli/run_commands.h"
 #include "harness/cli/selection.h"
 #include "harness/runner/installation.h"
 #include "harness/runner/preparation.h"
@@ -16,6 +16,8 @@ namespace {
 
 class PlanCommand : public CliCommand {
  public:
+  explicit PlanCommand(UrgencyOrder urgent_first) : options_(urgent_first) {}
+
   const char* name() const override { return "plan"; }
   const char* summary() const override {
     return "List the cells of a matrix, and why each is included or excluded; runs nothing";
@@ -90,6 +92,8 @@ class PlanCommand : public CliCommand {
 
 }  // namespace
 
-std::unique_ptr<CliCommand> MakePlanCommand() { return std::make_unique<PlanCommand>(); }
+std::unique_ptr<CliCommand> MakePlanCommand(UrgencyOrder urgent_first) {
+  return std::make_unique<PlanCommand>(urgent_first);
+}
 
 }  // namespace bkm

@@ -2,13 +2,9 @@
 // Copyright the bkm authors.
 #include "harness/cli/plan_options.h"
 
-#include <filesystem>
-
 #include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
-#include "harness/publish/priority.h"
-#include "harness/publish/published_table.h"
-#include "harness/publish/rows.h"
+#include "harness/cli/command.h"
 
 namespace bkm {
 
@@ -32,16 +28,8 @@ absl::StatusOr<PlanOptions::Applied> PlanOptions::Apply(const Installation& inst
                                                         std::vector<PlannedCell>& plan) const {
   Applied applied;
   if (urgent_first_) {
-    const std::filesystem::path path =
-        table_.empty() ? DefaultTable(installation.root) : std::filesystem::path(table_);
-    if (path.empty()) {
-      return absl::NotFoundError(
-          "--urgent-first: no published table came with this installation: name one with --table");
-    }
-    ASSIGN_OR_RETURN(const TableOnDisk table, ReadPublishedTable(path));
-    const Priorities priorities(table.table, Today());
-    priorities.Sort(plan);
-    applied.priorities = priorities.Counts(plan);
+    if (order_ == nullptr) return NeedsWholeProgram("--urgent-first");
+    ASSIGN_OR_RETURN(applied.priorities, order_(installation, table_, plan));
   }
   if (cover_ > 0) applied.cover = ApplyCover(cover_, plan);
   return applied;

@@ -15,10 +15,19 @@
 
 namespace bkm {
 
+// Brings the cells to the front that the published table at `table` (empty: the one of the
+// installation) knows least of. Returns "3 new, 1 expired, ...". Null in a program that reads no
+// published table (bkm_run).
+using UrgencyOrder = absl::StatusOr<std::string> (*)(const Installation& installation,
+                                                     const std::string& table,
+                                                     std::vector<PlannedCell>& plan);
+
 // --cover and --urgent-first of the commands that plan a matrix: which of its cells run, and which
 // run first.
 class PlanOptions {
  public:
+  explicit PlanOptions(UrgencyOrder urgent_first) : order_(urgent_first) {}
+
   void AddTo(CLI::App& app);
 
   struct Applied {
@@ -33,6 +42,7 @@ class PlanOptions {
   bool covers() const { return cover_ > 0; }
 
  private:
+  UrgencyOrder order_;
   int cover_ = 0;
   bool urgent_first_ = false;
   std::string table_;

@@ -8,12 +8,12 @@
 #include "harness/base/clock.h"
 #include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
-#include "harness/cli/command.h"
 #include "harness/cli/console.h"
 #include "harness/cli/console_observer.h"
 #include "harness/cli/executor_option.h"
 #include "harness/cli/outcome.h"
 #include "harness/cli/plan_options.h"
+#include "harness/cli/run_commands.h"
 #include "harness/cli/sandbox_option.h"
 #include "harness/cli/selection.h"
 #include "harness/model/observation.h"
@@ -35,6 +35,9 @@ namespace fs = std::filesystem;
 
 class RunCommandLine : public CliCommand {
  public:
+  RunCommandLine(RayMaker ray, UrgencyOrder urgent_first)
+      : executor_(ray), plan_options_(urgent_first) {}
+
   const char* name() const override { return "run"; }
   const char* summary() const override {
     return "Run the cells of a matrix, judge them and write the table";
@@ -294,6 +297,8 @@ class RunCommandLine : public CliCommand {
 
 }  // namespace
 
-std::unique_ptr<CliCommand> MakeRunCommand() { return std::make_unique<RunCommandLine>(); }
+std::unique_ptr<CliCommand> MakeRunCommand(RayMaker ray, UrgencyOrder urgent_first) {
+  return std::make_unique<RunCommandLine>(ray, urgent_first);
+}
 
 }  // namespace bkm

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "harness/cli/all_commands.h"
 #include "harness/cli/executor_option.h"
 #include "harness/cli/sandbox_option.h"
 #include "harness/cli/selection.h"
@@ -20,7 +21,7 @@ namespace bkm {
 struct SearchOptions {
   Selection selection;
   SandboxOption sandbox;
-  ExecutorOption executor;
+  ExecutorOption executor{MakeRayExecutors};
   std::string axis;
   std::string since;  // YYYY-MM-DD; may be empty
   std::string out;

@@ -7,7 +7,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
-#include "harness/cli/command.h"
+#include "harness/cli/all_commands.h"
 #include "harness/cli/console.h"
 #include "harness/cli/console_observer.h"
 #include "harness/cli/executor_option.h"
@@ -258,7 +258,7 @@ class SelftestCommand : public CliCommand {
 
   FaultSelection selection_;
   SandboxOption sandbox_;
-  ExecutorOption executor_;
+  ExecutorOption executor_{MakeRayExecutors};
   std::string matrix_;
   std::string out_;
   std::string git_mirror_;

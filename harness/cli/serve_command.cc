@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 #include "harness/base/status_macros.h"
-#include "harness/cli/command.h"
+#include "harness/cli/all_commands.h"
 #include "harness/ray/cell_server.h"
 
 namespace bkm {

@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "harness/base/status_macros.h"
-#include "harness/cli/command.h"
+#include "harness/cli/all_commands.h"
 #include "harness/cli/console.h"
 #include "harness/publish/rows.h"
 #include "harness/runner/installation.h"

@@ -27,7 +27,7 @@ constexpr char kNoMirrors[] =
     "no mirrors of verl and torchtitan: set BKM_GIT_MIRRORS to their folder";
 
 // A run that all tests of a suite share.
-class StoryTest : public ::testing::Test {
+class SharedRunTest : public ::testing::Test {
  protected:
   static void Check(const absl::StatusOr<RealRun>* run) {
     if (run == nullptr) GTEST_SKIP() << kNoMirrors;
@@ -36,7 +36,7 @@ class StoryTest : public ::testing::Test {
   }
 };
 
-class ErasTest : public StoryTest {
+class ErasTest : public SharedRunTest {
  protected:
   static void SetUpTestSuite() {
     if (Mirrors().empty()) return;
@@ -94,7 +94,7 @@ absl::Status MakePatchedVerl(const fs::path& folder) {
   return absl::OkStatus();
 }
 
-class PatchedVerlTest : public StoryTest {
+class PatchedVerlTest : public SharedRunTest {
  protected:
   static void SetUpTestSuite() {
     if (Mirrors().empty()) return;

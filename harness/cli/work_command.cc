@@ -2,7 +2,7 @@
 // Copyright the bkm authors.
 #include "harness/base/status_macros.h"
 #include "harness/bundle/work.h"
-#include "harness/cli/command.h"
+#include "harness/cli/all_commands.h"
 #include "harness/cli/console.h"
 #include "harness/cli/console_observer.h"
 #include "harness/cli/sandbox_option.h"

@@ -65,29 +65,26 @@ emit('{"done": true}')""",
         self.assertEqual({"kind": "exited", "code": 0}, self.run_cell("pass")["ending"])
 
     def test_a_cell_that_hangs_is_ended_with_its_children(self):
-        begin = time.monotonic()
         marker = self.folder / "alive"
         seen = self.run_cell(
             f"""emit('{{"stage": "step"}}')
 if os.fork() == 0:
     time.sleep(4)
     open({str(marker)!r}, "w").close()
-time.sleep(60)""",
+time.sleep(100000)""",
             timeout=1.0,
         )
         self.assertEqual({"kind": "timed-out"}, seen["ending"])
         self.assertNotIn("seconds", seen["stages"][-1])
-        self.assertLess(time.monotonic() - begin, 10)
         time.sleep(4.5)
         self.assertFalse(marker.exists())
 
     def test_a_child_that_holds_the_pipe_does_not_hold_the_driver(self):
-        begin = time.monotonic()
-        fork = "if os.fork() == 0:\n    time.sleep(60)\n    os._exit(0)\n"
+        # Longer than the limit of the test.
+        fork = "if os.fork() == 0:\n    time.sleep(1000)\n    os._exit(0)\n"
         # alone.py closes its pipe at an exec only; a forked child inherits it.
         seen = self.run_cell(fork + """emit('{"done": true}')""", timeout=30.0)
         self.assertEqual({"kind": "completed"}, seen["ending"])
-        self.assertLess(time.monotonic() - begin, 20)
 
     def test_facts_of_the_driver_are_not_the_cells(self):
         seen = self.run_cell(

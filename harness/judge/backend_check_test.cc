@@ -117,7 +117,7 @@ TEST(BackendCheckTest, EagerCallableThatCallsSdpaFails) {
 }
 
 // A finished cell of two layers and two steps, in which flex ran everywhere.
-Observation Finished() {
+Observation FinishedWithFlex() {
   Observation observation = Built({"FlexAttention", "FlexAttention"}, {"flex_attention"});
   for (int64_t layer : {0, 1})
     observation.kernels.push_back({layer, kFlexForward, kFlexBackward, {1, 1}});
@@ -129,11 +129,11 @@ Observation Finished() {
 const AskedAttention kTwoSteps = {"flex", 2, 2};
 
 TEST(BackendCheckTest, EveryLayerOfEveryStepIsProven) {
-  EXPECT_EQ(CheckBackend(Finished(), kTwoSteps).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckBackend(FinishedWithFlex(), kTwoSteps).outcome, CheckOutcome::kPassed);
 }
 
 TEST(BackendCheckTest, ALayerThatOnlyDidNotRunInOneStepFails) {
-  Observation observation = Finished();
+  Observation observation = FinishedWithFlex();
   observation.kernels[1].calls = {1, 0};
   const CheckResult result = CheckBackend(observation, kTwoSteps);
   EXPECT_EQ(result.reason, "other-backend-ran");
@@ -141,12 +141,12 @@ TEST(BackendCheckTest, ALayerThatOnlyDidNotRunInOneStepFails) {
 }
 
 TEST(BackendCheckTest, AStepThatNobodySawIsUnseen) {
-  Observation observation = Finished();
+  Observation observation = FinishedWithFlex();
   for (ObservedKernels& kernels : observation.kernels) kernels.calls.clear();
   const CheckResult result = CheckBackend(observation, kTwoSteps);
   EXPECT_EQ(result.outcome, CheckOutcome::kUnseen) << "an older run";
   EXPECT_EQ(result.message, "no witness saw flex run in step 1 in 2 of 2 layers (0, 1)");
-  observation = Finished();
+  observation = FinishedWithFlex();
   observation.kernels[0].forward = observation.kernels[0].backward = {"new_attention"};
   EXPECT_EQ(CheckBackend(observation, kTwoSteps).message,
             "no witness saw flex run in step 1 in 1 of 2 layers (0)")
@@ -156,27 +156,27 @@ TEST(BackendCheckTest, AStepThatNobodySawIsUnseen) {
 }
 
 TEST(BackendCheckTest, ALossThatDependsOnFewerCallsFails) {
-  Observation observation = Finished();
+  Observation observation = FinishedWithFlex();
   observation.steps[1].attention_nodes[kFlexBackward[0]] = 1;
   const CheckResult result = CheckBackend(observation, kTwoSteps);
   EXPECT_EQ(result.reason, "other-backend-ran");
   EXPECT_EQ(result.message,
             "flex was built, but the loss of step 2 depends on only 1 of the 2 calls that its "
             "layers and micro-batches need");
-  observation = Finished();
+  observation = FinishedWithFlex();
   observation.steps[0].forwards = 2;
   EXPECT_EQ(CheckBackend(observation, kTwoSteps).reason, "other-backend-ran") << "micro-batches";
 }
 
 TEST(BackendCheckTest, ALossThatDependsOnAnotherAttentionTooFails) {
-  Observation observation = Finished();
+  Observation observation = FinishedWithFlex();
   observation.steps[0].attention_nodes["ScaledDotProductFlashAttentionForCpuBackward0"] = 1;
   EXPECT_EQ(CheckBackend(observation, kTwoSteps).message,
             "flex was built, but the loss of step 1 depends on sdpa, too");
 }
 
 TEST(BackendCheckTest, ALossThatNobodyLookedAtIsUnseen) {
-  Observation observation = Finished();
+  Observation observation = FinishedWithFlex();
   observation.steps[1].attention_nodes.clear();
   EXPECT_EQ(CheckBackend(observation, kTwoSteps).message,
             "nobody saw what the loss of step 2 depends on");
@@ -195,7 +195,7 @@ TEST(BackendCheckTest, PlainOpsInTheBackwardAreNotCounted) {
 }
 
 TEST(BackendCheckTest, OneCallOfAnotherBackendBesideTheAskedOneFails) {
-  Observation observation = Finished();
+  Observation observation = FinishedWithFlex();
   observation.kernels.push_back(
       {1, {"flex_attention", "aten::scaled_dot_product_attention"}, kFlexBackward, {0, 1}});
   EXPECT_EQ(CheckBackend(observation, kTwoSteps).message,
@@ -203,7 +203,7 @@ TEST(BackendCheckTest, OneCallOfAnotherBackendBesideTheAskedOneFails) {
 }
 
 TEST(BackendCheckTest, EveryLayerMustShowWhatItIs) {
-  Observation observation = Finished();
+  Observation observation = FinishedWithFlex();
   observation.layers[1].class_name = "Mixer";
   EXPECT_EQ(CheckBackend(observation, kTwoSteps).outcome, CheckOutcome::kUnseen);
 }

@@ -15,7 +15,7 @@
 namespace bkm {
 namespace {
 
-constexpr std::array<absl::string_view, 3> kNames = {"bit-equal", "within-floor", "real"};
+constexpr std::array<absl::string_view, 3> kDriftNames = {"bit-equal", "within-floor", "real"};
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 bool SameBits(std::span<const double> a, std::span<const double> b) {
@@ -37,7 +37,7 @@ bool SameBits(const StepTensors& a, const StepTensors& b) {
          std::equal(a.tensors.begin(), a.tensors.end(), b.tensors.begin(), b.tensors.end(), same);
 }
 
-class Comparison {
+class DriftComparison {
  public:
   void Note(double multiple, std::string where) {
     if (multiple <= drift_.multiple) return;
@@ -55,7 +55,7 @@ class Comparison {
 };
 
 void CompareLogProbs(size_t k, const StepTensors& before, const StepTensors& now,
-                     const FloorStep& floor, const PackedBatch& batch, Comparison& worst) {
+                     const FloorStep& floor, const PackedBatch& batch, DriftComparison& worst) {
   const std::string where = absl::StrCat("log-probs in step ", k + 1);
   if (before.log_probs.size() != now.log_probs.size() ||
       before.log_probs.size() != batch.input_ids.size()) {
@@ -76,7 +76,7 @@ void CompareLogProbs(size_t k, const StepTensors& before, const StepTensors& now
 }
 
 void CompareGradients(size_t k, const StepTensors& before, const StepTensors& now,
-                      const FloorStep& floor, Comparison& worst) {
+                      const FloorStep& floor, DriftComparison& worst) {
   const auto where = [&](const std::string& name) {
     return absl::StrCat("gradient of ", name, " in step ", k + 1);
   };
@@ -107,7 +107,7 @@ void CompareGradients(size_t k, const StepTensors& before, const StepTensors& no
 
 }  // namespace
 
-absl::string_view Name(DriftClass kind) { return kNames[static_cast<size_t>(kind)]; }
+absl::string_view Name(DriftClass kind) { return kDriftNames[static_cast<size_t>(kind)]; }
 
 absl::StatusOr<Drift> CompareRuns(std::span<const StepTensors> before,
                                   std::span<const StepTensors> now,
@@ -122,7 +122,7 @@ absl::StatusOr<Drift> CompareRuns(std::span<const StepTensors> before,
     return absl::InvalidArgumentError(
         absl::StrCat("the floor has ", floor.size(), " steps, the runs ", now.size()));
   }
-  Comparison worst;
+  DriftComparison worst;
   for (size_t k = 0; k < now.size(); ++k) {
     CompareLogProbs(k, before[k], now[k], floor[k], batches[k], worst);
     CompareGradients(k, before[k], now[k], floor[k], worst);

@@ -14,7 +14,7 @@ namespace {
 // Two documents of two tokens: positions 0 and 2 are judged.
 using Steps = std::vector<StepTensors>;
 
-const PackedBatch kBatch = {{5, 2, 6, 2}, {0, 1, 0, 1}, {2, 2}};
+const PackedBatch kDriftBatch = {{5, 2, 6, 2}, {0, 1, 0, 1}, {2, 2}};
 const FloorStep kFloor = {.reports = {.loss = 0.01, .log_probs = {.mean = 0.01, .q99 = 0.02}},
                           .total_norm = 0.01,
                           .gradients = {{"w", 0.1}}};
@@ -25,7 +25,7 @@ Steps OneStep(double log_prob, double gradient) {
 }
 
 Drift Compare(const Steps& before, const Steps& now) {
-  return *CompareRuns(before, now, std::span(&kFloor, 1), std::span(&kBatch, 1));
+  return *CompareRuns(before, now, std::span(&kFloor, 1), std::span(&kDriftBatch, 1));
 }
 
 TEST(DriftTest, SameBitsAreBitEqual) {
@@ -61,7 +61,8 @@ TEST(DriftTest, GradientThatOneRunLacksIsComparedAsAShareOfAll) {
   FloorStep floor = kFloor;
   floor.shares["expert"] = 0.1;
   const auto compare = [&](double before, double now) {
-    return *CompareRuns(steps(before), steps(now), std::span(&floor, 1), std::span(&kBatch, 1));
+    return *CompareRuns(steps(before), steps(now), std::span(&floor, 1),
+                        std::span(&kDriftBatch, 1));
   };
   EXPECT_EQ(compare(0, 1), (Drift{DriftClass::kWithinFloor, 2.5, "gradient of expert in step 1"}));
   EXPECT_EQ(compare(0, 2).kind, DriftClass::kReal);

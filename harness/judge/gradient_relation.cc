@@ -29,10 +29,8 @@ struct Factor {
   }
 };
 
-double Unclipped(double norm, double clip) { return clip > 0 ? std::max(1.0, norm / clip) : 1.0; }
-
 // Whether a tensor's gradient is known well enough to have a factor.
-bool IsExact(const std::vector<double>& seen, const std::vector<double>& golden, double floor) {
+bool IsKnown(const std::vector<double>& seen, const std::vector<double>& golden, double floor) {
   return seen.size() == golden.size() && floor <= kMostFloor &&
          std::any_of(golden.begin(), golden.end(), [](double x) { return x != 0; });
 }
@@ -87,10 +85,12 @@ std::string Explanation(double factor, const Layout& layout) {
 
 }  // namespace
 
+double ClippedBy(double norm, double clip) { return clip > 0 ? std::max(1.0, norm / clip) : 1.0; }
+
 std::optional<std::string> DescribeFactor(const GradientComparison& gradients,
                                           const Layout& layout) {
-  const double scale = Unclipped(gradients.seen_norm, gradients.clip_norm) /
-                       Unclipped(gradients.golden_norm, gradients.clip_norm);
+  const double scale = ClippedBy(gradients.seen_norm, gradients.clip_norm) /
+                       ClippedBy(gradients.golden_norm, gradients.clip_norm);
   std::map<std::string, Factor> factors;  // by tensor
   size_t exact = 0;
   std::set<std::string> scaled, others;  // kinds of parameters
@@ -98,7 +98,7 @@ std::optional<std::string> DescribeFactor(const GradientComparison& gradients,
     const auto seen = gradients.seen.find(name);
     const auto floor = gradients.floor.find(name);
     if (seen == gradients.seen.end() || floor == gradients.floor.end() ||
-        !IsExact(seen->second.gradient, golden.gradient, floor->second))
+        !IsKnown(seen->second.gradient, golden.gradient, floor->second))
       continue;
     ++exact;
     std::optional<Factor> factor =

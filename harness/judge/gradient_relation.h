@@ -26,6 +26,10 @@ struct GradientComparison {
   const std::map<std::string, double>& floor;
 };
 
+// How many times as large gradients of total norm `norm` were before they were clipped to `clip`
+// (0: not clipped).
+double ClippedBy(double norm, double clip);
+
 // What is wrong with gradients, if one factor says it: "gradients are 2.000 times the golden in
 // every tensor: summed, not averaged, over a group of 2", or the same of one kind of parameters
 // (norms, the router, the embedding, ...). nullopt if no factor does.

@@ -9,13 +9,13 @@ namespace {
 
 constexpr char kNorm[] = "model.layers.0.input_layernorm.weight";
 constexpr char kQuery[] = "model.layers.0.self_attn.q_proj.weight";
-constexpr char kEmbedding[] = "model.embed_tokens.weight";
+constexpr char kInput[] = "model.embed_tokens.weight";
 
 // Three tensors with gradients that are `factors` times the right ones.
 class GradientRelationTest : public ::testing::Test {
  protected:
   GradientRelationTest() {
-    for (const char* name : {kNorm, kQuery, kEmbedding}) {
+    for (const char* name : {kNorm, kQuery, kInput}) {
       golden_[name].gradient = {0.1, -0.2, 0.3, 0.05};
       seen_[name].gradient = golden_[name].gradient;
       floor_[name] = 0.001;
@@ -45,7 +45,7 @@ class GradientRelationTest : public ::testing::Test {
 TEST_F(GradientRelationTest, RightGradientsHaveNoFactor) { EXPECT_EQ(Describe("dp_shard=2"), ""); }
 
 TEST_F(GradientRelationTest, OneFactorOverAllTensorsIsNamedWithTheGroupThatExplainsIt) {
-  for (const char* name : {kNorm, kQuery, kEmbedding}) Scale(name, 2);
+  for (const char* name : {kNorm, kQuery, kInput}) Scale(name, 2);
   EXPECT_EQ(Describe("dp_replicate=2"),
             "gradients are 2.000 times the golden in every tensor: summed, not averaged, over a "
             "group of 2");
@@ -54,7 +54,7 @@ TEST_F(GradientRelationTest, OneFactorOverAllTensorsIsNamedWithTheGroupThatExpla
 
 TEST_F(GradientRelationTest, AFactorThatClippingHidesShowsInTheNorm) {
   // Clipped to 1 from a norm of 4, where the right one is 0.5: the samples are 8 / 4 times.
-  for (const char* name : {kNorm, kQuery, kEmbedding}) Scale(name, 2);
+  for (const char* name : {kNorm, kQuery, kInput}) Scale(name, 2);
   EXPECT_EQ(Describe("dp_shard=4+tp=2", 4),
             "gradients are 8.000 times the golden in every tensor: summed, not averaged, over a "
             "group of 8");
@@ -80,7 +80,7 @@ TEST_F(GradientRelationTest, ATensorOfAnotherDirectionIsNotAmongTheScaledOnes) {
   Scale(kNorm, 0);
   seen_[kQuery].gradient = {0.3, 0.2, -0.1, 0.05};
   EXPECT_EQ(Describe("1"), "gradients are 0.000 times the golden in norms");
-  seen_[kEmbedding].gradient = {0.3, 0.2, -0.1, 0.05};
+  seen_[kInput].gradient = {0.3, 0.2, -0.1, 0.05};
   EXPECT_EQ(Describe("1"), "gradients are 0.000 times the golden in norms");
 }
 

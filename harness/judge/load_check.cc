@@ -112,7 +112,7 @@ bool HasOtherNames(const std::vector<std::string>& unseen,
 }
 
 // The tensors of a file against what was loaded under their names. `kind`: "parameters".
-struct Comparison {
+struct FileComparison {
   const char* kind;
   size_t tensors;  // of the file
   std::vector<std::string> unseen = {};
@@ -138,11 +138,11 @@ struct Comparison {
                                evidence);
   }
 };
-Comparison Compare(const char* kind, const std::map<std::string, ObservedTensor>& loaded,
-                   const std::map<std::string, ObservedTensor>& file,
-                   absl::string_view precision_ran) {
+FileComparison Compare(const char* kind, const std::map<std::string, ObservedTensor>& loaded,
+                       const std::map<std::string, ObservedTensor>& file,
+                       absl::string_view precision_ran) {
   const Tolerance& tolerance = ToleranceOf(precision_ran);
-  Comparison result = {kind, file.size()};
+  FileComparison result = {kind, file.size()};
   for (const auto& [name, expected] : file) {
     const auto seen = loaded.find(name);
     if (seen == loaded.end()) {
@@ -200,7 +200,7 @@ CheckResult CheckLoad(const std::map<std::string, ObservedTensor>& loaded,
                       absl::string_view precision_ran) {
   if (loaded.empty())
     return CheckResult::Unseen(Stage::kGolden, "the parameters after loading were not seen");
-  Comparison compared = Compare("parameters", loaded, file, precision_ran);
+  FileComparison compared = Compare("parameters", loaded, file, precision_ran);
   const std::vector<std::string>& unseen = compared.unseen;
   Json& evidence = compared.evidence;
   if (auto wrong = compared.Off()) return *std::move(wrong);
@@ -255,7 +255,7 @@ CheckResult CheckLoad(const std::map<std::string, ObservedTensor>& loaded,
 CheckResult CheckBuffers(const std::map<std::string, ObservedTensor>& loaded,
                          const std::map<std::string, ObservedTensor>& file,
                          absl::string_view precision_ran) {
-  const Comparison compared = Compare("buffers", loaded, file, precision_ran);
+  const FileComparison compared = Compare("buffers", loaded, file, precision_ran);
   if (auto wrong = compared.Off()) return *std::move(wrong);
   if (auto undecided = compared.Unseen()) return *std::move(undecided);
   return CheckResult::Passed(Stage::kGolden, compared.evidence);

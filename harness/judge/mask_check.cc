@@ -70,13 +70,13 @@ bool IsWider(int64_t window, int64_t than) {
   return window != than && (window == 0 || (than != 0 && window > than));
 }
 
-struct Finding {
+struct MaskFinding {
   const char* reason;
   std::string what;
 };
 
 // For layers in which only the window is wrong.
-Finding JudgeWindows(const Differences& layers) {
+MaskFinding JudgeWindows(const Differences& layers) {
   bool wider = false, narrower = false, next = true;
   std::multiset<int64_t> asked, seen;
   for (const LayerDifference& layer : layers) {
@@ -96,7 +96,7 @@ Finding JudgeWindows(const Differences& layers) {
 }
 
 // For layers that all have the same fault.
-Finding JudgeFault(const Differences& layers) {
+MaskFinding JudgeFault(const Differences& layers) {
   const MaskDifference& difference = layers.front().difference;
   switch (difference.fault) {
     case MaskFault::kWindow:
@@ -157,7 +157,7 @@ CheckResult FailLayers(const LayerMasks& masks, Json evidence) {
   for (const LayerDifference& layer : masks.wrong) {
     if (layer.difference.fault == gravest) alike.push_back(layer);
   }
-  const Finding finding = JudgeFault(alike);
+  const MaskFinding finding = JudgeFault(alike);
   evidence["layers"] = LayerEvidence(masks);
   return CheckResult::Failed(Stage::kMask, finding.reason,
                              absl::StrCat(finding.what, " ", Where(alike, masks.count), ": ",

@@ -11,7 +11,7 @@
 namespace bkm {
 namespace {
 
-constexpr std::array<absl::string_view, 7> kNames = {
+constexpr std::array<absl::string_view, 7> kFaultNames = {
     "other-document", "future", "boundary", "window", "too-wide", "short", "none"};
 
 // The width of the window if only the window is wrong; 0 means no window.
@@ -87,7 +87,7 @@ void CompareContents(const Relation& seen, const Relation& right, const PackedDo
 
 }  // namespace
 
-absl::string_view Name(MaskFault fault) { return kNames[static_cast<size_t>(fault)]; }
+absl::string_view Name(MaskFault fault) { return kFaultNames[static_cast<size_t>(fault)]; }
 
 MaskDifference Compare(const Relation& seen, const PackedDocuments& documents, int64_t window) {
   MaskDifference difference;

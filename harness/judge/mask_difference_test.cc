@@ -10,15 +10,15 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr int64_t kLengths[] = {4, 12, 6};
+constexpr int64_t kThreeDocuments[] = {4, 12, 6};
 const PackedDocuments& Documents() {
-  static const auto& documents = *new PackedDocuments(kLengths);
+  static const auto& documents = *new PackedDocuments(kThreeDocuments);
   return documents;
 }
 
 Relation Right(int64_t window = 0) { return RightRelation(Documents(), window); }
 
-Relation RightOf(std::vector<int64_t> lengths, int64_t window = 0) {
+Relation RightFor(std::vector<int64_t> lengths, int64_t window = 0) {
   return RightRelation(PackedDocuments(lengths), window);
 }
 
@@ -38,7 +38,7 @@ TEST(MaskDifferenceTest, RightRelationHasNone) {
 }
 
 TEST(MaskDifferenceTest, CausalOverAllDocumentsSeesOtherDocuments) {
-  const MaskDifference difference = Compare(RightOf({22}), Documents(), 0);
+  const MaskDifference difference = Compare(RightFor({22}), Documents(), 0);
   EXPECT_EQ(difference.fault, MaskFault::kOtherDocument);
   EXPECT_FALSE(difference.sees_later_documents);
   EXPECT_EQ(difference.example,
@@ -79,16 +79,16 @@ TEST(MaskDifferenceTest, WindowOfAnotherWidthIsToldFromAnIrregularOne) {
 }
 
 TEST(MaskDifferenceTest, BoundariesOneTokenOffAreTheirOwnFault) {
-  EXPECT_EQ(Compare(RightOf({5, 12, 5}), Documents(), 0).fault, MaskFault::kBoundary);
-  EXPECT_EQ(Compare(RightOf({3, 12, 7}), Documents(), 0).fault, MaskFault::kBoundary);
-  EXPECT_EQ(Compare(RightOf({4, 11, 7}, 3), Documents(), 3).fault, MaskFault::kBoundary)
+  EXPECT_EQ(Compare(RightFor({5, 12, 5}), Documents(), 0).fault, MaskFault::kBoundary);
+  EXPECT_EQ(Compare(RightFor({3, 12, 7}), Documents(), 0).fault, MaskFault::kBoundary);
+  EXPECT_EQ(Compare(RightFor({4, 11, 7}, 3), Documents(), 3).fault, MaskFault::kBoundary)
       << "one boundary is enough";
-  EXPECT_EQ(Compare(RightOf({6, 11, 5}), Documents(), 0).fault, MaskFault::kOtherDocument);
-  EXPECT_EQ(Compare(RightOf({16, 6}), Documents(), 0).fault, MaskFault::kOtherDocument);
+  EXPECT_EQ(Compare(RightFor({6, 11, 5}), Documents(), 0).fault, MaskFault::kOtherDocument);
+  EXPECT_EQ(Compare(RightFor({16, 6}), Documents(), 0).fault, MaskFault::kOtherDocument);
 }
 
 TEST(MaskDifferenceTest, DocumentIdsThatWereRolledWrapAroundAndAreStillABoundary) {
-  Relation seen = RightOf({5, 12, 5});
+  Relation seen = RightFor({5, 12, 5});
   for (int64_t query = 1; query < 5; ++query) seen.Set(query, 0, false);
   for (int64_t query = 17; query < 22; ++query) seen.Set(query, 0, true);
   EXPECT_EQ(Compare(seen, Documents(), 0).fault, MaskFault::kBoundary);
@@ -111,7 +111,7 @@ TEST(MaskDifferenceTest, PairThatIsMissingIsShort) {
 
 TEST(MaskDifferenceTest, PictureShowsDocumentsAgainstDocuments) {
   EXPECT_THAT(Picture(Right(), Documents()), ElementsAre("\\..", ".\\.", "..\\"));
-  EXPECT_THAT(Picture(RightOf({22}), Documents()), ElementsAre("\\..", "#\\.", "##\\"));
+  EXPECT_THAT(Picture(RightFor({22}), Documents()), ElementsAre("\\..", "#\\.", "##\\"));
   EXPECT_THAT(Picture(Everything(), Documents()), ElementsAre("###", "###", "###"));
   EXPECT_THAT(Picture(Right(3), Documents()), ElementsAre("+..", ".+.", "..+"));
 }

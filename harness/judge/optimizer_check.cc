@@ -181,16 +181,16 @@ double Misfit(const SampledTensor& seen, const Step& expected, size_t i, bool is
 }
 
 // How well the settings explain one tensor over all steps.
-struct Fit {
+struct UpdateFit {
   double misfit = 0;  // the largest
   size_t step = 0;
   double before = 0, expected = 0, after = 0;  // at the largest misfit
 };
 
 // The settings are those of the first group: CheckSettings wants the same in all.
-Fit FitTensor(const std::string& name, std::span<const ObservedStep> reported,
-              std::span<const StepTensors> steps, bool is_bf16) {
-  Fit worst;
+UpdateFit FitTensor(const std::string& name, std::span<const ObservedStep> reported,
+                    std::span<const StepTensors> steps, bool is_bf16) {
+  UpdateFit worst;
   Follower follower;
   for (size_t k = 0; k < steps.size(); ++k) {
     const SampledTensor& tensor = steps[k].tensors.at(name);
@@ -204,7 +204,7 @@ Fit FitTensor(const std::string& name, std::span<const ObservedStep> reported,
   return worst;
 }
 
-Json Describe(const std::string& name, const Fit& fit) {
+Json Describe(const std::string& name, const UpdateFit& fit) {
   Json json = {{"tensor", name},
                {"step", fit.step},
                {"before", fit.before},
@@ -216,10 +216,10 @@ Json Describe(const std::string& name, const Fit& fit) {
 
 CheckResult CheckUpdates(std::span<const ObservedStep> reported, std::span<const StepTensors> steps,
                          bool is_bf16, Json evidence) {
-  Fit worst;
+  UpdateFit worst;
   std::string worst_name;
   for (const auto& [name, tensor] : steps.front().tensors) {
-    const Fit fit = FitTensor(name, reported, steps, is_bf16);
+    const UpdateFit fit = FitTensor(name, reported, steps, is_bf16);
     if (worst_name.empty() || fit.misfit > worst.misfit) {
       worst = fit;
       worst_name = name;

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "harness/judge/document_relation.h"
+#include "harness/judge/gradient_relation.h"
 #include "harness/judge/numbers_check.h"
 #include "harness/judge/optimizer_check.h"
 #include "harness/judge/shard_relation.h"
@@ -31,8 +32,6 @@ constexpr double kLoadedFp32 = 1e-6;       // relative
 constexpr double kLoadedBf16 = 1.0 / 256;  // the same, of an engine that rounds to bf16
 // Reductions of fewer elements than this share of the model's are those of norms and losses.
 constexpr double kLeastReduced = 0.01;
-
-double Unclipped(double norm, double clip) { return clip > 0 ? std::max(1.0, norm / clip) : 1.0; }
 
 // The gradients of one step as before clipping, in the golden's scale.
 struct StepGradients {
@@ -143,7 +142,7 @@ class Diagnoser {
     const auto& norm = input_.observation.steps[k].grad_norm;
     const double clip = input_.probe.optimizer.clip_norm;
     if (!norm || !std::isfinite(*norm)) return gradients;
-    const double scale = Unclipped(*norm, clip) / Unclipped(golden.total_norm, clip);
+    const double scale = ClippedBy(*norm, clip) / ClippedBy(golden.total_norm, clip);
     for (const auto& [name, right] : golden.tensors) {
       const auto seen = input_.steps[k].tensors.find(name);
       const auto floor = input_.floor[k].gradients.find(name);

@@ -70,13 +70,13 @@ Leak FindLeak(const std::map<int64_t, double>& moved, int64_t changed, const Ask
   return leak;
 }
 
-struct Finding {
+struct ReachFinding {
   const char* reason;
   std::string message;
 };
 
 // Names the kind of mask that would cause the leak.
-Finding Describe(const Leak& leak, int64_t position, int64_t own) {
+ReachFinding Describe(const Leak& leak, int64_t position, int64_t own) {
   std::vector<std::string> parts;
   bool earlier = false, later = false;
   for (const auto& [document, count] : leak.documents) {
@@ -90,7 +90,7 @@ Finding Describe(const Leak& leak, int64_t position, int64_t own) {
   if (leak.outside > 0)
     parts.push_back(absl::StrCat(leak.outside, " positions outside all documents"));
   const bool future = earlier || leak.past > 0;
-  Finding finding = {reason::kMaskLeak, "documents see each other"};
+  ReachFinding finding = {reason::kMaskLeak, "documents see each other"};
   if (future && leak.documents.empty()) {
     finding = {reason::kMaskFuture, "tokens see the future"};
   } else if (future && later) {
@@ -156,7 +156,7 @@ CheckResult CheckReach(const ObservedReach& reach, const AskedMasks& asked) {
   }
   const Leak leak = FindLeak(moved, reach.position, asked);
   if (leak.empty()) return CheckLength(moved, reach.position, asked, std::move(evidence));
-  Finding finding = Describe(leak, reach.position, own);
+  ReachFinding finding = Describe(leak, reach.position, own);
   return CheckResult::Failed(Stage::kMask, finding.reason, std::move(finding.message),
                              LeakEvidence(leak, std::move(evidence)));
 }

@@ -11,7 +11,7 @@ namespace bkm {
 namespace {
 
 // Documents 0..4, 5..14, 15..18; the token at 8 was changed.
-constexpr int64_t kLengths[] = {5, 10, 4};
+constexpr int64_t kReachedDocuments[] = {5, 10, 4};
 constexpr int64_t kPosition = 8;
 
 std::vector<int64_t> Range(int64_t begin, int64_t end) {
@@ -20,14 +20,14 @@ std::vector<int64_t> Range(int64_t begin, int64_t end) {
   return range;
 }
 
-CheckResult Check(const std::vector<int64_t>& moved, int64_t position = kPosition,
-                  std::vector<int64_t> windows = {0, 0}, double noise = 0) {
+CheckResult CheckMoved(const std::vector<int64_t>& moved, int64_t position = kPosition,
+                       std::vector<int64_t> windows = {0, 0}, double noise = 0) {
   return CheckReach({position, moved, std::vector<double>(moved.size(), 0.5)},
-                    {PackedDocuments(kLengths), std::move(windows), noise});
+                    {PackedDocuments(kReachedDocuments), std::move(windows), noise});
 }
 
 TEST(ReachCheckTest, ReachOfACausalMaskInsideTheDocumentPasses) {
-  const CheckResult result = Check(Range(7, 15));
+  const CheckResult result = CheckMoved(Range(7, 15));
   EXPECT_EQ(result.outcome, CheckOutcome::kPassed);
   EXPECT_EQ(result.stage, Stage::kMask);
   EXPECT_EQ(result.evidence,
@@ -35,23 +35,23 @@ TEST(ReachCheckTest, ReachOfACausalMaskInsideTheDocumentPasses) {
 }
 
 TEST(ReachCheckTest, LastPositionOfTheDocumentMayStay) {
-  EXPECT_EQ(Check(Range(7, 14)).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckMoved(Range(7, 14)).outcome, CheckOutcome::kPassed);
 }
 
 TEST(ReachCheckTest, PositionBeforeADocumentMayChange) {
-  EXPECT_EQ(Check(Range(5, 15), 5).outcome, CheckOutcome::kPassed);
-  EXPECT_EQ(Check(Range(4, 15), 5).outcome, CheckOutcome::kPassed);
-  EXPECT_EQ(Check(Range(3, 15), 5).message,
+  EXPECT_EQ(CheckMoved(Range(5, 15), 5).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckMoved(Range(4, 15), 5).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckMoved(Range(3, 15), 5).message,
             "documents see each other: changing token 5 of document 1 moves 1 positions of "
             "document 0");
-  EXPECT_EQ(Check({0, 1, 2, 3, 4, 18}, 0).outcome, CheckOutcome::kPassed);
-  EXPECT_EQ(Check({0, 1, 2, 3, 4, 17}, 0).reason, "mask-leak");
+  EXPECT_EQ(CheckMoved({0, 1, 2, 3, 4, 18}, 0).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckMoved({0, 1, 2, 3, 4, 17}, 0).reason, "mask-leak");
 }
 
 TEST(ReachCheckTest, ACriticsValueBeforeTheChangeMustNotMove) {
   const auto check = [](const std::vector<int64_t>& moved) {
     return CheckReach({kPosition, moved, std::vector<double>(moved.size(), 0.5)},
-                      {PackedDocuments(kLengths), {0}, 0, /*has_labels=*/false});
+                      {PackedDocuments(kReachedDocuments), {0}, 0, /*has_labels=*/false});
   };
   EXPECT_EQ(check(Range(8, 15)).outcome, CheckOutcome::kPassed);
   EXPECT_EQ(check(Range(7, 15)).reason, "mask-future");
@@ -64,7 +64,7 @@ TEST(ReachCheckTest, ExpertsMayRoundOtherDocumentsAnewButNoMore) {
     std::vector<int64_t> moved = Range(7, 15);
     moved.push_back(16);
     return CheckReach({kPosition, moved, sizes},
-                      {PackedDocuments(kLengths), {0}, 0, true, /*rounding=*/0.125});
+                      {PackedDocuments(kReachedDocuments), {0}, 0, true, /*rounding=*/0.125});
   };
   EXPECT_EQ(check(0.125).outcome, CheckOutcome::kPassed);
   EXPECT_EQ(check(0.25).reason, "mask-leak");
@@ -72,7 +72,7 @@ TEST(ReachCheckTest, ExpertsMayRoundOtherDocumentsAnewButNoMore) {
 }
 
 TEST(ReachCheckTest, LaterDocumentsThatMoveSeeTheDocument) {
-  const CheckResult result = Check(Range(7, 19));
+  const CheckResult result = CheckMoved(Range(7, 19));
   EXPECT_EQ(result.outcome, CheckOutcome::kFailed);
   EXPECT_EQ(result.reason, "mask-leak");
   EXPECT_EQ(result.message,
@@ -83,52 +83,52 @@ TEST(ReachCheckTest, LaterDocumentsThatMoveSeeTheDocument) {
 }
 
 TEST(ReachCheckTest, EarlierPositionsThatMoveSeeTheFuture) {
-  EXPECT_EQ(Check(Range(5, 15)).reason, "mask-future");
-  EXPECT_EQ(Check(Range(5, 15)).message,
+  EXPECT_EQ(CheckMoved(Range(5, 15)).reason, "mask-future");
+  EXPECT_EQ(CheckMoved(Range(5, 15)).message,
             "tokens see the future: changing token 8 of document 1 moves 2 earlier positions of "
             "its own document");
 }
 
 TEST(ReachCheckTest, EverythingThatMovesSeesEverything) {
-  EXPECT_EQ(Check(Range(0, 19)).message,
+  EXPECT_EQ(CheckMoved(Range(0, 19)).message,
             "everything sees everything: changing token 8 of document 1 moves 5 positions of "
             "document 0, 4 positions of document 2, 2 earlier positions of its own document");
 }
 
 TEST(ReachCheckTest, ReachThatEndsTooSoonIsShort) {
-  const CheckResult result = Check({7, 8, 9, 10, 11});
+  const CheckResult result = CheckMoved({7, 8, 9, 10, 11});
   EXPECT_EQ(result.reason, "mask-short");
   EXPECT_EQ(result.message,
             "changing token 8 moves only 4 of the 6 later positions of its document");
-  EXPECT_EQ(Check({7, 8, 9, 10, 11, 13}).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckMoved({7, 8, 9, 10, 11, 13}).outcome, CheckOutcome::kPassed);
 }
 
 // Position 7 reads another token's logit from the same row, and the two may be equal.
 TEST(ReachCheckTest, UnchangedLabelPositionPasses) {
-  EXPECT_EQ(Check(Range(8, 15)).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckMoved(Range(8, 15)).outcome, CheckOutcome::kPassed);
 }
 
 TEST(ReachCheckTest, ChangeThatMovesNothingOfItsOwnIsShort) {
-  EXPECT_EQ(Check({}).reason, "mask-short");
-  EXPECT_EQ(Check({7, 9, 10, 11, 12, 13}).message,
+  EXPECT_EQ(CheckMoved({}).reason, "mask-short");
+  EXPECT_EQ(CheckMoved({7, 9, 10, 11, 12, 13}).message,
             "changing token 8 does not move its own log-prob");
-  EXPECT_EQ(Check({7, 9, 10, 11, 12, 13}).reason, "mask-short");
+  EXPECT_EQ(CheckMoved({7, 9, 10, 11, 12, 13}).reason, "mask-short");
 }
 
 TEST(ReachCheckTest, WindowsOfAllLayersAddUpAndAnotherLayerReachesTheEnd) {
   // Two layers of 3 tokens: position 5 reaches 7, then 9.
-  EXPECT_EQ(Check(Range(5, 10), 5, {3, 3}).outcome, CheckOutcome::kPassed);
-  const CheckResult result = Check(Range(5, 12), 5, {3, 3});
+  EXPECT_EQ(CheckMoved(Range(5, 10), 5, {3, 3}).outcome, CheckOutcome::kPassed);
+  const CheckResult result = CheckMoved(Range(5, 12), 5, {3, 3});
   EXPECT_EQ(result.reason, "window-too-wide");
   EXPECT_EQ(result.message,
             "tokens see further back than any window: changing token 5 of document 1 moves 2 "
             "positions beyond the windows of all layers");
-  EXPECT_EQ(Check(Range(5, 15), 5, {3, 0}).outcome, CheckOutcome::kPassed);
-  EXPECT_EQ(Check(Range(5, 10), 5, {3, 0}).reason, "mask-short");
+  EXPECT_EQ(CheckMoved(Range(5, 15), 5, {3, 0}).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckMoved(Range(5, 10), 5, {3, 0}).reason, "mask-short");
 }
 
 TEST(ReachCheckTest, NoiseOfADeviceIsNoMove) {
-  const AskedMasks exact = {PackedDocuments(kLengths), {0}, 0};
+  const AskedMasks exact = {PackedDocuments(kReachedDocuments), {0}, 0};
   AskedMasks noisy = exact;
   noisy.noise = 1e-6;
   ObservedReach reach = {kPosition, Range(6, 15), std::vector<double>(9, 0.5)};
@@ -138,7 +138,7 @@ TEST(ReachCheckTest, NoiseOfADeviceIsNoMove) {
 }
 
 TEST(ReachCheckTest, ValueHasNoLabel) {
-  AskedMasks asked = {PackedDocuments(kLengths), {0}};
+  AskedMasks asked = {PackedDocuments(kReachedDocuments), {0}};
   asked.has_labels = false;
   const auto check = [&](const std::vector<int64_t>& moved) {
     return CheckReach({kPosition, moved, std::vector<double>(moved.size(), 0.5)}, asked);
@@ -148,8 +148,8 @@ TEST(ReachCheckTest, ValueHasNoLabel) {
 }
 
 TEST(ReachCheckTest, PositionOutsideOfTheBatchSaysNothing) {
-  EXPECT_EQ(Check({}, 19).outcome, CheckOutcome::kUnseen);
-  EXPECT_EQ(Check({}, -1).outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(CheckMoved({}, 19).outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(CheckMoved({}, -1).outcome, CheckOutcome::kUnseen);
 }
 
 }  // namespace

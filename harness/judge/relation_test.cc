@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kLengths[] = {2, 3};
+constexpr int64_t kTwoDocuments[] = {2, 3};
 
 // One string per query, one character per key.
 std::string Draw(const Relation& relation) {
@@ -32,7 +32,7 @@ absl::Status Write(const std::filesystem::path& path, TensorType type, int64_t r
 }
 
 TEST(RelationTest, DocumentsKnowTheirTokens) {
-  const PackedDocuments documents(kLengths);
+  const PackedDocuments documents(kTwoDocuments);
   EXPECT_EQ(documents.tokens(), 5);
   EXPECT_EQ(documents.longest(), 3);
   EXPECT_EQ(documents.DocumentOf(1), 0);
@@ -43,7 +43,7 @@ TEST(RelationTest, DocumentsKnowTheirTokens) {
 }
 
 TEST(RelationTest, RightIsCausalInsideEachDocument) {
-  EXPECT_EQ(Draw(RightRelation(PackedDocuments(kLengths), 0)),
+  EXPECT_EQ(Draw(RightRelation(PackedDocuments(kTwoDocuments), 0)),
             "x....\n"
             "xx...\n"
             "..x..\n"
@@ -52,7 +52,7 @@ TEST(RelationTest, RightIsCausalInsideEachDocument) {
 }
 
 TEST(RelationTest, WindowCountsTheQueryItself) {
-  EXPECT_EQ(Draw(RightRelation(PackedDocuments(kLengths), 2)),
+  EXPECT_EQ(Draw(RightRelation(PackedDocuments(kTwoDocuments), 2)),
             "x....\n"
             "xx...\n"
             "..x..\n"

@@ -27,16 +27,17 @@ std::vector<double> ListOf(const std::optional<double>& value) {
   return value ? std::vector{*value} : std::vector<double>{};
 }
 
-struct Quantity {
+struct ResumedQuantity {
   std::string name;
   std::vector<double> uninterrupted, resumed;
 };
 
 // The numbers of one step, causes before consequences. The last token's log-prob has no label, but
 // is computed all the same.
-std::vector<Quantity> QuantitiesOf(const ObservedStep& run, const StepTensors& run_tensors,
-                                   const ObservedStep& again, const StepTensors& again_tensors) {
-  std::vector<Quantity> quantities;
+std::vector<ResumedQuantity> QuantitiesOf(const ObservedStep& run, const StepTensors& run_tensors,
+                                          const ObservedStep& again,
+                                          const StepTensors& again_tensors) {
+  std::vector<ResumedQuantity> quantities;
   const auto each_tensor = [&](const char* what, auto values) {
     for (const auto& [name, tensor] : run_tensors.tensors) {
       const auto other = again_tensors.tensors.find(name);
@@ -80,7 +81,7 @@ CheckResult CheckResume(std::optional<int64_t> files, const StepsSeen& uninterru
     if (uninterrupted.tensors[k].tensors.empty() || uninterrupted.tensors[k].log_probs.empty())
       return CheckResult::Unseen(Stage::kResume,
                                  absl::StrCat("the numbers of step ", k + 1, " were not seen"));
-    for (const Quantity& quantity :
+    for (const ResumedQuantity& quantity :
          QuantitiesOf(uninterrupted.reported[k], uninterrupted.tensors[k], resumed.reported[k - 1],
                       resumed.tensors[k - 1])) {
       const auto difference = Difference(quantity.uninterrupted, quantity.resumed);

@@ -18,7 +18,7 @@ constexpr int kLeastPlaces = 8;
 // The share of a shard's places that must be wrong: some wrong values are right by chance.
 constexpr double kLeastWrong = 0.75;
 // Shards of one tensor have one factor if their places agree by this much beyond rounding.
-constexpr double kSameFactor = 0.001;
+constexpr double kSameShardFactor = 0.001;
 constexpr char kZero[] = "zero";
 constexpr char kStale[] = "stale";
 constexpr char kWrong[] = "wrong";
@@ -149,14 +149,14 @@ bool IsComplete(const ShardedSample& sample) {
                      [&](int64_t place) { return place >= 0 && place < numel; });
 }
 
-struct Fit {
+struct ShardFit {
   double factor = 0;
   double off = 0;  // relative to the factor
 };
 
 // The factor between the places of one shard; nullopt if there are too few or the right ones
 // vanish.
-std::optional<Fit> FactorOf(const ShardedSample& sample, const std::vector<size_t>& places) {
+std::optional<ShardFit> FactorOf(const ShardedSample& sample, const std::vector<size_t>& places) {
   if (places.size() < kLeastPlaces) return std::nullopt;
   double product = 0, square = 0, rest = 0;
   for (const size_t i : places) {
@@ -164,7 +164,7 @@ std::optional<Fit> FactorOf(const ShardedSample& sample, const std::vector<size_
     square += sample.right[i] * sample.right[i];
   }
   if (!(square > 0) || !(product > 0) || !std::isfinite(product)) return std::nullopt;
-  Fit fit = {.factor = product / square};
+  ShardFit fit = {.factor = product / square};
   for (const size_t i : places) {
     const double off = sample.seen[i] - fit.factor * sample.right[i];
     rest += off * off;
@@ -226,7 +226,7 @@ std::optional<std::string> DescribeShardFactors(const std::map<std::string, Shar
   if (shards == 1) return std::nullopt;
   std::vector<std::optional<double>> common(shards);
   size_t told = 0;
-  double widest = kSameFactor;
+  double widest = kSameShardFactor;
   for (const auto& [name, sample] : samples) {
     const auto tolerance = tolerances.find(name);
     if (!IsComplete(sample) || tolerance == tolerances.end() || sample.shape[0] < shards) continue;
@@ -234,12 +234,12 @@ std::optional<std::string> DescribeShardFactors(const std::map<std::string, Shar
     std::vector<std::vector<size_t>> places(shards);
     for (size_t i = 0; i < sample.places.size(); ++i)
       places[cut.Shard(sample.places[i])].push_back(i);
-    std::vector<Fit> fits;
+    std::vector<ShardFit> fits;
     for (const auto& of_shard : places) {
       if (const auto fit = FactorOf(sample, of_shard)) fits.push_back(*fit);
     }
     if (fits.size() != places.size()) continue;
-    const double allowed = tolerance->second + kSameFactor;
+    const double allowed = tolerance->second + kSameShardFactor;
     widest = std::max(widest, allowed);
     for (int64_t shard = 0; shard < shards; ++shard) {
       if (fits[shard].off > allowed) return std::nullopt;

@@ -8,10 +8,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <valijson/adapters/nlohmann_json_adapter.hpp>
-#include <valijson/schema.hpp>
-#include <valijson/schema_parser.hpp>
-#include <valijson/validator.hpp>
 
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
@@ -28,7 +24,6 @@ namespace bkm {
 namespace {
 
 namespace fs = std::filesystem;
-using valijson::adapters::NlohmannJsonAdapter;
 
 std::vector<fs::path> FilesIn(const char* folder, const char* prefix) {
   std::set<fs::path> files;
@@ -48,10 +43,7 @@ std::string NameOf(const ::testing::TestParamInfo<fs::path>& info) {
 class MatrixFilesTest : public ::testing::TestWithParam<fs::path> {
  protected:
   static bool SchemaAccepts(const Json& json) {
-    const Json text = *ReadJsonFile("matrices/matrix.schema.json");
-    valijson::Schema schema;
-    valijson::SchemaParser().populateSchema(NlohmannJsonAdapter(text), schema);
-    return valijson::Validator().validate(schema, NlohmannJsonAdapter(json), nullptr);
+    return bkm::SchemaAccepts("matrices/matrix.schema.json", json);
   }
 };
 

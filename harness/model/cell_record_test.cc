@@ -7,7 +7,7 @@
 namespace bkm {
 namespace {
 
-RunRecord Example() {
+RunRecord ExampleRun() {
   CellRecord red;
   red.cell.engine = "verl-fsdp";
   red.cell.engine_subject = *ParseSubjectSpec("pypi:verl==0.9.1");
@@ -32,14 +32,14 @@ RunRecord Example() {
 }
 
 TEST(CellRecordTest, RunJsonReadsBackAsItself) {
-  const OrderedJson json = ToJson(Example());
+  const OrderedJson json = ToJson(ExampleRun());
   const RunRecord back = *RunRecordFromJson(*ParseJson(json.dump(), "run.json"), "run.json");
   EXPECT_EQ(ToJson(back), json);
 }
 
 // The order of keys and what is written where is published.
 TEST(CellRecordTest, WritesItsKeysInTheirOrder) {
-  RunRecord run = Example();
+  RunRecord run = ExampleRun();
   run.cells[0].stability = Stability{.runs = 2, .verdicts = {{"ok", 2}}};
   run.cells[0].cell.plant = {"fault"};
   const OrderedJson json = ToJson(run);
@@ -83,7 +83,7 @@ TEST(CellRecordTest, KeysThatAreMissingInOlderRunsAreFine) {
 
 TEST(CellRecordTest, ErrorsNameTheCell) {
   const auto error_of = [](const char* key, const Json& value) {
-    Json json = *ParseJson(ToJson(Example()).dump(), "run.json");
+    Json json = *ParseJson(ToJson(ExampleRun()).dump(), "run.json");
     json["cells"][1][key] = value;
     return std::string(RunRecordFromJson(json, "run.json").status().message());
   };
@@ -96,11 +96,11 @@ TEST(CellRecordTest, ErrorsNameTheCell) {
 }
 
 TEST(CellRecordTest, CountsSubjectsByVerdictAndPendingOnes) {
-  EXPECT_EQ(ToJson(Example())["counts"], (OrderedJson{{"broken", 1}, {"pending", 1}}));
+  EXPECT_EQ(ToJson(ExampleRun())["counts"], (OrderedJson{{"broken", 1}, {"pending", 1}}));
 }
 
 TEST(CellRecordTest, LibraryOfTheRuntimeIsNamedByWhatWasResolved) {
-  EXPECT_EQ(ToJson(Example())["cells"][0]["library_subject"], "pypi:transformers==5.10.2");
+  EXPECT_EQ(ToJson(ExampleRun())["cells"][0]["library_subject"], "pypi:transformers==5.10.2");
 }
 
 }  // namespace

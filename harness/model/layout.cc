@@ -16,7 +16,6 @@ namespace bkm {
 namespace {
 
 constexpr char kOneRank[] = "1";
-constexpr int kMostRanks = 1024;
 
 absl::Status Malformed(absl::string_view text, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("layout '", text, "': ", what));

@@ -11,6 +11,9 @@
 
 namespace bkm {
 
+// A cell has at most so many ranks.
+inline constexpr int kMostRanks = 1024;
+
 // How the ranks (processes) of a cell share the batch and the model: the degree of each kind of
 // parallelism. The names are torchtitan's; `ulysses` is verl's sequence parallelism, in which
 // attention sees the whole sequence with a part of the heads.

@@ -47,7 +47,6 @@ constexpr size_t kLongestFault = 500;
 // is shown of a cell.
 constexpr size_t kMostSteps = 10'000;
 constexpr size_t kMostParamGroups = 64;
-constexpr size_t kMostRanks = 1024;
 constexpr size_t kMostLayers = 10'000;  // also of what is reported per layer
 constexpr size_t kMostMaskCalls = 200'000;
 constexpr size_t kMostFrames = 2'000;
@@ -122,7 +121,7 @@ absl::Status CheckBounds(const Observation& observation, const std::string& orig
                {"$.backend.gpu_reads", observation.gpu_reads.size(), kMostSteps},
                {"$.backend.gpu_differences", observation.gpu_differences.size(), kMostLayers},
                {"$.mask.attended", observation.attended.size(), kMostLayers},
-               {"$.ranks", observation.ranks.size(), kMostRanks},
+               {"$.ranks", observation.ranks.size(), size_t{kMostRanks}},
                {"$.rank_differences", observation.rank_differences.size(), kMostLayers},
                {"$.mask.reaches", observation.more_reaches.size(), kMostLayers},
                {"$.mask.calls", observation.mask_calls.size(), kMostMaskCalls}};

@@ -17,7 +17,7 @@ using testing::Contains;
 using testing::DoubleEq;
 using testing::ElementsAre;
 
-std::string ErrorOf(const char* text) {
+std::string ProbeErrorOf(const char* text) {
   return std::string(ProbeFromJson(*ParseJson(text, "t"), "t").status().message());
 }
 
@@ -175,37 +175,38 @@ TEST(ProbeTest, TheDefaultDocumentsShowWhatIsKeptFromAnEarlierStep) {
 }
 
 TEST(ProbeTest, BadValuesAreNamed) {
-  EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "documents": []})"),
+  EXPECT_EQ(ProbeErrorOf(R"({"model": "qwen3", "documents": []})"),
             "t: $.documents: a list of token counts, or a list of such lists, is needed here");
-  EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "documents": [[5], 1]})"),
+  EXPECT_EQ(ProbeErrorOf(R"({"model": "qwen3", "documents": [[5], 1]})"),
             "t: $.documents: a list of token counts, or a list of such lists, is needed here");
-  EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "documents": [5, 0]})"),
+  EXPECT_EQ(ProbeErrorOf(R"({"model": "qwen3", "documents": [5, 0]})"),
             "t: $.documents: a document has at least 1 token");
-  EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "documents": [[5, 2], [1, 1]]})"),
+  EXPECT_EQ(ProbeErrorOf(R"({"model": "qwen3", "documents": [[5, 2], [1, 1]]})"),
             "t: $.documents: one document of each step has at least 2 tokens");
-  EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "engine_options": [1]})"),
+  EXPECT_EQ(ProbeErrorOf(R"({"model": "qwen3", "engine_options": [1]})"),
             "t: $.engine_options: an object is needed here");
-  EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "config": {"rms_norm_epsilon": 1}})"),
+  EXPECT_EQ(ProbeErrorOf(R"({"model": "qwen3", "config": {"rms_norm_epsilon": 1}})"),
             "t: $.config: unknown name 'rms_norm_epsilon': did you mean 'rms_norm_eps'?");
-  EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "config": {"rope_theta": "1e4"}})"),
+  EXPECT_EQ(ProbeErrorOf(R"({"model": "qwen3", "config": {"rope_theta": "1e4"}})"),
             "t: $.config: rope_theta is a number or a boolean, not \"1e4\"");
-  EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "checkpoint": "bf16"})"),
+  EXPECT_EQ(ProbeErrorOf(R"({"model": "qwen3", "checkpoint": "bf16"})"),
             "t: $.checkpoint: unknown name 'bf16' (known: single-fp32, sharded-bf16, mxfp4)");
-  EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "input": "ragged"})"),
+  EXPECT_EQ(ProbeErrorOf(R"({"model": "qwen3", "input": "ragged"})"),
             "t: $.input: unknown name 'ragged' (known: packed, padded)");
-  EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "documents": [5, 5], "micro_batches": 3})"),
+  EXPECT_EQ(ProbeErrorOf(R"({"model": "qwen3", "documents": [5, 5], "micro_batches": 3})"),
             "t: $.micro_batches: 3 is out of range: 1 to 2");
-  EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "optimizer": {"warmup_steps": 2}})"),
+  EXPECT_EQ(ProbeErrorOf(R"({"model": "qwen3", "optimizer": {"warmup_steps": 2}})"),
             "t: $.optimizer.schedule: missing: zero-based (HF) or one-based (torchtitan)");
-  EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "optimizer": {"schedule": "one-based"}})"),
+  EXPECT_EQ(ProbeErrorOf(R"({"model": "qwen3", "optimizer": {"schedule": "one-based"}})"),
             "t: $.optimizer.schedule: set it only together with warmup_steps");
-  EXPECT_EQ(ErrorOf(R"({"model": "qwen3", "temperature": -1})"),
+  EXPECT_EQ(ProbeErrorOf(R"({"model": "qwen3", "temperature": -1})"),
             "t: $.temperature: a positive number is needed here");
 }
 
 TEST(ProbeTest, ADecayThatSaysNothingIsNamed) {
   const auto error_of = [](const char* optimizer) {
-    return ErrorOf(absl::StrCat(R"({"model": "qwen3", "optimizer": )", optimizer, "}").c_str());
+    return ProbeErrorOf(
+        absl::StrCat(R"({"model": "qwen3", "optimizer": )", optimizer, "}").c_str());
   };
   EXPECT_EQ(error_of(R"({"decay": "linear"})"),
             "t: $.optimizer.total_steps: missing: the number of steps after which the decay ends");

@@ -7,10 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <set>
-#include <valijson/adapters/nlohmann_json_adapter.hpp>
-#include <valijson/schema.hpp>
-#include <valijson/schema_parser.hpp>
-#include <valijson/validator.hpp>
 
 #include "harness/base/files.h"
 #include "harness/base/shape_check.h"
@@ -24,14 +20,6 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using valijson::adapters::NlohmannJsonAdapter;
-
-bool SchemaAccepts(const char* file, const Json& json) {
-  const Json text = *ReadJsonFile(file);
-  valijson::Schema schema;
-  valijson::SchemaParser().populateSchema(NlohmannJsonAdapter(text), schema);
-  return valijson::Validator().validate(schema, NlohmannJsonAdapter(json), nullptr);
-}
 
 class PublicationTest : public ::testing::Test {
  protected:

@@ -32,10 +32,6 @@ std::vector<std::string> LayoutsNotTested(const PublishedRow& row) {
   return missing;
 }
 
-bool IsOk(const PublishedCell& cell) {
-  return cell.evidence.verdict.kind == VerdictKind::kOk && !cell.flaky;
-}
-
 // What the row's right cells could not have denied: "errors of 100 % in the gradients of 3 of 9
 // tensors (gpt_oss, bf16)". A right cell of the same model in fp32 that hides nothing makes up for
 // it.
@@ -62,6 +58,10 @@ std::optional<RowStatus> RowStatusFromName(absl::string_view name) {
   const auto it = std::find(kStatuses.begin(), kStatuses.end(), name);
   if (it == kStatuses.end()) return std::nullopt;
   return static_cast<RowStatus>(it - kStatuses.begin());
+}
+
+bool IsOk(const PublishedCell& cell) {
+  return cell.evidence.verdict.kind == VerdictKind::kOk && !cell.flaky;
 }
 
 bool Works(const PublishedRow& row) {

@@ -72,6 +72,9 @@ struct PublishedCell {
   bool operator==(const PublishedCell&) const = default;
 };
 
+// A flaky cell is not ok.
+bool IsOk(const PublishedCell& cell);
+
 // Inconclusive cells (spurious, skipped, unsupported) do not count.
 enum class RowStatus {
   kWorks,        // every conclusive cell is ok

@@ -5,24 +5,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <valijson/adapters/nlohmann_json_adapter.hpp>
-#include <valijson/schema.hpp>
-#include <valijson/schema_parser.hpp>
-#include <valijson/validator.hpp>
-
 #include "harness/base/shape_check.h"
 #include "harness/publish/testing_table.h"
 
 namespace bkm {
 namespace {
 
-using valijson::adapters::NlohmannJsonAdapter;
-
-bool SchemaAccepts(const Json& json) {
-  const Json text = *ReadJsonFile("harness/publish/table.schema.json");
-  valijson::Schema schema;
-  valijson::SchemaParser().populateSchema(NlohmannJsonAdapter(text), schema);
-  return valijson::Validator().validate(schema, NlohmannJsonAdapter(json), nullptr);
+bool TableSchemaAccepts(const Json& json) {
+  return SchemaAccepts("harness/publish/table.schema.json", json);
 }
 
 Json AsJson(const PublishedTable& table) { return Json::parse(ToText(ToJson(table))); }
@@ -41,15 +31,15 @@ TEST(PublishedTableTest, ItsSchemaNamesItsFields) {
 
 TEST(PublishedTableTest, KeepsToItsSchema) {
   Json json = AsJson(ATable());
-  EXPECT_TRUE(SchemaAccepts(json));
+  EXPECT_TRUE(TableSchemaAccepts(json));
   json["rows"][0]["status"] = "no";
-  EXPECT_FALSE(SchemaAccepts(json));
+  EXPECT_FALSE(TableSchemaAccepts(json));
 }
 
 TEST(PublishedTableTest, TheSchemaKnowsNoFolderAsAVersion) {
   Json json = AsJson(ATable());
   json["rows"][0]["engine_version"]["subject"] = "path:/somebody/verl";
-  EXPECT_FALSE(SchemaAccepts(json));
+  EXPECT_FALSE(TableSchemaAccepts(json));
 }
 
 TEST(PublishedTableTest, ARowSaysWhatItsRightCellsHideUnlessAnExactCellShowsIt) {
@@ -61,7 +51,7 @@ TEST(PublishedTableTest, ARowSaysWhatItsRightCellsHideUnlessAnExactCellShowsIt) 
   PublishedTable table = ATable();
   table.rows[0] = row;
   table.rows[0].cells[0].evidence.cost = {2.5, 0.5, 950};
-  EXPECT_TRUE(SchemaAccepts(AsJson(table)));
+  EXPECT_TRUE(TableSchemaAccepts(AsJson(table)));
   EXPECT_EQ(*PublishedTableFromJson(AsJson(table), "table.json"), table);
   PublishedCell exact = row.cells[0];
   exact.precision = "fp32";
@@ -102,7 +92,7 @@ TEST(PublishedTableTest, RefusesARowWithoutEvidence) {
   json["rows"][0]["cells"][0].erase("evidence");
   EXPECT_EQ(PublishedTableFromJson(json, "t.json").status().message(),
             "t.json: $.rows[0].cells[0]: the key 'evidence' is missing");
-  EXPECT_FALSE(SchemaAccepts(json));
+  EXPECT_FALSE(TableSchemaAccepts(json));
 }
 
 TEST(PublishedTableTest, RefusesWhatIsNoTable) {

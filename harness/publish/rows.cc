@@ -179,7 +179,7 @@ RowStatus StatusOf(const PublishedRow& row) {
   for (const PublishedCell& cell : row.cells) {
     unsupported += cell.evidence.verdict.kind == VerdictKind::kUnsupported;
     if (!SaysSomething(cell.evidence.verdict)) continue;
-    ++(cell.evidence.verdict.kind == VerdictKind::kOk && !cell.flaky ? ok : not_ok);
+    ++(IsOk(cell) ? ok : not_ok);
   }
   if (ok + not_ok == 0) return RowStatus::kUnknown;
   if (ok == 0) return RowStatus::kFails;

@@ -15,7 +15,7 @@ namespace {
 
 bool IsFlaky(const CellRecord& cell) { return cell.stability && cell.stability->flaky(); }
 
-bool Counts(const CellRecord& cell) {
+bool IsComparable(const CellRecord& cell) {
   // A cell that was ok and is unsupported now is a loss: nothing vouches for it any more.
   const bool judged = cell.verdict && (SaysSomething(*cell.verdict) ||
                                        cell.verdict->kind == VerdictKind::kUnsupported);
@@ -30,7 +30,7 @@ bool SameCause(const Verdict& a, const Verdict& b) {
 CellChange ChangeOf(const CellPair& pair) {
   if (!pair.before) return CellChange::kNew;
   if (!pair.after) return CellChange::kGone;
-  if (!Counts(*pair.before) || !Counts(*pair.after)) return CellChange::kSpurious;
+  if (!IsComparable(*pair.before) || !IsComparable(*pair.after)) return CellChange::kSpurious;
   const Verdict &before = *pair.before->verdict, &after = *pair.after->verdict;
   const bool was_ok = before.kind == VerdictKind::kOk, is_ok = after.kind == VerdictKind::kOk;
   if (was_ok != is_ok) return was_ok ? CellChange::kRegressed : CellChange::kFixed;
@@ -40,7 +40,7 @@ CellChange ChangeOf(const CellPair& pair) {
 // The record whose verdict explains the change.
 const CellRecord& TellingOf(const CellPair& pair, CellChange change) {
   if (!pair.after || change == CellChange::kFixed) return *pair.before;
-  if (change == CellChange::kSpurious && Counts(*pair.after)) return *pair.before;
+  if (change == CellChange::kSpurious && IsComparable(*pair.after)) return *pair.before;
   return *pair.after;
 }
 

@@ -39,7 +39,7 @@ std::string Result(const PublishedCell& cell, Counts& counts) {
   ++counts.tests;
   counts.seconds += cell.evidence.cost.seconds;
   const bool says = SaysSomething(verdict);
-  if (says && verdict.kind == VerdictKind::kOk && !cell.flaky) return "";
+  if (says && IsOk(cell)) return "";
   const char* element = "failure";
   if (verdict.kind == VerdictKind::kSpurious) {
     element = "error";

@@ -24,7 +24,7 @@ namespace {
 constexpr size_t kWorkingShown = 10;
 constexpr size_t kReasonsShown = 5;
 
-std::string Line(const std::vector<std::string>& columns) {
+std::string TableLine(const std::vector<std::string>& columns) {
   return absl::StrCat("| ", absl::StrJoin(columns, " | "), " |\n");
 }
 
@@ -65,10 +65,6 @@ std::string CodeLines(const std::vector<std::string>& lines) {
                     "\n");
   }
   return out;
-}
-
-bool IsOk(const PublishedCell& cell) {
-  return cell.evidence.verdict.kind == VerdictKind::kOk && !cell.flaky;
 }
 
 // Numbers causes in order of appearance and counts their cells.
@@ -210,7 +206,7 @@ std::string KindTable(const PublishedTable& table, const EngineKind& kind, Evide
     columns.insert(columns.end(),
                    {MarkdownText(row.expires),
                     row.pylock.empty() ? "" : absl::StrCat("[lock](", Target(row.pylock), ")")});
-    absl::StrAppend(&lines, Line(columns));
+    absl::StrAppend(&lines, TableLine(columns));
   }
   std::vector<std::string> header = {kind.engine_source, kind.library_source, "runtime", "device",
                                      "status"};
@@ -219,8 +215,8 @@ std::string KindTable(const PublishedTable& table, const EngineKind& kind, Evide
   header.insert(header.end(), {"layouts", "not tested", "measured"});
   if (tell_horizon) header.push_back("sources known up to");
   header.insert(header.end(), {"expires", "lock"});
-  return absl::StrCat("## ", kind.name, "\n\n", Line(header),
-                      Line(std::vector<std::string>(header.size(), "---")), lines, "\n",
+  return absl::StrCat("## ", kind.name, "\n\n", TableLine(header),
+                      TableLine(std::vector<std::string>(header.size(), "---")), lines, "\n",
                       NeverRunText(table, kind));
 }
 

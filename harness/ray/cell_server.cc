@@ -22,11 +22,11 @@
 #include "harness/base/files.h"
 #include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
-#include "harness/bundle/measured_on.h"
 #include "harness/ray/result_files.h"
 #include "harness/ray/served_cell.h"
 #include "harness/runner/local_executor.h"
 #include "harness/runner/machine_facts.h"
+#include "harness/runner/measured_on.h"
 #include "harness/session/sandbox_levels.h"
 
 namespace bkm {

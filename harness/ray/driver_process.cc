@@ -23,7 +23,7 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 // Ray needs seconds to end what it started.
-constexpr std::chrono::seconds kPatience(20);
+constexpr std::chrono::seconds kLongestWait(20);
 // What was sent is forgotten when it is so much.
 constexpr size_t kMuch = 1 << 20;
 
@@ -32,7 +32,7 @@ constexpr size_t kMuch = 1 << 20;
 DriverProcess::~DriverProcess() {
   if (ended()) return;
   process_.to_child.Close();
-  const auto deadline = SteadyClock::now() + kPatience;
+  const auto deadline = SteadyClock::now() + kLongestWait;
   while (!ended() && SteadyClock::now() < deadline) Lines(std::chrono::milliseconds(100), -1);
   if (!ended()) Reap();
 }

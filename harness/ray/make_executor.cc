@@ -13,9 +13,9 @@
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 #include "harness/base/version.h"
-#include "harness/bundle/measured_on.h"
 #include "harness/ray/ray_environment.h"
 #include "harness/ray/ray_executor.h"
+#include "harness/runner/measured_on.h"
 
 namespace bkm {
 namespace {

@@ -12,10 +12,10 @@
 #include "harness/base/files.h"
 #include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
-#include "harness/bundle/measured_on.h"
 #include "harness/bundle/packed_cells.h"
 #include "harness/model/layout.h"
 #include "harness/runner/inherited_cells.h"
+#include "harness/runner/measured_on.h"
 #include "harness/runner/run_directory.h"
 #include "harness/runner/task.h"
 
@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr int kMostRestarts = 3;
-constexpr std::chrono::minutes kPatience(5);  // for Ray to start, on a busy machine
+constexpr std::chrono::minutes kLongestStart(5);  // for Ray to start, on a busy machine
 constexpr std::chrono::milliseconds kTick(200);
 
 CellFinished WithoutResult(const std::string& id, const char* kind, const std::string& message) {
@@ -53,7 +53,7 @@ absl::StatusOr<std::unique_ptr<RayExecutor>> RayExecutor::Create(RayExecutorOpti
   std::unique_ptr<RayExecutor> executor(
       new RayExecutor(std::move(options), std::move(scratch), std::move(parts)));
   RETURN_IF_ERROR(executor->driver_.Start());
-  const auto deadline = SteadyClock::now() + kPatience;
+  const auto deadline = SteadyClock::now() + kLongestStart;
   while (executor->dispatch_.nodes().empty()) {
     executor->Serve(kTick);
     const std::string& fatal = executor->dispatch_.fatal();

@@ -17,8 +17,6 @@ namespace {
 using at::Tensor;
 using Sees = AttentionVariant::Sees;
 
-const Arithmetic kExact = ExactArithmetic();
-
 // softmax(scale q k^T) v over the keys [begin, end) of one head, in plain loops.
 double PlainAttention(const Tensor& q, const Tensor& k, const Tensor& v, int64_t t, int64_t h,
                       int64_t d, int64_t begin, int64_t end, double scale, double sink) {

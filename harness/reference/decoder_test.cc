@@ -25,8 +25,6 @@ namespace {
 
 using at::Tensor;
 
-const Arithmetic kExact = ExactArithmetic();
-
 ModelShape ShapeNamed(const std::string& name) {
   if (name != "critic") return *FindModelShape(name);
   ModelShape shape = *FindModelShape("qwen3");

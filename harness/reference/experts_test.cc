@@ -20,8 +20,6 @@ namespace {
 
 using at::Tensor;
 
-const Arithmetic kExact = ExactArithmetic();
-
 TEST(ChooseExpertsTest, TakesTheHighestAndTheirSoftmax) {
   const Tensor logits = at::tensor({0.0, 2.0, 1.0, -1.0}, at::kDouble).view({1, 4});
   const double total = 1 + std::exp(2.0) + std::exp(1.0) + std::exp(-1.0);

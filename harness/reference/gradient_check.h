@@ -9,7 +9,11 @@
 #include <functional>
 #include <vector>
 
+#include "harness/reference/arithmetic.h"
+
 namespace bkm {
+
+inline const Arithmetic kExact = ExactArithmetic();
 
 // Tests of gradients against central differences, for functions of fp64 tensors.
 using TensorFunction = std::function<at::Tensor(const std::vector<at::Tensor>&)>;

@@ -17,8 +17,6 @@ namespace {
 
 using at::Tensor;
 
-const Arithmetic kExact = ExactArithmetic();
-
 TEST(RmsNormTest, DividesByTheRootMeanSquareAndScales) {
   const Tensor x = at::tensor({3.0, 4.0}, at::kDouble).view({1, 2});
   const double root = std::sqrt((9.0 + 16.0) / 2 + 0.5);

@@ -17,7 +17,6 @@ namespace {
 
 using at::Tensor;
 
-const Arithmetic kExact = ExactArithmetic();
 const RopeShape kPlain = {.theta = 100};
 
 // The turns of each pair over the original length, without scaling.

@@ -35,7 +35,7 @@ class LocalExecutorTest : public ::testing::Test {
   }
 
   static CellFinished Next(LocalExecutor& executor) {
-    return std::get<CellFinished>(executor.WaitAny(std::chrono::seconds(20)));
+    return std::get<CellFinished>(executor.WaitAny(std::chrono::minutes(5)));
   }
 
   std::filesystem::path dir_;
@@ -73,10 +73,9 @@ TEST_F(LocalExecutorTest, LongReplyIsReadInTimeThatGrowsWithItsLength) {
   LocalExecutor executor(
       WorkerThat(R"(printf '{"type":"finished","cell":"%s","observation":{"x":"' "$id")"
                  "\nhead -c 60000000 /dev/zero | tr '\\0' 'x'; echo '\"}}'"));
-  const auto start = std::chrono::steady_clock::now();
   executor.Start(Task("a"));
+  // In time that grows with its square, the test would not end within its limit.
   EXPECT_EQ(Next(executor).observation["x"].get_ref<const std::string&>().size(), 60000000u);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(15));
 }
 
 TEST_F(LocalExecutorTest, LoadedWorkerTakesTheCellsThatAreChosenLater) {
@@ -91,9 +90,8 @@ TEST_F(LocalExecutorTest, LoadedWorkerTakesTheCellsThatAreChosenLater) {
 }
 
 TEST_F(LocalExecutorTest, LoadingWorkerThatNobodyAskedOfIsNotWaitedFor) {
-  const auto start = std::chrono::steady_clock::now();
-  LocalExecutor(WorkerThat(kFinish, "sleep 60")).Load(Task("a").worker);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(4));
+  // Longer than the limit of the test.
+  LocalExecutor(WorkerThat(kFinish, "sleep 100000")).Load(Task("a").worker);
 }
 
 TEST_F(LocalExecutorTest, FreshGivesEachCellItsOwnProcess) {
@@ -149,7 +147,7 @@ TEST_F(LocalExecutorTest, InterruptIsHeardWhileCellsRun) {
   LocalExecutor executor(options);
   executor.Start(Task("a"));
   ASSERT_EQ(::write(pipe.write.get(), "x", 1), 1);
-  EXPECT_TRUE(std::holds_alternative<Interrupted>(executor.WaitAny(std::chrono::seconds(20))));
+  EXPECT_TRUE(std::holds_alternative<Interrupted>(executor.WaitAny(std::chrono::minutes(5))));
   executor.CancelAll();
   EXPECT_EQ(Next(executor).id, "a");
 }

@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-PreparedCell Prepared(const char* attention) {
+PreparedCell Measured(const char* attention) {
   PreparedCell cell;
   cell.record.cell.engine = "torchtitan";
   cell.record.cell.library_subject = *ParseSubjectSpec("pypi:torchtitan==0.3.0");
@@ -23,13 +23,13 @@ PreparedCell Prepared(const char* attention) {
 }
 
 CellRecord With(VerdictKind kind, const char* reason = "") {
-  CellRecord record = Prepared("flex").record;
+  CellRecord record = Measured("flex").record;
   record.verdict = Verdict{.kind = kind, .stage = Stage::kGolden, .reason = reason, .message = "m"};
   return record;
 }
 
 TEST(RepeatsTest, RepeatIsACellOfItsOwnThatKnowsWhatItRepeats) {
-  const std::vector<PreparedCell> cells = WithRepeats({Prepared("flex"), Prepared("varlen")}, 2);
+  const std::vector<PreparedCell> cells = WithRepeats({Measured("flex"), Measured("varlen")}, 2);
   ASSERT_EQ(cells.size(), 4u);
   EXPECT_EQ(cells[2].record.id, cells[0].record.id + ",repeat=2");
   EXPECT_NE(cells[2].record.dir, cells[0].record.dir);
@@ -41,12 +41,12 @@ TEST(RepeatsTest, RepeatIsACellOfItsOwnThatKnowsWhatItRepeats) {
 }
 
 TEST(RepeatsTest, RepeatsAreNotEqualCellsThatInherit) {
-  const std::vector<PreparedCell> cells = WithRepeats({Prepared("flex")}, 2);
+  const std::vector<PreparedCell> cells = WithRepeats({Measured("flex")}, 2);
   EXPECT_NE(MakeRequest(cells[0], "a", {})["key"], MakeRequest(cells[1], "b", {})["key"]);
 }
 
 TEST(RepeatsTest, CellThatStoppedBeforeItRanIsNotRepeated) {
-  PreparedCell stopped = Prepared("flex");
+  PreparedCell stopped = Measured("flex");
   stopped.stopped = Json::object();
   EXPECT_EQ(WithRepeats({stopped}, 5).size(), 1u);
 }

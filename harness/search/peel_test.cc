@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 constexpr int kNewest = 20;
 
 // A break that a commit introduced, at a line of the engine's constructor.
-struct Broken {
+struct BrokenLine {
   int commit;
   int line;
   bool by_sources = false;
@@ -39,7 +39,7 @@ Violation BreakAt(int line) {
 // An engine whose constructor fails at its first broken line. Commits are a line from 0 to kNewest.
 class FakeWorld : public PeelWorld {
  public:
-  explicit FakeWorld(std::vector<Broken> broken) : broken_(std::move(broken)) {}
+  explicit FakeWorld(std::vector<BrokenLine> broken) : broken_(std::move(broken)) {}
 
   int newest() const override { return kNewest; }
   void MoveTo(int commit) override { at_ = commit; }
@@ -53,7 +53,7 @@ class FakeWorld : public PeelWorld {
     for (const Removed& r : removed) {
       if (!Applies(r, removed)) return absl::NotFoundError("conflicts in f.py");
     }
-    for (const Broken& b : Left(removed)) {
+    for (const BrokenLine& b : Left(removed)) {
       return PeelSight{{.kind = VerdictKind::kBroken, .stage = Stage::kConstruct},
                        absl::StrCat("Error: ", b.line),
                        {{"e.py", "__init__", b.line}},
@@ -63,14 +63,14 @@ class FakeWorld : public PeelWorld {
   }
   absl::StatusOr<std::optional<bool>> LibraryRuns(const std::vector<Removed>& removed) override {
     return std::none_of(removed.begin(), removed.end(), [&](const Removed& r) {
-      return std::any_of(broken_.begin(), broken_.end(), [&](const Broken& b) {
+      return std::any_of(broken_.begin(), broken_.end(), [&](const BrokenLine& b) {
         return b.commit == r.commit && b.library_dies && r.by != Removal::kStub;
       });
     });
   }
   absl::StatusOr<std::vector<Violation>> Breaks(const std::vector<Removed>& removed) override {
     std::vector<Violation> breaks;
-    for (const Broken& b : Left(removed)) {
+    for (const BrokenLine& b : Left(removed)) {
       if (b.by_sources) breaks.push_back(BreakAt(b.line));
     }
     return breaks;
@@ -92,7 +92,7 @@ class FakeWorld : public PeelWorld {
   // first.
   bool Applies(const Removed& r, const std::vector<Removed>& removed) const {
     const auto broken = std::find_if(broken_.begin(), broken_.end(),
-                                     [&](const Broken& b) { return b.commit == r.commit; });
+                                     [&](const BrokenLine& b) { return b.commit == r.commit; });
     const bool reverts = r.by == Removal::kRevert || r.by == Removal::kOlderFiles;
     if (broken == broken_.end()) return reverts;  // it only builds on one
     if (r.by == Removal::kRevert && at_ > broken->met) return false;
@@ -103,9 +103,9 @@ class FakeWorld : public PeelWorld {
                      (reverts && broken->removable.contains(Removal::kRevert));
     return can && (at_ <= broken->until || freed);
   }
-  std::vector<Broken> Left(const std::vector<Removed>& removed) const {
-    std::vector<Broken> left;
-    for (const Broken& b : broken_) {
+  std::vector<BrokenLine> Left(const std::vector<Removed>& removed) const {
+    std::vector<BrokenLine> left;
+    for (const BrokenLine& b : broken_) {
       if (b.commit <= at_ && std::none_of(removed.begin(), removed.end(),
                                           [&](const Removed& r) { return r.commit == b.commit; }))
         left.push_back(b);
@@ -113,10 +113,10 @@ class FakeWorld : public PeelWorld {
     std::sort(left.begin(), left.end(), [](auto& a, auto& b) { return a.line < b.line; });
     return left;
   }
-  const Broken& AtLine(int line) const {
+  const BrokenLine& AtLine(int line) const {
     return *std::find_if(broken_.begin(), broken_.end(), [&](auto& b) { return b.line == line; });
   }
-  const std::vector<Broken> broken_;
+  const std::vector<BrokenLine> broken_;
   int at_ = kNewest;
   int searches_ = 0;
   int runs_ = 0;

@@ -20,8 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kLargestSource = 4 << 20;
-
 const std::optional<Subject>& SubjectOf(const PreparedCell& cell, Party party) {
   return party == Party::kEngine ? cell.engine : cell.library;
 }

@@ -27,7 +27,6 @@ constexpr char kProgram[] =
 #include "harness/selftest/source_mutations_py.inc"
     ;
 
-constexpr int64_t kLargestSource = 4 << 20;
 constexpr std::chrono::seconds kLongestParse(600);
 
 // The mutable places of one phase, by operator.

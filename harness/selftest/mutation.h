@@ -20,6 +20,9 @@ enum class Party { kEngine, kLibrary };
 inline constexpr std::array kPartyNames = {"engine", "library"};
 inline absl::string_view Name(Party party) { return kPartyNames[static_cast<size_t>(party)]; }
 
+// Larger files of a subject are not changed.
+inline constexpr int64_t kLargestSource = 4 << 20;
+
 // One change of a subject's source: the bytes from `start` to `end` of a file are replaced.
 struct Mutation {
   Party party = Party::kLibrary;

@@ -74,20 +74,20 @@ absl::StatusOr<Observed> ReadObserved(const RunDirectory& directory, const CellR
 }
 
 // The unmutated cell.
-struct Baseline {
+struct UnchangedPair {
   Json lines;  // {"built": {party: {file: [line]}}, "trained": ...}
   std::string digest;
   double seconds = 0;
 };
 
 // Nullopt after an interrupt.
-absl::StatusOr<std::optional<Baseline>> MeasureBaseline(const MeasurementSetup& setup,
-                                                        const PreparedCell& cell) {
+absl::StatusOr<std::optional<UnchangedPair>> MeasureBaseline(const MeasurementSetup& setup,
+                                                             const PreparedCell& cell) {
   const RunDirectory directory(setup.directory.root() / "unmutated");
   MeasurementSetup own{setup.installation, setup.matrix,   directory,
                        setup.options,      setup.observer, setup.signals};
   ASSIGN_OR_RETURN(const RunRecord run, Measure(own, {cell, RecordingCell(cell)}));
-  if (!run.finished) return std::optional<Baseline>();
+  if (!run.finished) return std::optional<UnchangedPair>();
   for (const CellRecord& record : run.cells) {
     if (record.verdict && record.verdict->kind == VerdictKind::kOk) continue;
     return absl::FailedPreconditionError(
@@ -102,7 +102,7 @@ absl::StatusOr<std::optional<Baseline>> MeasureBaseline(const MeasurementSetup& 
         absl::StrCat("two runs of ", run.cells[0].id,
                      " differ in their last bits, so nobody can tell what a mutation changed"));
   }
-  return Baseline{ObjectOf(recorded.json, "lines"), plain.digest, run.cells[0].cost.seconds};
+  return UnchangedPair{ObjectOf(recorded.json, "lines"), plain.digest, run.cells[0].cost.seconds};
 }
 
 // The lines of one subject.
@@ -163,7 +163,7 @@ Matrix WithShortLimit(Matrix matrix, double seconds) {
 absl::StatusOr<MutatedPair> MutatePair(const MeasurementSetup& setup, const PreparedCell& cell,
                                        const MutationOptions& options) {
   MutatedPair pair{.cell = cell.record.id, .seed = options.settings.seed};
-  ASSIGN_OR_RETURN(const std::optional<Baseline> baseline, MeasureBaseline(setup, cell));
+  ASSIGN_OR_RETURN(const std::optional<UnchangedPair> baseline, MeasureBaseline(setup, cell));
   if (!baseline) return pair;
   ASSIGN_OR_RETURN(const std::vector<Mutation> mutations,
                    ChooseMutations(cell, baseline->lines, options, pair));

@@ -25,8 +25,6 @@ Json Member(const Json& json, const char* key) {
   return json.is_object() && json.contains(key) ? json[key] : Json();
 }
 
-Markup NumberCell(const std::string& text) { return Element("td", {{"class", "number"}}, text); }
-
 std::string OutcomeText(const Json& check) {
   const std::string outcome = StringOf(check, "outcome");
   if (outcome == "passed") return "As asked.";
@@ -73,7 +71,7 @@ std::vector<LayerView> LayersOf(const Observation& observation) {
   return layers;
 }
 
-Markup CodeCell(const std::string& text) {
+Markup SeenCell(const std::string& text) {
   return Element("td", text.empty() ? Markup("not seen") : Element("code", text));
 }
 
@@ -184,8 +182,8 @@ Markup BackendSection(const CellEvidence& evidence) {
     rows << Element("tr", {Element("th", {{"scope", "row"}},
                                    end - begin == 1 ? absl::StrCat(begin)
                                                     : absl::StrCat(begin, " to ", end - 1)),
-                           CodeCell(layer.built), CodeCell(layer.called), CodeCell(layer.forward),
-                           CodeCell(layer.backward)});
+                           SeenCell(layer.built), SeenCell(layer.called), SeenCell(layer.forward),
+                           SeenCell(layer.backward)});
     begin = end;
   }
   Markup section = {Element("h3", {{"id", "backend"}}, "Attention: what was built and what ran"),

@@ -12,12 +12,12 @@
 namespace bkm {
 namespace {
 
-constexpr double kWidth = 1000;  // of the plane, in pixels
-constexpr double kHeight = 760;
-constexpr double kLeft = 130;
-constexpr double kTop = 60;
-constexpr double kRight = 40;
-constexpr double kBottom = 120;
+constexpr double kMapWidth = 1000;  // of the plane, in pixels
+constexpr double kMapHeight = 760;
+constexpr double kMapLeft = 130;
+constexpr double kMapTop = 60;
+constexpr double kMapRight = 40;
+constexpr double kMapBottom = 120;
 constexpr double kLabelGap = 13;  // labels nearer than this would overlap
 
 constexpr char kStyle[] =
@@ -42,17 +42,18 @@ class Picture {
   Picture(const ApiMap& map, SvgUse use) : map_(map), use_(use) {}
 
   std::string Draw() {
-    absl::StrAppend(&out_,
-                    absl::StrFormat("<svg class=\"api-map\" xmlns=\"http://www.w3.org/2000/svg\" "
-                                    "viewBox=\"0 0 %.0f %.0f\" role=\"img\" aria-label=\"Map of "
-                                    "the pairs that work\">\n",
-                                    kLeft + kWidth + kRight, kTop + kHeight + kBottom));
+    absl::StrAppend(
+        &out_,
+        absl::StrFormat("<svg class=\"api-map\" xmlns=\"http://www.w3.org/2000/svg\" "
+                        "viewBox=\"0 0 %.0f %.0f\" role=\"img\" aria-label=\"Map of "
+                        "the pairs that work\">\n",
+                        kMapLeft + kMapWidth + kMapRight, kMapTop + kMapHeight + kMapBottom));
     if (use_ == SvgUse::kFile) {
       absl::StrAppend(&out_, kStyle);
       absl::StrAppend(&out_,
                       "<rect width=\"100%\" height=\"100%\" style=\"fill:var(--ground)\"/>\n");
     }
-    Text(kLeft, 24, "start", "",
+    Text(kMapLeft, 24, "start", "",
          absl::StrCat(map_.engine_source, " x ", map_.library_source, " since ", map_.since, ": ",
                       map_.engines.size(), " x ", map_.libraries.size(), " commits, ",
                       map_.attention, ", ", map_.model));
@@ -67,11 +68,11 @@ class Picture {
 
  private:
   double X(double column) const {
-    return kLeft + kWidth * column / std::max<size_t>(1, map_.libraries.size());
+    return kMapLeft + kMapWidth * column / std::max<size_t>(1, map_.libraries.size());
   }
   // The newest engine is at the top.
   double Y(double row) const {
-    return kTop + kHeight * (1 - row / std::max<size_t>(1, map_.engines.size()));
+    return kMapTop + kMapHeight * (1 - row / std::max<size_t>(1, map_.engines.size()));
   }
 
   void Box(const char* kind, double first_row, double rows, double first_column, double columns,
@@ -162,8 +163,8 @@ class Picture {
       if (now > month) {
         month = now;
         if (std::abs(at - last) > 4 * kLabelGap) {
-          across ? Text(at, kTop + kHeight + 18, "start", "soft", now)
-                 : Text(kLeft - 8, at, "end", "soft", now);
+          across ? Text(at, kMapTop + kMapHeight + 18, "start", "soft", now)
+                 : Text(kMapLeft - 8, at, "end", "soft", now);
           last = at;
         }
       }
@@ -171,18 +172,18 @@ class Picture {
     for (size_t i = 0; i < commits.size(); ++i) {
       if (commits[i].release.empty()) continue;
       const double at = across ? X(i + 0.5) : Y(i + 0.5);
-      const double x2 = across ? at : kLeft + kWidth;
-      const double y1 = across ? kTop : at;
-      const double y2 = across ? kTop + kHeight : at;
+      const double x2 = across ? at : kMapLeft + kMapWidth;
+      const double y1 = across ? kMapTop : at;
+      const double y2 = across ? kMapTop + kMapHeight : at;
       absl::StrAppend(&out_, absl::StrFormat("<line class=\"release\" x1=\"%.1f\" y1=\"%.1f\" "
                                              "x2=\"%.1f\" y2=\"%.1f\"/>\n",
-                                             across ? at : kLeft, y1, x2, y2));
-      across ? Text(at, kTop - 8, "middle", "", commits[i].release)
-             : Text(kLeft - 66, at + 4, "end", "", commits[i].release);
+                                             across ? at : kMapLeft, y1, x2, y2));
+      across ? Text(at, kMapTop - 8, "middle", "", commits[i].release)
+             : Text(kMapLeft - 66, at + 4, "end", "", commits[i].release);
     }
-    across ? Text(kLeft + kWidth, kTop + kHeight + 40, "end", "",
+    across ? Text(kMapLeft + kMapWidth, kMapTop + kMapHeight + 40, "end", "",
                   absl::StrCat(map_.library_source, " commits, oldest to newest"))
-           : Text(18, kTop + kHeight, "start", "",
+           : Text(18, kMapTop + kMapHeight, "start", "",
                   absl::StrCat(map_.engine_source, " commits, oldest to newest"), -90);
   }
 
@@ -194,15 +195,15 @@ class Picture {
                    {"construct", "construction fails, by the sources (or nothing is known)"},
                    {"free", "not red by the sources"},
                    {"works", "works: both ends ran, with the newest engine and the oldest"}};
-    double y = kTop + kHeight + 44;
+    double y = kMapTop + kMapHeight + 44;
     for (const auto& entry : entries) {
       absl::StrAppend(&out_, absl::StrFormat("<rect class=\"%s axis\" x=\"%.0f\" y=\"%.0f\" "
                                              "width=\"14\" height=\"12\"/>\n",
-                                             entry.kind, kLeft, y));
-      Text(kLeft + 22, y + 10, "start", "", entry.text);
+                                             entry.kind, kMapLeft, y));
+      Text(kMapLeft + 22, y + 10, "start", "", entry.text);
       y += 17;
     }
-    Text(kLeft + 480, kTop + kHeight + 54, "start", "soft",
+    Text(kMapLeft + 480, kMapTop + kMapHeight + 54, "start", "soft",
          "pairs that ran: a dot works (grey: says nothing), a cross fails");
   }
 

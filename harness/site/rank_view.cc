@@ -26,7 +26,6 @@ Markup TextCell(const std::string& text) { return Element("td", text); }
 Markup CodeCell(const std::string& text) {
   return Element("td", text.empty() ? Markup() : Element("code", text));
 }
-Markup NumberCell(const std::string& text) { return Element("td", {{"class", "number"}}, text); }
 
 // "0 to 2, then 0 and 1": the documents of a rank in each step.
 std::string DocumentsText(const ObservedRank& rank) {

@@ -23,4 +23,6 @@ Markup CaptionedTable(const std::string& caption, const std::vector<Column>& col
                         Element("tbody", rows)}));
 }
 
+Markup NumberCell(const std::string& text) { return Element("td", {{"class", "number"}}, text); }
+
 }  // namespace bkm

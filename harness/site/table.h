@@ -22,6 +22,9 @@ struct Column {
 html::Markup CaptionedTable(const std::string& caption, const std::vector<Column>& columns,
                             const html::Markup& rows, const std::string& label = "");
 
+// A cell of a table that is aligned to the right.
+html::Markup NumberCell(const std::string& text);
+
 }  // namespace bkm
 
 #endif  // HARNESS_SITE_TABLE_H_

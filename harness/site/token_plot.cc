@@ -16,12 +16,12 @@ using html::Empty;
 using html::Markup;
 using html::Number;
 
-constexpr double kWidth = 900;
-constexpr double kHeight = 250;
-constexpr double kLeft = 62;
-constexpr double kRight = 118;  // room for the names of the lines
-constexpr double kTop = 14;
-constexpr double kBottom = 40;
+constexpr double kPlotWidth = 900;
+constexpr double kPlotHeight = 250;
+constexpr double kPlotLeft = 62;
+constexpr double kPlotRight = 118;  // room for the names of the lines
+constexpr double kPlotTop = 14;
+constexpr double kPlotBottom = 40;
 constexpr double kLeast = 1e-12;  // an error of 0 is drawn at the bottom
 
 class Plot {
@@ -52,7 +52,7 @@ class Plot {
     DrawTokens(content);
     return Element("svg",
                    {{"class", "chart"},
-                    {"viewBox", absl::StrCat("0 0 ", Number(kWidth), " ", Number(kHeight))},
+                    {"viewBox", absl::StrCat("0 0 ", Number(kPlotWidth), " ", Number(kPlotHeight))},
                     {"role", "img"},
                     {"aria-label", TokenPlotText(errors_, allowed_)}},
                    content);
@@ -60,12 +60,13 @@ class Plot {
 
  private:
   double X(double position) const {
-    return kLeft + (kWidth - kLeft - kRight) * (position + 0.5) / std::max(1.0, tokens_);
+    return kPlotLeft +
+           (kPlotWidth - kPlotLeft - kPlotRight) * (position + 0.5) / std::max(1.0, tokens_);
   }
   double Y(double error) const {
     const double log = std::isfinite(error) ? std::log10(std::max(error, kLeast)) : high_;
     const double share = std::clamp((log - low_) / (high_ - low_), 0.0, 1.0);
-    return kHeight - kBottom - (kHeight - kTop - kBottom) * share;
+    return kPlotHeight - kPlotBottom - (kPlotHeight - kPlotTop - kPlotBottom) * share;
   }
 
   static Markup Text(double x, double y, const char* anchor, const char* kind,
@@ -79,21 +80,21 @@ class Plot {
     const int every = high_ - low_ > 6 ? 2 : 1;
     for (int decade = static_cast<int>(low_); decade <= high_; decade += every) {
       const double y = Y(std::pow(10, decade));
-      content << Empty(
-          "path",
-          {{"class", "grid"},
-           {"d", absl::StrCat("M", Number(kLeft), " ", Number(y), "H", Number(kWidth - kRight))}});
+      content << Empty("path", {{"class", "grid"},
+                                {"d", absl::StrCat("M", Number(kPlotLeft), " ", Number(y), "H",
+                                                   Number(kPlotWidth - kPlotRight))}});
       const std::string label = decade >= -3 && decade <= 2
                                     ? absl::StrFormat("%g", std::pow(10, decade))
                                     : absl::StrCat("1e", decade);
-      content << Text(kLeft - 8, y + 4, "end", "", label);
+      content << Text(kPlotLeft - 8, y + 4, "end", "", label);
     }
-    content << Element("text",
-                       {{"x", "14"},
-                        {"y", Number(kHeight / 2)},
-                        {"text-anchor", "middle"},
-                        {"transform", absl::StrCat("rotate(-90 14 ", Number(kHeight / 2), ")")}},
-                       "error, nats");
+    content << Element(
+        "text",
+        {{"x", "14"},
+         {"y", Number(kPlotHeight / 2)},
+         {"text-anchor", "middle"},
+         {"transform", absl::StrCat("rotate(-90 14 ", Number(kPlotHeight / 2), ")")}},
+        "error, nats");
   }
 
   void DrawDocuments(Markup& content) const {
@@ -101,25 +102,26 @@ class Plot {
     for (size_t i = 0; i < errors_.documents.size(); ++i) {
       const double length = static_cast<double>(errors_.documents[i]);
       if (i > 0) {
-        content << Empty("path", {{"class", "border"},
-                                  {"stroke-dasharray", "1 3"},
-                                  {"d", absl::StrCat("M", Number(X(at - 0.5)), " ", Number(kTop),
-                                                     "V", Number(kHeight - kBottom))}});
+        content << Empty("path",
+                         {{"class", "border"},
+                          {"stroke-dasharray", "1 3"},
+                          {"d", absl::StrCat("M", Number(X(at - 0.5)), " ", Number(kPlotTop), "V",
+                                             Number(kPlotHeight - kPlotBottom))}});
       }
       const bool room = X(at + length) - X(at) > 34;
-      content << Text(X(at + length / 2 - 0.5), kHeight - kBottom + 16, "middle", "",
+      content << Text(X(at + length / 2 - 0.5), kPlotHeight - kPlotBottom + 16, "middle", "",
                       room ? absl::StrCat("doc ", i) : absl::StrCat(i));
       at += length;
     }
-    content << Text((kLeft + kWidth - kRight) / 2, kHeight - 6, "middle", "",
+    content << Text((kPlotLeft + kPlotWidth - kPlotRight) / 2, kPlotHeight - 6, "middle", "",
                     "token in the packed batch");
   }
 
   void DrawLine(Markup& content, double error, const char* kind, const std::string& name) const {
     content << Empty("path", {{"class", kind},
-                              {"d", absl::StrCat("M", Number(kLeft), " ", Number(Y(error)), "H",
-                                                 Number(kWidth - kRight))}});
-    content << Text(kWidth - kRight + 6, Y(error) + 4, "start", "strong", name);
+                              {"d", absl::StrCat("M", Number(kPlotLeft), " ", Number(Y(error)), "H",
+                                                 Number(kPlotWidth - kPlotRight))}});
+    content << Text(kPlotWidth - kPlotRight + 6, Y(error) + 4, "start", "strong", name);
   }
 
   void DrawTokens(Markup& content) const {

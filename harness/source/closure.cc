@@ -20,7 +20,6 @@ namespace {
 constexpr absl::string_view kObserver = "fuse";
 constexpr int kVersion = 1;
 constexpr absl::string_view kTitle = "observed by fuse 1\n";
-constexpr absl::string_view kCache = "__pycache__";
 
 // The lists of a tree's closure, each with its key in JSON and its letter in a dependence.
 template <typename Tree>
@@ -84,17 +83,17 @@ std::string WhatIs(const std::string& path, const TreeListing& listing) {
     return absl::StrCat("compiled ", id ? *id : "none", " of ", of ? *of : "none");
   }
   if (id) return *id;
-  if (NameOf(path) == kCache) return CompiledFolder(path, listing);
+  if (NameOf(path) == kBytecodeFolder) return CompiledFolder(path, listing);
   return listing.HasFolder(path) ? "folder" : "none";
 }
 
 // What listing a folder shows: names and kinds.
 std::string NamesIn(const std::string& folder, const TreeListing& listing) {
-  if (NameOf(folder) == kCache) return CompiledFolder(folder, listing);
+  if (NameOf(folder) == kBytecodeFolder) return CompiledFolder(folder, listing);
   if (!listing.HasFolder(folder)) return "none";
   std::string names;
   for (const std::string& name : listing.Names(folder)) {
-    if (name == absl::StrCat(kCache, "/")) continue;  // the view leaves it out
+    if (name == absl::StrCat(kBytecodeFolder, "/")) continue;  // the view leaves it out
     const std::string* id = listing.Find(Below(folder) + name);
     const bool link = id && absl::EndsWith(*id, std::string(1, TreeListing::kLink));
     absl::StrAppend(&names, absl::CEscape(name), link ? "@" : "", " ");

@@ -7,7 +7,7 @@
 namespace bkm {
 namespace {
 
-std::string ErrorOf(const Json& sources) {
+std::string CatalogErrorOf(const Json& sources) {
   return std::string(SourceCatalog().Add(sources, "m.json", "$.sources").message());
 }
 
@@ -24,11 +24,12 @@ TEST(SourceCatalogTest, NewSourceGetsItsImportNameFromItsName) {
 }
 
 TEST(SourceCatalogTest, MistakesNameFileAndPath) {
-  EXPECT_EQ(ErrorOf(Json{{"verl", {{"url", "x"}}}}),
+  EXPECT_EQ(CatalogErrorOf(Json{{"verl", {{"url", "x"}}}}),
             "m.json: $.sources.verl: unknown key 'url' (known: git, package)");
-  EXPECT_EQ(ErrorOf(Json{{"new", Json::object()}}),
+  EXPECT_EQ(CatalogErrorOf(Json{{"new", Json::object()}}),
             "m.json: $.sources.new.git: a new source needs a URL or the package's import name");
-  EXPECT_EQ(ErrorOf(Json::array()), "m.json: $.sources: an object is needed here, not array");
+  EXPECT_EQ(CatalogErrorOf(Json::array()),
+            "m.json: $.sources: an object is needed here, not array");
 }
 
 TEST(SourceCatalogTest, NamesAreNormalizedAsPep503Says) {

@@ -48,7 +48,7 @@ absl::StatusOr<TreeListing> TreeListing::OfFolder(const fs::path& folder) {
     } else if (path.filename() == ".git") {
       it.disable_recursion_pending();
     } else if (it->is_directory(error)) {
-      if (path.filename() != "__pycache__") folders.push_back(relative);
+      if (path.filename().string() != kBytecodeFolder) folders.push_back(relative);
     } else if (it->is_regular_file(error)) {
       RETURN_IF_ERROR(meter.CountFile(relative, it->file_size(error)));
       const std::string source = SourceOfCompiled(relative);

@@ -13,6 +13,9 @@
 
 namespace bkm {
 
+// The folder beside a source in which Python keeps its compiled form.
+inline constexpr absl::string_view kBytecodeFolder = "__pycache__";
+
 // The files of a source tree, except what git and our own compilation of Python add to it. Each has
 // a path and an id: git's blob id of the content, wherever the tree came from, and a mark of its
 // kind. For a symbolic link, the content is the path of its target. A folder without files is an

@@ -150,7 +150,7 @@ absl::Status FindFiles(const fs::path& folder, const TreeBounds& bounds,
     RETURN_IF_ERROR(meter.CountEntry());
     if (type == fs::file_type::directory) {
       const std::string name = path.filename();
-      if (name == "__pycache__" || name == ".git") it.disable_recursion_pending();
+      if (name == kBytecodeFolder || name == ".git") it.disable_recursion_pending();
       if (it.depth() >= bounds.depth) {
         return TreeNotAllowed(absl::StrCat("the tree has a path of more than ", bounds.depth,
                                            " folders: ", Shown(path.string())));

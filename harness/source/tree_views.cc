@@ -54,8 +54,6 @@ absl::Status SystemError(absl::string_view doing, const fs::path& path) {
       absl::StrCat("cannot ", doing, " ", path.string(), ": ", std::strerror(errno)));
 }
 
-constexpr absl::string_view kCache = "__pycache__";
-
 // The number of files per thread below which another thread does not pay.
 constexpr size_t kFewFiles = 64;
 
@@ -134,9 +132,9 @@ class TreeViews::Linker {
   // Like Link, for compiled Python: links it into the __pycache__ folder of `place`.
   absl::StatusOr<bool> LinkCompiled(const std::string& kept, const Place& place,
                                     absl::string_view tag) {
-    RETURN_IF_ERROR(Create(absl::StrCat(place.folder, "/", kCache)));
+    RETURN_IF_ERROR(Create(absl::StrCat(place.folder, "/", kBytecodeFolder)));
     const std::string name =
-        absl::StrCat(kCache, "/", absl::StripSuffix(place.name, ".py"), ".", tag, ".pyc");
+        absl::StrCat(kBytecodeFolder, "/", absl::StripSuffix(place.name, ".py"), ".", tag, ".pyc");
     return Link(kept, {.folder = place.folder, .name = name});
   }
   // Like Link, for a symbolic link whose target is the text of the kept file.

@@ -2,21 +2,13 @@
 // Copyright the bkm authors.
 #include "harness/torture/journal.h"
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "harness/base/files.h"
 
 namespace bkm {
 namespace fs = std::filesystem;
-
-namespace {
-
-bool IsIn(const fs::path& path, const fs::path& folder) {
-  return path == folder || absl::StartsWith(path.string(), folder.string() + "/");
-}
-
-}  // namespace
 
 std::vector<JournalStep> ParseJournal(absl::string_view text) {
   static const auto& kKinds = *new std::map<std::string, JournalStep::Kind>{
@@ -37,7 +29,7 @@ std::vector<JournalStep> ParseJournal(absl::string_view text) {
   return steps;
 }
 
-bool CutDisk::IsBelow(const fs::path& path) const { return IsIn(path, root_); }
+bool CutDisk::IsBelow(const fs::path& path) const { return IsAtOrBelow(path, root_); }
 
 size_t CutDisk::FileAt(const fs::path& path) {
   const auto known = names_.find(path);
@@ -63,7 +55,7 @@ void CutDisk::AddSafe(const fs::path& path, std::string content) {
 }
 
 void CutDisk::Apply(const JournalStep& step) {
-  if (!IsBelow(step.path) && !IsIn(root_, step.path)) return;
+  if (!IsBelow(step.path) && !IsAtOrBelow(root_, step.path)) return;
   switch (step.kind) {
     case JournalStep::Kind::kWrite: {
       // A new file each time: the program writes temporary files only.
@@ -88,17 +80,17 @@ void CutDisk::Apply(const JournalStep& step) {
         // A folder that was removed takes what it held along.
         const fs::path& path = entry.first;
         if (directly(path)) return !names_.contains(path);
-        if (!IsIn(path, step.path)) return false;
+        if (!IsAtOrBelow(path, step.path)) return false;
         const fs::path child = step.path / *path.lexically_relative(step.path).begin();
         for (const auto& [name, file] : names_) {
-          if (IsIn(name, child)) return false;
+          if (IsAtOrBelow(name, child)) return false;
         }
         return true;
       });
       for (const auto& [path, file] : names_) {
         if (directly(path)) {
           synced_names_[path] = file;
-        } else if (IsIn(path, step.path)) {
+        } else if (IsAtOrBelow(path, step.path)) {
           synced_folders_.insert(step.path / *path.lexically_relative(step.path).begin());
         }
       }
@@ -112,7 +104,7 @@ void CutDisk::Apply(const JournalStep& step) {
       }
       break;
     case JournalStep::Kind::kRemove:
-      std::erase_if(names_, [&](const auto& entry) { return IsIn(entry.first, step.path); });
+      std::erase_if(names_, [&](const auto& entry) { return IsAtOrBelow(entry.first, step.path); });
       break;
   }
 }

@@ -9,7 +9,7 @@ _COPTS = ["-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Winvalid-pch"
 # GCC 12 forgets that a function in a precompiled header comes from a system header, and warns of std::string's own code.
 _NOT_SEEN_AS_SYSTEM = ["-Wno-array-bounds", "-Wno-restrict", "-Wno-stringop-overflow"]
 
-# Kinds of code: how much a source is optimized. Each has a precompiled header of the same name in tools/bazel/BUILD.
+# Kinds of code: how much a source is optimized.
 CODE = {
     "fast": ["-O2"],  # code that computes: hashing, parsing, numbers
     # All other code of the product: compiles in three quarters of the time. With -O1 GCC 12 takes an empty std::optional for uninitialized.
@@ -20,9 +20,15 @@ CODE = {
     "torch_test": ["-O0", "-U_FORTIFY_SOURCE"],
 }
 
+# Those with a precompiled header of the same name in tools/bazel/BUILD. One with torch's headers costs more than its few chunks save.
+PRECOMPILED = ["fast", "product", "command", "test"]
+
 _RESERVED = ["target_compatible_with"]
 _NEVER = "//third_party/constraints:incompatible"
 _AVAILABLE = {"cuda": CUDA_AVAILABLE, "python": PYTHON_AVAILABLE, "torch": TORCH_AVAILABLE}
+
+# A test that waits for a busy machine is no failure: limits are one class longer than Bazel's for the size.
+_TIMEOUT = {"small": "moderate", "medium": "long", "large": "eternal", "enormous": "eternal"}
 
 def _attributes(name, needs, code, attributes):
     for reserved in _RESERVED:
@@ -35,8 +41,10 @@ def _attributes(name, needs, code, attributes):
     if code:
         if code not in CODE:
             fail("%s: code is %r, but only %s are there" % (name, code, sorted(CODE)))
+        attributes["copts"] += CODE[code]
+    if code in PRECOMPILED:
         switch = "//tools/bazel:with_precompiled_headers"
-        attributes["copts"] += CODE[code] + select({
+        attributes["copts"] += select({
             switch: ["-include", "$(BINDIR)/tools/bazel/%s.h" % code] + _NOT_SEEN_AS_SYSTEM,
             "//conditions:default": [],
         })
@@ -49,26 +57,66 @@ def _attributes(name, needs, code, attributes):
         attributes["target_compatible_with"] = [_NEVER]
     return attributes
 
-def harness_cc_library(name, needs = [], code = "product", **kwargs):
+# Sources are compiled this many at a time: most of a source's cost are templates of headers, which a chunk instantiates once.
+# Names in anonymous namespaces must differ within a target.
+_CHUNK = 8
+_TEST_CHUNK = 16  # without optimization, templates are nearly all of it
+
+def _in_chunks(name, srcs, apart = [], size = _CHUNK):
+    """`srcs`, with its .cc files joined in chunks of at most `size` unless --//tools/bazel:chunks=false."""
+    sources = sorted([file for file in srcs if file.endswith(".cc") and ":" not in file])
+    if not sources:
+        return srcs
+    chunks = []
+    for group in [[file for file in sources if file not in apart], [file for file in sources if file in apart]]:
+        count = (len(group) + size - 1) // size
+        for i in range(count):
+            chunk = "%s_chunk_%d" % (name, len(chunks))
+            joined = group[i * len(group) // count:(i + 1) * len(group) // count]  # all of about the same length
+            if len(joined) == 1:
+                chunks += joined
+                continue
+            native.genrule(
+                name = chunk,
+                srcs = joined,
+                outs = [chunk + ".cc"],
+                cmd = "for file in $(SRCS); do echo \"#line 1 \\\"$$file\\\"\"; cat $$file; done > $@",
+                visibility = ["//visibility:private"],
+            )
+            chunks.append(":" + chunk)
+    return [file for file in srcs if file not in sources] + select({
+        "//tools/bazel:with_chunks": chunks,
+        "//conditions:default": sources,
+    })
+
+def harness_cc_library(name, srcs = [], apart = [], needs = [], code = "product", **kwargs):
     """A cc_library of ours.
 
     Args:
       name: the target's name, the main noun of its header.
+      srcs: its sources, which are compiled in chunks.
+      apart: those of them with chunks of their own, because some program links the others without them and what they need.
       needs: out of "torch", "python", "cuda": the target is skipped on a machine without them.
       code: the kind of code, a key of CODE; None: the options are all in copts, and nothing is precompiled.
       **kwargs: as for cc_library.
     """
-    native.cc_library(name = name, **_attributes(name, needs, code, kwargs))
+    native.cc_library(
+        name = name,
+        srcs = _in_chunks(name, srcs, apart, _TEST_CHUNK if code in ["test", "torch_test"] else _CHUNK),
+        linkstatic = True,  # else it is linked as a shared library, too
+        **_attributes(name, needs, code, kwargs)
+    )
 
 def harness_cc_binary(name, needs = [], code = "product", **kwargs):
     """A cc_binary of ours; arguments as for harness_cc_library."""
     native.cc_binary(name = name, **_attributes(name, needs, code, kwargs))
 
-def harness_cc_test(name, deps = [], needs = [], code = "test", size = "small", **kwargs):
+def harness_cc_test(name, srcs, deps = [], needs = [], code = "test", size = "small", **kwargs):
     """A GoogleTest program of ours: gmock and a main come with it.
 
     Args:
       name: the target's name: the unit's or the room's name plus _test.
+      srcs: its sources, which are compiled in chunks.
       deps: what the test needs besides gmock and its main.
       needs: as for harness_cc_library.
       code: "test", or "torch_test" for a test that includes torch.
@@ -77,7 +125,39 @@ def harness_cc_test(name, deps = [], needs = [], code = "test", size = "small", 
     """
     kwargs["deps"] = deps + ["//third_party/debian:gmock_main"]
     kwargs["linkstatic"] = True  # else every room is linked as a shared library, too
-    native.cc_test(name = name, size = size, **_attributes(name, needs, code, kwargs))
+    native.cc_test(name = name, srcs = _in_chunks(name, srcs, size = _TEST_CHUNK), size = size, timeout = _TIMEOUT[size], **_attributes(name, needs, code, kwargs))
+
+def harness_tests_by_file(name, tests, deps = [], needs = []):
+    """Test sources that are compiled together and have a target each, which runs the tests of its source only.
+
+    For sources that are larger than the rest of their programs; else each of them instantiates the same templates.
+
+    Args:
+      name: name of the library that has all tests.
+      tests: dicts, with name (of the source NAME.cc, too, unless src is there) and further attributes as for harness_cc_test.
+      deps: what all of them need besides gmock.
+      needs: as for harness_cc_library.
+    """
+    sources = sorted({test.get("src", test["name"] + ".cc"): None for test in tests}.keys())
+    harness_cc_library(
+        name = name,
+        testonly = True,
+        srcs = sources,
+        code = "test",
+        needs = needs,
+        tags = ["manual"],
+        visibility = ["//visibility:private"],
+        deps = deps + ["//third_party/debian:gmock"],
+        alwayslink = True,
+    )
+    for test in tests:
+        attributes = dict(test)
+        source = attributes.pop("src", test["name"] + ".cc")
+        attributes["args"] = ["--test_file=%s/%s" % (native.package_name(), source)] + attributes.get("args", [])
+        attributes["deps"] = [":" + name, "//harness/testing:test_file_main"]
+        attributes["linkstatic"] = True
+        attributes["timeout"] = _TIMEOUT[test["size"]]
+        native.cc_test(**_attributes(test["name"], needs, None, attributes))
 
 def harness_fuzz_target(name, deps = [], needs = []):
     """A libFuzzer target NAME_fuzz.cc. Without --config=fuzz it is a test that is given each file of fixtures/corpora/NAME.
@@ -88,7 +168,7 @@ def harness_fuzz_target(name, deps = [], needs = []):
       needs: as for harness_cc_library.
     """
     corpus = "fixtures/corpora/" + name[:-len("_fuzz")]
-    native.cc_test(name = name, size = "small", **_attributes(name, needs, "test", {
+    native.cc_test(name = name, size = "small", timeout = _TIMEOUT["small"], **_attributes(name, needs, "test", {
         "srcs": [name + ".cc"],
         "data": ["//fixtures/corpora:" + name[:-len("_fuzz")]],
         "env": {"BKM_CORPUS": corpus},
@@ -154,7 +234,7 @@ def harness_room(
       test_env: environment of the unit tests.
       test_size: as for cc_test.
       test_tags: tags of the unit tests.
-      **kwargs: as for cc_library.
+      **kwargs: as for harness_cc_library.
     """
     for test in separate_tests:
         if not native.glob([test + ".cc"]):

@@ -116,7 +116,6 @@ def part(rank, own):
         self.assertEqual(facts["message"], "no")
 
     def test_ranks_that_wait_for_each_other_are_stuck(self):
-        start = time.monotonic()
         _, ranks, facts, _ = run(
             """
 def part(rank, own):
@@ -126,7 +125,6 @@ def part(rank, own):
         dist.recv(torch.ones(1), src=0)
 """
         )
-        self.assertLess(time.monotonic() - start, 60)
         self.assertEqual((facts["type"], facts["module"]), ("RanksStuck", "bkm_cell.ranks"))
         self.assertIn("rank 0 waited in all_reduce", facts["message"])
         self.assertIn("rank 1 waited in recv", facts["message"])

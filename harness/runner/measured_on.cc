@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#include "harness/bundle/measured_on.h"
+#include "harness/runner/measured_on.h"
 
 #include <sys/utsname.h>
 
@@ -42,6 +42,16 @@ MeasuredOn MeasuredOnOf(const WorkMachine& machine, const RuntimeLock* lock) {
           .python = lock->python,
           .torch = lock->VersionOf("torch"),
           .packages = static_cast<int>(lock->packages.size())};
+}
+
+void Describe(Fields& fields, WorkMachine& machine) {
+  fields.Field("bkm", machine.bkm);
+  fields.Field("cell_code", machine.cell_code);
+  fields.OneOf("sandbox", machine.sandbox, SandboxLevelNames());
+  fields.Field("cpu", machine.cpu);
+  fields.Int("cores", machine.cores, 0, 1 << 20);
+  fields.Field("system", machine.system);
+  fields.Field("devices", machine.devices, Presence::kOmitted);
 }
 
 void Describe(Fields& fields, MeasuredOn& measured) {

@@ -1,20 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#ifndef HARNESS_BUNDLE_MEASURED_ON_H_
-#define HARNESS_BUNDLE_MEASURED_ON_H_
+#ifndef HARNESS_RUNNER_MEASURED_ON_H_
+#define HARNESS_RUNNER_MEASURED_ON_H_
 
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "harness/bundle/manifest.h"
+#include "harness/base/fields.h"
 #include "harness/model/cell_record.h"
+#include "harness/model/cuda_device.h"
 #include "harness/model/sandbox_level.h"
 #include "harness/runtime/runtime_lock.h"
 
 namespace bkm {
+
+// What the cells of a result ran on.
+struct WorkMachine {
+  std::string bkm;
+  std::string cell_code;
+  std::string sandbox;  // name of a SandboxLevel
+  std::string cpu;      // CpuFeatures(): the model, and what decides the last bits
+  int cores = 0;
+  std::string system;               // kernel and its release
+  std::vector<CudaDevice> devices;  // if a cell asks for one
+  bool operator==(const WorkMachine&) const = default;
+};
+void Describe(Fields& fields, WorkMachine& machine);
 
 // This machine, with the code of cells and the sandbox level that they run with here.
 absl::StatusOr<WorkMachine> ThisMachine(const std::string& cell_code, SandboxLevel sandbox);
@@ -45,4 +60,4 @@ absl::StatusOr<std::optional<MeasuredOn>> ReadMeasuredOn(const RunRecord& run,
 
 }  // namespace bkm
 
-#endif  // HARNESS_BUNDLE_MEASURED_ON_H_
+#endif  // HARNESS_RUNNER_MEASURED_ON_H_

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/cli/run_commands.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace bkm {
+
+absl::Status NeedsWholeProgram(const char* option) {
+  return absl::UnimplementedError(absl::StrCat(
+      option, " is not in this program (bkm_run): start bkm, or tools/bkm, which builds it"));
+}
+
+Commands RunCommands(RayMaker ray, UrgencyOrder urgent_first) {
+  Commands commands;
+  commands.push_back(MakeRunCommand(ray, urgent_first));
+  commands.push_back(MakePlanCommand(urgent_first));
+  commands.push_back(MakeExplainCommand());
+  commands.push_back(MakeJudgeCommand());
+  commands.push_back(MakeReplayCommand());
+  commands.push_back(MakeCostCommand());
+  return commands;
+}
+
+}  // namespace bkm

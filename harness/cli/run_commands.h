@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_CLI_RUN_COMMANDS_H_
+#define HARNESS_CLI_RUN_COMMANDS_H_
+
+#include <memory>
+
+#include "harness/cli/command.h"
+#include "harness/cli/executor_option.h"
+#include "harness/cli/plan_options.h"
+
+// The commands of the program bkm_run: what a user needs until the first verdict and to understand
+// it. tools/bkm builds this program first, because it compiles in two thirds of the time. A command
+// stands here if it needs no room above `session`.
+namespace bkm {
+
+std::unique_ptr<CliCommand> MakeRunCommand(RayMaker ray, UrgencyOrder urgent_first);
+std::unique_ptr<CliCommand> MakePlanCommand(UrgencyOrder urgent_first);
+std::unique_ptr<CliCommand> MakeExplainCommand();
+std::unique_ptr<CliCommand> MakeJudgeCommand();
+std::unique_ptr<CliCommand> MakeReplayCommand();
+std::unique_ptr<CliCommand> MakeCostCommand();
+
+// In the order of `bkm --help`.
+Commands RunCommands(RayMaker ray = nullptr, UrgencyOrder urgent_first = nullptr);
+
+}  // namespace bkm
+
+#endif  // HARNESS_CLI_RUN_COMMANDS_H_
