@@ -3,11 +3,9 @@
 """Real ranks: parts become whole tensors, and what is not alike is named."""
 
 import json
-import os
-import subprocess
-import sys
-import tempfile
 import unittest
+
+from forked_program import run_forked
 
 _PROGRAM = """
 import json, os, sys, time
@@ -43,15 +41,7 @@ os._exit(0)
 
 def run(part):
     """Runs `part` on four ranks; returns what they reported."""
-    source = _PROGRAM.replace("PART", part)
-    ended = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", source],
-        cwd=tempfile.mkdtemp(),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
+    ended = run_forked(_PROGRAM.replace("PART", part))
     events = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
     differences = [event["append"]["rank_differences"] for event in events if "append" in event]
     seen = [event["set"] for event in events if "set" in event]

@@ -5,11 +5,9 @@
 import json
 import os
 import signal
-import subprocess
-import sys
-import tempfile
-import time
 import unittest
+
+from forked_program import run_forked
 
 _PROGRAM = """
 import json, os, signal, sys, time
@@ -65,16 +63,7 @@ for moment in MOMENTS:
 
 def run(part, main=_ONCE):
     """Runs `part` (the source of a function part(rank, own)) on two ranks."""
-    folder = tempfile.mkdtemp()
-    source = _PROGRAM.replace("PART", part).replace("MAIN", main)
-    ended = subprocess.run(
-        [sys.executable, "-c", source],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
+    ended = run_forked(_PROGRAM.replace("PART", part).replace("MAIN", main))
     events = [json.loads(l[6:]) for l in ended.stdout.splitlines() if l.startswith("EVENT ")]
     ranks = next((e["set"]["ranks"] for e in events if "ranks" in e.get("set", {})), None)
     facts = next(
