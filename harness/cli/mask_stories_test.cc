@@ -9,7 +9,6 @@
 #include <set>
 
 #include "harness/base/json.h"
-#include "harness/testing/real_bkm.h"
 #include "harness/testing/real_run.h"
 
 namespace bkm {
@@ -17,17 +16,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-class StoryTest : public ::testing::Test {
- protected:
-  static void Check(const absl::StatusOr<RealRun>* run) {
-    if (run == nullptr) {
-      GTEST_SKIP() << "no mirrors of verl and torchtitan: set BKM_GIT_MIRRORS to their folder";
-    }
-    if (IsNoNetwork(run->status())) GTEST_SKIP() << run->status();
-    ASSERT_TRUE(run->ok()) << run->status();
-  }
-};
 
 // The distinct values of one field of the masks that reached the layers.
 std::set<std::string> OfMasks(const Json& observation, const char* field) {
@@ -38,31 +26,24 @@ std::set<std::string> OfMasks(const Json& observation, const char* field) {
 
 // torchtitan 6a3a9da (#1776, 2025-10-09) made the mask an argument of the model; until then
 // init_attention_mask left it in a class variable of the attention.
-class MaskOwnerTest : public StoryTest {
- protected:
-  static void SetUpTestSuite() {
-    if (Mirrors().empty()) return;
-    run_ = new absl::StatusOr<RealRun>(RealRun::Make(
+class MaskOwnerTest : public SharedRunTest<MaskOwnerTest> {
+ public:
+  static absl::StatusOr<RealRun> MakeRun() {
+    return RealRun::Make(
         {"--engine", "torchtitan", "--library", "git:torchtitan@6a3a9da~1,git:torchtitan@6a3a9da",
          "--attention", "flex,sdpa", "--model", "llama3"},
-        "mask-owner"));
+        "mask-owner");
   }
-  static void TearDownTestSuite() { delete run_; }
-  void SetUp() override { Check(run_); }
 
+ protected:
   static RealRun::Fields Flex(const char* library) {
     return {{"library_label", library}, {"attention", "flex"}};
   }
   static RealRun::Fields Sdpa(const char* library) {
     return {{"library_label", library}, {"attention", "sdpa"}};
   }
-  static Json Seen(const char* library) {
-    return (*run_)->FileOf(Flex(library), "observation.json");
-  }
-
-  static absl::StatusOr<RealRun>* run_;
+  static Json Seen(const char* library) { return run().FileOf(Flex(library), "observation.json"); }
 };
-absl::StatusOr<RealRun>* MaskOwnerTest::run_ = nullptr;
 
 TEST_F(MaskOwnerTest, MaskMovesFromAClassToTheCallerAndStaysTheSame) {
   const Json before = Seen("6a3a9da~1"), after = Seen("6a3a9da");
@@ -76,36 +57,32 @@ TEST_F(MaskOwnerTest, MaskMovesFromAClassToTheCallerAndStaysTheSame) {
 }
 
 TEST_F(MaskOwnerTest, BothSidesAreRight) {
-  EXPECT_EQ((*run_)->VerdictOf(Flex("6a3a9da~1")), "ok at golden");
-  EXPECT_EQ((*run_)->VerdictOf(Flex("6a3a9da")), "ok at golden");
+  EXPECT_EQ(run().VerdictOf(Flex("6a3a9da~1")), "ok at golden");
+  EXPECT_EQ(run().VerdictOf(Flex("6a3a9da")), "ok at golden");
 }
 
 TEST_F(MaskOwnerTest, SdpaIsRefusedBeforeAndOnlyAssertedAfterwards) {
-  EXPECT_EQ((*run_)->ReasonOf(Sdpa("6a3a9da~1")), "refused at construct, refused-option");
-  EXPECT_EQ((*run_)->ReasonOf(Sdpa("6a3a9da")), "broken at forward, assertion");
+  EXPECT_EQ(run().ReasonOf(Sdpa("6a3a9da~1")), "refused at construct, refused-option");
+  EXPECT_EQ(run().ReasonOf(Sdpa("6a3a9da")), "broken at forward, assertion");
 }
 
 // The control passes sdpa a mask for packed documents.
-class SdpaTest : public StoryTest {
- protected:
-  static void SetUpTestSuite() {
-    if (Mirrors().empty()) return;
-    run_ = new absl::StatusOr<RealRun>(
-        RealRun::Make({"--engine", "torchtitan", "--library",
-                       "pypi:torchtitan==0.2.2,git:torchtitan@c1465542e,git:torchtitan@261819688,"
-                       "git:torchtitan@baba6d82e,git:torchtitan@1695457~1,git:torchtitan@1695457",
-                       "--attention", "sdpa"},
-                      "sdpa-on-packed"));
+class SdpaTest : public SharedRunTest<SdpaTest> {
+ public:
+  static absl::StatusOr<RealRun> MakeRun() {
+    return RealRun::Make(
+        {"--engine", "torchtitan", "--library",
+         "pypi:torchtitan==0.2.2,git:torchtitan@c1465542e,git:torchtitan@261819688,"
+         "git:torchtitan@baba6d82e,git:torchtitan@1695457~1,git:torchtitan@1695457",
+         "--attention", "sdpa"},
+        "sdpa-on-packed");
   }
-  static void TearDownTestSuite() { delete run_; }
-  void SetUp() override { Check(run_); }
 
+ protected:
   static std::string On(const char* library) {
-    return (*run_)->ReasonOf({{"library_label", library}});
+    return run().ReasonOf({{"library_label", library}});
   }
-  static absl::StatusOr<RealRun>* run_;
 };
-absl::StatusOr<RealRun>* SdpaTest::run_ = nullptr;
 
 TEST_F(SdpaTest, IsAssertedThenSwallowsTheMaskThenIsRefused) {
   EXPECT_EQ(On("0.2.2"), "broken at forward, assertion");
@@ -118,35 +95,31 @@ TEST_F(SdpaTest, IsAssertedThenSwallowsTheMaskThenIsRefused) {
 
 TEST_F(SdpaTest, TheMaskReachesTheLayersAndTheKernelDoesNotKeepToIt) {
   const RealRun::Fields fields = {{"library_label", "baba6d82e"}};
-  const Json seen = (*run_)->FileOf(fields, "observation.json");
+  const Json seen = run().FileOf(fields, "observation.json");
   EXPECT_THAT(OfMasks(seen, "type"), ElementsAre("BlockMask"));
   EXPECT_NE(seen["mask"]["attended"][0]["relation"], seen["mask"]["calls"][0]["digest"]);
-  EXPECT_THAT((*run_)->Cell(fields)["message"].get<std::string>(),
+  EXPECT_THAT(run().Cell(fields)["message"].get<std::string>(),
               HasSubstr("documents see each other in every layer: token 37 (document 1, position "
                         "0) sees token 36 (document 0, position 36)"));
 }
 
 // The control passes no mask.
-class FlexWithoutMaskTest : public StoryTest {
- protected:
-  static void SetUpTestSuite() {
-    if (Mirrors().empty()) return;
-    run_ = new absl::StatusOr<RealRun>(
-        RealRun::Make({"--engine", "torchtitan", "--library",
-                       "git:torchtitan@7c8fc3f~1,git:torchtitan@7c8fc3f,git:torchtitan@baba6d82e,"
-                       "git:torchtitan@1695457~1,git:torchtitan@1695457",
-                       "--attention", "flex", "--engine-option", "mask=\"none\""},
-                      "flex-without-mask"));
+class FlexWithoutMaskTest : public SharedRunTest<FlexWithoutMaskTest> {
+ public:
+  static absl::StatusOr<RealRun> MakeRun() {
+    return RealRun::Make(
+        {"--engine", "torchtitan", "--library",
+         "git:torchtitan@7c8fc3f~1,git:torchtitan@7c8fc3f,git:torchtitan@baba6d82e,"
+         "git:torchtitan@1695457~1,git:torchtitan@1695457",
+         "--attention", "flex", "--engine-option", "mask=\"none\""},
+        "flex-without-mask");
   }
-  static void TearDownTestSuite() { delete run_; }
-  void SetUp() override { Check(run_); }
 
+ protected:
   static std::string On(const char* library) {
-    return (*run_)->ReasonOf({{"library_label", library}});
+    return run().ReasonOf({{"library_label", library}});
   }
-  static absl::StatusOr<RealRun>* run_;
 };
-absl::StatusOr<RealRun>* FlexWithoutMaskTest::run_ = nullptr;
 
 TEST_F(FlexWithoutMaskTest, SeesEverythingBetweenTwoAssertions) {
   EXPECT_EQ(On("7c8fc3f~1"), "broken at forward, assertion");
@@ -154,7 +127,7 @@ TEST_F(FlexWithoutMaskTest, SeesEverythingBetweenTwoAssertions) {
   EXPECT_EQ(On("baba6d82e"), "wrong at mask, mask-missing");
   EXPECT_EQ(On("1695457~1"), "wrong at mask, mask-missing");
   EXPECT_EQ(On("1695457"), "broken at forward, assertion");
-  EXPECT_THAT((*run_)->Cell({{"library_label", "7c8fc3f"}})["message"].get<std::string>(),
+  EXPECT_THAT(run().Cell({{"library_label", "7c8fc3f"}})["message"].get<std::string>(),
               HasSubstr("no mask reached the layers, and everything sees everything in every "
                         "layer"));
 }

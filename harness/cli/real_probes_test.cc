@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 // Some cells of matrices/probes.json through the real program: variants of the training step, and
-// the faults that they reveal in real engines. Needs the mirrors ($BKM_GIT_MIRRORS) and the
-// package registry.
+// the faults that they reveal in real engines. RealProbesTest is for every change; the cells of
+// MoreRealProbesTest need further runtimes, goldens and floors. Needs the mirrors
+// ($BKM_GIT_MIRRORS) and the package registry.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "harness/base/json.h"
-#include "harness/testing/real_bkm.h"
+#include "harness/testing/real_run.h"
 
 namespace bkm {
 namespace {
@@ -21,49 +22,22 @@ using ::testing::HasSubstr;
 constexpr char kTorchtitanEngine[] = "engine=v0.8.0,library=baba6d82e,attention=flex";
 constexpr char kFsdpEngine[] = "engine=verl-fsdp@pypi:verl==0.9.1,precision=fp32,attention=sdpa";
 
-// Filters that select the cells to run.
-std::vector<std::string> Filters() {
-  const auto with = [](const char* cell, const char* rest) {
-    return absl::StrCat(cell, ",", rest);
-  };
-  return {with(kTorchtitanEngine, "micro_batches=2"),
-          with(kTorchtitanEngine, "input=padded"),
-          with(kTorchtitanEngine, "leftover_checkpoint=true"),
-          with(kTorchtitanEngine, "optimizer=clip_norm:0.5"),
-          with(kFsdpEngine, "input=padded,micro_batches=2"),
-          with(kFsdpEngine, "head=value"),
-          with(kFsdpEngine, "library=pypi:transformers==5.10.2,resume_checkpoint=true"),
-          with(kTorchtitanEngine, "resume_checkpoint=true"),
-          with(kFsdpEngine, "checkpoint=sharded-bf16,rope_keys=rope_parameters"),
-          "engine=verl-fsdp*,precision=fp32,checkpoint=mxfp4",
-          "engine=main,library=main,config=rms_norm_eps*",
-          "engine=verl-fsdp@pypi:verl==0.7.1,head=value,attention=sdpa",
-          "engine=torchtitan,library=baba6d82e,optimizer=*warmup*",
-          "engine=torchtitan,attention=flex_flash"};
+std::string With(const char* cell, const char* rest) { return absl::StrCat(cell, ",", rest); }
+
+absl::StatusOr<RealRun> RunOf(const std::vector<std::string>& filters, const std::string& name) {
+  std::vector<std::string> arguments = {"matrices/probes.json", "--no-controls"};
+  for (const std::string& filter : filters) arguments.insert(arguments.end(), {"--filter", filter});
+  return RealRun::Make(std::move(arguments), name);
 }
 
-class RealProbesTest : public ::testing::Test {
+// The cells of a run, each named by parts of its id.
+template <typename Suite>
+class ProbesRun : public SharedRunTest<Suite> {
  protected:
-  static void SetUpTestSuite() {
-    if (Mirrors().empty()) return;
-    std::vector<std::string> arguments = {"matrices/probes.json", "--no-controls"};
-    for (const std::string& filter : Filters())
-      arguments.insert(arguments.end(), {"--filter", filter});
-    run_ = new absl::StatusOr<Json>(RunRealCells(std::move(arguments), "probes"));
-  }
-  static void TearDownTestSuite() { delete run_; }
-
-  void SetUp() override {
-    if (run_ == nullptr)
-      GTEST_SKIP() << "no mirrors of verl and torchtitan: set BKM_GIT_MIRRORS to their folder";
-    if (IsNoNetwork(run_->status())) GTEST_SKIP() << run_->status();
-    ASSERT_TRUE(run_->ok()) << run_->status();
-  }
-
   // The only cell whose id contains all of these parts.
   static Json Cell(const std::vector<std::string>& parts) {
     Json found = {{"verdict", "no such cell"}, {"stage", ""}, {"reason", ""}, {"message", ""}};
-    for (const Json& cell : (**run_)["cells"]) {
+    for (const Json& cell : SharedRunTest<Suite>::run().json()["cells"]) {
       const std::string id = cell["id"];
       const bool fits = std::all_of(parts.begin(), parts.end(), [&](const std::string& part) {
         return absl::StrContains(id, part);
@@ -79,14 +53,41 @@ class RealProbesTest : public ::testing::Test {
     return absl::StrCat(cell["verdict"].get<std::string>(), " at ",
                         cell["stage"].get<std::string>(), reason.empty() ? "" : ", ", reason);
   }
-
-  static absl::StatusOr<Json>* run_;
 };
-absl::StatusOr<Json>* RealProbesTest::run_ = nullptr;
 
-TEST_F(RealProbesTest, MicroBatchesAndAWarmupComeToTheSameAnswer) {
+class RealProbesTest : public ProbesRun<RealProbesTest> {
+ public:
+  static absl::StatusOr<RealRun> MakeRun() {
+    return RunOf(
+        {With(kTorchtitanEngine, "micro_batches=2"), With(kTorchtitanEngine, "input=padded"),
+         With(kTorchtitanEngine, "optimizer=clip_norm:0.5"),
+         With(kFsdpEngine, "input=padded,micro_batches=2"), With(kFsdpEngine, "head=value"),
+         With(kFsdpEngine, "library=pypi:transformers==5.10.2,resume_checkpoint=true"),
+         "engine=torchtitan,attention=flex_flash"},
+        "probes");
+  }
+};
+
+class MoreRealProbesTest : public ProbesRun<MoreRealProbesTest> {
+ public:
+  static absl::StatusOr<RealRun> MakeRun() {
+    return RunOf({With(kTorchtitanEngine, "leftover_checkpoint=true"),
+                  With(kTorchtitanEngine, "resume_checkpoint=true"),
+                  With(kFsdpEngine, "checkpoint=sharded-bf16,rope_keys=rope_parameters"),
+                  "engine=verl-fsdp*,precision=fp32,checkpoint=mxfp4",
+                  "engine=main,library=main,config=rms_norm_eps*",
+                  "engine=verl-fsdp@pypi:verl==0.7.1,head=value,attention=sdpa",
+                  "engine=torchtitan,library=baba6d82e,optimizer=*warmup*"},
+                 "more-probes");
+  }
+};
+
+TEST_F(RealProbesTest, MicroBatchesComeToTheSameAnswer) {
   EXPECT_EQ(VerdictOf({"verl-torchtitan", "micro_batches=2"}), "ok at golden");
   EXPECT_EQ(VerdictOf({"verl-fsdp", "input=padded", "micro_batches=2"}), "ok at golden");
+}
+
+TEST_F(MoreRealProbesTest, AWarmupComesToTheSameAnswer) {
   EXPECT_EQ(VerdictOf({"engine=torchtitan", "warmup_steps:2"}), "ok at golden");
 }
 
@@ -96,7 +97,7 @@ TEST_F(RealProbesTest, PaddedInputHasNoWayIntoTorchtitansMasks) {
               HasSubstr("attention_masks must be instance of BlockMask"));
 }
 
-TEST_F(RealProbesTest, AnEmptyCheckpointFolderMakesTheEngineTrainFromRandomWeights) {
+TEST_F(MoreRealProbesTest, AnEmptyCheckpointFolderMakesTheEngineTrainFromRandomWeights) {
   EXPECT_EQ(VerdictOf({"leftover_checkpoint=true"}), "wrong at golden, weights-not-loaded");
 }
 
@@ -106,6 +107,9 @@ TEST_F(RealProbesTest, TheClippingNormThatTheEngineIgnoresIsSeen) {
 
 TEST_F(RealProbesTest, WeightsAreExportedAndCheckpointsResumed) {
   EXPECT_EQ(VerdictOf({"verl-fsdp", "resume_checkpoint=true"}), "ok at golden");
+}
+
+TEST_F(MoreRealProbesTest, ACheckpointThatIsNeverWrittenIsSeen) {
   // torchtitan's checkpoints have an interval, and verl does not set it.
   EXPECT_EQ(VerdictOf({"verl-torchtitan", "resume_checkpoint=true"}),
             "wrong at resume, resume-off");
@@ -113,22 +117,25 @@ TEST_F(RealProbesTest, WeightsAreExportedAndCheckpointsResumed) {
               HasSubstr("wrote no file"));
 }
 
-TEST_F(RealProbesTest, TheCriticsAttentionIsHonouredAndThenOverridden) {
+TEST_F(MoreRealProbesTest, TheCriticsAttentionIsHonoured) {
   // The backend was as asked, which is judged first; the engine computed in bf16 all the same.
   EXPECT_EQ(VerdictOf({"verl==0.7.1", "head=value"}), "wrong at forward, precision-ignored");
+}
+
+TEST_F(RealProbesTest, TheCriticsAttentionIsOverridden) {
   EXPECT_EQ(VerdictOf({"verl==0.9.1", "head=value"}), "broken at construct, override-ignored");
 }
 
-TEST_F(RealProbesTest, ShardsInBf16AndTheNewRopeKeysAreRead) {
+TEST_F(MoreRealProbesTest, ShardsInBf16AndTheNewRopeKeysAreRead) {
   EXPECT_EQ(VerdictOf({"verl-fsdp", "checkpoint=sharded-bf16"}), "ok at golden");
 }
 
 // Its sinks are a parameter of the attention itself, which FSDP takes back after the forward.
-TEST_F(RealProbesTest, GptOssLearnsFromTheFilesThatItIsPublishedIn) {
+TEST_F(MoreRealProbesTest, GptOssLearnsFromTheFilesThatItIsPublishedIn) {
   EXPECT_EQ(VerdictOf({"verl-fsdp", "checkpoint=mxfp4"}), "ok at golden");
 }
 
-TEST_F(RealProbesTest, ANumberThatTheFlavorOverrulesIsSeen) {
+TEST_F(MoreRealProbesTest, ANumberThatTheFlavorOverrulesIsSeen) {
   EXPECT_EQ(VerdictOf({"verl-torchtitan", "config=rms_norm_eps"}), "wrong at load, config-ignored");
 }
 

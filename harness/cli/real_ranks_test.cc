@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/json.h"
-#include "harness/testing/real_bkm.h"
 #include "harness/testing/real_run.h"
 
 namespace bkm {
@@ -20,61 +19,69 @@ constexpr char kTorchtitan[] =
     "engine=verl-torchtitan@pypi:verl==0.9.1,library=952427842,model=qwen3,documents=";
 constexpr char kFsdp[] = "engine=verl-fsdp@pypi:verl==0.9.1,library=5.10.2,precision=fp32";
 
-class RealRanksTest : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    if (Mirrors().empty()) return;
-    layouts_ = Run("matrices/layouts.json",
-                   {absl::StrCat(kTorchtitan, ",options=spmd_backend:*,layout=dp_replicate=2"),
-                    absl::StrCat(kTorchtitan, ",options=spmd_backend:*,layout=tp=2"),
-                    absl::StrCat(kTorchtitan, ",options=spmd_backend:*,layout=?p=2"),
-                    absl::StrCat(kTorchtitan, ",options=,layout=dp_shard=2"),
-                    absl::StrCat(kFsdp, ",layout=ulysses=2"),
-                    absl::StrCat(kFsdp, ",options=strategy:*,layout=dp_shard=2"),
-                    absl::StrCat(kFsdp, ",options=strategy:*,layout=dp_replicate=2")},
-                   "layouts");
-    table_ = Run("matrices/bkm.json",
+absl::StatusOr<RealRun> RunOf(const char* matrix, const std::vector<std::string>& filters,
+                              const std::string& name) {
+  std::vector<std::string> arguments = {matrix, "--no-controls"};
+  for (const std::string& filter : filters) arguments.insert(arguments.end(), {"--filter", filter});
+  return RealRun::Make(std::move(arguments), name);
+}
+
+// "VERDICT at STAGE, REASON: MESSAGE".
+std::string VerdictIn(const RealRun& run, const std::string& engine, const std::string& layout) {
+  const RealRun::Fields fields = {{"engine", engine}, {"layout", layout}};
+  return absl::StrCat(run.ReasonOf(fields), ": ", run.Cell(fields)["message"].get<std::string>());
+}
+
+class ShardedTableTest : public SharedRunTest<ShardedTableTest> {
+ public:
+  static absl::StatusOr<RealRun> MakeRun() {
+    return RunOf("matrices/bkm.json",
                  {absl::StrCat(kFsdp, ",layout=dp_shard=2,documents=*262+29+1+1*")}, "table");
   }
-  static void TearDownTestSuite() {
-    delete layouts_;
-    delete table_;
-  }
-
-  void SetUp() override {
-    for (const absl::StatusOr<RealRun>* run : {layouts_, table_}) {
-      if (run == nullptr)
-        GTEST_SKIP() << "no mirrors of verl and torchtitan: set BKM_GIT_MIRRORS to their folder";
-      if (IsNoNetwork(run->status())) GTEST_SKIP() << run->status();
-      ASSERT_TRUE(run->ok()) << run->status();
-    }
-  }
-
-  static absl::StatusOr<RealRun>* Run(const char* matrix, const std::vector<std::string>& filters,
-                                      const std::string& name) {
-    std::vector<std::string> arguments = {matrix, "--no-controls"};
-    for (const std::string& filter : filters)
-      arguments.insert(arguments.end(), {"--filter", filter});
-    return new absl::StatusOr<RealRun>(RealRun::Make(std::move(arguments), name));
-  }
-
-  // "VERDICT at STAGE, REASON: MESSAGE".
-  static std::string Verdict(const std::string& engine, const std::string& layout) {
-    const RealRun::Fields fields = {{"engine", engine}, {"layout", layout}};
-    return absl::StrCat((*layouts_)->ReasonOf(fields), ": ",
-                        (*layouts_)->Cell(fields)["message"].get<std::string>());
-  }
-
-  static absl::StatusOr<RealRun>* layouts_;
-  static absl::StatusOr<RealRun>* table_;
 };
-absl::StatusOr<RealRun>* RealRanksTest::layouts_ = nullptr;
-absl::StatusOr<RealRun>* RealRanksTest::table_ = nullptr;
 
-TEST_F(RealRanksTest, TensorParallelAndShardedRanksComputeWhatOneRankComputes) {
+class RealRanksTest : public SharedRunTest<RealRanksTest> {
+ public:
+  static absl::StatusOr<RealRun> MakeRun() {
+    return RunOf("matrices/layouts.json",
+                 {absl::StrCat(kTorchtitan, ",options=spmd_backend:*,layout=dp_replicate=2"),
+                  absl::StrCat(kTorchtitan, ",options=spmd_backend:*,layout=tp=2"),
+                  absl::StrCat(kFsdp, ",layout=ulysses=2"),
+                  absl::StrCat(kFsdp, ",options=strategy:*,layout=dp_replicate=2")},
+                 "layouts");
+  }
+
+ protected:
+  static std::string Verdict(const std::string& engine, const std::string& layout) {
+    return VerdictIn(run(), engine, layout);
+  }
+};
+
+// Layouts that end before their ranks train, and one more that is right.
+class MoreRealRanksTest : public SharedRunTest<MoreRealRanksTest> {
+ public:
+  static absl::StatusOr<RealRun> MakeRun() {
+    return RunOf("matrices/layouts.json",
+                 {absl::StrCat(kTorchtitan, ",options=spmd_backend:*,layout=cp=2"),
+                  absl::StrCat(kTorchtitan, ",options=spmd_backend:*,layout=pp=2"),
+                  absl::StrCat(kTorchtitan, ",options=,layout=dp_shard=2"),
+                  absl::StrCat(kFsdp, ",options=strategy:*,layout=dp_shard=2")},
+                 "more-layouts");
+  }
+
+ protected:
+  static std::string Verdict(const std::string& engine, const std::string& layout) {
+    return VerdictIn(run(), engine, layout);
+  }
+};
+
+TEST_F(RealRanksTest, TensorParallelRanksComputeWhatOneRankComputes) {
   EXPECT_THAT(Verdict("verl-torchtitan", "tp=2"), HasSubstr("ok at golden"));
-  // The second rank's documents of step 2 have no token that counts.
-  EXPECT_THAT((*table_)->VerdictOf({{"engine", "verl-fsdp"}, {"layout", "dp_shard=2"}}),
+}
+
+// The second rank's documents of step 2 have no token that counts.
+TEST_F(ShardedTableTest, ShardedRanksComputeWhatOneRankComputes) {
+  EXPECT_THAT(run().VerdictOf({{"engine", "verl-fsdp"}, {"layout", "dp_shard=2"}}),
               HasSubstr("ok at golden"));
 }
 
@@ -86,8 +93,11 @@ TEST_F(RealRanksTest, ReplicasWhoseGradientsAreSummedAreWrong) {
 }
 
 // Its flat tensors are cut anywhere, also inside a weight.
-TEST_F(RealRanksTest, Fsdp1ComputesWhatOneRankComputesUnlessOneRankIsItsWholeGroup) {
+TEST_F(MoreRealRanksTest, Fsdp1ComputesWhatOneRankComputes) {
   EXPECT_THAT(Verdict("verl-fsdp", "dp_shard=2"), HasSubstr("ok at golden"));
+}
+
+TEST_F(RealRanksTest, Fsdp1ReducesNothingIfOneRankIsItsWholeGroup) {
   const std::string verdict = Verdict("verl-fsdp", "dp_replicate=2");
   EXPECT_THAT(verdict, HasSubstr("wrong at golden, ranks-differ"));
   EXPECT_THAT(verdict, HasSubstr("no collective reduced the gradients over the group of 2"));
@@ -97,14 +107,14 @@ TEST_F(RealRanksTest, ADocumentThatIsCutAcrossSequenceParallelRanksIsSeen) {
   EXPECT_THAT(Verdict("verl-fsdp", "ulysses=2"), HasSubstr("wrong at mask, mask-short"));
 }
 
-TEST_F(RealRanksTest, ALayoutThatTheEngineOffersAndCannotRunIsBroken) {
+TEST_F(MoreRealRanksTest, ALayoutThatTheEngineOffersAndCannotRunIsBroken) {
   EXPECT_THAT(Verdict("verl-torchtitan", "cp=2"),
               HasSubstr("broken at forward, lookup-failed: KeyError: 'positions'"));
   // The engine's default backend, spmd_types, wants a newer torch.
   EXPECT_THAT(Verdict("verl-torchtitan", "dp_shard=2"), HasSubstr("broken at construct"));
 }
 
-TEST_F(RealRanksTest, ALayoutThatTheEngineRefusesClearlyIsRefused) {
+TEST_F(MoreRealRanksTest, ALayoutThatTheEngineRefusesClearlyIsRefused) {
   EXPECT_THAT(Verdict("verl-torchtitan", "pp=2"),
               HasSubstr("refused at construct, refused-option: NotImplementedError: Weight tying"));
 }

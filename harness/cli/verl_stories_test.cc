@@ -14,7 +14,6 @@
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
 #include "harness/base/subprocess.h"
-#include "harness/testing/real_bkm.h"
 #include "harness/testing/real_run.h"
 
 namespace bkm {
@@ -23,39 +22,20 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-constexpr char kNoMirrors[] =
-    "no mirrors of verl and torchtitan: set BKM_GIT_MIRRORS to their folder";
-
-// A run that all tests of a suite share.
-class SharedRunTest : public ::testing::Test {
- protected:
-  static void Check(const absl::StatusOr<RealRun>* run) {
-    if (run == nullptr) GTEST_SKIP() << kNoMirrors;
-    if (IsNoNetwork(run->status())) GTEST_SKIP() << run->status();
-    ASSERT_TRUE(run->ok()) << run->status();
+class ErasTest : public SharedRunTest<ErasTest> {
+ public:
+  static absl::StatusOr<RealRun> MakeRun() {
+    return RealRun::Make({"fixtures/matrices/eras.json", "--no-controls"}, "eras");
   }
-};
 
-class ErasTest : public SharedRunTest {
  protected:
-  static void SetUpTestSuite() {
-    if (Mirrors().empty()) return;
-    run_ = new absl::StatusOr<RealRun>(
-        RealRun::Make({"fixtures/matrices/eras.json", "--no-controls"}, "eras"));
-  }
-  static void TearDownTestSuite() { delete run_; }
-  void SetUp() override { Check(run_); }
-
   static std::string ReasonOn(const char* library) {
-    return (*run_)->ReasonOf({{"library_label", library}});
+    return run().ReasonOf({{"library_label", library}});
   }
   static std::string MessageOn(const char* library) {
-    return (*run_)->Cell({{"library_label", library}})["message"];
+    return run().Cell({{"library_label", library}})["message"];
   }
-
-  static absl::StatusOr<RealRun>* run_;
 };
-absl::StatusOr<RealRun>* ErasTest::run_ = nullptr;
 
 TEST_F(ErasTest, WorksUntilInnerAttentionBecomesAConfigAndThenNamesTheAttributeThatIsGone) {
   EXPECT_EQ(ReasonOn("261819688~1"), "ok at golden, ");
@@ -94,16 +74,9 @@ absl::Status MakePatchedVerl(const fs::path& folder) {
   return absl::OkStatus();
 }
 
-class PatchedVerlTest : public SharedRunTest {
- protected:
-  static void SetUpTestSuite() {
-    if (Mirrors().empty()) return;
-    run_ = new absl::StatusOr<RealRun>(Run());
-  }
-  static void TearDownTestSuite() { delete run_; }
-  void SetUp() override { Check(run_); }
-
-  static absl::StatusOr<RealRun> Run() {
+class PatchedVerlTest : public SharedRunTest<PatchedVerlTest> {
+ public:
+  static absl::StatusOr<RealRun> MakeRun() {
     const fs::path folder = fs::path(::testing::TempDir()) / "patched";
     const fs::path verl = folder / "verl-0.7.1-patched";
     RETURN_IF_ERROR(MakePatchedVerl(verl));
@@ -123,20 +96,17 @@ class PatchedVerlTest : public SharedRunTest {
     RETURN_IF_ERROR(WriteFile(folder / "patched.json", ToText(matrix)));
     return RealRun::Make({(folder / "patched.json").string(), "--no-controls"}, "patched-run");
   }
-
-  static absl::StatusOr<RealRun>* run_;
 };
-absl::StatusOr<RealRun>* PatchedVerlTest::run_ = nullptr;
 
 TEST_F(PatchedVerlTest, RunsWithAnotherAttentionThanWasAskedAndIsCaught) {
   for (const char* library : {"7cec16600", "c4b409af2"}) {
     const RealRun::Fields cell = {{"library_label", library}};
-    EXPECT_EQ((*run_)->ReasonOf(cell), "wrong at backend, override-ignored") << library;
+    EXPECT_EQ(run().ReasonOf(cell), "wrong at backend, override-ignored") << library;
     EXPECT_THAT(
-        (*run_)->Cell(cell)["message"].get<std::string>(),
+        run().Cell(cell)["message"].get<std::string>(),
         AllOf(HasSubstr("ScaledDotProductAttention"), HasSubstr("\"causal across documents\"")));
     // All steps ran without an error: only the judge reveals the failure.
-    const Json observation = (*run_)->FileOf(cell, "observation.json");
+    const Json observation = run().FileOf(cell, "observation.json");
     EXPECT_EQ(observation["ending"]["kind"], "completed") << library;
     EXPECT_EQ(observation["steps"].size(), 3) << library;
   }

@@ -3,6 +3,8 @@
 #ifndef HARNESS_TESTING_REAL_RUN_H_
 #define HARNESS_TESTING_REAL_RUN_H_
 
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <map>
 #include <string>
@@ -10,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "harness/base/json.h"
+#include "harness/testing/real_bkm.h"
 
 namespace bkm {
 
@@ -29,6 +32,7 @@ class RealRun {
   std::string VerdictOf(const Fields& fields) const;
   // With the reason: "broken at forward, unexpected-keyword".
   std::string ReasonOf(const Fields& fields) const;
+  const Json& json() const { return run_; }  // run.json
   // A file of that cell's folder; null when there is none.
   Json FileOf(const Fields& fields, const std::string& file) const;
 
@@ -38,6 +42,30 @@ class RealRun {
 
   std::filesystem::path folder_;
   Json run_;
+};
+
+// Tests that share one run: `class Suite : public SharedRunTest<Suite>` with a static
+// absl::StatusOr<RealRun> MakeRun(). They are skipped without mirrors and without a network.
+template <typename Suite>
+class SharedRunTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    if (!Mirrors().empty()) run_ = new absl::StatusOr<RealRun>(Suite::MakeRun());
+  }
+  static void TearDownTestSuite() {
+    delete run_;
+    run_ = nullptr;
+  }
+  void SetUp() override {
+    if (run_ == nullptr)
+      GTEST_SKIP() << "no mirrors of verl and torchtitan: set BKM_GIT_MIRRORS to their folder";
+    if (IsNoNetwork(run_->status())) GTEST_SKIP() << run_->status();
+    ASSERT_TRUE(run_->ok()) << run_->status();
+  }
+  static const RealRun& run() { return **run_; }
+
+ private:
+  static inline absl::StatusOr<RealRun>* run_ = nullptr;
 };
 
 }  // namespace bkm

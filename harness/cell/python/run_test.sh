@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-# run_test.sh PYTHON TEST.py: runs a unittest program as the module that it is.
+# run_test.sh PYTHON MODULE...: runs unittest modules by run_tests.py.
 set -euo pipefail
 root=${TEST_SRCDIR:?}/${TEST_WORKSPACE:?}/harness/cell/python
-module=${2#harness/cell/python/}
-module=${module%.py}
+python=$1
+shift
 export PYTHONPATH=$root PYTHONDONTWRITEBYTECODE=1
-exec "$1" -m "${module//\//.}"
+exec "$python" "$root/run_tests.py" "$@"
