@@ -14,6 +14,7 @@
 #include "harness/base/json_facts.h"
 #include "harness/base/shown_text.h"
 #include "harness/base/status_macros.h"
+#include "harness/model/layout.h"
 
 namespace bkm {
 namespace {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "harness/base/status_macros.h"
 #include "harness/source/subject_fault.h"
+#include "harness/source/tree_listing.h"
 
 namespace bkm {
 namespace fs = std::filesystem;
