@@ -25,9 +25,7 @@ constexpr char kFsdpEngine[] = "engine=verl-fsdp@pypi:verl==0.9.1,precision=fp32
 std::string With(const char* cell, const char* rest) { return absl::StrCat(cell, ",", rest); }
 
 absl::StatusOr<RealRun> RunOf(const std::vector<std::string>& filters, const std::string& name) {
-  std::vector<std::string> arguments = {"matrices/probes.json", "--no-controls"};
-  for (const std::string& filter : filters) arguments.insert(arguments.end(), {"--filter", filter});
-  return RealRun::Make(std::move(arguments), name);
+  return RealRun::Make(Filtered({"matrices/probes.json", "--no-controls"}, filters), name);
 }
 
 // The cells of a run, each named by parts of its id.

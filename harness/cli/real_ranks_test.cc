@@ -21,9 +21,7 @@ constexpr char kFsdp[] = "engine=verl-fsdp@pypi:verl==0.9.1,library=5.10.2,preci
 
 absl::StatusOr<RealRun> RunOf(const char* matrix, const std::vector<std::string>& filters,
                               const std::string& name) {
-  std::vector<std::string> arguments = {matrix, "--no-controls"};
-  for (const std::string& filter : filters) arguments.insert(arguments.end(), {"--filter", filter});
-  return RealRun::Make(std::move(arguments), name);
+  return RealRun::Make(Filtered({matrix, "--no-controls"}, filters), name);
 }
 
 // "VERDICT at STAGE, REASON: MESSAGE".

@@ -73,6 +73,12 @@ absl::StatusOr<ProcessResult> RunRealBkm(std::vector<std::string> arguments,
   return RunCommand(command);
 }
 
+std::vector<std::string> Filtered(std::vector<std::string> arguments,
+                                  const std::vector<std::string>& filters) {
+  for (const std::string& filter : filters) arguments.insert(arguments.end(), {"--filter", filter});
+  return arguments;
+}
+
 fs::path RealRunFolder(const std::string& name) { return fs::path(::testing::TempDir()) / name; }
 
 absl::StatusOr<Json> RunRealCells(std::vector<std::string> arguments, const std::string& name,

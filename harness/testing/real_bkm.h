@@ -36,6 +36,10 @@ absl::StatusOr<ProcessResult> RunRealBkm(std::vector<std::string> arguments,
 absl::StatusOr<ProcessResult> RunRealScript(const std::string& script,
                                             const std::vector<std::string>& arguments);
 
+// `arguments`, and a --filter for each of `filters`.
+std::vector<std::string> Filtered(std::vector<std::string> arguments,
+                                  const std::vector<std::string>& filters);
+
 // `bkm run ARGUMENTS` into the folder `name` of the test's own; its run.json, or why there is none.
 // Exit code 1 (some verdicts differ from what is expected) is not an error.
 absl::StatusOr<Json> RunRealCells(std::vector<std::string> arguments, const std::string& name,
