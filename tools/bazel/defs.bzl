@@ -89,20 +89,21 @@ def _in_chunks(name, srcs, apart = [], size = _CHUNK):
         "//conditions:default": sources,
     })
 
-def harness_cc_library(name, srcs = [], apart = [], needs = [], code = "product", **kwargs):
+def harness_cc_library(name, srcs = [], apart = [], chunk = None, needs = [], code = "product", **kwargs):
     """A cc_library of ours.
 
     Args:
       name: the target's name, the main noun of its header.
       srcs: its sources, which are compiled in chunks.
       apart: those of them with chunks of their own, because some program links the others without them and what they need.
+      chunk: how many sources are compiled at a time; fewer where they change often: a build after one change compiles its whole chunk.
       needs: out of "torch", "python", "cuda": the target is skipped on a machine without them.
       code: the kind of code, a key of CODE; None: the options are all in copts, and nothing is precompiled.
       **kwargs: as for cc_library.
     """
     native.cc_library(
         name = name,
-        srcs = _in_chunks(name, srcs, apart, _TEST_CHUNK if code in ["test", "torch_test"] else _CHUNK),
+        srcs = _in_chunks(name, srcs, apart, chunk or (_TEST_CHUNK if code in ["test", "torch_test"] else _CHUNK)),
         linkstatic = True,  # else it is linked as a shared library, too
         **_attributes(name, needs, code, kwargs)
     )
