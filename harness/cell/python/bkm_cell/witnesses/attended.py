@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.distributed.tensor import DTensor
 
+from bkm_cell.older_torch import DTensor
 from bkm_cell.tensor_file import tensor_bytes
 from bkm_cell.witnesses.rows import Part, Rows, Unreadable
 
@@ -254,6 +254,7 @@ class Attended:
         """`input_ids`: the documents, to find them in what the model is given. `parts`: how many
         ranks are given a part of the row each."""
         self._documents = None if input_ids is None else list(input_ids.split(lengths))
+        self._is_padded = is_padded
         self._rows = Rows.as_asked(lengths, is_padded)
         self._tokens = sum(lengths)
         self._parts = parts
@@ -268,7 +269,7 @@ class Attended:
         there, the layout that was asked for is assumed."""
         if self._documents is None:
             return
-        found = Rows.found(self._documents, arguments, named)
+        found = Rows.found(self._documents, arguments, named, self._is_padded)
         # The model's own arguments have positions, too, which tell short documents apart.
         if found is not None and found.shape != self._rows.shape:
             self._rows = found

@@ -13,11 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.distributed.tensor import DTensor
+
+from bkm_cell.older_torch import DTensor
 
 Place = tuple[int, int]  # the row, and where in it a document begins
 
 _POSITIONS = ("positions", "position_ids")
+# Integers of a token each that a model may be given beside the tokens.
+_BESIDE_TOKENS = (*_POSITIONS, "attention_mask", "labels")
 
 
 class Unreadable(Exception):
@@ -42,15 +45,32 @@ class Rows:
 
     @classmethod
     def found(
-        cls, documents: list[torch.Tensor], arguments: tuple[Any, ...], named: dict[str, Any]
+        cls,
+        documents: list[torch.Tensor],
+        arguments: tuple[Any, ...],
+        named: dict[str, Any],
+        is_padded: bool = False,
     ) -> Rows | None:
-        """The layout of the documents in a model's arguments, if they are there."""
-        lengths = [len(document) for document in documents]
-        for tensor in _integers([*arguments, *named.values()]):
-            rows = tensor.detach().cpu().long().reshape(-1, tensor.shape[-1])
-            places = _places(documents, rows, _positions(named, rows.numel()))
+        """The layout of the documents in a model's arguments, if they are there.
+
+        The layout that was asked for (one packed row, or padded rows) explains what is seen before
+        another one does: padding may look like a short document, and so may other integers.
+        """
+        asked = cls.as_asked([len(document) for document in documents], is_padded)
+        others = [named[name] for name in named if name in _BESIDE_TOKENS]
+        tokens = [named[name] for name in named if name not in _BESIDE_TOKENS]
+        given = [
+            tensor.detach().cpu().long().reshape(-1, tensor.shape[-1])
+            for tensor in _integers([*arguments, *tokens, *others])
+        ]
+        for rows in given:
+            if _are_at(documents, asked.places, rows):
+                return cls(asked.lengths, asked.places, *rows.shape)
+        for rows in given:
+            likely = [_attended(named, rows), _positions(named, rows.numel())]
+            places = _places(documents, rows, *likely)
             if places is not None:
-                return cls(lengths, places, *rows.shape)
+                return cls(asked.lengths, places, *rows.shape)
         return None
 
     @property
@@ -165,6 +185,14 @@ def _positions(named: dict[str, Any], tokens: int) -> torch.Tensor | None:
     return None
 
 
+def _attended(named: dict[str, Any], rows: torch.Tensor) -> torch.Tensor | None:
+    """bool[rows, places]: which tokens the attention mask does not call padding, if there is one."""
+    mask = named.get("attention_mask")
+    if isinstance(mask, torch.Tensor) and mask.shape == rows.shape and not mask.is_floating_point():
+        return mask.detach().cpu().bool()
+    return None
+
+
 def _integers(values: Any) -> Iterator[torch.Tensor]:
     for value in values:
         if isinstance(value, torch.Tensor) and value.dtype in (torch.int32, torch.int64):
@@ -182,29 +210,43 @@ def _starts(positions: torch.Tensor | None, rows: torch.Tensor, length: int) -> 
     return begins[:, :places] & ends[:, length:]
 
 
+def _are_at(documents: list[torch.Tensor], places: list[Place], rows: torch.Tensor) -> bool:
+    """Whether each document is at its place."""
+    return all(
+        row < len(rows) and torch.equal(rows[row, at : at + len(document)], document)
+        for document, (row, at) in zip(documents, places, strict=True)
+    )
+
+
 def _places(
-    documents: list[torch.Tensor], rows: torch.Tensor, positions: torch.Tensor | None
+    documents: list[torch.Tensor],
+    rows: torch.Tensor,
+    attended: torch.Tensor | None,
+    positions: torch.Tensor | None,
 ) -> list[Place] | None:
     """Where each document is; None if one is nowhere. No two overlap.
 
-    A short document may be found by chance, in padding: the layout that engines use nearly always
-    comes first, then long documents before short ones, and places where positions begin anew.
+    A short document may be found by chance, in padding: long documents come before short ones, then
+    places that the attention mask does not hide, then places where positions begin anew.
     """
-    flat = torch.cat(documents)
-    if len(rows) == 1 and torch.equal(rows[0, : len(flat)], flat):
-        return Rows.as_asked([len(document) for document in documents], False).places
     taken = torch.zeros_like(rows, dtype=torch.bool)
     places: dict[int, Place] = {}
     for index in sorted(range(len(documents)), key=lambda index: -len(documents[index])):
         document = documents[index]
-        if len(document) > rows.shape[-1]:
+        length = len(document)
+        if length > rows.shape[-1]:
             return None
-        is_here = (rows.unfold(-1, len(document), 1) == document).all(-1)
-        is_here &= ~taken.unfold(-1, len(document), 1).any(-1)
+        is_here = (rows.unfold(-1, length, 1) == document).all(-1)
+        is_here &= ~taken.unfold(-1, length, 1).any(-1)
         if not bool(is_here.any()):
             return None
-        likely = is_here & _starts(positions, rows, len(document))
-        row, at = (likely if bool(likely.any()) else is_here).nonzero()[0].tolist()
-        taken[row, at : at + len(document)] = True
+        likely = [_starts(positions, rows, length)]
+        if attended is not None:
+            likely.insert(0, attended.unfold(-1, length, 1).all(-1))
+        for narrower in likely:
+            if bool((is_here & narrower).any()):
+                is_here &= narrower
+        row, at = is_here.nonzero()[0].tolist()
+        taken[row, at : at + length] = True
         places[index] = (row, at)
     return [places[index] for index in range(len(documents))]

@@ -74,6 +74,39 @@ class RowsTest(unittest.TestCase):
         found = Rows.found(DOCUMENTS, (ids[None],), {"positions": row.positions[None]})
         self.assertEqual(found.places[1], (0, 17))
 
+    def test_the_layout_that_was_asked_for_comes_before_others(self):
+        eos = 9
+        for lengths in ([9, 1, 20], [1, 1, 1], [1, 3, 1, 2], [5, 5]):
+            ids = torch.arange(100, 100 + sum(lengths))
+            documents = list(ids.split(lengths))
+            for document in documents:
+                document[-1] = eos  # a document of one token looks like padding
+            if lengths == [5, 5]:
+                documents[1].copy_(documents[0])
+            longest = max(lengths)
+            rows = torch.full((len(lengths), longest), eos)
+            positions = torch.zeros_like(rows)
+            for row, document in enumerate(documents):
+                rows[row, : len(document)] = document
+                positions[row, : len(document)] = torch.arange(len(document))
+            mask = torch.tensor(lengths)[:, None] > torch.arange(longest)
+            named = {"attention_mask": mask.long(), "position_ids": positions, "input_ids": rows}
+            found = Rows.found(documents, (), named, is_padded=True)
+            self.assertEqual(found.places, [(row, 0) for row in range(len(lengths))], lengths)
+            # One packed row, beside integers in which short documents are found by chance.
+            named = {"labels": torch.full((1, 40), eos), "input_ids": ids[None]}
+            found = Rows.found(documents, (), named)
+            self.assertEqual(found.places, Rows.as_asked(lengths, False).places, lengths)
+            self.assertEqual(found.length, len(ids))
+
+    def test_padding_that_the_attention_mask_hides_is_no_document(self):
+        rows = torch.tensor([[9, 9, 9, 7, 8], [9, 9, 9, 9, 9], [1, 2, 3, 4, 5]])
+        mask = torch.tensor([[0, 0, 0, 1, 1], [0, 0, 0, 0, 1], [1, 1, 1, 1, 1]])
+        documents = [torch.tensor([7, 8]), torch.tensor([9]), torch.arange(1, 6)]
+        named = {"input_ids": rows, "attention_mask": mask}
+        found = Rows.found(documents, (), named, is_padded=True)
+        self.assertEqual(found.places, [(0, 3), (1, 4), (2, 0)])
+
     def test_a_part_is_found_in_pieces(self):
         whole = torch.cat([IDS, torch.full((32 - T,), 9)])
         positions = torch.cat([torch.cat([torch.arange(n) for n in LENGTHS]), torch.arange(32 - T)])
