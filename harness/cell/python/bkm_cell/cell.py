@@ -32,7 +32,7 @@ _MOST_HELD = 3
 def run(request: dict[str, Any], emit: Callable[[str], None]) -> None:
     """Never raises: a failure is the last event. The process cannot run a second cell."""
     start = time.monotonic()
-    report = Report(emit)
+    report = Report(emit, request.get("dir") or ".")
     owners = Owners(request)
     try:
         report.watch_warnings()

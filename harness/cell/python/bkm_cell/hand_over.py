@@ -59,6 +59,10 @@ class HandOver:
         self._adapter = adapter
         self._report = report
         self._folder = folder  # of the tensor files
+        # One rank exports for all: its file needs no merging.
+        self._export_file = os.path.join(
+            folder if rank is None else os.path.dirname(folder), "export.safetensors"
+        )
         self._share = share
         self._rank = rank
         self._weights: Tensors = {}
@@ -101,7 +105,6 @@ class HandOver:
 
     def _load_with_transformers(self) -> None:
         facts: dict[str, Any] = {
-            "tensors": "tensors/export.safetensors",
             "weights": {
                 name: {
                     "dtype": dtype_name(value),
@@ -138,8 +141,8 @@ class HandOver:
         self._report_export(facts, seen)
 
     def _report_export(self, facts: dict[str, Any], seen: Tensors) -> None:
-        save_file(seen, os.path.join(self._folder, "export.safetensors"))
-        self._report.set(export=facts)
+        save_file(seen, self._export_file)
+        self._report.set(export={"tensors": self._report.written(self._export_file), **facts})
 
     def _log_probs(self, model: torch.nn.Module) -> torch.Tensor:
         """Of the batch that comes after the export. Each document is alone, so no mask is needed."""

@@ -50,7 +50,7 @@ class HandOverTest(unittest.TestCase):
         self.events = []
         self.report = Report(lambda line: self.events.append(json.loads(line)))
 
-    def hand_over(self, engine, export=False, resume=False):
+    def hand_over(self, engine, export=False, resume=False, rank=None):
         batch = Batch(torch.zeros(2, dtype=torch.int64), torch.ones(2, dtype=torch.int64), [2])
         probe = types.SimpleNamespace(
             export_weights=export,
@@ -59,7 +59,9 @@ class HandOverTest(unittest.TestCase):
             places={"w": torch.tensor([1])},
             model_dir=".",
         )
-        return HandOver(probe, engine, self.report, "tensors", Share(), None)
+        folder = "tensors" if rank is None else os.path.join("tensors", f"rank{rank.number}")
+        os.makedirs(folder, exist_ok=True)
+        return HandOver(probe, engine, self.report, folder, Share(), rank)
 
     def facts(self, key):
         return [event["set"][key] for event in self.events if key in event.get("set", {})]
@@ -102,6 +104,20 @@ class HandOverTest(unittest.TestCase):
         self.assertEqual(weights["w"]["dtype"], "float16")
         self.assertEqual(weights["w"]["shape"], [2])
         self.assertFalse(os.path.exists("exported"))
+
+    def test_one_of_several_ranks_exports_where_the_cell_has_its_files(self):
+        for number in (1, 0):
+            rank = types.SimpleNamespace(number=number)
+            hand_over = self.hand_over(Engine(), export=True, rank=rank)
+            hand_over.after_step(0)
+            hand_over.after_training()
+        (export,) = self.facts("export")
+        self.assertEqual(export["tensors"], "tensors/export.safetensors")
+        self.assertTrue(os.path.isfile(export["tensors"]))
+
+    def test_a_file_that_was_not_written_is_our_own_error(self):
+        with self.assertRaisesRegex(RuntimeError, "bkm wrote no export.safetensors"):
+            self.report.written(os.path.join("tensors", "export.safetensors"))
 
 
 if __name__ == "__main__":

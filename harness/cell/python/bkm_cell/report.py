@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -36,8 +37,10 @@ def sayable(value: Any) -> Any:
 class Report:
     """Sends facts as soon as they are known, so a cell that dies loses nothing that it reported."""
 
-    def __init__(self, emit: Callable[[str], None]) -> None:
+    def __init__(self, emit: Callable[[str], None], folder: str = ".") -> None:
+        """`folder`: the cell's."""
         self._emit = emit
+        self._folder = os.path.abspath(folder)
         self._seen_warnings: set[str] = set()
         self.stage_name = ""
         self.on_stage: list[Callable[[], None]] = []  # called before a stage begins
@@ -58,6 +61,13 @@ class Report:
 
     def append(self, **facts: Any) -> None:
         self._send({"append": facts})
+
+    def written(self, path: str) -> str:
+        """The name by which facts call a file of the cell's that was written: where it is, not where
+        somebody else will look for it. It is our own error if it is not there."""
+        if not os.path.isfile(path):
+            raise RuntimeError(f"bkm wrote no {os.path.basename(path)} and reports it")
+        return os.path.relpath(path, self._folder)
 
     def exception(self, facts: dict[str, Any]) -> None:
         self._send({"exception": facts})

@@ -181,17 +181,17 @@ class Ladder:
 
     def _report_forward_only(self, batch: Batch, log_probs: torch.Tensor) -> None:
         os.makedirs(self._tensors_dir, exist_ok=True)
-        file = "tensors/forward_only.safetensors"
+        path = os.path.join(self._tensors_dir, "forward_only.safetensors")
         tensors = {"log_probs": log_probs.detach().float().cpu().contiguous()}
         tensors |= self._share.beside(batch)
-        facts = {"tensors": file, "log_probs_dtype": dtype_name(log_probs)}
+        facts = {"log_probs_dtype": dtype_name(log_probs)}
         if self._probe.entropy:
             entropy = self._share.whole(batch, self._adapter.entropy(self._share.of(batch)))
             if entropy is not None:
                 tensors["entropy"] = entropy.detach().float().cpu().contiguous()
                 facts["entropy_dtype"] = dtype_name(entropy)
-        save_file(tensors, os.path.join(self._tensors_dir, os.path.basename(file)))
-        self._report.set(forward_only=facts)
+        save_file(tensors, path)
+        self._report.set(forward_only={"tensors": self._report.written(path), **facts})
 
     def _attended(self, batch: Batch) -> Attended:
         """Of this rank's share of a batch."""

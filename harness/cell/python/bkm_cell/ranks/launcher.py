@@ -97,7 +97,8 @@ class _Launcher:
         self._report = report
         self._owners = owners
         self._deadline = deadline
-        self._merge = Merge(layout.ranks, request["dir"], report)
+        self._folder = request["dir"]
+        self._merge = Merge(layout.ranks, self._folder, report)
         self._ranks: list[_Rank] = []
         self._inside = mmap.mmap(-1, layout.ranks * _NAME_BYTES)  # shared with the ranks
         self._failed_at: float | None = None
@@ -141,7 +142,7 @@ class _Launcher:
                 os.close(leave)
                 tell = partial(_write_name, self._inside, number * _NAME_BYTES)
                 act = partial(climb, number, tell=tell)
-                _be_rank(number, act, self._owners, write, stay, stacks)
+                _be_rank(number, act, self._owners, write, stay, stacks, self._folder)
             finally:
                 os._exit(1)
         os.close(write)
@@ -376,13 +377,14 @@ def _be_rank(
     events: int,
     stay: int,
     stacks: str,
+    folder: str,
 ) -> None:
     """Runs one rank in this process, which ends here."""
     os.environ.update(RANK=str(number), LOCAL_RANK=str(number))
     with open(stacks, "w") as file:
         faulthandler.register(signal.SIGUSR1, file=file, all_threads=False)
         with os.fdopen(events, "w", buffering=1) as pipe:
-            report = Report(lambda event: print(event, file=pipe, flush=True))
+            report = Report(lambda event: print(event, file=pipe, flush=True), folder)
             report.watch_warnings()
             try:
                 climb(report)

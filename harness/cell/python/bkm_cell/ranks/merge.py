@@ -97,6 +97,10 @@ class Merge:
             for key, value in facts.items()
             if key not in ("forward_only", *_OF_EACH_RANK)
         }
+        for value in kept.values():
+            name = value.get("tensors") if isinstance(value, dict) else None
+            if name is not None and os.path.dirname(name) != "tensors":
+                raise RuntimeError(f"bkm reports {name} and merges it nowhere")
         if "mask" in kept:
             merged = ("reach", "reaches", "attended", "attended_error")
             kept["mask"] = {k: v for k, v in kept["mask"].items() if k not in merged}
@@ -128,8 +132,11 @@ class Merge:
             os.remove(path)
         return read
 
-    def _save(self, tensors: Tensors, file: str) -> None:
-        save_file(tensors, os.path.join(self._folder, "tensors", file))
+    def _save(self, tensors: Tensors, file: str) -> str:
+        """Returns the name by which facts call it."""
+        path = os.path.join(self._folder, "tensors", file)
+        save_file(tensors, path)
+        return self._report.written(path)
 
     def _merge_masks(self) -> None:
         forwards = self._of_all("forward_only", "tensors")
@@ -141,12 +148,10 @@ class Merge:
                 if all(name in tensors for tensors in read)
             ]
             merged = {name: self._of_tokens(name, read, "forward") for name in names}
-            self._save(merged, "forward_only.safetensors")
+            file = self._save(merged, "forward_only.safetensors")
             first = self._facts[0]["forward_only"]
             types = {f"{name}_dtype": first[f"{name}_dtype"] for name in names}
-            self._report.set(
-                forward_only={"tensors": "tensors/forward_only.safetensors", **types}
-            )
+            self._report.set(forward_only={"tensors": file, **types})
         reaches = self._of_all("mask", "reach")
         if reaches is not None and self._once("reach"):
             self._report.set(mask={"reach": _reached(reaches)})
@@ -242,7 +247,7 @@ class Merge:
             {name: facts.get(name) for name in ("forwards", "attention_nodes", "loss")}
             for facts in ranks
         ]
-        self._save(tensors, file)
+        merged["tensors"] = self._save(tensors, file)
         return merged
 
     def _loss(self, losses: list[float | None]) -> float | None:

@@ -18,7 +18,7 @@ class MergeTest(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp()
         self.seen = {}
-        self.merge = Merge(2, self.folder, Report(self.take))
+        self.merge = Merge(2, self.folder, Report(self.take, self.folder))
         for rank in (0, 1):
             os.makedirs(os.path.join(self.folder, "tensors", f"rank{rank}"))
 
@@ -48,6 +48,12 @@ class MergeTest(unittest.TestCase):
 
     def merged(self):
         return load_file(os.path.join(self.folder, "tensors", "step0.safetensors"))
+
+    def test_a_file_that_nobody_merges_is_our_own_error(self):
+        self.merge.set(0, {"export": {"tensors": "tensors/export.safetensors"}})
+        self.assertEqual(self.seen["export"]["tensors"], "tensors/export.safetensors")
+        with self.assertRaisesRegex(RuntimeError, "merges it nowhere"):
+            self.merge.set(0, {"export": {"tensors": "tensors/rank0/export.safetensors"}})
 
     def test_a_step_is_told_when_all_ranks_have_finished_it(self):
         self.step(0, [1.0, 2.0, 0.0], [1, 1, 0], [5.0], loss=1.0)

@@ -148,13 +148,13 @@ class StepNumbers:
         tensors |= beside or {}
         if log_probs is not None:
             tensors["log_probs"] = log_probs.detach().float().cpu().contiguous()
-        file = f"{self._file}{step}.safetensors"
-        save_file(tensors, os.path.join(self._folder, file))
+        path = os.path.join(self._folder, f"{self._file}{step}.safetensors")
+        save_file(tensors, path)
         facts = dict(
             outcome,
             step=step,
             seconds=seconds - self.seconds,
-            tensors=f"tensors/{file}",
+            tensors=self._report.written(path),
         )
         if log_probs is not None:
             facts["log_probs_dtype"] = dtype_name(log_probs)
