@@ -2,7 +2,10 @@
 // Copyright the bkm authors.
 #include "harness/cli/outcome.h"
 
+#include <algorithm>
+
 #include "harness/cli/command.h"
+#include "harness/judge/reasons.h"
 
 namespace bkm {
 
@@ -11,7 +14,9 @@ int ExitCodeOf(const RunRecord& run) {
   for (const CellRecord& cell : run.cells) {
     if (!cell.verdict) return kExitInterrupted;
     const bool flaky = cell.stability && cell.stability->flaky();
-    if (flaky || cell.verdict->kind == VerdictKind::kSpurious) code = kExitVerdictsDiffer;
+    if (flaky || cell.verdict->kind == VerdictKind::kSpurious)
+      code = std::max(code, kExitVerdictsDiffer);
+    if (cell.verdict->reason == reason::kHarnessError) code = kExitHarnessError;
   }
   return code;
 }

@@ -7,7 +7,8 @@
 
 namespace bkm {
 
-// 0: every cell has a verdict; 1: some cells are spurious or flaky; 3: some cells have no verdict.
+// 0: every cell has a verdict; 1: some cells are spurious or flaky; 2: in some cells our own code
+// failed (harness-error); 3: some cells have no verdict.
 int ExitCodeOf(const RunRecord& run);
 
 }  // namespace bkm

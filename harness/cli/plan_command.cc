@@ -59,6 +59,7 @@ class PlanCommand : public CliCommand {
     OrderedJson list = OrderedJson::array();
     for (const PlannedCell& cell : cells) {
       list.push_back({{"id", cell.id}, {"included", cell.included}, {"why", cell.why}});
+      if (!cell.note.empty()) list.back()["note"] = cell.note;
       if (cell.is_stopped()) list.back()["unsupported"] = cell.WhyStopped();
     }
     OrderedJson json = {{"schema", 1}, {"matrix", matrix.name}, {"cells", list}};
@@ -76,7 +77,8 @@ class PlanCommand : public CliCommand {
         continue;
       }
       const std::string note =
-          cell.is_stopped() ? absl::StrCat("unsupported: ", cell.WhyStopped()) : cell.why;
+          cell.is_stopped() ? absl::StrCat("unsupported: ", cell.WhyStopped())
+                            : absl::StrCat(cell.why, cell.why.empty() ? cell.note : "");
       Printf("%s %s%s%s\n", cell.included ? "in " : "out", cell.id.c_str(),
              note.empty() ? "" : "  # ", note.c_str());
     }

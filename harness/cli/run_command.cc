@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
 #include <cstdio>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -51,7 +52,7 @@ class RunCommandLine : public CliCommand {
            "cannot detect stale expectations.\n"
            "Exit 0: every result is as expected. Without MATRIX.expect.txt, red cells do not "
            "change the exit code. Exit 1: a result differs from what is expected, or a cell is "
-           "spurious or flaky. Exit 3: interrupted, or the time budget was over before all cells "
+           "spurious or flaky. Exit 2: in a cell, bkm's own code failed (harness-error). Exit 3: interrupted, or the time budget was over before all cells "
            "ran.\n"
            "Examples:\n"
            "  bkm run matrices/quickstart.json\n"
@@ -235,6 +236,11 @@ class RunCommandLine : public CliCommand {
     }
     ASSIGN_OR_RETURN(const PlanOptions::Applied applied, plan_options_.Apply(installation, plan));
     if (!quiet_) PrintErrorf("%s", applied.Text().c_str());
+    std::set<std::string> notes;
+    for (const PlannedCell& planned : plan) {
+      if (planned.included && !planned.note.empty() && notes.insert(planned.note).second)
+        observer.OnNote(absl::StrCat("some cells run ", planned.note));
+    }
     if (!static_check_) return plan;
     ApiSession session(selection_.GitMirrors(), selection_.MatrixFolder());
     RETURN_IF_ERROR(session.AddSources(matrix));

@@ -168,6 +168,7 @@ absl::Status ReadGroup(const Json& json, const std::string& origin, const std::s
   RETURN_IF_ERROR(ReadEngine(reader, group));
   group.libraries = ParseSubjects(reader, "library");
   group.runtimes = reader.Strings("runtime", {"cpu"});
+  group.names_runtimes = reader.Has("runtime");
   group.torch = reader.Strings("torch");
   group.relax = reader.Strings("relax");
   const Json* probe = reader.Child("probe");

@@ -34,6 +34,7 @@ struct MatrixGroup {
   std::vector<SubjectSpec> engines;    // empty for a control
   std::vector<SubjectSpec> libraries;  // empty: the runtime chooses the version
   std::vector<std::string> runtimes;
+  bool names_runtimes = false;     // else the planner may choose another one
   std::vector<std::string> torch;  // versions; empty: each runtime's default
   std::vector<std::string> relax;
   std::vector<std::string> models;

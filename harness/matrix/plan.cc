@@ -197,7 +197,7 @@ class Expander {
               cell.probe.precision = precision;
               cell.probe.device = device;
               cell.probe.engine_options = options;
-              RETURN_IF_ERROR(AddCell(cell));
+              RETURN_IF_ERROR(AddCell(group, cell));
             }
           }
         }
@@ -206,8 +206,34 @@ class Expander {
     return absl::OkStatus();
   }
 
-  absl::Status AddCell(const Cell& cell) {
-    PlannedCell planned{.cell = cell, .id = CellId(cell)};
+  // Puts the cell into a runtime that has what its probe needs.
+  absl::Status ChooseRuntime(const MatrixGroup& group, PlannedCell& planned) {
+    Cell& cell = planned.cell;
+    const EngineKind& kind = *FindEngineKind(cell.engine);
+    const auto need = std::find_if(kind.needs.begin(), kind.needs.end(),
+                                   [&](const RuntimeNeed& each) { return each.of(cell.probe); });
+    if (need == kind.needs.end() || !environment_.runtime_with) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const std::string other,
+                     environment_.runtime_with(cell.runtime, need->package));
+    if (other == cell.runtime) return absl::OkStatus();
+    const std::string lack = absl::StrCat(need->what, " of ", kind.name, " needs ", need->package,
+                                          ", which the runtime ", cell.runtime, " lacks");
+    if (other.empty() || group.names_runtimes) {
+      planned.not_offered =
+          absl::StrCat(lack, other.empty() ? ": write a runtime that has it in its base"
+                                           : absl::StrCat(": ask for --runtime ", other));
+      return absl::OkStatus();
+    }
+    cell.runtime = other;
+    planned.note = absl::StrCat("in the runtime ", other, ": ", lack);
+    return absl::OkStatus();
+  }
+
+  absl::Status AddCell(const MatrixGroup& group, const Cell& asked) {
+    PlannedCell planned{.cell = asked};
+    RETURN_IF_ERROR(ChooseRuntime(group, planned));
+    const Cell& cell = planned.cell;
+    planned.id = CellId(cell);
     if (!seen_.insert(planned.id).second) return absl::OkStatus();
     planned.why = WhyNotApplicable(cell);
     for (const MatrixExclusion& exclusion : matrix_.exclusions) {
@@ -221,7 +247,9 @@ class Expander {
     planned.included = planned.why.empty();
     if (planned.included) {
       ASSIGN_OR_RETURN(planned.unsupported, WhyUnsupported(cell.probe));
-      planned.not_offered = WhyNoSuchLayout(*FindEngineKind(cell.engine), cell.probe.layout);
+      if (const std::string why = WhyNoSuchLayout(*FindEngineKind(cell.engine), cell.probe.layout);
+          !why.empty())
+        planned.not_offered = why;
     }
     if (planned.included && !planned.is_stopped()) {
       // An error of the model's numbers, or of the form of its weights, comes before anything runs.

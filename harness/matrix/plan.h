@@ -30,6 +30,8 @@ struct PlannedCell {
   std::string unsupported;
   // Why the engine kind has no such layout; empty if it has. As above.
   std::string not_offered = {};
+  // What the planner chose by itself, and why; empty if nothing.
+  std::string note = {};
   // Why importing the engine must fail, found by the static check of the sources; empty without
   // that check. The cell's verdict is then `skipped`, and no process is started.
   std::string statically_red = {};
@@ -44,6 +46,12 @@ struct PlanEnvironment {
   std::function<absl::StatusOr<Subject>(const SubjectSpec&)> resolve;
   // The default torch version of a runtime policy; an error for an unknown policy.
   std::function<absl::StatusOr<std::string>(const std::string& runtime)> torch_of_runtime;
+  // `runtime` if the packages of its policy's base include `package`, or if its packages are not
+  // chosen by the policy; else the first policy by name that is like it and includes the package;
+  // else empty. Null: nothing is known of runtimes, and cells say what they lack.
+  std::function<absl::StatusOr<std::string>(const std::string& runtime,
+                                            const std::string& package)>
+      runtime_with = nullptr;
   // The CUDA devices of the machine that runs the cells; null where that is another one, which
   // decides by itself what it cannot run. Called if a cell asks for such a device.
   std::function<absl::StatusOr<std::vector<CudaDevice>>()> devices = nullptr;

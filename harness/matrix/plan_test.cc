@@ -271,6 +271,40 @@ TEST(PlanTest, ALayoutThatTheEngineKindLacksIsNotOffered) {
             "cells of verl-fsdp cannot be asked for tp, only for dp_replicate, dp_shard, ulysses");
 }
 
+TEST(PlanTest, ALayoutRunsInTheRuntimeThatHasWhatItNeeds) {
+  const auto planned = [](const std::string& probe, const std::string& runtime,
+                          const std::string& with) {
+    PlanEnvironment environment = Environment();
+    environment.runtime_with = [&](const std::string& asked, const std::string& package) {
+      EXPECT_EQ(package, "accelerate");
+      return absl::StatusOr<std::string>(asked == "rich" ? asked : with);
+    };
+    Matrix matrix = OneCell("transformers", R"("attention": "sdpa", )" + probe);
+    if (!runtime.empty()) {
+      matrix.groups[0].runtimes = {runtime};
+      matrix.groups[0].names_runtimes = true;
+    }
+    return ExpandMatrix(matrix, {}, environment)->at(0);
+  };
+  const std::string lack = "tp of transformers needs accelerate, which the runtime cpu lacks";
+  // Nobody named a runtime: the planner takes another one, and says so.
+  PlannedCell cell = planned(R"("layout": "dp_shard=2+tp=2", "documents": [9, 8])", "", "rich");
+  EXPECT_EQ(cell.cell.runtime, "rich");
+  EXPECT_NE(cell.id.find("runtime=rich"), std::string::npos);
+  EXPECT_EQ(cell.note, "in the runtime rich: " + lack);
+  EXPECT_FALSE(cell.is_stopped());
+  // Somebody did, or there is none: nothing runs.
+  cell = planned(R"("layout": "tp=2")", "cpu", "rich");
+  EXPECT_EQ(cell.not_offered, lack + ": ask for --runtime rich");
+  cell = planned(R"("layout": "tp=2")", "", "");
+  EXPECT_EQ(cell.not_offered, lack + ": write a runtime that has it in its base");
+  // What needs nothing stays where it is.
+  cell = planned(R"("layout": "dp_shard=2")", "", "rich");
+  EXPECT_EQ(cell.cell.runtime + cell.note, "cpu");
+  cell = planned(R"("layout": "tp=2")", "rich", "");
+  EXPECT_EQ(cell.cell.runtime + cell.note, "rich");
+}
+
 TEST(PlanTest, AModelThatCannotBeWrittenIsRefusedBeforeAnythingRuns) {
   const std::pair<const char*, const char*> cases[] = {
       {R"("attention": "sdpa", "checkpoint": "mxfp4")",

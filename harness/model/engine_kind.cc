@@ -2,6 +2,8 @@
 // Copyright the bkm authors.
 #include "harness/model/engine_kind.h"
 
+#include "harness/model/probe.h"
+
 namespace bkm {
 
 const std::vector<EngineKind>& EngineKinds() {
@@ -13,6 +15,8 @@ const std::vector<EngineKind>& EngineKinds() {
        .control = "torchtitan",
        .attentions = {"flex", "varlen", "sdpa", "flex_flash"},
        .precision = "bf16",
+       .own_precision = "bf16",
+       .own_options = {},
        .schedule = "one-based",
        .decays = {"linear", "cosine"},
        .takes_padded = true,
@@ -36,6 +40,8 @@ const std::vector<EngineKind>& EngineKinds() {
        .control = "transformers",
        .attentions = {"eager", "sdpa", "flex_attention", "flash_attention_2"},
        .precision = "fp32",
+       .own_precision = "bf16",
+       .own_options = {{"strategy", "\"default\""}},
        .schedule = "zero-based",
        .decays = {"cosine"},
        .takes_padded = true,
@@ -53,6 +59,8 @@ const std::vector<EngineKind>& EngineKinds() {
        .control = "",
        .attentions = {"flex", "varlen", "sdpa", "flex_flash"},
        .precision = "bf16",
+       .own_precision = "bf16",
+       .own_options = {},
        .schedule = "one-based",
        .decays = {"linear", "cosine"},
        .takes_padded = false,
@@ -70,6 +78,8 @@ const std::vector<EngineKind>& EngineKinds() {
        .control = "",
        .attentions = {"eager", "sdpa", "flex_attention", "flash_attention_2"},
        .precision = "fp32",
+       .own_precision = "fp32",
+       .own_options = {},
        .schedule = "zero-based",
        .decays = {"linear", "cosine"},
        .takes_padded = false,
@@ -79,6 +89,9 @@ const std::vector<EngineKind>& EngineKinds() {
        .exports_weights = true,
        .saves_checkpoints = false,
        .layouts = {"dp_replicate", "dp_shard", "tp"},
+       .needs = {{"tp", "accelerate", [](const Probe& probe) { return probe.layout.tp > 1; }},
+                 {"a checkpoint in mxfp4", "accelerate",
+                  [](const Probe& probe) { return probe.checkpoint == "mxfp4"; }}},
        .judged_by_ending_only = false},
       // Tiny pairs in fixtures/packages that test the harness, not a library.
       {.name = "fixture",
@@ -88,6 +101,8 @@ const std::vector<EngineKind>& EngineKinds() {
        .control = "",
        .attentions = {"flex"},
        .precision = "bf16",
+       .own_precision = "bf16",
+       .own_options = {},
        .schedule = "zero-based",
        .decays = {},
        .takes_padded = false,

@@ -3,12 +3,22 @@
 #ifndef HARNESS_MODEL_ENGINE_KIND_H_
 #define HARNESS_MODEL_ENGINE_KIND_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 
 namespace bkm {
+
+struct Probe;
+
+// A package that a probe needs in the runtime though neither subject requires it.
+struct RuntimeNeed {
+  std::string what;  // of the probe, in words
+  std::string package;
+  bool (*of)(const Probe& probe);
+};
 
 // A kind of trainer engine that an adapter drives (harness/cell/python/bkm_cell/adapters). A new
 // engine is one entry here and one adapter file.
@@ -22,6 +32,10 @@ struct EngineKind {
   std::string control;      // the kind that drives the same library alone; empty for a control
   std::vector<std::string> attentions;  // supported names
   std::string precision;                // default of the probe
+  // What the engine does by itself, which `bkm check` asks for: its precision, and engine options
+  // that leave to it what the adapter chooses otherwise.
+  std::string own_precision;
+  std::map<std::string, std::string> own_options;
   std::string schedule;                 // how it counts a warm-up: OptimizerSettings::schedule
   std::vector<std::string> decays;      // of the learning rate: OptimizerSettings::decay
   bool takes_padded;                    // takes padded input besides packed input
@@ -31,7 +45,8 @@ struct EngineKind {
   bool exports_weights;        // and transformers is in its runtime, which loads them
   bool saves_checkpoints;
   std::vector<std::string> layouts;  // names of the dimensions of Layout that it offers
-  bool judged_by_ending_only;        // no golden applies (the hostile fixtures)
+  std::vector<RuntimeNeed> needs = {};
+  bool judged_by_ending_only;  // no golden applies (the hostile fixtures)
   // How the adapter enters the engine: the modules that it imports, in order; the class of the last
   // module that it instantiates; the methods that it calls before weights are read. The static
   // check of the sources starts from these; empty if the kind has no static check.

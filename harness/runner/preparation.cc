@@ -75,6 +75,9 @@ PlanEnvironment Preparation::Environment() {
       .torch_of_runtime = [this](const std::string& runtime) -> absl::StatusOr<std::string> {
         ASSIGN_OR_RETURN(const RuntimePolicy policy, PolicyOf(runtime));
         return policy.torch;
+      },
+      .runtime_with = [this](const std::string& runtime, const std::string& package) {
+        return RuntimeWith(runtime, package);
       }};
   if (options_.environments) environment.devices = [this] { return Devices(); };
   return environment;
@@ -103,13 +106,35 @@ absl::StatusOr<Subject> Preparation::ResolveSubject(const SubjectSpec& spec) {
   return subject;
 }
 
-absl::StatusOr<RuntimePolicy> Preparation::PolicyOf(const std::string& runtime) {
-  const auto known = known_policies_.find(runtime);
-  if (known != known_policies_.end()) return known->second;
+std::vector<fs::path> Preparation::RuntimeFolders() const {
   std::vector<fs::path> folders = {installation_.runtimes()};
   if (!options_.matrix_folder.empty())
     folders.insert(folders.begin(), options_.matrix_folder / "runtimes");
-  ASSIGN_OR_RETURN(const RuntimePolicy policy, ReadRuntimePolicy(folders, runtime));
+  return folders;
+}
+
+absl::StatusOr<std::string> Preparation::RuntimeWith(const std::string& runtime,
+                                                     const std::string& package) {
+  ASSIGN_OR_RETURN(const RuntimePolicy asked, PolicyOf(runtime));
+  const auto chooses = [](const RuntimePolicy& policy) {
+    return policy.policy == PolicyKind::kAsOf || policy.policy == PolicyKind::kNewest;
+  };
+  if (!chooses(asked) || Brings(asked, package)) return runtime;
+  for (const std::string& name : RuntimePolicyNames(RuntimeFolders())) {
+    const absl::StatusOr<RuntimePolicy> other = PolicyOf(name);
+    // A broken policy that nobody asked for stops nobody.
+    if (other.ok() && Brings(*other, package) && other->policy == asked.policy &&
+        other->python == asked.python && other->torch == asked.torch &&
+        other->torch_backend == asked.torch_backend && other->day == asked.day)
+      return name;
+  }
+  return std::string();
+}
+
+absl::StatusOr<RuntimePolicy> Preparation::PolicyOf(const std::string& runtime) {
+  const auto known = known_policies_.find(runtime);
+  if (known != known_policies_.end()) return known->second;
+  ASSIGN_OR_RETURN(const RuntimePolicy policy, ReadRuntimePolicy(RuntimeFolders(), runtime));
   known_policies_.emplace(runtime, policy);
   return policy;
 }

@@ -86,7 +86,10 @@ class Preparation : private CellSteps {
               Uv uv, std::filesystem::path cache, std::filesystem::path python);
 
   absl::StatusOr<Subject> ResolveSubject(const SubjectSpec& spec);
+  std::vector<std::filesystem::path> RuntimeFolders() const;
   absl::StatusOr<RuntimePolicy> PolicyOf(const std::string& runtime);
+  // PlanEnvironment::runtime_with.
+  absl::StatusOr<std::string> RuntimeWith(const std::string& runtime, const std::string& package);
   absl::StatusOr<PreparedCell> PrepareSubjects(const PlannedCell& planned) override;
   absl::StatusOr<RuntimeRequest> RequestOf(const PreparedCell& prepared) override;
   void UseLock(std::shared_ptr<const RuntimeLock> lock, PreparedCell& prepared) override;

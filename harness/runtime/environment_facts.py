@@ -7,6 +7,8 @@
     installed   {"installed": [{"package": "verl", "version": "0.9.1", "commit": "<40 hex>" or "",
                 "folder": "/env/lib/python3.11/site-packages"}, ...]} of the packages on stdin, one
                 per line, that could be imported; none of them is imported
+    metadata    {"distributions": [["torch", "2.13.0+cpu", "Name: torch\\nVersion: ..."], ...]}: of each
+                distribution, what its metadata says of name, version and requirements
 
 Runs nothing of the environment: no line of a .pth file, no sitecustomize, no package. So the
 environment's path is worked out here, as site.py would without these.
@@ -90,6 +92,25 @@ def versions(path: list[str]) -> dict[str, str]:
         if distribution.metadata and distribution.metadata["Name"]:
             found.setdefault(normalized(distribution.metadata["Name"]), distribution.version)
     return found
+
+
+_TOLD = ("Metadata-Version", "Name", "Version", "Requires-Python", "Requires-Dist", "Provides-Extra")
+
+
+def metadata(path: list[str]) -> list[list[str]]:
+    found: dict[str, list[str]] = {}
+    for distribution in importlib.metadata.distributions(path=path):
+        told = distribution.metadata
+        if not told or not told["Name"]:
+            continue
+        lines = [
+            f"{field}: {' '.join(str(value).split())}"
+            for field in _TOLD
+            for value in told.get_all(field) or []
+        ]
+        name = normalized(told["Name"])
+        found.setdefault(name, [name, distribution.version, "\n".join(lines)])
+    return list(found.values())
 
 
 def distribution_of(name: str, path: list[str]) -> importlib.metadata.Distribution | None:
@@ -180,6 +201,8 @@ def main() -> dict:
         }
     if sys.argv[1:] == ["installed"]:
         return {"installed": installed(sys.stdin.read().splitlines(), path)}
+    if sys.argv[1:] == ["metadata"]:
+        return {"distributions": metadata(path)}
     return {"error": f"unknown command {sys.argv[1:]}"}
 
 

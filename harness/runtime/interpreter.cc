@@ -53,6 +53,14 @@ absl::StatusOr<InterpreterFacts> ReadInterpreter(const std::filesystem::path& py
                           json["packages"].get<std::map<std::string, std::string>>()};
 }
 
+absl::StatusOr<std::vector<DistributionFacts>> ReadDistributions(
+    const std::filesystem::path& python) {
+  ASSIGN_OR_RETURN(const Json json, Ask(python, "metadata"));
+  std::vector<DistributionFacts> found;
+  for (const Json& item : json["distributions"]) found.push_back({item[0], item[1], item[2]});
+  return found;
+}
+
 std::string MinorVersion(const std::string& version) {
   return version.substr(0, version.find('.', version.find('.') + 1));
 }

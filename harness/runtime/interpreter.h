@@ -22,6 +22,16 @@ struct InterpreterFacts {
 // `python` does not run, or cannot run cells (harness/base/supported_python.h).
 absl::StatusOr<InterpreterFacts> ReadInterpreter(const std::filesystem::path& python);
 
+// What an installed distribution says of itself.
+struct DistributionFacts {
+  std::string name;  // normalised
+  std::string version;
+  std::string metadata;  // the lines of its METADATA that concern name, version and requirements
+};
+// Of every distribution of the interpreter. Runs none of their code.
+absl::StatusOr<std::vector<DistributionFacts>> ReadDistributions(
+    const std::filesystem::path& python);
+
 // "3.11" for "3.11.2".
 std::string MinorVersion(const std::string& version);
 

@@ -7,11 +7,13 @@
 #include <chrono>
 #include <set>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "harness/base/did_you_mean.h"
 #include "harness/base/status_macros.h"
 
@@ -80,10 +82,29 @@ absl::StatusOr<RuntimePolicy> RuntimePolicyFromJson(const Json& json, const fs::
   return policy;
 }
 
+std::vector<std::string> RuntimePolicyNames(const std::vector<fs::path>& folders) {
+  std::error_code error;
+  std::set<std::string> known;
+  for (const fs::path& folder : folders) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+      if (entry.path().extension() == ".json") known.insert(entry.path().stem());
+    }
+  }
+  return {known.begin(), known.end()};
+}
+
+bool Brings(const RuntimePolicy& policy, absl::string_view package) {
+  return std::any_of(policy.base.begin(), policy.base.end(), [&](absl::string_view requirement) {
+    if (!absl::ConsumePrefix(&requirement, package)) return false;
+    // "accelerate>=1", "accelerate [extra]": what follows a name is no part of one.
+    return requirement.empty() || (!absl::ascii_isalnum(requirement.front()) &&
+                                   !absl::StrContains("-_.", requirement.substr(0, 1)));
+  });
+}
+
 absl::StatusOr<RuntimePolicy> ReadRuntimePolicy(const std::vector<fs::path>& folders,
                                                 const std::string& name) {
   std::error_code error;
-  std::set<std::string> known;
   std::vector<std::string> places;
   for (const fs::path& folder : folders) {
     const fs::path path = folder / absl::StrCat(name, ".json");
@@ -92,13 +113,10 @@ absl::StatusOr<RuntimePolicy> ReadRuntimePolicy(const std::vector<fs::path>& fol
       return RuntimePolicyFromJson(json, path);
     }
     if (fs::exists(folder, error)) places.push_back(folder.string());
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-      if (entry.path().extension() == ".json") known.insert(entry.path().stem());
-    }
   }
   return absl::NotFoundError(absl::StrCat("no runtime '", name, "' in ",
                                           absl::StrJoin(places, " or "),
-                                          DidYouMean(name, {known.begin(), known.end()})));
+                                          DidYouMean(name, RuntimePolicyNames(folders))));
 }
 
 }  // namespace bkm

@@ -54,6 +54,12 @@ absl::StatusOr<RuntimePolicy> RuntimePolicyFromJson(const Json& json,
 absl::StatusOr<RuntimePolicy> ReadRuntimePolicy(const std::vector<std::filesystem::path>& folders,
                                                 const std::string& name);
 
+// Names of all policies in these folders, sorted.
+std::vector<std::string> RuntimePolicyNames(const std::vector<std::filesystem::path>& folders);
+
+// Whether the policy puts `package` into each runtime: its base names it, whatever the version.
+bool Brings(const RuntimePolicy& policy, absl::string_view package);
+
 }  // namespace bkm
 
 #endif  // HARNESS_RUNTIME_RUNTIME_POLICY_H_

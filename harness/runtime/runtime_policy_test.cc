@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "harness/base/files.h"
 
 namespace bkm {
@@ -64,6 +66,20 @@ TEST(RuntimePolicyTest, MistakesNameFileAndPath) {
 TEST(RuntimePolicyTest, UnknownNameListsTheKnownOnes) {
   EXPECT_EQ(ReadRuntimePolicy({"matrices/runtimes"}, "cpus").status().message(),
             "no runtime 'cpus' in matrices/runtimes: did you mean 'cpu'?");
+}
+
+TEST(RuntimePolicyTest, BringsWhatItsBaseNames) {
+  const RuntimePolicy policy{.base = {"torch=={torch}", "accelerate", "peft>=0.10", "trl-x"}};
+  for (const char* package : {"torch", "accelerate", "peft", "trl-x"})
+    EXPECT_TRUE(Brings(policy, package)) << package;
+  for (const char* package : {"tor", "acceler", "trl", "transformers"})
+    EXPECT_FALSE(Brings(policy, package)) << package;
+}
+
+TEST(RuntimePolicyTest, NamesAreThoseOfTheFiles) {
+  const std::vector<std::string> names = RuntimePolicyNames({"nowhere", "matrices/runtimes"});
+  EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+  EXPECT_EQ(std::count(names.begin(), names.end(), "cpu"), 1);
 }
 
 TEST(RuntimePolicyTest, EveryCommittedFileIsValid) {
