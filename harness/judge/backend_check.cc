@@ -228,6 +228,14 @@ CheckResult CheckBackend(const Observation& observation, const AskedAttention& a
   for (const ObservedLayer& layer : observation.layers)
     Show(layer.layer, layer.class_name, *asked, built);
   for (const std::string& callable : observation.called) Show("called", callable, *asked, called);
+  for (const Shown& shown : {built, called}) {
+    if (shown.backend == nullptr || !attention.of_control || observation.not_asked.empty()) continue;
+    return CheckResult::NotOffered(
+        Stage::kBackend,
+        absl::StrCat(observation.not_asked, ": ", attention.name, " cannot be asked for, and it has ",
+                     std::string(shown.backend->name)),
+        std::move(evidence));
+  }
   if (built.backend != nullptr) {
     return CheckResult::Failed(Stage::kBackend, reason::kOverrideIgnored,
                                Sentence(attention.name, "was built", built), std::move(evidence));

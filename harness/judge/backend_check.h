@@ -15,6 +15,9 @@ struct AskedAttention {
   std::string name;    // as in the probe: "flex"
   int64_t layers = 0;  // of the model
   int64_t steps = 0;   // training steps that must be proven; 0 for a cell that did not finish
+  // Of a control, which may have asked the library for nothing (Observation::not_asked). An engine
+  // is always asked.
+  bool of_control = false;
 };
 
 // Whether the backend that was built and called is the one that was asked for. The witnesses are:
@@ -31,7 +34,8 @@ struct AskedAttention {
 //
 // The first witness must show the asked backend, and in each step that must be proven the third
 // must show it in every layer and the fourth must have looked; else the check is unseen. Backends
-// whose backward pass is made of plain ops cannot be counted by the fourth.
+// whose backward pass is made of plain ops cannot be counted by the fourth. Another backend in a
+// library that was never asked is not offered (reason not-offered), and unseen, too.
 CheckResult CheckBackend(const Observation& observation, const AskedAttention& asked);
 
 }  // namespace bkm

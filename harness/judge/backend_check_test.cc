@@ -42,6 +42,28 @@ TEST(BackendCheckTest, AnotherBackendThatWasBuiltIsAnIgnoredOverride) {
             "ScaledDotProductAttention)");
 }
 
+TEST(BackendCheckTest, AControlThatAskedForNothingIsNotWrong) {
+  Observation observation = Built({"FlexAttention"});
+  const AskedAttention varlen = {.name = "varlen", .layers = 1, .of_control = true};
+  EXPECT_EQ(CheckBackend(observation, varlen).reason, "override-ignored");
+  observation.not_asked = "the library has one attention";
+  const CheckResult result = CheckBackend(observation, varlen);
+  EXPECT_EQ(result.outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(result.reason, "not-offered");
+  EXPECT_EQ(result.message,
+            "the library has one attention: varlen cannot be asked for, and it has flex");
+  EXPECT_EQ(CheckBackend(observation, {.name = "flex", .layers = 1, .of_control = true}).outcome,
+            CheckOutcome::kPassed)
+      << "it has what was asked for";
+  EXPECT_EQ(CheckBackend(observation, {.name = "varlen", .layers = 1}).reason, "override-ignored")
+      << "an engine is always asked";
+  // The same where the callables show it.
+  observation = Called({"transformers.integrations.sdpa_attention.sdpa_attention_forward"}, "sdpa");
+  observation.not_asked = "the library has one attention";
+  EXPECT_EQ(CheckBackend(observation, {.name = "eager", .layers = 1, .of_control = true}).reason,
+            "not-offered");
+}
+
 TEST(BackendCheckTest, OneLayerOfAnotherBackendIsEnough) {
   EXPECT_EQ(CheckBackend(Built({"VarlenAttention", "FlexAttention"}), {"varlen"}).message,
             "asked for varlen, but flex was built in 1 of 2 layers (layers.1: FlexAttention)");

@@ -46,6 +46,16 @@ bool AsksLibraryForWhatItLacks(const ObservedException& exception, const Observe
          MentionsLibrary(frame, packages.library);
 }
 
+// Whether a subject asks torch for a module, or a name of a module, that this version lacks.
+bool AsksTorchForWhatItLacks(const ObservedException& exception) {
+  const std::string why = ReasonOf(exception);
+  if (why == reason::kModuleMissing || why == reason::kNameMissing)
+    return IsInPackage(exception.name, "torch");
+  return why == reason::kAttributeMissing &&
+         (absl::StartsWith(exception.message, "module 'torch'") ||
+          absl::StartsWith(exception.message, "module 'torch."));
+}
+
 // The party whose code runs in a frame.
 std::string PartyOf(FrameOwner owner) {
   switch (owner) {
@@ -76,11 +86,16 @@ std::vector<std::string> FromFrames(const ObservedException& exception) {
   return {"runtime"};
 }
 
-// A missing module that the adapter imports belongs to the subject whose name it carries.
-std::vector<std::string> FromMissingModule(const ObservedException& exception,
-                                           const Packages& packages) {
-  if (IsInPackage(exception.name, packages.engine)) return {"engine"};
-  if (IsInPackage(exception.name, packages.library)) return {"library"};
+// A module or name that the adapter asks for belongs to the subject whose name it carries, or whose
+// own code imports it.
+std::vector<std::string> FromMissingName(const ObservedException& exception,
+                                         const Packages& packages) {
+  // "verl/trainer/sft.py:12"
+  const std::string importer = exception.imported_by.substr(0, exception.imported_by.find('/'));
+  for (const std::string& name : {exception.name, importer}) {
+    if (IsInPackage(name, packages.engine)) return {"engine"};
+    if (IsInPackage(name, packages.library)) return {"library"};
+  }
   return {"runtime"};
 }
 
@@ -88,9 +103,10 @@ std::vector<std::string> FromException(const ObservedException& exception,
                                        const Packages& packages) {
   const ObservedFrame* deepest = DeepestFrame(exception);
   if (deepest == nullptr) return {};
-  if (deepest->owner == FrameOwner::kHarness && exception.type == "ModuleNotFoundError")
-    return FromMissingModule(exception, packages);
+  if (deepest->owner == FrameOwner::kHarness && !exception.imported_by.empty())
+    return FromMissingName(exception, packages);
   if (AsksLibraryForWhatItLacks(exception, *deepest, packages)) return {"interface"};
+  if (AsksTorchForWhatItLacks(exception)) return {"runtime"};
   return FromFrames(exception);
 }
 
@@ -99,6 +115,10 @@ bool SameEnding(const ObservedEnding& a, const ObservedEnding& b) {
 }
 
 }  // namespace
+
+bool ControlStopsAlike(const Observation& observation, const Observation& control) {
+  return SameException(DecidingException(observation), DecidingException(control));
+}
 
 std::vector<std::string> BlameForStop(const Observation& observation, const Packages& packages,
                                       const Observation* control) {
@@ -111,7 +131,7 @@ std::vector<std::string> BlameForStop(const Observation& observation, const Pack
     if (shared) blame = {"library", "runtime"};
   } else if (blame = FromException(*exception, packages);
              has_engine && blame != std::vector<std::string>{"interface"} &&
-             SameException(exception, DecidingException(*control))) {
+             ControlStopsAlike(observation, *control)) {
     blame = FromException(*DecidingException(*control), {"", packages.library});
   }
   std::sort(blame.begin(), blame.end());

@@ -102,12 +102,41 @@ TEST(BlameTest, OtherwiseTheDeepestPartyThatRaisedIsBlamed) {
               ElementsAre("library"));
 }
 
-TEST(BlameTest, ModuleThatTheAdapterDoesNotFindIsItsOwners) {
-  const auto missing = [](const char* name) {
-    return Raised(Stage::kImport, Exception("ModuleNotFoundError", "", {kAdapterFrame}, name));
+TEST(BlameTest, WhatTorchLacksIsTheRuntimes) {
+  const auto blamed = [](const char* type, const char* message, const char* name) {
+    const Observation observation =
+        Raised(Stage::kImport,
+               Exception(type, message,
+                         {Frame(FrameOwner::kLibrary, "transformers/integrations/fp8.py", "other"),
+                          Frame(FrameOwner::kTorch, "torch/__init__.py", "raise")},
+                         name));
+    return BlameForStop(observation, {"", "transformers"}, nullptr);
   };
-  EXPECT_THAT(BlameOf(missing("verl.workers.engine.torchtitan")), ElementsAre("engine"));
-  EXPECT_THAT(BlameOf(missing("torchtitan.models.qwen3")), ElementsAre("library"));
+  EXPECT_THAT(blamed("AttributeError", "module 'torch' has no attribute 'float8_e8m0fnu'",
+                     "float8_e8m0fnu"),
+              ElementsAre("runtime"));
+  EXPECT_THAT(blamed("ImportError", "cannot import name 'X' from 'torch.nn'", "torch.nn.X"),
+              ElementsAre("runtime"));
+  EXPECT_THAT(blamed("ModuleNotFoundError", "No module named 'torch.y'", "torch.y"),
+              ElementsAre("runtime"));
+  EXPECT_THAT(blamed("AttributeError", "module 'torchtitan' has no attribute 'x'", "x"),
+              ElementsAre("library", "runtime"));
+}
+
+TEST(BlameTest, WhatTheAdapterDoesNotFindAndItsOwnerImportsIsItsOwners) {
+  const auto missing = [](const char* type, const char* name, const char* imported_by) {
+    Observation observation = Raised(Stage::kImport, Exception(type, "", {kAdapterFrame}, name));
+    observation.exceptions[0].imported_by = imported_by;
+    return observation;
+  };
+  EXPECT_THAT(BlameOf(missing("ModuleNotFoundError", "verl.workers.engine.torchtitan",
+                              "verl/trainer/sft_trainer.py:3")),
+              ElementsAre("engine"));
+  EXPECT_THAT(BlameOf(missing("ModuleNotFoundError", "torchtitan.models.qwen3",
+                              "torchtitan/train.py:4")),
+              ElementsAre("library"));
+  EXPECT_THAT(BlameOf(missing("AttributeError", "HFModelConfig", "verl/trainer/sft_trainer.py:3")),
+              ElementsAre("engine"));
 }
 
 TEST(BlameTest, CrashThatTheControlSharesIsNotTheEngines) {

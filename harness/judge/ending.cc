@@ -26,11 +26,10 @@ std::string Sentence(absl::string_view what, const ObservedEnding& ending) {
 }
 
 // Errors that mean a full disk or exhausted memory, wherever they are raised. A subject can raise
-// them too, so what the runner found on the machine decides, if it looked.
+// them too, so what the runner found on the machine decides. If it did not look, nothing is excused.
 std::optional<Stop> MachineAtItsEnd(const Observation& observation,
                                     const ObservedException& exception, Stage stage) {
-  const ObservedMachine machine =
-      observation.machine.value_or(ObservedMachine{.disk_full = true, .memory_short = true});
+  const ObservedMachine machine = observation.machine.value_or(ObservedMachine());
   const std::string message = DescribeException(exception);
   if (absl::StrContains(exception.message, "No space left on device") && machine.disk_full)
     return Stop{VerdictKind::kSpurious, stage, reason::kDiskFull, message};
@@ -43,7 +42,7 @@ std::optional<Stop> MachineAtItsEnd(const Observation& observation,
 // The backend that was built instead of the asked one, or nullptr.
 const AttentionBackend* Replacement(const Observation& observation, const Probe& probe) {
   const AttentionBackend* asked = AskedBackend(probe.attention);
-  if (asked == nullptr) return nullptr;
+  if (asked == nullptr || !observation.not_asked.empty()) return nullptr;
   for (const ObservedLayer& layer : observation.layers) {
     if (IsNamedAfter(layer.class_name, *asked)) continue;
     if (const AttentionBackend* other = BackendOfName(layer.class_name)) return other;
@@ -85,10 +84,35 @@ bool IsAbout(const ObservedException& exception, const AttentionBackend& backend
              });
 }
 
-// A missing module of a subject is a fact about the subject. A missing module of bkm_cell is a
-// fault of the harness.
-bool IsMissingModule(const ObservedException& exception) {
-  return exception.type == "ModuleNotFoundError" && !absl::StartsWith(exception.name, "bkm_cell");
+// Whether the exception says nothing about the subjects: it was raised in our own code, which asked
+// for something that no subject's own code imports; or in torch, on which our own code called
+// before the subjects ran (a stand-in kernel that does not load). torch that cannot be imported is
+// the runtime's.
+bool IsOfTheHarness(const ObservedException& exception, Stage stage) {
+  const ObservedFrame* deepest = DeepestFrame(exception);
+  if (deepest == nullptr || !exception.imported_by.empty()) return false;
+  if (deepest->owner == FrameOwner::kHarness) return true;
+  if (stage > Stage::kImport || deepest->owner != FrameOwner::kTorch) return false;
+  const ObservedFrame* above = nullptr;  // the torch frame that our code called
+  for (auto frame = exception.frames.rbegin(); frame != exception.frames.rend(); ++frame) {
+    if (frame->owner == FrameOwner::kPython) continue;
+    if (frame->owner == FrameOwner::kHarness) return above->function != "<module>";
+    if (frame->owner != FrameOwner::kTorch) return false;
+    above = &*frame;
+  }
+  return false;
+}
+
+// Says which name of a subject only our adapter asks for.
+std::string OfTheHarness(const ObservedException& exception) {
+  const std::string message = DescribeException(exception);
+  const bool lacks_name = exception.type == "ModuleNotFoundError" ||
+                          exception.type == "ImportError" || exception.type == "AttributeError";
+  if (!lacks_name || exception.name.empty() || absl::StartsWith(exception.name, "bkm_cell"))
+    return message;
+  return absl::StrCat("bkm's adapter asks for ", exception.name,
+                      ", which this version lacks and which none of its own code imports: ",
+                      message);
 }
 
 // A refusal raised while another error was being handled counts only if that error is the failed
@@ -108,33 +132,6 @@ bool IsWrongShape(const ObservedException& exception) {
   return exception.type == "WrongShape" && frame != nullptr && frame->owner == FrameOwner::kHarness;
 }
 
-// The dispatch mode of selective activation checkpointing.
-bool IsCheckpointMode(const ObservedFrame& frame) {
-  return frame.owner == FrameOwner::kTorch && absl::EndsWith(frame.file, "utils/checkpoint.py") &&
-         absl::EndsWith(frame.function, "__torch_dispatch__");
-}
-
-// "scatter(): Expected self.dtype to be equal to src.dtype", "expected scalar type Float but found
-// BFloat16", "mat1 and mat2 must have the same dtype".
-bool IsAboutTypes(const std::string& message) {
-  return absl::StrContains(message, "dtype") || absl::StrContains(message, "scalar type");
-}
-
-// Whether the exception may come from that mode alone, inside what the subject asked torch.compile
-// for: it raised it, or an operation below it lacks the autocast that the mode hides. A compiled
-// region has no such mode: the compiler decides what is recomputed. On a CPU it runs eagerly,
-// because the harness makes torch.compile the identity. Every operation of such a region passes
-// through the mode, so its other errors are the subject's.
-bool OnlyEager(const ObservedException& exception) {
-  bool is_compiled = false;
-  for (const ObservedFrame& frame : exception.frames) {
-    is_compiled = is_compiled || frame.to_compile;
-    if (is_compiled && IsCheckpointMode(frame))
-      return IsAboutTypes(exception.message) || &frame == &exception.frames.back();
-  }
-  return false;
-}
-
 Stop ClassifyException(const Observation& observation, const Probe& probe) {
   const Stage stage = StageOfStop(observation);
   const ObservedException* exception = DecidingException(observation);
@@ -145,19 +142,10 @@ Stop ClassifyException(const Observation& observation, const Probe& probe) {
     return {VerdictKind::kBroken, stage, reason::kRanksStuck, exception->message};
   if (std::optional<Stop> stop = MachineAtItsEnd(observation, *exception, stage)) return *stop;
   const std::string message = DescribeException(*exception);
-  const ObservedFrame* frame = DeepestFrame(*exception);
   if (IsWrongShape(*exception))
     return {VerdictKind::kWrong, stage, reason::kWrongShape, exception->message};
-  if (frame != nullptr && frame->owner == FrameOwner::kHarness && !IsMissingModule(*exception))
-    return {VerdictKind::kUnsupported, stage, reason::kHarnessError, message};
-  if (NeedsOtherHardware(*exception, probe))
-    return {VerdictKind::kUnsupported, stage, reason::kDeviceMissing, message};
-  if (probe.device == "cpu" && OnlyEager(*exception))
-    return {
-        VerdictKind::kUnsupported, stage, reason::kDeviceMissing,
-        absl::StrCat("this machine runs eagerly what would be compiled, and the exception comes "
-                     "from eager selective activation checkpointing: ",
-                     message)};
+  if (IsOfTheHarness(*exception, stage))
+    return {VerdictKind::kUnsupported, stage, reason::kHarnessError, OfTheHarness(*exception)};
   const AttentionBackend* replacement = Replacement(observation, probe);
   if (replacement != nullptr && IsAbout(*exception, *replacement)) {
     return {VerdictKind::kBroken, stage, reason::kOverrideIgnored,

@@ -71,9 +71,32 @@ bool NamesAsked(absl::string_view message, const Probe& probe) {
                      [&](const auto& option) { return NamesOption(message, option.first); });
 }
 
-// Whether a message denies a kind of parallelism that the layout asks for: "weight tying is not
-// supported with pipeline parallel".
-bool DeniesLayout(absl::string_view message, const Layout& layout) {
+bool HasOneOf(absl::string_view text, std::span<const char* const> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](const char* word) { return absl::StrContains(text, word); });
+}
+
+// Whether a message says no, or tells the caller what to ask for instead: "weight tying is not
+// supported with pipeline parallel", "when X, you must enable Y", "X and Y exclude each other".
+bool DeniesOrDemands(absl::string_view text) {
+  constexpr const char* kDenials[] = {
+      "not support",    "n't support",  "unsupported",    "not implemented", "cannot",
+      "can't",          "not allowed",  "not compatible", "incompatible",    "not yet",
+      "exclude",        "exclusive",    "conflict",       "only support",    "not available",
+      "at most one of", "only one of",  "disallowed",     "not possible",    "not work"};
+  constexpr const char* kDemands[] = {
+      "must enable",   "must be enabled", "must disable", "must be disabled", "must set",
+      "must be set",   "must use",        "must also",    "must specify",     "must provide",
+      "must be true",  "must be false",   "divisible",    "requires",         "require ",
+      "required",      "need to",         "needs ",       "please ",          "should be set",
+      "should enable", "should disable",  "has to be",    "have to be",       "make sure"};
+  return HasOneOf(text, kDenials) || HasOneOf(text, kDemands);
+}
+
+// Whether a message names something else than the attention and the engine's options that the probe
+// asks for and that is not everyone's default: a kind of parallelism, padded input, parts of a batch.
+bool NamesSomethingElseAsked(absl::string_view message, absl::string_view text,
+                             const Probe& probe) {
   struct Words {
     const char* dimension;
     std::vector<const char*> parts;
@@ -86,25 +109,25 @@ bool DeniesLayout(absl::string_view message, const Layout& layout) {
                               {"pp", {"pipeline parallel", "pipelin"}},
                               {"ep", {"expert parallel"}},
                               {"ulysses", {"ulysses", "sequence parallel"}}};
-  const std::string text =
-      absl::StrReplaceAll(message, {{"_", " "}, {"-", " "}, {"parallelism", "parallel"}});
-  constexpr const char* kDenials[] = {
-      "not support", "n't support",    "unsupported",  "not implemented", "cannot",
-      "can't",       "not compatible", "incompatible", "not yet",         "only support"};
-  if (std::none_of(std::begin(kDenials), std::end(kDenials),
-                   [&](const char* word) { return absl::StrContains(text, word); }))
-    return false;
   for (const LayoutDimension& dimension : LayoutDimensions()) {
-    if (layout.*dimension.degree == 1) continue;
+    if (probe.layout.*dimension.degree == 1) continue;
     if (NamesOption(message, dimension.name) || NamesDegree(message, dimension.name)) return true;
     for (const Words& words : all) {
-      if (words.dimension != absl::string_view(dimension.name)) continue;
-      if (std::any_of(words.parts.begin(), words.parts.end(),
-                      [&](const char* part) { return absl::StrContains(text, part); }))
+      if (words.dimension == absl::string_view(dimension.name) && HasOneOf(text, words.parts))
         return true;
     }
   }
-  return false;
+  constexpr const char* kPadded[] = {"padded", "remove padding", "removing padding", "rmpad"};
+  constexpr const char* kParts[] = {"micro batch", "microbatch", "gradient accumulation"};
+  return (probe.input == "padded" && HasOneOf(text, kPadded)) ||
+         (probe.micro_batches > 1 && HasOneOf(text, kParts));
+}
+
+// Whether a message denies or restricts what the probe asks for beside attention and options.
+bool RefusesSomethingElse(absl::string_view message, const Probe& probe) {
+  const std::string text =
+      absl::StrReplaceAll(message, {{"_", " "}, {"-", " "}, {"parallelism", "parallel"}});
+  return DeniesOrDemands(text) && NamesSomethingElseAsked(message, text, probe);
 }
 
 // The part of the lower-case message that lists the supported options, as in "only varlen and flex
@@ -180,7 +203,7 @@ bool IsRefusal(const ObservedException& exception, const Probe& probe) {
   if (ContradictsTheProbe(exception, probe)) return false;
   const std::string message = absl::AsciiStrToLower(WithoutPaths(exception.message));
   return NamesAsked(message, probe) || NamesSomeBackend(SupportedList(message)) ||
-         DeniesLayout(message, probe.layout);
+         RefusesSomethingElse(message, probe);
 }
 
 }  // namespace bkm

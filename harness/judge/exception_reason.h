@@ -22,8 +22,8 @@ std::string ReasonOf(const ObservedException& exception);
 bool IsRefusal(const ObservedException& exception, const Probe& probe);
 
 // Whether the exception says that other hardware is needed ("only supported on Hopper or
-// Blackwell", "no NVIDIA driver", "cannot be run on CPU"). On a CPU cell this says nothing about
-// the pair.
+// Blackwell", "no NVIDIA driver", "cannot be run on CPU"). These are the subject's words: a red
+// verdict stays red unless the control, without the engine, ends in the same way.
 bool NeedsOtherHardware(const ObservedException& exception, const Probe& probe);
 
 // Whether the message lists the supported options and the asked option is among them.

@@ -135,6 +135,33 @@ TEST(RefusalTest, ParallelismThatIsDeniedIsRefusedUnderAnyOfItsNames) {
     EXPECT_FALSE(refuses(defect, "cp=2")) << defect;
 }
 
+TEST(RefusalTest, OptionsThatExcludeEachOtherAreRefused) {
+  const auto refuses = [](const char* message, const char* layout, const char* input = "packed",
+                          const char* type = "ValueError") {
+    Probe probe = Asking("sdpa");
+    probe.layout = *ParseLayout(layout);
+    probe.input = input;
+    return IsRefusal(
+        Exception(type, message,
+                  {Frame(FrameOwner::kEngine, "verl/workers/engine/fsdp/transformer_impl.py",
+                         "raise", "raise ValueError(")}),
+        probe);
+  };
+  // verl 0.8.0.
+  const char* kExclusive =
+      "When using sequence parallelism (ulysses_sequence_parallel_size > 1), you must enable "
+      "`use_remove_padding`.";
+  EXPECT_TRUE(refuses(kExclusive, "ulysses=2", "padded"));
+  EXPECT_TRUE(refuses(kExclusive, "1", "padded"));
+  EXPECT_FALSE(refuses(kExclusive, "1")) << "neither was asked for";
+  EXPECT_TRUE(refuses("num_key_value_heads 3 must be divisible by ulysses_sp_size 2", "ulysses=2"));
+  EXPECT_TRUE(refuses("Tensor parallelism and expert parallelism are mutually exclusive", "tp=2"));
+  EXPECT_TRUE(refuses("use_remove_padding=False conflicts with fused kernels", "1", "padded"));
+  // A defect that speaks of the same things is none.
+  EXPECT_FALSE(refuses("fsdp wrap policy got None", "dp_shard=2"));
+  EXPECT_FALSE(refuses("shard 1 of the padded batch has 3 rows, expected 4", "dp_shard=2", "padded"));
+}
+
 TEST(RefusalTest, AListOfWhatIsSupportedEndsWithItsSentence) {
   Probe probe = Asking("varlen");
   probe.layout = *ParseLayout("cp=2");
@@ -149,7 +176,7 @@ TEST(RefusalTest, AListOfWhatIsSupportedEndsWithItsSentence) {
   EXPECT_TRUE(ContradictsTheProbe(exception, Asking("flex")));
 }
 
-TEST(HardwareTest, CpuCellThatNeedsAGpuSaysNothingAboutThePair) {
+TEST(HardwareTest, OnlyCellsOfACpuNeedOtherHardware) {
   const ObservedException exception = Exception(
       "ValueError", "Flash backend of FlexAttention is only supported on Hopper or Blackwell", {});
   Probe probe = Asking("flex");

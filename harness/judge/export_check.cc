@@ -74,6 +74,7 @@ bool Agrees(double seen, double expected, double rounding) {
 }
 
 std::optional<CheckResult> CheckValues(const ExportInput& input) {
+  std::vector<FailedPlace> places;
   for (const auto& [name, tensor] : input.trained.tensors) {
     const auto weight = input.seen.weights.find(name);
     const auto sample = input.tensors.samples.find(name);
@@ -82,18 +83,33 @@ std::optional<CheckResult> CheckValues(const ExportInput& input) {
       return CheckResult::Unseen(
           Stage::kExport, absl::StrCat("the values of the exported ", name, " were not seen"));
     const double rounding = RoundingOf(weight->second);
+    std::optional<FailedPlace> worst;
+    const auto add = [&](double seen, double expected, double allowed, std::string what) {
+      // In roundings of bf16, whatever the type: what is exported in fp32 must be the same.
+      const double size = std::abs(seen - expected) / std::max(std::abs(expected), 1e-30) /
+                          std::max(allowed, kBf16Rounding);
+      if (!worst || size > worst->size.value_or(0) || !std::isfinite(size))
+        worst = FailedPlace{name, std::move(what),
+                            std::isfinite(size) ? std::optional<double>(size) : std::nullopt};
+    };
     for (size_t i = 0; i < tensor.after.size(); ++i) {
       if (Agrees(sample->second[i], tensor.after[i], rounding)) continue;
-      return Failed(reason::kExportOff,
-                    absl::StrFormat("the exported %s has %g where the engine holds %g after step 1",
-                                    name, sample->second[i], tensor.after[i]));
+      add(sample->second[i], tensor.after[i], rounding,
+          absl::StrFormat("the exported %s has %g where the engine holds %g after step 1", name,
+                          sample->second[i], tensor.after[i]));
     }
     if (!Agrees(weight->second.norm, tensor.norms[2], std::max(rounding, kNormReduction64)))
-      return Failed(reason::kExportOff,
-                    absl::StrFormat("the exported %s has the norm %g where the engine holds %g",
-                                    name, weight->second.norm, tensor.norms[2]));
+      add(weight->second.norm, tensor.norms[2], rounding,
+          absl::StrFormat("the exported %s has the norm %g where the engine holds %g", name,
+                          weight->second.norm, tensor.norms[2]));
+    if (worst) places.push_back(*std::move(worst));
   }
-  return std::nullopt;
+  if (places.empty()) return std::nullopt;
+  CheckResult failed = Failed(reason::kExportOff, "").At(std::move(places));
+  failed.message = failed.places.front().what;
+  if (failed.places.size() > 1)
+    absl::StrAppend(&failed.message, "; and ", failed.places.size() - 1, " other tensors");
+  return failed;
 }
 
 std::optional<CheckResult> CheckLoading(const ExportInput& input) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "harness/judge/check_result.h"
 #include "harness/judge/diagnosis.h"
 #include "harness/judge/ending.h"
+#include "harness/judge/exception_reason.h"
 #include "harness/judge/exception_text.h"
 #include "harness/judge/export_check.h"
 #include "harness/judge/gradient_relation.h"
@@ -85,7 +87,8 @@ absl::StatusOr<AskedAttention> AskedOf(const JudgeInput& input, bool has_finishe
   ASSIGN_OR_RETURN(const ModelShape shape, ShapeOf(input.probe));
   return AskedAttention{.name = input.probe.attention,
                         .layers = shape.layers,
-                        .steps = has_finished ? input.probe.steps : 0};
+                        .steps = has_finished ? input.probe.steps : 0,
+                        .of_control = input.packages.engine.empty()};
 }
 
 CheckResult CheckBackendOf(const JudgeInput& input, bool has_finished) {
@@ -94,10 +97,41 @@ CheckResult CheckBackendOf(const JudgeInput& input, bool has_finished) {
   return CheckBackend(*input.observation, *asked);
 }
 
+// At least so many floors: a difference in one element is no more than that of the whole tensor.
+std::optional<double> FloorsOf(const ObservedRankDifference& difference, const JudgeInput& input) {
+  const ReferenceData& reference = *input.reference;
+  const auto floor = FloorOf(input);
+  if (!difference.largest || !reference.golden.ok() || reference.golden->empty() || !floor.ok() ||
+      (*floor)->empty())
+    return std::nullopt;
+  const GoldenStep& golden = reference.golden->front();
+  const FloorStep& floors = (*floor)->front();
+  if (difference.name == "log_probs")
+    return InFloors(*difference.largest, floors.reports.log_probs.max);
+  if (difference.name == "grad_norm")
+    return InFloors(*difference.largest / golden.total_norm, floors.total_norm);
+  const size_t slash = difference.name.find('/');
+  if (slash == std::string::npos) return std::nullopt;
+  const std::string tensor = difference.name.substr(slash + 1);
+  const auto expected = golden.tensors.find(tensor);
+  const auto allowed = floors.gradients.find(tensor);
+  if (expected == golden.tensors.end() || allowed == floors.gradients.end() ||
+      expected->second.gradient_norm == 0)
+    return std::nullopt;
+  // A parameter moves by about the learning rate, whatever its gradient.
+  const double scale = absl::StartsWith(difference.name, "grad/") ? expected->second.gradient_norm
+                                                                  : input.probe.optimizer.learning_rate;
+  return scale > 0 ? std::optional<double>(InFloors(*difference.largest / scale, allowed->second))
+                   : std::nullopt;
+}
+
 CheckResult CheckRanksOf(const JudgeInput& input) {
   const absl::StatusOr<AskedAttention> asked = AskedOf(input, /*has_finished=*/true);
   if (!asked.ok()) return CheckResult::Unreadable(Stage::kBackend, asked.status());
-  return CheckRanks(*input.observation, input.probe, *asked);
+  return CheckRanks(*input.observation, input.probe, *asked,
+                    [&](const ObservedRankDifference& difference) {
+                      return FloorsOf(difference, input);
+                    });
 }
 
 // fp32 master weights, unless verl's engine option asks for others.
@@ -342,16 +376,75 @@ std::vector<NamedCheck> ChecksOfHandOver(const JudgeInput& input,
   return checks;
 }
 
-// The check of the earliest stage among those with one of these outcomes, or nullptr.
-const CheckResult* First(const std::vector<NamedCheck>& checks,
-                         std::initializer_list<CheckOutcome> outcomes) {
+// The check of the earliest stage among those that cannot decide, or nullptr.
+const CheckResult* FirstGap(const std::vector<NamedCheck>& checks) {
   const CheckResult* first = nullptr;
-  for (const NamedCheck& check : checks) {
-    const bool counts =
-        std::find(outcomes.begin(), outcomes.end(), check.result.outcome) != outcomes.end();
-    if (counts && (first == nullptr || check.result.stage < first->stage)) first = &check.result;
+  for (const auto& [name, result] : checks) {
+    const bool counts = result.outcome == CheckOutcome::kUnseen ||
+                        result.outcome == CheckOutcome::kUnreadable;
+    if (counts && (first == nullptr || result.stage < first->stage)) first = &result;
   }
   return first;
+}
+
+// What fails: a claim, which may be one of several of its check.
+struct Failing {
+  const char* check;
+  const CheckResult* result;
+};
+
+// Whether the claim is about what the numbers come from: they follow from it, not it from them.
+bool IsCause(const Failing& failing) { return failing.check != absl::string_view("numbers"); }
+
+// Orders failing claims: the one that explains most first. What is plainly not as asked comes first,
+// by stage. What is a matter of more or less is ordered by its size; a cause explains numbers that
+// are up to kExplained times further off than itself. What comes after training explains nothing
+// before.
+bool ExplainsMore(const Failing& a, const Failing& b) {
+  constexpr double kExplained = 100;
+  const auto key = [](const Failing& failing) {
+    const CheckResult& result = *failing.result;
+    const bool is_plain = !result.size().has_value();
+    const double size = result.size().value_or(0) * (IsCause(failing) ? kExplained : 1);
+    return std::tuple(result.stage > Stage::kGolden, !is_plain,
+                      is_plain ? result.stage : Stage::kGolden, -size);
+  };
+  return key(a) < key(b);
+}
+
+std::vector<Failing> FailingOf(const std::vector<NamedCheck>& checks) {
+  std::vector<Failing> failing;
+  for (const auto& [name, result] : checks) {
+    if (result.outcome != CheckOutcome::kFailed) continue;
+    failing.push_back({name, &result});
+    for (const CheckResult& further : result.further) failing.push_back({name, &further});
+  }
+  std::stable_sort(failing.begin(), failing.end(), ExplainsMore);
+  return failing;
+}
+
+// All of them, with all their places.
+void TellFailing(const std::vector<Failing>& failing, Verdict& verdict) {
+  // A model has hundreds of tensors, and a cell some steps.
+  constexpr size_t kMostPlaces = 1000;
+  verdict.failures.clear();
+  Json list = Json::array();
+  for (const auto& [check, result] : failing) {
+    verdict.failures.push_back({check, result->stage, result->reason, result->message});
+    Json places = Json::array();
+    for (const FailedPlace& place : result->places) {
+      if (places.size() == kMostPlaces) break;
+      places.push_back({{"where", place.where}, {"what", place.what}});
+      if (place.size) places.back()["size"] = *place.size;
+    }
+    list.push_back({{"claim", check},
+                    {"stage", std::string(Name(result->stage))},
+                    {"reason", result->reason},
+                    {"message", result->message},
+                    {"places", std::move(places)}});
+    if (result->places.size() > kMostPlaces) list.back()["of_places"] = result->places.size();
+  }
+  verdict.evidence["failures"] = std::move(list);
 }
 
 // Blame for a cell that finished and is wrong: the library if the control is wrong in the same way,
@@ -406,9 +499,17 @@ Verdict JudgeFinished(const JudgeInput& input, HandedOver which) {
     checks.push_back(std::move(check));
   Json evidence = {{"checks", Json::object()}};
   for (const NamedCheck& check : checks) evidence["checks"][check.name] = Describe(check.result);
-  if (const CheckResult* failure = First(checks, {CheckOutcome::kFailed})) {
-    Verdict verdict = FromCheck(VerdictKind::kWrong, *failure, std::move(evidence),
-                                BlameForWrong(input, *failure));
+  // A library that was never asked was not given what it was asked for either.
+  const auto not_offered = std::find_if(checks.begin(), checks.end(), [](const NamedCheck& check) {
+    return check.result.reason == reason::kNotOffered;
+  });
+  if (not_offered != checks.end())
+    return FromCheck(VerdictKind::kUnsupported, not_offered->result, std::move(evidence), {});
+  if (const std::vector<Failing> failing = FailingOf(checks); !failing.empty()) {
+    const CheckResult& failure = *failing.front().result;
+    Verdict verdict = FromCheck(VerdictKind::kWrong, failure, std::move(evidence),
+                                BlameForWrong(input, failure));
+    TellFailing(failing, verdict);
     if (const std::optional<Diagnosis> diagnosis = DiagnoseOf(input, steps)) {
       verdict.evidence["diagnosis"] = {{"answer", diagnosis->answer},
                                        {"error", diagnosis->error},
@@ -428,7 +529,7 @@ Verdict JudgeFinished(const JudgeInput& input, HandedOver which) {
     }
     return verdict;
   }
-  if (const CheckResult* gap = First(checks, {CheckOutcome::kUnseen, CheckOutcome::kUnreadable})) {
+  if (const CheckResult* gap = FirstGap(checks)) {
     const bool machine = gap->reason == reason::kReferenceMissing;
     return FromCheck(machine ? VerdictKind::kSpurious : VerdictKind::kUnsupported, *gap,
                      std::move(evidence), {"harness"});
@@ -462,38 +563,60 @@ const Observation* UsableControl(const JudgeInput& input) {
   return says_nothing ? nullptr : input.control;
 }
 
+// What a CPU cannot run says nothing about the pair. That a message says so is the subject's word,
+// which excuses nothing; that the library alone stops in the same way was seen in another cell.
+Stop WithControl(const JudgeInput& input, Stop stop) {
+  const ObservedException* exception = DecidingException(*input.observation);
+  const Observation* control = UsableControl(input);
+  const bool is_red = stop.kind == VerdictKind::kBroken || stop.kind == VerdictKind::kRefused;
+  if (!is_red || input.packages.engine.empty() || control == nullptr || exception == nullptr ||
+      !NeedsOtherHardware(*exception, input.probe) ||
+      !ControlStopsAlike(*input.observation, *control))
+    return stop;
+  stop.kind = VerdictKind::kUnsupported;
+  stop.reason = reason::kDeviceMissing;
+  absl::StrAppend(&stop.message, "; the library alone stops in the same way");
+  return stop;
+}
+
 Verdict JudgeStopped(const JudgeInput& input, const Stop& stop) {
   Json evidence = Json::object();
   if (!input.observation->exceptions.empty())
     evidence["exceptions"] = DescribeExceptions(*input.observation);
   evidence["last_stage"] = std::string(Name(input.observation->LastStage()));
   // Earlier mismatches may be the cause.
+  std::vector<NamedCheck> checks;
   if (!input.observation->layers.empty() || !input.observation->called.empty())
-    evidence["checks"]["backend"] = Describe(CheckBackendOf(input, /*has_finished=*/false));
+    checks.push_back({"backend", CheckBackendOf(input, /*has_finished=*/false)});
   if (!input.observation->load.empty() && input.reference != nullptr)
-    evidence["checks"]["load"] = Describe(CheckLoadOf(input));
-  // What was already wrong must not hide behind what stopped the cell.
-  std::string also;
+    checks.push_back({"load", CheckLoadOf(input)});
+  std::optional<CheckResult> wrong_mask;
   if (!input.observation->attended.empty() && input.reference != nullptr) {
     const CheckResult mask = CheckMaskOf(input, /*has_finished=*/false);
-    evidence["checks"]["mask"] = Describe(mask);
-    // What this machine cannot run takes nothing from what was seen on it.
-    if (mask.outcome == CheckOutcome::kFailed && stop.reason == reason::kDeviceMissing) {
-      CheckResult seen = mask;
-      absl::StrAppend(&seen.message, "; then the cell stopped: ", stop.message);
-      return FromCheck(VerdictKind::kWrong, seen, std::move(evidence), BlameForWrong(input, mask));
-    }
-    if (mask.outcome == CheckOutcome::kFailed)
-      also = absl::StrCat("; before it stopped, ", mask.message);
+    checks.push_back({"mask", mask});
+    if (mask.outcome == CheckOutcome::kFailed) wrong_mask = mask;
   }
+  for (const NamedCheck& check : checks) evidence["checks"][check.name] = Describe(check.result);
+  // What this machine cannot run takes nothing from what was seen on it.
+  if (wrong_mask && stop.reason == reason::kDeviceMissing) {
+    absl::StrAppend(&wrong_mask->message, "; then the cell stopped: ", stop.message);
+    return FromCheck(VerdictKind::kWrong, *wrong_mask, std::move(evidence),
+                     BlameForWrong(input, *wrong_mask));
+  }
+  // What was already wrong must not hide behind what stopped the cell.
+  const std::string also =
+      wrong_mask ? absl::StrCat("; before it stopped, ", wrong_mask->message) : "";
   std::vector<std::string> blame;
   if (stop.kind == VerdictKind::kWrong)
     blame = BlameForWrong(input, CheckResult::Failed(stop.stage, stop.reason.c_str(), ""));
   if (stop.reason == reason::kHarnessError) blame = {"harness"};
   if (stop.kind == VerdictKind::kBroken || stop.kind == VerdictKind::kRefused)
     blame = BlameForStop(*input.observation, input.packages, UsableControl(input));
-  return {stop.kind, stop.stage,         stop.reason, absl::StrCat(stop.message, also),
-          blame,     std::move(evidence)};
+  Verdict verdict = {stop.kind, stop.stage,         stop.reason, absl::StrCat(stop.message, also),
+                     blame,     std::move(evidence)};
+  if (const std::vector<Failing> failing = FailingOf(checks); !failing.empty())
+    TellFailing(failing, verdict);
+  return verdict;
 }
 
 }  // namespace
@@ -504,7 +627,8 @@ std::string PrecisionOf(const Observation& observation, const Probe& probe) {
 
 Verdict Judge(const JudgeInput& input) {
   HARNESS_CHECK(input.observation != nullptr) << "nothing to judge";
-  const std::optional<Stop> stop = ClassifyEnding(*input.observation, input.probe);
+  std::optional<Stop> stop = ClassifyEnding(*input.observation, input.probe);
+  if (stop) stop = WithControl(input, *std::move(stop));
   Verdict verdict = stop ? JudgeStopped(input, *stop) : JudgeFinished(input, HandedOver());
   // It was trained to the end: what is wrong before it stopped comes first.
   if (stop && stop->stage > Stage::kGolden && input.reference != nullptr) {

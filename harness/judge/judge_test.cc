@@ -190,11 +190,45 @@ TEST_F(JudgeTest, ACellThatStoppedSaysWhatWasWrongBefore) {
   EXPECT_EQ(verdict.evidence["checks"]["mask"]["outcome"], "failed");
 }
 
+TEST_F(JudgeTest, ThatACpuIsNotEnoughIsBelievedIfTheLibraryAloneStopsSo) {
+  observation_.ending.kind = EndingKind::kRaised;
+  observation_.exceptions = {
+      {.type = "RuntimeError",
+       .message = "this cannot be run on CPU",
+       .frames = {Frame(FrameOwner::kLibrary, "torchtitan/a.py", "call")}}};
+  observation_.stages = {{Stage::kForward, std::nullopt}};
+  observation_.steps.clear();
+  EXPECT_EQ(Judged().kind, VerdictKind::kBroken) << "nobody saw the library alone";
+  Observation control = observation_;
+  input_.control = &control;
+  Verdict verdict = Judged();
+  EXPECT_EQ(verdict.kind, VerdictKind::kUnsupported);
+  EXPECT_EQ(verdict.reason, "device-missing");
+  EXPECT_THAT(verdict.message, HasSubstr("; the library alone stops in the same way"));
+  // The engine says so, and the library alone runs, or stops for another reason.
+  control.exceptions[0].message = "something else cannot be run on CPU";
+  EXPECT_EQ(Judged().kind, VerdictKind::kBroken);
+  control.ending.kind = EndingKind::kCompleted;
+  control.exceptions.clear();
+  EXPECT_EQ(Judged().kind, VerdictKind::kBroken);
+  // Both stop in the same way, and not for want of hardware.
+  observation_.exceptions[0].message = "no";
+  control = observation_;
+  EXPECT_EQ(Judged().kind, VerdictKind::kBroken);
+  // The library alone has no other cell to speak for it.
+  observation_.exceptions[0].message = "this cannot be run on CPU";
+  input_.packages.engine = "";
+  input_.control = nullptr;
+  EXPECT_EQ(Judged().kind, VerdictKind::kBroken);
+}
+
 TEST_F(JudgeTest, WhatThisMachineCannotRunHidesNoWrongMask) {
   observation_.ending.kind = EndingKind::kRaised;
   observation_.exceptions = {{.type = "RuntimeError", .message = "no CUDA GPUs are available"}};
   observation_.stages = {{Stage::kForward, std::nullopt}};
   observation_.steps.clear();
+  const Observation control = observation_;
+  input_.control = &control;
   EXPECT_EQ(Judged().kind, VerdictKind::kUnsupported);
   cell_.batches[0].document_lengths = reference_.folder->steps[0].document_lengths = {2, 3};
   const Verdict verdict = Judged();

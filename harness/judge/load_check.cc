@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "harness/base/status_macros.h"
 
 namespace bkm {
@@ -117,6 +118,7 @@ struct FileComparison {
   size_t tensors;  // of the file
   std::vector<std::string> unseen = {};
   int64_t off = 0;
+  std::vector<FailedPlace> places = {};
   std::string worst = "";  // of those seen
   double worst_misfit = -1;
   Json evidence = Json::object();
@@ -127,7 +129,8 @@ struct FileComparison {
     return CheckResult::Failed(Stage::kGolden, reason::kWeightsNotLoaded,
                                absl::StrCat(off, " of ", tensors, " ", kind,
                                             " are not those of the file; the worst is ", worst),
-                               evidence);
+                               evidence)
+        .At(places);
   }
   // Undecided if one was not seen.
   std::optional<CheckResult> Unseen() const {
@@ -150,7 +153,14 @@ FileComparison Compare(const char* kind, const std::map<std::string, ObservedTen
       continue;
     }
     const double misfit = Misfit(seen->second, expected, tolerance);
-    if (misfit > 1) ++result.off;
+    if (misfit > 1) {
+      ++result.off;
+      result.places.push_back(
+          {name,
+           absl::StrFormat("norm %.6g and sum %.6g, in the file %.6g and %.6g", seen->second.norm,
+                           seen->second.sum, expected.norm, expected.sum),
+           std::isfinite(misfit) ? std::optional<double>(misfit) : std::nullopt});
+    }
     if (misfit > result.worst_misfit) {
       result.worst_misfit = misfit;
       result.worst = name;

@@ -2,14 +2,19 @@
 // Copyright the bkm authors.
 #include "harness/judge/model_check.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "harness/numerics/error_measures.h"
 #include "harness/numerics/rope_frequencies.h"
 
 namespace bkm {
@@ -21,80 +26,180 @@ constexpr double kEpsilonTolerance = 1e-6;
 // bf16 would be 64 times coarser; no model here keeps one.
 constexpr double kThetaTolerance = 1e-3;
 
-// transformers and DeepSeek's own code give this epsilon to the norms of latent attention, whatever
+// transformers and DeepSeek's own code give this epsilon to the norms of latent vectors, whatever
 // rms_norm_eps says (DeepseekV3RMSNorm's default).
 constexpr double kLatentEpsilon = 1e-6;
+
+// Whether the norm is part of an attention: "layers.0.self_attn.kv_a_layernorm", not
+// "layers.0.attention_norm". Latent attention has no other norms than those of latent vectors.
+bool IsInAttention(absl::string_view name) {
+  const size_t end = name.rfind('.');
+  if (end == absl::string_view::npos) return false;
+  const absl::string_view owner = name.substr(0, end);
+  const absl::string_view last = owner.substr(owner.rfind('.') + 1);
+  return last == "self_attn" || last == "attention";
+}
 
 // Relative, of one frequency: that of the base for the second pair. Interpolations between fast and
 // slow pairs lose some digits of fp32.
 constexpr double kFrequencyTolerance = 1e-4;
 
+// Relative, of a number that was rounded to bf16, which has eight bits: half of the last one.
+constexpr double kBf16Rounding = 1.0 / 256;
+
 bool IsNear(double value, double asked, double tolerance) {
   return std::abs(value - asked) <= tolerance * asked;
 }
 
-CheckResult Ignored(std::string what, double built, double asked, Json evidence) {
-  return CheckResult::Failed(
-      Stage::kLoad, reason::kConfigIgnored,
-      absl::StrFormat("%s is %g, and the configuration says %g", what, built, asked),
-      std::move(evidence));
+double RoundedToBf16(double value) {
+  int exponent = 0;
+  const double fraction = std::frexp(value, &exponent);
+  return std::ldexp(std::nearbyint(std::ldexp(fraction, kBf16FractionBits + 1)),
+                    exponent - kBf16FractionBits - 1);
 }
 
-// The pair whose frequency is furthest from the asked one, if any is too far.
-std::optional<size_t> OtherPair(const std::vector<double>& built,
-                                const std::vector<double>& asked) {
-  std::optional<size_t> worst;
-  double most = kFrequencyTolerance;
+// How many tolerances `built` is off.
+double SizeOf(double built, double asked, double tolerance) {
+  return std::abs(built - asked) / (tolerance * asked);
+}
+
+std::string Says(absl::string_view what, double built, double asked) {
+  return absl::StrFormat("%s is %g, and the configuration says %g", what, built, asked);
+}
+
+// The pairs whose frequencies are too far from the asked ones, the furthest first.
+std::vector<size_t> OtherPairs(const std::vector<double>& built, const std::vector<double>& asked,
+                               double tolerance = kFrequencyTolerance) {
+  std::vector<std::pair<double, size_t>> off;
   for (size_t i = 0; i < asked.size(); ++i) {
     const double error = std::abs(built[i] - asked[i]) / asked[i];
     // Also where it is not a number.
-    if (error <= most) continue;
-    most = error;
-    worst = i;
+    if (!(error <= tolerance))
+      off.emplace_back(std::isnan(error) ? std::numeric_limits<double>::infinity() : error, i);
   }
-  return worst;
+  std::stable_sort(off.begin(), off.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<size_t> pairs;
+  for (const auto& [error, pair] : off) pairs.push_back(pair);
+  return pairs;
 }
 
-CheckResult CheckFrequencies(const std::vector<double>& built, const ModelShape& asked,
-                             Json evidence) {
+// What all frequencies together look like, of those that are known to go wrong; empty if like
+// nothing known.
+std::string PatternOf(const std::vector<double>& built, const ModelShape& asked) {
   const int64_t dim = RotatedDim(asked);
   const std::vector<double> wanted = ExactRopeFrequencies(asked.rope, dim);
+  RopeShape other = asked.rope;
+  other.scaling = "default";
+  if (asked.rope.scaling != other.scaling &&
+      OtherPairs(built, ExactRopeFrequencies(other, dim)).empty())
+    return absl::StrCat("without its scaling ", asked.rope.scaling);
+  // A table of cosines and sines gives a frequency back to a few digits less than fp32 has.
+  const bool is_coarse = std::all_of(built.begin(), built.end(), [](double frequency) {
+    return IsNear(frequency, RoundedToBf16(frequency), 1e-6);
+  });
+  if (is_coarse && OtherPairs(built, wanted, kBf16Rounding * 1.001).empty())
+    return "all are rounded to bf16";
+  return "";
+}
+
+// The frequencies of the rotary embedding that are not those of the configuration.
+std::vector<FailedPlace> OtherFrequencies(const std::vector<double>& built,
+                                          const ModelShape& asked) {
+  const std::vector<double> wanted = ExactRopeFrequencies(asked.rope, RotatedDim(asked));
   if (built.size() != wanted.size())
-    return Ignored("the number of pairs of the rotary embedding", static_cast<double>(built.size()),
-                   static_cast<double>(wanted.size()), std::move(evidence));
-  const std::optional<size_t> pair = OtherPair(built, wanted);
-  if (!pair) return CheckResult::Passed(Stage::kLoad, std::move(evidence));
-  RopeShape unscaled = asked.rope;
-  unscaled.scaling = "default";
-  const bool left_out = !OtherPair(built, ExactRopeFrequencies(unscaled, dim));
-  return Ignored(
-      absl::StrFormat(
-          "the frequency of pair %d of %d of the rotary embedding%s", *pair, built.size(),
-          left_out ? absl::StrCat(" (without its scaling ", asked.rope.scaling, ")") : ""),
-      built[*pair], wanted[*pair], std::move(evidence));
+    return {{"rotary embedding", Says("the number of pairs of the rotary embedding",
+                                      static_cast<double>(built.size()),
+                                      static_cast<double>(wanted.size()))}};
+  const std::vector<size_t> pairs = OtherPairs(built, wanted);
+  if (pairs.empty()) return {};
+  const std::string pattern = PatternOf(built, asked);
+  std::vector<FailedPlace> places;
+  for (const size_t pair : pairs) {
+    const double size = SizeOf(built[pair], wanted[pair], kFrequencyTolerance);
+    places.push_back(
+        {absl::StrCat("pair ", pair),
+         Says(absl::StrCat("the frequency of pair ", pair, " of ", built.size(),
+                           " of the rotary embedding",
+                           pattern.empty() ? "" : absl::StrCat(" (", pattern, ")")),
+              built[pair], wanted[pair]),
+         std::isfinite(size) ? std::optional<double>(size) : std::nullopt});
+  }
+  return places;
+}
+
+bool IsAsAsked(const ObservedNorm& norm, const ModelShape& asked) {
+  if (IsNear(norm.epsilon, asked.norm_epsilon, kEpsilonTolerance)) return true;
+  return asked.latent.rank > 0 && IsInAttention(norm.name) &&
+         IsNear(norm.epsilon, kLatentEpsilon, kEpsilonTolerance);
+}
+
+// The norms whose epsilon is not that of the configuration.
+std::vector<FailedPlace> OtherNorms(const std::vector<ObservedNorm>& norms,
+                                    const ModelShape& asked) {
+  std::vector<FailedPlace> places;
+  for (const ObservedNorm& norm : norms) {
+    if (IsAsAsked(norm, asked)) continue;
+    places.push_back(
+        {norm.name,
+         Says(absl::StrCat("the epsilon of ", norm.name.empty() ? "a norm" : norm.name),
+              norm.epsilon, asked.norm_epsilon),
+         SizeOf(norm.epsilon, asked.norm_epsilon, kEpsilonTolerance)});
+  }
+  return places;
 }
 
 }  // namespace
 
 CheckResult CheckModel(const ObservedModel& built, const ModelShape& asked) {
-  Json evidence = {{"norm_epsilons", built.norm_epsilons}};
+  std::vector<ObservedNorm> norms = built.norms;
+  // Without names, no norm may have an epsilon of its own.
+  for (const double epsilon : built.norm_epsilons) norms.push_back({"", epsilon});
+  std::set<double> epsilons;
+  for (const ObservedNorm& norm : norms) epsilons.insert(norm.epsilon);
+  Json evidence = {{"norm_epsilons", epsilons}};
   if (built.rope_theta) evidence["rope_theta"] = *built.rope_theta;
   if (const size_t pairs = built.rope_frequencies.size(); pairs > 0)
     evidence["rope_frequencies"] = pairs;
-  if (built.norm_epsilons.empty())
+  if (norms.empty())
     return CheckResult::Unseen(Stage::kLoad, "no norm was found in the model", std::move(evidence));
-  for (const double epsilon : built.norm_epsilons) {
-    const bool may_be_latent =
-        asked.latent.rank > 0 && IsNear(epsilon, kLatentEpsilon, kEpsilonTolerance);
-    if (!may_be_latent && !IsNear(epsilon, asked.norm_epsilon, kEpsilonTolerance))
-      return Ignored("the epsilon of a norm", epsilon, asked.norm_epsilon, std::move(evidence));
+  std::vector<FailedPlace> places = OtherNorms(norms, asked);
+  const size_t other_norms = places.size();
+  if (other_norms > 0 && built.norms.empty() && asked.latent.rank > 0)
+    return CheckResult::Unseen(Stage::kLoad,
+                               "this older observation does not say which norm has which epsilon",
+                               std::move(evidence));
+  std::vector<FailedPlace> frequencies;
+  if (!built.rope_frequencies.empty()) frequencies = OtherFrequencies(built.rope_frequencies, asked);
+  const bool has_other_base =
+      built.rope_theta && !IsNear(*built.rope_theta, asked.rope.theta, kThetaTolerance);
+  // The base is taken from one frequency: where all are known, it must explain the others.
+  RopeShape with_base = asked.rope;
+  with_base.theta = built.rope_theta.value_or(asked.rope.theta);
+  const bool base_explains =
+      built.rope_frequencies.empty() ||
+      (frequencies.size() > 1 &&
+       built.rope_frequencies.size() == static_cast<size_t>(RotatedDim(asked)) / 2 &&
+       OtherPairs(built.rope_frequencies, ExactRopeFrequencies(with_base, RotatedDim(asked)),
+                  kThetaTolerance)
+           .empty());
+  if (has_other_base && base_explains) {
+    places.push_back({"rotary embedding",
+                      Says("the base of the rotary embedding", *built.rope_theta, asked.rope.theta),
+                      SizeOf(*built.rope_theta, asked.rope.theta, kThetaTolerance)});
+  } else {
+    places.insert(places.end(), frequencies.begin(), frequencies.end());
   }
-  if (built.rope_theta && !IsNear(*built.rope_theta, asked.rope.theta, kThetaTolerance))
-    return Ignored("the base of the rotary embedding", *built.rope_theta, asked.rope.theta,
-                   std::move(evidence));
-  if (!built.rope_frequencies.empty())
-    return CheckFrequencies(built.rope_frequencies, asked, std::move(evidence));
-  return CheckResult::Passed(Stage::kLoad, std::move(evidence));
+  if (places.empty()) return CheckResult::Passed(Stage::kLoad, std::move(evidence));
+  if (other_norms > 0)
+    evidence["other_norms"] = absl::StrCat(other_norms, " of ", norms.size());
+  CheckResult failed = CheckResult::Failed(Stage::kLoad, reason::kConfigIgnored, "",
+                                           std::move(evidence))
+                           .At(std::move(places));
+  failed.message = failed.places.front().what;
+  if (failed.places.size() > 1)
+    absl::StrAppend(&failed.message, "; and ", failed.places.size() - 1, " more");
+  return failed;
 }
 
 }  // namespace bkm

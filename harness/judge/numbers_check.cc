@@ -84,7 +84,9 @@ class Worst {
     Keep(comparison, worst_[quantity]);
     if (steps_.size() <= comparison.step) steps_.resize(comparison.step + 1);
     Keep(comparison, steps_[comparison.step][quantity]);
+    all_.emplace_back(quantity, comparison);
   }
+  const std::vector<std::pair<Quantity, Comparison>>& all() const { return all_; }
   const std::optional<Comparison>& Of(int quantity) const { return worst_[quantity]; }
   size_t steps() const { return steps_.size(); }
   const std::optional<Comparison>& Of(size_t step, int quantity) const {
@@ -98,6 +100,7 @@ class Worst {
 
   std::array<std::optional<Comparison>, kCount> worst_;
   std::vector<std::array<std::optional<Comparison>, kCount>> steps_;
+  std::vector<std::pair<Quantity, Comparison>> all_;
 };
 
 // `allowed`: floors.
@@ -162,20 +165,85 @@ class Comparer {
       if (std::optional<CheckResult> stop = Backward(k)) return WithEvidence(*std::move(stop));
     }
     if (std::optional<CheckResult> stop = NoGradient()) return WithEvidence(*std::move(stop));
-    for (size_t k = 0; k < worst_.steps(); ++k) {
-      for (int quantity = 0; quantity < kCount; ++quantity) {
-        const std::optional<Comparison>& worst = worst_.Of(k, quantity);
-        const double allowed = Allowed(quantity);
-        if (!worst || worst->Multiple() <= allowed) continue;
-        return WithEvidence(CheckResult::Failed(Stage::kGolden, kQuantities[quantity].reason,
-                                                Sentence(quantity, *worst, allowed)));
-      }
-    }
+    if (std::optional<CheckResult> failed = TooFar()) return WithEvidence(*std::move(failed));
     if (std::optional<CheckResult> stop = WrongAnswer()) return WithEvidence(*std::move(stop));
     return WithEvidence(unseen_.value_or(CheckResult::Passed(Stage::kGolden)));
   }
 
  private:
+  // A forward that is off explains gradients that are off by a like number of floors, and a step
+  // those that follow. It does not explain what is off by this many times more.
+  static constexpr double kExplained = 100;
+
+  // How far a quantity of a step is beyond what is allowed; 0: it is not.
+  double Excess(size_t step, int quantity) const {
+    const std::optional<Comparison>& worst = worst_.Of(step, quantity);
+    if (!worst || worst->Multiple() <= Allowed(quantity)) return 0;
+    return worst->Multiple() / Allowed(quantity);
+  }
+
+  // The quantity that explains most of the first step that is too far off: the first one, causes
+  // before consequences, unless a later one is out of all proportion to it.
+  std::optional<std::pair<size_t, int>> Headline() const {
+    for (size_t step = 0; step < worst_.steps(); ++step) {
+      std::optional<int> most;
+      for (int quantity = 0; quantity < kCount; ++quantity) {
+        const double excess = Excess(step, quantity);
+        if (excess == 0) continue;
+        if (!most || excess > kExplained * Excess(step, *most)) most = quantity;
+      }
+      if (most) return std::pair(step, *most);
+    }
+    return std::nullopt;
+  }
+
+  // One failed claim for each reason, that of the headline first.
+  std::optional<CheckResult> TooFar() const {
+    const auto headline = Headline();
+    if (!headline) return std::nullopt;
+    const auto& [first_step, first] = *headline;
+    CheckResult result;
+    std::vector<const char*> reasons = {kQuantities[first].reason};
+    for (const NumbersQuantity& quantity : kQuantities) {
+      const bool is_new = std::none_of(
+          reasons.begin(), reasons.end(),
+          [&](absl::string_view known) { return known == quantity.reason; });
+      if (is_new) reasons.push_back(quantity.reason);
+    }
+    for (const char* reason : reasons) {
+      std::optional<CheckResult> claim = ClaimOf(reason);
+      if (!claim) continue;
+      if (reason != reasons.front()) {
+        result.further.push_back(*std::move(claim));
+        continue;
+      }
+      result = *std::move(claim);
+      result.message = Sentence(first, *worst_.Of(first_step, first), Allowed(first));
+    }
+    return result;
+  }
+
+  // Everything that is too far off for this reason.
+  std::optional<CheckResult> ClaimOf(absl::string_view reason) const {
+    std::vector<FailedPlace> places;
+    const std::pair<Quantity, Comparison>* worst = nullptr;
+    for (const auto& entry : worst_.all()) {
+      const auto& [quantity, comparison] = entry;
+      if (kQuantities[quantity].reason != reason || comparison.Multiple() <= Allowed(quantity))
+        continue;
+      const double multiple = comparison.Multiple();
+      if (worst == nullptr || multiple > worst->second.Multiple()) worst = &entry;
+      places.push_back({absl::StrCat("step ", comparison.step + 1,
+                                     comparison.tensor.empty() ? "" : ", ", comparison.tensor),
+                        Sentence(quantity, comparison, Allowed(quantity)),
+                        std::isfinite(multiple) ? multiple : std::numeric_limits<double>::max()});
+    }
+    if (worst == nullptr) return std::nullopt;
+    return CheckResult::Failed(Stage::kGolden, kQuantities[worst->first].reason,
+                               Sentence(worst->first, worst->second, Allowed(worst->first)))
+        .At(std::move(places));
+  }
+
   // Floors.
   double Allowed(int quantity) const {
     const bool is_average =

@@ -214,12 +214,23 @@ Json Describe(const std::string& name, const UpdateFit& fit) {
   return json;
 }
 
+std::string SayUpdate(const std::string& name, const UpdateFit& fit) {
+  return absl::StrFormat(
+      "AdamW moves %s from %.8g to %.8g in step %d, but the cell moved it to %.8g", name,
+      fit.before, fit.expected, fit.step + 1, fit.after);
+}
+
 CheckResult CheckUpdates(std::span<const ObservedStep> reported, std::span<const StepTensors> steps,
                          bool is_bf16, Json evidence) {
   UpdateFit worst;
   std::string worst_name;
+  std::vector<FailedPlace> places;
   for (const auto& [name, tensor] : steps.front().tensors) {
     const UpdateFit fit = FitTensor(name, reported, steps, is_bf16);
+    if (fit.misfit > 1)
+      places.push_back({absl::StrCat("step ", fit.step + 1, ", ", name), SayUpdate(name, fit),
+                        std::isfinite(fit.misfit) ? std::optional<double>(fit.misfit)
+                                                  : std::nullopt});
     if (worst_name.empty() || fit.misfit > worst.misfit) {
       worst = fit;
       worst_name = name;
@@ -232,11 +243,9 @@ CheckResult CheckUpdates(std::span<const ObservedStep> reported, std::span<const
                                absl::StrCat(worst_name, " is kept in bf16, not in fp32"),
                                std::move(evidence));
   }
-  return CheckResult::Failed(
-      Stage::kStep, reason::kUpdateOff,
-      absl::StrFormat("AdamW moves %s from %.8g to %.8g in step %d, but the cell moved it to %.8g",
-                      worst_name, worst.before, worst.expected, worst.step + 1, worst.after),
-      std::move(evidence));
+  return CheckResult::Failed(Stage::kStep, reason::kUpdateOff, SayUpdate(worst_name, worst),
+                             std::move(evidence))
+      .At(std::move(places));
 }
 
 // Every step must have every tensor of the first step, complete, and each parameter must start

@@ -82,7 +82,7 @@ std::string Describe(const ObservedRankDifference& difference, const Layout& lay
 }  // namespace
 
 CheckResult CheckRanks(const Observation& observation, const Probe& probe,
-                       const AskedAttention& asked) {
+                       const AskedAttention& asked, const DifferenceInFloors& floors) {
   const Layout& layout = probe.layout;
   if (layout == Layout()) return CheckResult::Passed(Stage::kGolden);
   const std::vector<ObservedRank>& ranks = observation.ranks;
@@ -111,10 +111,17 @@ CheckResult CheckRanks(const Observation& observation, const Probe& probe,
     CheckResult own = CheckOne(observation, rank, probe, asked);
     if (own.outcome != CheckOutcome::kPassed) return own;
   }
-  if (!observation.rank_differences.empty())
-    return CheckResult::Failed(Stage::kGolden, reason::kRanksDiffer,
-                               Describe(observation.rank_differences.front(), layout),
-                               std::move(evidence));
+  if (!observation.rank_differences.empty()) {
+    std::vector<FailedPlace> places;
+    for (const ObservedRankDifference& difference : observation.rank_differences)
+      places.push_back({absl::StrCat(difference.when, ", ", difference.name),
+                        Describe(difference, layout), floors(difference)});
+    CheckResult failed =
+        CheckResult::Failed(Stage::kGolden, reason::kRanksDiffer, "", std::move(evidence))
+            .At(std::move(places));
+    failed.message = failed.places.front().what;
+    return failed;
+  }
   return CheckResult::Passed(Stage::kGolden, std::move(evidence));
 }
 

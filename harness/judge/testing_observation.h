@@ -42,7 +42,7 @@ inline Json CompleteObservation() {
     "closure": {"engine": ["verl/__init__.py"], "library": ["t/a.py"],
                 "lookups": {"engine": ["verl/workers"], "library": []},
                 "asked": {"engine": [], "library": []}, "escapes": [], "whole": true},
-    "model": {"norm_epsilons": [1e-6], "rope_theta": 1e6},
+    "model": {"norms": [{"name": "norm", "epsilon": 1e-6}], "rope_theta": 1e6},
     "forward_only": {"tensors": "tensors/forward_only.safetensors", "log_probs_dtype": "float32"},
     "warnings": ["UserWarning: x"], "seconds": {"import": 0.2}, "timeouts": 0, "ignored_events": 0,
     "usage": {"wall_s": 2.5, "user_s": 2.0, "system_s": 0.2, "max_rss_mib": 950}})",

@@ -74,8 +74,8 @@ absl::Status CheckExceptions(const Observation& observation, const std::string& 
       return OutOfBounds(origin, path + ".frames", absl::StrCat("more than ", kMostFrames));
     if (exception.message.size() > kLongestText)
       return OutOfBounds(origin, path + ".message", "it is too long");
-    bool fits = std::max({exception.type.size(), exception.name.size(), exception.object.size()}) <=
-                kLongestName;
+    bool fits = std::max({exception.type.size(), exception.name.size(), exception.object.size(),
+                          exception.imported_by.size()}) <= kLongestName;
     for (const ObservedFrame& frame : exception.frames) {
       fits = fits && std::max({frame.file.size(), frame.function.size(), frame.text.size(),
                                frame.statement.size()}) <= kLongestName;
@@ -117,6 +117,7 @@ absl::Status CheckBounds(const Observation& observation, const std::string& orig
                {"$.backend.layers", observation.layers.size(), kMostLayers},
                {"$.backend.called", observation.called.size(), kMostLayers},
                {"$.backend.kernels", observation.kernels.size(), kMostLayers},
+               {"$.model.norms", observation.model.norms.size(), kMostLayers},
                {"$.model.norm_epsilons", observation.model.norm_epsilons.size(), kMostLayers},
                {"$.model.rope_frequencies", observation.model.rope_frequencies.size(), kMostLayers},
                {"$.backend.gpu_reads", observation.gpu_reads.size(), kMostSteps},
@@ -241,7 +242,6 @@ void Describe(Fields& fields, ObservedFrame& frame) {
   fields.Name("owner", frame.owner, kOwners);
   fields.Field("text", frame.text);
   fields.Field("statement", frame.statement);
-  fields.Field("to_compile", frame.to_compile);
 }
 
 // Each exception is the cause of the one before it, and in JSON lies inside it; the worker bounds
@@ -252,6 +252,7 @@ void DescribeChain(Fields& fields, std::vector<ObservedException>& chain, size_t
   fields.Field("message", chain[i].message);
   fields.Field("name", chain[i].name);
   fields.Field("object", chain[i].object);
+  fields.Field("imported_by", chain[i].imported_by);
   fields.Field("frames", chain[i].frames);
   if (fields.reading() ? fields.IsNull("cause") : i + 1 == chain.size()) return;
   if (fields.reading()) chain.emplace_back();
@@ -262,6 +263,11 @@ void Describe(Fields& fields, ObservedLayer& layer) {
   fields.Field("layer", layer.layer);
   fields.Field("class", layer.class_name);
   fields.Field("module", layer.module);
+}
+
+void Describe(Fields& fields, ObservedNorm& norm) {
+  fields.Field("name", norm.name);
+  fields.Field("epsilon", norm.epsilon);
 }
 
 struct ObservedCallable {
@@ -439,8 +445,10 @@ void Describe(Fields& fields, Observation& observation) {
     fields.Group("exception", [&](Fields& chain) { DescribeChain(chain, o.exceptions, 0); });
   }
   fields.Field("plant", o.plant);
-  fields.Group("adapter",
-               [&](Fields& adapter) { adapter.Field("precision_ran", o.precision_ran); });
+  fields.Group("adapter", [&](Fields& adapter) {
+    adapter.Field("precision_ran", o.precision_ran);
+    adapter.Field("not_asked", o.not_asked);
+  });
   DescribeBackend(fields, o, &o.configured);
   fields.Field("load", o.load);
   fields.Field("held", o.held);
@@ -453,6 +461,7 @@ void Describe(Fields& fields, Observation& observation) {
     mask.Field("attended_error", o.attended_error);
   });
   fields.Group("model", [&](Fields& model) {
+    model.Field("norms", o.model.norms);
     model.Field("norm_epsilons", o.model.norm_epsilons);
     model.Field("rope_theta", o.model.rope_theta);
     model.Field("rope_frequencies", o.model.rope_frequencies);

@@ -62,7 +62,6 @@ struct ObservedFrame {
   FrameOwner owner = FrameOwner::kPython;
   std::string text;         // the source line
   std::string statement;    // raise, assert, import, call or other
-  bool to_compile = false;  // the subject asked torch.compile for it, but it ran eagerly
 };
 
 struct ObservedException {
@@ -70,7 +69,10 @@ struct ObservedException {
   std::string module;  // that defines the type
   std::string message;
   std::string name;                   // the missing module, name or attribute, if Python names it
-  std::string object;                 // type of the object that lacks the attribute: "module.Class"
+  std::string object;  // type of the object that lacks the attribute: "module.Class"
+  // Where the subject's own code imports the name that our adapter asked for and that is gone:
+  // "verl/trainer/sft.py:12". Empty if only the adapter wants it.
+  std::string imported_by;
   std::vector<ObservedFrame> frames;  // outermost first
 };
 
@@ -96,11 +98,18 @@ struct ObservedParamGroup {
 };
 
 // The model's own numbers, read back from what was built.
+struct ObservedNorm {
+  std::string name;  // of the module: "layers.0.attention.kv_norm"
+  double epsilon = 0;
+};
+
 struct ObservedModel {
-  std::vector<double> norm_epsilons;  // of all norms, each value once
-  std::optional<double> rope_theta;   // absent if no table of frequencies was found
+  std::vector<ObservedNorm> norms;
+  std::optional<double> rope_theta;  // absent if no table of frequencies was found
   // Radians per position of each rotating pair; empty if no table was found.
   std::vector<double> rope_frequencies = {};
+  // Of observations before norms had names: the epsilons of all norms, each value once.
+  std::vector<double> norm_epsilons = {};
 };
 
 // A forward that trains nothing, of the batch of the reach test, before the first step.
@@ -215,6 +224,8 @@ struct Observation : ObservedBackend {
   std::vector<ObservedException> exceptions;   // the exception that ended the cell, then its causes
   std::vector<std::string> plant;              // faults planted by tests
   std::string precision_ran;                   // bf16 or fp32; empty if unknown
+  // Why the library was asked for no attention, in an adapter of a library that offers no choice.
+  std::string not_asked;
   std::string configured;                      // backend in the engine's configuration
   std::map<std::string, ObservedTensor> load;  // parameters after loading, by HF name
   std::optional<ObservedTensor> held;          // all parameters as one tensor

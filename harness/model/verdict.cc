@@ -52,6 +52,13 @@ bool HasNumbers(const Verdict& verdict) {
   return verdict.kind == VerdictKind::kOk || verdict.kind == VerdictKind::kWrong;
 }
 
+void Describe(Fields& fields, FailedClaim& failed) {
+  fields.Field("claim", failed.claim);
+  fields.Name("stage", failed.stage, kStages);
+  fields.Field("reason", failed.reason);
+  fields.Field("message", failed.message);
+}
+
 void DescribeOutcome(Fields& fields, Verdict& verdict) {
   fields.Name("verdict", verdict.kind, kKinds);
   fields.Name("stage", verdict.stage, kStages);
@@ -59,6 +66,7 @@ void DescribeOutcome(Fields& fields, Verdict& verdict) {
   fields.Field("message", verdict.message);
   fields.Field("blame", verdict.blame, Presence::kOptional);
   fields.Field("blind", verdict.blind, Presence::kOmitted);
+  fields.Field("failures", verdict.failures, Presence::kOmitted);
 }
 
 void Describe(Fields& fields, Verdict& verdict) {

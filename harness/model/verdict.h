@@ -47,6 +47,15 @@ absl::string_view Name(VerdictKind kind);
 std::optional<Stage> StageFromName(absl::string_view name);
 std::optional<VerdictKind> VerdictKindFromName(absl::string_view name);
 
+// One claim that failed.
+struct FailedClaim {
+  std::string claim;  // the check: "load"
+  Stage stage = Stage::kResolve;
+  std::string reason;
+  std::string message;
+  bool operator==(const FailedClaim&) const = default;
+};
+
 // The judge's result for one observation.
 struct Verdict {
   VerdictKind kind = VerdictKind::kSkipped;
@@ -58,6 +67,9 @@ struct Verdict {
   // Of an ok: the errors that no witness could have seen, such as "errors of 100 % in the gradients
   // of 3 of 9 tensors", because the floor allows them or nothing shows them.
   std::vector<std::string> blind = {};
+  // Of a wrong: every claim that failed, the one of the verdict first. Their places are in the
+  // evidence, under "failures".
+  std::vector<FailedClaim> failures = {};
   bool operator==(const Verdict&) const = default;
 };
 
@@ -72,6 +84,7 @@ bool SaysSomething(const Verdict& verdict);
 // every step.
 bool HasNumbers(const Verdict& verdict);
 
+void Describe(Fields& fields, FailedClaim& failed);
 // The fields of a verdict without its evidence, for structs that contain them inline.
 void DescribeOutcome(Fields& fields, Verdict& verdict);
 void Describe(Fields& fields, Verdict& verdict);

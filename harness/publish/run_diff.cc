@@ -3,9 +3,12 @@
 #include "harness/publish/run_diff.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "harness/model/asked_cell.h"
 #include "harness/model/engine_kind.h"
 #include "harness/report/labels.h"
@@ -22,9 +25,27 @@ bool IsComparable(const CellRecord& cell) {
   return judged && !IsFlaky(cell);
 }
 
+std::set<std::string> FailedClaims(const Verdict& verdict) {
+  std::set<std::string> claims;
+  for (const FailedClaim& failed : verdict.failures)
+    claims.insert(absl::StrCat(failed.claim, ": ", failed.reason));
+  return claims;
+}
+
+// The claims that failed in `a` and not in `b`; none where one of them, of an older run, has no list.
+std::vector<std::string> OnlyIn(const Verdict& a, const Verdict& b) {
+  std::vector<std::string> claims;
+  if (a.failures.empty() || b.failures.empty()) return claims;
+  const std::set<std::string> ours = FailedClaims(a), others = FailedClaims(b);
+  std::set_difference(ours.begin(), ours.end(), others.begin(), others.end(),
+                      std::back_inserter(claims));
+  return claims;
+}
+
 bool SameCause(const Verdict& a, const Verdict& b) {
   return a.kind == b.kind && a.stage == b.stage && a.reason == b.reason &&
-         MessageWithoutPlace(a.message) == MessageWithoutPlace(b.message);
+         MessageWithoutPlace(a.message) == MessageWithoutPlace(b.message) &&
+         OnlyIn(a, b).empty() && OnlyIn(b, a).empty();
 }
 
 CellChange ChangeOf(const CellPair& pair) {
@@ -120,6 +141,7 @@ std::string GroupKey(const CellPair& pair, CellChange change) {
   const CellRecord& telling = TellingOf(pair, change);
   std::string key = absl::StrCat(Name(change), "\n", OutcomeText(telling), "\n");
   if (telling.verdict) absl::StrAppend(&key, MessageWithoutPlace(telling.verdict->message));
+  if (telling.verdict) absl::StrAppend(&key, "\n", absl::StrJoin(FailedClaims(*telling.verdict), " "));
   for (const SubjectMove& move : MovesOf(pair))
     absl::StrAppend(&key, "\n", move.from.subject, " ", move.to.subject);
   if (pair.before && pair.after) absl::StrAppend(&key, "\n", pair.before->lock, pair.after->lock);
@@ -185,6 +207,10 @@ RunDiff DiffRuns(const RunEvidence& before, const RunEvidence& after, GitSources
       const CellRecord& telling = TellingOf(pair, change);
       CauseGroup group{.change = change, .flaky = IsFlaky(telling), .moves = MovesOf(pair)};
       if (telling.verdict) group.verdict = *telling.verdict;
+      if (change == CellChange::kChangedReason) {
+        group.claims_fixed = OnlyIn(*pair.before->verdict, *pair.after->verdict);
+        group.claims_new = OnlyIn(*pair.after->verdict, *pair.before->verdict);
+      }
       for (SubjectMove& move : group.moves) FindCommits(move, sources);
       if (pair.before && pair.after)
         group.packages = PackagesBetween(pair.before->lock, pair.after->lock, locks);

@@ -55,6 +55,8 @@ struct CauseGroup {
   std::vector<CellPair> cells;
   std::vector<SubjectMove> moves;
   std::vector<PackageMove> packages;  // of the runtime
+  // Of cells that are wrong in both runs: "load: weights-not-loaded".
+  std::vector<std::string> claims_fixed, claims_new;
 };
 
 struct RunDiff {

@@ -71,6 +71,8 @@ OrderedJson ToJson(const CauseGroup& group) {
           {"blame", group.verdict.blame},
           {"flaky", group.flaky},
           {"cells", cells},
+          {"claims_fixed", group.claims_fixed},
+          {"claims_new", group.claims_new},
           {"moves", moves},
           {"packages", packages}};
 }
@@ -84,8 +86,14 @@ std::string CountsText(const RunDiff& diff) {
 
 std::string CauseText(const CauseGroup& group) {
   if (group.verdict.kind == VerdictKind::kOk && !group.flaky) return "ok";
-  return absl::StrCat(group.flaky ? "flaky: " : "", ShortText(group.verdict), ": ",
-                      MessageWithoutPlace(group.verdict.message));
+  std::string text =
+      absl::StrCat(group.flaky ? "flaky: " : "", ShortText(group.verdict), ": ",
+                   MessageWithoutPlace(group.verdict.message));
+  if (!group.claims_fixed.empty())
+    absl::StrAppend(&text, "; no longer fails: ", absl::StrJoin(group.claims_fixed, ", "));
+  if (!group.claims_new.empty())
+    absl::StrAppend(&text, "; fails now: ", absl::StrJoin(group.claims_new, ", "));
+  return text;
 }
 
 std::string HeadOf(const CauseGroup& group) {

@@ -73,6 +73,30 @@ void AppendStages(std::string& out, const Json& observation) {
   absl::StrAppend(&out, "\n");
 }
 
+// Every claim that failed, with its places: the worst first.
+void AppendFailures(std::string& out, const Verdict& verdict) {
+  constexpr size_t kMostPlaces = 12;
+  const Json& failures = ListOf(verdict.evidence, "failures");
+  if (failures.empty()) return;
+  absl::StrAppend(&out, "\nFails, what explains most first\n");
+  for (const Json& failed : failures) {
+    const Json& places = ListOf(failed, "places");
+    absl::StrAppend(&out, "  ", TextOf(failed, "claim"), " at ", TextOf(failed, "stage"), " (",
+                    TextOf(failed, "reason"), "): ", TextOf(failed, "message"), "\n");
+    if (places.size() < 2) continue;  // the message says it
+    for (size_t i = 0; i < std::min(places.size(), kMostPlaces); ++i) {
+      const std::optional<double> size = FiniteOf(places[i], "size");
+      absl::StrAppend(&out, "    ", TextOf(places[i], "where"), ": ", TextOf(places[i], "what"),
+                      size ? absl::StrFormat(" (size %.4g)", *size)
+                           : std::string(),
+                      "\n");
+    }
+    if (places.size() > kMostPlaces)
+      absl::StrAppend(&out, "    and ", places.size() - kMostPlaces,
+                      " more places (verdict.json has them)\n");
+  }
+}
+
 void AppendException(std::string& out, const Json& exception, const char* title) {
   absl::StrAppend(&out, title, " ", TextOf(exception, "type"), ": ", TextOf(exception, "message"),
                   "\n");
@@ -110,6 +134,7 @@ std::string StoryText(const CellRecord& cell, const Json& observation, const Ver
   if (!verdict.message.empty()) absl::StrAppend(&out, "  ", verdict.message, "\n");
   if (!verdict.blame.empty())
     absl::StrAppend(&out, "  blame: ", absl::StrJoin(verdict.blame, ", "), "\n");
+  AppendFailures(out, verdict);
   absl::StrAppend(&out, "\nRequest\n");
   if (cell.cell.engine_subject) {
     absl::StrAppend(&out, "  engine  ", cell.cell.engine, " ",
@@ -137,6 +162,7 @@ std::string StoryText(const CellRecord& cell, const Json& observation, const Ver
     mask->erase("layers");
     mask->erase("picture");
   }
+  if (evidence.is_object()) evidence.erase("failures");  // shown above
   if (const std::string ranks = RankStory(observation); !ranks.empty())
     absl::StrAppend(&out, "\nRanks\n", ranks);
   if (const std::string numbers = NumbersStory(evidence); !numbers.empty())

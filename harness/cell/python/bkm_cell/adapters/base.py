@@ -8,15 +8,19 @@ import abc
 import contextlib
 import importlib
 import importlib.util
+import os
+import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 import torch
-from torch.distributed.tensor import DTensor
 
+from bkm_cell.older_torch import DTensor
 from bkm_cell.probe import Batch, Probe
 from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors, names_beside
+from bkm_cell.witnesses.own_imports import folders_of
 
 # HF model type to torchtitan package, where the names differ.
 _TORCHTITAN_PACKAGES = {"llama": "llama3", "qwen2": "qwen3", "qwen3_moe": "qwen3"}
@@ -100,6 +104,42 @@ class Adapter(abc.ABC):
 def import_all(names: Iterable[str]) -> None:
     for name in names:
         importlib.import_module(name)
+
+
+def find_module(name: str, *defines: str) -> ModuleType:
+    """Imports a module from where this version keeps it: `name`, or the only module of the package
+    that is called like it and defines one of `defines`."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if not f"{name}.".startswith(f"{error.name}."):  # it is there, and lacks something
+            raise
+        top, leaf = name.split(".")[0], name.rpartition(".")[2]
+        found = [
+            other
+            for root in folders_of(top)
+            for other in _modules_called(root, top, leaf)
+            if _defines(other[1], defines)
+        ]
+        if len(found) != 1:
+            raise
+        return importlib.import_module(found[0][0])
+
+
+def _modules_called(root: str, top: str, leaf: str) -> Iterable[tuple[str, str]]:
+    """(name, file) of the modules and packages of that last name."""
+    for folder, _, files in os.walk(root):
+        package = ".".join([top, *os.path.relpath(folder, root).split(os.sep)]).removesuffix("..")
+        if f"{leaf}.py" in files:
+            yield f"{package}.{leaf}", os.path.join(folder, f"{leaf}.py")
+        if os.path.basename(folder) == leaf and "__init__.py" in files:
+            yield package, os.path.join(folder, "__init__.py")
+
+
+def _defines(file: str, names: Collection[str]) -> bool:
+    with open(file, encoding="utf-8", errors="replace") as opened:
+        text = opened.read()
+    return any(re.search(rf"^(?:def|class) {re.escape(name)}\b", text, re.M) for name in names)
 
 
 def import_if_there(name: str) -> None:

@@ -9,9 +9,9 @@ import contextlib
 from typing import Any
 
 import torch
-from torch.distributed.fsdp import FSDPModule
 
 from bkm_cell.adapters.base import Adapter, StepOutcome, entropy_of, log_probs_of, sft_loss
+from bkm_cell.older_torch import FSDPModule
 from bkm_cell.ranks.sharding import are_mixed, clip_gradients
 from bkm_cell.probe import Batch, Probe
 

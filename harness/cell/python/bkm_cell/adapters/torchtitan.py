@@ -14,9 +14,8 @@ import inspect
 from typing import Any
 
 import torch
-from torch.distributed.tensor import DTensor
 
-from bkm_cell.adapters.base import accepted, torchtitan_package
+from bkm_cell.adapters.base import accepted, find_module, torchtitan_package
 from bkm_cell.adapters.control import ControlAdapter
 from bkm_cell.adapters.torchtitan_eras import masks
 from bkm_cell.adapters.torchtitan_eras.asked_numbers import ask_for_numbers
@@ -31,6 +30,7 @@ from bkm_cell.adapters.torchtitan_eras.parallel import (
     distributed_as,
 )
 from bkm_cell.adapters.torchtitan_eras.schedule import library_schedule
+from bkm_cell.older_torch import DTensor
 from bkm_cell.probe import Batch
 from bkm_cell.tensor_file import load_file
 from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors
@@ -48,15 +48,16 @@ class Adapter(ControlAdapter):
     places: torch.Tensor | None = None
 
     def import_modules(self) -> None:
-        self._package = importlib.import_module(
-            torchtitan_package(self.probe.hf_config["model_type"])
-        )
+        package = torchtitan_package(self.probe.hf_config["model_type"])
+        self._package = find_module(package, "model_registry", "get_train_spec")
         self._attention_module = masks.import_attention_module()
 
     def construct(self) -> None:
         era = era_of(self._package, self.probe.hf_config, self.attention)
         spec, self._config = era.spec_and_config()
-        self._asked_by = era.asked_by
+        self._asked = {"asked_by": era.asked_by}
+        if era.not_asked:
+            self._asked = {"not_asked": era.not_asked}
         fit(self._config, self.probe.hf_config)
         ask_for_numbers(self._config, self.probe.config_numbers)
         if self._windowed:
@@ -133,7 +134,7 @@ class Adapter(ControlAdapter):
     def facts(self) -> dict[str, Any]:
         return {
             "engine_class": type(self.model).__name__,
-            "asked_by": self._asked_by,
+            **self._asked,
             "state_dict": self._unmatched,
         }
 

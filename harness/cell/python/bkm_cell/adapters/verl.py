@@ -14,7 +14,14 @@ from typing import Any
 
 import torch
 
-from bkm_cell.adapters.base import Adapter, StepOutcome, accepted, import_all, transformers_module
+from bkm_cell.adapters.base import (
+    Adapter,
+    StepOutcome,
+    accepted,
+    find_module,
+    import_all,
+    transformers_module,
+)
 from bkm_cell.probe import Batch
 from bkm_cell.ranks.process_group import start_process_group
 
@@ -40,7 +47,6 @@ _SHARED_MODULES = (
     "verl.utils.tensordict_utils",
     "verl.utils.dataset.dataset_utils",
     "verl.workers.config",
-    "verl.workers.utils.losses",
 )
 
 
@@ -55,13 +61,9 @@ class VerlAdapter(Adapter):
         """Model, engine and optimizer configurations: verl's classes, with verl's defaults."""
 
     def import_modules(self) -> None:
-        import_all(
-            [
-                *_SHARED_MODULES,
-                self.engine_module,
-                transformers_module(self.probe.hf_config["model_type"]),
-            ]
-        )
+        import_all(_SHARED_MODULES)
+        self._losses = find_module("verl.workers.utils.losses", "sft_loss")
+        import_all([self.engine_module, transformers_module(self.probe.hf_config["model_type"])])
         self.verl_config = importlib.import_module("verl.workers.config")
         self._tensordicts = importlib.import_module("verl.utils.tensordict_utils")
         self._pad_mode = importlib.import_module(
@@ -71,8 +73,7 @@ class VerlAdapter(Adapter):
         self._engine_type = getattr(importlib.import_module(self.engine_module), self.engine_class)
 
     def loss_function(self) -> Callable[..., Any]:
-        losses = importlib.import_module("verl.workers.utils.losses")
-        return partial(losses.sft_loss, config=None)
+        return partial(self._losses.sft_loss, config=None)
 
     def construct(self) -> None:
         start_process_group(self.probe.device)
@@ -138,9 +139,14 @@ class VerlAdapter(Adapter):
 
     def engine_config(self, kind: type, **named: Any) -> Any:
         """The engine's own configuration. It accepts or refuses all other engine options."""
-        for_model = set(_fields(self.verl_config.HFModelConfig))
+        others = {*_fields(self.verl_config.HFModelConfig), *self.left_to_engine}
         options = self.probe.engine_options.items()
-        return kind(**{**named, **{k: v for k, v in options if k not in for_model}})
+        return kind(**{**named, **{k: v for k, v in options if k not in others}})
+
+    @property
+    def left_to_engine(self) -> set[str]:
+        """Options that the probe names only so that the adapter does not choose them."""
+        return {"strategy"} if self.probe.engine_options.get("strategy") == "default" else set()
 
     def _data(self, batch: Batch, micro_batches: int, **settings: Any) -> Any:
         tensors = {

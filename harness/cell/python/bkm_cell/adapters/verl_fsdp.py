@@ -2,7 +2,7 @@
 # Copyright the bkm authors.
 """verl's FSDP engine over a HF model: a language model, or a critic (head `value`).
 
-It asks for FSDP2, unless the engine option `strategy` names FSDP1, which is verl's default.
+It asks for FSDP2, unless the engine option `strategy` names FSDP1 or leaves it to verl ("default").
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Adapter(VerlAdapter):
 
     def configs(self) -> tuple[Any, Any, Any]:
         config = self.verl_config
-        options = {"strategy": "fsdp2"}
+        options = {} if "strategy" in self.left_to_engine else {"strategy": "fsdp2"}
         if self.probe.precision == "fp32":
             options["mixed_precision"] = _FP32
         override = {"attn_implementation": self.attention}

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 
 from bkm_cell.faults.registry import fault
 from bkm_cell.faults.site import Site
+from bkm_cell.older_torch import BlockMask, flex
 
 _TORCHS = "torch.distributed.tensor.experimental._context_parallel._attention"
 
@@ -42,7 +42,7 @@ def context_mask_of_own_part(site: Site) -> None:
     ) -> BlockMask:
         site.act()
         queries = Q_LEN // device_mesh.size()
-        return create_block_mask(mask_mod, B, H, queries, KV_LEN, device_mesh.device_type)
+        return flex.create_block_mask(mask_mod, B, H, queries, KV_LEN, device_mesh.device_type)
 
     site.around(cut, "_create_cp_block_mask", local)
 

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 
 from bkm_cell.faults.attention_calls import AttentionCall, around_attention
 from bkm_cell.faults.registry import Phase, fault, register
 from bkm_cell.faults.site import Site
+from bkm_cell.older_torch import BlockMask, flex
 
 Lengths = list[int]
 Relation = Callable[[Site, Lengths], torch.Tensor]  # bool[T,T]: the query (row) sees the key
@@ -92,7 +92,7 @@ def _block_mask(mask: BlockMask, relation: torch.Tensor) -> BlockMask:
     queries, keys = mask.seq_lengths
     device = mask.kv_num_blocks.device
     whole = _padded(relation, queries, keys).to(device)
-    return create_block_mask(
+    return flex.create_block_mask(
         lambda b, h, q, k: whole[q, k],
         mask.kv_num_blocks.shape[0],
         None,

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.distributed.tensor import DTensor
 from torch.optim.optimizer import (
     Optimizer,
     register_optimizer_step_post_hook,
@@ -19,6 +18,7 @@ from bkm_cell.faults.gradients import Gradients, after_backward, gradients, scal
 from bkm_cell.faults.optimizer import before_step
 from bkm_cell.faults.registry import fault
 from bkm_cell.faults.site import Site, local
+from bkm_cell.older_torch import DTensor
 
 
 def _ranks(site: Site) -> int:

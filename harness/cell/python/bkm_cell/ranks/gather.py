@@ -17,8 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch.distributed.tensor import DTensor, Shard
 
+from bkm_cell.older_torch import DTensor, Shard
 from bkm_cell.report import Report
 from bkm_cell.tensor_file import dtype_name
 from bkm_cell.witnesses.flat_parameters import FlatPart

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.tensor import DTensor
 
+from bkm_cell.older_torch import DTensor
 from bkm_cell.probe import Probe
 from bkm_cell.ranks.layout import Layout
 from bkm_cell.ranks.process_group import start_process_group

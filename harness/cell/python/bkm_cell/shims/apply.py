@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bkm_cell.older_torch import flex
 from bkm_cell.shims import (
     acts,
     bf16_products,
@@ -18,6 +19,7 @@ from bkm_cell.shims import (
     gloo_sum,
     integer_histc,
     no_compile,
+    selective_checkpoint,
     varlen_cpu,
     verl_platform,
 )
@@ -31,12 +33,14 @@ def apply_shims(request: dict[str, Any]) -> None:
         cpu_device,
         verl_platform,
         no_compile,
-        flex_cpu,
+        selective_checkpoint,
         cuda_autocast,
         integer_histc,
         expert_kernels,
         fsdp1_cpu,
     ]
+    if flex is not None:
+        shims.append(flex_cpu)
     if request["probe"].get("ranks", 1) > 1:
         shims += [gloo_all_to_all, gloo_sum]
     if bf16_products.needed():
@@ -45,5 +49,10 @@ def apply_shims(request: dict[str, Any]) -> None:
         shim.apply()
         acts.install(shim.NAME)
     if path := varlen_cpu.library(request):
-        varlen_cpu.apply(path)
-        acts.install(varlen_cpu.NAME, varlen_cpu.calls)
+        try:
+            varlen_cpu.apply(path)
+        except OSError:  # built for a newer torch
+            if varlen_cpu.is_asked(request):
+                raise
+        else:
+            acts.install(varlen_cpu.NAME, varlen_cpu.calls)

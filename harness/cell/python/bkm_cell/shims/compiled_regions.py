@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Remembers what the subjects asked torch.compile for, and so what would not run eagerly on a GPU.
-
-Without torch, so that a cell of a fixture can describe its exceptions.
-"""
+"""Remembers what the subjects asked torch.compile for, and so what would not run eagerly on a GPU."""
 
 from __future__ import annotations
 

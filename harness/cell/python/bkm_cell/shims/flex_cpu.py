@@ -7,8 +7,8 @@ from __future__ import annotations
 import inspect
 
 import torch
-import torch.nn.attention.flex_attention as flex
 
+from bkm_cell.older_torch import flex
 from bkm_cell.shims import acts
 
 NAME = "flex-cpu"

@@ -19,7 +19,14 @@ _LOADED: list[ctypes.CDLL] = []
 
 
 def library(request: dict[str, Any]) -> str | None:
+    """Of a cell that may call these kernels: asked to, or by a library that falls back to them."""
+    if "torchtitan" not in request["adapter"]:
+        return None
     return request.get("kernels") or os.environ.get("BKM_VARLEN_KERNELS")
+
+
+def is_asked(request: dict[str, Any]) -> bool:
+    return request["probe"].get("attention") == "varlen"
 
 
 def apply(path: str) -> None:

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.nn.attention.flex_attention import create_mask
 from torch.utils._python_dispatch import _disable_current_modes
+
+from bkm_cell.older_torch import flex
 
 Difference = tuple[str, str]  # the argument, and the first place where it is wrong
 
@@ -46,7 +47,7 @@ def allowed_pairs(table: Table, query: torch.Tensor, key: torch.Tensor) -> torch
     batch, heads, queries, _ = query.shape
     # Modes of the subject, such as checkpointing's, must not see these ops.
     with torch.no_grad(), _disable_current_modes():
-        allowed = create_mask(
+        allowed = flex.create_mask(
             table.mask_mod, batch, heads, queries, key.shape[-2], device=str(query.device)
         )
     for axis in (0, 1):

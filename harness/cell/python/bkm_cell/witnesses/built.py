@@ -16,19 +16,20 @@ import torch
 from bkm_cell.witnesses.plain_name import plain_name
 
 
-def _epsilons(modules: list[torch.nn.Module]) -> list[float]:
-    """The epsilons of all norms; torch takes the smallest step of fp32 for None."""
-    found: set[float] = set()
+def _norms(modules: list[torch.nn.Module]) -> list[dict[str, Any]]:
+    """Name and epsilon of each norm; torch takes the smallest step of fp32 for None."""
+    found: list[dict[str, Any]] = []
     for top in modules:
-        for module in top.modules():
+        for path, module in top.named_modules():
             if not type(module).__name__.lower().endswith("norm"):
                 continue
             for name in ("variance_epsilon", "eps"):  # HF's name, torch's name
                 if hasattr(module, name):
                     value = getattr(module, name)
-                    found.add(torch.finfo(torch.float32).eps if value is None else float(value))
+                    epsilon = torch.finfo(torch.float32).eps if value is None else float(value)
+                    found.append({"name": plain_name(path), "epsilon": epsilon})
                     break
-    return sorted(found)
+    return found
 
 
 def _rope_frequencies(modules: list[torch.nn.Module]) -> list[float] | None:
@@ -79,8 +80,8 @@ def _theta(frequencies: list[float]) -> float:
 
 def model_numbers(modules: list[torch.nn.Module]) -> dict[str, Any]:
     facts: dict[str, Any] = {}
-    if epsilons := _epsilons(modules):
-        facts["norm_epsilons"] = epsilons
+    if norms := _norms(modules):
+        facts["norms"] = norms
     frequencies = _rope_frequencies(modules)
     if frequencies is not None:
         facts["rope_theta"] = _theta(frequencies)

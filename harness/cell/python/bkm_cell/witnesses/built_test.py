@@ -21,13 +21,17 @@ class RMSNorm(Norm):
 
 
 class BuiltTest(unittest.TestCase):
-    def test_epsilons_of_all_norms(self):
+    def test_the_epsilon_of_each_norm_with_its_name(self):
         model = torch.nn.Sequential(
             RMSNorm("variance_epsilon", 1e-6), torch.nn.RMSNorm(4, eps=1e-5), torch.nn.Linear(2, 2)
         )
-        self.assertEqual(model_numbers([model]), {"norm_epsilons": [1e-6, 1e-5]})
-        default = model_numbers([torch.nn.Sequential(torch.nn.RMSNorm(4))])
-        self.assertEqual(default["norm_epsilons"], [torch.finfo(torch.float32).eps])
+        model[1].inner = torch.nn.RMSNorm(4)
+        expected = [
+            {"name": "0", "epsilon": 1e-6},
+            {"name": "1", "epsilon": 1e-5},
+            {"name": "1.inner", "epsilon": torch.finfo(torch.float32).eps},
+        ]
+        self.assertEqual(model_numbers([model]), {"norms": expected})
 
     def test_the_frequencies_of_the_rotation_and_their_base(self):
         frequencies = 1e6 ** (-torch.arange(0, 64, 2).float() / 64)

@@ -12,10 +12,10 @@ import sys
 import sysconfig
 import traceback
 from functools import lru_cache
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any
 
-from bkm_cell.shims import compiled_regions
+from bkm_cell.witnesses.own_imports import imported_by
 
 MAX_CHAIN = 8
 MAX_FRAMES = 200
@@ -144,9 +144,31 @@ def _frame(
         "text": linecache.getline(file, line).strip()[:300],
         "statement": _statement(file, line, error, is_innermost),
     }
-    if compiled_regions.is_one(frame):
-        facts["to_compile"] = True
     return facts
+
+
+def _unparsed(owners: Owners, error: SyntaxError) -> dict[str, Any]:
+    owner, relative = owners.of(error.filename or "")
+    return {
+        "file": relative,
+        "line": error.lineno or 0,
+        "function": "<module>",
+        "owner": owner,
+        "text": (error.text or "").strip()[:300],
+        "statement": "other",
+    }
+
+
+def _wanted_by_us(error: BaseException, frames: list[dict[str, Any]]) -> str | None:
+    """The module, or the name of a module, that our own code asked for and that is not there."""
+    deepest = next((frame for frame in reversed(frames) if frame["owner"] != "python"), None)
+    if deepest is None or deepest["owner"] != "harness":
+        return None
+    if isinstance(error, ImportError):
+        return missing_name(error)
+    if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
+        return f"{error.obj.__name__}.{error.name}"
+    return None
 
 
 class Described(Exception):
@@ -207,8 +229,12 @@ def describe(error: BaseException, owners: Owners, depth: int = 0) -> dict[str, 
             for index, (frame, line) in enumerate(walked)
         ],
     }
+    if isinstance(error, SyntaxError) and error.filename:
+        facts["frames"].append(_unparsed(owners, error))  # Python has no frame for it
     if name := missing_name(error):
         facts["name"] = name
+    if (wanted := _wanted_by_us(error, facts["frames"])) and (place := imported_by(wanted)):
+        facts["imported_by"] = place
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None and depth < MAX_CHAIN:
         facts["cause"] = describe(cause, owners, depth + 1)

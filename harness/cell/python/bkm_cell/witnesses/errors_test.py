@@ -8,7 +8,6 @@ import tempfile
 import textwrap
 import unittest
 
-from bkm_cell.shims import compiled_regions
 from bkm_cell.witnesses.errors import Owners, describe
 
 ENGINE = """
@@ -137,29 +136,6 @@ class ErrorsTest(unittest.TestCase):
             self.assertEqual(describe(error, self.owners)["message"], "itself")
         error.failures = [error]
         self.assertEqual(describe(error, self.owners)["message"], "itself")
-
-    def test_frames_of_what_was_to_be_compiled_are_marked(self):
-        import engine_of_test
-
-        compiled_regions.remember(engine_of_test.call_library)
-        marked = [frame.get("to_compile") for frame in self.facts_of("wrap")["cause"]["frames"]]
-        self.assertEqual(marked, [None, True, None])
-
-        class Block:
-            def forward(self):
-                return self.inner()
-
-            def inner(self):
-                raise KeyError
-
-        asked, other = Block(), Block()
-        compiled_regions.remember(asked.forward)  # a bound method: its object is the region
-        for block, expected in ((asked, [None, True, True]), (other, [None, None, None])):
-            try:
-                block.forward()
-            except KeyError as error:
-                frames = describe(error, self.owners)["frames"]
-            self.assertEqual([frame.get("to_compile") for frame in frames], expected)
 
     def test_the_harness_owns_its_own_frames(self):
         from bkm_cell.faults import CannotPlant, Planted

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch.nn.attention.flex_attention import BlockMask, create_mask
 
+from bkm_cell.older_torch import BlockMask, flex
 from bkm_cell.tensor_file import tensor_bytes
 
 
@@ -22,7 +22,7 @@ def attended(mask: Any) -> torch.Tensor | None:
     if isinstance(mask, BlockMask) and mask.shape[0] == 1:
         queries, keys = mask.seq_lengths
         device = mask.kv_num_blocks.device
-        return create_mask(mask.mask_mod, 1, 1, queries, keys, device=str(device))[0, 0].bool()
+        return flex.create_mask(mask.mask_mod, 1, 1, queries, keys, device=str(device))[0, 0].bool()
     if isinstance(mask, tuple) and hasattr(
         mask, "cu_seq_q"
     ):  # the kernel's window makes each segment causal

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 import torch
-from torch.distributed.tensor import DTensor
 
+from bkm_cell.older_torch import DTensor
 from bkm_cell.witnesses.flat_parameters import flat_parts, is_flat
 from bkm_cell.witnesses.plain_name import plain_name
 

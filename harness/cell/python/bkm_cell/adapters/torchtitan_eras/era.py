@@ -71,6 +71,7 @@ class Era(abc.ABC):
     """Builds a model with a chosen attention through the API of one era."""
 
     asked_by = ""  # how the attention was asked for; set by spec_and_config()
+    not_asked = ""  # why the library cannot be asked for an attention
 
     def __init__(self, api: Api, attention: str) -> None:
         self._api = api

@@ -145,7 +145,8 @@ class ErasTest(unittest.TestCase):
 
         self.assertEqual(type(era).__name__, "OneAttentionEra")
         self.assertEqual(spec.flavor, "debugmodel")
-        self.assertEqual(era.asked_by, "nothing: the library has one attention")
+        self.assertEqual(era.asked_by, "")
+        self.assertIn("offers no choice", era.not_asked)
 
     def test_a_package_of_no_era_says_what_it_lacks(self) -> None:
         with self.assertRaises(AttributeError) as raised:

@@ -12,9 +12,9 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import torch
-import torch.nn.attention.flex_attention as flex
 
 from bkm_cell.adapters.base import accepted
+from bkm_cell.older_torch import flex
 
 _ATTENTION_MODULES = ("torchtitan.models.common.attention", "torchtitan.models.attention")
 

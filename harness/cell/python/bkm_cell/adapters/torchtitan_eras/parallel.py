@@ -15,11 +15,10 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.distributed.fsdp import FSDPModule
-from torch.distributed.tensor import DTensor, distribute_tensor
 
 from bkm_cell.adapters.base import accepted
 from bkm_cell.adapters.torchtitan_eras.context import ContextParallel
+from bkm_cell.older_torch import DTensor, FSDPModule, distribute_tensor
 from bkm_cell.probe import Probe
 from bkm_cell.ranks.process_group import start_process_group
 from bkm_cell.witnesses.named_tensors import Tensors

@@ -89,7 +89,7 @@ class FlavorEra(RegistryEra):
 class OneAttentionEra(RegistryEra):
     """Models without a choice of attention (gpt_oss until 2026-06)."""
 
-    asked_by = "nothing: the library has one attention"
+    not_asked = "the library has one attention for this model and offers no choice"
 
     @classmethod
     def _fits(cls, api: Api) -> bool:
