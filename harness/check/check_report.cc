@@ -72,6 +72,7 @@ OrderedJson RowJson(const PublishedRow& row, const std::string& day) {
 OrderedJson CellJson(const CellRecord& cell) {
   return {
       {"attention", cell.cell.probe.attention},
+      {"precision", cell.cell.probe.precision},
       {"verdict",
        cell.verdict ? OrderedJson(std::string(Name(cell.verdict->kind))) : OrderedJson()},
       {"stage", cell.verdict ? OrderedJson(std::string(Name(cell.verdict->stage))) : OrderedJson()},
@@ -117,6 +118,18 @@ std::string AnswerLine(const CheckedPairing& pairing) {
   return absl::StrCat("UNKNOWN: ", ShortText(*ran->verdict), ": ", ran->verdict->message);
 }
 
+// What packages require of each other and do not find.
+std::string RequirementsText(const CheckReport& report) {
+  if (!report.violated_requirements)
+    return absl::StrCat("\nNobody looked at what the packages require of each other: ",
+                        report.why_no_requirements, "\n");
+  std::string text;
+  for (const std::string& sentence : *report.violated_requirements)
+    absl::StrAppend(&text, text.empty() ? "\nDeclared requirements that do not hold:\n" : "", "  ",
+                    sentence, "\n");
+  return text;
+}
+
 // " (measured 2026-11-21, row r3)"
 std::string EvidenceText(const PublishedRow& row, const std::string& day) {
   return absl::StrCat(" (measured ", row.measured,
@@ -158,6 +171,15 @@ CheckAnswer AnswerOf(const CheckedPairing& pairing) {
   }
   if (ok == 0) return CheckAnswer::kBroken;
   return ok == says ? CheckAnswer::kWorks : CheckAnswer::kWorksExcept;
+}
+
+bool DecidedSomething(const CheckReport& report) {
+  // Without cells, sources that agree are all that was asked for.
+  return report.run.empty() ||
+         std::any_of(report.pairings.begin(), report.pairings.end(),
+                     [](const CheckedPairing& pairing) {
+                       return AnswerOf(pairing) != CheckAnswer::kUnknown;
+                     });
 }
 
 std::optional<PublishedRow> KnownRow(const PublishedTable& table,
@@ -204,7 +226,8 @@ OrderedJson ToJson(const CheckReport& report) {
   OrderedJson pairings = OrderedJson::array();
   for (const CheckedPairing& pairing : report.pairings) {
     OrderedJson breaks = OrderedJson::array(), cells = OrderedJson::array(),
-                nearest = OrderedJson::array();
+                remarks = OrderedJson::array(), nearest = OrderedJson::array();
+    for (const CellRecord& cell : pairing.remarks) remarks.push_back(CellJson(cell));
     for (const Violation& broken : pairing.breaks) breaks.push_back(OrderedJson(ToJson(broken)));
     for (const CellRecord& cell : pairing.cells) cells.push_back(CellJson(cell));
     for (const PublishedRow& row : pairing.nearest) nearest.push_back(RowJson(row, report.day));
@@ -217,6 +240,7 @@ OrderedJson ToJson(const CheckReport& report) {
          {"because", AnswerOf(pairing) == CheckAnswer::kBroken ? BecauseOf(pairing) : ""},
          {"breaks", std::move(breaks)},
          {"cells", std::move(cells)},
+         {"remarks", std::move(remarks)},
          {"known_row", pairing.row ? RowJson(*pairing.row, report.day) : OrderedJson()},
          {"nearest", std::move(nearest)}});
   }
@@ -229,6 +253,9 @@ OrderedJson ToJson(const CheckReport& report) {
           {"run", report.run.empty() ? OrderedJson() : OrderedJson(report.run)},
           {"layout", report.layout},
           {"device", report.device},
+          {"violated_requirements", report.violated_requirements
+                                        ? OrderedJson(*report.violated_requirements)
+                                        : OrderedJson()},
           {"pairings", std::move(pairings)}};
 }
 
@@ -249,6 +276,12 @@ std::string ToSummary(const CheckReport& report) {
       absl::StrAppend(&text, "  ", cell.cell.probe.attention, ": ", ShortText(*cell.verdict),
                       cell.verdict->message.empty() ? "" : ": ", cell.verdict->message, "\n");
     }
+    for (const CellRecord& cell : pairing.remarks) {
+      if (!cell.verdict) continue;
+      absl::StrAppend(&text, "  (in ", cell.cell.probe.precision, ", which ", pairing.kind->name,
+                      " does not use by itself, ", cell.cell.probe.attention, " is ",
+                      ShortText(*cell.verdict), ")\n");
+    }
     for (const Violation& broken : pairing.breaks)
       absl::StrAppend(&text, "  static check: ", ToText(broken), "\n");
     if (pairing.row) {
@@ -263,6 +296,7 @@ std::string ToSummary(const CheckReport& report) {
     for (const PublishedRow& row : pairing.nearest)
       absl::StrAppend(&text, RowText(row, report.day));
   }
+  absl::StrAppend(&text, RequirementsText(report));
   if (report.table.empty()) {
     absl::StrAppend(&text,
                     "\nThere is no published table to suggest versions that work from (name one "

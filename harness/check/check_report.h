@@ -22,6 +22,7 @@ struct CheckedPairing {
   std::string library;
   std::vector<Violation> breaks;      // certain failures of the static check
   std::vector<CellRecord> cells;      // one per attention; empty: none ran
+  std::vector<CellRecord> remarks;    // in a precision that the engine does not use by itself
   std::optional<PublishedRow> row;    // the published row for exactly these versions
   std::vector<PublishedRow> nearest;  // rows to suggest, the nearest first
 };
@@ -43,6 +44,10 @@ struct CheckReport {
   std::string run;              // run directory; empty: no cell ran
   std::string layout = "1";     // of the cells and the rows, as LayoutText
   std::string device = "cpu";   // of the cells; the rows are of a CPU
+  // What the environment's packages require of each other and do not find, a sentence each. Absent:
+  // nobody looked, and why_no_requirements says why.
+  std::optional<std::vector<std::string>> violated_requirements = {};
+  std::string why_no_requirements = {};
   std::string day;              // YYYY-MM-DD, today: decides which rows have expired
 };
 
@@ -64,6 +69,9 @@ std::optional<PublishedRow> KnownRow(const PublishedTable& table,
 std::vector<PublishedRow> NearestRows(const PublishedTable& table, const CheckedPairing& pairing,
                                       const std::string& engine_subject, const std::string& torch,
                                       const std::string& day, size_t most);
+
+// Whether an answer was found for some pairing.
+bool DecidedSomething(const CheckReport& report);
 
 // harness/check/check.schema.json.
 OrderedJson ToJson(const CheckReport& report);

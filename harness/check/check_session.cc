@@ -12,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
+#include "harness/check/declared_requirements.h"
 #include "harness/publish/layouts.h"
 #include "harness/publish/rows.h"
 #include "harness/report/command_text.h"
@@ -142,10 +143,19 @@ absl::StatusOr<std::string> RunCells(const Installation& installation, const Che
   for (const CellRecord& cell : run.cells) {
     if (cell.role != CellRole::kSubject) continue;
     for (CheckedPairing& pairing : pairings) {
-      if (pairing.kind->name == cell.cell.engine) pairing.cells.push_back(cell);
+      if (pairing.kind->name != cell.cell.engine) continue;
+      (IsRemark(cell.cell, wanted) ? pairing.remarks : pairing.cells).push_back(cell);
     }
   }
   return directory.root().string();
+}
+
+// What the packages of the environment require of each other and do not find.
+absl::StatusOr<std::vector<std::string>> Violated(const UserEnvironment& environment) {
+  ASSIGN_OR_RETURN(const Uv uv, Uv::Find());
+  ASSIGN_OR_RETURN(const std::vector<DistributionFacts> distributions,
+                   ReadDistributions(environment.python()));
+  return ViolatedRequirements(uv, CellPython(), environment.version(), distributions);
 }
 
 // The user does not stand where the lock lies.
@@ -191,7 +201,10 @@ absl::StatusOr<std::optional<CheckReport>> CheckEnvironment(const CheckOptions& 
   ApiSession api("", "");
   ASSIGN_OR_RETURN(const UserEnvironment environment,
                    UserEnvironment::Read(fs::absolute(python), api.catalog()));
-  WantedCells wanted{.model = options.model, .layout = options.layout, .device = options.device};
+  WantedCells wanted{.model = options.model,
+                     .layout = options.layout,
+                     .device = options.device,
+                     .precision = options.precision};
   ASSIGN_OR_RETURN(wanted.devices, DevicesFor(options, environment));
   ASSIGN_OR_RETURN(std::vector<CheckedPairing> pairings, FindPairings(environment));
   // Compiles beside the source check. If it fails, cells compile for themselves.
@@ -205,18 +218,25 @@ absl::StatusOr<std::optional<CheckReport>> CheckEnvironment(const CheckOptions& 
     ASSIGN_OR_RETURN(run, RunCells(installation, options, environment, wanted, pairings, observer));
     if (run.empty()) return std::nullopt;
   }
+  const absl::StatusOr<std::vector<std::string>> violated = Violated(environment);
   const std::string day = Today();
   const fs::path table =
       options.table.empty() ? DefaultTable(installation.root) : fs::path(options.table);
   if (!table.empty())
     RETURN_IF_ERROR(LookUp(table, environment, LayoutText(*layout), day, pairings));
-  return CheckReport{.environment = environment,
+  CheckReport report{.environment = environment,
                      .pairings = std::move(pairings),
                      .table = table,
                      .run = run,
                      .layout = LayoutText(*layout),
                      .device = options.device,
                      .day = day};
+  if (violated.ok()) {
+    report.violated_requirements = *violated;
+  } else {
+    report.why_no_requirements = std::string(violated.status().message());
+  }
+  return report;
 }
 
 }  // namespace bkm

@@ -18,6 +18,7 @@ struct CheckOptions {
   std::string model = "qwen3";
   std::string layout = "1";    // of the cells: "dp_shard=2"
   std::string device = "cpu";  // or "cuda"
+  std::string precision;       // bf16 or fp32; empty: what each engine does by itself
   bool sources_only = false;   // run no cell
   std::string out;             // run directory; empty: a new one in the cache
   int jobs = 0;                // cells in flight; 0: one per core

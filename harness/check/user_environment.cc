@@ -34,6 +34,13 @@ Json DocumentsFor(const std::string& model) {
   return has_window ? Json(Probe().documents) : Json{24, 40, 2};
 }
 
+// The attention that runs in every precision and asks least of torch.
+std::string PlainAttentionOf(const EngineKind& kind) {
+  const bool has_sdpa =
+      std::find(kind.attentions.begin(), kind.attentions.end(), "sdpa") != kind.attentions.end();
+  return has_sdpa && kind.library_in_runtime ? "sdpa" : kind.attentions.front();
+}
+
 // The program of that name in PATH; empty where there is none.
 fs::path InPath(const std::string& name) {
   const char* path = std::getenv("PATH");
@@ -163,25 +170,40 @@ Subject UserEnvironment::SubjectOf(const SubjectSpec& spec, const std::string& s
           .content = Sha256(absl::StrCat(spec.ToString(), " in ", package.folder.string()))};
 }
 
+bool IsRemark(const Cell& cell, const WantedCells& wanted) {
+  return wanted.precision.empty() &&
+         cell.probe.precision != FindEngineKind(cell.engine)->own_precision;
+}
+
 absl::StatusOr<std::vector<PreparedCell>> UserEnvironment::CellsOf(
     const EngineKind& kind, const WantedCells& wanted) const {
   const SubjectSpec library = SpecOf(kind.library_source);
   Json engine = {{"kind", kind.name}};
   if (!kind.engine_source.empty())
     engine["subjects"] = Json::array({SpecOf(kind.engine_source).ToString()});
-  const Json group = {{"engine", engine},
-                      {"library", Json::array({library.ToString()})},
-                      {"runtime", "yours"},
-                      {"probe",
-                       {{"model", wanted.model},
-                        {"attention", kind.attentions},
-                        {"device", wanted.device},
-                        {"layout", wanted.layout},
-                        {"steps", 1},
-                        {"documents", DocumentsFor(wanted.model)}}}};
-  ASSIGN_OR_RETURN(
-      const Matrix matrix,
-      MatrixFromJson({{"schema", 1}, {"name", "check"}, {"groups", {group}}}, "check"));
+  Json options = Json::object();
+  for (const auto& [name, value] : kind.own_options) options[name] = Json::parse(value);
+  const auto group = [&](const Json& attentions, const std::string& precision) {
+    return Json{{"engine", engine},
+                {"library", Json::array({library.ToString()})},
+                {"runtime", "yours"},
+                {"probe",
+                 {{"model", wanted.model},
+                  {"attention", attentions},
+                  {"precision", precision},
+                  {"engine_options", Json::array({options})},
+                  {"device", wanted.device},
+                  {"layout", wanted.layout},
+                  {"steps", 1},
+                  {"documents", DocumentsFor(wanted.model)}}}};
+  };
+  Json groups = {group(kind.attentions,
+                       wanted.precision.empty() ? kind.own_precision : wanted.precision)};
+  if (wanted.precision.empty() && !kind.engine_source.empty())
+    groups.push_back(group(Json::array({PlainAttentionOf(kind)}),
+                           kind.own_precision == "bf16" ? "fp32" : "bf16"));
+  ASSIGN_OR_RETURN(const Matrix matrix,
+                   MatrixFromJson({{"schema", 1}, {"name", "check"}, {"groups", groups}}, "check"));
   const PlanEnvironment world = {
       .resolve = [&](const SubjectSpec& spec) -> absl::StatusOr<Subject> {
         const bool is_library = spec == library;

@@ -30,7 +30,12 @@ struct WantedCells {
   std::string layout = "1";
   std::string device = "cpu";
   std::vector<CudaDevice> devices;  // of this machine, for the device cuda
+  std::string precision = {};       // empty: what the engine does by itself
 };
+
+// Whether the cell asks an engine for a precision that it does not use by itself, and nobody asked
+// for it.
+bool IsRemark(const Cell& cell, const WantedCells& wanted);
 
 // A user's interpreter and its packages. Nothing is written into the environment.
 class UserEnvironment {
@@ -66,8 +71,9 @@ class UserEnvironment {
   // The engine kinds whose engine and library are installed; for a library without an engine, its
   // control.
   std::vector<const EngineKind*> Kinds() const;
-  // A one-step cell for each attention of the kind that this machine can run. None if the kind has
-  // no such layout.
+  // A one-step cell for each attention of the kind that this machine can run, with the engine's own
+  // defaults where nothing else is asked for. None if the kind has no such layout. And one cell in
+  // the precision that the engine does not use by itself, which is a remark (IsRemark).
   absl::StatusOr<std::vector<PreparedCell>> CellsOf(const EngineKind& kind,
                                                     const WantedCells& wanted) const;
 

@@ -22,8 +22,10 @@ class CheckCommand : public CliCommand {
            "one training step per attention in a sandbox. Nothing is written into the "
            "environment. User site-packages and PYTHONPATH are ignored. Without --python, the "
            "command checks the active virtual or conda environment, else python3 from PATH.\n"
+           "Each engine is asked for what it does by itself: its own precision and sharding. "
+           "Another precision is a remark, and does not change the answer.\n"
            "Exit 0: no installed engine is broken. Exit 1: an engine is broken with every "
-           "attention. Exit 2: nothing could be checked.\n"
+           "attention. Exit 2: nothing could be checked, or nothing was decided.\n"
            "Examples:\n"
            "  bkm check\n"
            "  bkm check --python ~/venvs/train/bin/python --table published/table.json\n"
@@ -46,6 +48,9 @@ class CheckCommand : public CliCommand {
                    "What to train on: cpu, or cuda (no GPU has run it yet)")
         ->check(CLI::IsMember({"cpu", "cuda"}))
         ->capture_default_str();
+    app.add_option("--precision", options_.precision,
+                   "bf16 or fp32, instead of what each engine does by itself")
+        ->check(CLI::IsMember({"bf16", "fp32"}));
     app.add_flag("--sources-only", options_.sources_only, "Check the sources only; run no cell");
     app.add_option("--out", options_.out, "Run directory (default: in the cache)");
     app.add_option("--jobs,-j", options_.jobs, "Cells to run at once (default: one per core)")
@@ -64,7 +69,9 @@ class CheckCommand : public CliCommand {
     for (const CheckedPairing& pairing : report->pairings) {
       if (AnswerOf(pairing) == CheckAnswer::kBroken) return kExitVerdictsDiffer;
     }
-    return kExitAsExpected;
+    if (DecidedSomething(*report)) return kExitAsExpected;
+    PrintErrorf("bkm: nothing was decided: no cell of this environment gave a result\n");
+    return kExitHarnessError;
   }
 
  private:
