@@ -20,6 +20,7 @@ bool IsRed(const CellRecord& cell) {
 
 std::string RoleText(const CellRecord& cell) {
   if (cell.role == CellRole::kControl) return " (control)";
+  if (cell.role == CellRole::kTwin) return " (without an option)";
   return cell.role == CellRole::kRepeat ? absl::StrCat(" (run ", cell.cell.repeat, ")") : "";
 }
 

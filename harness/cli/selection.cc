@@ -31,6 +31,30 @@ Json ValueOf(const std::string& text) {
   return value.is_discarded() ? Json(text) : value;
 }
 
+// The parts of `text` between commas that lie in no list, object or string of JSON.
+std::vector<std::string> SplitOutsideJson(absl::string_view text) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  bool in_string = false, is_escaped = false;
+  for (const char c : text) {
+    if (in_string) {
+      in_string = is_escaped || c != '"';
+      is_escaped = !is_escaped && c == '\\';
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      ++depth;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    } else if (c == ',' && depth <= 0) {
+      parts.emplace_back();
+      continue;
+    }
+    parts.back().push_back(c);
+  }
+  return parts;
+}
+
 // "NAME<separator>VALUE" of the flag `flag`.
 absl::Status AddSetting(const char* flag, absl::string_view text, char separator, Json& settings) {
   const std::vector<std::string> pair = absl::StrSplit(text, absl::MaxSplits(separator, 1));
@@ -104,7 +128,10 @@ void Selection::AddOptions(CLI::App& app) {
                "Save a checkpoint after the first step, load it in a fresh engine and compare the "
                "later steps bit by bit")
       ->group(kProductGroup);
-  list("--engine-option", engine_options_, "NAME=JSON: a value in the engine's configuration");
+  app.add_option("--engine-option", engine_options_,
+                 "NAME=JSON: a value in the engine's configuration, for example "
+                 "param_offload=true or 'target_modules=[\"q_proj\",\"v_proj\"]'")
+      ->group(kProductGroup);
   app.add_option("--steps", steps_, "Optimizer steps")->group(kProductGroup);
   app.add_option("--seed", seeds_, "Seeds of weights and data")
       ->delimiter(',')
@@ -201,8 +228,10 @@ absl::StatusOr<Json> Selection::AdHocProbe() const {
     probe["optimizer"].push_back(std::move(settings));
   }
   Json options = Json::object();
-  for (const std::string& option : engine_options_)
-    RETURN_IF_ERROR(AddSetting("--engine-option", option, '=', options));
+  for (const std::string& list : engine_options_) {
+    for (const std::string& option : SplitOutsideJson(list))
+      RETURN_IF_ERROR(AddSetting("--engine-option", option, '=', options));
+  }
   probe["engine_options"] = Json::array({options});
   return probe;
 }

@@ -619,6 +619,19 @@ Verdict JudgeStopped(const JudgeInput& input, const Stop& stop) {
   return verdict;
 }
 
+// Says of each engine option whether it acts. One that was accepted and does nothing is not wrong,
+// but nobody should believe that it was tested.
+void TellEffects(const JudgeInput& input, Verdict& verdict) {
+  const SeenCell cell = {input.observation, input.lines, input.cell_dir};
+  for (const OptionTwin& twin : input.twins) {
+    verdict.effects.push_back(EffectOf(cell, twin));
+    if (verdict.kind == VerdictKind::kOk &&
+        verdict.effects.back().kind == EffectKind::kNotObserved)
+      absl::StrAppend(&verdict.message, "; ", twin.option, " was accepted, and no effect of it was ",
+                      "observed");
+  }
+}
+
 }  // namespace
 
 std::string PrecisionOf(const Observation& observation, const Probe& probe) {
@@ -635,6 +648,7 @@ Verdict Judge(const JudgeInput& input) {
     Verdict trained = JudgeFinished(input, HandedOverBefore(*stop, *input.observation));
     if (trained.kind == VerdictKind::kWrong) verdict = std::move(trained);
   }
+  TellEffects(input, verdict);
   verdict.message = OneSentence(verdict.message);
   return verdict;
 }

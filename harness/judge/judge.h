@@ -5,8 +5,10 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "harness/judge/blame.h"
+#include "harness/judge/option_effect.h"
 #include "harness/judge/reference_data.h"
 #include "harness/model/observation.h"
 #include "harness/model/probe.h"
@@ -25,6 +27,8 @@ struct JudgeInput {
   // an engine gets no blame.
   const Observation* control = nullptr;
   const Verdict* control_verdict = nullptr;
+  const Json* lines = nullptr;         // of the subjects that ran; null if nobody recorded them
+  std::vector<OptionTwin> twins = {};  // one for each engine option of the probe
 };
 
 // The precision that the cell ran, whatever was asked. Its floor judges the cell.

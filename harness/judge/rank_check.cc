@@ -38,6 +38,31 @@ std::optional<std::string> MisdealtDocuments(const std::vector<ObservedRank>& ra
   return std::nullopt;
 }
 
+// Whether the layout acts: a rank that shares a sequence has a part of its tokens, and one that shares
+// the model a part of its parameters.
+CheckResult CheckPart(const ObservedRank& rank, const Layout& layout) {
+  const bool shares_sequence = layout.cp * layout.ulysses > 1;
+  const bool shares_model = layout.dp_shard * layout.tp * layout.pp * layout.ep > 1;
+  const std::string who = RankOf(rank.rank, layout);
+  if ((shares_sequence || shares_model) && !rank.part)
+    return CheckResult::Unseen(Stage::kLoad, absl::StrCat("nobody saw what ", who, " has"));
+  if (shares_model && rank.part->parameters >= rank.part->of_parameters)
+    return CheckResult::Failed(
+        Stage::kLoad, reason::kOverrideIgnored,
+        absl::StrCat("asked for ", LayoutText(layout), ", but ", who, " holds all ",
+                     rank.part->of_parameters, " parameters"));
+  if (!shares_sequence) return CheckResult::Passed(Stage::kLoad);
+  if (!rank.part->tokens)
+    return CheckResult::Unseen(Stage::kForward,
+                               absl::StrCat("nobody saw which tokens ", who, " was given"));
+  if (*rank.part->tokens >= rank.part->of_tokens)
+    return CheckResult::Failed(
+        Stage::kForward, reason::kOverrideIgnored,
+        absl::StrCat("asked for ", LayoutText(layout), ", but ", who, " was given all ",
+                     rank.part->of_tokens, " tokens of its documents"));
+  return CheckResult::Passed(Stage::kForward);
+}
+
 CheckResult CheckOne(const Observation& observation, const ObservedRank& rank, const Probe& probe,
                      const AskedAttention& asked) {
   if (rank.precision_ran != observation.precision_ran)
@@ -106,6 +131,10 @@ CheckResult CheckRanks(const Observation& observation, const Probe& probe,
   if (const auto misdealt = MisdealtDocuments(ranks, layout))
     return CheckResult::Failed(Stage::kLoad, reason::kRankDocuments, *misdealt,
                                std::move(evidence));
+  for (const ObservedRank& rank : ranks) {
+    CheckResult part = CheckPart(rank, layout);
+    if (part.outcome != CheckOutcome::kPassed) return part;
+  }
   for (const ObservedRank& rank : ranks) {
     if (rank.rank == 0) continue;
     CheckResult own = CheckOne(observation, rank, probe, asked);

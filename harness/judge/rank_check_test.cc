@@ -34,6 +34,7 @@ Observation TwoRanks() {
     one.layers = {{"layers.0.attention.inner_attention", "FlexAttention", "torchtitan.x"}};
     one.ops = {"flex_attention"};
     one.precision_ran = "bf16";
+    one.part = ObservedPart{.parameters = 50, .of_parameters = 100};
     one.gpu_reads = {1};
     one.kernels = {Flex()};
     observation.ranks.push_back(one);
@@ -52,6 +53,36 @@ CheckResult Check(const Observation& observation) {
   probe.steps = 1;
   probe.layout = *ParseLayout("dp_shard=2");
   return CheckRanks(observation, probe, kAsked);
+}
+
+TEST(RankCheckTest, ALayoutThatIsNotInEffectFails) {
+  const auto check = [](const char* layout, ObservedPart part) {
+    Observation observation = TwoRanks();
+    Probe probe;
+    probe.attention = "flex";
+    probe.steps = 1;
+    probe.layout = *ParseLayout(layout);
+    for (ObservedRank& rank : observation.ranks) {
+      rank.part = part;
+      if (probe.layout.data_ranks() == 1) rank.data_rank = 0;
+      rank.data_ranks = probe.layout.data_ranks();
+    }
+    return CheckRanks(observation, probe, kAsked);
+  };
+  EXPECT_EQ(check("dp_shard=2", {50, 100}).outcome, CheckOutcome::kPassed);
+  CheckResult result = check("tp=2", {100, 100});
+  EXPECT_EQ(result.reason, "override-ignored");
+  EXPECT_EQ(result.message, "asked for tp=2, but rank 0 of 2 holds all 100 parameters");
+  EXPECT_EQ(check("dp_replicate=2", {100, 100}).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(check("ulysses=2", {100, 100, 16, 30}).outcome, CheckOutcome::kPassed);
+  result = check("ulysses=2", {50, 100, 30, 30});
+  EXPECT_EQ(result.reason, "override-ignored");
+  EXPECT_EQ(result.message,
+            "asked for ulysses=2, but rank 0 of 2 was given all 30 tokens of its documents");
+  EXPECT_EQ(check("cp=2", {50, 100, std::nullopt, 30}).outcome, CheckOutcome::kUnseen);
+  Observation older = TwoRanks();
+  older.ranks[1].part.reset();
+  EXPECT_EQ(Check(older).outcome, CheckOutcome::kUnseen);
 }
 
 TEST(RankCheckTest, RanksThatDidWhatWasAskedPass) {

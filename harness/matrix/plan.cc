@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/base/status_macros.h"
@@ -27,6 +28,25 @@ int64_t PartsMade(const EngineKind& kind, const Probe& probe, const std::vector<
   const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
   return rounded_up(tokens, std::max(longest, rounded_up(tokens, probe.micro_batches)));
+}
+
+// Why a golden of the whole model says nothing about the probe; empty if it does.
+std::string WhyNoGolden(const Probe& probe) {
+  // verl's names: lora_rank, lora_adapter_path, lora: {rank: ...}.
+  for (const auto& [option, text] : probe.engine_options) {
+    if (!absl::StartsWith(option, "lora")) continue;
+    const Json value = Json::parse(text, nullptr, false);
+    const bool is_off = value.is_null() || value == Json(0) || value == Json(false) ||
+                        value == Json("") || (value.is_object() && value.value("rank", Json(1)) == 0) ||
+                        (value.is_object() && value.empty());
+    // A name like lora_alpha says nothing alone.
+    const bool switches = option == "lora" || option == "lora_rank" ||
+                          option == "lora_adapter_path";
+    if (switches && !is_off)
+      return absl::StrCat("engine option ", option,
+                          ": LoRA trains adapters, and there is no golden of them yet");
+  }
+  return "";
 }
 
 // Why the probe does not apply to the engine kind; empty if it does.
@@ -250,6 +270,7 @@ class Expander {
       if (const std::string why = WhyNoSuchLayout(*FindEngineKind(cell.engine), cell.probe.layout);
           !why.empty())
         planned.not_offered = why;
+      if (const std::string why = WhyNoGolden(cell.probe); !why.empty()) planned.not_offered = why;
     }
     if (planned.included && !planned.is_stopped()) {
       // An error of the model's numbers, or of the form of its weights, comes before anything runs.

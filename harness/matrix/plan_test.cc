@@ -271,6 +271,22 @@ TEST(PlanTest, ALayoutThatTheEngineKindLacksIsNotOffered) {
             "cells of verl-fsdp cannot be asked for tp, only for dp_replicate, dp_shard, ulysses");
 }
 
+TEST(PlanTest, AdaptersHaveNoGolden) {
+  const auto planned = [](const char* options) {
+    return ExpandMatrix(OneCell("verl-fsdp", absl::StrCat(R"("attention": "sdpa", "engine_options": [)",
+                                                          options, "]")),
+                        {}, Environment())
+        ->at(0);
+  };
+  for (const char* options :
+       {R"({"lora_rank": 8, "target_modules": ["q_proj"]})", R"({"lora_adapter_path": "a"})",
+        R"({"lora": {"rank": 4}})"})
+    EXPECT_NE(planned(options).not_offered.find("LoRA"), std::string::npos) << options;
+  for (const char* options : {R"({"lora_rank": 0})", R"({"lora": {}})", R"({"lora_alpha": 32})",
+                              R"({"lora": {"rank": 0}})", R"({"param_offload": true})"})
+    EXPECT_EQ(planned(options).not_offered, "") << options;
+}
+
 TEST(PlanTest, ALayoutRunsInTheRuntimeThatHasWhatItNeeds) {
   const auto planned = [](const std::string& probe, const std::string& runtime,
                           const std::string& with) {

@@ -12,7 +12,7 @@
 namespace bkm {
 namespace {
 
-constexpr std::array<absl::string_view, 3> kRoles = {"subject", "control", "repeat"};
+constexpr std::array<absl::string_view, 4> kRoles = {"subject", "control", "repeat", "twin"};
 
 void DescribeSubject(Fields& fields, const char* key, std::optional<SubjectSpec>& subject) {
   std::optional<std::string> text;

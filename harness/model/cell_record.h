@@ -18,8 +18,9 @@
 namespace bkm {
 
 // A subject is a cell that the matrix asks for. A control shows whose fault a failure is, a repeat
-// shows how much a cell varies; both are counted apart from subjects.
-enum class CellRole { kSubject, kControl, kRepeat };
+// how much a cell varies, a twin what an engine option does: the same cell without it. These are
+// counted apart from subjects.
+enum class CellRole { kSubject, kControl, kRepeat, kTwin };
 
 // What the repeats of a cell showed.
 struct Stability {

@@ -386,6 +386,13 @@ void Describe(Fields& fields, ObservedCollective& collective) {
   fields.Field("elements", collective.elements);
 }
 
+void Describe(Fields& fields, ObservedPart& part) {
+  fields.Field("parameters", part.parameters);
+  fields.Field("of_parameters", part.of_parameters);
+  fields.Field("tokens", part.tokens);
+  fields.Field("of_tokens", part.of_tokens);
+}
+
 void Describe(Fields& fields, ObservedRank& rank) {
   fields.Field("rank", rank.rank);
   fields.Field("stage", rank.stage);
@@ -396,6 +403,7 @@ void Describe(Fields& fields, ObservedRank& rank) {
   fields.Field("data_ranks", rank.data_ranks);
   fields.Field("documents", rank.documents);
   fields.Field("precision_ran", rank.precision_ran);
+  fields.Field("part", rank.part);
   fields.Field("collectives", rank.collectives);
   DescribeBackend(fields, rank, nullptr);
 }

@@ -172,6 +172,13 @@ struct ObservedBackend {
   std::vector<ObservedGpuDifference> gpu_differences;
 };
 
+// What a rank has of the model, and of the tokens of its documents in the evidence forward.
+struct ObservedPart {
+  int64_t parameters = 0, of_parameters = 0;  // elements
+  std::optional<int64_t> tokens;              // absent: nobody saw which
+  int64_t of_tokens = 0;
+};
+
 // One of several ranks. What stands for the whole cell is in the Observation; rank 0's attention,
 // too.
 struct ObservedRank : ObservedBackend {
@@ -184,6 +191,7 @@ struct ObservedRank : ObservedBackend {
   int64_t data_ranks = 0;
   std::vector<ObservedShare> documents;  // its own, in each step
   std::string precision_ran;
+  std::optional<ObservedPart> part;  // absent in older runs
   std::vector<ObservedCollective> collectives;
 };
 

@@ -15,6 +15,8 @@ constexpr std::array<absl::string_view, 13> kStages = {
 constexpr std::array<absl::string_view, 7> kKinds = {"ok",          "refused",  "broken", "wrong",
                                                      "unsupported", "spurious", "skipped"};
 
+constexpr std::array<absl::string_view, 3> kEffects = {"unknown", "not observed", "acts"};
+
 template <typename Enum, size_t n>
 std::optional<Enum> FromName(const std::array<absl::string_view, n>& names,
                              absl::string_view name) {
@@ -28,6 +30,7 @@ std::optional<Enum> FromName(const std::array<absl::string_view, n>& names,
 
 absl::string_view Name(Stage stage) { return kStages[static_cast<size_t>(stage)]; }
 absl::string_view Name(VerdictKind kind) { return kKinds[static_cast<size_t>(kind)]; }
+absl::string_view Name(EffectKind kind) { return kEffects[static_cast<size_t>(kind)]; }
 std::optional<Stage> StageFromName(absl::string_view name) {
   return FromName<Stage>(kStages, name);
 }
@@ -59,6 +62,12 @@ void Describe(Fields& fields, FailedClaim& failed) {
   fields.Field("message", failed.message);
 }
 
+void Describe(Fields& fields, OptionEffect& effect) {
+  fields.Field("option", effect.option);
+  fields.Name("effect", effect.kind, kEffects);
+  fields.Field("seen", effect.seen);
+}
+
 void DescribeOutcome(Fields& fields, Verdict& verdict) {
   fields.Name("verdict", verdict.kind, kKinds);
   fields.Name("stage", verdict.stage, kStages);
@@ -67,6 +76,7 @@ void DescribeOutcome(Fields& fields, Verdict& verdict) {
   fields.Field("blame", verdict.blame, Presence::kOptional);
   fields.Field("blind", verdict.blind, Presence::kOmitted);
   fields.Field("failures", verdict.failures, Presence::kOmitted);
+  fields.Field("effects", verdict.effects, Presence::kOmitted);
 }
 
 void Describe(Fields& fields, Verdict& verdict) {

@@ -56,6 +56,22 @@ struct FailedClaim {
   bool operator==(const FailedClaim&) const = default;
 };
 
+// Written to run.json and published: never rename.
+enum class EffectKind {
+  kUnknown,      // nobody compared
+  kNotObserved,  // accepted, and nothing that was seen is other than without it
+  kActs,
+};
+absl::string_view Name(EffectKind kind);
+
+// What an engine option that the probe names was seen to do.
+struct OptionEffect {
+  std::string option;
+  EffectKind kind = EffectKind::kUnknown;
+  std::string seen;  // what differs, or why nobody compared
+  bool operator==(const OptionEffect&) const = default;
+};
+
 // The judge's result for one observation.
 struct Verdict {
   VerdictKind kind = VerdictKind::kSkipped;
@@ -70,6 +86,8 @@ struct Verdict {
   // Of a wrong: every claim that failed, the one of the verdict first. Their places are in the
   // evidence, under "failures".
   std::vector<FailedClaim> failures = {};
+  // Of each engine option that was asked for, by name.
+  std::vector<OptionEffect> effects = {};
   bool operator==(const Verdict&) const = default;
 };
 
@@ -85,6 +103,7 @@ bool SaysSomething(const Verdict& verdict);
 bool HasNumbers(const Verdict& verdict);
 
 void Describe(Fields& fields, FailedClaim& failed);
+void Describe(Fields& fields, OptionEffect& effect);
 // The fields of a verdict without its evidence, for structs that contain them inline.
 void DescribeOutcome(Fields& fields, Verdict& verdict);
 void Describe(Fields& fields, Verdict& verdict);

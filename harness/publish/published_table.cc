@@ -50,6 +50,28 @@ std::vector<std::string> Hidden(const PublishedRow& row) {
   return {hidden.begin(), hidden.end()};
 }
 
+// Whether the engine option in "param_offload=true" was accepted, and was not seen to act. Older
+// evidence does not say.
+bool IsWithoutEffect(const Verdict& verdict, absl::string_view option) {
+  const absl::string_view name = option.substr(0, option.find('='));
+  return std::any_of(verdict.effects.begin(), verdict.effects.end(),
+                     [&](const OptionEffect& effect) {
+                       return effect.option == name && effect.kind != EffectKind::kActs;
+                     });
+}
+
+// Engine options of right cells that were accepted and not seen to act.
+std::vector<std::string> WithoutEffect(const PublishedRow& row) {
+  std::set<std::string> options;
+  for (const PublishedCell& cell : row.cells) {
+    for (const OptionEffect& effect : cell.evidence.verdict.effects) {
+      if (IsOk(cell) && effect.kind == EffectKind::kNotObserved)
+        options.insert(absl::StrCat(effect.option, " (accepted, effect not observed)"));
+    }
+  }
+  return {options.begin(), options.end()};
+}
+
 }  // namespace
 
 absl::string_view Name(RowStatus status) { return kStatuses[static_cast<size_t>(status)]; }
@@ -89,7 +111,8 @@ std::vector<std::string> NotTested(const PublishedRow& row) {
       {"strategy=\"fsdp\"", "FSDP1"}};
   const auto is_tested = [&](absl::string_view option) {
     return std::any_of(row.cells.begin(), row.cells.end(), [&](const PublishedCell& cell) {
-      return IsOk(cell) && absl::StrContains(cell.options, option);
+      return IsOk(cell) && absl::StrContains(cell.options, option) &&
+             !IsWithoutEffect(cell.evidence.verdict, option);
     });
   };
   std::vector<std::string> missing;
@@ -101,6 +124,7 @@ std::vector<std::string> NotTested(const PublishedRow& row) {
         return IsOk(cell) && cell.precision == "fp32";
       }))
     missing.push_back("fp32");
+  for (std::string& option : WithoutEffect(row)) missing.push_back(std::move(option));
   for (std::string& claim : Hidden(row)) missing.push_back(std::move(claim));
   for (std::string& layout : LayoutsNotTested(row)) missing.push_back(std::move(layout));
   missing.push_back("torch.compile");  // no cell can be asked for it yet

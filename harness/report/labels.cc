@@ -11,6 +11,7 @@
 #include "harness/base/shown_text.h"
 #include "harness/model/cell_key.h"
 #include "harness/model/engine_kind.h"
+#include "harness/model/plant.h"
 
 namespace bkm {
 namespace {
@@ -75,7 +76,9 @@ std::string CellLabel(const CellRecord& record) {
   if (const std::string options = OptionsText(cell); !options.empty())
     absl::StrAppend(&text, ", ", options);
   if (cell.probe.seed != Probe().seed) absl::StrAppend(&text, ", seed=", cell.probe.seed);
-  if (!cell.plant.empty()) absl::StrAppend(&text, ", planted: ", absl::StrJoin(cell.plant, ", "));
+  std::vector<std::string> plants = cell.plant;
+  std::erase(plants, kRecordLines);  // breaks nothing
+  if (!plants.empty()) absl::StrAppend(&text, ", planted: ", absl::StrJoin(plants, ", "));
   return text;
 }
 

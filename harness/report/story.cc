@@ -128,13 +128,23 @@ void AppendWitnesses(std::string& out, const Json& observation, const Json& mask
 
 std::string StoryText(const CellRecord& cell, const Json& observation, const Verdict& verdict) {
   std::string out = absl::StrCat(
-      CellLabel(cell), cell.role == CellRole::kControl ? " (control)" : "", "\n", cell.id, "\n\n");
+      CellLabel(cell),
+      cell.role == CellRole::kControl ? " (control)"
+      : cell.role == CellRole::kTwin  ? " (a twin: without an engine option)"
+                                      : "",
+      "\n", cell.id, "\n\n");
   absl::StrAppend(&out, "Verdict\n  ", Name(verdict.kind), " at ", Name(verdict.stage),
                   verdict.reason.empty() ? "" : absl::StrCat(" (", verdict.reason, ")"), "\n");
   if (!verdict.message.empty()) absl::StrAppend(&out, "  ", verdict.message, "\n");
   if (!verdict.blame.empty())
     absl::StrAppend(&out, "  blame: ", absl::StrJoin(verdict.blame, ", "), "\n");
   AppendFailures(out, verdict);
+  if (!verdict.effects.empty()) absl::StrAppend(&out, "\nEngine options, against the cell without\n");
+  for (const OptionEffect& effect : verdict.effects)
+    absl::StrAppend(&out, "  ", effect.option, ": ",
+                    effect.kind == EffectKind::kNotObserved ? "accepted, effect not observed"
+                                                            : Name(effect.kind),
+                    effect.seen.empty() ? "" : ": ", effect.seen, "\n");
   absl::StrAppend(&out, "\nRequest\n");
   if (cell.cell.engine_subject) {
     absl::StrAppend(&out, "  engine  ", cell.cell.engine, " ",

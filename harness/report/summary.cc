@@ -43,12 +43,14 @@ std::vector<Cause> GroupByCause(const RunRecord& run) {
 
 std::string CountsText(const RunRecord& run) {
   std::map<std::string, int> counts;
-  int controls = 0, repeats = 0;
+  int controls = 0, repeats = 0, twins = 0;
   for (const CellRecord& cell : run.cells) {
     if (cell.role == CellRole::kControl) {
       ++controls;
     } else if (cell.role == CellRole::kRepeat) {
       ++repeats;
+    } else if (cell.role == CellRole::kTwin) {
+      ++twins;
     } else {
       ++counts[cell.verdict ? std::string(Name(cell.verdict->kind)) : "not measured"];
     }
@@ -57,6 +59,7 @@ std::string CountsText(const RunRecord& run) {
   for (const auto& [name, count] : counts) parts.push_back(absl::StrCat(count, " ", name));
   if (controls > 0) parts.push_back(absl::StrCat(controls, " added as controls"));
   if (repeats > 0) parts.push_back(absl::StrCat(repeats, " repeats"));
+  if (twins > 0) parts.push_back(absl::StrCat(twins, " without an engine option"));
   return absl::StrJoin(parts, ", ");
 }
 

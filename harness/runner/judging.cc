@@ -40,6 +40,7 @@ Packages PackagesOf(const std::optional<Json>& request, const Cell& cell) {
 // The files of a measured cell.
 struct CellFiles {
   Observation observation;
+  Json lines;  // null if nobody recorded them
   std::optional<Json> request;
 };
 
@@ -52,6 +53,7 @@ absl::StatusOr<std::optional<CellFiles>> ReadCellFiles(const RunDirectory& direc
   ASSIGN_OR_RETURN(
       files.observation,
       ObservationFromJson(*json, (directory.cell(cell) / "observation.json").string()));
+  files.lines = MemberOf(*json, "lines");
   ASSIGN_OR_RETURN(files.request, directory.ReadRequest(cell));
   return std::optional<CellFiles>(std::move(files));
 }
@@ -117,9 +119,18 @@ absl::Status RunJudge::Verify(const CellRecord& cell) {
   return status;
 }
 
+RunJudge::Beside RunJudge::BesideOf(const RunRecord& run, const CellRecord& cell) {
+  Beside beside{.control = FindControl(run, cell)};
+  if (cell.role != CellRole::kSubject || !cell.cell.plant.empty()) return beside;
+  for (const auto& [option, value] : cell.cell.probe.engine_options)
+    beside.twins[option] = FindTwin(run, cell, option);
+  return beside;
+}
+
 absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cell,
-                                                           const CellRecord* control,
+                                                           const Beside& beside,
                                                            bool interrupted) {
+  const CellRecord* const control = beside.control;
   if (HasNoFolder(cell)) return cell.verdict;
   if (const absl::Status sound = Verify(cell); !sound.ok())
     return std::optional<Verdict>(Unreadable(sound));
@@ -138,9 +149,20 @@ absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cel
                                      : absl::StatusOr<std::optional<CellFiles>>(std::nullopt);
   std::optional<Verdict> control_verdict;
   if (control_files.ok() && *control_files) {
-    ASSIGN_OR_RETURN(control_verdict, JudgeWith(*control, nullptr));
+    ASSIGN_OR_RETURN(control_verdict, JudgeWith(*control, {}));
     input.control = &(*control_files)->observation;
     input.control_verdict = &*control_verdict;
+  }
+  if (!files.lines.is_null()) input.lines = &files.lines;
+  std::vector<std::optional<CellFiles>> twins(beside.twins.size());  // which the input refers to
+  for (const auto& [option, twin] : beside.twins) {
+    OptionTwin& seen = input.twins.emplace_back(OptionTwin{.option = option});
+    auto read_twin = twin ? ReadCellFiles(directory_, *twin)
+                          : absl::StatusOr<std::optional<CellFiles>>(std::nullopt);
+    if (!read_twin.ok() || !*read_twin) continue;
+    CellFiles& kept = twins[input.twins.size() - 1].emplace(**std::move(read_twin));
+    seen.seen = {&kept.observation, kept.lines.is_null() ? nullptr : &kept.lines,
+                 directory_.cell(*twin)};
   }
   // After the control: judging it reads a reference of the same probe again that was incomplete.
   input.reference = EvidenceFor(cell.cell.probe, PrecisionOf(files.observation, cell.cell.probe));
@@ -154,7 +176,7 @@ absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cel
 
 absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeCell(const RunRecord& run,
                                                            const CellRecord& cell) {
-  return JudgeWith(cell, FindControl(run, cell));
+  return JudgeWith(cell, BesideOf(run, cell));
 }
 
 absl::StatusOr<Drift> RunJudge::DriftBetween(const CellRecord& cell,
@@ -193,7 +215,7 @@ void RunJudge::JudgeTogether(const RunRecord& run, CellRecord& cell) {
 
 absl::Status RunJudge::JudgeRun(RunRecord& run, bool interrupted) {
   for (CellRecord& cell : run.cells) {
-    ASSIGN_OR_RETURN(cell.verdict, JudgeWith(cell, FindControl(run, cell), interrupted));
+    ASSIGN_OR_RETURN(cell.verdict, JudgeWith(cell, BesideOf(run, cell), interrupted));
   }
   for (CellRecord& cell : run.cells) {
     if (cell.role == CellRole::kSubject) JudgeTogether(run, cell);

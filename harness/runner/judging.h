@@ -36,8 +36,13 @@ class RunJudge {
   absl::StatusOr<Drift> DriftBetween(const CellRecord& cell, const std::filesystem::path& before);
 
  private:
-  absl::StatusOr<std::optional<Verdict>> JudgeWith(const CellRecord& cell,
-                                                   const CellRecord* control,
+  // Cells of the run that speak of another one.
+  struct Beside {
+    const CellRecord* control = nullptr;
+    std::map<std::string, const CellRecord*> twins = {};  // by engine option
+  };
+  static Beside BesideOf(const RunRecord& run, const CellRecord& cell);
+  absl::StatusOr<std::optional<Verdict>> JudgeWith(const CellRecord& cell, const Beside& beside,
                                                    bool interrupted = false);
   // DataLoss when the cell's evidence is not what was written.
   absl::Status Verify(const CellRecord& cell);

@@ -451,7 +451,19 @@ absl::Status Runner::Record(size_t index, Json observation, const Json& observed
   for (const size_t equal : waiting_[index]) RETURN_IF_ERROR(Inherit(equal, index));
   waiting_.erase(index);
   RETURN_IF_ERROR(AddControlFor(index, observation));
+  RETURN_IF_ERROR(AddTwinsFor(index));
   return WriteRunSoon(/*now=*/false);
+}
+
+absl::Status Runner::AddTwinsFor(size_t index) {
+  // Elsewhere, where nothing is judged, nobody compares.
+  if (!options_.controls || !options_.judges || cells_[index].stopped) return absl::OkStatus();
+  for (PreparedCell& twin : TwinsOf(cells_[index])) {
+    if (!twins_.insert(twin.record.id).second) continue;
+    observer_.OnAdded(twin.record, "without an engine option, to see what the option does");
+    RETURN_IF_ERROR(Add(std::move(twin), /*front=*/false));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Runner::AddControlFor(size_t index, const Json& observation) {

@@ -119,6 +119,7 @@ class Runner {
   absl::Status CheckInherited(size_t index, const Json& observation);
   void MeasureAgain(size_t index, const std::string& why);
   absl::Status AddControlFor(size_t index, const Json& observation);
+  absl::Status AddTwinsFor(size_t index);
   // Tells the feed the verdicts that are known now, and adds the cells that it chooses next.
   absl::Status TellAndFeed();
   absl::Status TellJudged();
@@ -147,6 +148,7 @@ class Runner {
   std::map<size_t, std::vector<size_t>> equals_;  // cell -> equal cells that took its observation
   InheritedCells inherited_;
   std::set<std::string> controls_;    // ControlKey of every control in the run
+  std::set<std::string> twins_;       // id of every twin in the run
   std::set<std::string> workers_up_;  // keys that cells were started for and that were not released
   std::set<size_t> measured_;         // cells that have an observation
   std::vector<size_t> untold_;        // cells that feed_ has not been told of

@@ -74,6 +74,14 @@ std::vector<std::string> FaultsOf(const Cell& cell) {
   return faults;
 }
 
+// Lines tell what an option does: of the cell that has it, and of its twin.
+bool RecordsLines(const PreparedCell& cell) {
+  const std::vector<std::string>& plant = cell.record.cell.plant;
+  if (std::find(plant.begin(), plant.end(), kRecordLines) != plant.end()) return true;
+  return cell.record.role == CellRole::kSubject && plant.empty() &&
+         !cell.record.cell.probe.engine_options.empty();
+}
+
 // The part of the request that is the same on every machine.
 Json Asked(const PreparedCell& cell, const TaskSettings& settings) {
   const Cell& what = cell.record.cell;
@@ -82,14 +90,16 @@ Json Asked(const PreparedCell& cell, const TaskSettings& settings) {
                  {"output_mib", settings.limits.output_mib + HandOverMib(what.probe)},
                  {"processes", settings.limits.processes}};
   if (settings.limits.cpu_s > 0) limits["cpu_s"] = settings.limits.cpu_s;
-  return {{"type", "run"},
-          {"adapter", what.engine},
-          {"packages",
-           {{"engine", cell.engine ? Json(cell.engine->package) : Json()},
-            {"library", LibraryPackage(cell)}}},
-          {"probe", ToJson(what.probe)},
-          {"limits", std::move(limits)},
-          {"plant", FaultsOf(what)}};
+  Json asked = {{"type", "run"},
+                {"adapter", what.engine},
+                {"packages",
+                 {{"engine", cell.engine ? Json(cell.engine->package) : Json()},
+                  {"library", LibraryPackage(cell)}}},
+                {"probe", ToJson(what.probe)},
+                {"limits", std::move(limits)},
+                {"plant", FaultsOf(what)}};
+  if (RecordsLines(cell)) asked["record_lines"] = true;
+  return asked;
 }
 
 Json Question(const PreparedCell& cell, const TaskSettings& settings) {
@@ -126,9 +136,6 @@ Json MakeRequest(const PreparedCell& cell, const std::filesystem::path& dir,
   request["probe_dir"] = cell.probe_folder.string();
   request["python"] = cell.worker.python.string();
   request["sandbox"] = std::string(Name(settings.sandbox));
-  const std::vector<std::string>& plant = cell.record.cell.plant;
-  if (std::find(plant.begin(), plant.end(), kRecordLines) != plant.end())
-    request["record_lines"] = true;
   if (cell.worker.alone) request["alone"] = true;
   if (!cell.worker.bytecode.empty()) request["bytecode"] = cell.worker.bytecode.string();
   return request;
@@ -149,6 +156,41 @@ std::string ControlKey(const CellRecord& record) {
   return absl::StrCat(control, " ",
                       record.cell.library_subject ? record.cell.library_subject->ToString() : "",
                       " ", record.lock, " ", ToJson(ProbeOfControl(record.cell.probe)).dump());
+}
+
+// The question of the twin: lines are recorded, as in the cell itself.
+Cell TwinCell(Cell cell, const std::string& option) {
+  cell.probe.engine_options.erase(option);
+  cell.plant = {kRecordLines};
+  cell.repeat = 1;
+  return cell;
+}
+
+std::vector<PreparedCell> TwinsOf(const PreparedCell& cell) {
+  std::vector<PreparedCell> twins;
+  const Cell& asked = cell.record.cell;
+  if (cell.record.role != CellRole::kSubject || !asked.plant.empty() ||
+      KindOf(asked).judged_by_ending_only)
+    return twins;
+  for (const auto& [option, value] : asked.probe.engine_options) {
+    PreparedCell twin = cell;
+    twin.record.cell = TwinCell(asked, option);
+    twin.record.role = CellRole::kTwin;
+    twin.record.id = CellId(twin.record.cell);
+    twin.record.dir = CellDirectory(twin.record.cell, twin.record.id);
+    twin.record.verdict.reset();
+    twin.record.inherited_from.reset();
+    twins.push_back(std::move(twin));
+  }
+  return twins;
+}
+
+const CellRecord* FindTwin(const RunRecord& run, const CellRecord& cell,
+                           const std::string& option) {
+  const std::string id = CellId(TwinCell(cell.cell, option));
+  const auto it = std::find_if(run.cells.begin(), run.cells.end(),
+                               [&](const CellRecord& other) { return other.id == id; });
+  return it == run.cells.end() ? nullptr : &*it;
 }
 
 const CellRecord* FindControl(const RunRecord& run, const CellRecord& cell) {

@@ -66,6 +66,13 @@ std::string QuestionText(const PreparedCell& cell, const TaskSettings& settings)
 // fault a red `cell` is. Absent if `cell` is a control itself.
 std::optional<PreparedCell> ControlOf(const PreparedCell& cell);
 
+// The twins of a cell: the same cell without one of its engine options, which shows whether the
+// option acts. None for a cell whose numbers are not judged, or with a planted fault.
+std::vector<PreparedCell> TwinsOf(const PreparedCell& cell);
+
+// The twin of `cell` without `option` among the cells of `run`; null if there is none.
+const CellRecord* FindTwin(const RunRecord& run, const CellRecord& cell, const std::string& option);
+
 // Identifies the control of a cell: cells with equal keys share one. Empty if the cell has none, or
 // if it is itself a control with a planted fault, which must not serve as one.
 std::string ControlKey(const CellRecord& cell);

@@ -17,7 +17,17 @@ using html::Element;
 using html::Markup;
 
 const char* RoleText(CellRole role) {
-  return role == CellRole::kControl ? "control" : role == CellRole::kRepeat ? "repeat" : "asked";
+  switch (role) {
+    case CellRole::kControl:
+      return "control";
+    case CellRole::kRepeat:
+      return "repeat";
+    case CellRole::kTwin:
+      return "twin";
+    case CellRole::kSubject:
+      break;
+  }
+  return "asked";
 }
 
 Markup Row(const SiteRun& run, const CellRecord& cell) {

@@ -18,7 +18,7 @@ from bkm_cell.faults import Planted
 from bkm_cell.hand_over import HandOver, probe_tensors
 from bkm_cell.probe import Batch, Probe, Reach
 from bkm_cell.ranks.collectives import Collectives
-from bkm_cell.ranks.gather import Rank
+from bkm_cell.ranks.gather import Rank, local_elements
 from bkm_cell.ranks.share import Share
 from bkm_cell.report import Report
 from bkm_cell.tensor_file import dtype_name, save_file
@@ -146,6 +146,7 @@ class Ladder:
                 report.set(mask={"evidence_error": describe(error, self._owners)})
             self._enter("witness")
             report.set(mask={"calls": calls.masks.facts(probe.reach.step)})
+        self._report_part(batch, calls.attended)
         self._share.whole_relations(whole, calls.attended)
         self._report_attended(calls.attended)
         report.set(backend={"called": calls.called, "ops": sorted(calls.ops)})
@@ -198,6 +199,16 @@ class Ladder:
         probe = self._probe
         parts = probe.layout.sequence_ranks
         return Attended(batch.lengths, probe.is_padded, batch.input_ids, parts)
+
+    def _report_part(self, batch: Batch, attended: Attended) -> None:
+        """What a rank has of the model and of its documents' tokens, to see whether its layout acts."""
+        if self._rank is None:
+            return
+        held = sum(local_elements(p) for m in self._adapter.modules() for p in m.parameters())
+        part: dict[str, Any] = {"parameters": held, "of_parameters": self._probe.parameters}
+        if attended.tokens_given is not None:
+            part |= {"tokens": attended.tokens_given, "of_tokens": len(batch.input_ids)}
+        self._report.set(part=part)
 
     def _report_attended(self, attended: Attended) -> None:
         if attended.relations:

@@ -8,6 +8,7 @@ import abc
 import contextlib
 import dataclasses
 import importlib
+import os
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -31,6 +32,9 @@ _TRAINER_DEFAULTS = {
     "max_token_len_per_gpu": 8192,
     "micro_batch_size_per_gpu": 4,
 }
+
+# Fields of verl's model configuration that its worker hands on.
+_COPIED_BY_WORKER = ("use_remove_padding", "use_fused_kernels")
 
 # Fields of an optimizer configuration: one of each tuple. An option that is dropped on the way is the
 # adapter's fault, and must not look like the engine's.
@@ -80,6 +84,7 @@ class VerlAdapter(Adapter):
         # Not through the registry: it refuses the device "cpu", and only makes this call.
         checkpoint = importlib.import_module("verl.trainer.config").CheckpointConfig()
         model, engine, optimizer = self.configs()
+        self._complete(model, engine)
         self._asked = {"engine": _plain(engine), "optimizer": _plain(optimizer)}
         self.engine = self._engine_type(
             model_config=model,
@@ -88,6 +93,19 @@ class VerlAdapter(Adapter):
             checkpoint_config=checkpoint,
         )
         self.engine.initialize()
+
+    def _complete(self, model: Any, engine: Any) -> None:
+        """What verl's worker copies from the model's configuration to the engine's, and then puts
+        into each batch (TrainingWorker.__init__, train_batch)."""
+        self._of_worker = {}
+        for name in _COPIED_BY_WORKER:
+            if not hasattr(model, name):
+                continue
+            value = getattr(model, name)
+            self._of_worker[name] = value
+            if hasattr(engine, name):
+                with contextlib.suppress(AttributeError):  # frozen in versions that do not copy it
+                    setattr(engine, name, value)
 
     def optimizer_config(self, kind: type, extra: dict[str, Any]) -> Any:
         """The probe's optimizer settings, under the names that this configuration has."""
@@ -129,6 +147,8 @@ class VerlAdapter(Adapter):
         """verl's model configuration, with the engine options that are its fields."""
         kind = self.verl_config.HFModelConfig
         options = accepted(self.probe.engine_options, _fields(kind))
+        if options.get("use_fused_kernels") and "fused_kernel_options" in _fields(kind):
+            options = {"fused_kernel_options": self._shipped("fused_kernel_options"), **options}
         # Absent in versions in which the engine's class alone decides.
         type_ = {"model_type": "language_model" if self.probe.head == "lm" else "value_model"}
         return kind(
@@ -136,6 +156,14 @@ class VerlAdapter(Adapter):
             use_remove_padding=not self.probe.is_padded,
             **{**accepted(type_, _fields(kind)), **named, **options},
         )
+
+    def _shipped(self, name: str) -> dict[str, Any]:
+        """The value of a model option in the configuration that verl ships, which a trainer that is
+        started by its command line reads; the dataclass leaves it empty."""
+        package = importlib.import_module("verl.trainer.config").__path__[0]
+        file = os.path.join(package, "model", "hf_model.yaml")
+        shipped = importlib.import_module("omegaconf").OmegaConf.load(file)
+        return dict(shipped.get(name) or {})
 
     def engine_config(self, kind: type, **named: Any) -> Any:
         """The engine's own configuration. It accepts or refuses all other engine options."""
@@ -158,6 +186,7 @@ class VerlAdapter(Adapter):
             **_TRAINER_DEFAULTS,
             **_cut(batch, micro_batches),
             "use_remove_padding": not self.probe.is_padded,
+            **self._of_worker,
             "temperature": self.probe.temperature,
             "global_batch_size": batch.documents_of_all or len(batch.lengths),
             "pad_mode": self._pad_mode,

@@ -254,6 +254,11 @@ def _is_covered(name: str, tables: list[dict[str, _Part]]) -> bool:
     return sum(math.prod(part.sizes) for part in parts) >= math.prod(whole)
 
 
+def local_elements(parameter: torch.Tensor) -> int:
+    """How many elements of a parameter this rank holds."""
+    return _local(parameter).numel()
+
+
 def _local(tensor: torch.Tensor | FlatPart) -> torch.Tensor:
     if isinstance(tensor, FlatPart):
         return tensor.values

@@ -24,7 +24,7 @@ Facts = dict[str, Any]
 Tensors = dict[str, torch.Tensor]
 
 MOST_DIFFERENCES = 20
-_OF_EACH_RANK = ("data_rank", "data_ranks", "documents", "collectives")
+_OF_EACH_RANK = ("data_rank", "data_ranks", "documents", "collectives", "part")
 
 
 def merge_facts(into: Facts, more: Facts) -> None:

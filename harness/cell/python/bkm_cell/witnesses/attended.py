@@ -320,6 +320,13 @@ class Attended:
         self.relations[digest] = seen
         self.layers.append({"layer": layer, "relation": digest})
 
+    @property
+    def tokens_given(self) -> int | None:
+        """How many of the documents' tokens this rank was given, if it is given a part of them."""
+        if self._part is None:
+            return None
+        return len(self._part.places[self._part.places >= 0].unique())
+
     def stored(self) -> dict[str, torch.Tensor]:
         """The relations under their names in a step's file."""
         return {f"relation/{digest}": relation for digest, relation in self.relations.items()}
