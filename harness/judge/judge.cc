@@ -413,14 +413,18 @@ bool ExplainsMore(const Failing& a, const Failing& b) {
 }
 
 std::vector<Failing> FailingOf(const std::vector<NamedCheck>& checks) {
-  std::vector<Failing> failing;
+  std::vector<Failing> first, all;
   for (const auto& [name, result] : checks) {
-    if (result.outcome != CheckOutcome::kFailed) continue;
-    failing.push_back({name, &result});
-    for (const CheckResult& further : result.further) failing.push_back({name, &further});
+    if (result.outcome == CheckOutcome::kFailed) first.push_back({name, &result});
   }
-  std::stable_sort(failing.begin(), failing.end(), ExplainsMore);
-  return failing;
+  std::stable_sort(first.begin(), first.end(), ExplainsMore);
+  // A check knows which of its own claims explains the others.
+  for (const Failing& failing : first) {
+    all.push_back(failing);
+    for (const CheckResult& further : failing.result->further)
+      all.push_back({failing.check, &further});
+  }
+  return all;
 }
 
 // All of them, with all their places.

@@ -145,6 +145,38 @@ TEST_F(JudgeTest, EarliestStageThatFailsIsTheVerdict) {
   EXPECT_EQ(verdict.evidence["checks"]["mask"]["outcome"], "failed");
 }
 
+TEST_F(JudgeTest, EveryClaimThatFailsIsToldAndTheOneThatExplainsMostIsTheVerdict) {
+  // A norm that is a little off, and gradients that are off by very much.
+  observation_.model.rope_frequencies[3] *= 1 + 2e-4;
+  cell_.tensors[0].tensors.at("a").gradient[0] *= 1e6;
+  Verdict verdict = Judged();
+  EXPECT_EQ(verdict.reason, "gradients-off") << verdict.message;
+  ASSERT_GE(verdict.failures.size(), 2u);
+  EXPECT_EQ(verdict.failures[0].reason, verdict.reason);
+  EXPECT_EQ(verdict.failures[0].message, verdict.evidence["failures"][0]["message"]);
+  const auto config = std::find_if(
+      verdict.failures.begin(), verdict.failures.end(),
+      [](const FailedClaim& failed) { return failed.claim == "model"; });
+  ASSERT_NE(config, verdict.failures.end());
+  EXPECT_EQ(config->reason, "config-ignored");
+  for (const Json& failed : verdict.evidence["failures"]) {
+    double last = std::numeric_limits<double>::infinity();
+    for (const Json& place : failed["places"]) {
+      if (!place.contains("size")) continue;
+      EXPECT_LE(place["size"], last);
+      last = place["size"];
+    }
+  }
+  // A frequency that explains them is the verdict.
+  observation_.model.rope_frequencies[3] *= 1e5;
+  verdict = Judged();
+  EXPECT_EQ(verdict.reason, "config-ignored") << verdict.message;
+  // What is plainly not as asked comes before what is a matter of more or less.
+  observation_.precision_ran = "bf16";
+  input_.probe.precision = "fp32";
+  EXPECT_EQ(Judged().reason, "precision-ignored");
+}
+
 // The gradient of such a parameter is not among those whose norm was seen: how gradients were
 // clipped is unknown, and what explains both is the parameter.
 TEST_F(JudgeTest, AParameterThatTheFileLacksExplainsANormThatIsTooSmall) {

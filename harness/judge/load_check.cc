@@ -177,6 +177,12 @@ FileComparison Compare(const char* kind, const std::map<std::string, ObservedTen
   return result;
 }
 
+std::vector<FailedPlace> PlacesOf(const std::vector<std::string>& names) {
+  std::vector<FailedPlace> places;
+  for (const std::string& name : names) places.push_back({name, "the model holds nothing for it"});
+  return places;
+}
+
 std::vector<std::string> AddedNames(const std::map<std::string, ObservedTensor>& loaded,
                                     const std::map<std::string, ObservedTensor>& file) {
   std::vector<std::string> added;
@@ -229,6 +235,14 @@ CheckResult CheckLoad(const std::map<std::string, ObservedTensor>& loaded,
     const ObservedTensor expected = Together(unseen, file);
     evidence["not_seen"] = {
         {"tensors", unseen.size()}, {"held", Describe(beyond)}, {"file", Describe(expected)}};
+    if (beyond.numel == 0 && !may_be_renamed) {
+      return CheckResult::Failed(
+          Stage::kGolden, reason::kWeightsNotLoaded,
+          absl::StrCat("the model holds nothing for ", unseen.size(), " of ", file.size(),
+                       " parameters of the file, first ", unseen.front()),
+          std::move(evidence))
+          .At(PlacesOf(unseen));
+    }
     // The model holds them, under no name at all.
     const bool has_no_name = beyond.numel == expected.numel;
     if (has_no_name && Misfit(beyond, expected, ToleranceOf(precision_ran)) > 1) {

@@ -70,6 +70,29 @@ TEST(LoadCheckTest, ParameterThatWasNotSeenIsUnseen) {
   EXPECT_EQ(result.message, "1 of 2 parameters were not seen after loading, first q_proj.weight");
 }
 
+TEST(LoadCheckTest, AParameterThatTheModelLacksIsNotLoaded) {
+  // torchtitan's gpt_oss had no bias in its router.
+  const Tensors file = {{"a", {3, 1, 10}}, {"b", {4, 2, 20}}, {"router.bias", {12, -5, 30}}};
+  const Tensors loaded = {{"a", file.at("a")}, {"b", file.at("b")}};
+  const CheckResult result = CheckLoad(loaded, ObservedTensor{5, 3, 30}, file, "fp32");
+  EXPECT_EQ(result.outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(result.reason, "weights-not-loaded");
+  EXPECT_EQ(result.message,
+            "the model holds nothing for 1 of 3 parameters of the file, first router.bias");
+  ASSERT_EQ(result.places.size(), 1u);
+  EXPECT_EQ(result.places[0].where, "router.bias");
+}
+
+TEST(LoadCheckTest, EveryTensorThatIsOffIsAPlaceTheWorstFirst) {
+  const Tensors file = {{"a", {3, 1, 10}}, {"b", {4, 2, 20}}, {"c", {5, 3, 30}}};
+  const Tensors loaded = {{"a", {3.1, 1, 10}}, {"b", {4, 2, 20}}, {"c", {9, 3, 30}}};
+  const CheckResult result = CheckLoad(loaded, std::nullopt, file, "fp32");
+  EXPECT_EQ(result.message, "2 of 3 parameters are not those of the file; the worst is c");
+  ASSERT_EQ(result.places.size(), 2u);
+  EXPECT_EQ(result.places[0].where, "c");
+  EXPECT_GT(*result.places[0].size, *result.places[1].size);
+}
+
 TEST(LoadCheckTest, ParametersWithoutNamesAreJudgedTogether) {
   const Tensors file = {{"a", {3, 1, 10}}, {"b", {4, 2, 20}}, {"c", {12, -5, 30}}};
   const Tensors named = {{"a", file.at("a")}};

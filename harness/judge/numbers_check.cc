@@ -468,10 +468,14 @@ class Comparer {
   // A fault that the floor hides, but that the reference predicts.
   std::optional<CheckResult> WrongAnswer() const {
     if (!NearestWrongAnswer(input_)) return std::nullopt;
-    return Failed(Stage::kGolden, reason::kLogProbsOff, 0,
-                  absl::StrFormat("log-probs are %.1f floors from the right ones, and nearer to "
-                                  "those of a known fault",
-                                  worst_.Of(0, kLogProbsMean)->Multiple()));
+    const double multiple = worst_.Of(0, kLogProbsMean)->Multiple();
+    CheckResult result =
+        Failed(Stage::kGolden, reason::kLogProbsOff, 0,
+               absl::StrFormat("log-probs are %.1f floors from the right ones, and nearer to "
+                               "those of a known fault",
+                               multiple));
+    const std::string message = result.message;
+    return std::move(result).At({{"step 1", message, multiple}});
   }
 
   static CheckResult Failed(Stage stage, const char* code, size_t k, absl::string_view what) {

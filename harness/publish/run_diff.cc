@@ -148,6 +148,36 @@ std::string GroupKey(const CellPair& pair, CellChange change) {
   return key;
 }
 
+// The question of a cell whatever the versions of engine and library.
+std::string AskedOfAnyVersion(const CellRecord& record) {
+  Cell cell = record.cell;
+  for (std::optional<SubjectSpec>* subject : {&cell.engine_subject, &cell.library_subject}) {
+    if (*subject) (*subject)->revision = "*";
+  }
+  cell.engine_label = cell.library_label = "*";
+  return AskedText(cell);
+}
+
+// A run of one version and a run of another have no cell in the same words. Cells that are only in
+// one of the runs correspond if they ask the same of other versions, and no other cell does.
+void JoinOtherVersions(std::vector<CellPair>& pairs) {
+  std::map<std::string, std::vector<size_t>> gone, added;
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    if (!pairs[i].after) gone[AskedOfAnyVersion(*pairs[i].before)].push_back(i);
+    if (!pairs[i].before) added[AskedOfAnyVersion(*pairs[i].after)].push_back(i);
+  }
+  std::set<size_t> joined;
+  for (const auto& [asked, before] : gone) {
+    const auto after = added.find(asked);
+    if (before.size() != 1 || after == added.end() || after->second.size() != 1) continue;
+    pairs[before[0]].after = pairs[after->second[0]].after;
+    pairs[before[0]].asked = asked;
+    joined.insert(after->second[0]);
+  }
+  size_t at = 0;
+  std::erase_if(pairs, [&](const CellPair&) { return joined.contains(at++); });
+}
+
 std::vector<CellPair> PairsOf(const RunRecord& before, const RunRecord& after) {
   std::vector<CellPair> pairs;
   std::map<std::string, size_t> places;
@@ -162,6 +192,7 @@ std::vector<CellPair> PairsOf(const RunRecord& before, const RunRecord& after) {
   };
   add(before, &CellPair::before);
   add(after, &CellPair::after);
+  JoinOtherVersions(pairs);
   return pairs;
 }
 

@@ -106,6 +106,33 @@ TEST_F(RunDiffTest, ACellThatNothingVouchesForAnyMoreHasRegressed) {
             (std::map<CellChange, int>{{CellChange::kRegressed, 1}, {CellChange::kSame, 1}}));
 }
 
+TEST_F(RunDiffTest, CellsOfOtherVersionsCorrespondIfNothingElseDiffers) {
+  const auto at = [&](const char* attention, int commit, Verdict verdict) {
+    CellRecord record = AtMain(attention, commit, std::move(verdict));
+    record.cell.library_label = commits_[commit].substr(0, 9);
+    record.id = CellId(record.cell);
+    return record;
+  };
+  Verdict both{.kind = VerdictKind::kWrong,
+               .stage = Stage::kLoad,
+               .reason = "config-ignored",
+               .message = "the frequency",
+               .failures = {{"model", Stage::kLoad, "config-ignored", "the frequency"},
+                            {"load", Stage::kGolden, "weights-not-loaded", "no router.bias"}}};
+  Verdict one = both;
+  one.failures.pop_back();
+  const std::string text = DiffText(Diff({at("flex", 0, both)}, {at("flex", 2, one)}));
+  EXPECT_THAT(text, HasSubstr("1 changed-reason"));
+  EXPECT_THAT(text, HasSubstr("; no longer fails: load: weights-not-loaded"));
+  EXPECT_THAT(text, HasSubstr("2 commits"));
+  EXPECT_EQ(DiffText(Diff({at("flex", 2, one)}, {at("flex", 0, both)})).find("no longer"),
+            std::string::npos);
+  EXPECT_THAT(DiffText(diff_), HasSubstr("; fails now: load: weights-not-loaded"));
+  // Two that ask the same could be meant.
+  EXPECT_THAT(DiffText(Diff({at("flex", 0, one), at("flex", 1, one)}, {at("flex", 2, one)})),
+              HasSubstr("2 gone"));
+}
+
 TEST_F(RunDiffTest, GoingBackIsSaid) {
   const RunDiff& diff = Diff({AtMain("flex", 2, Ok())}, {AtMain("flex", 1, Broken())});
   EXPECT_TRUE(diff.groups[0].moves[0].back);
