@@ -146,6 +146,7 @@ const std::vector<std::string>& ConfigNumbers() {
                                                            "rope_theta",
                                                            "sliding_window",
                                                            "tie_word_embeddings",
+                                                           "use_cache",
                                                            "vocab_size"};
   return names;
 }

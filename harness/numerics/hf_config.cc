@@ -44,6 +44,11 @@ void AddRope(const RopeShape& rope, const std::string& keys, OrderedJson& config
   config["rope_parameters"] = scaling;
 }
 
+void AddLlama3(OrderedJson& config) {
+  config["mlp_bias"] = false;
+  config["pretraining_tp"] = 1;
+}
+
 void AddQwen3(const ModelShape& shape, OrderedJson& config) {
   config["max_window_layers"] = shape.layers;
   config["sliding_window"] = nullptr;
@@ -59,6 +64,7 @@ void AddQwen3Moe(const ModelShape& shape, OrderedJson& config) {
   config["num_experts"] = shape.experts.count;
   config["num_experts_per_tok"] = shape.experts.active;
   config["output_router_logits"] = false;
+  config["router_aux_loss_coef"] = 0.001;
 }
 
 void AddGptOss(const ModelShape& shape, OrderedJson& config) {
@@ -69,13 +75,19 @@ void AddGptOss(const ModelShape& shape, OrderedJson& config) {
                                                               : "full_attention");
   }
   config["num_experts_per_tok"] = shape.experts.active;
+  config["experts_per_token"] = shape.experts.active;
+  config["initial_context_length"] = shape.rope.original_positions;
   config["num_local_experts"] = shape.experts.count;
   config["output_router_logits"] = false;
+  config["pad_token_id"] = kPadToken;
+  config["router_aux_loss_coef"] = 0.9;
   config["sliding_window"] = shape.window;
   config["swiglu_limit"] = shape.experts.limit;
 }
 
 void AddDeepseekV3(const ModelShape& shape, OrderedJson& config) {
+  config["aux_loss_alpha"] = 0.001;
+  config["ep_size"] = 1;
   config["first_k_dense_replace"] = shape.experts.first_layer;
   config["head_dim"] = shape.latent.rope_dim;  // as transformers derives it
   config["kv_lora_rank"] = shape.latent.rank;
@@ -86,11 +98,13 @@ void AddDeepseekV3(const ModelShape& shape, OrderedJson& config) {
   config["n_shared_experts"] = shape.experts.shared;
   config["norm_topk_prob"] = shape.experts.normalised;
   config["num_experts_per_tok"] = shape.experts.active;
+  config["pretraining_tp"] = 1;
   config["q_lora_rank"] = nullptr;
   config["qk_nope_head_dim"] = shape.latent.plain_dim;
   config["qk_rope_head_dim"] = shape.latent.rope_dim;
   config["rope_interleave"] = shape.rope.neighbours;
   config["routed_scaling_factor"] = 1.0;
+  config["seq_aux"] = true;
   config["scoring_func"] = "softmax";  // transformers' own class does not read it
   config["topk_group"] = 1;
   config["topk_method"] = "noaux_tc";
@@ -130,11 +144,12 @@ OrderedJson HfConfig(const ModelShape& shape, const std::string& rope_keys,
       {"tie_word_embeddings", shape.tied},
       {"torch_dtype", type},  // the same, before and after the rename
       {"dtype", type},
-      {"use_cache", false},
+      {"use_cache", shape.use_cache},
       {"vocab_size", shape.vocabulary},
   };
   if (shape.value_head) AddValueHead(shape, config);
   AddRope(shape.rope, rope_keys, config);
+  if (shape.hf_type == "llama") AddLlama3(config);
   if (shape.hf_type == "qwen3") AddQwen3(shape, config);
   if (shape.hf_type == "qwen3_moe") AddQwen3Moe(shape, config);
   if (shape.hf_type == "gpt_oss") AddGptOss(shape, config);

@@ -156,9 +156,9 @@ absl::Status Misfit(const ModelShape& shape, const std::string& name, absl::stri
 }
 
 absl::Status SetNumber(const std::string& name, const Json& value, ModelShape& shape) {
-  if (name == "tie_word_embeddings") {
+  if (name == "tie_word_embeddings" || name == "use_cache") {
     if (!value.is_boolean()) return Misfit(shape, name, "is a boolean");
-    shape.tied = value.get<bool>();
+    (name == "use_cache" ? shape.use_cache : shape.tied) = value.get<bool>();
     return absl::OkStatus();
   }
   if (name == "rms_norm_eps" || name == "rope_theta") {

@@ -72,6 +72,7 @@ struct ModelShape {
   bool value_head = false;          // a critic: one linear output per token instead of the head
   bool qk_norm = false;             // RMSNorm over head_dim of queries and keys, before RoPE
   bool projections_biased = false;  // q, k, v and o
+  bool use_cache = true;            // of config.json; the reference has no cache
   bool sinks = false;               // one extra softmax logit per head, for a key of value zero
   int64_t window = 0;               // in layers 0, 2, 4, ...; see WindowOf
   double norm_epsilon;
@@ -87,6 +88,7 @@ struct ModelShape {
 };
 
 inline constexpr int64_t kEosToken = 2;
+inline constexpr int64_t kPadToken = 0;
 inline constexpr int64_t kFirstOrdinaryToken = 3;  // below it: pad, bos, eos
 inline constexpr int64_t kMaxPositions = 4096;     // in a document of any model
 

@@ -109,7 +109,8 @@ TEST(ModelShapesTest, NumbersOfTheConfigurationChangeTheModel) {
 // Every name that a probe may have is one that some family has.
 TEST(ModelShapesTest, EveryKnownNumberIsImplemented) {
   for (const std::string& name : ConfigNumbers()) {
-    const std::string value = name == "tie_word_embeddings" ? "true" : "8";
+    const bool is_boolean = name == "tie_word_embeddings" || name == "use_cache";
+    const std::string value = is_boolean ? "true" : "8";
     const bool is_known = WithConfig("qwen3_moe", {{name, value}}).ok() ||
                           WithConfig("gpt_oss", {{name, value}}).ok();
     EXPECT_TRUE(is_known) << name;

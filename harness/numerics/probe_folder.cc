@@ -27,12 +27,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kSchema = 1;
+// Raise it if the files of the model beside its weights change (config.json, the tokenizer).
+constexpr int kModelFiles = 2;
 constexpr const char* kJsonFiles[] = {"model/config.json", "model/generation_config.json",
                                       "model/tokenizer.json", "model/tokenizer_config.json"};
 constexpr const char* kTensorFiles[] = {"batch.safetensors", "places.safetensors"};
 
 std::string FolderName(const Probe& probe) {
-  const Json key = {{"generator", kGeneratorVersion}, {"numerics", NumericsOf(probe)}};
+  const Json key = {{"generator", kGeneratorVersion},
+                    {"model_files", kModelFiles},
+                    {"numerics", NumericsOf(probe)}};
   return Sha256(ToLine(key)).substr(0, 32);
 }
 

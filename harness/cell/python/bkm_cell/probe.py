@@ -209,6 +209,15 @@ class Probe:
     def layout(self) -> Layout:
         return Layout.parse(self.asked.get("layout", ""))
 
+    @cached_property
+    def pad_token_id(self) -> int:
+        """The tokenizer's, as a data loader pads with it."""
+        with open(os.path.join(self.model_dir, "tokenizer_config.json")) as file:
+            padding = json.load(file)["pad_token"]
+        with open(os.path.join(self.model_dir, "tokenizer.json")) as file:
+            added = json.load(file)["added_tokens"]
+        return next(int(token["id"]) for token in added if token["content"] == padding)
+
     @property
     def engine_options(self) -> dict[str, Any]:
         return self.asked.get("engine_options") or {}

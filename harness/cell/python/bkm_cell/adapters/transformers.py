@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""The control `transformers`: the HF model, given packed input as verl's FSDP engine gives it."""
+"""The control `transformers`: the HF model, given packed input as verl's FSDP engine gives it.
+
+With the option call="model-card" it is called as its own documentation says: nothing is said about a
+cache, so that config.json decides.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,8 @@ from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors, gathered
 
 
 class Adapter(ControlAdapter):
+    known_options = {"call": ("model-card",)}
+
     def import_modules(self) -> None:
         self._auto_class = importlib.import_module("transformers").AutoModelForCausalLM
         importlib.import_module(transformers_module(self.probe.hf_config["model_type"]))
@@ -115,9 +121,10 @@ class Adapter(ControlAdapter):
 
     def logits(self, batch: Batch) -> torch.Tensor:
         device = self.probe.device
+        as_verl_calls_it = {"attention_mask": None, "use_cache": False}
+        is_as_documented = self.probe.engine_options.get("call") == "model-card"
         return self.model(
             input_ids=batch.input_ids[None].to(device),
-            attention_mask=None,
             position_ids=batch.positions[None].to(device),
-            use_cache=False,
+            **({} if is_as_documented else as_verl_calls_it),
         ).logits.squeeze(0)

@@ -190,7 +190,7 @@ class VerlAdapter(Adapter):
             "temperature": self.probe.temperature,
             "global_batch_size": batch.documents_of_all or len(batch.lengths),
             "pad_mode": self._pad_mode,
-            "pad_token_id": self.probe.eos_token_id,
+            "pad_token_id": self.probe.pad_token_id,
             # Without it, later FSDP engines return no log-probs from a training step.
             "return_model_output": True,
             **settings,
