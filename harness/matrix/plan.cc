@@ -30,8 +30,13 @@ int64_t PartsMade(const EngineKind& kind, const Probe& probe, const std::vector<
   return rounded_up(tokens, std::max(longest, rounded_up(tokens, probe.micro_batches)));
 }
 
-// Why a golden of the whole model says nothing about the probe; empty if it does.
-std::string WhyNoGolden(const Probe& probe) {
+// Why the golden says nothing about the cell; empty if it does.
+std::string WhyNoGolden(const Cell& cell) {
+  const Probe& probe = cell.probe;
+  const auto& without = FindEngineKind(cell.engine)->without_golden;
+  if (const auto model = without.find(probe.model); model != without.end())
+    return absl::StrCat("there is no golden of ", probe.model, " for ", cell.engine, ": ",
+                        model->second);
   // verl's names: lora_rank, lora_adapter_path, lora: {rank: ...}.
   for (const auto& [option, text] : probe.engine_options) {
     if (!absl::StartsWith(option, "lora")) continue;
@@ -270,7 +275,7 @@ class Expander {
       if (const std::string why = WhyNoSuchLayout(*FindEngineKind(cell.engine), cell.probe.layout);
           !why.empty())
         planned.not_offered = why;
-      if (const std::string why = WhyNoGolden(cell.probe); !why.empty()) planned.not_offered = why;
+      if (const std::string why = WhyNoGolden(cell); !why.empty()) planned.not_offered = why;
     }
     if (planned.included && !planned.is_stopped()) {
       // An error of the model's numbers, or of the form of its weights, comes before anything runs.

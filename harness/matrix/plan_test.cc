@@ -271,6 +271,24 @@ TEST(PlanTest, ALayoutThatTheEngineKindLacksIsNotOffered) {
             "cells of verl-fsdp cannot be asked for tp, only for dp_replicate, dp_shard, ulysses");
 }
 
+TEST(PlanTest, AModelWithoutAGoldenIsUnsupportedWhateverAMatrixSays) {
+  const auto planned = [](const char* kind, const char* model) {
+    return ExpandMatrix(OneCell(kind, absl::StrCat(R"("attention": ")",
+                                                   absl::StrContains(kind, "titan") ? "flex" : "sdpa",
+                                                   R"(", "model": ")", model, "\"")),
+                        {}, Environment())
+        ->at(0);
+  };
+  EXPECT_EQ(planned("transformers", "deepseek_v3").not_offered,
+            "there is no golden of deepseek_v3 for transformers: its golden is that of torchtitan's "
+            "debugmodel, whose experts are scored by softmax, and transformers' class has sigmoid "
+            "only");
+  EXPECT_TRUE(planned("verl-fsdp", "deepseek_v3").is_stopped());
+  EXPECT_TRUE(planned("verl-torchtitan", "qwen3_moe").is_stopped());
+  EXPECT_FALSE(planned("verl-torchtitan", "deepseek_v3").is_stopped());
+  EXPECT_FALSE(planned("transformers", "qwen3_moe").is_stopped());
+}
+
 TEST(PlanTest, AdaptersHaveNoGolden) {
   const auto planned = [](const char* options) {
     return ExpandMatrix(OneCell("verl-fsdp", absl::StrCat(R"("attention": "sdpa", "engine_options": [)",

@@ -46,6 +46,8 @@ struct EngineKind {
   bool saves_checkpoints;
   std::vector<std::string> layouts;  // names of the dimensions of Layout that it offers
   std::vector<RuntimeNeed> needs = {};
+  // Models whose golden is not that of what these subjects build, and why: name -> clause.
+  std::map<std::string, std::string> without_golden = {};
   bool judged_by_ending_only;  // no golden applies (the hostile fixtures)
   // How the adapter enters the engine: the modules that it imports, in order; the class of the last
   // module that it instantiates; the methods that it calls before weights are read. The static

@@ -21,7 +21,7 @@ from bkm_cell.adapters.torchtitan_eras import masks
 from bkm_cell.adapters.torchtitan_eras.asked_numbers import ask_for_numbers
 from bkm_cell.adapters.torchtitan_eras.choose import era_of
 from bkm_cell.adapters.torchtitan_eras.configuration import configuration_of
-from bkm_cell.adapters.torchtitan_eras.context import ContextParallel
+from bkm_cell.adapters.torchtitan_eras.context import ContextParallel, padded
 from bkm_cell.adapters.torchtitan_eras.expert_names import ExpertNames
 from bkm_cell.adapters.torchtitan_eras.flavors import fit
 from bkm_cell.adapters.torchtitan_eras.parallel import (
@@ -43,6 +43,7 @@ class Adapter(ControlAdapter):
         "context_parallel_load_balancer": ("headtail", "ptrr", None),
     }
 
+    _parallel: Parallel | None = None  # with several ranks
     _context: ContextParallel | None = None
     # With context parallelism: where in the row the tokens of the last `logits` are.
     places: torch.Tensor | None = None
@@ -67,6 +68,7 @@ class Adapter(ControlAdapter):
             self.model = era.build(spec, self._config)
             self.model.to(self.probe.device)
         else:
+            self._parallel = parallel
             parallel.configure(self._config)
             with torch.device("meta"):
                 self.model = era.build(spec, self._config)
@@ -145,7 +147,11 @@ class Adapter(ControlAdapter):
         device = self.probe.device
         tokens, positions = batch.input_ids[None].to(device), batch.positions[None].to(device)
         if self._context is None:
-            return self._forward(tokens, positions, self._masks.of(tokens, positions))
+            if self._parallel is not None and self._parallel.needs_equal_rows:
+                longest = max(len(whole.input_ids) for whole in self.probe.batches)
+                tokens, positions = padded(tokens, positions, longest, self.probe.eos_token_id)
+            seen = self._forward(tokens, positions, self._masks.of(tokens, positions))
+            return seen[: len(batch.input_ids)]
         tokens, positions = self._context.padded(tokens, positions, self.probe.eos_token_id)
         cut = self._context.cut(tokens, positions, self._masks.of(tokens, positions))
         seen = self._forward(cut.tokens, cut.positions, cut.masks)
@@ -156,9 +162,14 @@ class Adapter(ControlAdapter):
         return whole[: len(batch.input_ids)]
 
     def _forward(self, tokens: torch.Tensor, positions: torch.Tensor, masks: Any) -> torch.Tensor:
+        if self._parallel is not None:
+            tokens, positions = self._parallel.given(tokens, positions)
         named = {"positions": positions, "attention_masks": masks}
         taken = inspect.signature(self.model.forward).parameters
-        return self.model(tokens, **accepted(named, taken)).squeeze(0)
+        seen = self.model(tokens, **accepted(named, taken))
+        if self._parallel is not None and self._context is None:
+            seen = self._parallel.whole(seen, self.probe.hf_config["vocab_size"])
+        return seen.squeeze(0)
 
     def own(self, values: torch.Tensor) -> torch.Tensor:
         if self._context is None:

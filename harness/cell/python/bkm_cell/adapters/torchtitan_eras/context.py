@@ -52,10 +52,7 @@ class ContextParallel:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """The row [1, T] with a last document of padding, so that it can be cut."""
         more = -tokens.shape[1] % (_BLOCK * self._mesh.size())
-        return (
-            torch.cat([tokens, tokens.new_full((1, more), pad)], 1),
-            torch.cat([positions, torch.arange(more, device=positions.device)[None]], 1),
-        )
+        return padded(tokens, positions, tokens.shape[1] + more, pad)
 
     def cut(self, tokens: torch.Tensor, positions: torch.Tensor, masks: Any) -> Cut:
         """This rank's part of a padded row. The places are cut like the labels."""
@@ -80,3 +77,14 @@ class ContextParallel:
         total = values.clone()
         dist.all_reduce(total, group=self._mesh.get_group())
         return total
+
+
+def padded(
+    tokens: torch.Tensor, positions: torch.Tensor, length: int, pad: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The row [1, T] with a last document of padding."""
+    more = length - tokens.shape[1]
+    return (
+        torch.cat([tokens, tokens.new_full((1, more), pad)], 1),
+        torch.cat([positions, torch.arange(more, device=positions.device)[None]], 1),
+    )

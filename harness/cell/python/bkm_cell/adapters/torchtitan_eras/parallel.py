@@ -18,8 +18,9 @@ import torch.distributed as dist
 
 from bkm_cell.adapters.base import accepted
 from bkm_cell.adapters.torchtitan_eras.context import ContextParallel
-from bkm_cell.older_torch import DTensor, FSDPModule, distribute_tensor
+from bkm_cell.older_torch import DTensor, FSDPModule, Replicate, Shard, distribute_tensor
 from bkm_cell.probe import Probe
+from bkm_cell.ranks.layout import Layout
 from bkm_cell.ranks.process_group import start_process_group
 from bkm_cell.witnesses.named_tensors import Tensors
 
@@ -49,7 +50,20 @@ class Parallel:
             self._config = self._concerns(degrees, precision)
         else:
             self._config = self._job(degrees, precision)
+        self._dims = self._dimensions(layout)
+        self._backend = getattr(self._parallelism, "spmd_backend", "default")
+        utils = importlib.import_module("torchtitan.distributed.utils")
+        if hasattr(utils, "set_spmd_backend"):
+            utils.set_spmd_backend(self._backend)
+
+    @property
+    def _parallelism(self) -> Any:
+        return getattr(self._config, "parallelism", None)
+
+    def _dimensions(self, layout: Layout) -> Any:
         kind = importlib.import_module("torchtitan.distributed").ParallelDims
+        if hasattr(kind, "from_config"):
+            return kind.from_config(self._parallelism, dist.get_world_size())
         dimensions = {
             "dp_replicate": layout.dp_replicate,
             "dp_shard": layout.shards,
@@ -60,8 +74,9 @@ class Parallel:
             "etp": 1,
             "world_size": dist.get_world_size(),
             "enable_loss_parallel": False,
+            "spmd_backend": getattr(self._parallelism, "spmd_backend", "default"),
         }
-        self._dims = kind(**accepted(dimensions, inspect.signature(kind).parameters))
+        return kind(**accepted(dimensions, inspect.signature(kind).parameters))
 
     def _concerns(self, degrees: dict[str, Any], precision: dict[str, str]) -> Any:
         settings = self._settings
@@ -87,6 +102,9 @@ class Parallel:
         update = getattr(config, "update_from_config", None)
         if update is None:
             return
+        # The length of texts decides whether YaRN acts: the model's own, as with one rank.
+        if length := _longest_text(config):
+            self._config.training.seq_len = length
         given = {name: self._config for name in ("config", "trainer_config", "job_config")}
         taken = inspect.signature(update).parameters
         named = accepted(given, taken)
@@ -123,6 +141,62 @@ class Parallel:
         """Later versions take None for no activation checkpointing; earlier ones a mode."""
         kind = getattr(self._settings, "ActivationCheckpointConfig", None)
         return None if kind is None else kind(mode="none")
+
+
+    @property
+    def needs_equal_rows(self) -> bool:
+        """DTensors take the rows of all ranks for parts of one tensor, as those of the library's own
+        data loader are."""
+        return self._backend == "full_dtensor"
+
+    def given(self, tokens: torch.Tensor, positions: torch.Tensor) -> tuple[Any, Any]:
+        """Tokens and positions as the library's Trainer hands them to a model with this backend."""
+        if self._backend != "full_dtensor":
+            return tokens, positions
+        module = importlib.import_module("torchtitan.distributed.full_dtensor")
+        tokens, _, extra = module.parallelize_inputs(
+            self._dims, tokens, tokens, {"positions": positions}
+        )
+        return tokens, extra["positions"]
+
+    def whole(self, logits: Any, vocabulary: int) -> torch.Tensor:
+        """Logits of the whole vocabulary. With spmd_types a rank has a plain tensor of its part, which
+        the library's own loss knows."""
+        if isinstance(logits, DTensor):
+            rows = [
+                part if isinstance(part, Shard) and part.dim == 0 else Replicate()
+                for part in logits.placements
+            ]
+            return logits.redistribute(placements=rows).to_local()  # its own rows, whole
+        if logits.shape[-1] >= vocabulary:
+            return logits
+        return _Joined.apply(logits, self._dims.get_mesh("tp").get_group())
+
+
+class _Joined(torch.autograd.Function):
+    """The parts of all ranks beside each other. Each rank computes the same with the whole, so each
+    takes the gradient of its own part."""
+
+    @staticmethod
+    def forward(context: Any, part: torch.Tensor, group: Any) -> torch.Tensor:
+        context.rank, context.width = dist.get_rank(group), part.shape[-1]
+        parts = [torch.empty_like(part) for _ in range(dist.get_world_size(group))]
+        dist.all_gather(parts, part.contiguous(), group=group)
+        return torch.cat(parts, dim=-1)
+
+    @staticmethod
+    def backward(context: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
+        begin = context.rank * context.width
+        return gradient[..., begin : begin + context.width].contiguous(), None
+
+
+def _longest_text(config: Any) -> int | None:
+    """That of the model's configuration, wherever its era keeps it."""
+    for place in (config, getattr(config, "rope", None)):
+        length = getattr(place, "max_seq_len", None)
+        if isinstance(length, int):
+            return length
+    return None
 
 
 def distributed_as(model: Tensors, whole: Tensors) -> Tensors:
