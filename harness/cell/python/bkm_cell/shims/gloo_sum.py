@@ -24,11 +24,14 @@ _FUNCTION = "_get_gradient_divide_factors"
 
 def _sum_only(module: ModuleType) -> None:
     original = getattr(module, _FUNCTION, None)
-    if original is None:
-        return
-    signature = inspect.signature(original)
-    if not {"factor", "force_sum_reduction_for_comms"} <= signature.parameters.keys():
-        return
+    signature = None if original is None else inspect.signature(original)
+    needed = {"factor", "force_sum_reduction_for_comms"}
+    if signature is None or not needed <= signature.parameters.keys():
+        # Not silently: a factor of the number of ranks would be lost or added.
+        raise RuntimeError(
+            f"the shim {NAME} does not know this torch's way to divide gradients: {_MODULE} has no "
+            f"{_FUNCTION}({', '.join(sorted(needed))})"
+        )
 
     def factors(*arguments: Any, **named: Any) -> Any:
         given = signature.bind(*arguments, **named)

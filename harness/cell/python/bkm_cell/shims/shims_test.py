@@ -13,13 +13,19 @@ from unittest import mock
 
 import torch
 
-from bkm_cell.shims import (verl_platform, 
+from bkm_cell.shims import (
     acts,
     bf16_products,
+    compiled_regions,
     cpu_device,
     cuda_autocast,
     expert_kernels,
+    fsdp1_cpu,
+    gloo_sum,
     integer_histc,
+    no_compile,
+    selective_checkpoint,
+    verl_platform,
 )
 from bkm_cell.shims.after_import import after_import
 from bkm_cell.shims.apply import apply_shims
@@ -102,6 +108,103 @@ class ShimsTest(unittest.TestCase):
             with torch.autocast("cpu", torch.float32):
                 self.assertEqual((half.float() @ half.T).dtype, torch.float32)
             self.assertEqual((half @ half.T).dtype, torch.bfloat16)
+
+    def test_sums_are_divided_afterwards_where_a_factor_is_asked_for(self):
+        module = ModuleType("collectives")
+        module.untouched = object()
+        before = dict(vars(module))
+
+        def factors(group, factor=None, force_sum_reduction_for_comms=False):
+            return factor, force_sum_reduction_for_comms
+
+        module._get_gradient_divide_factors = factors
+        acts.install(gloo_sum.NAME)
+        acted = acts.counts()[gloo_sum.NAME]
+        gloo_sum._sum_only(module)
+        self.assertEqual(module._get_gradient_divide_factors("g", factor=1.0), (1.0, True))
+        self.assertEqual(acts.counts()[gloo_sum.NAME], acted + 1)
+        self.assertEqual(module._get_gradient_divide_factors("g"), (None, False))
+        self.assertEqual(acts.counts()[gloo_sum.NAME], acted + 1)
+        changed = {name for name in vars(module) if before.get(name) is not vars(module)[name]}
+        self.assertEqual(changed, {"_get_gradient_divide_factors"})
+
+    def test_another_torch_is_not_passed_over_in_silence(self):
+        for function in (None, lambda group: (None, None)):
+            module = ModuleType("collectives")
+            if function is not None:
+                module._get_gradient_divide_factors = function
+            with self.assertRaisesRegex(RuntimeError, "gloo-sum does not know this torch"):
+                gloo_sum._sum_only(module)
+        # The torch of this test is one that it knows.
+        import torch.distributed.fsdp._fully_shard._fsdp_collectives as collectives
+
+        original = collectives._get_gradient_divide_factors
+        try:
+            gloo_sum._sum_only(collectives)
+            self.assertIsNot(collectives._get_gradient_divide_factors, original)
+        finally:
+            collectives._get_gradient_divide_factors = original
+
+    def test_fsdp1s_check_for_a_gpu_is_left_out_and_nothing_else(self):
+        def refuses(*_):
+            raise ValueError("on a CPU")
+
+        module = ModuleType("init_utils")
+        module._check_module_states_for_sync_module_states = refuses
+        module._sync_module_params_and_buffers = refuses
+        acts.install(fsdp1_cpu.NAME)
+        acted = acts.counts()[fsdp1_cpu.NAME]
+        fsdp1_cpu._without_check(module)
+        module._check_module_states_for_sync_module_states([])
+        self.assertEqual(acts.counts()[fsdp1_cpu.NAME], acted + 1)
+        self.assertIs(module._sync_module_params_and_buffers, refuses)
+
+    def test_what_would_be_compiled_runs_as_it_is_and_is_remembered(self):
+        acts.install(no_compile.NAME)
+        acted = acts.counts()[no_compile.NAME]
+
+        def region(frame):
+            return compiled_regions.is_one(frame())
+
+        def other(frame):
+            return compiled_regions.is_one(frame())
+
+        with mock.patch.object(torch, "compile"):
+            no_compile.apply()
+            self.assertIs(torch.compile(region), region)
+            self.assertIs(torch.compile(fullgraph=True)(region), region)
+        self.assertEqual(acts.counts()[no_compile.NAME], acted + 2)
+
+        def caller():
+            return sys._getframe(1)
+
+        self.assertTrue(region(caller))
+        self.assertFalse(other(caller))
+
+    def test_a_selective_checkpoint_recomputes_everything_only_inside_a_region(self):
+        checkpoint = torch.utils.checkpoint
+        original = checkpoint.create_selective_checkpoint_contexts
+        self.addCleanup(
+            setattr, checkpoint, "create_selective_checkpoint_contexts", original
+        )
+        acts.install(selective_checkpoint.NAME)
+        acted = acts.counts()[selective_checkpoint.NAME]
+        selective_checkpoint.apply()
+        from contextlib import nullcontext
+
+        def contexts():
+            return checkpoint.create_selective_checkpoint_contexts([torch.ops.aten.mm.default])
+
+        def region():
+            return contexts()
+
+        compiled_regions.remember(region)
+        for context in region():
+            self.assertIsInstance(context, nullcontext)
+        self.assertEqual(acts.counts()[selective_checkpoint.NAME], acted + 1)
+        for context in contexts():
+            self.assertNotIsInstance(context, nullcontext)
+        self.assertEqual(acts.counts()[selective_checkpoint.NAME], acted + 1)
 
     def test_histc_counts_integers_as_on_cuda(self):
         experts = torch.tensor([0, 1, 1, 3])
