@@ -175,11 +175,10 @@ CheckAnswer AnswerOf(const CheckedPairing& pairing) {
 
 bool DecidedSomething(const CheckReport& report) {
   // Without cells, sources that agree are all that was asked for.
-  return report.run.empty() ||
-         std::any_of(report.pairings.begin(), report.pairings.end(),
-                     [](const CheckedPairing& pairing) {
-                       return AnswerOf(pairing) != CheckAnswer::kUnknown;
-                     });
+  return report.run.empty() || std::any_of(report.pairings.begin(), report.pairings.end(),
+                                           [](const CheckedPairing& pairing) {
+                                             return AnswerOf(pairing) != CheckAnswer::kUnknown;
+                                           });
 }
 
 std::optional<PublishedRow> KnownRow(const PublishedTable& table,
@@ -244,19 +243,19 @@ OrderedJson ToJson(const CheckReport& report) {
          {"known_row", pairing.row ? RowJson(*pairing.row, report.day) : OrderedJson()},
          {"nearest", std::move(nearest)}});
   }
-  return {{"schema", 1},
-          {"interpreter", report.environment.python().string()},
-          {"python", report.environment.version()},
-          {"embedded", !report.environment.alone()},
-          {"packages", std::move(packages)},
-          {"table", report.table.empty() ? OrderedJson() : OrderedJson(report.table.string())},
-          {"run", report.run.empty() ? OrderedJson() : OrderedJson(report.run)},
-          {"layout", report.layout},
-          {"device", report.device},
-          {"violated_requirements", report.violated_requirements
-                                        ? OrderedJson(*report.violated_requirements)
-                                        : OrderedJson()},
-          {"pairings", std::move(pairings)}};
+  return {
+      {"schema", 1},
+      {"interpreter", report.environment.python().string()},
+      {"python", report.environment.version()},
+      {"embedded", !report.environment.alone()},
+      {"packages", std::move(packages)},
+      {"table", report.table.empty() ? OrderedJson() : OrderedJson(report.table.string())},
+      {"run", report.run.empty() ? OrderedJson() : OrderedJson(report.run)},
+      {"layout", report.layout},
+      {"device", report.device},
+      {"violated_requirements",
+       report.violated_requirements ? OrderedJson(*report.violated_requirements) : OrderedJson()},
+      {"pairings", std::move(pairings)}};
 }
 
 std::string ToSummary(const CheckReport& report) {

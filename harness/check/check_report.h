@@ -48,7 +48,7 @@ struct CheckReport {
   // nobody looked, and why_no_requirements says why.
   std::optional<std::vector<std::string>> violated_requirements = {};
   std::string why_no_requirements = {};
-  std::string day;              // YYYY-MM-DD, today: decides which rows have expired
+  std::string day;  // YYYY-MM-DD, today: decides which rows have expired
 };
 
 // Versions that are installed together.

@@ -59,9 +59,8 @@ absl::StatusOr<std::vector<std::string>> ViolatedRequirements(
     fs::remove_all(folder, ignored);
   };
   const fs::path environment = folder / "env";
-  ASSIGN_OR_RETURN(
-      const ProcessResult made,
-      uv.Run({"venv", "--quiet", "--python", own_python.string(), environment.string()}));
+  ASSIGN_OR_RETURN(const ProcessResult made, uv.Run({"venv", "--quiet", "--python",
+                                                     own_python.string(), environment.string()}));
   RETURN_IF_ERROR(ErrorOf(made, "uv venv"));
   ASSIGN_OR_RETURN(const fs::path packages, SitePackages(environment));
   for (const DistributionFacts& facts : distributions) {

@@ -21,8 +21,8 @@ absl::StatusOr<std::vector<std::string>> ViolatedRequirements(
     const Uv& uv, const std::filesystem::path& own_python, const std::string& python,
     const std::vector<DistributionFacts>& distributions);
 
-// The sentences in the output of `uv pip check`; those about files that only a real installation has
-// are left out.
+// The sentences in the output of `uv pip check`; those about files that only a real installation
+// has are left out.
 std::vector<std::string> SentencesOf(const std::string& output);
 
 }  // namespace bkm

@@ -197,8 +197,8 @@ absl::StatusOr<std::vector<PreparedCell>> UserEnvironment::CellsOf(
                   {"steps", 1},
                   {"documents", DocumentsFor(wanted.model)}}}};
   };
-  Json groups = {group(kind.attentions,
-                       wanted.precision.empty() ? kind.own_precision : wanted.precision)};
+  Json groups = {
+      group(kind.attentions, wanted.precision.empty() ? kind.own_precision : wanted.precision)};
   if (wanted.precision.empty() && !kind.engine_source.empty())
     groups.push_back(group(Json::array({PlainAttentionOf(kind)}),
                            kind.own_precision == "bf16" ? "fp32" : "bf16"));

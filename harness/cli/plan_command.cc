@@ -76,9 +76,9 @@ class PlanCommand : public CliCommand {
         ++filtered;
         continue;
       }
-      const std::string note =
-          cell.is_stopped() ? absl::StrCat("unsupported: ", cell.WhyStopped())
-                            : absl::StrCat(cell.why, cell.why.empty() ? cell.note : "");
+      const std::string note = cell.is_stopped()
+                                   ? absl::StrCat("unsupported: ", cell.WhyStopped())
+                                   : absl::StrCat(cell.why, cell.why.empty() ? cell.note : "");
       Printf("%s %s%s%s\n", cell.included ? "in " : "out", cell.id.c_str(),
              note.empty() ? "" : "  # ", note.c_str());
     }

@@ -229,11 +229,12 @@ CheckResult CheckBackend(const Observation& observation, const AskedAttention& a
     Show(layer.layer, layer.class_name, *asked, built);
   for (const std::string& callable : observation.called) Show("called", callable, *asked, called);
   for (const Shown& shown : {built, called}) {
-    if (shown.backend == nullptr || !attention.of_control || observation.not_asked.empty()) continue;
+    if (shown.backend == nullptr || !attention.of_control || observation.not_asked.empty())
+      continue;
     return CheckResult::NotOffered(
         Stage::kBackend,
-        absl::StrCat(observation.not_asked, ": ", attention.name, " cannot be asked for, and it has ",
-                     std::string(shown.backend->name)),
+        absl::StrCat(observation.not_asked, ": ", attention.name,
+                     " cannot be asked for, and it has ", std::string(shown.backend->name)),
         std::move(evidence));
   }
   if (built.backend != nullptr) {

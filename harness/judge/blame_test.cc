@@ -132,9 +132,9 @@ TEST(BlameTest, WhatTheAdapterDoesNotFindAndItsOwnerImportsIsItsOwners) {
   EXPECT_THAT(BlameOf(missing("ModuleNotFoundError", "verl.workers.engine.torchtitan",
                               "verl/trainer/sft_trainer.py:3")),
               ElementsAre("engine"));
-  EXPECT_THAT(BlameOf(missing("ModuleNotFoundError", "torchtitan.models.qwen3",
-                              "torchtitan/train.py:4")),
-              ElementsAre("library"));
+  EXPECT_THAT(
+      BlameOf(missing("ModuleNotFoundError", "torchtitan.models.qwen3", "torchtitan/train.py:4")),
+      ElementsAre("library"));
   EXPECT_THAT(BlameOf(missing("AttributeError", "HFModelConfig", "verl/trainer/sft_trainer.py:3")),
               ElementsAre("engine"));
 }

@@ -48,9 +48,7 @@ struct CheckResult {
   // Sorts and keeps the places of a failure.
   CheckResult At(std::vector<FailedPlace> where) &&;
   // That of the worst place; absent if it is no matter of more or less.
-  std::optional<double> size() const {
-    return places.empty() ? std::nullopt : places.front().size;
-  }
+  std::optional<double> size() const { return places.empty() ? std::nullopt : places.front().size; }
 
   static CheckResult Passed(Stage stage, Json evidence = Json::object()) {
     return {CheckOutcome::kPassed, stage, "", "", std::move(evidence)};

@@ -26,7 +26,8 @@ std::string Sentence(absl::string_view what, const ObservedEnding& ending) {
 }
 
 // Errors that mean a full disk or exhausted memory, wherever they are raised. A subject can raise
-// them too, so what the runner found on the machine decides. If it did not look, nothing is excused.
+// them too, so what the runner found on the machine decides. If it did not look, nothing is
+// excused.
 std::optional<Stop> MachineAtItsEnd(const Observation& observation,
                                     const ObservedException& exception, Stage stage) {
   const ObservedMachine machine = observation.machine.value_or(ObservedMachine());
@@ -110,9 +111,9 @@ std::string OfTheHarness(const ObservedException& exception) {
                           exception.type == "ImportError" || exception.type == "AttributeError";
   if (!lacks_name || exception.name.empty() || absl::StartsWith(exception.name, "bkm_cell"))
     return message;
-  return absl::StrCat("bkm's adapter asks for ", exception.name,
-                      ", which this version lacks and which none of its own code imports: ",
-                      message);
+  return absl::StrCat(
+      "bkm's adapter asks for ", exception.name,
+      ", which this version lacks and which none of its own code imports: ", message);
 }
 
 // A refusal raised while another error was being handled counts only if that error is the failed

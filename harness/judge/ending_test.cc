@@ -198,11 +198,11 @@ TEST(EndingTest, ASubjectsWordsExcuseNothing) {
                                   {Frame(FrameOwner::kLibrary,
                                          "torchtitan/models/qwen3/__init__.py", statement)})));
   };
-  EXPECT_EQ(raised("ValueError",
-                   "Flash backend of FlexAttention is only supported on Hopper or Blackwell",
-                   "raise")
-                .kind,
-            VerdictKind::kRefused);
+  EXPECT_EQ(
+      raised("ValueError",
+             "Flash backend of FlexAttention is only supported on Hopper or Blackwell", "raise")
+          .kind,
+      VerdictKind::kRefused);
   for (const char* words : {"this cannot be run on CPU", "it requires a CUDA device",
                             "No space left on device", "[Errno 12] Cannot allocate memory",
                             "Expected self.dtype to be equal to src.dtype", "registry unreachable"})

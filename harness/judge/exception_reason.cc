@@ -80,10 +80,10 @@ bool HasOneOf(absl::string_view text, std::span<const char* const> words) {
 // supported with pipeline parallel", "when X, you must enable Y", "X and Y exclude each other".
 bool DeniesOrDemands(absl::string_view text) {
   constexpr const char* kDenials[] = {
-      "not support",    "n't support",  "unsupported",    "not implemented", "cannot",
-      "can't",          "not allowed",  "not compatible", "incompatible",    "not yet",
-      "exclude",        "exclusive",    "conflict",       "only support",    "not available",
-      "at most one of", "only one of",  "disallowed",     "not possible",    "not work"};
+      "not support",    "n't support", "unsupported",    "not implemented", "cannot",
+      "can't",          "not allowed", "not compatible", "incompatible",    "not yet",
+      "exclude",        "exclusive",   "conflict",       "only support",    "not available",
+      "at most one of", "only one of", "disallowed",     "not possible",    "not work"};
   constexpr const char* kDemands[] = {
       "must enable",   "must be enabled", "must disable", "must be disabled", "must set",
       "must be set",   "must use",        "must also",    "must specify",     "must provide",
@@ -94,7 +94,8 @@ bool DeniesOrDemands(absl::string_view text) {
 }
 
 // Whether a message names something else than the attention and the engine's options that the probe
-// asks for and that is not everyone's default: a kind of parallelism, padded input, parts of a batch.
+// asks for and that is not everyone's default: a kind of parallelism, padded input, parts of a
+// batch.
 bool NamesSomethingElseAsked(absl::string_view message, absl::string_view text,
                              const Probe& probe) {
   struct Words {

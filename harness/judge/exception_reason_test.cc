@@ -159,7 +159,8 @@ TEST(RefusalTest, OptionsThatExcludeEachOtherAreRefused) {
   EXPECT_TRUE(refuses("use_remove_padding=False conflicts with fused kernels", "1", "padded"));
   // A defect that speaks of the same things is none.
   EXPECT_FALSE(refuses("fsdp wrap policy got None", "dp_shard=2"));
-  EXPECT_FALSE(refuses("shard 1 of the padded batch has 3 rows, expected 4", "dp_shard=2", "padded"));
+  EXPECT_FALSE(
+      refuses("shard 1 of the padded batch has 3 rows, expected 4", "dp_shard=2", "padded"));
 }
 
 TEST(RefusalTest, AListOfWhatIsSupportedEndsWithItsSentence) {

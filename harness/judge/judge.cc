@@ -119,8 +119,9 @@ std::optional<double> FloorsOf(const ObservedRankDifference& difference, const J
       expected->second.gradient_norm == 0)
     return std::nullopt;
   // A parameter moves by about the learning rate, whatever its gradient.
-  const double scale = absl::StartsWith(difference.name, "grad/") ? expected->second.gradient_norm
-                                                                  : input.probe.optimizer.learning_rate;
+  const double scale = absl::StartsWith(difference.name, "grad/")
+                           ? expected->second.gradient_norm
+                           : input.probe.optimizer.learning_rate;
   return scale > 0 ? std::optional<double>(InFloors(*difference.largest / scale, allowed->second))
                    : std::nullopt;
 }
@@ -128,10 +129,9 @@ std::optional<double> FloorsOf(const ObservedRankDifference& difference, const J
 CheckResult CheckRanksOf(const JudgeInput& input) {
   const absl::StatusOr<AskedAttention> asked = AskedOf(input, /*has_finished=*/true);
   if (!asked.ok()) return CheckResult::Unreadable(Stage::kBackend, asked.status());
-  return CheckRanks(*input.observation, input.probe, *asked,
-                    [&](const ObservedRankDifference& difference) {
-                      return FloorsOf(difference, input);
-                    });
+  return CheckRanks(
+      *input.observation, input.probe, *asked,
+      [&](const ObservedRankDifference& difference) { return FloorsOf(difference, input); });
 }
 
 // fp32 master weights, unless verl's engine option asks for others.
@@ -380,8 +380,8 @@ std::vector<NamedCheck> ChecksOfHandOver(const JudgeInput& input,
 const CheckResult* FirstGap(const std::vector<NamedCheck>& checks) {
   const CheckResult* first = nullptr;
   for (const auto& [name, result] : checks) {
-    const bool counts = result.outcome == CheckOutcome::kUnseen ||
-                        result.outcome == CheckOutcome::kUnreadable;
+    const bool counts =
+        result.outcome == CheckOutcome::kUnseen || result.outcome == CheckOutcome::kUnreadable;
     if (counts && (first == nullptr || result.stage < first->stage)) first = &result;
   }
   return first;
@@ -396,10 +396,10 @@ struct Failing {
 // Whether the claim is about what the numbers come from: they follow from it, not it from them.
 bool IsCause(const Failing& failing) { return failing.check != absl::string_view("numbers"); }
 
-// Orders failing claims: the one that explains most first. What is plainly not as asked comes first,
-// by stage. What is a matter of more or less is ordered by its size; a cause explains numbers that
-// are up to kExplained times further off than itself. What comes after training explains nothing
-// before.
+// Orders failing claims: the one that explains most first. What is plainly not as asked comes
+// first, by stage. What is a matter of more or less is ordered by its size; a cause explains
+// numbers that are up to kExplained times further off than itself. What comes after training
+// explains nothing before.
 bool ExplainsMore(const Failing& a, const Failing& b) {
   constexpr double kExplained = 100;
   const auto key = [](const Failing& failing) {
@@ -511,8 +511,8 @@ Verdict JudgeFinished(const JudgeInput& input, HandedOver which) {
     return FromCheck(VerdictKind::kUnsupported, not_offered->result, std::move(evidence), {});
   if (const std::vector<Failing> failing = FailingOf(checks); !failing.empty()) {
     const CheckResult& failure = *failing.front().result;
-    Verdict verdict = FromCheck(VerdictKind::kWrong, failure, std::move(evidence),
-                                BlameForWrong(input, failure));
+    Verdict verdict =
+        FromCheck(VerdictKind::kWrong, failure, std::move(evidence), BlameForWrong(input, failure));
     TellFailing(failing, verdict);
     if (const std::optional<Diagnosis> diagnosis = DiagnoseOf(input, steps)) {
       verdict.evidence["diagnosis"] = {{"answer", diagnosis->answer},
@@ -629,10 +629,9 @@ void TellEffects(const JudgeInput& input, Verdict& verdict) {
   const SeenCell cell = {input.observation, input.lines, input.cell_dir};
   for (const OptionTwin& twin : input.twins) {
     verdict.effects.push_back(EffectOf(cell, twin));
-    if (verdict.kind == VerdictKind::kOk &&
-        verdict.effects.back().kind == EffectKind::kNotObserved)
-      absl::StrAppend(&verdict.message, "; ", twin.option, " was accepted, and no effect of it was ",
-                      "observed");
+    if (verdict.kind == VerdictKind::kOk && verdict.effects.back().kind == EffectKind::kNotObserved)
+      absl::StrAppend(&verdict.message, "; ", twin.option,
+                      " was accepted, and no effect of it was ", "observed");
   }
 }
 

@@ -36,9 +36,9 @@ std::string PrecisionOf(const Observation& observation, const Probe& probe);
 
 // Precedence: a cell that did not finish is classed by its ending (ending.h), with earlier
 // mismatches as evidence. A cell that finished is `wrong` if a check fails; of several that fail,
-// the verdict names the one that explains most, and Verdict::failures has all of them. Else `unsupported` at the first stage whose facts are missing or unreadable; else `ok`. The
-// evidence holds the numbers that every check compared, under "checks". Reads only the cell's step
-// files.
+// the verdict names the one that explains most, and Verdict::failures has all of them. Else
+// `unsupported` at the first stage whose facts are missing or unreadable; else `ok`. The evidence
+// holds the numbers that every check compared, under "checks". Reads only the cell's step files.
 Verdict Judge(const JudgeInput& input);
 
 }  // namespace bkm

@@ -154,9 +154,9 @@ TEST_F(JudgeTest, EveryClaimThatFailsIsToldAndTheOneThatExplainsMostIsTheVerdict
   ASSERT_GE(verdict.failures.size(), 2u);
   EXPECT_EQ(verdict.failures[0].reason, verdict.reason);
   EXPECT_EQ(verdict.failures[0].message, verdict.evidence["failures"][0]["message"]);
-  const auto config = std::find_if(
-      verdict.failures.begin(), verdict.failures.end(),
-      [](const FailedClaim& failed) { return failed.claim == "model"; });
+  const auto config =
+      std::find_if(verdict.failures.begin(), verdict.failures.end(),
+                   [](const FailedClaim& failed) { return failed.claim == "model"; });
   ASSERT_NE(config, verdict.failures.end());
   EXPECT_EQ(config->reason, "config-ignored");
   for (const Json& failed : verdict.evidence["failures"]) {
@@ -224,10 +224,9 @@ TEST_F(JudgeTest, ACellThatStoppedSaysWhatWasWrongBefore) {
 
 TEST_F(JudgeTest, ThatACpuIsNotEnoughIsBelievedIfTheLibraryAloneStopsSo) {
   observation_.ending.kind = EndingKind::kRaised;
-  observation_.exceptions = {
-      {.type = "RuntimeError",
-       .message = "this cannot be run on CPU",
-       .frames = {Frame(FrameOwner::kLibrary, "torchtitan/a.py", "call")}}};
+  observation_.exceptions = {{.type = "RuntimeError",
+                              .message = "this cannot be run on CPU",
+                              .frames = {Frame(FrameOwner::kLibrary, "torchtitan/a.py", "call")}}};
   observation_.stages = {{Stage::kForward, std::nullopt}};
   observation_.steps.clear();
   EXPECT_EQ(Judged().kind, VerdictKind::kBroken) << "nobody saw the library alone";

@@ -237,10 +237,10 @@ CheckResult CheckLoad(const std::map<std::string, ObservedTensor>& loaded,
         {"tensors", unseen.size()}, {"held", Describe(beyond)}, {"file", Describe(expected)}};
     if (beyond.numel == 0 && !may_be_renamed) {
       return CheckResult::Failed(
-          Stage::kGolden, reason::kWeightsNotLoaded,
-          absl::StrCat("the model holds nothing for ", unseen.size(), " of ", file.size(),
-                       " parameters of the file, first ", unseen.front()),
-          std::move(evidence))
+                 Stage::kGolden, reason::kWeightsNotLoaded,
+                 absl::StrCat("the model holds nothing for ", unseen.size(), " of ", file.size(),
+                              " parameters of the file, first ", unseen.front()),
+                 std::move(evidence))
           .At(PlacesOf(unseen));
     }
     // The model holds them, under no name at all.

@@ -108,22 +108,21 @@ std::vector<FailedPlace> OtherFrequencies(const std::vector<double>& built,
                                           const ModelShape& asked) {
   const std::vector<double> wanted = ExactRopeFrequencies(asked.rope, RotatedDim(asked));
   if (built.size() != wanted.size())
-    return {{"rotary embedding", Says("the number of pairs of the rotary embedding",
-                                      static_cast<double>(built.size()),
-                                      static_cast<double>(wanted.size()))}};
+    return {{"rotary embedding",
+             Says("the number of pairs of the rotary embedding", static_cast<double>(built.size()),
+                  static_cast<double>(wanted.size()))}};
   const std::vector<size_t> pairs = OtherPairs(built, wanted);
   if (pairs.empty()) return {};
   const std::string pattern = PatternOf(built, asked);
   std::vector<FailedPlace> places;
   for (const size_t pair : pairs) {
     const double size = SizeOf(built[pair], wanted[pair], kFrequencyTolerance);
-    places.push_back(
-        {absl::StrCat("pair ", pair),
-         Says(absl::StrCat("the frequency of pair ", pair, " of ", built.size(),
-                           " of the rotary embedding",
-                           pattern.empty() ? "" : absl::StrCat(" (", pattern, ")")),
-              built[pair], wanted[pair]),
-         std::isfinite(size) ? std::optional<double>(size) : std::nullopt});
+    places.push_back({absl::StrCat("pair ", pair),
+                      Says(absl::StrCat("the frequency of pair ", pair, " of ", built.size(),
+                                        " of the rotary embedding",
+                                        pattern.empty() ? "" : absl::StrCat(" (", pattern, ")")),
+                           built[pair], wanted[pair]),
+                      std::isfinite(size) ? std::optional<double>(size) : std::nullopt});
   }
   return places;
 }
@@ -170,7 +169,8 @@ CheckResult CheckModel(const ObservedModel& built, const ModelShape& asked) {
                                "this older observation does not say which norm has which epsilon",
                                std::move(evidence));
   std::vector<FailedPlace> frequencies;
-  if (!built.rope_frequencies.empty()) frequencies = OtherFrequencies(built.rope_frequencies, asked);
+  if (!built.rope_frequencies.empty())
+    frequencies = OtherFrequencies(built.rope_frequencies, asked);
   const bool has_other_base =
       built.rope_theta && !IsNear(*built.rope_theta, asked.rope.theta, kThetaTolerance);
   // The base is taken from one frequency: where all are known, it must explain the others.
@@ -191,11 +191,10 @@ CheckResult CheckModel(const ObservedModel& built, const ModelShape& asked) {
     places.insert(places.end(), frequencies.begin(), frequencies.end());
   }
   if (places.empty()) return CheckResult::Passed(Stage::kLoad, std::move(evidence));
-  if (other_norms > 0)
-    evidence["other_norms"] = absl::StrCat(other_norms, " of ", norms.size());
-  CheckResult failed = CheckResult::Failed(Stage::kLoad, reason::kConfigIgnored, "",
-                                           std::move(evidence))
-                           .At(std::move(places));
+  if (other_norms > 0) evidence["other_norms"] = absl::StrCat(other_norms, " of ", norms.size());
+  CheckResult failed =
+      CheckResult::Failed(Stage::kLoad, reason::kConfigIgnored, "", std::move(evidence))
+          .At(std::move(places));
   failed.message = failed.places.front().what;
   if (failed.places.size() > 1)
     absl::StrAppend(&failed.message, "; and ", failed.places.size() - 1, " more");

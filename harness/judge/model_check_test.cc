@@ -24,7 +24,8 @@ ModelShape Qwen3() { return *FindModelShape("qwen3"); }
 
 TEST(ModelCheckTest, NumbersOfTheConfigurationPass) {
   EXPECT_EQ(CheckModel({Norms(1e-6), 1e6 * (1 + 1e-5)}, Qwen3()).outcome, CheckOutcome::kPassed);
-  EXPECT_EQ(CheckModel({Norms(static_cast<float>(1e-6)), {}}, Qwen3()).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckModel({Norms(static_cast<float>(1e-6)), {}}, Qwen3()).outcome,
+            CheckOutcome::kPassed);
   EXPECT_EQ(CheckModel({}, Qwen3()).outcome, CheckOutcome::kUnseen) << "nobody looked";
 }
 
@@ -49,9 +50,10 @@ TEST(ModelCheckTest, OnlyLatentNormsMayKeepTheirOwnEpsilon) {
   EXPECT_EQ(outcome({{"layers.0.attention.kv_norm", 1e-6}}), CheckOutcome::kPassed);
   EXPECT_EQ(outcome({{"layers.0.attention_norm", 1e-6}}), CheckOutcome::kFailed);
   EXPECT_EQ(outcome({{"attention", 1e-6}}), CheckOutcome::kFailed);
-  EXPECT_EQ(CheckModel({Norms(1e-6), {}}, deepseek).message,
-            "the epsilon of model.layers.0.input_layernorm is 1e-06, and the configuration says 1e-05; "
-            "and 1 more");
+  EXPECT_EQ(
+      CheckModel({Norms(1e-6), {}}, deepseek).message,
+      "the epsilon of model.layers.0.input_layernorm is 1e-06, and the configuration says 1e-05; "
+      "and 1 more");
   // No other model has such norms.
   EXPECT_EQ(CheckModel({Norms(1e-6, 1e-5, 1e-6), {}}, Qwen3()).outcome, CheckOutcome::kFailed);
 }
@@ -88,8 +90,8 @@ TEST(ModelCheckTest, AScalingThatIsLeftOutOrWrongInOnePairFails) {
   const ModelShape shape = *FindModelShape("llama3");
   RopeShape unscaled = shape.rope;
   unscaled.scaling = "default";
-  ObservedModel model = {
-      Norms(shape.norm_epsilon), shape.rope.theta, ExactRopeFrequencies(unscaled, shape.head_dim)};
+  ObservedModel model = {Norms(shape.norm_epsilon), shape.rope.theta,
+                         ExactRopeFrequencies(unscaled, shape.head_dim)};
   EXPECT_THAT(CheckModel(model, shape).message,
               ::testing::MatchesRegex("the frequency of pair [0-9]+ of [0-9]+ of the rotary "
                                       "embedding \\(without its scaling llama3\\) is .*, and the "

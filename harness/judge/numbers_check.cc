@@ -205,9 +205,9 @@ class Comparer {
     CheckResult result;
     std::vector<const char*> reasons = {kQuantities[first].reason};
     for (const NumbersQuantity& quantity : kQuantities) {
-      const bool is_new = std::none_of(
-          reasons.begin(), reasons.end(),
-          [&](absl::string_view known) { return known == quantity.reason; });
+      const bool is_new =
+          std::none_of(reasons.begin(), reasons.end(),
+                       [&](absl::string_view known) { return known == quantity.reason; });
       if (is_new) reasons.push_back(quantity.reason);
     }
     for (const char* reason : reasons) {

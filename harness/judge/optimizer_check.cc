@@ -228,9 +228,9 @@ CheckResult CheckUpdates(std::span<const ObservedStep> reported, std::span<const
   for (const auto& [name, tensor] : steps.front().tensors) {
     const UpdateFit fit = FitTensor(name, reported, steps, is_bf16);
     if (fit.misfit > 1)
-      places.push_back({absl::StrCat("step ", fit.step + 1, ", ", name), SayUpdate(name, fit),
-                        std::isfinite(fit.misfit) ? std::optional<double>(fit.misfit)
-                                                  : std::nullopt});
+      places.push_back(
+          {absl::StrCat("step ", fit.step + 1, ", ", name), SayUpdate(name, fit),
+           std::isfinite(fit.misfit) ? std::optional<double>(fit.misfit) : std::nullopt});
     if (worst_name.empty() || fit.misfit > worst.misfit) {
       worst = fit;
       worst_name = name;

@@ -63,8 +63,7 @@ std::map<std::string, std::string> FactsOf(const Observation& seen) {
               &optimizer = facts["the optimizer"];
   for (const ObservedStep& step : seen.steps) {
     absl::StrAppend(&steps, step.forwards.value_or(0), ";");
-    for (const auto& [type, count] : step.products)
-      absl::StrAppend(&products, type, count, ";");
+    for (const auto& [type, count] : step.products) absl::StrAppend(&products, type, count, ";");
     absl::StrAppend(&optimizer, step.optimizer_class, step.param_groups.size(), ";");
   }
   std::string& collectives = facts["the collectives"];

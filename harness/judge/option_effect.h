@@ -26,8 +26,8 @@ struct OptionTwin {
   SeenCell seen;  // no observation: it was not measured
 };
 
-// Whether the option acts: whether anything that was seen of the cell differs from its twin. Looks at
-// the lines of the subjects that ran, at what the attention and the optimizer were made of, at
+// Whether the option acts: whether anything that was seen of the cell differs from its twin. Looks
+// at the lines of the subjects that ran, at what the attention and the optimizer were made of, at
 // matrix products, collectives and shares of ranks, and at every number of every step, bit by bit.
 // A difference proves that the option does something, not that it does what its name says.
 OptionEffect EffectOf(const SeenCell& cell, const OptionTwin& twin);

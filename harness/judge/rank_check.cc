@@ -38,8 +38,8 @@ std::optional<std::string> MisdealtDocuments(const std::vector<ObservedRank>& ra
   return std::nullopt;
 }
 
-// Whether the layout acts: a rank that shares a sequence has a part of its tokens, and one that shares
-// the model a part of its parameters.
+// Whether the layout acts: a rank that shares a sequence has a part of its tokens, and one that
+// shares the model a part of its parameters.
 CheckResult CheckPart(const ObservedRank& rank, const Layout& layout) {
   const bool shares_sequence = layout.cp * layout.ulysses > 1;
   const bool shares_model = layout.dp_shard * layout.tp * layout.pp * layout.ep > 1;

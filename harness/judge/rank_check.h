@@ -21,9 +21,9 @@ using DifferenceInFloors = std::function<std::optional<double>(const ObservedRan
 // rank 0, and hold the same bits of what they share: gathered gradients and parameters, and
 // log-probs of the same documents. Rank 0's attention is judged by CheckBackend and CheckArguments
 // themselves. Passes for one rank.
-CheckResult CheckRanks(const Observation& observation, const Probe& probe,
-                       const AskedAttention& asked,
-                       const DifferenceInFloors& floors = [](const auto&) { return std::nullopt; });
+CheckResult CheckRanks(
+    const Observation& observation, const Probe& probe, const AskedAttention& asked,
+    const DifferenceInFloors& floors = [](const auto&) { return std::nullopt; });
 
 }  // namespace bkm
 

@@ -42,11 +42,12 @@ std::string WhyNoGolden(const Cell& cell) {
     if (!absl::StartsWith(option, "lora")) continue;
     const Json value = Json::parse(text, nullptr, false);
     const bool is_off = value.is_null() || value == Json(0) || value == Json(false) ||
-                        value == Json("") || (value.is_object() && value.value("rank", Json(1)) == 0) ||
+                        value == Json("") ||
+                        (value.is_object() && value.value("rank", Json(1)) == 0) ||
                         (value.is_object() && value.empty());
     // A name like lora_alpha says nothing alone.
-    const bool switches = option == "lora" || option == "lora_rank" ||
-                          option == "lora_adapter_path";
+    const bool switches =
+        option == "lora" || option == "lora_rank" || option == "lora_adapter_path";
     if (switches && !is_off)
       return absl::StrCat("engine option ", option,
                           ": LoRA trains adapters, and there is no golden of them yet");

@@ -49,8 +49,7 @@ struct PlanEnvironment {
   // `runtime` if the packages of its policy's base include `package`, or if its packages are not
   // chosen by the policy; else the first policy by name that is like it and includes the package;
   // else empty. Null: nothing is known of runtimes, and cells say what they lack.
-  std::function<absl::StatusOr<std::string>(const std::string& runtime,
-                                            const std::string& package)>
+  std::function<absl::StatusOr<std::string>(const std::string& runtime, const std::string& package)>
       runtime_with = nullptr;
   // The CUDA devices of the machine that runs the cells; null where that is another one, which
   // decides by itself what it cannot run. Called if a cell asks for such a device.

@@ -273,16 +273,18 @@ TEST(PlanTest, ALayoutThatTheEngineKindLacksIsNotOffered) {
 
 TEST(PlanTest, AModelWithoutAGoldenIsUnsupportedWhateverAMatrixSays) {
   const auto planned = [](const char* kind, const char* model) {
-    return ExpandMatrix(OneCell(kind, absl::StrCat(R"("attention": ")",
-                                                   absl::StrContains(kind, "titan") ? "flex" : "sdpa",
-                                                   R"(", "model": ")", model, "\"")),
-                        {}, Environment())
+    return ExpandMatrix(
+               OneCell(kind, absl::StrCat(R"("attention": ")",
+                                          absl::StrContains(kind, "titan") ? "flex" : "sdpa",
+                                          R"(", "model": ")", model, "\"")),
+               {}, Environment())
         ->at(0);
   };
-  EXPECT_EQ(planned("transformers", "deepseek_v3").not_offered,
-            "there is no golden of deepseek_v3 for transformers: its golden is that of torchtitan's "
-            "debugmodel, whose experts are scored by softmax, and transformers' class has sigmoid "
-            "only");
+  EXPECT_EQ(
+      planned("transformers", "deepseek_v3").not_offered,
+      "there is no golden of deepseek_v3 for transformers: its golden is that of torchtitan's "
+      "debugmodel, whose experts are scored by softmax, and transformers' class has sigmoid "
+      "only");
   EXPECT_TRUE(planned("verl-fsdp", "deepseek_v3").is_stopped());
   EXPECT_TRUE(planned("verl-torchtitan", "qwen3_moe").is_stopped());
   EXPECT_FALSE(planned("verl-torchtitan", "deepseek_v3").is_stopped());
@@ -291,14 +293,14 @@ TEST(PlanTest, AModelWithoutAGoldenIsUnsupportedWhateverAMatrixSays) {
 
 TEST(PlanTest, AdaptersHaveNoGolden) {
   const auto planned = [](const char* options) {
-    return ExpandMatrix(OneCell("verl-fsdp", absl::StrCat(R"("attention": "sdpa", "engine_options": [)",
-                                                          options, "]")),
-                        {}, Environment())
+    return ExpandMatrix(
+               OneCell("verl-fsdp",
+                       absl::StrCat(R"("attention": "sdpa", "engine_options": [)", options, "]")),
+               {}, Environment())
         ->at(0);
   };
-  for (const char* options :
-       {R"({"lora_rank": 8, "target_modules": ["q_proj"]})", R"({"lora_adapter_path": "a"})",
-        R"({"lora": {"rank": 4}})"})
+  for (const char* options : {R"({"lora_rank": 8, "target_modules": ["q_proj"]})",
+                              R"({"lora_adapter_path": "a"})", R"({"lora": {"rank": 4}})"})
     EXPECT_NE(planned(options).not_offered.find("LoRA"), std::string::npos) << options;
   for (const char* options : {R"({"lora_rank": 0})", R"({"lora": {}})", R"({"lora_alpha": 32})",
                               R"({"lora": {"rank": 0}})", R"({"param_offload": true})"})

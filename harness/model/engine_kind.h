@@ -36,9 +36,9 @@ struct EngineKind {
   // that leave to it what the adapter chooses otherwise.
   std::string own_precision;
   std::map<std::string, std::string> own_options;
-  std::string schedule;                 // how it counts a warm-up: OptimizerSettings::schedule
-  std::vector<std::string> decays;      // of the learning rate: OptimizerSettings::decay
-  bool takes_padded;                    // takes padded input besides packed input
+  std::string schedule;             // how it counts a warm-up: OptimizerSettings::schedule
+  std::vector<std::string> decays;  // of the learning rate: OptimizerSettings::decay
+  bool takes_padded;                // takes padded input besides packed input
   bool cuts_by_tokens;         // cuts batches that do not divide evenly by tokens, as verl does
   bool looks_for_checkpoints;  // in a default folder, without being told to
   bool has_value_head;         // can be a critic

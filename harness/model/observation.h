@@ -60,15 +60,15 @@ struct ObservedFrame {
   int64_t line = 0;
   std::string function;
   FrameOwner owner = FrameOwner::kPython;
-  std::string text;         // the source line
-  std::string statement;    // raise, assert, import, call or other
+  std::string text;       // the source line
+  std::string statement;  // raise, assert, import, call or other
 };
 
 struct ObservedException {
   std::string type;
   std::string module;  // that defines the type
   std::string message;
-  std::string name;                   // the missing module, name or attribute, if Python names it
+  std::string name;    // the missing module, name or attribute, if Python names it
   std::string object;  // type of the object that lacks the attribute: "module.Class"
   // Where the subject's own code imports the name that our adapter asked for and that is gone:
   // "verl/trainer/sft.py:12". Empty if only the adapter wants it.
@@ -228,15 +228,15 @@ struct ObservedStep {
 // it is read as NaN.
 struct Observation : ObservedBackend {
   ObservedEnding ending;
-  std::vector<ObservedStage> stages;           // in the order entered
-  std::vector<ObservedException> exceptions;   // the exception that ended the cell, then its causes
-  std::vector<std::string> plant;              // faults planted by tests
-  std::string precision_ran;                   // bf16 or fp32; empty if unknown
+  std::vector<ObservedStage> stages;          // in the order entered
+  std::vector<ObservedException> exceptions;  // the exception that ended the cell, then its causes
+  std::vector<std::string> plant;             // faults planted by tests
+  std::string precision_ran;                  // bf16 or fp32; empty if unknown
   // Why the library was asked for no attention, in an adapter of a library that offers no choice.
   std::string not_asked;
-  std::string configured;                      // backend in the engine's configuration
-  std::map<std::string, ObservedTensor> load;  // parameters after loading, by HF name
-  std::optional<ObservedTensor> held;          // all parameters as one tensor
+  std::string configured;                              // backend in the engine's configuration
+  std::map<std::string, ObservedTensor> load;          // parameters after loading, by HF name
+  std::optional<ObservedTensor> held;                  // all parameters as one tensor
   std::map<std::string, ObservedTensor> load_buffers;  // buffers that the file has, the same
   std::vector<ObservedMaskCall> mask_calls;
   std::optional<ObservedReach> reach;

@@ -39,8 +39,8 @@ const std::map<std::string, Published>& AllPublished() {
          {"use_cache", true},
          {"use_sliding_window", false}},
         {"bos_token_id", "eos_token_id", "head_dim", "hidden_size", "intermediate_size",
-         "max_position_embeddings", "max_window_layers", "num_attention_heads",
-         "num_hidden_layers", "num_key_value_heads", "rope_theta", "torch_dtype", "vocab_size"}}},
+         "max_position_embeddings", "max_window_layers", "num_attention_heads", "num_hidden_layers",
+         "num_key_value_heads", "rope_theta", "torch_dtype", "vocab_size"}}},
       {"llama3",
        {"meta-llama/Llama-3.2-1B",
         {{"architectures", {"LlamaForCausalLM"}},
@@ -115,13 +115,34 @@ const std::map<std::string, Published>& AllPublished() {
          {"tie_word_embeddings", false},
          {"topk_method", "noaux_tc"},
          {"use_cache", true}},
-        {"bos_token_id", "eos_token_id", "first_k_dense_replace", "hidden_size",
-         "intermediate_size", "kv_lora_rank", "max_position_embeddings", "moe_intermediate_size",
-         "n_group", "n_routed_experts", "n_shared_experts", "norm_topk_prob",
-         "num_attention_heads", "num_experts_per_tok", "num_hidden_layers", "num_key_value_heads",
-         "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "rms_norm_eps", "rope_scaling",
-         "rope_theta", "routed_scaling_factor", "scoring_func", "topk_group", "torch_dtype",
-         "v_head_dim", "vocab_size"}}}};
+        {"bos_token_id",
+         "eos_token_id",
+         "first_k_dense_replace",
+         "hidden_size",
+         "intermediate_size",
+         "kv_lora_rank",
+         "max_position_embeddings",
+         "moe_intermediate_size",
+         "n_group",
+         "n_routed_experts",
+         "n_shared_experts",
+         "norm_topk_prob",
+         "num_attention_heads",
+         "num_experts_per_tok",
+         "num_hidden_layers",
+         "num_key_value_heads",
+         "q_lora_rank",
+         "qk_nope_head_dim",
+         "qk_rope_head_dim",
+         "rms_norm_eps",
+         "rope_scaling",
+         "rope_theta",
+         "routed_scaling_factor",
+         "scoring_func",
+         "topk_group",
+         "torch_dtype",
+         "v_head_dim",
+         "vocab_size"}}}};
   return all;
 }
 
@@ -149,10 +170,9 @@ TEST(HfConfigTest, WhatNoPublishedConfigurationHasHasAReason) {
   for (const auto& [family, published] : AllPublished()) {
     const OrderedJson config = HfConfig(*FindModelShape(family), "both", "float32");
     for (const auto& [key, value] : config.items()) {
-      const bool is_published =
-          published.values.contains(key) ||
-          std::find(published.others.begin(), published.others.end(), key) !=
-              published.others.end();
+      const bool is_published = published.values.contains(key) ||
+                                std::find(published.others.begin(), published.others.end(), key) !=
+                                    published.others.end();
       EXPECT_TRUE(is_published || reasons.contains(key)) << family << ": " << key;
     }
   }

@@ -108,9 +108,7 @@ MergedEvidence Merge(const std::vector<RunEvidence>& runs) {
   std::map<std::string, MergedCell> controls;  // by ControlKey
   for (const RunEvidence& run : runs) {
     for (const CellRecord& cell : run.record.cells) {
-      if (!cell.verdict || cell.role == CellRole::kRepeat ||
-          cell.role == CellRole::kTwin)
-        continue;
+      if (!cell.verdict || cell.role == CellRole::kRepeat || cell.role == CellRole::kTwin) continue;
       if (!cell.cell.plant.empty()) {
         ++merged.planted;
         continue;

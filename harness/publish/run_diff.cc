@@ -32,7 +32,8 @@ std::set<std::string> FailedClaims(const Verdict& verdict) {
   return claims;
 }
 
-// The claims that failed in `a` and not in `b`; none where one of them, of an older run, has no list.
+// The claims that failed in `a` and not in `b`; none where one of them, of an older run, has no
+// list.
 std::vector<std::string> OnlyIn(const Verdict& a, const Verdict& b) {
   std::vector<std::string> claims;
   if (a.failures.empty() || b.failures.empty()) return claims;
@@ -44,8 +45,8 @@ std::vector<std::string> OnlyIn(const Verdict& a, const Verdict& b) {
 
 bool SameCause(const Verdict& a, const Verdict& b) {
   return a.kind == b.kind && a.stage == b.stage && a.reason == b.reason &&
-         MessageWithoutPlace(a.message) == MessageWithoutPlace(b.message) &&
-         OnlyIn(a, b).empty() && OnlyIn(b, a).empty();
+         MessageWithoutPlace(a.message) == MessageWithoutPlace(b.message) && OnlyIn(a, b).empty() &&
+         OnlyIn(b, a).empty();
 }
 
 CellChange ChangeOf(const CellPair& pair) {
@@ -141,7 +142,8 @@ std::string GroupKey(const CellPair& pair, CellChange change) {
   const CellRecord& telling = TellingOf(pair, change);
   std::string key = absl::StrCat(Name(change), "\n", OutcomeText(telling), "\n");
   if (telling.verdict) absl::StrAppend(&key, MessageWithoutPlace(telling.verdict->message));
-  if (telling.verdict) absl::StrAppend(&key, "\n", absl::StrJoin(FailedClaims(*telling.verdict), " "));
+  if (telling.verdict)
+    absl::StrAppend(&key, "\n", absl::StrJoin(FailedClaims(*telling.verdict), " "));
   for (const SubjectMove& move : MovesOf(pair))
     absl::StrAppend(&key, "\n", move.from.subject, " ", move.to.subject);
   if (pair.before && pair.after) absl::StrAppend(&key, "\n", pair.before->lock, pair.after->lock);

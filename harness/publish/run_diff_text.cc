@@ -86,9 +86,8 @@ std::string CountsText(const RunDiff& diff) {
 
 std::string CauseText(const CauseGroup& group) {
   if (group.verdict.kind == VerdictKind::kOk && !group.flaky) return "ok";
-  std::string text =
-      absl::StrCat(group.flaky ? "flaky: " : "", ShortText(group.verdict), ": ",
-                   MessageWithoutPlace(group.verdict.message));
+  std::string text = absl::StrCat(group.flaky ? "flaky: " : "", ShortText(group.verdict), ": ",
+                                  MessageWithoutPlace(group.verdict.message));
   if (!group.claims_fixed.empty())
     absl::StrAppend(&text, "; no longer fails: ", absl::StrJoin(group.claims_fixed, ", "));
   if (!group.claims_new.empty())

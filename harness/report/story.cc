@@ -87,9 +87,7 @@ void AppendFailures(std::string& out, const Verdict& verdict) {
     for (size_t i = 0; i < std::min(places.size(), kMostPlaces); ++i) {
       const std::optional<double> size = FiniteOf(places[i], "size");
       absl::StrAppend(&out, "    ", TextOf(places[i], "where"), ": ", TextOf(places[i], "what"),
-                      size ? absl::StrFormat(" (size %.4g)", *size)
-                           : std::string(),
-                      "\n");
+                      size ? absl::StrFormat(" (size %.4g)", *size) : std::string(), "\n");
     }
     if (places.size() > kMostPlaces)
       absl::StrAppend(&out, "    and ", places.size() - kMostPlaces,
@@ -127,19 +125,20 @@ void AppendWitnesses(std::string& out, const Json& observation, const Json& mask
 }  // namespace
 
 std::string StoryText(const CellRecord& cell, const Json& observation, const Verdict& verdict) {
-  std::string out = absl::StrCat(
-      CellLabel(cell),
-      cell.role == CellRole::kControl ? " (control)"
-      : cell.role == CellRole::kTwin  ? " (a twin: without an engine option)"
-                                      : "",
-      "\n", cell.id, "\n\n");
+  std::string out =
+      absl::StrCat(CellLabel(cell),
+                   cell.role == CellRole::kControl ? " (control)"
+                   : cell.role == CellRole::kTwin  ? " (a twin: without an engine option)"
+                                                   : "",
+                   "\n", cell.id, "\n\n");
   absl::StrAppend(&out, "Verdict\n  ", Name(verdict.kind), " at ", Name(verdict.stage),
                   verdict.reason.empty() ? "" : absl::StrCat(" (", verdict.reason, ")"), "\n");
   if (!verdict.message.empty()) absl::StrAppend(&out, "  ", verdict.message, "\n");
   if (!verdict.blame.empty())
     absl::StrAppend(&out, "  blame: ", absl::StrJoin(verdict.blame, ", "), "\n");
   AppendFailures(out, verdict);
-  if (!verdict.effects.empty()) absl::StrAppend(&out, "\nEngine options, against the cell without\n");
+  if (!verdict.effects.empty())
+    absl::StrAppend(&out, "\nEngine options, against the cell without\n");
   for (const OptionEffect& effect : verdict.effects)
     absl::StrAppend(&out, "  ", effect.option, ": ",
                     effect.kind == EffectKind::kNotObserved ? "accepted, effect not observed"

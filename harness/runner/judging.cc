@@ -128,8 +128,7 @@ RunJudge::Beside RunJudge::BesideOf(const RunRecord& run, const CellRecord& cell
 }
 
 absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cell,
-                                                           const Beside& beside,
-                                                           bool interrupted) {
+                                                           const Beside& beside, bool interrupted) {
   const CellRecord* const control = beside.control;
   if (HasNoFolder(cell)) return cell.verdict;
   if (const absl::Status sound = Verify(cell); !sound.ok())

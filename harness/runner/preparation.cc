@@ -76,9 +76,8 @@ PlanEnvironment Preparation::Environment() {
         ASSIGN_OR_RETURN(const RuntimePolicy policy, PolicyOf(runtime));
         return policy.torch;
       },
-      .runtime_with = [this](const std::string& runtime, const std::string& package) {
-        return RuntimeWith(runtime, package);
-      }};
+      .runtime_with = [this](const std::string& runtime,
+                             const std::string& package) { return RuntimeWith(runtime, package); }};
   if (options_.environments) environment.devices = [this] { return Devices(); };
   return environment;
 }

@@ -298,7 +298,8 @@ Markup Summary(const SiteRuns& runs, const SiteRun& run, const CellRecord& cell,
   if (cell.role == CellRole::kControl)
     facts.Add("Role", "a control: the library alone, to tell whose fault a failure is");
   if (cell.role == CellRole::kRepeat) facts.Add("Role", "a repeat of another cell");
-  if (cell.role == CellRole::kTwin) facts.Add("Role", "a twin: another cell without an engine option");
+  if (cell.role == CellRole::kTwin)
+    facts.Add("Role", "a twin: another cell without an engine option");
   const auto link = [&](const char* name, const std::string& id) {
     const std::string page = runs.PageOfId(id);
     facts.Add(name, page.empty() ? Element("code", id)
