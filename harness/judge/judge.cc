@@ -196,6 +196,13 @@ CheckResult CheckMaskOf(const JudgeInput& input, bool has_finished) {
                       {},
                       input.probe.device == "cpu" ? 0 : kReachNoise,
                       input.probe.head == "lm"};
+  for (const ObservedRank& rank : input.observation->ranks) {
+    const auto step = static_cast<size_t>(folder.reach.step);
+    if (step >= rank.documents.size()) continue;
+    const auto [first, count] = rank.documents[step];
+    if (first >= 0 && count > 0 && first + count <= asked.documents.count())
+      asked.rows.emplace_back(first, count);
+  }
   const auto floor = FloorOf(input);
   if (shape->experts.count > 0 && floor.ok())
     asked.rounding = kFloorMultiple * (**floor)[folder.reach.step].reports.log_probs.q99;

@@ -48,15 +48,25 @@ struct Leak {
   bool empty() const { return past + beyond + outside == 0 && documents.empty(); }
 };
 
+// Where the label of a row's last position is the changed token, because engines take labels by
+// rolling a row; -1 if the token is the first of none.
+int64_t RolledLabel(int64_t changed, const AskedMasks& asked) {
+  if (asked.rows.empty()) return changed > 0 ? -1 : asked.documents.tokens() - 1;
+  for (const auto& [first, count] : asked.rows) {
+    if (count > 0 && asked.documents.begin(first) == changed)
+      return asked.documents.end(first + count - 1) - 1;
+  }
+  return -1;
+}
+
 Leak FindLeak(const std::map<int64_t, double>& moved, int64_t changed, const AskedMasks& asked) {
   const int64_t own = asked.documents.DocumentOf(changed);
   const int64_t end = ReachEnd(changed, own, asked);
-  // Engines take labels by rolling the packed batch.
-  const int64_t label_of = changed > 0 ? changed - 1 : asked.documents.tokens() - 1;
+  const int64_t rolled = RolledLabel(changed, asked);
   Leak leak;
   for (const auto& [position, size] : moved) {
     const int64_t document = asked.documents.DocumentOf(position);
-    const bool is_label = asked.has_labels && position == label_of;
+    const bool is_label = asked.has_labels && (position == changed - 1 || position == rolled);
     if (is_label || (document == own && changed <= position && position < end)) continue;
     if (size <= asked.rounding && asked.rounding > 0) continue;
     if (document < 0)

@@ -4,6 +4,7 @@
 #define HARNESS_JUDGE_REACH_CHECK_H_
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "harness/judge/check_result.h"
@@ -16,7 +17,8 @@ namespace bkm {
 // packed batch. Under a causal mask inside each document, the log-prob at t depends on the tokens
 // of t's document up to t and on the label t + 1. So exactly these log-probs may change:
 // - p - 1, whose label changed. If p is the first token of its document, p - 1 is the last position
-//   of the document before (or of the batch), which has no label of its own and is not judged;
+//   of the document before, which has no label of its own and is not judged. If it is the first
+//   token of a row, it is the last position of that row: of the batch, or of a rank's share of it;
 // - p to the end of p's document or, if every layer has a window, to the sum of their reaches.
 //
 // A critic's values have no labels: p - 1 may not change. Any other change is a leak, however
@@ -40,6 +42,8 @@ struct AskedMasks {
   // so a changed token may change the rounding of all documents. 0 for a dense model. The relations
   // of the layers still tell exactly what the masks are.
   double rounding = 0;
+  // The documents of each row, as first and count; empty: one row.
+  std::vector<std::pair<int64_t, int64_t>> rows = {};
 };
 
 CheckResult CheckReach(const ObservedReach& reach, const AskedMasks& asked);

@@ -48,6 +48,23 @@ TEST(ReachCheckTest, PositionBeforeADocumentMayChange) {
   EXPECT_EQ(CheckMoved({0, 1, 2, 3, 4, 17}, 0).reason, "mask-leak");
 }
 
+TEST(ReachCheckTest, TheLastPositionOfARanksShareHasTheLabelOfItsFirstToken) {
+  const auto check = [](std::vector<std::pair<int64_t, int64_t>> rows) {
+    std::vector<int64_t> moved = Range(5, 15);
+    moved.push_back(18);
+    return CheckReach({5, moved, std::vector<double>(moved.size(), 0.5)},
+                      {.documents = PackedDocuments(kReachedDocuments),
+                       .windows = {0, 0},
+                       .rows = std::move(rows)})
+        .outcome;
+  };
+  // The second rank has documents 1 and 2: the changed token is its first.
+  EXPECT_EQ(check({{0, 1}, {1, 2}}), CheckOutcome::kPassed);
+  EXPECT_EQ(check({{0, 2}, {2, 1}}), CheckOutcome::kFailed);
+  EXPECT_EQ(check({{0, 1}, {1, 1}, {2, 1}}), CheckOutcome::kFailed);
+  EXPECT_EQ(check({}), CheckOutcome::kFailed);
+}
+
 TEST(ReachCheckTest, ACriticsValueBeforeTheChangeMustNotMove) {
   const auto check = [](const std::vector<int64_t>& moved) {
     return CheckReach({kPosition, moved, std::vector<double>(moved.size(), 0.5)},

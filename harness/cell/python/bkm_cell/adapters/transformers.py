@@ -110,8 +110,15 @@ class Adapter(ControlAdapter):
         }
 
     def exported(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """On the first rank only; the others take part in gathering."""
         folder = os.path.abspath("saved_by_transformers")
-        self.model.save_pretrained(folder)
+        named: dict[str, Any] = {}
+        if self.probe.layout.data_ranks > 1:  # parts of FSDP2 or DDP, which the library does not join
+            named["state_dict"] = {n: gathered(v) for n, v in self.model.state_dict().items()}
+        is_first = os.environ["RANK"] == "0"
+        self.model.save_pretrained(folder, is_main_process=is_first, **named)
+        if not is_first:
+            return
         for file in sorted(glob.glob(os.path.join(folder, "*.safetensors"))):
             yield from load_file(file).items()
         shutil.rmtree(folder)
