@@ -633,6 +633,7 @@ Verdict JudgeStopped(const JudgeInput& input, const Stop& stop) {
 // Says of each engine option whether it acts. One that was accepted and does nothing is not wrong,
 // but nobody should believe that it was tested.
 void TellEffects(const JudgeInput& input, Verdict& verdict) {
+  if (!SaysSomething(verdict)) return;
   const SeenCell cell = {input.observation, input.lines, input.cell_dir};
   for (const OptionTwin& twin : input.twins) {
     verdict.effects.push_back(EffectOf(cell, twin));
