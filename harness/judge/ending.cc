@@ -85,6 +85,21 @@ bool IsAbout(const ObservedException& exception, const AttentionBackend& backend
              });
 }
 
+// Whether the deepest frames are of a module of ours that a subject imported: nothing of ours asked
+// for it.
+bool SubjectImportedTheHarness(const ObservedException& exception) {
+  const ObservedFrame* outermost = nullptr;  // of the deepest frames in our own code
+  for (auto frame = exception.frames.rbegin(); frame != exception.frames.rend(); ++frame) {
+    if (frame->owner == FrameOwner::kPython) continue;
+    if (frame->owner == FrameOwner::kHarness) {
+      outermost = &*frame;
+      continue;
+    }
+    return outermost != nullptr && outermost->function == "<module>";
+  }
+  return false;
+}
+
 // Whether the exception says nothing about the subjects: it was raised in our own code, which asked
 // for something that no subject's own code imports; or in torch, on which our own code called
 // before the subjects ran (a stand-in kernel that does not load). torch that cannot be imported is
@@ -92,7 +107,7 @@ bool IsAbout(const ObservedException& exception, const AttentionBackend& backend
 bool IsOfTheHarness(const ObservedException& exception, Stage stage) {
   const ObservedFrame* deepest = DeepestFrame(exception);
   if (deepest == nullptr || !exception.imported_by.empty()) return false;
-  if (deepest->owner == FrameOwner::kHarness) return true;
+  if (deepest->owner == FrameOwner::kHarness) return !SubjectImportedTheHarness(exception);
   if (stage > Stage::kImport || deepest->owner != FrameOwner::kTorch) return false;
   const ObservedFrame* above = nullptr;  // the torch frame that our code called
   for (auto frame = exception.frames.rbegin(); frame != exception.frames.rend(); ++frame) {

@@ -233,6 +233,22 @@ TEST(EndingTest, WhatOnlyTheAdapterLooksForIsTheHarnesss) {
             "attribute-missing");
 }
 
+TEST(EndingTest, AModuleOfTheHarnessThatASubjectImportedIsNoExcuse) {
+  const auto raised = [](const char* function, FrameOwner caller) {
+    return Class(Raised(Stage::kImport,
+                        Exception("ModuleNotFoundError", "No module named 'torch'",
+                                  {kAdapterFrame, Frame(caller, "fake_engine/__init__.py", "other"),
+                                   Frame(FrameOwner::kPython, "importlib/__init__.py", "call"),
+                                   Frame(FrameOwner::kHarness, "bkm_cell/adapters/base.py",
+                                         "import", "", function)},
+                                  "torch")));
+  };
+  EXPECT_EQ(raised("<module>", FrameOwner::kEngine).reason, "module-missing");
+  EXPECT_EQ(raised("<module>", FrameOwner::kHarness).reason, "harness-error");
+  EXPECT_EQ(raised("hook", FrameOwner::kEngine).reason, "harness-error")
+      << "it called what we had put in its way";
+}
+
 TEST(EndingTest, AStandInThatTorchCannotLoadIsTheHarnesssAndTorchThatCannotBeImportedIsNot) {
   const auto raised = [](Stage stage, const char* function,
                          FrameOwner caller = FrameOwner::kHarness) {
