@@ -25,13 +25,17 @@ struct CellName {
   const char* attention;
 };
 
+// The only cell of this name; nullptr if there is none, or more than one.
 const Json* FindCell(const Json& run, const CellName& name) {
+  const Json* found = nullptr;
   for (const Json& cell : run["cells"]) {
-    if (cell["role"] == "subject" && cell["engine_label"] == name.engine &&
-        cell["library_label"] == name.library && cell["attention"] == name.attention)
-      return &cell;
+    if (cell["role"] != "subject" || cell["engine_label"] != name.engine ||
+        cell["library_label"] != name.library || cell["attention"] != name.attention)
+      continue;
+    if (found != nullptr) return nullptr;
+    found = &cell;
   }
-  return nullptr;
+  return found;
 }
 
 // Controls are in the order in which they were added.
@@ -48,7 +52,7 @@ class CellsRun : public SharedRunTest<Suite> {
   static const Json& Cell(const CellName& name) {
     const Json* cell = FindCell(SharedRunTest<Suite>::run().json(), name);
     static const Json none = {
-        {"verdict", "no such cell"}, {"stage", ""}, {"message", ""}, {"blame", Json::array()}};
+        {"verdict", "not one such cell"}, {"stage", ""}, {"message", ""}, {"blame", Json::array()}};
     return cell ? *cell : none;
   }
 

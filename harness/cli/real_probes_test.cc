@@ -34,15 +34,23 @@ class ProbesRun : public SharedRunTest<Suite> {
  protected:
   // The only cell whose id contains all of these parts.
   static Json Cell(const std::vector<std::string>& parts) {
-    Json found = {{"verdict", "no such cell"}, {"stage", ""}, {"reason", ""}, {"message", ""}};
+    Json found;
+    int count = 0;
     for (const Json& cell : SharedRunTest<Suite>::run().json()["cells"]) {
+      if (cell["role"] != "subject") continue;
       const std::string id = cell["id"];
       const bool fits = std::all_of(parts.begin(), parts.end(), [&](const std::string& part) {
         return absl::StrContains(id, part);
       });
-      if (fits) found = cell;
+      if (!fits) continue;
+      found = cell;
+      ++count;
     }
-    return found;
+    if (count == 1) return found;
+    return {{"verdict", absl::StrCat(count, " such cells")},
+            {"stage", ""},
+            {"reason", ""},
+            {"message", ""}};
   }
 
   static std::string VerdictOf(const std::vector<std::string>& parts) {
