@@ -19,6 +19,7 @@
 #include "harness/base/version.h"
 #include "harness/cli/all_commands.h"
 #include "harness/cli/command_line.h"
+#include "harness/cli/run_commands.h"
 #include "harness/matrix/plan.h"
 #include "harness/matrix/testing_plan.h"
 
@@ -45,6 +46,29 @@ ProcessResult Check(std::vector<std::string> argv, const std::string& input) {
   return result.ok()
              ? *result
              : ProcessResult{.err = std::string(result.status().message()), .exit_code = 127};
+}
+
+// The program that the launcher builds for a command line: its own shell function, run alone.
+std::string ProgramFor(const std::string& command_line) {
+  const ProcessResult result =
+      Check({"bash", "-c", "eval \"$(sed -n '/^program_for()/,/^}/p' \"$0\")\"; program_for $1",
+             Runfile("tools/bkm"), command_line},
+            "");
+  return result.out + result.err;
+}
+
+TEST(ManualTest, TheLauncherBuildsBkmRunForTheCommandsThatItHas) {
+  CommandLine line(RunCommands());
+  const Manual first = ManualOf(line.app());
+  ASSERT_GT(first.commands.size(), 3u);
+  for (const CommandManual& command : OwnManual().commands) {
+    const bool is_first =
+        std::any_of(first.commands.begin(), first.commands.end(),
+                    [&](const CommandManual& other) { return other.name == command.name; });
+    EXPECT_EQ(ProgramFor(command.name), is_first ? "bkm_run\n" : "bkm\n") << command.name;
+  }
+  EXPECT_EQ(ProgramFor("run m.json --executor ray"), "bkm\n");
+  EXPECT_EQ(ProgramFor("plan m.json --urgent-first"), "bkm\n");
 }
 
 TEST(ManualTest, EveryCommandAndOptionIsEverywhere) {
