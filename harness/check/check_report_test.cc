@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/check/declared_requirements.h"
 #include "harness/publish/testing_table.h"
 
 namespace bkm {
@@ -109,6 +110,20 @@ TEST(CheckReportTest, RowsOfTheSameTorchAreNearer) {
       NearestRows(table, APairing({}), "pypi:verl==0.9.1", "2.13.0+cpu", "2026-06-11", 3);
   EXPECT_THAT(nearest, ElementsAre(Field(&PublishedRow::torch, "2.13.0"),
                                    Field(&PublishedRow::torch, "2.1")));
+}
+
+TEST(DeclaredRequirementsTest, AreTheSentencesOfUvAndAnErrorWhereItCheckedNothing) {
+  const auto sentences = SentencesOf(
+      "Checked 3 packages in 1ms\nFound 2 incompatibilities\n"
+      "The package `verl` requires `tensordict<=0.10.0`, but `0.12.0` is installed\n"
+      "The package `a` requires `b`, but it's not installed\n");
+  ASSERT_TRUE(sentences.ok()) << sentences.status();
+  EXPECT_THAT(*sentences, ElementsAre("a requires b, but it's not installed",
+                                      "verl requires tensordict<=0.10.0, but 0.12.0 is installed"));
+  EXPECT_THAT(*SentencesOf("Checked 3 packages in 1ms\nAll installed packages are compatible\n"),
+              IsEmpty());
+  EXPECT_FALSE(SentencesOf("").ok());
+  EXPECT_FALSE(SentencesOf("error: unexpected argument '--python-version' found\n").ok());
 }
 
 }  // namespace

@@ -37,14 +37,18 @@ absl::StatusOr<fs::path> SitePackages(const fs::path& environment) {
 
 }  // namespace
 
-std::vector<std::string> SentencesOf(const std::string& output) {
+absl::StatusOr<std::vector<std::string>> SentencesOf(const std::string& output) {
   std::vector<std::string> sentences;
+  bool was_checked = false;
   for (const absl::string_view line : absl::StrSplit(output, '\n')) {
     absl::string_view text = absl::StripAsciiWhitespace(line);
+    was_checked = was_checked || absl::StartsWith(text, "Checked ");
     if (!absl::ConsumePrefix(&text, "The package ") || !absl::StrContains(text, " requires "))
       continue;
     sentences.push_back(absl::StrReplaceAll(text, {{"`", ""}}));
   }
+  if (!was_checked)
+    return absl::InternalError(absl::StrCat("uv pip check checked nothing: ", output));
   std::sort(sentences.begin(), sentences.end());
   return sentences;
 }

@@ -22,8 +22,8 @@ absl::StatusOr<std::vector<std::string>> ViolatedRequirements(
     const std::vector<DistributionFacts>& distributions);
 
 // The sentences in the output of `uv pip check`; those about files that only a real installation
-// has are left out.
-std::vector<std::string> SentencesOf(const std::string& output);
+// has are left out. An error if uv does not say that it checked packages.
+absl::StatusOr<std::vector<std::string>> SentencesOf(const std::string& output);
 
 }  // namespace bkm
 

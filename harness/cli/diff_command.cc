@@ -22,9 +22,8 @@ class DiffCommand : public CliCommand {
   const char* examples() const override {
     return "Cells of both runs correspond if they were requested in the same words; a branch "
            "name may stand for different commits. Where no cell is in the same words, cells of "
-           "other "
-           "versions correspond if nothing else differs. Of cells that are wrong in both runs, it "
-           "says which claims were mended. Changes are grouped by cause, with the "
+           "other versions correspond if nothing else differs. Of cells that are wrong in both "
+           "runs, it says which claims were mended. Changes are grouped by cause, with the "
            "commits and packages that changed.\n"
            "Exit 0: every cell that was ok still is. Exit 1: one is red or unsupported now.\n"
            "Examples:\n"

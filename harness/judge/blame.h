@@ -21,9 +21,8 @@ struct Packages {
 // runtime; empty if unknown. `control` is the cell that runs the library alone in the same runtime
 // on the same probe. A cell with an engine but without a control (nullptr) gets no blame, because
 // the engine cannot be told from the library. The first rule that matches applies:
-// 1. An engine frame asks the library for a name or keyword that it does not have: interface. One
-// of
-//    engine or library asks torch for a name that it does not have: runtime.
+// 1. An engine frame asks the library for a name or keyword that it does not have: interface.
+//    Engine or library asks torch for a name that it does not have: runtime.
 // 2. The control raised the same exception: not the engine; the control's own frames decide.
 // 3. The exception was raised inside torch: the party that called torch, and the runtime.
 // 4. Otherwise: the deepest party whose own code raised.

@@ -3,7 +3,6 @@
 #include "harness/judge/exception_reason.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <span>
 
 #include "absl/strings/ascii.h"
@@ -172,25 +171,28 @@ bool ContradictsTheProbe(const ObservedException& exception, const Probe& probe)
 }
 
 bool NeedsOtherHardware(const ObservedException& exception, const Probe& probe) {
+  constexpr const char* kHardware[] = {"hopper",
+                                       "blackwell",
+                                       "ampere",
+                                       "compute capability",
+                                       "nvidia driver",
+                                       "cuda is not available",
+                                       "not compiled with cuda",
+                                       "no cuda gpus",
+                                       "from the 'cpu' backend",
+                                       "accelerator device when none is available"};
+  constexpr const char* kOnCpu[] = {" on cpu", " on the cpu", " on a cpu", " for cpu"};
+  constexpr const char* kNot[] = {"not ", "cannot", "n't ", "unsupported"};
+  constexpr const char* kOnGpu[] = {"cuda device", "on cuda",          "on gpu",     "on a gpu",
+                                    " a gpu",      "presence of cuda", "cuda tensor"};
+  constexpr const char* kOnly[] = {"require", "need", "only", "must"};
   if (probe.device != "cpu") return false;
   const std::string message = absl::AsciiStrToLower(exception.message);
-  const auto has_one_of = [](absl::string_view text, std::initializer_list<const char*> words) {
-    return std::any_of(words.begin(), words.end(),
-                       [&](const char* word) { return absl::StrContains(text, word); });
-  };
-  if (has_one_of(message, {"hopper", "blackwell", "ampere", "compute capability", "nvidia driver",
-                           "cuda is not available", "not compiled with cuda", "no cuda gpus",
-                           "from the 'cpu' backend", "accelerator device when none is available"}))
-    return true;
+  if (HasOneOf(message, kHardware)) return true;
   // "Sinks cannot be run on CPU", "requires a CUDA device", "only supported on GPUs".
   for (absl::string_view sentence : absl::StrSplit(message, absl::ByAnyChar(".\n"))) {
-    if (has_one_of(sentence, {" on cpu", " on the cpu", " on a cpu", " for cpu"}) &&
-        has_one_of(sentence, {"not ", "cannot", "n't ", "unsupported"}))
-      return true;
-    if (has_one_of(sentence, {"cuda device", "on cuda", "on gpu", "on a gpu", " a gpu",
-                              "presence of cuda", "cuda tensor"}) &&
-        has_one_of(sentence, {"require", "need", "only", "must"}))
-      return true;
+    if (HasOneOf(sentence, kOnCpu) && HasOneOf(sentence, kNot)) return true;
+    if (HasOneOf(sentence, kOnGpu) && HasOneOf(sentence, kOnly)) return true;
   }
   return false;
 }

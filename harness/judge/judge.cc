@@ -639,7 +639,7 @@ void TellEffects(const JudgeInput& input, Verdict& verdict) {
     verdict.effects.push_back(EffectOf(cell, twin));
     if (verdict.kind == VerdictKind::kOk && verdict.effects.back().kind == EffectKind::kNotObserved)
       absl::StrAppend(&verdict.message, "; ", twin.option,
-                      " was accepted, and no effect of it was ", "observed");
+                      " was accepted, and no effect of it was observed");
   }
 }
 

@@ -97,12 +97,12 @@ struct ObservedParamGroup {
   double learning_rate = 0, beta1 = 0, beta2 = 0, epsilon = 0, weight_decay = 0;
 };
 
-// The model's own numbers, read back from what was built.
 struct ObservedNorm {
   std::string name;  // of the module: "layers.0.attention.kv_norm"
   double epsilon = 0;
 };
 
+// The model's own numbers, read back from what was built.
 struct ObservedModel {
   std::vector<ObservedNorm> norms;
   std::optional<double> rope_theta;  // absent if no table of frequencies was found
