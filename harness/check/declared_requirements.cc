@@ -48,7 +48,8 @@ absl::StatusOr<std::vector<std::string>> SentencesOf(const std::string& output) 
     sentences.push_back(absl::StrReplaceAll(text, {{"`", ""}}));
   }
   if (!was_checked)
-    return absl::InternalError(absl::StrCat("uv pip check checked nothing: ", output));
+    return absl::InternalError(
+        absl::StrCat("uv pip check checked nothing: ", absl::StripAsciiWhitespace(output)));
   std::sort(sentences.begin(), sentences.end());
   return sentences;
 }
