@@ -37,7 +37,7 @@ class PublicCasesTest : public SharedRunTest<PublicCasesTest> {
             {kPublicMatrix},
             {"input=padded,documents=9+1+20", "model=qwen3,export_weights=true,layout=dp_shard=2",
              "options=*fused*", "options=*lora*", "layout=ulysses=2,input=padded",
-             "model=deepseek_v3,engine=transformers", "engine=torchtitan,library=baba6d82e",
+             "model=deepseek_v3*,engine=transformers", "engine=torchtitan,library=baba6d82e",
              "engine=transformers,library=5.9.0", "engine=transformers,model=qwen3,layout=tp=2"}),
         "public");
   }
@@ -79,6 +79,11 @@ TEST_F(PublicCasesTest, WhatHasNoGoldenIsUnsupported) {
               HasSubstr("LoRA trains adapters"));
   EXPECT_THAT(MessageOf(run(), {{"engine", "transformers"}, {"model", "deepseek_v3"}}),
               HasSubstr("unsupported at construct, not-offered"));
+}
+
+TEST_F(PublicCasesTest, DeepseekAsPublishedHasAGoldenOfItsOwn) {
+  EXPECT_EQ(run().VerdictOf({{"engine", "transformers"}, {"model", "deepseek_v3_published"}}),
+            "ok at golden");
 }
 
 TEST_F(PublicCasesTest, ALayoutThatIsNotInEffectIsWrongAndOneThatIsExcludedIsRefused) {
@@ -165,6 +170,13 @@ TEST_F(MorePublicCasesTest, TheControlAsksTheLibraryAsItsTrainerDoes) {
     EXPECT_EQ(run().VerdictOf({{"library_label", "5b7089939"}, {"layout", layout}}),
               "ok at golden");
   EXPECT_EQ(run().VerdictOf({{"engine", "torchtitan"}, {"model", "deepseek_v3"}}), "ok at golden");
+}
+
+// With an epsilon of its own: the norms of small vectors keep theirs, and all others have the new
+// one.
+TEST_F(MorePublicCasesTest, AnEngineTrainsDeepseekAsPublished) {
+  EXPECT_EQ(run().VerdictOf({{"engine", "verl-fsdp"}, {"model", "deepseek_v3_published"}}),
+            "ok at golden");
 }
 
 }  // namespace

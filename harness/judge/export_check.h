@@ -28,7 +28,7 @@ absl::StatusOr<ExportTensors> ReadExport(const ObservedExport& exported,
 struct ExportInput {
   const ObservedExport& seen;
   const ExportTensors& tensors;
-  const std::map<std::string, ObservedTensor>& file;  // of the probe's weights file
+  const std::map<std::string, ObservedTensor>& file;  // weights and buffers of the probe's file
   const StepTensors& trained;                         // the first step's
   // Of the second step. `floor` is nullptr if there is none for the precision of the export.
   const PackedBatch& batch;

@@ -247,10 +247,13 @@ CheckResult CheckNumbersOf(const JudgeInput& input, const std::vector<StepTensor
 
 CheckResult CheckExportOf(const JudgeInput& input, const std::vector<StepTensors>& steps) {
   const ReferenceData& reference = *input.reference;
-  for (const absl::Status& status : {reference.folder.status(), reference.weights.status()}) {
+  for (const absl::Status& status :
+       {reference.folder.status(), reference.weights.status(), reference.buffers.status()}) {
     if (!status.ok()) return CheckResult::Unreadable(Stage::kExport, status);
   }
   if (!reference.golden.ok()) return WithoutReference(Stage::kExport, reference.golden.status());
+  std::map<std::string, ObservedTensor> file = *reference.weights;
+  file.insert(reference.buffers->begin(), reference.buffers->end());
   if (!input.observation->exported || steps.empty() || reference.golden->size() < 2)
     return CheckResult::Unseen(Stage::kExport, "no exported weights were seen");
   const ObservedExport& exported = *input.observation->exported;
@@ -262,7 +265,7 @@ CheckResult CheckExportOf(const JudgeInput& input, const std::vector<StepTensors
   const bool has_floor = floor != reference.floors.end() && floor->second.ok();
   return CheckExport({.seen = exported,
                       .tensors = *tensors,
-                      .file = *reference.weights,
+                      .file = file,
                       .trained = steps.front(),
                       .batch = reference.folder->steps[1],
                       .golden = (*reference.golden)[1],

@@ -26,10 +26,6 @@ constexpr double kEpsilonTolerance = 1e-6;
 // bf16 would be 64 times coarser; no model here keeps one.
 constexpr double kThetaTolerance = 1e-3;
 
-// transformers and DeepSeek's own code give this epsilon to the norms of latent vectors, whatever
-// rms_norm_eps says (DeepseekV3RMSNorm's default).
-constexpr double kLatentEpsilon = 1e-6;
-
 // Whether the norm is part of an attention: "layers.0.self_attn.kv_a_layernorm", not
 // "layers.0.attention_norm". Latent attention has no other norms than those of latent vectors.
 bool IsInAttention(absl::string_view name) {
@@ -127,10 +123,9 @@ std::vector<FailedPlace> OtherFrequencies(const std::vector<double>& built,
   return places;
 }
 
-bool IsAsAsked(const ObservedNorm& norm, const ModelShape& asked) {
-  if (IsNear(norm.epsilon, asked.norm_epsilon, kEpsilonTolerance)) return true;
-  return asked.latent.rank > 0 && IsInAttention(norm.name) &&
-         IsNear(norm.epsilon, kLatentEpsilon, kEpsilonTolerance);
+double EpsilonOf(const ObservedNorm& norm, const ModelShape& asked) {
+  const bool is_latent = asked.latent.rank > 0 && IsInAttention(norm.name);
+  return is_latent ? asked.latent.norm_epsilon : asked.norm_epsilon;
 }
 
 // The norms whose epsilon is not that of the configuration.
@@ -138,12 +133,13 @@ std::vector<FailedPlace> OtherNorms(const std::vector<ObservedNorm>& norms,
                                     const ModelShape& asked) {
   std::vector<FailedPlace> places;
   for (const ObservedNorm& norm : norms) {
-    if (IsAsAsked(norm, asked)) continue;
+    const double epsilon = EpsilonOf(norm, asked);
+    if (IsNear(norm.epsilon, epsilon, kEpsilonTolerance)) continue;
     places.push_back(
         {norm.name,
          Says(absl::StrCat("the epsilon of ", norm.name.empty() ? "a norm" : norm.name),
-              norm.epsilon, asked.norm_epsilon),
-         SizeOf(norm.epsilon, asked.norm_epsilon, kEpsilonTolerance)});
+              norm.epsilon, epsilon),
+         SizeOf(norm.epsilon, epsilon, kEpsilonTolerance)});
   }
   return places;
 }

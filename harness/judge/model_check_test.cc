@@ -37,15 +37,16 @@ TEST(ModelCheckTest, OneNormWithAnotherEpsilonFails) {
   EXPECT_EQ(result.message, "the epsilon of model.norm is 1e-05, and the configuration says 1e-06");
 }
 
-TEST(ModelCheckTest, OnlyLatentNormsMayKeepTheirOwnEpsilon) {
-  const ModelShape deepseek = *FindModelShape("deepseek_v3");
+TEST(ModelCheckTest, OnlyLatentNormsHaveTheEpsilonOfLatentVectors) {
+  ModelShape deepseek = *FindModelShape("deepseek_v3_published");
+  deepseek.norm_epsilon = 1e-5;  // as --config rms_norm_eps=1e-05
   const auto outcome = [&](std::vector<ObservedNorm> norms) {
     return CheckModel({std::move(norms), {}}, deepseek).outcome;
   };
   EXPECT_EQ(outcome(Norms(1e-5, 1e-6, 1e-5)), CheckOutcome::kPassed);
-  EXPECT_EQ(outcome(Norms(1e-5)), CheckOutcome::kPassed);
+  EXPECT_EQ(outcome(Norms(1e-5)), CheckOutcome::kFailed) << "the latent norms, too";
   EXPECT_EQ(outcome(Norms(1e-6)), CheckOutcome::kFailed) << "rms_norm_eps is ignored everywhere";
-  EXPECT_EQ(outcome(Norms(1e-5, 1e-5, 1e-6)), CheckOutcome::kFailed);
+  EXPECT_EQ(outcome(Norms(1e-5, 1e-6, 1e-6)), CheckOutcome::kFailed);
   EXPECT_EQ(outcome(Norms(1e-5, 1e-4, 1e-5)), CheckOutcome::kFailed);
   EXPECT_EQ(outcome({{"layers.0.attention.kv_norm", 1e-6}}), CheckOutcome::kPassed);
   EXPECT_EQ(outcome({{"layers.0.attention_norm", 1e-6}}), CheckOutcome::kFailed);
@@ -54,7 +55,11 @@ TEST(ModelCheckTest, OnlyLatentNormsMayKeepTheirOwnEpsilon) {
       CheckModel({Norms(1e-6), {}}, deepseek).message,
       "the epsilon of model.layers.0.input_layernorm is 1e-06, and the configuration says 1e-05; "
       "and 1 more");
-  // No other model has such norms.
+  // torchtitan's flavor has one epsilon, and no other model has such norms.
+  EXPECT_EQ(CheckModel({Norms(1e-5), {}}, *FindModelShape("deepseek_v3")).outcome,
+            CheckOutcome::kPassed);
+  EXPECT_EQ(CheckModel({Norms(1e-5, 1e-6, 1e-5), {}}, *FindModelShape("deepseek_v3")).outcome,
+            CheckOutcome::kFailed);
   EXPECT_EQ(CheckModel({Norms(1e-6, 1e-5, 1e-6), {}}, Qwen3()).outcome, CheckOutcome::kFailed);
 }
 
@@ -77,7 +82,8 @@ TEST(ModelCheckTest, AnotherBaseOfTheRotationFails) {
 }
 
 TEST(ModelCheckTest, FrequenciesOfEveryModelAsTheConfigurationSaysPass) {
-  for (const char* family : {"qwen3", "llama3", "deepseek_v3", "gpt_oss", "qwen3_moe"}) {
+  for (const char* family :
+       {"qwen3", "llama3", "deepseek_v3", "deepseek_v3_published", "gpt_oss", "qwen3_moe"}) {
     const ModelShape shape = *FindModelShape(family);
     std::vector<double> built = ExactRopeFrequencies(shape.rope, RotatedDim(shape));
     for (double& frequency : built) frequency = static_cast<float>(frequency) * (1 + 1e-6);

@@ -282,13 +282,18 @@ TEST(PlanTest, AModelWithoutAGoldenIsUnsupportedWhateverAMatrixSays) {
   };
   EXPECT_EQ(
       planned("transformers", "deepseek_v3").not_offered,
-      "there is no golden of deepseek_v3 for transformers: its golden is that of torchtitan's "
-      "debugmodel, whose experts are scored by softmax, and transformers' class has sigmoid "
-      "only");
+      "there is no golden of deepseek_v3 for transformers: it is torchtitan's debugmodel, whose "
+      "experts are scored by softmax, and transformers' class has sigmoid only: ask for "
+      "deepseek_v3_published");
   EXPECT_TRUE(planned("verl-fsdp", "deepseek_v3").is_stopped());
   EXPECT_TRUE(planned("verl-torchtitan", "qwen3_moe").is_stopped());
   EXPECT_FALSE(planned("verl-torchtitan", "deepseek_v3").is_stopped());
   EXPECT_FALSE(planned("transformers", "qwen3_moe").is_stopped());
+  // The model as it was published has a golden of its own, which is not that of the flavor.
+  EXPECT_FALSE(planned("transformers", "deepseek_v3_published").is_stopped());
+  EXPECT_FALSE(planned("verl-fsdp", "deepseek_v3_published").is_stopped());
+  EXPECT_TRUE(planned("torchtitan", "deepseek_v3_published").is_stopped());
+  EXPECT_TRUE(planned("verl-torchtitan", "deepseek_v3_published").is_stopped());
 }
 
 TEST(PlanTest, AdaptersHaveNoGolden) {

@@ -5,6 +5,18 @@
 #include "harness/model/probe.h"
 
 namespace bkm {
+namespace {
+
+// Clauses of EngineKind::without_golden.
+constexpr char kDebugFlavor[] =
+    "it is torchtitan's debugmodel, whose experts are scored by softmax, and transformers' class "
+    "has "
+    "sigmoid only: ask for deepseek_v3_published";
+constexpr char kPublishedModel[] =
+    "torchtitan builds flavors, and the one of the probe's sizes, debugmodel, scores experts by "
+    "softmax: ask for deepseek_v3";
+
+}  // namespace
 
 const std::vector<EngineKind>& EngineKinds() {
   static const auto& kinds = *new std::vector<EngineKind>{
@@ -28,7 +40,8 @@ const std::vector<EngineKind>& EngineKinds() {
        .layouts = {"dp_replicate", "dp_shard", "tp", "cp", "pp", "ep"},
        .without_golden = {{"qwen3_moe",
                            "verl looks a flavor of torchtitan up by width, layers and vocabulary, "
-                           "and at the probe's sizes finds the dense one"}},
+                           "and at the probe's sizes finds the dense one"},
+                          {"deepseek_v3_published", kPublishedModel}},
        .judged_by_ending_only = false,
        .entry_modules = {"verl.trainer.config", "verl.utils.tensordict_utils",
                          "verl.utils.dataset.dataset_utils", "verl.workers.config",
@@ -54,9 +67,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .exports_weights = true,
        .saves_checkpoints = true,
        .layouts = {"dp_replicate", "dp_shard", "ulysses"},
-       .without_golden = {{"deepseek_v3",
-                           "its golden is that of torchtitan's debugmodel, whose experts are "
-                           "scored by softmax, and transformers' class has sigmoid only"}},
+       .without_golden = {{"deepseek_v3", kDebugFlavor}},
        .judged_by_ending_only = false},
       {.name = "torchtitan",
        .engine_source = "",
@@ -76,6 +87,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .exports_weights = false,
        .saves_checkpoints = false,
        .layouts = {"dp_replicate", "dp_shard", "tp", "cp", "ep"},
+       .without_golden = {{"deepseek_v3_published", kPublishedModel}},
        .judged_by_ending_only = false},
       {.name = "transformers",
        .engine_source = "",
@@ -98,9 +110,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .needs = {{"tp", "accelerate", [](const Probe& probe) { return probe.layout.tp > 1; }},
                  {"a checkpoint in mxfp4", "accelerate",
                   [](const Probe& probe) { return probe.checkpoint == "mxfp4"; }}},
-       .without_golden = {{"deepseek_v3",
-                           "its golden is that of torchtitan's debugmodel, whose experts are "
-                           "scored by softmax, and transformers' class has sigmoid only"}},
+       .without_golden = {{"deepseek_v3", kDebugFlavor}},
        .judged_by_ending_only = false},
       // Tiny pairs in fixtures/packages that test the harness, not a library.
       {.name = "fixture",

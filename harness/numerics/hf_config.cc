@@ -8,7 +8,8 @@ namespace bkm {
 namespace {
 
 // The fields of `rope_scaling` besides the type; empty for plain rotary embedding.
-OrderedJson RopeScaling(const RopeShape& rope) {
+OrderedJson RopeScaling(const ModelShape& shape) {
+  const RopeShape& rope = shape.rope;
   OrderedJson scaling;
   if (rope.scaling == "default") return scaling;
   scaling = {{"rope_type", rope.scaling},
@@ -21,9 +22,10 @@ OrderedJson RopeScaling(const RopeShape& rope) {
     scaling["beta_fast"] = rope.beta_fast;
     scaling["beta_slow"] = rope.beta_slow;
     scaling["truncate"] = rope.truncated;
-    // By default, HF applies the factor of mscale 1 to the sines and cosines. If both fields are
-    // given and equal, the softmax scale gets the factor instead.
-    if (rope.mscale != 1) {
+    // By default, HF applies the factor of mscale 1 to the sines and cosines, which is the same
+    // where all of a head rotates. If both fields are given and equal, DeepseekV3Attention scales
+    // the softmax instead.
+    if (shape.latent.rank > 0) {
       scaling["mscale"] = rope.mscale;
       scaling["mscale_all_dim"] = rope.mscale;
     }
@@ -32,8 +34,9 @@ OrderedJson RopeScaling(const RopeShape& rope) {
 }
 
 // transformers 4 reads the first two keys and silently misreads the third alone; 5 reads the third.
-void AddRope(const RopeShape& rope, const std::string& keys, OrderedJson& config) {
-  OrderedJson scaling = RopeScaling(rope);
+void AddRope(const ModelShape& shape, const std::string& keys, OrderedJson& config) {
+  const RopeShape& rope = shape.rope;
+  OrderedJson scaling = RopeScaling(shape);
   if (keys != "rope_parameters") {
     config["rope_theta"] = rope.theta;
     config["rope_scaling"] = scaling;
@@ -93,20 +96,22 @@ void AddDeepseekV3(const ModelShape& shape, OrderedJson& config) {
   config["kv_lora_rank"] = shape.latent.rank;
   config["moe_intermediate_size"] = shape.experts.hidden;
   config["moe_layer_freq"] = 1;
-  config["n_group"] = 1;
+  config["n_group"] = shape.experts.groups;
   config["n_routed_experts"] = shape.experts.count;
   config["n_shared_experts"] = shape.experts.shared;
   config["norm_topk_prob"] = shape.experts.normalised;
   config["num_experts_per_tok"] = shape.experts.active;
   config["pretraining_tp"] = 1;
   config["q_lora_rank"] = nullptr;
+  if (shape.latent.query_rank > 0) config["q_lora_rank"] = shape.latent.query_rank;
   config["qk_nope_head_dim"] = shape.latent.plain_dim;
   config["qk_rope_head_dim"] = shape.latent.rope_dim;
   config["rope_interleave"] = shape.rope.neighbours;
-  config["routed_scaling_factor"] = 1.0;
+  config["routed_scaling_factor"] = shape.experts.scale;
   config["seq_aux"] = true;
-  config["scoring_func"] = "softmax";  // transformers' own class does not read it
-  config["topk_group"] = 1;
+  // transformers' own class does not read it.
+  config["scoring_func"] = shape.experts.sigmoid ? "sigmoid" : "softmax";
+  config["topk_group"] = shape.experts.active_groups;
   config["topk_method"] = "noaux_tc";
   config["v_head_dim"] = shape.latent.value_dim;
 }
@@ -148,7 +153,7 @@ OrderedJson HfConfig(const ModelShape& shape, const std::string& rope_keys,
       {"vocab_size", shape.vocabulary},
   };
   if (shape.value_head) AddValueHead(shape, config);
-  AddRope(shape.rope, rope_keys, config);
+  AddRope(shape, rope_keys, config);
   if (shape.hf_type == "llama") AddLlama3(config);
   if (shape.hf_type == "qwen3") AddQwen3(shape, config);
   if (shape.hf_type == "qwen3_moe") AddQwen3Moe(shape, config);

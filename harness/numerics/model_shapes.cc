@@ -96,33 +96,58 @@ ModelShape Qwen3Moe() {
   return shape;
 }
 
-// The flavor differs from HF's DeepseekV3ForCausalLM in two ways that config.json cannot express:
-// experts are scored by softmax (HF: always by sigmoid), and the norm of the latent vector has
-// epsilon 1e-5 (HF: always 1e-6). Engines of torchtitan build the flavor whatever config.json says,
-// so the reference computes the flavor.
+// torchtitan's flavor. It differs from DeepseekV3ForCausalLM in ways that config.json cannot
+// express: experts are scored by softmax, and the norm of the latent vector has the epsilon of the
+// others. Engines of torchtitan build the flavor whatever config.json says.
 ModelShape DeepseekV3() {
-  return {.family = "deepseek_v3",
-          .hf_type = "deepseek_v3",
-          .architecture = "DeepseekV3ForCausalLM",
-          .hidden = 256,
-          .layers = 6,
-          .vocabulary = 2048,
-          .heads = 16,
-          .kv_heads = 16,
-          .head_dim = 192,
-          .feed_forward = 1024,
-          .positions = 163840,
-          .norm_epsilon = 1e-5,
-          .rope = {.theta = 1e4,
-                   .scaling = "yarn",
-                   .factor = 40,
-                   .original_positions = 4096,
-                   .beta_fast = 32,
-                   .beta_slow = 1,
-                   .mscale = 0.7,
-                   .neighbours = true},
-          .experts = {.count = 8, .active = 3, .hidden = 256, .shared = 2, .first_layer = 1},
-          .latent = {.rank = 512, .plain_dim = 128, .rope_dim = 64, .value_dim = 128}};
+  return {
+      .family = "deepseek_v3",
+      .hf_type = "deepseek_v3",
+      .architecture = "DeepseekV3ForCausalLM",
+      .hidden = 256,
+      .layers = 6,
+      .vocabulary = 2048,
+      .heads = 16,
+      .kv_heads = 16,
+      .head_dim = 192,
+      .feed_forward = 1024,
+      .positions = 163840,
+      .norm_epsilon = 1e-5,
+      .rope = {.theta = 1e4,
+               .scaling = "yarn",
+               .factor = 40,
+               .original_positions = 4096,
+               .beta_fast = 32,
+               .beta_slow = 1,
+               .mscale = 0.7,
+               .neighbours = true},
+      .experts = {.count = 8, .active = 3, .hidden = 256, .shared = 2, .first_layer = 1},
+      .latent = {
+          .rank = 512, .plain_dim = 128, .rope_dim = 64, .value_dim = 128, .norm_epsilon = 1e-5}};
+}
+
+// The model as DeepSeek published it and transformers builds it (config.json of
+// deepseek-ai/DeepSeek-V3), smaller: 16 experts in 4 groups instead of 256 in 8. The norms of its
+// latent vectors have the epsilon of DeepseekV3RMSNorm, which the configuration does not change.
+ModelShape DeepseekV3Published() {
+  ModelShape shape = DeepseekV3();
+  shape.family = "deepseek_v3_published";
+  shape.layers = 3;
+  shape.norm_epsilon = 1e-6;
+  shape.rope.mscale = 1;
+  shape.experts = {.count = 16,
+                   .active = 4,
+                   .hidden = 256,
+                   .shared = 1,
+                   .first_layer = 1,
+                   .normalised = true,
+                   .sigmoid = true,
+                   .groups = 4,
+                   .active_groups = 2,
+                   .scale = 2.5};
+  shape.latent.query_rank = 384;
+  shape.latent.norm_epsilon = 1e-6;
+  return shape;
 }
 
 // Where a shape keeps a number of config.json; null for a number that the family does not have.
@@ -215,7 +240,8 @@ bool ModelShape::HasExperts(int64_t layer) const {
 
 absl::StatusOr<ModelShape> FindModelShape(absl::string_view family) {
   std::vector<std::string> known;
-  for (const ModelShape& shape : {Qwen3(), Llama3(), GptOss(), Qwen3Moe(), DeepseekV3()}) {
+  for (const ModelShape& shape :
+       {Qwen3(), Llama3(), GptOss(), Qwen3Moe(), DeepseekV3(), DeepseekV3Published()}) {
     if (shape.family == family) return shape;
     known.push_back(shape.family);
   }

@@ -40,6 +40,12 @@ struct ExpertsShape {
   int64_t first_layer = 0;  // the layers before it are dense
   bool normalised = false;  // the active experts' weights sum to one
   bool corrected = false;   // of the scores that choose them; no model has this
+  bool sigmoid = false;     // scores are sigmoids of the logits; else their softmax
+  // Experts are chosen from `active_groups` of `groups` equal groups, those whose two best experts
+  // have the highest sum (DeepSeek-V3, section 2.1.2; transformers' DeepseekV3TopkRouter).
+  int64_t groups = 1;
+  int64_t active_groups = 1;
+  double scale = 1;  // of the active experts' weights, after `normalised`
   // If not 0: all layers have biases, gate and up columns alternate, both are clamped to +-`limit`
   // (the gate from above only) and combined as (up + 1) * gate * sigmoid(1.702 * gate).
   double limit = 0;
@@ -49,9 +55,11 @@ struct ExpertsShape {
 // none.
 struct LatentShape {
   int64_t rank = 0;
-  int64_t plain_dim = 0;  // of a query or key head, without position
-  int64_t rope_dim = 0;   // its rotated rest; all heads share that of the key
+  int64_t query_rank = 0;  // queries come from a small vector of their own; 0: from the hidden one
+  int64_t plain_dim = 0;   // of a query or key head, without position
+  int64_t rope_dim = 0;    // its rotated rest; all heads share that of the key
   int64_t value_dim = 0;
+  double norm_epsilon = 0;  // of the small vectors' norms
 };
 
 // The sizes and the mathematics of a probe's model. The sizes are those of torchtitan's

@@ -81,7 +81,13 @@ class WeightList {
 
   void AddLatentAttention(const std::string& p) {
     const LatentShape& latent = m_.latent;
-    Add(Projection(p + "q_proj.weight", m_.heads * m_.head_dim, m_.hidden));
+    if (latent.query_rank > 0) {
+      Add(Projection(p + "q_a_proj.weight", latent.query_rank, m_.hidden));
+      Add(Norm(p + "q_a_layernorm.weight", latent.query_rank));
+      Add(Projection(p + "q_b_proj.weight", m_.heads * m_.head_dim, latent.query_rank));
+    } else {
+      Add(Projection(p + "q_proj.weight", m_.heads * m_.head_dim, m_.hidden));
+    }
     Add(Projection(p + "kv_a_proj_with_mqa.weight", latent.rank + latent.rope_dim, m_.hidden));
     Add(Norm(p + "kv_a_layernorm.weight", latent.rank));
     Add(Projection(p + "kv_b_proj.weight", m_.heads * (latent.plain_dim + latent.value_dim),
@@ -102,6 +108,9 @@ class WeightList {
     Add(Router(p + "gate.weight", m_));
     for (int64_t expert = 0; expert < m_.experts.count; ++expert) {
       AddFeedForward(absl::StrCat(p, "experts.", expert, "."), m_.experts.hidden, kPlacesOfExpert);
+      // Sigmoids of a token's experts are much the same, so the last one has a large weight: there,
+      // the experts themselves must be small for a right run to stay close.
+      if (m_.experts.sigmoid) weights_.back().standard_deviation *= 0.2;
     }
     if (m_.experts.shared > 0) {
       AddFeedForward(p + "shared_experts.", m_.experts.shared * m_.experts.hidden);
@@ -150,7 +159,7 @@ std::vector<WeightShape> WeightsOf(const ModelShape& shape) {
 std::vector<WeightShape> BuffersOf(const ModelShape& shape) {
   std::vector<WeightShape> buffers;
   for (int64_t layer = 0; layer < shape.layers; ++layer) {
-    // Added to the softmax scores when experts are chosen: it changes the choice of some tokens.
+    // Added to the scores when experts are chosen: it changes the choice of some tokens.
     if (shape.hf_type == "deepseek_v3" && shape.HasExperts(layer)) {
       buffers.push_back({absl::StrCat("model.layers.", layer, ".mlp.gate.e_score_correction_bias"),
                          {shape.experts.count},

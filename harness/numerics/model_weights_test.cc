@@ -67,6 +67,14 @@ TEST(WeightsOfTest, DeepseekHasALatentVectorADenseLayerAndSharedExperts) {
 }
 
 // The total size, which any changed size moves. HF's classes have the same totals.
+TEST(WeightsOfTest, PublishedDeepseekHasAVectorForQueriesToo) {
+  const auto sizes = SizesOf("deepseek_v3_published");
+  EXPECT_THAT(sizes.at("model.layers.2.self_attn.q_a_proj.weight"), ElementsAre(384, 256));
+  EXPECT_THAT(sizes.at("model.layers.2.self_attn.q_a_layernorm.weight"), ElementsAre(384));
+  EXPECT_THAT(sizes.at("model.layers.2.self_attn.q_b_proj.weight"), ElementsAre(16 * 192, 384));
+  EXPECT_FALSE(sizes.contains("model.layers.2.self_attn.q_proj.weight"));
+}
+
 TEST(WeightsOfTest, TotalsAreThoseOfTheLibraries) {
   EXPECT_EQ(TotalOf("qwen3"), 31987968);
   EXPECT_EQ(TotalOf("llama3"), 6163712);
@@ -85,6 +93,7 @@ TEST(WindowOfTest, EveryOtherLayerOfGptOssHasOne) {
 
 TEST(BuffersOfTest, OnlyDeepseekHasThemInItsExpertLayers) {
   EXPECT_EQ(BuffersOf(*FindModelShape("deepseek_v3")).size(), 5);
+  EXPECT_EQ(BuffersOf(*FindModelShape("deepseek_v3_published")).size(), 2);
   EXPECT_THAT(BuffersOf(*FindModelShape("qwen3_moe")), IsEmpty());
 }
 

@@ -59,18 +59,25 @@ Heads LatentHeads(const Tensor& x, const WeightScope& scope, const ModelShape& s
     return (turned ? ApplyRope(heads, positions, shape.rope, arithmetic) : heads)
         .to(arithmetic.matmul);
   };
-  const Tensor q = Linear(x, scope.Below("q_proj"), Divided::kOutputs, arithmetic)
-                       .view({-1, shape.heads, shape.head_dim});
+  const auto norm = [&](const Tensor& small, const char* name) {
+    return RmsNorm(small, scope.At(name), latent.norm_epsilon, arithmetic);
+  };
+  const auto queries = [&] {
+    if (latent.query_rank == 0)
+      return Linear(x, scope.Below("q_proj"), Divided::kOutputs, arithmetic);
+    const Tensor small = Linear(x, scope.Below("q_a_proj"), Divided::kNone, arithmetic);
+    return Linear(norm(small, "q_a_layernorm.weight"), scope.Below("q_b_proj"), Divided::kOutputs,
+                  arithmetic);
+  };
+  const Tensor q = queries().view({-1, shape.heads, shape.head_dim});
   const std::vector<Tensor> q_parts = q.split_with_sizes({latent.plain_dim, latent.rope_dim}, -1);
   const std::vector<Tensor> compressed =
       Linear(x, scope.Below("kv_a_proj_with_mqa"), Divided::kNone, arithmetic)
           .split_with_sizes({latent.rank, latent.rope_dim}, -1);
-  const Tensor vector =
-      RmsNorm(compressed[0], scope.At("kv_a_layernorm.weight"), shape.norm_epsilon, arithmetic);
-  const std::vector<Tensor> kv =
-      Linear(vector, scope.Below("kv_b_proj"), Divided::kOutputs, arithmetic)
-          .view({-1, shape.heads, latent.plain_dim + latent.value_dim})
-          .split_with_sizes({latent.plain_dim, latent.value_dim}, -1);
+  const std::vector<Tensor> kv = Linear(norm(compressed[0], "kv_a_layernorm.weight"),
+                                        scope.Below("kv_b_proj"), Divided::kOutputs, arithmetic)
+                                     .view({-1, shape.heads, latent.plain_dim + latent.value_dim})
+                                     .split_with_sizes({latent.plain_dim, latent.value_dim}, -1);
   const Tensor shared = turn(compressed[1].unsqueeze(1)).expand({-1, shape.heads, -1});
   return {at::cat({q_parts[0], turn(q_parts[1])}, -1), at::cat({kv[0], shared}, -1), kv[1]};
 }

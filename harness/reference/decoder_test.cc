@@ -86,11 +86,21 @@ class DecoderTest : public testing::TestWithParam<std::string> {
     shape_.feed_forward = 12;
     if (shape_.window > 0) shape_.window = 3;
     if (shape_.latent.rank > 0)
-      shape_.latent = {.rank = 5, .plain_dim = 2, .rope_dim = 4, .value_dim = 3};
+      shape_.latent = {.rank = 5,
+                       .query_rank = shape_.latent.query_rank > 0 ? 7 : 0,
+                       .plain_dim = 2,
+                       .rope_dim = 4,
+                       .value_dim = 3,
+                       .norm_epsilon = 1e-6};
     if (shape_.experts.count > 0) {
       shape_.experts.count = 4;
       shape_.experts.active = 3;  // a dozen tokens then use all experts
       shape_.experts.hidden = 6;
+      if (shape_.experts.groups > 1) {
+        shape_.experts.count = 6;
+        shape_.experts.groups = 2;
+        shape_.experts.active_groups = 1;
+      }
     }
     uint64_t seed = 1;
     for (const WeightShape& weight : WeightsOf(shape_)) {
@@ -174,10 +184,10 @@ TEST_P(DecoderTest, TensorParallelismDividesEachProjectionByItsOwnSide) {
                            absl::EndsWith(name, "experts.down_proj");
     const bool by_outputs =
         is_any_of({"q_proj.weight", "k_proj.weight", "v_proj.weight", "kv_b_proj.weight",
-                   "gate_proj.weight", "up_proj.weight", head + "weight"}) ||
+                   "q_b_proj.weight", "gate_proj.weight", "up_proj.weight", head + "weight"}) ||
         absl::EndsWith(name, "experts.gate_up_proj");
-    const bool is_whole =
-        is_any_of({"mlp.gate.weight", "mlp.router.weight", "kv_a_proj_with_mqa.weight"});
+    const bool is_whole = is_any_of(
+        {"mlp.gate.weight", "mlp.router.weight", "kv_a_proj_with_mqa.weight", "q_a_proj.weight"});
     std::set<Part> expected;
     if (is_whole) expected = {{0, weight.size(1), weight.size(0)}};
     if (by_inputs || by_outputs) {
@@ -194,7 +204,7 @@ TEST_P(DecoderTest, TensorParallelismDividesEachProjectionByItsOwnSide) {
 
 INSTANTIATE_TEST_SUITE_P(Families, DecoderTest,
                          testing::Values("qwen3", "llama3", "gpt_oss", "qwen3_moe", "deepseek_v3",
-                                         "critic"),
+                                         "deepseek_v3_published", "critic"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -4,11 +4,13 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/zeros.h>
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -61,15 +63,26 @@ Tensor Combine(const Tensor& x, const Routing& routing, int64_t experts, const E
   return sum;
 }
 
+// The scores [tokens, experts], those of experts outside the token's best groups as low as none.
+Tensor OfBestGroups(const Tensor& scores, const ExpertsShape& shape) {
+  if (shape.active_groups == shape.groups) return scores;
+  const Tensor grouped = scores.unflatten(-1, {shape.groups, -1});  // [tokens, groups, experts]
+  const Tensor of_group = std::get<0>(grouped.topk(2, -1)).sum(-1);
+  const Tensor best = std::get<1>(of_group.topk(shape.active_groups, -1));
+  const Tensor left_out = at::ones_like(of_group, at::kBool).scatter(-1, best, false).unsqueeze(-1);
+  return grouped.masked_fill(left_out, -std::numeric_limits<double>::infinity()).flatten(-2);
+}
+
 }  // namespace
 
 Routing ChooseExperts(const Tensor& logits, const Tensor& correction, const ExpertsShape& shape) {
-  const Tensor scores = at::softmax(logits, -1);
+  const Tensor scores = shape.sigmoid ? at::sigmoid(logits) : at::softmax(logits, -1);
   const Tensor ranked =
       correction.defined() ? scores + correction.to(scores.scalar_type()) : scores;
-  const Tensor experts = std::get<1>(ranked.detach().topk(shape.active, -1));
-  const Tensor weights = (shape.corrected ? ranked : scores).gather(-1, experts);
-  return {experts, shape.normalised ? weights / weights.sum(-1, true) : weights};
+  const Tensor experts = std::get<1>(OfBestGroups(ranked.detach(), shape).topk(shape.active, -1));
+  Tensor weights = (shape.corrected ? ranked : scores).gather(-1, experts);
+  if (shape.normalised) weights = weights / weights.sum(-1, true);
+  return {experts, weights * shape.scale};
 }
 
 Tensor ClampedSwiGlu(const Tensor& gate_up, double limit) {

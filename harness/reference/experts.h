@@ -17,9 +17,10 @@ struct Routing {
   at::Tensor weights;  // [tokens, active]
 };
 
-// Chooses the `active` experts with the highest softmax(logits) + correction. Their weights are
-// their softmax or, if normalised, their share of it; if corrected, with the correction.
-// `correction` [experts] may be undefined.
+// Chooses the `active` experts with the highest score + correction among those of the token's
+// `active_groups` best groups. A score is the softmax or the sigmoid of the logits [tokens,
+// experts]. Their weights are their scores or, if normalised, their shares of the scores, times
+// `scale`; if corrected, with the correction. `correction` [experts] may be undefined.
 Routing ChooseExperts(const at::Tensor& logits, const at::Tensor& correction,
                       const ExpertsShape& shape);
 

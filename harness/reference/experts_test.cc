@@ -51,6 +51,33 @@ TEST(ChooseExpertsTest, CorrectedWeightsAreThoseOfAKnownFault) {
                    at::softmax(logits, -1)[0][1].item<double>() + 0.5);
 }
 
+// As transformers' DeepseekV3TopkRouter, written out for one token.
+TEST(ChooseExpertsTest, ExpertsOutsideTheBestGroupsAreNotChosen) {
+  const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  // The best expert is in a group that is left out: its two best are worse than those of others.
+  const Tensor logits = at::tensor({3.0, -3.0, 1.0, 1.1, 0.9, 1.2}, at::kDouble).view({1, 6});
+  const ExpertsShape shape = {.count = 6,
+                              .active = 3,
+                              .normalised = true,
+                              .sigmoid = true,
+                              .groups = 3,
+                              .active_groups = 2,
+                              .scale = 2.5};
+  const double total = sigmoid(1.2) + sigmoid(1.1) + sigmoid(1.0);
+  const auto expect = [&](const Tensor& correction, std::vector<int64_t> experts,
+                          std::vector<double> weights) {
+    const Routing routing = ChooseExperts(logits, correction, shape);
+    EXPECT_TRUE(at::equal(routing.experts, at::tensor(experts, at::kLong).view({1, 3})));
+    ExpectClose(routing.weights, at::tensor(weights, at::kDouble).view({1, 3}));
+  };
+  expect({}, {5, 3, 2},
+         {2.5 * sigmoid(1.2) / total, 2.5 * sigmoid(1.1) / total, 2.5 * sigmoid(1.0) / total});
+  // A correction may bring a group in; it never changes a weight.
+  const double other = sigmoid(3.0) + sigmoid(-3.0) + sigmoid(1.2);
+  expect(at::tensor({0.0, 1.0, -0.5, -0.5, 0.0, 0.0}, at::kFloat), {1, 0, 5},
+         {2.5 * sigmoid(-3.0) / other, 2.5 * sigmoid(3.0) / other, 2.5 * sigmoid(1.2) / other});
+}
+
 TEST(ClampedSwiGluTest, ClampsTheGateFromAboveAndUpFromBothSides) {
   const auto value = [](double gate, double up) {
     return ClampedSwiGlu(at::tensor({gate, up}, at::kDouble), 7).item<double>();

@@ -125,7 +125,7 @@ TEST_P(TransformersTest, AgreesInEverythingWhenItsCastsToFp32AreUndone) {
 
 INSTANTIATE_TEST_SUITE_P(Models, TransformersTest,
                          testing::Values("qwen3", kCritic, kChanged, "llama3", "gpt_oss", kMxfp4,
-                                         "qwen3_moe", "deepseek_v3"),
+                                         "qwen3_moe", "deepseek_v3", "deepseek_v3_published"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

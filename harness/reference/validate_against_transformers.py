@@ -32,7 +32,7 @@ class Arithmetic(TorchFunctionMode):
     """Changes what transformers' models compute, without touching their code.
 
     exact: requests for fp32 get fp64. softmax_router: sigmoid becomes softmax; the only sigmoid in
-    DeepseekV3 scores its experts, and the probe's model scores them by softmax.
+    DeepseekV3 scores its experts, and torchtitan's flavor of it scores them by softmax.
     """
 
     def __init__(self, exact: bool, softmax_router: bool) -> None:
@@ -55,7 +55,7 @@ class Arithmetic(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def load_model(folder: Path, config: Any, is_critic: bool) -> torch.nn.Module:
+def load_model(folder: Path, config: Any, is_critic: bool, is_flavor: bool) -> torch.nn.Module:
     asked = {"dtype": torch.float64, "attn_implementation": "eager"}
     if hasattr(transformers.PreTrainedModel, "get_correct_experts_implementation"):
         asked["experts_implementation"] = "eager"  # others take bf16 only
@@ -73,11 +73,8 @@ def load_model(folder: Path, config: Any, is_critic: bool) -> torch.nn.Module:
     for name, buffer in model.named_buffers():
         if name in in_file:
             buffer.data = buffer.data.double()
-    for (
-        name,
-        module,
-    ) in model.named_modules():  # DeepseekV3 has 1e-6 here, whatever its configuration
-        if name.endswith("kv_a_layernorm"):
+    for name, module in model.named_modules() if is_flavor else ():
+        if name.endswith("kv_a_layernorm"):  # DeepseekV3's is 1e-6, whatever its configuration
             module.variance_epsilon = config.rms_norm_eps
     return model
 
@@ -153,9 +150,10 @@ def main() -> int:
     batches = load_file(arguments.probe / "batch.safetensors")
     places = load_file(arguments.probe / "places.safetensors")
     config = transformers.AutoConfig.from_pretrained(folder)
-    arithmetic = Arithmetic(arguments.exact, settings["model"] == "deepseek_v3")
+    is_flavor = settings["model"] == "deepseek_v3"  # torchtitan's
+    arithmetic = Arithmetic(arguments.exact, is_flavor)
     with arithmetic:  # rotary tables are made with the model
-        model = load_model(folder, config, is_critic)
+        model = load_model(folder, config, is_critic, is_flavor)
     optimizer = torch.optim.AdamW(
         model.parameters(),
         lr=chosen["learning_rate"],
