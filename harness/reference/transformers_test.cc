@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-// Compares every model's golden with HF transformers in fp64, all log-probs and gradients. HF
-// transformers shares no code with the reference.
+// Compares goldens with HF transformers in fp64, all log-probs and gradients. HF transformers
+// shares no code with the reference. What cannot be installed fails: nothing else checks goldens
+// from outside.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,6 +15,7 @@
 #include "harness/base/json.h"
 #include "harness/base/subprocess.h"
 #include "harness/numerics/probe_folder.h"
+#include "harness/numerics/safetensors.h"
 
 namespace bkm {
 namespace {
@@ -24,7 +26,7 @@ constexpr const char* kTransformers = "transformers==5.10.2";
 constexpr char kCritic[] = "qwen3_critic";
 constexpr char kChanged[] = "qwen3_changed";  // shards, new RoPE keys, other numbers
 constexpr char kMxfp4[] = "gpt_oss_mxfp4";
-constexpr int kCannotSay = 3;  // of validate_against_transformers.py
+constexpr const char* kGoldens = "golden/numeric";
 // The remaining difference when both sides compute in fp64. Measured: 7e-13 (gpt_oss), else 4e-14.
 constexpr double kTolerance = 1e-11;
 
@@ -63,11 +65,13 @@ Probe ProbeOf(const std::string& model) {
 
 class TransformersTest : public testing::TestWithParam<std::string> {
  protected:
-  // An environment with transformers that uses the torch of LibTorch's environment.
+  // An environment with transformers that uses the torch of LibTorch's environment, for both
+  // suites.
   static void SetUpTestSuite() {
+    if (!python_.empty()) return;
     const std::string uv = Environment("BKM_UV"), torch = Environment("BKM_LIBTORCH_PYTHON");
     if (uv.empty() || torch.empty()) {
-      why_not_ = "BKM_UV and BKM_LIBTORCH_PYTHON are not set: run it by tools/bkm test --all";
+      why_not_ = "BKM_UV and BKM_LIBTORCH_PYTHON are not set: run it by tools/bkm test";
       return;
     }
     const fs::path home = Temp("environment");
@@ -84,17 +88,26 @@ class TransformersTest : public testing::TestWithParam<std::string> {
     }
     if (packages.ok()) packages_ = std::string(absl::StripAsciiWhitespace(*packages));
   }
-  void SetUp() override {
-    if (!why_not_.empty()) GTEST_SKIP() << why_not_;
-  }
-  static ProcessResult Validate(const fs::path& probe, const fs::path& golden,
-                                std::vector<std::string> more) {
-    std::vector<std::string> argv = {python_, "harness/reference/validate_against_transformers.py",
-                                     probe, golden};
-    argv.insert(argv.end(), more.begin(), more.end());
-    return *RunCommand({.argv = std::move(argv),
-                        .set_env = {{"PYTHONPATH", packages_}, {"OMP_NUM_THREADS", "1"}},
-                        .unset_env = {"UV_PYTHON", "VIRTUAL_ENV"}});
+  void SetUp() override { ASSERT_EQ(why_not_, ""); }
+
+  // Expects every step of the golden of the probe to be what transformers computes.
+  static void ExpectAgreement(const Probe& probe, const fs::path& folder, const fs::path& golden) {
+    const ProcessResult result =
+        *RunCommand({.argv = {python_, "harness/reference/validate_against_transformers.py", folder,
+                              golden, "--exact"},
+                     .set_env = {{"PYTHONPATH", packages_}, {"OMP_NUM_THREADS", "1"}},
+                     .unset_env = {"UV_PYTHON", "VIRTUAL_ENV"}});
+    ASSERT_TRUE(result.ok()) << result.out << result.err;
+    int steps = 0;
+    for (const absl::string_view line : absl::StrSplit(result.out, '\n', absl::SkipEmpty())) {
+      const Json measured = *ParseJson(line, "validate_against_transformers.py");
+      for (const char* what :
+           {"loss", "log_probs_max", "total_norm", "gradient", "gradient_norm", "parameter_norm"}) {
+        EXPECT_LT(measured.at(what).get<double>(), kTolerance) << what << " in " << line;
+      }
+      ++steps;
+    }
+    EXPECT_EQ(steps, probe.steps);
   }
 
   static std::string python_, packages_, why_not_;
@@ -103,29 +116,40 @@ std::string TransformersTest::python_, TransformersTest::packages_, Transformers
 
 TEST_P(TransformersTest, AgreesInEverythingWhenItsCastsToFp32AreUndone) {
   const fs::path golden = Temp(GetParam() + ".safetensors");
-  const fs::path probe = *WriteProbeFolder(ProbeOf(GetParam()), Temp("cache"));
+  const Probe probe = ProbeOf(GetParam());
+  const fs::path folder = *WriteProbeFolder(probe, Temp("cache"));
   const ProcessResult made = *RunCommand({.argv = {"harness/reference/reference_worker", "golden",
-                                                   "--probe", probe, "--out", golden}});
+                                                   "--probe", folder, "--out", golden}});
   ASSERT_TRUE(made.ok()) << made.err;
-  const ProcessResult result = Validate(probe, golden, {"--exact"});
-  if (result.exit_code == kCannotSay) GTEST_SKIP() << result.out;
-  ASSERT_TRUE(result.ok()) << result.err;
-  int steps = 0;
-  for (const absl::string_view line : absl::StrSplit(result.out, '\n', absl::SkipEmpty())) {
-    const Json measured = *ParseJson(line, "validate_against_transformers.py");
-    for (const char* what :
-         {"loss", "log_probs_max", "total_norm", "gradient", "gradient_norm", "parameter_norm"}) {
-      EXPECT_LT(measured.at(what).get<double>(), kTolerance) << what << " in " << line;
-    }
-    ++steps;
-  }
-  EXPECT_EQ(steps, ProbeOf(GetParam()).steps);
+  ExpectAgreement(probe, folder, golden);
   EXPECT_TRUE(RemoveTree(Temp("cache")).ok());
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, TransformersTest,
                          testing::Values("qwen3", kCritic, kChanged, "llama3", "gpt_oss", kMxfp4,
                                          "qwen3_moe", "deepseek_v3", "deepseek_v3_published"),
+                         [](const auto& info) { return info.param; });
+
+using CommittedGoldenTest = TransformersTest;
+
+TEST_P(CommittedGoldenTest, IsWhatTransformersComputes) {
+  int goldens = 0;
+  for (const auto& entry : fs::directory_iterator(kGoldens)) {
+    if (entry.path().extension() != ".safetensors") continue;
+    const std::string numerics = SafetensorsFile::Open(entry.path())->metadata().at("numerics");
+    const Probe probe = *ProbeFromJson(*ParseJson(numerics, entry.path().string()), "numerics");
+    if (probe.model != GetParam()) continue;
+    SCOPED_TRACE(entry.path().string());
+    ExpectAgreement(probe, *WriteProbeFolder(probe, Temp("cache")), entry.path());
+    ++goldens;
+  }
+  EXPECT_GE(goldens, 1);
+  EXPECT_TRUE(RemoveTree(Temp("cache")).ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, CommittedGoldenTest,
+                         testing::Values("qwen3", "llama3", "gpt_oss", "qwen3_moe", "deepseek_v3",
+                                         "deepseek_v3_published"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace
