@@ -13,11 +13,13 @@ which head of v is read, not assumed.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 import math
 import time
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +30,10 @@ from bkm_cell.tensor_file import tensor_bytes
 from bkm_cell.witnesses.rows import Part, Rows, Unreadable
 
 Call = Callable[[torch.Tensor, torch.Tensor], Any]  # takes query and value; the rest is unchanged
+# Takes a module, a function that repeats a call of it, and the arguments of that function.
+Called = Callable[
+    [torch.nn.Module, Callable[..., Any], tuple[Any, ...], dict[str, Any]], None
+]
 
 # Queries are zeros, so all keys that a query sees have the same probability: at least 1 / keys (a
 # little less with an attention sink). A masked key has 0, or on a GPU less than this threshold.
@@ -58,6 +64,47 @@ def first_arguments(
     if len(values) < 3 or not all(isinstance(value, torch.Tensor) for value in values):
         raise Unreadable("its first three arguments are not the tensors q, k and v")
     return places, values
+
+
+def watch_calls(stack: ExitStack, module: torch.nn.Module, called: Called) -> None:
+    """After each call of an attention module, passes on how to repeat the call.
+
+    A pre-hook of the module may gather the keys of all ranks. Then the repeated call must run the
+    hooks, so that each rank marks its own keys before they are gathered. If no pre-hook gathers, the
+    repeated call is the module's forward alone.
+    """
+    given: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+
+    @functools.wraps(module.forward)  # for the names of its parameters
+    def with_hooks(*arguments: Any, **named: Any) -> Any:
+        return torch.nn.Module.__call__(module, *arguments, **named)
+
+    def before(_: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+        given[:] = [(arguments, dict(named))]
+
+    def after(_: Any, arguments: tuple[Any, ...], named: dict[str, Any], __: Any) -> None:
+        own, own_named = given.pop()
+        if _value_shape(module, own, own_named) == _value_shape(module, arguments, named):
+            called(module, module.forward, arguments, named)
+        else:
+            called(module, with_hooks, own, own_named)
+
+    for hook in (
+        module.register_forward_pre_hook(before, prepend=True, with_kwargs=True),
+        module.register_forward_hook(after, with_kwargs=True),
+    ):
+        stack.callback(hook.remove)
+
+
+def _value_shape(
+    module: torch.nn.Module, arguments: tuple[Any, ...], named: dict[str, Any]
+) -> torch.Size | None:
+    """Of this rank's v."""
+    try:
+        _, (_, _, value) = first_arguments(module.forward, arguments, named)
+    except Unreadable:
+        return None
+    return _local(value).shape
 
 
 def replaying(

@@ -2,16 +2,17 @@
 # Copyright the bkm authors.
 """Relations equal the mask in every layout; an unreadable call is an error."""
 
-import functools
+import itertools
 import threading
 import unittest
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import torch
 import torch.nn.functional as F
 from torch.nn.attention.flex_attention import create_block_mask
 
-from bkm_cell.witnesses.attended import Attended
+from bkm_cell.witnesses.attended import Attended, watch_calls
 
 LENGTHS = [7, 30, 3]
 T = sum(LENGTHS)
@@ -45,23 +46,49 @@ def qkv(heads=4, kv_heads=2, features=16, v_features=None, dtype=torch.float32):
     return [torch.randn(1, count, T, width).to(dtype) for count, width in sizes]
 
 
-class GatheringRanks:
-    """Two ranks in threads, each with a part of the row. Their attention gathers all keys."""
+class Gathered(torch.nn.Module):
+    """An attention of own queries and all keys, with a mask of these."""
 
-    def __init__(self, parts, mask):
+    def __init__(self, mask):
+        super().__init__()
+        self.mask = mask
+
+    def forward(self, q, k, v):
+        return heads_first(q, k, v, mask=self.mask)
+
+
+class GatheringRanks:
+    """Two ranks in threads, each with a part of the row. Their attention gathers all keys.
+
+    `in_hook`: a pre-hook of the attention gathers them. `gathers_backwards`: the last rank's keys come
+    first, although the mask expects them last."""
+
+    def __init__(self, parts, mask, in_hook=False, gathers_backwards=False):
         self.parts, self.mask = parts, mask  # `mask`: [T, T], in the order of the packed row
+        self.in_hook, self.order = in_hook, -1 if gathers_backwards else 1
         self.slots, self.meet = [None, None], threading.Barrier(2, timeout=30)
 
     def gathered(self, rank, tensor):
         self.slots[rank] = tensor
         self.meet.wait()
-        whole = torch.cat(self.slots, 2)
+        whole = torch.cat(self.slots[:: self.order], 2)
         self.meet.wait()
         return whole
 
-    def attention(self, rank, q, k, v):
-        k, v = self.gathered(rank, k), self.gathered(rank, v)
-        return heads_first(q, k, v, mask=self.mask[self.parts[rank]][:, torch.cat(self.parts)])
+    def attention(self, rank):
+        """Gathers in its forward or in a hook before it."""
+
+        def gather(_, arguments):
+            q, k, v = arguments
+            return q, self.gathered(rank, k), self.gathered(rank, v)
+
+        module = Gathered(self.mask[self.parts[rank]][:, torch.cat(self.parts)])
+        if self.in_hook:
+            module.register_forward_pre_hook(gather)
+        else:
+            forward = module.forward
+            module.forward = lambda q, k, v: forward(*gather(None, (q, k, v)))
+        return module
 
     def read(self, ids, positions, lengths=LENGTHS):
         whole = qkv()
@@ -70,8 +97,12 @@ class GatheringRanks:
             attended = Attended(lengths, input_ids=ids[: sum(lengths)], parts=2)
             part = self.parts[rank]
             attended.entered((ids[part][None],), {"positions": positions[part][None]})
-            own = tuple(tensor[:, :, part] for tensor in whole)
-            attended.read(0, functools.partial(self.attention, rank), own, {})
+            module, calls = self.attention(rank), []
+            with ExitStack() as stack:
+                watch_calls(stack, module, lambda *call: calls.append(call))
+                module(*(tensor[:, :, part] for tensor in whole))
+            ((_, repeat, arguments, named),) = calls
+            attended.read(0, repeat, arguments, named)
             return attended
 
         with ThreadPoolExecutor(2) as threads:
@@ -90,13 +121,26 @@ class AttendedTest(unittest.TestCase):
         ids = torch.randint(0, 500, (T,))
         positions = torch.cat([torch.arange(n) for n in LENGTHS])
         row = torch.arange(T)
-        for parts in ((row[:20], row[20:]), (row[[*range(10), *range(30, 40)]], row[10:30])):
-            for expected in (documents(), window(4)):
-                ranks = GatheringRanks(parts, expected).read(ids, positions)
-                self.assertEqual([one.error for one in ranks], [None, None])
-                seen = [next(iter(one.relations.values())) for one in ranks]
-                self.assertTrue(torch.equal((seen[0] | seen[1]).bool(), expected))
-                self.assertFalse(seen[0][parts[1]].any())
+        masks = (documents(), window(4))
+        cuts = ((row[:20], row[20:]), (row[[*range(10), *range(30, 40)]], row[10:30]))
+        for parts, expected, in_hook in itertools.product(cuts, masks, (False, True)):
+            ranks = GatheringRanks(parts, expected, in_hook).read(ids, positions)
+            self.assertEqual([one.error for one in ranks], [None, None])
+            seen = [next(iter(one.relations.values())) for one in ranks]
+            self.assertTrue(torch.equal((seen[0] | seen[1]).bool(), expected))
+            self.assertFalse(seen[0][parts[1]].any())
+
+    def test_keys_that_are_gathered_in_another_order_than_their_mask_show(self):
+        ids = torch.arange(100, 100 + T)
+        positions = torch.cat([torch.arange(n) for n in LENGTHS])
+        parts = (torch.arange(20), torch.arange(20, T))
+        for in_hook in (False, True):
+            first, last = GatheringRanks(parts, documents(), in_hook, True).read(ids, positions)
+            self.assertEqual([first.error, last.error], [None, None])
+            (relation,) = first.relations.values()
+            expected = torch.zeros(T, T, dtype=torch.bool)
+            expected[:20, 20:] = documents()[:20, :20]
+            self.assertTrue(torch.equal(relation.bool(), expected))
 
     def test_a_rank_with_nothing_but_padding_reads_beside_the_others(self):
         lengths, ids = [7, 13], torch.full((T,), 9)

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from bkm_cell.witnesses.attended import Attended
+from bkm_cell.witnesses.attended import Attended, Called, watch_calls
 from bkm_cell.witnesses.layers import (
     attention_layers,
     entrances,
@@ -55,6 +55,7 @@ class AttentionCalls:
         self.ops: set[str] = set()
         self.autocast: str | None = None  # the dtype of the active autocast
         self.input_dtype: str | None = None  # of the first inner attention's query
+        self._is_repeating = False  # a call, to read it; it may run the hooks again
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -62,11 +63,9 @@ class AttentionCalls:
             inner = inner_attentions(self._modules)
             for (name, module), (layer, _) in zip(inner, numbered(inner), strict=True):
                 before, after = self._inner(name, layer)
-                for hook in (
-                    module.register_forward_pre_hook(before, with_kwargs=True),
-                    module.register_forward_hook(after, with_kwargs=True),
-                ):
-                    stack.callback(hook.remove)
+                hook = module.register_forward_pre_hook(before, with_kwargs=True)
+                stack.callback(hook.remove)
+                watch_calls(stack, module, after)
             for module in self._modules:
                 hook = module.register_forward_pre_hook(self._top, prepend=True, with_kwargs=True)
                 stack.callback(hook.remove)
@@ -78,18 +77,27 @@ class AttentionCalls:
             self._flex_masks = stack.enter_context(flex_calls())
             yield
 
-    def _inner(
-        self, name: str, layer: int
-    ) -> tuple[Callable[..., None], Callable[..., None]]:
+    def _inner(self, name: str, layer: int) -> tuple[Callable[..., None], Called]:
         def before(_: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+            if self._is_repeating:
+                return
             if self.input_dtype is None and arguments:
                 self.input_dtype = str(arguments[0].dtype).removeprefix("torch.")
             self.masks.saw(name, _mask_of(arguments, named))
 
-        def after(module: Any, arguments: tuple[Any, ...], named: dict[str, Any], _: Any) -> None:
+        def after(
+            module: torch.nn.Module,
+            repeat: Callable[..., Any],
+            arguments: tuple[Any, ...],
+            named: dict[str, Any],
+        ) -> None:
+            if self._is_repeating:
+                return
             if _mask_of(arguments, named) is None:
                 self.masks.found_held(*self._held(module))
-            self.attended.read(layer, module.forward, arguments, named)
+            self._is_repeating = True
+            self.attended.read(layer, repeat, arguments, named)
+            self._is_repeating = False
 
         return before, after
 

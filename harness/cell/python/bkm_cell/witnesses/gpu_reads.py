@@ -124,6 +124,8 @@ class GpuReads:
             self._differences[key] = self._differences.get(key, 0) + 1
 
     def _enter(self, layer: int, *_: Any) -> None:
+        if self._is_paused:
+            return
         self._take_varlen()  # of the layer before
         self._layer = layer
 

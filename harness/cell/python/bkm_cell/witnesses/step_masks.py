@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from bkm_cell.witnesses.attended import Attended
+from bkm_cell.witnesses.attended import Attended, Called, watch_calls
 from bkm_cell.witnesses.layers import entrances, hf_attention, inner_attentions, numbered
 
 
@@ -87,8 +87,7 @@ class StepMasks:
 
         with ExitStack() as stack:
             for layer, module in numbered(inner_attentions(self._modules)):
-                handle = module.register_forward_hook(self._after(layer), with_kwargs=True)
-                stack.callback(handle.remove)
+                watch_calls(stack, module, self._after(layer))
             for module in entrances(self._modules):
                 handle = module.register_forward_pre_hook(self._enter, with_kwargs=True)
                 stack.callback(handle.remove)
@@ -127,11 +126,10 @@ class StepMasks:
         if self._open:
             self._attended.entered(arguments, named)
 
-    def _after(self, layer: int) -> Callable[..., None]:
-        def after(module: Any, arguments: Any, named: Any, _: Any) -> None:
-            self._keep(layer, module, module.forward, arguments, named)
-
-        return after
+    def _after(self, layer: int) -> Called:
+        return lambda module, repeat, arguments, named: self._keep(
+            layer, module, repeat, arguments, named
+        )
 
     def _watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(module: Any, *arguments: Any, **named: Any) -> Any:

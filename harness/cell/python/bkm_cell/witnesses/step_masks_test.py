@@ -10,6 +10,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from bkm_cell.witnesses.attended import Attended
+from bkm_cell.witnesses.backend import AttentionCalls
 from bkm_cell.witnesses.step_masks import StepMasks
 
 T = 6
@@ -93,7 +94,51 @@ class CoveringAttention(AttentionWithSinks):
             del self.__dict__["sinks"]
 
 
+class PartModel(nn.Module):
+    """A rank that is given the second half of the row. A hook before its attention gathers the keys of
+    the first half, which nobody marks here."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(30, 8)
+        self.inner_attention = AttentionOfPart()
+        self.inner_attention.register_forward_pre_hook(self.gather)
+
+    @staticmethod
+    def gather(_, arguments):
+        q, k, v = arguments
+        return q, torch.cat([k, k], -2), torch.cat([torch.zeros_like(v), v], -2)
+
+    def forward(self, ids):
+        q = self.embedding(ids)[:, None]
+        return self.inner_attention(q, q, q)[:, 0]
+
+
+class AttentionOfPart(nn.Module):
+    def forward(self, q, k, v):
+        whole = k.shape[-2]
+        mask = torch.ones(whole, whole).tril().bool()[whole - q.shape[-2] :]
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
 class StepMasksTest(unittest.TestCase):
+    def test_hooks_that_gather_keys_run_again_and_each_call_is_read_once(self):
+        ids = torch.arange(10, 10 + 2 * T)[None]
+        half = torch.ones(T, T).tril().bool()
+        expected = torch.zeros(2 * T, 2 * T, dtype=torch.bool)
+        expected[T:, T:] = half
+        for witness in (StepMasks, AttentionCalls):
+            model, attended = PartModel(), Attended([2 * T], input_ids=ids[0], parts=2)
+            watched = witness([model], attended)
+            with watched.watching():
+                model(ids[:, T:]).sum().backward()
+            self.assertIsNone(attended.error)
+            self.assertEqual([entry["layer"] for entry in attended.layers], [-1])
+            (relation,) = attended.relations.values()
+            self.assertTrue(torch.equal(relation.bool(), expected))
+            if witness is AttentionCalls:
+                self.assertEqual(len(watched.masks.facts(0)), 1)
+
     def test_an_attention_may_cover_its_own_parameters(self):
         model, attended = Model(None), Attended([T])
         for layer in model.layers:
