@@ -633,16 +633,20 @@ Verdict JudgeStopped(const JudgeInput& input, const Stop& stop) {
   return verdict;
 }
 
-// Says of each engine option whether it acts. One that was accepted and does nothing is not wrong,
-// but nobody should believe that it was tested.
+// Says of each engine option whether it acts. One that was accepted and does nothing, or of which
+// nobody knows, is not wrong, but nobody should believe that it was tested.
 void TellEffects(const JudgeInput& input, Verdict& verdict) {
   if (!SaysSomething(verdict)) return;
   const SeenCell cell = {input.observation, input.lines, input.cell_dir};
   for (const OptionTwin& twin : input.twins) {
-    verdict.effects.push_back(EffectOf(cell, twin));
-    if (verdict.kind == VerdictKind::kOk && verdict.effects.back().kind == EffectKind::kNotObserved)
+    const OptionEffect& effect = verdict.effects.emplace_back(EffectOf(cell, twin));
+    if (verdict.kind != VerdictKind::kOk) continue;
+    if (effect.kind == EffectKind::kNotObserved)
       absl::StrAppend(&verdict.message, "; ", twin.option,
                       " was accepted, and no effect of it was observed");
+    if (effect.kind == EffectKind::kUnknown)
+      absl::StrAppend(&verdict.message, "; whether ", twin.option,
+                      " acts is unknown: ", effect.seen);
   }
 }
 

@@ -86,6 +86,21 @@ TEST_F(JudgeTest, RightCellIsOkAtGolden) {
     EXPECT_EQ(verdict.evidence["checks"][check]["outcome"], "passed") << check;
 }
 
+TEST_F(JudgeTest, AnOkSaysWhichOptionsDoNotActOrAreUnknown) {
+  Judged();  // writes the files, which the twin shares
+  input_.twins = {{.option = "param_offload", .seen = {&observation_, nullptr, input_.cell_dir}},
+                  {.option = "strategy", .missing = "the cell without it cannot be read"}};
+  EXPECT_THAT(Judge(input_).message,
+              HasSubstr("; param_offload was accepted, and no effect of it was observed; whether "
+                        "strategy acts is unknown: the cell without it cannot be read"));
+  input_.twins[0].seen.cell_dir = "no-such-folder";
+  const Verdict verdict = Judge(input_);
+  EXPECT_EQ(verdict.kind, VerdictKind::kOk);
+  EXPECT_EQ(verdict.effects[0].kind, EffectKind::kUnknown);
+  EXPECT_THAT(verdict.message, HasSubstr("whether param_offload acts is unknown: the numbers of "
+                                         "the steps cannot be compared: "));
+}
+
 TEST_F(JudgeTest, BuffersOfTheFileAreWeights) {
   reference_.buffers = std::map<std::string, ObservedTensor>{{"correction", {0.2, 0.1, 8}}};
   observation_.load_buffers = {{"correction", {0.2, 0.1, 8}}};

@@ -8,9 +8,11 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/base/json_facts.h"
+#include "harness/base/status_macros.h"
 #include "harness/judge/step_files.h"
 
 namespace bkm {
@@ -75,8 +77,9 @@ std::map<std::string, std::string> FactsOf(const Observation& seen) {
   return facts;
 }
 
-// The first number of a step that differs; empty if all are the same.
-std::string OtherNumbers(const SeenCell& cell, const SeenCell& twin) {
+// The first number of a step that differs; empty if all are the same. An error if files of numbers
+// cannot be read, and no number beside them differs.
+absl::StatusOr<std::string> OtherNumbers(const SeenCell& cell, const SeenCell& twin) {
   const auto& ours = cell.observation->steps;
   const auto& others = twin.observation->steps;
   for (size_t k = 0; k < std::min(ours.size(), others.size()); ++k) {
@@ -84,13 +87,13 @@ std::string OtherNumbers(const SeenCell& cell, const SeenCell& twin) {
     if (ours[k].grad_norm != others[k].grad_norm)
       return absl::StrCat("the gradient norm of step ", k + 1);
   }
-  const auto a = ReadSteps(ours, cell.cell_dir), b = ReadSteps(others, twin.cell_dir);
-  if (!a.ok() || !b.ok()) return "";
-  for (size_t k = 0; k < std::min(a->size(), b->size()); ++k) {
-    if ((*a)[k].log_probs != (*b)[k].log_probs) return absl::StrCat("log-probs of step ", k + 1);
-    for (const auto& [name, tensor] : (*a)[k].tensors) {
-      const auto other = (*b)[k].tensors.find(name);
-      if (other == (*b)[k].tensors.end() || other->second.gradient != tensor.gradient ||
+  ASSIGN_OR_RETURN(const std::vector<StepTensors> a, ReadSteps(ours, cell.cell_dir));
+  ASSIGN_OR_RETURN(const std::vector<StepTensors> b, ReadSteps(others, twin.cell_dir));
+  for (size_t k = 0; k < std::min(a.size(), b.size()); ++k) {
+    if (a[k].log_probs != b[k].log_probs) return absl::StrCat("log-probs of step ", k + 1);
+    for (const auto& [name, tensor] : a[k].tensors) {
+      const auto other = b[k].tensors.find(name);
+      if (other == b[k].tensors.end() || other->second.gradient != tensor.gradient ||
           other->second.after != tensor.after)
         return absl::StrCat(name, " in step ", k + 1);
     }
@@ -103,7 +106,7 @@ std::string OtherNumbers(const SeenCell& cell, const SeenCell& twin) {
 OptionEffect EffectOf(const SeenCell& cell, const OptionTwin& twin) {
   OptionEffect effect{.option = twin.option};
   if (cell.observation == nullptr || twin.seen.observation == nullptr) {
-    effect.seen = "the cell without it was not measured";
+    effect.seen = twin.missing;
     return effect;
   }
   const Observation &with = *cell.observation, &without = *twin.seen.observation;
@@ -119,8 +122,13 @@ OptionEffect EffectOf(const SeenCell& cell, const OptionTwin& twin) {
   for (const auto& [name, value] : facts) {
     if (others.at(name) != value) differences.push_back(name);
   }
-  if (std::string numbers = OtherNumbers(cell, twin.seen); !numbers.empty())
-    differences.push_back(std::move(numbers));
+  const absl::StatusOr<std::string> numbers = OtherNumbers(cell, twin.seen);
+  if (numbers.ok() && !numbers->empty()) differences.push_back(*numbers);
+  if (differences.empty() && !numbers.ok()) {
+    effect.seen =
+        absl::StrCat("the numbers of the steps cannot be compared: ", numbers.status().message());
+    return effect;
+  }
   effect.kind = differences.empty() ? EffectKind::kNotObserved : EffectKind::kActs;
   effect.seen = absl::StrJoin(differences, "; ");
   return effect;

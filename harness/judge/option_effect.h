@@ -23,13 +23,15 @@ struct SeenCell {
 // A twin: the same cell without one of its engine options.
 struct OptionTwin {
   std::string option;
-  SeenCell seen;  // no observation: it was not measured
+  SeenCell seen = {};
+  std::string missing = "the cell without it was not measured";  // why `seen` has no observation
 };
 
 // Whether the option acts: whether anything that was seen of the cell differs from its twin. Looks
 // at the lines of the subjects that ran, at what the attention and the optimizer were made of, at
 // matrix products, collectives and shares of ranks, and at every number of every step, bit by bit.
-// A difference proves that the option does something, not that it does what its name says.
+// A difference proves that the option does something, not that it does what its name says. Unknown
+// if nothing differs and some numbers cannot be read.
 OptionEffect EffectOf(const SeenCell& cell, const OptionTwin& twin);
 
 }  // namespace bkm

@@ -43,6 +43,10 @@ class OptionEffectTest : public ::testing::Test {
       side.observation.steps[k].tensors = absl::StrCat("step", k, ".safetensors");
       WriteStepTensors(side.cell, k, side.folder / side.observation.steps[k].tensors);
     }
+    return Unchanged(side);
+  }
+  // With the files as they are.
+  static SeenCell Unchanged(Side& side) {
     return {&side.observation, side.lines.is_null() ? nullptr : &side.lines, side.folder};
   }
 
@@ -84,6 +88,28 @@ TEST_F(OptionEffectTest, OneOtherBitOfANumberActs) {
   with_.cell = MakeRightCell();
   with_.observation.steps[0].loss = 9;
   EXPECT_EQ(Effect().seen, "the loss of step 1");
+}
+
+TEST_F(OptionEffectTest, NumbersThatCannotBeReadLeaveItUnknown) {
+  for (const Side* side : {&with_, &without_}) {
+    const OptionEffect before = Effect();
+    EXPECT_EQ(before.kind, EffectKind::kNotObserved);
+    const SeenCell with = Unchanged(with_), without = Unchanged(without_);
+    std::filesystem::remove(side->folder / "step1.safetensors");
+    const OptionEffect effect = EffectOf(with, {"param_offload", without});
+    EXPECT_EQ(effect.kind, EffectKind::kUnknown);
+    EXPECT_THAT(effect.seen, HasSubstr("the numbers of the steps cannot be compared: "));
+    EXPECT_THAT(effect.seen, HasSubstr("step1.safetensors"));
+  }
+}
+
+TEST_F(OptionEffectTest, WhatDiffersActsAlthoughNumbersCannotBeRead) {
+  with_.observation.ops.push_back("aten::fused");
+  Effect();  // writes the files
+  std::filesystem::remove(without_.folder / "step0.safetensors");
+  const OptionEffect effect = EffectOf(Unchanged(with_), {"param_offload", Unchanged(without_)});
+  EXPECT_EQ(effect.kind, EffectKind::kActs);
+  EXPECT_EQ(effect.seen, "the ops of the forward");
 }
 
 TEST_F(OptionEffectTest, WithoutATwinNobodyKnows) {

@@ -58,7 +58,7 @@ struct FailedClaim {
 
 // Written to run.json and published: never rename.
 enum class EffectKind {
-  kUnknown,      // nobody compared
+  kUnknown,      // nobody compared, or not everything could be compared
   kNotObserved,  // accepted, and nothing that was seen is other than without it
   kActs,
 };
@@ -68,7 +68,7 @@ absl::string_view Name(EffectKind kind);
 struct OptionEffect {
   std::string option;
   EffectKind kind = EffectKind::kUnknown;
-  std::string seen;  // what differs, or why nobody compared
+  std::string seen;  // what differs, or why it is unknown
   bool operator==(const OptionEffect&) const = default;
 };
 

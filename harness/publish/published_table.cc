@@ -60,13 +60,15 @@ bool IsWithoutEffect(const Verdict& verdict, absl::string_view option) {
                      });
 }
 
-// Engine options of right cells that were accepted and not seen to act.
+// Engine options of right cells that were accepted and not seen to act, or of which nobody knows.
 std::vector<std::string> WithoutEffect(const PublishedRow& row) {
   std::set<std::string> options;
   for (const PublishedCell& cell : row.cells) {
     for (const OptionEffect& effect : cell.evidence.verdict.effects) {
-      if (IsOk(cell) && effect.kind == EffectKind::kNotObserved)
-        options.insert(absl::StrCat(effect.option, " (accepted, effect not observed)"));
+      if (!IsOk(cell) || effect.kind == EffectKind::kActs) continue;
+      options.insert(absl::StrCat(effect.option, effect.kind == EffectKind::kUnknown
+                                                     ? " (accepted, effect unknown)"
+                                                     : " (accepted, effect not observed)"));
     }
   }
   return {options.begin(), options.end()};

@@ -11,6 +11,8 @@
 namespace bkm {
 namespace {
 
+using ::testing::HasSubstr;
+
 bool TableSchemaAccepts(const Json& json) {
   return SchemaAccepts("harness/publish/table.schema.json", json);
 }
@@ -69,6 +71,22 @@ TEST(PublishedTableTest, ARowTestsMxfp4OnlyWithACellThatIsRight) {
   EXPECT_THAT(NotTested(row), ::testing::Not(::testing::Contains("MXFP4 weights")));
   row.cells[0].evidence.verdict.kind = VerdictKind::kWrong;
   EXPECT_THAT(NotTested(row), ::testing::Contains("MXFP4 weights"));
+}
+
+TEST(PublishedTableTest, AnOptionIsTestedOnlyIfItIsSeenToAct) {
+  PublishedRow row = AGoodRow();
+  row.cells[0].options = "param_offload=true";
+  const auto effect = [&](EffectKind kind) {
+    row.cells[0].evidence.verdict.effects = {{"param_offload", kind, ""}};
+    return NotTested(row);
+  };
+  using ::testing::Contains;
+  EXPECT_THAT(effect(EffectKind::kActs), ::testing::Not(Contains(HasSubstr("offload"))));
+  EXPECT_THAT(
+      effect(EffectKind::kNotObserved),
+      ::testing::IsSupersetOf({"offloading", "param_offload (accepted, effect not observed)"}));
+  EXPECT_THAT(effect(EffectKind::kUnknown),
+              ::testing::IsSupersetOf({"offloading", "param_offload (accepted, effect unknown)"}));
 }
 
 TEST(PublishedTableTest, ARowOfAGpuSaysThatItsFloorsAreThoseOfACpu) {

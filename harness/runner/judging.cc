@@ -158,6 +158,9 @@ absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cel
     OptionTwin& seen = input.twins.emplace_back(OptionTwin{.option = option});
     auto read_twin = twin ? ReadCellFiles(directory_, *twin)
                           : absl::StatusOr<std::optional<CellFiles>>(std::nullopt);
+    if (!read_twin.ok())
+      seen.missing =
+          absl::StrCat("the cell without it cannot be read: ", read_twin.status().message());
     if (!read_twin.ok() || !*read_twin) continue;
     CellFiles& kept = twins[input.twins.size() - 1].emplace(**std::move(read_twin));
     seen.seen = {&kept.observation, kept.lines.is_null() ? nullptr : &kept.lines,

@@ -9,6 +9,7 @@
 #include "harness/judge/reference_data.h"
 #include "harness/numerics/probe_folder.h"
 #include "harness/runner/references.h"
+#include "harness/runner/task.h"
 
 namespace bkm {
 namespace {
@@ -85,6 +86,27 @@ TEST(JudgingTest, AControlMayShareAReferenceThatIsMissing) {
     ASSERT_TRUE(cell.verdict.has_value());
     EXPECT_EQ(cell.verdict->kind, VerdictKind::kUnsupported);
   }
+}
+
+TEST(JudgingTest, AnOptionWhoseTwinCannotBeReadIsUnknown) {
+  const RunDirectory directory(*CreateTempDirectory(::testing::TempDir(), "run"));
+  const Json ending = {{"kind", "signalled"}, {"signal", 11}};
+  RunRecord run;
+  run.cells.push_back(Measured(directory, "flex", ending));
+  run.cells.push_back(Measured(directory, "varlen", ending));
+  CellRecord &subject = run.cells[0], &twin = run.cells[1];
+  subject.cell.probe.engine_options = {{"param_offload", "true"}};
+  const std::string dir = twin.dir;
+  twin = TwinsOf({.record = subject})[0].record;
+  twin.dir = dir;
+  const auto effect = [&] {
+    EXPECT_TRUE(RunJudge(directory).JudgeRun(run).ok());
+    return subject.verdict->effects.at(0);
+  };
+  EXPECT_EQ(effect().kind, EffectKind::kNotObserved);
+  ASSERT_TRUE(WriteFile(directory.cell(twin) / "observation.json", "damaged").ok());
+  EXPECT_EQ(effect().kind, EffectKind::kUnknown);
+  EXPECT_THAT(effect().seen, HasSubstr("the cell without it cannot be read: "));
 }
 
 }  // namespace
