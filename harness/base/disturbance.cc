@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <mutex>
@@ -16,6 +17,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "harness/base/clock.h"
 #include "harness/base/file_steps.h"
 #include "harness/base/files.h"
@@ -33,6 +36,7 @@ struct Plan {
   std::string eio;  // empty: none
   bool jumps = false;
   uint64_t clock_seed = 0;
+  fs::path acts;  // empty: none
 };
 
 absl::StatusOr<Plan> ParsePlan(absl::string_view text) {
@@ -49,6 +53,8 @@ absl::StatusOr<Plan> ParsePlan(absl::string_view text) {
       const std::pair<std::string, std::string> range = absl::StrSplit(value, '-');
       good = absl::SimpleAtoi(range.first, &plan.full_from) &&
              absl::SimpleAtoi(range.second, &plan.full_to);
+    } else if (name == "acts") {
+      plan.acts = value;
     } else if (name == "eio") {
       plan.eio = value;
     } else if (name == "clock") {
@@ -67,16 +73,25 @@ class DisturbedSteps : public FileSteps {
   explicit DisturbedSteps(const Plan& plan) : plan_(plan) {
     if (!plan_.journal.empty())
       journal_.open(plan_.journal / "journal", std::ios::app | std::ios::binary);
+    if (!plan_.acts.empty())
+      acts_ = ::open(plan_.acts.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  }
+  ~DisturbedSteps() override {
+    if (acts_ >= 0) ::close(acts_);
   }
 
   int Write(int file, const fs::path& path, absl::string_view content) override {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       ++writes_;
-      if (writes_ >= plan_.full_from && writes_ <= plan_.full_to) return ENOSPC;
+      if (writes_ >= plan_.full_from && writes_ <= plan_.full_to) {
+        Act();
+        return ENOSPC;
+      }
     }
     if (const int error = Enter(path)) return error;
     const int error = FileSteps::Write(file, path, content);
+    if (error == ENOSPC) Act();
     if (!error) Record("write", path, "", content);
     return error;
   }
@@ -109,8 +124,18 @@ class DisturbedSteps : public FileSteps {
 
  private:
   int Enter(const fs::path& path) const {
-    if (plan_.slow_ms > 0) std::this_thread::sleep_for(std::chrono::milliseconds(plan_.slow_ms));
-    return !plan_.eio.empty() && absl::StrContains(path.string(), plan_.eio) ? EIO : 0;
+    if (plan_.slow_ms > 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(plan_.slow_ms));
+      Act();
+    }
+    if (plan_.jumps && absl::AbsDuration(RealClock().Now() - absl::Now()) > absl::Hours(24)) Act();
+    if (plan_.eio.empty() || !absl::StrContains(path.string(), plan_.eio)) return 0;
+    Act();
+    return EIO;
+  }
+  // One byte, at the file's end: a process that is killed later has told it.
+  void Act() const {
+    if (acts_ >= 0 && ::write(acts_, "x", 1) != 1) ::perror("BKM_DISTURB: acts");
   }
   void Record(const char* step, const fs::path& path, const fs::path& to,
               absl::string_view content) {
@@ -127,6 +152,7 @@ class DisturbedSteps : public FileSteps {
   std::mutex mutex_;
   int writes_ = 0;
   std::ofstream journal_;
+  int acts_ = -1;
 };
 
 class InjectedDisturbance : public Disturbance {

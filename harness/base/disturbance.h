@@ -17,6 +17,9 @@ namespace bkm {
 //   full=FROM-TO    the writes with these numbers, counted from 1, find a full disk
 //   eio=TEXT        writing fails with EIO in paths that contain TEXT
 //   clock=SEED      the clock jumps by up to 20 years at each reading
+//   acts=FILE       each time one of these acts, or a write finds a disk that is really full, a
+//   byte
+//                   is appended to FILE
 class Disturbance {
  public:
   virtual ~Disturbance() = default;

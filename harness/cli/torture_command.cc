@@ -40,6 +40,8 @@ class TortureCommand : public CliCommand {
         ->capture_default_str();
     app.add_option("--kills", options_.kills, "End after so many kills, if that is earlier")
         ->check(CLI::Range(1, 1000000));
+    app.add_flag("--once-each", options_.once_each,
+                 "End when each kind of disturbance took place, if that is earlier");
     app.add_option("--seed", options_.seed, "Seed of what is disturbed, and when")
         ->capture_default_str();
     app.add_option("--matrix", matrix_, "Run this matrix instead of fake pairs");

@@ -73,6 +73,49 @@ std::string Facts(const Json& cell) {
   return absl::StrJoin(facts, " | ");
 }
 
+enum class Kind {
+  kKillRunner,
+  kKillOthers,
+  kKillUv,
+  kKillReference,
+  kTwoRunners,
+  kFullForSome,
+  kFullFolder,
+  kSlow,
+  kOneCellFails,
+  kClock,
+  kPowerCut,
+  kFlippedBit,
+  kDamagedCache,
+};
+enum class With { kAll, kFakePairs, kMatrix };
+struct Disturbing {
+  Kind kind;
+  const char* name;
+  With with = With::kAll;
+};
+constexpr Disturbing kKinds[] = {
+    {Kind::kKillRunner, "runner killed"},
+    {Kind::kKillRunner, "runner killed"},
+    {Kind::kKillOthers, "workers and cells killed"},
+    {Kind::kKillOthers, "workers and cells killed"},
+    {Kind::kKillOthers, "workers and cells killed"},
+    {Kind::kKillOthers, "workers and cells killed"},
+    // The fake pairs need neither.
+    {Kind::kKillUv, "uv killed", With::kMatrix},
+    {Kind::kKillReference, "reference worker killed", With::kMatrix},
+    {Kind::kTwoRunners, "two runners"},
+    {Kind::kFullForSome, "disk full for some writes"},
+    {Kind::kFullFolder, "disk full"},
+    {Kind::kSlow, "slow disk"},
+    {Kind::kOneCellFails, "one cell's folder fails"},
+    {Kind::kClock, "clock jumps"},
+    {Kind::kPowerCut, "power cut"},
+    {Kind::kFlippedBit, "flipped bit"},
+    // Installed packages are not checked by their content, and uv's cache shares their files.
+    {Kind::kDamagedCache, "damaged cache", With::kFakePairs},
+};
+
 class Torturer {
  public:
   explicit Torturer(const TortureOptions& options)
@@ -83,6 +126,9 @@ class Torturer {
       matrix_ = options_.matrix;
     } else {
       ASSIGN_OR_RETURN(matrix_, WriteTortureSubjects(options_.folder));
+    }
+    for (const Disturbing& each : kKinds) {
+      if (IsPossible(each)) result_.took_place[each.name] = 0;
     }
     RETURN_IF_ERROR(TakeReference());
     while (!Done()) {
@@ -96,42 +142,29 @@ class Torturer {
   }
 
  private:
-  enum class Kind {
-    kKillRunner,
-    kKillOthers,
-    kTwoRunners,
-    kFullForSome,
-    kFullFolder,
-    kSlow,
-    kOneCellFails,
-    kClock,
-    kPowerCut,
-    kFlippedBit,
-    kDamagedCache,
-  };
-  static constexpr std::pair<Kind, const char*> kKinds[] = {
-      {Kind::kKillRunner, "runner killed"},
-      {Kind::kKillRunner, "runner killed"},
-      {Kind::kKillOthers, "workers and cells killed"},
-      {Kind::kKillOthers, "workers and cells killed"},
-      {Kind::kKillOthers, "workers and cells killed"},
-      {Kind::kKillOthers, "workers and cells killed"},
-      {Kind::kTwoRunners, "two runners"},
-      {Kind::kFullForSome, "disk full for some writes"},
-      {Kind::kFullFolder, "disk full"},
-      {Kind::kSlow, "slow disk"},
-      {Kind::kOneCellFails, "one cell's folder fails"},
-      {Kind::kClock, "clock jumps"},
-      {Kind::kPowerCut, "power cut"},
-      {Kind::kFlippedBit, "flipped bit"},
-      {Kind::kDamagedCache, "damaged cache"},
-  };
-
   bool IsReal() const { return !options_.matrix.empty(); }
   int Toss(int sides) { return static_cast<int>(random_() % static_cast<uint64_t>(sides)); }
   fs::path out() const { return options_.folder / "out"; }
   fs::path cache() const { return options_.folder / "cache"; }
+  fs::path acts() const { return options_.folder / "acts"; }
+  bool IsPossible(const Disturbing& each) const {
+    return (each.with == With::kAll ||
+            each.with == (IsReal() ? With::kMatrix : With::kFakePairs)) &&
+           !result_.not_possible.contains(each.name);
+  }
+  // Mostly one that did not take place yet: a short torture has each.
+  const Disturbing& ChooseKind() {
+    std::vector<const Disturbing*> possible, missing;
+    for (const Disturbing& each : kKinds) {
+      if (!IsPossible(each)) continue;
+      possible.push_back(&each);
+      if (result_.took_place.at(each.name) == 0) missing.push_back(&each);
+    }
+    const auto& from = missing.empty() || Toss(4) == 0 ? possible : missing;
+    return *from[static_cast<size_t>(Toss(static_cast<int>(from.size())))];
+  }
   bool Done() const {
+    if (options_.once_each && result_.missing().empty()) return true;
     return Clock::now() - start_ > std::chrono::duration<double>(60 * options_.minutes) ||
            (options_.kills > 0 && result_.kills() >= options_.kills);
   }
@@ -163,7 +196,8 @@ class Torturer {
             // The fake pairs may need no registry.
             {"BKM_UV", IsReal() ? options_.uv : options_.folder / "no-uv"},
             {"BKM_LAUNCHER", "bkm"},
-            {"BKM_DISTURB", disturbance}};
+            {"BKM_DISTURB",
+             disturbance.empty() ? "" : absl::StrCat(disturbance, ",acts=", acts().string())}};
   }
   std::unique_ptr<BkmProcess> Start(const std::string& disturbance, bool store,
                                     const char* output = "output") const {
@@ -263,55 +297,101 @@ class Torturer {
   }
 
   absl::Status DisturbOnce() {
-    const auto& [kind, name] = kKinds[Toss(std::size(kKinds))];
-    if (kind == Kind::kFullFolder && !can_mount_) return absl::OkStatus();
-    // Installed packages are not checked by their content, and uv's cache shares their files.
-    if (kind == Kind::kDamagedCache && IsReal()) return absl::OkStatus();
-    history_.push_back(name);
-    ++result_.disturbed[name];
+    const Disturbing& chosen = ChooseKind();
+    history_.push_back(chosen.name);
+    ++result_.disturbed[chosen.name];
     // Without cells to run, there is little to disturb.
     if (Toss(4) != 0) RETURN_IF_ERROR(ForgetSomeCells());
-    if (IsReal()) RETURN_IF_ERROR(ForgetWhatIsPrepared());
+    if (IsReal()) RETURN_IF_ERROR(ForgetWhatIsPrepared(chosen.kind));
+    std::error_code error;
+    fs::remove(acts(), error);
+    ASSIGN_OR_RETURN(const bool took_place, Disturb(chosen.kind));
+    if (took_place) ++result_.took_place.at(chosen.name);
+    return absl::OkStatus();
+  }
+
+  // Whether the disturbance was seen to take place.
+  absl::StatusOr<bool> Disturb(Kind kind) {
     Evidence before = EvidenceIn(out());
+    const std::map<std::string, int> killed = result_.killed;
+    const auto kills = [&](absl::string_view role) {
+      const std::string key(role);
+      const auto find = [&](const std::map<std::string, int>& counts) {
+        const auto it = counts.find(key);
+        return it == counts.end() ? 0 : it->second;
+      };
+      return find(result_.killed) - find(killed);
+    };
+    bool took_place = false;
     switch (kind) {
       case Kind::kKillRunner:
         KillDuring("", {{Toss(usual_ms_), "runner"}});
+        took_place = kills("runner") > 0;
         break;
-      case Kind::kKillOthers:
+      case Kind::kKillOthers: {
+        const int all = result_.kills();
         KillDuring("", RandomKills());
+        const int others = result_.kills() - all - kills("runner") - kills("cell");
+        took_place = kills("cell") > 0 && others > 0;
+        break;
+      }
+      case Kind::kKillUv:
+        KillDuring("", {{Toss(usual_ms_) / 4, "uv"}});
+        took_place = kills("uv") > 0;
+        break;
+      case Kind::kKillReference:
+        KillDuring("", {{Toss(usual_ms_) / 4, "reference worker"}});
+        took_place = kills("reference worker") > 0;
         break;
       case Kind::kTwoRunners:
-        TwoRunners();
+        took_place = TwoRunners();
         break;
       case Kind::kFullForSome: {
         const int from = 1 + Toss(60);
         KillDuring(absl::StrCat("full=", from, "-", from + Toss(30)), {});
+        took_place = HasActed();
         break;
       }
       case Kind::kFullFolder:
         RETURN_IF_ERROR(FullFolder());
+        took_place = HasActed();
         break;
       case Kind::kSlow:
         KillDuring("slow=" + std::to_string(1 + Toss(8)), RandomKills());
+        took_place = HasActed();
         break;
-      case Kind::kOneCellFails:
-        KillDuring("eio=cells/" + SomeCell(), {});
+      case Kind::kOneCellFails: {
+        const std::string cell = SomeCell();
+        if (!cell.empty()) RETURN_IF_ERROR(RemoveTree(out() / "cells" / cell));
+        before.erase(cell);
+        KillDuring("eio=cells/" + cell, {});
+        took_place = HasActed();
         break;
+      }
       case Kind::kClock:
         KillDuring(absl::StrCat("clock=", random_() >> 1), RandomKills());
+        took_place = HasActed();
         break;
       case Kind::kPowerCut:
         return PowerCut();
-      case Kind::kFlippedBit:
-        RETURN_IF_ERROR(FlipBit(out() / "cells"));
+      case Kind::kFlippedBit: {
+        ASSIGN_OR_RETURN(took_place, FlipBit(out() / "cells"));
         before = EvidenceIn(out());
         break;
-      case Kind::kDamagedCache:
-        RETURN_IF_ERROR(FlipBit(cache()));
+      }
+      case Kind::kDamagedCache: {
+        ASSIGN_OR_RETURN(took_place, FlipBit(cache()));
         break;
+      }
     }
     Compare(before, /*complete=*/false);
-    return absl::OkStatus();
+    return took_place;
+  }
+
+  // Whether what $BKM_DISTURB asked for acted in the last run (harness/base/disturbance.h).
+  bool HasActed() const {
+    std::error_code error;
+    return fs::file_size(acts(), error) > 0 && !error;
   }
 
   std::vector<std::string> CellFolders() const {
@@ -334,10 +414,16 @@ class Torturer {
   }
 
   // So that uv and the reference worker have something to do.
-  absl::Status ForgetWhatIsPrepared() {
-    for (const char* kind : {"locks", "environments", "references", "probes"}) {
-      if (Toss(3) == 0) RETURN_IF_ERROR(RemoveTree(cache() / kind));
+  absl::Status ForgetWhatIsPrepared(Kind kind) {
+    constexpr std::pair<const char*, Kind> kPrepared[] = {{"locks", Kind::kKillUv},
+                                                          {"environments", Kind::kKillUv},
+                                                          {"references", Kind::kKillReference},
+                                                          {"probes", Kind::kKillReference}};
+    for (const auto& [name, who] : kPrepared) {
+      if (kind == who || Toss(3) == 0) RETURN_IF_ERROR(RemoveTree(cache() / name));
     }
+    // A run keeps its own copies.
+    if (kind == Kind::kKillUv || kind == Kind::kKillReference) return RemoveTree(out());
     return absl::OkStatus();
   }
 
@@ -412,13 +498,16 @@ class Torturer {
     return stat.ok() && !absl::StrContains(*stat, ") Z ") && !absl::StrContains(*stat, ") X ");
   }
 
-  void TwoRunners() {
+  // Whether one of them was refused, because both ran.
+  bool TwoRunners() {
     const std::unique_ptr<BkmProcess> first = Start("", Toss(2) == 0);
     first->WaitFor(milliseconds(Toss(usual_ms_)));
     const std::unique_ptr<BkmProcess> second = Start("", Toss(2) == 0, "second");
     if (Toss(2) == 0) KillIn(*first, {{Toss(usual_ms_), "runner"}});
     if (!first->WaitFor(longest_) || !second->WaitFor(longest_))
       Trouble(&TortureResult::lost, "a run does not end");
+    return absl::StrContains(ReadFile(options_.folder / "second").value_or(""), " is in use by ") ||
+           absl::StrContains(ReadFile(options_.folder / "output").value_or(""), " is in use by ");
   }
 
   // Runs bkm in a file system of its own with little room, and takes what is left there.
@@ -429,22 +518,26 @@ class Torturer {
     RETURN_IF_ERROR(CreateDirectories(out()));
     static constexpr char kScript[] =
         "out=$1 saved=$2 free=$3; shift 3\n"
-        "cp -a \"$out/.\" \"$saved\" || exit 9\n"
+        "cp -a \"$out/.\" \"$saved\" || exit 8\n"
         "size=$(($(du -sk \"$saved\" | cut -f1) + free))k\n"
         "mount -t tmpfs -o size=$size,mode=0755 torture \"$out\" 2>/dev/null || exit 9\n"
-        "cp -a \"$saved/.\" \"$out\" || exit 9  # what is there must be there\n"
+        "cp -a \"$saved/.\" \"$out\" || exit 8  # what is there must be there\n"
         "\"$@\"\n"
-        "rm -rf \"$saved\" && cp -a \"$out\" \"$saved\" || exit 9\n"
+        "rm -rf \"$saved\" && cp -a \"$out\" \"$saved\" || exit 8\n"
         "exit 0\n";
     std::vector<std::string> argv = {"unshare", "--mount"};
     if (::geteuid() != 0) argv.push_back("--map-root-user");
     argv.insert(argv.end(), {"sh", "-c", kScript, "sh", out().string(), saved.string(),
                              absl::StrCat(64 * (1 + Toss(12)))});
     for (const std::string& word : Arguments(Toss(2) == 0)) argv.push_back(word);
-    BkmProcess process(argv, Environment(""), options_.folder / "output");
-    process.WaitFor(longest_);
+    // `slow=0` disturbs nothing: it lets the writes that find a full disk be told.
+    BkmProcess process(argv, Environment("slow=0"), options_.folder / "output");
+    if (!process.WaitFor(longest_)) Trouble(&TortureResult::lost, "a run does not end");
+    if (process.exit_code() == 8) return absl::OkStatus();  // it could not be copied
     if (process.exit_code() != 0) {
-      can_mount_ = false;  // no namespaces here: only single writes find a full disk
+      result_.not_possible["disk full"] =
+          "nothing can be mounted here; only single writes find a full disk";
+      result_.took_place.erase("disk full");
       return absl::OkStatus();
     }
     RETURN_IF_ERROR(RemoveTree(out()));
@@ -453,7 +546,8 @@ class Torturer {
     return absl::OkStatus();
   }
 
-  absl::Status FlipBit(const fs::path& folder) {
+  // False if there is nothing to damage.
+  absl::StatusOr<bool> FlipBit(const fs::path& folder) {
     std::vector<fs::path> files;
     std::error_code error;
     for (auto it = fs::recursive_directory_iterator(folder, error);
@@ -462,7 +556,7 @@ class Torturer {
       if (it->is_regular_file(ignored) && !it->is_symlink(ignored) && it->file_size(ignored) > 0)
         files.push_back(it->path());
     }
-    if (files.empty()) return absl::OkStatus();
+    if (files.empty()) return false;
     std::sort(files.begin(), files.end());
     const fs::path& file = files[static_cast<size_t>(Toss(static_cast<int>(files.size())))];
     history_.back() += " in " + file.lexically_relative(options_.folder).string();
@@ -471,14 +565,14 @@ class Torturer {
     // In place: hard links share the damage.
     fs::permissions(file, fs::perms::owner_write, fs::perm_options::add, error);
     std::FILE* opened = std::fopen(file.c_str(), "r+b");
-    if (opened == nullptr) return absl::OkStatus();
-    std::fwrite(content.data(), 1, content.size(), opened);
-    std::fclose(opened);
-    return absl::OkStatus();
+    if (opened == nullptr) return false;
+    const size_t written = std::fwrite(content.data(), 1, content.size(), opened);
+    return std::fclose(opened) == 0 && written == content.size();
   }
 
-  // Records a run, and puts what a power cut at a random step may leave in its place.
-  absl::Status PowerCut() {
+  // Records a run, and puts what a power cut at a random step may leave in its place. False if the
+  // run wrote nothing after that step.
+  absl::StatusOr<bool> PowerCut() {
     const fs::path journal = options_.folder / "journal";
     RETURN_IF_ERROR(RemoveTree(journal));
     RETURN_IF_ERROR(CreateDirectories(journal));
@@ -506,7 +600,7 @@ class Torturer {
     Compare(safe, /*complete=*/false);
     KillDuring("", {});
     Compare(safe, /*complete=*/false);
-    return absl::OkStatus();
+    return cut < static_cast<int>(steps.size());
   }
 
   absl::Status Replace(const std::map<fs::path, std::string>& files) {
@@ -522,8 +616,7 @@ class Torturer {
   std::map<std::string, std::string> reference_;  // facts by cell id
   int usual_ms_ = 1000;                           // of an undisturbed run
   milliseconds longest_{120'000};                 // of a disturbed one
-  bool can_mount_ = true;
-  std::vector<std::string> history_;  // disturbances of this round
+  std::vector<std::string> history_;              // disturbances of this round
   TortureResult result_;
 };
 
@@ -533,6 +626,14 @@ int TortureResult::kills() const {
   int total = 0;
   for (const auto& [role, count] : killed) total += count;
   return total;
+}
+
+std::vector<std::string> TortureResult::missing() const {
+  std::vector<std::string> kinds;
+  for (const auto& [kind, count] : took_place) {
+    if (count == 0) kinds.push_back(kind);
+  }
+  return kinds;
 }
 
 absl::StatusOr<TortureResult> Torture(const TortureOptions& options) {
@@ -550,7 +651,12 @@ std::string TortureText(const TortureResult& result, uint64_t seed) {
   absl::StrAppendFormat(&text, "%d rounds in %.0f s, seed %d\n", result.rounds, result.seconds,
                         seed);
   absl::StrAppend(&text, "killed: ", list(result.killed),
-                  "\ndisturbed runs: ", list(result.disturbed), "\n");
+                  "\ndisturbed runs: ", list(result.disturbed),
+                  "\nseen to take place: ", list(result.took_place), "\n");
+  if (const std::vector<std::string> missing = result.missing(); !missing.empty())
+    absl::StrAppend(&text, "never took place: ", absl::StrJoin(missing, ", "), "\n");
+  for (const auto& [kind, why] : result.not_possible)
+    absl::StrAppend(&text, "not possible: ", kind, ": ", why, "\n");
   if (result.left > 0) absl::StrAppend(&text, "left running: ", result.left, "\n");
   absl::StrAppendFormat(&text, "killed %d, lost %d, repeated %d, wrong %d\n", result.kills(),
                         result.lost, result.repeated, result.wrong);
@@ -564,6 +670,8 @@ Json TortureJson(const TortureResult& result, uint64_t seed) {
           {"killed", result.kills()},
           {"killed_by_role", result.killed},
           {"disturbed", result.disturbed},
+          {"took_place", result.took_place},
+          {"not_possible", result.not_possible},
           {"lost", result.lost},
           {"repeated", result.repeated},
           {"wrong", result.wrong},

@@ -23,6 +23,7 @@ struct TortureOptions {
   std::filesystem::path uv;          // for a matrix
   double minutes = 1;                // ends after these
   int kills = 0;                     // or after so many kills; 0: no such end
+  bool once_each = false;            // or when each kind of disturbance took place
   uint64_t seed = 1;                 // of every choice; moments still depend on the machine
   std::vector<std::string> options;  // further options of each `bkm run`
   std::function<void(const std::string&)> progress;
@@ -32,7 +33,11 @@ struct TortureOptions {
 struct TortureResult {
   std::map<std::string, int> killed;     // processes by role
   std::map<std::string, int> disturbed;  // runs by kind of disturbance
-  int rounds = 0;                        // runs that were completed in the end
+  // The runs of these in which the disturbance was seen to take place: a process was killed, a
+  // write failed, a file changed. Has every kind that is possible, also with 0.
+  std::map<std::string, int> took_place;
+  std::map<std::string, std::string> not_possible;  // kinds that this machine does not allow: why
+  int rounds = 0;                                   // runs that were completed in the end
   int lost = 0;
   int repeated = 0;
   int wrong = 0;
@@ -41,6 +46,8 @@ struct TortureResult {
   std::vector<std::string> troubles;  // one sentence for each of the counts above
 
   int kills() const;
+  // The possible kinds that never took place.
+  std::vector<std::string> missing() const;
   bool sound() const { return lost == 0 && repeated == 0 && wrong == 0 && left == 0; }
 };
 
