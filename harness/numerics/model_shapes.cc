@@ -230,6 +230,10 @@ absl::Status CheckMxfp4(const ModelShape& shape) {
   return absl::OkStatus();
 }
 
+std::vector<ModelShape> AllShapes() {
+  return {Qwen3(), Llama3(), GptOss(), Qwen3Moe(), DeepseekV3(), DeepseekV3Published()};
+}
+
 }  // namespace
 
 int64_t ModelShape::WindowOf(int64_t layer) const { return layer % 2 == 0 ? window : 0; }
@@ -238,15 +242,18 @@ bool ModelShape::HasExperts(int64_t layer) const {
   return experts.count > 0 && layer >= experts.first_layer;
 }
 
+std::vector<std::string> ModelFamilies() {
+  std::vector<std::string> families;
+  for (const ModelShape& shape : AllShapes()) families.push_back(shape.family);
+  return families;
+}
+
 absl::StatusOr<ModelShape> FindModelShape(absl::string_view family) {
-  std::vector<std::string> known;
-  for (const ModelShape& shape :
-       {Qwen3(), Llama3(), GptOss(), Qwen3Moe(), DeepseekV3(), DeepseekV3Published()}) {
+  for (const ModelShape& shape : AllShapes()) {
     if (shape.family == family) return shape;
-    known.push_back(shape.family);
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("unknown model '", family, "'", DidYouMean(family, known)));
+      absl::StrCat("unknown model '", family, "'", DidYouMean(family, ModelFamilies())));
 }
 
 absl::StatusOr<ModelShape> ShapeOf(const Probe& probe) {

@@ -100,6 +100,8 @@ inline constexpr int64_t kPadToken = 0;
 inline constexpr int64_t kFirstOrdinaryToken = 3;  // below it: pad, bos, eos
 inline constexpr int64_t kMaxPositions = 4096;     // in a document of any model
 
+// The names of all families that a probe may ask for.
+std::vector<std::string> ModelFamilies();
 // The shape of `family`; an unknown family is an error that names the closest one.
 absl::StatusOr<ModelShape> FindModelShape(absl::string_view family);
 // The same, with the head and the numbers of config.json that the probe asks for. A number that the

@@ -4,75 +4,19 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/base/status_macros.h"
-#include "harness/model/engine_kind.h"
 #include "harness/model/sandbox_level.h"
-#include "harness/publish/layouts.h"
+#include "harness/publish/coverage.h"
 
 namespace bkm {
 namespace {
 
 constexpr std::array<absl::string_view, 4> kStatuses = {"works", "works-except", "fails",
                                                         "unknown"};
-
-// The kinds of parallelism of the row's engine that no cell had.
-std::vector<std::string> LayoutsNotTested(const PublishedRow& row) {
-  const EngineKind* kind = FindEngineKind(row.engine);
-  std::vector<const PublishedCell*> cells;
-  for (const PublishedCell& cell : row.cells) cells.push_back(&cell);
-  const std::vector<std::string> missing = LayoutsNotRun(row.engine, cells);
-  if (kind != nullptr && !missing.empty() && missing.size() == kind->layouts.size())
-    return {"more than 1 rank"};
-  return missing;
-}
-
-// What the row's right cells could not have denied: "errors of 100 % in the gradients of 3 of 9
-// tensors (gpt_oss, bf16)". A right cell of the same model in fp32 that hides nothing makes up for
-// it.
-std::vector<std::string> Hidden(const PublishedRow& row) {
-  std::set<std::string> seen;
-  for (const PublishedCell& cell : row.cells) {
-    if (IsOk(cell) && cell.precision == "fp32" && cell.evidence.verdict.blind.empty())
-      seen.insert(cell.model);
-  }
-  std::set<std::string> hidden;
-  for (const PublishedCell& cell : row.cells) {
-    if (!IsOk(cell) || seen.contains(cell.model)) continue;
-    for (const std::string& claim : cell.evidence.verdict.blind)
-      hidden.insert(absl::StrCat(claim, " (", cell.model, ", ", cell.precision, ")"));
-  }
-  return {hidden.begin(), hidden.end()};
-}
-
-// Whether the engine option in "param_offload=true" was accepted, and was not seen to act. Older
-// evidence does not say.
-bool IsWithoutEffect(const Verdict& verdict, absl::string_view option) {
-  const absl::string_view name = option.substr(0, option.find('='));
-  return std::any_of(verdict.effects.begin(), verdict.effects.end(),
-                     [&](const OptionEffect& effect) {
-                       return effect.option == name && effect.kind != EffectKind::kActs;
-                     });
-}
-
-// Engine options of right cells that were accepted and not seen to act, or of which nobody knows.
-std::vector<std::string> WithoutEffect(const PublishedRow& row) {
-  std::set<std::string> options;
-  for (const PublishedCell& cell : row.cells) {
-    for (const OptionEffect& effect : cell.evidence.verdict.effects) {
-      if (!IsOk(cell) || effect.kind == EffectKind::kActs) continue;
-      options.insert(absl::StrCat(effect.option, effect.kind == EffectKind::kUnknown
-                                                     ? " (accepted, effect unknown)"
-                                                     : " (accepted, effect not observed)"));
-    }
-  }
-  return {options.begin(), options.end()};
-}
 
 }  // namespace
 
@@ -90,53 +34,6 @@ bool IsOk(const PublishedCell& cell) {
 
 bool Works(const PublishedRow& row) {
   return row.status == RowStatus::kWorks || row.status == RowStatus::kWorksExcept;
-}
-
-std::vector<std::string> NotTested(const PublishedRow& row) {
-  if (!Works(row)) return {};
-  // What a matrix can ask for, as its cells' options say it.
-  constexpr std::pair<const char*, const char*> kAsked[] = {
-      {"micro_batches=", "micro-batches"},
-      {"input=padded", "padded input"},
-      {"warmup_steps", "a warm-up"},
-      {"decay:", "a decay of the learning rate"},
-      {"temperature=", "a temperature other than 1"},
-      {"entropy=true", "entropy"},
-      {"clip_norm", "a clipping norm that does not always act"},
-      {"head=value", "a critic"},
-      {"export_weights", "the export of weights"},
-      {"resume_checkpoint", "saving and loading a checkpoint"},
-      {"checkpoint=sharded-bf16", "a sharded bf16 checkpoint"},
-      {"rope_keys=rope_parameters", "RoPE keys of transformers 5 only"},
-      {"config=", "other numbers in config.json"},
-      {"param_offload=true", "offloading"},
-      {"strategy=\"fsdp\"", "FSDP1"}};
-  const auto is_tested = [&](absl::string_view option) {
-    return std::any_of(row.cells.begin(), row.cells.end(), [&](const PublishedCell& cell) {
-      return IsOk(cell) && absl::StrContains(cell.options, option) &&
-             !IsWithoutEffect(cell.evidence.verdict, option);
-    });
-  };
-  std::vector<std::string> missing;
-  for (const auto& [option, words] : kAsked) {
-    if (absl::StartsWith(option, "strategy=") && row.engine != "verl-fsdp") continue;
-    if (!is_tested(option)) missing.push_back(words);
-  }
-  if (std::none_of(row.cells.begin(), row.cells.end(), [](const PublishedCell& cell) {
-        return IsOk(cell) && cell.precision == "fp32";
-      }))
-    missing.push_back("fp32");
-  for (std::string& option : WithoutEffect(row)) missing.push_back(std::move(option));
-  for (std::string& claim : Hidden(row)) missing.push_back(std::move(claim));
-  for (std::string& layout : LayoutsNotTested(row)) missing.push_back(std::move(layout));
-  missing.push_back("torch.compile");  // no cell can be asked for it yet
-  if (!is_tested("checkpoint=mxfp4")) missing.push_back("MXFP4 weights");
-  // Adapters construct the engine's class themselves.
-  if (absl::StartsWith(row.engine, "verl-"))
-    missing.push_back("verl's workers and configuration files");
-  missing.push_back(row.device == "cpu" ? "a GPU"
-                                        : "floors of this device (they were measured on a CPU)");
-  return missing;
 }
 
 std::string HorizonText(const PublishedRow& row) {
@@ -214,7 +111,10 @@ void Describe(Fields& fields, PublishedRow& row) {
   fields.OneOf("sandbox", row.sandbox, SandboxLevelNames(), Presence::kOmitted);
   fields.Field("measure_again", row.measure_again, Presence::kOmitted);
   fields.Field("horizon", row.horizon, Presence::kOmitted);
-  fields.Derived("not_tested", NotTested(row));
+  const Coverage coverage = fields.reading() ? Coverage() : CoverageOf(row);
+  fields.Derived("ok_with", coverage.ok);
+  fields.Derived("not_ok_with", coverage.not_ok);
+  fields.Derived("not_tested", coverage.not_tested);
   fields.Field("cells", row.cells, Presence::kOptional);
 }
 

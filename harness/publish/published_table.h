@@ -124,10 +124,6 @@ struct PublishedTable {
 
 // Whether any cell is ok and not flaky.
 bool Works(const PublishedRow& row);
-// What no ok cell of a row that works was asked for, in words: "padded input"; and the kinds of
-// parallelism that no cell had, or "more than 1 rank"; and what its ok cells could not have denied
-// (Verdict::blind). Empty for a row that does not work.
-std::vector<std::string> NotTested(const PublishedRow& row);
 // "verl 2026-08-14, torchtitan 2026-08-13": up to when the row's sources were known; empty if
 // nobody recorded it.
 std::string HorizonText(const PublishedRow& row);

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "harness/model/engine_kind.h"
+#include "harness/publish/coverage.h"
 #include "harness/publish/escape.h"
 #include "harness/publish/evidence.h"
 #include "harness/publish/layouts.h"
@@ -199,9 +200,11 @@ std::string KindTable(const PublishedTable& table, const EngineKind& kind, Evide
       columns.push_back(AttentionText(cells, probes.size() > 1, links, causes));
     }
     if (tell_speed) columns.push_back(MarkdownText(SpeedText(row)));
-    columns.insert(columns.end(),
-                   {MarkdownText(LayoutsText(row)),
-                    MarkdownText(absl::StrJoin(NotTested(row), ", ")), MarkdownText(row.measured)});
+    const Coverage coverage = CoverageOf(row);
+    columns.push_back(MarkdownText(LayoutsText(row)));
+    for (const auto* entries : {&coverage.ok, &coverage.not_ok, &coverage.not_tested})
+      columns.push_back(MarkdownText(absl::StrJoin(*entries, "; ")));
+    columns.push_back(MarkdownText(row.measured));
     if (tell_horizon) columns.push_back(MarkdownText(HorizonText(row)));
     columns.insert(columns.end(),
                    {MarkdownText(row.expires),
@@ -212,7 +215,7 @@ std::string KindTable(const PublishedTable& table, const EngineKind& kind, Evide
                                      "status"};
   for (const std::string& attention : asked) header.push_back(MarkdownText(attention));
   if (tell_speed) header.push_back("a step, memory");
-  header.insert(header.end(), {"layouts", "not tested", "measured"});
+  header.insert(header.end(), {"layouts", "ok with", "not ok with", "not tested", "measured"});
   if (tell_horizon) header.push_back("sources known up to");
   header.insert(header.end(), {"expires", "lock"});
   return absl::StrCat("## ", kind.name, "\n\n", TableLine(header),

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/model/engine_kind.h"
+#include "harness/publish/coverage.h"
 #include "harness/publish/rows.h"
 #include "harness/site/answer.h"
 #include "harness/site/matrix_table.h"
@@ -89,11 +90,25 @@ class Front {
                          Element("a", {{"href", row.pylock}}, row.pylock)});
       }
     }
-    card << Element("p", {Element("strong", "Why this one. "), WhyThis(answer)})
+    card << Element("p", {Element("strong", "Why this one. "), WhyThis(answer)}) << Covered(row)
          << Others(absl::StrCat("The same ", kind.engine_source, " with other versions of ",
                                 kind.library_source),
                    answer);
     return Element("article", {{"class", "card answer"}}, card);
+  }
+
+  static Markup Covered(const PublishedRow& row) {
+    const Coverage coverage = CoverageOf(row);
+    Markup lists = Element("summary", "What was measured, and what was not");
+    for (const auto& [title, entries] :
+         {std::pair{"ok with", &coverage.ok}, std::pair{"not ok with", &coverage.not_ok},
+          std::pair{"not tested", &coverage.not_tested}}) {
+      if (entries->empty()) continue;
+      Markup items;
+      for (const std::string& entry : *entries) items << Element("li", entry);
+      lists << Element("p", {{"class", "eyebrow"}}, title) << Element("ul", items);
+    }
+    return Element("details", lists);
   }
 
   std::string WhyThis(const Answer& answer) const {

@@ -249,6 +249,14 @@ TEST_F(SiteTest, ARowSaysWhichLayoutsRanAndWhichDidNot) {
   EXPECT_THAT(page, HasSubstr("Not run: dp_replicate, tp, pp, ep."));
 }
 
+TEST_F(SiteTest, ARowSaysWhatWasMeasuredAndWhatWasNot) {
+  const std::string& page = pages_["index.html"];
+  for (const char* part : {"<p class=\"eyebrow\">ok with</p>", "<li>layout dp_shard=2 (",
+                           "<p class=\"eyebrow\">not ok with</p>", "<li>layout cp=2 (",
+                           "<p class=\"eyebrow\">not tested</p>", "<li>padded input</li>"})
+    EXPECT_THAT(page, HasSubstr(part));
+}
+
 TEST_F(SiteTest, APageOfACellLinksItsControl) {
   const std::vector<CellRecord> cells = SiteCells();
   SiteRuns runs;
