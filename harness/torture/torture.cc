@@ -169,8 +169,10 @@ class Torturer {
            (options_.kills > 0 && result_.kills() >= options_.kills);
   }
   std::string TortureLine() const {
-    return absl::StrFormat("killed %d, lost %d, repeated %d, wrong %d", result_.kills(),
-                           result_.lost, result_.repeated, result_.wrong);
+    const std::vector<std::string> missing = result_.missing();
+    return absl::StrFormat("killed %d, lost %d, repeated %d, wrong %d%s", result_.kills(),
+                           result_.lost, result_.repeated, result_.wrong,
+                           missing.empty() ? "" : "; not yet: " + absl::StrJoin(missing, ", "));
   }
   void Trouble(int TortureResult::*count, const std::string& what) {
     ++(result_.*count);
