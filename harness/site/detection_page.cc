@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "harness/base/status_macros.h"
+#include "harness/selftest/detection.h"
 #include "harness/site/evidence_view.h"
 #include "harness/site/mutation_view.h"
 #include "harness/site/verdict_view.h"
@@ -32,7 +33,8 @@ bool IsCaught(const ShownDetection& detection) { return detection.verdict == "wr
 Markup CellOf(const ShownDetection* detection, bool harmless) {
   if (!detection) return Element("td", {{"class", "soft"}}, Element("span", "\u2013"));
   const auto kind = VerdictKindFromName(detection->verdict);
-  const bool unexpected = !detection->outcome.empty() && detection->outcome != "as-expected";
+  const bool unexpected =
+      !detection->outcome.empty() && detection->outcome != Name(DetectionOutcome::kAsExpected);
   Markup content;
   if (IsCaught(*detection)) {
     content << Element("span", {{"class", "verdict v-ok"}},

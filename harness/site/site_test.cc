@@ -118,6 +118,11 @@ TEST_F(SiteTest, TheShareOfMutantsThatTurnRedStandsBesideTheTable) {
   EXPECT_THAT(pages_["detection.html"], HasSubstr("Changes that no check saw"));
 }
 
+TEST_F(SiteTest, OnlyAnUnexpectedOutcomeOfAPlantedFaultStandsOut) {
+  EXPECT_THAT(AllMatches(pages_["detection.html"], "<strong>([^<]*)</strong>"),
+              ElementsAre("ESCAPED"));
+}
+
 TEST_F(SiteTest, NothingIsLoadedFromElsewhere) {
   for (const auto& [name, page] : pages_) {
     EXPECT_THAT(AllMatches(page, " src=\"([a-z]+:[^\"]*)\""), IsEmpty()) << name;

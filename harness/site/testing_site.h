@@ -316,8 +316,9 @@ inline SiteContent ASite(const std::filesystem::path& folder) {
                          .stage = "mask",
                          .reason = "mask-leak",
                          .check = "mask",
-                         .floors = 64},
-                        {.fault = "b", .column = kHostile, .verdict = "ok"}};
+                         .floors = 64,
+                         .outcome = "as expected"},
+                        {.fault = "b", .column = kHostile, .verdict = "ok", .outcome = "ESCAPED"}};
   const auto mutant = [](MutantOutcome outcome) {
     return Mutant{.mutation = {.file = kHostile, .line = 7, .function = kHostile},
                   .diff = kHostile,
