@@ -17,6 +17,7 @@
 #include "harness/runner/preparation.h"
 #include "harness/selftest/detection_table.h"
 #include "harness/selftest/fault_selection.h"
+#include "harness/selftest/selftest_plan.h"
 #include "harness/session/interrupt.h"
 #include "harness/session/measurement.h"
 #include "harness/session/mutation_session.h"
@@ -35,9 +36,10 @@ class SelftestCommand : public CliCommand {
   const char* examples() const override {
     return "harness/selftest/catalogue.json lists the faults, the cells that can have them, and "
            "the check that must catch each one.\n"
-           "Exit 0: every fault was caught. Exit 1: a fault was missed, was caught for another "
-           "reason or too close to the floor, a cell without a fault was red, or the result "
-           "differs from golden/detection.\n"
+           "Exit 0: every fault was caught, except those that the catalogue says no check can see. "
+           "Exit 1: a fault was missed, was caught for another reason or too close to the floor, "
+           "was seen although the catalogue says that no check can see it, a cell without a fault "
+           "was red, or the result differs from golden/detection.\n"
            "With --harmless, what is planted changes nothing that was asked, such as padding or a "
            "fused projection: harness/selftest/harmless.json lists it, and every cell must stay "
            "ok.\n"
@@ -150,7 +152,7 @@ class SelftestCommand : public CliCommand {
         ReadCatalogue(harmless_ ? setup.installation.harmless() : setup.installation.catalogue()));
     ASSIGN_OR_RETURN(const std::vector<CellFilter> filters, FiltersOf(selection_, catalogue));
     ASSIGN_OR_RETURN(const SelftestPlan plan, PlanSelftest(catalogue, pairings, filters));
-    if (plan.cells.empty() && plan.invisible.empty())
+    if (plan.cells.empty())
       return absl::InvalidArgumentError("no fault of the catalogue matches on any pair");
     ASSIGN_OR_RETURN(std::vector<PreparedCell> cells,
                      PrepareAll(plan.cells, preparation, setup.signals));
@@ -220,9 +222,9 @@ class SelftestCommand : public CliCommand {
       as_expected &= detections.back().outcome == DetectionOutcome::kAsExpected;
     }
     if (json_)
-      Print(ToText(DetectionJson(detections, plan.invisible)));
+      Print(ToText(DetectionJson(detections)));
     else
-      Print(DetectionText(detections, plan.invisible));
+      Print(DetectionText(detections));
     if (!run.finished) {
       PrintErrorf("bkm: interrupted; run the same command to finish\n");
       return kExitInterrupted;

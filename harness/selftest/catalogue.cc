@@ -70,14 +70,21 @@ absl::StatusOr<Expectation> ReadExpectation(const Json& json, const std::string&
   return expectation;
 }
 
-absl::StatusOr<BlindSpot> ReadBlindSpot(const Json& json, const std::string& origin,
-                                        const std::string& path) {
-  ObjectReader reader(json, origin, path);
-  BlindSpot spot;
-  ASSIGN_OR_RETURN(spot.where, ReadCellSet(reader, "where"));
-  spot.why = reader.String("why");
-  RETURN_IF_ERROR(reader.Finish());
-  return spot;
+void ReadWeakSpots(ObjectReader& outer, const char* key, std::vector<WeakSpot>& spots) {
+  outer.ForEach(key, [&](const Json& item, const std::string& at) -> absl::Status {
+    ObjectReader reader(item, outer.origin(), at);
+    WeakSpot& spot = spots.emplace_back();
+    ASSIGN_OR_RETURN(spot.where, ReadCellSet(reader, "where"));
+    spot.why = reader.String("why");
+    return reader.Finish();
+  });
+}
+
+// nullptr if no spot has the cell.
+const WeakSpot* SpotOf(const std::vector<WeakSpot>& spots, const Cell& cell) {
+  const auto it = std::find_if(spots.begin(), spots.end(),
+                               [&](const WeakSpot& spot) { return spot.where.Has(cell); });
+  return it == spots.end() ? nullptr : &*it;
 }
 
 absl::StatusOr<CatalogueFault> ReadFault(const Json& json, const std::string& origin,
@@ -95,12 +102,17 @@ absl::StatusOr<CatalogueFault> ReadFault(const Json& json, const std::string& or
     ASSIGN_OR_RETURN(fault.caught_by.emplace_back(), ReadExpectation(item, origin, at));
     return absl::OkStatus();
   });
-  reader.ForEach("invisible", [&](const Json& item, const std::string& at) -> absl::Status {
-    ASSIGN_OR_RETURN(fault.invisible.emplace_back(), ReadBlindSpot(item, origin, at));
-    return absl::OkStatus();
-  });
+  fault.answer = reader.String("answer", "");
+  ReadWeakSpots(reader, "invisible", fault.invisible);
+  ReadWeakSpots(reader, "thin", fault.thin);
   if (fault.caught_by.empty() != fault.is_harmless)
     reader.Fail("caught_by", "every fault needs an entry here, a harmless one must have none");
+  if (fault.is_harmless && !fault.invisible.empty())
+    reader.Fail("invisible", "a harmless fault must be ok everywhere");
+  if (!fault.is_numeric && !fault.thin.empty())
+    reader.Fail("thin", "only a numeric fault has a margin");
+  if (!fault.is_numeric && !fault.answer.empty())
+    reader.Fail("answer", "only a numeric fault gives another answer");
   RETURN_IF_ERROR(reader.Finish());
   return fault;
 }
@@ -118,11 +130,11 @@ const Expectation* CatalogueFault::ExpectationFor(const Cell& cell) const {
   return it == caught_by.end() ? nullptr : &*it;
 }
 
-const BlindSpot* CatalogueFault::BlindSpotFor(const Cell& cell) const {
-  const auto it = std::find_if(invisible.begin(), invisible.end(),
-                               [&](const BlindSpot& spot) { return spot.where.Has(cell); });
-  return it == invisible.end() ? nullptr : &*it;
+const WeakSpot* CatalogueFault::InvisibleIn(const Cell& cell) const {
+  return SpotOf(invisible, cell);
 }
+
+const WeakSpot* CatalogueFault::ThinIn(const Cell& cell) const { return SpotOf(thin, cell); }
 
 absl::StatusOr<Catalogue> CatalogueFromJson(const Json& json, const std::string& origin) {
   ObjectReader reader(json, origin);

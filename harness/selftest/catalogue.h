@@ -29,8 +29,8 @@ struct Expectation {
   std::vector<std::string> reasons;  // one of these
 };
 
-// Cells in which the fault exists but no check can see it, and the mathematical reason.
-struct BlindSpot {
+// Cells in which a fault is seen less well than elsewhere, and the reason.
+struct WeakSpot {
   CellSet where;
   std::string why;
 };
@@ -44,12 +44,18 @@ struct CatalogueFault {
   CellSet where;
   Json probe = Json::object();  // merge patch for the probe that makes the fault act
   std::vector<Expectation> caught_by;
-  std::vector<BlindSpot> invisible;
+  // The predicted wrong answer (harness/reference/predicted.h) that this fault gives; "" if there
+  // is none. A verdict that names it needs no margin.
+  std::string answer;
+  std::vector<WeakSpot> invisible;  // no check can see it: its cells must be `ok`
+  std::vector<WeakSpot> thin;       // it is caught, by less than the margin that is asked elsewhere
 
   // nullptr if the catalogue expects nothing in this cell.
   const Expectation* ExpectationFor(const Cell& cell) const;
-  // nullptr if the fault can be seen in this cell.
-  const BlindSpot* BlindSpotFor(const Cell& cell) const;
+  // nullptr if a check must see the fault in this cell.
+  const WeakSpot* InvisibleIn(const Cell& cell) const;
+  // nullptr if this cell must have the whole margin.
+  const WeakSpot* ThinIn(const Cell& cell) const;
 };
 
 struct Catalogue {

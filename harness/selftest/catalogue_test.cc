@@ -38,8 +38,26 @@ TEST(CatalogueTest, ListsWhereAFaultExistsWhatCatchesItAndWhereNothingCan) {
   EXPECT_FALSE(fault.where.Has(CellOf("transformers", "flex_attention")));
   EXPECT_EQ(fault.ExpectationFor(CellOf("torchtitan", "flex"))->stage, Stage::kMask);
   EXPECT_EQ(fault.ExpectationFor(CellOf("torchtitan", "sdpa"))->stage, Stage::kGolden);
-  EXPECT_EQ(fault.BlindSpotFor(CellOf("torchtitan", "varlen"))->why, "mathematics");
-  EXPECT_EQ(fault.BlindSpotFor(CellOf("torchtitan", "flex")), nullptr);
+  EXPECT_EQ(fault.InvisibleIn(CellOf("torchtitan", "varlen"))->why, "mathematics");
+  EXPECT_EQ(fault.InvisibleIn(CellOf("torchtitan", "flex")), nullptr);
+  EXPECT_EQ(fault.ThinIn(CellOf("torchtitan", "varlen")), nullptr);
+}
+
+TEST(CatalogueTest, ANumericFaultMayHaveAThinMarginAndAPredictedAnswer) {
+  Json json = Fault();
+  json["thin"] = {{{"where", {{"attentions", {"flex"}}}}, {"why", "near the floor"}}};
+  EXPECT_EQ(Parse(json).status().message(),
+            "c.json: $.faults[0].thin: only a numeric fault has a margin");
+  json["kind"] = "numeric";
+  json["answer"] = "no-rope";
+  const CatalogueFault fault = Parse(json)->faults[0];
+  EXPECT_EQ(fault.ThinIn(CellOf("torchtitan", "flex"))->why, "near the floor");
+  EXPECT_EQ(fault.ThinIn(CellOf("torchtitan", "varlen")), nullptr);
+  EXPECT_EQ(fault.answer, "no-rope");
+  json["kind"] = "exact";
+  json.erase("thin");
+  EXPECT_EQ(Parse(json).status().message(),
+            "c.json: $.faults[0].answer: only a numeric fault gives another answer");
 }
 
 TEST(CatalogueTest, UnknownNamesAreRefusedWithTheirPlace) {
@@ -60,6 +78,9 @@ TEST(CatalogueTest, AFaultNeedsACheckThatCatchesItAndAHarmlessOneHasNone) {
   fault.erase("caught_by");
   EXPECT_FALSE(Parse(fault).ok());
   fault["kind"] = "harmless";
+  EXPECT_EQ(Parse(fault).status().message(),
+            "c.json: $.faults[0].invisible: a harmless fault must be ok everywhere");
+  fault.erase("invisible");
   EXPECT_TRUE(Parse(fault).ok());
 }
 

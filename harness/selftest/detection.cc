@@ -42,25 +42,42 @@ std::optional<double> MarginOf(const Verdict& verdict, const Expectation& expect
   return margin;
 }
 
-// Which answer is nearest does not depend on how wide the floor is.
-bool IsNamed(const Verdict& verdict) { return verdict.evidence.contains("diagnosis"); }
+// Which answer is nearest does not depend on how wide the floor is. Another fault's answer proves
+// nothing about this one.
+bool IsNamed(const CatalogueFault& fault, const Verdict& verdict) {
+  return !fault.answer.empty() &&
+         TextOf(ObjectOf(verdict.evidence, "diagnosis"), "answer") == fault.answer;
+}
 
-DetectionOutcome OutcomeOf(const CatalogueFault* fault, const Expectation* expectation,
-                           const Verdict& verdict, const std::optional<double>& margin) {
+DetectionOutcome OutcomeOf(const CatalogueFault* fault, const CellRecord& cell,
+                           const std::optional<double>& margin) {
+  const Verdict& verdict = *cell.verdict;
   // The harness could not plant the fault, or the machine failed: nothing is proven.
   if (verdict.kind == VerdictKind::kSpurious || verdict.kind == VerdictKind::kUnsupported)
     return DetectionOutcome::kUnmeasured;
   const bool is_ok = verdict.kind == VerdictKind::kOk;
   if (fault == nullptr || fault->is_harmless)
     return is_ok ? DetectionOutcome::kAsExpected : DetectionOutcome::kFalseRed;
+  if (fault->InvisibleIn(cell.cell) != nullptr)
+    return is_ok ? DetectionOutcome::kAsExpected : DetectionOutcome::kStale;
   if (is_ok) return DetectionOutcome::kEscaped;
+  const Expectation* expectation = fault->ExpectationFor(cell.cell);
   const bool as_listed = verdict.kind == VerdictKind::kWrong && expectation != nullptr &&
                          verdict.stage == expectation->stage &&
                          Accepts(*expectation, verdict.reason);
   if (!as_listed) return DetectionOutcome::kWrongReason;
-  if (fault->is_numeric && !IsNamed(verdict) && margin.value_or(0) < kLeastMargin)
-    return DetectionOutcome::kWeak;
-  return DetectionOutcome::kAsExpected;
+  const bool needs_margin =
+      fault->is_numeric && !IsNamed(*fault, verdict) && fault->ThinIn(cell.cell) == nullptr;
+  return needs_margin && margin.value_or(0) < kLeastMargin ? DetectionOutcome::kWeak
+                                                           : DetectionOutcome::kAsExpected;
+}
+
+void SetLimit(const CatalogueFault& fault, const Cell& cell, Detection& detection) {
+  const WeakSpot* invisible = fault.InvisibleIn(cell);
+  const WeakSpot* spot = invisible != nullptr ? invisible : fault.ThinIn(cell);
+  if (spot == nullptr) return;
+  detection.limit = invisible != nullptr ? "invisible" : "thin";
+  detection.why = spot->why;
 }
 
 }  // namespace
@@ -71,6 +88,8 @@ absl::string_view Name(DetectionOutcome outcome) {
       return "as expected";
     case DetectionOutcome::kEscaped:
       return "ESCAPED";
+    case DetectionOutcome::kStale:
+      return "STALE";
     case DetectionOutcome::kWrongReason:
       return "WRONG REASON";
     case DetectionOutcome::kWeak:
@@ -88,6 +107,7 @@ Detection Assess(const CatalogueFault* fault, const CellRecord& cell) {
                       .engine = cell.cell.engine,
                       .attention = cell.cell.probe.attention,
                       .model = cell.cell.probe.model};
+  if (fault) SetLimit(*fault, cell.cell, detection);
   if (!cell.verdict) return detection;
   const Verdict& verdict = *cell.verdict;
   detection.verdict = std::string(Name(verdict.kind));
@@ -97,7 +117,7 @@ Detection Assess(const CatalogueFault* fault, const CellRecord& cell) {
   detection.message = verdict.message;
   const Expectation* expectation = fault ? fault->ExpectationFor(cell.cell) : nullptr;
   if (fault && fault->is_numeric && expectation) detection.margin = MarginOf(verdict, *expectation);
-  detection.outcome = OutcomeOf(fault, expectation, verdict, detection.margin);
+  detection.outcome = OutcomeOf(fault, cell, detection.margin);
   return detection;
 }
 

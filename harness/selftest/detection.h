@@ -17,8 +17,9 @@ namespace bkm {
 inline constexpr double kLeastMargin = 16;
 
 enum class DetectionOutcome {
-  kAsExpected,   // the fault was caught as listed, or a fault-free or harmless cell is `ok`
+  kAsExpected,   // the fault was caught as listed, or a cell that must be `ok` is
   kEscaped,      // the cell is `ok` although it has a fault
+  kStale,        // red although the catalogue says that no check can see the fault
   kWrongReason,  // red, but not for a listed reason
   kWeak,         // caught, but by less than kLeastMargin
   kFalseRed,     // red without a fault
@@ -37,6 +38,8 @@ struct Detection {
   std::string check;             // the judge's check that failed
   std::optional<double> margin;  // numeric faults: floors of the worst quantity that may catch it
   std::string message;
+  std::string limit;  // "invisible" or "thin", where the catalogue says so, and why
+  std::string why;
   DetectionOutcome outcome = DetectionOutcome::kUnmeasured;
 };
 

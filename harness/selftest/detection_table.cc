@@ -53,7 +53,8 @@ double BandOf(double margin) {
 
 bool IsNearBand(double margin, double band) {
   const double slack = std::sqrt(kBand);
-  return BandOf(margin) == band || (margin >= band / slack && margin < band * kBand * slack);
+  const double end = band == 0 ? kLeastMargin : band * kBand;
+  return BandOf(margin) == band || (margin >= band / slack && margin < end * slack);
 }
 
 using Key = std::tuple<std::string, std::string, std::string, std::string>;
@@ -70,8 +71,7 @@ std::string Describe(const GoldenDetection& row) {
 
 }  // namespace
 
-std::string DetectionText(const std::vector<Detection>& detections,
-                          const std::vector<SkippedFault>& invisible) {
+std::string DetectionText(const std::vector<Detection>& detections) {
   std::vector<std::vector<std::string>> rows = {
       {"fault", "engine", "model", "attention", "verdict", "caught by", "floors", ""}};
   size_t planted = 0, unexpected = 0;
@@ -93,12 +93,13 @@ std::string DetectionText(const std::vector<Detection>& detections,
                     d.engine, ", ", d.model, ", ", d.attention, ": ",
                     d.message.empty() ? d.verdict : d.message);
   }
-  std::map<std::string, std::string> whys;
-  for (const SkippedFault& skipped : invisible) {
-    whys[absl::StrCat(skipped.fault, ", ", skipped.cell.engine, ", ",
-                      skipped.cell.probe.attention)] = skipped.why;
+  std::set<std::string> whys;
+  for (const Detection& d : detections) {
+    if (!d.limit.empty())
+      whys.insert(absl::StrCat(d.limit, ": ", NameOf(d.fault), ", ", d.engine, ", ", d.model, ", ",
+                               d.attention, ": ", d.why));
   }
-  for (const auto& [what, why] : whys) absl::StrAppend(&text, "\ninvisible: ", what, ": ", why);
+  for (const std::string& why : whys) absl::StrAppend(&text, "\n", why);
   absl::StrAppend(&text, unexpected || !whys.empty() ? "\n\n" : "\n", planted,
                   " planted cells and ", detections.size() - planted, " fault-free ones: ",
                   unexpected ? absl::StrCat(unexpected, " NOT as expected") : "all as expected",
@@ -106,9 +107,8 @@ std::string DetectionText(const std::vector<Detection>& detections,
   return Printable(text);
 }
 
-OrderedJson DetectionJson(const std::vector<Detection>& detections,
-                          const std::vector<SkippedFault>& invisible) {
-  OrderedJson rows = OrderedJson::array(), unseen = OrderedJson::array();
+OrderedJson DetectionJson(const std::vector<Detection>& detections) {
+  OrderedJson rows = OrderedJson::array();
   for (const Detection& d : detections) {
     OrderedJson row = {{"fault", d.fault.empty() ? OrderedJson() : OrderedJson(d.fault)},
                        {"engine", d.engine},
@@ -121,16 +121,13 @@ OrderedJson DetectionJson(const std::vector<Detection>& detections,
                        {"outcome", std::string(Name(d.outcome))},
                        {"message", d.message}};
     if (d.margin && std::isfinite(*d.margin)) row["floors"] = *d.margin;
+    if (!d.limit.empty()) {
+      row["limit"] = d.limit;
+      row["why"] = d.why;
+    }
     rows.push_back(std::move(row));
   }
-  for (const SkippedFault& skipped : invisible) {
-    unseen.push_back({{"fault", skipped.fault},
-                      {"engine", skipped.cell.engine},
-                      {"model", skipped.cell.probe.model},
-                      {"attention", skipped.cell.probe.attention},
-                      {"why", skipped.why}});
-  }
-  return {{"schema", 1}, {"detections", rows}, {"invisible", unseen}};
+  return {{"schema", 1}, {"detections", rows}};
 }
 
 absl::StatusOr<std::vector<GoldenDetection>> GoldenDetectionsFromJson(const Json& json,

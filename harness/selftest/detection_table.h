@@ -10,15 +10,13 @@
 #include "absl/status/statusor.h"
 #include "harness/base/json.h"
 #include "harness/selftest/detection.h"
-#include "harness/selftest/selftest_plan.h"
 
 namespace bkm {
 
-// The table for people: a line per cell, then the messages of unexpected cells and a summary.
-std::string DetectionText(const std::vector<Detection>& detections,
-                          const std::vector<SkippedFault>& invisible);
-OrderedJson DetectionJson(const std::vector<Detection>& detections,
-                          const std::vector<SkippedFault>& invisible);
+// The table for people: a line per cell, then the messages of unexpected cells, why some faults are
+// seen less well, and a summary.
+std::string DetectionText(const std::vector<Detection>& detections);
+OrderedJson DetectionJson(const std::vector<Detection>& detections);
 
 // A row of golden/detection: what caught a fault, per kind of engine (not its version). The margin
 // is the lower end of its band; bands are factors of 4, starting at kLeastMargin.

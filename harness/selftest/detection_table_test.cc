@@ -78,19 +78,26 @@ TEST(DetectionTableTest, AcceptingAPartKeepsTheRest) {
   EXPECT_EQ(merged[1], before[1]);
 }
 
-TEST(DetectionTableTest, TextListsUnexpectedCellsAndInvisibleFaults) {
+TEST(DetectionTableTest, NoiseAroundTheLeastMarginIsNoDifferenceForAThinFault) {
+  const auto golden = GoldenOf({Caught("a", 15)}, {});
+  EXPECT_THAT(DifferencesFrom(golden, {Caught("a", 17)}, true), IsEmpty());
+  EXPECT_THAT(DifferencesFrom(golden, {Caught("a", 33)}, true), ElementsAre(HasSubstr("now")));
+}
+
+TEST(DetectionTableTest, TextListsUnexpectedCellsAndWhyFaultsAreSeenLessWell) {
   Detection escaped = Caught("a");
   escaped.verdict = "ok";
   escaped.reason = escaped.message = "";
   escaped.outcome = DetectionOutcome::kEscaped;
-  SkippedFault skipped{.fault = "c", .why = "mathematics"};
-  skipped.cell.engine = "torchtitan";
-  skipped.cell.probe.attention = "varlen";
-  const std::string text = DetectionText({escaped, Caught("b", 47.3)}, {skipped});
+  Detection invisible = Caught("c");
+  invisible.verdict = "ok";
+  invisible.limit = "invisible";
+  invisible.why = "mathematics";
+  const std::string text = DetectionText({escaped, Caught("b", 47.3), invisible});
   EXPECT_THAT(text, HasSubstr("ESCAPED: a, torchtitan, qwen3, flex: ok\n"));
   EXPECT_THAT(text, HasSubstr("log-probs-off (numbers)  47"));
-  EXPECT_THAT(text, HasSubstr("invisible: c, torchtitan, varlen: mathematics\n"));
-  EXPECT_THAT(text, HasSubstr("2 planted cells and 0 fault-free ones: 1 NOT as expected\n"));
+  EXPECT_THAT(text, HasSubstr("invisible: c, torchtitan, qwen3, flex: mathematics\n"));
+  EXPECT_THAT(text, HasSubstr("3 planted cells and 0 fault-free ones: 1 NOT as expected\n"));
 }
 
 }  // namespace

@@ -67,8 +67,40 @@ TEST(DetectionTest, ANumericFaultNeedsSixteenFloorsInAQuantityThatNamesIt) {
   EXPECT_EQ(OutcomeOf(fault, Judged(VerdictKind::kWrong, golden, "log-probs-off", 15.9)),
             DetectionOutcome::kWeak);
   CellRecord named = Judged(VerdictKind::kWrong, golden, "log-probs-off", 2);
-  named.verdict->evidence["diagnosis"] = {{"answer", "a"}};
-  EXPECT_EQ(OutcomeOf(fault, named), DetectionOutcome::kAsExpected) << "the nearest answer";
+  named.verdict->evidence["diagnosis"] = {{"answer", "no-rope"}};
+  EXPECT_EQ(OutcomeOf(fault, named), DetectionOutcome::kWeak) << "an answer of another fault";
+  CatalogueFault predicted = fault;
+  predicted.answer = "no-rope";
+  EXPECT_EQ(OutcomeOf(predicted, named), DetectionOutcome::kAsExpected);
+  predicted.answer = "bidirectional";
+  EXPECT_EQ(OutcomeOf(predicted, named), DetectionOutcome::kWeak);
+}
+
+TEST(DetectionTest, AThinFaultMustBeCaughtByAnyMargin) {
+  CatalogueFault thin = Fault(true);
+  thin.thin = {{{.engines = {"torchtitan"}}, "near the floor"}};
+  const CellRecord near = Judged(VerdictKind::kWrong, Stage::kGolden, "log-probs-off", 5);
+  EXPECT_EQ(OutcomeOf(thin, near), DetectionOutcome::kAsExpected);
+  EXPECT_EQ(Assess(&thin, near).limit, "thin");
+  EXPECT_EQ(Assess(&thin, near).why, "near the floor");
+  EXPECT_EQ(OutcomeOf(thin, Judged(VerdictKind::kOk, Stage::kGolden, "")),
+            DetectionOutcome::kEscaped);
+  EXPECT_EQ(OutcomeOf(thin, Judged(VerdictKind::kWrong, Stage::kGolden, "loss-off", 5)),
+            DetectionOutcome::kWrongReason);
+  thin.thin[0].where.engines = {"transformers"};
+  EXPECT_EQ(OutcomeOf(thin, near), DetectionOutcome::kWeak) << "thin elsewhere";
+}
+
+TEST(DetectionTest, AnInvisibleFaultThatIsSeenIsStale) {
+  CatalogueFault invisible = Fault(true);
+  invisible.invisible = {{{.engines = {"torchtitan"}}, "mathematics"}};
+  const CellRecord green = Judged(VerdictKind::kOk, Stage::kGolden, "", 2);
+  EXPECT_EQ(OutcomeOf(invisible, green), DetectionOutcome::kAsExpected);
+  EXPECT_EQ(Assess(&invisible, green).limit, "invisible");
+  EXPECT_EQ(OutcomeOf(invisible, Judged(VerdictKind::kWrong, Stage::kGolden, "log-probs-off", 99)),
+            DetectionOutcome::kStale);
+  invisible.invisible[0].where.engines = {"transformers"};
+  EXPECT_EQ(OutcomeOf(invisible, green), DetectionOutcome::kEscaped) << "invisible elsewhere";
 }
 
 TEST(DetectionTest, AHarmlessFaultAndNoFaultMustBeOk) {

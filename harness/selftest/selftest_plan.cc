@@ -40,10 +40,6 @@ class Planner {
         filters_.empty() || std::any_of(filters_.begin(), filters_.end(),
                                         [&](const CellFilter& f) { return f.Matches(planted); });
     if (!wanted) return absl::OkStatus();
-    if (const BlindSpot* spot = fault.BlindSpotFor(pairing)) {
-      plan_.invisible.push_back({fault.id, planted, spot->why});
-      return absl::OkStatus();
-    }
     const std::string plain_id = CellId(plain);
     if (seen_.insert(plain_id).second) plan_.cells.push_back({.cell = plain, .id = plain_id});
     const std::string id = CellId(planted);

@@ -13,18 +13,10 @@
 
 namespace bkm {
 
-// A fault that cannot be seen in a cell, and why.
-struct SkippedFault {
-  std::string fault;
-  Cell cell;
-  std::string why;
-};
-
 struct SelftestPlan {
   // Planted cells, preceded by the fault-free cell of each probe that they use.
   std::vector<PlannedCell> cells;
   std::map<std::string, const CatalogueFault*> faults;  // by cell id; fault-free cells have none
-  std::vector<SkippedFault> invisible;
 };
 
 // The product of the catalogue and `pairings`, the fault-free cells of a matrix. Planted cells must

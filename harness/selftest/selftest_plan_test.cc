@@ -68,13 +68,13 @@ TEST(SelftestPlanTest, AWarmUpFollowsTheEnginesOwnSchedule) {
   EXPECT_EQ(plan.cells[3].cell.probe.optimizer.schedule, "zero-based");
 }
 
-TEST(SelftestPlanTest, InvisibleFaultsAreNotPlantedAndSayWhy) {
-  Catalogue catalogue{.faults = {Fault("a")}};
+TEST(SelftestPlanTest, FaultsThatNoCheckCanSeeArePlantedToo) {
+  Catalogue catalogue{.faults = {Fault("a"), Fault("b")}};
   catalogue.faults[0].invisible = {{{.attentions = {"varlen"}}, "mathematics"}};
+  catalogue.faults[1].thin = {{{.attentions = {"varlen"}}, "near the floor"}};
   const SelftestPlan plan = *PlanSelftest(catalogue, {Pairing("torchtitan", "varlen")}, {});
-  EXPECT_TRUE(plan.cells.empty());
-  ASSERT_EQ(plan.invisible.size(), 1u);
-  EXPECT_EQ(plan.invisible[0].why, "mathematics");
+  EXPECT_THAT(Names(plan),
+              ElementsAre("torchtitan varlen -", "torchtitan varlen a", "torchtitan varlen b"));
 }
 
 TEST(SelftestPlanTest, FiltersChooseAmongPlantedCells) {
