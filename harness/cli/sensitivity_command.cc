@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/all_commands.h"
 #include "harness/cli/console.h"
@@ -26,8 +27,10 @@ class SensitivityCommand : public CliCommand {
     return "Show the smallest errors that the checks of a run can see";
   }
   const char* examples() const override {
-    return "Reads the goldens and floors of the run; runs nothing. Masks, settings and types are "
-           "exact and have no smallest error.\n"
+    return "Reads the goldens, floors and verdicts of the run; runs nothing. The floor of "
+           "log-probs "
+           "and loss is that of the type in which a cell reports them. Masks, settings and types "
+           "are exact and have no smallest error.\n"
            "Example: bkm sensitivity runs/bkm";
   }
 
@@ -39,11 +42,19 @@ class SensitivityCommand : public CliCommand {
   absl::StatusOr<int> Run() override {
     const RunDirectory directory(run_);
     ASSIGN_OR_RETURN(const RunRecord run, directory.ReadRun());
-    std::map<std::pair<std::string, std::string>, SensitivityRow> rows;  // by files
+    // By files and types.
+    std::map<std::tuple<std::string, std::string, ReportTypes>, SensitivityRow> rows;
     for (const CellRecord& cell : run.cells) {
       const Probe& probe = cell.cell.probe;
-      const std::pair files(GoldenFile(probe), FloorFile(probe, probe.precision));
-      const auto found = rows.find(files);
+      ASSIGN_OR_RETURN(const std::optional<Verdict> verdict, directory.ReadVerdict(cell));
+      const Json evidence = verdict ? verdict->evidence : Json::object();
+      const Json numbers = ObjectOf(ObjectOf(evidence, "checks"), "numbers");
+      if (numbers.empty()) continue;  // not judged by numbers
+      const ReportTypes types = ReportTypesOf(numbers);
+      const std::string golden_file = GoldenFile(probe);
+      const std::string floor_file = FloorFile(probe, probe.precision);
+      const std::tuple key(golden_file, floor_file, types);
+      const auto found = rows.find(key);
       const std::string options = OptionsText(cell.cell);
       if (found != rows.end()) {
         SensitivityRow& row = found->second;
@@ -51,23 +62,26 @@ class SensitivityCommand : public CliCommand {
         if (options.size() < row.options.size()) row.options = options;
         continue;
       }
-      const auto golden = ReadGoldenFile(directory.reference(files.first));
-      const auto floor = ReadFloorFile(directory.reference(files.second));
-      if (!golden.ok() || !floor.ok()) continue;  // no cell with it was judged by numbers
-      rows.emplace(files, SensitivityRow{.model = probe.model,
-                                         .precision = probe.precision,
-                                         .options = options,
-                                         .cells = 1,
-                                         .sensitivity = SensitivityOf(
-                                             *golden, *floor, AverageMultiple(probe.precision))});
+      const auto golden = ReadGoldenFile(directory.reference(golden_file));
+      const auto floor = ReadFloorFile(directory.reference(floor_file));
+      if (!golden.ok() || !floor.ok()) continue;
+      rows.emplace(key,
+                   SensitivityRow{.model = probe.model,
+                                  .precision = probe.precision,
+                                  .types = types,
+                                  .options = options,
+                                  .cells = 1,
+                                  .sensitivity = SensitivityOf(
+                                      *golden, *floor, AverageMultiple(probe.precision), types)});
     }
     if (rows.empty())
       return absl::NotFoundError(absl::StrCat(
           run_, " has no goldens and floors: no cell of it got as far as its numbers"));
     std::vector<SensitivityRow> sorted;
-    for (auto& [files, row] : rows) sorted.push_back(std::move(row));
+    for (auto& [key, row] : rows) sorted.push_back(std::move(row));
     std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-      return std::tie(a.model, a.precision, a.options) < std::tie(b.model, b.precision, b.options);
+      return std::tie(a.model, a.precision, a.options, a.types) <
+             std::tie(b.model, b.precision, b.options, b.types);
     });
     Print(json_ ? ToText(SensitivityJson(sorted)) : SensitivityText(sorted));
     return kExitAsExpected;

@@ -34,6 +34,7 @@ struct ExportInput {
   const PackedBatch& batch;
   const GoldenStep& golden;
   const FloorStep* floor;
+  double average_multiple;  // AverageMultiple() of the precision of `floor`
 };
 
 // Whether each exported type keeps what training in fp32 gave: "fp32", or "bf16" if a tensor was
@@ -42,7 +43,8 @@ std::string PrecisionOf(const ObservedExport& exported);
 
 // Whether an export has the names of the weights file, fp32 or bf16 values, the values that the
 // engine held after the first step (within the rounding of the type: 2^-8 for bf16, none for fp32),
-// and, loaded by transformers, the golden's log-probs of the second step. A head that is tied to
+// and, loaded by transformers in fp32, the golden's log-probs of the second step, by the floors of
+// reports in fp32. A head that is tied to
 // the embedding may have its own name, with the embedding's values. A buffer has no values to be
 // compared with. Unseen if the first step changed no parameter (a warm-up that begins with rate 0).
 // Failures are export-names and export-off, at the stage `export`.

@@ -23,9 +23,11 @@ struct Export {
   GoldenStep golden = {.log_probs = {-1, 0, -2, 0}};
   FloorStep floor = {.reports = {.log_probs = {.mean = 0.01, .q99 = 0.01, .max = 0.01}}};
   bool has_floor = true;
+  double average_multiple = 4;
 
   CheckResult Check() const {
-    return CheckExport({seen, tensors, file, trained, batch, golden, has_floor ? &floor : nullptr});
+    return CheckExport({seen, tensors, file, trained, batch, golden, has_floor ? &floor : nullptr,
+                        average_multiple});
   }
 };
 
@@ -100,6 +102,31 @@ TEST(ExportCheckTest, TransformersComputesTheGoldensLogProbs) {
   Export without_floor;
   without_floor.has_floor = false;
   EXPECT_EQ(without_floor.Check().outcome, CheckOutcome::kUnseen);
+}
+
+// transformers computes in fp32, so that the wider floor of reports in bf16 does not count.
+TEST(ExportCheckTest, ItsLogProbsHaveTheFloorOfReportsInFp32) {
+  Export cell;
+  cell.floor = {.reports = {.log_probs = {.mean = 0.02, .q99 = 0.03, .max = 0.04}},
+                .in_fp32 = ReportFloor{.log_probs = {.mean = 0.004, .q99 = 0.01, .max = 0.02}}};
+  for (const int64_t position : cell.batch.JudgedPositions())
+    cell.tensors.log_probs[position] += 0.02;
+  EXPECT_EQ(cell.Check().message,
+            "with the exported weights, transformers' log-probs of step 2 are off by 0.02 "
+            "(log_probs_mean), 5.0 times the floor (4 allowed)");
+  cell.floor.in_fp32.reset();  // a floor of fp32
+  EXPECT_EQ(cell.Check().outcome, CheckOutcome::kPassed);
+}
+
+TEST(ExportCheckTest, TheMeanOfAModelThatIsTrainedInBf16MayBeTwoFloorsOff) {
+  Export cell;
+  for (const int64_t position : cell.batch.JudgedPositions())
+    cell.tensors.log_probs[position] += 0.03;
+  EXPECT_EQ(cell.Check().outcome, CheckOutcome::kPassed);
+  cell.average_multiple = 2;
+  EXPECT_EQ(cell.Check().message,
+            "with the exported weights, transformers' log-probs of step 2 are off by 0.03 "
+            "(log_probs_mean), 3.0 times the floor (2 allowed)");
 }
 
 }  // namespace

@@ -261,7 +261,8 @@ CheckResult CheckExportOf(const JudgeInput& input, const std::vector<StepTensors
   if (!tensors.ok()) return CheckResult::Unreadable(Stage::kExport, tensors.status());
   // Training in bf16 has a wider floor than rounding an fp32 model's weights has.
   const bool trained_in_bf16 = PrecisionOf(*input.observation, input.probe) == "bf16";
-  const auto floor = reference.floors.find(trained_in_bf16 ? "bf16" : PrecisionOf(exported));
+  const std::string precision = trained_in_bf16 ? "bf16" : PrecisionOf(exported);
+  const auto floor = reference.floors.find(precision);
   const bool has_floor = floor != reference.floors.end() && floor->second.ok();
   return CheckExport({.seen = exported,
                       .tensors = *tensors,
@@ -269,7 +270,8 @@ CheckResult CheckExportOf(const JudgeInput& input, const std::vector<StepTensors
                       .trained = steps.front(),
                       .batch = reference.folder->steps[1],
                       .golden = (*reference.golden)[1],
-                      .floor = has_floor ? &(*floor->second)[1] : nullptr});
+                      .floor = has_floor ? &(*floor->second)[1] : nullptr,
+                      .average_multiple = AverageMultiple(precision)});
 }
 
 CheckResult CheckResumeOf(const JudgeInput& input, const std::vector<StepTensors>& steps) {

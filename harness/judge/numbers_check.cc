@@ -12,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "harness/base/check.h"
+#include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
 #include "harness/judge/relation.h"
-#include "harness/judge/sensitivity.h"
 #include "harness/numerics/error_measures.h"
 #include "harness/numerics/optimizer_arithmetic.h"
 
@@ -140,14 +140,12 @@ double LeastOf(const std::string& dtype, const std::vector<double>& expected) {
   return least;
 }
 
-// The floor of a step whose log-probs were reported so. Values that are all bf16 numbers were
-// computed in bf16, in whatever type they are reported.
-const ReportFloor& FloorOfReports(const FloorStep& floor, const std::string& dtype,
-                                  const std::vector<double>& log_probs) {
-  const bool is_fine =
-      (dtype == "float32" || dtype == "float64") && !AreExact(log_probs, kBf16FractionBits);
-  return is_fine && floor.in_fp32 ? *floor.in_fp32 : floor.reports;
+// Values that are all bf16 numbers were computed in bf16, in whatever type they are reported.
+bool AreInFp32(const std::string& dtype, const std::vector<double>& log_probs) {
+  return (dtype == "float32" || dtype == "float64") && !AreExact(log_probs, kBf16FractionBits);
 }
+
+constexpr char kReportedInFp32[] = "reported_in_fp32";
 
 // Compares step by step. A wrong shape or a number that is not finite ends the comparison. Missing
 // facts are reported last, so they never hide an error.
@@ -341,7 +339,7 @@ class Comparer {
     const size_t k = reported.k;
     const double least = LeastOf(reported.dtype, expected);
     const TokenFloor& floor =
-        FloorOfReports(input_.floor[k], reported.dtype, reported.log_probs).log_probs;
+        input_.floor[k].Reports(AreInFp32(reported.dtype, reported.log_probs)).log_probs;
     const auto add = [&](int after_mean, double error, double of_floor) {
       worst_.Add(static_cast<Quantity>(reported.mean + after_mean),
                  {k, "", error, std::max(of_floor, least)});
@@ -372,13 +370,27 @@ class Comparer {
     }
     if (!std::isfinite(*loss))
       return Failed(Stage::kForward, reason::kNotFinite, k, "the loss is not finite");
-    const FloorStep& floor = input_.floor[k];
-    const ReportFloor& of_log_probs =
-        FloorOfReports(floor, input_.reported[k].log_probs_dtype, input_.tensors[k].log_probs);
-    const bool is_bf16 = IsExact(*loss, kBf16FractionBits);
     worst_.Add(kLoss, {k, "", std::abs(*loss - input_.golden[k].loss),
-                       is_bf16 ? floor.reports.loss : of_log_probs.loss});
+                       input_.floor[k].Reports(IsLossInFp32(k)).loss});
     return std::nullopt;
+  }
+
+  bool AreLogProbsInFp32(size_t k) const {
+    return AreInFp32(input_.reported[k].log_probs_dtype, input_.tensors[k].log_probs);
+  }
+  // The loss of log-probs in bf16 is that of bf16.
+  bool IsLossInFp32(size_t k) const {
+    const std::optional<double>& loss = input_.reported[k].loss;
+    return loss && !IsExact(*loss, kBf16FractionBits) && AreLogProbsInFp32(k);
+  }
+
+  ReportTypes Types() const {
+    ReportTypes types = {.fp32_log_probs = true, .fp32_loss = true};
+    for (size_t k = 0; k < input_.reported.size(); ++k) {
+      types.fp32_log_probs &= AreLogProbsInFp32(k);
+      types.fp32_loss &= IsLossInFp32(k);
+    }
+    return types;
   }
 
   std::optional<CheckResult> TotalNorm(size_t k) {
@@ -493,7 +505,11 @@ class Comparer {
             Describe(*worst_.Of(quantity), Allowed(quantity));
     }
     if (!worst_token_.is_null()) result.evidence["worst_token"] = worst_token_;
-    const Sensitivity least = SensitivityOf(input_.golden, input_.floor, input_.average_multiple);
+    const ReportTypes types = Types();
+    result.evidence[kReportedInFp32] = {{"log_probs", types.fp32_log_probs},
+                                        {"loss", types.fp32_loss}};
+    const Sensitivity least =
+        SensitivityOf(input_.golden, input_.floor, input_.average_multiple, types);
     if (const size_t blind = least.BlindGradients(); blind > 0)
       result.evidence["blind_gradients"] = {{"tensors", blind}, {"of", least.gradients.size()}};
     return result;
@@ -515,6 +531,11 @@ double AverageMultiple(absl::string_view precision) {
   return precision == "bf16" ? 2 : kFloorMultiple;
 }
 
+ReportTypes ReportTypesOf(const Json& numbers) {
+  const Json reported = ObjectOf(numbers, kReportedInFp32);
+  return {MemberOf(reported, "log_probs") == Json(true), MemberOf(reported, "loss") == Json(true)};
+}
+
 double InFloors(double error, double floor) {
   if (error == 0) return 0;
   return floor > 0 ? error / floor : std::numeric_limits<double>::infinity();
@@ -528,7 +549,7 @@ std::optional<Diagnosis> NearestWrongAnswer(const NumbersInput& input) {
   const std::string& dtype = input.reported.front().log_probs_dtype;
   const std::vector<double>& log_probs = input.tensors.front().log_probs;
   const double floor =
-      std::max(FloorOfReports(input.floor.front(), dtype, log_probs).log_probs.mean,
+      std::max(input.floor.front().Reports(AreInFp32(dtype, log_probs)).log_probs.mean,
                LeastOf(dtype, golden.log_probs));
   return NearerThanRight(log_probs, golden.log_probs, golden.predicted, input.batches.front(),
                          floor);

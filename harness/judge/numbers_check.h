@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "harness/judge/check_result.h"
 #include "harness/judge/diagnosis.h"
+#include "harness/judge/sensitivity.h"
 #include "harness/judge/step_files.h"
 #include "harness/model/observation.h"
 #include "harness/numerics/packed_batch.h"
@@ -43,6 +44,10 @@ std::vector<NumbersQuantity> NumbersQuantities();
 
 // `error` in floors: 0 for no error, infinite for any other error over a floor of 0.
 double InFloors(double error, double floor);
+
+// How the cell with this evidence of CheckNumbers reports. Older evidence does not say it: not in
+// fp32.
+ReportTypes ReportTypesOf(const Json& numbers);
 
 // The forward that trains nothing (verl's infer_batch: the old and reference log-probs of PPO), of
 // the batch of `step`, before any training.

@@ -265,6 +265,30 @@ TEST(NumbersCheckTest, ReportInFp32HasANarrowerFloor) {
   EXPECT_EQ(reason(), "");
 }
 
+// An error between the two floors is found or not, and the sensitivity to it follows the cell.
+TEST(NumbersCheckTest, EvidenceSaysInWhichTypeACellReports) {
+  RightCell cell = MakeRightCell();
+  for (FloorStep& floor : cell.floor)
+    floor.in_fp32 = {.loss = 0.001, .log_probs = {0.002, 0.005, 0.006}};
+  const auto types = [&] { return ReportTypesOf(CheckNumbers(cell.numbers()).evidence); };
+  const auto least = [&] { return SensitivityOf(cell.golden, cell.floor, 4, types()); };
+  EXPECT_EQ(types(), ReportTypes()) << "log-probs that are bf16 numbers";
+  EXPECT_DOUBLE_EQ(least().log_probs_mean, 0.08);
+  for (StepTensors& step : cell.tensors) {
+    for (double& value : step.log_probs) value += 1e-4;
+  }
+  EXPECT_EQ(types(), (ReportTypes{.fp32_log_probs = true})) << "a loss that is a bf16 number";
+  EXPECT_DOUBLE_EQ(least().log_probs_mean, 0.008);
+  for (ObservedStep& step : cell.reported) *step.loss += 1e-4;
+  EXPECT_EQ(types(), (ReportTypes{true, true}));
+  for (double& value : cell.tensors[1].log_probs) value += 0.02;
+  EXPECT_EQ(CheckNumbers(cell.numbers()).reason, "log-probs-off");
+  cell.reported[1].log_probs_dtype = "bfloat16";
+  EXPECT_EQ(CheckNumbers(cell.numbers()).reason, "");
+  EXPECT_EQ(types(), ReportTypes()) << "one step in bf16";
+  EXPECT_EQ(ReportTypesOf(Json::object()), ReportTypes()) << "older evidence";
+}
+
 TEST(NumbersCheckTest, NumberThatIsNotFiniteFailsAtItsStage) {
   RightCell cell = MakeRightCell();
   cell.tensors[0].log_probs[1] = kNan;

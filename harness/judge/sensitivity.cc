@@ -39,14 +39,15 @@ std::pair<std::string, double> Sensitivity::WorstGradient() const {
 }
 
 Sensitivity SensitivityOf(std::span<const GoldenStep> golden, std::span<const FloorStep> floor,
-                          double average_multiple) {
+                          double average_multiple, const ReportTypes& types) {
   Sensitivity least;
   for (size_t k = 0; k < std::min(golden.size(), floor.size()); ++k) {
-    const ReportFloor reports = floor[k].in_fp32.value_or(floor[k].reports);
-    Keep(average_multiple * reports.log_probs.mean, least.log_probs_mean);
-    Keep(kFloorMultiple * reports.log_probs.max, least.log_probs_max);
+    const TokenFloor& log_probs = floor[k].Reports(types.fp32_log_probs).log_probs;
+    Keep(average_multiple * log_probs.mean, least.log_probs_mean);
+    Keep(kFloorMultiple * log_probs.max, least.log_probs_max);
     if (golden[k].loss != 0)
-      Keep(kFloorMultiple * reports.loss / std::abs(golden[k].loss), least.loss);
+      Keep(kFloorMultiple * floor[k].Reports(types.fp32_loss).loss / std::abs(golden[k].loss),
+           least.loss);
     Keep(kFloorMultiple * std::max(floor[k].total_norm, kNormReduction), least.total_norm);
     for (const auto& [name, tensor] : golden[k].tensors) {
       const auto of = floor[k].gradients.find(name);

@@ -4,6 +4,7 @@
 #define HARNESS_JUDGE_SENSITIVITY_H_
 
 #include <cmath>
+#include <compare>
 #include <map>
 #include <span>
 #include <string>
@@ -13,9 +14,17 @@
 
 namespace bkm {
 
+// Whether a cell computes and reports these in fp32 in every step. In bf16, they may be further
+// away.
+struct ReportTypes {
+  bool fp32_log_probs = false;
+  bool fp32_loss = false;
+  auto operator<=>(const ReportTypes&) const = default;
+};
+
 // The smallest errors that the check of numbers reports: as many floors as it allows, each in the
 // step in which that is smallest. A lasting fault shows in every step. Infinite for what no step
-// compares. Log-probs and loss are meant as reported in fp32: in bf16 they may be further away.
+// compares.
 struct Sensitivity {
   double log_probs_mean = INFINITY;  // nats, mean over judged tokens
   double log_probs_max = INFINITY;   // nats, of one token
@@ -35,7 +44,7 @@ struct Sensitivity {
 // `golden` and `floor` have one element per step. `average_multiple`: how many floors the mean
 // error of log-probs may be away.
 Sensitivity SensitivityOf(std::span<const GoldenStep> golden, std::span<const FloorStep> floor,
-                          double average_multiple);
+                          double average_multiple, const ReportTypes& types);
 
 }  // namespace bkm
 

@@ -26,7 +26,7 @@ TEST(SensitivityTest, IsFourFloorsOfTheStepThatSeesMost) {
       {.reports = {.loss = 0.2, .log_probs = {.mean = 0.02, .max = 0.25}},
        .total_norm = 0,
        .gradients = {{"a", 0.01}, {"expert", 0.3}}}};
-  const Sensitivity least = SensitivityOf(golden, floor, 2);
+  const Sensitivity least = SensitivityOf(golden, floor, 2, {});
   EXPECT_DOUBLE_EQ(least.log_probs_mean, 0.02);
   EXPECT_DOUBLE_EQ(least.log_probs_max, 1);
   EXPECT_DOUBLE_EQ(least.loss, 0.1);
@@ -38,19 +38,26 @@ TEST(SensitivityTest, IsFourFloorsOfTheStepThatSeesMost) {
   EXPECT_DOUBLE_EQ(least.MedianGradient(), 1.2);
 }
 
-TEST(SensitivityTest, IsThatOfReportsInFp32) {
+TEST(SensitivityTest, IsThatOfTheTypeInWhichACellReports) {
   const std::vector<GoldenStep> golden = {{.loss = 8}};
   const std::vector<FloorStep> floor = {
       {.reports = {.loss = 0.2, .log_probs = {.mean = 0.01, .max = 0.5}},
        .in_fp32 = ReportFloor{.loss = 0.02, .log_probs = {.mean = 0.005, .max = 0.25}}}};
-  const Sensitivity least = SensitivityOf(golden, floor, 2);
-  EXPECT_DOUBLE_EQ(least.log_probs_mean, 0.01);
-  EXPECT_DOUBLE_EQ(least.log_probs_max, 1);
-  EXPECT_DOUBLE_EQ(least.loss, 0.01);
+  const Sensitivity fp32 = SensitivityOf(golden, floor, 2, {true, true});
+  EXPECT_DOUBLE_EQ(fp32.log_probs_mean, 0.01);
+  EXPECT_DOUBLE_EQ(fp32.log_probs_max, 1);
+  EXPECT_DOUBLE_EQ(fp32.loss, 0.01);
+  const Sensitivity bf16 = SensitivityOf(golden, floor, 2, {});
+  EXPECT_DOUBLE_EQ(bf16.log_probs_mean, 0.02);
+  EXPECT_DOUBLE_EQ(bf16.log_probs_max, 2);
+  EXPECT_DOUBLE_EQ(bf16.loss, 0.1);
+  const Sensitivity loss_in_bf16 = SensitivityOf(golden, floor, 2, {.fp32_log_probs = true});
+  EXPECT_DOUBLE_EQ(loss_in_bf16.log_probs_mean, 0.01);
+  EXPECT_DOUBLE_EQ(loss_in_bf16.loss, 0.1);
 }
 
 TEST(SensitivityTest, NothingComparedIsNothingSeen) {
-  const Sensitivity least = SensitivityOf({}, {}, 4);
+  const Sensitivity least = SensitivityOf({}, {}, 4, {});
   EXPECT_EQ(least.loss, INFINITY);
   EXPECT_EQ(least.MedianGradient(), INFINITY);
   EXPECT_EQ(least.WorstGradient().first, "");

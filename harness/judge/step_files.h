@@ -75,6 +75,10 @@ struct FloorStep {
   // The error of a gradient as a share of the norm of all gradients. It is compared where the
   // golden's gradient is zero.
   std::map<std::string, double> shares;
+  // Of reports that are computed in fp32, or in the type of the precision.
+  const ReportFloor& Reports(bool are_in_fp32) const {
+    return are_in_fp32 && in_fp32 ? *in_fp32 : reports;
+  }
   // 0 for a tensor that the floor does not have: floors of older versions have no shares.
   double ShareFor(const std::string& name) const;
 };

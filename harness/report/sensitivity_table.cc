@@ -13,9 +13,9 @@
 namespace bkm {
 namespace {
 
-constexpr std::array<const char*, 9> kHeads = {
-    "model",      "precision",       "log-probs, mean", "one log-prob", "loss",
-    "total norm", "median gradient", "worst gradient",  "blind"};
+constexpr std::array<const char*, 10> kHeads = {
+    "model", "precision",  "reported in fp32", "log-probs, mean", "one log-prob",
+    "loss",  "total norm", "median gradient",  "worst gradient",  "blind"};
 
 std::string Nats(double value) {
   return std::isfinite(value) ? absl::StrFormat("%.2g nats", value) : "-";
@@ -27,11 +27,17 @@ std::string Share(double value) {
                      : absl::StrFormat("%.0f %%", 100 * value);
 }
 
-std::array<std::string, 9> CellsOf(const SensitivityRow& row) {
+const char* Say(const ReportTypes& types) {
+  if (types.fp32_log_probs) return types.fp32_loss ? "log-probs, loss" : "log-probs";
+  return types.fp32_loss ? "loss" : "-";
+}
+
+std::array<std::string, 10> CellsOf(const SensitivityRow& row) {
   const Sensitivity& least = row.sensitivity;
   const auto [name, worst] = least.WorstGradient();
   return {ShownLine(row.model),
           row.precision,
+          Say(row.types),
           Nats(least.log_probs_mean),
           Nats(least.log_probs_max),
           Share(least.loss),
@@ -46,10 +52,10 @@ Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(); 
 }  // namespace
 
 std::string SensitivityText(const std::vector<SensitivityRow>& rows) {
-  std::vector<std::array<std::string, 9>> lines = {{}};
+  std::vector<std::array<std::string, 10>> lines = {{}};
   std::copy(kHeads.begin(), kHeads.end(), lines[0].begin());
   for (const SensitivityRow& row : rows) lines.push_back(CellsOf(row));
-  std::array<size_t, 9> widths = {};
+  std::array<size_t, 10> widths = {};
   for (const auto& line : lines) {
     for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
   }
@@ -75,6 +81,8 @@ Json SensitivityJson(const std::vector<SensitivityRow>& rows) {
     for (const auto& [name, limit] : least.gradients) gradients[name] = Number(limit);
     list.push_back({{"model", row.model},
                     {"precision", row.precision},
+                    {"reported_in_fp32",
+                     {{"log_probs", row.types.fp32_log_probs}, {"loss", row.types.fp32_loss}}},
                     {"options", row.options},
                     {"cells", row.cells},
                     {"log_probs_mean", Number(least.log_probs_mean)},

@@ -11,10 +11,12 @@
 
 namespace bkm {
 
-// The references of some cells of a run, and what they can still tell from right.
+// The references of some cells of a run that report in the same types, and what they can still tell
+// from right.
 struct SensitivityRow {
   std::string model;
   std::string precision;
+  ReportTypes types;
   std::string options;  // OptionsText of the cell with the fewest: others differ in what references
                         // do not depend on
   int cells = 0;
