@@ -44,16 +44,21 @@ class SensitivityCommand : public CliCommand {
     ASSIGN_OR_RETURN(const RunRecord run, directory.ReadRun());
     // By files and types.
     std::map<std::tuple<std::string, std::string, ReportTypes>, SensitivityRow> rows;
+    int of_older_versions = 0;
     for (const CellRecord& cell : run.cells) {
       const Probe& probe = cell.cell.probe;
       ASSIGN_OR_RETURN(const std::optional<Verdict> verdict, directory.ReadVerdict(cell));
       const Json evidence = verdict ? verdict->evidence : Json::object();
       const Json numbers = ObjectOf(ObjectOf(evidence, "checks"), "numbers");
       if (numbers.empty()) continue;  // not judged by numbers
-      const ReportTypes types = ReportTypesOf(numbers);
+      const std::optional<ReportTypes> types = ReportTypesOf(numbers);
+      if (!types) {
+        ++of_older_versions;
+        continue;
+      }
       const std::string golden_file = GoldenFile(probe);
       const std::string floor_file = FloorFile(probe, probe.precision);
-      const std::tuple key(golden_file, floor_file, types);
+      const std::tuple key(golden_file, floor_file, *types);
       const auto found = rows.find(key);
       const std::string options = OptionsText(cell.cell);
       if (found != rows.end()) {
@@ -68,12 +73,15 @@ class SensitivityCommand : public CliCommand {
       rows.emplace(key,
                    SensitivityRow{.model = probe.model,
                                   .precision = probe.precision,
-                                  .types = types,
+                                  .types = *types,
                                   .options = options,
                                   .cells = 1,
                                   .sensitivity = SensitivityOf(
-                                      *golden, *floor, AverageMultiple(probe.precision), types)});
+                                      *golden, *floor, AverageMultiple(probe.precision), *types)});
     }
+    if (of_older_versions > 0)
+      PrintErrorf("bkm: an older bkm judged %d cells, which are left out: run bkm judge %s\n",
+                  of_older_versions, run_.c_str());
     if (rows.empty())
       return absl::NotFoundError(absl::StrCat(
           run_, " has no goldens and floors: no cell of it got as far as its numbers"));

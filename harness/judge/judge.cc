@@ -482,7 +482,8 @@ Verdict FromCheck(VerdictKind kind, const CheckResult& check, Json evidence,
 }
 
 // Errors that would pass. See docs/verdicts.md.
-std::vector<std::string> BlindOf(const Json& checks, absl::string_view precision_ran) {
+std::vector<std::string> BlindOf(const Json& checks, absl::string_view precision_ran,
+                                 const Probe& probe) {
   std::vector<std::string> blind;
   if (const Json gradients = ObjectOf(ObjectOf(checks, "numbers"), "blind_gradients");
       !gradients.empty()) {
@@ -493,6 +494,13 @@ std::vector<std::string> BlindOf(const Json& checks, absl::string_view precision
   // The numbers of fp32 show them.
   if (precision_ran != "fp32" && !ObjectOf(checks, "model").contains("rope_frequencies"))
     blind.push_back("small errors in the frequencies of the rotary embedding");
+  const auto least = FiniteOf(ObjectOf(checks, "numbers"), kLeastLogProbs);
+  const absl::StatusOr<ModelShape> shape = ShapeOf(probe);
+  if (precision_ran != "fp32" && least && shape.ok() && shape->experts.count > 0)
+    blind.push_back(absl::StrFormat(
+        "errors in the choice or the weights of experts that move log-probs by less than %.2g "
+        "nats a token, unless the reference predicts them",
+        *least));
   return blind;
 }
 
@@ -552,7 +560,7 @@ Verdict JudgeFinished(const JudgeInput& input, HandedOver which) {
   }
   Verdict verdict{VerdictKind::kOk, Stage::kGolden, "",
                   SayOk(input.probe, evidence["checks"], *input.observation)};
-  verdict.blind = BlindOf(evidence["checks"], input.observation->precision_ran);
+  verdict.blind = BlindOf(evidence["checks"], input.observation->precision_ran, input.probe);
   for (const std::string& errors : verdict.blind)
     absl::StrAppend(&verdict.message, "; ", errors, " would pass");
   verdict.evidence = std::move(evidence);

@@ -144,6 +144,20 @@ TEST_F(JudgeTest, AnOkInBf16SaysThatNoTableOfFrequenciesWasFound) {
   EXPECT_THAT(Judged().blind, IsEmpty()) << "the numbers show them";
 }
 
+TEST_F(JudgeTest, AnOkOfAModelWithExpertsInBf16SaysWhichErrorsOfItsRouterWouldPass) {
+  input_.probe.model = "qwen3_moe";  // of two layers
+  observation_.layers.resize(2);
+  observation_.kernels.resize(2);
+  observation_.gpu_reads.resize(2);
+  observation_.attended.resize(2);
+  for (ObservedStep& step : observation_.steps) step.attended.resize(2);
+  const Verdict verdict = Judged();
+  EXPECT_EQ(verdict.kind, VerdictKind::kOk) << verdict.message;
+  EXPECT_THAT(verdict.blind,
+              ElementsAre("errors in the choice or the weights of experts that move log-probs by "
+                          "less than 0.04 nats a token, unless the reference predicts them"));
+}
+
 TEST_F(JudgeTest, EarliestStageThatFailsIsTheVerdict) {
   observation_.load["a"].norm = 7;
   cell_.tensors[0].log_probs[0] = -9;

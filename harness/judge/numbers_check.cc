@@ -510,6 +510,7 @@ class Comparer {
                                         {"loss", types.fp32_loss}};
     const Sensitivity least =
         SensitivityOf(input_.golden, input_.floor, input_.average_multiple, types);
+    if (std::isfinite(least.log_probs_mean)) result.evidence[kLeastLogProbs] = least.log_probs_mean;
     if (const size_t blind = least.BlindGradients(); blind > 0)
       result.evidence["blind_gradients"] = {{"tensors", blind}, {"of", least.gradients.size()}};
     return result;
@@ -531,9 +532,11 @@ double AverageMultiple(absl::string_view precision) {
   return precision == "bf16" ? 2 : kFloorMultiple;
 }
 
-ReportTypes ReportTypesOf(const Json& numbers) {
+std::optional<ReportTypes> ReportTypesOf(const Json& numbers) {
   const Json reported = ObjectOf(numbers, kReportedInFp32);
-  return {MemberOf(reported, "log_probs") == Json(true), MemberOf(reported, "loss") == Json(true)};
+  if (reported.empty()) return std::nullopt;
+  return ReportTypes{MemberOf(reported, "log_probs") == Json(true),
+                     MemberOf(reported, "loss") == Json(true)};
 }
 
 double InFloors(double error, double floor) {

@@ -45,9 +45,10 @@ std::vector<NumbersQuantity> NumbersQuantities();
 // `error` in floors: 0 for no error, infinite for any other error over a floor of 0.
 double InFloors(double error, double floor);
 
-// How the cell with this evidence of CheckNumbers reports. Older evidence does not say it: not in
-// fp32.
-ReportTypes ReportTypesOf(const Json& numbers);
+// In the evidence of CheckNumbers: the smallest mean error of log-probs that it reports, in nats.
+inline constexpr char kLeastLogProbs[] = "least_log_probs_mean";
+// How the cell with this evidence of CheckNumbers reports; nullopt for evidence of older versions.
+std::optional<ReportTypes> ReportTypesOf(const Json& numbers);
 
 // The forward that trains nothing (verl's infer_batch: the old and reference log-probs of PPO), of
 // the batch of `step`, before any training.
