@@ -282,7 +282,8 @@ class Comparer {
     const absl::StatusOr<std::vector<double>> errors = AbsoluteErrors(forward.entropy, golden);
     if (!errors.ok()) return CheckResult::Unreadable(Stage::kGolden, errors.status());
     const double least = LeastOf(forward.entropy_dtype, golden);
-    const TokenFloor& floor = input_.floor.front().entropy;
+    const TokenFloor& floor =
+        input_.floor.front().Reports(AreInFp32(forward.entropy_dtype, forward.entropy)).entropy;
     const auto add = [&](Quantity quantity, double error, double of_floor) {
       worst_.Add(quantity, {0, "", error, std::max(of_floor, least)});
     };

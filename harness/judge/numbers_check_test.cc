@@ -106,7 +106,7 @@ RightCell MakeCellWithEntropy() {
   RightCell cell = MakeRightCell();
   cell.golden[0].entropy = cell.forward_only.entropy = {6, 7, 6.5, 7.5, 6.25};
   cell.forward_only.entropy_dtype = "float32";
-  cell.floor[0].entropy = {.mean = 0.01, .q99 = 0.02, .max = 0.03};
+  cell.floor[0].reports.entropy = {.mean = 0.01, .q99 = 0.02, .max = 0.03};
   return cell;
 }
 
@@ -117,6 +117,19 @@ TEST(NumbersCheckTest, EntropyIsComparedAtEveryToken) {
   ExpectFailed(cell, Stage::kGolden, "entropy-off",
                "the 99 % quantile of entropy errors in step 1 is off by 0.13, 6.5 times the floor "
                "(4 allowed)");
+}
+
+TEST(NumbersCheckTest, EntropyInFp32HasANarrowerFloor) {
+  RightCell cell = MakeCellWithEntropy();
+  cell.floor[0].in_fp32 = {.loss = 0.01,
+                           .log_probs = cell.floor[0].reports.log_probs,
+                           .entropy = {.mean = 0.001, .q99 = 0.002, .max = 0.003}};
+  for (double& entropy : cell.forward_only.entropy) entropy += 0.03125;  // bf16 numbers
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+  cell.forward_only.entropy[0] += 1e-4;
+  EXPECT_EQ(CheckNumbers(cell.numbers()).reason, "entropy-off");
+  cell.forward_only.entropy_dtype = "bfloat16";
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
 }
 
 TEST(NumbersCheckTest, EntropyThatWasAskedForMustBeReported) {

@@ -49,6 +49,9 @@ absl::StatusOr<ReportFloor> ReadReportFloor(const Json& json) {
   ReportFloor floor;
   ASSIGN_OR_RETURN(floor.loss, FloorNumber(json, "loss", "abs"));
   ASSIGN_OR_RETURN(floor.log_probs, ReadTokenFloor(json, "log_probs"));
+  if (json.contains("entropy")) {
+    ASSIGN_OR_RETURN(floor.entropy, ReadTokenFloor(json, "entropy"));
+  }
   return floor;
 }
 
@@ -63,9 +66,7 @@ absl::StatusOr<FloorStep> ReadFloorStep(const Json& step) {
           absl::StrCat(".in_fp32", std::string(in_fp32.status().message())));
     }
     floor.in_fp32 = *in_fp32;
-  }
-  if (step.contains("entropy")) {
-    ASSIGN_OR_RETURN(floor.entropy, ReadTokenFloor(step, "entropy"));
+    if (!fine->contains("entropy")) floor.in_fp32->entropy = floor.reports.entropy;
   }
   const auto gradients = step.find("grad");
   if (gradients == step.end() || !gradients->is_object())

@@ -57,19 +57,19 @@ struct TokenFloor {
   double max = 0;
 };
 
-// The floors of a step's reports of log-probs and loss.
+// The floors of a step's reports of log-probs, loss and entropy.
 struct ReportFloor {
   double loss = 0;  // absolute
   TokenFloor log_probs = {};
+  TokenFloor entropy = {};  // zero if the probe does not ask for it
 };
 
 // The floors of one step: how far a right run may be from the golden.
 struct FloorStep {
   ReportFloor reports;  // in the type of the precision
-  // Of log-probs and loss that are computed in fp32. None at precision fp32, where `reports` says
-  // it, and in floors of older versions.
+  // Of what is computed in fp32. None at precision fp32, where `reports` says it, and in floors of
+  // older versions; some of these lack the entropy, and its floor is that of `reports`.
   std::optional<ReportFloor> in_fp32 = {};
-  TokenFloor entropy = {};                  // zero if the probe does not ask for it
   double total_norm = 0;                    // relative
   std::map<std::string, double> gradients;  // relative, over the sampled places
   // The error of a gradient as a share of the norm of all gradients. It is compared where the

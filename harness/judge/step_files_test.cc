@@ -67,7 +67,9 @@ TEST(StepFilesTest, FloorIsRead) {
   const std::string path = Path("floor.json");
   ASSERT_TRUE(WriteFile(path, R"({"schema": 1, "precision": "bf16", "members": [], "steps": [
       {"loss": {"abs": 0.5}, "log_probs": {"mean": 1, "q99": 2, "max": 2.5}, "total_norm": {"rel": 3},
-       "in_fp32": {"loss": {"abs": 0.25}, "log_probs": {"mean": 0.1, "q99": 0.2, "max": 0.3}},
+       "entropy": {"mean": 6, "q99": 7, "max": 8},
+       "in_fp32": {"loss": {"abs": 0.25}, "log_probs": {"mean": 0.1, "q99": 0.2, "max": 0.3},
+                   "entropy": {"mean": 0.6, "q99": 0.7, "max": 0.8}},
        "grad": {"w": {"rel": 4, "cosine_gap": 5}}}]})")
                   .ok());
   const std::vector<FloorStep> steps = *ReadFloorFile(path);
@@ -78,8 +80,21 @@ TEST(StepFilesTest, FloorIsRead) {
   EXPECT_EQ(steps[0].reports.log_probs.max, 2.5);
   EXPECT_EQ(steps[0].in_fp32->loss, 0.25);
   EXPECT_EQ(steps[0].in_fp32->log_probs.max, 0.3);
+  EXPECT_EQ(steps[0].reports.entropy.q99, 7);
+  EXPECT_EQ(steps[0].in_fp32->entropy.q99, 0.7);
   EXPECT_EQ(steps[0].total_norm, 3);
   EXPECT_EQ(steps[0].gradients.at("w"), 4);
+}
+
+TEST(StepFilesTest, AFloorOfAnOlderVersionHasOneFloorForEveryEntropy) {
+  const std::string path = Path("older.json");
+  ASSERT_TRUE(WriteFile(path, R"({"schema": 1, "precision": "bf16", "members": [], "steps": [
+      {"loss": {"abs": 1}, "log_probs": {"mean": 1, "q99": 2, "max": 3}, "total_norm": {"rel": 3},
+       "entropy": {"mean": 6, "q99": 7, "max": 8},
+       "in_fp32": {"loss": {"abs": 1}, "log_probs": {"mean": 1, "q99": 2, "max": 3}},
+       "grad": {}}]})")
+                  .ok());
+  EXPECT_EQ(ReadFloorFile(path)->front().in_fp32->entropy.max, 8);
 }
 
 TEST(StepFilesTest, FloorWithoutANumberNamesThePath) {

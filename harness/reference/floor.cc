@@ -43,15 +43,20 @@ double LossDistance(double seen, const std::vector<double>& errors) {
   return std::max(seen, 2 * std::sqrt(squares) / static_cast<double>(errors.size()));
 }
 
-// Half the gap between neighbouring numbers of the type in which log-probs and loss are reported,
-// measured like the errors.
+// Half the gap between neighbouring numbers of the type in which log-probs, loss and entropy are
+// reported, measured like the errors.
 Json LeastOfReports(const PackedBatch& batch, const StepFacts& golden, int log_prob_bits) {
   std::vector<double> half_ulps;
   for (const int64_t t : batch.JudgedPositions()) {
     half_ulps.push_back(HalfUlp(golden.log_probs[t], log_prob_bits));
   }
-  return {{"loss", {{"abs", HalfUlp(golden.loss, log_prob_bits)}}},
-          {"log_probs", Spread(half_ulps)}};
+  Json distance = {{"loss", {{"abs", HalfUlp(golden.loss, log_prob_bits)}}},
+                   {"log_probs", Spread(half_ulps)}};
+  if (golden.entropy.empty()) return distance;
+  half_ulps.clear();
+  for (const double entropy : golden.entropy) half_ulps.push_back(HalfUlp(entropy, log_prob_bits));
+  distance["entropy"] = Spread(half_ulps);
+  return distance;
 }
 
 // The same for all that is reported.
@@ -66,10 +71,6 @@ Json LeastDistance(const PackedBatch& batch, const StepFacts& golden, int log_pr
   Json distance = LeastOfReports(batch, golden, log_prob_bits);
   distance["total_norm"] = {{"rel", relative}};
   distance["grad"] = grad;
-  if (golden.entropy.empty()) return distance;
-  std::vector<double> half_ulps;
-  for (const double entropy : golden.entropy) half_ulps.push_back(HalfUlp(entropy, log_prob_bits));
-  distance["entropy"] = Spread(half_ulps);
   return distance;
 }
 

@@ -20,6 +20,7 @@ class FloorTest : public testing::Test {
   static void SetUpTestSuite() {
     Probe probe;
     probe.steps = 1;
+    probe.entropy = true;
     probe_ = new LoadedProbe(*LoadProbe(*WriteProbeFolder(probe, Cache())));
     golden_ = new std::vector<StepFacts>(RunSteps(*probe_, probe_->weights, ExactArithmetic()));
   }
@@ -54,6 +55,8 @@ TEST_F(FloorTest, HasTheShapeOfTheContractAndIsAboveEveryRightRunAndFarBelowAWro
   EXPECT_LT(LogProbMean(in_fp32), LogProbMean(floor["steps"][0]));
   EXPECT_LT(in_fp32["loss"]["abs"], 0.2 * floor["steps"][0]["loss"]["abs"].get<double>());
   EXPECT_GT(in_fp32["loss"]["abs"], 0.001);
+  // An entropy in bf16 is the difference of two rounded numbers near 7.5.
+  EXPECT_LT(in_fp32["entropy"]["mean"], 0.1 * floor["steps"][0]["entropy"]["mean"].get<double>());
   // A right run outside the ensemble: another dithering.
   const std::vector<Arithmetic> ways = *WaysOf("bf16");
   for (const Arithmetic& way : ways) {
@@ -64,6 +67,10 @@ TEST_F(FloorTest, HasTheShapeOfTheContractAndIsAboveEveryRightRunAndFarBelowAWro
       const double least = floor["steps"][0].at(Json::json_pointer(key));
       EXPECT_LE(value.get<double>(), 2 * least) << way.name << " " << key;
     }
+    if (way.log_probs != at::kFloat) continue;
+    for (const char* of_tokens : {"log_probs", "entropy"})
+      EXPECT_LE(distance[of_tokens]["mean"], 2 * in_fp32[of_tokens]["mean"].get<double>())
+          << way.name << " " << of_tokens;
   }
   // A wrong run: documents see each other.
   LoadedProbe leaking = *probe_;
