@@ -23,6 +23,9 @@ namespace {
 // Raise this when the content or the form of the floor file changes.
 constexpr int kFloorVersion = 3;
 
+// Raise this when only the floors of probes that ask for entropies change.
+constexpr int kEntropyFloorVersion = 2;
+
 // Raise this when only the goldens of models with experts change.
 constexpr int kExpertsVersion = 2;
 
@@ -45,6 +48,7 @@ std::string FloorKey(const Probe& probe, absl::string_view precision,
                      absl::string_view cpu_features, absl::string_view torch) {
   Json identity = GoldenIdentity(probe);
   identity["floor"] = kFloorVersion;
+  if (probe.entropy) identity["entropy_floor"] = kEntropyFloorVersion;
   identity["precision"] = std::string(precision);
   identity["cpu"] = std::string(cpu_features);
   identity["torch"] = std::string(torch);
