@@ -123,6 +123,7 @@ TEST(SandboxTest, NoAttemptToLeaveTheFullSandboxSucceeds) {
                         {"write to the tree", {"EROFS"}},
                         {"write to the probe", {"EROFS"}},
                         {"write to the environment", {"EROFS"}},
+                        {"watch files", {"EMFILE"}},
                         {"openat2", {"ENOSYS"}},
                         {"clone3", {"ENOSYS"}},
                         {"a call of the future", {"ENOSYS"}}},
@@ -180,7 +181,7 @@ TEST(SandboxTest, WhatTrainersNeedWorks) {
   found.erase("processors");
   EXPECT_EQ(found, Json::parse(R"({
     "compiled": 42, "thread": true, "child": 7, "interfaces": ["lo"], "address": "127.0.0.1",
-    "pair": "x", "cpuinfo": "processor", "meminfo": "MemTotal", "cpus": true})"));
+    "pair": "x", "mode": true, "cpuinfo": "processor", "meminfo": "MemTotal", "cpus": true})"));
 }
 
 TEST(SandboxTest, FoldersThatAPreloadedPackageKeepsOpenAreNoWayOut) {
@@ -210,10 +211,13 @@ TEST(SandboxTest, TheWeakSandboxShowsOnlyTheSamePathsAndHasNoPrivileges) {
         "write to the probe", "write to the environment", "write core_pattern",
         "enter the init's root"})
     EXPECT_THAT(attempts[name].get<std::string>(), AnyOf("EACCES", "EPERM")) << name;
-  for (const char* name : {"connect to a socket of the machine", "set the user's bit", "mount",
-                           "connect to an abstract socket of the machine", "vsock", "raw socket",
-                           "ptrace", "keyctl", "new user namespace", "make a device"})
+  for (const char* name :
+       {"connect to a socket of the machine", "set the user's bit", "mount",
+        "connect to an abstract socket of the machine", "vsock", "raw socket", "ptrace", "keyctl",
+        "new user namespace", "make a device", "pair of vsock", "pair of tipc",
+        "create an unnamed file with the user's bit"})
     EXPECT_THAT(attempts[name].get<std::string>(), AnyOf("EACCES", "EPERM")) << name;
+  EXPECT_EQ(attempts["watch files"], "EMFILE");
   EXPECT_EQ(worker.Run("completes")["ending"], Json({{"kind", "completed"}}));
 }
 

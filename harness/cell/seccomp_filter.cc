@@ -2,6 +2,7 @@
 // Copyright the bkm authors.
 #include "harness/cell/seccomp_filter.h"
 
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
@@ -84,6 +85,14 @@ std::vector<Denied> DeniedCalls() {
          EPERM,
          false},
         {{SYS_sethostname, SYS_setdomainname}, EPERM, false},
+        // A user has 128 inotify instances, so one cell could take those of all others.
+        {{
+#if defined(__x86_64__)
+             SYS_inotify_init,
+#endif
+             SYS_inotify_init1},
+         EMFILE,
+         false},
         // Their arguments lie in memory, where a filter cannot check them. glibc falls back to
         // clone and openat.
         {{SYS_clone3, SYS_openat2}, ENOSYS, false},
@@ -95,6 +104,8 @@ std::vector<Denied> DeniedCalls() {
 constexpr int kNewNamespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
                                CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
 constexpr int kOtherUsersRights = S_ISUID | S_ISGID;
+// Without one of these flags, the kernel does not look at the mode.
+constexpr int kCreates = O_CREAT | (O_TMPFILE & ~O_DIRECTORY);
 
 // Builds a filter of blocks. A block tests one call and leaves the others to the next block.
 class Program {
@@ -122,6 +133,17 @@ class Program {
     LoadArgument(argument);
     Jump(BPF_JSET, bits, 0, 1);
     Return(SECCOMP_RET_ERRNO | static_cast<uint32_t>(error));
+    Return(SECCOMP_RET_ALLOW);
+  }
+
+  // The same, and only when argument `flags` has one of the bits `needed`.
+  void DenyBitsOf(int call, int flags, uint32_t needed, int argument, uint32_t bits) {
+    Jump(BPF_JEQ, static_cast<uint32_t>(call), 0, 6);
+    LoadArgument(flags);
+    Jump(BPF_JSET, needed, 0, 3);
+    LoadArgument(argument);
+    Jump(BPF_JSET, bits, 0, 1);
+    Return(SECCOMP_RET_ERRNO | EPERM);
     Return(SECCOMP_RET_ALLOW);
   }
 
@@ -159,7 +181,7 @@ class Program {
         Family(family, {SOCK_STREAM}, {0, IPPROTO_TCP});
       }
     }
-    // Paths and abstract names end at the cell's root and network. socketpair(2) is not filtered.
+    // Paths and abstract names end at the cell's root and network.
     if (own_network) Family(AF_UNIX, {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET}, {0});
     // getifaddrs(3), by which gloo finds its interface.
     Family(AF_NETLINK, {SOCK_RAW, SOCK_DGRAM}, {NETLINK_ROUTE});
@@ -211,16 +233,18 @@ void AddCellRules(Program& program) {
   // A program that another user starts with this user's rights would outlive the cell.
   program.DenyBits(SYS_fchmod, 1, kOtherUsersRights);
   program.DenyBits(SYS_fchmodat, 2, kOtherUsersRights);
-  program.DenyBits(SYS_openat, 3, kOtherUsersRights);
+  program.DenyBitsOf(SYS_openat, 2, kCreates, 3, kOtherUsersRights);
   program.DenyBits(SYS_mkdirat, 2, kOtherUsersRights);
   program.DenyBits(SYS_mknodat, 2, kOtherUsersRights);
 #if defined(__x86_64__)
   program.DenyBits(SYS_chmod, 1, kOtherUsersRights);
-  program.DenyBits(SYS_open, 2, kOtherUsersRights);
+  program.DenyBitsOf(SYS_open, 1, kCreates, 2, kOtherUsersRights);
   program.DenyBits(SYS_creat, 1, kOtherUsersRights);
   program.DenyBits(SYS_mkdir, 1, kOtherUsersRights);
   program.DenyBits(SYS_mknod, 1, kOtherUsersRights);
 #endif
+  // Of other families, the kernel may load a module before it says that they have no pairs.
+  program.AllowValues(SYS_socketpair, 0, {AF_UNIX});
   // They type into a terminal.
   program.DenyValues(SYS_ioctl, 1, {TIOCSTI, TIOCLINUX, TIOCSETD});
   // Other personalities relax how memory is protected.

@@ -82,6 +82,11 @@ def _call(name: str, *arguments: Any) -> Callable[[], Any]:
     return run
 
 
+def _checked(result: int) -> None:
+    if result == -1:
+        raise OSError(ctypes.get_errno(), "call")
+
+
 def _socket(family: int, kind: int, protocol: int = 0) -> Callable[[], Any]:
     return lambda: socket.socket(family, kind, protocol).close()
 
@@ -151,6 +156,12 @@ def attempts(request: dict[str, Any]) -> dict[str, str]:
         "set the user's bit": _set_rights(stat.S_ISUID),
         "set the group's bit": _set_rights(stat.S_ISGID),
         "create a file with the user's bit": lambda: os.open("fresh", os.O_CREAT | os.O_WRONLY, 0o4755),
+        "create an unnamed file with the user's bit": lambda: os.open(
+            ".", os.O_TMPFILE | os.O_WRONLY, 0o4755
+        ),
+        "watch files": lambda: _checked(_libc.inotify_init1(0)),
+        "pair of vsock": lambda: socket.socketpair(40, socket.SOCK_STREAM),
+        "pair of tipc": lambda: socket.socketpair(30, socket.SOCK_SEQPACKET),
         "write to the root": lambda: open("/x", "w"),
         "write to the cell's folder": lambda: open(request["dir"] + "/x", "w"),
         "write to the tree": lambda: open(request["paths"]["engine"] + "/x", "w"),
