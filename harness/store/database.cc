@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
+#include "harness/base/shown_text.h"
 #include "harness/base/status_macros.h"
 #include "harness/store/checksums.h"
 #include "harness/store/file_lock.h"
@@ -37,7 +38,7 @@ void Database::Close::operator()(sqlite3* handle) const { sqlite3_close_v2(handl
 
 absl::Status Database::LastError() const {
   const std::string what =
-      absl::StrCat(options_.path.string(), ": ", sqlite3_errmsg(handle_.get()));
+      absl::StrCat(options_.path.string(), ": ", ShownLine(sqlite3_errmsg(handle_.get())));
   switch (sqlite3_errcode(handle_.get()) & 0xff) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
@@ -131,8 +132,8 @@ absl::Status Database::CheckPages() const {
   ASSIGN_OR_RETURN(const auto check, QueryOne("PRAGMA quick_check(1)"));
   if (check == "ok") return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(options_.path.string(),
-                                          " is damaged: ", check.value_or("no answer"), " (",
-                                          options_.if_damaged, ")"));
+                                          " is damaged: ", ShownLine(check.value_or("no answer")),
+                                          " (", options_.if_damaged, ")"));
 }
 
 absl::StatusOr<Database> Database::OpenOrSetAside(const Options& options) {

@@ -14,6 +14,7 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr char kTable[] = "CREATE TABLE IF NOT EXISTS names(name TEXT NOT NULL UNIQUE)";
 
@@ -112,7 +113,9 @@ TEST_F(DatabaseTest, DamagedFileIsSetAsideOnceAndANewOneIsUsed) {
   // The second page holds the table.
   for (size_t i = 4096; i < content.size(); i += 16) content[i] = static_cast<char>(0xA5);
   ASSERT_TRUE(WriteFile(path_, content).ok());
-  EXPECT_EQ(Open().status().code(), absl::StatusCode::kDataLoss);
+  const absl::Status damaged = Open().status();
+  EXPECT_EQ(damaged.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(damaged.message(), Not(HasSubstr("\n"))) << "quick_check answers in several lines";
 
   const Database fresh = *Database::OpenOrSetAside(options);
 
