@@ -8,11 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -25,6 +24,8 @@ namespace bkm {
 namespace fs = std::filesystem;
 
 namespace {
+
+constexpr size_t kMostBytes = size_t{1} << 30;
 
 absl::Status SystemError(absl::string_view doing, const fs::path& path, int error) {
   const std::string message = absl::StrCat(doing, " ", path.string(), ": ", std::strerror(error));
@@ -109,14 +110,40 @@ bool EmptyTree(int top) {
 
 }  // namespace
 
+absl::StatusOr<Descriptor> OpenRegularFile(const fs::path& path) {
+  // O_NONBLOCK: else opening a FIFO waits for a writer. Reading a regular file ignores it.
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  struct stat found = {};
+  if (!file.valid() || ::fstat(file.get(), &found) != 0)
+    return SystemError("cannot read", path, errno);
+  if (S_ISDIR(found.st_mode)) return SystemError("cannot read", path, EISDIR);
+  if (!S_ISREG(found.st_mode))
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read ", path.string(), ": it is no regular file"));
+  return file;
+}
+
 absl::StatusOr<std::string> ReadFile(const fs::path& path) {
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return SystemError("cannot read", path, errno ? errno : EIO);
-  std::ostringstream out;
-  out << in.rdbuf();
-  if (in.bad()) return SystemError("cannot read", path, errno ? errno : EIO);
-  return std::move(out).str();
+  ASSIGN_OR_RETURN(const Descriptor file, OpenRegularFile(path));
+  struct stat found = {};
+  std::string content;
+  // The size is a hint: that of a file in /proc is 0.
+  if (::fstat(file.get(), &found) == 0)
+    content.resize(std::min(static_cast<size_t>(found.st_size), kMostBytes) + 1);
+  size_t size = 0;
+  while (true) {
+    if (size > kMostBytes)
+      return absl::InvalidArgumentError(
+          absl::StrCat("cannot read ", path.string(), ": it is larger than 1 GiB"));
+    if (size == content.size()) content.resize(std::max<size_t>(2 * size, 1 << 16));
+    const ssize_t count = ::read(file.get(), content.data() + size, content.size() - size);
+    if (count == 0) break;
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return SystemError("cannot read", path, errno);
+    size += static_cast<size_t>(count);
+  }
+  content.resize(size);
+  return content;
 }
 
 namespace {

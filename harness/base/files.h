@@ -8,10 +8,15 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "harness/base/descriptor.h"
 
 namespace bkm {
 
-// Reads the whole file. The error names the path and the system's reason.
+// Opens a file for reading. What is no regular file is an error: a run directory, bundle or store
+// of others may have a FIFO, which would block for ever, or a device in a file's place.
+absl::StatusOr<Descriptor> OpenRegularFile(const std::filesystem::path& path);
+
+// Reads the whole regular file, of at most 1 GiB. The error names the path and the system's reason.
 absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path);
 
 // Writes a temporary file beside `path` and renames it, so that a reader sees either the old or the

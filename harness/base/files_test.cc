@@ -3,6 +3,7 @@
 #include "harness/base/files.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "harness/base/descriptor.h"
 #include "harness/base/file_steps.h"
 #include "harness/base/hash.h"
@@ -120,6 +122,30 @@ TEST(FilesTest, MissingFileIsNotFoundAndNamed) {
   const absl::Status status = ReadFile("/no/such/file").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(status.message(), "cannot read /no/such/file: No such file or directory");
+}
+
+TEST(FilesTest, OnlyRegularFilesAreReadAndAFifoDoesNotBlock) {
+  const fs::path folder = *CreateTempDirectory(::testing::TempDir(), "special-");
+  const fs::path fifo = folder / "run.json", link = folder / "link.json";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  fs::create_symlink(fifo, link);
+  for (const fs::path& path : {fifo, link, fs::path("/dev/zero")}) {
+    const std::string message =
+        absl::StrCat("cannot read ", path.string(), ": it is no regular file");
+    EXPECT_EQ(ReadFile(path).status().message(), message);
+    EXPECT_EQ(Sha256OfFile(path).status().message(), message);
+  }
+  EXPECT_EQ(ReadFile(folder).status().message(),
+            absl::StrCat("cannot read ", folder.string(), ": Is a directory"));
+  EXPECT_THAT(*ReadFile("/proc/self/status"), testing::HasSubstr("VmRSS"));
+}
+
+TEST(FilesTest, AFileWithoutEndIsNotReadWhole) {
+  const fs::path path = *CreateTempDirectory(::testing::TempDir(), "large-") / "sparse";
+  ASSERT_TRUE(WriteFile(path, "x").ok());
+  fs::resize_file(path, (uintmax_t{1} << 30) + 1);
+  EXPECT_EQ(ReadFile(path).status().message(),
+            absl::StrCat("cannot read ", path.string(), ": it is larger than 1 GiB"));
 }
 
 TEST(FilesTest, HashIsSha256) {

@@ -2,7 +2,6 @@
 // Copyright the bkm authors.
 #include "harness/base/hash.h"
 
-#include <fcntl.h>
 #include <openssl/evp.h>
 #include <unistd.h>
 
@@ -16,6 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "harness/base/check.h"
 #include "harness/base/descriptor.h"
+#include "harness/base/files.h"
+#include "harness/base/status_macros.h"
 
 namespace bkm {
 namespace {
@@ -56,12 +57,7 @@ std::string Sha1(absl::string_view bytes) {
 }
 
 absl::StatusOr<std::string> Sha256OfFile(const std::filesystem::path& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) {
-    const std::string message =
-        absl::StrCat("cannot read ", path.string(), ": ", std::strerror(errno));
-    return errno == ENOENT ? absl::NotFoundError(message) : absl::UnavailableError(message);
-  }
+  ASSIGN_OR_RETURN(const Descriptor file, OpenRegularFile(path));
   return Sha256OfOpenFile(file.get(), path);
 }
 

@@ -3,7 +3,6 @@
 // The format: https://github.com/huggingface/safetensors#format
 #include "harness/numerics/safetensors.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -167,13 +166,9 @@ absl::Status SafetensorsFile::Error(absl::string_view message) const {
 absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const fs::path& path) {
   SafetensorsFile file;
   file.path_ = path;
-  const Descriptor opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  ASSIGN_OR_RETURN(const Descriptor opened, OpenRegularFile(path));
   struct stat status {};
-  if (!opened.valid() || ::fstat(opened.get(), &status) != 0) {
-    return absl::NotFoundError(
-        absl::StrCat("cannot read ", path.string(), ": ", std::strerror(errno)));
-  }
-  file.size_ = S_ISREG(status.st_mode) ? status.st_size : 0;
+  if (::fstat(opened.get(), &status) == 0) file.size_ = status.st_size;
   if (file.size_ < kLengthBytes)
     return file.Error("too short to be a safetensors file (was it cut off while being written?)");
   void* mapping = ::mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, opened.get(), 0);
