@@ -198,7 +198,25 @@ absl::StatusOr<RunRecord> RunDirectory::ReadRun() const {
         absl::StrCat(root_.string(), " is no run directory: it has no run.json"));
   }
   RETURN_IF_ERROR(json.status());
-  return RunRecordFromJson(*json, run_json().string());
+  ASSIGN_OR_RETURN(RunRecord run, RunRecordFromJson(*json, run_json().string()));
+  for (const CellRecord& record : run.cells) RETURN_IF_ERROR(CheckFolder(record));
+  return run;
+}
+
+absl::Status RunDirectory::CheckFolder(const CellRecord& record) const {
+  const fs::path dir = record.dir, name = dir.filename();
+  std::string why;
+  if (record.dir != absl::StrCat("cells/", name.string()) || name.empty() || name == "." ||
+      name == "..")
+    why = "is not below cells";
+  for (const fs::path& part : {dir.parent_path(), dir}) {
+    std::error_code error;
+    if (why.empty() && fs::is_symlink(root_ / part, error)) why = "is a link";
+  }
+  if (why.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(run_json().string(), ": the folder ", record.dir,
+                                                 " of the cell ", record.id, " ", why,
+                                                 ": bkm reads and writes in its run only"));
 }
 
 }  // namespace bkm

@@ -48,6 +48,28 @@ TEST_F(RunDirectoryTest, AnyDamagedPartOfTheEvidenceIsFound) {
   EXPECT_EQ(directory_.VerifyCell(record_), absl::OkStatus());
 }
 
+TEST_F(RunDirectoryTest, ARecordNamesFoldersOfItsRunOnly) {
+  const fs::path outside = *CreateTempDirectory(::testing::TempDir(), "outside-");
+  const auto read = [&](const std::string& dir) {
+    record_.cell.engine = "transformers";
+    record_.dir = dir;
+    EXPECT_TRUE(directory_.WriteRun({.matrix = "m", .cells = {record_}}).ok());
+    return directory_.ReadRun().status();
+  };
+  EXPECT_EQ(read("cells/cell"), absl::OkStatus());
+  EXPECT_EQ(read("cells/not-measured-yet"), absl::OkStatus());
+  for (const std::string& dir :
+       {outside.string(), std::string("../outside"), std::string("cells/../.."),
+        std::string("cells/.."), std::string("cells/"), std::string("cells/cell/work"),
+        std::string("."), std::string(""), std::string("other/cell")})
+    EXPECT_THAT(read(dir).message(), HasSubstr("is not below cells")) << dir;
+  fs::create_directory_symlink(outside, directory_.root() / "cells/elsewhere");
+  EXPECT_THAT(read("cells/elsewhere").message(), HasSubstr("is a link"));
+  fs::rename(directory_.root() / "cells", directory_.root() / "others");
+  fs::create_directory_symlink(directory_.root() / "others", directory_.root() / "cells");
+  EXPECT_THAT(read("cells/cell").message(), HasSubstr("is a link"));
+}
+
 TEST_F(RunDirectoryTest, VerdictsAndWorkAreNoEvidence) {
   ASSERT_TRUE(WriteFile(folder() / "verdict.json", "{}").ok());
   ASSERT_TRUE(WriteFile(folder() / "work/left", "").ok());
