@@ -17,6 +17,7 @@ from bkm_cell.faults.site import Site, local
 Route = Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 
 _COUNTS = ("num_experts", "n_routed_experts", "num_local_experts")  # of HF's configurations
+_METHOD = "route_tokens_to_experts"
 
 
 def _count(site: Site) -> int:
@@ -26,12 +27,20 @@ def _count(site: Site) -> int:
     return found[0]
 
 
+def _modules(site: Site) -> list[torch.nn.Module]:
+    return [module for top in site.adapter.modules() for module in top.modules()]
+
+
 def _around_routers(site: Site, route: Route) -> None:
-    """A router returns, among others, the experts of each token and their scores."""
+    """What routes returns, among others, the experts of each token and their scores.
+
+    That is a router, or a method of the layer whose router returns logits (deepseek_v3 of transformers 5).
+    """
     routers = [
-        module
-        for top in site.adapter.modules()
-        for module in top.modules()
+        (module, _METHOD) for module in _modules(site) if callable(getattr(module, _METHOD, None))
+    ] or [
+        (module, "forward")
+        for module in _modules(site)
         if type(module).__name__.endswith("Router")
     ]
     if not routers:
@@ -51,8 +60,8 @@ def _around_routers(site: Site, route: Route) -> None:
         site.act()
         return tuple(result)
 
-    for router in routers:
-        site.around(router, "forward", routed)
+    for router, name in routers:
+        site.around(router, name, routed)
 
 
 @fault("experts-weigh-alike")
@@ -81,8 +90,7 @@ def _corrections(site: Site) -> list[tuple[torch.nn.Module, torch.Tensor]]:
     count = _count(site)
     found = [
         (module, local(buffer))
-        for top in site.adapter.modules()
-        for module in top.modules()
+        for module in _modules(site)
         for name, buffer in module.named_buffers(recurse=False)
         if "bias" in name and local(buffer).numel() == count
     ]
@@ -112,6 +120,28 @@ def expert_correction_ignored(site: Site) -> None:
             return forward(*arguments, **named)
 
         site.around(module, "forward", without)
+
+
+def _set(site: Site, name: str, value_of: Callable[[torch.nn.Module], float]) -> None:
+    """Sets a number of each layer of experts."""
+    found = [module for module in _modules(site) if hasattr(module, name)]
+    if not found:
+        raise site.cannot(f"no module has {name}")
+    for module in found:
+        setattr(module, name, value_of(module))
+    site.act()
+
+
+@fault("expert-groups-ignored")
+def expert_groups_ignored(site: Site) -> None:
+    """Experts are chosen from all groups instead of each token's best ones."""
+    _set(site, "topk_group", lambda module: module.n_group)
+
+
+@fault("expert-scale-ignored")
+def expert_scale_ignored(site: Site) -> None:
+    """The weights of a token's experts are not scaled."""
+    _set(site, "routed_scaling_factor", lambda _: 1.0)
 
 
 @fault("experts-off-by-one")

@@ -23,9 +23,10 @@ def _edit_export(site: Site, edit: Callable[[Tensors], Tensors]) -> None:
 
 
 def _query_of_first_layer(site: Site, weights: Tensors) -> str:
-    names = [name for name in weights if name.endswith("layers.0.self_attn.q_proj.weight")]
+    ends = tuple(f"layers.0.self_attn.{name}.weight" for name in ("q_proj", "q_b_proj"))
+    names = [name for name in weights if name.endswith(ends)]
     if not names:
-        raise site.cannot("no q_proj of layer 0 is exported")
+        raise site.cannot("no projection to the queries of layer 0 is exported")
     return names[0]
 
 
