@@ -383,6 +383,7 @@ class Torturer {
       }
       case Kind::kDamagedCache: {
         ASSIGN_OR_RETURN(took_place, FlipBit(cache()));
+        before = EvidenceIn(out());  // a run and the cache share files
         break;
       }
     }
