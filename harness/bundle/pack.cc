@@ -4,12 +4,8 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "harness/base/fields.h"
-#include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
 #include "harness/bundle/packed_cells.h"
 #include "harness/bundle/part_file.h"
@@ -17,39 +13,7 @@
 #include "harness/model/cell_record.h"
 
 namespace bkm {
-namespace {
-
 namespace fs = std::filesystem;
-
-// What the planner said of a cell that no process was started for.
-absl::Status AddReason(const RunDirectory& directory, const CellRecord& record,
-                       PlannedCell& planned) {
-  if (!record.lock.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::optional<Json> observation, directory.ReadObservation(record));
-  if (!observation) return absl::OkStatus();
-  const Json& ending = ObjectOf(*observation, "ending");
-  const std::string kind = TextOf(ending, "kind");
-  const std::string message = TextOf(ending, "message", kind);
-  if (kind == "device-missing") planned.unsupported = message;
-  if (kind == "not-offered") planned.not_offered = message;
-  if (kind == "api-check") planned.statically_red = message;
-  return absl::OkStatus();
-}
-
-}  // namespace
-
-absl::StatusOr<Matrix> MatrixOfRun(const RunDirectory& directory) {
-  ASSIGN_OR_RETURN(const RunRecord run, directory.ReadRun());
-  Matrix matrix{.name = run.matrix};
-  if (!run.made_by.is_object() || !run.made_by.contains("limits")) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        directory.run_json().string(),
-        " does not say the limits of its cells (an older bkm wrote it): pack the matrix instead"));
-  }
-  ASSIGN_OR_RETURN(matrix.limits,
-                   ReadFields<CellLimits>(run.made_by["limits"], directory.run_json().string()));
-  return matrix;
-}
 
 absl::StatusOr<std::vector<PlannedCell>> PlanOfRun(const RunDirectory& directory,
                                                    const std::vector<CellFilter>& filters) {
@@ -68,10 +32,7 @@ absl::StatusOr<std::vector<PlannedCell>> PlanOfRun(const RunDirectory& directory
       return absl::InvalidArgumentError(
           absl::StrCat("the cell ", record.id, " has a planted fault, which is not packed"));
     }
-    PlannedCell& planned = plan.emplace_back();
-    planned.cell = record.cell;
-    planned.id = record.id;
-    RETURN_IF_ERROR(AddReason(directory, record, planned));
+    ASSIGN_OR_RETURN(plan.emplace_back(), PlanAgain(directory, record));
   }
   for (const CellFilter& filter : filters) RETURN_IF_ERROR(filter.CheckValues(all));
   return plan;
@@ -87,18 +48,8 @@ absl::StatusOr<std::vector<PreparedCell>> PrepareRun(const RunDirectory& directo
   std::vector<PreparedCell> cells;
   for (const PlannedCell& planned : plan) {
     if (stop()) return cells;
-    const CellRecord& record = *records.at(planned.id);
-    absl::StatusOr<PreparedCell> cell;
-    if (record.lock.empty()) {
-      cell = preparation.Prepare(planned);
-    } else {
-      ASSIGN_OR_RETURN(const RuntimeLock lock, directory.ReadLock(record.lock));
-      cell = preparation.PrepareIn(planned, lock);
-    }
-    RETURN_IF_ERROR(cell.status());
-    // The name of a folder's package, which is a part of it, is not in run.json.
-    if (!record.inherited_from) cell->record.dir = record.dir;
-    cells.push_back(*std::move(cell));
+    ASSIGN_OR_RETURN(cells.emplace_back(),
+                     PrepareAgain(directory, *records.at(planned.id), planned, preparation));
   }
   return cells;
 }

@@ -17,6 +17,7 @@
 #include "harness/runner/preparation.h"
 #include "harness/runner/run_directory.h"
 #include "harness/runner/task.h"
+#include "harness/session/recorded_cell.h"
 
 namespace bkm {
 
@@ -29,9 +30,6 @@ struct PackSummary {
   int64_t file_bytes = 0;  // of the file
 };
 
-// The matrix of a run, as far as packing needs it: its name and limits. FailedPrecondition if the
-// run does not say its limits.
-absl::StatusOr<Matrix> MatrixOfRun(const RunDirectory& directory);
 // The subjects of a run that match the filters, in its order, as they were planned. Repeats and
 // controls are left out: a machine that runs the cells adds the controls that it needs.
 absl::StatusOr<std::vector<PlannedCell>> PlanOfRun(const RunDirectory& directory,

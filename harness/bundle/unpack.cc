@@ -130,10 +130,8 @@ class Checker {
                      const std::string& place, CheckedResult& checked) {
     const CellRecord& record = checked.cell.record;
     const fs::path folder = staging_.cell(record);
-    Json request = MakeRequest(checked.cell, folder, settings);
-    // bkm replay refuses such a cell: what it needs is on another machine.
-    request["measured_elsewhere"] = true;
-    RETURN_IF_ERROR(staging_.PrepareCell(record, request, "bkm"));
+    RETURN_IF_ERROR(
+        staging_.PrepareCell(record, MakeRequest(checked.cell, folder, settings), "bkm"));
     RETURN_IF_ERROR(RemoveTree(folder / "rerun.sh"));
     RETURN_IF_ERROR(WriteMeasuredOn(checked.measured_on, folder));
     std::optional<std::string> observation;

@@ -177,16 +177,57 @@ TEST_F(DamagedRunTest, RunJsonThatIsLostIsMadeAgainFromTheCells) {
   EXPECT_EQ(Inode(bkm_.CellFolder("exits") / "observation.json"), cell);
 }
 
-TEST_F(DamagedRunTest, ReplayOfASubjectThatIsGoneSaysWhatToDo) {
+TEST_F(DamagedRunTest, ReplayOfASubjectThatIsGoneNamesIt) {
   fs::remove_all(bkm_.packages() / "exits");
 
   const ProcessResult replayed = bkm_.Run({"replay", bkm_.out(), "engine=*exits*"});
 
   EXPECT_EQ(replayed.exit_code, 2);
-  EXPECT_EQ(
-      bkm_.WithoutPaths(replayed.err),
-      "bkm: FOLDER/fixtures/packages/exits/engine does not exist any more: run the matrix again "
-      "(bkm run ...)\n");
+  EXPECT_EQ(bkm_.WithoutPaths(replayed.err),
+            "bkm: path:FOLDER/fixtures/packages/exits/engine: no such folder\n");
+}
+
+TEST_F(DamagedRunTest, ReplayTakesNoPathOfARequest) {
+  const fs::path secret = bkm_.folder() / "secret";
+  ASSERT_TRUE(CreateDirectories(secret).ok());
+  ASSERT_TRUE(WriteFile(secret / "key", "private").ok());
+  const fs::path cell = bkm_.CellFolder("refuses");
+  const Json before = *ReadJsonFile(cell / "request.json");
+  Json changed = before;
+  changed["paths"] = {{"engine", secret}, {"library", secret}};
+  for (const char* key : {"probe_dir", "python", "dir", "bytecode"}) changed[key] = secret;
+  changed["sandbox"] = "off";
+  changed["alone"] = true;
+  ASSERT_TRUE(WriteFile(cell / "request.json", ToText(changed)).ok());
+  // A folder that an earlier replay is said to have left.
+  fs::create_directory_symlink(secret, cell / "replay");
+
+  const ProcessResult replayed = bkm_.Run({"replay", bkm_.out(), cell.filename()});
+
+  EXPECT_EQ(replayed.exit_code, 0) << replayed.err;
+  EXPECT_THAT(replayed.out, HasSubstr("the same verdict as in the run"));
+  EXPECT_THAT(replayed.err, HasSubstr("  engine: " + before["paths"]["engine"].get<std::string>()));
+  EXPECT_THAT(replayed.err, HasSubstr("  sandbox: full\n"));
+  EXPECT_THAT(replayed.err, ::testing::Not(HasSubstr(secret.string())));
+  Json ran = *ReadJsonFile(cell / "replay/request.json");
+  EXPECT_EQ(ran["dir"], (cell / "replay").string());
+  ran["dir"] = before["dir"];
+  EXPECT_EQ(Difference(before, ran), "");
+  EXPECT_EQ(*ReadFile(secret / "key"), "private");
+  EXPECT_EQ(std::distance(fs::directory_iterator(secret), fs::directory_iterator()), 1);
+}
+
+TEST_F(DamagedRunTest, ReplayRefusesALockThatIsNotTheOneOfTheRun) {
+  const std::string key = bkm_.CellOf(bkm_.ReadRun(), "refuses")["lock"];
+  const fs::path file = bkm_.out() / "locks" / (key + ".json");
+  Json lock = *ReadJsonFile(file);
+  lock["python"] = "3.9";
+  ASSERT_TRUE(WriteFile(file, ToText(lock)).ok());
+
+  const ProcessResult replayed = bkm_.Run({"replay", bkm_.out(), "engine=*refuses*"});
+
+  EXPECT_EQ(replayed.exit_code, 2) << replayed.out;
+  EXPECT_THAT(replayed.err, HasSubstr(file.string()));
 }
 
 TEST(ResumeTest, FilesOfARunAreReadableForTheUsersOfCellsWhateverTheUmask) {

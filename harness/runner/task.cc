@@ -136,16 +136,7 @@ Json MakeRequest(const PreparedCell& cell, const std::filesystem::path& dir,
   request["probe_dir"] = cell.probe_folder.string();
   request["python"] = cell.worker.python.string();
   request["sandbox"] = std::string(Name(settings.sandbox));
-  if (cell.worker.alone) request["alone"] = true;
-  if (!cell.worker.bytecode.empty()) request["bytecode"] = cell.worker.bytecode.string();
   return request;
-}
-
-WorkerSetup WorkerOf(const Json& request, const std::string& key) {
-  return {.key = key,
-          .python = TextOf(request, "python"),
-          .alone = IsTrue(request, "alone"),
-          .bytecode = TextOf(request, "bytecode")};
 }
 
 std::string ControlKey(const CellRecord& record) {

@@ -56,9 +56,6 @@ struct TaskSettings {
 Json MakeRequest(const PreparedCell& cell, const std::filesystem::path& dir,
                  const TaskSettings& settings);
 
-// The worker that the request was made for.
-WorkerSetup WorkerOf(const Json& request, const std::string& key);
-
 // Everything that the observation of a cell depends on, except the content of its subjects.
 std::string QuestionText(const PreparedCell& cell, const TaskSettings& settings);
 

@@ -7,24 +7,12 @@
 namespace bkm {
 namespace {
 
-TEST(TaskTest, RequestSaysForWhichWorkerItIs) {
-  PreparedCell cell;
-  cell.record.cell.engine = "torchtitan";
-  cell.worker = {.key = "lock", .python = "/env/bin/python", .alone = true, .bytecode = "/cache/x"};
-  const WorkerSetup worker = WorkerOf(MakeRequest(cell, "dir", {}), "lock");
-  EXPECT_EQ(worker.key, "lock");
-  EXPECT_EQ(worker.python, "/env/bin/python");
-  EXPECT_TRUE(worker.alone);
-  EXPECT_EQ(worker.bytecode, "/cache/x");
-}
-
 TEST(TaskTest, WorkerIsNoPartOfTheKey) {
   PreparedCell cell;
   cell.record.cell.engine = "torchtitan";
   const Json plain = MakeRequest(cell, "dir", {});
   cell.worker = {.python = "/elsewhere/python", .alone = true, .bytecode = "/cache/x"};
   EXPECT_EQ(MakeRequest(cell, "dir", {})["key"], plain["key"]);
-  EXPECT_FALSE(plain.contains("alone"));
 }
 
 TEST(TaskTest, ALimitOnProcessorTimeIsPassedOnOnlyIfAMatrixSetsOne) {
