@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
 #include "harness/base/hash.h"
+#include "harness/base/staging_folder.h"
 #include "harness/base/status_macros.h"
 #include "harness/base/version.h"
 #include "harness/bundle/cell_packer.h"
@@ -65,13 +66,14 @@ absl::StatusOr<std::string> WriteBundle(const std::vector<PreparedCell>& cells,
   if (fs::is_directory(target, error))
     return absl::InvalidArgumentError(absl::StrCat(path.string(), " is a folder"));
   RETURN_IF_ERROR(CreateDirectories(target.parent_path()));
-  ASSIGN_OR_RETURN(const fs::path folder, CreateTempDirectory(target.parent_path(), ".bkm-pack-"));
-  absl::StatusOr<std::string> bundle = WriteParts(cells, settings, folder / "bundle");
-  if (bundle.ok() && ::rename((folder / "bundle").c_str(), target.c_str()) != 0) {
-    bundle = absl::UnavailableError(
+  ASSIGN_OR_RETURN(const StagingFolder staging,
+                   StagingFolder::Create(target.parent_path(), "pack"));
+  const fs::path made = staging.path() / "bundle";
+  ASSIGN_OR_RETURN(std::string bundle, WriteParts(cells, settings, made));
+  if (::rename(made.c_str(), target.c_str()) != 0) {
+    return absl::UnavailableError(
         absl::StrCat("cannot write ", path.string(), ": ", std::strerror(errno)));
   }
-  RemoveTree(folder).IgnoreError();
   return bundle;
 }
 

@@ -10,9 +10,11 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
 #include "harness/base/json_facts.h"
+#include "harness/base/staging_folder.h"
 #include "harness/base/status_macros.h"
 #include "harness/bundle/packed_cells.h"
 #include "harness/bundle/part_file.h"
@@ -201,13 +203,23 @@ absl::Status CheckBundle(const UnpackOptions& options, const PackedCells& cells)
                    ", which was not packed on this machine: name its file with --bundle"));
 }
 
+// Whether the folder is missing, or holds at most what is written before its run.json.
+bool IsNewRun(const RunDirectory& directory) {
+  const std::string begun = absl::StrCat(directory.run_json().filename().string(), ".");
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory.root(), error)) {
+    const std::string name = entry.path().filename();
+    if (name != ".lock" && !absl::StartsWith(name, begun)) return false;
+  }
+  return true;
+}
+
 absl::StatusOr<std::optional<RunRecord>> ReadOldRun(const RunDirectory& directory,
                                                     const std::string& matrix,
                                                     const std::string& sandbox) {
   std::error_code error;
   if (!fs::exists(directory.run_json(), error)) {
-    if (!fs::exists(directory.root(), error) || fs::is_empty(directory.root(), error))
-      return std::optional<RunRecord>();
+    if (IsNewRun(directory)) return std::optional<RunRecord>();
     return absl::InvalidArgumentError(
         absl::StrCat(directory.root().string(), " is no run directory: it has no run.json"));
   }
@@ -240,15 +252,14 @@ class Unpacking {
     ASSIGN_OR_RETURN(const PartFile results, PartFile::OpenForReading(options_.results));
     ASSIGN_OR_RETURN(const PackedCells cells, PackedCells::Read(results));
     RETURN_IF_ERROR(CheckBundle(options_, cells));
-    const fs::path parent = directory_.root().parent_path();
-    ASSIGN_OR_RETURN(const fs::path folder, CreateTempDirectory(parent, ".bkm-unpack-"));
-    const RunDirectory staging(folder);
-    absl::Status status = CheckAll(results, cells, staging);
-    if (status.ok()) AddRecords(cells);
-    if (status.ok() && !checked_.empty()) status = MoveAll(staging);
-    RemoveTree(folder).IgnoreError();
-    RETURN_IF_ERROR(status);
-    if (!checked_.empty()) RETURN_IF_ERROR(JudgeAll(cells));
+    ASSIGN_OR_RETURN(const StagingFolder folder,
+                     StagingFolder::Create(directory_.root().parent_path(), "unpack"));
+    const RunDirectory staging(folder.path());
+    RETURN_IF_ERROR(CheckAll(results, cells, staging));
+    AddRecords(cells);
+    if (checked_.empty()) return std::move(summary_);
+    RETURN_IF_ERROR(MoveAll(staging));
+    RETURN_IF_ERROR(JudgeAll(cells));
     return std::move(summary_);
   }
 
@@ -296,6 +307,10 @@ class Unpacking {
   absl::Status MoveAll(const RunDirectory& staging) {
     RETURN_IF_ERROR(CreateDirectories(directory_.root()));
     ASSIGN_OR_RETURN(const FileLock lock, directory_.Lock());
+    // First of all: with it, a folder that a killed unpack left is a run.
+    summary_.run.finished = false;
+    RETURN_IF_ERROR(AddMachines());
+    RETURN_IF_ERROR(directory_.WriteRun(summary_.run));
     for (CheckedResult& checked : checked_) {
       const CellRecord& record = checked.cell.record;
       checked.is_known = IsKnown(directory_, checked);
@@ -303,8 +318,7 @@ class Unpacking {
       if (!checked.is_known) RETURN_IF_ERROR(MoveCell(staging, directory_, record));
       ++(checked.is_known ? summary_.known : summary_.unpacked);
     }
-    RETURN_IF_ERROR(AddMachines());
-    return directory_.WriteRun(summary_.run);
+    return absl::OkStatus();
   }
 
   // The subjects in the order of the bundle, then the controls.

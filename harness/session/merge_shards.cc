@@ -14,6 +14,7 @@
 #include "harness/base/hash.h"
 #include "harness/base/json_facts.h"
 #include "harness/base/link_tree.h"
+#include "harness/base/staging_folder.h"
 #include "harness/base/status_macros.h"
 #include "harness/runner/judging.h"
 #include "harness/runner/run_directory.h"
@@ -193,22 +194,26 @@ absl::StatusOr<RunRecord> MergeShards(const std::vector<fs::path>& folders, cons
   }
   ASSIGN_OR_RETURN(const std::vector<Place> places, PlacesOf(shards));
   const fs::path target = fs::absolute(out).lexically_normal();
+  ASSIGN_OR_RETURN(const StagingFolder staging,
+                   StagingFolder::Create(target.parent_path(), "merge"));
+  const fs::path& made = staging.path();
+  ASSIGN_OR_RETURN(RunRecord run, MergeInto(shards, places, RunDirectory(made), target));
   std::error_code error;
   if (fs::exists(target, error) && !fs::is_empty(target, error)) {
+    // A merge that was killed when all was done.
+    const auto record = [](const fs::path& root) {
+      return ReadFile(RunDirectory(root).run_json());
+    };
+    const absl::StatusOr<std::string> there = record(target), here = record(made);
+    if (there.ok() && here.ok() && *there == *here) return run;
     return absl::InvalidArgumentError(
         absl::StrCat(out.string(), " is there already: name another folder with --out"));
   }
-  ASSIGN_OR_RETURN(const fs::path made, CreateTempDirectory(target.parent_path(), ".bkm-merge-"));
-  absl::StatusOr<RunRecord> run = MergeInto(shards, places, RunDirectory(made), target);
-  if (run.ok()) {
-    const absl::Status synced = SyncTree(made);
-    if (!synced.ok()) run = synced;
-  }
-  if (run.ok() && ::rename(made.c_str(), target.c_str()) != 0) {
-    run = absl::UnavailableError(
+  RETURN_IF_ERROR(SyncTree(made));
+  if (::rename(made.c_str(), target.c_str()) != 0) {
+    return absl::UnavailableError(
         absl::StrCat("cannot write ", out.string(), ": ", std::strerror(errno)));
   }
-  RemoveTree(made).IgnoreError();
   return run;
 }
 

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
+#include "harness/base/staging_folder.h"
 #include "harness/base/status_macros.h"
 #include "harness/site/about_page.h"
 #include "harness/site/assets.h"
@@ -104,8 +105,6 @@ absl::Status MoveInto(const fs::path& made, const fs::path& out) {
     // This file system cannot exchange: for a moment there is no site.
     RETURN_IF_ERROR(RemoveTree(out));
     failure = ::rename(made.c_str(), out.c_str()) == 0 ? 0 : errno;
-  } else if (failure == 0 && exchange) {
-    RETURN_IF_ERROR(RemoveTree(made));
   }
   if (failure == 0) return SyncFolder(made.parent_path());
   return absl::InternalError(absl::StrCat("cannot move ", made.string(), " to ", out.string(), ": ",
@@ -141,14 +140,10 @@ absl::Status WritePages(const SiteContent& content, Writer& writer) {
 absl::StatusOr<SiteReport> WriteSite(const SiteContent& content, const fs::path& out) {
   RETURN_IF_ERROR(CheckReplaceable(out));
   const fs::path parent = fs::absolute(out).parent_path();
-  ASSIGN_OR_RETURN(const fs::path made, CreateTempDirectory(parent, ".bkm-site-"));
-  Writer writer(made, FrameOf(content));
-  const absl::Status written = WritePages(content, writer);
-  if (!written.ok()) {
-    RemoveTree(made).IgnoreError();
-    return written;
-  }
-  RETURN_IF_ERROR(MoveInto(made, out));
+  ASSIGN_OR_RETURN(const StagingFolder staging, StagingFolder::Create(parent, "site"));
+  Writer writer(staging.path(), FrameOf(content));
+  RETURN_IF_ERROR(WritePages(content, writer));
+  RETURN_IF_ERROR(MoveInto(staging.path(), out));
   return writer.report();
 }
 

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+//
+// Commands that write a folder or a file, killed at many moments: the same command, given again,
+// ends as if nothing had happened, and what the killed one left is gone.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <set>
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "harness/base/files.h"
+#include "harness/testing/bkm_under_test.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::IsEmpty;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kKills = 20;
+constexpr char kBare[] = "/usr/bin/python3";  // the interpreter of the runtime "bare"
+
+// A file whose writing was cut off (WriteFile) keeps its temporary name: nothing reads it.
+bool IsCutOff(const fs::path& file) {
+  const std::string extension = file.extension();
+  return extension.size() == 7 && fs::exists(fs::path(file).replace_extension());
+}
+
+// The names of the files at or below `path`, relative to it.
+std::set<std::string> FilesOf(const fs::path& path) {
+  std::set<std::string> files;
+  std::error_code error;
+  if (fs::is_regular_file(path, error)) files.insert(".");
+  for (const auto& entry : fs::recursive_directory_iterator(path, error)) {
+    if (entry.is_regular_file() && entry.path().filename() != ".lock" && !IsCutOff(entry.path()))
+      files.insert(entry.path().lexically_relative(path));
+  }
+  return files;
+}
+
+// What each command reads is made once; no test changes it.
+class KilledCommandTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  static void SetUpTestSuite() {
+    bkm_ = new BkmUnderTest;
+    const std::string matrix = bkm_->WriteMatrix({"passes", "refuses", "import_raises", "exits"});
+    const auto run = [&](std::vector<std::string> arguments) {
+      const ProcessResult result = bkm_->Run(std::move(arguments));
+      ASSERT_TRUE(result.exit_code == 0 || result.exit_code == 1) << result.err;
+    };
+    run({"pack", matrix, "--out", In("cells.bkm")});
+    run({"work", In("cells.bkm"), "--out", In("results.bkm"), "--python", kBare});
+    const auto keep = [&](const char* name, std::vector<std::string> options) {
+      options.insert(options.begin(), {"run", matrix});
+      run(std::move(options));
+      fs::rename(bkm_->out(), In(name));
+    };
+    keep("run", {});
+    keep("one", {"--shard", "1/2"});
+    keep("two", {"--shard", "2/2"});
+    matrix_ = new std::string(matrix);
+  }
+  static void TearDownTestSuite() {
+    delete matrix_;
+    delete bkm_;
+  }
+  static std::string In(const char* name) { return bkm_->folder() / "in" / name; }
+  fs::path Parent() const { return bkm_->folder() / absl::StrCat("made-by-", GetParam()); }
+  fs::path Out() const { return Parent() / "out"; }
+
+  std::vector<std::string> Arguments() const {
+    const std::string command = GetParam();
+    if (command == "pack") return {"pack", *matrix_, "--out", Out()};
+    if (command == "unpack") return {"unpack", In("results.bkm"), Out()};
+    if (command == "site") return {"site", Out(), "--run", In("run")};
+    return {"merge", In("one"), In("two"), "--out", Out()};
+  }
+
+  // False if the command ended before.
+  bool RunAndKill(std::chrono::microseconds after) const {
+    const PipedProcess process = *StartPiped(bkm_->MakeCommand(Arguments()), Parent() / "stderr");
+    std::this_thread::sleep_for(after);
+    ::kill(-process.pid, SIGKILL);
+    int status = 0;
+    while (::waitpid(process.pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    return WIFSIGNALED(status);
+  }
+
+  // Names beside the output that begin with a dot.
+  std::set<std::string> Leftovers() const {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(Parent())) {
+      if (absl::StartsWith(entry.path().filename().string(), "."))
+        names.insert(entry.path().filename());
+    }
+    return names;
+  }
+
+  static BkmUnderTest* bkm_;
+  static std::string* matrix_;
+};
+BkmUnderTest* KilledCommandTest::bkm_ = nullptr;
+std::string* KilledCommandTest::matrix_ = nullptr;
+
+TEST_P(KilledCommandTest, CanBeRepeated) {
+  ASSERT_TRUE(CreateDirectories(Parent()).ok());
+  const auto start = Clock::now();
+  const ProcessResult undisturbed = bkm_->Run(Arguments());
+  const auto usual = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start);
+  ASSERT_EQ(undisturbed.exit_code, 0) << undisturbed.err;
+  const std::set<std::string> files = FilesOf(Out());
+  ASSERT_FALSE(files.empty());
+  const bool is_run = files.contains("run.json");
+  const Json run = is_run ? StableRun(*bkm_, *ReadJsonFile(Out() / "run.json")) : Json();
+
+  int killed = 0;
+  for (int i = 0; i < kKills; ++i) {
+    ASSERT_TRUE(RemoveTree(Out()).ok());
+    killed += RunAndKill(usual * (2 * i + 1) / (2 * kKills));
+
+    const ProcessResult again = bkm_->Run(Arguments());
+
+    EXPECT_EQ(again.exit_code, 0) << "kill " << i << ": " << again.err;
+    EXPECT_EQ(FilesOf(Out()), files) << "kill " << i;
+    EXPECT_THAT(Leftovers(), IsEmpty()) << "kill " << i;
+    if (is_run) {
+      EXPECT_EQ(Difference(run, StableRun(*bkm_, *ReadJsonFile(Out() / "run.json"))), "")
+          << "kill " << i;
+    }
+  }
+  EXPECT_GE(killed, kKills / 2) << "most had ended before";
+}
+
+INSTANTIATE_TEST_SUITE_P(Commands, KilledCommandTest,
+                         ::testing::Values("pack", "unpack", "site", "merge"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace bkm
