@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -52,12 +53,17 @@ absl::StatusOr<StagingFolder> StagingFolder::Create(const fs::path& parent,
   for (;;) {
     ASSIGN_OR_RETURN(fs::path path, CreateTempDirectory(parent, prefix));
     Descriptor folder = OpenFolder(path);
-    // Another process may take it for a stale one until it is locked.
-    const bool is_removed =
-        !folder.valid() || (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK);
+    if (!folder.valid() && errno != ENOENT) {
+      return absl::UnavailableError(
+          absl::StrCat("cannot open ", path.string(), ": ", std::strerror(errno)));
+    }
+    // Until it is locked, another process may take it for a stale one, and remove it. A file system
+    // without locks leaves it to its owner alone.
     struct stat info = {};
-    if (!is_removed && ::fstat(folder.get(), &info) == 0 && info.st_nlink > 0)
-      return StagingFolder(std::move(path), std::move(folder));
+    const bool is_taken = !folder.valid() ||
+                          (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) ||
+                          (::fstat(folder.get(), &info) == 0 && info.st_nlink == 0);
+    if (!is_taken) return StagingFolder(std::move(path), std::move(folder));
   }
 }
 
