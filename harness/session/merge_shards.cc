@@ -194,20 +194,22 @@ absl::StatusOr<RunRecord> MergeShards(const std::vector<fs::path>& folders, cons
   }
   ASSIGN_OR_RETURN(const std::vector<Place> places, PlacesOf(shards));
   const fs::path target = fs::absolute(out).lexically_normal();
+  const auto record = [](const fs::path& root) { return ReadFile(RunDirectory(root).run_json()); };
+  std::error_code error;
+  const bool is_taken = fs::exists(target, error) && !fs::is_empty(target, error);
+  const absl::StatusOr<std::string> there = record(target);
+  const absl::Status taken = absl::InvalidArgumentError(
+      absl::StrCat(out.string(), " is there already: name another folder with --out"));
+  if (is_taken && !there.ok()) return taken;
   ASSIGN_OR_RETURN(const StagingFolder staging,
                    StagingFolder::Create(target.parent_path(), "merge"));
   const fs::path& made = staging.path();
   ASSIGN_OR_RETURN(RunRecord run, MergeInto(shards, places, RunDirectory(made), target));
-  std::error_code error;
-  if (fs::exists(target, error) && !fs::is_empty(target, error)) {
-    // A merge that was killed when all was done.
-    const auto record = [](const fs::path& root) {
-      return ReadFile(RunDirectory(root).run_json());
-    };
-    const absl::StatusOr<std::string> there = record(target), here = record(made);
-    if (there.ok() && here.ok() && *there == *here) return run;
-    return absl::InvalidArgumentError(
-        absl::StrCat(out.string(), " is there already: name another folder with --out"));
+  if (is_taken) {
+    // The merge of a process that was killed when all was done?
+    const absl::StatusOr<std::string> here = record(made);
+    if (here.ok() && *there == *here) return run;
+    return taken;
   }
   RETURN_IF_ERROR(SyncTree(made));
   if (::rename(made.c_str(), target.c_str()) != 0) {
