@@ -137,6 +137,19 @@ TEST_F(MoreRealCellsTest, SdpaIsRefusedByVerlWhereItSaysSo) {
   EXPECT_EQ(Cell({"v0.9.0", "952427842", "sdpa"})["verdict"], "refused");
 }
 
+// Of a commit, and of a release; of a cell that works, and of one that breaks.
+TEST_F(RealCellsTest, ReplayPreparesACellAgainAndComesToTheSame) {
+  for (const CellName& name :
+       {CellName{"v0.8.0", "baba6d82e", "flex"}, {"0.9.1", "0.3.0", "flex"}}) {
+    const std::filesystem::path dir = Cell(name)["dir"].get<std::string>();
+    const auto replayed = RunRealBkm({"replay", RealRunFolder("proof"), dir.filename()});
+    ASSERT_TRUE(replayed.ok()) << replayed.status();
+    EXPECT_EQ(replayed->exit_code, 0) << replayed->err;
+    EXPECT_THAT(replayed->out, HasSubstr("the same verdict as in the run"));
+    EXPECT_THAT(replayed->err, HasSubstr("  sandbox: full\n"));
+  }
+}
+
 // Without goldens, no cell is green, what is red stays so, and the same run makes all right again.
 TEST_F(RealCellsTest, CellsWithoutGoldensAreSpuriousUntilTheSameRunMakesThem) {
   const std::filesystem::path folder = RealRunFolder("without-goldens");

@@ -41,9 +41,11 @@ std::vector<std::string> Filtered(std::vector<std::string> arguments,
                                   const std::vector<std::string>& filters);
 
 // `bkm run ARGUMENTS` into the folder `name` of the test's own; its run.json, or why there is none.
-// Exit code 1 (some verdicts differ from what is expected) is not an error.
+// An exit code up to `worst` is not an error: 1 if some verdicts differ from what is expected, 2 if
+// a cell ended by harness-error.
 absl::StatusOr<Json> RunRealCells(std::vector<std::string> arguments, const std::string& name,
-                                  std::map<std::string, std::string> environment = {});
+                                  std::map<std::string, std::string> environment = {},
+                                  int worst = 1);
 // Where RunRealCells puts the run `name`.
 std::filesystem::path RealRunFolder(const std::string& name);
 

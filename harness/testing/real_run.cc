@@ -11,8 +11,9 @@
 
 namespace bkm {
 
-absl::StatusOr<RealRun> RealRun::Make(std::vector<std::string> arguments, const std::string& name) {
-  ASSIGN_OR_RETURN(Json run, RunRealCells(std::move(arguments), name));
+absl::StatusOr<RealRun> RealRun::Make(std::vector<std::string> arguments, const std::string& name,
+                                      int worst) {
+  ASSIGN_OR_RETURN(Json run, RunRealCells(std::move(arguments), name, {}, worst));
   return RealRun(RealRunFolder(name), std::move(run));
 }
 

@@ -24,7 +24,8 @@ class RealRun {
   using Fields = std::map<std::string, std::string>;
 
   // RunRealCells, and what it came to.
-  static absl::StatusOr<RealRun> Make(std::vector<std::string> arguments, const std::string& name);
+  static absl::StatusOr<RealRun> Make(std::vector<std::string> arguments, const std::string& name,
+                                      int worst = 1);
 
   // The one subject cell with these fields; an object that says so when there is none or several.
   Json Cell(const Fields& fields) const;
