@@ -11,6 +11,7 @@
 #include "harness/bundle/part_file.h"
 #include "harness/bundle/unpack.h"
 #include "harness/model/cell_record.h"
+#include "harness/session/recorded_cell.h"
 
 namespace bkm {
 namespace fs = std::filesystem;

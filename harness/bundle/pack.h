@@ -17,7 +17,6 @@
 #include "harness/runner/preparation.h"
 #include "harness/runner/run_directory.h"
 #include "harness/runner/task.h"
-#include "harness/session/recorded_cell.h"
 
 namespace bkm {
 

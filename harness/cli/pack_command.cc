@@ -11,6 +11,7 @@
 #include "harness/runner/preparation.h"
 #include "harness/session/interrupt.h"
 #include "harness/session/measurement.h"
+#include "harness/session/recorded_cell.h"
 
 namespace bkm {
 namespace {
