@@ -157,8 +157,9 @@ TEST_F(MorePublicCasesTest, AnOlderLayoutOfModulesIsDrivenOrNobodysFault) {
 
 TEST_F(MorePublicCasesTest, TwoVersionsWithTheSameHeadlineDifferInWhatFails) {
   const auto fails = [&](const char* library) {
+    const Json cell = run().Cell({{"library_label", library}});
     std::set<std::string> claims;
-    for (const Json& failed : ListOf(run().Cell({{"library_label", library}}), "failures"))
+    for (const Json& failed : ListOf(cell, "failures"))
       claims.insert(absl::StrCat(TextOf(failed, "claim"), ": ", TextOf(failed, "reason")));
     return claims;
   };
