@@ -268,6 +268,8 @@ absl::StatusOr<WorkSummary> Work(const Installation& installation, const WorkOpt
                               results, observer, signals));
   }
   const std::vector<SkippedCell>& lost = results.lost().cells;
+  for (const SkippedCell& cell : lost)
+    observer.OnWarning(absl::StrCat("cannot run ", cell.cell, ": ", cell.why));
   summary.skipped.cells.insert(summary.skipped.cells.end(), lost.begin(), lost.end());
   RETURN_IF_ERROR(results.SetSkipped(summary.skipped));
   summary.ran = results.added();

@@ -58,7 +58,7 @@ absl::Status EnterRoot(const Confinement& confinement) {
   for (const auto& [path, content] : confinement.files) RETURN_IF_ERROR(root.File(path, content));
   RETURN_IF_ERROR(root.AttachAll(std::move(all)));
   for (const auto& [path, target] : confinement.links) RETURN_IF_ERROR(root.Link(path, target));
-  RETURN_IF_ERROR(root.Proc(confinement.hide));
+  RETURN_IF_ERROR(root.Proc(confinement.hide ? ProcView::kHidden : ProcView::kWhole));
   return root.Enter();
 }
 

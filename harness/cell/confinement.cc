@@ -14,8 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Folders that the worker's root makes itself and that its cells share.
-constexpr const char* kMade[] = {"/etc", "/dev"};
+// A folder that the worker's root makes itself and that its cells share. /dev is none: each cell
+// has its own, where those that ask for a GPU get more devices than the others.
+constexpr const char* kMade = "/etc";
 
 absl::Status Attach(Confinement& confinement, const fs::path& path, Access access) {
   const bool there = std::any_of(confinement.attachments.begin(), confinement.attachments.end(),
@@ -55,18 +56,13 @@ absl::Status AddPath(Confinement& confinement, const fs::path& path, Access acce
 }
 
 Sandbox SharedWithCells(const Confinement& confinement) {
-  std::set<fs::path> shared(std::begin(kMade), std::end(kMade));
+  std::set<fs::path> shared = {kMade};
   for (const Attachment& one : confinement.attachments) {
-    const bool made = std::any_of(std::begin(kMade), std::end(kMade), [&](const char* folder) {
-      return IsAtOrBelow(one.path, folder);
-    });
-    if (!made) shared.insert(one.path);
+    if (!IsAtOrBelow(one.path, kMade)) shared.insert(one.path);
   }
-  Sandbox sandbox{.level = SandboxLevel::kFull, .shared = {shared.begin(), shared.end()}};
-  for (const auto& link : confinement.links) {
-    if (!IsAtOrBelow(link.first, "/dev")) sandbox.links.push_back(link);
-  }
-  return sandbox;
+  return {.level = SandboxLevel::kFull,
+          .shared = {shared.begin(), shared.end()},
+          .links = confinement.links};
 }
 
 }  // namespace bkm

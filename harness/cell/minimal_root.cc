@@ -51,7 +51,7 @@ absl::Status MakeFolders(const fs::path& path) {
 
 absl::Status Bind(const fs::path& from, const fs::path& to) {
   if (::mount(from.c_str(), to.c_str(), nullptr, MS_BIND, nullptr) != 0)
-    return ErrorAt("cannot hide", to);
+    return ErrorAt("cannot bind", to);
   return absl::OkStatus();
 }
 
@@ -108,12 +108,12 @@ absl::Status MinimalRoot::AttachAll(std::vector<Attachment> attachments) const {
   return absl::OkStatus();
 }
 
-absl::Status MinimalRoot::Proc(bool hide) const {
+absl::Status MinimalRoot::Proc(ProcView view) const {
   RETURN_IF_ERROR(Folder("/proc"));
   const fs::path proc = Here("/proc");
   if (::mount("proc", proc.c_str(), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
     return ErrorAt("cannot mount", "/proc");
-  if (!hide) return absl::OkStatus();
+  if (view == ProcView::kWhole) return absl::OkStatus();
   RETURN_IF_ERROR(Folder("/.hidden"));
   RETURN_IF_ERROR(File("/.nothing", ""));
   struct stat info = {};
@@ -125,9 +125,12 @@ absl::Status MinimalRoot::Proc(bool hide) const {
     if (::lstat((proc / name).c_str(), &info) == 0 && S_ISDIR(info.st_mode))
       RETURN_IF_ERROR(Bind(Here("/.hidden"), proc / name));
   }
+  const fs::path settings = proc / "sys";
+  if (view == ProcView::kHiddenForGpu) RETURN_IF_ERROR(Bind(settings, settings));
   mount_attr attributes = {};
   attributes.attr_set = MOUNT_ATTR_RDONLY;
-  if (SetMountAttributes(AT_FDCWD, proc.c_str(), AT_RECURSIVE, attributes) != 0)
+  const fs::path& fixed = view == ProcView::kHiddenForGpu ? settings : proc;
+  if (SetMountAttributes(AT_FDCWD, fixed.c_str(), AT_RECURSIVE, attributes) != 0)
     return ErrorAt("cannot make read-only", "/proc");
   return absl::OkStatus();
 }

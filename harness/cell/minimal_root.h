@@ -19,6 +19,14 @@ struct Attachment {
   Descriptor tree;
 };
 
+enum class ProcView {
+  kWhole,
+  kHidden,  // read-only, and without what tells of the machine
+  // The same, but a process may write to its own folder: CUDA's library names its threads there
+  // (/proc/self/task/N/comm), and does not start where it cannot.
+  kHiddenForGpu,
+};
+
 // A root folder of our own making, for a process in its own mount namespace: an empty file system
 // in memory to which mounts are attached. Clone what the root needs from the old one before
 // Create(), which covers /tmp.
@@ -32,8 +40,8 @@ class MinimalRoot {
   absl::Status Attach(const Attachment& attachment) const;
   // In path order, so that what is inside another attachment comes after it.
   absl::Status AttachAll(std::vector<Attachment> attachments) const;
-  // A /proc of the process namespace. `hide`: read-only and without what tells of the machine.
-  absl::Status Proc(bool hide) const;
+  // A /proc of the process namespace.
+  absl::Status Proc(ProcView view) const;
 
   // Makes it this process's root, read-only, and lets go of the old one.
   absl::Status Enter() const;

@@ -6,8 +6,10 @@
 #include <fstream>
 #include <set>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "harness/base/embedded_python.h"
 #include "harness/base/files.h"
 
@@ -44,6 +46,15 @@ std::set<fs::path> FoldersOfLoadedLibraries() {
     if (absl::StrContains(file.filename().string(), ".so")) folders.insert(file.parent_path());
   }
   return folders;
+}
+
+// Of the nodes that NVIDIA's driver makes in /dev, those that computing needs: the cards, their
+// control node, unified memory, and the folder of nodes for parts of a card (MIG). The others are
+// for screens, debuggers and fabrics.
+bool IsGpuNode(absl::string_view name) {
+  if (!absl::ConsumePrefix(&name, "nvidia")) return false;
+  return name == "ctl" || name == "-uvm" || name == "-caps" ||
+         (!name.empty() && std::all_of(name.begin(), name.end(), absl::ascii_isdigit));
 }
 
 // Debian's Python reads a file of /etc/python3.N.
@@ -107,8 +118,7 @@ SystemView FindGpuView() {
   SystemView view;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator("/dev", error)) {
-    if (absl::StartsWith(entry.path().filename().string(), "nvidia"))
-      view.devices.push_back(entry.path());
+    if (IsGpuNode(entry.path().filename().string())) view.devices.push_back(entry.path());
   }
   if (!view.devices.empty() && Exists("/sys")) view.reads.push_back("/sys");
   return view;

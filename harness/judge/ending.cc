@@ -142,10 +142,10 @@ bool RefusesOnPurpose(const Observation& observation, const Probe& probe) {
          why == reason::kNameMissing || why == reason::kImportFailed || why == reason::kValueError;
 }
 
-// Adapters raise this where what the subject returned cannot be what the probe asked for.
-bool IsWrongShape(const ObservedException& exception) {
+// An exception of this type that the harness's own code raised.
+bool IsOwn(const ObservedException& exception, absl::string_view type) {
   const ObservedFrame* frame = DeepestFrame(exception);
-  return exception.type == "WrongShape" && frame != nullptr && frame->owner == FrameOwner::kHarness;
+  return exception.type == type && frame != nullptr && frame->owner == FrameOwner::kHarness;
 }
 
 Stop ClassifyException(const Observation& observation, const Probe& probe) {
@@ -158,8 +158,12 @@ Stop ClassifyException(const Observation& observation, const Probe& probe) {
     return {VerdictKind::kBroken, stage, reason::kRanksStuck, exception->message};
   if (std::optional<Stop> stop = MachineAtItsEnd(observation, *exception, stage)) return *stop;
   const std::string message = DescribeException(*exception);
-  if (IsWrongShape(*exception))
+  // What the subject returned cannot be what the probe asked for.
+  if (IsOwn(*exception, "WrongShape"))
     return {VerdictKind::kWrong, stage, reason::kWrongShape, exception->message};
+  // The device did not compute before any code of a subject ran.
+  if (IsOwn(*exception, "DeviceUnusable") && observation.stages.empty())
+    return {VerdictKind::kUnsupported, Stage::kBackend, reason::kDeviceMissing, exception->message};
   if (IsOfTheHarness(*exception, stage))
     return {VerdictKind::kUnsupported, stage, reason::kHarnessError, OfTheHarness(*exception)};
   const AttentionBackend* replacement = Replacement(observation, probe);

@@ -117,6 +117,22 @@ TEST(EndingTest, AnImpossibleShapeIsTheSubjectsFault) {
   EXPECT_EQ(raised(FrameOwner::kEngine).kind, VerdictKind::kBroken) << "another class of this name";
 }
 
+TEST(EndingTest, ADeviceThatDoesNotComputeBeforeASubjectRunsSaysNothingAboutThePair) {
+  const auto raised = [](FrameOwner owner, bool has_begun) {
+    Observation cell =
+        Raised(Stage::kImport, Exception("DeviceUnusable", "no CUDA device",
+                                         {Frame(owner, "bkm_cell/device.py", "raise")}));
+    if (!has_begun) cell.stages.clear();
+    return Class(cell);
+  };
+  EXPECT_EQ(raised(FrameOwner::kHarness, /*has_begun=*/false),
+            (Stop{VerdictKind::kUnsupported, Stage::kBackend, "device-missing", "no CUDA device"}));
+  EXPECT_EQ(raised(FrameOwner::kEngine, false).kind, VerdictKind::kBroken)
+      << "another class of this name";
+  EXPECT_NE(raised(FrameOwner::kHarness, true).reason, "device-missing")
+      << "a subject had the process by then";
+}
+
 TEST(EndingTest, ClearRefusalIsRefusedAtItsStage) {
   EXPECT_EQ(Class(VerlAttnTypeNotSupported(), "sdpa"),
             (Stop{VerdictKind::kRefused, Stage::kConstruct, "refused-option",

@@ -59,6 +59,7 @@ def _climb(request: dict[str, Any], report: Report, owners: Owners, start: float
         return
     import torch
 
+    from bkm_cell.device import check_device
     from bkm_cell.faults import attention_to_ask
     from bkm_cell.preload import third_party_modules
     from bkm_cell.probe import Probe
@@ -70,6 +71,8 @@ def _climb(request: dict[str, Any], report: Report, owners: Owners, start: float
     from bkm_cell.witnesses.lines import recorded_lines
 
     torch.set_num_threads(int(request["probe"].get("threads", 1)))
+    if request["probe"].get("device", "cpu") != "cpu":
+        check_device()
     apply_shims(request)
     report.set(shims=acts.counts(), plant=request.get("plant") or [])
     report.on_stage.append(lambda: report.set(shims=acts.counts()))
