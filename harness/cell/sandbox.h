@@ -36,7 +36,7 @@ struct CellView {
   std::vector<std::filesystem::path> reads;  // kWeak
   // kFull: `attachments` has the devices of FindGpuView(); kWeak: they are allowed, too.
   bool gpu = false;
-  uid_t user = 0;                            // kFull
+  uid_t user = 0;  // kFull
 };
 
 // In the forked cell: confines the process for good. kFull: the process is in its own process

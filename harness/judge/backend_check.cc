@@ -116,10 +116,20 @@ bool HasCall(const ObservedKernels& kernels, size_t step) {
   return step < kernels.calls.size() && kernels.calls[step] > 0;
 }
 
+// What torch's autograd calls the one node of a compiled function. Its backward was derived from
+// the graph that its forward runs, so the forward's ops and kernels tell what it is.
+constexpr absl::string_view kCompiledNode = "CompiledFunctionBackward";
+
+bool IsCompiled(const ObservedKernels& kernels) {
+  return std::find(kernels.backward.begin(), kernels.backward.end(), kCompiledNode) !=
+         kernels.backward.end();
+}
+
 // Whether a layer's call is the asked backend's, forward and backward.
 bool IsProven(const ObservedKernels& kernels, const AttentionBackend& asked) {
   return BackendOfOps(kernels.forward, asked).is_asked &&
-         (IsComposite(kernels, asked) || BackendOfNodes(kernels.backward, asked).is_asked);
+         (IsComposite(kernels, asked) || IsCompiled(kernels) ||
+          BackendOfNodes(kernels.backward, asked).is_asked);
 }
 
 struct LayersOfStep {
@@ -156,11 +166,18 @@ bool IsCountable(const Observation& observation, const AttentionBackend& backend
                       });
 }
 
-// How many calls of the attention the loss of a step depends on.
-int64_t CallsBehindLoss(const ObservedStep& step, const AttentionBackend& backend) {
+// How many calls of the attention the loss of a step depends on. Compiled calls count where each
+// compiled call of the step is the asked backend's.
+int64_t CallsBehindLoss(const Observation& observation, size_t step,
+                        const AttentionBackend& backend) {
+  const bool are_asked = std::all_of(observation.kernels.begin(), observation.kernels.end(),
+                                     [&](const ObservedKernels& kernels) {
+                                       return !HasCall(kernels, step) || !IsCompiled(kernels) ||
+                                              BackendOfOps(kernels.forward, backend).is_asked;
+                                     });
   int64_t calls = 0;
-  for (const auto& [node, count] : step.attention_nodes) {
-    if (IsNodeOf(node, backend)) calls += count;
+  for (const auto& [node, count] : observation.steps[step].attention_nodes) {
+    if (IsNodeOf(node, backend) || (are_asked && node == kCompiledNode)) calls += count;
   }
   return calls;
 }
@@ -194,7 +211,7 @@ std::optional<CheckResult> CheckSteps(const Observation& observation, const Aske
     if (const AttentionBackend* other = OtherBehindLoss(observed, backend))
       return failed(absl::StrCat(loss, std::string(other->name), ", too"));
     const int64_t needed = asked.layers * std::max<int64_t>(1, observed.forwards.value_or(1));
-    const int64_t calls = CallsBehindLoss(observed, backend);
+    const int64_t calls = CallsBehindLoss(observation, step, backend);
     if (IsCountable(observation, backend, step) && calls < needed) {
       return failed(absl::StrCat(loss, "only ", calls, " of the ", needed,
                                  " calls that its layers and micro-batches need"));

@@ -190,6 +190,31 @@ TEST(BackendCheckTest, ALossThatDependsOnFewerCallsFails) {
   EXPECT_EQ(CheckBackend(observation, kTwoSteps).reason, "other-backend-ran") << "micro-batches";
 }
 
+TEST(BackendCheckTest, ACompiledCallIsWhatItsForwardRan) {
+  Observation observation = FinishedWithFlex();
+  const std::string kernel = "triton_tem_fused_flex_attention_2";
+  for (ObservedKernels& kernels : observation.kernels) {
+    kernels.forward = {kernel};
+    kernels.backward = {"CompiledFunctionBackward"};
+  }
+  for (ObservedStep& step : observation.steps)
+    step.attention_nodes = {{"CompiledFunctionBackward", 2}, {"LogSoftmaxBackward0", 1}};
+  EXPECT_EQ(CheckBackend(observation, kTwoSteps).outcome, CheckOutcome::kPassed);
+
+  Observation dropped = observation;
+  dropped.steps[1].attention_nodes["CompiledFunctionBackward"] = 1;
+  EXPECT_EQ(CheckBackend(dropped, kTwoSteps).message,
+            "flex was built, but the loss of step 2 depends on only 1 of the 2 calls that its "
+            "layers and micro-batches need");
+  Observation fallback = observation;
+  fallback.kernels[1].forward = {"aten::scaled_dot_product_attention"};
+  EXPECT_EQ(CheckBackend(fallback, kTwoSteps).message,
+            "flex was built, but the forward that ran is that of sdpa in 1 of 2 layers (1)");
+  Observation unnamed = observation;
+  unnamed.kernels[1].forward = {"triton_poi_fused_mul_3"};
+  EXPECT_NE(CheckBackend(unnamed, kTwoSteps).outcome, CheckOutcome::kPassed);
+}
+
 TEST(BackendCheckTest, ALossThatDependsOnAnotherAttentionTooFails) {
   Observation observation = FinishedWithFlex();
   observation.steps[0].attention_nodes["ScaledDotProductFlashAttentionForCpuBackward0"] = 1;

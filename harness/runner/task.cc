@@ -60,10 +60,12 @@ bool HasControl(const EngineKind& control, const Probe& probe) {
       });
 }
 
-// What a cell may write beyond its limit because the probe asks it to: the largest model is 300
-// MiB, and a checkpoint has its two moments, too.
-int HandOverMib(const Probe& probe) {
-  return (probe.export_weights ? 1024 : 0) + (probe.resume_checkpoint ? 1024 : 0);
+// What a cell may write beyond its limit because the probe asks for it: the largest model is 300
+// MiB, and a checkpoint has its two moments, too. On a GPU, attention is compiled: the caches of
+// torch's compiler took more than 64 MiB for one step of flex.
+int MoreOutputMib(const Probe& probe) {
+  return (probe.export_weights ? 1024 : 0) + (probe.resume_checkpoint ? 1024 : 0) +
+         (probe.device != "cpu" ? 2048 : 0);
 }
 
 // The faults that the worker plants in memory.
@@ -87,7 +89,7 @@ Json Asked(const PreparedCell& cell, const TaskSettings& settings) {
   const Cell& what = cell.record.cell;
   Json limits = {{"timeout_s", settings.limits.timeout_s},
                  {"memory_mib", settings.limits.memory_mib},
-                 {"output_mib", settings.limits.output_mib + HandOverMib(what.probe)},
+                 {"output_mib", settings.limits.output_mib + MoreOutputMib(what.probe)},
                  {"processes", settings.limits.processes}};
   if (settings.limits.cpu_s > 0) limits["cpu_s"] = settings.limits.cpu_s;
   Json asked = {{"type", "run"},

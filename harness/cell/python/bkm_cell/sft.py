@@ -272,7 +272,7 @@ class Ladder:
     @contextmanager
     def _kernels(self, kernels: AttentionKernels, step: int) -> Iterator[LossGraphs]:
         """Records a step's attention kernels; yields the graphs that it goes backward through."""
-        graphs = LossGraphs()
+        graphs = LossGraphs(kernels.is_compiled_call)
         backward = torch.autograd.backward
         inside: list[bool] = []  # a backward that recomputes is nested in another one
 

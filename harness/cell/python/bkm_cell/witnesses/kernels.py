@@ -25,6 +25,9 @@ from bkm_cell.witnesses.ops import dispatched, is_telling
 _PRODUCT = re.compile(r"(mm|matmul|linear)backward\d*$", re.IGNORECASE)
 
 PRECISIONS = {torch.bfloat16: "bf16", torch.float32: "fp32"}
+# The one node of a call of a compiled function; its backward is derived from what its forward traced.
+_COMPILED = "CompiledFunctionBackward"
+
 MAX_NODES = 10_000  # in the graph of one call; an attention has fewer
 MAX_NODES_OF_A_LOSS = 2_000_000
 
@@ -53,26 +56,34 @@ def _nodes(starts: Iterable[Any], ends: Iterable[Any], most: int) -> Iterator[An
 
 
 def autograd_nodes(output: Any, inputs: Any) -> list[str]:
-    """The nodes between a call's output and its inputs whose names identify an attention."""
+    """The nodes between a call's output and its inputs that identify an attention or are compiled."""
     names = {node.name() for node in _nodes(_tensors(output), _tensors(inputs), MAX_NODES)}
-    return sorted(name for name in names if is_telling(name))
+    return sorted(name for name in names if is_telling(name) or name == _COMPILED)
+
+
+def _compiled_node(output: Any, inputs: Any) -> Any:
+    """One compiled node of the call, or None."""
+    nodes = _nodes(_tensors(output), _tensors(inputs), MAX_NODES)
+    return next((node for node in nodes if node.name() == _COMPILED), None)
 
 
 class LossGraphs:
     """What the backward passes of a step go through.
 
-    `attention`: how many nodes of each name that identifies an attention. `products`: how many matrix
-    products of each type; a product has the type of its operands.
+    `attention`: how many nodes of each name that identifies an attention; of compiled nodes, whose
+    name tells nothing, only those that are `of_attention`. `products`: how many matrix products of
+    each type; a product has the type of its operands. A compiled function hides its products.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, of_attention: Callable[[Any], bool] = lambda _: False) -> None:
+        self._of_attention = of_attention
         self.attention: Counter[str] = Counter()
         self.products: Counter[str] = Counter()
 
     def add(self, roots: Any) -> None:
         for node in _nodes(_tensors(roots), [], MAX_NODES_OF_A_LOSS):
             name = node.name()
-            if is_telling(name):
+            if is_telling(name) or (name == _COMPILED and self._of_attention(node)):
                 self.attention[name] += 1
             if _PRODUCT.search(name) and (outputs := getattr(node, "_input_metadata", None)):
                 self.products[_name(outputs[0].dtype)] += 1
@@ -103,6 +114,7 @@ class AttentionKernels:
         self._modules = modules
         self._steps = steps
         self._step = 0
+        self._compiled: set[Any] = set()  # a node of each compiled call in this step
         # (layer, precision, ops, nodes) -> calls per step
         self._calls: dict[tuple[int, str, tuple[str, ...], tuple[str, ...]], list[int]] = {}
 
@@ -121,13 +133,20 @@ class AttentionKernels:
     @contextmanager
     def watching(self, step: int) -> Iterator[None]:
         self._step = step
+        self._compiled.clear()
         with ExitStack() as stack:
             for layer, module in numbered(inner_attentions(self._modules)):
                 self._watch(stack, layer, module)
             stack.enter_context(hf_attention(self._modules, self._watched))
             yield
 
+    def is_compiled_call(self, node: Any) -> bool:
+        """Whether this node is that of an attention call of the current step."""
+        return node in self._compiled
+
     def _keep(self, layer: int, ops: set[str], output: Any, inputs: Any) -> None:
+        if (node := _compiled_node(output, inputs)) is not None:
+            self._compiled.add(node)
         key = (layer, precision_of(inputs), tuple(sorted(ops)), tuple(autograd_nodes(output, inputs)))
         self._calls.setdefault(key, [0] * self._steps)[self._step] += 1
 

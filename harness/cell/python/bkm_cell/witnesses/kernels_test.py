@@ -125,6 +125,29 @@ class KernelsTest(unittest.TestCase):
         dropped = model.layers[0](x) + 0 * model(x).detach()
         self.assertNotIn(fused, graphs_of({"tensors": dropped.sum()}).attention)
 
+    def test_a_compiled_call_behind_a_loss_is_told_from_other_compiled_functions(self):
+        model = Model()
+        attention = torch.compile(FusedAttention(), backend="aot_eager")
+        model.layers[1].inner_attention.forward = attention.forward
+        other = torch.compile(lambda x: torch.sin(x) * x, backend="aot_eager")
+        kernels = AttentionKernels([model], steps=1)
+        with kernels.watching(step=0):
+            whole = other(model(torch.ones(1, 5, 8))).sum()
+            model(torch.ones(1, 5, 8))  # a call whose output is dropped
+            graphs = LossGraphs(kernels.is_compiled_call)
+            graphs.add(whole)
+        # The call that compiles has ops of the compiler beside those of the call.
+        fused = [facts for facts in kernels.facts() if facts["layer"] == 1]
+        for facts in fused:
+            self.assertEqual(facts["backward"], ["CompiledFunctionBackward"])
+            self.assertIn("scaled_dot_product", " ".join(facts["forward"]))
+        self.assertEqual(sum(facts["calls"][0] for facts in fused), 2)
+        self.assertEqual(graphs.attention["CompiledFunctionBackward"], 1)
+        with kernels.watching(step=0):
+            graphs = LossGraphs(kernels.is_compiled_call)
+            graphs.add(whole)
+        self.assertNotIn("CompiledFunctionBackward", graphs.attention, "of an earlier step")
+
     def test_matrix_products_of_a_loss_are_counted_by_their_type(self):
         weight = torch.ones(8, 8, requires_grad=True)
         experts, x = weight.repeat(2, 1, 1), torch.ones(2, 3, 8)
