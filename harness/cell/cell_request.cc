@@ -3,6 +3,7 @@
 #include "harness/cell/cell_request.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
@@ -72,9 +73,11 @@ absl::StatusOr<CellRequest> ParseCellRequest(const Json& json) {
     }
   }
   const Json probe = json.value("probe", Json());
-  if (request.limits.cpu_s == 0)
-    request.limits.cpu_s = kCpuShare * request.limits.timeout_s * ThreadsOf(probe);
   request.on_cpu = !probe.is_object() || probe.value("device", Json("cpu")) == "cpu";
+  // Attention is compiled on a GPU, by as many processes as the machine has processors.
+  const double compilers = request.on_cpu ? 1 : std::max(1u, std::thread::hardware_concurrency());
+  if (request.limits.cpu_s == 0)
+    request.limits.cpu_s = kCpuShare * request.limits.timeout_s * ThreadsOf(probe) * compilers;
   request.all = json;
   return request;
 }

@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <thread>
+
 namespace bkm {
 namespace {
 
@@ -71,6 +74,10 @@ TEST(CellRequestTest, KnowsWhetherAGpuTakesPart) {
   EXPECT_TRUE(ParseCellRequest(json)->on_cpu);
   json["probe"] = {{"device", "cuda"}};
   EXPECT_FALSE(ParseCellRequest(json)->on_cpu);
+  json["limits"]["timeout_s"] = 100;
+  EXPECT_EQ(ParseCellRequest(json)->limits.cpu_s,
+            125.0 * std::max(1u, std::thread::hardware_concurrency()))
+      << "compilers";
 }
 
 TEST(CellRequestTest, RefusesARelativeFolder) {

@@ -35,9 +35,7 @@ constexpr uint64_t kRead =
 constexpr uint64_t kVersion1 = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
 constexpr uint64_t kMakeDevices = LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK;
 constexpr uint64_t kOfFiles = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE |
-                              LANDLOCK_ACCESS_FS_READ_FILE | kTruncate | kIoctlOnDevices;
-constexpr uint64_t kOfDevices =
-    LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | kIoctlOnDevices;
+                              LANDLOCK_ACCESS_FS_READ_FILE | kTruncate;
 
 absl::Status Allow(int ruleset, const std::filesystem::path& path, uint64_t access) {
   const Descriptor place(::open(path.c_str(), O_PATH | O_CLOEXEC));
@@ -88,7 +86,6 @@ absl::Status EnterLandlock(const LandlockRules& rules) {
     RETURN_IF_ERROR(Allow(ruleset.get(), path, kRead & set.files));
   for (const auto& path : rules.writes)
     RETURN_IF_ERROR(Allow(ruleset.get(), path, set.files & ~kMakeDevices & ~kIoctlOnDevices));
-  for (const auto& path : rules.devices) RETURN_IF_ERROR(Allow(ruleset.get(), path, kOfDevices));
   if (::syscall(SYS_landlock_restrict_self, ruleset.get(), 0) != 0)
     return SystemError("cannot apply the Landlock rules");
   return absl::OkStatus();

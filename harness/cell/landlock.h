@@ -14,8 +14,6 @@ namespace bkm {
 struct LandlockRules {
   std::vector<std::filesystem::path> reads;   // read and execute
   std::vector<std::filesystem::path> writes;  // everything but device nodes
-  // Device nodes, or folders of them: opened, written to and configured (ioctl).
-  std::vector<std::filesystem::path> devices;
 };
 
 // The version of Landlock that this kernel offers; 0: none.

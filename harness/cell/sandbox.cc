@@ -36,7 +36,6 @@
 #include "harness/cell/pid_namespace.h"
 #include "harness/cell/seccomp_filter.h"
 #include "harness/cell/system_error.h"
-#include "harness/cell/system_view.h"
 
 namespace bkm {
 namespace {
@@ -189,15 +188,8 @@ absl::Status EnterRules(LandlockRules rules) {
 
 absl::StatusOr<std::vector<std::string>> EnterWeak(const Sandbox& sandbox, const CellView& view) {
   RETURN_IF_ERROR(DropAllCapabilities(::geteuid(), ::getegid()));
-  LandlockRules rules = {
-      .reads = sandbox.shared, .writes = {view.dir / "work", view.dir / "tensors"}, .devices = {}};
+  LandlockRules rules = {sandbox.shared, {view.dir / "work", view.dir / "tensors"}};
   rules.reads.insert(rules.reads.end(), view.reads.begin(), view.reads.end());
-  if (view.gpu) {
-    SystemView gpu = FindGpuView();
-    rules.reads.insert(rules.reads.end(), gpu.reads.begin(), gpu.reads.end());
-    rules.devices = std::move(gpu.devices);
-    rules.writes.push_back("/proc/self/task");  // as ProcView::kHiddenForGpu says
-  }
   // Locks and shared tensors of multiprocessing lie in /dev/shm.
   rules.writes.push_back("/dev/shm");
   RETURN_IF_ERROR(EnterRules(std::move(rules)));
@@ -227,7 +219,7 @@ absl::Status BringLoopbackUp() {
 absl::Status EnterWeakSandbox(const std::vector<fs::path>& reads,
                               const std::vector<fs::path>& writes) {
   RETURN_IF_ERROR(DropAllCapabilities(::geteuid(), ::getegid()));
-  RETURN_IF_ERROR(EnterRules({.reads = reads, .writes = writes, .devices = {}}));
+  RETURN_IF_ERROR(EnterRules({reads, writes}));
   return InstallSeccompFilter(Filtered::kWithoutSockets);
 }
 

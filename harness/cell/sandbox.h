@@ -34,9 +34,8 @@ struct CellView {
   std::filesystem::path dir;                 // work/ and tensors/ in it are writable
   std::vector<Attachment> attachments;       // kFull: work/ and tensors/ among them
   std::vector<std::filesystem::path> reads;  // kWeak
-  // kFull: `attachments` has the devices of FindGpuView(); kWeak: they are allowed, too.
-  bool gpu = false;
-  uid_t user = 0;  // kFull
+  bool gpu = false;                          // kFull: `attachments` has the devices
+  uid_t user = 0;                            // kFull
 };
 
 // In the forked cell: confines the process for good. kFull: the process is in its own process

@@ -231,7 +231,8 @@ CheckResult WithoutReference(Stage stage, const absl::Status& status) {
   return result;
 }
 
-CheckResult CheckNumbersOf(const JudgeInput& input, const std::vector<StepTensors>& steps) {
+CheckResult CheckNumbersOf(const JudgeInput& input, std::span<const ObservedStep> reported,
+                           const std::vector<StepTensors>& steps) {
   const ReferenceData& reference = *input.reference;
   if (!reference.folder.ok())
     return CheckResult::Unreadable(Stage::kGolden, reference.folder.status());
@@ -240,8 +241,8 @@ CheckResult CheckNumbersOf(const JudgeInput& input, const std::vector<StepTensor
   if (!floor.ok()) return WithoutReference(Stage::kGolden, floor.status());
   absl::StatusOr<ForwardOnly> forward = ForwardOnlyOf(input);
   if (!forward.ok()) return CheckResult::Unreadable(Stage::kForward, forward.status());
-  return CheckNumbers({input.observation->steps, steps, reference.folder->steps, *reference.golden,
-                       **floor, *std::move(forward),
+  return CheckNumbers({reported, steps, reference.folder->steps, *reference.golden, **floor,
+                       *std::move(forward),
                        AverageMultiple(PrecisionOf(*input.observation, input.probe))});
 }
 
@@ -274,12 +275,48 @@ CheckResult CheckExportOf(const JudgeInput& input, const std::vector<StepTensors
                       .average_multiple = AverageMultiple(precision)});
 }
 
+// Which of the model's gradients the samples lack, as a clause; empty if none.
+std::string UnseenGradients(const JudgeInput& input, const std::vector<StepTensors>& steps) {
+  const auto& weights = input.reference->weights;
+  if (!weights.ok() || steps.empty()) return "";
+  if (const size_t seen = steps.front().tensors.size(); seen < weights->size())
+    return absl::StrCat("the gradients of ", seen, " of ", weights->size(), " tensors were seen");
+  if (ElementsBeyond(input.observation->held, *weights) > 0)
+    return "the gradients of parameters that the file lacks were not seen";
+  return "";
+}
+
+CheckResult CheckOptimizerOf(const JudgeInput& input, std::span<const ObservedStep> reported,
+                             const std::vector<StepTensors>& steps) {
+  return CheckOptimizer(input.probe.optimizer, reported, steps, ParameterTypeOf(input.probe),
+                        UnseenGradients(input, steps));
+}
+
 CheckResult CheckResumeOf(const JudgeInput& input, const std::vector<StepTensors>& steps) {
   const std::vector<ObservedStep>& resumed = input.observation->resumed;
   const absl::StatusOr<std::vector<StepTensors>> tensors = ReadSteps(resumed, input.cell_dir);
   if (!tensors.ok()) return CheckResult::Unreadable(Stage::kResume, tensors.status());
-  return CheckResume(input.observation->checkpoint_files, {input.observation->steps, steps},
-                     {resumed, *tensors});
+  const bool repeats = input.probe.device == "cpu";
+  CheckResult result = CheckResume(input.observation->checkpoint_files,
+                                   {input.observation->steps, steps}, {resumed, *tensors}, repeats);
+  if (repeats || result.outcome != CheckOutcome::kPassed) return result;
+  // The first step and the resumed ones are a whole run: its updates show a lost state of the
+  // optimizer, its numbers all else.
+  std::vector<ObservedStep> reported = {input.observation->steps.front()};
+  reported.insert(reported.end(), resumed.begin(), resumed.end());
+  std::vector<StepTensors> spliced = {steps.front()};
+  spliced.insert(spliced.end(), tensors->begin(), tensors->end());
+  for (CheckResult check :
+       {CheckOptimizerOf(input, reported, spliced), CheckNumbersOf(input, reported, spliced)}) {
+    if (check.outcome == CheckOutcome::kPassed) continue;
+    check.stage = Stage::kResume;
+    if (check.outcome == CheckOutcome::kFailed) {
+      check.reason = reason::kResumeOff;
+      check.message = absl::StrCat("after loading the checkpoint of step 1, ", check.message);
+    }
+    return check;
+  }
+  return result;
 }
 
 // The predicted wrong answer that a wrong cell gave, if any.
@@ -326,17 +363,6 @@ RankDiagnosis RankDiagnosisOf(const JudgeInput& input,
                         .steps = *steps});
 }
 
-// Which of the model's gradients the samples lack, as a clause; empty if none.
-std::string UnseenGradients(const JudgeInput& input, const std::vector<StepTensors>& steps) {
-  const auto& weights = input.reference->weights;
-  if (!weights.ok() || steps.empty()) return "";
-  if (const size_t seen = steps.front().tensors.size(); seen < weights->size())
-    return absl::StrCat("the gradients of ", seen, " of ", weights->size(), " tensors were seen");
-  if (ElementsBeyond(input.observation->held, *weights) > 0)
-    return "the gradients of parameters that the file lacks were not seen";
-  return "";
-}
-
 // Ordered by precedence within one stage: weights that were not loaded explain numbers that are
 // off.
 std::vector<NamedCheck> ChecksOfTraining(const JudgeInput& input,
@@ -356,10 +382,9 @@ std::vector<NamedCheck> ChecksOfTraining(const JudgeInput& input,
     checks.push_back({"numbers", CheckResult::Unreadable(Stage::kGolden, steps.status())});
     return checks;
   }
-  checks.push_back(
-      {"optimizer", CheckOptimizer(input.probe.optimizer, input.observation->steps, *steps,
-                                   ParameterTypeOf(input.probe), UnseenGradients(input, *steps))});
-  checks.push_back({"numbers", CheckNumbersOf(input, *steps)});
+  const std::vector<ObservedStep>& reported = input.observation->steps;
+  checks.push_back({"optimizer", CheckOptimizerOf(input, reported, *steps)});
+  checks.push_back({"numbers", CheckNumbersOf(input, reported, *steps)});
   return checks;
 }
 

@@ -30,29 +30,33 @@ std::vector<double> ListOf(const std::optional<double>& value) {
 struct ResumedQuantity {
   std::string name;
   std::vector<double> uninterrupted, resumed;
+  bool is_computed = true;  // by the step, not loaded or scheduled
 };
 
 // The numbers of one step, causes before consequences. The last token's log-prob has no label, but
 // is computed all the same.
 std::vector<ResumedQuantity> QuantitiesOf(const ObservedStep& run, const StepTensors& run_tensors,
                                           const ObservedStep& again,
-                                          const StepTensors& again_tensors) {
+                                          const StepTensors& again_tensors, bool is_first) {
   std::vector<ResumedQuantity> quantities;
-  const auto each_tensor = [&](const char* what, auto values) {
+  const auto each_tensor = [&](const char* what, auto values, bool is_computed = true) {
     for (const auto& [name, tensor] : run_tensors.tensors) {
       const auto other = again_tensors.tensors.find(name);
       quantities.push_back(
           {absl::StrCat(what, " ", name), values(tensor),
-           other == again_tensors.tensors.end() ? std::vector<double>{} : values(other->second)});
+           other == again_tensors.tensors.end() ? std::vector<double>{} : values(other->second),
+           is_computed});
     }
   };
-  each_tensor("the parameter before the step,", [](const SampledTensor& t) { return t.before; });
+  each_tensor(
+      "the parameter before the step,", [](const SampledTensor& t) { return t.before; },
+      /*is_computed=*/!is_first);
   quantities.push_back({"the log-probs", run_tensors.log_probs, again_tensors.log_probs});
   quantities.push_back({"the loss", ListOf(run.loss), ListOf(again.loss)});
   quantities.push_back({"the total gradient norm", ListOf(run.grad_norm), ListOf(again.grad_norm)});
   each_tensor("the gradient of", [](const SampledTensor& t) { return t.gradient; });
-  quantities.push_back(
-      {"the learning rate", ListOf(run.learning_rate), ListOf(again.learning_rate)});
+  quantities.push_back({"the learning rate", ListOf(run.learning_rate), ListOf(again.learning_rate),
+                        /*is_computed=*/false});
   each_tensor("the parameter after the step,", [](const SampledTensor& t) { return t.after; });
   each_tensor("the norms of", [](const SampledTensor& t) {
     return std::vector<double>(t.norms.begin(), t.norms.end());
@@ -63,7 +67,7 @@ std::vector<ResumedQuantity> QuantitiesOf(const ObservedStep& run, const StepTen
 }  // namespace
 
 CheckResult CheckResume(std::optional<int64_t> files, const StepsSeen& uninterrupted,
-                        const StepsSeen& resumed) {
+                        const StepsSeen& resumed, bool repeats) {
   if (files == 0)
     return CheckResult::Failed(Stage::kResume, reason::kResumeOff,
                                "saving a checkpoint after step 1 raised nothing and wrote no file");
@@ -83,9 +87,9 @@ CheckResult CheckResume(std::optional<int64_t> files, const StepsSeen& uninterru
                                  absl::StrCat("the numbers of step ", k + 1, " were not seen"));
     for (const ResumedQuantity& quantity :
          QuantitiesOf(uninterrupted.reported[k], uninterrupted.tensors[k], resumed.reported[k - 1],
-                      resumed.tensors[k - 1])) {
+                      resumed.tensors[k - 1], /*is_first=*/k == 1)) {
       const auto difference = Difference(quantity.uninterrupted, quantity.resumed);
-      if (!difference) continue;
+      if (!difference || (!repeats && quantity.is_computed && std::isfinite(*difference))) continue;
       Json evidence = {{"step", k + 1}, {"quantity", quantity.name}};
       std::string by;
       if (std::isfinite(*difference)) {

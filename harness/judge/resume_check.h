@@ -25,8 +25,11 @@ struct StepsSeen {
 // stage `resume` and names the first quantity that differs in the first step. A checkpoint without
 // a file is resume-off, too. `files`: how many saving it wrote.
 // Unseen if the first step changed no parameter (a warm-up that begins with rate 0).
+// `repeats`: whether this device computes the same bits each time. If not (kernels of a GPU add in
+// any order), only what is loaded and not computed is compared: the parameters before the second
+// step, and the learning rates.
 CheckResult CheckResume(std::optional<int64_t> files, const StepsSeen& uninterrupted,
-                        const StepsSeen& resumed);
+                        const StepsSeen& resumed, bool repeats = true);
 
 }  // namespace bkm
 

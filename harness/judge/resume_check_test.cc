@@ -55,6 +55,27 @@ TEST(ResumeCheckTest, OneBitIsADifference) {
   EXPECT_EQ(result.evidence["quantity"], "the parameter after the step, w");
 }
 
+TEST(ResumeCheckTest, WhereADeviceDoesNotRepeatItsBitsOnlyWhatIsLoadedIsCompared) {
+  const struct Run run;
+  const auto check = [&](const Resumed& resumed) {
+    return CheckResume(3, {run.reported, run.tensors}, {resumed.reported, resumed.tensors},
+                       /*repeats=*/false);
+  };
+  Resumed computed;
+  computed.reported[0].loss = 7.5;
+  computed.tensors[0].tensors["w"].after[1] = 2;
+  EXPECT_EQ(check(computed).outcome, CheckOutcome::kPassed) << "the numbers are judged elsewhere";
+  Resumed loaded;
+  loaded.tensors[0].tensors["w"].before[1] = std::nextafter(2, 3);
+  EXPECT_EQ(check(loaded).evidence["quantity"], "the parameter before the step, w");
+  Resumed scheduled;
+  scheduled.reported[0].learning_rate = 1e-4;
+  EXPECT_EQ(check(scheduled).evidence["quantity"], "the learning rate");
+  Resumed absent;
+  absent.tensors[0].log_probs.clear();
+  EXPECT_EQ(check(absent).evidence["quantity"], "the log-probs");
+}
+
 TEST(ResumeCheckTest, TheCauseIsNamedBeforeItsConsequences) {
   Resumed resumed;
   resumed.reported[0].loss = 7.5;

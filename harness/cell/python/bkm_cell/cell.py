@@ -72,7 +72,7 @@ def _climb(request: dict[str, Any], report: Report, owners: Owners, start: float
 
     torch.set_num_threads(int(request["probe"].get("threads", 1)))
     if request["probe"].get("device", "cpu") != "cpu":
-        check_device()
+        check_device(request.get("sandbox") or "")
     apply_shims(request)
     report.set(shims=acts.counts(), plant=request.get("plant") or [])
     report.on_stage.append(lambda: report.set(shims=acts.counts()))

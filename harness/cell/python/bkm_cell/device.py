@@ -11,7 +11,12 @@ class DeviceUnusable(Exception):
     """The verdict is `unsupported (device-missing)`: no subject has run yet."""
 
 
-def check_device() -> None:
+# CUDA's library makes a Unix socket when it starts, with which a cell without a network namespace
+# could also reach the machine's services.
+_WEAK = "; the sandbox level weak keeps CUDA from starting: use full or off"
+
+
+def check_device(level: str) -> None:
     """Computes on the device, in a child: a process that has used CUDA cannot fork ranks."""
     reads, writes = os.pipe()
     child = os.fork()
@@ -33,4 +38,5 @@ def check_device() -> None:
         return
     if os.WIFSIGNALED(status):
         message = f"signal {os.WTERMSIG(status)}"
-    raise DeviceUnusable(f"torch cannot compute on the CUDA device in this sandbox: {message}")
+    hint = _WEAK if level == "weak" else ""
+    raise DeviceUnusable(f"torch cannot compute on the CUDA device in this sandbox: {message}{hint}")
