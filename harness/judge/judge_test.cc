@@ -315,6 +315,29 @@ TEST_F(JudgeTest, ACheckpointThatWasNeverWrittenIsWrongAlsoIfLoadingItRaises) {
   EXPECT_EQ(verdict.reason, "lookup-failed");
 }
 
+TEST_F(JudgeTest, ResumedStepsOfAGpuAreJudgedByTheGoldenAndTheOptimizer) {
+  input_.probe.resume_checkpoint = true;
+  observation_.checkpoint_files = 3;
+  const auto judged = [&](const char* device, double log_prob, double after) {
+    RightCell resumed = cell_;
+    resumed.tensors[1].log_probs[0] += log_prob;
+    resumed.tensors[1].tensors["b"].after[0] += after;
+    observation_.resumed = {observation_.steps[1]};
+    observation_.resumed[0].tensors = "resumed.safetensors";
+    WriteStepTensors(resumed, 1, input_.cell_dir / "resumed.safetensors");
+    input_.probe.device = device;
+    return Judged();
+  };
+  EXPECT_EQ(judged("cpu", 0, 0).kind, VerdictKind::kOk) << judged("cpu", 0, 0).message;
+  EXPECT_EQ(judged("cpu", 1e-3, 0).reason, "resume-off");
+  EXPECT_EQ(judged("cuda", 1e-3, 0).kind, VerdictKind::kOk) << judged("cuda", 1e-3, 0).message;
+  const Verdict wrong = judged("cuda", 1, 0);
+  EXPECT_EQ(wrong.reason, "resume-off");
+  EXPECT_EQ(wrong.stage, Stage::kResume);
+  EXPECT_THAT(wrong.message, HasSubstr("after loading the checkpoint of step 1, "));
+  EXPECT_EQ(judged("cuda", 0, 1e-3).reason, "resume-off") << "a state that the optimizer lost";
+}
+
 TEST_F(JudgeTest, AnImpossibleShapeIsBlamedAsWhatIsWrong) {
   observation_.ending.kind = EndingKind::kRaised;
   observation_.exceptions = {
