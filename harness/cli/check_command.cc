@@ -44,8 +44,7 @@ class CheckCommand : public CliCommand {
                    "How the ranks of each cell share the work, for example dp_shard=2 (1: one "
                    "rank)")
         ->capture_default_str();
-    app.add_option("--device", options_.device,
-                   "What to train on: cpu, or cuda (no GPU has run it yet)")
+    app.add_option("--device", options_.device, "What to train on: cpu, or cuda")
         ->check(CLI::IsMember({"cpu", "cuda"}))
         ->capture_default_str();
     app.add_option("--precision", options_.precision,
