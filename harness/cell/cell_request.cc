@@ -28,14 +28,10 @@ absl::StatusOr<RequestedLimits> ParseLimits(const Json& request) {
   return limits;
 }
 
-// How many processors the probe asks for.
-double ThreadsOf(const Json& probe) {
-  double threads = 1;
-  for (const char* key : {"threads", "ranks"}) {
-    const Json count = probe.is_object() ? probe.value(key, Json()) : Json();
-    if (count.is_number_integer()) threads *= std::clamp(count.get<double>(), 1.0, 1024.0);
-  }
-  return threads;
+// A number of the probe, from 1 to 1024; 1 if it has none.
+double CountOf(const Json& probe, const char* key) {
+  const Json count = probe.is_object() ? probe.value(key, Json()) : Json();
+  return count.is_number_integer() ? std::clamp(count.get<double>(), 1.0, 1024.0) : 1;
 }
 
 // Empty, if it is no absolute path.
@@ -73,11 +69,13 @@ absl::StatusOr<CellRequest> ParseCellRequest(const Json& json) {
     }
   }
   const Json probe = json.value("probe", Json());
+  const double threads = CountOf(probe, "threads"), ranks = CountOf(probe, "ranks");
+  request.several_ranks = ranks > 1;
   request.on_cpu = !probe.is_object() || probe.value("device", Json("cpu")) == "cpu";
   // Attention is compiled on a GPU, by as many processes as the machine has processors.
   const double compilers = request.on_cpu ? 1 : std::max(1u, std::thread::hardware_concurrency());
   if (request.limits.cpu_s == 0)
-    request.limits.cpu_s = kCpuShare * request.limits.timeout_s * ThreadsOf(probe) * compilers;
+    request.limits.cpu_s = kCpuShare * request.limits.timeout_s * threads * ranks * compilers;
   request.all = json;
   return request;
 }

@@ -30,6 +30,7 @@ struct CellRequest {
   std::string cell;
   std::filesystem::path dir;  // absolute
   RequestedLimits limits;
+  bool several_ranks = false;
   bool on_cpu = true;  // without a GPU driver, which reserves memory that it never touches
   std::vector<std::pair<std::string, std::filesystem::path>> trees;  // subject -> its tree
   std::filesystem::path probe_dir;                                   // empty: none

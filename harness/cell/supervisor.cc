@@ -415,7 +415,7 @@ absl::Status Supervisor::Attach(const CellRequest& request, CellOrder& order) {
     order.attachments.push_back({path, std::move(tree)});
   }
   if (request.on_cpu) return absl::OkStatus();
-  const SystemView gpu = FindGpuView();
+  const SystemView gpu = FindGpuView(/*several=*/request.several_ranks);
   for (const fs::path& path : gpu.devices) {
     ASSIGN_OR_RETURN(Descriptor tree, OpenMountTree(path, Access::kDevice));
     order.attachments.push_back({path, std::move(tree)});

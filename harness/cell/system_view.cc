@@ -32,6 +32,10 @@ constexpr const char* kEtc[] = {"alternatives", "ld.so.cache",  "ld.so.conf",   
                                 "localtime",    "locale.alias", "ssl/openssl.cnf"};
 // torch and OpenMP choose their kernels by the processor and its memory.
 constexpr const char* kHardware[] = {"/sys/devices/system/cpu", "/sys/devices/system/node"};
+constexpr absl::string_view kNvidia = "0x10de";  // as a PCI vendor
+constexpr const char* kReadByCuda[] = {"/sys/module/nvidia/initstate",
+                                       "/sys/module/nvidia_uvm/initstate",
+                                       "/sys/devices/system/memory/block_size_bytes"};
 constexpr const char* kDevices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random",
                                     "/dev/urandom"};
 
@@ -114,13 +118,26 @@ std::vector<fs::path> SystemPaths() {
   return paths;
 }
 
-SystemView FindGpuView() {
+SystemView FindGpuView(bool several) {
   SystemView view;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator("/dev", error)) {
     if (IsGpuNode(entry.path().filename().string())) view.devices.push_back(entry.path());
   }
-  if (!view.devices.empty() && Exists("/sys")) view.reads.push_back("/sys");
+  if (view.devices.empty()) return view;
+  const auto read = [&](const fs::path& path) {
+    if (Exists(path)) view.reads.push_back(path);
+  };
+  for (const char* path : kReadByCuda) read(path);
+  for (const auto& entry : fs::directory_iterator("/sys/bus/pci/devices", error)) {
+    const auto vendor = ReadFile(entry.path() / "vendor");
+    if (vendor.ok() && absl::StripAsciiWhitespace(*vendor) == kNvidia) read(entry.path());
+  }
+  if (!several) return view;
+  for (const char* path : {"/sys/bus/pci", "/sys/class/pci_bus"}) read(path);
+  for (const auto& entry : fs::directory_iterator("/sys/devices", error)) {
+    if (absl::StartsWith(entry.path().filename().string(), "pci")) read(entry.path());
+  }
   return view;
 }
 

@@ -21,9 +21,10 @@ SystemView FindSystemView();
 // The paths of a machine whose root folder cannot be replaced: the same, by their names.
 std::vector<std::filesystem::path> SystemPaths();
 
-// The devices of NVIDIA's driver and what its library reads of the machine, for a cell that asks
-// for a GPU.
-SystemView FindGpuView();
+// The devices of NVIDIA's driver, and what its library reads of /sys (as one was seen to), for a
+// cell that asks for a GPU. `several`: also what NCCL reads to find the way from one device to
+// another (its src/graph/xml.cc): the machine's PCI devices.
+SystemView FindGpuView(bool several);
 
 // The environment of an interpreter: its prefix, the prefix of the Python that it was made from,
 // and the libraries that this process has loaded from elsewhere.

@@ -7,11 +7,14 @@
 namespace bkm {
 namespace {
 
+constexpr absl::string_view kFullWithGpu = "full-gpu";
+
 // Larger is weaker.
 int Rank(absl::string_view recorded) {
-  if (recorded.empty()) return 1;
   if (recorded == Name(SandboxLevel::kFull)) return 0;
-  return recorded == Name(SandboxLevel::kWeak) ? 2 : 3;
+  if (recorded == kFullWithGpu) return 1;
+  if (recorded.empty()) return 2;
+  return recorded == Name(SandboxLevel::kWeak) ? 3 : 4;
 }
 
 }  // namespace
@@ -31,6 +34,17 @@ std::optional<SandboxLevel> SandboxLevelFromName(absl::string_view name) {
   const auto it = std::find(names.begin(), names.end(), std::string(name));
   if (it == names.end()) return std::nullopt;
   return static_cast<SandboxLevel>(it - names.begin());
+}
+
+const std::vector<std::string>& RecordedLevelNames() {
+  static const std::vector<std::string>& kNames =
+      *new std::vector<std::string>{"full", std::string(kFullWithGpu), "weak", "off"};
+  return kNames;
+}
+
+std::string LevelOnDevice(const std::string& recorded, absl::string_view device) {
+  return device != "cpu" && recorded == Name(SandboxLevel::kFull) ? std::string(kFullWithGpu)
+                                                                  : recorded;
 }
 
 std::string WeakerLevel(const std::string& a, const std::string& b) {

@@ -17,11 +17,18 @@ TEST(SandboxLevelTest, NamesAreReadBack) {
 }
 
 TEST(SandboxLevelTest, WeakerOfTwoLevelsIsTheLaterInThisOrder) {
-  const std::vector<std::string> order = {"full", "", "weak", "off"};
+  const std::vector<std::string> order = {"full", "full-gpu", "", "weak", "off"};
   for (size_t a = 0; a < order.size(); ++a) {
     for (size_t b = 0; b < order.size(); ++b)
       EXPECT_EQ(WeakerLevel(order[a], order[b]), order[std::max(a, b)]) << a << " " << b;
   }
+}
+
+TEST(SandboxLevelTest, AGpuWeakensTheFullLevelOfResults) {
+  EXPECT_EQ(LevelOnDevice("full", "cuda"), "full-gpu");
+  EXPECT_EQ(LevelOnDevice("full", "cpu"), "full");
+  for (const char* level : {"", "weak", "off"}) EXPECT_EQ(LevelOnDevice(level, "cuda"), level);
+  EXPECT_EQ(SandboxLevelFromName("full-gpu"), std::nullopt) << "nobody can ask for it";
 }
 
 TEST(SandboxLevelTest, RunRecordsItsLevelAndAnOlderRunHasNone) {

@@ -108,7 +108,7 @@ void Describe(Fields& fields, PublishedRow& row) {
   fields.Field("expires", row.expires);
   fields.Field("install", row.install, Presence::kOptional);
   fields.Field("pylock", row.pylock);
-  fields.OneOf("sandbox", row.sandbox, SandboxLevelNames(), Presence::kOmitted);
+  fields.OneOf("sandbox", row.sandbox, RecordedLevelNames(), Presence::kOmitted);
   fields.Field("measure_again", row.measure_again, Presence::kOmitted);
   fields.Field("horizon", row.horizon, Presence::kOmitted);
   const Coverage coverage = fields.reading() ? Coverage() : CoverageOf(row);

@@ -197,7 +197,8 @@ std::vector<PublishedRow> RowsOf(const MergedEvidence& merged, int max_age_days)
     if (is_new) rows.push_back(std::move(row)), records.emplace_back();
     records[it->second].push_back(cell.record);
     PublishedRow& into = rows[it->second];
-    const std::string& level = cell.run->record.sandbox;
+    const std::string level =
+        LevelOnDevice(cell.run->record.sandbox, cell.record->cell.probe.device);
     into.sandbox = is_new ? level : WeakerLevel(into.sandbox, level);
     into.cells.push_back(CellFor(cell, kind, merged));
   }

@@ -309,7 +309,7 @@ Markup Summary(const SiteRuns& runs, const SiteRun& run, const CellRecord& cell,
   if (const CellRecord* control = FindControl(run.record(), cell)) link("Control", control->id);
   if (cell.inherited_from) link("Inherited from", *cell.inherited_from);
   if (!cell.repeat_of.empty()) link("Repeats", cell.repeat_of);
-  facts.Add("Sandbox", LevelText(run.record().sandbox));
+  facts.Add("Sandbox", LevelText(LevelOnDevice(run.record().sandbox, cell.cell.probe.device)));
   const CellCost& cost = cell.cost;
   if (cost.seconds > 0) facts.Add("Duration", absl::StrFormat("%.1f s", cost.seconds));
   if (cost.step_seconds > 0)
