@@ -184,6 +184,48 @@ TEST(SandboxTest, WhatTrainersNeedWorks) {
     "pair": "x", "mode": true, "cpuinfo": "processor", "meminfo": "MemTotal", "cpus": true})"));
 }
 
+// On a machine that seems to have a card: its nodes lead to /dev/null.
+TEST(SandboxTest, OnlyACellThatAsksForAGpuReachesItsDevices) {
+  if (::geteuid() != 0) GTEST_SKIP() << "making devices needs root";
+  constexpr const char* kMachine = R"(set -e
+    mount -t tmpfs none /mnt
+    for one in null zero full random urandom fuse; do cp -a /dev/$one /mnt || true; done
+    mkdir /mnt/shm /mnt/nvidia-caps
+    for one in nvidia0 nvidiactl nvidia-modeset nvidia-caps/nvidia-cap2; do
+      mknod -m 666 /mnt/$one c 1 3
+    done
+    mount --move /mnt /dev
+    exec "$@")";
+  WorkerUnderTest worker;
+  const auto seen = [&](const char* device) {
+    Json request = worker.Request("sees_devices");
+    request["probe"]["device"] = device;
+    const fs::path file = worker.folder() / "request.json";
+    EXPECT_TRUE(WriteFile(file, ToText(request)).ok());
+    std::vector<std::string> command = {"unshare", "--mount", "sh", "-c", kMachine, "sh"};
+    for (const std::string& word : WorkerUnderTest::Arguments("once")) command.push_back(word);
+    command.insert(command.end(), {"--request", file});
+    const absl::StatusOr<ProcessResult> result = RunCommand({.argv = std::move(command)});
+    if (!result.ok()) return Json(std::string(result.status().message()));
+    const absl::StatusOr<Json> finished = ParseJson(result->out, "once");
+    return finished.ok() ? (*finished)["observation"]["devices"] : Json(result->err);
+  };
+  EXPECT_EQ(seen("cuda"), Json({{"/dev/nvidia0", "OK"},
+                                {"/dev/nvidiactl", "OK"},
+                                {"/dev/nvidia-caps/nvidia-cap2", "OK"},
+                                {"/dev/nvidia-modeset", "ENOENT"},
+                                {"/dev/null", "OK"},
+                                {"/proc/self/comm", "OK"},
+                                {"/proc/sys", "read-only"}}));
+  EXPECT_EQ(seen("cpu"), Json({{"/dev/nvidia0", "ENOENT"},
+                               {"/dev/nvidiactl", "ENOENT"},
+                               {"/dev/nvidia-caps/nvidia-cap2", "ENOENT"},
+                               {"/dev/nvidia-modeset", "ENOENT"},
+                               {"/dev/null", "OK"},
+                               {"/proc/self/comm", "EROFS"},
+                               {"/proc/sys", "read-only"}}));
+}
+
 TEST(SandboxTest, FoldersThatAPreloadedPackageKeepsOpenAreNoWayOut) {
   const fs::path list = fs::path(std::getenv("TEST_TMPDIR")) / "preload-folders";
   ASSERT_TRUE(WriteFile(list, "keeps_a_folder_open\n").ok());

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """run() calls the function that "adapter" names: each is one behaviour of a subject."""
 
+import errno
 import json
 import os
 import signal
@@ -368,6 +369,25 @@ def reports_machine(request: Request, emit: Emit) -> None:
     from bkm_cell.attempts import surroundings
 
     _say(emit, set={"surroundings": surroundings()}, done=True)
+
+
+def sees_devices(request: Request, emit: Emit) -> None:
+    seen: dict[str, str] = {}
+
+    def opens(path: str) -> None:
+        try:
+            os.close(os.open(path, os.O_WRONLY))
+            seen[path] = "OK"
+        except OSError as error:
+            seen[path] = errno.errorcode[error.errno or 0]
+
+    for name in ("nvidia0", "nvidiactl", "nvidia-caps/nvidia-cap2", "nvidia-modeset", "null"):
+        opens(f"/dev/{name}")
+    opens("/proc/self/comm")
+    is_fixed = os.statvfs("/proc/sys").f_flag & os.ST_RDONLY
+    seen["/proc/sys"] = "read-only" if is_fixed else "writable"
+    _say(emit, set={"devices": seen})
+    _say(emit, done=True)
 
 
 def uses_what_it_may(request: Request, emit: Emit) -> None:
