@@ -17,6 +17,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "harness/base/embedded_python.h"
 #include "harness/base/files.h"
 #include "harness/base/subprocess.h"
 #include "harness/cell/worker_under_test.h"
@@ -184,6 +185,58 @@ TEST(SandboxTest, WhatTrainersNeedWorks) {
     "pair": "x", "mode": true, "cpuinfo": "processor", "meminfo": "MemTotal", "cpus": true})"));
 }
 
+ProcessResult RunProgram(std::vector<std::string> arguments) {
+  absl::StatusOr<ProcessResult> result = RunCommand({.argv = std::move(arguments)});
+  EXPECT_TRUE(result.ok()) << result.status();
+  return result.ok() ? *result : ProcessResult();
+}
+
+struct Prefix {
+  std::string python;  // below the folder
+  std::vector<std::string> kept_out, shown;
+};
+
+// Makes the folder of a user, with an interpreter in it, and tells what a cell opens of it.
+Json OpenedIn(const fs::path& folder, const Prefix& prefix, const std::string& level) {
+  WorkerUnderTest worker(1, {"--sandbox", level}, folder / prefix.python);
+  if (worker.ready()["type"] == "fatal") return worker.ready()["message"];
+  Json request = worker.Request("opens_files");
+  request["files"] = Json::array();
+  for (const auto* names : {&prefix.kept_out, &prefix.shown}) {
+    for (const std::string& name : *names) request["files"].push_back(folder / name);
+  }
+  return worker.RunRequest(request)["opened"];
+}
+
+TEST(SandboxTest, OfAnInterpretersPrefixACellSeesOnlyWhatTheInterpreterNeeds) {
+  const fs::path home = *CreateTempDirectory(std::getenv("TEST_TMPDIR"), "home");
+  for (const char* secret : {".ssh/id_ed25519", "bin/backup.sh", "lib/notes.txt", "project/.env",
+                             "project/.git/config", "project/bin/deploy", "project/lib/key.pem"})
+    ASSERT_TRUE(WriteFile(home / secret, "secret").ok());
+  const std::string python = WorkerUnderTest::Arguments("serve")[3];
+  fs::create_symlink(python, home / "bin/python3");
+  ASSERT_EQ(RunProgram({python, "-m", "venv", "--without-pip", home / "project"}).exit_code, 0);
+  const std::string site =
+      absl::StrCat("project/lib/python", EmbeddedPythonVersion(), "/site-packages/a.py");
+  ASSERT_TRUE(WriteFile(home / site, "").ok());
+  const Prefix prefixes[] = {
+      {"bin/python3", {".ssh/id_ed25519", "bin/backup.sh", "lib/notes.txt"}, {"bin/python3"}},
+      {"project/bin/python3",
+       {"project/.env", "project/.git/config", "project/bin/deploy", "project/lib/key.pem",
+        ".ssh/id_ed25519"},
+       {"project/bin/python3", "project/pyvenv.cfg", site}}};
+  for (const std::string level : {"full", "weak"}) {
+    for (const Prefix& prefix : prefixes) {
+      const Json opened = OpenedIn(home, prefix, level);
+      if (opened.is_string() && level == "weak") continue;  // this machine does not offer it
+      for (const std::string& name : prefix.kept_out)
+        EXPECT_EQ(opened[home / name], level == "full" ? "ENOENT" : "EACCES") << level << name;
+      for (const std::string& name : prefix.shown)
+        EXPECT_EQ(opened[home / name], "OK") << level << name;
+    }
+  }
+}
+
 // On a machine that seems to have a card: its nodes lead to /dev/null.
 TEST(SandboxTest, OnlyACellThatAsksForAGpuReachesItsDevices) {
   if (::geteuid() != 0) GTEST_SKIP() << "making devices needs root";
@@ -269,12 +322,6 @@ TEST(SandboxTest, WithoutSandboxACellStillRuns) {
   EXPECT_EQ(worker.ready()["sandbox"]["level"], "off");
   EXPECT_EQ(worker.ready()["sandbox"]["protections"], Json::array());
   EXPECT_EQ(worker.Run("completes")["ending"], Json({{"kind", "completed"}}));
-}
-
-ProcessResult RunProgram(std::vector<std::string> arguments) {
-  absl::StatusOr<ProcessResult> result = RunCommand({.argv = std::move(arguments)});
-  EXPECT_TRUE(result.ok()) << result.status();
-  return result.ok() ? *result : ProcessResult();
 }
 
 TEST(SandboxTest, SandboxLevelsAreDescribedInOneLine) {

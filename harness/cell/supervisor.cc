@@ -183,7 +183,8 @@ absl::Status Supervisor::StartInSandbox(int channel, int log) {
   if (!program.valid() || !nothing.valid())
     return SystemError(absl::StrCat("cannot open ", file.string()));
   std::set<fs::path> seen;
-  for (const fs::path& path : EnvironmentPaths(options_.python)) seen.insert(path);
+  const SystemView environment_view = FindEnvironmentView(options_.python);
+  seen.insert(environment_view.reads.begin(), environment_view.reads.end());
   // Bazel's folders hold links, each to another folder of links: cells get what they lead to.
   std::error_code missing;
   const fs::path code = fs::canonical(options_.python_code / "bkm_cell/cell.py", missing);
@@ -208,6 +209,8 @@ absl::Status Supervisor::StartInSandbox(int channel, int log) {
       RETURN_IF_ERROR(CheckIsReadable({file}));
     }
     ASSIGN_OR_RETURN(confinement, SystemConfinement(users_));
+    confinement.links.insert(confinement.links.end(), environment_view.links.begin(),
+                             environment_view.links.end());
     for (const fs::path& path : seen) RETURN_IF_ERROR(AddPath(confinement, path, Access::kRead));
     if (!options_.bytecode.empty()) {
       if (users_.other) RETURN_IF_ERROR(ChangeOwner(options_.bytecode, users_.worker_outside));

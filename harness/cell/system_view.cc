@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "absl/strings/ascii.h"
@@ -39,18 +40,104 @@ constexpr const char* kReadByCuda[] = {"/sys/module/nvidia/initstate",
 constexpr const char* kDevices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random",
                                     "/dev/urandom"};
 
-// The folders of shared libraries that are mapped into this process.
-std::set<fs::path> FoldersOfLoadedLibraries() {
-  std::set<fs::path> folders;
+// The shared libraries that are mapped into this process.
+std::set<fs::path> LoadedLibraries() {
+  std::set<fs::path> files;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     const size_t at = line.find('/');
     if (at == std::string::npos) continue;
     const fs::path file = line.substr(at);
-    if (absl::StrContains(file.filename().string(), ".so")) folders.insert(file.parent_path());
+    if (absl::StrContains(file.filename().string(), ".so")) files.insert(file);
   }
-  return folders;
+  return files;
 }
+
+// Collects paths that are not among the system's, with the links that lead to them.
+class EnvironmentFinder {
+ public:
+  // A path that is missing is left out.
+  void Add(fs::path path) {
+    constexpr int kMostLinks = 40;  // as the kernel
+    std::error_code error;
+    for (int i = 0; i < kMostLinks && !IsOfSystem(path); ++i) {
+      const fs::path target = fs::read_symlink(path, error);
+      if (error) {
+        if (Exists(path)) reads_.insert(path);
+        return;
+      }
+      links_.emplace(path, target.string());
+      path = (path.parent_path() / target).lexically_normal();
+    }
+  }
+
+  // A library under all names that its folder has for it.
+  void AddLibrary(const fs::path& file) {
+    if (IsOfSystem(file)) return;
+    Add(file);
+    std::error_code error;
+    for (const fs::path& path : Entries(file.parent_path())) {
+      if (fs::is_symlink(path, error) && fs::equivalent(path, file, error)) Add(path);
+    }
+  }
+
+  void AddPrefix(const fs::path& prefix) {
+    if (Exists(prefix / "conda-meta")) {
+      for (const char* name : {"bin", "lib", "lib64", "include", "libexec", "share", "ssl",
+                               "compiler_compat", "x86_64-conda-linux-gnu"})
+        Add(prefix / name);
+      return;
+    }
+    Add(prefix / "pyvenv.cfg");
+    AddEntries(prefix / "bin", IsOfPython);
+    AddEntries(prefix / "include", IsOfPython);
+    for (const char* name : {"lib", "lib64"}) {
+      AddEntries(prefix / name, [](const std::string& entry) {
+        return IsOfPython(entry) || absl::StrContains(entry, ".so");
+      });
+      // Debian's interpreters, where they lie elsewhere.
+      AddEntries(prefix / name / "x86_64-linux-gnu", IsOfLibpython);
+    }
+  }
+
+  SystemView Take() const {
+    SystemView view;
+    view.reads.assign(reads_.begin(), reads_.end());
+    view.links.assign(links_.begin(), links_.end());
+    return view;
+  }
+
+ private:
+  static bool IsOfPython(const std::string& entry) { return absl::StartsWith(entry, "python"); }
+  static bool IsOfLibpython(const std::string& entry) {
+    return absl::StartsWith(entry, "libpython");
+  }
+  static bool IsOfSystem(const fs::path& path) {
+    return std::any_of(std::begin(kPrograms), std::end(kPrograms),
+                       [&](const char* folder) { return IsAtOrBelow(path, folder); });
+  }
+  static std::vector<fs::path> Entries(const fs::path& folder) {
+    std::vector<fs::path> entries;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder, error)) entries.push_back(entry.path());
+    return entries;
+  }
+  template <typename Wanted>
+  void AddEntries(fs::path folder, Wanted wanted) {
+    std::error_code error;
+    if (fs::is_symlink(folder, error)) {  // "lib64 -> lib"
+      links_.emplace(folder, fs::read_symlink(folder, error).string());
+      folder = fs::canonical(folder, error);
+    }
+    if (IsOfSystem(folder)) return;
+    for (const fs::path& path : Entries(folder)) {
+      if (wanted(path.filename().string())) Add(path);
+    }
+  }
+
+  std::set<fs::path> reads_;
+  std::map<fs::path, std::string> links_;
+};
 
 // Of the nodes that NVIDIA's driver makes in /dev, those that computing needs: the cards, their
 // control node, unified memory, and the folder of nodes for parts of a card (MIG). The others are
@@ -141,21 +228,20 @@ SystemView FindGpuView(bool several) {
   return view;
 }
 
-std::vector<fs::path> EnvironmentPaths(const fs::path& python) {
+SystemView FindEnvironmentView(const fs::path& python) {
+  EnvironmentFinder finder;
   std::error_code error;
-  std::set<fs::path> found;
   const fs::path prefix = python.parent_path().parent_path();
   const fs::path real = fs::canonical(python, error);
+  std::set<fs::path> prefixes;
   for (const fs::path& path :
        {prefix, BaseOfEnvironment(prefix), real.parent_path().parent_path()}) {
-    for (const fs::path& spelling : Spellings(path)) found.insert(spelling);
+    for (const fs::path& spelling : Spellings(path)) prefixes.insert(spelling);
   }
-  for (const fs::path& folder : FoldersOfLoadedLibraries()) {
-    if (!IsAtOrBelow(folder, "/usr") && !IsAtOrBelow(folder, "/lib") &&
-        !IsAtOrBelow(folder, "/lib64"))
-      found.insert(folder);
-  }
-  return {found.begin(), found.end()};
+  for (const fs::path& one : prefixes) finder.AddPrefix(one);
+  finder.Add(python);
+  for (const fs::path& file : LoadedLibraries()) finder.AddLibrary(file);
+  return finder.Take();
 }
 
 std::vector<std::pair<fs::path, std::string>> MadeUpFiles(unsigned first_user, int users) {

@@ -26,9 +26,12 @@ std::vector<std::filesystem::path> SystemPaths();
 // another (its src/graph/xml.cc): the machine's PCI devices.
 SystemView FindGpuView(bool several);
 
-// The environment of an interpreter: its prefix, the prefix of the Python that it was made from,
-// and the libraries that this process has loaded from elsewhere.
-std::vector<std::filesystem::path> EnvironmentPaths(const std::filesystem::path& python);
+// What an interpreter needs of its prefix, of that of the Python that it was made from, and of the
+// folders of libraries that this process has loaded: the interpreter, pyvenv.cfg, the standard
+// library with site-packages, shared libraries, headers. Nothing else: the prefix of ~/bin/python3
+// is the user's home, and `python -m venv .` makes one of a project's folder. Of a conda
+// environment, whose prefix belongs to it alone, the folders that its packages fill.
+SystemView FindEnvironmentView(const std::filesystem::path& python);
 
 // `path` as named and, if that differs, as resolved. Empty for a missing path and for the root.
 std::vector<std::filesystem::path> Spellings(const std::filesystem::path& path);

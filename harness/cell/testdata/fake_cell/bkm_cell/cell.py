@@ -371,19 +371,23 @@ def reports_machine(request: Request, emit: Emit) -> None:
     _say(emit, set={"surroundings": surroundings()}, done=True)
 
 
+def _opened(path: str, flags: int) -> str:
+    try:
+        os.close(os.open(path, flags))
+    except OSError as error:
+        return errno.errorcode[error.errno or 0]
+    return "OK"
+
+
+def opens_files(request: Request, emit: Emit) -> None:
+    _say(emit, set={"opened": {path: _opened(path, os.O_RDONLY) for path in request["files"]}})
+    _say(emit, set={"prefix": sys.prefix}, done=True)
+
+
 def sees_devices(request: Request, emit: Emit) -> None:
-    seen: dict[str, str] = {}
-
-    def opens(path: str) -> None:
-        try:
-            os.close(os.open(path, os.O_WRONLY))
-            seen[path] = "OK"
-        except OSError as error:
-            seen[path] = errno.errorcode[error.errno or 0]
-
-    for name in ("nvidia0", "nvidiactl", "nvidia-caps/nvidia-cap2", "nvidia-modeset", "null"):
-        opens(f"/dev/{name}")
-    opens("/proc/self/comm")
+    nodes = ("nvidia0", "nvidiactl", "nvidia-caps/nvidia-cap2", "nvidia-modeset", "null")
+    paths = [f"/dev/{node}" for node in nodes] + ["/proc/self/comm"]
+    seen = {path: _opened(path, os.O_WRONLY) for path in paths}
     is_fixed = os.statvfs("/proc/sys").f_flag & os.ST_RDONLY
     seen["/proc/sys"] = "read-only" if is_fixed else "writable"
     _say(emit, set={"devices": seen})
