@@ -19,15 +19,21 @@ namespace bkm {
 namespace {
 
 // Newer than Debian's header.
-constexpr uint64_t kTruncate = 1ULL << 14;        // version 3
-constexpr uint64_t kIoctlOnDevices = 1ULL << 15;  // version 5
-constexpr uint64_t kScopes = 3;                   // version 6: abstract sockets, signals
+constexpr uint64_t kTruncate = 1ULL << 14;                         // version 3
+constexpr uint64_t kIoctlOnDevices = 1ULL << 15;                   // version 5
+constexpr uint64_t kBindTcp = 1ULL << 0, kConnectTcp = 1ULL << 1;  // version 4
+constexpr uint64_t kScopes = 3;  // version 6: abstract sockets, signals
 
 struct Ruleset {
   uint64_t files = 0;
-  // None: rules know ports only, and trainers connect to any port of their own machine.
   uint64_t network = 0;
   uint64_t scopes = 0;
+};
+
+constexpr int kRuleOfPort = 2;  // LANDLOCK_RULE_NET_PORT
+struct PortRule {
+  uint64_t allowed = 0;
+  uint64_t port = 0;
 };
 
 constexpr uint64_t kRead =
@@ -78,6 +84,7 @@ std::string MissingInLandlock(int version) {
 absl::Status EnterLandlock(const LandlockRules& rules) {
   // An older kernel refuses what it does not know.
   const Ruleset set = {.files = kVersion1 | LANDLOCK_ACCESS_FS_REFER | kTruncate | kIoctlOnDevices,
+                       .network = kBindTcp | kConnectTcp,
                        .scopes = kScopes};
   const Descriptor ruleset(
       static_cast<int>(::syscall(SYS_landlock_create_ruleset, &set, sizeof set, 0)));
@@ -86,6 +93,10 @@ absl::Status EnterLandlock(const LandlockRules& rules) {
     RETURN_IF_ERROR(Allow(ruleset.get(), path, kRead & set.files));
   for (const auto& path : rules.writes)
     RETURN_IF_ERROR(Allow(ruleset.get(), path, set.files & ~kMakeDevices & ~kIoctlOnDevices));
+  // gloo listens, also for a single rank. Rules know ports but no hosts: nobody may connect.
+  const PortRule chosen_by_the_kernel = {.allowed = kBindTcp, .port = 0};
+  if (::syscall(SYS_landlock_add_rule, ruleset.get(), kRuleOfPort, &chosen_by_the_kernel, 0) != 0)
+    return SystemError("cannot allow to listen");
   if (::syscall(SYS_landlock_restrict_self, ruleset.get(), 0) != 0)
     return SystemError("cannot apply the Landlock rules");
   return absl::OkStatus();

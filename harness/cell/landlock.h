@@ -23,8 +23,9 @@ int LandlockVersion();
 // if none. A kernel that offers less is not used: the weak sandbox has no other means for these.
 std::string MissingInLandlock(int version);
 
-// Restricts this process, and all that it starts, to these paths, for good, and keeps it from
-// abstract sockets of and signals to processes outside. Paths that are missing are left out. The
+// Restricts this process, and all that it starts, to these paths, for good. Keeps it from abstract
+// sockets of and signals to processes outside, and from connecting by TCP; it may listen on ports
+// that the kernel chooses. Paths that are missing are left out. The
 // process must have no_new_privs.
 absl::Status EnterLandlock(const LandlockRules& rules);
 

@@ -4,7 +4,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +16,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -223,19 +226,40 @@ void ProcessTree::AddLibraries(const std::vector<ProcessUse>& processes,
     AddLibrariesOf(proc_.get(), absl::StrCat(process.pid, "/maps"), names);
 }
 
-int64_t ProcessTree::ProportionalKib(const std::vector<ProcessUse>& processes) const {
-  int64_t total = 0;
+ProportionalUse ProcessTree::Proportional(const std::vector<ProcessUse>& processes) const {
+  ProportionalUse use;
   for (const ProcessUse& process : processes) {
     const std::string rollup = ReadProc(proc_.get(), absl::StrCat(process.pid, "/smaps_rollup"));
-    const size_t at = rollup.find("\nPss:");
-    if (at != std::string::npos) total += std::atoll(rollup.c_str() + at + 5);
+    const auto field = [&](const std::string& name) {
+      const size_t at = rollup.find(absl::StrCat("\n", name, ":"));
+      return at == std::string::npos ? 0 : std::atoll(rollup.c_str() + at + name.size() + 2);
+    };
+    use.kib += field("Pss");
+    use.shared_memory_kib += field("Pss_Shmem");
   }
-  return total;
+  return use;
 }
 
-UnlinkedFiles ProcessTree::Unlinked(dev_t device) const {
-  std::set<ino_t> counted;
-  UnlinkedFiles total;
+int64_t ProcessTree::FilesInMemoryKib() {
+  if (!own_proc_ || !OpenProc()) return 0;
+  if (in_memory_.empty()) {
+    for (const char* path : {"/tmp", "/dev/shm"}) {
+      in_memory_.push_back(ToPrivate(Descriptor(
+          ::open(absl::StrCat("/proc/", cell_, "/root", path).c_str(), kOpenFolder | O_PATH))));
+    }
+  }
+  int64_t bytes = 0;
+  for (const Descriptor& root : in_memory_) {
+    struct statfs info = {};
+    if (root.valid() && ::fstatfs(root.get(), &info) == 0 && info.f_type == TMPFS_MAGIC)
+      bytes += static_cast<int64_t>(info.f_blocks - info.f_bfree) * info.f_bsize;
+  }
+  return bytes / 1024;
+}
+
+OpenFiles ProcessTree::Open(dev_t device) const {
+  std::set<std::pair<dev_t, ino_t>> counted;
+  OpenFiles total;
   for (const pid_t pid : listed_) {
     Descriptor opened(::openat(proc_.get(), absl::StrCat(pid, "/fd").c_str(), kOpenFolder));
     DIR* folder = ::fdopendir(opened.get());
@@ -243,11 +267,13 @@ UnlinkedFiles ProcessTree::Unlinked(dev_t device) const {
     opened.Release();  // closedir closes it
     while (const dirent* entry = ::readdir(folder)) {
       struct stat info = {};
-      if (::fstatat(::dirfd(folder), entry->d_name, &info, 0) == 0 && S_ISREG(info.st_mode) &&
-          info.st_nlink == 0 && info.st_dev == device && counted.insert(info.st_ino).second) {
-        total.bytes += info.st_blocks * 512;
-        ++total.count;
-      }
+      if (::fstatat(::dirfd(folder), entry->d_name, &info, 0) != 0) continue;
+      const bool buffers = S_ISSOCK(info.st_mode) || S_ISFIFO(info.st_mode);
+      const bool unlinked = S_ISREG(info.st_mode) && info.st_nlink == 0 && info.st_dev == device;
+      if ((!buffers && !unlinked) || !counted.emplace(info.st_dev, info.st_ino).second) continue;
+      total.buffers += buffers;
+      total.unlinked += unlinked;
+      if (unlinked) total.unlinked_bytes += info.st_blocks * 512;
     }
     ::closedir(folder);
   }

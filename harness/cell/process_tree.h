@@ -21,10 +21,17 @@ struct ProcessUse {
   int64_t resident_kib = 0;
 };
 
-// Regular files that have no name any more.
-struct UnlinkedFiles {
-  int64_t bytes = 0;
-  int64_t count = 0;
+// Memory of processes, KiB; shared pages are divided among their users.
+struct ProportionalUse {
+  int64_t kib = 0;
+  int64_t shared_memory_kib = 0;  // the part of it that belongs to files in memory
+};
+
+// What processes have open. Each file counts once.
+struct OpenFiles {
+  int64_t unlinked = 0;        // regular files that have no name any more
+  int64_t unlinked_bytes = 0;  // that they take
+  int64_t buffers = 0;         // sockets and pipes: the kernel keeps what was sent and not read
 };
 
 // Finds the processes of a cell: with a process namespace, all processes in the cell's own /proc;
@@ -40,16 +47,18 @@ class ProcessTree {
   // set-up.
   std::vector<ProcessUse> List();
 
-  // Memory of the processes, KiB; shared pages are divided among their users. Exact but slow: the
-  // kernel walks their page tables.
-  int64_t ProportionalKib(const std::vector<ProcessUse>& processes) const;
+  // Exact but slow: the kernel walks the page tables.
+  ProportionalUse Proportional(const std::vector<ProcessUse>& processes) const;
 
   // User and system time of all processes so far, as of the last List(). Without what processes
   // used that nobody waited for and that lived between two calls of List().
   double CpuSeconds() const;
 
-  // The unlinked files of that file system that a living process has open.
-  UnlinkedFiles Unlinked(dev_t device) const;
+  // What living processes have open; of unlinked files, those of this file system.
+  OpenFiles Open(dev_t device) const;
+  // What the files of the cell's own file systems in memory take, whether or not a process maps
+  // them. 0 without a namespace, where they are the machine's.
+  int64_t FilesInMemoryKib();
   // Adds the names of the shared libraries that the processes have mapped now.
   void AddLibraries(const std::vector<ProcessUse>& processes, std::set<std::string>& names) const;
 
@@ -62,6 +71,7 @@ class ProcessTree {
   std::vector<pid_t> ListDescendants();
   void CountCpu();
 
+  std::vector<Descriptor> in_memory_;  // roots of the cell's own file systems in memory
   pid_t cell_;
   pid_t init_;
   bool own_proc_;

@@ -75,8 +75,8 @@ TEST_F(FamilyTest, MemoryIsMeasured) {
   }
 
   // They share their pages with each other and with this test.
-  EXPECT_GT(tree.ProportionalKib(processes), 0);
-  EXPECT_LT(tree.ProportionalKib(processes), resident_kib);
+  EXPECT_GT(tree.Proportional(processes).kib, 0);
+  EXPECT_LT(tree.Proportional(processes).kib, resident_kib);
 }
 
 TEST_F(FamilyTest, ACellThatHasNotMountedItsProcYetHasNoProcesses) {

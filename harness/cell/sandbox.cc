@@ -187,11 +187,14 @@ absl::Status EnterRules(LandlockRules rules) {
 }
 
 absl::StatusOr<std::vector<std::string>> EnterWeak(const Sandbox& sandbox, const CellView& view) {
+  if (view.several_ranks) {
+    return absl::UnavailableError(
+        "ranks connect to each other, and the sandbox level weak keeps cells from all connections: "
+        "use full or off");
+  }
   RETURN_IF_ERROR(DropAllCapabilities(::geteuid(), ::getegid()));
   LandlockRules rules = {sandbox.shared, {view.dir / "work", view.dir / "tensors"}};
   rules.reads.insert(rules.reads.end(), view.reads.begin(), view.reads.end());
-  // Locks and shared tensors of multiprocessing lie in /dev/shm.
-  rules.writes.push_back("/dev/shm");
   RETURN_IF_ERROR(EnterRules(std::move(rules)));
   RETURN_IF_ERROR(InstallSeccompFilter(Filtered::kCellWithoutNamespaces));
   std::vector<std::string> holding;

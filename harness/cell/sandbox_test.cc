@@ -4,6 +4,7 @@
 // Hostile cells in a real worker: what each attempt to leave the sandbox answers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -49,7 +50,15 @@ class Outside {
       : folder_(*CreateTempDirectory("/tmp", "bkm-outside-")),
         other_(worker.folder() / "cells/other/work"),
         path_(Listen(folder_ / "socket")),
-        abstract_(Listen(std::string(1, '\0') + Name())) {
+        abstract_(Listen(std::string(1, '\0') + Name())),
+        server_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof address;
+    auto* const name = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(::bind(server_.get(), name, size), 0);
+    EXPECT_EQ(::listen(server_.get(), 1), 0);
+    EXPECT_EQ(::getsockname(server_.get(), name, &size), 0);
+    port_ = ntohs(address.sin_port);
     EXPECT_TRUE(WriteFile(folder_ / "secret/key", "secret").ok());
     fs::permissions(folder_, fs::perms::all);
     EXPECT_TRUE(CreateDirectories(other_).ok());
@@ -60,6 +69,7 @@ class Outside {
     return {{"secret", folder_ / "secret/key"},
             {"socket", folder_ / "socket"},
             {"abstract", Name()},
+            {"port", port_},
             {"cell", other_}};
   }
 
@@ -69,6 +79,8 @@ class Outside {
   fs::path other_;
   Descriptor path_;
   Descriptor abstract_;
+  Descriptor server_;
+  int port_ = 0;
 };
 
 Json Attempt(WorkerUnderTest& worker) {
@@ -124,6 +136,16 @@ TEST(SandboxTest, NoAttemptToLeaveTheFullSandboxSucceeds) {
                         {"write to the tree", {"EROFS"}},
                         {"write to the probe", {"EROFS"}},
                         {"write to the environment", {"EROFS"}},
+                        {"connect to a server of the machine", {"ECONNREFUSED"}},
+                        {"preallocate beyond the end", {"ENOTSUP", "EOPNOTSUPP"}},
+                        {"set an attribute", {"ENOTSUP", "EOPNOTSUPP"}},
+                        {"limit another process", {"EPERM", "ESRCH"}},
+                        {"shmget", {"ENOSYS"}},
+                        {"semget", {"ENOSYS"}},
+                        {"msgget", {"ENOSYS"}},
+                        {"mq_open", {"ENOSYS"}},
+                        {"memfd_create", {"ENOSYS"}},
+                        {"memfd_secret", {"ENOSYS"}},
                         {"watch files", {"EMFILE"}},
                         {"openat2", {"ENOSYS"}},
                         {"clone3", {"ENOSYS"}},
@@ -312,8 +334,51 @@ TEST(SandboxTest, TheWeakSandboxShowsOnlyTheSamePathsAndHasNoPrivileges) {
         "new user namespace", "make a device", "pair of vsock", "pair of tipc",
         "create an unnamed file with the user's bit"})
     EXPECT_THAT(attempts[name].get<std::string>(), AnyOf("EACCES", "EPERM")) << name;
+  EXPECT_EQ(attempts["connect to a server of the machine"], "EACCES");
+  EXPECT_EQ(attempts["connect to it by fast open"], "EPERM");
+  EXPECT_EQ(attempts["limit another process"], "EPERM");
+  for (const char* name : {"preallocate beyond the end", "set an attribute"})
+    EXPECT_THAT(attempts[name].get<std::string>(), AnyOf("ENOTSUP", "EOPNOTSUPP")) << name;
+  for (const char* name : {"shmget", "semget", "msgget", "mq_open", "memfd_create", "memfd_secret"})
+    EXPECT_EQ(attempts[name], "ENOSYS") << name;
   EXPECT_EQ(attempts["watch files"], "EMFILE");
   EXPECT_EQ(worker.Run("completes")["ending"], Json({{"kind", "completed"}}));
+}
+
+TEST(SandboxTest, TheWeakSandboxLeavesAttributesAndSharedMemoryOfOthersAlone) {
+  WorkerUnderTest worker(1, {"--sandbox", "weak"});
+  if (worker.ready()["type"] == "fatal")
+    GTEST_SKIP() << worker.ready()["message"].get<std::string>();
+  const fs::path tree = worker.folder() / "tree/engine.py";
+  const fs::path shared = absl::StrCat("/dev/shm/bkm-test-", ::getpid());
+  ASSERT_TRUE(WriteFile(shared, "theirs").ok());
+  fs::permissions(shared, fs::perms::all);
+  // Of the user who runs cells, as without root.
+  ASSERT_EQ(::chown(tree.c_str(), 65532, 65532), ::geteuid() == 0 ? 0 : -1);
+  const fs::perms before = fs::status(tree).permissions();
+  const auto written = fs::last_write_time(tree);
+
+  Json request = worker.Request("changes_attributes");
+  request["files"] = {tree, shared};
+  const Json observation = worker.RunRequest(request);
+
+  EXPECT_EQ(observation["ending"], Json({{"kind", "completed"}}));
+  EXPECT_EQ(observation["own"], "as it was") << "success is pretended";
+  EXPECT_EQ(fs::status(tree).permissions(), before);
+  EXPECT_EQ(fs::last_write_time(tree), written);
+  EXPECT_EQ(observation["opened"][shared], "EACCES");
+  fs::remove(shared);
+}
+
+TEST(SandboxTest, RanksNeedANetworkOfTheirOwn) {
+  WorkerUnderTest worker(1, {"--sandbox", "weak"});
+  if (worker.ready()["type"] == "fatal")
+    GTEST_SKIP() << worker.ready()["message"].get<std::string>();
+  Json request = worker.Request("completes");
+  request["probe"]["ranks"] = 2;
+  const Json ending = worker.RunRequest(request)["ending"];
+  EXPECT_EQ(ending["kind"], "fork-failed");
+  EXPECT_THAT(ending["message"].get<std::string>(), HasSubstr("use full or off"));
 }
 
 TEST(SandboxTest, WithoutSandboxACellStillRuns) {

@@ -93,6 +93,15 @@ std::vector<Denied> DeniedCalls() {
              SYS_inotify_init1},
          EMFILE,
          false},
+        // Memory that no process maps, and that the watchdog does not see; without a namespace,
+        // also that of other users' programs. torch shares tensors by files in /dev/shm.
+        {{SYS_memfd_create, SYS_memfd_secret, SYS_shmget, SYS_shmat, SYS_shmctl, SYS_semget,
+          SYS_semop, SYS_semtimedop, SYS_semctl, SYS_msgget, SYS_msgsnd, SYS_msgrcv, SYS_msgctl,
+          SYS_mq_open, SYS_mq_unlink},
+         ENOSYS,
+         false},
+        // Some file systems count attributes nowhere.
+        {{SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr}, EOPNOTSUPP, false},
         // Their arguments lie in memory, where a filter cannot check them. glibc falls back to
         // clone and openat.
         {{SYS_clone3, SYS_openat2}, ENOSYS, false},
@@ -128,12 +137,13 @@ class Program {
   }
 
   // Denies `call` when its argument has one of these bits.
-  void DenyBits(int call, int argument, uint32_t bits, int error = EPERM) {
+  void DenyBits(int call, int argument, uint32_t bits, int error = EPERM,
+                uint32_t otherwise = SECCOMP_RET_ALLOW) {
     Jump(BPF_JEQ, static_cast<uint32_t>(call), 0, 4);
     LoadArgument(argument);
     Jump(BPF_JSET, bits, 0, 1);
     Return(SECCOMP_RET_ERRNO | static_cast<uint32_t>(error));
-    Return(SECCOMP_RET_ALLOW);
+    Return(otherwise);
   }
 
   // The same, and only when argument `flags` has one of the bits `needed`.
@@ -228,27 +238,52 @@ class Program {
   std::vector<sock_filter> code_;
 };
 
-void AddCellRules(Program& program) {
+void AddCellRules(Program& program, bool has_namespaces) {
   program.DenyBits(SYS_clone, 0, static_cast<uint32_t>(kNewNamespaces));
-  // A program that another user starts with this user's rights would outlive the cell.
-  program.DenyBits(SYS_fchmod, 1, kOtherUsersRights);
-  program.DenyBits(SYS_fchmodat, 2, kOtherUsersRights);
+  // A program that another user starts with this user's rights would outlive the cell. Without
+  // namespaces no mode is changed at all, because Landlock knows no attributes: a cell could take
+  // all rights from what others read. Programs that set them on their own files see success.
+  const uint32_t mode = has_namespaces ? SECCOMP_RET_ALLOW : SECCOMP_RET_ERRNO;
+  program.DenyBits(SYS_fchmod, 1, kOtherUsersRights, EPERM, mode);
+  program.DenyBits(SYS_fchmodat, 2, kOtherUsersRights, EPERM, mode);
   program.DenyBitsOf(SYS_openat, 2, kCreates, 3, kOtherUsersRights);
   program.DenyBits(SYS_mkdirat, 2, kOtherUsersRights);
   program.DenyBits(SYS_mknodat, 2, kOtherUsersRights);
 #if defined(__x86_64__)
-  program.DenyBits(SYS_chmod, 1, kOtherUsersRights);
+  program.DenyBits(SYS_chmod, 1, kOtherUsersRights, EPERM, mode);
   program.DenyBitsOf(SYS_open, 1, kCreates, 2, kOtherUsersRights);
   program.DenyBits(SYS_creat, 1, kOtherUsersRights);
   program.DenyBits(SYS_mkdir, 1, kOtherUsersRights);
   program.DenyBits(SYS_mknod, 1, kOtherUsersRights);
 #endif
+  // The kernel's limit on the size of a file does not bound these blocks.
+  program.DenyBits(SYS_fallocate, 1, FALLOC_FL_KEEP_SIZE, EOPNOTSUPP);
+  // Connecting without connect(2), which Landlock does not see.
+  program.DenyBits(SYS_sendto, 3, MSG_FASTOPEN);
+  program.DenyBits(SYS_sendmsg, 2, MSG_FASTOPEN);
+  program.DenyBits(SYS_sendmmsg, 3, MSG_FASTOPEN);
   // Of other families, the kernel may load a module before it says that they have no pairs.
   program.AllowValues(SYS_socketpair, 0, {AF_UNIX});
   // They type into a terminal.
   program.DenyValues(SYS_ioctl, 1, {TIOCSTI, TIOCLINUX, TIOCSETD});
   // Other personalities relax how memory is protected.
   program.AllowValues(SYS_personality, 0, {PER_LINUX, ADDR_NO_RANDOMIZE, 0xffffffff});
+}
+
+// Where the files and processes of its user are a cell's own.
+void AddRulesWithoutNamespaces(Program& program) {
+  std::vector<int> times = {SYS_utimensat};
+  std::vector<int> denied = {SYS_fchown, SYS_fchownat, SYS_setpriority, SYS_ioprio_set};
+#if defined(__x86_64__)
+  times.insert(times.end(), {SYS_utime, SYS_utimes, SYS_futimesat});
+  denied.insert(denied.end(), {SYS_chown, SYS_lchown});
+#endif
+  for (const int call : times) program.Deny(call, 0);  // as modes in AddCellRules()
+  for (const int call : denied) program.Deny(call, EPERM);
+  // 0 is the caller.
+  for (const int call : {SYS_prlimit64, SYS_sched_setaffinity, SYS_sched_setscheduler,
+                         SYS_sched_setparam, SYS_sched_setattr})
+    program.AllowValues(call, 0, {0});
 }
 
 }  // namespace
@@ -260,7 +295,9 @@ absl::Status InstallSeccompFilter(Filtered filtered) {
     for (const int call : group.calls) program.Deny(call, group.error);
   }
   if (filtered != Filtered::kWorker) {
-    AddCellRules(program);
+    const bool has_namespaces = filtered == Filtered::kCell;
+    if (!has_namespaces) AddRulesWithoutNamespaces(program);
+    AddCellRules(program, has_namespaces);
     if (filtered == Filtered::kWithoutSockets) {
       program.Deny(SYS_socket, EPERM);
     } else {

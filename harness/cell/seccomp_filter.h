@@ -8,7 +8,8 @@
 namespace bkm {
 
 // Who is filtered. A worker may still create the namespaces and mounts of its cells. A cell without
-// namespaces may not create sockets by which it would reach services of the machine, except TCP.
+// namespaces may not create sockets by which it would reach services of the machine, except TCP,
+// nor change attributes of files, nor how other processes of its user are scheduled and limited.
 // kWithoutSockets: no sockets at all.
 enum class Filtered { kWorker, kCell, kCellWithoutNamespaces, kWithoutSockets };
 

@@ -24,6 +24,8 @@ namespace {
 constexpr int kLooksPerWalk = 10;
 // Reading what is mapped takes about a millisecond for a process with torch.
 constexpr int kLooksPerMaps = 5;
+// The kernel keeps up to 208 KiB for each, which no limit on memory sees.
+constexpr int64_t kMostBuffers = 1024;
 constexpr int kMostFiles = 20000;  // inodes are as finite as bytes
 constexpr int kDeepestFolder = 100;
 
@@ -31,9 +33,17 @@ Descriptor OpenFolder(int at, const char* name) {
   return Descriptor(::openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
+// What a file, folder or link takes, as its file system counts it: names, attributes and blocks
+// beyond a file's end, too. Never less than the size: some file systems count what is written late.
+int64_t BytesOf(const struct stat& info) {
+  constexpr int64_t kBlock = 512;  // stat(2)
+  const int64_t taken = info.st_blocks * kBlock;
+  return S_ISREG(info.st_mode) ? std::max<int64_t>(info.st_size, taken) : taken;
+}
+
 int64_t SizeOf(const Descriptor& file) {
   struct stat info = {};
-  return ::fstat(file.get(), &info) == 0 ? info.st_size : 0;
+  return ::fstat(file.get(), &info) == 0 ? BytesOf(info) : 0;
 }
 
 struct Total {
@@ -58,7 +68,7 @@ void AddTree(Descriptor folder, int depth, Total& total) {
         ::fstatat(::dirfd(listing), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0)
       continue;
     ++total.files;
-    if (S_ISREG(info.st_mode)) total.bytes += info.st_size;
+    total.bytes += BytesOf(info);
     if (!S_ISDIR(info.st_mode)) continue;
     // Nobody but a subject with a purpose nests that deep: the rest is beyond counting.
     if (depth == kDeepestFolder) total.too_deep = true;
@@ -119,9 +129,14 @@ Overrun Watchdog::CheckProcesses() {
   for (const ProcessUse& process : processes)
     grown_kib += std::max<int64_t>(0, process.resident_kib - shared_kib_);
   const int64_t limit_kib = limits_.memory_mib * 1024;
-  if (limit_kib == 0 || grown_kib <= limit_kib) return {};
-  // Pages that the cell's processes share were counted more than once.
-  const int64_t exact_kib = processes.size() > 1 ? tree_.ProportionalKib(processes) : grown_kib;
+  const int64_t files_kib = tree_.FilesInMemoryKib();
+  if (limit_kib == 0 || grown_kib + files_kib <= limit_kib) return {};
+  // Pages that the cell's processes share were counted more than once, and mapped files twice.
+  int64_t exact_kib = grown_kib;
+  if (processes.size() > 1 || files_kib > 0) {
+    const ProportionalUse use = tree_.Proportional(processes);
+    exact_kib = use.kib + std::max<int64_t>(0, files_kib - use.shared_memory_kib);
+  }
   if (exact_kib <= limit_kib) return {};
   return {StopCause::kMemory,
           absl::StrCat("used ", exact_kib / 1024, " MiB of ", limits_.memory_mib)};
@@ -140,15 +155,17 @@ Overrun Watchdog::CheckFiles(bool with_folders) const {
   if (limits_.output_mib == 0) return {};
   Total output{.bytes = SizeOf(order_.out) + SizeOf(order_.err)};
   Total evidence;
+  int64_t buffers = 0;
   if (with_folders) {
     AddTree(OpenFolder(order_.work.get(), "."), 0, output);
     AddTree(OpenFolder(order_.tensors.get(), "."), 0, evidence);
     struct stat work = {};
     // A file that has no name any more occupies the disk as long as a process has it open.
     if (::fstat(order_.work.get(), &work) == 0) {
-      const UnlinkedFiles unlinked = tree_.Unlinked(work.st_dev);
-      output.bytes += unlinked.bytes;
-      output.files += unlinked.count;
+      const OpenFiles open = tree_.Open(work.st_dev);
+      output.bytes += open.unlinked_bytes;
+      output.files += open.unlinked;
+      buffers = open.buffers;
     }
   }
   if (output.bytes > limits_.output_mib << 20)
@@ -160,6 +177,10 @@ Overrun Watchdog::CheckFiles(bool with_folders) const {
             absl::StrCat("wrote ", evidence.bytes >> 20, " MiB of evidence, of ", most_evidence)};
   if (output.too_deep || evidence.too_deep)
     return {StopCause::kFiles, absl::StrCat("nested more than ", kDeepestFolder, " folders")};
+  if (buffers > kMostBuffers) {
+    return {StopCause::kFiles,
+            absl::StrCat("had more than ", kMostBuffers, " sockets and pipes open")};
+  }
   if (output.files + evidence.files > kMostFiles)
     return {StopCause::kFiles, absl::StrCat("made more than ", kMostFiles, " files")};
   return {};

@@ -60,6 +60,12 @@ _CALLS = {
     "process_madvise": (440, 440),
     "openat2": (437, 437),
     "clone3": (435, 435),
+    "shmget": (29, 194),
+    "semget": (64, 190),
+    "msgget": (68, 186),
+    "mq_open": (240, 180),
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
     "a call of the future": (900, 900),
 }
 
@@ -127,6 +133,29 @@ def _clone(flags: int) -> Callable[[], Any]:
     return run
 
 
+def _connect_by(address: tuple[str, int], flags: int = 0) -> Callable[[], Any]:
+    def run() -> None:
+        with contextlib.closing(socket.socket()) as client:
+            if flags:
+                client.sendto(b"x", flags, address)
+            else:
+                client.connect(address)
+
+    return run
+
+
+def _preallocate() -> None:
+    keep_size = 1
+    with open("preallocated", "w") as file:
+        number = 285 if _X86 else 47
+        _checked(_libc.syscall(number, file.fileno(), keep_size, ctypes.c_long(0), ctypes.c_long(1 << 20)))
+
+
+def _limit_parent() -> None:
+    limits = (ctypes.c_ulong * 2)(1, 1)
+    _checked(_libc.prlimit(os.getppid() or 1, 7, ctypes.byref(limits), None))
+
+
 def _dots(descriptor: int) -> Callable[[], Any]:
     return lambda: os.stat("../" * 40 + "etc/hostname", dir_fd=descriptor)
 
@@ -159,6 +188,11 @@ def attempts(request: dict[str, Any]) -> dict[str, str]:
         "create an unnamed file with the user's bit": lambda: os.open(
             ".", os.O_TMPFILE | os.O_WRONLY, 0o4755
         ),
+        "connect to a server of the machine": _connect_by(("127.0.0.1", outside["port"])),
+        "connect to it by fast open": _connect_by(("127.0.0.1", outside["port"]), 0x20000000),
+        "preallocate beyond the end": _preallocate,
+        "set an attribute": lambda: os.setxattr(".", "user.x", b"x" * 64),
+        "limit another process": _limit_parent,
         "watch files": lambda: _checked(_libc.inotify_init1(0)),
         "pair of vsock": lambda: socket.socketpair(40, socket.SOCK_STREAM),
         "pair of tipc": lambda: socket.socketpair(30, socket.SOCK_SEQPACKET),

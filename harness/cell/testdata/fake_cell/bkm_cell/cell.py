@@ -384,6 +384,22 @@ def opens_files(request: Request, emit: Emit) -> None:
     _say(emit, set={"prefix": sys.prefix}, done=True)
 
 
+def changes_attributes(request: Request, emit: Emit) -> None:
+    with open("own", "w"):
+        pass
+    before = os.stat("own")
+    for path in [*request["files"], "own"]:
+        for change in (lambda: os.chmod(path, 0), lambda: os.utime(path, (1, 1))):
+            try:
+                change()
+            except OSError:
+                pass
+    own = os.stat("own")
+    same = (own.st_mode, own.st_mtime) == (before.st_mode, before.st_mtime)
+    _say(emit, set={"own": "as it was" if same else "changed"})
+    _say(emit, set={"opened": {path: _opened(path, os.O_RDWR) for path in request["files"]}}, done=True)
+
+
 def sees_devices(request: Request, emit: Emit) -> None:
     nodes = ("nvidia0", "nvidiactl", "nvidia-caps/nvidia-cap2", "nvidia-modeset", "null")
     paths = [f"/dev/{node}" for node in nodes] + ["/proc/self/comm"]
