@@ -36,6 +36,7 @@
 #include "harness/cell/pid_namespace.h"
 #include "harness/cell/seccomp_filter.h"
 #include "harness/cell/system_error.h"
+#include "harness/cell/system_view.h"
 
 namespace bkm {
 namespace {
@@ -194,6 +195,7 @@ absl::StatusOr<std::vector<std::string>> EnterWeak(const Sandbox& sandbox, const
   }
   RETURN_IF_ERROR(DropAllCapabilities(::geteuid(), ::getegid()));
   LandlockRules rules = {sandbox.shared, {view.dir / "work", view.dir / "tensors"}};
+  for (fs::path& path : FindPciDevices()) rules.reads.push_back(std::move(path));
   rules.reads.insert(rules.reads.end(), view.reads.begin(), view.reads.end());
   RETURN_IF_ERROR(EnterRules(std::move(rules)));
   RETURN_IF_ERROR(InstallSeccompFilter(Filtered::kCellWithoutNamespaces));

@@ -205,6 +205,18 @@ std::vector<fs::path> SystemPaths() {
   return paths;
 }
 
+std::vector<fs::path> FindPciDevices() {
+  std::vector<fs::path> paths;
+  std::error_code error;
+  for (const char* path : {"/sys/bus/pci", "/sys/class/pci_bus"}) {
+    if (Exists(path)) paths.push_back(path);
+  }
+  for (const auto& entry : fs::directory_iterator("/sys/devices", error)) {
+    if (absl::StartsWith(entry.path().filename().string(), "pci")) paths.push_back(entry.path());
+  }
+  return paths;
+}
+
 SystemView FindGpuView(bool several) {
   SystemView view;
   std::error_code error;
@@ -220,10 +232,8 @@ SystemView FindGpuView(bool several) {
     const auto vendor = ReadFile(entry.path() / "vendor");
     if (vendor.ok() && absl::StripAsciiWhitespace(*vendor) == kNvidia) read(entry.path());
   }
-  if (!several) return view;
-  for (const char* path : {"/sys/bus/pci", "/sys/class/pci_bus"}) read(path);
-  for (const auto& entry : fs::directory_iterator("/sys/devices", error)) {
-    if (absl::StartsWith(entry.path().filename().string(), "pci")) read(entry.path());
+  if (several) {
+    for (const fs::path& path : FindPciDevices()) view.reads.push_back(path);
   }
   return view;
 }

@@ -22,9 +22,12 @@ SystemView FindSystemView();
 std::vector<std::filesystem::path> SystemPaths();
 
 // The devices of NVIDIA's driver, and what its library reads of /sys (as one was seen to), for a
-// cell that asks for a GPU. `several`: also what NCCL reads to find the way from one device to
-// another (its src/graph/xml.cc): the machine's PCI devices.
+// cell that asks for a GPU. `several`: also FindPciDevices().
 SystemView FindGpuView(bool several);
+
+// The machine's PCI devices in /sys. gloo lists them and fails where they are there and cannot be
+// read; NCCL finds the way from one GPU to another by them (its src/graph/xml.cc).
+std::vector<std::filesystem::path> FindPciDevices();
 
 // What an interpreter needs of its prefix, of that of the Python that it was made from, and of the
 // folders of libraries that this process has loaded: the interpreter, pyvenv.cfg, the standard

@@ -42,6 +42,16 @@ TEST(HostileSuiteTest, EachFixtureCostsOnlyItsOwnCell) {
   EXPECT_GE(json["neighbours"], 18);
 }
 
+TEST(HostileSuiteTest, TheWeakLevelKeepsWhatItsPageSays) {
+  const BkmUnderTest bkm;
+  const ProcessResult result =
+      RunSuite(bkm, bkm.MakeCommand({}).argv[0], {"--json", "--sandbox", "weak"});
+  if (result.exit_code == 2 && absl::StrContains(result.err, "sandbox level 'weak'"))
+    GTEST_SKIP() << result.err;
+  ASSERT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_GE((*ParseJson(result.out, "ci/hostile"))["fixtures"]["packages"], 9);
+}
+
 TEST(HostileSuiteTest, AnUnexpectedEndAndAnEscapeAreNoticed) {
   const BkmUnderTest bkm;
   ASSERT_TRUE(WriteFile(bkm.folder() / "own/packages.py", R"(import os
