@@ -508,5 +508,14 @@ TEST(CellWorkerTest, WhatIsPreloadedIsCompiledIntoTheFolderThatIsNamed) {
   EXPECT_THAT(FilesOf(code, "makes_a_folder.cpython-"), testing::IsEmpty());
 }
 
+TEST(CellWorkerTest, APreloadedPackageWritesNoBytecode) {
+  const fs::path bytecode = *CreateTempDirectory(std::getenv("TEST_TMPDIR"), "bytecode");
+  fs::permissions(bytecode, fs::perms::all);
+  EXPECT_EQ(PreloadErrorsOf("forges_bytecode\n", {"--bytecode", bytecode}), Json::object());
+  EXPECT_THAT(FilesOf(bytecode, "forged"), testing::IsEmpty());
+  EXPECT_THAT(FilesOf(bytecode, "forges_bytecode.cpython-"), testing::SizeIs(1));
+  EXPECT_FALSE(fs::exists(bytecode / "etc")) << "only what workers are shown is compiled";
+}
+
 }  // namespace
 }  // namespace bkm

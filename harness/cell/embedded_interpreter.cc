@@ -31,8 +31,7 @@ absl::Status Initialize(const InterpreterOptions& options, const std::string& ho
   PyConfig_InitIsolatedConfig(&config);
   config.site_import = 0;
   config.install_signal_handlers = 0;
-  // Only into the given folder, never beside the environment's sources.
-  config.write_bytecode = !options.bytecode.empty();
+  config.write_bytecode = 0;
   if (!options.bytecode.empty())
     PyConfig_SetBytesString(&config, &config.pycache_prefix, options.bytecode.c_str());
   config.use_hash_seed = 1;

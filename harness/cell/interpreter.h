@@ -15,9 +15,8 @@ struct InterpreterOptions {
   std::filesystem::path python;       // the environment's interpreter
   std::filesystem::path python_code;  // the folder that holds the package bkm_cell
   std::vector<std::string> preload;   // modules, in order
-  // Folder of compiled Python, used instead of the folders of the sources; compiled files of
-  // preloaded modules are added. Empty: compiled files are read beside the sources, none is
-  // written.
+  // Folder of compiled Python, read instead of the folders of the sources. Empty: compiled files
+  // are read beside the sources. None is written: what a package wrote would outlive it.
   std::filesystem::path bytecode;
 };
 
@@ -27,6 +26,7 @@ struct InterpreterReport {
   Json versions = Json::object();           // distribution -> version, as installed
   Json preload_errors = Json::object();     // module -> "ImportError: ..."
   std::vector<std::filesystem::path> path;  // sys.path: a cell must be able to read it
+  std::vector<std::string> uncompiled;      // sources without a compiled file in `bytecode`
   double preload_s = 0;
 };
 

@@ -26,6 +26,7 @@
 #include "harness/base/files.h"
 #include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
+#include "harness/base/subprocess.h"
 #include "harness/cell/capabilities.h"
 #include "harness/cell/cell_environment.h"
 #include "harness/cell/cell_folder.h"
@@ -194,6 +195,8 @@ absl::Status Supervisor::StartInSandbox(int channel, int log) {
   if (!options_.kernels.empty()) seen.insert(options_.kernels);
   if (!options_.bytecode.empty()) RETURN_IF_ERROR(CreateDirectories(options_.bytecode));
 
+  compiled_.assign(seen.begin(), seen.end());
+
   WorkerSettings settings = {.python = options_.python,
                              .python_code = options_.python_code,
                              .preload = options_.preload,
@@ -212,10 +215,8 @@ absl::Status Supervisor::StartInSandbox(int channel, int log) {
     confinement.links.insert(confinement.links.end(), environment_view.links.begin(),
                              environment_view.links.end());
     for (const fs::path& path : seen) RETURN_IF_ERROR(AddPath(confinement, path, Access::kRead));
-    if (!options_.bytecode.empty()) {
-      if (users_.other) RETURN_IF_ERROR(ChangeOwner(options_.bytecode, users_.worker_outside));
-      RETURN_IF_ERROR(AddPath(confinement, options_.bytecode, Access::kWrite));
-    }
+    if (!options_.bytecode.empty())
+      RETURN_IF_ERROR(AddPath(confinement, options_.bytecode, Access::kRead));
     settings.sandbox = SharedWithCells(confinement);
   } else {
     std::vector<fs::path>& shared = settings.sandbox.shared;
@@ -307,7 +308,34 @@ int Supervisor::Run() {
   if (::poll(&ended, 1, 5000) != 1) ::kill(worker_, SIGKILL);
   const int status = Wait(worker_);
   worker_ = -1;
+  if (compiler_ > 0) Wait(compiler_);
   return status;
+}
+
+// The names are a worker's, which may have been told them by a package: all that they can do is to
+// have bkm compile another file of the environment.
+void Supervisor::Compile(const Json& sources) {
+  if (options_.bytecode.empty() || !sources.is_array()) return;
+  std::string names;
+  for (const Json& source : sources) {
+    const fs::path path = source.is_string() ? source.get<std::string>() : "";
+    const bool is_shown =
+        std::any_of(compiled_.begin(), compiled_.end(),
+                    [&](const fs::path& folder) { return IsAtOrBelow(path, folder); });
+    if (is_shown && path == path.lexically_normal() && path.extension() == ".py" &&
+        path.string().find('\n') == std::string::npos)
+      absl::StrAppend(&names, path.string(), "\n");
+  }
+  if (names.empty()) return;
+  const Command command = {.argv = {options_.python.string(), "-I", "-S", "-X",
+                                    absl::StrCat("pycache_prefix=", options_.bytecode.string()),
+                                    "-m", "compileall", "-qq", "-i", "-"},
+                           .unset_env = {"SOURCE_DATE_EPOCH"},
+                           .directory = "/"};
+  absl::StatusOr<PipedProcess> compiler = StartPiped(command, "/dev/null");
+  if (!compiler.ok()) return;  // the next worker compiles in memory, as this one did
+  WriteAll(compiler->to_child.get(), names);
+  compiler_ = compiler->pid;
 }
 
 void Supervisor::ReadRequests() {
@@ -458,6 +486,8 @@ void Supervisor::HandleReply(Packet packet) {
     if (line.contains("versions")) versions_ = line["versions"];
     const Json protections = line.value("protections", Json::array());
     line.erase("protections");
+    Compile(line.value("uncompiled", Json()));
+    line.erase("uncompiled");
     line["sandbox"] = {{"level", std::string(Name(options_.level))},
                        {"uid", users_.other ? users_.CellOutside(0) : ::geteuid()},
                        {"protections", protections}};

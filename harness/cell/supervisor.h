@@ -81,6 +81,7 @@ class Supervisor {
   void FinishUnstarted(const std::string& cell, absl::string_view kind, absl::string_view message);
   void Finish(const std::string& cell, Json line);
   bool ExplainEnding(const Running& running, Json& ending) const;
+  void Compile(const Json& sources);
   void Reply(const Json& json);
   int FreeSlot() const;
   bool IsFull() const { return options_.level == SandboxLevel::kFull; }
@@ -101,6 +102,8 @@ class Supervisor {
   bool too_long_ = false;
   std::deque<Waiting> waiting_;
   std::map<std::string, Running> running_;
+  std::vector<std::filesystem::path> compiled_;  // sources at or below these may be compiled
+  pid_t compiler_ = -1;                          // runs beside the cells
   std::vector<GroupParent> groups_;
   Json versions_ = Json::object();
 };

@@ -37,10 +37,10 @@ void AddSitePackages(const PythonEnvironment& environment, const fs::path& pytho
       {PythonObject::FromInt(0), PythonObject::FromText(python_code.string())});
 }
 
-// Where compiled files are written, if anywhere.
-void WriteBytecode(const fs::path& folder) {
+// Where compiled files are read, if not beside their sources. None are written.
+void ReadBytecode(const fs::path& folder) {
   const PythonObject sys = PythonObject::Import("sys");
-  sys.SetAttr("dont_write_bytecode", PythonObject::FromBool(folder.empty()));
+  sys.SetAttr("dont_write_bytecode", PythonObject::FromBool(true));
   if (!folder.empty()) sys.SetAttr("pycache_prefix", PythonObject::FromText(folder.string()));
 }
 
@@ -117,7 +117,7 @@ Json InstalledVersions(const std::vector<std::string>& site) {
 
 absl::Status Warm(const InterpreterOptions& options, const PythonEnvironment& environment,
                   InterpreterReport& facts) {
-  WriteBytecode(options.bytecode);
+  ReadBytecode(options.bytecode);
   AddSitePackages(environment, options.python_code);
   const PythonObject gc = PythonObject::Import("gc");
   // Imports leave almost no garbage, and looking for it is slow.
@@ -135,7 +135,11 @@ absl::Status Warm(const InterpreterOptions& options, const PythonEnvironment& en
   gc.Attr("collect").Call();
   gc.Attr("freeze").Call();
   gc.Attr("enable").Call();
-  WriteBytecode({});  // a cell may write nothing there, and shall not try
+  if (!options.bytecode.empty()) {
+    const PythonObject preload = PythonObject::Import("bkm_cell.preload");
+    for (const PythonObject& source : preload.Attr("uncompiled").Call().Elements())
+      facts.uncompiled.push_back(source.Text());
+  }
   const PythonObject sys = PythonObject::Import("sys");
   const std::string version = sys.Attr("version").Text();
   facts.version = version.substr(0, version.find(' '));

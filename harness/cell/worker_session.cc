@@ -71,6 +71,7 @@ absl::Status Serve(Channel& channel, const WorkerPython& python) {
                        {"versions", facts.versions},
                        {"preload_s", facts.preload_s},
                        {"protections", *protections},
+                       {"uncompiled", facts.uncompiled},
                        {"preload_errors", facts.preload_errors}}));
   options.jobs = static_cast<size_t>(settings.jobs);
   options.versions = facts.versions;

@@ -94,7 +94,8 @@ absl::StatusOr<UserEnvironment> UserEnvironment::Read(fs::path python,
     const std::string version = MinorVersion(environment.facts_.python);
     if (package.package == "torch" && !HasBytecode(package.folder / "torch", version)) {
       environment.bytecode_ =
-          CacheDirectory() / "bytecode" / Sha256(environment.python_.string()).substr(0, 16);
+          CacheDirectory() / "bytecode" /
+          absl::StrCat("made-", Sha256(environment.python_.string()).substr(0, 16));
     }
   }
   return environment;

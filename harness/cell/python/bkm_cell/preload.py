@@ -13,8 +13,12 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 import json
+import os
+import struct
 import sys
+from types import ModuleType
 from typing import Any
 
 
@@ -24,6 +28,28 @@ def third_party_modules(request: dict[str, Any]) -> list[str]:
     subjects -= {"transformers"}  # belongs to the runtime, also where it is a subject
     ours = {"__main__", "bkm_cell", *subjects, *sys.stdlib_module_names}
     return [name for name in list(sys.modules) if name.split(".")[0] not in ours]
+
+
+def uncompiled() -> list[str]:
+    """The sources of what is imported whose compiled files are missing or older."""
+    found = []
+    for module in list(sys.modules.values()):
+        source = vars(module).get("__file__") if isinstance(module, ModuleType) else None
+        if isinstance(source, str) and source.endswith(".py") and not _is_compiled(source):
+            found.append(source)
+    return found
+
+
+def _is_compiled(source: str) -> bool:
+    """As Python's own loader asks: by the time and size of the source."""
+    try:
+        info = os.stat(source)
+        with open(importlib.util.cache_from_source(source), "rb") as file:
+            header = file.read(16)
+    except OSError:
+        return False
+    numbers = struct.pack("<II", int(info.st_mtime) & 0xFFFFFFFF, info.st_size & 0xFFFFFFFF)
+    return header[8:] == numbers
 
 
 def shortest(modules: list[str]) -> list[str]:
