@@ -52,6 +52,23 @@ TEST(HostileSuiteTest, TheWeakLevelKeepsWhatItsPageSays) {
   EXPECT_GE((*ParseJson(result.out, "ci/hostile"))["fixtures"]["packages"], 9);
 }
 
+// The same as by hand, a hundred times smaller.
+TEST(HostileSuiteTest, ADamagedFileIsRefusedInOneSentence) {
+  const BkmUnderTest bkm;
+  Command command = bkm.MakeCommand({});
+  command.set_env["BKM"] = command.argv[0];
+  command.argv = {"python3", Runfile("ci/mutate"), "--count", "10", "--jobs", "2", "--json"};
+  for (const char* format : {"matrix", "runtime", "run.json", "verdict", "observation", "observed",
+                             "bundle", "results", "lock", "store"})
+    command.argv.push_back(format);
+  command.timeout = std::chrono::seconds(300);
+  const ProcessResult result = *RunCommand(command);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json json = *ParseJson(result.out, "ci/mutate");
+  EXPECT_EQ(json["formats"].size(), 10u);
+  EXPECT_GT(json["formats"]["matrix"].value("exit 2", 0), 5);
+}
+
 TEST(HostileSuiteTest, AnUnexpectedEndAndAnEscapeAreNoticed) {
   const BkmUnderTest bkm;
   ASSERT_TRUE(WriteFile(bkm.folder() / "own/packages.py", R"(import os

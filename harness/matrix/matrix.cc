@@ -215,6 +215,7 @@ void Describe(Fields& fields, CellLimits& limits) {
 absl::StatusOr<Matrix> MatrixFromJson(const Json& json, const std::string& origin) {
   ObjectReader reader(json, origin);
   Matrix matrix;
+  matrix.origin = origin;
   reader.String("$schema", "");
   reader.Int("schema", 1, 1, 1);
   matrix.name = reader.String("name");

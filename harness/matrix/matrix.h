@@ -58,6 +58,7 @@ struct MatrixExclusion {
 // A matrix file, or its equivalent in command-line flags.
 struct Matrix {
   std::string name;
+  std::string origin;  // of what it was read from, for messages
   // {"NAME": {"git": URL, "package": IMPORT NAME}}, unread; harness/source reads it.
   Json sources = Json::object();
   std::vector<MatrixGroup> groups;

@@ -155,7 +155,11 @@ std::string StoryText(const CellRecord& cell, const Json& observation, const Ver
                   ", lock ", cell.lock.substr(0, 12), "\n\n");
   if (cell.inherited_from)
     absl::StrAppend(&out, "Observation reused from ", *cell.inherited_from, "\n\n");
-  if (!observation.is_object()) return Printable(absl::StrCat(out, "Not measured yet.\n"));
+  if (!observation.is_object()) {
+    absl::StrAppend(&out, cell.verdict ? "What it observed cannot be shown: the verdict says why.\n"
+                                       : "Not measured yet.\n");
+    return Printable(std::move(out));
+  }
   AppendStages(out, observation);
   if (MemberOf(observation, "exception").is_object()) {
     absl::StrAppend(&out, "\n");

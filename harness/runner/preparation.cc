@@ -65,7 +65,7 @@ absl::StatusOr<std::unique_ptr<Preparation>> Preparation::Create(const Matrix& m
   std::unique_ptr<Preparation> preparation(new Preparation(
       installation, std::move(options), observer, uv, CacheDirectory(), CellPython()));
   preparation->memory_mib_ = matrix.limits.memory_mib;
-  RETURN_IF_ERROR(preparation->catalog_.Add(matrix.sources, matrix.name, "$.sources"));
+  RETURN_IF_ERROR(preparation->catalog_.Add(matrix.sources, matrix.origin, "$.sources"));
   return preparation;
 }
 

@@ -10,7 +10,7 @@
 namespace bkm {
 
 absl::Status ApiSession::AddSources(const Matrix& matrix) {
-  return catalog_.Add(matrix.sources, matrix.name, "$.sources");
+  return catalog_.Add(matrix.sources, matrix.origin, "$.sources");
 }
 
 absl::StatusOr<Versions*> ApiSession::versions() {
