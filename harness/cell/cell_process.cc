@@ -68,11 +68,8 @@ absl::StatusOr<std::vector<std::string>> Settle(const CellOrder& order,
   // Where the machine refuses, the watchdog alone holds the limits.
   for (const Descriptor& door : order.doors) WriteAll(door.get(), "0");
   RETURN_IF_ERROR(ApplyResourceLimits(request));
-  CellView view{.dir = request.dir,
-                .reads = request.reads,
-                .several_ranks = request.several_ranks,
-                .gpu = !request.on_cpu,
-                .user = order.user};
+  CellView view{
+      .dir = request.dir, .reads = request.reads, .gpu = !request.on_cpu, .user = order.user};
   for (const Attachment& one : order.attachments)
     view.attachments.push_back({one.path, Descriptor(::dup(one.tree.get()))});
   ASSIGN_OR_RETURN(std::vector<std::string> holding, EnterSandbox(setting.sandbox, view));

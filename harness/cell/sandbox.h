@@ -34,7 +34,6 @@ struct CellView {
   std::filesystem::path dir;                 // work/ and tensors/ in it are writable
   std::vector<Attachment> attachments;       // kFull: work/ and tensors/ among them
   std::vector<std::filesystem::path> reads;  // kWeak
-  bool several_ranks = false;                // kWeak: refused
   bool gpu = false;                          // kFull: `attachments` has the devices
   uid_t user = 0;                            // kFull
 };

@@ -232,8 +232,10 @@ Json OpenedIn(const fs::path& folder, const Prefix& prefix, const std::string& l
 
 TEST(SandboxTest, OfAnInterpretersPrefixACellSeesOnlyWhatTheInterpreterNeeds) {
   const fs::path home = *CreateTempDirectory(std::getenv("TEST_TMPDIR"), "home");
-  for (const char* secret : {".ssh/id_ed25519", "bin/backup.sh", "lib/notes.txt", "project/.env",
-                             "project/.git/config", "project/bin/deploy", "project/lib/key.pem"})
+  for (const char* secret :
+       {".ssh/id_ed25519", "bin/backup.sh", "bin/python_notes", "lib/notes.txt", "lib/key.sources",
+        "lib/python-keys/a", "project/.env", "project/.git/config", "project/bin/deploy",
+        "project/lib/key.pem"})
     ASSERT_TRUE(WriteFile(home / secret, "secret").ok());
   const std::string python = WorkerUnderTest::Arguments("serve")[3];
   fs::create_symlink(python, home / "bin/python3");
@@ -241,12 +243,14 @@ TEST(SandboxTest, OfAnInterpretersPrefixACellSeesOnlyWhatTheInterpreterNeeds) {
   const std::string site =
       absl::StrCat("project/lib/python", EmbeddedPythonVersion(), "/site-packages/a.py");
   ASSERT_TRUE(WriteFile(home / site, "").ok());
-  const Prefix prefixes[] = {
-      {"bin/python3", {".ssh/id_ed25519", "bin/backup.sh", "lib/notes.txt"}, {"bin/python3"}},
-      {"project/bin/python3",
-       {"project/.env", "project/.git/config", "project/bin/deploy", "project/lib/key.pem",
-        ".ssh/id_ed25519"},
-       {"project/bin/python3", "project/pyvenv.cfg", site}}};
+  const Prefix prefixes[] = {{"bin/python3",
+                              {".ssh/id_ed25519", "bin/backup.sh", "bin/python_notes",
+                               "lib/notes.txt", "lib/key.sources", "lib/python-keys/a"},
+                              {"bin/python3"}},
+                             {"project/bin/python3",
+                              {"project/.env", "project/.git/config", "project/bin/deploy",
+                               "project/lib/key.pem", ".ssh/id_ed25519"},
+                              {"project/bin/python3", "project/pyvenv.cfg", site}}};
   for (const std::string level : {"full", "weak"}) {
     for (const Prefix& prefix : prefixes) {
       const Json opened = OpenedIn(home, prefix, level);

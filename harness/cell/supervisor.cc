@@ -195,7 +195,7 @@ absl::Status Supervisor::StartInSandbox(int channel, int log) {
   if (!options_.kernels.empty()) seen.insert(options_.kernels);
   if (!options_.bytecode.empty()) RETURN_IF_ERROR(CreateDirectories(options_.bytecode));
 
-  compiled_.assign(seen.begin(), seen.end());
+  shown_.assign(seen.begin(), seen.end());
 
   WorkerSettings settings = {.python = options_.python,
                              .python_code = options_.python_code,
@@ -319,11 +319,14 @@ void Supervisor::Compile(const Json& sources) {
   std::string names;
   for (const Json& source : sources) {
     const fs::path path = source.is_string() ? source.get<std::string>() : "";
-    const bool is_shown =
-        std::any_of(compiled_.begin(), compiled_.end(),
-                    [&](const fs::path& folder) { return IsAtOrBelow(path, folder); });
-    if (is_shown && path == path.lexically_normal() && path.extension() == ".py" &&
-        path.string().find('\n') == std::string::npos)
+    const auto is_shown = [&](const fs::path& file) {
+      return std::any_of(shown_.begin(), shown_.end(),
+                         [&](const fs::path& place) { return IsAtOrBelow(file, place); });
+    };
+    std::error_code error;
+    // Cells read what is compiled: a link must not lead to what they are not shown.
+    if (is_shown(path) && is_shown(fs::canonical(path, error)) && path.extension() == ".py" &&
+        path == path.lexically_normal() && path.string().find('\n') == std::string::npos)
       absl::StrAppend(&names, path.string(), "\n");
   }
   if (names.empty()) return;
@@ -402,6 +405,11 @@ absl::Status Supervisor::SendOrder(const Waiting& waiting, int slot) {
   CellOrder order;
   ASSIGN_OR_RETURN(order.request, ParseCellRequest(waiting.request));
   const CellRequest& request = order.request;
+  if (options_.level == SandboxLevel::kWeak && request.several_ranks) {
+    return absl::UnavailableError(
+        "ranks connect to each other, and the sandbox level weak keeps cells from all connections: "
+        "use full or off");
+  }
   order.user = users_.CellInside(slot);
   std::optional<uid_t> owner;
   if (users_.other) owner = IsFull() ? users_.CellOutside(slot) : users_.worker_outside;

@@ -102,8 +102,8 @@ class Supervisor {
   bool too_long_ = false;
   std::deque<Waiting> waiting_;
   std::map<std::string, Running> running_;
-  std::vector<std::filesystem::path> compiled_;  // sources at or below these may be compiled
-  pid_t compiler_ = -1;                          // runs beside the cells
+  std::vector<std::filesystem::path> shown_;  // to the worker and its cells, beside the system
+  pid_t compiler_ = -1;                       // runs beside the cells
   std::vector<GroupParent> groups_;
   Json versions_ = Json::object();
 };

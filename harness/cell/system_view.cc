@@ -92,9 +92,8 @@ class EnvironmentFinder {
     AddEntries(prefix / "bin", IsOfPython);
     AddEntries(prefix / "include", IsOfPython);
     for (const char* name : {"lib", "lib64"}) {
-      AddEntries(prefix / name, [](const std::string& entry) {
-        return IsOfPython(entry) || absl::StrContains(entry, ".so");
-      });
+      AddEntries(prefix / name,
+                 [](const std::string& entry) { return IsOfPython(entry) || IsLibrary(entry); });
       // Debian's interpreters, where they lie elsewhere.
       AddEntries(prefix / name / "x86_64-linux-gnu", IsOfLibpython);
     }
@@ -108,7 +107,16 @@ class EnvironmentFinder {
   }
 
  private:
-  static bool IsOfPython(const std::string& entry) { return absl::StartsWith(entry, "python"); }
+  // "python", "python3.11", "python3.13t".
+  static bool IsOfPython(absl::string_view entry) {
+    return absl::ConsumePrefix(&entry, "python") &&
+           entry.find_first_not_of("0123456789.dt") == entry.npos;
+  }
+  // "libfoo.so", "libfoo.so.1.2".
+  static bool IsLibrary(absl::string_view entry) {
+    const size_t at = entry.rfind(".so");
+    return at != entry.npos && entry.find_first_not_of("0123456789.", at + 3) == entry.npos;
+  }
   static bool IsOfLibpython(const std::string& entry) {
     return absl::StartsWith(entry, "libpython");
   }

@@ -28,7 +28,7 @@ namespace {
 
 // A quarter of the default probe's tokens gives an answer in seconds. Several documents are needed
 // because masks fail at their borders. A model with a sliding window needs longer documents, and so
-// does flex_attention on a GPU: torch 2.11.0 cannot compile its backward for 66 tokens.
+// does flex_attention on a GPU: torch 2.11.0 cannot compile it for 66 tokens.
 Json DocumentsFor(const std::string& model, const std::string& device) {
   const absl::StatusOr<ModelShape> shape = FindModelShape(model);
   const bool has_window = shape.ok() && shape->window > 0;

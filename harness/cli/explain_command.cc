@@ -45,9 +45,11 @@ class ExplainCommand : public CliCommand {
                      ReadMeasuredOn(run, directory.cell(*cell)));
     const Json seen = observation.ok() ? observation->value_or(Json()) : Json();
     const Verdict said = verdict.value_or(Verdict());
+    const std::string level = LevelOnDevice(elsewhere ? elsewhere->machine.sandbox : run.sandbox,
+                                            cell->cell.probe.device);
     if (json_) {
       Json json = {{"id", cell->id},
-                   {"sandbox", elsewhere ? elsewhere->machine.sandbox : LevelText(run.sandbox)},
+                   {"sandbox", LevelText(level)},
                    {"observation", seen},
                    {"verdict", ToJson(said)}};
       if (elsewhere) json["measured_on"] = WriteFields(*elsewhere);
@@ -60,7 +62,7 @@ class ExplainCommand : public CliCommand {
       Printf("Measured on another machine: %s\nFiles: %s\n", MeasuredOnText(*elsewhere),
              directory.cell(*cell).string());
     } else {
-      Printf("Sandbox: %s\nFiles: %s\nAgain: bkm replay %s %s\n", LevelText(run.sandbox),
+      Printf("Sandbox: %s\nFiles: %s\nAgain: bkm replay %s %s\n", LevelText(level),
              directory.cell(*cell).string(), ShellWord(run_),
              ShellWord(directory.cell(*cell).filename()));
     }

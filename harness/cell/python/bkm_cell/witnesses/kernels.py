@@ -57,14 +57,13 @@ def _nodes(starts: Iterable[Any], ends: Iterable[Any], most: int) -> Iterator[An
 
 def autograd_nodes(output: Any, inputs: Any) -> list[str]:
     """The nodes between a call's output and its inputs that identify an attention or are compiled."""
-    names = {node.name() for node in _nodes(_tensors(output), _tensors(inputs), MAX_NODES)}
-    return sorted(name for name in names if is_telling(name) or name == _COMPILED)
+    return sorted(_by_name(output, inputs))
 
 
-def _compiled_node(output: Any, inputs: Any) -> Any:
-    """One compiled node of the call, or None."""
-    nodes = _nodes(_tensors(output), _tensors(inputs), MAX_NODES)
-    return next((node for node in nodes if node.name() == _COMPILED), None)
+def _by_name(output: Any, inputs: Any) -> dict[str, Any]:
+    """One node of each name that autograd_nodes() gives."""
+    nodes = {node.name(): node for node in _nodes(_tensors(output), _tensors(inputs), MAX_NODES)}
+    return {name: node for name, node in nodes.items() if is_telling(name) or name == _COMPILED}
 
 
 class LossGraphs:
@@ -145,9 +144,10 @@ class AttentionKernels:
         return node in self._compiled
 
     def _keep(self, layer: int, ops: set[str], output: Any, inputs: Any) -> None:
-        if (node := _compiled_node(output, inputs)) is not None:
-            self._compiled.add(node)
-        key = (layer, precision_of(inputs), tuple(sorted(ops)), tuple(autograd_nodes(output, inputs)))
+        nodes = _by_name(output, inputs)
+        if _COMPILED in nodes:
+            self._compiled.add(nodes[_COMPILED])
+        key = (layer, precision_of(inputs), tuple(sorted(ops)), tuple(sorted(nodes)))
         self._calls.setdefault(key, [0] * self._steps)[self._step] += 1
 
     def _watch(self, stack: ExitStack, layer: int, module: torch.nn.Module) -> None:
