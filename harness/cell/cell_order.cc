@@ -2,28 +2,79 @@
 // Copyright the bkm authors.
 #include "harness/cell/cell_order.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <utility>
 
 #include "harness/base/status_macros.h"
+#include "harness/cell/system_error.h"
 
 namespace bkm {
+namespace {
+
+Json AsJson(const RequestedLimits& limits) {
+  return {{"timeout_s", limits.timeout_s},
+          {"cpu_s", limits.cpu_s},
+          {"memory_mib", limits.memory_mib},
+          {"output_mib", limits.output_mib},
+          {"processes", limits.processes}};
+}
+
+absl::StatusOr<std::string> ReadAll(const Descriptor& file) {
+  std::string text;
+  char buffer[65536];
+  for (;;) {
+    const ssize_t n = ::read(file.get(), buffer, sizeof buffer);
+    if (n == 0) return text;
+    if (n < 0 && errno != EINTR) return SystemError("cannot read the cell's request");
+    if (n > 0) text.append(buffer, static_cast<size_t>(n));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Descriptor> WriteQuestion(const Json& request,
+                                         const std::vector<std::filesystem::path>& attached) {
+  Json paths = Json::array();
+  for (const std::filesystem::path& path : attached) paths.push_back(path.string());
+  Descriptor file(::memfd_create("request", MFD_CLOEXEC));
+  if (!file.valid() ||
+      !WriteAll(file.get(), ToLine({{"request", request}, {"attached", std::move(paths)}})) ||
+      ::lseek(file.get(), 0, SEEK_SET) != 0)
+    return SystemError("cannot hand over the cell's request");
+  return file;
+}
+
+absl::StatusOr<CellQuestion> ReadQuestion(const CellOrder& order) {
+  ASSIGN_OR_RETURN(const std::string text, ReadAll(order.question));
+  ASSIGN_OR_RETURN(const Json json, ParseJson(text, "request"));
+  ObjectReader reader(json, "order");
+  CellQuestion question;
+  const std::vector<std::string> attached = reader.Strings("attached");
+  const Json* request = reader.Child("request");
+  RETURN_IF_ERROR(reader.Finish());
+  if (!request || attached.size() != order.attachments.size())
+    return absl::InvalidArgumentError("order: the request or a path is missing");
+  ASSIGN_OR_RETURN(question.request, ParseCellRequest(*request));
+  question.attached.assign(attached.begin(), attached.end());
+  return question;
+}
 
 bool Send(Channel& channel, const CellOrder& order) {
-  Json paths = Json::array();
-  std::vector<int> descriptors = {order.out.get(), order.err.get(), order.work.get(),
-                                  order.tensors.get()};
+  std::vector<int> descriptors = {order.question.get(), order.out.get(), order.err.get(),
+                                  order.work.get(), order.tensors.get()};
   for (const Descriptor& door : order.doors) descriptors.push_back(door.get());
   if (order.cpu_account.valid()) descriptors.push_back(order.cpu_account.get());
-  for (const Attachment& attachment : order.attachments) {
-    paths.push_back(attachment.path.string());
-    descriptors.push_back(attachment.tree.get());
-  }
+  for (const Descriptor& tree : order.attachments) descriptors.push_back(tree.get());
   return channel.Send(ToLine({{"type", "run"},
-                              {"request", order.request.all},
+                              {"cell", order.cell},
+                              {"limits", AsJson(order.limits)},
                               {"user", order.user},
                               {"doors", order.doors.size()},
                               {"cpu_account", order.cpu_account.valid()},
-                              {"attachments", paths}}),
+                              {"attachments", order.attachments.size()}}),
                       descriptors);
 }
 
@@ -31,24 +82,27 @@ absl::StatusOr<CellOrder> CellOrderFrom(const Json& json, std::vector<Descriptor
   ObjectReader reader(json, "order");
   CellOrder order;
   reader.String("type");
+  order.cell = reader.String("cell");
+  const Json* limits = reader.Child("limits");
   order.user = static_cast<uid_t>(reader.Int("user", 0, 0, UINT32_MAX));
   const size_t doors = static_cast<size_t>(reader.Int("doors", 0, 0, 16));
   const bool has_account = reader.Bool("cpu_account", false);
-  const std::vector<std::string> paths = reader.Strings("attachments");
-  const Json* request = reader.Child("request");
+  const size_t attachments =
+      static_cast<size_t>(reader.Int("attachments", 0, 0, Channel::kMostDescriptors));
   RETURN_IF_ERROR(reader.Finish());
-  if (!request || descriptors.size() != 4 + doors + has_account + paths.size())
-    return absl::InvalidArgumentError("order: the request or a descriptor is missing");
-  ASSIGN_OR_RETURN(order.request, ParseCellRequest(*request));
+  if (!limits || descriptors.size() != 5 + doors + has_account + attachments)
+    return absl::InvalidArgumentError("order: the limits or a descriptor is missing");
+  ASSIGN_OR_RETURN(order.limits, ParseLimits(*limits));
   size_t at = 0;
   const auto next = [&] { return std::move(descriptors[at++]); };
+  order.question = next();
   order.out = next();
   order.err = next();
   order.work = next();
   order.tensors = next();
   for (size_t i = 0; i < doors; ++i) order.doors.push_back(next());
   if (has_account) order.cpu_account = next();
-  for (const std::string& path : paths) order.attachments.push_back({path, next()});
+  for (size_t i = 0; i < attachments; ++i) order.attachments.push_back(next());
   return order;
 }
 

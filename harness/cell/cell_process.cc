@@ -63,15 +63,17 @@ void ResetSignals() {
 
 // Returns the protections that hold.
 absl::StatusOr<std::vector<std::string>> Settle(const CellOrder& order,
+                                                const CellQuestion& question,
                                                 const CellSetting& setting) {
-  const CellRequest& request = order.request;
+  const CellRequest& request = question.request;
   // Where the machine refuses, the watchdog alone holds the limits.
   for (const Descriptor& door : order.doors) WriteAll(door.get(), "0");
   RETURN_IF_ERROR(ApplyResourceLimits(request));
   CellView view{
       .dir = request.dir, .reads = request.reads, .gpu = !request.on_cpu, .user = order.user};
-  for (const Attachment& one : order.attachments)
-    view.attachments.push_back({one.path, Descriptor(::dup(one.tree.get()))});
+  for (size_t i = 0; i < order.attachments.size(); ++i)
+    view.attachments.push_back(
+        {question.attached[i], Descriptor(::dup(order.attachments[i].get()))});
   ASSIGN_OR_RETURN(std::vector<std::string> holding, EnterSandbox(setting.sandbox, view));
   // The change of the user cleared it.
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return SystemError("cannot follow the worker");
@@ -86,7 +88,9 @@ absl::StatusOr<std::vector<std::string>> Settle(const CellOrder& order,
   ResetSignals();
   const EventWriter writer(events);
   if (!TakeStreams(order)) ::_exit(1);
-  const absl::StatusOr<std::vector<std::string>> holding = Settle(order, setting);
+  const absl::StatusOr<CellQuestion> question = ReadQuestion(order);
+  const absl::StatusOr<std::vector<std::string>> holding =
+      question.ok() ? Settle(order, *question, setting) : question.status();
   if (!holding.ok()) {
     writer.Write(Json{{"failed_to_start", std::string(holding.status().message())}});
     ::_exit(1);
@@ -101,7 +105,7 @@ absl::StatusOr<std::vector<std::string>> Settle(const CellOrder& order,
   writer.Write(Json{{"handed_over", true}});
   // _exit, in the cell and in a child of the subject that returns to this point: the interpreter is
   // never torn down, and such a child must not run on.
-  ::_exit(setting.body(order.request, writer));
+  ::_exit(setting.body(question->request, writer));
 }
 
 // Forks into `space` if there is one.

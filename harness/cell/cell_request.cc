@@ -15,19 +15,6 @@ namespace {
 // them, such as compilers. It is above 1, so that a single thread without end always times out.
 constexpr double kCpuShare = 1.25;
 
-absl::StatusOr<RequestedLimits> ParseLimits(const Json& request) {
-  RequestedLimits limits;
-  if (!request.contains("limits")) return limits;
-  ObjectReader reader(request["limits"], "request", "$.limits");
-  limits.timeout_s = reader.Number("timeout_s", 0);
-  limits.cpu_s = reader.Number("cpu_s", 0);
-  limits.memory_mib = reader.Int("memory_mib", 0, 0, int64_t{1} << 40);
-  limits.output_mib = reader.Int("output_mib", 0, 0, int64_t{1} << 40);
-  limits.processes = reader.Int("processes", 0, 0, int64_t{1} << 30);
-  RETURN_IF_ERROR(reader.Finish());
-  return limits;
-}
-
 // A number of the probe, from 1 to 1024; 1 if it has none.
 double CountOf(const Json& probe, const char* key) {
   const Json count = probe.is_object() ? probe.value(key, Json()) : Json();
@@ -43,6 +30,18 @@ std::filesystem::path AbsolutePath(const Json& value) {
 
 }  // namespace
 
+absl::StatusOr<RequestedLimits> ParseLimits(const Json& limits) {
+  RequestedLimits parsed;
+  ObjectReader reader(limits, "request", "$.limits");
+  parsed.timeout_s = reader.Number("timeout_s", 0);
+  parsed.cpu_s = reader.Number("cpu_s", 0);
+  parsed.memory_mib = reader.Int("memory_mib", 0, 0, int64_t{1} << 40);
+  parsed.output_mib = reader.Int("output_mib", 0, 0, int64_t{1} << 40);
+  parsed.processes = reader.Int("processes", 0, 0, int64_t{1} << 30);
+  RETURN_IF_ERROR(reader.Finish());
+  return parsed;
+}
+
 absl::StatusOr<CellRequest> ParseCellRequest(const Json& json) {
   CellRequest request;
   const auto text = [&](const char* key) {
@@ -57,7 +56,9 @@ absl::StatusOr<CellRequest> ParseCellRequest(const Json& json) {
     return absl::InvalidArgumentError(
         absl::StrCat("request: $.dir must be an absolute path, not '", request.dir.string(), "'"));
   }
-  ASSIGN_OR_RETURN(request.limits, ParseLimits(json));
+  if (json.contains("limits")) {
+    ASSIGN_OR_RETURN(request.limits, ParseLimits(json["limits"]));
+  }
   request.probe_dir = AbsolutePath(json.value("probe_dir", Json()));
   if (!request.probe_dir.empty()) request.reads.push_back(request.probe_dir);
   if (json.contains("paths") && json["paths"].is_object()) {

@@ -38,6 +38,9 @@ struct CellRequest {
   Json all;
 };
 
+// `limits`: the object of that name in a request.
+absl::StatusOr<RequestedLimits> ParseLimits(const Json& limits);
+
 // Checks the fields above only; the others are between the runner and the adapter.
 absl::StatusOr<CellRequest> ParseCellRequest(const Json& json);
 

@@ -508,6 +508,18 @@ TEST(CellWorkerTest, WhatIsPreloadedIsCompiledIntoTheFolderThatIsNamed) {
   EXPECT_THAT(FilesOf(code, "makes_a_folder.cpython-"), testing::IsEmpty());
 }
 
+TEST(CellWorkerTest, ACellHoldsNothingOfAnEarlierCellsRequest) {
+  WorkerUnderTest worker;
+  const auto holds_it = [&](const std::string& own) {
+    Json request = worker.Request("searches_memory");
+    request["marker"] = "yenruoj-eht-fo-terces";  // the other way round
+    request["own"] = own;
+    return worker.RunRequest(request)["found"];
+  };
+  EXPECT_EQ(holds_it("secret-of-the-journey"), true) << "its own request";
+  EXPECT_EQ(holds_it("nothing"), false);
+}
+
 TEST(CellWorkerTest, APreloadedPackageWritesNoBytecode) {
   const fs::path bytecode = *CreateTempDirectory(std::getenv("TEST_TMPDIR"), "bytecode");
   fs::permissions(bytecode, fs::perms::all);

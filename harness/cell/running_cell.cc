@@ -32,7 +32,8 @@ void Trim(const Descriptor& file, int64_t limit_mib) {
 absl::StatusOr<std::unique_ptr<RunningCell>> RunningCell::Start(CellOrder order,
                                                                 const CellSetting& setting) {
   ASSIGN_OR_RETURN(CellProcess process, StartCell(order, setting));
-  order.attachments.clear();  // the cell has them
+  order.question.Close();  // the cell has it
+  order.attachments.clear();
   order.doors.clear();
   ProcessTree tree(process.pid, process.space ? process.space->init_pid() : -1,
                    /*own_proc=*/process.space.has_value());
@@ -79,7 +80,7 @@ bool RunningCell::Tend() {
     exit_.stop = overrun.stop;
     exit_.stop_message = overrun.message;
   }
-  if (const int64_t most = order_.request.limits.output_mib; most > 0) {
+  if (const int64_t most = order_.limits.output_mib; most > 0) {
     Trim(order_.out, most);
     Trim(order_.err, most);
   }

@@ -27,7 +27,7 @@ class RunningCell {
   static absl::StatusOr<std::unique_ptr<RunningCell>> Start(CellOrder order,
                                                             const CellSetting& setting);
 
-  const std::string& cell() const { return order_.request.cell; }
+  const std::string& cell() const { return order_.cell; }
   pid_t pid() const { return process_.pid; }
   int pidfd() const { return process_.pidfd.get(); }
 

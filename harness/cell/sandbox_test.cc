@@ -139,6 +139,8 @@ TEST(SandboxTest, NoAttemptToLeaveTheFullSandboxSucceeds) {
                         {"connect to a server of the machine", {"ECONNREFUSED"}},
                         {"preallocate beyond the end", {"ENOTSUP", "EOPNOTSUPP"}},
                         {"set an attribute", {"ENOTSUP", "EOPNOTSUPP"}},
+                        {"remove an attribute", {"ENOTSUP", "EOPNOTSUPP"}},
+                        {"io_setup", {"ENOSYS"}},
                         {"limit another process", {"EPERM", "ESRCH"}},
                         {"shmget", {"ENOSYS"}},
                         {"semget", {"ENOSYS"}},
@@ -341,7 +343,9 @@ TEST(SandboxTest, TheWeakSandboxShowsOnlyTheSamePathsAndHasNoPrivileges) {
   EXPECT_EQ(attempts["connect to a server of the machine"], "EACCES");
   EXPECT_EQ(attempts["connect to it by fast open"], "EPERM");
   EXPECT_EQ(attempts["limit another process"], "EPERM");
-  for (const char* name : {"preallocate beyond the end", "set an attribute"})
+  for (const char* name : {"take a lease", "mark a file"}) EXPECT_EQ(attempts[name], "EPERM");
+  EXPECT_EQ(attempts["io_setup"], "ENOSYS");
+  for (const char* name : {"preallocate beyond the end", "set an attribute", "remove an attribute"})
     EXPECT_THAT(attempts[name].get<std::string>(), AnyOf("ENOTSUP", "EOPNOTSUPP")) << name;
   for (const char* name : {"shmget", "semget", "msgget", "mq_open", "memfd_create", "memfd_secret"})
     EXPECT_EQ(attempts[name], "ENOSYS") << name;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/fs.h>
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
@@ -36,8 +37,71 @@ constexpr uint32_t kForeignNumbers = 0x80000000;
 #error "seccomp_filter.cc does not know this architecture"
 #endif
 
-// Numbers above are of kernels newer than this list: nobody has judged them. Programs fall back.
-constexpr uint32_t kNewestKnown = SYS_set_mempolicy_home_node;
+// Calls that a cell may make, whatever their arguments are if no rule below looks at them. Each
+// acts on the caller, on processes and files that the sandbox shows, or on nothing. All others fail
+// with ENOSYS, those of newer kernels included, so that programs fall back.
+std::vector<int> AllowedCalls() {
+  return {
+    // Files: open, read and write.
+    SYS_openat, SYS_close, SYS_close_range, SYS_read, SYS_readv, SYS_pread64, SYS_preadv,
+        SYS_preadv2, SYS_write, SYS_writev, SYS_pwrite64, SYS_pwritev, SYS_pwritev2, SYS_lseek,
+        SYS_ftruncate, SYS_truncate, SYS_fallocate, SYS_fsync, SYS_fdatasync, SYS_sync_file_range,
+        SYS_copy_file_range, SYS_sendfile, SYS_splice, SYS_tee, SYS_readahead, SYS_fadvise64,
+        SYS_dup, SYS_dup3, SYS_fcntl, SYS_flock, SYS_ioctl, SYS_pipe2,
+        // Names and attributes.
+        SYS_fstat, SYS_newfstatat, SYS_statx, SYS_statfs, SYS_fstatfs, SYS_faccessat,
+        SYS_faccessat2, SYS_readlinkat, SYS_getdents64, SYS_getcwd, SYS_chdir, SYS_fchdir,
+        SYS_mkdirat, SYS_mknodat, SYS_unlinkat, SYS_renameat, SYS_renameat2, SYS_linkat,
+        SYS_symlinkat, SYS_fchmod, SYS_fchmodat, SYS_fchown, SYS_fchownat, SYS_utimensat, SYS_umask,
+        SYS_getxattr, SYS_lgetxattr, SYS_fgetxattr, SYS_listxattr, SYS_llistxattr, SYS_flistxattr,
+        // Memory.
+        SYS_brk, SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_madvise, SYS_mincore,
+        SYS_msync, SYS_mlock, SYS_mlock2, SYS_munlock, SYS_mlockall, SYS_munlockall, SYS_pkey_alloc,
+        SYS_pkey_free, SYS_pkey_mprotect, SYS_mbind, SYS_get_mempolicy, SYS_set_mempolicy,
+        SYS_set_mempolicy_home_node, SYS_membarrier,
+        // Processes and threads.
+        SYS_clone, SYS_execve, SYS_execveat, SYS_exit, SYS_exit_group, SYS_wait4, SYS_waitid,
+        SYS_set_tid_address, SYS_set_robust_list, SYS_get_robust_list, SYS_rseq, SYS_futex,
+        SYS_futex_waitv, SYS_gettid, SYS_getpid, SYS_getppid, SYS_getpgid, SYS_setpgid, SYS_getsid,
+        SYS_setsid, SYS_pidfd_open, SYS_prctl, SYS_personality, SYS_restart_syscall,
+        // Users and rights: a cell has one user and no capability, so it can only give up more.
+        SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid, SYS_getresuid, SYS_getresgid,
+        SYS_getgroups, SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid,
+        SYS_setresgid, SYS_setfsuid, SYS_setfsgid, SYS_setgroups, SYS_capget, SYS_capset,
+        SYS_seccomp, SYS_landlock_create_ruleset, SYS_landlock_add_rule, SYS_landlock_restrict_self,
+        // Signals.
+        SYS_kill, SYS_tkill, SYS_tgkill, SYS_pidfd_send_signal, SYS_rt_sigaction,
+        SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_rt_sigpending, SYS_rt_sigtimedwait,
+        SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo, SYS_rt_sigsuspend, SYS_sigaltstack,
+        SYS_signalfd4,
+        // Waiting and time.
+        SYS_ppoll, SYS_pselect6, SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_pwait,
+        SYS_epoll_pwait2, SYS_eventfd2, SYS_nanosleep, SYS_clock_nanosleep, SYS_clock_gettime,
+        SYS_clock_getres, SYS_gettimeofday, SYS_getitimer, SYS_setitimer, SYS_timer_create,
+        SYS_timer_settime, SYS_timer_gettime, SYS_timer_getoverrun, SYS_timer_delete,
+        SYS_timerfd_create, SYS_timerfd_settime, SYS_timerfd_gettime, SYS_times,
+        // Scheduling and limits.
+        SYS_sched_yield, SYS_sched_getaffinity, SYS_sched_setaffinity, SYS_sched_getparam,
+        SYS_sched_setparam, SYS_sched_getscheduler, SYS_sched_setscheduler, SYS_sched_getattr,
+        SYS_sched_setattr, SYS_sched_get_priority_max, SYS_sched_get_priority_min,
+        SYS_sched_rr_get_interval, SYS_getpriority, SYS_setpriority, SYS_ioprio_get, SYS_ioprio_set,
+        SYS_getrlimit, SYS_setrlimit, SYS_prlimit64, SYS_getrusage, SYS_getcpu,
+        // Sockets of the families that the rules below name.
+        SYS_socket, SYS_socketpair, SYS_bind, SYS_listen, SYS_accept, SYS_accept4, SYS_connect,
+        SYS_shutdown, SYS_getsockname, SYS_getpeername, SYS_getsockopt, SYS_setsockopt, SYS_sendto,
+        SYS_sendmsg, SYS_sendmmsg, SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg,
+        // The machine.
+        SYS_uname, SYS_sysinfo, SYS_getrandom,
+#if defined(__x86_64__)
+        // Older forms of the calls above.
+        SYS_open, SYS_creat, SYS_stat, SYS_lstat, SYS_access, SYS_readlink, SYS_getdents, SYS_mkdir,
+        SYS_rmdir, SYS_mknod, SYS_unlink, SYS_rename, SYS_link, SYS_symlink, SYS_chmod, SYS_chown,
+        SYS_lchown, SYS_utime, SYS_utimes, SYS_futimesat, SYS_dup2, SYS_pipe, SYS_fork, SYS_vfork,
+        SYS_getpgrp, SYS_poll, SYS_select, SYS_epoll_create, SYS_epoll_wait, SYS_eventfd,
+        SYS_signalfd, SYS_pause, SYS_alarm, SYS_time, SYS_arch_prctl,
+#endif
+  };
+}
 
 struct Denied {
   std::vector<int> calls;
@@ -45,7 +109,7 @@ struct Denied {
   bool worker;  // denied to the worker, too
 };
 
-// Calls that are denied whatever their arguments are.
+// Calls whose denial has another error, or is the cell's alone: the worker sets up cells.
 std::vector<Denied> DeniedCalls() {
   return {
     // A handle names a file past every mount and folder permission.
@@ -100,8 +164,11 @@ std::vector<Denied> DeniedCalls() {
           SYS_mq_open, SYS_mq_unlink},
          ENOSYS,
          false},
-        // Some file systems count attributes nowhere.
-        {{SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr}, EOPNOTSUPP, false},
+        // Some file systems count attributes nowhere; Landlock knows none.
+        {{SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr, SYS_removexattr, SYS_lremovexattr,
+          SYS_fremovexattr},
+         EOPNOTSUPP,
+         false},
         // Their arguments lie in memory, where a filter cannot check them. glibc falls back to
         // clone and openat.
         {{SYS_clone3, SYS_openat2}, ENOSYS, false},
@@ -127,14 +194,10 @@ class Program {
     Deny(-1, ENOSYS);
     Jump(BPF_JGE, kForeignNumbers, 0, 1);
     Return(SECCOMP_RET_KILL_PROCESS);
-    Jump(BPF_JGT, kNewestKnown, 0, 1);
-    Return(SECCOMP_RET_ERRNO | ENOSYS);
   }
 
-  void Deny(int call, int error) {
-    Jump(BPF_JEQ, static_cast<uint32_t>(call), 0, 1);
-    Return(SECCOMP_RET_ERRNO | static_cast<uint32_t>(error));
-  }
+  void Allow(int call) { Answer(call, SECCOMP_RET_ALLOW); }
+  void Deny(int call, int error) { Answer(call, SECCOMP_RET_ERRNO | static_cast<uint32_t>(error)); }
 
   // Denies `call` when its argument has one of these bits.
   void DenyBits(int call, int argument, uint32_t bits, int error = EPERM,
@@ -206,6 +269,10 @@ class Program {
   std::vector<sock_filter>& code() { return code_; }
 
  private:
+  void Answer(int call, uint32_t answer) {
+    Jump(BPF_JEQ, static_cast<uint32_t>(call), 0, 1);
+    Return(answer);
+  }
   void Load(size_t offset) {
     code_.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(offset)));
   }
@@ -264,8 +331,11 @@ void AddCellRules(Program& program, bool has_namespaces) {
   program.DenyBits(SYS_sendmmsg, 3, MSG_FASTOPEN);
   // Of other families, the kernel may load a module before it says that they have no pairs.
   program.AllowValues(SYS_socketpair, 0, {AF_UNIX});
-  // They type into a terminal.
-  program.DenyValues(SYS_ioctl, 1, {TIOCSTI, TIOCLINUX, TIOCSETD});
+  // They type into a terminal, or change attributes of files that others read.
+  program.DenyValues(SYS_ioctl, 1,
+                     {TIOCSTI, TIOCLINUX, TIOCSETD, FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR});
+  // A lease keeps others from opening the file until it is broken.
+  program.DenyValues(SYS_fcntl, 1, {F_SETLEASE, F_NOTIFY});
   // Other personalities relax how memory is protected.
   program.AllowValues(SYS_personality, 0, {PER_LINUX, ADDR_NO_RANDOMIZE, 0xffffffff});
 }
@@ -291,8 +361,13 @@ void AddRulesWithoutNamespaces(Program& program) {
 absl::Status InstallSeccompFilter(Filtered filtered) {
   Program program;
   for (const Denied& group : DeniedCalls()) {
-    if (filtered == Filtered::kWorker && !group.worker) continue;
-    for (const int call : group.calls) program.Deny(call, group.error);
+    for (const int call : group.calls) {
+      if (filtered == Filtered::kWorker && !group.worker) {
+        program.Allow(call);
+      } else {
+        program.Deny(call, group.error);
+      }
+    }
   }
   if (filtered != Filtered::kWorker) {
     const bool has_namespaces = filtered == Filtered::kCell;
@@ -304,7 +379,8 @@ absl::Status InstallSeccompFilter(Filtered filtered) {
       program.AllowSockets(filtered == Filtered::kCell);
     }
   }
-  program.Return(SECCOMP_RET_ALLOW);
+  for (const int call : AllowedCalls()) program.Allow(call);
+  program.Return(SECCOMP_RET_ERRNO | ENOSYS);
   sock_fprog code = {static_cast<uint16_t>(program.code().size()), program.code().data()};
   // Without the flag, older kernels slow every cell by turning speculation off.
   if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &code) != 0)

@@ -40,7 +40,7 @@ void Server::StartCells() {
   while (running_.size() < options_.jobs && !queue_.empty()) {
     CellOrder order = std::move(queue_.front());
     queue_.pop_front();
-    const std::string cell = order.request.cell;
+    const std::string cell = order.cell;
     absl::StatusOr<std::unique_ptr<RunningCell>> started =
         RunningCell::Start(std::move(order), options_.setting);
     if (!started.ok()) {
@@ -100,11 +100,9 @@ void Server::Take(Packet packet) {
 void Server::TakeRun(const Json& json, std::vector<Descriptor> descriptors) {
   absl::StatusOr<CellOrder> order = CellOrderFrom(json, std::move(descriptors));
   if (order.ok()) {
-    if (!options_.kernels.empty()) order->request.all["kernels"] = options_.kernels;
     queue_.push_back(*std::move(order));
   } else {
-    FinishUnstarted(json.value("/request/cell"_json_pointer, std::string()), "fork-failed",
-                    order.status().message());
+    FinishUnstarted(json.value("cell", std::string()), "fork-failed", order.status().message());
   }
 }
 
@@ -112,9 +110,8 @@ void Server::Cancel(const std::string& cell) {
   for (const auto& running : running_) {
     if (running->cell() == cell) running->End(StopCause::kCancelled, "");
   }
-  const auto waiting = std::find_if(queue_.begin(), queue_.end(), [&](const CellOrder& order) {
-    return order.request.cell == cell;
-  });
+  const auto waiting = std::find_if(queue_.begin(), queue_.end(),
+                                    [&](const CellOrder& order) { return order.cell == cell; });
   if (waiting == queue_.end()) return;
   queue_.erase(waiting);
   FinishUnstarted(cell, "cancelled", "");
@@ -123,7 +120,7 @@ void Server::Cancel(const std::string& cell) {
 void Server::CancelAll() {
   for (const auto& running : running_) running->End(StopCause::kCancelled, "");
   for (const CellOrder& order : std::exchange(queue_, {}))
-    FinishUnstarted(order.request.cell, "cancelled", "");
+    FinishUnstarted(order.cell, "cancelled", "");
 }
 
 void Server::Tend() {

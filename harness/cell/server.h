@@ -21,8 +21,7 @@ struct pollfd;
 namespace bkm {
 
 struct ServerOptions {
-  size_t jobs = 1;      // cells in flight
-  std::string kernels;  // added to each request; empty: none
+  size_t jobs = 1;  // cells in flight
   Json versions = Json::object();
   CellSetting setting;
 };

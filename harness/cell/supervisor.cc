@@ -200,7 +200,6 @@ absl::Status Supervisor::StartInSandbox(int channel, int log) {
   WorkerSettings settings = {.python = options_.python,
                              .python_code = options_.python_code,
                              .preload = options_.preload,
-                             .kernels = options_.kernels,
                              .bytecode = options_.bytecode,
                              .jobs = options_.jobs,
                              .trial_user = users_.CellInside(0)};
@@ -402,9 +401,10 @@ void Supervisor::StartCells() {
 }
 
 absl::Status Supervisor::SendOrder(const Waiting& waiting, int slot) {
-  CellOrder order;
-  ASSIGN_OR_RETURN(order.request, ParseCellRequest(waiting.request));
-  const CellRequest& request = order.request;
+  Json asked = waiting.request;
+  if (!options_.kernels.empty()) asked["kernels"] = options_.kernels.string();
+  ASSIGN_OR_RETURN(const CellRequest request, ParseCellRequest(asked));
+  CellOrder order{.cell = request.cell, .limits = request.limits};
   if (options_.level == SandboxLevel::kWeak && request.several_ranks) {
     return absl::UnavailableError(
         "ranks connect to each other, and the sandbox level weak keeps cells from all connections: "
@@ -416,13 +416,15 @@ absl::Status Supervisor::SendOrder(const Waiting& waiting, int slot) {
   ASSIGN_OR_RETURN(CellStreams streams, PrepareCellFolder(request.dir, owner));
   order.out = std::move(streams.out);
   order.err = std::move(streams.err);
+  std::vector<fs::path> attached;
   if (IsFull()) {
-    RETURN_IF_ERROR(Attach(request, order));
+    ASSIGN_OR_RETURN(attached, Attach(request, order));
   } else {
     constexpr int kFlags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     order.work = Descriptor(::open((request.dir / "work").c_str(), kFlags));
     order.tensors = Descriptor(::open((request.dir / "tensors").c_str(), kFlags));
   }
+  ASSIGN_OR_RETURN(order.question, WriteQuestion(asked, attached));
   Running running{.slot = slot, .order = waiting, .machine_kills = MachineOutOfMemoryKills()};
   running.groups.emplace(groups_, absl::StrCat(::getpid(), "-", slot), request.limits);
   order.doors = running.groups->Doors();
@@ -435,35 +437,34 @@ absl::Status Supervisor::SendOrder(const Waiting& waiting, int slot) {
   return absl::OkStatus();
 }
 
-// What the cell sees beside what all cells share.
-absl::Status Supervisor::Attach(const CellRequest& request, CellOrder& order) {
+// Adds what the cell sees beside what all cells share, and returns where each belongs.
+absl::StatusOr<std::vector<fs::path>> Supervisor::Attach(const CellRequest& request,
+                                                         CellOrder& order) {
+  std::vector<fs::path> attached;
+  const auto attach = [&](const fs::path& path, absl::StatusOr<Descriptor> tree) {
+    if (!tree.ok()) return tree.status();
+    attached.push_back(path);
+    order.attachments.push_back(*std::move(tree));
+    return absl::OkStatus();
+  };
   for (const auto& [name, folder] :
        {std::pair("work", &order.work), std::pair("tensors", &order.tensors)}) {
-    ASSIGN_OR_RETURN(Descriptor tree, OpenMountTree(request.dir / name, Access::kWrite));
-    *folder = Descriptor(::dup(tree.get()));
-    order.attachments.push_back({request.dir / name, std::move(tree)});
+    RETURN_IF_ERROR(attach(request.dir / name, OpenMountTree(request.dir / name, Access::kWrite)));
+    *folder = Descriptor(::dup(order.attachments.back().get()));
   }
   for (const auto& [subject, tree] : request.trees) {
-    for (const fs::path& path : Spellings(tree)) {
-      ASSIGN_OR_RETURN(Descriptor view, trees_->Open(request.cell, subject, path));
-      order.attachments.push_back({path, std::move(view)});
-    }
+    for (const fs::path& path : Spellings(tree))
+      RETURN_IF_ERROR(attach(path, trees_->Open(request.cell, subject, path)));
   }
-  for (const fs::path& path : Spellings(request.probe_dir)) {
-    ASSIGN_OR_RETURN(Descriptor tree, OpenMountTree(path, Access::kRead));
-    order.attachments.push_back({path, std::move(tree)});
-  }
-  if (request.on_cpu) return absl::OkStatus();
+  for (const fs::path& path : Spellings(request.probe_dir))
+    RETURN_IF_ERROR(attach(path, OpenMountTree(path, Access::kRead)));
+  if (request.on_cpu) return attached;
   const SystemView gpu = FindGpuView(/*several=*/request.several_ranks);
-  for (const fs::path& path : gpu.devices) {
-    ASSIGN_OR_RETURN(Descriptor tree, OpenMountTree(path, Access::kDevice));
-    order.attachments.push_back({path, std::move(tree)});
-  }
-  for (const fs::path& path : gpu.reads) {
-    ASSIGN_OR_RETURN(Descriptor tree, OpenMountTree(path, Access::kRead));
-    order.attachments.push_back({path, std::move(tree)});
-  }
-  return absl::OkStatus();
+  for (const fs::path& path : gpu.devices)
+    RETURN_IF_ERROR(attach(path, OpenMountTree(path, Access::kDevice)));
+  for (const fs::path& path : gpu.reads)
+    RETURN_IF_ERROR(attach(path, OpenMountTree(path, Access::kRead)));
+  return attached;
 }
 
 bool Supervisor::ReadReplies() {

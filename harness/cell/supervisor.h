@@ -71,7 +71,8 @@ class Supervisor {
   absl::Status StartInSandbox(int channel, int log);
   void StartCells();
   absl::Status SendOrder(const Waiting& waiting, int slot);
-  absl::Status Attach(const CellRequest& request, CellOrder& order);
+  absl::StatusOr<std::vector<std::filesystem::path>> Attach(const CellRequest& request,
+                                                            CellOrder& order);
   void ReadRequests();
   bool ReadReplies();  // false at the end
   void ReadLog();

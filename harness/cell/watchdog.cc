@@ -90,7 +90,7 @@ int64_t OwnResidentKib() {
 
 Watchdog::Watchdog(const CellOrder& order, ProcessTree tree, int64_t shared_kib)
     : order_(order),
-      limits_(order.request.limits),
+      limits_(order.limits),
       tree_(std::move(tree)),
       shared_kib_(shared_kib),
       cpu_before_s_(AccountSeconds(order.cpu_account)),

@@ -75,7 +75,6 @@ absl::Status Serve(Channel& channel, const WorkerPython& python) {
                        {"preload_errors", facts.preload_errors}}));
   options.jobs = static_cast<size_t>(settings.jobs);
   options.versions = facts.versions;
-  options.kernels = settings.kernels;
   options.setting.sandbox = settings.sandbox;
   Server(std::move(options), std::move(channel), std::move(packets)).Run();
   return absl::OkStatus();

@@ -10,7 +10,6 @@ Json ToJson(const WorkerSettings& settings) {
   return {{"python", settings.python.string()},
           {"python_code", settings.python_code.string()},
           {"preload", settings.preload},
-          {"kernels", settings.kernels.string()},
           {"bytecode", settings.bytecode.string()},
           {"jobs", settings.jobs},
           {"sandbox", ToJson(settings.sandbox)},
@@ -23,7 +22,6 @@ absl::StatusOr<WorkerSettings> WorkerSettingsFrom(const Json& json) {
   settings.python = reader.String("python");
   settings.python_code = reader.String("python_code");
   settings.preload = reader.Strings("preload");
-  settings.kernels = reader.String("kernels");
   settings.bytecode = reader.String("bytecode");
   settings.jobs = reader.Int("jobs", 1, 1, 1 << 16);
   settings.trial_user = static_cast<uid_t>(reader.Int("trial_user", 0, 0, UINT32_MAX));

@@ -20,7 +20,6 @@ struct WorkerSettings {
   std::filesystem::path python;       // the environment's interpreter
   std::filesystem::path python_code;  // the folder that holds bkm_cell
   std::vector<std::string> preload;   // modules
-  std::filesystem::path kernels;      // empty: none
   std::filesystem::path bytecode;     // empty: compiled files lie beside the sources
   int64_t jobs = 1;                   // cells in flight
   Sandbox sandbox;

@@ -5,10 +5,12 @@
 import contextlib
 import ctypes
 import errno
+import fcntl
 import os
 import signal
 import socket
 import stat
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -66,6 +68,7 @@ _CALLS = {
     "mq_open": (240, 180),
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
+    "io_setup": (206, 0),
     "a call of the future": (900, 900),
 }
 
@@ -192,6 +195,9 @@ def attempts(request: dict[str, Any]) -> dict[str, str]:
         "connect to it by fast open": _connect_by(("127.0.0.1", outside["port"]), 0x20000000),
         "preallocate beyond the end": _preallocate,
         "set an attribute": lambda: os.setxattr(".", "user.x", b"x" * 64),
+        "remove an attribute": lambda: os.removexattr(request["paths"]["engine"] + "/engine.py", "user.x"),
+        "take a lease": lambda: fcntl.fcntl(os.open("leased", os.O_CREAT | os.O_RDONLY), 1024, fcntl.F_RDLCK),
+        "mark a file": lambda: fcntl.ioctl(os.open(".", os.O_RDONLY), 0x40086602, struct.pack("l", 0x80)),
         "limit another process": _limit_parent,
         "watch files": lambda: _checked(_libc.inotify_init1(0)),
         "pair of vsock": lambda: socket.socketpair(40, socket.SOCK_STREAM),
@@ -211,7 +217,7 @@ def attempts(request: dict[str, Any]) -> dict[str, str]:
         "crypto socket": _socket(38, socket.SOCK_SEQPACKET),
         "netlink audit": _socket(16, socket.SOCK_RAW, 9),
         "sctp": _socket(socket.AF_INET, socket.SOCK_STREAM, 132),
-        "type into a terminal": lambda: __import__("fcntl").ioctl(0, 0x5412, b"x"),
+        "type into a terminal": lambda: fcntl.ioctl(0, 0x5412, b"x"),
     }
     for name in _CALLS:
         tried[name] = _call(name, 0, 0, 0, 0, 0, 0)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """run() calls the function that "adapter" names: each is one behaviour of a subject."""
 
+import contextlib
 import errno
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -382,6 +384,19 @@ def _opened(path: str, flags: int) -> str:
 def opens_files(request: Request, emit: Emit) -> None:
     _say(emit, set={"opened": {path: _opened(path, os.O_RDONLY) for path in request["files"]}})
     _say(emit, set={"prefix": sys.prefix}, done=True)
+
+
+def searches_memory(request: Request, emit: Emit) -> None:
+    """Tells whether this process holds the marker that the request spells backwards."""
+    marker = re.compile(b"".join(b"[%c]" % letter for letter in reversed(request["marker"].encode())))
+    found = False
+    with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", buffering=0) as memory:
+        for area in [line.split() for line in maps]:
+            start, end = (int(part, 16) for part in area[0].split("-"))
+            with contextlib.suppress(OSError, OverflowError):
+                memory.seek(start)
+                found = found or marker.search(memory.read(end - start)) is not None
+    _say(emit, set={"found": found}, done=True)
 
 
 def changes_attributes(request: Request, emit: Emit) -> None:
