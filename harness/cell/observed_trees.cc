@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "harness/cell/mount_tree.h"
 
 namespace bkm {
@@ -31,6 +32,7 @@ TreeRecord Joined(std::vector<TreeRecord> records) {
     all.lookups = Union(all.lookups, record.lookups);
     all.asked = Union(all.asked, record.asked);
     all.complete &= record.complete;
+    all.exhausted |= record.exhausted;
   }
   return all;
 }
@@ -51,25 +53,30 @@ absl::StatusOr<Descriptor> ObservedTrees::Open(const std::string& cell, const st
   return OpenMountTree(tree, Access::kRead);
 }
 
-Json ObservedTrees::End(const std::string& cell) {
+TreeUse ObservedTrees::End(const std::string& cell) {
   const auto found = cells_.find(cell);
-  if (found == cells_.end()) return nullptr;
+  if (found == cells_.end()) return {};
   const Views subjects = std::move(found->second);
   cells_.erase(found);
   Json observed = {{"observer", "fuse"}, {"version", kVersion}};
   bool complete = true;
+  std::string overrun;
   for (const auto& [subject, views] : subjects) {
     std::vector<TreeRecord> records;
     for (const std::unique_ptr<TreeView>& view : views) {
-      if (!view) return nullptr;
+      if (!view) return {};
       records.push_back(view->Stop());
     }
     const TreeRecord record = Joined(std::move(records));
     complete &= record.complete;
+    if (record.exhausted) {
+      overrun = absl::StrCat("it asked more than ", limits_.most_questions,
+                             " questions about the files of its ", subject);
+    }
     observed[subject] = ToJson(record);
   }
   observed["complete"] = complete;
-  return observed;
+  return {.observed = std::move(observed), .overrun = std::move(overrun)};
 }
 
 }  // namespace bkm

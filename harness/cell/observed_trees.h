@@ -23,8 +23,8 @@ class ObservedTrees : public SubjectViews {
 
   absl::StatusOr<Descriptor> Open(const std::string& cell, const std::string& subject,
                                   const std::filesystem::path& tree) override;
-  // {"observer":"fuse","version":1,"complete":true,"engine":{...},"library":{...}}, or null.
-  Json End(const std::string& cell) override;
+  // `observed`: {"observer":"fuse","version":1,"complete":true,"engine":{...},"library":{...}}
+  TreeUse End(const std::string& cell) override;
 
  private:
   // By subject. A tree that has two names has two views.

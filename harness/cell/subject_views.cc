@@ -11,6 +11,6 @@ absl::StatusOr<Descriptor> PlainSubjectViews::Open(const std::string&, const std
   return OpenMountTree(tree, Access::kRead);
 }
 
-Json PlainSubjectViews::End(const std::string&) { return nullptr; }
+TreeUse PlainSubjectViews::End(const std::string&) { return {}; }
 
 }  // namespace bkm

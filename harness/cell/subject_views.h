@@ -12,6 +12,12 @@
 
 namespace bkm {
 
+// What was seen of a cell's use of its trees.
+struct TreeUse {
+  Json observed;        // null if nobody watched
+  std::string overrun;  // the exceeded limit in words; empty: none
+};
+
 // How a cell gets to see a subject's tree. Lives in the supervisor, which no subject reaches.
 class SubjectViews {
  public:
@@ -21,9 +27,8 @@ class SubjectViews {
   virtual absl::StatusOr<Descriptor> Open(const std::string& cell, const std::string& subject,
                                           const std::filesystem::path& tree) = 0;
 
-  // Called once all processes of the cell have ended, or the cell did not start. Returns what the
-  // cell did in its trees, or null if nobody watched.
-  virtual Json End(const std::string& cell) = 0;
+  // Called once all processes of the cell have ended, or the cell did not start.
+  virtual TreeUse End(const std::string& cell) = 0;
 };
 
 // Trees as they are.
@@ -31,7 +36,7 @@ class PlainSubjectViews : public SubjectViews {
  public:
   absl::StatusOr<Descriptor> Open(const std::string& cell, const std::string& subject,
                                   const std::filesystem::path& tree) override;
-  Json End(const std::string& cell) override;
+  TreeUse End(const std::string& cell) override;
 };
 
 }  // namespace bkm

@@ -517,7 +517,8 @@ void Supervisor::HandleReply(Packet packet) {
 }
 
 // Says in `ending` what the kernel knows of it. False, if the cell should run once more.
-bool Supervisor::ExplainEnding(const Running& running, Json& ending) const {
+bool Supervisor::ExplainEnding(const Running& running, const std::string& overrun,
+                               Json& ending) const {
   const Json kind = ending.value("kind", Json());
   if (kind == "timed-out" || kind == "cancelled" || kind == "limit" || kind == "fork-failed")
     return true;
@@ -526,6 +527,10 @@ bool Supervisor::ExplainEnding(const Running& running, Json& ending) const {
       ending = {{"kind", "limit"}, {"limit", overrun->limit}, {"message", overrun->message}};
       return true;
     }
+  }
+  if (!overrun.empty()) {
+    ending = {{"kind", "limit"}, {"limit", "events"}, {"message", overrun}};
+    return true;
   }
   if (!ending.contains("from_outside")) return true;
   // The machine was short of memory, and no fault of this cell's is known.
@@ -543,10 +548,10 @@ void Supervisor::Finish(const std::string& cell, Json line) {
   const auto found = running_.find(cell);
   Running running = std::move(found->second);
   running_.erase(found);
+  auto [observed, overrun] = trees_->End(cell);
   Json& observation = line["observation"];
   if (observation.is_object() && observation["ending"].is_object() &&
-      !ExplainEnding(running, observation["ending"])) {
-    trees_->End(cell);
+      !ExplainEnding(running, overrun, observation["ending"])) {
     running.order.killed = true;
     waiting_.push_front(std::move(running.order));
     return;
@@ -558,7 +563,6 @@ void Supervisor::Finish(const std::string& cell, Json line) {
     for (const char* name : {"work", "tensors"})
       if (request.ok()) RemoveTree(request->dir / name).IgnoreError();
   }
-  Json observed = trees_->End(cell);
   // The worker watches the cell's processes, and runs no code of a subject.
   if (const auto process = line.find("process"); process != line.end()) {
     if (observed.is_null()) observed = Json::object();

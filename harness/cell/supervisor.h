@@ -81,7 +81,7 @@ class Supervisor {
   void EndInput();
   void FinishUnstarted(const std::string& cell, absl::string_view kind, absl::string_view message);
   void Finish(const std::string& cell, Json line);
-  bool ExplainEnding(const Running& running, Json& ending) const;
+  bool ExplainEnding(const Running& running, const std::string& overrun, Json& ending) const;
   void Compile(const Json& sources);
   void Reply(const Json& json);
   int FreeSlot() const;

@@ -108,6 +108,7 @@ class TreeView::Server {
   void Loop();
   // Adds a name to a list of the record, unless the record is full.
   void Note(std::set<std::string>& list, std::string name);
+  void DropRecord();
   // An error of this machine: another cell need not see it.
   void Fail(fuse_req_t request, int error);
   void NoteModule(Id folder, const std::string& module, const std::string& forms);
@@ -118,6 +119,7 @@ class TreeView::Server {
   std::set<std::string> read_, lookups_, asked_;
   std::set<std::string> found_;  // of asked_: what exists
   size_t names_ = 0, name_bytes_ = 0;
+  size_t questions_ = 0;
   bool complete_ = true;
 
   fuse_session* session_ = nullptr;
@@ -170,7 +172,7 @@ TreeRecord TreeView::Server::Stop() {
   }
   // Closes the connection: the kernel ends every request that waits.
   if (session_) fuse_session_destroy(std::exchange(session_, nullptr));
-  TreeRecord record{.complete = complete_};
+  TreeRecord record{.complete = complete_, .exhausted = questions_ > limits_.most_questions};
   record.read.assign(read_.begin(), read_.end());
   record.lookups.assign(lookups_.begin(), lookups_.end());
   // That a folder exists follows from anything that exists in it.
@@ -199,6 +201,11 @@ void TreeView::Server::Loop() {
     const int got = fuse_session_receive_buf(session_, &buffer);
     if (got == -EINTR || got == -EAGAIN) continue;
     if (got <= 0) break;
+    if (++questions_ > limits_.most_questions) {
+      DropRecord();
+      fuse_session_destroy(std::exchange(session_, nullptr));
+      break;
+    }
     fuse_session_process_buf(session_, &buffer);
   }
   std::free(buffer.mem);
@@ -209,14 +216,16 @@ void TreeView::Server::Note(std::set<std::string>& list, std::string name) {
   const size_t size = name.size();
   if (!list.insert(std::move(name)).second) return;
   name_bytes_ += size;
-  if (++names_ <= limits_.most_names && name_bytes_ <= limits_.most_bytes) return;
+  if (++names_ > limits_.most_names || name_bytes_ > limits_.most_bytes) DropRecord();
+}
+
+void TreeView::Server::DropRecord() {
   complete_ = false;
   for (auto* all : {&read_, &lookups_, &asked_, &found_}) all->clear();
 }
 
 void TreeView::Server::Fail(fuse_req_t request, int error) {
-  complete_ = false;
-  for (auto* all : {&read_, &lookups_, &asked_, &found_}) all->clear();
+  DropRecord();
   fuse_reply_err(request, error == ENOENT ? EIO : error);
 }
 

@@ -22,6 +22,7 @@ struct TreeRecord {
   std::vector<std::string> lookups;  // modules: folder and name
   std::vector<std::string> asked;    // names, found or missing
   bool complete = true;              // false: the record was too long, or the tree is unreadable
+  bool exhausted = false;            // more questions than the limit: the view ended early
 };
 
 // {"read":[...],"lookups":[...],"asked":[...]}. Names are escaped as in C: they may hold any bytes.
@@ -30,6 +31,8 @@ Json ToJson(const TreeRecord& record);
 struct TreeViewLimits {
   size_t most_names = 200000;    // in all lists of the record together
   size_t most_bytes = 32 << 20;  // of these names
+  // The kernel asks once for each name and page, so a real cell asks some thousand questions.
+  size_t most_questions = 200'000;
 };
 
 // A read-only view of a folder for one cell: a FUSE file system that this process serves, and that
@@ -41,7 +44,8 @@ struct TreeViewLimits {
 // forms in which the module NAME is in it, a line for each ("NAME/", "NAME/__init__.py",
 // "NAME.py"): it costs one question where the import system would ask for each form.
 //
-// One thread serves the view, from Serve until Stop. This process must not open files through it.
+// One thread serves the view, from Serve until Stop or until a limit on questions; then whoever
+// uses it gets ENOTCONN. This process must not open files through it.
 class TreeView {
  public:
   static absl::StatusOr<std::unique_ptr<TreeView>> Serve(const std::filesystem::path& tree,

@@ -23,6 +23,7 @@ namespace bkm {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -209,6 +210,20 @@ TEST_F(TreeViewTest, RecordThatIsTooLongIsIncompleteAndEmpty) {
   EXPECT_THAT(record_.asked, IsEmpty());
   Run({"/usr/bin/python3", "-I", "-S", "-c", "import os; os.path.exists('x' * 200)"},
       {.most_bytes = 100});
+  EXPECT_FALSE(record_.complete);
+}
+
+TEST_F(TreeViewTest, QuestionsWithoutEndEndTheView) {
+  const std::string ended = Run({"/usr/bin/python3", "-I", "-S", "-c",
+                                 "import errno, os\n"
+                                 "code = errno.ENODATA\n"
+                                 "while code == errno.ENODATA:\n"
+                                 "  try: os.getxattr('pkg', 'user.other')\n"
+                                 "  except OSError as e: code = e.errno\n"
+                                 "print(errno.errorcode[code])"},
+                                {.most_questions = 1000});
+  EXPECT_THAT(ended, AnyOf("ENOTCONN\n", "ECONNABORTED\n"));
+  EXPECT_TRUE(record_.exhausted);
   EXPECT_FALSE(record_.complete);
 }
 
