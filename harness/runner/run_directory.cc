@@ -200,7 +200,34 @@ absl::StatusOr<RunRecord> RunDirectory::ReadRun() const {
   RETURN_IF_ERROR(json.status());
   ASSIGN_OR_RETURN(RunRecord run, RunRecordFromJson(*json, run_json().string()));
   for (const CellRecord& record : run.cells) RETURN_IF_ERROR(CheckFolder(record));
+  RETURN_IF_ERROR(CheckLinks());
   return run;
+}
+
+// What a cell writes may hold links: nothing follows them.
+absl::Status RunDirectory::CheckLinks() const {
+  std::error_code error;
+  const fs::path root = fs::canonical(root_, error);
+  for (fs::recursive_directory_iterator it(root, error), end; !error && it != end;
+       it.increment(error)) {
+    const fs::path path = it->path();
+    const bool is_of_cell = path.parent_path().parent_path() == root / "cells" ||
+                            path.parent_path().filename() == "replay";
+    if (is_of_cell && (path.filename() == "work" || path.filename() == "tensors"))
+      it.disable_recursion_pending();
+    if (!it->is_symlink(error)) continue;
+    std::error_code dangling;
+    if (const fs::path target = fs::canonical(path, dangling);
+        dangling || !IsAtOrBelow(target, root)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path.string(), " is a link that leads out of the run ", root.string(),
+          ": bkm reads and writes in its run only; put what it leads to in its place"));
+    }
+  }
+  if (error)
+    return absl::UnavailableError(
+        absl::StrCat("cannot list ", root.string(), ": ", error.message()));
+  return absl::OkStatus();
 }
 
 absl::Status RunDirectory::CheckFolder(const CellRecord& record) const {

@@ -75,11 +75,12 @@ class RunDirectory {
   absl::StatusOr<RuntimeLock> ReadLock(const std::string& key) const;
 
   absl::Status WriteRun(const RunRecord& run) const;
-  // The folders of its cells lie in this directory: a record may come from anyone.
+  // All that it names lies in this directory, links resolved: a run may come from anyone.
   absl::StatusOr<RunRecord> ReadRun() const;
 
  private:
   absl::Status CheckFolder(const CellRecord& record) const;
+  absl::Status CheckLinks() const;
   absl::Status SyncFoldersAbove(const std::filesystem::path& dir) const;
 
   std::filesystem::path root_;

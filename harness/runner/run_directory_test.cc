@@ -70,6 +70,33 @@ TEST_F(RunDirectoryTest, ARecordNamesFoldersOfItsRunOnly) {
   EXPECT_THAT(read("cells/cell").message(), HasSubstr("is a link"));
 }
 
+TEST_F(RunDirectoryTest, NoPartOfARunIsALinkThatLeadsOutOfIt) {
+  const fs::path outside = *CreateTempDirectory(::testing::TempDir(), "outside-");
+  ASSERT_TRUE(WriteFile(outside / "file", "theirs").ok());
+  record_.cell.engine = "transformers";
+  ASSERT_TRUE(directory_.WriteRun({.matrix = "m", .cells = {record_}}).ok());
+  const fs::path root = directory_.root();
+  for (const char* name : {"locks", "references", "probes", "workers", "table.md", "locks/a.json",
+                           "probes/key/config.json", "cells/cell/stdout", "cells/cell/work",
+                           "cells/cell/replay", "cells/left.damaged-1"}) {
+    fs::create_directories((root / name).parent_path());
+    const fs::path kept = root / "kept";
+    std::error_code none;
+    fs::rename(root / name, kept, none);
+    for (const fs::path& target : {outside, outside / "file", outside / "none"}) {
+      fs::create_symlink(target, root / name);
+      EXPECT_THAT(directory_.ReadRun().status().message(), HasSubstr("leads out of the run"))
+          << name << " " << target;
+      fs::remove(root / name);
+    }
+    fs::rename(kept, root / name, none);
+  }
+  fs::create_directories(folder() / "work");
+  fs::create_symlink(outside, folder() / "work/of-the-cell");
+  fs::create_symlink("cells", root / "of-this-run");
+  EXPECT_EQ(directory_.ReadRun().status(), absl::OkStatus());
+}
+
 TEST_F(RunDirectoryTest, VerdictsAndWorkAreNoEvidence) {
   ASSERT_TRUE(WriteFile(folder() / "verdict.json", "{}").ok());
   ASSERT_TRUE(WriteFile(folder() / "work/left", "").ok());
