@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+//
+// Every text that bkm makes of the stored runs of fixtures/runs, byte by byte as in
+// golden/rendered: a change that means to keep verdicts and texts must keep these.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "harness/base/files.h"
+#include "harness/base/subprocess.h"
+#include "harness/testing/bkm_under_test.h"
+#include "harness/testing/no_network.h"
+
+namespace bkm {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kRendered[] = "golden/rendered/README.md";
+constexpr char kAcceptRendered[] =
+    "bazel test //harness/cli:stored_runs_test --test_env=BKM_ACCEPT=1 --nocache_test_results";
+
+using Texts = std::map<std::string, std::string>;  // by path
+
+// Files below `folder`, each as `prefix`/path.
+Texts TextsBelow(const fs::path& folder, const std::string& prefix) {
+  Texts texts;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file())
+      texts[prefix / entry.path().lexically_relative(folder)] = *ReadFile(entry.path());
+  }
+  return texts;
+}
+
+// Copies of evidence, pages of no run, and what the registry decides.
+bool IsRendered(const std::string& path) {
+  return !absl::EndsWith(path, ".observation.json") && !absl::EndsWith(path, ".css") &&
+         !absl::EndsWith(path, "/about.html") && !absl::StrContains(path, "/pylock.") &&
+         !(absl::StartsWith(path, "site/") && absl::EndsWith(path, ".verdict.json"));
+}
+
+// The first line in which they differ.
+std::string FirstDifference(const std::string& golden, const std::string& text) {
+  const std::vector<std::string> before = absl::StrSplit(golden, '\n');
+  const std::vector<std::string> now = absl::StrSplit(text, '\n');
+  size_t line = 0;
+  while (line < before.size() && line < now.size() && before[line] == now[line]) ++line;
+  const auto at = [&](const std::vector<std::string>& lines) {
+    return line < lines.size() ? lines[line] : std::string("(the end)");
+  };
+  return absl::StrCat("line ", line + 1, "\n  golden: ", at(before), "\n  now:    ", at(now));
+}
+
+class StoredRunsTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  StoredRunsTest() {
+    EXPECT_TRUE(CreateDirectories(run()).ok());
+    const fs::path archive = Runfile(absl::StrCat("fixtures/runs/", GetParam(), ".tar.xz"));
+    const absl::StatusOr<ProcessResult> unpacked =
+        RunCommand({.argv = {"tar", "-xJf", archive, "-C", run()}});
+    EXPECT_TRUE(unpacked.ok() && unpacked->ok());
+  }
+
+  fs::path run() const { return bkm_.folder() / "runs" / GetParam(); }
+
+  std::string OutputOf(std::vector<std::string> arguments,
+                       std::map<std::string, std::string> environment = {}) {
+    const ProcessResult result = bkm_.Run(std::move(arguments), std::move(environment));
+    EXPECT_LE(result.exit_code, 1) << result.err;
+    return absl::StrCat(result.out, "\nexit ", result.exit_code, "\n");
+  }
+
+  Texts Render() {
+    Texts texts;
+    texts["judge.txt"] = OutputOf({"judge", run()});
+    for (const char* file : {"run.json", "table.md"}) texts[file] = *ReadFile(run() / file);
+    for (const auto& cell : fs::directory_iterator(run() / "cells")) {
+      const std::string name = cell.path().filename();
+      texts["verdicts/" + name + ".json"] = *ReadFile(cell.path() / "verdict.json");
+      texts["explain/" + name + ".txt"] = OutputOf({"explain", run(), name});
+    }
+    OutputOf({"site", bkm_.folder() / "site", "--run", run()});
+    texts.merge(TextsBelow(bkm_.folder() / "site", "site"));
+    return texts;
+  }
+
+  // `folders`: what of the golden folder is compared; all of it belongs to the texts.
+  void CompareWithGoldens(Texts texts, const std::vector<std::string>& folders) {
+    const fs::path goldens = fs::canonical(Runfile(kRendered)).parent_path() / GetParam();
+    std::erase_if(texts, [](const auto& text) { return !IsRendered(text.first); });
+    for (auto& [path, text] : texts) text = bkm_.WithoutPaths(text);
+    if (const char* accept = std::getenv("BKM_ACCEPT"); accept && accept[0] == '1') {
+      for (const std::string& folder : folders) fs::remove_all(goldens / folder);
+      for (const auto& [path, text] : texts) ASSERT_TRUE(WriteFile(goldens / path, text).ok());
+      GTEST_SKIP() << "accepted: see git diff golden/rendered";
+    }
+    Texts expected;
+    for (const std::string& folder : folders) {
+      if (fs::is_directory(goldens / folder)) {
+        expected.merge(TextsBelow(goldens / folder, folder));
+      } else {
+        expected[folder] = *ReadFile(goldens / folder);
+      }
+    }
+    for (const auto& [path, text] : expected) {
+      const auto now = texts.find(path);
+      if (now == texts.end()) {
+        ADD_FAILURE() << path << " is not made any more";
+      } else if (now->second != text) {
+        ADD_FAILURE() << path << " differs in " << FirstDifference(text, now->second)
+                      << "\nif it should: " << kAcceptRendered;
+      }
+    }
+    for (const auto& [path, text] : texts)
+      EXPECT_TRUE(expected.contains(path))
+          << path << " is new; if it should be: " << kAcceptRendered;
+  }
+
+  const BkmUnderTest bkm_;
+};
+
+TEST_P(StoredRunsTest, AreJudgedAndToldAsBefore) {
+  CompareWithGoldens(Render(),
+                     {"judge.txt", "run.json", "table.md", "verdicts", "explain", "site"});
+}
+
+TEST_P(StoredRunsTest, AreJudgedAlikeTwice) {
+  OutputOf({"judge", run()});
+  const std::string once = *ReadFile(run() / "run.json");
+  OutputOf({"judge", run()});
+  EXPECT_EQ(*ReadFile(run() / "run.json"), once);
+}
+
+INSTANTIATE_TEST_SUITE_P(Runs, StoredRunsTest, ::testing::Values("real", "old"),
+                         [](const auto& info) { return std::string(info.param); });
+
+class PublishedRunTest : public StoredRunsTest {};
+
+// Looks up versions and locks in the registry and the mirrors.
+TEST_P(PublishedRunTest, IsPublishedAsBefore) {
+  std::map<std::string, std::string> environment;
+  for (const char* name : {"BKM_UV", "BKM_GIT_MIRRORS"}) {
+    const char* value = std::getenv(name);
+    if (!value || !*value) GTEST_SKIP() << name << " is not set";
+    environment[name] = value;
+  }
+  const fs::path out = bkm_.folder() / "published";
+  const ProcessResult result = bkm_.Run(
+      {"publish", run(), "--out", out, "--date", "2026-11-27", "--without-links"}, environment);
+  if (result.exit_code != 0 && IsNoNetwork(result.err)) GTEST_SKIP() << result.err;
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  CompareWithGoldens(TextsBelow(out, "published"), {"published"});
+}
+
+INSTANTIATE_TEST_SUITE_P(Runs, PublishedRunTest, ::testing::Values("real"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace bkm
