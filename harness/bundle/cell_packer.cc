@@ -20,7 +20,7 @@ absl::Status CellPacker::Add(const PreparedCell& cell, BundleManifest& manifest)
   ASSIGN_OR_RETURN(packed.engine, Pack(cell.engine, cell.engine_listing.get()));
   ASSIGN_OR_RETURN(packed.library, Pack(cell.library, cell.library_listing.get()));
   if (cell.stopped) {
-    packed.stopped = *cell.stopped;
+    packed.stopped = cell.stopped->json();
   } else if (cell.lock) {
     ASSIGN_OR_RETURN(manifest.locks[cell.lock->Key()], parts_.Add(ToText(ToJson(*cell.lock))));
   }

@@ -71,7 +71,7 @@ absl::Status CheckCell(const std::string& origin, const BundleManifest& manifest
       !CheckOneName(absl::string_view(record.dir).substr(kCells.size())).ok())
     return Bad(place, "has no folder of a cell");
   if (record.verdict) return Bad(place, "has a verdict before it ran");
-  if (!cell.stopped.is_null() && !cell.stopped.is_object())
+  if (!cell.stopped.is_null() && !CellFacts::FromJson(cell.stopped, place).ok())
     return Bad(place, "is stopped without an observation");
   if (cell.stopped.is_null() && !manifest.locks.contains(record.lock))
     return Bad(place, "has a lock that is not packed");

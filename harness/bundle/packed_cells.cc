@@ -146,7 +146,8 @@ PreparedCell PackedCells::CellIn(const PackedCell& packed,
   if (packed.library && packed.library->listed)
     cell.library_listing = listings_.at(packed.library->tree);
   cell.probe_folder = packed.probe;  // a key contains the name only
-  if (!packed.stopped.is_null()) cell.stopped = packed.stopped;
+  // ReadManifest has checked it.
+  if (!packed.stopped.is_null()) cell.stopped = *CellFacts::FromJson(packed.stopped, "manifest");
   if (!lock || cell.stopped) return cell;
   CellRecord& record = cell.record;
   if (lock->Key() != record.lock) {

@@ -149,13 +149,14 @@ class Checker {
     ASSIGN_OR_RETURN(const Json json,
                      ParseJson(*observation, absl::StrCat(place, ": observation.json")));
     // The same gate as for a cell that has just ended here.
-    if (AdmittedCell(json, folder) != json) {
+    const CellFacts facts = AdmittedCell(CellFacts::OfReport(json), folder);
+    if (facts.json() != json) {
       return absl::InvalidArgumentError(
           absl::StrCat(place, " has an observation that no cell of this bkm can give"));
     }
-    checked.measured = TextOf(json, "measured");
-    checked.cost = CostOf(json);
-    return staging_.WriteObservation(record, json);
+    checked.measured = facts.measured();
+    checked.cost = facts.cost();
+    return staging_.WriteObservation(record, facts);
   }
 
   const PartFile& results_;

@@ -41,7 +41,9 @@ namespace fs = std::filesystem;
 // Nothing is judged here: golden and floors are where the results are unpacked.
 class NoJudge : public CellJudge {
  public:
-  absl::Status Observe(const PreparedCell&, const Json&) override { return absl::OkStatus(); }
+  absl::Status Observe(const PreparedCell&, const Observation&) override {
+    return absl::OkStatus();
+  }
   absl::StatusOr<std::optional<Verdict>> Judge(const CellRecord&) override {
     return std::optional<Verdict>();
   }
@@ -88,13 +90,10 @@ class Results : public StoredObservations {
   }
 
   std::optional<KeptObservation> Find(const PreparedCell&) override { return std::nullopt; }
-  void Keep(const PreparedCell& cell, const Json& observation, const Json&,
+  void Keep(const PreparedCell& cell, const CellFacts& facts, const Json&,
             const fs::path& folder) override {
-    const Json& ending = ObjectOf(observation, "ending");
-    const std::string kind = TextOf(ending, "kind");
-    // Nothing of the subject has run.
-    if (kind == "lost" || kind == "fork-failed") {
-      lost_.cells.push_back({packed_[cell.record.id], TextOf(ending, "message", kind)});
+    if (facts.ending().is_lost()) {
+      lost_.cells.push_back({packed_[cell.record.id], facts.ending().told()});
       return;
     }
     if (status_.ok()) status_ = Add(cell, folder);

@@ -5,7 +5,7 @@
 // rest of the harness can read.
 #include "harness/cell/event_log.h"
 #include "harness/fuzzing/fuzzing.h"
-#include "harness/model/observation.h"
+#include "harness/model/cell_facts.h"
 
 namespace bkm {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   whole.Feed(bytes);
   const Json observation = whole.Observation();
   HARNESS_CHECK(ParseJson(ToText(observation), "observation").ok()) << ToText(observation);
-  HARNESS_CHECK(ObservationFromJson(AdmittedObservation(observation), "admitted").ok());
+  HARNESS_CHECK(ObservationFromJson(CellFacts::OfReport(observation).json(), "admitted").ok());
   EventLog parts;
   const size_t step = size > 0 ? 1 + data[0] % 64 : 1;
   for (size_t at = 0; at < size; at += step) parts.Feed(bytes.substr(at, step));

@@ -145,9 +145,10 @@ void Server::Finish(const std::string& cell, Json observation, Json process) {
 
 void Server::FinishUnstarted(const std::string& cell, absl::string_view kind,
                              absl::string_view message) {
-  Json ending = {{"kind", std::string(kind)}};
-  if (!message.empty()) ending["message"] = std::string(message);
-  Finish(cell, {{"schema", 1}, {"stages", Json::array()}, {"ending", std::move(ending)}});
+  Reply({{"type", "unstarted"},
+         {"cell", cell},
+         {"kind", std::string(kind)},
+         {"message", std::string(message)}});
 }
 
 void Server::Reply(const Json& json, const std::vector<int>& descriptors) {

@@ -37,6 +37,7 @@
 #include "harness/cell/system_error.h"
 #include "harness/cell/system_view.h"
 #include "harness/cell/worker_settings.h"
+#include "harness/model/cell_facts.h"
 
 namespace bkm {
 namespace {
@@ -365,7 +366,8 @@ void Supervisor::ReadRequests() {
 // No more requests: cells that wait are cancelled here, cells that run by the worker.
 void Supervisor::EndInput() {
   open_ = false;
-  for (const Waiting& one : std::exchange(waiting_, {})) FinishUnstarted(one.cell, "cancelled", "");
+  for (const Waiting& one : std::exchange(waiting_, {}))
+    FinishUnstarted(one.cell, EndingKind::kCancelled, "");
   if (std::exchange(told_end_, true)) return;
   channel_.EndSending();
 }
@@ -375,7 +377,7 @@ void Supervisor::Cancel(const std::string& cell) {
                                     [&](const Waiting& one) { return one.cell == cell; });
   if (waiting != waiting_.end()) {
     waiting_.erase(waiting);
-    FinishUnstarted(cell, "cancelled", "");
+    FinishUnstarted(cell, EndingKind::kCancelled, "");
   } else if (running_.contains(cell)) {
     channel_.Send(ToLine({{"type", "cancel"}, {"cell", cell}}));
   }
@@ -396,7 +398,7 @@ void Supervisor::StartCells() {
     const absl::Status sent = running_.contains(next.cell)
                                   ? absl::InvalidArgumentError("this cell is running already")
                                   : SendOrder(next, FreeSlot());
-    if (!sent.ok()) FinishUnstarted(next.cell, "fork-failed", sent.message());
+    if (!sent.ok()) FinishUnstarted(next.cell, EndingKind::kForkFailed, sent.message());
   }
 }
 
@@ -513,6 +515,12 @@ void Supervisor::HandleReply(Packet packet) {
     Reply(line);
   } else if (type == "finished") {
     Finish(cell.get<std::string>(), std::move(line));
+  } else if (type == "unstarted") {
+    running_.erase(cell.get<std::string>());
+    FinishUnstarted(cell.get<std::string>(),
+                    TextOf(line, "kind") == Name(EndingKind::kCancelled) ? EndingKind::kCancelled
+                                                                         : EndingKind::kForkFailed,
+                    TextOf(line, "message"));
   }
 }
 
@@ -574,18 +582,12 @@ void Supervisor::Finish(const std::string& cell, Json line) {
   Reply(line);
 }
 
-void Supervisor::FinishUnstarted(const std::string& cell, absl::string_view kind,
+void Supervisor::FinishUnstarted(const std::string& cell, EndingKind why,
                                  absl::string_view message) {
-  Json ending = {{"kind", std::string(kind)}};
-  if (!message.empty()) ending["message"] = std::string(message);
   trees_->End(cell);
-  Reply({{"type", "finished"},
-         {"cell", cell},
-         {"observation",
-          {{"schema", 1},
-           {"stages", Json::array()},
-           {"ending", std::move(ending)},
-           {"versions", versions_}}}});
+  Json observation = CellFacts::NeverRan(why, message).json();
+  observation["versions"] = versions_;
+  Reply({{"type", "finished"}, {"cell", cell}, {"observation", std::move(observation)}});
 }
 
 void Supervisor::Reply(const Json& json) {

@@ -20,6 +20,7 @@
 #include "harness/cell/channel.h"
 #include "harness/cell/control_groups.h"
 #include "harness/cell/subject_views.h"
+#include "harness/model/ending.h"
 #include "harness/model/sandbox_level.h"
 
 namespace bkm {
@@ -79,7 +80,7 @@ class Supervisor {
   void HandleReply(Packet packet);
   void Cancel(const std::string& cell);
   void EndInput();
-  void FinishUnstarted(const std::string& cell, absl::string_view kind, absl::string_view message);
+  void FinishUnstarted(const std::string& cell, EndingKind why, absl::string_view message);
   void Finish(const std::string& cell, Json line);
   bool ExplainEnding(const Running& running, const std::string& overrun, Json& ending) const;
   void Compile(const Json& sources);

@@ -34,8 +34,8 @@ class CostCommand : public CliCommand {
     CellCosts costs{.preload = FiniteOf(run.made_by, "preload_s").value_or(0)};
     for (const CellRecord& cell : run.cells) {
       if (cell.inherited_from) continue;
-      ASSIGN_OR_RETURN(const std::optional<Json> observation, directory.ReadObservation(cell));
-      if (observation) costs.Add(cell.lock, *observation);
+      ASSIGN_OR_RETURN(const std::optional<CellFacts> facts, directory.ReadObservation(cell));
+      if (facts) costs.Add(cell.lock, facts->json());
     }
     const double wall_s = FiniteOf(run.made_by, "wall_s").value_or(0);
     const int slots = static_cast<int>(WholeOf(run.made_by, "slots").value_or(1));

@@ -38,12 +38,12 @@ class ExplainCommand : public CliCommand {
     ASSIGN_OR_RETURN(const RunRecord run, directory.ReadRun());
     ASSIGN_OR_RETURN(const CellRecord* cell, FindCell(run, cell_));
     // The verdict of a cell whose observation is damaged says so.
-    const absl::StatusOr<std::optional<Json>> observation = directory.ReadObservation(*cell);
+    const absl::StatusOr<std::optional<CellFacts>> facts = directory.ReadObservation(*cell);
     ASSIGN_OR_RETURN(const std::optional<Verdict> verdict,
                      RunJudge(directory).JudgeCell(run, *cell));
     ASSIGN_OR_RETURN(const std::optional<MeasuredOn> elsewhere,
                      ReadMeasuredOn(run, directory.cell(*cell)));
-    const Json seen = observation.ok() ? observation->value_or(Json()) : Json();
+    const Json seen = facts.ok() && *facts ? (*facts)->json() : Json();
     const Verdict said = verdict.value_or(Verdict());
     const std::string level = LevelOnDevice(elsewhere ? elsewhere->machine.sandbox : run.sandbox,
                                             cell->cell.probe.device);

@@ -59,8 +59,8 @@ absl::StatusOr<PreparedCell> Prepare(const RunDirectory& directory, const CellRe
   ASSIGN_OR_RETURN(const PlannedCell planned, PlanAgain(directory, record));
   ASSIGN_OR_RETURN(PreparedCell cell, PrepareAgain(directory, record, planned, preparation));
   if (cell.stopped) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the cell cannot run: ", TextOf(ObjectOf(*cell.stopped, "ending"), "message")));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the cell cannot run: ", cell.stopped->ending().message));
   }
   return cell;
 }
@@ -128,19 +128,19 @@ class ReplayCommand : public CliCommand {
         MakeRequest(prepared, directory.cell(cell),
                     {.cell_code = cell_code, .limits = matrix.limits, .sandbox = sandbox_.level()});
     RETURN_IF_ERROR(directory.PrepareCell(cell, request, "tools/bkm"));
-    ASSIGN_OR_RETURN(const Json observation, RunAlone(installation, directory, cell, request,
-                                                      prepared.worker, sandbox_.level()));
-    RETURN_IF_ERROR(directory.WriteObservation(cell, observation));
+    ASSIGN_OR_RETURN(const CellFacts facts, RunAlone(installation, directory, cell, request,
+                                                     prepared.worker, sandbox_.level()));
+    RETURN_IF_ERROR(directory.WriteObservation(cell, facts));
     ASSIGN_OR_RETURN(cell.verdict, RunJudge(directory).JudgeCell(run, cell));
     RETURN_IF_ERROR(directory.WriteVerdict(cell));
     return Report(*recorded, cell);
   }
 
  private:
-  static absl::StatusOr<Json> RunAlone(const Installation& installation,
-                                       const RunDirectory& directory, const CellRecord& cell,
-                                       const Json& request, const WorkerSetup& worker,
-                                       SandboxLevel sandbox) {
+  static absl::StatusOr<CellFacts> RunAlone(const Installation& installation,
+                                            const RunDirectory& directory, const CellRecord& cell,
+                                            const Json& request, const WorkerSetup& worker,
+                                            SandboxLevel sandbox) {
     LocalExecutor executor(
         {.cell_worker = installation.cell_worker(),
          .python_code = installation.python_code(),
@@ -153,7 +153,7 @@ class ReplayCommand : public CliCommand {
     for (;;) {
       const WaitResult result = executor.WaitAny(std::chrono::seconds(60));
       if (const auto* finished = std::get_if<CellFinished>(&result))
-        return AdmittedCell(finished->observation, directory.cell(cell));
+        return AdmittedCell(finished->facts, directory.cell(cell));
     }
   }
 

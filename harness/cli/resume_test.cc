@@ -202,8 +202,12 @@ TEST_F(DamagedRunTest, ReplayTakesNoPathOfARequest) {
   // A folder that an earlier replay is said to have left.
   fs::create_directory_symlink(secret, cell / "replay");
 
+  const ProcessResult refused = bkm_.Run({"replay", bkm_.out(), cell.filename()});
+  fs::remove(cell / "replay");
   const ProcessResult replayed = bkm_.Run({"replay", bkm_.out(), cell.filename()});
 
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("replay is a link that leads out of the run"));
   EXPECT_EQ(replayed.exit_code, 0) << replayed.err;
   EXPECT_THAT(replayed.out, HasSubstr("the same verdict as in the run"));
   EXPECT_THAT(replayed.err, HasSubstr("  engine: " + before["paths"]["engine"].get<std::string>()));

@@ -257,9 +257,8 @@ class RunCommandLine : public CliCommand {
   static bool IsMeasured(const RunDirectory& directory, const PlannedCell& planned) {
     const CellRecord record{
         .cell = planned.cell, .id = planned.id, .dir = CellDirectory(planned.cell, planned.id)};
-    const auto observation = directory.ReadObservation(record);
-    return observation.ok() && *observation &&
-           TextOf(ObjectOf(**observation, "ending"), "kind") != Name(EndingKind::kApiCheck);
+    const auto facts = directory.ReadObservation(record);
+    return facts.ok() && *facts && (*facts)->ending().kind != EndingKind::kApiCheck;
   }
 
   int Report(const RunDirectory& directory, const RunRecord& run,

@@ -34,10 +34,9 @@ std::string StableText(absl::string_view text) {
 
 absl::StatusOr<PeelSight> ReadSight(const RunDirectory& directory, const CellRecord& cell) {
   PeelSight sight{.verdict = *cell.verdict};
-  ASSIGN_OR_RETURN(const std::optional<Json> json, directory.ReadObservation(cell));
-  if (!json) return sight;
-  ASSIGN_OR_RETURN(const Observation observation, ObservationFromJson(*json, cell.id));
-  const ObservedException* why = DecidingException(observation);
+  ASSIGN_OR_RETURN(const std::optional<CellFacts> facts, directory.ReadObservation(cell));
+  if (!facts) return sight;
+  const ObservedException* why = DecidingException(facts->seen());
   if (!why) return sight;
   sight.what = absl::StrCat(why->type, ": ", StableText(FirstLine(why->message)));
   for (const ObservedFrame& frame : why->frames) {

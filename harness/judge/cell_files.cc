@@ -9,7 +9,6 @@
 #include "absl/strings/str_replace.h"
 #include "harness/base/folder_reader.h"
 #include "harness/base/status_macros.h"
-#include "harness/model/observation.h"
 
 namespace bkm {
 namespace {
@@ -50,15 +49,13 @@ absl::StatusOr<SafetensorsFile> OpenCellTensors(const fs::path& cell_dir, absl::
   return SafetensorsFile::FromBytes(std::move(bytes), cell_dir / std::string(file));
 }
 
-Json AdmittedCell(Json reported, const fs::path& cell_dir) {
-  Json admitted = AdmittedObservation(std::move(reported));
-  const absl::StatusOr<Observation> observation = ObservationFromJson(admitted, "observation");
-  if (!observation.ok() || observation->ending.kind != EndingKind::kCompleted) return admitted;
-  const absl::Status checked = CheckFiles(*observation, cell_dir);
-  if (checked.ok()) return admitted;
+CellFacts AdmittedCell(CellFacts reported, const fs::path& cell_dir) {
+  if (reported.ending().kind != EndingKind::kCompleted) return reported;
+  const absl::Status checked = CheckFiles(reported.seen(), cell_dir);
+  if (checked.ok()) return reported;
   // The run's folder may move, and the message with it.
-  return MalformedObservation(
-      admitted, absl::StrReplaceAll(checked.message(), {{cell_dir.string() + "/", ""}}));
+  return reported.Malformed(
+      absl::StrReplaceAll(checked.message(), {{cell_dir.string() + "/", ""}}));
 }
 
 }  // namespace bkm

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "harness/base/json.h"
+#include "harness/model/cell_facts.h"
 #include "harness/numerics/safetensors.h"
 
 namespace bkm {
@@ -22,10 +22,10 @@ inline constexpr char kRelationPrefix[] = "relation/";
 absl::StatusOr<SafetensorsFile> OpenCellTensors(const std::filesystem::path& cell_dir,
                                                 absl::string_view file);
 
-// The one gate for what comes back from a cell that has just ended: its observation as
-// AdmittedObservation() gives it, with the ending "malformed" if a cell that completed names a file
-// that is missing, linked from elsewhere, or no safetensors file.
-Json AdmittedCell(Json reported, const std::filesystem::path& cell_dir);
+// The second half of the gate for what comes back from a cell (CellFacts::OfReport is the first):
+// with the ending "malformed" if a cell that completed names a file that is missing, linked from
+// elsewhere, or not a safetensors file.
+CellFacts AdmittedCell(CellFacts reported, const std::filesystem::path& cell_dir);
 
 }  // namespace bkm
 

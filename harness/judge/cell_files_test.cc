@@ -43,8 +43,11 @@ class CellFilesTest : public testing::Test {
     input.cell_dir = dir_;
     return Judge(input);
   }
+  Json Admitted(const Json& reported) const {
+    return AdmittedCell(CellFacts::OfReport(reported), dir_).json();
+  }
   std::string FaultOf(const Json& reported) const {
-    return AdmittedCell(reported, dir_)["ending"].value("message", "none");
+    return Admitted(reported)["ending"].value("message", "none");
   }
 
   fs::path dir_;
@@ -53,7 +56,7 @@ class CellFilesTest : public testing::Test {
 TEST_F(CellFilesTest, ARightCellIsAdmittedUnchangedAndOk) {
   const Json reported = CompleteObservation();
 
-  EXPECT_EQ(AdmittedCell(reported, dir_), reported);
+  EXPECT_EQ(Admitted(reported), reported);
   const Verdict verdict = Judged(reported);
   EXPECT_EQ(verdict.kind, VerdictKind::kOk) << verdict.message;
 }
@@ -64,7 +67,7 @@ TEST_F(CellFilesTest, NoValueAnywhereEndsMoreThanItsCell) {
   int cases = 0, malformed = 0, ok = 0;
   for (const char* root : {"", "/exception", "/ending"}) {
     const auto check = [&](const Json& mutated, const std::string& what) {
-      const Json admitted = AdmittedCell(mutated, dir_);
+      const Json admitted = Admitted(mutated);
       // It can be stored, and is admitted unchanged when it is read again.
       const absl::StatusOr<Json> stored = ParseJson(ToText(admitted), "stored");
       ASSERT_TRUE(stored.ok()) << what << stored.status();
@@ -90,7 +93,7 @@ TEST_F(CellFilesTest, AMalformedReportKeepsTheHarnessesOwnFacts) {
   Json reported = CompleteObservation();
   reported["steps"][1]["loss"] = "NaN";
 
-  const Json admitted = AdmittedCell(reported, dir_);
+  const Json admitted = Admitted(reported);
 
   EXPECT_EQ(admitted["ending"]["kind"], "malformed");
   EXPECT_EQ(admitted["ending"]["message"],
@@ -106,7 +109,7 @@ TEST_F(CellFilesTest, AMalformedReportDoesNotHideALimitThatTheWorkerEnforced) {
   reported["load"] = "x";
   reported["ending"] = {{"kind", "limit"}, {"limit", "events"}, {"message", "more than 64 MiB"}};
 
-  const Verdict verdict = Judged(AdmittedCell(reported, dir_));
+  const Verdict verdict = Judged(Admitted(reported));
 
   EXPECT_EQ(verdict.kind, VerdictKind::kBroken);
   EXPECT_EQ(verdict.reason, "limit-events");
@@ -155,7 +158,7 @@ TEST_P(HostileFileTest, IsAVerdictOfThatCellAtOnce) {
     fs::remove(path);
     GetParam().make(path);
 
-    const Json admitted = AdmittedCell(CompleteObservation(), dir_);
+    const Json admitted = Admitted(CompleteObservation());
 
     EXPECT_THAT(admitted["ending"].value("message", "none"), HasSubstr(GetParam().fault)) << name;
     EXPECT_FALSE(absl::StrContains(ToText(admitted), dir_.string()));

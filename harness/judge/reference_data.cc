@@ -19,11 +19,7 @@ using Tensors = std::map<std::string, ObservedTensor>;
 
 absl::StatusOr<Tensors> ReadTensors(const std::filesystem::path& path) {
   ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
-  // It has the form of an observation's "load", so the observation's reader is used.
-  ASSIGN_OR_RETURN(
-      Observation observation,
-      ObservationFromJson({{"ending", {{"kind", "completed"}}}, {"load", json}}, path.string()));
-  return std::move(observation.load);
+  return TensorsFromJson(json, path.string());
 }
 
 absl::StatusOr<Tensors> ReadBuffers(const std::filesystem::path& path) {

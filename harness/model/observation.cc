@@ -11,38 +11,14 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "harness/base/json_facts.h"
-#include "harness/base/shown_text.h"
 #include "harness/base/status_macros.h"
 #include "harness/model/layout.h"
 
 namespace bkm {
 namespace {
 
-constexpr std::array<absl::string_view, 20> kEndingKinds = {"completed",
-                                                            "raised",
-                                                            "exited",
-                                                            "signalled",
-                                                            "timed-out",
-                                                            "limit",
-                                                            "cancelled",
-                                                            "lost",
-                                                            "fork-failed",
-                                                            "no-solution",
-                                                            "install-failed",
-                                                            "device-missing",
-                                                            "not-offered",
-                                                            "api-check",
-                                                            "malformed",
-                                                            "tree-not-allowed",
-                                                            "source-incomplete",
-                                                            "requirement-not-allowed",
-                                                            "requirement-malformed",
-                                                            "registry-unreachable"};
 constexpr std::array<absl::string_view, 6> kOwners = {"engine",  "library", "torch",
                                                       "runtime", "python",  "harness"};
-
-constexpr size_t kLongestFault = 500;
 
 // Far above what a real cell reports. The bounds limit the work of the checks and the size of what
 // is shown of a cell.
@@ -152,77 +128,18 @@ absl::Status CheckBounds(const Observation& observation, const std::string& orig
   return CheckSteps(observation.resumed, "$.resumed", origin, files);
 }
 
-std::optional<int64_t> SmallOf(const Json& json, absl::string_view key) {
-  const std::optional<int64_t> number = WholeOf(json, key);
-  return number && *number >= INT32_MIN && *number <= INT32_MAX ? number : std::nullopt;
-}
-
-// The worker's and the runner's own facts, as far as they are well-formed.
-Json HarnessFacts(const Json& observation) {
-  Json facts = {{"schema", 1}, {"stages", Json::array()}};
-  for (const Json& stage : ListOf(observation, "stages")) {
-    const std::string name = TextOf(stage, "stage");
-    if (!StageFromName(name)) continue;
-    Json entry = {{"stage", name}};
-    for (const char* key : {"seconds", "rss_mib"}) {
-      if (const auto number = FiniteOf(stage, key)) entry[key] = *number;
-    }
-    facts["stages"].push_back(std::move(entry));
-  }
-  for (const auto& [name, value] : ObjectOf(observation, "usage").items()) {
-    if (value.is_number()) facts["usage"][name] = value;
-  }
-  for (const char* key : {"timeouts", "ignored_events"}) {
-    if (const auto number = SmallOf(observation, key)) facts[key] = *number;
-  }
-  for (const auto& [name, value] : ObjectOf(observation, "versions").items()) {
-    if (value.is_string()) facts["versions"][name] = value;
-  }
-  const Json& sandbox = ListOf(observation, "sandbox");
-  if (std::all_of(sandbox.begin(), sandbox.end(), [](const Json& j) { return j.is_string(); }) &&
-      !sandbox.empty())
-    facts["sandbox"] = sandbox;
-  if (const std::string measured = TextOf(observation, "measured"); !measured.empty())
-    facts["measured"] = measured;
-  return facts;
-}
-
-// The worker's own ending. A cell can influence that it finished or raised, and no other kind.
-Json HarnessEnding(const Json& observation, absl::string_view fault) {
-  const Json& reported = ObjectOf(observation, "ending");
-  const std::string kind = TextOf(reported, "kind");
-  const bool known =
-      std::find(kEndingKinds.begin(), kEndingKinds.end(), kind) != kEndingKinds.end();
-  if (!known || kind == Name(EndingKind::kCompleted) || kind == Name(EndingKind::kRaised) ||
-      kind == Name(EndingKind::kMalformed))
-    return {{"kind", std::string(Name(EndingKind::kMalformed))}, {"message", std::string(fault)}};
-  Json ending = {{"kind", kind}};
-  for (const char* key : {"code", "signal"}) {
-    if (const auto number = SmallOf(reported, key)) ending[key] = *number;
-  }
-  for (const char* key : {"limit", "message"}) {
-    if (const std::string text = TextOf(reported, key); !text.empty()) ending[key] = text;
-  }
-  if (IsTrue(reported, "from_outside")) ending["from_outside"] = true;
-  return ending;
-}
-
 }  // namespace
 
-absl::string_view Name(EndingKind kind) { return kEndingKinds[static_cast<size_t>(kind)]; }
 absl::string_view Name(FrameOwner owner) { return kOwners[static_cast<size_t>(owner)]; }
 
 Stage Observation::LastStage() const {
   return stages.empty() ? Stage::kImport : stages.back().stage;
 }
 
-void Describe(Fields& fields, ObservedEnding& ending) {
-  fields.Name("kind", ending.kind, kEndingKinds);
-  fields.Field("code", ending.code);
-  fields.Field("signal", ending.signal);
-  fields.Field("limit", ending.limit);
-  fields.Field("from_outside", ending.from_outside);
-  fields.Field("message", ending.message);
+bool Observation::SaysNothing() const {
+  const bool timed_out_once = ending.kind == EndingKind::kTimedOut && timeouts < 2;
+  return ending.from_outside || ending.is_lost() || ending.kind == EndingKind::kCancelled ||
+         timed_out_once;
 }
 
 void Describe(Fields& fields, ObservedStage& stage) {
@@ -330,6 +247,13 @@ void Describe(Fields& fields, ObservedTensor& tensor) {
   fields.Field("sum", tensor.sum);
   fields.Field("numel", tensor.numel);
 }
+
+// The form of an observation's "load" alone.
+struct LoadedTensors {
+  std::map<std::string, ObservedTensor> load;
+};
+
+void Describe(Fields& fields, LoadedTensors& tensors) { fields.Field("load", tensors.load); }
 
 void Describe(Fields& fields, ObservedParamGroup& group) {
   fields.Field("lr", group.learning_rate);
@@ -494,18 +418,11 @@ absl::StatusOr<Observation> ObservationFromJson(const Json& json, const std::str
   return observation;
 }
 
-Json MalformedObservation(const Json& observation, absl::string_view fault) {
-  Json facts = HarnessFacts(observation);
-  const std::string line = ShownLine(fault.substr(0, kLongestFault));
-  facts["ending"] = HarnessEnding(observation, line);
-  return facts;
-}
-
-Json AdmittedObservation(Json reported) {
-  const absl::Status read = ObservationFromJson(reported, "observation").status();
-  if (!read.ok()) return MalformedObservation(reported, read.message());
-  if (!TextOf(ObjectOf(reported, "ending"), "kind").empty()) return reported;
-  return MalformedObservation(reported, "observation: $.ending.kind: it is missing");
+absl::StatusOr<std::map<std::string, ObservedTensor>> TensorsFromJson(const Json& json,
+                                                                      const std::string& origin) {
+  ASSIGN_OR_RETURN(LoadedTensors tensors,
+                   ReadFields<LoadedTensors>({{"load", json}}, origin, FieldStyle::kSparse));
+  return std::move(tensors.load);
 }
 
 OrderedJson ToJson(const Observation& observation) {

@@ -12,44 +12,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "harness/base/json.h"
+#include "harness/model/ending.h"
 #include "harness/model/observed_attention.h"
 #include "harness/model/verdict.h"
 
 namespace bkm {
-
-enum class EndingKind {
-  kCompleted,
-  kRaised,
-  kExited,
-  kSignalled,
-  kTimedOut,
-  kLimit,
-  kCancelled,
-  kLost,
-  kForkFailed,
-  // Set by the runner for a cell whose process was never started.
-  kNoSolution,
-  kInstallFailed,
-  kDeviceMissing,
-  kNotOffered,        // the engine kind has no such layout
-  kApiCheck,          // the static check predicts that importing the engine fails
-  kMalformed,         // it finished, but what it reported cannot be read
-  kTreeNotAllowed,    // a source tree that is never written to disk
-  kSourceIncomplete,  // the repository on this machine lacks objects of the tree
-  kRequirementNotAllowed,
-  kRequirementMalformed,
-  kRegistryUnreachable,
-};
-absl::string_view Name(EndingKind kind);
-
-struct ObservedEnding {
-  EndingKind kind = EndingKind::kLost;
-  std::optional<int64_t> code;
-  std::optional<int64_t> signal;
-  std::string limit;  // memory, output, processes, events, ...
-  bool from_outside = false;
-  std::string message;
-};
 
 // Whose code a stack frame runs.
 enum class FrameOwner { kEngine, kLibrary, kTorch, kRuntime, kPython, kHarness };
@@ -259,17 +226,17 @@ struct Observation : ObservedBackend {
 
   // The last stage entered, or import.
   Stage LastStage() const;
+  // Whether its ending says nothing about the cell, which must be measured again: it is lost, was
+  // cancelled or killed from outside, or timed out once.
+  bool SaysNothing() const;
 };
 
 // Ignores unknown fields, so that files of newer workers can be read. A field of the wrong type is
 // an error that names its path: "observation.json: $.steps[1].loss: ...".
 absl::StatusOr<Observation> ObservationFromJson(const Json& json, const std::string& origin);
-// What a worker reported, as it may be stored and read by everything else: unchanged if
-// ObservationFromJson takes it. Otherwise only the harness's own facts are left, and a cell that
-// claims to have finished has the ending "malformed", whose message names the first fault.
-Json AdmittedObservation(Json reported);
-// The harness's own facts of `observation`, with the ending "malformed" as above.
-Json MalformedObservation(const Json& observation, absl::string_view fault);
+// A file of tensors' measures by name, as weights.json of a probe.
+absl::StatusOr<std::map<std::string, ObservedTensor>> TensorsFromJson(const Json& json,
+                                                                      const std::string& origin);
 // Writes only the fields that were seen.
 OrderedJson ToJson(const Observation& observation);
 

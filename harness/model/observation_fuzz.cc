@@ -4,7 +4,7 @@
 // A stored observation: any JSON is admitted as something that can be read, and what was admitted
 // is admitted unchanged.
 #include "harness/fuzzing/fuzzing.h"
-#include "harness/model/observation.h"
+#include "harness/model/cell_facts.h"
 
 namespace bkm {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -12,10 +12,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ExpectRoundTrip(text, [](const Json& json) { return ObservationFromJson(json, "input"); });
   const absl::StatusOr<Json> json = ParseJson(text, "input");
   if (!json.ok()) return 0;
-  const Json admitted = AdmittedObservation(*json);
+  const Json admitted = CellFacts::OfReport(*json).json();
   const absl::StatusOr<Observation> read = ObservationFromJson(admitted, "admitted");
   HARNESS_CHECK(read.ok()) << read.status();
-  HARNESS_CHECK(AdmittedObservation(admitted) == admitted) << ToText(admitted);
+  HARNESS_CHECK(CellFacts::OfReport(admitted).json() == admitted) << ToText(admitted);
   return 0;
 }
 

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-
+#include "harness/model/ending.h"
 namespace bkm {
 
 enum class SourceKind { kPypi, kGit, kPath };
@@ -34,7 +34,7 @@ absl::StatusOr<SubjectSpec> ParseSubjectSpec(absl::string_view text);
 // Why no cell of a subject can run: a fault in the subject's own content. It is the result of these
 // cells and does not concern the others.
 struct SubjectFault {
-  std::string ending;  // the kind of ending that its cells have, such as "requirement-not-allowed"
+  EndingKind ending = EndingKind::kTreeNotAllowed;  // of its cells
   std::string message;
   bool operator==(const SubjectFault&) const = default;
 };

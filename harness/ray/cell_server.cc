@@ -223,9 +223,9 @@ class Server {
     if (files.ok()) {
       output_.Say({{"type", "finished"},
                    {"lease", lease},
-                   {"observation", cell.observation},
+                   {"observation", cell.facts.json()},
                    {"observed", cell.observed},
-                   {"facts", MachineFacts(folder, memory_mib_[cell.id])},
+                   {"facts", ToJson(MachineFacts(folder, memory_mib_[cell.id]))},
                    {"files", *std::move(files)}});
     } else {
       Refuse(lease, files.status());

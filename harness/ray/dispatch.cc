@@ -178,11 +178,10 @@ void Dispatch::OnFinished(int64_t number, const Json& message) {
   if (ledger_.CellOf(lease) == 0) return;
   absl::StatusOr<ResultFiles> files = ResultFilesOf(MemberOf(message, "files"));
   const Json& observation = MemberOf(message, "observation");
-  const Json& ending = ObjectOf(observation, "ending");
-  // Nothing of the subject has run: the worker of the cell died, or could not start it.
-  const bool is_lost = TextOf(ending, "kind") == "lost" || TextOf(ending, "kind") == "fork-failed";
+  CellFacts seen = CellFacts::OfReport(observation);
+  const bool is_lost = seen.ending().is_lost();
   if (!files.ok() || !observation.is_object() || is_lost) {
-    const std::string why = is_lost      ? TextOf(ending, "message", "its worker died")
+    const std::string why = is_lost      ? seen.ending().told()
                             : files.ok() ? "a result has no observation"
                                          : std::string(files.status().message());
     Again(ledger_.Fail(lease), why, /*release=*/false);
@@ -193,9 +192,9 @@ void Dispatch::OnFinished(int64_t number, const Json& message) {
   slots_.Free(lease, /*release=*/false, clock_.Elapsed());
   RayResult result{.cell = answer.cell,
                    .late = answer.kind == Ledger::Kind::kLate,
-                   .observation = observation,
+                   .seen = std::move(seen),
                    .observed = MemberOf(message, "observed"),
-                   .facts = MemberOf(message, "facts"),
+                   .facts = MachineFactsOf(MemberOf(message, "facts")),
                    .machine = workers_.at(number).machine,
                    .files = *std::move(files)};
   if (result.late) {

@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "harness/base/clock.h"
 #include "harness/base/json.h"
+#include "harness/model/cell_facts.h"
 #include "harness/ray/ledger.h"
 #include "harness/ray/resources.h"
 #include "harness/ray/result_files.h"
@@ -43,10 +44,10 @@ struct RayResult {
   bool late = false;  // another result of the cell counts
   // Of a cell that ran: what came back. Otherwise `lost` says why there is nothing.
   std::string lost;
-  Json observation;
+  std::optional<CellFacts> seen;
   Json observed;
-  Json facts;    // MachineFacts of the node
-  Json machine;  // the node's WorkMachine
+  ObservedMachine facts;  // MachineFacts of the node
+  Json machine;           // the node's WorkMachine
   ResultFiles files;
 };
 

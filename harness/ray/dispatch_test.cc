@@ -58,7 +58,7 @@ class DispatchTest : public ::testing::Test {
   static Json Finished(const Json& run, const std::string& text) {
     return {{"type", "finished"},
             {"lease", run["lease"]},
-            {"observation", {{"says", text}}},
+            {"observation", {{"ending", {{"kind", "completed"}}}, {"says", text}}},
             {"files", Json::array()}};
   }
   void Gone(int64_t worker, const std::string& kind) {
@@ -141,7 +141,7 @@ TEST_F(DispatchTest, ACellIsSentOnceItsResourcesAreReserved) {
   const RayResult result = *dispatch_.TakeResult();
   EXPECT_EQ(result.id, "cell");
   EXPECT_EQ(result.folder, "/run/cell");
-  EXPECT_EQ(result.observation["says"], "done");
+  EXPECT_EQ(result.seen->json()["says"], "done");
   EXPECT_EQ(result.machine["cpu"], "x");
   EXPECT_FALSE(result.late);
   EXPECT_EQ(dispatch_.running(), 0);
@@ -178,7 +178,7 @@ TEST_F(DispatchTest, ACellIsSentAgainWhenItsWorkerDies) {
   EXPECT_NE(again["lease"], run["lease"]);
   EXPECT_THAT(reports_, ElementsAre("sending cell again: node aaaaaaaa: its process died"));
   WorkerSays(again["worker"], Finished(again, "done"));
-  EXPECT_EQ(dispatch_.TakeResult()->observation["says"], "done");
+  EXPECT_EQ(dispatch_.TakeResult()->seen->json()["says"], "done");
 }
 
 TEST_F(DispatchTest, ACellThatIsLostTooOftenEndsWithASentence) {
@@ -207,7 +207,7 @@ TEST_F(DispatchTest, AWorkerThatIsSilentLosesItsCellsButMayStillAnswer) {
   EXPECT_TRUE(late.late);
   EXPECT_EQ(late.id, "cell");
   EXPECT_EQ(late.folder, "/run/cell");
-  EXPECT_EQ(late.observation["says"], "first");
+  EXPECT_EQ(late.seen->json()["says"], "first");
   EXPECT_FALSE(dispatch_.IsOpen(first.cell));
 }
 
@@ -216,7 +216,7 @@ TEST_F(DispatchTest, TheFirstResultCountsAlsoOfAWorkerThatWasGivenUp) {
   Pass(absl::Seconds(11));
   const Json again = TakeRun();
   WorkerSays(run["worker"], Finished(run, "first"));
-  EXPECT_EQ(dispatch_.TakeResult()->observation["says"], "first");
+  EXPECT_EQ(dispatch_.TakeResult()->seen->json()["says"], "first");
   EXPECT_EQ(dispatch_.running(), 0);
   WorkerSays(again["worker"], Finished(again, "second"));
   EXPECT_TRUE(dispatch_.TakeResult()->late);
@@ -258,7 +258,7 @@ TEST_F(DispatchTest, ANodeWithAnotherEnvironmentIsRefusedAndItsCellsGoElsewhere)
   Say({{"type", "reserved"}, {"slot", wished[0]["slot"]}, {"node", kNodeB}});
   const Json again = TakeRun();
   WorkerSays(again["worker"], Finished(again, "done"));
-  EXPECT_EQ(dispatch_.TakeResult()->observation["says"], "done");
+  EXPECT_EQ(dispatch_.TakeResult()->seen->json()["says"], "done");
   EXPECT_THAT(reports_, ElementsAre("node aaaaaaaa cannot run cells: its bkm runs other code",
                                     StartsWith("sending cell again: ")));
 }
@@ -328,7 +328,7 @@ TEST_F(DispatchTest, ACellWhoseCellWorkerDiedRunsAgain) {
   WorkerSays(run["worker"], lost);
   EXPECT_FALSE(dispatch_.TakeResult());
   WorkerSays(run["worker"], Finished(TakeRun(), "done"));
-  EXPECT_EQ(dispatch_.TakeResult()->observation["says"], "done");
+  EXPECT_EQ(dispatch_.TakeResult()->seen->json()["says"], "done");
 }
 
 TEST_F(DispatchTest, ADriverThatDiedIsForgottenAndItsCellsAreSentThroughTheNext) {
@@ -356,7 +356,7 @@ TEST_F(DispatchTest, NonsenseIsIgnored) {
     Say({{"type", "lines"}, {"worker", run["worker"]}, {"lines", {line, 7}}});
   }
   WorkerSays(run["worker"], Finished(run, "done"));
-  EXPECT_EQ(dispatch_.TakeResult()->observation["says"], "done");
+  EXPECT_EQ(dispatch_.TakeResult()->seen->json()["says"], "done");
 }
 
 TEST_F(DispatchTest, UnusedReservationsAreGivenBack) {

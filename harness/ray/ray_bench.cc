@@ -125,8 +125,8 @@ absl::Status Bench(int cells, int jobs, const std::string& own) {
     const WaitResult wait = executor->WaitAny(std::chrono::seconds(60));
     const auto* cell = std::get_if<CellFinished>(&wait);
     if (!cell) return absl::DeadlineExceededError("no cell ended within a minute");
-    if (TextOf(ObjectOf(cell->observation, "ending"), "kind") != "completed")
-      return absl::InternalError(ToLine(cell->observation));
+    if (cell->facts.ending().kind != EndingKind::kCompleted)
+      return absl::InternalError(ToLine(cell->facts.json()));
     ++ended;
     // The first cells wait for the actor.
     if (ended == jobs) began = clock.Elapsed();

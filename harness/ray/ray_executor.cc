@@ -29,10 +29,8 @@ constexpr int kMostRestarts = 3;
 constexpr std::chrono::minutes kLongestStart(5);  // for Ray to start, on a busy machine
 constexpr std::chrono::milliseconds kTick(200);
 
-CellFinished WithoutResult(const std::string& id, const char* kind, const std::string& message) {
-  return {id, Json{{"schema", 1},
-                   {"ending", {{"kind", kind}, {"message", message}}},
-                   {"stages", Json::array()}}};
+CellFinished WithoutResult(const std::string& id, EndingKind kind, const std::string& message) {
+  return {id, CellFacts::NeverRan(kind, message)};
 }
 
 }  // namespace
@@ -118,7 +116,8 @@ void RayExecutor::Start(const CellTask& task) {
     std::erase_if(firsts_, [&](const auto& first) { return first.second.folder == cell->folder; });
     return dispatch_.Start(*std::move(cell));
   }
-  finished_.push_back(WithoutResult(task.id, "lost", std::string(cell.status().message())));
+  finished_.push_back(
+      WithoutResult(task.id, EndingKind::kLost, std::string(cell.status().message())));
 }
 
 void RayExecutor::Serve(std::chrono::milliseconds wait) {
@@ -165,19 +164,20 @@ void RayExecutor::Collect() {
 
 void RayExecutor::Finish(RayResult result) {
   if (!result.lost.empty()) {
-    finished_.push_back(WithoutResult(result.id, "lost", result.lost));
+    finished_.push_back(WithoutResult(result.id, EndingKind::kLost, result.lost));
     return;
   }
   const absl::Status written = WriteResultFiles(result.files, result.folder);
   if (!written.ok()) {
-    finished_.push_back(WithoutResult(result.id, "lost", std::string(written.message())));
+    finished_.push_back(
+        WithoutResult(result.id, EndingKind::kLost, std::string(written.message())));
     return;
   }
   NoteMachine(result, result.folder);
-  if (dispatch_.IsOpen(result.cell)) firsts_[result.cell] = {result.folder, result.observation};
+  if (dispatch_.IsOpen(result.cell)) firsts_[result.cell] = {result.folder, result.seen->json()};
   const bool same_cpu = TextOf(result.machine, "cpu") == TextOf(options_.machine, "cpu");
-  finished_.push_back({result.id, std::move(result.observation), std::move(result.observed),
-                       OtherMachine{.facts = std::move(result.facts), .same_cpu = same_cpu}});
+  finished_.push_back({result.id, *std::move(result.seen), std::move(result.observed),
+                       OtherMachine{.facts = result.facts, .same_cpu = same_cpu}});
 }
 
 // Only what differs from this machine is worth a note.
@@ -200,7 +200,7 @@ void RayExecutor::CompareLate(const RayResult& result) {
   const fs::path folder = scratch_ / "late";
   std::string what = "its files";
   if (WriteResultFiles(result.files, folder).ok()) {
-    what = FirstDifference(first->second.observation, first->second.folder, result.observation,
+    what = FirstDifference(first->second.observation, first->second.folder, result.seen->json(),
                            folder);
   }
   RemoveTree(folder).IgnoreError();
@@ -217,7 +217,8 @@ void RayExecutor::CancelAll() {
   options_.interrupt_fd = -1;  // WaitAny must still return the cells
   dispatch_.EndAll("interrupted");
   while (const std::optional<RayResult> result = dispatch_.TakeResult()) {
-    if (!result->late) finished_.push_back(WithoutResult(result->id, "cancelled", "interrupted"));
+    if (!result->late)
+      finished_.push_back(WithoutResult(result->id, EndingKind::kCancelled, "interrupted"));
   }
 }
 

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "harness/base/json.h"
 #include "harness/model/cell_record.h"
+#include "harness/model/observation.h"
 #include "harness/runner/task.h"
 
 namespace bkm {
@@ -18,7 +19,7 @@ class CellJudge {
  public:
   virtual ~CellJudge() = default;
   // Called with each observation before its cell is judged.
-  virtual absl::Status Observe(const PreparedCell& cell, const Json& observation) = 0;
+  virtual absl::Status Observe(const PreparedCell& cell, const Observation& seen) = 0;
   // The verdict of an observed cell. Absent while a golden or floor is still being computed.
   virtual absl::StatusOr<std::optional<Verdict>> Judge(const CellRecord& cell) = 0;
   // Called often: collects background work that has ended, starts more while it occupies fewer than

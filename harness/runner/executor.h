@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "harness/base/json.h"
+#include "harness/model/cell_facts.h"
 
 namespace bkm {
 
@@ -46,13 +47,13 @@ struct CellTask {
 
 // What is known of the machine of a cell that did not run on this one.
 struct OtherMachine {
-  Json facts;             // MachineFacts() there, after the cell
+  ObservedMachine facts;  // MachineFacts() there, after the cell
   bool same_cpu = false;  // its CPU computes the same bits as this machine's
 };
 
 struct CellFinished {
   std::string id;
-  Json observation;
+  CellFacts facts;
   Json observed = nullptr;  // what the worker saw from outside the cell; null: nothing
   std::optional<OtherMachine> machine = std::nullopt;  // absent: this machine
 };

@@ -39,21 +39,18 @@ Packages PackagesOf(const std::optional<Json>& request, const Cell& cell) {
 
 // The files of a measured cell.
 struct CellFiles {
-  Observation observation;
-  Json lines;  // null if nobody recorded them
+  CellFacts facts;
   std::optional<Json> request;
+
+  const Json* lines() const { return facts.lines().is_null() ? nullptr : &facts.lines(); }
 };
 
 // Absent if the cell was not measured.
 absl::StatusOr<std::optional<CellFiles>> ReadCellFiles(const RunDirectory& directory,
                                                        const CellRecord& cell) {
-  ASSIGN_OR_RETURN(const std::optional<Json> json, directory.ReadObservation(cell));
-  if (!json) return std::optional<CellFiles>();
-  CellFiles files;
-  ASSIGN_OR_RETURN(
-      files.observation,
-      ObservationFromJson(*json, (directory.cell(cell) / "observation.json").string()));
-  files.lines = MemberOf(*json, "lines");
+  ASSIGN_OR_RETURN(std::optional<CellFacts> facts, directory.ReadObservation(cell));
+  if (!facts) return std::optional<CellFiles>();
+  CellFiles files{.facts = *std::move(facts)};
   ASSIGN_OR_RETURN(files.request, directory.ReadRequest(cell));
   return std::optional<CellFiles>(std::move(files));
 }
@@ -139,7 +136,7 @@ absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cel
   const CellFiles& files = **read;
   JudgeInput input{.probe = cell.cell.probe,
                    .packages = PackagesOf(files.request, cell.cell),
-                   .observation = &files.observation,
+                   .observation = &files.facts.seen(),
                    .cell_dir = directory_.cell(cell)};
   const EngineKind* kind = FindEngineKind(cell.cell.engine);
   if (kind->judged_by_ending_only) return std::optional<Verdict>(JudgeByEndingOnly(input));
@@ -149,10 +146,10 @@ absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cel
   std::optional<Verdict> control_verdict;
   if (control_files.ok() && *control_files) {
     ASSIGN_OR_RETURN(control_verdict, JudgeWith(*control, {}));
-    input.control = &(*control_files)->observation;
+    input.control = &(*control_files)->facts.seen();
     input.control_verdict = &*control_verdict;
   }
-  if (!files.lines.is_null()) input.lines = &files.lines;
+  input.lines = files.lines();
   std::vector<std::optional<CellFiles>> twins(beside.twins.size());  // which the input refers to
   for (const auto& [option, twin] : beside.twins) {
     OptionTwin& seen = input.twins.emplace_back(OptionTwin{.option = option});
@@ -163,11 +160,10 @@ absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cel
           absl::StrCat("the cell without it cannot be read: ", read_twin.status().message());
     if (!read_twin.ok() || !*read_twin) continue;
     CellFiles& kept = twins[input.twins.size() - 1].emplace(**std::move(read_twin));
-    seen.seen = {&kept.observation, kept.lines.is_null() ? nullptr : &kept.lines,
-                 directory_.cell(*twin)};
+    seen.seen = {&kept.facts.seen(), kept.lines(), directory_.cell(*twin)};
   }
   // After the control: judging it reads a reference of the same probe again that was incomplete.
-  input.reference = EvidenceFor(cell.cell.probe, PrecisionOf(files.observation, cell.cell.probe));
+  input.reference = EvidenceFor(cell.cell.probe, PrecisionOf(files.facts.seen(), cell.cell.probe));
   Verdict verdict = Judge(input);
   const bool lacks_reference =
       verdict.kind == VerdictKind::kUnsupported || verdict.reason == reason::kReferenceMissing;
@@ -186,10 +182,10 @@ absl::StatusOr<Drift> RunJudge::DriftBetween(const CellRecord& cell,
   ASSIGN_OR_RETURN(const std::optional<CellFiles> now, ReadCellFiles(directory_, cell));
   if (!now) return absl::NotFoundError("it was not measured");
   ASSIGN_OR_RETURN(const std::vector<StepTensors> new_steps,
-                   ReadSteps(now->observation.steps, directory_.cell(cell)));
+                   ReadSteps(now->facts.seen().steps, directory_.cell(cell)));
   ASSIGN_OR_RETURN(const std::vector<StepTensors> old_steps,
-                   ReadSteps(now->observation.steps, before));
-  const std::string precision = PrecisionOf(now->observation, cell.cell.probe);
+                   ReadSteps(now->facts.seen().steps, before));
+  const std::string precision = PrecisionOf(now->facts.seen(), cell.cell.probe);
   const ReferenceData& evidence = *EvidenceFor(cell.cell.probe, precision);
   RETURN_IF_ERROR(evidence.folder.status());
   const absl::StatusOr<std::vector<FloorStep>>& floor = evidence.floors.at(precision);

@@ -25,11 +25,13 @@ CellRecord Measured(const RunDirectory& directory, const char* attention, const 
   record.id = CellId(record.cell);
   record.dir = CellDirectory(record.cell, record.id);
   EXPECT_TRUE(CreateDirectories(directory.cell(record)).ok());
-  EXPECT_TRUE(directory
-                  .WriteObservation(record, {{"schema", 1},
-                                             {"ending", ending},
-                                             {"stages", {{{"stage", "import"}, {"seconds", 1}}}}})
-                  .ok());
+  EXPECT_TRUE(
+      directory
+          .WriteObservation(
+              record, CellFacts::OfReport({{"schema", 1},
+                                           {"ending", ending},
+                                           {"stages", {{{"stage", "import"}, {"seconds", 1}}}}}))
+          .ok());
   return record;
 }
 

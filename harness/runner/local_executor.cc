@@ -90,9 +90,7 @@ absl::Status LocalExecutor::StartWorker(const WorkerSetup& setup, const std::str
 }
 
 void LocalExecutor::Lose(const std::string& id, const std::string& message) {
-  finished_.push_back({id, Json{{"schema", 1},
-                                {"ending", {{"kind", "lost"}, {"message", message}}},
-                                {"stages", Json::array()}}});
+  finished_.push_back({id, CellFacts::NeverRan(EndingKind::kLost, message)});
 }
 
 void LocalExecutor::Load(const WorkerSetup& setup) {
@@ -155,7 +153,8 @@ void LocalExecutor::HandleLine(Worker& worker, const std::string& line) {
   if (type != "finished") return;
   const std::string id = TextOf(*message, "cell");
   if (worker.cells.erase(id) == 0) return;
-  finished_.push_back({id, std::move((*message)["observation"]), MemberOf(*message, "observed")});
+  finished_.push_back({id, CellFacts::OfReport(std::move((*message)["observation"])),
+                       MemberOf(*message, "observed")});
   CloseIdle();
 }
 

@@ -42,7 +42,7 @@ class LocalExecutorTest : public ::testing::Test {
 };
 
 constexpr char kFinish[] =
-    R"(echo "{\"type\":\"finished\",\"cell\":\"$id\",\"observation\":{\"pid\":$$}}")";
+    R"(echo "{\"type\":\"finished\",\"cell\":\"$id\",\"observation\":{\"ending\":{\"kind\":\"completed\"},\"pid\":$$}}")";
 
 TEST_F(LocalExecutorTest, CellsOfOneKeyShareAWorker) {
   LocalExecutor executor(WorkerThat(kFinish));
@@ -53,7 +53,7 @@ TEST_F(LocalExecutorTest, CellsOfOneKeyShareAWorker) {
   const CellFinished second = Next(executor);
   EXPECT_EQ(first.id, "a");
   EXPECT_EQ(second.id, "b");
-  EXPECT_EQ(first.observation, second.observation);
+  EXPECT_EQ(first.facts.json(), second.facts.json());
   EXPECT_EQ(executor.running(), 0);
 }
 
@@ -70,12 +70,12 @@ TEST_F(LocalExecutorTest, LinesThatAreNoReplyAreIgnored) {
 }
 
 TEST_F(LocalExecutorTest, LongReplyIsReadInTimeThatGrowsWithItsLength) {
-  LocalExecutor executor(
-      WorkerThat(R"(printf '{"type":"finished","cell":"%s","observation":{"x":"' "$id")"
-                 "\nhead -c 60000000 /dev/zero | tr '\\0' 'x'; echo '\"}}'"));
+  LocalExecutor executor(WorkerThat(
+      R"(printf '{"type":"finished","cell":"%s","observation":{"ending":{"kind":"completed"},"x":"' "$id")"
+      "\nhead -c 60000000 /dev/zero | tr '\\0' 'x'; echo '\"}}'"));
   executor.Start(Task("a"));
   // In time that grows with its square, the test would not end within its limit.
-  EXPECT_EQ(Next(executor).observation["x"].get_ref<const std::string&>().size(), 60000000u);
+  EXPECT_EQ(Next(executor).facts.json()["x"].get_ref<const std::string&>().size(), 60000000u);
 }
 
 TEST_F(LocalExecutorTest, LoadedWorkerTakesTheCellsThatAreChosenLater) {
@@ -85,7 +85,7 @@ TEST_F(LocalExecutorTest, LoadedWorkerTakesTheCellsThatAreChosenLater) {
   EXPECT_EQ(executor.running(), 0);
   executor.Start(Task("a"));
   executor.Load(Task("a").worker);
-  const Json pid = Next(executor).observation["pid"];
+  const Json pid = Next(executor).facts.json()["pid"];
   EXPECT_EQ(*ReadFile(started), pid.dump() + "\n");
 }
 
@@ -99,9 +99,9 @@ TEST_F(LocalExecutorTest, FreshGivesEachCellItsOwnProcess) {
   options.fresh = true;
   LocalExecutor executor(options);
   executor.Start(Task("a"));
-  const Json first = Next(executor).observation;
+  const Json first = Next(executor).facts.json();
   executor.Start(Task("b"));
-  EXPECT_NE(first, Next(executor).observation);
+  EXPECT_NE(first, Next(executor).facts.json());
 }
 
 TEST_F(LocalExecutorTest, ReleasedWorkersThatWereUsedLastStay) {
@@ -111,7 +111,7 @@ TEST_F(LocalExecutorTest, ReleasedWorkersThatWereUsedLastStay) {
   int cells = 0;
   const auto pid_of = [&](const std::string& key) {
     executor.Start(Task(std::to_string(++cells), key));
-    const Json pid = Next(executor).observation["pid"];
+    const Json pid = Next(executor).facts.json()["pid"];
     executor.Release(key);
     return pid;
   };
@@ -127,8 +127,8 @@ TEST_F(LocalExecutorTest, CellsOfAWorkerThatDiesAreLostWithItsLastWords) {
   LocalExecutor executor(WorkerThat("echo 'out of luck' >&2; exit 7"));
   executor.Start(Task("a"));
   const CellFinished lost = Next(executor);
-  EXPECT_EQ(lost.observation["ending"]["kind"], "lost");
-  EXPECT_EQ(lost.observation["ending"]["message"], "the cell worker died (exit 7): out of luck");
+  EXPECT_EQ(lost.facts.json()["ending"]["kind"], "lost");
+  EXPECT_EQ(lost.facts.json()["ending"]["message"], "the cell worker died (exit 7): out of luck");
 }
 
 TEST_F(LocalExecutorTest, WorkerThatCannotStartLosesTheCell) {
@@ -136,7 +136,7 @@ TEST_F(LocalExecutorTest, WorkerThatCannotStartLosesTheCell) {
   options.cell_worker = "/no/such/worker";
   LocalExecutor executor(options);
   executor.Start(Task("a"));
-  EXPECT_EQ(Next(executor).observation["ending"]["kind"], "lost");
+  EXPECT_EQ(Next(executor).facts.json()["ending"]["kind"], "lost");
 }
 
 TEST_F(LocalExecutorTest, InterruptIsHeardWhileCellsRun) {

@@ -9,9 +9,11 @@
 #include <limits>
 #include <string>
 
+#include "harness/base/json_facts.h"
+
 namespace bkm {
 
-Json MachineFacts(const std::filesystem::path& cell_dir, int memory_mib) {
+ObservedMachine MachineFacts(const std::filesystem::path& cell_dir, int memory_mib) {
   constexpr uintmax_t kEnoughDisk = uintmax_t{64} << 20;
   constexpr fsfilcnt_t kEnoughFiles = 1000;
   struct statvfs disk = {};
@@ -24,7 +26,15 @@ Json MachineFacts(const std::filesystem::path& cell_dir, int memory_mib) {
   for (std::string name; file >> name;) {
     if (name == "MemAvailable:") file >> available_kib;
   }
-  return {{"disk_full", disk_full}, {"memory_short", available_kib / 1024 < memory_mib}};
+  return {.disk_full = disk_full, .memory_short = available_kib / 1024 < memory_mib};
+}
+
+Json ToJson(const ObservedMachine& facts) {
+  return {{"disk_full", facts.disk_full}, {"memory_short", facts.memory_short}};
+}
+
+ObservedMachine MachineFactsOf(const Json& json) {
+  return {.disk_full = IsTrue(json, "disk_full"), .memory_short = IsTrue(json, "memory_short")};
 }
 
 }  // namespace bkm

@@ -5,14 +5,18 @@
 
 #include <filesystem>
 
-#include "harness/base/json.h"
+#include "harness/model/observation.h"
 
 namespace bkm {
 
 // Whether this machine lacks what an exception may claim that it lacked: disk space at `cell_dir`,
 // or the memory that a cell may use. Call it when the cell has ended: its own memory is available
 // again. For "machine" of an observation.
-Json MachineFacts(const std::filesystem::path& cell_dir, int memory_mib);
+ObservedMachine MachineFacts(const std::filesystem::path& cell_dir, int memory_mib);
+
+// As a node sends them; what is missing is false.
+Json ToJson(const ObservedMachine& facts);
+ObservedMachine MachineFactsOf(const Json& json);
 
 }  // namespace bkm
 

@@ -38,14 +38,6 @@ bool MayStandForOthers(const PreparedCell& cell) {
   return true;
 }
 
-// A cell that was stopped from outside, or by a limit, might have ended otherwise.
-bool EndedByItself(const Json& observation) {
-  const Json ending = observation.value("ending", Json::object());
-  if (!ending.is_object() || ending.value("from_outside", Json()) == true) return false;
-  const Json kind = ending.value("kind", Json());
-  return kind == "completed" || kind == "raised" || kind == "exited";
-}
-
 // The state of a dependence in the trees of `cell`. DataLoss: another version wrote the dependence.
 absl::StatusOr<std::string> StateOf(const std::string& dependence, const PreparedCell& cell) {
   static const TreeListing kNone;
@@ -103,9 +95,9 @@ absl::StatusOr<std::optional<KeptObservation>> ObservationStore::Find(const Prep
   }
 }
 
-absl::Status ObservationStore::Keep(const PreparedCell& cell, const Json& observation,
+absl::Status ObservationStore::Keep(const PreparedCell& cell, const CellFacts& facts,
                                     const Json& observed, const fs::path& dir) {
-  if (!MayStandForOthers(cell) || !EndedByItself(observation)) return absl::OkStatus();
+  if (!MayStandForOthers(cell) || !facts.ending().is_its_own()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::optional<Closure> closure,
                    ClosureFromObserved(observed, (dir / kObservedFile).string()));
   const std::string key = KeyOf(cell);

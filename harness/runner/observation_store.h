@@ -39,7 +39,7 @@ class ObservationStore {
 
   // Stores the observation in the cell's folder `dir` if it may stand for others. An equal one that
   // is stored already stays. `observed` is null, or what the worker saw from outside the cell.
-  absl::Status Keep(const PreparedCell& cell, const Json& observation, const Json& observed,
+  absl::Status Keep(const PreparedCell& cell, const CellFacts& facts, const Json& observed,
                     const std::filesystem::path& dir);
 
   // Removes `kept`, which Find returned and which proved wrong.

@@ -54,7 +54,7 @@ class ObservationStoreTest : public ::testing::Test {
     const fs::path dir = root_ / "run" / cell.record.id;
     ASSERT_TRUE(WriteFile(dir / "observation.json", ToText(observation)).ok());
     ASSERT_TRUE(WriteFile(dir / "tensors/step0.safetensors", cell.record.id).ok());
-    ASSERT_EQ(store.Keep(cell, observation, observed, dir), absl::OkStatus());
+    ASSERT_EQ(store.Keep(cell, CellFacts::OfReport(observation), observed, dir), absl::OkStatus());
   }
   // The id of the cell whose observation stands for `cell`; "" if there is none.
   static std::string Found(ObservationStore& store, const PreparedCell& cell) {

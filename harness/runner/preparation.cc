@@ -188,11 +188,11 @@ absl::StatusOr<PreparedCell> Preparation::PrepareSubjects(const PlannedCell& pla
   }
   if (prepared.stopped) return prepared;
   if (!planned.not_offered.empty()) {
-    StopCell(prepared, "construct", "not-offered", planned.not_offered);
+    StopCell(prepared, Stage::kConstruct, EndingKind::kNotOffered, planned.not_offered);
   } else if (!planned.unsupported.empty()) {
-    StopCell(prepared, "backend", "device-missing", planned.unsupported);
+    StopCell(prepared, Stage::kBackend, EndingKind::kDeviceMissing, planned.unsupported);
   } else if (!planned.statically_red.empty()) {
-    StopCell(prepared, "import", "api-check", planned.statically_red);
+    StopCell(prepared, Stage::kImport, EndingKind::kApiCheck, planned.statically_red);
   }
   return prepared;
 }
@@ -208,7 +208,7 @@ absl::Status Preparation::Finish(const fs::path& python, PreparedCell& prepared)
   if (probe.device != "cpu" && options_.environments) {
     const std::string why = WhyTorchCannot(probe, prepared.lock->VersionOf("torch"));
     if (!why.empty()) {
-      StopCell(prepared, "backend", "device-missing", why);
+      StopCell(prepared, Stage::kBackend, EndingKind::kDeviceMissing, why);
       return absl::OkStatus();
     }
     ASSIGN_OR_RETURN(const std::vector<CudaDevice> devices, Devices());
@@ -249,7 +249,7 @@ absl::StatusOr<PreparedCell> Preparation::PrepareIn(const PlannedCell& planned,
   while (!runtimes_.environment(prepared.record.lock)) runtimes_.Advance(kPatience);
   const absl::StatusOr<fs::path>& python = *runtimes_.environment(prepared.record.lock);
   if (absl::IsAborted(python.status())) {
-    StopCell(prepared, "install", "install-failed", python.status().message());
+    StopCell(prepared, Stage::kInstall, EndingKind::kInstallFailed, python.status().message());
     return prepared;
   }
   RETURN_IF_ERROR(python.status());

@@ -9,15 +9,12 @@
 
 namespace bkm {
 
-void StopCell(PreparedCell& cell, const char* stage, const std::string& ending,
-              absl::string_view message) {
-  cell.stopped = Json{{"schema", 1},
-                      {"stages", {{{"stage", stage}}}},
-                      {"ending", {{"kind", ending}, {"message", std::string(message)}}}};
+void StopCell(PreparedCell& cell, Stage stage, EndingKind ending, absl::string_view message) {
+  cell.stopped = CellFacts::NeverRan(ending, message, stage);
 }
 
-const char* StageOf(const std::string& ending) {
-  return ending == "install-failed" ? "install" : "resolve";
+Stage StageOf(EndingKind ending) {
+  return ending == EndingKind::kInstallFailed ? Stage::kInstall : Stage::kResolve;
 }
 
 absl::StatusOr<std::unique_ptr<PreparingCells>> PreparingCells::Begin(
@@ -89,8 +86,7 @@ absl::Status PreparingCells::AdvanceAll() {
   return first;
 }
 
-void PreparingCells::Stop(size_t index, const char* stage, const std::string& ending,
-                          absl::string_view message) {
+void PreparingCells::Stop(size_t index, Stage stage, EndingKind ending, absl::string_view message) {
   StopCell(cells_[index], stage, ending, message);
   states_[index] = State::kReady;
 }
@@ -103,7 +99,7 @@ absl::Status PreparingCells::UseResolution(size_t index) {
   if (absl::IsUnavailable(status)) {
     // That the registry does not answer is this cell's result only if it answers for others.
     if (!resolved_some_) return runtimes_.resolving() ? absl::OkStatus() : status;
-    Stop(index, "resolve", "registry-unreachable", status.message());
+    Stop(index, Stage::kResolve, EndingKind::kRegistryUnreachable, status.message());
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(status);
@@ -128,12 +124,12 @@ absl::Status PreparingCells::UseEnvironment(size_t index) {
   const absl::Status& status = python->status();
   if (absl::IsAborted(status)) {
     // A package that does not build is a fault of the lock, not of this machine.
-    Stop(index, "install", "install-failed", status.message());
+    Stop(index, Stage::kInstall, EndingKind::kInstallFailed, status.message());
     return absl::OkStatus();
   }
   if (absl::IsUnavailable(status)) {
     if (!installed_some_) return runtimes_.busy() ? absl::OkStatus() : status;
-    Stop(index, "install", "registry-unreachable", status.message());
+    Stop(index, Stage::kInstall, EndingKind::kRegistryUnreachable, status.message());
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(status);

@@ -20,10 +20,9 @@
 namespace bkm {
 
 // Gives a cell the observation that it ended in `stage` before its process was started.
-void StopCell(PreparedCell& cell, const char* stage, const std::string& ending,
-              absl::string_view message);
+void StopCell(PreparedCell& cell, Stage stage, EndingKind ending, absl::string_view message);
 // The stage in which a cell of a faulty subject or lock stops.
-const char* StageOf(const std::string& ending);
+Stage StageOf(EndingKind ending);
 
 // What one cell needs beside its runtime, in the order of the calls.
 class CellSteps {
@@ -70,7 +69,7 @@ class PreparingCells : public CellSupply {
   absl::Status AdvanceAll();
   absl::Status UseResolution(size_t index);
   absl::Status UseEnvironment(size_t index);
-  void Stop(size_t index, const char* stage, const std::string& ending, absl::string_view message);
+  void Stop(size_t index, Stage stage, EndingKind ending, absl::string_view message);
 
   CellSteps& steps_;
   RuntimePreparation& runtimes_;

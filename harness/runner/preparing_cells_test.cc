@@ -40,7 +40,8 @@ class FakeSteps : public CellSteps {
     PreparedCell cell;
     cell.record.cell = planned.cell;
     cell.record.id = planned.id;
-    if (planned.cell.torch == "faulty") StopCell(cell, "resolve", "source-invalid", "no files");
+    if (planned.cell.torch == "faulty")
+      StopCell(cell, Stage::kResolve, EndingKind::kTreeNotAllowed, "no files");
     return cell;
   }
   absl::StatusOr<RuntimeRequest> RequestOf(const PreparedCell& cell) override {
@@ -79,7 +80,7 @@ class PreparingCellsTest : public ::testing::Test {
     }
   }
   static std::string EndingOf(const PreparedCell& cell) {
-    return cell.stopped ? TextOf(ObjectOf(*cell.stopped, "ending"), "kind") : "";
+    return cell.stopped ? std::string(Name(cell.stopped->ending().kind)) : "";
   }
 
   FakeSteps steps_;
@@ -115,7 +116,7 @@ TEST_F(PreparingCellsTest, EveryCellHasARecordFromTheBeginning) {
 TEST_F(PreparingCellsTest, AFaultStopsOnlyItsCells) {
   const auto cells = Begin({"faulty", "conflict", "unbuildable", "offline", "2.1"});
   EXPECT_THAT(TakeAll(*cells), SizeIs(5));
-  EXPECT_EQ(EndingOf(cells->cells()[0]), "source-invalid");
+  EXPECT_EQ(EndingOf(cells->cells()[0]), "tree-not-allowed");
   EXPECT_EQ(EndingOf(cells->cells()[1]), "no-solution");
   EXPECT_EQ(EndingOf(cells->cells()[2]), "install-failed");
   EXPECT_EQ(EndingOf(cells->cells()[3]), "registry-unreachable");

@@ -47,7 +47,7 @@ TEST(RepeatsTest, RepeatsAreNotEqualCellsThatInherit) {
 
 TEST(RepeatsTest, CellThatStoppedBeforeItRanIsNotRepeated) {
   PreparedCell stopped = Measured("flex");
-  stopped.stopped = Json::object();
+  stopped.stopped = CellFacts::NeverRan(EndingKind::kNoSolution, "none");
   EXPECT_EQ(WithRepeats({stopped}, 5).size(), 1u);
 }
 

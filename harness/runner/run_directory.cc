@@ -95,9 +95,9 @@ absl::Status RunDirectory::AdoptCell(const CellRecord& record, const fs::path& f
 }
 
 absl::Status RunDirectory::WriteObservation(const CellRecord& record,
-                                            const Json& observation) const {
+                                            const CellFacts& facts) const {
   const fs::path dir = cell(record);
-  const std::string text = ToText(observation);
+  const std::string text = ToText(facts.json());
   // The observation comes last: an observation without checksums is one of an older version.
   RETURN_IF_ERROR(CreateDirectories(dir));
   RETURN_IF_ERROR(RemoveTree(dir / "observation.json"));
@@ -122,18 +122,12 @@ absl::Status RunDirectory::VerifyCell(const CellRecord& record) const {
   const fs::path dir = cell(record);
   const absl::Status verified = VerifyManifest(dir);
   if (!absl::IsNotFound(verified)) return verified;
-  ASSIGN_OR_RETURN(const std::optional<Json> observation, ReadObservation(record));
-  if (!observation) return absl::OkStatus();
-  const Json steps = observation->value("steps", Json::array());
-  if (!steps.is_array()) return absl::OkStatus();
-  for (const Json& step : steps) {
-    const Json tensors = step.is_object() ? step.value("tensors", Json()) : Json();
+  ASSIGN_OR_RETURN(const std::optional<CellFacts> facts, ReadObservation(record));
+  if (!facts) return absl::OkStatus();
+  for (const ObservedStep& step : facts->seen().steps) {
     std::error_code error;
-    if (tensors.is_string() && !tensors.get<std::string>().empty() &&
-        !fs::exists(dir / tensors.get<std::string>(), error)) {
-      return absl::DataLossError(
-          absl::StrCat((dir / tensors.get<std::string>()).string(), " is missing"));
-    }
+    if (!step.tensors.empty() && !fs::exists(dir / step.tensors, error))
+      return absl::DataLossError(absl::StrCat((dir / step.tensors).string(), " is missing"));
   }
   return absl::OkStatus();
 }
@@ -142,11 +136,13 @@ absl::StatusOr<fs::path> RunDirectory::SetCellAside(const CellRecord& record) co
   return SetAside(cell(record));
 }
 
-absl::StatusOr<std::optional<Json>> RunDirectory::ReadObservation(const CellRecord& record) const {
+absl::StatusOr<std::optional<CellFacts>> RunDirectory::ReadObservation(
+    const CellRecord& record) const {
   const fs::path path = cell(record) / "observation.json";
   ASSIGN_OR_RETURN(std::optional<Json> json, ReadOptionalObject(path));
-  if (json) RETURN_IF_ERROR(ObservationFromJson(*json, path.string()).status());
-  return json;
+  if (!json) return std::optional<CellFacts>();
+  ASSIGN_OR_RETURN(CellFacts facts, CellFacts::FromJson(*std::move(json), path.string()));
+  return std::optional<CellFacts>(std::move(facts));
 }
 
 absl::StatusOr<std::optional<Json>> RunDirectory::ReadRequest(const CellRecord& record) const {

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "harness/base/json.h"
+#include "harness/model/cell_facts.h"
 #include "harness/model/cell_record.h"
 #include "harness/runtime/runtime_lock.h"
 #include "harness/store/file_lock.h"
@@ -47,7 +48,7 @@ class RunDirectory {
   absl::Status AdoptCell(const CellRecord& record, const std::filesystem::path& folder) const;
   // Writes the observation and the checksums of the cell's evidence. What is written survives a
   // power cut as a whole or not at all.
-  absl::Status WriteObservation(const CellRecord& record, const Json& observation) const;
+  absl::Status WriteObservation(const CellRecord& record, const CellFacts& facts) const;
   // Writes the checksums of the evidence that lies in the cell's folder.
   absl::Status SealCell(const CellRecord& record) const;
   // Whether the cell's evidence is what was written. OK for cells of older versions, which have no
@@ -55,9 +56,8 @@ class RunDirectory {
   absl::Status VerifyCell(const CellRecord& record) const;
   // Renames the cell's folder, so that the cell can be measured again. Returns the new path.
   absl::StatusOr<std::filesystem::path> SetCellAside(const CellRecord& record) const;
-  // Absent if the cell has not been measured.
   // Absent if the cell has not been measured; an error if a field that anything reads is damaged.
-  absl::StatusOr<std::optional<Json>> ReadObservation(const CellRecord& record) const;
+  absl::StatusOr<std::optional<CellFacts>> ReadObservation(const CellRecord& record) const;
   absl::StatusOr<std::optional<Json>> ReadRequest(const CellRecord& record) const;
   absl::Status WriteVerdict(const CellRecord& record) const;
   // Includes the evidence, which run.json leaves out. Absent if the cell has not been judged.

@@ -22,10 +22,12 @@ class RunDirectoryTest : public ::testing::Test {
     EXPECT_TRUE(directory_.PrepareCell(record_, {{"key", "k"}}, "bkm").ok());
     EXPECT_TRUE(WriteFile(folder() / "tensors/step0", "numbers").ok());
     EXPECT_TRUE(WriteFile(folder() / "stdout", "it ran").ok());
-    EXPECT_TRUE(
-        directory_
-            .WriteObservation(record_, {{"schema", 1}, {"steps", {{{"tensors", "tensors/step0"}}}}})
-            .ok());
+    EXPECT_TRUE(directory_
+                    .WriteObservation(
+                        record_, CellFacts::OfReport({{"schema", 1},
+                                                      {"ending", {{"kind", "completed"}}},
+                                                      {"steps", {{{"tensors", "tensors/step0"}}}}}))
+                    .ok());
   }
   fs::path folder() const { return directory_.cell(record_); }
 

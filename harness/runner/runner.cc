@@ -19,22 +19,6 @@
 namespace bkm {
 namespace {
 
-// Whether the observation can be kept. A cell is measured again if its ending says nothing about
-// it, or if the observation is damaged.
-bool IsReusable(const Json& observation) {
-  if (!ObservationFromJson(observation, "").ok()) return false;
-  static const std::set<std::string> kNothingSaid = {"cancelled", "lost", "fork-failed",
-                                                     "timed-out"};
-  const Json& ending = ObjectOf(observation, "ending");
-  const std::string kind = TextOf(ending, "kind");
-  const bool timed_out_twice = kind == "timed-out" && WholeOf(observation, "timeouts") >= 2;
-  return !IsTrue(ending, "from_outside") && (timed_out_twice || !kNothingSaid.contains(kind));
-}
-
-std::string EndingName(const Json& observation) {
-  return TextOf(ObjectOf(observation, "ending"), "kind");
-}
-
 // What the worker observed of a cell that was measured before; null if it is unknown.
 Json ReadObserved(const std::filesystem::path& folder) {
   absl::StatusOr<Json> observed = ReadJsonFile(folder / kObservedFile);
@@ -173,18 +157,17 @@ absl::StatusOr<bool> Runner::TakeWithoutRunning(size_t index, const Json& reques
   // Measure again if the files cannot be read.
   if (!IsSound(record)) return TakeKept(index, request);
   const auto old_request = directory_.ReadRequest(record);
-  const auto old_observation = directory_.ReadObservation(record);
-  const bool readable =
-      old_request.ok() && old_observation.ok() && *old_request && *old_observation;
+  const auto old_facts = directory_.ReadObservation(record);
+  const bool readable = old_request.ok() && old_facts.ok() && *old_request && *old_facts;
   if (!readable || MemberOf(**old_request, "key") != request["key"] ||
-      !IsReusable(**old_observation))
+      (*old_facts)->seen().SaysNothing())
     return TakeKept(index, request);
   first_of_request_.emplace(request["key"].get<std::string>(), index);
   if (std::optional<KeptObservation> from = ReadInherited(directory_.cell(record))) {
     if (from->cell != record.id) run_->cells[index].inherited_from = from->cell;
     inherited_.Add(index, *std::move(from));
   }
-  RETURN_IF_ERROR(Record(index, **old_observation, ReadObserved(directory_.cell(record)),
+  RETURN_IF_ERROR(Record(index, **old_facts, ReadObserved(directory_.cell(record)),
                          /*reused=*/true));
   return true;
 }
@@ -232,13 +215,13 @@ absl::StatusOr<bool> Runner::TakeKept(size_t index, const Json& request) {
   if (!directory_.PrepareCell(record, request, options_.launcher).ok() ||
       !directory_.AdoptCell(record, kept->folder).ok())
     return false;
-  const auto observation = directory_.ReadObservation(record);
-  if (!observation.ok() || !*observation || !IsReusable(**observation)) return false;
+  const auto facts = directory_.ReadObservation(record);
+  if (!facts.ok() || !*facts || (*facts)->seen().SaysNothing()) return false;
   if (kept->cell != record.id) record.inherited_from = kept->cell;
   RETURN_IF_ERROR(WriteInherited(directory_.cell(record), *kept));
   inherited_.Add(index, *kept);
   first_of_request_.emplace(request["key"].get<std::string>(), index);
-  RETURN_IF_ERROR(Record(index, **observation, ReadObserved(directory_.cell(record)),
+  RETURN_IF_ERROR(Record(index, **facts, ReadObserved(directory_.cell(record)),
                          /*reused=*/true));
   return true;
 }
@@ -337,34 +320,35 @@ absl::Status Runner::HandleFinished(const CellFinished& finished) {
   const Pending pending = it->second;
   in_flight_.erase(it);
   if (pending.second_try) alone_ = false;
-  Json observation =
-      AdmittedCell(finished.observation, directory_.cell(run_->cells[pending.index]));
-  const std::string ending = EndingName(observation);
-  if (ending == "cancelled") return absl::OkStatus();
-  if (ending == "raised") {
-    observation["machine"] = finished.machine
-                                 ? finished.machine->facts
-                                 : MachineFacts(directory_.cell(run_->cells[pending.index]),
-                                                options_.task.limits.memory_mib);
+  CellFacts facts = AdmittedCell(finished.facts, directory_.cell(run_->cells[pending.index]));
+  const EndingKind ending = facts.ending().kind;
+  if (ending == EndingKind::kCancelled) return absl::OkStatus();
+  if (ending == EndingKind::kRaised) {
+    facts.SetMachine(finished.machine ? finished.machine->facts
+                                      : MachineFacts(directory_.cell(run_->cells[pending.index]),
+                                                     options_.task.limits.memory_mib));
   }
-  const bool was_timeout = pending.second_try && !pending.crashed;
-  if (ending == "timed-out") observation["timeouts"] = was_timeout ? 2 : 1;
-  if (ending != "timed-out" && was_timeout) observation["timeouts"] = 1;
-  if (pending.crashed) observation["crashes"] = ending == "signalled" ? 2 : 1;
+  const bool timed_out = ending == EndingKind::kTimedOut;
+  const bool signalled = ending == EndingKind::kSignalled;
+  if (pending.second_try && !pending.crashed) {
+    facts.SetTimeouts(timed_out ? 2 : 1);
+  } else if (timed_out) {
+    facts.SetTimeouts(1);
+  }
+  if (pending.crashed) facts.SetCrashes(signalled ? 2 : 1);
   // A right cell of several ranks was seen to crash once, in a thread that runs no Python.
-  const bool crashed =
-      ending == "signalled" && cells_[pending.index].record.cell.probe.layout != Layout();
-  if ((ending == "timed-out" || crashed) && !pending.second_try) {
+  const bool crashed = signalled && cells_[pending.index].record.cell.probe.layout != Layout();
+  if ((timed_out || crashed) && !pending.second_try) {
     pending_.push_back({pending.index, /*second_try=*/true, pending.measure, crashed});
     observer_.OnAgain(run_->cells[pending.index],
                       crashed ? "a rank crashed: retrying alone"
                               : "timed out: retrying alone with twice the limit");
     return absl::OkStatus();
   }
-  RETURN_IF_ERROR(CheckInherited(pending.index, observation));
+  RETURN_IF_ERROR(CheckInherited(pending.index, facts));
   const bool elsewhere = finished.machine && !finished.machine->same_cpu;
   RETURN_IF_ERROR(
-      Record(pending.index, observation, finished.observed, /*reused=*/false, !elsewhere));
+      Record(pending.index, std::move(facts), finished.observed, /*reused=*/false, !elsewhere));
   ReleaseWorker(cells_[pending.index].worker.key);
   return absl::OkStatus();
 }
@@ -389,10 +373,10 @@ absl::Status Runner::Inherit(size_t equal, size_t from) {
   return absl::OkStatus();
 }
 
-absl::Status Runner::CheckInherited(size_t index, const Json& observation) {
-  if (!IsReusable(observation)) return absl::OkStatus();
+absl::Status Runner::CheckInherited(size_t index, const CellFacts& facts) {
+  if (facts.seen().SaysNothing()) return absl::OkStatus();
   const CellRecord& record = run_->cells[index];
-  const auto difference = inherited_.Check(index, record.id, observation, directory_.cell(record));
+  const auto difference = inherited_.Check(index, record.id, facts.json(), directory_.cell(record));
   if (!difference) return absl::OkStatus();
   stored_.Discard(difference->kept);
   observer_.OnWarning(absl::StrCat(
@@ -425,32 +409,31 @@ void Runner::MeasureAgain(size_t index, const std::string& why) {
   observer_.OnAgain(run_->cells[index], why);
 }
 
-absl::Status Runner::Record(size_t index, Json observation, const Json& observed, bool reused,
+absl::Status Runner::Record(size_t index, CellFacts facts, const Json& observed, bool reused,
                             bool may_keep) {
   if (!reused) {
-    observation["measured"] =
-        absl::FormatTime(absl::RFC3339_sec, clock_.Now(), absl::UTCTimeZone());
+    facts.SetMeasured(absl::FormatTime(absl::RFC3339_sec, clock_.Now(), absl::UTCTimeZone()));
     absl::Status written;
     if (!observed.is_null()) {
       written = WriteFile(directory_.cell(run_->cells[index]) / kObservedFile, ToText(observed));
     }
-    if (written.ok()) written = directory_.WriteObservation(run_->cells[index], observation);
+    if (written.ok()) written = directory_.WriteObservation(run_->cells[index], facts);
     if (!written.ok()) return GiveUp(index, written);
   }
   reused_ += reused;
-  run_->cells[index].measured = TextOf(observation, "measured");
+  run_->cells[index].measured = facts.measured();
   // What was inherited is stored already, with its own trees.
   if (!run_->cells[index].inherited_from && may_keep)
-    stored_.Keep(cells_[index], observation, observed, directory_.cell(cells_[index].record));
-  RETURN_IF_ERROR(judge_.Observe(cells_[index], observation));
-  run_->cells[index].cost = CostOf(observation);
+    stored_.Keep(cells_[index], facts, observed, directory_.cell(cells_[index].record));
+  RETURN_IF_ERROR(judge_.Observe(cells_[index], facts.seen()));
+  run_->cells[index].cost = facts.cost();
   RETURN_IF_ERROR(Judge(index));
   observer_.OnFinished(run_->cells[index], reused);
   untold_.push_back(index);
   measured_.insert(index);
   for (const size_t equal : waiting_[index]) RETURN_IF_ERROR(Inherit(equal, index));
   waiting_.erase(index);
-  RETURN_IF_ERROR(AddControlFor(index, observation));
+  RETURN_IF_ERROR(AddControlFor(index, facts.seen()));
   RETURN_IF_ERROR(AddTwinsFor(index));
   return WriteRunSoon(/*now=*/false);
 }
@@ -466,9 +449,9 @@ absl::Status Runner::AddTwinsFor(size_t index) {
   return absl::OkStatus();
 }
 
-absl::Status Runner::AddControlFor(size_t index, const Json& observation) {
+absl::Status Runner::AddControlFor(size_t index, const Observation& seen) {
   // Only an exception is compared between a cell and its control.
-  if (!options_.controls || !observation.contains("exception") || cells_[index].stopped)
+  if (!options_.controls || seen.exceptions.empty() || cells_[index].stopped)
     return absl::OkStatus();
   std::optional<PreparedCell> control = ControlOf(cells_[index]);
   if (!control || !controls_.insert(ControlKey(cells_[index].record)).second)

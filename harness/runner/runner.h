@@ -94,7 +94,7 @@ class Runner {
   absl::StatusOr<bool> TakeWithoutRunning(size_t index, const Json& request);
   // Whether the run directory's evidence of the cell is sound. Damaged evidence is set aside.
   bool IsSound(const CellRecord& record);
-  // Records that the cell's folder could not be written: that is this cell's matter alone.
+  // Records that the cell's folder could not be written. The run goes on.
   absl::Status GiveUp(size_t index, const absl::Status& why);
   absl::StatusOr<bool> TakeKept(size_t index, const Json& request);
   // At most all: a cell of more ranks than there are slots runs alone.
@@ -112,13 +112,13 @@ class Runner {
   absl::Status Inherit(size_t equal, size_t from);
   // `observed`: what the worker saw from outside the cell. `may_keep`: other runs of this machine
   // may take the observation.
-  absl::Status Record(size_t index, Json observation, const Json& observed, bool reused,
+  absl::Status Record(size_t index, CellFacts facts, const Json& observed, bool reused,
                       bool may_keep = true);
   // Compares a cell of the sample with the observation that could have stood for it. After a
   // difference, no cell keeps that observation.
-  absl::Status CheckInherited(size_t index, const Json& observation);
+  absl::Status CheckInherited(size_t index, const CellFacts& facts);
   void MeasureAgain(size_t index, const std::string& why);
-  absl::Status AddControlFor(size_t index, const Json& observation);
+  absl::Status AddControlFor(size_t index, const Observation& seen);
   absl::Status AddTwinsFor(size_t index);
   // Tells the feed the verdicts that are known now, and adds the cells that it chooses next.
   absl::Status TellAndFeed();

@@ -36,10 +36,10 @@ class InstantExecutor : public CellExecutor {
     if (in_flight_.empty()) return DeadlinePassed{};
     const std::string id = std::exchange(in_flight_.front(), {});
     in_flight_.pop_front();
-    return CellFinished{id,
-                        {{"schema", 1},
-                         {"ending", {{"kind", "completed"}}},
-                         {"stages", {{{"stage", "import"}, {"seconds", 0.1}}}}}};
+    return CellFinished{
+        id, CellFacts::OfReport({{"schema", 1},
+                                 {"ending", {{"kind", "completed"}}},
+                                 {"stages", {{{"stage", "import"}, {"seconds", 0.1}}}}})};
   }
   void Release(const std::string&) override {}
   void CancelAll() override {}
@@ -53,7 +53,7 @@ class InstantExecutor : public CellExecutor {
 class NothingStored : public StoredObservations {
  public:
   std::optional<KeptObservation> Find(const PreparedCell&) override { return std::nullopt; }
-  void Keep(const PreparedCell&, const Json&, const Json&, const fs::path&) override {}
+  void Keep(const PreparedCell&, const CellFacts&, const Json&, const fs::path&) override {}
   void Discard(const KeptObservation&) override {}
 };
 
@@ -61,7 +61,9 @@ class NothingStored : public StoredObservations {
 class FilesJudge : public CellJudge {
  public:
   FilesJudge(RunJudge& judge, const RunRecord& run) : judge_(judge), run_(run) {}
-  absl::Status Observe(const PreparedCell&, const Json&) override { return absl::OkStatus(); }
+  absl::Status Observe(const PreparedCell&, const Observation&) override {
+    return absl::OkStatus();
+  }
   absl::StatusOr<std::optional<Verdict>> Judge(const CellRecord& cell) override {
     return judge_.JudgeCell(run_, cell);
   }

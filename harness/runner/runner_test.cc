@@ -59,10 +59,10 @@ class FakeExecutor : public CellExecutor {
     if (is_slow && (waited_ = !waited_)) return DeadlinePassed{};
     const std::string id = in_flight_.front();
     in_flight_.pop_front();
-    if (cancelled_) return CellFinished{id, Ended("cancelled")};
+    if (cancelled_) return CellFinished{id, CellFacts::OfReport(Ended("cancelled"))};
     Json observation = Ended("completed");
     if (!endings.empty()) observation = endings.front(), endings.pop_front();
-    return CellFinished{id, observation, observed};
+    return CellFinished{id, CellFacts::OfReport(observation), observed};
   }
   void Release(const std::string& key) override { released.push_back(key); }
   void CancelAll() override { cancelled_ = true; }
@@ -90,9 +90,8 @@ std::string NameOf(const CellRecord& cell) {
 // Gives every cell the verdict that the test chose, and records all calls.
 class FakeJudge : public CellJudge {
  public:
-  absl::Status Observe(const PreparedCell& cell, const Json& observation) override {
-    calls.push_back("observe " + NameOf(cell.record) + ", " +
-                    observation["ending"]["kind"].get<std::string>());
+  absl::Status Observe(const PreparedCell& cell, const Observation& seen) override {
+    calls.push_back("observe " + NameOf(cell.record) + ", " + std::string(Name(seen.ending.kind)));
     return absl::OkStatus();
   }
   absl::StatusOr<std::optional<Verdict>> Judge(const CellRecord& cell) override {
@@ -128,7 +127,7 @@ class FakeStoredObservations : public StoredObservations {
     const auto found = stored.find(cell.record.id);
     return found == stored.end() ? std::nullopt : std::optional<KeptObservation>(found->second);
   }
-  void Keep(const PreparedCell& cell, const Json&, const Json& observed,
+  void Keep(const PreparedCell& cell, const CellFacts&, const Json& observed,
             const std::filesystem::path& folder) override {
     calls.push_back("keep " + NameOf(cell.record) + ", " + folder.filename().string());
     kept_observed.push_back(observed);
@@ -253,7 +252,7 @@ TEST_F(RunnerTest, TimedOutCellRunsOnceMoreAloneWithTwiceTheLimit) {
   EXPECT_THAT(executor_.started, ElementsAre("verl-torchtitan flex", "verl-torchtitan varlen",
                                              "verl-torchtitan flex"));
   EXPECT_THAT(executor_.timeouts, ElementsAre(180, 180, 360));
-  EXPECT_EQ((**directory_.ReadObservation(run_.cells[0]))["timeouts"], 2);
+  EXPECT_EQ((**directory_.ReadObservation(run_.cells[0])).seen().timeouts, 2);
 }
 
 // Cells that become ready in rounds, one round at each call. An empty round: nothing is ready yet.
@@ -675,9 +674,8 @@ TEST_F(RunnerTest, CellThatReportsNonsenseEndsNeitherTheRunNorTheNextOne) {
         << observation;
     EXPECT_EQ(executor_.started.size(), 2u) << observation;
     const auto stored = directory_.ReadObservation(run_.cells[0]);
-    ASSERT_TRUE(stored.ok() && *stored && (*stored)->is_object()) << observation;
-    const std::string kind = (**stored)["ending"].value("kind", "");
-    if (kind == "malformed") {
+    ASSERT_TRUE(stored.ok() && *stored && (*stored)->json().is_object()) << observation;
+    if ((*stored)->ending().kind == EndingKind::kMalformed) {
       EXPECT_TRUE(Run({Prepared("flex"), Prepared("varlen")},
                       {.slots = 1, .controls = false, .reuse = true}));
       EXPECT_EQ(executor_.started.size(), 2u) << observation;
@@ -695,16 +693,16 @@ TEST_F(RunnerTest, WhatTheMachineLacksIsSeenByTheRunnerNotByTheCell) {
 
   Run({Prepared("flex")}, options);
 
-  const Json machine = (**directory_.ReadObservation(run_.cells[0]))["machine"];
+  const Json machine = (**directory_.ReadObservation(run_.cells[0])).json()["machine"];
   EXPECT_EQ(machine, Json({{"disk_full", false}, {"memory_short", false}}));
 }
 
 TEST_F(RunnerTest, CellThatStoppedBeforeItCouldRunIsRecordedNotStarted) {
   PreparedCell cell = Prepared("flex");
-  cell.stopped = Ended("no-solution");
+  cell.stopped = CellFacts::NeverRan(EndingKind::kNoSolution, "none");
   EXPECT_TRUE(Run({cell}));
   EXPECT_THAT(executor_.started, IsEmpty());
-  EXPECT_EQ((**directory_.ReadObservation(run_.cells[0]))["ending"]["kind"], "no-solution");
+  EXPECT_EQ((**directory_.ReadObservation(run_.cells[0])).ending().kind, EndingKind::kNoSolution);
 }
 
 TEST_F(RunnerTest, EqualCellsRunOnceAndTheOtherInherits) {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "harness/base/json.h"
+#include "harness/model/cell_facts.h"
 #include "harness/runner/task.h"
 
 namespace bkm {
@@ -23,7 +24,7 @@ class StoredObservations {
   virtual std::optional<KeptObservation> Find(const PreparedCell& cell) = 0;
   // Stores the observation of `cell`, whose files are in `folder`, for other runs. `observed` is
   // what the worker saw from outside the cell's processes; null if it saw nothing.
-  virtual void Keep(const PreparedCell& cell, const Json& observation, const Json& observed,
+  virtual void Keep(const PreparedCell& cell, const CellFacts& facts, const Json& observed,
                     const std::filesystem::path& folder) = 0;
   // Removes `kept`, which proved wrong: it stands for nothing any more.
   virtual void Discard(const KeptObservation& kept) = 0;

@@ -10,6 +10,7 @@
 
 #include "harness/base/json.h"
 #include "harness/matrix/matrix.h"
+#include "harness/model/cell_facts.h"
 #include "harness/model/cell_record.h"
 #include "harness/model/sandbox_level.h"
 #include "harness/model/subject.h"
@@ -32,7 +33,7 @@ struct PreparedCell {
   std::filesystem::path probe_folder;
   // Of a cell on a CUDA device: how many such cells may run at once. 0: it uses no device.
   int device_cells = 0;
-  std::optional<Json> stopped;  // the observation of a cell that must not run
+  std::optional<CellFacts> stopped;  // the observation of a cell that must not run
 };
 
 // An observation of another run that stands for a cell, so that the cell need not run.

@@ -332,7 +332,8 @@ absl::StatusOr<std::variant<RuntimeLock, NoSolution>> RuntimeResolver::Explain(
   }
   if (!base.ok()) return ErrorOf(base, doing);
   if (!failed.timed_out) return NoSolutionOf(request, UvComplaint(failed));
-  return NoSolution{std::string(error.message()), std::string(error.message()), "timed-out"};
+  return NoSolution{std::string(error.message()), std::string(error.message()),
+                    EndingKind::kTimedOut};
 }
 
 NoSolution NoSolutionOf(const RuntimeRequest& request, const std::string& complaint) {
@@ -411,7 +412,7 @@ absl::StatusOr<std::variant<RuntimeLock, NoSolution>> RuntimeResolver::Resolve(
       CompileUntilSettled(input, input.requirements);
   if (absl::IsAborted(resolved.status())) {
     const std::string message(resolved.status().message());
-    return NoSolution{message, message, "install-failed"};
+    return NoSolution{message, message, EndingKind::kInstallFailed};
   }
   RETURN_IF_ERROR(resolved.status());
   if (!resolved->result.ok()) return Explain(request, input, resolved->result);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "harness/model/ending.h"
 #include "harness/model/subject.h"
 #include "harness/runtime/runtime_lock.h"
 #include "harness/runtime/runtime_policy.h"
@@ -37,8 +38,8 @@ struct RuntimeRequest {
 struct NoSolution {
   std::string message;         // one line: the resolver's message and which subject declares what
   std::string complaint = {};  // the resolver's message alone
-  // How the cells end: also "install-failed" (a package does not build) and "timed-out".
-  std::string ending = "no-solution";
+  // How the cells end: also kInstallFailed (a package does not build) and kTimedOut.
+  EndingKind ending = EndingKind::kNoSolution;
 };
 
 // The message for the subjects of `request`, whose requirements the resolver complains about.

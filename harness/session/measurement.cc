@@ -61,8 +61,8 @@ absl::StatusOr<std::unique_ptr<CellExecutor>> MakeExecutor(const ExecutorSetup& 
 
 // An engine that ran another precision than requested is judged by the floor of that precision.
 absl::Status WantPrecisionThatRan(References& references, const PreparedCell& cell,
-                                  const Json& observation) {
-  const std::string ran = TextOf(ObjectOf(observation, "adapter"), "precision_ran");
+                                  const Observation& seen) {
+  const std::string& ran = seen.precision_ran;
   if (ran == cell.record.cell.probe.precision) return absl::OkStatus();
   // There is no floor for another precision, and the judge says so.
   if (ran != "bf16" && ran != "fp32") return absl::OkStatus();
@@ -100,9 +100,9 @@ class LocalObservations : public StoredObservations {
     Stop(found.status());
     return std::nullopt;
   }
-  void Keep(const PreparedCell& cell, const Json& observation, const Json& observed,
+  void Keep(const PreparedCell& cell, const CellFacts& facts, const Json& observed,
             const std::filesystem::path& folder) override {
-    if (store_) Check(store_->Keep(cell, observation, observed, folder));
+    if (store_) Check(store_->Keep(cell, facts, observed, folder));
   }
   void Discard(const KeptObservation& kept) override {
     if (store_) Check(store_->Discard(kept));
@@ -138,8 +138,8 @@ class DirectoryJudge : public CellJudge {
   DirectoryJudge(RunJudge& judge, References& references, const RunRecord& run)
       : judge_(judge), references_(references), run_(run) {}
 
-  absl::Status Observe(const PreparedCell& cell, const Json& observation) override {
-    return WantPrecisionThatRan(references_, cell, observation);
+  absl::Status Observe(const PreparedCell& cell, const Observation& seen) override {
+    return WantPrecisionThatRan(references_, cell, seen);
   }
   absl::StatusOr<std::optional<Verdict>> Judge(const CellRecord& cell) override {
     if (references_.IsMaking(cell.cell.probe)) return std::optional<Verdict>();
@@ -356,9 +356,9 @@ absl::Status JudgeMeasured(const Installation& installation, const RunDirectory&
                         [&](const std::string& what) { observer.OnNote(what); });
   for (const PreparedCell& cell : cells) {
     RETURN_IF_ERROR(WantReferences(references, cell));
-    ASSIGN_OR_RETURN(const std::optional<Json> observation, directory.ReadObservation(cell.record));
-    if (observation && !cell.stopped && !cell.probe_folder.empty())
-      RETURN_IF_ERROR(WantPrecisionThatRan(references, cell, *observation));
+    ASSIGN_OR_RETURN(const std::optional<CellFacts> facts, directory.ReadObservation(cell.record));
+    if (facts && !cell.stopped && !cell.probe_folder.empty())
+      RETURN_IF_ERROR(WantPrecisionThatRan(references, cell, facts->seen()));
   }
   while (!signals.heard() && (references.Advance(kAllCores) > 0 || references.busy()))
     absl::SleepFor(kPatience);

@@ -59,17 +59,15 @@ class MutantFeed : public CellFeed {
 
 // What a cell observed, and a hash of its numbers.
 struct Observed {
-  Json json;
-  Observation observation;
+  CellFacts facts;
   std::string digest;
 };
 
 absl::StatusOr<Observed> ReadObserved(const RunDirectory& directory, const CellRecord& record) {
-  ASSIGN_OR_RETURN(std::optional<Json> json, directory.ReadObservation(record));
-  if (!json) return absl::NotFoundError(absl::StrCat(record.id, " was not measured"));
-  Observed observed{.json = *std::move(json)};
-  ASSIGN_OR_RETURN(observed.observation, ObservationFromJson(observed.json, record.id));
-  ASSIGN_OR_RETURN(observed.digest, NumbersDigest(observed.observation, directory.cell(record)));
+  ASSIGN_OR_RETURN(std::optional<CellFacts> facts, directory.ReadObservation(record));
+  if (!facts) return absl::NotFoundError(absl::StrCat(record.id, " was not measured"));
+  Observed observed{.facts = *std::move(facts)};
+  ASSIGN_OR_RETURN(observed.digest, NumbersDigest(observed.facts.seen(), directory.cell(record)));
   return observed;
 }
 
@@ -102,7 +100,7 @@ absl::StatusOr<std::optional<UnchangedPair>> MeasureBaseline(const MeasurementSe
         absl::StrCat("two runs of ", run.cells[0].id,
                      " differ in their last bits, so nobody can tell what a mutation changed"));
   }
-  return UnchangedPair{ObjectOf(recorded.json, "lines"), plain.digest, run.cells[0].cost.seconds};
+  return UnchangedPair{recorded.facts.lines(), plain.digest, run.cells[0].cost.seconds};
 }
 
 // The lines of one subject.
@@ -144,10 +142,10 @@ absl::StatusOr<Mutant> Assess(const PreparedCell& cell, const Mutation& mutation
     mutant.verdict = ShortText(*record.verdict);
     mutant.message = record.verdict->message;
   }
-  ASSIGN_OR_RETURN(const std::optional<Json> json, directory.ReadObservation(record));
-  if (!json) return mutant;
-  ASSIGN_OR_RETURN(const Observation observation, ObservationFromJson(*json, record.id));
-  ASSIGN_OR_RETURN(mutant.outcome, OutcomeOf(record, &observation, directory.cell(record), plain));
+  ASSIGN_OR_RETURN(const std::optional<CellFacts> facts, directory.ReadObservation(record));
+  if (!facts) return mutant;
+  ASSIGN_OR_RETURN(mutant.outcome,
+                   OutcomeOf(record, &facts->seen(), directory.cell(record), plain));
   return mutant;
 }
 

@@ -31,14 +31,12 @@ absl::StatusOr<PlannedCell> PlanAgain(const RunDirectory& directory, const CellR
   planned.cell = record.cell;
   planned.id = record.id;
   if (!record.lock.empty()) return planned;
-  ASSIGN_OR_RETURN(const std::optional<Json> observation, directory.ReadObservation(record));
-  if (!observation) return planned;
-  const Json& ending = ObjectOf(*observation, "ending");
-  const std::string kind = TextOf(ending, "kind");
-  const std::string message = TextOf(ending, "message", kind);
-  if (kind == "device-missing") planned.unsupported = message;
-  if (kind == "not-offered") planned.not_offered = message;
-  if (kind == "api-check") planned.statically_red = message;
+  ASSIGN_OR_RETURN(const std::optional<CellFacts> facts, directory.ReadObservation(record));
+  if (!facts) return planned;
+  const ObservedEnding& ending = facts->ending();
+  if (ending.kind == EndingKind::kDeviceMissing) planned.unsupported = ending.told();
+  if (ending.kind == EndingKind::kNotOffered) planned.not_offered = ending.told();
+  if (ending.kind == EndingKind::kApiCheck) planned.statically_red = ending.told();
   return planned;
 }
 

@@ -102,11 +102,12 @@ class MergeTest : public ::testing::Test {
       record.id = plan_[place].id;
       record.dir = CellDirectory(record.cell, record.id);
       EXPECT_TRUE(directory.PrepareCell(record, {{"key", "k"}, {"dir", "shard"}}, "bkm").ok());
-      EXPECT_TRUE(directory
-                      .WriteObservation(record, {{"schema", 1},
-                                                 {"stages", Json::array()},
-                                                 {"ending", {{"kind", "completed"}}}})
-                      .ok());
+      EXPECT_TRUE(
+          directory
+              .WriteObservation(record, CellFacts::OfReport({{"schema", 1},
+                                                             {"stages", Json::array()},
+                                                             {"ending", {{"kind", "completed"}}}}))
+              .ok());
     }
     run.made_by = {{"cell_code", "code"}, {"limits", {{"timeout_s", 1}}}};
     run.made_by["shard"] = WriteFields(shard);

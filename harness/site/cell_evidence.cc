@@ -86,13 +86,10 @@ CellEvidence EvidenceReader::Read(const CellRecord& cell) {
   evidence.verdict = cell.verdict.value_or(Verdict());
   const absl::StatusOr<std::optional<Verdict>> verdict = run_.directory().ReadVerdict(cell);
   if (verdict.ok() && *verdict) evidence.verdict.evidence = (*verdict)->evidence;
-  const absl::StatusOr<std::optional<Json>> raw = run_.directory().ReadObservation(cell);
-  if (!raw.ok() || !*raw) return evidence;
-  evidence.raw = **raw;
-  const absl::StatusOr<Observation> observation =
-      ObservationFromJson(evidence.raw, "observation.json");
-  if (!observation.ok()) return evidence;
-  evidence.observation = *observation;
+  const absl::StatusOr<std::optional<CellFacts>> facts = run_.directory().ReadObservation(cell);
+  if (!facts.ok() || !*facts) return evidence;
+  evidence.raw = (*facts)->json();
+  evidence.observation = (*facts)->seen();
   ReadErrors(cell, evidence);
   ReadAttention(cell, evidence);
   return evidence;

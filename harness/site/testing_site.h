@@ -167,8 +167,8 @@ inline void WriteSiteRun(const std::filesystem::path& folder) {
   RunRecord run{.matrix = "<i>bkm</i>", .finished = true, .cells = SiteCells()};
   for (CellRecord& cell : run.cells) {
     const bool stopped = cell.verdict->stage == Stage::kImport;
-    const absl::Status written =
-        directory.WriteObservation(cell, stopped ? ABrokenObservation() : ARunObservation());
+    const absl::Status written = directory.WriteObservation(
+        cell, CellFacts::OfReport(stopped ? ABrokenObservation() : ARunObservation()));
     HARNESS_CHECK(written.ok()) << written;
     CellRecord judged = cell;
     if (!stopped) judged.verdict->evidence = AJudgedEvidence();

@@ -136,7 +136,7 @@ void GitObjects::Stop() {
 
 absl::Status GitObjects::Broken() {
   Stop();  // the next question starts git again
-  return FaultySubject(kSourceIncomplete,
+  return FaultySubject(EndingKind::kSourceIncomplete,
                        absl::UnavailableError(absl::StrCat(
                            "git cat-file ended while it read ", folder_.string(),
                            " (check the repository: git -C ", folder_.string(), " fsck)")));
@@ -211,9 +211,10 @@ absl::StatusOr<std::string> GitObjects::TreeOf(absl::string_view commit) {
 absl::StatusOr<GitObjects::Object> GitObjects::ReadTreeLocked(const std::string& id) {
   ASSIGN_OR_RETURN(std::optional<Object> tree, ReadLocked(id));
   if (!tree) {
-    return FaultySubject(kSourceIncomplete, absl::NotFoundError(absl::StrCat(
-                                                folder_.string(), " lacks the folder with the id ",
-                                                id, ": fetch it, or use a complete clone")));
+    return FaultySubject(
+        EndingKind::kSourceIncomplete,
+        absl::NotFoundError(absl::StrCat(folder_.string(), " lacks the folder with the id ", id,
+                                         ": fetch it, or use a complete clone")));
   }
   if (tree->type != "tree") {
     return TreeNotAllowed(absl::StrCat("a folder of the tree is a ", tree->type, ": ", id));

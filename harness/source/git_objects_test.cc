@@ -131,7 +131,7 @@ TEST_F(GitObjectsTest, DeepTreeIsAFaultAndItsPartsAreStillGood) {
   std::string tree = inner;
   for (int level = 0; level < 64; ++level)
     tree = origin_.WriteRaw("tree", GitFixture::Entry("40000", "d", tree));
-  EXPECT_EQ(FaultOf(objects_->Walk(tree).status()), kTreeNotAllowed);
+  EXPECT_EQ(FaultOf(objects_->Walk(tree).status()), EndingKind::kTreeNotAllowed);
   EXPECT_EQ(objects_->Walk(inner)->size(), 3u);
 }
 
@@ -139,7 +139,7 @@ TEST_F(GitObjectsTest, LongPathsAreFaults) {
   std::string tree = Id("pkg");
   for (int level = 0; level < 6; ++level)
     tree = origin_.WriteRaw("tree", GitFixture::Entry("40000", std::string(200, 'd'), tree));
-  EXPECT_EQ(FaultOf(objects_->Walk(tree).status()), kTreeNotAllowed);
+  EXPECT_EQ(FaultOf(objects_->Walk(tree).status()), EndingKind::kTreeNotAllowed);
 }
 
 TEST_F(GitObjectsTest, ManyEntriesAreAFault) {
@@ -149,15 +149,15 @@ TEST_F(GitObjectsTest, ManyEntriesAreAFault) {
     const std::string digits = std::to_string(i);
     content += GitFixture::Entry("100644", std::string(6 - digits.size(), '0') + digits, id);
   }
-  EXPECT_EQ(FaultOf(Walk(content)), kTreeNotAllowed);
+  EXPECT_EQ(FaultOf(Walk(content)), EndingKind::kTreeNotAllowed);
 }
 
 TEST_F(GitObjectsTest, WhatIsNoIdIsNeverAskedOfGit) {
   for (const char* name : {"HEAD", "main:pkg", "x\ncontents HEAD", ""})
     EXPECT_FALSE(objects_->Read(name).ok()) << name;
-  EXPECT_EQ(FaultOf(objects_->TreeOf(Id("pkg")).status()), kTreeNotAllowed);
+  EXPECT_EQ(FaultOf(objects_->TreeOf(Id("pkg")).status()), EndingKind::kTreeNotAllowed);
   EXPECT_EQ(FaultOf(objects_->TreeOf(origin_.WriteRaw("commit", "tree ../x\n")).status()),
-            kTreeNotAllowed);
+            EndingKind::kTreeNotAllowed);
 }
 
 TEST_F(GitObjectsTest, DamagedObjectIsReportedAndGitIsStartedAgain) {

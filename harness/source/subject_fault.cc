@@ -11,19 +11,19 @@ constexpr char kPayload[] = "bkm/subject-fault";
 
 }  // namespace
 
-absl::Status FaultySubject(absl::string_view reason, absl::Status status) {
-  status.SetPayload(kPayload, absl::Cord(reason));
+absl::Status FaultySubject(EndingKind ending, absl::Status status) {
+  status.SetPayload(kPayload, absl::Cord(Name(ending)));
   return status;
 }
 
-std::optional<std::string> FaultOf(const absl::Status& status) {
+std::optional<EndingKind> FaultOf(const absl::Status& status) {
   const auto payload = status.GetPayload(kPayload);
   if (!payload) return std::nullopt;
-  return std::string(*payload);
+  return EndingKindFromName(std::string(*payload));
 }
 
 absl::Status TreeNotAllowed(absl::string_view message) {
-  return FaultySubject(kTreeNotAllowed, absl::InvalidArgumentError(message));
+  return FaultySubject(EndingKind::kTreeNotAllowed, absl::InvalidArgumentError(message));
 }
 
 }  // namespace bkm

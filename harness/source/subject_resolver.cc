@@ -133,15 +133,15 @@ absl::StatusOr<TreeListing> ReadOldListing(const fs::path& folder, const fs::pat
 
 // How the cells of a subject end whose content gave this error; nullopt for an error that is not
 // the content's fault.
-std::optional<std::string> EndingOf(const absl::Status& status) {
-  if (const std::optional<std::string> fault = FaultOf(status)) return fault;
+std::optional<EndingKind> EndingOf(const absl::Status& status) {
+  if (const std::optional<EndingKind> fault = FaultOf(status)) return fault;
   switch (status.code()) {
     case absl::StatusCode::kPermissionDenied:
-      return "requirement-not-allowed";
+      return EndingKind::kRequirementNotAllowed;
     case absl::StatusCode::kInvalidArgument:
-      return "requirement-malformed";
+      return EndingKind::kRequirementMalformed;
     case absl::StatusCode::kAborted:
-      return "install-failed";
+      return EndingKind::kInstallFailed;
     default:
       return std::nullopt;
   }
@@ -176,7 +176,7 @@ absl::StatusOr<Subject> SubjectResolver::Resolve(const SubjectSpec& spec) {
   // Also for what an earlier version of this program put into the cache.
   if (status.ok()) status = CheckRequirements(subject.requirements);
   if (status.ok()) return subject;
-  const std::optional<std::string> ending = EndingOf(status);
+  const std::optional<EndingKind> ending = EndingOf(status);
   if (!ending) return status;
   subject.tree.clear();
   subject.requirements.clear();
@@ -233,9 +233,10 @@ absl::Status SubjectResolver::MakeGitTree(const GitSources::Found& found, const 
     break;
   }
   if (facts.content.empty()) {
-    return FaultySubject(kSourceIncomplete, absl::NotFoundError(absl::StrCat(
-                                                "commit ", found.commit, " has no folder ",
-                                                source.package, " or src/", source.package)));
+    return FaultySubject(
+        EndingKind::kSourceIncomplete,
+        absl::NotFoundError(absl::StrCat("commit ", found.commit, " has no folder ", source.package,
+                                         " or src/", source.package)));
   }
   absl::StatusOr<std::vector<GitEntry>> walked =
       objects->Walk(facts.content.substr(strlen("git-tree:")));

@@ -86,25 +86,27 @@ TEST_F(SubjectResolverTest, CommitWithoutThePackageIsAtFault) {
   EXPECT_EQ(subject.spec.ToString(), "git:pkg@" + id);
   EXPECT_EQ(subject.date, "2026-03-05");
   ASSERT_TRUE(subject.fault);
-  EXPECT_EQ(subject.fault->ending, kSourceIncomplete);
+  EXPECT_EQ(subject.fault->ending, EndingKind::kSourceIncomplete);
   EXPECT_THAT(subject.fault->message, HasSubstr("has no folder pkg or src/pkg"));
 }
 
 TEST_F(SubjectResolverTest, HostileDeclarationIsTheFaultOfItsCommitAlone) {
   struct Case {
     const char* pyproject;
-    const char* ending;
+    EndingKind ending;
   };
   for (const Case& one : std::vector<Case>{
            {"[project]\nname='pkg'\ndependencies=['evil @ file:///tmp/x']\n",
-            "requirement-not-allowed"},
-           {"[project]\nname='pkg'\ndependencies=['-r /etc/passwd']\n", "requirement-not-allowed"},
+            EndingKind::kRequirementNotAllowed},
+           {"[project]\nname='pkg'\ndependencies=['-r /etc/passwd']\n",
+            EndingKind::kRequirementNotAllowed},
            {"[project]\nname='pkg'\ndynamic=['dependencies']\n[tool.setuptools.dynamic]\n"
             "dependencies={file=['../../x']}\n",
-            "requirement-not-allowed"},
-           {"[project]\nname='pkg'\ndependencies=['numpy<<2']\n", "requirement-malformed"},
-           {"[project]\ndependencies=5\n", "requirement-malformed"},
-           {"[project\n", "requirement-malformed"}}) {
+            EndingKind::kRequirementNotAllowed},
+           {"[project]\nname='pkg'\ndependencies=['numpy<<2']\n",
+            EndingKind::kRequirementMalformed},
+           {"[project]\ndependencies=5\n", EndingKind::kRequirementMalformed},
+           {"[project\n", EndingKind::kRequirementMalformed}}) {
     origin_.Write("pkg/__init__.py", "x = 1\n");
     origin_.Write("pyproject.toml", one.pyproject);
     const std::string id = origin_.Commit("Be hostile", "2026-03-05");
@@ -127,7 +129,7 @@ TEST_F(SubjectResolverTest, RequirementThatAnEarlierVersionCachedIsChecked) {
   json["requirements"] = {"evil @ file:///tmp/x"};
   ASSERT_TRUE(WriteFile(facts, ToText(json)).ok());
   ASSERT_TRUE(RemoveManifest(facts.parent_path()).ok());  // as earlier versions
-  EXPECT_EQ(Resolve("git:pkg@main")->fault->ending, "requirement-not-allowed");
+  EXPECT_EQ(Resolve("git:pkg@main")->fault->ending, EndingKind::kRequirementNotAllowed);
 }
 
 TEST_F(SubjectResolverTest, DeclaredNameIsNoPath) {
@@ -138,7 +140,7 @@ TEST_F(SubjectResolverTest, DeclaredNameIsNoPath) {
             .ok());
     const Subject subject = *Resolve("path:" + (root_ / "mine").string());
     ASSERT_TRUE(subject.fault) << name;
-    EXPECT_EQ(subject.fault->ending, "requirement-malformed");
+    EXPECT_EQ(subject.fault->ending, EndingKind::kRequirementMalformed);
     EXPECT_EQ(subject.spec.name, "mine");
   }
 }
@@ -171,7 +173,7 @@ TEST_F(SubjectResolverTest, MissingDocumentIsLeftOutAndMissingCodeIsAFault) {
               ElementsAre(testing::Pair("pkg/__init__.py", BlobId("x = 1\n"))));
   const Subject after = *resolver.Resolve(*ParseSubjectSpec("git:pkg@main"));
   ASSERT_TRUE(after.fault.has_value());
-  EXPECT_EQ(after.fault->ending, kSourceIncomplete);
+  EXPECT_EQ(after.fault->ending, EndingKind::kSourceIncomplete);
   EXPECT_THAT(after.fault->message, HasSubstr("lacks the file pkg/late.py"));
 }
 
@@ -229,7 +231,7 @@ TEST_F(SubjectResolverTest, RelativePathStartsAtTheGivenFolderAndKeepsItsName) {
 TEST_F(SubjectResolverTest, PathWithoutPackageSaysSo) {
   fs::create_directories(root_ / "empty");
   const Subject empty = *Resolve("path:" + (root_ / "empty").string());
-  EXPECT_EQ(empty.fault->ending, "install-failed");
+  EXPECT_EQ(empty.fault->ending, EndingKind::kInstallFailed);
   EXPECT_THAT(empty.fault->message, HasSubstr("holds no Python package"));
   EXPECT_EQ(Resolve("path:/no/such").status().message(), "path:/no/such: no such folder");
 }
@@ -256,7 +258,7 @@ TEST_F(SubjectResolverTest, HostileTreeIsAFaultOfItsCommitAndItsNeighbourIsFine)
     const absl::StatusOr<Subject> subject = resolver.Resolve(*ParseSubjectSpec("git:pkg@" + bad));
     ASSERT_TRUE(subject.ok()) << subject.status();
     ASSERT_TRUE(subject->fault.has_value());
-    EXPECT_EQ(subject->fault->ending, kTreeNotAllowed);
+    EXPECT_EQ(subject->fault->ending, EndingKind::kTreeNotAllowed);
     EXPECT_EQ(subject->spec.revision, bad);
     EXPECT_EQ(resolver.Resolve(*ParseSubjectSpec("git:pkg@" + good))->fault.has_value(), false);
   }

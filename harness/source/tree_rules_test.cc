@@ -22,9 +22,9 @@ using ::testing::HasSubstr;
 
 TEST(TreeRulesTest, NamesThatLeadElsewhereAreNotAllowed) {
   for (const char* name : {"", ".", "..", ".git", ".GIT", ".Git", "a/b", "/", "../x"}) {
-    EXPECT_EQ(FaultOf(CheckName(name)), kTreeNotAllowed) << name;
+    EXPECT_EQ(FaultOf(CheckName(name)), EndingKind::kTreeNotAllowed) << name;
   }
-  EXPECT_EQ(FaultOf(CheckName(absl::string_view("a\0b", 3))), kTreeNotAllowed);
+  EXPECT_EQ(FaultOf(CheckName(absl::string_view("a\0b", 3))), EndingKind::kTreeNotAllowed);
   for (const char* name : {"a", "...", ".gitignore", ".github", "git", "a b", "-r", "\\"}) {
     EXPECT_TRUE(CheckName(name).ok()) << name;
   }
@@ -33,9 +33,9 @@ TEST(TreeRulesTest, NamesThatLeadElsewhereAreNotAllowed) {
 TEST(TreeRulesTest, WrittenNamesArePrintableUtf8OfABoundedLength) {
   for (const char* name : {"a\nb", "\x1b[31m", "\x7f", "\xc2\x9b", "\xff", "\xc0\xaf",
                            "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe2\x82"}) {
-    EXPECT_EQ(FaultOf(CheckWrittenName(name)), kTreeNotAllowed) << name;
+    EXPECT_EQ(FaultOf(CheckWrittenName(name)), EndingKind::kTreeNotAllowed) << name;
   }
-  EXPECT_EQ(FaultOf(CheckWrittenName(std::string(241, 'a'))), kTreeNotAllowed);
+  EXPECT_EQ(FaultOf(CheckWrittenName(std::string(241, 'a'))), EndingKind::kTreeNotAllowed);
   for (const std::string& name :
        {std::string(240, 'a'), std::string("\xc3\xa4.py"), std::string("\xf0\x9f\x98\x80")})
     EXPECT_TRUE(CheckWrittenName(name).ok()) << name;
@@ -105,21 +105,22 @@ TEST_F(FindFilesTest, EachBoundIsAFaultOfTheSubject) {
   Write("a/b/c.py", "12345");
   Write("a/d.py", "12345");
   EXPECT_TRUE(Find({.entries = 4, .depth = 2, .path = 8, .file = 5, .all_files = 10}).ok());
-  EXPECT_EQ(FaultOf(Find({.entries = 3})), kTreeNotAllowed);
-  EXPECT_EQ(FaultOf(Find({.depth = 1})), kTreeNotAllowed);
-  EXPECT_EQ(FaultOf(Find({.path = 7})), kTreeNotAllowed);
-  EXPECT_EQ(FaultOf(Find({.file = 4})), kTreeNotAllowed);
-  EXPECT_EQ(FaultOf(Find({.all_files = 9})), kTreeNotAllowed);
+  EXPECT_EQ(FaultOf(Find({.entries = 3})), EndingKind::kTreeNotAllowed);
+  EXPECT_EQ(FaultOf(Find({.depth = 1})), EndingKind::kTreeNotAllowed);
+  EXPECT_EQ(FaultOf(Find({.path = 7})), EndingKind::kTreeNotAllowed);
+  EXPECT_EQ(FaultOf(Find({.file = 4})), EndingKind::kTreeNotAllowed);
+  EXPECT_EQ(FaultOf(Find({.all_files = 9})), EndingKind::kTreeNotAllowed);
 }
 
 TEST_F(FindFilesTest, HugeSparseFileIsRefusedWithoutReadingIt) {
   Write("pkg/a.py", "");
   fs::resize_file(root_ / "pkg/a.py", uintmax_t{1} << 40);
-  EXPECT_EQ(FaultOf(TreeDigest(root_).status()), kTreeNotAllowed);
+  EXPECT_EQ(FaultOf(TreeDigest(root_).status()), EndingKind::kTreeNotAllowed);
 }
 
 TEST(SubjectFaultTest, ContextKeepsTheFault) {
-  EXPECT_EQ(FaultOf(WithContext(TreeNotAllowed("too deep"), "git:pkg@main")), kTreeNotAllowed);
+  EXPECT_EQ(FaultOf(WithContext(TreeNotAllowed("too deep"), "git:pkg@main")),
+            EndingKind::kTreeNotAllowed);
   EXPECT_EQ(FaultOf(absl::NotFoundError("gone")), std::nullopt);
 }
 

@@ -243,7 +243,7 @@ absl::StatusOr<std::set<std::string>> TreeViews::Fetch(const GitRepository& repo
     } else if (IsDocument(entry.path)) {
       missing.insert(entry.id);
     } else {
-      return FaultySubject(kSourceIncomplete,
+      return FaultySubject(EndingKind::kSourceIncomplete,
                            absl::NotFoundError(absl::StrCat(
                                repository.folder().string(), " lacks the file ", entry.path,
                                " (object ", entry.id, "): fetch it, or use a complete clone")));

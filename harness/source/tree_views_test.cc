@@ -180,7 +180,7 @@ TEST_F(TreeViewsTest, LinkWithoutATargetAndFileThatIsATreeAreFaults) {
            {"120000", origin_.WriteRaw("blob", std::string(5000, 'a'))},
            {"100644", folder}}) {
     TryToMake(origin_.CommitRaw(origin_.WriteRaw("tree", GitFixture::Entry(mode, "x.py", id))));
-    EXPECT_EQ(FaultOf(made_), kTreeNotAllowed) << made_;
+    EXPECT_EQ(FaultOf(made_), EndingKind::kTreeNotAllowed) << made_;
   }
 }
 
@@ -191,13 +191,13 @@ TEST_F(TreeViewsTest, ManyLargeFilesOfOneContentAreTooMuch) {
     content += GitFixture::Entry("100644", std::string(1, name), id);
   const std::string commit = origin_.CommitRaw(origin_.WriteRaw("tree", content));
   TryToMake(commit);
-  EXPECT_EQ(FaultOf(made_), kTreeNotAllowed) << made_;
+  EXPECT_EQ(FaultOf(made_), EndingKind::kTreeNotAllowed) << made_;
 }
 
 TEST_F(TreeViewsTest, MissingFileIsAFaultOfThisCommitOnly) {
   TryToMake(origin_.CommitRaw(
       origin_.WriteRaw("tree", GitFixture::Entry("100644", "x.py", std::string(40, '4')))));
-  EXPECT_EQ(FaultOf(made_), kSourceIncomplete) << made_;
+  EXPECT_EQ(FaultOf(made_), EndingKind::kSourceIncomplete) << made_;
 }
 
 }  // namespace

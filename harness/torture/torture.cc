@@ -21,6 +21,7 @@
 #include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
 #include "harness/base/subprocess.h"
+#include "harness/model/observation.h"
 #include "harness/store/checksums.h"
 #include "harness/torture/bkm_process.h"
 #include "harness/torture/journal.h"
@@ -43,13 +44,6 @@ constexpr int kMostDisturbed = 8;
 // Complete evidence in a run directory: the text of observation.json by the cell's folder.
 using Evidence = std::map<std::string, std::string>;
 
-bool SaysSomething(const Json& observation) {
-  static const std::set<std::string> kNothingSaid = {"cancelled", "lost", "fork-failed",
-                                                     "timed-out"};
-  const Json& ending = ObjectOf(observation, "ending");
-  return !kNothingSaid.contains(TextOf(ending, "kind", "lost")) && !IsTrue(ending, "from_outside");
-}
-
 Evidence EvidenceIn(const fs::path& run) {
   Evidence evidence;
   std::error_code error;
@@ -58,7 +52,9 @@ Evidence EvidenceIn(const fs::path& run) {
     const absl::StatusOr<std::string> text = ReadFile(cell.path() / "observation.json");
     if (!text.ok() || !VerifyManifest(cell.path()).ok()) continue;
     const absl::StatusOr<Json> json = ParseJson(*text, "observation.json");
-    if (json.ok() && SaysSomething(*json)) evidence[cell.path().filename()] = *text;
+    if (!json.ok()) continue;
+    const absl::StatusOr<Observation> seen = ObservationFromJson(*json, "observation.json");
+    if (seen.ok() && !seen->SaysNothing()) evidence[cell.path().filename()] = *text;
   }
   return evidence;
 }
