@@ -21,9 +21,7 @@ constexpr const char* kTold[] = {"torch",      "transformers", "numpy",
 
 bool Counts(const CellRecord& cell) { return cell.verdict && SaysSomething(*cell.verdict); }
 
-bool WasOk(const CellRecord& cell) {
-  return cell.verdict && cell.verdict->kind == VerdictKind::kOk;
-}
+bool WasOk(const CellRecord& cell) { return cell.is_green(); }
 
 // A cell that got past constructing the engine and gave no result, or null: then the static check's
 // breaks are not why.
@@ -42,8 +40,7 @@ bool WorksWhereItDoesNot(const PublishedRow& row, const CheckedPairing& pairing)
     const bool fails = Counts(cell) && !WasOk(cell);
     return fails &&
            std::any_of(row.cells.begin(), row.cells.end(), [&](const PublishedCell& other) {
-             return other.attention == cell.cell.probe.attention &&
-                    other.evidence.verdict.kind == VerdictKind::kOk;
+             return other.attention == cell.cell.probe.attention && IsOk(other);
            });
   });
 }

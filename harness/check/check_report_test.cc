@@ -50,6 +50,17 @@ TEST(CheckReportTest, WhoLacksAnAttentionIsToldOnlyWhereThatWorks) {
       IsEmpty());
 }
 
+TEST(CheckReportTest, AFlakyCellOfARowDoesNotWork) {
+  PublishedTable table = ATable();
+  for (PublishedRow& row : table.rows) {
+    for (PublishedCell& cell : row.cells) cell.flaky = true;
+  }
+  const CheckedPairing pairing =
+      APairing({Ran("varlen", VerdictKind::kOk), Ran("flex", VerdictKind::kWrong)});
+  EXPECT_THAT(NearestRows(table, pairing, "pypi:verl==0.9.1", "2.13.0", "2026-06-11", 3),
+              IsEmpty());
+}
+
 TEST(CheckReportTest, BreaksOfTheStaticCheckCountOnlyForCellsThatNeverRan) {
   const auto without_result = [](Stage stage) {
     CheckedPairing pairing = APairing({Ran("flex", VerdictKind::kUnsupported)});

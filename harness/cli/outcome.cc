@@ -13,8 +13,7 @@ int ExitCodeOf(const RunRecord& run) {
   int code = kExitAsExpected;
   for (const CellRecord& cell : run.cells) {
     if (!cell.verdict) return kExitInterrupted;
-    const bool flaky = cell.stability && cell.stability->flaky();
-    if (flaky || cell.verdict->kind == VerdictKind::kSpurious)
+    if (cell.is_flaky() || cell.verdict->kind == VerdictKind::kSpurious)
       code = std::max(code, kExitVerdictsDiffer);
     if (cell.verdict->reason == reason::kHarnessError) code = kExitHarnessError;
   }

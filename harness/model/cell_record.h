@@ -49,6 +49,11 @@ struct CellRecord {
   std::string repeat_of;                      // for a repeat: id of the repeated cell
   std::optional<Verdict> verdict;             // absent: not measured yet
   std::optional<Stability> stability;         // present on the first run of a repeated cell
+
+  // Its runs gave different verdicts.
+  bool is_flaky() const { return stability && stability->flaky(); }
+  // It works: ok in every run.
+  bool is_green() const { return verdict && verdict->kind == VerdictKind::kOk && !is_flaky(); }
 };
 
 // A whole run.json.

@@ -75,7 +75,7 @@ PublishedCell CellFor(const MergedCell& merged, const EngineKind& kind, const Me
                      .attention = record.cell.probe.attention,
                      .precision = record.cell.probe.precision,
                      .options = OptionsText(record.cell),
-                     .flaky = record.stability && record.stability->flaky(),
+                     .flaky = record.is_flaky(),
                      .evidence = merged.evidence,
                      .inherited_from = record.inherited_from,
                      .contradicted_by = merged.contradicted_by,

@@ -16,13 +16,11 @@
 namespace bkm {
 namespace {
 
-bool IsFlaky(const CellRecord& cell) { return cell.stability && cell.stability->flaky(); }
-
 bool IsComparable(const CellRecord& cell) {
   // A cell that was ok and is unsupported now is a loss: nothing vouches for it any more.
   const bool judged = cell.verdict && (SaysSomething(*cell.verdict) ||
                                        cell.verdict->kind == VerdictKind::kUnsupported);
-  return judged && !IsFlaky(cell);
+  return judged && !cell.is_flaky();
 }
 
 std::set<std::string> FailedClaims(const Verdict& verdict) {
@@ -222,7 +220,7 @@ absl::string_view Name(CellChange change) {
 
 std::string OutcomeText(const CellRecord& record) {
   if (!record.verdict) return "not measured";
-  return absl::StrCat(IsFlaky(record) ? "flaky: " : "", ShortText(*record.verdict));
+  return absl::StrCat(record.is_flaky() ? "flaky: " : "", ShortText(*record.verdict));
 }
 
 RunDiff DiffRuns(const RunEvidence& before, const RunEvidence& after, GitSources& sources,
@@ -238,7 +236,7 @@ RunDiff DiffRuns(const RunEvidence& before, const RunEvidence& after, GitSources
     const auto [it, is_new] = places.emplace(GroupKey(pair, change), diff.groups.size());
     if (is_new) {
       const CellRecord& telling = TellingOf(pair, change);
-      CauseGroup group{.change = change, .flaky = IsFlaky(telling), .moves = MovesOf(pair)};
+      CauseGroup group{.change = change, .flaky = telling.is_flaky(), .moves = MovesOf(pair)};
       if (telling.verdict) group.verdict = *telling.verdict;
       if (change == CellChange::kChangedReason) {
         group.claims_fixed = OnlyIn(*pair.before->verdict, *pair.after->verdict);

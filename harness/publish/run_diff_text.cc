@@ -27,12 +27,8 @@ OrderedJson ToJson(const PublishedVersion& version) {
 
 OrderedJson ToJson(const CellRecord* cell) {
   if (!cell) return nullptr;
-  OrderedJson json = {{"id", cell->id},
-                      {"verdict", nullptr},
-                      {"stage", ""},
-                      {"reason", ""},
-                      {"flaky", cell->stability && cell->stability->flaky()},
-                      {"lock", cell->lock},
+  OrderedJson json = {{"id", cell->id},  {"verdict", nullptr},        {"stage", ""},
+                      {"reason", ""},    {"flaky", cell->is_flaky()}, {"lock", cell->lock},
                       {"dir", cell->dir}};
   if (cell->verdict) {
     json["verdict"] = std::string(Name(cell->verdict->kind));

@@ -26,7 +26,7 @@ namespace {
 // Whether a line must list the cell. An unsupported cell counts: a witness that went blind would
 // otherwise look like nothing at all.
 bool Fails(const CellRecord& cell) {
-  if (!cell.verdict || (cell.stability && cell.stability->flaky())) return false;
+  if (!cell.verdict || cell.is_flaky()) return false;
   switch (cell.verdict->kind) {
     case VerdictKind::kRefused:
     case VerdictKind::kBroken:
@@ -36,11 +36,6 @@ bool Fails(const CellRecord& cell) {
     default:
       return false;
   }
-}
-
-bool IsOk(const CellRecord& cell) {
-  return cell.verdict && cell.verdict->kind == VerdictKind::kOk &&
-         !(cell.stability && cell.stability->flaky());
 }
 
 // `message` in one line that is safe in a comment.
@@ -59,8 +54,8 @@ std::string FilterFor(const CellRecord& cell, const RunRecord& run) {
     HARNESS_CHECK(filter.ok()) << filter.status();
     const bool confused =
         std::any_of(run.cells.begin(), run.cells.end(), [&](const CellRecord& other) {
-          return other.role == CellRole::kSubject && IsOk(other) && filter->Matches(other.cell) &&
-                 !key.IsOmitted(other.cell);
+          return other.role == CellRole::kSubject && other.is_green() &&
+                 filter->Matches(other.cell) && !key.IsOmitted(other.cell);
         });
     if (confused) absl::StrAppend(&text, ",", key.name, "=", key.default_text);
   }
@@ -182,9 +177,9 @@ std::vector<Surprise> Expectations::Compare(const RunRecord& run, bool whole) co
     surprises.push_back({kind, &cell, absl::StrCat(CellLabel(cell), ": ", what)});
   };
   for (const CellRecord& cell : run.cells) {
-    if (cell.role != CellRole::kSubject || (!Fails(cell) && !IsOk(cell))) continue;
+    if (cell.role != CellRole::kSubject || (!Fails(cell) && !cell.is_green())) continue;
     const Line* line = LineFor(cell);
-    if (IsOk(cell)) {
+    if (cell.is_green()) {
       if (line)
         add(SurpriseKind::kPassing, cell,
             absl::StrCat("passes, but ", Place(*line), " expects ", line->Expected(),
@@ -222,7 +217,7 @@ std::string Expectations::Rewritten(const RunRecord& run) const {
     // Inconclusive and flaky cells neither confirm nor refute a line.
     const bool holds = !covered.empty() &&
                        std::all_of(covered.begin(), covered.end(), [&](const CellRecord* cell) {
-                         return Fails(*cell) ? line.Agrees(*cell->verdict) : !IsOk(*cell);
+                         return Fails(*cell) ? line.Agrees(*cell->verdict) : !cell->is_green();
                        });
     if (!line.filter || holds) {
       out.push_back(line.text);

@@ -52,7 +52,9 @@ std::string CountsText(const RunRecord& run) {
     } else if (cell.role == CellRole::kTwin) {
       ++twins;
     } else {
-      ++counts[cell.verdict ? std::string(Name(cell.verdict->kind)) : "not measured"];
+      ++counts[!cell.verdict     ? "not measured"
+               : cell.is_flaky() ? "flaky"
+                                 : std::string(Name(cell.verdict->kind))];
     }
   }
   std::vector<std::string> parts;
@@ -71,7 +73,7 @@ std::string VariationText(const RunRecord& run) {
   for (const CellRecord& cell : run.cells) {
     if (!cell.stability) continue;
     const Stability& stability = *cell.stability;
-    if (stability.flaky()) absl::StrAppend(&flaky, "  ", CellLabel(cell), "\n");
+    if (cell.is_flaky()) absl::StrAppend(&flaky, "  ", CellLabel(cell), "\n");
     if (!stability.drift.empty()) ++drifts[stability.drift];
     largest = std::max(largest, stability.multiple);
   }
@@ -91,8 +93,7 @@ std::string SummaryText(const RunRecord& run) {
   std::string out = absl::StrCat("\n", run.matrix, ": ", CountsText(run), "\n");
   bool any_ok = false;
   for (const CellRecord& cell : run.cells) {
-    if (!cell.verdict || cell.verdict->kind != VerdictKind::kOk || cell.role != CellRole::kSubject)
-      continue;
+    if (!cell.is_green() || cell.role != CellRole::kSubject) continue;
     absl::StrAppend(&out, any_ok ? "" : "\nWorks:\n", "  ", CellLabel(cell), "\n");
     any_ok = true;
   }

@@ -25,8 +25,9 @@ class Notes {
  public:
   int NumberOf(const Verdict& verdict) {
     const std::string text = absl::StrCat(
-        "**", Name(verdict.kind), "** at ", Name(verdict.stage), ", ", MarkdownCode(verdict.reason),
-        ": ", MarkdownText(MessageWithoutPlace(verdict.message)),
+        "**", Name(verdict.kind), "** at ", Name(verdict.stage),
+        verdict.reason.empty() ? "" : absl::StrCat(", ", MarkdownCode(verdict.reason)), ": ",
+        MarkdownText(MessageWithoutPlace(verdict.message)),
         verdict.blame.empty()
             ? ""
             : absl::StrCat(" (blame: ", MarkdownText(absl::StrJoin(verdict.blame, ", ")), ")"));
@@ -53,9 +54,8 @@ struct TableRow {
 
 std::string VerdictText(const CellRecord& cell, Notes& notes) {
   if (!cell.verdict) return "pending";
-  if (cell.verdict->kind == VerdictKind::kOk) return "**ok**";
-  const bool flaky = cell.stability && cell.stability->flaky();
-  return absl::StrCat(flaky ? "flaky: " : "", Name(cell.verdict->kind), " [",
+  if (cell.is_green()) return "**ok**";
+  return absl::StrCat(cell.is_flaky() ? "flaky: " : "", Name(cell.verdict->kind), " [",
                       notes.NumberOf(*cell.verdict), "]");
 }
 

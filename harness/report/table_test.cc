@@ -11,6 +11,7 @@ namespace bkm {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 CellRecord Record(const char* attention, std::optional<Verdict> verdict) {
   CellRecord record;
@@ -67,6 +68,15 @@ TEST(TableTest, RepeatsHaveNoRowAndAFlakyCellIsNeverPlain) {
   run.cells.push_back(run.cells[0]);
   run.cells.back().role = CellRole::kRepeat;
   EXPECT_THAT(TableMarkdown(run), HasSubstr("| **ok** | flaky: refused [1] |"));
+}
+
+TEST(TableTest, ACellThatIsOkInOnlySomeOfItsRunsIsNotGreen) {
+  RunRecord run = Example();
+  run.cells[0].stability = Stability{.runs = 2, .verdicts = {{"ok", 1}, {"broken", 1}}};
+  EXPECT_THAT(TableMarkdown(run), HasSubstr("| flaky: ok [1] |"));
+  EXPECT_THAT(TableMarkdown(run), Not(HasSubstr("| **ok**")));
+  EXPECT_THAT(SummaryText(run), HasSubstr("\nm: 1 flaky, 1 refused\n\nFlaky:\n"));
+  EXPECT_THAT(SummaryText(run), Not(HasSubstr("Works:")));
 }
 
 TEST(TableTest, UnfinishedRunSaysSo) {

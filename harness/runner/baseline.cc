@@ -71,8 +71,7 @@ absl::StatusOr<AcceptedCell> AcceptedCellFromJson(const Json& json, const std::s
 }
 
 bool IsSettled(const CellRecord& cell) {
-  return cell.verdict && cell.verdict->kind != VerdictKind::kSpurious &&
-         !(cell.stability && cell.stability->flaky());
+  return cell.verdict && cell.verdict->kind != VerdictKind::kSpurious && !cell.is_flaky();
 }
 
 // A digest of the names and contents of a folder's files.

@@ -220,6 +220,10 @@ absl::Status RunJudge::JudgeRun(RunRecord& run, bool interrupted) {
     // The verdict is in run.json, too: a folder that cannot be written costs its cell nothing more.
     if (!cell.inherited_from && !HasNoFolder(cell)) directory_.WriteVerdict(cell).IgnoreError();
   }
+  return WriteResults(run);
+}
+
+absl::Status RunJudge::WriteResults(const RunRecord& run) {
   RETURN_IF_ERROR(WriteFile(directory_.table(), TableMarkdown(run)));
   return directory_.WriteRun(run);
 }

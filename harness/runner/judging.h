@@ -30,6 +30,8 @@ class RunJudge {
   // with its repeats. `interrupted`: goldens and floors may be missing because the run was stopped,
   // and cells that cannot be judged without them get no verdict.
   absl::Status JudgeRun(RunRecord& run, bool interrupted = false);
+  // run.json and table.md, of verdicts that are known.
+  absl::Status WriteResults(const RunRecord& run);
 
   // How the numbers of `cell` differ from those of another run of it. The step files in the folder
   // `before` have the same names as those in the cell's folder.

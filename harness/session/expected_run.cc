@@ -75,7 +75,7 @@ absl::Status WriteRetryList(const RunDirectory& directory, const RunRecord& run)
   OrderedJson cells = OrderedJson::array();
   for (const CellRecord& cell : run.cells) {
     if (cell.role != CellRole::kSubject || !cell.verdict) continue;
-    const bool flaky = cell.stability && cell.stability->flaky();
+    const bool flaky = cell.is_flaky();
     if (!flaky && cell.verdict->kind != VerdictKind::kSpurious) continue;
     cells.push_back(
         {{"id", cell.id},

@@ -221,7 +221,7 @@ void ForgetFlaky(const RunRecord& run, const std::vector<PreparedCell>& cells,
                  LocalObservations& stored) {
   std::set<std::string> flaky;
   for (const CellRecord& cell : run.cells) {
-    if (cell.stability && cell.stability->flaky()) flaky.insert(cell.id);
+    if (cell.is_flaky()) flaky.insert(cell.id);
   }
   for (const PreparedCell& cell : cells) {
     if (flaky.contains(cell.record.id)) stored.Forget(cell);
@@ -275,7 +275,7 @@ absl::StatusOr<RunRecord> MeasureAll(const MeasurementSetup& setup, CellExecutor
   if (Json machines = executor.machines(); !machines.empty())
     run.made_by["machines"] = std::move(machines);
   RETURN_IF_ERROR(run_judge.JudgeRun(run, !run.finished && references.busy()));
-  if (MarkUnequal(executor.TakeUnequal(), run)) RETURN_IF_ERROR(directory.WriteRun(run));
+  if (MarkUnequal(executor.TakeUnequal(), run)) RETURN_IF_ERROR(run_judge.WriteResults(run));
   ForgetFlaky(run, asked, stored);
   for (const std::string& damaged : references.damaged()) setup.observer.OnWarning(damaged);
   if (!references.failure().empty()) setup.observer.OnWarning(references.failure());

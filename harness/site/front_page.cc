@@ -115,8 +115,7 @@ class Front {
     const PublishedRow& row = *answer.best;
     std::string proof;
     for (const PublishedCell& cell : row.cells) {
-      if (cell.evidence.verdict.kind == VerdictKind::kOk && proof.empty())
-        proof = cell.evidence.verdict.message;
+      if (IsOk(cell) && proof.empty()) proof = cell.evidence.verdict.message;
     }
     std::string text =
         absl::StrCat("It is the newest of ", answer.rows, " pairs that does what it is asked",
@@ -136,10 +135,8 @@ class Front {
     Markup items;
     for (const PublishedRow* row : answer.others) {
       const PublishedCell& cell = *std::min_element(
-          row->cells.begin(), row->cells.end(), [](const PublishedCell& a, const PublishedCell& b) {
-            return (a.evidence.verdict.kind == VerdictKind::kOk) >
-                   (b.evidence.verdict.kind == VerdictKind::kOk);
-          });
+          row->cells.begin(), row->cells.end(),
+          [](const PublishedCell& a, const PublishedCell& b) { return IsOk(a) > IsOk(b); });
       const std::string why = WhyText(cell.evidence.verdict);
       items << Element("li", {VerdictBadge(cell.evidence.verdict.kind, LinkTo(cell)), " ",
                               absl::StrCat(answer.best ? row->library : PairLabel(*row), " ",
