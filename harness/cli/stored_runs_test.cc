@@ -41,7 +41,8 @@ Texts TextsBelow(const fs::path& folder, const std::string& prefix) {
 // Copies of evidence, pages of no run, and what the registry decides.
 bool IsRendered(const std::string& path) {
   return !absl::EndsWith(path, ".observation.json") && !absl::EndsWith(path, ".css") &&
-         !absl::EndsWith(path, "/about.html") && !absl::StrContains(path, "/pylock.") &&
+         !absl::EndsWith(path, ".js") && !absl::EndsWith(path, "/about.html") &&
+         !absl::StrContains(path, "/pylock.") &&
          !(absl::StartsWith(path, "site/") && absl::EndsWith(path, ".verdict.json"));
 }
 

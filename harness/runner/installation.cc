@@ -3,8 +3,9 @@
 #include "harness/runner/installation.h"
 
 #include <cstdlib>
-#include <set>
+#include <map>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "harness/base/embedded_python.h"
 #include "harness/base/hash.h"
@@ -62,18 +63,22 @@ fs::path Installation::kernels() const {
 }
 
 absl::StatusOr<std::string> Installation::CellCodeDigest() const {
-  std::set<fs::path> files = {cell_worker(), python_worker(), worker_library()};
+  std::map<std::string, fs::path> files;  // by a name that is the same wherever bkm lies
+  for (const fs::path& program : {cell_worker(), python_worker(), worker_library(), kernels()}) {
+    if (!program.empty()) files[program.filename()] = program;
+  }
+  const fs::path package = python_code() / "bkm_cell";
   std::error_code error;
-  if (!kernels().empty()) files.insert(kernels());
   for (const auto& entry : fs::recursive_directory_iterator(
-           python_code(), fs::directory_options::follow_directory_symlink, error)) {
-    if (entry.is_regular_file(error) && entry.path().extension() != ".pyc")
-      files.insert(entry.path());
+           package, fs::directory_options::follow_directory_symlink, error)) {
+    const std::string name = entry.path().lexically_relative(package.parent_path());
+    const bool is_shipped = !absl::EndsWith(name, "_test.py") && !absl::EndsWith(name, ".pyc");
+    if (is_shipped && entry.is_regular_file(error)) files[name] = entry.path();
   }
   std::string all;
-  for (const fs::path& file : files) {
+  for (const auto& [name, file] : files) {
     ASSIGN_OR_RETURN(const std::string hash, Sha256OfFile(file));
-    absl::StrAppend(&all, file.filename().string(), " ", hash, "\n");
+    absl::StrAppend(&all, name, " ", hash, "\n");
   }
   return Sha256(all);
 }
