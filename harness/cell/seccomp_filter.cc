@@ -109,7 +109,8 @@ struct Denied {
   bool worker;  // denied to the worker, too
 };
 
-// Calls whose denial has another error, or is the cell's alone: the worker sets up cells.
+// Calls that fail with another error than ENOSYS, and calls that only the worker may make, which
+// sets up cells.
 std::vector<Denied> DeniedCalls() {
   return {
     // A handle names a file past every mount and folder permission.

@@ -3,6 +3,7 @@
 #include "harness/check/check_report.h"
 
 #include <algorithm>
+#include <functional>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
@@ -21,8 +22,6 @@ constexpr const char* kTold[] = {"torch",      "transformers", "numpy",
 
 bool Counts(const CellRecord& cell) { return cell.verdict && SaysSomething(*cell.verdict); }
 
-bool WasOk(const CellRecord& cell) { return cell.is_green(); }
-
 // A cell that got past constructing the engine and gave no result, or null: then the static check's
 // breaks are not why.
 const CellRecord* RanWithoutResult(const CheckedPairing& pairing) {
@@ -37,7 +36,7 @@ const CellRecord* RanWithoutResult(const CheckedPairing& pairing) {
 // Whether an attention that fails in `pairing` works in `row`.
 bool WorksWhereItDoesNot(const PublishedRow& row, const CheckedPairing& pairing) {
   return std::any_of(pairing.cells.begin(), pairing.cells.end(), [&](const CellRecord& cell) {
-    const bool fails = Counts(cell) && !WasOk(cell);
+    const bool fails = Counts(cell) && !cell.is_green();
     return fails &&
            std::any_of(row.cells.begin(), row.cells.end(), [&](const PublishedCell& other) {
              return other.attention == cell.cell.probe.attention && IsOk(other);
@@ -82,7 +81,7 @@ OrderedJson CellJson(const CellRecord& cell) {
 // The first failure of the runs; without one, of the static check.
 std::string BecauseOf(const CheckedPairing& pairing) {
   for (const CellRecord& cell : pairing.cells) {
-    if (Counts(cell) && !WasOk(cell)) {
+    if (Counts(cell) && !cell.is_green()) {
       return absl::StrCat(
           ShortText(*cell.verdict), ": ", cell.verdict->message,
           cell.verdict->blame.empty()
@@ -96,7 +95,7 @@ std::string BecauseOf(const CheckedPairing& pairing) {
 std::string AnswerLine(const CheckedPairing& pairing) {
   std::vector<std::string> ok, not_ok, unknown;
   for (const CellRecord& cell : pairing.cells)
-    (WasOk(cell) ? ok : Counts(cell) ? not_ok : unknown).push_back(cell.cell.probe.attention);
+    (cell.is_green() ? ok : Counts(cell) ? not_ok : unknown).push_back(cell.cell.probe.attention);
   const std::string works = absl::StrCat("WORKS with ", absl::StrJoin(ok, ", "));
   const std::string rest =
       unknown.empty() ? "" : absl::StrCat("; unknown: ", absl::StrJoin(unknown, ", "));
@@ -161,7 +160,8 @@ const char* Name(CheckAnswer answer) {
 
 CheckAnswer AnswerOf(const CheckedPairing& pairing) {
   const auto says = std::count_if(pairing.cells.begin(), pairing.cells.end(), Counts);
-  const auto ok = std::count_if(pairing.cells.begin(), pairing.cells.end(), WasOk);
+  const auto ok =
+      std::count_if(pairing.cells.begin(), pairing.cells.end(), std::mem_fn(&CellRecord::is_green));
   if (says == 0) {
     const bool breaks_explain = !pairing.breaks.empty() && RanWithoutResult(pairing) == nullptr;
     return breaks_explain ? CheckAnswer::kBroken : CheckAnswer::kUnknown;

@@ -104,6 +104,15 @@ TEST_F(CellFilesTest, AMalformedReportKeepsTheHarnessesOwnFacts) {
   EXPECT_EQ(Judged(admitted).reason, "evidence-malformed");
 }
 
+TEST_F(CellFilesTest, AMalformedReportWithStagesWithoutEndCanBeReadAgain) {
+  Json reported = CompleteObservation();
+  reported["steps"] = 1;
+  reported["stages"] = Json(40'000, {{"stage", "import"}});
+  const Json admitted = Admitted(reported);
+  EXPECT_EQ(admitted["ending"]["kind"], "malformed");
+  EXPECT_TRUE(CellFacts::FromJson(admitted, "stored").ok());
+}
+
 TEST_F(CellFilesTest, AMalformedReportDoesNotHideALimitThatTheWorkerEnforced) {
   Json reported = CompleteObservation();
   reported["load"] = "x";

@@ -46,6 +46,30 @@ const std::vector<std::string>& Evidence() {
   return kEvidence;
 }
 
+// What cells write may hold links, which nothing follows. A run may hold runs of its own, and
+// another process may work in it: what is gone meanwhile has no links.
+absl::Status CheckLinksBelow(const fs::path& root, const fs::path& folder) {
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const fs::path path = it->path(), name = path.filename();
+    std::error_code gone;
+    if (it->is_symlink(gone)) {
+      const fs::path target = fs::canonical(path, gone);
+      if (!gone && IsAtOrBelow(target, root)) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          path.string(), " is a link that leads out of the run ", root.string(),
+          ": bkm reads and writes in its run only; put what it leads to in its place"));
+    }
+    const bool is_of_cell =
+        folder.filename() == "replay" || folder.parent_path().filename() == "cells";
+    const bool is_written_by_it = is_of_cell && (name == "work" || name == "tensors");
+    if (it->is_directory(gone) && !is_written_by_it) RETURN_IF_ERROR(CheckLinksBelow(root, path));
+  }
+  if (!error || error == std::errc::no_such_file_or_directory) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("cannot list ", folder.string(), ": ", error.message()));
+}
+
 }  // namespace
 
 absl::StatusOr<FileLock> RunDirectory::Lock() const {
@@ -200,30 +224,10 @@ absl::StatusOr<RunRecord> RunDirectory::ReadRun() const {
   return run;
 }
 
-// What a cell writes may hold links: nothing follows them.
 absl::Status RunDirectory::CheckLinks() const {
   std::error_code error;
   const fs::path root = fs::canonical(root_, error);
-  for (fs::recursive_directory_iterator it(root, error), end; !error && it != end;
-       it.increment(error)) {
-    const fs::path path = it->path();
-    const bool is_of_cell = path.parent_path().parent_path() == root / "cells" ||
-                            path.parent_path().filename() == "replay";
-    if (is_of_cell && (path.filename() == "work" || path.filename() == "tensors"))
-      it.disable_recursion_pending();
-    if (!it->is_symlink(error)) continue;
-    std::error_code dangling;
-    if (const fs::path target = fs::canonical(path, dangling);
-        dangling || !IsAtOrBelow(target, root)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          path.string(), " is a link that leads out of the run ", root.string(),
-          ": bkm reads and writes in its run only; put what it leads to in its place"));
-    }
-  }
-  if (error)
-    return absl::UnavailableError(
-        absl::StrCat("cannot list ", root.string(), ": ", error.message()));
-  return absl::OkStatus();
+  return error ? absl::OkStatus() : CheckLinksBelow(root, root);
 }
 
 absl::Status RunDirectory::CheckFolder(const CellRecord& record) const {

@@ -93,8 +93,12 @@ TEST_F(RunDirectoryTest, NoPartOfARunIsALinkThatLeadsOutOfIt) {
     }
     fs::rename(kept, root / name, none);
   }
-  fs::create_directories(folder() / "work");
-  fs::create_symlink(outside, folder() / "work/of-the-cell");
+  for (const fs::path& cell : {folder(), root / "unmutated/cells/cell"}) {
+    for (const char* name : {"work", "tensors", "replay/work"}) {
+      fs::create_directories(cell / name);
+      fs::create_symlink(outside, cell / name / "of-the-cell");
+    }
+  }
   fs::create_symlink("cells", root / "of-this-run");
   EXPECT_EQ(directory_.ReadRun().status(), absl::OkStatus());
 }
