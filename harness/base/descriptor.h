@@ -3,6 +3,7 @@
 #ifndef HARNESS_BASE_DESCRIPTOR_H_
 #define HARNESS_BASE_DESCRIPTOR_H_
 
+#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -42,6 +43,9 @@ absl::StatusOr<Pipe> MakePipe();
 // Keeps SIGTERM and SIGINT from ending this thread, and is readable (signalfd_siginfo) after one of
 // them, so that a loop can wait for them and for other descriptors in one place. Close-on-exec.
 Descriptor TakeStopSignals();
+
+// Reads until the end of the file, pipe or socket. After an error, what came before it.
+std::string ReadAll(int fd);
 
 // Writes all of `bytes`; false, with errno set, when write(2) fails.
 bool WriteAll(int fd, absl::string_view bytes);

@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <utility>
 
 #include "harness/base/status_macros.h"
@@ -20,17 +19,6 @@ Json AsJson(const RequestedLimits& limits) {
           {"memory_mib", limits.memory_mib},
           {"output_mib", limits.output_mib},
           {"processes", limits.processes}};
-}
-
-absl::StatusOr<std::string> ReadAll(const Descriptor& file) {
-  std::string text;
-  char buffer[65536];
-  for (;;) {
-    const ssize_t n = ::read(file.get(), buffer, sizeof buffer);
-    if (n == 0) return text;
-    if (n < 0 && errno != EINTR) return SystemError("cannot read the cell's request");
-    if (n > 0) text.append(buffer, static_cast<size_t>(n));
-  }
 }
 
 }  // namespace
@@ -48,8 +36,7 @@ absl::StatusOr<Descriptor> WriteQuestion(const Json& request,
 }
 
 absl::StatusOr<CellQuestion> ReadQuestion(const CellOrder& order) {
-  ASSIGN_OR_RETURN(const std::string text, ReadAll(order.question));
-  ASSIGN_OR_RETURN(const Json json, ParseJson(text, "request"));
+  ASSIGN_OR_RETURN(const Json json, ParseJson(ReadAll(order.question.get()), "request"));
   ObjectReader reader(json, "order");
   CellQuestion question;
   const std::vector<std::string> attached = reader.Strings("attached");

@@ -78,17 +78,6 @@ absl::Status BeConfined(const Confinement& confinement, int maps_written) {
   return EnterRoot(confinement);
 }
 
-// The message of the child's error; empty once the child has replaced itself by its program.
-std::string ReadAll(int pipe) {
-  std::string text;
-  char buffer[1024];
-  for (ssize_t n; (n = ::read(pipe, buffer, sizeof buffer)) != 0;) {
-    if (n > 0) text.append(buffer, static_cast<size_t>(n));
-    if (n < 0 && errno != EINTR) break;
-  }
-  return text;
-}
-
 std::vector<char*> Pointers(std::vector<std::string>& strings) {
   std::vector<char*> pointers;
   for (std::string& s : strings) pointers.push_back(s.data());
@@ -139,6 +128,7 @@ absl::StatusOr<pid_t> StartConfined(const Confinement& confinement,
     if (status.ok()) WriteAll(maps.write.get(), "x");
   }
   maps.write.Close();
+  // Empty once the child has replaced itself by its program.
   const std::string error = ReadAll(errors.read.get());
   if (status.ok() && error.empty()) return child;
   ::kill(child, SIGKILL);

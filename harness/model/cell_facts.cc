@@ -122,7 +122,7 @@ void CellFacts::SetCrashes(int64_t runs) { json_["crashes"] = seen_.crashes = ru
 
 void CellFacts::SetMachine(const ObservedMachine& machine) {
   seen_.machine = machine;
-  json_["machine"] = {{"disk_full", machine.disk_full}, {"memory_short", machine.memory_short}};
+  json_["machine"] = ToJson(machine);
 }
 
 }  // namespace bkm

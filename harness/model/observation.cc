@@ -425,6 +425,10 @@ absl::StatusOr<std::map<std::string, ObservedTensor>> TensorsFromJson(const Json
   return std::move(tensors.load);
 }
 
+Json ToJson(const ObservedMachine& machine) {
+  return {{"disk_full", machine.disk_full}, {"memory_short", machine.memory_short}};
+}
+
 OrderedJson ToJson(const Observation& observation) {
   return WriteFields(observation, FieldStyle::kSparse);
 }

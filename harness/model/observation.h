@@ -234,6 +234,7 @@ struct Observation : ObservedBackend {
 // Ignores unknown fields, so that files of newer workers can be read. A field of the wrong type is
 // an error that names its path: "observation.json: $.steps[1].loss: ...".
 absl::StatusOr<Observation> ObservationFromJson(const Json& json, const std::string& origin);
+Json ToJson(const ObservedMachine& machine);
 // A file of tensors' measures by name, as weights.json of a probe.
 absl::StatusOr<std::map<std::string, ObservedTensor>> TensorsFromJson(const Json& json,
                                                                       const std::string& origin);

@@ -29,10 +29,6 @@ ObservedMachine MachineFacts(const std::filesystem::path& cell_dir, int memory_m
   return {.disk_full = disk_full, .memory_short = available_kib / 1024 < memory_mib};
 }
 
-Json ToJson(const ObservedMachine& facts) {
-  return {{"disk_full", facts.disk_full}, {"memory_short", facts.memory_short}};
-}
-
 ObservedMachine MachineFactsOf(const Json& json) {
   return {.disk_full = IsTrue(json, "disk_full"), .memory_short = IsTrue(json, "memory_short")};
 }

@@ -14,8 +14,7 @@ namespace bkm {
 // again. For "machine" of an observation.
 ObservedMachine MachineFacts(const std::filesystem::path& cell_dir, int memory_mib);
 
-// As a node sends them; what is missing is false.
-Json ToJson(const ObservedMachine& facts);
+// From what a node sends; what is missing is false.
 ObservedMachine MachineFactsOf(const Json& json);
 
 }  // namespace bkm

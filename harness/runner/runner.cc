@@ -58,12 +58,12 @@ absl::StatusOr<bool> Runner::Run(CellSupply& supply, RunRecord& run) {
     const bool judged = background_ == 0 && untold_.empty();
     finished = pending_.empty() && judged && !more_to_come_;
     if (executor_.running() == 0 && (may_start ? finished : !goes_on || judged)) break;
-    const WaitResult result = executor_.WaitAny(std::chrono::milliseconds(250));
+    WaitResult result = executor_.WaitAny(std::chrono::milliseconds(250));
     if (std::holds_alternative<Interrupted>(result)) {
       interrupted = true;
       executor_.CancelAll();
-    } else if (const auto* ended = std::get_if<CellFinished>(&result)) {
-      RETURN_IF_ERROR(HandleFinished(*ended));
+    } else if (auto* ended = std::get_if<CellFinished>(&result)) {
+      RETURN_IF_ERROR(HandleFinished(std::move(*ended)));
     }
     observer_.OnTick(executor_.running());
   }
@@ -314,13 +314,14 @@ absl::Status Runner::StartOne(const Pending& pending) {
   return absl::OkStatus();
 }
 
-absl::Status Runner::HandleFinished(const CellFinished& finished) {
+absl::Status Runner::HandleFinished(CellFinished finished) {
   const auto it = in_flight_.find(finished.id);
   HARNESS_CHECK(it != in_flight_.end()) << "a cell that was not started ended: " << finished.id;
   const Pending pending = it->second;
   in_flight_.erase(it);
   if (pending.second_try) alone_ = false;
-  CellFacts facts = AdmittedCell(finished.facts, directory_.cell(run_->cells[pending.index]));
+  CellFacts facts =
+      AdmittedCell(std::move(finished.facts), directory_.cell(run_->cells[pending.index]));
   const EndingKind ending = facts.ending().kind;
   if (ending == EndingKind::kCancelled) return absl::OkStatus();
   if (ending == EndingKind::kRaised) {

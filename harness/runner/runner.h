@@ -107,7 +107,7 @@ class Runner {
   absl::Status StartReady();
   absl::StatusOr<bool> TakeLate(const Pending& pending);
   absl::Status StartOne(const Pending& pending);
-  absl::Status HandleFinished(const CellFinished& finished);
+  absl::Status HandleFinished(CellFinished finished);
   absl::Status Judge(size_t index);
   absl::Status Inherit(size_t equal, size_t from);
   // `observed`: what the worker saw from outside the cell. `may_keep`: other runs of this machine
