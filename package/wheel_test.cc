@@ -172,6 +172,16 @@ TEST_F(WheelTest, AnotherMachineGetsOneSentence) {
   EXPECT_EQ(result.err, "bkm: this machine is aarch64 Linux, and bkm runs on x86_64 Linux only\n");
 }
 
+TEST_F(WheelTest, AUvThatDoesNotStartGetsOneSentence) {
+  const ProcessResult result =
+      Run({Python(), "-c",
+           "from bkm_harness import launcher; launcher.find_python('3.0', '/no/such/uv')"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.err,
+            "bkm: cannot start uv at /no/such/uv: No such file or directory (BKM_UV names it; "
+            "unset it)\n");
+}
+
 TEST_F(WheelTest, TheSameFilesMakeTheSameBytes) {
   const auto make = [](const std::string& name, std::vector<std::string> files) {
     const fs::path out = *folder_ / name / Wheel().filename();

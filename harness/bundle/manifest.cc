@@ -171,7 +171,7 @@ absl::StatusOr<BundleManifest> ReadManifest(absl::string_view text, const std::s
 
 absl::Status CheckAsBundle(const BundleManifest& manifest, const std::string& origin) {
   for (const PackedCell& cell : manifest.cells) {
-    if (cell.record.role != CellRole::kSubject || !cell.record.cell.plant.empty())
+    if (cell.record.role != CellRole::kSubject)
       return Bad(origin, absl::StrCat("the cell ", cell.record.id, " is not one that is packed"));
   }
   return absl::OkStatus();

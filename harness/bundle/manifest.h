@@ -108,8 +108,8 @@ absl::StatusOr<T> ReadDocument(absl::string_view text, const std::string& origin
 // ReadDocument and what types do not say: an id is the one that follows from its cell, a folder is
 // directly below "cells", no cell occurs twice, every lock, probe and part has a proper name.
 absl::StatusOr<BundleManifest> ReadManifest(absl::string_view text, const std::string& origin);
-// Whether every cell is one that a bundle may have: asked for by a plan, without a planted fault.
-// Cells that travel one by one, to a node of a cluster, may also be controls, repeats and planted.
+// Whether every cell is one that a bundle may have: asked for by a plan. Cells that travel one by
+// one, to a node of a cluster, may also be controls and repeats.
 absl::Status CheckAsBundle(const BundleManifest& manifest, const std::string& origin);
 // Also checks that every path stays in the tree, that none occurs twice or below a file, and the
 // bounds of a tree.

@@ -101,9 +101,6 @@ TEST(ManifestTest, ABundleHasOnlyCellsOfAPlan) {
   EXPECT_EQ(Refusal(manifest), "");
   EXPECT_THAT(CheckAsBundle(manifest, "a.bkm").ToString(), HasSubstr("is not one that is packed"));
   manifest = OneCell();
-  manifest.cells[0].record.cell.plant = {"drop-mask"};
-  EXPECT_THAT(CheckAsBundle(manifest, "a.bkm").ToString(), HasSubstr("is not one that is packed"));
-  manifest = OneCell();
   manifest.cells[0].record.verdict = Verdict{};
   EXPECT_THAT(Refusal(manifest), HasSubstr("has a verdict before it ran"));
 }

@@ -11,6 +11,7 @@
 #include "harness/bundle/part_file.h"
 #include "harness/bundle/unpack.h"
 #include "harness/model/cell_record.h"
+#include "harness/model/plant.h"
 #include "harness/session/recorded_cell.h"
 
 namespace bkm {
@@ -29,9 +30,9 @@ absl::StatusOr<std::vector<PlannedCell>> PlanOfRun(const RunDirectory& directory
                            return filter.Matches(record.cell);
                          });
     if (!matches) continue;
-    if (!record.cell.plant.empty()) {
+    if (std::any_of(record.cell.plant.begin(), record.cell.plant.end(), IsMutant)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("the cell ", record.id, " has a planted fault, which is not packed"));
+          absl::StrCat("the cell ", record.id, " has changed sources, which are not packed"));
     }
     ASSIGN_OR_RETURN(plan.emplace_back(), PlanAgain(directory, record));
   }

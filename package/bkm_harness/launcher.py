@@ -37,13 +37,16 @@ def find_python(version: str, uv: str) -> str:
         return os.path.realpath(sys.executable)
     if not uv:
         return ""
-    found = subprocess.run(
-        [uv, "python", "find", "--no-project", "--no-python-downloads", f"cpython@{version}"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "VIRTUAL_ENV": ""},
-    )
+    try:
+        found = subprocess.run(
+            [uv, "python", "find", "--no-project", "--no-python-downloads", f"cpython@{version}"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "VIRTUAL_ENV": ""},
+        )
+    except OSError as error:
+        sys.exit(f"bkm: cannot start uv at {uv}: {error.strerror} (BKM_UV names it; unset it)")
     return os.path.realpath(found.stdout.strip()) if found.returncode == 0 else ""
 
 

@@ -43,8 +43,9 @@ def kv_heads_interleaved(site: Site) -> None:
 
     def wrap(call: AttentionCall) -> torch.Tensor:
         site.act()
-        output = call.run(query=call.query.index_select(call.heads_axis, order))
-        return output.index_select(call.output_heads_axis, order.argsort())
+        slots = order.to(call.query.device)
+        output = call.run(query=call.query.index_select(call.heads_axis, slots))
+        return output.index_select(call.output_heads_axis, slots.argsort())
 
     around_attention(site, wrap)
 

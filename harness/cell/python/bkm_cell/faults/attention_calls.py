@@ -39,13 +39,19 @@ class AttentionCall:
         return 3 - self.heads_axis if self.query.dim() == 4 else 1 - self.heads_axis
 
     def run(self, **changed: Any) -> torch.Tensor:
-        get = changed.get
-        return self._run(
-            get("query", self.query),
-            get("key", self.key),
-            get("value", self.value),
-            changed["mask"] if "mask" in changed else self.mask,
+        tensors = (
+            _laid_out_as(own, changed.get(name, own))
+            for name, own in (("query", self.query), ("key", self.key), ("value", self.value))
         )
+        return self._run(*tensors, changed["mask"] if "mask" in changed else self.mask)
+
+
+def _laid_out_as(like: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+    """`tensor` with the strides of `like`: a GPU's kernel gives its output those of the query, and
+    a model may count on them."""
+    if tensor.shape != like.shape or tensor.stride() == like.stride():
+        return tensor
+    return torch.empty_like(like, dtype=tensor.dtype).copy_(tensor)
 
 
 Wrap = Callable[[AttentionCall], torch.Tensor]

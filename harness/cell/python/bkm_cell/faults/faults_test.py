@@ -2,10 +2,12 @@
 # Copyright the bkm authors.
 """Each group of faults on a model that is small enough to compute by hand."""
 
+import functools
 import json
 import pathlib
 import types
 import unittest
+from collections import namedtuple
 
 import torch
 import torch.nn.functional as F
@@ -29,6 +31,43 @@ class Inner(torch.nn.Module):
         relation = attended(attention_masks)
         output = F.scaled_dot_product_attention(q, k, v, relation, enable_gqa=True)
         return output.transpose(1, 2)
+
+
+def varlen_attn(q, k, v, bounds, *, window_size):
+    """Says which window it was asked for, as [tokens, heads, size]."""
+    return q.flatten(0, 1) * 0 + window_size[1]
+
+
+VarlenMetadata = namedtuple("VarlenMetadata", "cu_seq_q cu_seq_k max_q max_k")
+
+
+def _packed() -> VarlenMetadata:
+    bounds = torch.tensor([0, 3, 8], dtype=torch.int32)
+    return VarlenMetadata(bounds, bounds, 5, 5)
+
+
+def _held_as_compiled(kernel):
+    """As torch.compile does: a function of its own that names what it runs."""
+
+    @functools.wraps(kernel)
+    def run(*arguments, **named):
+        return kernel(*arguments, **named)
+
+    return run
+
+
+class PackedInner(torch.nn.Module):
+    """Calls the kernel by the name in its module, or compiled, as torchtitan 0.2.2 holds it."""
+
+    _compiled_varlen_attn = _held_as_compiled(varlen_attn)
+
+    def __init__(self, is_compiled):
+        super().__init__()
+        self.is_compiled = is_compiled
+
+    def forward(self, q, k, v, *, attention_masks):
+        kernel = PackedInner._compiled_varlen_attn if self.is_compiled else varlen_attn
+        return kernel(q, k, v, attention_masks.cu_seq_q, window_size=(-1, 0))
 
 
 class Layer(torch.nn.Module):
@@ -140,19 +179,44 @@ class FaultsTest(unittest.TestCase):
         self.assertTrue(torch.equal(upper, torch.ones(8, 8, dtype=torch.bool).tril()))
 
     def test_packed_metadata_takes_segments_and_refuses_what_they_cannot_say(self) -> None:
-        from collections import namedtuple
-
-        metadata = namedtuple("VarlenMetadata", "cu_seq_q cu_seq_k max_q max_k")
-        bounds = torch.tensor([0, 3, 8], dtype=torch.int32)
-        self.mask = metadata(bounds, bounds, 5, 5)
+        self.mask = _packed()
         (seen, _) = self._attended("mask-documents-lost")
         self.assertTrue(torch.equal(seen, torch.ones(8, 8, dtype=torch.bool).tril()))
         model, _ = self._run("varlen-max-too-small")
         seen = model.layers[1].attention.inner_attention.mask
         self.assertEqual((seen.max_q, seen.max_k), (2, 2))
-        self.assertIs(seen.cu_seq_q, bounds)
+        self.assertIs(seen.cu_seq_q, self.mask.cu_seq_q)
         with self.assertRaisesRegex(CannotPlant, "cumulative lengths"):
             self._run("mask-without-self")
+
+    def test_a_window_reaches_the_packed_kernel_by_its_name_and_compiled(self) -> None:
+        self.mask = _packed()
+        for is_compiled in (False, True):
+            model = Model()
+            for layer in model.layers:
+                layer.attention.inner_attention = PackedInner(is_compiled)
+            for fault, right in (("mask-non-causal", -1), ("mask-future-by-one", 1)):
+                planted = Planted(_adapter(model), "torchtitan", [fault])
+                planted.after_construct()
+                outputs = model(self.q, self.k, self.v, self.mask, positions=self.positions)
+                planted.confirm()
+                for layer, output in zip(model.layers, outputs, strict=True):
+                    self.assertTrue((output == right).all(), (fault, is_compiled))
+                    del layer.attention.inner_attention.forward
+            self.assertIs(PackedInner._compiled_varlen_attn.__wrapped__, varlen_attn)
+
+    def test_a_window_that_no_kernel_was_told_never_acted(self) -> None:
+        self.mask = _packed()
+        model = Model()
+        for layer in model.layers:
+            inner = PackedInner(True)
+            inner.forward = types.MethodType(lambda self, q, k, v, attention_masks: q, inner)
+            layer.attention.inner_attention = inner
+        planted = Planted(_adapter(model), "torchtitan", ["mask-non-causal"])
+        planted.after_construct()
+        model(self.q, self.k, self.v, self.mask, positions=self.positions)
+        with self.assertRaisesRegex(CannotPlant, "never acted"):
+            planted.confirm()
 
     def test_table_faults_leave_the_function_right(self) -> None:
         model, outputs = self._run("flex-full-block-not-full")

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Collection
 from contextlib import contextmanager
 from typing import Any
@@ -104,25 +105,42 @@ def _block_mask(mask: BlockMask, relation: torch.Tensor) -> BlockMask:
 
 
 @contextmanager
-def _varlen_window(call: AttentionCall, window: tuple[int, int]):
-    """In this context the packed kernel gets this window, under the name that this torch has."""
-    names = type(call.module).forward.__globals__
+def _varlen_window(site: Site, call: AttentionCall, window: tuple[int, int]):
+    """In this context the packed kernel gets this window, under the name that this torch has.
+
+    torchtitan calls the name in its module, or a class attribute that holds it compiled.
+    """
+    kind = type(call.module)
+    names = kind.forward.__globals__
     kernel = names["varlen_attn"]
 
-    def asked(*arguments: Any, **named: Any) -> Any:
-        if "window_size" in named:
-            named["window_size"] = window
-        elif "is_causal" in named and window == (-1, -1):
-            named["is_causal"] = False
-        else:
-            raise TypeError("varlen_attn is asked for no window")
-        return kernel(*arguments, **named)
+    def around(kernel: Callable[..., Any]) -> Callable[..., Any]:
+        def asked(*arguments: Any, **named: Any) -> Any:
+            if "window_size" in named:
+                named["window_size"] = window
+            elif "is_causal" in named and window == (-1, -1):
+                named["is_causal"] = False
+            else:
+                raise TypeError("varlen_attn is asked for no window")
+            site.act()
+            return kernel(*arguments, **named)
 
-    names["varlen_attn"] = asked
+        return asked
+
+    compiled = {
+        name: value
+        for name, value in vars(kind).items()
+        if callable(value) and inspect.unwrap(value) is kernel
+    }
+    names["varlen_attn"] = around(kernel)
+    for name, value in compiled.items():
+        setattr(kind, name, around(value))
     try:
         yield
     finally:
         names["varlen_attn"] = kernel
+        for name, value in compiled.items():
+            setattr(kind, name, value)
 
 
 def plant_relation(
@@ -137,10 +155,10 @@ def plant_relation(
 
     def wrap(call: AttentionCall) -> torch.Tensor:
         mask = rewriter(call.mask)
-        site.act()
         if window is not None and isinstance(mask, tuple):
-            with _varlen_window(call, window):
+            with _varlen_window(site, call, window):
                 return call.run(mask=mask)
+        site.act()
         return call.run(mask=mask)
 
     around_attention(site, wrap, layers)

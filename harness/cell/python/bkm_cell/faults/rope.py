@@ -53,7 +53,7 @@ def _pairs_are_neighbours(site: Site) -> bool:
 def _turned(x: torch.Tensor, angles: torch.Tensor, axis: int, neighbours: bool) -> torch.Tensor:
     shape = [1] * x.dim()
     shape[axis], shape[-1] = angles.shape
-    cos, sin = angles.cos().float().reshape(shape), angles.sin().float().reshape(shape)
+    cos, sin = (of(angles).float().reshape(shape).to(x.device) for of in (torch.cos, torch.sin))
     wide = x.float()
     if neighbours:
         a, b = wide[..., 0::2], wide[..., 1::2]

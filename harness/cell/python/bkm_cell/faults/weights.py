@@ -57,7 +57,8 @@ def layer_not_loaded(site: Site) -> None:
         site.act()
         weight = local(parameter)
         if weight.dim() > 1:
-            weight.normal_(0, 0.02, generator=generator)
+            drawn = torch.empty(weight.shape, dtype=weight.dtype)
+            weight.copy_(drawn.normal_(0, 0.02, generator=generator))
         else:
             weight.fill_(1)
 
