@@ -19,6 +19,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::UnorderedElementsAre;
@@ -80,6 +81,11 @@ TEST(SelftestTest, SmokeEveryFaultIsCaughtForItsReason) {
                                    "buffer-not-loaded: wrong, golden, weights-not-loaded",
                                    "context-mask-of-own-part: wrong, mask, mask-leak"));
   EXPECT_THAT(FaultFreeOf(found), AllOf(Not(IsEmpty()), Each("ok")));
+  // Planted cells can run on another machine, one with a GPU for example.
+  const absl::StatusOr<ProcessResult> packed =
+      RunRealBkm({"pack", RealRunFolder("smoke"), "--out", testing::TempDir() + "/smoke.bkm"});
+  ASSERT_TRUE(packed.ok()) << packed.status();
+  EXPECT_THAT(packed->out, HasSubstr(absl::StrCat(found.size(), " cells in "))) << packed->err;
 }
 
 // A right pair stays green, however its engine and library go about it.
