@@ -48,10 +48,9 @@ class SensitivityCommand : public CliCommand {
     for (const CellRecord& cell : run.cells) {
       const Probe& probe = cell.cell.probe;
       ASSIGN_OR_RETURN(const std::optional<Verdict> verdict, directory.ReadVerdict(cell));
-      const Json evidence = verdict ? verdict->evidence : Json::object();
-      const Json numbers = ObjectOf(ObjectOf(evidence, "checks"), "numbers");
-      if (numbers.empty()) continue;  // not judged by numbers
-      const std::optional<ReportTypes> types = ReportTypesOf(numbers);
+      const Finding* numbers = verdict ? verdict->Find("numbers") : nullptr;
+      if (numbers == nullptr) continue;
+      const std::optional<ReportTypes> types = FactsOf<NumbersFacts>(numbers).reported_in_fp32;
       if (!types) {
         ++of_older_versions;
         continue;

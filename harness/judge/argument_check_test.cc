@@ -27,7 +27,7 @@ Observation Read() {
 
 TEST(ArgumentCheckTest, PassesIfEachCallWasReadAndNothingDiffers) {
   for (const char* attention : {"flex", "flex_attention", "varlen"})
-    EXPECT_EQ(CheckArguments(Asked(attention), Read()).outcome, CheckOutcome::kPassed);
+    EXPECT_EQ(CheckArguments(Asked(attention), Read()).outcome, ClaimOutcome::kPassed);
 }
 
 TEST(ArgumentCheckTest, DifferenceNamesLayerStepAndReason) {
@@ -35,11 +35,11 @@ TEST(ArgumentCheckTest, DifferenceNamesLayerStepAndReason) {
   observation.gpu_differences = {{"flex-cpu", 3, 1, "kv_indices", "a block is missing", 1},
                                  {"flex-cpu", 4, 1, "kv_indices", "a block is missing", 1}};
   const CheckResult table = CheckArguments(Asked("flex"), observation);
-  EXPECT_EQ(table.outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(table.outcome, ClaimOutcome::kFailed);
   EXPECT_EQ(table.stage, Stage::kMask);
   EXPECT_EQ(table.reason, reason::kBlockTable);
   EXPECT_THAT(table.message, HasSubstr("first in layer 3, step 2: a block is missing"));
-  EXPECT_EQ(table.evidence["differences"].size(), 2);
+  EXPECT_EQ(table.facts["differences"].size(), 2);
   observation.gpu_differences = {{"varlen-cpu", -1, std::nullopt, "max_q", "it is 3", 2}};
   const CheckResult length = CheckArguments(Asked("varlen"), observation);
   EXPECT_EQ(length.reason, reason::kKernelArguments);
@@ -50,27 +50,27 @@ TEST(ArgumentCheckTest, CallThatNobodyReadIsUnseen) {
   Observation observation = Read();
   observation.gpu_reads = {2, 1};
   const CheckResult result = CheckArguments(Asked("flex"), observation);
-  EXPECT_EQ(result.outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(result.outcome, ClaimOutcome::kUnseen);
   EXPECT_THAT(result.message, HasSubstr("in 1 of 2 attention calls of step 2"));
   observation.gpu_reads.clear();
-  EXPECT_EQ(CheckArguments(Asked("varlen"), observation).outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(CheckArguments(Asked("varlen"), observation).outcome, ClaimOutcome::kUnseen);
 }
 
 TEST(ArgumentCheckTest, EachForwardOfAStepIsReadAndACheckpointedLayerOnce) {
   Observation observation = Read();
   for (ObservedKernels& kernels : observation.kernels) kernels.calls = {2, 2};
-  EXPECT_EQ(CheckArguments(Asked("varlen"), observation).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckArguments(Asked("varlen"), observation).outcome, ClaimOutcome::kPassed);
   observation.steps[0].forwards = 2;
-  EXPECT_EQ(CheckArguments(Asked("varlen"), observation).outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(CheckArguments(Asked("varlen"), observation).outcome, ClaimOutcome::kUnseen);
 }
 
 TEST(ArgumentCheckTest, KernelThatRunsItselfNeedsNoReader) {
   Observation observation = Read();
   observation.gpu_reads.clear();
-  EXPECT_EQ(CheckArguments(Asked("sdpa"), observation).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckArguments(Asked("sdpa"), observation).outcome, ClaimOutcome::kPassed);
   Probe gpu = Asked("flex");
   gpu.device = "cuda";
-  EXPECT_EQ(CheckArguments(gpu, observation).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckArguments(gpu, observation).outcome, ClaimOutcome::kPassed);
 }
 
 }  // namespace

@@ -289,7 +289,7 @@ CheckResult CheckBackend(const Observation& observation, const AskedAttention& a
         std::move(evidence));
   }
   if (std::optional<CheckResult> steps = CheckSteps(observation, attention, *asked)) {
-    steps->evidence = std::move(evidence);
+    steps->facts = std::move(evidence);
     return *std::move(steps);
   }
   return CheckResult::Passed(Stage::kBackend, std::move(evidence));

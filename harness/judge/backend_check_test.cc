@@ -25,16 +25,16 @@ Observation Called(std::vector<std::string> callables, std::string configured) {
 TEST(BackendCheckTest, AskedBackendThatWasBuiltAndRanPasses) {
   const CheckResult result =
       CheckBackend(Built({"FlexAttention", "FlexAttention"}, {"flex_attention"}), {"flex"});
-  EXPECT_EQ(result.outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(result.outcome, ClaimOutcome::kPassed);
   EXPECT_EQ(
-      result.evidence,
+      result.facts,
       Json({{"asked", "flex"}, {"built", {{"FlexAttention", 2}}}, {"ops", {"flex_attention"}}}));
 }
 
 TEST(BackendCheckTest, AnotherBackendThatWasBuiltIsAnIgnoredOverride) {
   const CheckResult result =
       CheckBackend(Built({"ScaledDotProductAttention", "ScaledDotProductAttention"}), {"flex"});
-  EXPECT_EQ(result.outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(result.outcome, ClaimOutcome::kFailed);
   EXPECT_EQ(result.stage, Stage::kBackend);
   EXPECT_EQ(result.reason, "override-ignored");
   EXPECT_EQ(result.message,
@@ -48,12 +48,12 @@ TEST(BackendCheckTest, AControlThatAskedForNothingIsNotWrong) {
   EXPECT_EQ(CheckBackend(observation, varlen).reason, "override-ignored");
   observation.not_asked = "the library has one attention";
   const CheckResult result = CheckBackend(observation, varlen);
-  EXPECT_EQ(result.outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(result.outcome, ClaimOutcome::kUnseen);
   EXPECT_EQ(result.reason, "not-offered");
   EXPECT_EQ(result.message,
             "the library has one attention: varlen cannot be asked for, and it has flex");
   EXPECT_EQ(CheckBackend(observation, {.name = "flex", .layers = 1, .of_control = true}).outcome,
-            CheckOutcome::kPassed)
+            ClaimOutcome::kPassed)
       << "it has what was asked for";
   EXPECT_EQ(CheckBackend(observation, {.name = "varlen", .layers = 1}).reason, "override-ignored")
       << "an engine is always asked";
@@ -71,7 +71,7 @@ TEST(BackendCheckTest, OneLayerOfAnotherBackendIsEnough) {
 
 TEST(BackendCheckTest, CallableThatRanDecidesForHf) {
   const std::string sdpa = "transformers.integrations.sdpa_attention.sdpa_attention_forward";
-  EXPECT_EQ(CheckBackend(Called({sdpa, sdpa}, {"sdpa"}), {"sdpa"}).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckBackend(Called({sdpa, sdpa}, {"sdpa"}), {"sdpa"}).outcome, ClaimOutcome::kPassed);
   EXPECT_EQ(CheckBackend(Called({sdpa}, {"sdpa"}), {"eager"}).reason, "override-ignored");
   EXPECT_EQ(CheckBackend(Called({sdpa}, {"flex_attention"}), {"flex_attention"}).reason,
             "other-backend-ran");
@@ -113,8 +113,8 @@ TEST(BackendCheckTest, KernelsOfTheAskedBackendPassAndAreEvidence) {
   Observation observation = Built({"FlexAttention", "FlexAttention"}, {"flex_attention"});
   observation.kernels = {{0, kFlexForward, kFlexBackward}, {1, kFlexForward, kFlexBackward}};
   const CheckResult result = CheckBackend(observation, {"flex"});
-  EXPECT_EQ(result.outcome, CheckOutcome::kPassed);
-  EXPECT_EQ(result.evidence["kernels"],
+  EXPECT_EQ(result.outcome, ClaimOutcome::kPassed);
+  EXPECT_EQ(result.facts["kernels"],
             Json::array({{{"layers", 2}, {"forward", kFlexForward}, {"backward", kFlexBackward}}}));
 }
 
@@ -124,7 +124,7 @@ TEST(BackendCheckTest, SdpaThatIsMadeOfPlainOpsHasAPlainBackward) {
       {0,
        {"aten::_scaled_dot_product_attention_math", "aten::bmm", "aten::softmax"},
        kPlainBackward}};
-  EXPECT_EQ(CheckBackend(observation, {"sdpa"}).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckBackend(observation, {"sdpa"}).outcome, ClaimOutcome::kPassed);
   observation.kernels[0].forward = {"aten::bmm", "aten::softmax"};
   EXPECT_EQ(CheckBackend(observation, {"sdpa"}).reason, "other-backend-ran");
 }
@@ -133,7 +133,7 @@ TEST(BackendCheckTest, EagerCallableThatCallsSdpaFails) {
   Observation observation =
       Called({"transformers.models.qwen3.modeling_qwen3.eager_attention_forward"}, {"eager"});
   observation.kernels = {{0, {"aten::bmm", "aten::softmax"}, kPlainBackward}};
-  EXPECT_EQ(CheckBackend(observation, {"eager"}).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckBackend(observation, {"eager"}).outcome, ClaimOutcome::kPassed);
   observation.kernels[0].forward = {"aten::scaled_dot_product_attention"};
   EXPECT_EQ(CheckBackend(observation, {"eager"}).reason, "other-backend-ran");
 }
@@ -151,7 +151,7 @@ Observation FinishedWithFlex() {
 const AskedAttention kTwoSteps = {"flex", 2, 2};
 
 TEST(BackendCheckTest, EveryLayerOfEveryStepIsProven) {
-  EXPECT_EQ(CheckBackend(FinishedWithFlex(), kTwoSteps).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckBackend(FinishedWithFlex(), kTwoSteps).outcome, ClaimOutcome::kPassed);
 }
 
 TEST(BackendCheckTest, ALayerThatOnlyDidNotRunInOneStepFails) {
@@ -166,14 +166,14 @@ TEST(BackendCheckTest, AStepThatNobodySawIsUnseen) {
   Observation observation = FinishedWithFlex();
   for (ObservedKernels& kernels : observation.kernels) kernels.calls.clear();
   const CheckResult result = CheckBackend(observation, kTwoSteps);
-  EXPECT_EQ(result.outcome, CheckOutcome::kUnseen) << "an older run";
+  EXPECT_EQ(result.outcome, ClaimOutcome::kUnseen) << "an older run";
   EXPECT_EQ(result.message, "no witness saw flex run in step 1 in 2 of 2 layers (0, 1)");
   observation = FinishedWithFlex();
   observation.kernels[0].forward = observation.kernels[0].backward = {"new_attention"};
   EXPECT_EQ(CheckBackend(observation, kTwoSteps).message,
             "no witness saw flex run in step 1 in 1 of 2 layers (0)")
       << "no name that the vocabulary knows";
-  EXPECT_EQ(CheckBackend(observation, {"flex", 2, 0}).outcome, CheckOutcome::kPassed)
+  EXPECT_EQ(CheckBackend(observation, {"flex", 2, 0}).outcome, ClaimOutcome::kPassed)
       << "a cell that stopped";
 }
 
@@ -199,7 +199,7 @@ TEST(BackendCheckTest, ACompiledCallIsWhatItsForwardRan) {
   }
   for (ObservedStep& step : observation.steps)
     step.attention_nodes = {{"CompiledFunctionBackward", 2}, {"LogSoftmaxBackward0", 1}};
-  EXPECT_EQ(CheckBackend(observation, kTwoSteps).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckBackend(observation, kTwoSteps).outcome, ClaimOutcome::kPassed);
 
   Observation dropped = observation;
   dropped.steps[1].attention_nodes["CompiledFunctionBackward"] = 1;
@@ -212,7 +212,7 @@ TEST(BackendCheckTest, ACompiledCallIsWhatItsForwardRan) {
             "flex was built, but the forward that ran is that of sdpa in 1 of 2 layers (1)");
   Observation unnamed = observation;
   unnamed.kernels[1].forward = {"triton_poi_fused_mul_3"};
-  EXPECT_NE(CheckBackend(unnamed, kTwoSteps).outcome, CheckOutcome::kPassed);
+  EXPECT_NE(CheckBackend(unnamed, kTwoSteps).outcome, ClaimOutcome::kPassed);
 }
 
 TEST(BackendCheckTest, ALossThatDependsOnAnotherAttentionTooFails) {
@@ -228,7 +228,7 @@ TEST(BackendCheckTest, ALossThatNobodyLookedAtIsUnseen) {
   EXPECT_EQ(CheckBackend(observation, kTwoSteps).message,
             "nobody saw what the loss of step 2 depends on");
   observation.steps.pop_back();
-  EXPECT_EQ(CheckBackend(observation, kTwoSteps).outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(CheckBackend(observation, kTwoSteps).outcome, ClaimOutcome::kUnseen);
 }
 
 TEST(BackendCheckTest, PlainOpsInTheBackwardAreNotCounted) {
@@ -236,7 +236,7 @@ TEST(BackendCheckTest, PlainOpsInTheBackwardAreNotCounted) {
   observation.kernels = {{0, {"aten::bmm", "aten::softmax"}, kPlainBackward, {1}}};
   observation.steps.resize(1);
   observation.steps[0].attention_nodes = {{"BmmBackward0", 2}};
-  EXPECT_EQ(CheckBackend(observation, {"eager", 1, 1}).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckBackend(observation, {"eager", 1, 1}).outcome, ClaimOutcome::kPassed);
   observation.steps[0].attention_nodes["ScaledDotProductAttentionBackward0"] = 1;
   EXPECT_EQ(CheckBackend(observation, {"eager", 1, 1}).reason, "other-backend-ran");
 }
@@ -252,11 +252,11 @@ TEST(BackendCheckTest, OneCallOfAnotherBackendBesideTheAskedOneFails) {
 TEST(BackendCheckTest, EveryLayerMustShowWhatItIs) {
   Observation observation = FinishedWithFlex();
   observation.layers[1].class_name = "Mixer";
-  EXPECT_EQ(CheckBackend(observation, kTwoSteps).outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(CheckBackend(observation, kTwoSteps).outcome, ClaimOutcome::kUnseen);
 }
 
 TEST(BackendCheckTest, NothingSeenIsUnseenNotPassed) {
-  EXPECT_EQ(CheckBackend(Observation(), {"flex"}).outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(CheckBackend(Observation(), {"flex"}).outcome, ClaimOutcome::kUnseen);
   EXPECT_EQ(CheckBackend(Built({"Qwen3Attention"}, {"flex_attention"}), {"flex"}).reason,
             "witness-missing");
 }

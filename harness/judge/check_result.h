@@ -16,32 +16,9 @@
 
 namespace bkm {
 
-enum class CheckOutcome {
-  kPassed,
-  kFailed,      // the cell did not do what was asked: `wrong`
-  kUnseen,      // the fact was not observed: the check cannot decide
-  kUnreadable,  // a file that the check needs is missing or corrupt: it cannot decide
-};
-
-// One place at which a check failed: a tensor, a step, a layer.
-struct FailedPlace {
-  std::string where;  // "step 2, model.norm.weight"
-  std::string what;   // a sentence
-  // The error in units of what is allowed, which are floors for numbers; absent where it is no
-  // matter of more or less, or infinitely much.
-  std::optional<double> size = {};
-};
-
-// The result of one check of a cell. `evidence` holds the numbers that were compared, whatever the
+// The result of one check of a cell: a finding, whose facts hold what was compared, whatever the
 // outcome.
-struct CheckResult {
-  CheckOutcome outcome = CheckOutcome::kPassed;
-  Stage stage = Stage::kGolden;  // the stage that the check belongs to
-  std::string reason;            // empty when passed
-  std::string message;
-  Json evidence = Json::object();
-  // Of a failure: every place, the worst first. Empty: `message` says it all.
-  std::vector<FailedPlace> places = {};
+struct CheckResult : Finding {
   // Other claims of the same check that failed.
   std::vector<CheckResult> further = {};
 
@@ -50,25 +27,35 @@ struct CheckResult {
   // That of the worst place; absent if it is no matter of more or less.
   std::optional<double> size() const { return places.empty() ? std::nullopt : places.front().size; }
 
-  static CheckResult Passed(Stage stage, Json evidence = Json::object()) {
-    return {CheckOutcome::kPassed, stage, "", "", std::move(evidence)};
+  static CheckResult Passed(Stage stage, Json facts = Json::object()) {
+    return Of(ClaimOutcome::kPassed, stage, "", "", std::move(facts));
   }
   static CheckResult Failed(Stage stage, const char* reason, std::string message,
-                            Json evidence = Json::object()) {
-    return {CheckOutcome::kFailed, stage, reason, std::move(message), std::move(evidence)};
+                            Json facts = Json::object()) {
+    return Of(ClaimOutcome::kFailed, stage, reason, std::move(message), std::move(facts));
   }
-  static CheckResult Unseen(Stage stage, std::string message, Json evidence = Json::object()) {
-    return {CheckOutcome::kUnseen, stage, reason::kWitnessMissing, std::move(message),
-            std::move(evidence)};
+  static CheckResult Unseen(Stage stage, std::string message, Json facts = Json::object()) {
+    return Of(ClaimOutcome::kUnseen, stage, reason::kWitnessMissing, std::move(message),
+              std::move(facts));
   }
   // The subject has no way to be asked: nothing is wrong, and nothing is proven.
-  static CheckResult NotOffered(Stage stage, std::string message, Json evidence = Json::object()) {
-    return {CheckOutcome::kUnseen, stage, reason::kNotOffered, std::move(message),
-            std::move(evidence)};
+  static CheckResult NotOffered(Stage stage, std::string message, Json facts = Json::object()) {
+    return Of(ClaimOutcome::kUnseen, stage, reason::kNotOffered, std::move(message),
+              std::move(facts));
   }
   static CheckResult Unreadable(Stage stage, const absl::Status& status) {
-    return {CheckOutcome::kUnreadable, stage, reason::kEvidenceUnreadable,
-            std::string(status.message()), Json::object()};
+    return Of(ClaimOutcome::kUnreadable, stage, reason::kEvidenceUnreadable,
+              std::string(status.message()), Json::object());
+  }
+
+ private:
+  static CheckResult Of(ClaimOutcome outcome, Stage stage, const char* reason, std::string message,
+                        Json facts) {
+    return {Finding{.outcome = outcome,
+                    .stage = stage,
+                    .reason = reason,
+                    .message = std::move(message),
+                    .facts = std::move(facts)}};
   }
 };
 

@@ -9,17 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "harness/model/verdict.h"
 #include "harness/numerics/packed_batch.h"
 
 namespace bkm {
-
-// A predicted wrong answer that the cell's log-probs match.
-struct Diagnosis {
-  std::string answer;   // its name in the golden file: "causal-across-documents"
-  double error = 0;     // mean |difference| of log-probs over judged tokens, in nats
-  double multiple = 0;  // of the floor
-  bool operator==(const Diagnosis&) const = default;
-};
 
 // The predicted answer closest to `log_probs`, if it is within kFloorMultiple floors. The floor of
 // the golden applies to predicted answers too, because they round in the same way. `predicted`

@@ -154,10 +154,10 @@ CheckResult CheckLogProbs(const ExportInput& input) {
   CheckResult result = CheckResult::Passed(Stage::kExport);
   for (const auto& measure : measures) {
     const double multiple = InFloors(measure.error, measure.floor);
-    result.evidence[measure.key] = {{"error", measure.error}, {"floor", measure.floor}};
-    if (std::isfinite(multiple)) result.evidence[measure.key]["multiple"] = multiple;
-    if (multiple <= measure.allowed || result.outcome == CheckOutcome::kFailed) continue;
-    result.outcome = CheckOutcome::kFailed;
+    result.facts[measure.key] = {{"error", measure.error}, {"floor", measure.floor}};
+    if (std::isfinite(multiple)) result.facts[measure.key]["multiple"] = multiple;
+    if (multiple <= measure.allowed || result.outcome == ClaimOutcome::kFailed) continue;
+    result.outcome = ClaimOutcome::kFailed;
     result.reason = reason::kExportOff;
     result.message = absl::StrFormat(
         "with the exported weights, transformers' log-probs of step 2 are off by %.3g (%s), %.1f "
@@ -200,7 +200,7 @@ std::string PrecisionOf(const ObservedExport& exported) {
 CheckResult CheckExport(const ExportInput& input) {
   Json evidence = {{"tensors", input.seen.weights.size()}, {"precision", PrecisionOf(input.seen)}};
   const auto with_evidence = [&evidence](CheckResult result) {
-    result.evidence.update(evidence);
+    result.facts.update(evidence);
     return result;
   };
   if (!MovedParameters(input.trained))

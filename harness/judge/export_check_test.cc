@@ -32,14 +32,14 @@ struct Export {
 };
 
 TEST(ExportCheckTest, WhatWasTrainedPasses) {
-  EXPECT_EQ(Export().Check().outcome, CheckOutcome::kPassed) << Export().Check().message;
-  EXPECT_EQ(Export().Check().evidence["precision"], "fp32");
+  EXPECT_EQ(Export().Check().outcome, ClaimOutcome::kPassed) << Export().Check().message;
+  EXPECT_EQ(Export().Check().facts["precision"], "fp32");
 }
 
 TEST(ExportCheckTest, AStepThatMovedNothingProvesNothing) {
   Export still;
   still.trained.tensors[kEmbedding].before = {3, 4};
-  EXPECT_EQ(still.Check().outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(still.Check().outcome, ClaimOutcome::kUnseen);
 }
 
 TEST(ExportCheckTest, NamesAreThoseOfTheFile) {
@@ -61,7 +61,7 @@ TEST(ExportCheckTest, ATiedHeadMayHaveItsOwnNameWithTheValuesOfTheEmbedding) {
   Export tied;
   tied.seen.weights["lm_head.weight"] = tied.seen.weights[kEmbedding];
   tied.seen.unexpected = {"lm_head.weight"};
-  EXPECT_EQ(tied.Check().outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(tied.Check().outcome, ClaimOutcome::kPassed);
   tied.seen.weights["lm_head.weight"].norm = 4.9;
   EXPECT_EQ(tied.Check().reason, "export-names");
 }
@@ -76,7 +76,7 @@ TEST(ExportCheckTest, ValuesAreThoseAfterTheStep) {
   Export rounded;
   rounded.seen.weights[kEmbedding] = {"bfloat16", {2, 2}, 5.001};
   rounded.tensors.samples[kEmbedding] = {3.005, 4};
-  EXPECT_EQ(rounded.Check().outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(rounded.Check().outcome, ClaimOutcome::kPassed);
 }
 
 TEST(ExportCheckTest, ShapesAndTypesCount) {
@@ -92,16 +92,16 @@ TEST(ExportCheckTest, ShapesAndTypesCount) {
 TEST(ExportCheckTest, TransformersComputesTheGoldensLogProbs) {
   Export off;
   off.tensors.log_probs[2] = -2.1;
-  EXPECT_EQ(off.Check().outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(off.Check().outcome, ClaimOutcome::kFailed);
   EXPECT_EQ(off.Check().reason, "export-off");
   off.tensors.log_probs[2] = NAN;
-  EXPECT_EQ(off.Check().outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(off.Check().outcome, ClaimOutcome::kFailed);
   Export unseen;
   unseen.tensors.log_probs.clear();
-  EXPECT_EQ(unseen.Check().outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(unseen.Check().outcome, ClaimOutcome::kUnseen);
   Export without_floor;
   without_floor.has_floor = false;
-  EXPECT_EQ(without_floor.Check().outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(without_floor.Check().outcome, ClaimOutcome::kUnseen);
 }
 
 // transformers computes in fp32, so that the wider floor of reports in bf16 does not count.
@@ -115,14 +115,14 @@ TEST(ExportCheckTest, ItsLogProbsHaveTheFloorOfReportsInFp32) {
             "with the exported weights, transformers' log-probs of step 2 are off by 0.02 "
             "(log_probs_mean), 5.0 times the floor (4 allowed)");
   cell.floor.in_fp32.reset();  // a floor of fp32
-  EXPECT_EQ(cell.Check().outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(cell.Check().outcome, ClaimOutcome::kPassed);
 }
 
 TEST(ExportCheckTest, TheMeanOfAModelThatIsTrainedInBf16MayBeTwoFloorsOff) {
   Export cell;
   for (const int64_t position : cell.batch.JudgedPositions())
     cell.tensors.log_probs[position] += 0.03;
-  EXPECT_EQ(cell.Check().outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(cell.Check().outcome, ClaimOutcome::kPassed);
   cell.average_multiple = 2;
   EXPECT_EQ(cell.Check().message,
             "with the exported weights, transformers' log-probs of step 2 are off by 0.03 "

@@ -3,7 +3,6 @@
 #include "harness/judge/judge.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -13,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "harness/base/check.h"
-#include "harness/base/json_facts.h"
 #include "harness/base/shown_text.h"
 #include "harness/base/status_macros.h"
 #include "harness/judge/argument_check.h"
@@ -42,30 +40,20 @@
 namespace bkm {
 namespace {
 
-constexpr std::array<absl::string_view, 4> kOutcomes = {"passed", "failed", "unseen", "unreadable"};
-
 struct NamedCheck {
   const char* name;
   CheckResult result;
 };
 
-Json Describe(const CheckResult& result) {
-  Json json = result.evidence;
-  json["outcome"] = std::string(kOutcomes[static_cast<size_t>(result.outcome)]);
-  if (!result.message.empty()) json["message"] = result.message;
-  return json;
-}
-
-Json DescribeExceptions(const Observation& observation) {
-  Json chain = Json::array();
+std::vector<ToldException> TellExceptions(const Observation& observation) {
+  std::vector<ToldException> chain;
   for (const ObservedException& exception : observation.exceptions) {
-    Json json = {{"what", DescribeException(exception)}};
+    ToldException& told = chain.emplace_back(ToldException{.what = DescribeException(exception)});
     if (const ObservedFrame* frame = DeepestFrame(exception)) {
-      json["owner"] = std::string(Name(frame->owner));
-      json["statement"] = frame->statement;
-      json["source"] = frame->text;
+      told.owner = std::string(Name(frame->owner));
+      told.statement = frame->statement;
+      told.source = frame->text;
     }
-    chain.push_back(std::move(json));
   }
   return chain;
 }
@@ -299,7 +287,7 @@ CheckResult CheckResumeOf(const JudgeInput& input, const std::vector<StepTensors
   const bool repeats = input.probe.device == "cpu";
   CheckResult result = CheckResume(input.observation->checkpoint_files,
                                    {input.observation->steps, steps}, {resumed, *tensors}, repeats);
-  if (repeats || result.outcome != CheckOutcome::kPassed) return result;
+  if (repeats || result.outcome != ClaimOutcome::kPassed) return result;
   // The first step and the resumed ones are a whole run: its updates show a lost state of the
   // optimizer, its numbers all else.
   std::vector<ObservedStep> reported = {input.observation->steps.front()};
@@ -308,9 +296,9 @@ CheckResult CheckResumeOf(const JudgeInput& input, const std::vector<StepTensors
   spliced.insert(spliced.end(), tensors->begin(), tensors->end());
   for (CheckResult check :
        {CheckOptimizerOf(input, reported, spliced), CheckNumbersOf(input, reported, spliced)}) {
-    if (check.outcome == CheckOutcome::kPassed) continue;
+    if (check.outcome == ClaimOutcome::kPassed) continue;
     check.stage = Stage::kResume;
-    if (check.outcome == CheckOutcome::kFailed) {
+    if (check.outcome == ClaimOutcome::kFailed) {
       check.reason = reason::kResumeOff;
       check.message = absl::StrCat("after loading the checkpoint of step 1, ", check.message);
     }
@@ -418,7 +406,7 @@ const CheckResult* FirstGap(const std::vector<NamedCheck>& checks) {
   const CheckResult* first = nullptr;
   for (const auto& [name, result] : checks) {
     const bool counts =
-        result.outcome == CheckOutcome::kUnseen || result.outcome == CheckOutcome::kUnreadable;
+        result.outcome == ClaimOutcome::kUnseen || result.outcome == ClaimOutcome::kUnreadable;
     if (counts && (first == nullptr || result.stage < first->stage)) first = &result;
   }
   return first;
@@ -452,7 +440,7 @@ bool ExplainsMore(const Failing& a, const Failing& b) {
 std::vector<Failing> FailingOf(const std::vector<NamedCheck>& checks) {
   std::vector<Failing> first, all;
   for (const auto& [name, result] : checks) {
-    if (result.outcome == CheckOutcome::kFailed) first.push_back({name, &result});
+    if (result.outcome == ClaimOutcome::kFailed) first.push_back({name, &result});
   }
   std::stable_sort(first.begin(), first.end(), ExplainsMore);
   // A check knows which of its own claims explains the others.
@@ -464,28 +452,27 @@ std::vector<Failing> FailingOf(const std::vector<NamedCheck>& checks) {
   return all;
 }
 
-// All of them, with all their places.
-void TellFailing(const std::vector<Failing>& failing, Verdict& verdict) {
+Finding FindingOf(const char* claim, const CheckResult& result) {
   // A model has hundreds of tensors, and a cell some steps.
   constexpr size_t kMostPlaces = 1000;
-  verdict.failures.clear();
-  Json list = Json::array();
-  for (const auto& [check, result] : failing) {
-    verdict.failures.push_back({check, result->stage, result->reason, result->message});
-    Json places = Json::array();
-    for (const FailedPlace& place : result->places) {
-      if (places.size() == kMostPlaces) break;
-      places.push_back({{"where", place.where}, {"what", place.what}});
-      if (place.size) places.back()["size"] = *place.size;
-    }
-    list.push_back({{"claim", check},
-                    {"stage", std::string(Name(result->stage))},
-                    {"reason", result->reason},
-                    {"message", result->message},
-                    {"places", std::move(places)}});
-    if (result->places.size() > kMostPlaces) list.back()["of_places"] = result->places.size();
+  Finding finding = result;
+  finding.claim = claim;
+  if (finding.places.size() > kMostPlaces) {
+    finding.places_left_out = finding.places.size() - kMostPlaces;
+    finding.places.resize(kMostPlaces);
   }
-  verdict.evidence["failures"] = std::move(list);
+  return finding;
+}
+
+// Those that failed first, with all their places.
+std::vector<Finding> FindingsOf(const std::vector<NamedCheck>& checks) {
+  std::vector<Finding> findings;
+  for (const Failing& failing : FailingOf(checks))
+    findings.push_back(FindingOf(failing.check, *failing.result));
+  for (const auto& [name, result] : checks) {
+    if (result.outcome != ClaimOutcome::kFailed) findings.push_back(FindingOf(name, result));
+  }
+  return findings;
 }
 
 // Blame for a cell that finished and is wrong: the library if the control is wrong in the same way,
@@ -501,39 +488,35 @@ std::vector<std::string> BlameForWrong(const JudgeInput& input, const CheckResul
   return {};
 }
 
-Verdict FromCheck(VerdictKind kind, const CheckResult& check, Json evidence,
+Verdict FromCheck(VerdictKind kind, const CheckResult& check, std::vector<Finding> findings,
                   std::vector<std::string> blame) {
-  return {kind, check.stage, check.reason, check.message, std::move(blame), std::move(evidence)};
+  return {kind, check.stage, check.reason, check.message, std::move(blame), std::move(findings)};
 }
 
 // Errors that would pass. See docs/verdicts.md.
-std::vector<std::string> BlindOf(const Json& checks, absl::string_view precision_ran,
+std::vector<std::string> BlindOf(const NumbersFacts& numbers, const Observation& observation,
                                  const Probe& probe) {
   std::vector<std::string> blind;
-  if (const Json gradients = ObjectOf(ObjectOf(checks, "numbers"), "blind_gradients");
-      !gradients.empty()) {
-    blind.push_back(absl::StrCat("errors of 100 % in the gradients of ",
-                                 WholeOf(gradients, "tensors").value_or(0), " of ",
-                                 WholeOf(gradients, "of").value_or(0), " tensors"));
-  }
-  // The numbers of fp32 show them.
-  if (precision_ran != "fp32" && !ObjectOf(checks, "model").contains("rope_frequencies"))
+  if (const std::optional<BlindGradients>& gradients = numbers.blind_gradients)
+    blind.push_back(absl::StrCat("errors of 100 % in the gradients of ", gradients->tensors, " of ",
+                                 gradients->of, " tensors"));
+  if (observation.precision_ran == "fp32") return blind;  // the numbers of fp32 show the others
+  if (observation.model.rope_frequencies.empty())
     blind.push_back("small errors in the frequencies of the rotary embedding");
-  const auto least = FiniteOf(ObjectOf(checks, "numbers"), kLeastLogProbs);
   const absl::StatusOr<ModelShape> shape = ShapeOf(probe);
-  if (precision_ran != "fp32" && least && shape.ok() && shape->experts.count > 0)
+  if (numbers.least_log_probs_mean && shape.ok() && shape->experts.count > 0)
     blind.push_back(absl::StrFormat(
         "errors in the choice or the weights of experts that move log-probs by less than %.2g "
         "nats a token, unless the reference predicts them",
-        *least));
+        *numbers.least_log_probs_mean));
   return blind;
 }
 
-std::string SayOk(const Probe& probe, const Json& checks, const Observation& observation) {
+std::string SayOk(const Probe& probe, const NumbersFacts& numbers, const Observation& observation) {
+  const QuantityFacts* log_probs = numbers.Find("log_probs_mean");
   return absl::StrFormat(
       "%d steps agree with the golden: log-probs within %.1f times the floor%s%s%s",
-      observation.steps.size(),
-      FiniteOf(checks["numbers"]["log_probs_mean"], "multiple").value_or(0),
+      observation.steps.size(), log_probs ? log_probs->multiple.value_or(0) : 0,
       probe.export_weights ? "; transformers computes the same with the exported weights" : "",
       probe.resume_checkpoint ? "; a fresh engine continues from its checkpoint bit by bit" : "",
       observation.crashes > 0 ? "; a first run ended by a signal" : "");
@@ -546,49 +529,42 @@ Verdict JudgeFinished(const JudgeInput& input, HandedOver which) {
   std::vector<NamedCheck> checks = ChecksOfTraining(input, steps);
   for (NamedCheck& check : ChecksOfHandOver(input, steps, which))
     checks.push_back(std::move(check));
-  Json evidence = {{"checks", Json::object()}};
-  for (const NamedCheck& check : checks) evidence["checks"][check.name] = Describe(check.result);
+  std::vector<Finding> findings = FindingsOf(checks);
   // A library that was never asked was not given what it was asked for either.
   const auto not_offered = std::find_if(checks.begin(), checks.end(), [](const NamedCheck& check) {
     return check.result.reason == reason::kNotOffered;
   });
   if (not_offered != checks.end())
-    return FromCheck(VerdictKind::kUnsupported, not_offered->result, std::move(evidence), {});
+    return FromCheck(VerdictKind::kUnsupported, not_offered->result, std::move(findings), {});
   if (const std::vector<Failing> failing = FailingOf(checks); !failing.empty()) {
     const CheckResult& failure = *failing.front().result;
     Verdict verdict =
-        FromCheck(VerdictKind::kWrong, failure, std::move(evidence), BlameForWrong(input, failure));
-    TellFailing(failing, verdict);
-    if (const std::optional<Diagnosis> diagnosis = DiagnoseOf(input, steps)) {
-      verdict.evidence["diagnosis"] = {{"answer", diagnosis->answer},
-                                       {"error", diagnosis->error},
-                                       {"multiple", diagnosis->multiple}};
-      absl::StrAppend(&verdict.message, "; ", Describe(*diagnosis));
-    }
+        FromCheck(VerdictKind::kWrong, failure, std::move(findings), BlameForWrong(input, failure));
+    verdict.diagnosis = DiagnoseOf(input, steps);
+    if (verdict.diagnosis) absl::StrAppend(&verdict.message, "; ", Describe(*verdict.diagnosis));
     const RankDiagnosis ranks = RankDiagnosisOf(input, steps);
     if (const auto factor = ranks.has_factors ? std::nullopt : FactorOf(input, steps)) {
-      verdict.evidence["factor"] = *factor;
+      verdict.factor = *factor;
       absl::StrAppend(&verdict.message, "; ", *factor);
       if (!ranks.reductions.empty())
         absl::StrAppend(&verdict.message, " (they went through ", ranks.reductions, ")");
     }
-    for (const std::string& clause : ranks.clauses) {
-      verdict.evidence["ranks"].push_back(clause);
-      absl::StrAppend(&verdict.message, "; ", clause);
-    }
+    for (const std::string& clause : ranks.clauses) absl::StrAppend(&verdict.message, "; ", clause);
+    verdict.ranks = ranks.clauses;
     return verdict;
   }
   if (const CheckResult* gap = FirstGap(checks)) {
     const bool machine = gap->reason == reason::kReferenceMissing;
     return FromCheck(machine ? VerdictKind::kSpurious : VerdictKind::kUnsupported, *gap,
-                     std::move(evidence), {"harness"});
+                     std::move(findings), {"harness"});
   }
-  Verdict verdict{VerdictKind::kOk, Stage::kGolden, "",
-                  SayOk(input.probe, evidence["checks"], *input.observation)};
-  verdict.blind = BlindOf(evidence["checks"], input.observation->precision_ran, input.probe);
+  Verdict verdict{
+      .kind = VerdictKind::kOk, .stage = Stage::kGolden, .findings = std::move(findings)};
+  const auto numbers = FactsOf<NumbersFacts>(verdict.Find("numbers"));
+  verdict.message = SayOk(input.probe, numbers, *input.observation);
+  verdict.blind = BlindOf(numbers, *input.observation, input.probe);
   for (const std::string& errors : verdict.blind)
     absl::StrAppend(&verdict.message, "; ", errors, " would pass");
-  verdict.evidence = std::move(evidence);
   return verdict;
 }
 
@@ -628,11 +604,14 @@ Stop WithControl(const JudgeInput& input, Stop stop) {
   return stop;
 }
 
+// Where and by what the cell stopped.
+Verdict WithEnding(const Observation& observation, Verdict verdict) {
+  verdict.last_stage = observation.LastStage();
+  verdict.exceptions = TellExceptions(observation);
+  return verdict;
+}
+
 Verdict JudgeStopped(const JudgeInput& input, const Stop& stop) {
-  Json evidence = Json::object();
-  if (!input.observation->exceptions.empty())
-    evidence["exceptions"] = DescribeExceptions(*input.observation);
-  evidence["last_stage"] = std::string(Name(input.observation->LastStage()));
   // Earlier mismatches may be the cause.
   std::vector<NamedCheck> checks;
   if (!input.observation->layers.empty() || !input.observation->called.empty())
@@ -643,14 +622,14 @@ Verdict JudgeStopped(const JudgeInput& input, const Stop& stop) {
   if (!input.observation->attended.empty() && input.reference != nullptr) {
     const CheckResult mask = CheckMaskOf(input, /*has_finished=*/false);
     checks.push_back({"mask", mask});
-    if (mask.outcome == CheckOutcome::kFailed) wrong_mask = mask;
+    if (mask.outcome == ClaimOutcome::kFailed) wrong_mask = mask;
   }
-  for (const NamedCheck& check : checks) evidence["checks"][check.name] = Describe(check.result);
   // What this machine cannot run takes nothing from what was seen on it.
   if (wrong_mask && stop.reason == reason::kDeviceMissing) {
     absl::StrAppend(&wrong_mask->message, "; then the cell stopped: ", stop.message);
-    return FromCheck(VerdictKind::kWrong, *wrong_mask, std::move(evidence),
-                     BlameForWrong(input, *wrong_mask));
+    return WithEnding(*input.observation,
+                      FromCheck(VerdictKind::kWrong, *wrong_mask, FindingsOf(checks),
+                                BlameForWrong(input, *wrong_mask)));
   }
   // What was already wrong must not hide behind what stopped the cell.
   const std::string also =
@@ -661,11 +640,12 @@ Verdict JudgeStopped(const JudgeInput& input, const Stop& stop) {
   if (stop.reason == reason::kHarnessError) blame = {"harness"};
   if (stop.kind == VerdictKind::kBroken || stop.kind == VerdictKind::kRefused)
     blame = BlameForStop(*input.observation, input.packages, UsableControl(input));
-  Verdict verdict = {stop.kind, stop.stage,         stop.reason, absl::StrCat(stop.message, also),
-                     blame,     std::move(evidence)};
-  if (const std::vector<Failing> failing = FailingOf(checks); !failing.empty())
-    TellFailing(failing, verdict);
-  return verdict;
+  return WithEnding(*input.observation, {.kind = stop.kind,
+                                         .stage = stop.stage,
+                                         .reason = stop.reason,
+                                         .message = absl::StrCat(stop.message, also),
+                                         .blame = std::move(blame),
+                                         .findings = FindingsOf(checks)});
 }
 
 // Says of each engine option whether it acts. One that was accepted and does nothing, or of which

@@ -6,8 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <set>
+#include <string>
 
 #include "harness/base/files.h"
+#include "harness/judge/claims.h"
 #include "harness/judge/testing_exceptions.h"
 #include "harness/judge/testing_observation.h"
 #include "harness/judge/testing_steps.h"
@@ -24,6 +27,12 @@ using ::testing::IsEmpty;
 
 // A right, finished cell on disk; each test breaks one part. The reach test changed token 1 of the
 // first of two documents (3 and 2 tokens).
+// Undecided if the claim was not judged.
+ClaimOutcome OutcomeOf(const Verdict& verdict, const char* claim) {
+  const Finding* finding = verdict.Find(claim);
+  return finding ? finding->outcome : ClaimOutcome::kUnseen;
+}
+
 class JudgeTest : public ::testing::Test {
  protected:
   JudgeTest() {
@@ -83,7 +92,7 @@ TEST_F(JudgeTest, RightCellIsOkAtGolden) {
   EXPECT_THAT(verdict.blame, IsEmpty());
   for (const char* check :
        {"backend", "mask", "arguments", "precision", "load", "numbers", "optimizer"})
-    EXPECT_EQ(verdict.evidence["checks"][check]["outcome"], "passed") << check;
+    EXPECT_EQ(OutcomeOf(verdict, check), ClaimOutcome::kPassed) << check;
 }
 
 TEST_F(JudgeTest, AnOkSaysWhichOptionsDoNotActOrAreUnknown) {
@@ -105,7 +114,7 @@ TEST_F(JudgeTest, BuffersOfTheFileAreWeights) {
   reference_.buffers = std::map<std::string, ObservedTensor>{{"correction", {0.2, 0.1, 8}}};
   observation_.load_buffers = {{"correction", {0.2, 0.1, 8}}};
   EXPECT_EQ(Judged().kind, VerdictKind::kOk);
-  EXPECT_EQ(Judged().evidence["checks"]["buffers"]["outcome"], "passed");
+  EXPECT_EQ(OutcomeOf(Judged(), "buffers"), ClaimOutcome::kPassed);
   observation_.load_buffers = {{"correction", {0, 0, 8}}};
   EXPECT_EQ(Judged().kind, VerdictKind::kWrong);
   EXPECT_EQ(Judged().reason, reason::kWeightsNotLoaded);
@@ -171,7 +180,7 @@ TEST_F(JudgeTest, EarliestStageThatFailsIsTheVerdict) {
   const Verdict verdict = Judged();
   EXPECT_EQ(verdict.kind, VerdictKind::kWrong);
   EXPECT_EQ(verdict.stage, Stage::kBackend);
-  EXPECT_EQ(verdict.evidence["checks"]["mask"]["outcome"], "failed");
+  EXPECT_EQ(OutcomeOf(verdict, "mask"), ClaimOutcome::kFailed);
 }
 
 TEST_F(JudgeTest, EveryClaimThatFailsIsToldAndTheOneThatExplainsMostIsTheVerdict) {
@@ -180,20 +189,17 @@ TEST_F(JudgeTest, EveryClaimThatFailsIsToldAndTheOneThatExplainsMostIsTheVerdict
   cell_.tensors[0].tensors.at("a").gradient[0] *= 1e6;
   Verdict verdict = Judged();
   EXPECT_EQ(verdict.reason, "gradients-off") << verdict.message;
-  ASSERT_GE(verdict.failures.size(), 2u);
-  EXPECT_EQ(verdict.failures[0].reason, verdict.reason);
-  EXPECT_EQ(verdict.failures[0].message, verdict.evidence["failures"][0]["message"]);
-  const auto config =
-      std::find_if(verdict.failures.begin(), verdict.failures.end(),
-                   [](const FailedClaim& failed) { return failed.claim == "model"; });
-  ASSERT_NE(config, verdict.failures.end());
+  ASSERT_GE(verdict.Failed().size(), 2u);
+  EXPECT_EQ(verdict.Failed()[0], verdict.Deciding());
+  const Finding* config = verdict.Find("model");
+  ASSERT_NE(config, nullptr);
   EXPECT_EQ(config->reason, "config-ignored");
-  for (const Json& failed : verdict.evidence["failures"]) {
+  for (const Finding* failed : verdict.Failed()) {
     double last = std::numeric_limits<double>::infinity();
-    for (const Json& place : failed["places"]) {
-      if (!place.contains("size")) continue;
-      EXPECT_LE(place["size"], last);
-      last = place["size"];
+    for (const FailedPlace& place : failed->places) {
+      if (!place.size) continue;
+      EXPECT_LE(*place.size, last);
+      last = *place.size;
     }
   }
   // A frequency that explains them is the verdict.
@@ -215,7 +221,7 @@ TEST_F(JudgeTest, AParameterThatTheFileLacksExplainsANormThatIsTooSmall) {
   const Verdict verdict = Judged();
   EXPECT_EQ(verdict.kind, VerdictKind::kWrong);
   EXPECT_EQ(verdict.reason, "weights-not-loaded");
-  EXPECT_EQ(verdict.evidence["checks"]["optimizer"]["message"],
+  EXPECT_EQ(verdict.Find("optimizer")->message,
             "in step 1 the gradients of parameters that the file lacks were not seen: too little "
             "to tell how gradients were clipped");
 }
@@ -237,7 +243,7 @@ TEST_F(JudgeTest, MasksOfEachTrainingStepAreJudged) {
   EXPECT_EQ(verdict.message,
             "in training step 2 nobody read which query attends to which key in 1 of 8 layers (7)");
   input_.probe.micro_batches = 2;  // these are not read
-  EXPECT_EQ(Judged().evidence["checks"]["mask"]["outcome"], "passed");
+  EXPECT_EQ(OutcomeOf(Judged(), "mask"), ClaimOutcome::kPassed);
 }
 
 TEST_F(JudgeTest, ACellThatStoppedSaysWhatWasWrongBefore) {
@@ -248,7 +254,7 @@ TEST_F(JudgeTest, ACellThatStoppedSaysWhatWasWrongBefore) {
   const Verdict verdict = Judged();
   EXPECT_EQ(verdict.kind, VerdictKind::kBroken);
   EXPECT_THAT(verdict.message, HasSubstr("before it stopped, documents"));
-  EXPECT_EQ(verdict.evidence["checks"]["mask"]["outcome"], "failed");
+  EXPECT_EQ(OutcomeOf(verdict, "mask"), ClaimOutcome::kFailed);
 }
 
 TEST_F(JudgeTest, ThatACpuIsNotEnoughIsBelievedIfTheLibraryAloneStopsSo) {
@@ -379,7 +385,7 @@ TEST_F(JudgeTest, AnotherPrecisionThanAskedIsNeverOk) {
   Verdict verdict = Judged();
   EXPECT_EQ(verdict.kind, VerdictKind::kWrong);
   EXPECT_EQ(verdict.reason, "precision-ignored");
-  EXPECT_EQ(verdict.evidence["checks"]["numbers"]["outcome"], "passed")
+  EXPECT_EQ(OutcomeOf(verdict, "numbers"), ClaimOutcome::kPassed)
       << "its numbers are compared with the floor of the precision that ran";
   observation_.precision_ran = "fp32";
   verdict = Judged();
@@ -451,9 +457,10 @@ TEST_F(JudgeTest, StoppedCellIsBrokenWithEarlierMismatchesAsEvidence) {
   EXPECT_EQ(verdict.stage, Stage::kForward);
   EXPECT_EQ(verdict.reason, "value-error");
   EXPECT_THAT(verdict.blame, ElementsAre("library", "runtime"));
-  EXPECT_EQ(verdict.evidence["last_stage"], "mask");
-  EXPECT_EQ(verdict.evidence["checks"]["backend"]["outcome"], "failed");
-  EXPECT_EQ(verdict.evidence["exceptions"][0]["owner"], "torch");
+  EXPECT_EQ(verdict.last_stage, Stage::kMask);
+  EXPECT_EQ(OutcomeOf(verdict, "backend"), ClaimOutcome::kFailed);
+  ASSERT_FALSE(verdict.exceptions.empty());
+  EXPECT_EQ(verdict.exceptions[0].owner, "torch");
 }
 
 TEST_F(JudgeTest, RefusalIsBlamedOnWhoRefused) {
@@ -486,9 +493,20 @@ TEST_F(JudgeTest, SpuriousCellIsNobodysFault) {
   EXPECT_THAT(verdict.blame, IsEmpty());
 }
 
-TEST_F(JudgeTest, VerdictSurvivesItsJson) {
+TEST_F(JudgeTest, EveryFindingIsOfAKnownClaim) {
+  input_.probe.export_weights = input_.probe.resume_checkpoint = true;
+  input_.probe.layout = *ParseLayout("dp_shard=2");
+  std::set<std::string> known;
+  for (const Claim& claim : Claims()) known.insert(claim.name);
   const Verdict verdict = Judged();
-  EXPECT_EQ(*VerdictFromJson(*ParseJson(ToLine(ToJson(verdict)), "v"), "v"), verdict);
+  for (const Finding& finding : verdict.findings)
+    EXPECT_TRUE(known.erase(finding.claim)) << finding.claim;
+  EXPECT_THAT(known, ElementsAre("buffers")) << "which this model does not have";
+}
+
+TEST_F(JudgeTest, VerdictSurvivesItsJson) {
+  const Json written = ToJson(Judged());
+  EXPECT_EQ(ToJson(*VerdictFromJson(*ParseJson(ToLine(written), "v"), "v")), written);
 }
 
 }  // namespace

@@ -221,7 +221,7 @@ CheckResult CheckLoad(const std::map<std::string, ObservedTensor>& loaded,
   Json& evidence = compared.evidence;
   if (auto wrong = compared.Off()) return *std::move(wrong);
   if (std::optional<CheckResult> extra = Extra(loaded, held, file)) {
-    extra->evidence.update(evidence);
+    extra->facts.update(evidence);
     return *std::move(extra);
   }
   if (!unseen.empty() && held) {

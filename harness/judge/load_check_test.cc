@@ -24,49 +24,49 @@ Tensors With(const char* name, ObservedTensor tensor) {
 
 TEST(LoadCheckTest, WeightsOfTheFilePass) {
   const CheckResult result = CheckLoad(kFile, std::nullopt, kFile, "fp32");
-  EXPECT_EQ(result.outcome, CheckOutcome::kPassed);
-  EXPECT_EQ(result.evidence["tensors"], 2);
-  EXPECT_EQ(result.evidence["off"], 0);
+  EXPECT_EQ(result.outcome, ClaimOutcome::kPassed);
+  EXPECT_EQ(result.facts["tensors"], 2);
+  EXPECT_EQ(result.facts["off"], 0);
 }
 
 TEST(LoadCheckTest, RoundingToBf16IsAllowedToARunInBf16Only) {
   const Tensors rounded = With("q_proj.weight", {36.19, -40.9, 524288});
-  EXPECT_EQ(CheckLoad(rounded, std::nullopt, kFile, "bf16").outcome, CheckOutcome::kPassed);
-  EXPECT_EQ(CheckLoad(rounded, std::nullopt, kFile, "fp32").outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(CheckLoad(rounded, std::nullopt, kFile, "bf16").outcome, ClaimOutcome::kPassed);
+  EXPECT_EQ(CheckLoad(rounded, std::nullopt, kFile, "fp32").outcome, ClaimOutcome::kFailed);
 }
 
 TEST(LoadCheckTest, AnotherDrawOfTheSameDistributionFailsByItsSum) {
   const CheckResult result =
       CheckLoad(With("q_proj.weight", {36.2, 11.0, 524288}), std::nullopt, kFile, "bf16");
-  EXPECT_EQ(result.outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(result.outcome, ClaimOutcome::kFailed);
   EXPECT_EQ(result.stage, Stage::kGolden);
   EXPECT_EQ(result.reason, "weights-not-loaded");
   EXPECT_EQ(result.message,
             "1 of 2 parameters are not those of the file; the worst is q_proj.weight");
-  EXPECT_EQ(result.evidence["worst"]["loaded"],
+  EXPECT_EQ(result.facts["worst"]["loaded"],
             Json({{"norm", 36.2}, {"sum", 11.0}, {"numel", 524288}}));
 }
 
 TEST(LoadCheckTest, NormWeightLeftAtOneFails) {
   EXPECT_EQ(CheckLoad(With("norm.weight", {16, 256, 256}), std::nullopt, kFile, "bf16").outcome,
-            CheckOutcome::kFailed);
+            ClaimOutcome::kFailed);
 }
 
 TEST(LoadCheckTest, WrongSizeAndNanFail) {
   EXPECT_EQ(CheckLoad(With("norm.weight", {16.078972, 256.99423, 255}), std::nullopt, kFile, "bf16")
                 .outcome,
-            CheckOutcome::kFailed);
+            ClaimOutcome::kFailed);
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(
       CheckLoad(With("norm.weight", {nan, 256.99423, 256}), std::nullopt, kFile, "bf16").outcome,
-      CheckOutcome::kFailed);
+      ClaimOutcome::kFailed);
 }
 
 TEST(LoadCheckTest, ParameterThatWasNotSeenIsUnseen) {
-  EXPECT_EQ(CheckLoad({}, std::nullopt, kFile, "bf16").outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(CheckLoad({}, std::nullopt, kFile, "bf16").outcome, ClaimOutcome::kUnseen);
   const CheckResult result =
       CheckLoad({{"norm.weight", kFile.at("norm.weight")}}, std::nullopt, kFile, "bf16");
-  EXPECT_EQ(result.outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(result.outcome, ClaimOutcome::kUnseen);
   EXPECT_EQ(result.message, "1 of 2 parameters were not seen after loading, first q_proj.weight");
 }
 
@@ -75,7 +75,7 @@ TEST(LoadCheckTest, AParameterThatTheModelLacksIsNotLoaded) {
   const Tensors file = {{"a", {3, 1, 10}}, {"b", {4, 2, 20}}, {"router.bias", {12, -5, 30}}};
   const Tensors loaded = {{"a", file.at("a")}, {"b", file.at("b")}};
   const CheckResult result = CheckLoad(loaded, ObservedTensor{5, 3, 30}, file, "fp32");
-  EXPECT_EQ(result.outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(result.outcome, ClaimOutcome::kFailed);
   EXPECT_EQ(result.reason, "weights-not-loaded");
   EXPECT_EQ(result.message,
             "the model holds nothing for 1 of 3 parameters of the file, first router.bias");
@@ -99,10 +99,10 @@ TEST(LoadCheckTest, ParametersWithoutNamesAreJudgedTogether) {
   const auto outcome = [&](ObservedTensor held) {
     return CheckLoad(named, held, file, "fp32").outcome;
   };
-  EXPECT_EQ(outcome({13, -1, 60}), CheckOutcome::kFailed);
-  EXPECT_EQ(outcome({12, -2, 60}), CheckOutcome::kFailed);
-  EXPECT_EQ(outcome({13, -1, 59}), CheckOutcome::kUnseen) << "not the same elements";
-  EXPECT_EQ(outcome({13, -2, 61}), CheckOutcome::kFailed) << "more than the file has";
+  EXPECT_EQ(outcome({13, -1, 60}), ClaimOutcome::kFailed);
+  EXPECT_EQ(outcome({12, -2, 60}), ClaimOutcome::kFailed);
+  EXPECT_EQ(outcome({13, -1, 59}), ClaimOutcome::kUnseen) << "not the same elements";
+  EXPECT_EQ(outcome({13, -2, 61}), ClaimOutcome::kFailed) << "more than the file has";
   const CheckResult result = CheckLoad(named, ObservedTensor{13, -1, 60}, file, "fp32");
   EXPECT_EQ(result.reason, "weights-not-loaded");
   EXPECT_EQ(result.message,
@@ -114,7 +114,7 @@ TEST(LoadCheckTest, ParameterThatTheMappingLeavesOutFails) {
   const Tensors file = {{"a", {3, 1, 10}}, {"b", {4, 2, 20}}, {"c", {12, -5, 30}}};
   const ObservedTensor held = {13, -2, 60};
   const CheckResult result = CheckLoad({{"a", file.at("a")}}, held, file, "fp32");
-  EXPECT_EQ(result.outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(result.outcome, ClaimOutcome::kFailed);
   EXPECT_EQ(result.stage, Stage::kGolden);
   EXPECT_EQ(result.reason, "export-names");
   EXPECT_EQ(
@@ -140,7 +140,7 @@ TEST(LoadCheckTest, ParametersUnderOtherNamesAreUnseen) {
 TEST(LoadCheckTest, ParameterThatTheFileLacksFails) {
   const ObservedTensor more = {40, 216, 256 + 524288 + 64};
   const CheckResult named = CheckLoad(With("q_proj.bias", {1, 2, 64}), more, kFile, "bf16");
-  EXPECT_EQ(named.outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(named.outcome, ClaimOutcome::kFailed);
   EXPECT_EQ(named.reason, "weights-not-loaded");
   EXPECT_EQ(named.message,
             "the model holds parameters with 64 elements that the file lacks, such as q_proj.bias");
@@ -188,8 +188,8 @@ const Tensors kBuffers = {{"layers.1.correction", {0.16, 0.2, 8}},
 
 TEST(BuffersTest, BuffersOfTheFilePass) {
   const CheckResult result = CheckBuffers(kBuffers, kBuffers, "bf16");
-  EXPECT_EQ(result.outcome, CheckOutcome::kPassed);
-  EXPECT_EQ(result.evidence["tensors"], 2);
+  EXPECT_EQ(result.outcome, ClaimOutcome::kPassed);
+  EXPECT_EQ(result.facts["tensors"], 2);
 }
 
 TEST(BuffersTest, ABufferLeftAtZeroOrAnotherLayersFails) {
@@ -200,19 +200,19 @@ TEST(BuffersTest, ABufferLeftAtZeroOrAnotherLayersFails) {
   EXPECT_EQ(CheckBuffers(loaded, kBuffers, "bf16").reason, "weights-not-loaded");
   loaded = kBuffers;
   std::swap(loaded["layers.1.correction"], loaded["layers.2.correction"]);
-  EXPECT_EQ(CheckBuffers(loaded, kBuffers, "bf16").evidence["off"], 2);
+  EXPECT_EQ(CheckBuffers(loaded, kBuffers, "bf16").facts["off"], 2);
 }
 
 TEST(BuffersTest, ABufferThatWasNotSeenIsNoPass) {
   Tensors loaded = kBuffers;
   loaded.erase("layers.1.correction");
-  EXPECT_EQ(CheckBuffers(loaded, kBuffers, "bf16").outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(CheckBuffers(loaded, kBuffers, "bf16").outcome, ClaimOutcome::kUnseen);
   EXPECT_EQ(CheckBuffers(Tensors(), kBuffers, "bf16").message,
             "2 of 2 buffers were not seen after loading, first layers.1.correction");
 }
 
 TEST(BuffersTest, ModelsWithoutBuffersPass) {
-  EXPECT_EQ(CheckBuffers({}, {}, "fp32").outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckBuffers({}, {}, "fp32").outcome, ClaimOutcome::kPassed);
 }
 
 }  // namespace

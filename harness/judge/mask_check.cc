@@ -115,18 +115,18 @@ MaskFinding JudgeFault(const Differences& layers) {
   }
 }
 
-Json LayerEvidence(const LayerMasks& masks) {
-  Json layers = Json::array();
+std::vector<MaskFacts::Layer> LayerFacts(const LayerMasks& masks) {
+  std::vector<MaskFacts::Layer> layers;
   for (const LayerDifference& layer : masks.wrong) {
-    Json json = {{"layer", layer.layer},
-                 {"fault", std::string(Name(layer.difference.fault))},
-                 {"extra", layer.difference.extra},
-                 {"missing", layer.difference.missing}};
+    MaskFacts::Layer& facts =
+        layers.emplace_back(MaskFacts::Layer{.layer = layer.layer,
+                                             .fault = std::string(Name(layer.difference.fault)),
+                                             .extra = layer.difference.extra,
+                                             .missing = layer.difference.missing});
     if (layer.difference.fault == MaskFault::kWindow) {
-      json["window"] = SayWindow(layer.difference.window);
-      json["asked"] = SayWindow(layer.asked_window);
+      facts.window = SayWindow(layer.difference.window);
+      facts.asked = SayWindow(layer.asked_window);
     }
-    layers.push_back(std::move(json));
   }
   return layers;
 }
@@ -158,7 +158,7 @@ CheckResult FailLayers(const LayerMasks& masks, Json evidence) {
     if (layer.difference.fault == gravest) alike.push_back(layer);
   }
   const MaskFinding finding = JudgeFault(alike);
-  evidence["layers"] = LayerEvidence(masks);
+  evidence.update(FactsJson(MaskFacts{.layers = LayerFacts(masks)}));
   return CheckResult::Failed(Stage::kMask, finding.reason,
                              absl::StrCat(finding.what, " ", Where(alike, masks.count), ": ",
                                           alike.front().difference.example),
@@ -188,9 +188,9 @@ CheckResult CheckReaches(const Observation& observation, const AskedMasks& asked
     return CheckResult::Unseen(Stage::kMask, "the reach test was not run, or its result was lost");
   CheckResult result = CheckReach(*observation.reach, asked);
   for (const ObservedReach& reach : observation.more_reaches) {
-    if (result.outcome != CheckOutcome::kPassed) break;
+    if (result.outcome != ClaimOutcome::kPassed) break;
     CheckResult more = CheckReach(reach, asked);
-    if (more.outcome != CheckOutcome::kPassed) result = std::move(more);
+    if (more.outcome != ClaimOutcome::kPassed) result = std::move(more);
   }
   return result;
 }
@@ -234,7 +234,8 @@ std::optional<CheckResult> CheckSteps(const Observation& observation, const Aske
     const LayerMasks masks = CompareLayers(step.attended, asked, *steps[k].relations);
     evidence["steps"].push_back({{"layers", masks.count}, {"wrong", masks.wrong.size()}});
     if (!masks.wrong.empty()) {
-      evidence["picture"] = Picture(*masks.first_wrong, asked.documents);
+      evidence.update(
+          FactsJson(MaskFacts{.picture = Picture(*masks.first_wrong, asked.documents)}));
       CheckResult failed = FailLayers(masks, evidence);
       failed.message = absl::StrCat(where, failed.message);
       return failed;
@@ -247,25 +248,47 @@ std::optional<CheckResult> CheckSteps(const Observation& observation, const Aske
 
 }  // namespace
 
+void Describe(Fields& fields, MaskFacts::Layer& layer) {
+  fields.Field("layer", layer.layer);
+  fields.Field("fault", layer.fault);
+  fields.Field("extra", layer.extra);
+  fields.Field("missing", layer.missing);
+  fields.Field("window", layer.window);
+  fields.Field("asked", layer.asked);
+}
+
+void Describe(Fields& fields, MaskFacts::Attended& attended) {
+  fields.Field("layers", attended.layers);
+  fields.Field("wrong", attended.wrong);
+}
+
+void Describe(Fields& fields, MaskFacts& facts) {
+  fields.Field("attended", facts.attended);
+  fields.Field("layers", facts.layers);
+  fields.Field("picture", facts.picture);
+}
+
 CheckResult CheckMask(const Observation& observation, const AskedMasks& asked,
                       const absl::StatusOr<Relations>& relations,
                       std::span<const StepMasks> steps) {
   Json evidence = Evidence(observation, asked);
   CheckResult reaches = CheckReaches(observation, asked);
-  for (const auto& [key, value] : reaches.evidence.items()) evidence[key] = value;
+  for (const auto& [key, value] : reaches.facts.items()) evidence[key] = value;
   if (!observation.attended.empty()) {
     if (!relations.ok()) return CheckResult::Unreadable(Stage::kMask, relations.status());
     const LayerMasks masks = CompareLayers(observation.attended, asked, *relations);
-    evidence["attended"] = {{"layers", masks.count}, {"wrong", masks.wrong.size()}};
+    const MaskFacts::Attended attended = {masks.count, masks.wrong.size()};
+    evidence.update(FactsJson(MaskFacts{.attended = attended}));
     if (!masks.wrong.empty()) {
-      evidence["picture"] = Picture(*masks.first_wrong, asked.documents);
+      evidence.update(
+          FactsJson(MaskFacts{.picture = Picture(*masks.first_wrong, asked.documents)}));
       return WithoutMask(observation, FailLayers(masks, std::move(evidence)));
     }
   }
   std::optional<CheckResult> of_steps = CheckSteps(observation, asked, steps, evidence);
-  if (of_steps && of_steps->outcome == CheckOutcome::kFailed)
+  if (of_steps && of_steps->outcome == ClaimOutcome::kFailed)
     return WithoutMask(observation, *std::move(of_steps));
-  if (reaches.outcome == CheckOutcome::kPassed) {
+  if (reaches.outcome == ClaimOutcome::kPassed) {
     const std::vector<int64_t> unread =
         UnreadLayers(observation.attended, asked, relations.value_or(Relations()));
     if (!unread.empty())
@@ -273,7 +296,7 @@ CheckResult CheckMask(const Observation& observation, const AskedMasks& asked,
     else if (of_steps)
       reaches = *std::move(of_steps);
   }
-  reaches.evidence = std::move(evidence);
+  reaches.facts = std::move(evidence);
   return WithoutMask(observation, std::move(reaches));
 }
 

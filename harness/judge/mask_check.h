@@ -3,7 +3,10 @@
 #ifndef HARNESS_JUDGE_MASK_CHECK_H_
 #define HARNESS_JUDGE_MASK_CHECK_H_
 
+#include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "harness/judge/check_result.h"
@@ -18,6 +21,24 @@ struct StepMasks {
   PackedDocuments documents;
   absl::StatusOr<Relations> relations;
 };
+
+// Facts of CheckMask for readers. Its evidence holds more.
+struct MaskFacts {
+  struct Layer {  // whose relation differs from the asked one
+    std::optional<int64_t> layer;
+    std::string fault;                      // Name(MaskFault)
+    std::optional<int64_t> extra, missing;  // pairs
+    std::string window, asked;              // "8 tokens", where windows differ
+  };
+  struct Attended {
+    std::optional<int64_t> layers, wrong;  // whose relations were read; that differ
+  };
+  std::optional<Attended> attended;
+  std::vector<Layer> layers;
+  // Of the first of these layers: a row for each document of queries, a character for each of keys.
+  std::vector<std::string> picture;
+};
+void Describe(Fields& fields, MaskFacts& facts);
 
 // Judges masks by their effect, from two witnesses:
 // - which query attends to which key in each layer, read out of the kernel that ran (`relations`,

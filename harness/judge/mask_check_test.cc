@@ -42,29 +42,29 @@ CheckResult Check(const std::vector<Relation>& layers, std::vector<int64_t> wind
 
 TEST(MaskCheckTest, RightRelationsAndReachPass) {
   const CheckResult result = Check({Window(5), Window(0)}, {5, 0});
-  EXPECT_EQ(result.outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(result.outcome, ClaimOutcome::kPassed);
   EXPECT_EQ(result.stage, Stage::kMask);
-  EXPECT_EQ(result.evidence, Json({{"types", {{"BlockMask", 1}}},
-                                   {"different_masks", 1},
-                                   {"owners", {{"caller", 1}}},
-                                   {"windows", {5, 0}},
-                                   {"attended", {{"layers", 2}, {"wrong", 0}}},
-                                   {"position", 8},
-                                   {"moved", 9},
-                                   {"reach", {{"moved", 7}, {"of", 7}}}}));
+  EXPECT_EQ(result.facts, Json({{"types", {{"BlockMask", 1}}},
+                                {"different_masks", 1},
+                                {"owners", {{"caller", 1}}},
+                                {"windows", {5, 0}},
+                                {"attended", {{"layers", 2}, {"wrong", 0}}},
+                                {"position", 8},
+                                {"moved", 9},
+                                {"reach", {{"moved", 7}, {"of", 7}}}}));
 }
 
 TEST(MaskCheckTest, LayersThatLeakAreNamedWithAPair) {
   const CheckResult result = Check({Window(0), RightOf({22}), Window(0)}, {0, 0, 0});
-  EXPECT_EQ(result.outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(result.outcome, ClaimOutcome::kFailed);
   EXPECT_EQ(result.reason, "mask-leak");
   EXPECT_EQ(result.message,
             "documents see each other in 1 of 3 layers (1): token 4 (document 1, position 0) sees "
             "token 3 (document 0, position 3)");
   EXPECT_EQ(
-      result.evidence["layers"],
+      result.facts["layers"],
       Json::array({{{"layer", 1}, {"fault", "other-document"}, {"extra", 144}, {"missing", 0}}}));
-  EXPECT_EQ(result.evidence["picture"], Json({"\\..", "#\\.", "##\\"}));
+  EXPECT_EQ(result.facts["picture"], Json({"\\..", "#\\.", "##\\"}));
 }
 
 TEST(MaskCheckTest, LeakWithoutAnyMaskIsAMissingMask) {
@@ -73,7 +73,7 @@ TEST(MaskCheckTest, LeakWithoutAnyMaskIsAMissingMask) {
   EXPECT_EQ(result.message,
             "no mask reached the layers, and documents see each other in every layer: token 4 "
             "(document 1, position 0) sees token 3 (document 0, position 3)");
-  EXPECT_EQ(Check({Window(0)}, {0}, "NoneType").outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(Check({Window(0)}, {0}, "NoneType").outcome, ClaimOutcome::kPassed);
 }
 
 TEST(MaskCheckTest, FutureIsNotALeak) {
@@ -98,12 +98,12 @@ TEST(MaskCheckTest, DroppedWindowIsTooWide) {
 TEST(MaskCheckTest, WindowWhereNoneIsAskedIsTooNarrow) {
   const CheckResult result = Check({Window(5), Window(5)}, {5, 0});
   EXPECT_EQ(result.reason, "window-too-narrow");
-  EXPECT_EQ(result.evidence["layers"], Json::array({{{"layer", 1},
-                                                     {"fault", "window"},
-                                                     {"extra", 0},
-                                                     {"missing", 29},
-                                                     {"window", "5 tokens"},
-                                                     {"asked", "none"}}}));
+  EXPECT_EQ(result.facts["layers"], Json::array({{{"layer", 1},
+                                                  {"fault", "window"},
+                                                  {"extra", 0},
+                                                  {"missing", 29},
+                                                  {"window", "5 tokens"},
+                                                  {"asked", "none"}}}));
   EXPECT_EQ(Check({Window(2)}, {5}).reason, "window-too-narrow");
 }
 
@@ -137,7 +137,7 @@ TEST(MaskCheckTest, MissingPairIsShort) {
 
 TEST(MaskCheckTest, ALayerThatNobodyReadIsUnseen) {
   const CheckResult result = Check({Window(0)}, {0, 0});
-  EXPECT_EQ(result.outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(result.outcome, ClaimOutcome::kUnseen);
   EXPECT_EQ(result.message, "nobody read which query attends to which key in 1 of 2 layers (1)");
 }
 
@@ -158,10 +158,10 @@ TEST(MaskCheckTest, EachTrainingStepIsCompared) {
     return CheckMask(observation, asked, first, steps);
   };
   const CheckResult passed = check(right);
-  EXPECT_EQ(passed.outcome, CheckOutcome::kPassed) << passed.message;
-  EXPECT_EQ(passed.evidence["steps"].size(), 2);
+  EXPECT_EQ(passed.outcome, ClaimOutcome::kPassed) << passed.message;
+  EXPECT_EQ(passed.facts["steps"].size(), 2);
   const CheckResult stale = check(Window(0));
-  EXPECT_EQ(stale.outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(stale.outcome, ClaimOutcome::kFailed);
   EXPECT_THAT(stale.message, testing::StartsWith("in training step 2 "));
   observation.steps[1].attended.clear();
   observation.steps[1].attended_error = "layer 0: no";
@@ -169,7 +169,7 @@ TEST(MaskCheckTest, EachTrainingStepIsCompared) {
             "in training step 2 nobody read which query attends to which key in 1 of 1 layers (0): "
             "layer 0: no");
   observation.steps.pop_back();
-  EXPECT_EQ(check(right).outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(check(right).outcome, ClaimOutcome::kUnseen);
 }
 
 TEST(MaskCheckTest, WhereNoRelationWasReadTheReachTestCanOnlyFail) {
@@ -179,10 +179,10 @@ TEST(MaskCheckTest, WhereNoRelationWasReadTheReachTestCanOnlyFail) {
   const AskedMasks asked = {PackedDocuments(kLengths), {0}};
   const Relations none;
   const CheckResult unread = CheckMask(observation, asked, none);
-  EXPECT_EQ(unread.outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(unread.outcome, ClaimOutcome::kUnseen);
   EXPECT_EQ(unread.message,
             "nobody read which query attends to which key in 1 of 1 layers (0): layer 0: no");
-  EXPECT_EQ(unread.evidence["attended_error"], "layer 0: no");
+  EXPECT_EQ(unread.facts["attended_error"], "layer 0: no");
   observation.more_reaches = {ReachOf(15, 22, 16), ReachOf(2, 16, 4)};
   EXPECT_EQ(CheckMask(observation, asked, none).message,
             "documents see each other: changing token 4 of document 1 moves 1 positions of "
@@ -191,7 +191,7 @@ TEST(MaskCheckTest, WhereNoRelationWasReadTheReachTestCanOnlyFail) {
 
 TEST(MaskCheckTest, WithoutAReachTestNothingCanBeSaid) {
   const AskedMasks asked = {PackedDocuments(kLengths), {0}};
-  EXPECT_EQ(CheckMask(Observation(), asked, Relations()).outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(CheckMask(Observation(), asked, Relations()).outcome, ClaimOutcome::kUnseen);
 }
 
 TEST(MaskCheckTest, RelationsThatCannotBeReadSaySo) {
@@ -200,7 +200,7 @@ TEST(MaskCheckTest, RelationsThatCannotBeReadSaySo) {
   observation.attended = {{0, "ab"}};
   EXPECT_EQ(
       CheckMask(observation, {PackedDocuments(kLengths), {0}}, absl::DataLossError("torn")).outcome,
-      CheckOutcome::kUnreadable);
+      ClaimOutcome::kUnreadable);
 }
 
 }  // namespace

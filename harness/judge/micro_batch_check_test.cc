@@ -18,16 +18,16 @@ CheckResult CheckOf(int asked, std::vector<std::optional<int64_t>> forwards) {
 }
 
 TEST(MicroBatchCheckTest, AsManyForwardsAsMicroBatchesPass) {
-  EXPECT_EQ(CheckOf(2, {2, 2}).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckOf(2, {2, 2}).outcome, ClaimOutcome::kPassed);
 }
 
 TEST(MicroBatchCheckTest, AnObservationThatDoesNotCountPasses) {
-  EXPECT_EQ(CheckOf(2, {std::nullopt}).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckOf(2, {std::nullopt}).outcome, ClaimOutcome::kPassed);
 }
 
 TEST(MicroBatchCheckTest, AnotherNumberIsAnIgnoredRequest) {
   const CheckResult result = CheckOf(2, {2, 1});
-  EXPECT_EQ(result.outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(result.outcome, ClaimOutcome::kFailed);
   EXPECT_EQ(result.stage, Stage::kForward);
   EXPECT_EQ(result.reason, reason::kOverrideIgnored);
   EXPECT_EQ(result.message, "asked for 2 micro-batches, but step 2 ran 1");

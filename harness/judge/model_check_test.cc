@@ -23,15 +23,15 @@ std::vector<ObservedNorm> Norms(double epsilon) { return Norms(epsilon, epsilon,
 ModelShape Qwen3() { return *FindModelShape("qwen3"); }
 
 TEST(ModelCheckTest, NumbersOfTheConfigurationPass) {
-  EXPECT_EQ(CheckModel({Norms(1e-6), 1e6 * (1 + 1e-5)}, Qwen3()).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckModel({Norms(1e-6), 1e6 * (1 + 1e-5)}, Qwen3()).outcome, ClaimOutcome::kPassed);
   EXPECT_EQ(CheckModel({Norms(static_cast<float>(1e-6)), {}}, Qwen3()).outcome,
-            CheckOutcome::kPassed);
-  EXPECT_EQ(CheckModel({}, Qwen3()).outcome, CheckOutcome::kUnseen) << "nobody looked";
+            ClaimOutcome::kPassed);
+  EXPECT_EQ(CheckModel({}, Qwen3()).outcome, ClaimOutcome::kUnseen) << "nobody looked";
 }
 
 TEST(ModelCheckTest, OneNormWithAnotherEpsilonFails) {
   const CheckResult result = CheckModel({Norms(1e-6, 1e-6, 1e-5), 1e6}, Qwen3());
-  EXPECT_EQ(result.outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(result.outcome, ClaimOutcome::kFailed);
   EXPECT_EQ(result.reason, "config-ignored");
   EXPECT_EQ(result.stage, Stage::kLoad);
   EXPECT_EQ(result.message, "the epsilon of model.norm is 1e-05, and the configuration says 1e-06");
@@ -43,24 +43,24 @@ TEST(ModelCheckTest, OnlyLatentNormsHaveTheEpsilonOfLatentVectors) {
   const auto outcome = [&](std::vector<ObservedNorm> norms) {
     return CheckModel({std::move(norms), {}}, deepseek).outcome;
   };
-  EXPECT_EQ(outcome(Norms(1e-5, 1e-6, 1e-5)), CheckOutcome::kPassed);
-  EXPECT_EQ(outcome(Norms(1e-5)), CheckOutcome::kFailed) << "the latent norms, too";
-  EXPECT_EQ(outcome(Norms(1e-6)), CheckOutcome::kFailed) << "rms_norm_eps is ignored everywhere";
-  EXPECT_EQ(outcome(Norms(1e-5, 1e-6, 1e-6)), CheckOutcome::kFailed);
-  EXPECT_EQ(outcome(Norms(1e-5, 1e-4, 1e-5)), CheckOutcome::kFailed);
-  EXPECT_EQ(outcome({{"layers.0.attention.kv_norm", 1e-6}}), CheckOutcome::kPassed);
-  EXPECT_EQ(outcome({{"layers.0.attention_norm", 1e-6}}), CheckOutcome::kFailed);
-  EXPECT_EQ(outcome({{"attention", 1e-6}}), CheckOutcome::kFailed);
+  EXPECT_EQ(outcome(Norms(1e-5, 1e-6, 1e-5)), ClaimOutcome::kPassed);
+  EXPECT_EQ(outcome(Norms(1e-5)), ClaimOutcome::kFailed) << "the latent norms, too";
+  EXPECT_EQ(outcome(Norms(1e-6)), ClaimOutcome::kFailed) << "rms_norm_eps is ignored everywhere";
+  EXPECT_EQ(outcome(Norms(1e-5, 1e-6, 1e-6)), ClaimOutcome::kFailed);
+  EXPECT_EQ(outcome(Norms(1e-5, 1e-4, 1e-5)), ClaimOutcome::kFailed);
+  EXPECT_EQ(outcome({{"layers.0.attention.kv_norm", 1e-6}}), ClaimOutcome::kPassed);
+  EXPECT_EQ(outcome({{"layers.0.attention_norm", 1e-6}}), ClaimOutcome::kFailed);
+  EXPECT_EQ(outcome({{"attention", 1e-6}}), ClaimOutcome::kFailed);
   EXPECT_EQ(
       CheckModel({Norms(1e-6), {}}, deepseek).message,
       "the epsilon of model.layers.0.input_layernorm is 1e-06, and the configuration says 1e-05; "
       "and 1 more");
   // torchtitan's flavor has one epsilon, and no other model has such norms.
   EXPECT_EQ(CheckModel({Norms(1e-5), {}}, *FindModelShape("deepseek_v3")).outcome,
-            CheckOutcome::kPassed);
+            ClaimOutcome::kPassed);
   EXPECT_EQ(CheckModel({Norms(1e-5, 1e-6, 1e-5), {}}, *FindModelShape("deepseek_v3")).outcome,
-            CheckOutcome::kFailed);
-  EXPECT_EQ(CheckModel({Norms(1e-6, 1e-5, 1e-6), {}}, Qwen3()).outcome, CheckOutcome::kFailed);
+            ClaimOutcome::kFailed);
+  EXPECT_EQ(CheckModel({Norms(1e-6, 1e-5, 1e-6), {}}, Qwen3()).outcome, ClaimOutcome::kFailed);
 }
 
 TEST(ModelCheckTest, AnOlderObservationWithoutNamesProvesNoLatentNorm) {
@@ -70,10 +70,10 @@ TEST(ModelCheckTest, AnOlderObservationWithoutNamesProvesNoLatentNorm) {
     model.norm_epsilons = std::move(epsilons);
     return model;
   };
-  EXPECT_EQ(CheckModel(older({1e-5}), deepseek).outcome, CheckOutcome::kPassed);
-  EXPECT_EQ(CheckModel(older({1e-6, 1e-5}), deepseek).outcome, CheckOutcome::kUnseen);
-  EXPECT_EQ(CheckModel(older({1e-6}), Qwen3()).outcome, CheckOutcome::kPassed);
-  EXPECT_EQ(CheckModel(older({1e-6, 1e-5}), Qwen3()).outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(CheckModel(older({1e-5}), deepseek).outcome, ClaimOutcome::kPassed);
+  EXPECT_EQ(CheckModel(older({1e-6, 1e-5}), deepseek).outcome, ClaimOutcome::kUnseen);
+  EXPECT_EQ(CheckModel(older({1e-6}), Qwen3()).outcome, ClaimOutcome::kPassed);
+  EXPECT_EQ(CheckModel(older({1e-6, 1e-5}), Qwen3()).outcome, ClaimOutcome::kFailed);
 }
 
 TEST(ModelCheckTest, AnotherBaseOfTheRotationFails) {
@@ -88,7 +88,7 @@ TEST(ModelCheckTest, FrequenciesOfEveryModelAsTheConfigurationSaysPass) {
     std::vector<double> built = ExactRopeFrequencies(shape.rope, RotatedDim(shape));
     for (double& frequency : built) frequency = static_cast<float>(frequency) * (1 + 1e-6);
     const ObservedModel model = {Norms(shape.norm_epsilon), shape.rope.theta, built};
-    EXPECT_EQ(CheckModel(model, shape).outcome, CheckOutcome::kPassed) << family;
+    EXPECT_EQ(CheckModel(model, shape).outcome, ClaimOutcome::kPassed) << family;
   }
 }
 
@@ -109,7 +109,7 @@ TEST(ModelCheckTest, AScalingThatIsLeftOutOrWrongInOnePairFails) {
   EXPECT_THAT(result.message, ::testing::StartsWith("the frequency of pair 7 of "));
   EXPECT_THAT(result.message, ::testing::Not(::testing::HasSubstr("scaling")));
   model.rope_frequencies[7] = std::nan("");
-  EXPECT_EQ(CheckModel(model, shape).outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(CheckModel(model, shape).outcome, ClaimOutcome::kFailed);
   model.rope_frequencies.pop_back();
   EXPECT_THAT(CheckModel(model, shape).message, ::testing::HasSubstr("the number of pairs"));
 }
@@ -142,7 +142,7 @@ TEST(ModelCheckTest, FrequenciesThatAreRoundedToBf16AreNoOtherBase) {
     }
     model.rope_theta = std::pow(model.rope_frequencies[1], -static_cast<double>(wanted.size()));
     const CheckResult result = CheckModel(model, shape);
-    EXPECT_EQ(result.outcome, CheckOutcome::kFailed) << family;
+    EXPECT_EQ(result.outcome, ClaimOutcome::kFailed) << family;
     EXPECT_THAT(result.message, ::testing::HasSubstr("(all are rounded to bf16)")) << family;
     EXPECT_THAT(result.message, ::testing::Not(::testing::HasSubstr("the base"))) << family;
   }

@@ -104,13 +104,14 @@ class Worst {
 };
 
 // `allowed`: floors.
-Json Describe(const Comparison& comparison, double allowed) {
-  Json json = {{"step", comparison.step}, {"error", comparison.error}, {"floor", comparison.floor}};
-  // JSON has no infinity: a missing multiple means a floor of 0.
-  if (std::isfinite(comparison.Multiple())) json["multiple"] = comparison.Multiple();
-  if (allowed != kFloorMultiple) json["allowed"] = allowed;
-  if (!comparison.tensor.empty()) json["tensor"] = comparison.tensor;
-  return json;
+QuantityFacts QuantityOf(const Comparison& comparison, double allowed) {
+  QuantityFacts facts = {.step = comparison.step,
+                         .tensor = comparison.tensor,
+                         .error = comparison.error,
+                         .floor = comparison.floor};
+  if (std::isfinite(comparison.Multiple())) facts.multiple = comparison.Multiple();
+  if (allowed != kFloorMultiple) facts.allowed = allowed;
+  return facts;
 }
 
 std::string Sentence(int quantity, const Comparison& comparison, double allowed) {
@@ -144,8 +145,6 @@ double LeastOf(const std::string& dtype, const std::vector<double>& expected) {
 bool AreInFp32(const std::string& dtype, const std::vector<double>& log_probs) {
   return (dtype == "float32" || dtype == "float64") && !AreExact(log_probs, kBf16FractionBits);
 }
-
-constexpr char kReportedInFp32[] = "reported_in_fp32";
 
 // Compares step by step. A wrong shape or a number that is not finite ends the comparison. Missing
 // facts are reported last, so they never hide an error.
@@ -349,17 +348,17 @@ class Comparer {
     add(1, Quantile(errors, 0.99), floor.q99);
     const size_t i = std::max_element(errors.begin(), errors.end()) - errors.begin();
     add(2, errors[i], floor.max);
-    if (worst_token_.is_null() || errors[i] > worst_token_["error"].get<double>()) {
+    if (!worst_token_ || errors[i] > *worst_token_->error) {
       const PackedBatch& batch = input_.batches[k];
       const PackedDocuments documents(batch.document_lengths);
       const int64_t position = batch.JudgedPositions()[i];
       const int64_t document = documents.DocumentOf(position);
-      worst_token_ = {{"step", k},
-                      {"position", position},
-                      {"document", document},
-                      {"document_position", position - documents.begin(document)},
-                      {"error", errors[i]},
-                      {"golden", expected[i]}};
+      worst_token_ = {.step = k,
+                      .position = position,
+                      .document = document,
+                      .document_position = position - documents.begin(document),
+                      .error = errors[i],
+                      .golden = expected[i]};
     }
   }
 
@@ -499,27 +498,27 @@ class Comparer {
   }
 
   CheckResult WithEvidence(CheckResult result) const {
-    result.evidence["allowed_multiple"] = kFloorMultiple;
+    const ReportTypes types = Types();
+    NumbersFacts facts = {
+        .allowed_multiple = kFloorMultiple, .worst_token = worst_token_, .reported_in_fp32 = types};
     for (int quantity = 0; quantity < kCount; ++quantity) {
       if (worst_.Of(quantity))
-        result.evidence[kQuantities[quantity].key] =
-            Describe(*worst_.Of(quantity), Allowed(quantity));
+        facts.quantities[kQuantities[quantity].key] =
+            QuantityOf(*worst_.Of(quantity), Allowed(quantity));
     }
-    if (!worst_token_.is_null()) result.evidence["worst_token"] = worst_token_;
-    const ReportTypes types = Types();
-    result.evidence[kReportedInFp32] = {{"log_probs", types.fp32_log_probs},
-                                        {"loss", types.fp32_loss}};
     const Sensitivity least =
         SensitivityOf(input_.golden, input_.floor, input_.average_multiple, types);
-    if (std::isfinite(least.log_probs_mean)) result.evidence[kLeastLogProbs] = least.log_probs_mean;
+    if (std::isfinite(least.log_probs_mean)) facts.least_log_probs_mean = least.log_probs_mean;
     if (const size_t blind = least.BlindGradients(); blind > 0)
-      result.evidence["blind_gradients"] = {{"tensors", blind}, {"of", least.gradients.size()}};
+      facts.blind_gradients = {static_cast<int64_t>(blind),
+                               static_cast<int64_t>(least.gradients.size())};
+    result.facts = FactsJson(facts);
     return result;
   }
 
   const NumbersInput& input_;
   Worst worst_;
-  Json worst_token_;
+  std::optional<WorstToken> worst_token_;
   std::optional<CheckResult> unseen_;  // the first
 };
 
@@ -533,11 +532,53 @@ double AverageMultiple(absl::string_view precision) {
   return precision == "bf16" ? 2 : kFloorMultiple;
 }
 
-std::optional<ReportTypes> ReportTypesOf(const Json& numbers) {
-  const Json reported = ObjectOf(numbers, kReportedInFp32);
-  if (reported.empty()) return std::nullopt;
-  return ReportTypes{MemberOf(reported, "log_probs") == Json(true),
-                     MemberOf(reported, "loss") == Json(true)};
+void Describe(Fields& fields, QuantityFacts& facts) {
+  fields.Field("step", facts.step);
+  fields.Field("tensor", facts.tensor);
+  fields.Field("error", facts.error);
+  fields.Field("floor", facts.floor);
+  fields.Field("multiple", facts.multiple);
+  fields.Field("allowed", facts.allowed);
+}
+
+void Describe(Fields& fields, WorstToken& token) {
+  fields.Field("step", token.step);
+  fields.Field("position", token.position);
+  fields.Field("document", token.document);
+  fields.Field("document_position", token.document_position);
+  fields.Field("error", token.error);
+  fields.Field("golden", token.golden);
+}
+
+void Describe(Fields& fields, ReportTypes& types) {
+  std::optional<bool> log_probs = types.fp32_log_probs, loss = types.fp32_loss;
+  fields.Field("log_probs", log_probs);  // also where false
+  fields.Field("loss", loss);
+  types = {log_probs.value_or(false), loss.value_or(false)};
+}
+
+void Describe(Fields& fields, BlindGradients& blind) {
+  fields.Field("tensors", blind.tensors);
+  fields.Field("of", blind.of);
+}
+
+void Describe(Fields& fields, NumbersFacts& facts) {
+  fields.Field("allowed_multiple", facts.allowed_multiple);
+  for (const NumbersQuantity& quantity : kQuantities) {
+    std::optional<QuantityFacts> found;
+    if (const QuantityFacts* known = facts.Find(quantity.key)) found = *known;
+    fields.Field(quantity.key, found);
+    if (found) facts.quantities[quantity.key] = *found;
+  }
+  fields.Field("worst_token", facts.worst_token);
+  fields.Field("reported_in_fp32", facts.reported_in_fp32);
+  fields.Field("least_log_probs_mean", facts.least_log_probs_mean);
+  fields.Field("blind_gradients", facts.blind_gradients);
+}
+
+const QuantityFacts* NumbersFacts::Find(absl::string_view key) const {
+  const auto found = quantities.find(std::string(key));
+  return found == quantities.end() ? nullptr : &found->second;
 }
 
 double InFloors(double error, double floor) {

@@ -3,8 +3,10 @@
 #ifndef HARNESS_JUDGE_NUMBERS_CHECK_H_
 #define HARNESS_JUDGE_NUMBERS_CHECK_H_
 
+#include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -30,7 +32,7 @@ double AverageMultiple(absl::string_view precision);
 // gradient, so no floor of a norm or a gradient is below this value.
 inline constexpr double kNormReduction = 2.5e-5;
 
-// A compared quantity: its key in the check's evidence, its name for readers, the subject of a
+// A compared quantity: its key in the check's facts, its name for readers, the subject of a
 // failure's message, and the failure's reason. `over` completes the name where the quantity is the
 // worst of many: ", worst tensor".
 struct NumbersQuantity {
@@ -45,10 +47,44 @@ std::vector<NumbersQuantity> NumbersQuantities();
 // `error` in floors: 0 for no error, infinite for any other error over a floor of 0.
 double InFloors(double error, double floor);
 
-// In the evidence of CheckNumbers: the smallest mean error of log-probs that it reports, in nats.
-inline constexpr char kLeastLogProbs[] = "least_log_probs_mean";
-// How the cell with this evidence of CheckNumbers reports; nullopt for evidence of older versions.
-std::optional<ReportTypes> ReportTypesOf(const Json& numbers);
+// The worst of one quantity over all steps.
+struct QuantityFacts {
+  std::optional<int64_t> step;  // from 0
+  std::string tensor;
+  std::optional<double> error, floor;
+  std::optional<double> multiple;  // in floors; absent: infinitely many, the floor is 0
+  std::optional<double> allowed;   // floors, where not kFloorMultiple
+};
+void Describe(Fields& fields, QuantityFacts& facts);
+
+// The token whose log-prob is furthest off.
+struct WorstToken {
+  std::optional<int64_t> step, position, document, document_position;
+  std::optional<double> error, golden;  // nats
+};
+void Describe(Fields& fields, WorstToken& token);
+
+void Describe(Fields& fields, ReportTypes& types);
+
+// Tensors whose gradients may be wrong by 100 %.
+struct BlindGradients {
+  int64_t tensors = 0;
+  int64_t of = 0;
+};
+void Describe(Fields& fields, BlindGradients& blind);
+
+// The facts of CheckNumbers. Older versions wrote some of them only.
+struct NumbersFacts {
+  std::optional<double> allowed_multiple;
+  std::map<std::string, QuantityFacts> quantities;  // by NumbersQuantity::key
+  std::optional<WorstToken> worst_token;
+  std::optional<ReportTypes> reported_in_fp32;
+  std::optional<double> least_log_probs_mean;  // the smallest error that is reported, nats
+  std::optional<BlindGradients> blind_gradients;
+
+  const QuantityFacts* Find(absl::string_view key) const;
+};
+void Describe(Fields& fields, NumbersFacts& facts);
 
 // The forward that trains nothing (verl's infer_batch: the old and reference log-probs of PPO), of
 // the batch of `step`, before any training.

@@ -15,29 +15,29 @@ const double kNan = std::numeric_limits<double>::quiet_NaN();
 
 void ExpectFailed(const RightCell& cell, Stage stage, const char* reason, const char* message) {
   const CheckResult result = CheckNumbers(cell.numbers());
-  EXPECT_EQ(result.outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(result.outcome, ClaimOutcome::kFailed);
   EXPECT_EQ(result.stage, stage);
   EXPECT_EQ(result.reason, reason);
   EXPECT_EQ(result.message, message);
 }
 void ExpectUnseen(const RightCell& cell, Stage stage, const char* message) {
   const CheckResult result = CheckNumbers(cell.numbers());
-  EXPECT_EQ(result.outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(result.outcome, ClaimOutcome::kUnseen);
   EXPECT_EQ(result.stage, stage);
   EXPECT_EQ(result.message, message);
 }
 
 TEST(NumbersCheckTest, GoldenNumbersPass) {
   const CheckResult result = CheckNumbers(MakeRightCell().numbers());
-  EXPECT_EQ(result.outcome, CheckOutcome::kPassed);
-  EXPECT_EQ(result.evidence["log_probs_mean"],
+  EXPECT_EQ(result.outcome, ClaimOutcome::kPassed);
+  EXPECT_EQ(result.facts["log_probs_mean"],
             Json({{"step", 0}, {"error", 0.0}, {"floor", 0.02}, {"multiple", 0.0}}));
 }
 
 TEST(NumbersCheckTest, FourTimesTheFloorIsTheBorder) {
   RightCell cell = MakeRightCell();
   *cell.reported[1].loss += 3.99 * 0.01;
-  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, ClaimOutcome::kPassed);
   *cell.reported[1].loss += 0.02 * 0.01;
   ExpectFailed(cell, Stage::kGolden, "loss-off",
                "the loss in step 2 is off by 0.0401, 4.0 times the floor (4 allowed)");
@@ -52,20 +52,20 @@ TEST(NumbersCheckTest, AveragesInBf16HaveANearerBorder) {
     return CheckNumbers(input);
   };
   for (double& value : cell.tensors[0].log_probs) value += 0.05;
-  EXPECT_EQ(check("fp32").outcome, CheckOutcome::kPassed);
-  EXPECT_FALSE(check("fp32").evidence["log_probs_mean"].contains("allowed"));
+  EXPECT_EQ(check("fp32").outcome, ClaimOutcome::kPassed);
+  EXPECT_FALSE(check("fp32").facts["log_probs_mean"].contains("allowed"));
   EXPECT_EQ(check("bf16").message,
             "the mean log-prob error in step 1 is off by 0.05, 2.5 times the floor (2 allowed)");
-  EXPECT_EQ(check("bf16").evidence["log_probs_mean"]["allowed"], 2);
+  EXPECT_EQ(check("bf16").facts["log_probs_mean"]["allowed"], 2);
   cell.tensors[0].log_probs = cell.golden[0].log_probs;
   for (double& value : cell.forward_only.log_probs) value += 0.05;
   EXPECT_EQ(check("bf16").reason, "log-probs-off");
-  EXPECT_EQ(check("fp32").outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(check("fp32").outcome, ClaimOutcome::kPassed);
   cell = MakeRightCell();
   cell.tensors[0].tensors["b"].norms[0] *= 1.05;
   EXPECT_EQ(check("bf16").message,
             "the gradient norm of b in step 1 is off by 0.05, 2.5 times the floor (2 allowed)");
-  EXPECT_EQ(check("fp32").outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(check("fp32").outcome, ClaimOutcome::kPassed);
 }
 
 TEST(NumbersCheckTest, EarliestStepThatIsOffIsNamed) {
@@ -93,12 +93,12 @@ TEST(NumbersCheckTest, LogProbsAreNamedBeforeLossAndGradients) {
   ExpectFailed(cell, Stage::kGolden, "log-probs-off",
                "the mean log-prob error in step 2 is off by 0.333, 16.7 times the floor (4 "
                "allowed)");
-  EXPECT_EQ(CheckNumbers(cell.numbers()).evidence["worst_token"], Json({{"step", 1},
-                                                                        {"position", 1},
-                                                                        {"document", 0},
-                                                                        {"document_position", 1},
-                                                                        {"error", 1.0},
-                                                                        {"golden", -8.0}}));
+  EXPECT_EQ(CheckNumbers(cell.numbers()).facts["worst_token"], Json({{"step", 1},
+                                                                     {"position", 1},
+                                                                     {"document", 0},
+                                                                     {"document_position", 1},
+                                                                     {"error", 1.0},
+                                                                     {"golden", -8.0}}));
 }
 
 // A right cell whose probe asks for the entropy of each token.
@@ -112,7 +112,7 @@ RightCell MakeCellWithEntropy() {
 
 TEST(NumbersCheckTest, EntropyIsComparedAtEveryToken) {
   RightCell cell = MakeCellWithEntropy();
-  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, ClaimOutcome::kPassed);
   cell.forward_only.entropy[4] += 0.13;  // the last token of a document has an entropy, too
   ExpectFailed(cell, Stage::kGolden, "entropy-off",
                "the 99 % quantile of entropy errors in step 1 is off by 0.13, 6.5 times the floor "
@@ -125,11 +125,11 @@ TEST(NumbersCheckTest, EntropyInFp32HasANarrowerFloor) {
                            .log_probs = cell.floor[0].reports.log_probs,
                            .entropy = {.mean = 0.001, .q99 = 0.002, .max = 0.003}};
   for (double& entropy : cell.forward_only.entropy) entropy += 0.03125;  // bf16 numbers
-  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, ClaimOutcome::kPassed);
   cell.forward_only.entropy[0] += 1e-4;
   EXPECT_EQ(CheckNumbers(cell.numbers()).reason, "entropy-off");
   cell.forward_only.entropy_dtype = "bfloat16";
-  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, ClaimOutcome::kPassed);
 }
 
 TEST(NumbersCheckTest, EntropyThatWasAskedForMustBeReported) {
@@ -149,7 +149,7 @@ TEST(NumbersCheckTest, AFaultThatTheFloorHidesIsNamedIfItIsPredicted) {
   std::vector<double> answer = cell.golden[0].log_probs;
   for (double& value : answer) value += 3 * cell.floor[0].reports.log_probs.mean;
   cell.tensors[0].log_probs = answer;
-  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, ClaimOutcome::kPassed);
   cell.golden[0].predicted["weakest-expert-dropped"] = answer;
   const CheckResult result = CheckNumbers(cell.numbers());
   EXPECT_EQ(result.reason, "log-probs-off");
@@ -157,7 +157,7 @@ TEST(NumbersCheckTest, AFaultThatTheFloorHidesIsNamedIfItIsPredicted) {
             "in step 1 log-probs are 3.0 floors from the right ones, and nearer to those of a "
             "known fault");
   cell.tensors[0].log_probs = cell.golden[0].log_probs;
-  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, ClaimOutcome::kPassed);
 }
 
 // The floor of log-probs in bf16 is half an ulp of the largest, 0.03125: the fault that fails the
@@ -179,7 +179,7 @@ TEST(NumbersCheckTest, LastPositionOfADocumentIsNotJudged) {
   RightCell cell = MakeRightCell();
   cell.tensors[0].log_probs[2] = kNan;
   cell.tensors[0].log_probs[4] = 100;
-  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, ClaimOutcome::kPassed);
 }
 
 TEST(NumbersCheckTest, GradientOfOneTensorIsNamed) {
@@ -209,11 +209,11 @@ RightCell WithoutAGradientInStep2() {
 
 TEST(NumbersCheckTest, GradientThatTheGoldenLacksIsMeasuredByAllGradients) {
   RightCell cell = WithoutAGradientInStep2();
-  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, ClaimOutcome::kPassed);
   // All gradients of the golden have the norm 0.8: of b alone.
   cell.tensors[1].tensors["a"].gradient = {0.05, 0};
   cell.tensors[1].tensors["a"].norms[0] = 0.06;
-  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, ClaimOutcome::kPassed);
   cell.tensors[1].tensors["a"].norms[0] = 0.08;
   ExpectFailed(cell, Stage::kGolden, "gradients-off",
                "the gradient (zero in the golden; as a share of the total norm) of a in step 2 is "
@@ -223,7 +223,7 @@ TEST(NumbersCheckTest, GradientThatTheGoldenLacksIsMeasuredByAllGradients) {
 TEST(NumbersCheckTest, WithoutAFloorAGradientThatTheGoldenLacksMustBeZero) {
   RightCell cell = WithoutAGradientInStep2();
   cell.floor[1].shares.clear();
-  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, ClaimOutcome::kPassed);
   cell.tensors[1].tensors["a"].gradient[1] = 1e-9;  // its norm was not seen
   EXPECT_EQ(CheckNumbers(cell.numbers()).reason, "gradients-off");
 }
@@ -239,13 +239,13 @@ TEST(NumbersCheckTest, FloorOfANormIsNotBelowTorchsOwnReduction) {
   RightCell cell = MakeRightCell();
   cell.floor[0].total_norm = 1e-9;
   cell.reported[0].grad_norm = 5 * (1 + 2e-5);
-  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, ClaimOutcome::kPassed);
 }
 
 TEST(NumbersCheckTest, FloorOfZeroAllowsOnlyTheGolden) {
   RightCell cell = MakeRightCell();
   cell.floor[0].reports.loss = 0;
-  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, ClaimOutcome::kPassed);
   *cell.reported[0].loss += 1e-9;
   ExpectFailed(cell, Stage::kGolden, "loss-off", "the loss in step 1 is off by 1e-09");
 }
@@ -255,7 +255,7 @@ TEST(NumbersCheckTest, ReportInACoarseTypeHasAWiderFloor) {
   for (double& value : cell.tensors[0].log_probs) value += 0.1;  // bf16 has steps of 1/16 from 8 on
   EXPECT_EQ(CheckNumbers(cell.numbers()).reason, "log-probs-off");
   cell.reported[0].log_probs_dtype = "bfloat16";
-  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, ClaimOutcome::kPassed);
 }
 
 // Log-probs and loss that are computed in fp32 have a narrower floor at precision bf16.
@@ -264,7 +264,7 @@ TEST(NumbersCheckTest, ReportInFp32HasANarrowerFloor) {
   for (FloorStep& floor : cell.floor)
     floor.in_fp32 = {.loss = 0.001, .log_probs = {0.002, 0.005, 0.006}};
   const auto reason = [&] { return CheckNumbers(cell.numbers()).reason; };
-  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, ClaimOutcome::kPassed);
   cell.reported[0].loss = 7.5 + 0.0051;
   EXPECT_EQ(reason(), "");  // the log-probs are bf16 numbers, so the loss may be their mean
   cell.tensors[0].log_probs[0] += 1e-3;
@@ -283,7 +283,9 @@ TEST(NumbersCheckTest, EvidenceSaysInWhichTypeACellReports) {
   RightCell cell = MakeRightCell();
   for (FloorStep& floor : cell.floor)
     floor.in_fp32 = {.loss = 0.001, .log_probs = {0.002, 0.005, 0.006}};
-  const auto types = [&] { return *ReportTypesOf(CheckNumbers(cell.numbers()).evidence); };
+  const auto types = [&] {
+    return *FactsOf<NumbersFacts>(CheckNumbers(cell.numbers())).reported_in_fp32;
+  };
   const auto least = [&] { return SensitivityOf(cell.golden, cell.floor, 4, types()); };
   EXPECT_EQ(types(), ReportTypes()) << "log-probs that are bf16 numbers";
   EXPECT_DOUBLE_EQ(least().log_probs_mean, 0.08);
@@ -299,7 +301,7 @@ TEST(NumbersCheckTest, EvidenceSaysInWhichTypeACellReports) {
   cell.reported[1].log_probs_dtype = "bfloat16";
   EXPECT_EQ(CheckNumbers(cell.numbers()).reason, "");
   EXPECT_EQ(types(), ReportTypes()) << "one step in bf16";
-  EXPECT_EQ(ReportTypesOf(Json::object()), std::nullopt) << "older evidence";
+  EXPECT_EQ(FactsOf<NumbersFacts>(Finding()).reported_in_fp32, std::nullopt) << "older evidence";
 }
 
 TEST(NumbersCheckTest, NumberThatIsNotFiniteFailsAtItsStage) {
@@ -365,13 +367,13 @@ TEST(NumbersCheckTest, MissingReportHidesNoError) {
 TEST(NumbersCheckTest, TensorThatTheGoldenLacksIsNotJudged) {
   RightCell cell = MakeRightCell();
   cell.tensors[0].tensors["lm_head.weight"].gradient = {kNan};
-  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, ClaimOutcome::kPassed);
 }
 
 TEST(NumbersCheckTest, ReferenceDataOfAnotherProbeIsUnreadable) {
   RightCell cell = MakeRightCell();
   cell.floor.pop_back();
-  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kUnreadable);
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, ClaimOutcome::kUnreadable);
   cell = MakeRightCell();
   cell.floor[0].gradients.erase("a");
   EXPECT_EQ(CheckNumbers(cell.numbers()).message, "the floor has no gradient of a");
@@ -379,7 +381,7 @@ TEST(NumbersCheckTest, ReferenceDataOfAnotherProbeIsUnreadable) {
   cell.golden.clear();
   cell.floor.clear();
   cell.batches.clear();
-  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, CheckOutcome::kUnreadable);
+  EXPECT_EQ(CheckNumbers(cell.numbers()).outcome, ClaimOutcome::kUnreadable);
 }
 
 }  // namespace

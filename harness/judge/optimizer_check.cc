@@ -204,14 +204,14 @@ UpdateFit FitTensor(const std::string& name, std::span<const ObservedStep> repor
   return worst;
 }
 
-Json Describe(const std::string& name, const UpdateFit& fit) {
-  Json json = {{"tensor", name},
-               {"step", fit.step},
-               {"before", fit.before},
-               {"expected", fit.expected},
-               {"after", fit.after}};
-  if (std::isfinite(fit.misfit)) json["tolerances"] = fit.misfit;
-  return json;
+OptimizerFacts FactsOf(const std::string& name, const UpdateFit& fit) {
+  OptimizerFacts::Update update = {.tensor = name,
+                                   .step = fit.step,
+                                   .before = fit.before,
+                                   .expected = fit.expected,
+                                   .after = fit.after};
+  if (std::isfinite(fit.misfit)) update.tolerances = fit.misfit;
+  return {.worst_update = update};
 }
 
 std::string SayUpdate(const std::string& name, const UpdateFit& fit) {
@@ -236,7 +236,7 @@ CheckResult CheckUpdates(std::span<const ObservedStep> reported, std::span<const
       worst_name = name;
     }
   }
-  evidence["worst_update"] = Describe(worst_name, worst);
+  evidence.update(FactsJson(FactsOf(worst_name, worst)));
   if (worst.misfit <= 1) return CheckResult::Passed(Stage::kStep, std::move(evidence));
   if (!is_bf16 && MovesInBf16(worst_name, steps)) {
     return CheckResult::Failed(Stage::kStep, reason::kPrecisionIgnored,
@@ -278,6 +278,19 @@ std::optional<CheckResult> CheckSamples(std::span<const ObservedStep> reported,
 
 }  // namespace
 
+void Describe(Fields& fields, OptimizerFacts::Update& update) {
+  fields.Field("tensor", update.tensor);
+  fields.Field("step", update.step);
+  fields.Field("before", update.before);
+  fields.Field("expected", update.expected);
+  fields.Field("after", update.after);
+  fields.Field("tolerances", update.tolerances);
+}
+
+void Describe(Fields& fields, OptimizerFacts& facts) {
+  fields.Field("worst_update", facts.worst_update);
+}
+
 CheckResult CheckOptimizer(const OptimizerSettings& asked, std::span<const ObservedStep> reported,
                            std::span<const StepTensors> tensors, const std::string& parameter_type,
                            const std::string& unseen) {
@@ -289,7 +302,7 @@ CheckResult CheckOptimizer(const OptimizerSettings& asked, std::span<const Obser
                    {"optimizer", reported.front().optimizer_class},
                    {"clipping", Json::array()}};
   const auto finish = [&](CheckResult result) {
-    result.evidence = evidence;
+    result.facts = evidence;
     return result;
   };
   if (const std::string type = is_bf16 ? "bf16" : "fp32"; type != parameter_type)

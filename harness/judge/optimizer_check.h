@@ -4,6 +4,7 @@
 #define HARNESS_JUDGE_OPTIMIZER_CHECK_H_
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,6 +39,18 @@ CheckResult CheckOptimizer(const OptimizerSettings& asked, std::span<const Obser
                            const std::string& unseen = "");
 
 // What AdamW makes of one tensor's sampled parameters in one step, from what was observed up to it.
+// Facts of CheckOptimizer for readers. Its evidence holds more.
+struct OptimizerFacts {
+  struct Update {
+    std::string tensor;
+    std::optional<int64_t> step;                    // from 0
+    std::optional<double> before, expected, after;  // an element of the parameter
+    std::optional<double> tolerances;               // of its distance; absent: infinitely many
+  };
+  std::optional<Update> worst_update;
+};
+void Describe(Fields& fields, OptimizerFacts& facts);
+
 struct ExpectedUpdate {
   std::vector<double> expected;
   std::vector<bool> is_right;  // whether the cell has it, within the tolerance of CheckOptimizer

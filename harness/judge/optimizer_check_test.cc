@@ -34,10 +34,10 @@ RightCell RanWith(const OptimizerSettings& settings) {
 
 TEST(OptimizerCheckTest, AdamWRoundedToFp32Passes) {
   const CheckResult result = Check(MakeRightCell());
-  EXPECT_EQ(result.outcome, CheckOutcome::kPassed) << result.message;
+  EXPECT_EQ(result.outcome, ClaimOutcome::kPassed) << result.message;
   EXPECT_EQ(result.stage, Stage::kStep);
-  EXPECT_EQ(result.evidence["parameters"], "fp32");
-  EXPECT_LT(result.evidence["worst_update"]["tolerances"].get<double>(), 1);
+  EXPECT_EQ(result.facts["parameters"], "fp32");
+  EXPECT_LT(result.facts["worst_update"]["tolerances"].get<double>(), 1);
 }
 
 TEST(OptimizerCheckTest, EverySettingShowsInTheUpdate) {
@@ -63,7 +63,7 @@ TEST(OptimizerCheckTest, MomentsAreCarriedFromStepToStep) {
   cell.reported[1].grad_norm = 0.1;
   EXPECT_EQ(Check(cell).reason, "update-off");
   cell = RanWith(cell.optimizer);
-  EXPECT_EQ(Check(cell).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(Check(cell).outcome, ClaimOutcome::kPassed);
 }
 
 // An element of a cell that ran on a CPU with torch 2.13.0: in step 2, the parts of the first
@@ -117,7 +117,7 @@ TEST(OptimizerCheckTest, SmallNormIsNotClipped) {
   RightCell cell = MakeRightCell();
   cell.reported[0].grad_norm = 0.5;
   for (auto& [name, tensor] : cell.tensors[0].tensors) tensor.norms[0] *= 0.5;
-  EXPECT_EQ(Check(cell).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(Check(cell).outcome, ClaimOutcome::kPassed);
 }
 
 TEST(OptimizerCheckTest, LearningRateOfEveryGroupIsTheAskedOne) {
@@ -157,7 +157,7 @@ TEST(OptimizerCheckTest, TheErrorOfTorchsOwnSumIsAllowed) {
   for (auto& [name, tensor] : cell.tensors[0].tensors) tensor.norms[0] *= 1.0025;
   EXPECT_EQ(Check(cell).reason, "clipping-off");
   cell.reported[0].norm_error = 0.0008;
-  EXPECT_EQ(Check(cell).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(Check(cell).outcome, ClaimOutcome::kPassed);
   cell.reported[0].norm_error = 0.0006;
   EXPECT_EQ(Check(cell).reason, "clipping-off");
   cell.reported[0].norm_error = 0.1;
@@ -170,7 +170,7 @@ TEST(OptimizerCheckTest, ANormOfSomeGradientsProvesNothing) {
   EXPECT_EQ(Check(cell).reason, "clipping-off");
   const CheckResult result =
       CheckOptimizer(cell.optimizer, cell.reported, cell.tensors, "fp32", "one of two was seen");
-  EXPECT_EQ(result.outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(result.outcome, ClaimOutcome::kUnseen);
   EXPECT_EQ(result.message,
             "in step 1 one of two was seen: too little to tell how gradients were clipped");
 }
@@ -184,8 +184,8 @@ TEST(OptimizerCheckTest, Bf16ParametersAreHeldToBf16) {
     }
   }
   const CheckResult asked = CheckOptimizer(cell.optimizer, cell.reported, cell.tensors, "bf16");
-  EXPECT_EQ(asked.outcome, CheckOutcome::kPassed) << asked.message;
-  EXPECT_EQ(asked.evidence["parameters"], "bf16");
+  EXPECT_EQ(asked.outcome, ClaimOutcome::kPassed) << asked.message;
+  EXPECT_EQ(asked.facts["parameters"], "bf16");
   const CheckResult result = Check(cell);
   EXPECT_EQ(result.reason, "precision-ignored");
   EXPECT_EQ(result.message, "the parameters are kept in bf16, not in fp32");
@@ -201,7 +201,7 @@ TEST(OptimizerCheckTest, OneTensorInBf16IsNamed) {
   CheckResult result = Check(cell);
   EXPECT_EQ(result.reason, "precision-ignored");
   EXPECT_EQ(result.message, "b is kept in bf16, not in fp32");
-  EXPECT_EQ(result.evidence["worst_update"]["tensor"], "b");
+  EXPECT_EQ(result.facts["worst_update"]["tensor"], "b");
   for (StepTensors& step : cell.tensors) step.tensors["b"].before = step.tensors["b"].after = {0.5};
   result = Check(cell);
   EXPECT_EQ(result.reason, "update-off") << "it never moved";
@@ -222,7 +222,7 @@ TEST(OptimizerCheckTest, WhatWasNotSeenIsUnseen) {
   EXPECT_EQ(Check(cell).message, "in step 2 the update of a was not seen");
   cell = MakeRightCell();
   cell.reported[0].grad_norm.reset();
-  EXPECT_EQ(Check(cell).outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(Check(cell).outcome, ClaimOutcome::kUnseen);
   cell = MakeRightCell();
   cell.reported.clear();
   cell.tensors.clear();

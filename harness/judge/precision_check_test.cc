@@ -18,7 +18,7 @@ Observation Ran(const std::string& witness, const std::string& training) {
 }
 
 TEST(PrecisionCheckTest, TheAskedPrecisionPasses) {
-  EXPECT_EQ(CheckPrecision(Ran("fp32", "fp32"), "fp32").outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckPrecision(Ran("fp32", "fp32"), "fp32").outcome, ClaimOutcome::kPassed);
 }
 
 TEST(PrecisionCheckTest, AnotherOneIsIgnored) {
@@ -40,13 +40,13 @@ TEST(PrecisionCheckTest, AMatrixProductInALowerPrecisionIsIgnored) {
   EXPECT_EQ(result.stage, Stage::kForward);
   EXPECT_EQ(result.reason, "precision-ignored");
   EXPECT_EQ(result.message, "asked for fp32, but bf16 ran in 3 of 13 matrix products of step 2");
-  EXPECT_EQ(result.evidence["products"], Json({{"fp32", 10}, {"bf16", 3}}));
+  EXPECT_EQ(result.facts["products"], Json({{"fp32", 10}, {"bf16", 3}}));
 }
 
 TEST(PrecisionCheckTest, AModelOfBf16MayMultiplySomethingInFp32ButNotEverything) {
   Observation observation = Ran("bf16", "bf16");
   observation.steps[0].products["fp32"] = 2;
-  EXPECT_EQ(CheckPrecision(observation, "bf16").outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckPrecision(observation, "bf16").outcome, ClaimOutcome::kPassed);
   observation.steps[0].products.erase("bf16");
   EXPECT_EQ(CheckPrecision(observation, "bf16").message,
             "asked for bf16, but none of 2 matrix products ran in it of step 1");
@@ -60,7 +60,7 @@ TEST(PrecisionCheckTest, WhatNobodySawIsUnseen) {
             "nobody saw in which precision the matrix products of step 2 ran");
   Observation observation = Ran("bf16", "bf16");
   for (ObservedKernels& kernels : observation.kernels) kernels.calls.clear();
-  EXPECT_EQ(CheckPrecision(observation, "bf16").outcome, CheckOutcome::kUnseen) << "an older run";
+  EXPECT_EQ(CheckPrecision(observation, "bf16").outcome, ClaimOutcome::kUnseen) << "an older run";
 }
 
 }  // namespace

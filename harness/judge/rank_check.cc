@@ -80,7 +80,7 @@ CheckResult CheckOne(const Observation& observation, const ObservedRank& rank, c
     step.forwards = seen.forwards;
   }
   CheckResult result = CheckBackend(own, asked);
-  if (result.outcome == CheckOutcome::kPassed) result = CheckArguments(probe, own);
+  if (result.outcome == ClaimOutcome::kPassed) result = CheckArguments(probe, own);
   if (!result.message.empty())
     result.message = absl::StrCat(RankOf(rank.rank, probe.layout), ": ", result.message);
   return result;
@@ -133,12 +133,12 @@ CheckResult CheckRanks(const Observation& observation, const Probe& probe,
                                std::move(evidence));
   for (const ObservedRank& rank : ranks) {
     CheckResult part = CheckPart(rank, layout);
-    if (part.outcome != CheckOutcome::kPassed) return part;
+    if (part.outcome != ClaimOutcome::kPassed) return part;
   }
   for (const ObservedRank& rank : ranks) {
     if (rank.rank == 0) continue;
     CheckResult own = CheckOne(observation, rank, probe, asked);
-    if (own.outcome != CheckOutcome::kPassed) return own;
+    if (own.outcome != ClaimOutcome::kPassed) return own;
   }
   if (!observation.rank_differences.empty()) {
     std::vector<FailedPlace> places;

@@ -69,37 +69,37 @@ TEST(RankCheckTest, ALayoutThatIsNotInEffectFails) {
     }
     return CheckRanks(observation, probe, kAsked);
   };
-  EXPECT_EQ(check("dp_shard=2", {50, 100}).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(check("dp_shard=2", {50, 100}).outcome, ClaimOutcome::kPassed);
   CheckResult result = check("tp=2", {100, 100});
   EXPECT_EQ(result.reason, "override-ignored");
   EXPECT_EQ(result.message, "asked for tp=2, but rank 0 of 2 holds all 100 parameters");
-  EXPECT_EQ(check("dp_replicate=2", {100, 100}).outcome, CheckOutcome::kPassed);
-  EXPECT_EQ(check("ulysses=2", {100, 100, 16, 30}).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(check("dp_replicate=2", {100, 100}).outcome, ClaimOutcome::kPassed);
+  EXPECT_EQ(check("ulysses=2", {100, 100, 16, 30}).outcome, ClaimOutcome::kPassed);
   result = check("ulysses=2", {50, 100, 30, 30});
   EXPECT_EQ(result.reason, "override-ignored");
   EXPECT_EQ(result.message,
             "asked for ulysses=2, but rank 0 of 2 was given all 30 tokens of its documents");
-  EXPECT_EQ(check("cp=2", {50, 100, std::nullopt, 30}).outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(check("cp=2", {50, 100, std::nullopt, 30}).outcome, ClaimOutcome::kUnseen);
   Observation older = TwoRanks();
   older.ranks[1].part.reset();
-  EXPECT_EQ(Check(older).outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(Check(older).outcome, ClaimOutcome::kUnseen);
 }
 
 TEST(RankCheckTest, RanksThatDidWhatWasAskedPass) {
   const CheckResult result = Check(TwoRanks());
-  EXPECT_EQ(result.outcome, CheckOutcome::kPassed) << result.message;
+  EXPECT_EQ(result.outcome, ClaimOutcome::kPassed) << result.message;
 }
 
 TEST(RankCheckTest, OneRankNeedsNothing) {
-  EXPECT_EQ(CheckRanks(Observation(), Probe(), kAsked).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckRanks(Observation(), Probe(), kAsked).outcome, ClaimOutcome::kPassed);
 }
 
 TEST(RankCheckTest, ARankThatSaidNothingOrDidNotFinishIsUnseen) {
   Observation observation = TwoRanks();
   observation.ranks[1].ended = "waiting";
-  EXPECT_EQ(Check(observation).outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(Check(observation).outcome, ClaimOutcome::kUnseen);
   observation.ranks.pop_back();
-  EXPECT_EQ(Check(observation).outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(Check(observation).outcome, ClaimOutcome::kUnseen);
 }
 
 TEST(RankCheckTest, DocumentsThatNobodyTrainsAreWrong) {
@@ -118,14 +118,14 @@ TEST(RankCheckTest, AnotherAttentionOnAnotherRankIsWrong) {
   Observation observation = TwoRanks();
   observation.ranks[1].layers[0].class_name = "ScaledDotProductAttentionWrapper";
   const CheckResult result = Check(observation);
-  EXPECT_EQ(result.outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(result.outcome, ClaimOutcome::kFailed);
   EXPECT_THAT(result.message, HasSubstr("rank 1 of 2: "));
 }
 
 TEST(RankCheckTest, ARankWithoutKernelsIsUnseen) {
   Observation observation = TwoRanks();
   observation.ranks[1].kernels.clear();
-  EXPECT_EQ(Check(observation).outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(Check(observation).outcome, ClaimOutcome::kUnseen);
 }
 
 TEST(RankCheckTest, AnotherPrecisionOnAnotherRankIsWrong) {
@@ -143,17 +143,17 @@ TEST(RankCheckTest, AnArgumentThatAGpuReadsOtherwiseIsWrongOnAnyRank) {
                                            .what = "a block is missing",
                                            .calls = 1}};
   const CheckResult result = Check(observation);
-  EXPECT_EQ(result.outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(result.outcome, ClaimOutcome::kFailed);
   EXPECT_THAT(result.message, HasSubstr("rank 1 of 2: "));
 }
 
 TEST(RankCheckTest, WhatTheFirstRankShowedDoesNotStandForAnother) {
   Observation observation = TwoRanks();
   observation.steps[0].of_ranks.pop_back();
-  EXPECT_NE(Check(observation).outcome, CheckOutcome::kPassed);
+  EXPECT_NE(Check(observation).outcome, ClaimOutcome::kPassed);
   observation = TwoRanks();
   observation.ranks[1].documents.clear();
-  EXPECT_EQ(Check(observation).outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(Check(observation).outcome, ClaimOutcome::kUnseen);
 }
 
 TEST(RankCheckTest, DifferentBitsAreWrongAndNamed) {

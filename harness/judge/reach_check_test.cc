@@ -28,23 +28,23 @@ CheckResult CheckMoved(const std::vector<int64_t>& moved, int64_t position = kPo
 
 TEST(ReachCheckTest, ReachOfACausalMaskInsideTheDocumentPasses) {
   const CheckResult result = CheckMoved(Range(7, 15));
-  EXPECT_EQ(result.outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(result.outcome, ClaimOutcome::kPassed);
   EXPECT_EQ(result.stage, Stage::kMask);
-  EXPECT_EQ(result.evidence,
+  EXPECT_EQ(result.facts,
             Json({{"position", 8}, {"moved", 8}, {"reach", {{"moved", 6}, {"of", 6}}}}));
 }
 
 TEST(ReachCheckTest, LastPositionOfTheDocumentMayStay) {
-  EXPECT_EQ(CheckMoved(Range(7, 14)).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckMoved(Range(7, 14)).outcome, ClaimOutcome::kPassed);
 }
 
 TEST(ReachCheckTest, PositionBeforeADocumentMayChange) {
-  EXPECT_EQ(CheckMoved(Range(5, 15), 5).outcome, CheckOutcome::kPassed);
-  EXPECT_EQ(CheckMoved(Range(4, 15), 5).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckMoved(Range(5, 15), 5).outcome, ClaimOutcome::kPassed);
+  EXPECT_EQ(CheckMoved(Range(4, 15), 5).outcome, ClaimOutcome::kPassed);
   EXPECT_EQ(CheckMoved(Range(3, 15), 5).message,
             "documents see each other: changing token 5 of document 1 moves 1 positions of "
             "document 0");
-  EXPECT_EQ(CheckMoved({0, 1, 2, 3, 4, 18}, 0).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckMoved({0, 1, 2, 3, 4, 18}, 0).outcome, ClaimOutcome::kPassed);
   EXPECT_EQ(CheckMoved({0, 1, 2, 3, 4, 17}, 0).reason, "mask-leak");
 }
 
@@ -59,10 +59,10 @@ TEST(ReachCheckTest, TheLastPositionOfARanksShareHasTheLabelOfItsFirstToken) {
         .outcome;
   };
   // The second rank has documents 1 and 2: the changed token is its first.
-  EXPECT_EQ(check({{0, 1}, {1, 2}}), CheckOutcome::kPassed);
-  EXPECT_EQ(check({{0, 2}, {2, 1}}), CheckOutcome::kFailed);
-  EXPECT_EQ(check({{0, 1}, {1, 1}, {2, 1}}), CheckOutcome::kFailed);
-  EXPECT_EQ(check({}), CheckOutcome::kFailed);
+  EXPECT_EQ(check({{0, 1}, {1, 2}}), ClaimOutcome::kPassed);
+  EXPECT_EQ(check({{0, 2}, {2, 1}}), ClaimOutcome::kFailed);
+  EXPECT_EQ(check({{0, 1}, {1, 1}, {2, 1}}), ClaimOutcome::kFailed);
+  EXPECT_EQ(check({}), ClaimOutcome::kFailed);
 }
 
 TEST(ReachCheckTest, ACriticsValueBeforeTheChangeMustNotMove) {
@@ -70,7 +70,7 @@ TEST(ReachCheckTest, ACriticsValueBeforeTheChangeMustNotMove) {
     return CheckReach({kPosition, moved, std::vector<double>(moved.size(), 0.5)},
                       {PackedDocuments(kReachedDocuments), {0}, 0, /*has_labels=*/false});
   };
-  EXPECT_EQ(check(Range(8, 15)).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(check(Range(8, 15)).outcome, ClaimOutcome::kPassed);
   EXPECT_EQ(check(Range(7, 15)).reason, "mask-future");
 }
 
@@ -83,20 +83,20 @@ TEST(ReachCheckTest, ExpertsMayRoundOtherDocumentsAnewButNoMore) {
     return CheckReach({kPosition, moved, sizes},
                       {PackedDocuments(kReachedDocuments), {0}, 0, true, /*rounding=*/0.125});
   };
-  EXPECT_EQ(check(0.125).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(check(0.125).outcome, ClaimOutcome::kPassed);
   EXPECT_EQ(check(0.25).reason, "mask-leak");
   EXPECT_EQ(check(std::numeric_limits<double>::infinity()).reason, "mask-leak");
 }
 
 TEST(ReachCheckTest, LaterDocumentsThatMoveSeeTheDocument) {
   const CheckResult result = CheckMoved(Range(7, 19));
-  EXPECT_EQ(result.outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(result.outcome, ClaimOutcome::kFailed);
   EXPECT_EQ(result.reason, "mask-leak");
   EXPECT_EQ(result.message,
             "documents see each other: changing token 8 of document 1 moves 4 positions of "
             "document 2");
-  EXPECT_EQ(result.evidence["leaked"], Json({{"document 2", 4}}));
-  EXPECT_EQ(result.evidence["largest_leak"], 0.5);
+  EXPECT_EQ(result.facts["leaked"], Json({{"document 2", 4}}));
+  EXPECT_EQ(result.facts["largest_leak"], 0.5);
 }
 
 TEST(ReachCheckTest, EarlierPositionsThatMoveSeeTheFuture) {
@@ -117,12 +117,12 @@ TEST(ReachCheckTest, ReachThatEndsTooSoonIsShort) {
   EXPECT_EQ(result.reason, "mask-short");
   EXPECT_EQ(result.message,
             "changing token 8 moves only 4 of the 6 later positions of its document");
-  EXPECT_EQ(CheckMoved({7, 8, 9, 10, 11, 13}).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckMoved({7, 8, 9, 10, 11, 13}).outcome, ClaimOutcome::kPassed);
 }
 
 // Position 7 reads another token's logit from the same row, and the two may be equal.
 TEST(ReachCheckTest, UnchangedLabelPositionPasses) {
-  EXPECT_EQ(CheckMoved(Range(8, 15)).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckMoved(Range(8, 15)).outcome, ClaimOutcome::kPassed);
 }
 
 TEST(ReachCheckTest, ChangeThatMovesNothingOfItsOwnIsShort) {
@@ -134,13 +134,13 @@ TEST(ReachCheckTest, ChangeThatMovesNothingOfItsOwnIsShort) {
 
 TEST(ReachCheckTest, WindowsOfAllLayersAddUpAndAnotherLayerReachesTheEnd) {
   // Two layers of 3 tokens: position 5 reaches 7, then 9.
-  EXPECT_EQ(CheckMoved(Range(5, 10), 5, {3, 3}).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckMoved(Range(5, 10), 5, {3, 3}).outcome, ClaimOutcome::kPassed);
   const CheckResult result = CheckMoved(Range(5, 12), 5, {3, 3});
   EXPECT_EQ(result.reason, "window-too-wide");
   EXPECT_EQ(result.message,
             "tokens see further back than any window: changing token 5 of document 1 moves 2 "
             "positions beyond the windows of all layers");
-  EXPECT_EQ(CheckMoved(Range(5, 15), 5, {3, 0}).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckMoved(Range(5, 15), 5, {3, 0}).outcome, ClaimOutcome::kPassed);
   EXPECT_EQ(CheckMoved(Range(5, 10), 5, {3, 0}).reason, "mask-short");
 }
 
@@ -151,7 +151,7 @@ TEST(ReachCheckTest, NoiseOfADeviceIsNoMove) {
   ObservedReach reach = {kPosition, Range(6, 15), std::vector<double>(9, 0.5)};
   reach.largest[0] = 1e-7;
   EXPECT_EQ(CheckReach(reach, exact).reason, "mask-future");
-  EXPECT_EQ(CheckReach(reach, noisy).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(CheckReach(reach, noisy).outcome, ClaimOutcome::kPassed);
 }
 
 TEST(ReachCheckTest, ValueHasNoLabel) {
@@ -160,13 +160,13 @@ TEST(ReachCheckTest, ValueHasNoLabel) {
   const auto check = [&](const std::vector<int64_t>& moved) {
     return CheckReach({kPosition, moved, std::vector<double>(moved.size(), 0.5)}, asked);
   };
-  EXPECT_EQ(check(Range(8, 15)).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(check(Range(8, 15)).outcome, ClaimOutcome::kPassed);
   EXPECT_EQ(check(Range(7, 15)).reason, "mask-future");
 }
 
 TEST(ReachCheckTest, PositionOutsideOfTheBatchSaysNothing) {
-  EXPECT_EQ(CheckMoved({}, 19).outcome, CheckOutcome::kUnseen);
-  EXPECT_EQ(CheckMoved({}, -1).outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(CheckMoved({}, 19).outcome, ClaimOutcome::kUnseen);
+  EXPECT_EQ(CheckMoved({}, -1).outcome, ClaimOutcome::kUnseen);
 }
 
 }  // namespace

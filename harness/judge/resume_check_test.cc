@@ -32,7 +32,7 @@ CheckResult Check(const Resumed& resumed, std::optional<int64_t> files = 3) {
 }
 
 TEST(ResumeCheckTest, EqualStepsPass) {
-  EXPECT_EQ(Check(Resumed()).outcome, CheckOutcome::kPassed);
+  EXPECT_EQ(Check(Resumed()).outcome, ClaimOutcome::kPassed);
   EXPECT_EQ(Check(Resumed()).stage, Stage::kResume);
 }
 
@@ -42,7 +42,7 @@ TEST(ResumeCheckTest, AStepThatMovedNothingProvesNothing) {
   const Resumed resumed;
   EXPECT_EQ(
       CheckResume(3, {run.reported, run.tensors}, {resumed.reported, resumed.tensors}).outcome,
-      CheckOutcome::kUnseen);
+      ClaimOutcome::kUnseen);
 }
 
 TEST(ResumeCheckTest, OneBitIsADifference) {
@@ -50,9 +50,9 @@ TEST(ResumeCheckTest, OneBitIsADifference) {
   double& value = resumed.tensors[0].tensors["w"].after[1];
   value = std::nextafter(value, 2);
   const CheckResult result = Check(resumed);
-  EXPECT_EQ(result.outcome, CheckOutcome::kFailed);
+  EXPECT_EQ(result.outcome, ClaimOutcome::kFailed);
   EXPECT_EQ(result.reason, "resume-off");
-  EXPECT_EQ(result.evidence["quantity"], "the parameter after the step, w");
+  EXPECT_EQ(result.facts["quantity"], "the parameter after the step, w");
 }
 
 TEST(ResumeCheckTest, WhereADeviceDoesNotRepeatItsBitsOnlyWhatIsLoadedIsCompared) {
@@ -64,16 +64,16 @@ TEST(ResumeCheckTest, WhereADeviceDoesNotRepeatItsBitsOnlyWhatIsLoadedIsCompared
   Resumed computed;
   computed.reported[0].loss = 7.5;
   computed.tensors[0].tensors["w"].after[1] = 2;
-  EXPECT_EQ(check(computed).outcome, CheckOutcome::kPassed) << "the numbers are judged elsewhere";
+  EXPECT_EQ(check(computed).outcome, ClaimOutcome::kPassed) << "the numbers are judged elsewhere";
   Resumed loaded;
   loaded.tensors[0].tensors["w"].before[1] = std::nextafter(2, 3);
-  EXPECT_EQ(check(loaded).evidence["quantity"], "the parameter before the step, w");
+  EXPECT_EQ(check(loaded).facts["quantity"], "the parameter before the step, w");
   Resumed scheduled;
   scheduled.reported[0].learning_rate = 1e-4;
-  EXPECT_EQ(check(scheduled).evidence["quantity"], "the learning rate");
+  EXPECT_EQ(check(scheduled).facts["quantity"], "the learning rate");
   Resumed absent;
   absent.tensors[0].log_probs.clear();
-  EXPECT_EQ(check(absent).evidence["quantity"], "the log-probs");
+  EXPECT_EQ(check(absent).facts["quantity"], "the log-probs");
 }
 
 TEST(ResumeCheckTest, TheCauseIsNamedBeforeItsConsequences) {
@@ -96,7 +96,7 @@ TEST(ResumeCheckTest, EveryQuantityCounts) {
            [](Resumed& r) { r.tensors[0].tensors["w"].norms[2] = 3; }}) {
     Resumed resumed;
     spoil(resumed);
-    EXPECT_EQ(Check(resumed).outcome, CheckOutcome::kFailed);
+    EXPECT_EQ(Check(resumed).outcome, ClaimOutcome::kFailed);
   }
 }
 
@@ -109,7 +109,7 @@ TEST(ResumeCheckTest, WithoutTheStepsOfTheFreshEngineNothingIsKnown) {
   Resumed resumed;
   resumed.reported.clear();
   resumed.tensors.clear();
-  EXPECT_EQ(Check(resumed).outcome, CheckOutcome::kUnseen);
+  EXPECT_EQ(Check(resumed).outcome, ClaimOutcome::kUnseen);
 }
 
 }  // namespace

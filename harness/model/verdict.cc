@@ -2,9 +2,13 @@
 // Copyright the bkm authors.
 #include "harness/model/verdict.h"
 
+#include <algorithm>
 #include <array>
+#include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "harness/base/json_facts.h"
 
 namespace bkm {
 namespace {
@@ -15,6 +19,7 @@ constexpr std::array<absl::string_view, 13> kStages = {
 constexpr std::array<absl::string_view, 7> kKinds = {"ok",          "refused",  "broken", "wrong",
                                                      "unsupported", "spurious", "skipped"};
 
+constexpr std::array<absl::string_view, 4> kOutcomes = {"passed", "failed", "unseen", "unreadable"};
 constexpr std::array<absl::string_view, 3> kEffects = {"unknown", "not observed", "acts"};
 
 template <typename Enum, size_t n>
@@ -24,6 +29,97 @@ std::optional<Enum> FromName(const std::array<absl::string_view, n>& names,
     if (names[i] == name) return static_cast<Enum>(i);
   }
   return std::nullopt;
+}
+
+// A failed claim, as run.json has it.
+struct FailedClaim {
+  std::string claim;
+  Stage stage = Stage::kResolve;
+  std::string reason;
+  std::string message;
+};
+
+void Describe(Fields& fields, FailedClaim& failed) {
+  fields.Field("claim", failed.claim);
+  fields.Name("stage", failed.stage, kStages);
+  fields.Field("reason", failed.reason);
+  fields.Field("message", failed.message);
+}
+
+Json PlacesOf(const Finding& finding) {
+  Json places = Json::array();
+  for (const FailedPlace& place : finding.places) {
+    places.push_back({{"where", place.where}, {"what", place.what}});
+    if (place.size) places.back()["size"] = *place.size;
+  }
+  return places;
+}
+
+Json FailureOf(const Finding& finding) {
+  Json failure = {{"claim", finding.claim},
+                  {"stage", std::string(Name(finding.stage))},
+                  {"reason", finding.reason},
+                  {"message", finding.message},
+                  {"places", PlacesOf(finding)}};
+  if (finding.places_left_out > 0)
+    failure["of_places"] = finding.places.size() + finding.places_left_out;
+  return failure;
+}
+
+Json CheckOf(const Finding& finding) {
+  Json check = finding.facts.is_object() ? finding.facts : Json::object();
+  check["outcome"] = std::string(kOutcomes[static_cast<size_t>(finding.outcome)]);
+  if (!finding.message.empty()) check["message"] = finding.message;
+  return check;
+}
+
+Json ExceptionsOf(const Verdict& verdict) {
+  Json chain = Json::array();
+  for (const ToldException& exception : verdict.exceptions) {
+    Json& json = chain.emplace_back(Json{{"what", exception.what}});
+    if (exception.owner.empty()) continue;
+    json["owner"] = exception.owner;
+    json["statement"] = exception.statement;
+    json["source"] = exception.source;
+  }
+  return chain;
+}
+
+void AdoptFailures(const Json& evidence, Verdict& verdict) {
+  const Json& failures = ListOf(evidence, "failures");
+  if (failures.empty()) return;
+  verdict.findings.clear();
+  for (const Json& failure : failures) {
+    Finding& finding = verdict.findings.emplace_back(
+        Finding{.claim = TextOf(failure, "claim"),
+                .outcome = ClaimOutcome::kFailed,
+                .stage = StageFromName(TextOf(failure, "stage")).value_or(Stage::kGolden),
+                .reason = TextOf(failure, "reason"),
+                .message = TextOf(failure, "message")});
+    for (const Json& place : ListOf(failure, "places"))
+      finding.places.push_back(
+          {TextOf(place, "where"), TextOf(place, "what"), FiniteOf(place, "size")});
+    const auto all = static_cast<size_t>(std::max<int64_t>(
+        WholeOf(failure, "of_places").value_or(0), static_cast<int64_t>(finding.places.size())));
+    finding.places_left_out = all - finding.places.size();
+  }
+}
+
+void AdoptChecks(const Json& evidence, Verdict& verdict) {
+  for (const auto& [name, check] : ObjectOf(evidence, "checks").items()) {
+    if (!check.is_object()) continue;
+    auto finding = std::find_if(verdict.findings.begin(), verdict.findings.end(),
+                                [&](const Finding& known) { return known.claim == name; });
+    if (finding == verdict.findings.end()) {
+      verdict.findings.push_back({.claim = name, .message = TextOf(check, "message")});
+      finding = std::prev(verdict.findings.end());
+    }
+    finding->outcome =
+        FromName<ClaimOutcome>(kOutcomes, TextOf(check, "outcome")).value_or(ClaimOutcome::kUnseen);
+    finding->facts = check;
+    finding->facts.erase("outcome");
+    finding->facts.erase("message");
+  }
 }
 
 }  // namespace
@@ -55,11 +151,81 @@ bool HasNumbers(const Verdict& verdict) {
   return verdict.kind == VerdictKind::kOk || verdict.kind == VerdictKind::kWrong;
 }
 
-void Describe(Fields& fields, FailedClaim& failed) {
-  fields.Field("claim", failed.claim);
-  fields.Name("stage", failed.stage, kStages);
-  fields.Field("reason", failed.reason);
-  fields.Field("message", failed.message);
+const Finding* Verdict::Find(absl::string_view claim) const {
+  const auto found = std::find_if(findings.begin(), findings.end(),
+                                  [&](const Finding& finding) { return finding.claim == claim; });
+  return found == findings.end() ? nullptr : &*found;
+}
+
+std::vector<const Finding*> Verdict::Failed() const {
+  std::vector<const Finding*> failed;
+  for (const Finding& finding : findings) {
+    if (finding.outcome == ClaimOutcome::kFailed) failed.push_back(&finding);
+  }
+  return failed;
+}
+
+const Finding* Verdict::Deciding() const {
+  if (kind != VerdictKind::kWrong) return nullptr;
+  const std::vector<const Finding*> failed = Failed();
+  const auto found = std::find_if(failed.begin(), failed.end(), [&](const Finding* finding) {
+    return finding->stage == stage && finding->reason == reason;
+  });
+  return found == failed.end() ? nullptr : *found;
+}
+
+Verdict OutlineOf(Verdict verdict) {
+  std::erase_if(verdict.findings,
+                [](const Finding& finding) { return finding.outcome != ClaimOutcome::kFailed; });
+  for (Finding& finding : verdict.findings) {
+    finding.facts = Json::object();
+    finding.places.clear();
+    finding.places_left_out = 0;
+  }
+  verdict.diagnosis.reset();
+  verdict.factor.clear();
+  verdict.ranks.clear();
+  verdict.last_stage.reset();
+  verdict.exceptions.clear();
+  return verdict;
+}
+
+Json EvidenceOf(const Verdict& verdict) {
+  Json evidence = Json::object();
+  for (const Finding& finding : verdict.findings) {
+    if (&finding == verdict.Find(finding.claim))
+      evidence["checks"][finding.claim] = CheckOf(finding);
+    if (finding.outcome == ClaimOutcome::kFailed)
+      evidence["failures"].push_back(FailureOf(finding));
+  }
+  if (verdict.diagnosis)
+    evidence["diagnosis"] = {{"answer", verdict.diagnosis->answer},
+                             {"error", verdict.diagnosis->error},
+                             {"multiple", verdict.diagnosis->multiple}};
+  if (!verdict.factor.empty()) evidence["factor"] = verdict.factor;
+  if (!verdict.ranks.empty()) evidence["ranks"] = verdict.ranks;
+  if (verdict.last_stage) evidence["last_stage"] = std::string(Name(*verdict.last_stage));
+  if (!verdict.exceptions.empty()) evidence["exceptions"] = ExceptionsOf(verdict);
+  return evidence;
+}
+
+void AdoptEvidence(const Json& evidence, Verdict& verdict) {
+  AdoptFailures(evidence, verdict);
+  AdoptChecks(evidence, verdict);
+  const Json& diagnosis = ObjectOf(evidence, "diagnosis");
+  // JSON has no infinity: a missing number means a floor of 0.
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  if (const std::string answer = TextOf(diagnosis, "answer"); !answer.empty())
+    verdict.diagnosis = {answer, FiniteOf(diagnosis, "error").value_or(kInfinite),
+                         FiniteOf(diagnosis, "multiple").value_or(kInfinite)};
+  verdict.factor = TextOf(evidence, "factor");
+  for (const Json& clause : ListOf(evidence, "ranks")) {
+    if (clause.is_string()) verdict.ranks.push_back(clause.get<std::string>());
+  }
+  verdict.last_stage = StageFromName(TextOf(evidence, "last_stage"));
+  for (const Json& exception : ListOf(evidence, "exceptions"))
+    verdict.exceptions.push_back({TextOf(exception, "what"), TextOf(exception, "owner"),
+                                  TextOf(exception, "statement"), TextOf(exception, "source")});
 }
 
 void Describe(Fields& fields, OptionEffect& effect) {
@@ -75,13 +241,26 @@ void DescribeOutcome(Fields& fields, Verdict& verdict) {
   fields.Field("message", verdict.message);
   fields.Field("blame", verdict.blame, Presence::kOptional);
   fields.Field("blind", verdict.blind, Presence::kOmitted);
-  fields.Field("failures", verdict.failures, Presence::kOmitted);
+  std::vector<FailedClaim> failures;
+  for (const Finding* failed : verdict.Failed())
+    failures.push_back({failed->claim, failed->stage, failed->reason, failed->message});
+  fields.Field("failures", failures, Presence::kOmitted);
+  if (fields.reading()) {
+    for (const FailedClaim& failed : failures)
+      verdict.findings.push_back({.claim = failed.claim,
+                                  .outcome = ClaimOutcome::kFailed,
+                                  .stage = failed.stage,
+                                  .reason = failed.reason,
+                                  .message = failed.message});
+  }
   fields.Field("effects", verdict.effects, Presence::kOmitted);
 }
 
 void Describe(Fields& fields, Verdict& verdict) {
   DescribeOutcome(fields, verdict);
-  fields.Field("evidence", verdict.evidence, Presence::kOptional);
+  Json evidence = EvidenceOf(verdict);
+  fields.Field("evidence", evidence, Presence::kOptional);
+  if (fields.reading()) AdoptEvidence(evidence, verdict);
 }
 
 Json ToJson(const Verdict& verdict) { return Json(WriteFields(verdict)); }

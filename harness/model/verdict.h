@@ -47,13 +47,72 @@ absl::string_view Name(VerdictKind kind);
 std::optional<Stage> StageFromName(absl::string_view name);
 std::optional<VerdictKind> VerdictKindFromName(absl::string_view name);
 
-// One claim that failed.
-struct FailedClaim {
-  std::string claim;  // the check: "load"
-  Stage stage = Stage::kResolve;
-  std::string reason;
-  std::string message;
-  bool operator==(const FailedClaim&) const = default;
+// What a claim came to. Written to verdict.json: never rename.
+enum class ClaimOutcome {
+  kPassed,
+  kFailed,      // the cell did not do what was asked: `wrong`
+  kUnseen,      // the fact was not observed: the claim is undecided
+  kUnreadable,  // a file that the claim needs is missing or corrupt: it is undecided
+};
+
+// One place at which a claim failed: a tensor, a step, a layer.
+struct FailedPlace {
+  std::string where;  // "step 2, model.norm.weight"
+  std::string what;   // a sentence
+  // The error in units of what is allowed, which are floors for numbers; absent where it is no
+  // matter of more or less, or infinitely much.
+  std::optional<double> size = {};
+  bool operator==(const FailedPlace&) const = default;
+};
+
+// What one claim of a cell came to. A claim that fails for several reasons has a finding for each.
+struct Finding {
+  std::string claim;  // "load"
+  ClaimOutcome outcome = ClaimOutcome::kPassed;
+  // Stage and reason are written of a failure only: a passed finding of a file has the defaults.
+  Stage stage = Stage::kGolden;
+  std::string reason = {};
+  std::string message = {};  // a sentence; empty when passed
+  // The numbers, floors and names that were compared. Each claim declares them as a struct beside
+  // its check, which Json holds here: FactsOf<NumbersFacts>(finding).
+  Json facts = Json::object();
+  // Of a failure: the places, the worst first. Empty: `message` says it all.
+  std::vector<FailedPlace> places = {};
+  size_t places_left_out = 0;
+  bool operator==(const Finding&) const = default;
+};
+
+// The facts of a finding as the struct that its claim declares. Default where they are missing or
+// malformed, as in files of other versions.
+template <typename Facts>
+Facts FactsOf(const Finding& finding) {
+  return ReadFields<Facts>(finding.facts, "facts", FieldStyle::kSparse).value_or(Facts());
+}
+template <typename Facts>
+Facts FactsOf(const Finding* finding) {
+  return finding ? FactsOf<Facts>(*finding) : Facts();
+}
+// The same, written.
+template <typename Facts>
+Json FactsJson(const Facts& facts) {
+  return Json(WriteFields(facts, FieldStyle::kSparse));
+}
+
+// A predicted wrong answer that the cell's log-probs match.
+struct Diagnosis {
+  std::string answer;   // its name in the golden file: "causal-across-documents"
+  double error = 0;     // mean |difference| of log-probs over judged tokens, in nats
+  double multiple = 0;  // of the floor; infinite if the floor is 0
+  bool operator==(const Diagnosis&) const = default;
+};
+
+// An exception that stopped a cell, and the line of it that decides.
+struct ToldException {
+  std::string what;       // "ImportError: cannot import name ..."
+  std::string owner;      // of the deepest frame: "library"; empty without frames
+  std::string statement;  // what Python was doing there: "import"
+  std::string source;     // the line
+  bool operator==(const ToldException&) const = default;
 };
 
 // Written to run.json and published: never rename.
@@ -79,17 +138,37 @@ struct Verdict {
   std::string reason;              // stable kebab-case code; empty for an ok
   std::string message;             // one sentence for people
   std::vector<std::string> blame;  // sorted; of engine, library, interface, runtime, harness
-  Json evidence = Json::object();  // the numbers, floors and names that were compared
+  // What each claim came to: first those that failed, the one that explains most before the others.
+  // run.json has only the failures, without facts and places.
+  std::vector<Finding> findings = {};
   // Of an ok: the errors that no witness could have seen, such as "errors of 100 % in the gradients
   // of 3 of 9 tensors", because the floor allows them or nothing shows them.
   std::vector<std::string> blind = {};
-  // Of a wrong: every claim that failed, the one of the verdict first. Their places are in the
-  // evidence, under "failures".
-  std::vector<FailedClaim> failures = {};
   // Of each engine option that was asked for, by name.
   std::vector<OptionEffect> effects = {};
+  // Of a wrong: what its numbers are instead. Not in run.json.
+  std::optional<Diagnosis> diagnosis = {};
+  std::string factor = {};              // between its gradients and the right ones, as a clause
+  std::vector<std::string> ranks = {};  // clauses in terms of ranks
+  // Of a cell that stopped: the last stage that it entered, and its chain of exceptions. Not in
+  // run.json.
+  std::optional<Stage> last_stage = {};
+  std::vector<ToldException> exceptions = {};
   bool operator==(const Verdict&) const = default;
+
+  // The claim's first finding; nullptr if it was not judged.
+  const Finding* Find(absl::string_view claim) const;
+  std::vector<const Finding*> Failed() const;
+  // The failed claim that the verdict names; nullptr where the cell's ending or nothing decides.
+  const Finding* Deciding() const;
 };
+
+// The verdict as run.json and the published table keep it.
+Verdict OutlineOf(Verdict verdict);
+// All that a verdict rests on, as verdict.json has it under "evidence".
+Json EvidenceOf(const Verdict& verdict);
+// Reads what EvidenceOf wrote, of this or an older version. What is malformed is left out.
+void AdoptEvidence(const Json& evidence, Verdict& verdict);
 
 // A verdict without its message: "ok" or "wrong at golden, log-probs-off".
 std::string ShortText(absl::string_view kind, absl::string_view stage, absl::string_view reason);
@@ -102,9 +181,8 @@ bool SaysSomething(const Verdict& verdict);
 // every step.
 bool HasNumbers(const Verdict& verdict);
 
-void Describe(Fields& fields, FailedClaim& failed);
 void Describe(Fields& fields, OptionEffect& effect);
-// The fields of a verdict without its evidence, for structs that contain them inline.
+// The fields of a verdict's outline, for structs that contain them inline.
 void DescribeOutcome(Fields& fields, Verdict& verdict);
 void Describe(Fields& fields, Verdict& verdict);
 Json ToJson(const Verdict& verdict);

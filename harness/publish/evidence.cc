@@ -29,13 +29,11 @@ std::string WrittenAt(const fs::path& file) {
 }
 
 Evidence EvidenceOf(const RunEvidence& run, const CellRecord& cell, const std::string& measured) {
-  Evidence evidence{.run = run.published.dir,
-                    .dir = cell.dir,
-                    .measured = measured.substr(0, 10),
-                    .cost = cell.cost,
-                    .verdict = *cell.verdict};
-  evidence.verdict.evidence = Json::object();
-  return evidence;
+  return {.run = run.published.dir,
+          .dir = cell.dir,
+          .measured = measured.substr(0, 10),
+          .cost = cell.cost,
+          .verdict = OutlineOf(*cell.verdict)};
 }
 
 bool IsFolder(const std::optional<SubjectSpec>& subject) {

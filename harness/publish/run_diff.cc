@@ -25,8 +25,8 @@ bool IsComparable(const CellRecord& cell) {
 
 std::set<std::string> FailedClaims(const Verdict& verdict) {
   std::set<std::string> claims;
-  for (const FailedClaim& failed : verdict.failures)
-    claims.insert(absl::StrCat(failed.claim, ": ", failed.reason));
+  for (const Finding* failed : verdict.Failed())
+    claims.insert(absl::StrCat(failed->claim, ": ", failed->reason));
   return claims;
 }
 
@@ -34,8 +34,8 @@ std::set<std::string> FailedClaims(const Verdict& verdict) {
 // list.
 std::vector<std::string> OnlyIn(const Verdict& a, const Verdict& b) {
   std::vector<std::string> claims;
-  if (a.failures.empty() || b.failures.empty()) return claims;
   const std::set<std::string> ours = FailedClaims(a), others = FailedClaims(b);
+  if (ours.empty() || others.empty()) return claims;
   std::set_difference(ours.begin(), ours.end(), others.begin(), others.end(),
                       std::back_inserter(claims));
   return claims;

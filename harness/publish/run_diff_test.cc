@@ -113,14 +113,15 @@ TEST_F(RunDiffTest, CellsOfOtherVersionsCorrespondIfNothingElseDiffers) {
     record.id = CellId(record.cell);
     return record;
   };
+  const ClaimOutcome failed = ClaimOutcome::kFailed;
   Verdict both{.kind = VerdictKind::kWrong,
                .stage = Stage::kLoad,
                .reason = "config-ignored",
                .message = "the frequency",
-               .failures = {{"model", Stage::kLoad, "config-ignored", "the frequency"},
-                            {"load", Stage::kGolden, "weights-not-loaded", "no router.bias"}}};
+               .findings = {{"model", failed, Stage::kLoad, "config-ignored", "the frequency"},
+                            {"load", failed, Stage::kGolden, "weights-not-loaded", "no bias"}}};
   Verdict one = both;
-  one.failures.pop_back();
+  one.findings.pop_back();
   const std::string text = DiffText(Diff({at("flex", 0, both)}, {at("flex", 2, one)}));
   EXPECT_THAT(text, HasSubstr("1 changed-reason"));
   EXPECT_THAT(text, HasSubstr("; no longer fails: load: weights-not-loaded"));

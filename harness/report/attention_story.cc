@@ -63,31 +63,27 @@ void AppendMasks(std::string& out, const Json& mask) {
 }
 
 // The layers whose attention differs from the requested one.
-void AppendDifferences(std::string& out, const Json& check) {
-  for (const Json& layer : ListOf(check, "layers")) {
-    absl::StrAppend(&out, "    layer ", WholeOf(layer, "layer").value_or(-1), ": ",
-                    TextOf(layer, "fault", "?"));
-    if (!MemberOf(layer, "window").is_null())
-      absl::StrAppend(&out, ", ", TextOf(layer, "window"), " (requested: ", TextOf(layer, "asked"),
-                      ")");
-    absl::StrAppend(&out, ", ", WholeOf(layer, "extra").value_or(0), " extra pairs, ",
-                    WholeOf(layer, "missing").value_or(0), " missing\n");
+void AppendDifferences(std::string& out, const MaskFacts& facts) {
+  for (const MaskFacts::Layer& layer : facts.layers) {
+    absl::StrAppend(&out, "    layer ", layer.layer.value_or(-1), ": ",
+                    layer.fault.empty() ? "?" : layer.fault);
+    if (!layer.window.empty())
+      absl::StrAppend(&out, ", ", layer.window, " (requested: ", layer.asked, ")");
+    absl::StrAppend(&out, ", ", layer.extra.value_or(0), " extra pairs, ",
+                    layer.missing.value_or(0), " missing\n");
   }
-  const Json& picture = ListOf(check, "picture");
-  if (picture.empty()) return;
+  if (facts.picture.empty()) return;
   absl::StrAppend(&out,
                   "    first of these layers, by documents of queries (rows) and keys (columns): "
                   "\\ causal, # all, . none, + some\n");
-  for (size_t row = 0; row < picture.size(); ++row) {
+  for (size_t row = 0; row < facts.picture.size(); ++row) {
     absl::StrAppend(&out, "      ", row, "  ");
-    if (!picture[row].is_string()) continue;
-    for (char cell : picture[row].get<std::string>())
-      absl::StrAppend(&out, std::string(1, cell), " ");
+    for (char cell : facts.picture[row]) absl::StrAppend(&out, std::string(1, cell), " ");
     out.back() = '\n';
   }
 }
 
-void AppendAttended(std::string& out, const Json& mask, const Json& check) {
+void AppendAttended(std::string& out, const Json& mask, const MaskFacts& facts) {
   if (const std::string error = TextOf(mask, "attended_error"); !error.empty()) {
     absl::StrAppend(&out, "  who attends to whom is unknown: ", error, "\n");
     return;
@@ -96,22 +92,21 @@ void AppendAttended(std::string& out, const Json& mask, const Json& check) {
   if (attended.empty()) return;
   std::map<std::string, int> relations;
   for (const Json& layer : attended) ++relations[TextOf(layer, "relation")];
-  const Json& counts = ObjectOf(check, "attended");
   absl::StrAppend(&out, "  who attends to whom, measured in ", attended.size(),
                   " layers: ", relations.size(),
                   relations.size() == 1 ? " relation" : " relations");
-  if (!counts.empty()) {
-    const int64_t wrong = WholeOf(counts, "wrong").value_or(0);
+  if (facts.attended) {
+    const int64_t wrong = facts.attended->wrong.value_or(0);
     absl::StrAppend(&out, wrong == 0 ? std::string(", as requested")
                                      : absl::StrCat(", not as requested in ", wrong));
   }
   absl::StrAppend(&out, "\n");
-  AppendDifferences(out, check);
+  AppendDifferences(out, facts);
 }
 
 }  // namespace
 
-std::string AttentionStory(const Json& observation, const Json& mask_check) {
+std::string AttentionStory(const Json& observation, const MaskFacts& facts) {
   std::string out;
   const Json& backend = ObjectOf(observation, "backend");
   AppendList(out, "attention built", ListOf(backend, "layers"), "class");
@@ -119,7 +114,7 @@ std::string AttentionStory(const Json& observation, const Json& mask_check) {
   AppendKernels(out, backend);
   const Json& mask = ObjectOf(observation, "mask");
   AppendMasks(out, mask);
-  AppendAttended(out, mask, mask_check);
+  AppendAttended(out, mask, facts);
   return out;
 }
 

@@ -6,13 +6,14 @@
 #include <string>
 
 #include "harness/base/json.h"
+#include "harness/judge/mask_check.h"
 
 namespace bkm {
 
 // What was observed of a cell's attention, as indented lines: the modules built, functions called
 // and kernels dispatched, the masks that reached it with their owners, and who attends to whom.
-// `mask_check` is the evidence of the judge's mask check, or null.
-std::string AttentionStory(const Json& observation, const Json& mask_check);
+// `facts` are those of the judge's mask check.
+std::string AttentionStory(const Json& observation, const MaskFacts& facts);
 
 }  // namespace bkm
 

@@ -10,8 +10,8 @@ namespace {
 Json Parse(const char* text) { return Json::parse(text); }
 
 TEST(AttentionStoryTest, NothingSeenSaysNothing) {
-  EXPECT_EQ(AttentionStory(Json::object(), Json()), "");
-  EXPECT_EQ(AttentionStory(Json(), Json()), "");
+  EXPECT_EQ(AttentionStory(Json::object(), {}), "");
+  EXPECT_EQ(AttentionStory(Json(), {}), "");
 }
 
 TEST(AttentionStoryTest, NamesTheKernelsAndTheOwnersOfMasks) {
@@ -22,7 +22,7 @@ TEST(AttentionStoryTest, NamesTheKernelsAndTheOwnersOfMasks) {
     "mask": {"calls": [{"type": "BlockMask", "owner": "caller"},
                        {"type": "BlockMask", "owner": "caller"}, {"type": "NoneType"}],
              "attended": [{"layer": 0, "relation": "ab"}, {"layer": 1, "relation": "ab"}]}})");
-  EXPECT_EQ(AttentionStory(observation, Parse(R"({"attended": {"layers": 2, "wrong": 0}})")),
+  EXPECT_EQ(AttentionStory(observation, MaskFacts{.attended = MaskFacts::Attended{2, 0}}),
             "  attention built: FlexAttention x 2\n"
             "  attention dispatched, forward: aten::bmm x 1, flex_attention x 1\n"
             "  attention dispatched, backward: FlexBackward x 1, nothing x 1\n"
@@ -33,11 +33,15 @@ TEST(AttentionStoryTest, NamesTheKernelsAndTheOwnersOfMasks) {
 TEST(AttentionStoryTest, DrawsTheRelationThatWasNotRequested) {
   const Json observation = Parse(R"({"mask": {"attended": [{"layer": 0, "relation": "ab"},
                                                            {"layer": 1, "relation": "cd"}]}})");
-  const Json check = Parse(R"({"attended": {"layers": 2, "wrong": 1},
-      "layers": [{"layer": 1, "fault": "window", "window": "none", "asked": "5 tokens",
-                  "extra": 7, "missing": 0}],
-      "picture": ["\\.", "#\\"]})");
-  EXPECT_EQ(AttentionStory(observation, check),
+  const MaskFacts facts = {.attended = MaskFacts::Attended{2, 1},
+                           .layers = {{.layer = 1,
+                                       .fault = "window",
+                                       .extra = 7,
+                                       .missing = 0,
+                                       .window = "none",
+                                       .asked = "5 tokens"}},
+                           .picture = {"\\.", "#\\"}};
+  EXPECT_EQ(AttentionStory(observation, facts),
             "  who attends to whom, measured in 2 layers: 2 relations, not as requested in 1\n"
             "    layer 1: window, none (requested: 5 tokens), 7 extra pairs, 0 missing\n"
             "    first of these layers, by documents of queries (rows) and keys (columns): "
@@ -47,7 +51,7 @@ TEST(AttentionStoryTest, DrawsTheRelationThatWasNotRequested) {
 }
 
 TEST(AttentionStoryTest, SaysWhyTheRelationIsUnknown) {
-  EXPECT_EQ(AttentionStory(Parse(R"({"mask": {"attended_error": "layer 0: no"}})"), Json()),
+  EXPECT_EQ(AttentionStory(Parse(R"({"mask": {"attended_error": "layer 0: no"}})"), MaskFacts()),
             "  who attends to whom is unknown: layer 0: no\n");
 }
 

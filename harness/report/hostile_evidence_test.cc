@@ -69,9 +69,9 @@ TEST(HostileEvidenceTest, AStoryIsToldWhateverTheObservationHolds) {
 
 TEST(HostileEvidenceTest, AStoryIsToldWhateverTheVerdictsEvidenceHolds) {
   ForEachMutation(SomeEvidence(), [&](const Json& mutated, const std::string& what) {
-    ExpectShown(StoryText(ACell(), CompleteObservation(),
-                          {.kind = VerdictKind::kWrong, .message = kHostile, .evidence = mutated}),
-                what);
+    Verdict verdict = {.kind = VerdictKind::kWrong, .message = kHostile};
+    AdoptEvidence(mutated, verdict);
+    ExpectShown(StoryText(ACell(), CompleteObservation(), verdict), what);
   });
 }
 

@@ -2,72 +2,61 @@
 // Copyright the bkm authors.
 #include "harness/report/numbers_story.h"
 
+#include <cmath>
+#include <optional>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "harness/base/json_facts.h"
 #include "harness/judge/numbers_check.h"
 
 namespace bkm {
 namespace {
 
-Json At(const Json& json, const char* pointer) {
-  const Json::json_pointer at(pointer);
-  return json.is_object() && json.contains(at) ? json[at] : Json();
-}
-
-// The step's number for people, from 1; 0 if it is unknown.
-int64_t StepOf(const Json& json) {
-  const int64_t step = WholeOf(json, "step").value_or(-1);
-  return step >= 0 && step < INT32_MAX ? step + 1 : 0;
-}
-
 // "3.1 floors"; a floor of 0 has no multiples.
-std::string Floors(const Json& quantity) {
-  const Json multiple = At(quantity, "/multiple");
-  return multiple.is_number() ? absl::StrFormat("%.1f floors", multiple.get<double>())
-                              : std::string("infinitely many floors");
+std::string Floors(const std::optional<double>& multiple) {
+  return multiple && std::isfinite(*multiple) ? absl::StrFormat("%.1f floors", *multiple)
+                                              : std::string("infinitely many floors");
 }
 
-std::string QuantityLine(const char* name, const Json& quantity) {
-  std::string line = absl::StrCat("  ", name, ": ", Floors(quantity));
-  const Json tensor = At(quantity, "/tensor");
-  std::string where = tensor.is_string() ? tensor.get<std::string>() + ", " : "";
-  if (StepOf(quantity) > 0) absl::StrAppend(&line, " (", where, "step ", StepOf(quantity), ")");
-  if (const auto allowed = FiniteOf(quantity, "allowed"))
-    absl::StrAppendFormat(&line, ", allowed: %.0f", *allowed);
+std::string QuantityLine(const char* name, const QuantityFacts& quantity) {
+  std::string line = absl::StrCat("  ", name, ": ", Floors(quantity.multiple));
+  const std::string where = quantity.tensor.empty() ? "" : quantity.tensor + ", ";
+  if (quantity.step) absl::StrAppend(&line, " (", where, "step ", *quantity.step + 1, ")");
+  if (quantity.allowed) absl::StrAppendFormat(&line, ", allowed: %.0f", *quantity.allowed);
   return line + "\n";
 }
 
-std::string WorstTokenLine(const Json& token, const Json& largest) {
-  if (!FiniteOf(token, "error")) return "";
+std::string WorstTokenLine(const NumbersFacts& facts) {
+  if (!facts.worst_token || !facts.worst_token->error) return "";
+  const WorstToken& token = *facts.worst_token;
+  const QuantityFacts* largest = facts.Find("log_probs_max");
   return absl::StrFormat(
       "  worst token: %d (document %d, position %d) in step %d, log-prob off by %.3g from %.4g, "
       "%s\n",
-      WholeOf(token, "position").value_or(-1), WholeOf(token, "document").value_or(-1),
-      WholeOf(token, "document_position").value_or(-1), StepOf(token), *FiniteOf(token, "error"),
-      FiniteOf(token, "golden").value_or(0), Floors(largest));
+      token.position.value_or(-1), token.document.value_or(-1),
+      token.document_position.value_or(-1), token.step.value_or(-1) + 1, *token.error,
+      token.golden.value_or(0), Floors(largest ? largest->multiple : std::nullopt));
 }
 
 }  // namespace
 
-std::string NumbersStory(const Json& evidence) {
-  const Json check = At(evidence, "/checks/numbers");
+std::string NumbersStory(const Verdict& verdict) {
+  const Finding* numbers = verdict.Find("numbers");
+  const auto facts = FactsOf<NumbersFacts>(numbers);
   std::string lines;
   for (const NumbersQuantity& quantity : NumbersQuantities()) {
-    const Json found = At(check, absl::StrCat("/", quantity.key).c_str());
-    if (found.is_object()) lines += QuantityLine(quantity.name, found);
+    if (const QuantityFacts* found = facts.Find(quantity.key))
+      lines += QuantityLine(quantity.name, *found);
   }
   if (lines.empty()) return "";
-  const Json allowed = At(check, "/allowed_multiple");
-  if (allowed.is_number())
-    absl::StrAppendFormat(&lines, "  allowed: %.0f floors\n", allowed.get<double>());
-  lines += WorstTokenLine(At(check, "/worst_token"), At(check, "/log_probs_max"));
-  const Json answer = At(evidence, "/diagnosis/answer");
-  if (answer.is_string()) {
+  if (facts.allowed_multiple)
+    absl::StrAppendFormat(&lines, "  allowed: %.0f floors\n", *facts.allowed_multiple);
+  lines += WorstTokenLine(facts);
+  if (verdict.diagnosis) {
     absl::StrAppend(&lines, "  diagnosis: the log-probs of the wrong answer \"",
-                    answer.get<std::string>(), "\", ", Floors(At(evidence, "/diagnosis")),
+                    verdict.diagnosis->answer, "\", ", Floors(verdict.diagnosis->multiple),
                     " away\n");
-  } else if (At(check, "/outcome") == Json("failed")) {
+  } else if (numbers->outcome == ClaimOutcome::kFailed) {
     absl::StrAppend(&lines, "  diagnosis: none of the predicted wrong answers\n");
   }
   return lines;

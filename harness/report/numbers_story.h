@@ -5,14 +5,14 @@
 
 #include <string>
 
-#include "harness/base/json.h"
+#include "harness/model/verdict.h"
 
 namespace bkm {
 
 // How far a cell's numbers are from the golden, as indented lines: each quantity in floors, the
 // worst token with its document and position, and the predicted wrong answer that the cell gave, if
-// any. `evidence` is the verdict's. Empty if no numbers were compared.
-std::string NumbersStory(const Json& evidence);
+// any. Empty if no numbers were compared.
+std::string NumbersStory(const Verdict& verdict);
 
 }  // namespace bkm
 

@@ -16,12 +16,14 @@ const char kNumbers[] = R"({
                   "error": 2.656, "golden": -7.5541}})";
 
 TEST(NumbersStoryTest, NothingComparedSaysNothing) {
-  EXPECT_EQ(NumbersStory(Json()), "");
-  EXPECT_EQ(NumbersStory(Json::parse(R"({"checks": {"numbers": {"outcome": "unseen"}}})")), "");
+  EXPECT_EQ(NumbersStory(Verdict()), "");
+  EXPECT_EQ(NumbersStory({.findings = {{.claim = "numbers", .outcome = ClaimOutcome::kUnseen}}}),
+            "");
 }
 
 TEST(NumbersStoryTest, NamesTheWorstTokenAndTheDiagnosis) {
-  Json evidence = {{"checks", {{"numbers", Json::parse(kNumbers)}}}};
+  Verdict verdict;
+  AdoptEvidence({{"checks", {{"numbers", Json::parse(kNumbers)}}}}, verdict);
   const std::string seen =
       "  log-probs, mean error: 12.3 floors (step 2)\n"
       "  log-probs, worst token: 3.1 floors (step 1)\n"
@@ -29,9 +31,9 @@ TEST(NumbersStoryTest, NamesTheWorstTokenAndTheDiagnosis) {
       "  allowed: 4 floors\n"
       "  worst token: 166 (document 1, position 129) in step 1, log-prob off by 2.66 from -7.554, "
       "3.1 floors\n";
-  EXPECT_EQ(NumbersStory(evidence), seen + "  diagnosis: none of the predicted wrong answers\n");
-  evidence["diagnosis"] = {{"answer", "transposed-heads"}, {"error", 0.02}, {"multiple", 0.55}};
-  EXPECT_EQ(NumbersStory(evidence),
+  EXPECT_EQ(NumbersStory(verdict), seen + "  diagnosis: none of the predicted wrong answers\n");
+  verdict.diagnosis = {"transposed-heads", 0.02, 0.55};
+  EXPECT_EQ(NumbersStory(verdict),
             seen +
                 "  diagnosis: the log-probs of the wrong answer \"transposed-heads\", 0.6 floors "
                 "away\n");

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "harness/base/json_facts.h"
+#include "harness/judge/mask_check.h"
 #include "harness/report/attention_story.h"
 #include "harness/report/labels.h"
 #include "harness/report/numbers_story.h"
@@ -76,17 +77,17 @@ void AppendStages(std::string& out, const Json& observation) {
 // Every claim that failed, with its places: the worst first.
 void AppendFailures(std::string& out, const Verdict& verdict) {
   constexpr size_t kMostPlaces = 12;
-  const Json& failures = ListOf(verdict.evidence, "failures");
+  const std::vector<const Finding*> failures = verdict.Failed();
   if (failures.empty()) return;
   absl::StrAppend(&out, "\nFails, what explains most first\n");
-  for (const Json& failed : failures) {
-    const Json& places = ListOf(failed, "places");
-    absl::StrAppend(&out, "  ", TextOf(failed, "claim"), " at ", TextOf(failed, "stage"), " (",
-                    TextOf(failed, "reason"), "): ", TextOf(failed, "message"), "\n");
+  for (const Finding* failed : failures) {
+    const std::vector<FailedPlace>& places = failed->places;
+    absl::StrAppend(&out, "  ", failed->claim, " at ", Name(failed->stage), " (", failed->reason,
+                    "): ", failed->message, "\n");
     if (places.size() < 2) continue;  // the message says it
     for (size_t i = 0; i < std::min(places.size(), kMostPlaces); ++i) {
-      const std::optional<double> size = FiniteOf(places[i], "size");
-      absl::StrAppend(&out, "    ", TextOf(places[i], "where"), ": ", TextOf(places[i], "what"),
+      const std::optional<double> size = places[i].size;
+      absl::StrAppend(&out, "    ", places[i].where, ": ", places[i].what,
                       size ? absl::StrFormat(" (size %.4g)", *size) : std::string(), "\n");
     }
     if (places.size() > kMostPlaces)
@@ -109,8 +110,8 @@ void AppendException(std::string& out, const Json& exception, const char* title)
     AppendException(out, exception["cause"], "Caused by");
 }
 
-void AppendWitnesses(std::string& out, const Json& observation, const Json& mask_check) {
-  absl::StrAppend(&out, AttentionStory(observation, mask_check));
+void AppendWitnesses(std::string& out, const Json& observation, const Verdict& verdict) {
+  absl::StrAppend(&out, AttentionStory(observation, FactsOf<MaskFacts>(verdict.Find("mask"))));
   for (const char* key : {"shims", "sandbox"}) {
     if (observation.contains(key)) AppendTree(out, key, observation[key], 1);
   }
@@ -120,6 +121,18 @@ void AppendWitnesses(std::string& out, const Json& observation, const Json& mask
                     ", gradient norm ", Scalar(MemberOf(steps[i], "grad_norm")), ", learning rate ",
                     Scalar(MemberOf(steps[i], "learning_rate")), "\n");
   }
+}
+
+// The evidence without what the sections above say.
+Json NotShownYet(Verdict verdict) {
+  for (Finding& finding : verdict.findings) {
+    if (finding.claim != "mask") continue;
+    finding.facts.erase("layers");
+    finding.facts.erase("picture");
+  }
+  Json evidence = EvidenceOf(verdict);
+  evidence.erase("failures");
+  return evidence;
 }
 
 }  // namespace
@@ -166,23 +179,14 @@ std::string StoryText(const CellRecord& cell, const Json& observation, const Ver
     AppendException(out, observation["exception"], "Stopped by");
   }
   absl::StrAppend(&out, "\nObserved\n");
-  Json evidence = verdict.evidence;
-  Json* mask = nullptr;
-  if (MemberOf(MemberOf(evidence, "checks"), "mask").is_object())
-    mask = &evidence["checks"]["mask"];
-  AppendWitnesses(out, observation, mask ? *mask : Json());
-  if (mask) {  // shown above
-    mask->erase("layers");
-    mask->erase("picture");
-  }
-  if (evidence.is_object()) evidence.erase("failures");  // shown above
+  AppendWitnesses(out, observation, verdict);
   if (const std::string ranks = RankStory(observation); !ranks.empty())
     absl::StrAppend(&out, "\nRanks\n", ranks);
-  if (const std::string numbers = NumbersStory(evidence); !numbers.empty())
+  if (const std::string numbers = NumbersStory(verdict); !numbers.empty())
     absl::StrAppend(&out, "\nNumbers, against the fp64 golden\n", numbers);
-  if (!evidence.empty()) {
+  if (const Json rest = NotShownYet(verdict); !rest.empty()) {
     absl::StrAppend(&out, "\n");
-    AppendTree(out, "Judged", evidence, 0);
+    AppendTree(out, "Judged", rest, 0);
   }
   return Printable(std::move(out));
 }

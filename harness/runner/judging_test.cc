@@ -62,7 +62,7 @@ TEST(JudgingTest, AMissingReferenceSaysWhetherTheMachineOrItsWorkerFailed) {
   ASSERT_TRUE(CopyReferenceData(*folder, directory.probe(ProbeKey(probe))).ok());
   const auto numbers = [&] {
     EXPECT_TRUE(RunJudge(directory).JudgeRun(run).ok());
-    return run.cells[0].verdict->evidence["checks"]["numbers"]["message"].get<std::string>();
+    return run.cells[0].verdict->Find("numbers")->message;
   };
   EXPECT_EQ(numbers(), golden.string() + " is missing; the same bkm run computes it");
 

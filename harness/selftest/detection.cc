@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "absl/strings/match.h"
-#include "harness/base/json_facts.h"
 #include "harness/judge/numbers_check.h"
 
 namespace bkm {
@@ -17,26 +15,15 @@ bool Accepts(const Expectation& expectation, absl::string_view reason) {
          expectation.reasons.end();
 }
 
-// The check that wrote the verdict's message, to which a diagnosis may be appended.
-std::string FailedCheck(const Verdict& verdict) {
-  const Json checks = ObjectOf(verdict.evidence, "checks");
-  for (const auto& [name, check] : checks.items()) {
-    if (TextOf(check, "outcome") == "failed" &&
-        absl::StartsWith(verdict.message, TextOf(check, "message", "?")))
-      return name;
-  }
-  return "";
-}
-
 // The largest multiple of a floor among the quantities that may name this fault.
 std::optional<double> MarginOf(const Verdict& verdict, const Expectation& expectation) {
-  const Json numbers = ObjectOf(ObjectOf(verdict.evidence, "checks"), "numbers");
+  const auto numbers = FactsOf<NumbersFacts>(verdict.Find("numbers"));
   std::optional<double> margin;
   for (const NumbersQuantity& quantity : NumbersQuantities()) {
-    if (!Accepts(expectation, quantity.reason) || !numbers.contains(quantity.key)) continue;
+    const QuantityFacts* found = numbers.Find(quantity.key);
+    if (found == nullptr || !Accepts(expectation, quantity.reason)) continue;
     // A missing multiple means a floor of 0, from which every error is infinitely far.
-    const double multiple = FiniteOf(numbers[quantity.key], "multiple")
-                                .value_or(std::numeric_limits<double>::infinity());
+    const double multiple = found->multiple.value_or(std::numeric_limits<double>::infinity());
     margin = std::max(margin.value_or(0), multiple);
   }
   return margin;
@@ -45,8 +32,7 @@ std::optional<double> MarginOf(const Verdict& verdict, const Expectation& expect
 // Which answer is nearest does not depend on how wide the floor is. Another fault's answer proves
 // nothing about this one.
 bool IsNamed(const CatalogueFault& fault, const Verdict& verdict) {
-  return !fault.answer.empty() &&
-         TextOf(ObjectOf(verdict.evidence, "diagnosis"), "answer") == fault.answer;
+  return !fault.answer.empty() && verdict.diagnosis && verdict.diagnosis->answer == fault.answer;
 }
 
 DetectionOutcome OutcomeOf(const CatalogueFault* fault, const CellRecord& cell,
@@ -113,7 +99,7 @@ Detection Assess(const CatalogueFault* fault, const CellRecord& cell) {
   detection.verdict = std::string(Name(verdict.kind));
   detection.stage = std::string(Name(verdict.stage));
   detection.reason = verdict.reason;
-  detection.check = FailedCheck(verdict);
+  if (const Finding* decides = verdict.Deciding()) detection.check = decides->claim;
   detection.message = verdict.message;
   const Expectation* expectation = fault ? fault->ExpectationFor(cell.cell) : nullptr;
   if (fault && fault->is_numeric && expectation) detection.margin = MarginOf(verdict, *expectation);

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "harness/judge/numbers_check.h"
+
 namespace bkm {
 namespace {
 
@@ -17,11 +19,16 @@ CellRecord Judged(VerdictKind kind, Stage stage, const char* reason, double floo
   CellRecord record;
   record.cell.engine = "torchtitan";
   record.verdict = Verdict{.kind = kind, .stage = stage, .reason = reason, .message = "m"};
-  record.verdict->evidence["checks"]["numbers"] = {{"outcome", "failed"},
-                                                   {"message", "m"},
-                                                   {"log_probs_mean", {{"multiple", floors / 2}}},
-                                                   {"log_probs_max", {{"multiple", floors}}},
-                                                   {"gradient", {{"multiple", 1000}}}};
+  NumbersFacts facts;
+  facts.quantities["log_probs_mean"].multiple = floors / 2;
+  facts.quantities["log_probs_max"].multiple = floors;
+  facts.quantities["gradient"].multiple = 1000;
+  record.verdict->findings = {{.claim = "numbers",
+                               .outcome = ClaimOutcome::kFailed,
+                               .stage = stage,
+                               .reason = reason,
+                               .message = "m",
+                               .facts = FactsJson(facts)}};
   return record;
 }
 
@@ -67,7 +74,7 @@ TEST(DetectionTest, ANumericFaultNeedsSixteenFloorsInAQuantityThatNamesIt) {
   EXPECT_EQ(OutcomeOf(fault, Judged(VerdictKind::kWrong, golden, "log-probs-off", 15.9)),
             DetectionOutcome::kWeak);
   CellRecord named = Judged(VerdictKind::kWrong, golden, "log-probs-off", 2);
-  named.verdict->evidence["diagnosis"] = {{"answer", "no-rope"}};
+  named.verdict->diagnosis = {.answer = "no-rope"};
   EXPECT_EQ(OutcomeOf(fault, named), DetectionOutcome::kWeak) << "an answer of another fault";
   CatalogueFault predicted = fault;
   predicted.answer = "no-rope";

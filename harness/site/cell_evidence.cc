@@ -85,7 +85,7 @@ CellEvidence EvidenceReader::Read(const CellRecord& cell) {
   CellEvidence evidence;
   evidence.verdict = cell.verdict.value_or(Verdict());
   const absl::StatusOr<std::optional<Verdict>> verdict = run_.directory().ReadVerdict(cell);
-  if (verdict.ok() && *verdict) evidence.verdict.evidence = (*verdict)->evidence;
+  if (verdict.ok() && *verdict) evidence.verdict.findings = (*verdict)->findings;
   const absl::StatusOr<std::optional<CellFacts>> facts = run_.directory().ReadObservation(cell);
   if (!facts.ok() || !*facts) return evidence;
   evidence.raw = (*facts)->json();

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "harness/base/json_facts.h"
+#include "harness/judge/claims.h"
 #include "harness/model/sandbox_level.h"
 #include "harness/report/command_text.h"
 #include "harness/report/labels.h"
@@ -41,30 +42,6 @@ class Facts {
   Markup rows_;
 };
 
-// The judge's check of a stage: a cell that ran to the end can still fail it.
-const char* CheckAt(Stage stage) {
-  switch (stage) {
-    case Stage::kLoad:
-      return "load";
-    case Stage::kBackend:
-      return "backend";
-    case Stage::kMask:
-      return "mask";
-    case Stage::kForward:
-      return "micro_batches";
-    case Stage::kStep:
-      return "optimizer";
-    case Stage::kGolden:
-      return "numbers";
-    case Stage::kExport:
-      return "export";
-    case Stage::kResume:
-      return "resume";
-    default:
-      return "";
-  }
-}
-
 struct Rung {
   const char* look = "ahead";
   const char* sign = "\u00b7";
@@ -80,7 +57,8 @@ Rung RungAt(const CellEvidence& evidence, Stage stage, bool entered) {
             .says = absl::StrCat(Name(verdict.kind), verdict.reason.empty() ? "" : ": ",
                                  MeaningOfReason(verdict.reason))};
   }
-  if (StringOf(CheckOf(verdict, CheckAt(stage)), "outcome") == "failed")
+  // A cell that ran to the end can still fail a rung that it passed.
+  if (FailsAt(verdict, stage))
     return {.look = "stopped", .sign = "\u2260", .says = "not as asked either"};
   const bool is_optional = stage > Stage::kGolden;
   if (!entered && is_optional) return {.says = is_ok ? "not asked for" : "not reached"};

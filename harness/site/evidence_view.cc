@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "harness/judge/numbers_check.h"
+#include "harness/judge/optimizer_check.h"
 #include "harness/site/mask_picture.h"
 #include "harness/site/page.h"
 #include "harness/site/table.h"
@@ -25,16 +26,15 @@ Json Member(const Json& json, const char* key) {
   return json.is_object() && json.contains(key) ? json[key] : Json();
 }
 
-std::string OutcomeText(const Json& check) {
-  const std::string outcome = StringOf(check, "outcome");
-  if (outcome == "passed") return "As asked.";
-  const std::string message = StringOf(check, "message");
-  if (!message.empty()) return absl::StrCat("Not as asked: ", message, ".");
-  return outcome == "failed" ? "Not as asked." : "";
+std::string OutcomeText(const Finding* finding) {
+  if (finding == nullptr) return "";
+  if (finding->outcome == ClaimOutcome::kPassed) return "As asked.";
+  if (!finding->message.empty()) return absl::StrCat("Not as asked: ", finding->message, ".");
+  return finding->outcome == ClaimOutcome::kFailed ? "Not as asked." : "";
 }
 
-Markup OutcomeLine(const Json& check) {
-  const std::string text = OutcomeText(check);
+Markup OutcomeLine(const Finding* finding) {
+  const std::string text = OutcomeText(finding);
   return text.empty() ? Markup() : Element("p", text);
 }
 
@@ -93,29 +93,24 @@ Markup Bar(double multiple, double allowed) {
 }
 
 // `allowed`: floors, for quantities that do not say otherwise.
-Markup QuantityRows(const Json& numbers, double allowed) {
+Markup QuantityRows(const NumbersFacts& facts, double allowed) {
   Markup rows;
   for (const NumbersQuantity& quantity : NumbersQuantities()) {
-    const Json found = Member(numbers, quantity.key);
-    const std::optional<double> error = NumberOf(found, "error");
-    const std::optional<double> floor = NumberOf(found, "floor");
-    const std::optional<double> multiple = NumberOf(found, "multiple");
-    if (!error || !floor || !multiple) continue;
+    const QuantityFacts* found = facts.Find(quantity.key);
+    if (found == nullptr || !found->error || !found->floor || !found->multiple) continue;
     std::string where;
-    if (const auto step = NumberOf(found, "step")) where = absl::StrFormat("step %.0f", *step + 1);
-    const std::string tensor = StringOf(found, "tensor");
-    if (!tensor.empty()) absl::StrAppend(&where, ", ", tensor);
-    const std::optional<double> own = NumberOf(found, "allowed");
-    const bool fits = *multiple <= own.value_or(allowed);
-    std::string outcome = fits ? "\u2713 within" : "\u2717 too far";
-    if (own) absl::StrAppendFormat(&outcome, " (%.0f allowed)", *own);
-    rows << Element(
-        "tr",
-        {Element("th", {{"scope", "row"}}, absl::StrCat(quantity.name, quantity.over)),
-         NumberCell(absl::StrFormat("%.3g", *error)), NumberCell(absl::StrFormat("%.3g", *floor)),
-         NumberCell(absl::StrFormat("%.*f", *multiple < 100 ? 2 : 0, *multiple)),
-         Element("td", Bar(*multiple, own.value_or(allowed))), Element("td", outcome),
-         Element("td", {{"class", "small"}}, where)});
+    if (found->step) where = absl::StrCat("step ", *found->step + 1);
+    if (!found->tensor.empty()) absl::StrAppend(&where, ", ", found->tensor);
+    const double multiple = *found->multiple, own = found->allowed.value_or(allowed);
+    std::string outcome = multiple <= own ? "\u2713 within" : "\u2717 too far";
+    if (found->allowed) absl::StrAppendFormat(&outcome, " (%.0f allowed)", own);
+    rows << Element("tr",
+                    {Element("th", {{"scope", "row"}}, absl::StrCat(quantity.name, quantity.over)),
+                     NumberCell(absl::StrFormat("%.3g", *found->error)),
+                     NumberCell(absl::StrFormat("%.3g", *found->floor)),
+                     NumberCell(absl::StrFormat("%.*f", multiple < 100 ? 2 : 0, multiple)),
+                     Element("td", Bar(multiple, own)), Element("td", outcome),
+                     Element("td", {{"class", "small"}}, where)});
   }
   return rows;
 }
@@ -154,11 +149,6 @@ Markup MaskCallsLine(const Observation& observation) {
 
 }  // namespace
 
-Json CheckOf(const Verdict& verdict, const char* check) {
-  const Json found = Member(Member(verdict.evidence, "checks"), check);
-  return found.is_object() ? found : Json::object();
-}
-
 std::string StringOf(const Json& json, const char* key) {
   const Json value = Member(json, key);
   return value.is_string() ? value.get<std::string>() : "";
@@ -172,8 +162,8 @@ std::optional<double> NumberOf(const Json& json, const char* key) {
 Markup BackendSection(const CellEvidence& evidence) {
   if (!evidence.observation) return {};
   const std::vector<LayerView> layers = LayersOf(*evidence.observation);
-  const Json check = CheckOf(evidence.verdict, "backend");
-  if (layers.empty() && check.empty()) return {};
+  const Finding* finding = evidence.verdict.Find("backend");
+  if (layers.empty() && finding == nullptr) return {};
   Markup rows;
   for (size_t begin = 0; begin < layers.size();) {
     size_t end = begin + 1;
@@ -187,7 +177,7 @@ Markup BackendSection(const CellEvidence& evidence) {
     begin = end;
   }
   Markup section = {Element("h3", {{"id", "backend"}}, "Attention: what was built and what ran"),
-                    OutcomeLine(check)};
+                    OutcomeLine(finding)};
   if (!rows.empty()) {
     section << CaptionedTable(
         "The attention of each layer. Equal neighbouring layers share a row.",
@@ -199,10 +189,10 @@ Markup BackendSection(const CellEvidence& evidence) {
 Markup MaskSection(const CellEvidence& evidence) {
   if (!evidence.observation) return {};
   const Observation& observation = *evidence.observation;
-  const Json check = CheckOf(evidence.verdict, "mask");
-  if (check.empty() && evidence.attention.empty() && !observation.reach) return {};
+  const Finding* finding = evidence.verdict.Find("mask");
+  if (finding == nullptr && evidence.attention.empty() && !observation.reach) return {};
   Markup section = {Element("h3", {{"id", "mask"}}, "Mask: who attends to whom"),
-                    OutcomeLine(check), MaskCallsLine(observation)};
+                    OutcomeLine(finding), MaskCallsLine(observation)};
   if (!observation.attended_error.empty()) {
     section << Element("p", absl::StrCat("Who attends to whom could not be read from the kernel: ",
                                          observation.attended_error, "."));
@@ -238,9 +228,10 @@ Markup MaskSection(const CellEvidence& evidence) {
 }
 
 Markup NumbersSection(const CellEvidence& evidence) {
-  const Json numbers = CheckOf(evidence.verdict, "numbers");
-  const double allowed = NumberOf(numbers, "allowed_multiple").value_or(4);
-  const Markup rows = QuantityRows(numbers, allowed);
+  const Finding* numbers = evidence.verdict.Find("numbers");
+  const auto facts = FactsOf<NumbersFacts>(numbers);
+  const double allowed = facts.allowed_multiple.value_or(kFloorMultiple);
+  const Markup rows = QuantityRows(facts, allowed);
   if (rows.empty() && evidence.errors.empty()) return {};
   Markup section = {Element("h3", {{"id", "numbers"}}, "Numbers: how far from the fp64 reference"),
                     OutcomeLine(numbers)};
@@ -284,19 +275,19 @@ Markup StepsSection(const CellEvidence& evidence) {
          NumberCell(text(steps[k].learning_rate, "not seen")),
          Element("td", steps[k].optimizer_class.empty() ? "not seen" : steps[k].optimizer_class)});
   }
-  const Json check = CheckOf(evidence.verdict, "optimizer");
+  const Finding* optimizer = evidence.verdict.Find("optimizer");
   Markup section = {
-      Element("h3", {{"id", "steps"}}, "Steps and optimizer"), OutcomeLine(check),
+      Element("h3", {{"id", "steps"}}, "Steps and optimizer"), OutcomeLine(optimizer),
       CaptionedTable(
           "The training steps as the engine reported them.",
           {"step", {"loss", true}, {"gradient norm", true}, {"learning rate", true}, "optimizer"},
           rows)};
-  const Json worst = Member(check, "worst_update");
-  if (const auto tolerances = NumberOf(worst, "tolerances")) {
+  const auto worst = FactsOf<OptimizerFacts>(optimizer).worst_update;
+  if (worst && worst->tolerances) {
     section << Element(
         "p", absl::StrFormat("AdamW in fp64 from the observed gradients gives the observed "
                              "parameters: the worst, of %s, uses %.2f of the tolerance.",
-                             StringOf(worst, "tensor"), *tolerances));
+                             worst->tensor, *worst->tolerances));
   }
   return section;
 }

@@ -19,8 +19,6 @@ html::Markup NumbersSection(const CellEvidence& evidence);
 // Loss, gradient norm and learning rate by step, and the optimizer's own arithmetic.
 html::Markup StepsSection(const CellEvidence& evidence);
 
-// The judge's evidence for one check ("mask", "numbers", ...); an empty object if there is none.
-Json CheckOf(const Verdict& verdict, const char* check);
 // The string or number at `key`; "" or nullopt if there is none.
 std::string StringOf(const Json& json, const char* key);
 std::optional<double> NumberOf(const Json& json, const char* key);

@@ -24,7 +24,7 @@ class HostileEvidenceTest : public testing::Test {
 
   std::string PageWith(const Json& observation, const Json& verdict_evidence) const {
     CellEvidence evidence = ADrawnEvidence();
-    evidence.verdict.evidence = verdict_evidence;
+    AdoptEvidence(verdict_evidence, evidence.verdict);
     evidence.raw = observation;
     const absl::StatusOr<Observation> read = ObservationFromJson(observation, "o");
     evidence.observation = read.ok() ? std::optional<Observation>(*read) : std::nullopt;

@@ -246,6 +246,21 @@ TEST_F(SiteTest, APageOfACellOfSeveralRanksShowsEachRankAndTheCollectives) {
                            Not(HasSubstr("<h2 id=\"ranks\">"))));
 }
 
+// Of checks that share a rung, each can fail it: the mask is the verdict here.
+TEST_F(SiteTest, ARungOfTheLadderIsRedWhicheverOfItsClaimsFails) {
+  SiteRuns runs;
+  ASSERT_TRUE(runs.Add(folder_ / "run").ok());
+  const SiteRun& run = *runs.all()[0];
+  CellEvidence evidence = ADrawnEvidence();
+  const auto page = [&] {
+    return CellPage(runs, run, run.record().cells[3], evidence).main.html();
+  };
+  EXPECT_THAT(page(), Not(HasSubstr("not as asked either")));
+  evidence.verdict.findings.push_back(
+      {.claim = "precision", .outcome = ClaimOutcome::kFailed, .stage = Stage::kForward});
+  EXPECT_THAT(page(), HasSubstr("not as asked either"));
+}
+
 TEST_F(SiteTest, ARowSaysWhichLayoutsRanAndWhichDidNot) {
   const std::string& page = pages_["index.html"];
   EXPECT_THAT(page, HasSubstr("<th scope=\"col\">layouts</th>"));

@@ -171,7 +171,7 @@ inline void WriteSiteRun(const std::filesystem::path& folder) {
         cell, CellFacts::OfReport(stopped ? ABrokenObservation() : ARunObservation()));
     HARNESS_CHECK(written.ok()) << written;
     CellRecord judged = cell;
-    if (!stopped) judged.verdict->evidence = AJudgedEvidence();
+    if (!stopped) AdoptEvidence(AJudgedEvidence(), *judged.verdict);
     HARNESS_CHECK(directory.WriteVerdict(judged).ok());
   }
   HARNESS_CHECK(directory.WriteRun(run).ok());
@@ -339,8 +339,8 @@ inline CellEvidence ADrawnEvidence() {
   evidence.verdict = {.kind = VerdictKind::kWrong,
                       .stage = Stage::kMask,
                       .reason = "mask-leak",
-                      .message = kHostile,
-                      .evidence = AJudgedEvidence()};
+                      .message = kHostile};
+  AdoptEvidence(AJudgedEvidence(), evidence.verdict);
   evidence.raw = ARankedObservation();
   evidence.observation = ObservationFromJson(evidence.raw, "x").value();
   evidence.observation->reach =
