@@ -9,6 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/judge/attention_vocabulary.h"
+#include "harness/judge/case_file.h"
+#include "harness/judge/claims.h"
 #include "harness/judge/reasons.h"
 
 namespace bkm {
@@ -75,5 +77,27 @@ CheckResult CheckArguments(const Probe& asked, const Observation& observation) {
   }
   return CheckResult::Passed(Stage::kMask, std::move(evidence));
 }
+
+namespace {
+
+CheckResult CheckArgumentsOf(const CaseFile& file) {
+  return CheckArguments(file.probe(), file.seen());
+}
+
+}  // namespace
+
+extern const Claim kArgumentsClaim = {
+    .name = "arguments",
+    .rung = Stage::kMask,
+    .says = "a GPU's kernel would compute the same",
+    .witness =
+        "on a CPU: the block table of each flex call against its mask, the lengths of each "
+        "varlen call, forward and backward, in each training step",
+    .cannot_see =
+        "options of the GPU's kernel that have no meaning here: "
+        "[harness/kernels/README.md](../harness/kernels/README.md)",
+    .applies = OfFinishedCells,
+    .check = CheckArgumentsOf,
+};
 
 }  // namespace bkm

@@ -12,7 +12,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "harness/base/status_macros.h"
 #include "harness/judge/attention_vocabulary.h"
+#include "harness/judge/case_file.h"
+#include "harness/judge/claims.h"
+#include "harness/numerics/model_shapes.h"
 
 namespace bkm {
 namespace {
@@ -294,5 +298,40 @@ CheckResult CheckBackend(const Observation& observation, const AskedAttention& a
   }
   return CheckResult::Passed(Stage::kBackend, std::move(evidence));
 }
+
+absl::StatusOr<AskedAttention> AskedOf(const CaseFile& file) {
+  ASSIGN_OR_RETURN(const ModelShape shape, ShapeOf(file.probe()));
+  return AskedAttention{.name = file.probe().attention,
+                        .layers = shape.layers,
+                        .steps = file.has_finished ? file.probe().steps : 0,
+                        .of_control = file.input.packages.engine.empty()};
+}
+
+namespace {
+
+CheckResult CheckBackendOf(const CaseFile& file) {
+  const absl::StatusOr<AskedAttention> asked = AskedOf(file);
+  if (!asked.ok()) return CheckResult::Unreadable(Stage::kBackend, asked.status());
+  return CheckBackend(file.seen(), *asked);
+}
+
+bool ShowsLayers(const CaseFile& file) {
+  return file.has_finished || !file.seen().layers.empty() || !file.seen().called.empty();
+}
+
+}  // namespace
+
+extern const Claim kBackendClaim = {
+    .name = "backend",
+    .rung = Stage::kBackend,
+    .says = "every layer computes with the asked attention",
+    .witness =
+        "the modules that were built, at construction; the ops that each layer dispatches "
+        "and the autograd nodes behind its output, in each call of each training step; the "
+        "nodes that the loss depends on, in each step",
+    .cannot_see = "a kernel that computes something else under its own name",
+    .applies = ShowsLayers,
+    .check = CheckBackendOf,
+};
 
 }  // namespace bkm

@@ -6,10 +6,13 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "harness/judge/check_result.h"
 #include "harness/model/observation.h"
 
 namespace bkm {
+
+struct CaseFile;  // case_file.h
 
 struct AskedAttention {
   std::string name;    // as in the probe: "flex"
@@ -37,6 +40,10 @@ struct AskedAttention {
 // whose backward pass is made of plain ops cannot be counted by the fourth. Another backend in a
 // library that was never asked is not offered (reason not-offered), and unseen, too.
 CheckResult CheckBackend(const Observation& observation, const AskedAttention& asked);
+
+// What this cell is asked for. Of a cell that stopped, no step is asked: only what it did wrong
+// before counts.
+absl::StatusOr<AskedAttention> AskedOf(const CaseFile& file);
 
 }  // namespace bkm
 

@@ -11,7 +11,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "harness/base/status_macros.h"
+#include "harness/judge/case_file.h"
 #include "harness/judge/cell_files.h"
+#include "harness/judge/claims.h"
 #include "harness/judge/numbers_check.h"
 #include "harness/numerics/error_measures.h"
 
@@ -211,5 +213,59 @@ CheckResult CheckExport(const ExportInput& input) {
   if (auto stop = CheckLoading(input)) return with_evidence(*std::move(stop));
   return with_evidence(CheckLogProbs(input));
 }
+
+namespace {
+
+CheckResult CheckExportOf(const CaseFile& file) {
+  const ReferenceData& reference = file.reference();
+  const std::vector<StepTensors>& steps = *file.steps;
+  for (const absl::Status& status :
+       {reference.folder.status(), reference.weights.status(), reference.buffers.status()}) {
+    if (!status.ok()) return CheckResult::Unreadable(Stage::kExport, status);
+  }
+  if (!reference.golden.ok()) return WithoutReference(Stage::kExport, reference.golden.status());
+  std::map<std::string, ObservedTensor> weights = *reference.weights;
+  weights.insert(reference.buffers->begin(), reference.buffers->end());
+  if (!file.seen().exported || steps.empty() || reference.golden->size() < 2)
+    return CheckResult::Unseen(Stage::kExport, "no exported weights were seen");
+  const ObservedExport& exported = *file.seen().exported;
+  const absl::StatusOr<ExportTensors> tensors = ReadExport(exported, file.input.cell_dir);
+  if (!tensors.ok()) return CheckResult::Unreadable(Stage::kExport, tensors.status());
+  // Training in bf16 has a wider floor than rounding an fp32 model's weights has.
+  const bool trained_in_bf16 = PrecisionOf(file.seen(), file.probe()) == "bf16";
+  const std::string precision = trained_in_bf16 ? "bf16" : PrecisionOf(exported);
+  const auto floor = reference.floors.find(precision);
+  const bool has_floor = floor != reference.floors.end() && floor->second.ok();
+  return CheckExport({.seen = exported,
+                      .tensors = *tensors,
+                      .file = weights,
+                      .trained = steps.front(),
+                      .batch = reference.folder->steps[1],
+                      .golden = (*reference.golden)[1],
+                      .floor = has_floor ? &(*floor->second)[1] : nullptr,
+                      .average_multiple = AverageMultiple(precision)});
+}
+
+bool AsksForExport(const CaseFile& file) {
+  return file.has_finished && file.steps.ok() && file.probe().export_weights && file.has_exported;
+}
+
+}  // namespace
+
+extern const Claim kExportClaim = {
+    .name = "export",
+    .rung = Stage::kExport,
+    .asked_by = "export_weights",
+    .says = "others get the weights that were trained",
+    .witness =
+        "after step 1, what the engine gives to an inference engine (verl's "
+        "`get_per_tensor_param`), or what `save_pretrained` writes: names, types, sizes; "
+        "values at sampled places and norms, against those that the engine holds; the "
+        "log-probs of step 2 by transformers, which loads the export, computes in fp32 and "
+        "attends eagerly to one document at a time; they have the floor of reports in fp32",
+    .cannot_see = "values of buffers; a rounding to bf16 hides smaller errors",
+    .applies = AsksForExport,
+    .check = CheckExportOf,
+};
 
 }  // namespace bkm

@@ -497,7 +497,7 @@ TEST_F(JudgeTest, EveryFindingIsOfAKnownClaim) {
   input_.probe.export_weights = input_.probe.resume_checkpoint = true;
   input_.probe.layout = *ParseLayout("dp_shard=2");
   std::set<std::string> known;
-  for (const Claim& claim : Claims()) known.insert(claim.name);
+  for (const Claim* claim : Claims()) known.insert(claim->name);
   const Verdict verdict = Judged();
   for (const Finding& finding : verdict.findings)
     EXPECT_TRUE(known.erase(finding.claim)) << finding.claim;

@@ -10,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "harness/base/status_macros.h"
+#include "harness/judge/case_file.h"
+#include "harness/judge/claims.h"
 
 namespace bkm {
 namespace {
@@ -284,5 +286,56 @@ CheckResult CheckBuffers(const std::map<std::string, ObservedTensor>& loaded,
   if (auto undecided = compared.Unseen()) return *std::move(undecided);
   return CheckResult::Passed(Stage::kGolden, compared.evidence);
 }
+
+namespace {
+
+CheckResult CheckLoadOf(const CaseFile& file) {
+  if (!file.reference().weights.ok())
+    return CheckResult::Unreadable(Stage::kGolden, file.reference().weights.status());
+  return CheckLoad(file.seen().load, file.seen().held, *file.reference().weights,
+                   PrecisionOf(file.seen(), file.probe()));
+}
+
+CheckResult CheckBuffersOf(const CaseFile& file) {
+  if (!file.reference().buffers.ok())
+    return CheckResult::Unreadable(Stage::kGolden, file.reference().buffers.status());
+  return CheckBuffers(file.seen().load_buffers, *file.reference().buffers,
+                      PrecisionOf(file.seen(), file.probe()));
+}
+
+bool ShowsWeights(const CaseFile& file) {
+  return file.has_finished || (!file.seen().load.empty() && file.input.reference != nullptr);
+}
+
+bool FileHasBuffers(const CaseFile& file) {
+  if (!file.has_finished) return false;
+  const auto& buffers = file.reference().buffers;
+  return !buffers.ok() || !buffers->empty();
+}
+
+}  // namespace
+
+extern const Claim kLoadClaim = {
+    .name = "load",
+    .rung = Stage::kLoad,
+    .says = "the checkpoint was loaded",
+    .witness =
+        "norm and sum of each tensor that the file has, whether the model holds more than "
+        "the file, and whether the library's mapping to the file's names loses a tensor or "
+        "adds a name, after loading",
+    .cannot_see = "two errors in one tensor that cancel in both",
+    .applies = ShowsWeights,
+    .check = CheckLoadOf,
+};
+
+extern const Claim kBuffersClaim = {
+    .name = "buffers",
+    .rung = Stage::kLoad,
+    .says = "so were the buffers that the file has",
+    .witness = "norm and sum of each, after loading",
+    .cannot_see = "two errors in one buffer that cancel in both",
+    .applies = FileHasBuffers,
+    .check = CheckBuffersOf,
+};
 
 }  // namespace bkm

@@ -10,7 +10,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "harness/judge/case_file.h"
+#include "harness/judge/claims.h"
 #include "harness/judge/mask_difference.h"
+#include "harness/judge/numbers_check.h"
+#include "harness/numerics/model_shapes.h"
 
 namespace bkm {
 namespace {
@@ -299,5 +303,77 @@ CheckResult CheckMask(const Observation& observation, const AskedMasks& asked,
   reaches.facts = std::move(evidence);
   return WithoutMask(observation, std::move(reaches));
 }
+
+namespace {
+
+// On a GPU, a log-prob that changes by less than this counts as unchanged.
+constexpr double kReachNoise = 1e-6;
+
+absl::StatusOr<Relations> ReadRelationsOf(const CaseFile& file, int64_t tokens) {
+  if (file.seen().attended.empty()) return Relations();
+  return ReadRelations(file.input.cell_dir, tokens);
+}
+
+// The training steps whose masks are compared: all, or those before the cell stopped. A step of
+// several micro-batches is not read.
+std::vector<StepMasks> StepMasksOf(const CaseFile& file) {
+  std::vector<StepMasks> masks;
+  if (file.probe().micro_batches > 1) return masks;
+  const std::vector<ObservedStep>& steps = file.seen().steps;
+  const std::vector<PackedBatch>& batches = file.reference().folder->steps;
+  const size_t count = file.has_finished ? batches.size() : std::min(steps.size(), batches.size());
+  for (size_t k = 0; k < count; ++k) {
+    masks.push_back({PackedDocuments(batches[k].document_lengths), Relations()});
+    if (k < steps.size() && !steps[k].attended.empty())
+      masks.back().relations =
+          ReadStepRelations(file.input.cell_dir, steps[k].tensors, masks.back().documents.tokens());
+  }
+  return masks;
+}
+
+CheckResult CheckMaskOf(const CaseFile& file) {
+  if (!file.reference().folder.ok())
+    return CheckResult::Unreadable(Stage::kMask, file.reference().folder.status());
+  const ProbeFolder& folder = *file.reference().folder;
+  const absl::StatusOr<ModelShape> shape = ShapeOf(file.probe());
+  if (!shape.ok()) return CheckResult::Unreadable(Stage::kMask, shape.status());
+  AskedMasks asked = {PackedDocuments(folder.steps[folder.reach.step].document_lengths),
+                      {},
+                      file.probe().device == "cpu" ? 0 : kReachNoise,
+                      file.probe().head == "lm"};
+  for (const ObservedRank& rank : file.seen().ranks) {
+    const auto step = static_cast<size_t>(folder.reach.step);
+    if (step >= rank.documents.size()) continue;
+    const auto [first, count] = rank.documents[step];
+    if (first >= 0 && count > 0 && first + count <= asked.documents.count())
+      asked.rows.emplace_back(first, count);
+  }
+  const auto floor = FloorOf(file.input);
+  if (shape->experts.count > 0 && floor.ok())
+    asked.rounding = kFloorMultiple * (**floor)[folder.reach.step].reports.log_probs.q99;
+  for (int64_t layer = 0; layer < shape->layers; ++layer)
+    asked.windows.push_back(shape->WindowOf(layer));
+  return CheckMask(file.seen(), asked, ReadRelationsOf(file, asked.documents.tokens()),
+                   StepMasksOf(file));
+}
+
+bool ShowsMasks(const CaseFile& file) {
+  return file.has_finished || (!file.seen().attended.empty() && file.input.reference != nullptr);
+}
+
+}  // namespace
+
+extern const Claim kMaskClaim = {
+    .name = "mask",
+    .rung = Stage::kMask,
+    .says = "each token sees its own document up to itself, within the window",
+    .witness =
+        "who attends to whom, read out of each layer's kernel, in a forward that trains "
+        "nothing and in every training step of one micro-batch; log-probs that move when one "
+        "token is changed, before training",
+    .cannot_see = "a training step of several micro-batches is seen by its numbers only",
+    .applies = ShowsMasks,
+    .check = CheckMaskOf,
+};
 
 }  // namespace bkm

@@ -3,6 +3,8 @@
 #include "harness/judge/micro_batch_check.h"
 
 #include "absl/strings/str_cat.h"
+#include "harness/judge/case_file.h"
+#include "harness/judge/claims.h"
 #include "harness/judge/reasons.h"
 
 namespace bkm {
@@ -20,5 +22,23 @@ CheckResult CheckMicroBatches(const Probe& asked, std::span<const ObservedStep> 
   }
   return CheckResult::Passed(Stage::kForward, std::move(evidence));
 }
+
+namespace {
+
+CheckResult CheckMicroBatchesOf(const CaseFile& file) {
+  return CheckMicroBatches(file.probe(), file.seen().steps);
+}
+
+}  // namespace
+
+extern const Claim kMicroBatchesClaim = {
+    .name = "micro_batches",
+    .rung = Stage::kForward,
+    .says = "each step was split as asked",
+    .witness = "how many forward passes each training step had",
+    .cannot_see = "how the documents were distributed to them, which the numbers show",
+    .applies = OfFinishedCells,
+    .check = CheckMicroBatchesOf,
+};
 
 }  // namespace bkm

@@ -14,6 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "harness/judge/case_file.h"
+#include "harness/judge/claims.h"
 #include "harness/numerics/error_measures.h"
 #include "harness/numerics/rope_frequencies.h"
 
@@ -196,5 +198,29 @@ CheckResult CheckModel(const ObservedModel& built, const ModelShape& asked) {
     absl::StrAppend(&failed.message, "; and ", failed.places.size() - 1, " more");
   return failed;
 }
+
+namespace {
+
+CheckResult CheckModelOf(const CaseFile& file) {
+  const absl::StatusOr<ModelShape> shape = ShapeOf(file.probe());
+  if (!shape.ok()) return CheckResult::Unreadable(Stage::kLoad, shape.status());
+  return CheckModel(file.seen().model, *shape);
+}
+
+}  // namespace
+
+extern const Claim kModelClaim = {
+    .name = "model",
+    .rung = Stage::kLoad,
+    .says = "the model was built as its configuration says",
+    .witness =
+        "the epsilon of each norm, and base and frequencies of the rotary embedding (so its "
+        "scaling, too), after loading",
+    .cannot_see =
+        "other numbers of the configuration, which the numbers show; in bf16, small errors "
+        "in frequencies of which the model keeps no table (its row says so)",
+    .applies = OfFinishedCells,
+    .check = CheckModelOf,
+};
 
 }  // namespace bkm

@@ -14,6 +14,8 @@
 #include "harness/base/check.h"
 #include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
+#include "harness/judge/case_file.h"
+#include "harness/judge/claims.h"
 #include "harness/judge/relation.h"
 #include "harness/numerics/error_measures.h"
 #include "harness/numerics/optimizer_arithmetic.h"
@@ -615,5 +617,65 @@ CheckResult CheckNumbers(const NumbersInput& input) {
   }
   return Comparer(input).Run();
 }
+
+namespace {
+
+absl::StatusOr<ForwardOnly> ForwardOnlyOf(const CaseFile& file) {
+  ForwardOnly forward = {.step = static_cast<size_t>(file.reference().folder->reach.step)};
+  if (!file.seen().forward_only) return forward;
+  forward.log_probs_dtype = file.seen().forward_only->log_probs_dtype;
+  ASSIGN_OR_RETURN(forward.log_probs,
+                   ReadForwardOnly("log_probs", *file.seen().forward_only, file.input.cell_dir));
+  forward.entropy_dtype = file.seen().forward_only->entropy_dtype;
+  ASSIGN_OR_RETURN(forward.entropy,
+                   ReadForwardOnly("entropy", *file.seen().forward_only, file.input.cell_dir));
+  return forward;
+}
+
+}  // namespace
+
+CheckResult CheckNumbersOf(const CaseFile& file, std::span<const ObservedStep> reported,
+                           const std::vector<StepTensors>& steps) {
+  const ReferenceData& reference = file.reference();
+  if (!reference.folder.ok())
+    return CheckResult::Unreadable(Stage::kGolden, reference.folder.status());
+  if (!reference.golden.ok()) return WithoutReference(Stage::kGolden, reference.golden.status());
+  const auto floor = FloorOf(file.input);
+  if (!floor.ok()) return WithoutReference(Stage::kGolden, floor.status());
+  absl::StatusOr<ForwardOnly> forward = ForwardOnlyOf(file);
+  if (!forward.ok()) return CheckResult::Unreadable(Stage::kForward, forward.status());
+  return CheckNumbers({reported, steps, reference.folder->steps, *reference.golden, **floor,
+                       *std::move(forward),
+                       AverageMultiple(PrecisionOf(file.seen(), file.probe()))});
+}
+
+namespace {
+
+CheckResult CheckNumbersOfSteps(const CaseFile& file) {
+  if (!file.steps.ok()) return CheckResult::Unreadable(Stage::kGolden, file.steps.status());
+  return CheckNumbersOf(file, file.seen().steps, *file.steps);
+}
+
+}  // namespace
+
+extern const Claim kNumbersClaim = {
+    .name = "numbers",
+    .rung = Stage::kGolden,
+    .says = "log-probs, loss and gradients are those of the fp64 golden",
+    .witness =
+        "log-probs of each token, in each training step and in a forward that trains nothing "
+        "(verl's `infer_batch`), the loss, the gradient of each tensor at sampled places and "
+        "in norm, the total norm; the entropy of each token in the forward that trains "
+        "nothing, if asked for",
+    .cannot_see =
+        "an error below 4 floors (2 for the mean log-prob error and for norms of gradients "
+        "in bf16), unless it is one that the reference predicts. The entropies of "
+        "neighbouring tokens differ by 25 floors if they are computed in fp32, and by 2 if "
+        "they are computed in bf16: there, entropies of other tokens are not seen. In bf16, "
+        "the floor of an expert that few tokens reach is as large as its gradient: there, "
+        "only a gradient that is zero in every step is seen",
+    .applies = OfFinishedCells,
+    .check = CheckNumbersOfSteps,
+};
 
 }  // namespace bkm

@@ -19,6 +19,8 @@
 
 namespace bkm {
 
+struct CaseFile;  // case_file.h
+
 // How many floors a quantity may be away from the golden. README.md derives it.
 inline constexpr double kFloorMultiple = 4;
 
@@ -126,6 +128,10 @@ struct NumbersInput {
 //   If none is, log-probs-off where step 1 is nearer to a predicted wrong answer than to the right
 //   one (diagnosis.h).
 CheckResult CheckNumbers(const NumbersInput& input);
+
+// The same of these steps of a cell, which may be others than it trained.
+CheckResult CheckNumbersOf(const CaseFile& file, std::span<const ObservedStep> reported,
+                           const std::vector<StepTensors>& steps);
 
 // The predicted wrong answer that step 1's log-probs are nearer to than to the right ones
 // (diagnosis.h), by the floor with which CheckNumbers compares their mean. nullopt without a step.

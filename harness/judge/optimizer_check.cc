@@ -9,8 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "harness/judge/case_file.h"
+#include "harness/judge/claims.h"
+#include "harness/judge/load_check.h"
 #include "harness/numerics/error_measures.h"
 #include "harness/numerics/optimizer_arithmetic.h"
 
@@ -344,5 +348,55 @@ std::map<std::string, ExpectedUpdate> ExpectedUpdates(std::span<const ObservedSt
   }
   return updates;
 }
+
+namespace {
+
+// fp32 master weights, unless verl's engine option asks for others.
+std::string ParameterTypeOf(const Probe& probe) {
+  const auto option = probe.engine_options.find("model_dtype");
+  if (option == probe.engine_options.end()) return "fp32";
+  return absl::StrContains(option->second, "bf") ? "bf16" : "fp32";
+}
+
+// Which of the model's gradients the samples lack, as a clause; empty if none.
+std::string UnseenGradients(const CaseFile& file, const std::vector<StepTensors>& steps) {
+  const auto& weights = file.reference().weights;
+  if (!weights.ok() || steps.empty()) return "";
+  if (const size_t seen = steps.front().tensors.size(); seen < weights->size())
+    return absl::StrCat("the gradients of ", seen, " of ", weights->size(), " tensors were seen");
+  if (ElementsBeyond(file.seen().held, *weights) > 0)
+    return "the gradients of parameters that the file lacks were not seen";
+  return "";
+}
+
+}  // namespace
+
+CheckResult CheckOptimizerOf(const CaseFile& file, std::span<const ObservedStep> reported,
+                             const std::vector<StepTensors>& steps) {
+  return CheckOptimizer(file.probe().optimizer, reported, steps, ParameterTypeOf(file.probe()),
+                        UnseenGradients(file, steps));
+}
+
+namespace {
+
+bool HasSteps(const CaseFile& file) { return file.has_finished && file.steps.ok(); }
+
+CheckResult CheckOptimizerOfSteps(const CaseFile& file) {
+  return CheckOptimizerOf(file, file.seen().steps, *file.steps);
+}
+
+}  // namespace
+
+extern const Claim kOptimizerClaim = {
+    .name = "optimizer",
+    .rung = Stage::kStep,
+    .says = "AdamW with the asked settings and schedule, after clipping",
+    .witness =
+        "the learning rate and the settings of every group of parameters, the norm before "
+        "and after clipping, sampled parameters before and after each step",
+    .cannot_see = "how parameters are grouped, if each group has the asked settings",
+    .applies = HasSteps,
+    .check = CheckOptimizerOfSteps,
+};
 
 }  // namespace bkm

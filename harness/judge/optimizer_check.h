@@ -16,6 +16,8 @@
 
 namespace bkm {
 
+struct CaseFile;  // case_file.h
+
 // Judges the optimizer alone, from the observed gradients and parameters, at the stage `step`. The
 // golden's updates would be a poor standard: AdamW's first step is little more than a sign, so it
 // hides the size of a gradient and is noisy where a gradient is near 0. Three checks, in this
@@ -39,6 +41,10 @@ CheckResult CheckOptimizer(const OptimizerSettings& asked, std::span<const Obser
                            const std::string& unseen = "");
 
 // What AdamW makes of one tensor's sampled parameters in one step, from what was observed up to it.
+// The same of these steps of a cell, which may be others than it trained.
+CheckResult CheckOptimizerOf(const CaseFile& file, std::span<const ObservedStep> reported,
+                             const std::vector<StepTensors>& steps);
+
 // Facts of CheckOptimizer for readers. Its evidence holds more.
 struct OptimizerFacts {
   struct Update {

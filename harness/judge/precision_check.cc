@@ -10,6 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "harness/judge/case_file.h"
+#include "harness/judge/claims.h"
 #include "harness/judge/reasons.h"
 
 namespace bkm {
@@ -94,5 +96,28 @@ CheckResult CheckPrecision(const Observation& observation, const std::string& as
   }
   return CheckResult::Passed(Stage::kForward, std::move(evidence));
 }
+
+namespace {
+
+CheckResult CheckPrecisionOf(const CaseFile& file) {
+  return CheckPrecision(file.seen(), file.probe().precision);
+}
+
+}  // namespace
+
+extern const Claim kPrecisionClaim = {
+    .name = "precision",
+    .rung = Stage::kForward,
+    .says = "what computes is in the asked type, and the parameters are kept in fp32",
+    .witness =
+        "the type of each layer's attention in each training step and in the forward that "
+        "trains nothing; the type of every matrix product that a step's backward passes go "
+        "through; sampled parameters before and after each step",
+    .cannot_see =
+        "the type of what is neither attention nor a matrix product; a product in fp32 where "
+        "bf16 was asked",
+    .applies = OfFinishedCells,
+    .check = CheckPrecisionOf,
+};
 
 }  // namespace bkm

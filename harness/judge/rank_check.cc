@@ -10,6 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "harness/judge/argument_check.h"
+#include "harness/judge/case_file.h"
+#include "harness/judge/claims.h"
+#include "harness/judge/numbers_check.h"
 
 namespace bkm {
 namespace {
@@ -153,5 +156,66 @@ CheckResult CheckRanks(const Observation& observation, const Probe& probe,
   }
   return CheckResult::Passed(Stage::kGolden, std::move(evidence));
 }
+
+namespace {
+
+// At least so many floors: a difference in one element is no more than that of the whole tensor.
+std::optional<double> FloorsOf(const ObservedRankDifference& difference, const CaseFile& file) {
+  const ReferenceData& reference = file.reference();
+  const auto floor = FloorOf(file.input);
+  if (!difference.largest || !reference.golden.ok() || reference.golden->empty() || !floor.ok() ||
+      (*floor)->empty())
+    return std::nullopt;
+  const GoldenStep& golden = reference.golden->front();
+  const FloorStep& floors = (*floor)->front();
+  if (difference.name == "log_probs")
+    return InFloors(*difference.largest, floors.reports.log_probs.max);
+  if (difference.name == "grad_norm")
+    return InFloors(*difference.largest / golden.total_norm, floors.total_norm);
+  const size_t slash = difference.name.find('/');
+  if (slash == std::string::npos) return std::nullopt;
+  const std::string tensor = difference.name.substr(slash + 1);
+  const auto expected = golden.tensors.find(tensor);
+  const auto allowed = floors.gradients.find(tensor);
+  if (expected == golden.tensors.end() || allowed == floors.gradients.end() ||
+      expected->second.gradient_norm == 0)
+    return std::nullopt;
+  // A parameter moves by about the learning rate, whatever its gradient.
+  const double scale = absl::StartsWith(difference.name, "grad/")
+                           ? expected->second.gradient_norm
+                           : file.probe().optimizer.learning_rate;
+  return scale > 0 ? std::optional<double>(InFloors(*difference.largest / scale, allowed->second))
+                   : std::nullopt;
+}
+
+CheckResult CheckRanksOf(const CaseFile& file) {
+  const absl::StatusOr<AskedAttention> asked = AskedOf(file);
+  if (!asked.ok()) return CheckResult::Unreadable(Stage::kBackend, asked.status());
+  return CheckRanks(
+      file.seen(), file.probe(), *asked,
+      [&](const ObservedRankDifference& difference) { return FloorsOf(difference, file); });
+}
+
+bool HasLayout(const CaseFile& file) {
+  return file.has_finished && file.probe().layout != Layout();
+}
+
+}  // namespace
+
+extern const Claim kRanksClaim = {
+    .name = "ranks",
+    .rung = Stage::kGolden,
+    .asked_by = "layout",
+    .says = "several ranks compute what one computes",
+    .witness =
+        "the same fp64 golden: log-probs of all ranks' documents, gathered gradients, "
+        "parameters and norm, in each training step; who attends to whom on any rank, in the "
+        "whole batch, also where ranks are given parts of one row (context and sequence "
+        "parallelism); each rank's attention, by backend and arguments; the bits of what "
+        "ranks must share; which documents the engine says that each rank gets",
+    .cannot_see = "what gloo does not do as NCCL does: overlapping, streams, symmetric memory",
+    .applies = HasLayout,
+    .check = CheckRanksOf,
+};
 
 }  // namespace bkm

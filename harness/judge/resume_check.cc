@@ -8,6 +8,11 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "harness/judge/case_file.h"
+#include "harness/judge/cell_files.h"
+#include "harness/judge/claims.h"
+#include "harness/judge/numbers_check.h"
+#include "harness/judge/optimizer_check.h"
 
 namespace bkm {
 namespace {
@@ -105,5 +110,57 @@ CheckResult CheckResume(std::optional<int64_t> files, const StepsSeen& uninterru
   }
   return CheckResult::Passed(Stage::kResume, {{"steps", steps - 1}});
 }
+
+namespace {
+
+CheckResult CheckResumeOf(const CaseFile& file) {
+  const std::vector<StepTensors>& steps = *file.steps;
+  const std::vector<ObservedStep>& resumed = file.seen().resumed;
+  const absl::StatusOr<std::vector<StepTensors>> tensors = ReadSteps(resumed, file.input.cell_dir);
+  if (!tensors.ok()) return CheckResult::Unreadable(Stage::kResume, tensors.status());
+  const bool repeats = file.probe().device == "cpu";
+  CheckResult result = CheckResume(file.seen().checkpoint_files, {file.seen().steps, steps},
+                                   {resumed, *tensors}, repeats);
+  if (repeats || result.outcome != ClaimOutcome::kPassed) return result;
+  // The first step and the resumed ones are a whole run: its updates show a lost state of the
+  // optimizer, its numbers all else.
+  std::vector<ObservedStep> reported = {file.seen().steps.front()};
+  reported.insert(reported.end(), resumed.begin(), resumed.end());
+  std::vector<StepTensors> spliced = {steps.front()};
+  spliced.insert(spliced.end(), tensors->begin(), tensors->end());
+  for (CheckResult check :
+       {CheckOptimizerOf(file, reported, spliced), CheckNumbersOf(file, reported, spliced)}) {
+    if (check.outcome == ClaimOutcome::kPassed) continue;
+    check.stage = Stage::kResume;
+    if (check.outcome == ClaimOutcome::kFailed) {
+      check.reason = reason::kResumeOff;
+      check.message = absl::StrCat("after loading the checkpoint of step 1, ", check.message);
+    }
+    return check;
+  }
+  return result;
+}
+
+bool AsksToResume(const CaseFile& file) {
+  return file.has_finished && file.steps.ok() && file.probe().resume_checkpoint && file.has_resumed;
+}
+
+}  // namespace
+
+extern const Claim kResumeClaim = {
+    .name = "resume",
+    .rung = Stage::kResume,
+    .asked_by = "resume_checkpoint",
+    .says = "training goes on from a checkpoint as if it had not stopped",
+    .witness =
+        "a fresh engine in the same process loads the checkpoint of step 1 and repeats steps "
+        "2 and 3: loss, norm, learning rate, log-probs, sampled gradients and parameters are "
+        "equal bit by bit",
+    .cannot_see =
+        "a process that starts anew; without a warm-up or a decay, a schedule that is not "
+        "restored; offloading (the engine's `to()` is called, but on a CPU nothing moves)",
+    .applies = AsksToResume,
+    .check = CheckResumeOf,
+};
 
 }  // namespace bkm

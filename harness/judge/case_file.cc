@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/case_file.h"
+
+#include "absl/strings/str_cat.h"
+#include "harness/base/status_macros.h"
+
+namespace bkm {
+
+std::string PrecisionOf(const Observation& observation, const Probe& probe) {
+  return observation.precision_ran.empty() ? probe.precision : observation.precision_ran;
+}
+
+absl::StatusOr<const std::vector<FloorStep>*> FloorOf(const JudgeInput& input) {
+  const std::string precision = PrecisionOf(*input.observation, input.probe);
+  const auto floor = input.reference->floors.find(precision);
+  if (floor == input.reference->floors.end()) {
+    return absl::NotFoundError(
+        absl::StrCat("there is no floor for the precision ", precision, ", which the cell ran"));
+  }
+  RETURN_IF_ERROR(floor->second.status());
+  return &*floor->second;
+}
+
+CheckResult WithoutReference(Stage stage, const absl::Status& status) {
+  CheckResult result = CheckResult::Unreadable(stage, status);
+  if (absl::IsUnavailable(status)) result.reason = reason::kReferenceMissing;
+  return result;
+}
+
+}  // namespace bkm
