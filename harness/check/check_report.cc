@@ -39,7 +39,7 @@ bool WorksWhereItDoesNot(const PublishedRow& row, const CheckedPairing& pairing)
     const bool fails = Counts(cell) && !cell.is_green();
     return fails &&
            std::any_of(row.cells.begin(), row.cells.end(), [&](const PublishedCell& other) {
-             return other.attention == cell.cell.probe.attention && IsOk(other);
+             return other.probe.attention == cell.cell.probe.attention && IsOk(other);
            });
   });
 }

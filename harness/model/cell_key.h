@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "harness/base/json.h"
 #include "harness/model/cell.h"
 #include "harness/model/cell_pattern.h"
 
@@ -27,6 +30,9 @@ struct CellKey {
   std::string (*asked)(const Cell&) = nullptr;
   // Further names that a filter matches.
   std::vector<std::string> (*names)(const Cell&) = nullptr;
+  // Of a field of the probe: its key in the probe's JSON, and the value there that a text spells.
+  const char* field = nullptr;
+  Json (*value)(absl::string_view text) = nullptr;
   std::string default_text = {};
 
   bool IsDefault(const Cell& cell) const { return text(cell) == default_text; }
@@ -42,6 +48,9 @@ struct CellKey {
 
 // All fields in the order of the id: what ids, filters, a matrix's `exclude` and reports know.
 const std::vector<CellKey>& CellKeys();
+
+// The probe of the cell with this id, by today's defaults.
+absl::StatusOr<Probe> ProbeOfId(absl::string_view id);
 
 }  // namespace bkm
 

@@ -63,6 +63,16 @@ std::string EscapedText(absl::string_view text, absl::string_view more) {
   return escaped;
 }
 
+std::string UnescapedText(absl::string_view text) {
+  std::string plain;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const std::optional<char> c = UnescapedAt(text, i);
+    plain += c.value_or(text[i]);
+    if (c) i += 2;
+  }
+  return plain;
+}
+
 CellPattern::CellPattern(absl::string_view text)
     : text_(text), literal_(Normalized(text, "")), glob_(Normalized(text, kGlobCharacters)) {}
 

@@ -13,6 +13,9 @@ namespace bkm {
 // a glob ("*?[]\\"), is '%' or a control character, or is in `more`.
 std::string EscapedText(absl::string_view text, absl::string_view more = "");
 
+// The inverse.
+std::string UnescapedText(absl::string_view text);
+
 // A value in a filter: a shell glob over escaped texts, in which %XX stands for one literal byte. A
 // pattern that equals a value without escapes matches that value, whatever glob characters it has.
 class CellPattern {

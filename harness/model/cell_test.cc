@@ -4,7 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 #include "absl/strings/match.h"
+#include "harness/model/cell_key.h"
 
 namespace bkm {
 namespace {
@@ -188,6 +192,72 @@ TEST(CellTest, BadFilterSaysWhatIsMeant) {
   EXPECT_EQ(CellFilter::Parse("flex").status().message(),
             "'flex' is not a filter: write key=pattern,key=pattern, for example "
             "engine=verl-torchtitan,attention=flex");
+}
+
+// Each field of a probe at another value than its default.
+Probe FarFromDefault() {
+  Probe probe;
+  probe.model = "gpt_oss";
+  probe.attention = "sdpa";
+  probe.precision = "fp32";
+  probe.device = "cuda";
+  probe.layout = *ParseLayout("dp_replicate=2+tp=2");
+  probe.threads = 2;
+  probe.steps = 2;
+  probe.seed = 9;
+  probe.documents = {{37, 150, 64}, {20, 30}};
+  probe.head = "value";
+  probe.input = "padded";
+  probe.micro_batches = 2;
+  probe.leftover_checkpoint = probe.export_weights = probe.resume_checkpoint = true;
+  probe.checkpoint = "sharded-bf16";
+  probe.rope_keys = "rope_theta";
+  probe.temperature = 0.7;
+  probe.entropy = true;
+  probe.config = {{"rms_norm_eps", "1e-05"}, {"rope_theta", "1e+20"}};
+  probe.engine_options = {{"param_offload", "true"},
+                          {"strategy", "\"fsdp\""},
+                          {"target_modules", "[\"q_proj+a:b\",\"v,w\"]"}};
+  probe.optimizer = {.learning_rate = 1e-3,
+                     .beta1 = 0.8,
+                     .beta2 = 0.9,
+                     .epsilon = 1e-8,
+                     .weight_decay = 0.1,
+                     .clip_norm = 5,
+                     .warmup_steps = 2,
+                     .schedule = "one-based",
+                     .decay = "linear",
+                     .total_steps = 7,
+                     .min_lr_factor = 0.1};
+  return probe;
+}
+
+TEST(CellTest, AnIdNamesItsProbe) {
+  EXPECT_EQ(*ProbeOfId(CellId(Cell())), Probe());
+  Cell cell = Example();
+  cell.probe = FarFromDefault();
+  const absl::StatusOr<Probe> read = ProbeOfId(CellId(cell));
+  ASSERT_TRUE(read.ok()) << read.status() << "\n" << CellId(cell);
+  EXPECT_EQ(*read, cell.probe) << ToLine(ToJson(*read)) << "\n" << ToLine(ToJson(cell.probe));
+}
+
+// A field that ids do not have, or that cannot be read back, is missing in the table of keys.
+TEST(CellTest, EveryFieldOfAProbeHasARowInTheTableOfKeys) {
+  const Json plain = ToJson(Probe()), far = ToJson(FarFromDefault());
+  std::set<std::string> fields = {"ranks"};  // follows from the layout
+  for (const CellKey& key : CellKeys()) {
+    if (key.field != nullptr) fields.insert(key.field);
+  }
+  for (const auto& [name, value] : far.items()) {
+    EXPECT_TRUE(fields.contains(name)) << name;
+    EXPECT_NE(plain.value(name, Json()), value) << name << ": FarFromDefault() leaves it out";
+  }
+}
+
+TEST(CellTest, ATextThatIsNoIdIsTold) {
+  EXPECT_TRUE(absl::StrContains(ProbeOfId("model=qwen3,colour=red").status().message(),
+                                "unknown key 'colour'"));
+  EXPECT_FALSE(ProbeOfId("micro_batches=many").ok());
 }
 
 }  // namespace

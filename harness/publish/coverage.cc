@@ -11,50 +11,79 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "harness/model/engine_kind.h"
 #include "harness/numerics/model_shapes.h"
 #include "harness/publish/layouts.h"
+#include "harness/report/labels.h"
 
 namespace bkm {
 namespace {
 
-// What a matrix can ask for, as its cells' options say it.
-constexpr std::pair<const char*, const char*> kAsked[] = {
-    {"micro_batches=", "micro-batches"},
-    {"input=padded", "padded input"},
-    {"warmup_steps", "a warm-up"},
-    {"decay:", "a decay of the learning rate"},
-    {"temperature=", "a temperature other than 1"},
-    {"entropy=true", "entropy"},
-    {"clip_norm", "a clipping norm that does not always act"},
-    {"head=value", "a critic"},
-    {"export_weights", "the export of weights"},
-    {"resume_checkpoint", "saving and loading a checkpoint"},
-    {"checkpoint=sharded-bf16", "a sharded bf16 checkpoint"},
-    {"checkpoint=mxfp4", "MXFP4 weights"},
-    {"rope_keys=rope_parameters", "RoPE keys of transformers 5 only"},
-    {"config=", "other numbers in config.json"},
-    {"param_offload=true", "offloading"},
-    {"strategy=\"fsdp\"", "FSDP1"}};
+bool HasOption(const Probe& probe, const char* name, absl::string_view value) {
+  const auto option = probe.engine_options.find(name);
+  return option != probe.engine_options.end() && option->second == value;
+}
+
+// Whether settings of AdamW differ that no other row names.
+bool HasOtherAdamW(const Probe& probe) {
+  const OptimizerSettings &asked = probe.optimizer, plain;
+  return asked.learning_rate != plain.learning_rate || asked.beta1 != plain.beta1 ||
+         asked.beta2 != plain.beta2 || asked.epsilon != plain.epsilon ||
+         asked.weight_decay != plain.weight_decay;
+}
+
+// What a matrix can ask for beside a model, an attention, a precision and a layout, by the key of
+// harness/model/cell_key.h that spells it.
+constexpr AskedAspect kAsked[] = {
+    {"micro_batches", "micro-batches", [](const Probe& p) { return p.micro_batches > 1; }},
+    {"input", "padded input", [](const Probe& p) { return p.input == "padded"; }},
+    {"optimizer", "a warm-up", [](const Probe& p) { return p.optimizer.warmup_steps > 0; }},
+    {"optimizer", "a decay of the learning rate",
+     [](const Probe& p) { return !p.optimizer.decay.empty(); }},
+    {"temperature", "a temperature other than 1",
+     [](const Probe& p) { return p.temperature != 1; }},
+    {"entropy", "entropy", [](const Probe& p) { return p.entropy; }},
+    {"optimizer", "a clipping norm that does not always act",
+     [](const Probe& p) { return p.optimizer.clip_norm != OptimizerSettings().clip_norm; }},
+    {"head", "a critic", [](const Probe& p) { return p.head == "value"; }},
+    {"export_weights", "the export of weights", [](const Probe& p) { return p.export_weights; }},
+    {"resume_checkpoint", "saving and loading a checkpoint",
+     [](const Probe& p) { return p.resume_checkpoint; }},
+    {"checkpoint", "a sharded bf16 checkpoint",
+     [](const Probe& p) { return p.checkpoint == "sharded-bf16"; }},
+    {"checkpoint", "MXFP4 weights", [](const Probe& p) { return p.checkpoint == "mxfp4"; }},
+    {"rope_keys", "RoPE keys of transformers 5 only",
+     [](const Probe& p) { return p.rope_keys == "rope_parameters"; }},
+    {"config", "other numbers in config.json", [](const Probe& p) { return !p.config.empty(); }},
+    {"options", "offloading", [](const Probe& p) { return HasOption(p, "param_offload", "true"); },
+     "param_offload"},
+    {"options", "FSDP1", [](const Probe& p) { return HasOption(p, "strategy", "\"fsdp\""); },
+     "strategy", "verl-fsdp"},
+    {"rope_keys", "RoPE keys of transformers 4 only",
+     [](const Probe& p) { return p.rope_keys == "rope_theta"; }},
+    {"documents", "documents of other lengths",
+     [](const Probe& p) { return p.documents != DefaultDocuments(); }},
+    {"leftover_checkpoint", "a checkpoint folder that an earlier run left",
+     [](const Probe& p) { return p.leftover_checkpoint; }},
+    {"threads", "more than 1 thread", [](const Probe& p) { return p.threads > 1; }},
+    {"optimizer", "other settings of AdamW", HasOtherAdamW},
+};
 
 // One thing that cells of a row may be asked for.
 struct Aspect {
   std::string name;
   std::function<bool(const PublishedCell&)> asked;
   std::function<std::string(const PublishedCell&)> where;  // the rest of the question, in words
-  std::string option = "";         // of an engine option: "param_offload=true"
+  std::string option = "";         // the engine option that must act: "param_offload"
   bool is_told_by_models = false;  // the entries of models name it
 };
 
 // The options of a cell without the layout and the documents: "spmd_backend=\"default\"".
 std::string FurtherOptions(const PublishedCell& cell) {
-  std::vector<std::string> options;
-  for (absl::string_view option : absl::StrSplit(cell.options, ", ", absl::SkipEmpty())) {
-    if (!absl::StartsWith(option, "layout=") && !absl::StartsWith(option, "documents="))
-      options.emplace_back(option);
-  }
-  return absl::StrJoin(options, ", ");
+  Probe probe = cell.probe;
+  probe.layout = Layout();
+  probe.documents = DefaultDocuments();
+  return OptionsText(probe);
 }
 
 std::string WithOptions(const std::string& text, const std::string& options) {
@@ -62,7 +91,7 @@ std::string WithOptions(const std::string& text, const std::string& options) {
 }
 
 std::string ModelAndAttention(const PublishedCell& cell) {
-  return absl::StrCat(cell.model, " ", cell.attention);
+  return absl::StrCat(cell.probe.model, " ", cell.probe.attention);
 }
 
 // Whether nothing but the model, the attention, the precision and the documents were chosen.
@@ -75,26 +104,26 @@ std::vector<Aspect> AspectsOf(const PublishedRow& row) {
   for (const std::string& model : ModelFamilies()) {
     aspects.push_back(
         {absl::StrCat("the model ", model),
-         [model](const PublishedCell& cell) { return cell.model == model && IsPlain(cell); },
+         [model](const PublishedCell& cell) { return cell.probe.model == model && IsPlain(cell); },
          [](const PublishedCell& cell) {
-           return WithOptions(absl::StrCat(cell.attention, " ", cell.precision), cell.options);
+           return WithOptions(absl::StrCat(cell.probe.attention, " ", cell.probe.precision),
+                              OptionsText(cell.probe));
          }});
   }
   for (const char* precision : {"bf16", "fp32"}) {
     aspects.push_back({precision,
                        [precision](const PublishedCell& cell) {
-                         return cell.precision == precision && IsPlain(cell);
+                         return cell.probe.precision == precision && IsPlain(cell);
                        },
                        ModelAndAttention, "",
                        /*is_told_by_models=*/true});
   }
-  for (const auto& [option, words] : kAsked) {
-    if (absl::StartsWith(option, "strategy=") && row.engine != "verl-fsdp") continue;
-    aspects.push_back({words,
-                       [option = option](const PublishedCell& cell) {
-                         return absl::StrContains(cell.options, option);
-                       },
-                       ModelAndAttention, option});
+  for (const AskedAspect& asked : kAsked) {
+    if (*asked.engine && row.engine != asked.engine) continue;
+    aspects.push_back(
+        {asked.words,
+         [is_asked = asked.is_asked](const PublishedCell& cell) { return is_asked(cell.probe); },
+         ModelAndAttention, asked.engine_option});
   }
   std::set<std::string> layouts;
   for (const PublishedCell& cell : row.cells) {
@@ -109,13 +138,11 @@ std::vector<Aspect> AspectsOf(const PublishedRow& row) {
   return aspects;
 }
 
-// Whether the engine option in "param_offload=true" was accepted, and was not seen to act. Older
-// evidence does not say.
+// Whether the engine option was accepted, and was not seen to act. Older evidence does not say.
 bool IsWithoutEffect(const Verdict& verdict, absl::string_view option) {
-  const absl::string_view name = option.substr(0, option.find('='));
   return std::any_of(verdict.effects.begin(), verdict.effects.end(),
                      [&](const OptionEffect& effect) {
-                       return effect.option == name && effect.kind != EffectKind::kActs;
+                       return effect.option == option && effect.kind != EffectKind::kActs;
                      });
 }
 
@@ -152,14 +179,14 @@ std::vector<std::string> LayoutsNotTested(const PublishedRow& row) {
 std::vector<std::string> Hidden(const PublishedRow& row) {
   std::set<std::string> seen;
   for (const PublishedCell& cell : row.cells) {
-    if (IsOk(cell) && cell.precision == "fp32" && cell.evidence.verdict.blind.empty())
-      seen.insert(cell.model);
+    if (IsOk(cell) && cell.probe.precision == "fp32" && cell.evidence.verdict.blind.empty())
+      seen.insert(cell.probe.model);
   }
   std::set<std::string> hidden;
   for (const PublishedCell& cell : row.cells) {
-    if (!IsOk(cell) || seen.contains(cell.model)) continue;
+    if (!IsOk(cell) || seen.contains(cell.probe.model)) continue;
     for (const std::string& claim : cell.evidence.verdict.blind)
-      hidden.insert(absl::StrCat(claim, " (", cell.model, ", ", cell.precision, ")"));
+      hidden.insert(absl::StrCat(claim, " (", cell.probe.model, ", ", cell.probe.precision, ")"));
   }
   return {hidden.begin(), hidden.end()};
 }
@@ -200,7 +227,7 @@ Seen SeenOf(const Aspect& aspect, const std::vector<const PublishedCell*>& cells
       continue;
     }
     if (IsOk(*cell) && !aspect.option.empty() && IsWithoutEffect(verdict, aspect.option)) continue;
-    seen.models.insert(cell->model);
+    seen.models.insert(cell->probe.model);
     if (IsOk(*cell)) {
       add(seen.ok, aspect.where(*cell));
       continue;
@@ -216,13 +243,15 @@ Seen SeenOf(const Aspect& aspect, const std::vector<const PublishedCell*>& cells
 
 }  // namespace
 
+std::span<const AskedAspect> AskedAspects() { return kAsked; }
+
 Coverage CoverageOf(const PublishedRow& row) {
   Coverage coverage;
   if (!Works(row)) return coverage;
   const std::vector<const PublishedCell*> cells = CellsByProbe(row);
   std::set<std::string> models;  // that the row vouches for
   for (const PublishedCell* cell : cells) {
-    if (IsOk(*cell) && IsPlain(*cell)) models.insert(cell->model);
+    if (IsOk(*cell) && IsPlain(*cell)) models.insert(cell->probe.model);
   }
   std::map<std::set<std::string>, std::vector<std::string>> only;  // models -> aspects
   for (const Aspect& aspect : AspectsOf(row)) {

@@ -3,6 +3,7 @@
 #ifndef HARNESS_PUBLISH_COVERAGE_H_
 #define HARNESS_PUBLISH_COVERAGE_H_
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,16 @@ struct Coverage {
 };
 
 Coverage CoverageOf(const PublishedRow& row);
+
+// Something that a probe may ask for and that a row was tested with, or was not.
+struct AskedAspect {
+  const char* key;    // in the table of harness/model/cell_key.h
+  const char* words;  // "a warm-up"
+  bool (*is_asked)(const Probe& probe);
+  const char* engine_option = "";  // that must be seen to act
+  const char* engine = "";         // the only kind that has it; empty: every kind
+};
+std::span<const AskedAspect> AskedAspects();
 
 }  // namespace bkm
 

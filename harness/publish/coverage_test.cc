@@ -5,6 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
+#include "harness/model/cell_key.h"
 #include "harness/publish/testing_table.h"
 
 namespace bkm {
@@ -23,13 +27,15 @@ using ::testing::StartsWith;
 class CoverageTest : public ::testing::Test {
  protected:
   Coverage Covered() const { return CoverageOf(row_); }
-  PublishedCell& Add(const std::string& options, VerdictKind kind = VerdictKind::kOk,
+  // `asked`: "layout=cp=2,input=padded", as an id says it.
+  PublishedCell& Add(const std::string& asked, VerdictKind kind = VerdictKind::kOk,
                      const std::string& model = "qwen3") {
     PublishedCell cell = ACell("flex", {.kind = kind, .stage = Stage::kGolden});
     if (kind == VerdictKind::kWrong) cell.evidence.verdict.reason = "entropy-off";
     if (kind == VerdictKind::kBroken) cell.evidence.verdict.reason = "raised";
-    cell.model = model;
-    cell.options = options;
+    cell.probe = *ProbeOfId(asked);
+    cell.probe.attention = "flex";
+    cell.probe.model = model;
     row_.cells.push_back(cell);
     return row_.cells.back();
   }
@@ -49,7 +55,7 @@ TEST_F(CoverageTest, WhatNoCellMeasuredIsNotTested) {
 }
 
 TEST_F(CoverageTest, WhatWasMeasuredAndIsWrongIsNeverCalledUntested) {
-  Add("temperature=0.7, entropy=true", VerdictKind::kWrong);
+  Add("temperature=0.7,entropy=true", VerdictKind::kWrong);
   EXPECT_THAT(
       Covered().not_ok,
       IsSupersetOf({"entropy (qwen3 flex: wrong at golden, entropy-off)",
@@ -58,9 +64,29 @@ TEST_F(CoverageTest, WhatWasMeasuredAndIsWrongIsNeverCalledUntested) {
   EXPECT_THAT(Covered().ok, Not(Contains(HasSubstr("entropy"))));
 }
 
+TEST_F(CoverageTest, ADecayOfWeightsIsNoDecayOfTheLearningRate) {
+  Add("optimizer=weight_decay:0.1");
+  EXPECT_THAT(Covered().not_tested, Contains("a decay of the learning rate"));
+  EXPECT_THAT(Covered().ok, Contains("other settings of AdamW (qwen3 flex)"));
+}
+
+// What is in no list of aspects would silently be taken for tested.
+TEST(AskedAspectsTest, EveryOptionOfAProbeIsAnAspect) {
+  std::set<std::string> known = {"layout",          // each has an aspect of its own
+                                 "steps", "seed"};  // say how much, not what
+  for (const AskedAspect& aspect : AskedAspects()) known.insert(aspect.key);
+  for (const CellKey& key : CellKeys()) {
+    const bool is_option = key.use == CellKeyUse::kOption || key.use == CellKeyUse::kDetail;
+    if (!is_option || key.field == nullptr) continue;
+    EXPECT_TRUE(known.contains(key.name)) << key.name;
+  }
+  for (const AskedAspect& aspect : AskedAspects())
+    EXPECT_FALSE(aspect.is_asked(Probe())) << aspect.words << ": the default asks for it";
+}
+
 TEST_F(CoverageTest, AnAspectMayBeRightInOneCellAndWrongInAnother) {
   Add("micro_batches=2");
-  Add("documents=200+1, micro_batches=2", VerdictKind::kWrong);
+  Add("documents=200+1,micro_batches=2", VerdictKind::kWrong);
   EXPECT_THAT(Covered().ok, Contains("micro-batches (qwen3 flex)"));
   EXPECT_THAT(Covered().not_ok,
               Contains("micro-batches (qwen3 flex: wrong at golden, entropy-off)"));
@@ -87,7 +113,7 @@ TEST_F(CoverageTest, AModelThatAMatrixLeavesOutIsNotTested) {
 }
 
 TEST_F(CoverageTest, LayoutsNameTheirFurtherOptions) {
-  Add("layout=dp_shard=2, spmd_backend=\"default\"");
+  Add("layout=dp_shard=2,options=spmd_backend:\"default\"");
   Add("layout=dp_shard=2", VerdictKind::kBroken);
   Add("layout=tp=2", VerdictKind::kUnsupported);
   EXPECT_THAT(Covered().ok, Contains("layout dp_shard=2 (qwen3 flex [spmd_backend=\"default\"])"));
@@ -103,16 +129,16 @@ TEST_F(CoverageTest, ARowSaysWhatItsRightCellsHideUnlessAnExactCellShowsIt) {
   row_.cells[0].evidence.verdict.blind = {"errors of 100 % in the gradients of 3 of 9 tensors"};
   EXPECT_THAT(Covered().not_tested, Contains(hidden).Times(1));
   PublishedCell exact = row_.cells[0];
-  exact.precision = "fp32";
+  exact.probe.precision = "fp32";
   exact.evidence.verdict.blind = {};
   row_.cells.push_back(exact);
   EXPECT_THAT(Covered().not_tested, Not(Contains(hidden)));
-  row_.cells.back().model = "llama3";
+  row_.cells.back().probe.model = "llama3";
   EXPECT_THAT(Covered().not_tested, Contains(hidden));
 }
 
 TEST_F(CoverageTest, AnOptionIsTestedOnlyIfItIsSeenToAct) {
-  PublishedCell& cell = Add("param_offload=true");
+  PublishedCell& cell = Add("options=param_offload:true");
   const auto with = [&](EffectKind kind) {
     cell.evidence.verdict.effects = {{"param_offload", kind, ""}};
     return Covered();

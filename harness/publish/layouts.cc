@@ -9,11 +9,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "harness/model/engine_kind.h"
 #include "harness/model/layout.h"
 #include "harness/publish/rows.h"
+#include "harness/report/labels.h"
 
 namespace bkm {
 namespace {
@@ -37,10 +36,7 @@ std::string VerdictsText(const std::vector<const PublishedCell*>& cells) {
 }  // namespace
 
 std::string LayoutOf(const PublishedCell& cell) {
-  for (absl::string_view option : absl::StrSplit(cell.options, ", ")) {
-    if (absl::ConsumePrefix(&option, "layout=")) return std::string(option);
-  }
-  return kOneRank;
+  return cell.probe.layout == Layout() ? kOneRank : LayoutText(cell.probe.layout);
 }
 
 PublishedTable OfLayout(PublishedTable table, const std::string& layout) {
@@ -74,7 +70,9 @@ std::vector<const PublishedCell*> CellsByProbe(const PublishedRow& row) {
   std::set<std::tuple<std::string, std::string, std::string, std::string>> seen;
   std::vector<const PublishedCell*> cells;
   for (const PublishedCell& cell : row.cells) {  // newest version first
-    if (seen.emplace(cell.model, cell.attention, cell.precision, cell.options).second)
+    if (seen.emplace(cell.probe.model, cell.probe.attention, cell.probe.precision,
+                     OptionsText(cell.probe))
+            .second)
       cells.push_back(&cell);
   }
   return cells;
@@ -86,10 +84,8 @@ std::vector<std::string> LayoutsNotRun(const std::string& engine,
   if (kind == nullptr) return {};
   std::set<std::string> ran;
   for (const PublishedCell* cell : cells) {
-    const absl::StatusOr<Layout> layout = ParseLayout(LayoutOf(*cell));
-    if (!layout.ok()) continue;
     for (const LayoutDimension& dimension : LayoutDimensions()) {
-      if (*layout.*dimension.degree > 1) ran.insert(dimension.name);
+      if (cell->probe.layout.*dimension.degree > 1) ran.insert(dimension.name);
     }
   }
   std::vector<std::string> missing;

@@ -5,19 +5,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/model/cell_key.h"
+
 namespace bkm {
 namespace {
 
 using ::testing::ElementsAre;
 
-PublishedCell ACell(const std::string& options, VerdictKind kind, const char* attention = "flex") {
+// `asked`: "layout=cp=2,input=padded", as an id says it.
+PublishedCell ACell(const std::string& asked, VerdictKind kind, const char* attention = "flex") {
   PublishedCell cell;
-  cell.id = options + attention;
+  cell.id = asked + attention;
   cell.library = "git:torchtitan@x";
-  cell.model = "qwen3";
-  cell.attention = attention;
-  cell.precision = "bf16";
-  cell.options = options;
+  cell.probe = *ProbeOfId(asked);
+  cell.probe.attention = attention;
   cell.evidence.verdict.kind = kind;
   return cell;
 }
@@ -31,9 +32,10 @@ PublishedRow ARow(std::vector<PublishedCell> cells) {
 
 TEST(LayoutsTest, TheLayoutIsOneOfTheOptions) {
   EXPECT_EQ(LayoutOf(ACell("", VerdictKind::kOk)), "1");
-  EXPECT_EQ(LayoutOf(ACell("micro_batches=2, layout=dp_shard=2+tp=2, spmd_backend=\"default\"",
-                           VerdictKind::kOk)),
-            "dp_shard=2+tp=2");
+  EXPECT_EQ(
+      LayoutOf(ACell("micro_batches=2,layout=dp_shard=2+tp=2,options=spmd_backend:\"default\"",
+                     VerdictKind::kOk)),
+      "dp_shard=2+tp=2");
 }
 
 TEST(LayoutsTest, ARowSaysPlainlyThatOneRankIsAll) {
@@ -67,7 +69,7 @@ TEST(LayoutsTest, AnEngineWithoutLayoutsSaysNothing) {
 TEST(LayoutsTest, OfOneLayoutOnlyItsCellsCount) {
   const PublishedTable table = {
       .rows = {ARow({ACell("", VerdictKind::kOk), ACell("", VerdictKind::kRefused, "sdpa"),
-                     ACell("layout=dp_replicate=2, steps=1", VerdictKind::kWrong)}),
+                     ACell("layout=dp_replicate=2,steps=1", VerdictKind::kWrong)}),
                ARow({ACell("", VerdictKind::kBroken)})}};
   const PublishedTable one = OfLayout(table, "1");
   ASSERT_EQ(one.rows.size(), 2);

@@ -9,8 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/base/status_macros.h"
+#include "harness/model/cell_key.h"
 #include "harness/model/sandbox_level.h"
 #include "harness/publish/coverage.h"
+#include "harness/report/labels.h"
 
 namespace bkm {
 namespace {
@@ -76,11 +78,17 @@ void Describe(Fields& fields, Evidence& evidence) {
 
 void Describe(Fields& fields, PublishedCell& cell) {
   fields.Field("id", cell.id);
+  if (fields.reading()) {
+    absl::StatusOr<Probe> probe = ProbeOfId(cell.id);
+    probe.ok() ? void(cell.probe = *std::move(probe))
+               : fields.Fail("id", std::string(probe.status().message()));
+  }
   fields.Field("library", cell.library);
-  fields.Field("model", cell.model);
-  fields.Field("attention", cell.attention);
-  fields.Field("precision", cell.precision);
-  fields.Field("options", cell.options);
+  fields.Derived("model", cell.probe.model);
+  fields.Derived("attention", cell.probe.attention);
+  fields.Derived("precision", cell.probe.precision);
+  // Further settings: "input=padded, micro_batches=2"; empty for defaults.
+  fields.Derived("options", OptionsText(cell.probe));
   fields.Field("flaky", cell.flaky, Presence::kOptional);
   fields.Field("evidence", cell.evidence);
   fields.Field("inherited_from", cell.inherited_from, Presence::kOptional);

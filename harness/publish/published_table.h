@@ -13,6 +13,7 @@
 #include "harness/base/fields.h"
 #include "harness/base/json.h"
 #include "harness/model/cell_cost.h"
+#include "harness/model/probe.h"
 #include "harness/model/verdict.h"
 
 namespace bkm {
@@ -59,10 +60,7 @@ struct Evidence {
 struct PublishedCell {
   std::string id;       // of the cell, in the filter grammar
   std::string library;  // which of the row's library versions ran
-  std::string model;
-  std::string attention;
-  std::string precision;
-  std::string options;  // further settings: "input=padded, micro_batches=2"; empty for defaults
+  Probe probe;          // what was asked, as the id says it
   bool flaky = false;   // its repeats differ; such a cell never counts as ok
   Evidence evidence;
   std::optional<std::string> inherited_from;  // id of the cell whose observation was reused

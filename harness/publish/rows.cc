@@ -71,10 +71,7 @@ PublishedCell CellFor(const MergedCell& merged, const EngineKind& kind, const Me
   const CellRecord& record = *merged.record;
   PublishedCell cell{.id = record.id,
                      .library = LibraryOf(record, kind).subject,
-                     .model = record.cell.probe.model,
-                     .attention = record.cell.probe.attention,
-                     .precision = record.cell.probe.precision,
-                     .options = OptionsText(record.cell),
+                     .probe = record.cell.probe,
                      .flaky = record.is_flaky(),
                      .evidence = merged.evidence,
                      .inherited_from = record.inherited_from,

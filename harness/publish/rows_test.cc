@@ -151,7 +151,7 @@ TEST(RowsTest, APairInOneRuntimeIsOneRowWithAllItsProbes) {
   EXPECT_EQ(rows[0].measured, "2026-06-01") << "a row is as old as its oldest evidence";
   EXPECT_EQ(rows[0].expires, "2026-07-01");
   ASSERT_THAT(rows[0].cells, SizeIs(2));
-  EXPECT_EQ(rows[0].cells[1].attention, "sdpa");
+  EXPECT_EQ(rows[0].cells[1].probe.attention, "sdpa");
 }
 
 RowStatus StatusOf(std::vector<CellRecord> cells) {

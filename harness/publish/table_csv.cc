@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/publish/escape.h"
+#include "harness/report/labels.h"
 
 namespace bkm {
 namespace {
@@ -46,10 +47,10 @@ std::string TableCsv(const PublishedTable& table) {
                                      row.torch,
                                      row.lock,
                                      row.device,
-                                     cell.model,
-                                     cell.attention,
-                                     cell.precision,
-                                     cell.options,
+                                     cell.probe.model,
+                                     cell.probe.attention,
+                                     cell.probe.precision,
+                                     OptionsText(cell.probe),
                                      std::string(Name(verdict.kind)),
                                      std::string(Name(verdict.stage)),
                                      verdict.reason,

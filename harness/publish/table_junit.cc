@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "harness/publish/escape.h"
 #include "harness/publish/evidence.h"
+#include "harness/report/labels.h"
 
 namespace bkm {
 namespace {
@@ -28,8 +29,9 @@ struct Counts {
 };
 
 std::string CaseName(const PublishedCell& cell) {
-  std::string name = absl::StrJoin({cell.model, cell.attention, cell.precision}, " ");
-  if (!cell.options.empty()) absl::StrAppend(&name, " ", cell.options);
+  std::string name =
+      absl::StrJoin({cell.probe.model, cell.probe.attention, cell.probe.precision}, " ");
+  if (!OptionsText(cell.probe).empty()) absl::StrAppend(&name, " ", OptionsText(cell.probe));
   return absl::StrCat(name, " (", cell.library, ")");
 }
 

@@ -106,8 +106,8 @@ class Causes {
 
 // A cell's settings without its attention.
 std::string ProbeText(const PublishedCell& cell) {
-  return absl::StrCat(cell.model, " ", cell.precision, cell.options.empty() ? "" : ", ",
-                      cell.options);
+  return absl::StrCat(cell.probe.model, " ", cell.probe.precision,
+                      OptionsText(cell.probe).empty() ? "" : ", ", OptionsText(cell.probe));
 }
 
 // One attention of a row: "[**ok**](evidence) qwen3 bf16, llama3 bf16; [broken](evidence) \[2\]".
@@ -144,9 +144,10 @@ std::string SpeedText(const PublishedRow& row) {
   std::map<std::string, std::string> texts;
   for (const PublishedCell* cell : NewestCells(row)) {
     const CellCost& cost = cell->evidence.cost;
-    if (!IsOk(*cell) || !cell->options.empty() || cost.step_seconds <= 0) continue;
-    texts.emplace(cell->attention, absl::StrFormat("%s %.2f s, %.0f MiB", cell->attention,
-                                                   cost.step_seconds, cost.peak_mib));
+    if (!IsOk(*cell) || !OptionsText(cell->probe).empty() || cost.step_seconds <= 0) continue;
+    texts.emplace(cell->probe.attention,
+                  absl::StrFormat("%s %.2f s, %.0f MiB", cell->probe.attention, cost.step_seconds,
+                                  cost.peak_mib));
   }
   return absl::StrJoin(texts, "; ",
                        [](std::string* out, const auto& text) { *out += text.second; });
@@ -177,7 +178,7 @@ std::string KindTable(const PublishedTable& table, const EngineKind& kind, Evide
   for (const PublishedRow& row : table.rows) {
     if (row.engine != kind.name) continue;
     for (const PublishedCell& cell : row.cells)
-      asked.insert(cell.attention), probes.insert(ProbeText(cell));
+      asked.insert(cell.probe.attention), probes.insert(ProbeText(cell));
   }
   if (asked.empty()) return "";
   const bool tell_horizon = std::any_of(table.rows.begin(), table.rows.end(),
@@ -196,7 +197,7 @@ std::string KindTable(const PublishedTable& table, const EngineKind& kind, Evide
                      SandboxNote(row))};
     for (const std::string& attention : asked) {
       std::vector<const PublishedCell*> cells = NewestCells(row);
-      std::erase_if(cells, [&](const auto* cell) { return cell->attention != attention; });
+      std::erase_if(cells, [&](const auto* cell) { return cell->probe.attention != attention; });
       columns.push_back(AttentionText(cells, probes.size() > 1, links, causes));
     }
     if (tell_speed) columns.push_back(MarkdownText(SpeedText(row)));
@@ -246,7 +247,8 @@ std::string MeasureAgainText(const PublishedTable& table) {
     for (const PublishedCell* cell : NewestCells(row)) {
       if (cell->key.empty()) continue;
       absl::StrAppend(&out, "- cell ", MarkdownCode(cell->key.substr(0, 12)), ": ",
-                      MarkdownText(absl::StrCat(cell->attention, " ", ProbeText(*cell))), "\n");
+                      MarkdownText(absl::StrCat(cell->probe.attention, " ", ProbeText(*cell))),
+                      "\n");
     }
     out += "\n";
   }

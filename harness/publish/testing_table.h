@@ -20,9 +20,7 @@ inline PublishedVersion AVersion(const std::string& subject, const std::string& 
 inline PublishedCell ACell(const std::string& attention, Verdict verdict) {
   return {.id = "engine=verl-torchtitan@git:verl@v0.8.0,attention=" + attention,
           .library = "pypi:torchtitan==0.3.0",
-          .model = "qwen3",
-          .attention = attention,
-          .precision = "bf16",
+          .probe = {.attention = attention},
           .evidence = {.run = "../runs/bkm",
                        .dir = "cells/a-" + attention,
                        .measured = "2026-06-01",

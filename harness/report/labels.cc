@@ -59,6 +59,8 @@ std::string OptionsText(const Cell& cell) {
   return absl::StrJoin(parts, ", ");
 }
 
+std::string OptionsText(const Probe& probe) { return OptionsText(Cell{.probe = probe}); }
+
 std::string CellLabel(const CellRecord& record) {
   const Cell& cell = record.cell;
   const EngineKind* kind = FindEngineKind(cell.engine);

@@ -22,6 +22,7 @@ std::string LibraryText(const CellRecord& record);
 // The other settings of a cell that are not default: "input=padded, micro_batches=2,
 // activation_checkpoint=none". Steps and seeds are left out.
 std::string OptionsText(const Cell& cell);
+std::string OptionsText(const Probe& probe);
 
 // A cell on one line: "verl-torchtitan v0.8.0 x torchtitan baba6d82e, flex, bf16". It has a seed
 // that is not the default one.

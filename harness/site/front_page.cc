@@ -11,6 +11,7 @@
 #include "harness/model/engine_kind.h"
 #include "harness/publish/coverage.h"
 #include "harness/publish/rows.h"
+#include "harness/report/labels.h"
 #include "harness/site/answer.h"
 #include "harness/site/matrix_table.h"
 #include "harness/site/mutation_view.h"
@@ -43,15 +44,16 @@ class Front {
     std::set<std::string> seen;
     const bool has_plain =
         std::any_of(row.cells.begin(), row.cells.end(),
-                    [](const PublishedCell& cell) { return cell.options.empty(); });
+                    [](const PublishedCell& cell) { return OptionsText(cell.probe).empty(); });
     for (const PublishedCell& cell : row.cells) {
       // Cells with options are left to the table, unless there are no others.
-      if (has_plain && !cell.options.empty()) continue;
-      const std::string line = absl::StrCat(cell.model, ", ", cell.precision,
-                                            cell.options.empty() ? "" : ", ", cell.options);
-      if (!seen.insert(absl::StrCat(line, cell.attention)).second) continue;
+      if (has_plain && !OptionsText(cell.probe).empty()) continue;
+      const std::string line =
+          absl::StrCat(cell.probe.model, ", ", cell.probe.precision,
+                       OptionsText(cell.probe).empty() ? "" : ", ", OptionsText(cell.probe));
+      if (!seen.insert(absl::StrCat(line, cell.probe.attention)).second) continue;
       lines[line] << Element(
-          "li", VerdictBadge(cell.evidence.verdict.kind, LinkTo(cell), cell.attention));
+          "li", VerdictBadge(cell.evidence.verdict.kind, LinkTo(cell), cell.probe.attention));
     }
     Markup all;
     for (const auto& [line, chips] : lines) {
@@ -143,7 +145,7 @@ class Front {
                                            answer.best ? LibraryText(*row) : ""),
                               why.empty() ? Markup()
                                           : Element("span", {{"class", "why clamp"}},
-                                                    absl::StrCat(cell.attention, " ", why))});
+                                                    absl::StrCat(cell.probe.attention, " ", why))});
     }
     if (items.empty()) return {};
     return Element("details",

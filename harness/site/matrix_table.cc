@@ -12,6 +12,7 @@
 #include "harness/model/engine_kind.h"
 #include "harness/publish/layouts.h"
 #include "harness/publish/rows.h"
+#include "harness/report/labels.h"
 #include "harness/site/answer.h"
 #include "harness/site/page.h"
 #include "harness/site/verdict_view.h"
@@ -31,7 +32,8 @@ using LineKey = std::tuple<std::string, std::string, std::string>;
 std::map<LineKey, std::map<std::string, const PublishedCell*>> LinesOf(const PublishedRow& row) {
   std::map<LineKey, std::map<std::string, const PublishedCell*>> lines;
   for (const PublishedCell& cell : row.cells)
-    lines[{cell.model, cell.precision, cell.options}].emplace(cell.attention, &cell);
+    lines[{cell.probe.model, cell.probe.precision, OptionsText(cell.probe)}].emplace(
+        cell.probe.attention, &cell);
   return lines;
 }
 
@@ -88,13 +90,13 @@ Markup LayoutChips(const std::vector<LayoutCells>& layouts, const Link& link) {
 }
 
 // The layouts that ran with a line's model and precision. A line of a layout names its own alone.
-Markup LayoutCell(const PublishedRow& row, const LineKey& key, const Link& link) {
+Markup LayoutCell(const PublishedRow& row, const LineKey& key, const std::string& own,
+                  const Link& link) {
   std::vector<const PublishedCell*> cells;
   for (const PublishedCell* cell : CellsByProbe(row)) {
-    if (cell->model == std::get<0>(key) && cell->precision == std::get<1>(key))
+    if (cell->probe.model == std::get<0>(key) && cell->probe.precision == std::get<1>(key))
       cells.push_back(cell);
   }
-  const std::string own = LayoutOf({.options = std::get<2>(key)});
   if (own != "1") return Element("td", own);
   const std::vector<LayoutCells> layouts = ByLayout(cells);
   if (layouts.size() < 2) return Element("td", {{"class", "soft"}}, "1 rank only");
@@ -122,7 +124,8 @@ Markup Line(const PublishedRow& row, const EngineKind& kind,
           << Element("td",
                      {model, Element("span", {{"class", "date"}}, precision),
                       options.empty() ? Markup() : Element("span", {{"class", "why"}}, options)});
-  if (!kind.layouts.empty()) columns << LayoutCell(row, key, link);
+  if (!kind.layouts.empty())
+    columns << LayoutCell(row, key, LayoutOf(*cells.begin()->second), link);
   for (const std::string& attention : attentions) {
     const auto cell = cells.find(attention);
     columns << CellOf(cell == cells.end() ? nullptr : cell->second, attention, link);
@@ -152,7 +155,7 @@ std::vector<std::string> AttentionsOf(const PublishedTable& table, const EngineK
   std::set<std::string> asked;
   for (const PublishedRow& row : table.rows) {
     if (row.engine != kind.name) continue;
-    for (const PublishedCell& cell : row.cells) asked.insert(cell.attention);
+    for (const PublishedCell& cell : row.cells) asked.insert(cell.probe.attention);
   }
   std::vector<std::string> attentions;
   for (const std::string& attention : kind.attentions) {
@@ -242,8 +245,8 @@ Markup FilterForm(const PublishedTable& table) {
     AddOnce(versions, ShortLabel(row.engine_version));
     AddOnce(libraries, absl::StrCat(row.library, " ", ShortLabel(row.library_to)));
     for (const PublishedCell& cell : row.cells) {
-      AddOnce(attentions, cell.attention);
-      AddOnce(models, cell.model);
+      AddOnce(attentions, cell.probe.attention);
+      AddOnce(models, cell.probe.model);
     }
   }
   for (const VerdictKind kind : VerdictKinds()) verdicts.emplace_back(Name(kind));

@@ -196,9 +196,7 @@ inline PublishedRow ASiteRow(RowStatus status, const std::vector<CellRecord>& ce
   for (const CellRecord& cell : cells) {
     PublishedCell& shown = row.cells.emplace_back();
     shown.id = cell.id;
-    shown.model = cell.cell.probe.model;
-    shown.attention = cell.cell.probe.attention;
-    shown.precision = cell.cell.probe.precision;
+    shown.probe = cell.cell.probe;
     shown.evidence = {
         .run = "run", .dir = cell.dir, .measured = "2026-06-01", .verdict = *cell.verdict};
   }
@@ -212,7 +210,7 @@ inline SiteTable ASiteTable(const std::filesystem::path& folder) {
   table.rows.push_back(ASiteRow(RowStatus::kWorksExcept, {cells[1], cells[2], cells[3]}));
   for (const char* layout : {"dp_shard=2", "cp=2"}) {
     PublishedCell& cell = table.rows[1].cells.emplace_back(table.rows[1].cells[0]);
-    cell.options = std::string("layout=") + layout;
+    cell.probe.layout = *ParseLayout(layout);
     if (layout[0] == 'c') cell.evidence.verdict.kind = VerdictKind::kBroken;
   }
   table.rows[1].horizon = {{"torchtitan", std::string(40, 'd'), "2026-06-05"}};
