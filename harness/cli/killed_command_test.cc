@@ -5,14 +5,10 @@
 // ends as if nothing had happened, and what the killed one left is gone.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <set>
-#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -88,28 +84,20 @@ class KilledCommandTest : public ::testing::TestWithParam<const char*> {
     if (command == "site") return {"site", Out(), "--run", In("run")};
     if (command == "accept") return {"accept", In("reds"), "--baseline", Out()};
     if (command == "judge") return {"judge", Out()};
+    if (command == "replay") return {"replay", Out(), "engine=*/passes/*"};
     return {"merge", In("one"), In("two"), "--out", Out()};
   }
 
   // What the command finds when it starts for the first time.
   void Prepare() const {
     ASSERT_TRUE(RemoveTree(Out()).ok());
-    if (GetParam() != std::string("judge")) return;
+    const std::string command = GetParam();
+    if (command != "judge" && command != "replay") return;
     fs::copy(In("run"), Out(), fs::copy_options::recursive);
+    if (command == "replay") return;
     fs::remove(Out() / "table.md");
     for (const auto& cell : fs::directory_iterator(Out() / "cells"))
       fs::remove(cell.path() / "verdict.json");
-  }
-
-  // False if the command ended before.
-  bool RunAndKill(std::chrono::microseconds after) const {
-    const PipedProcess process = *StartPiped(bkm_->MakeCommand(Arguments()), Parent() / "stderr");
-    std::this_thread::sleep_for(after);
-    ::kill(-process.pid, SIGKILL);
-    int status = 0;
-    while (::waitpid(process.pid, &status, 0) < 0 && errno == EINTR) {
-    }
-    return WIFSIGNALED(status);
   }
 
   // Names beside the output that begin with a dot.
@@ -149,7 +137,8 @@ TEST_P(KilledCommandTest, CanBeRepeated) {
   int killed = 0;
   for (int i = 0; i < kKills; ++i) {
     Prepare();
-    killed += RunAndKill(usual * (2 * i + 1) / (2 * kKills));
+    killed +=
+        bkm_->RunAndKill(Arguments(), {}, usual * (2 * i + 1) / (2 * kKills), Parent() / "stderr");
 
     const ProcessResult again = run_to_its_end();
 
@@ -165,7 +154,8 @@ TEST_P(KilledCommandTest, CanBeRepeated) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Commands, KilledCommandTest,
-                         ::testing::Values("pack", "unpack", "site", "merge", "accept", "judge"),
+                         ::testing::Values("pack", "unpack", "site", "merge", "accept", "judge",
+                                           "replay"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

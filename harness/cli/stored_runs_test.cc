@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <regex>
@@ -148,22 +149,48 @@ TEST_P(StoredRunsTest, AreJudgedAlikeTwice) {
 INSTANTIATE_TEST_SUITE_P(Runs, StoredRunsTest, ::testing::Values("real", "old"),
                          [](const auto& info) { return std::string(info.param); });
 
-class PublishedRunTest : public StoredRunsTest {};
-
 // Looks up versions and locks in the registry and the mirrors.
-TEST_P(PublishedRunTest, IsPublishedAsBefore) {
-  std::map<std::string, std::string> environment;
-  for (const char* name : {"BKM_UV", "BKM_GIT_MIRRORS"}) {
-    const char* value = std::getenv(name);
-    if (!value || !*value) GTEST_SKIP() << name << " is not set";
-    environment[name] = value;
+class PublishedRunTest : public StoredRunsTest {
+ protected:
+  void SetUp() override {
+    for (const char* name : {"BKM_UV", "BKM_GIT_MIRRORS"}) {
+      const char* value = std::getenv(name);
+      if (!value || !*value) GTEST_SKIP() << name << " is not set";
+      environment_[name] = value;
+    }
+    const ProcessResult result = bkm_.Run(Publish(), environment_);
+    if (result.exit_code != 0 && IsNoNetwork(result.err)) GTEST_SKIP() << result.err;
+    ASSERT_EQ(result.exit_code, 0) << result.err;
   }
-  const fs::path out = bkm_.folder() / "published";
-  const ProcessResult result = bkm_.Run(
-      {"publish", run(), "--out", out, "--date", "2026-11-27", "--without-links"}, environment);
-  if (result.exit_code != 0 && IsNoNetwork(result.err)) GTEST_SKIP() << result.err;
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  CompareWithGoldens(TextsBelow(out, "published"), {"published"});
+
+  fs::path out() const { return bkm_.folder() / "published"; }
+  std::vector<std::string> Publish() const {
+    return {"publish", run(), "--out", out(), "--date", "2026-11-27", "--without-links"};
+  }
+
+  std::map<std::string, std::string> environment_;
+};
+
+TEST_P(PublishedRunTest, IsPublishedAsBefore) {
+  CompareWithGoldens(TextsBelow(out(), "published"), {"published"});
+}
+
+// Most kills hit the end, where files are written.
+TEST_P(PublishedRunTest, APublicationThatWasKilledIsRepeated) {
+  const Texts published = TextsBelow(out(), "published");
+  const auto start = std::chrono::steady_clock::now();
+  bkm_.Run(Publish(), environment_);
+  const std::chrono::duration<double> usual = std::chrono::steady_clock::now() - start;
+  for (const double share : {0.3, 0.9, 0.94, 0.96, 0.98, 0.99}) {
+    ASSERT_TRUE(RemoveTree(out()).ok());
+    bkm_.RunAndKill(Publish(), environment_,
+                    std::chrono::duration_cast<std::chrono::microseconds>(usual * share),
+                    bkm_.folder() / "log");
+    const bool is_whole = fs::exists(out() / "table.json");
+    EXPECT_TRUE(!is_whole || fs::exists(out() / "table.md")) << share;
+    EXPECT_EQ(bkm_.Run(Publish(), environment_).exit_code, 0) << share;
+    EXPECT_EQ(TextsBelow(out(), "published"), published) << share;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Runs, PublishedRunTest, ::testing::Values("real"),

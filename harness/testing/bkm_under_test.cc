@@ -3,10 +3,14 @@
 #include "harness/testing/bkm_under_test.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <regex>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -108,6 +112,19 @@ Command BkmUnderTest::MakeCommand(std::vector<std::string> arguments,
 ProcessResult BkmUnderTest::Run(std::vector<std::string> arguments,
                                 std::map<std::string, std::string> environment) const {
   return *RunCommand(MakeCommand(std::move(arguments), std::move(environment)));
+}
+
+bool BkmUnderTest::RunAndKill(std::vector<std::string> arguments,
+                              std::map<std::string, std::string> environment,
+                              std::chrono::microseconds after, const fs::path& log) const {
+  const PipedProcess process =
+      *StartPiped(MakeCommand(std::move(arguments), std::move(environment)), log);
+  std::this_thread::sleep_for(after);
+  ::kill(-process.pid, SIGKILL);
+  int status = 0;
+  while (::waitpid(process.pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFSIGNALED(status);
 }
 
 std::map<std::string, std::string> BkmUnderTest::EnvironmentWithGpu() const {

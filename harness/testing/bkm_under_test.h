@@ -3,6 +3,7 @@
 #ifndef HARNESS_TESTING_BKM_UNDER_TEST_H_
 #define HARNESS_TESTING_BKM_UNDER_TEST_H_
 
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -44,6 +45,12 @@ class BkmUnderTest {
                       std::map<std::string, std::string> environment = {}) const;
   ProcessResult Run(std::vector<std::string> arguments,
                     std::map<std::string, std::string> environment = {}) const;
+
+  // Starts it, and kills it with its process group after this time. False if it ended before. What
+  // it says goes to `log`.
+  bool RunAndKill(std::vector<std::string> arguments,
+                  std::map<std::string, std::string> environment, std::chrono::microseconds after,
+                  const std::filesystem::path& log) const;
 
   // For Run: a machine whose driver lists one GPU, an H100 that nothing can use.
   std::map<std::string, std::string> EnvironmentWithGpu() const;
