@@ -111,7 +111,7 @@ def main() -> int:
         results.failed.append("tools/lint")
     else:
         results.passed += 1
-    # What did not build is no pattern that matches nothing.
+    # What did not build is not a pattern that matches nothing.
     if bazel_status in (0, 3, 4):
         results.failed += [why for pattern in patterns if (why := unmatched(pattern, results.targets))]
     # No test failed, and Bazel did: the build, or Bazel itself.

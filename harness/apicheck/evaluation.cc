@@ -57,7 +57,7 @@ LibraryAnswer Evaluation::AskedOf(const LibraryValue& value, const Ask& ask) {
 LibraryAnswer Evaluation::Answered(const Ask& ask) {
   if (ask.kind == Ask::Kind::kModule) return library_.Import(tables_.Module(ask.name));
   if (ask.kind == Ask::Kind::kAnyModule) return AnyModule(ask.name);
-  // An ask whose base fails is no failure of its own.
+  // An ask whose base fails is not a failure of its own.
   const std::vector<LibraryValue> values = Of(ask.base).values;
   LibraryAnswer answer;
   for (const LibraryValue& value : values) {

@@ -13,8 +13,8 @@
 namespace bkm {
 
 // A file of the library with a stub for something that the engine asks for, so that a broken pair
-// gets further. It is no fix: a stub of a missing module or name raises when it is used, and a stub
-// of a function ignores unknown keywords.
+// gets further. It is not a fix: a stub of a missing module or name raises when it is used, and a
+// stub of a function ignores unknown keywords.
 struct Stub {
   std::string path;  // below the package: "components/optimizer.py"
   std::string text;  // the whole file

@@ -12,7 +12,7 @@ namespace bkm {
 std::string EmbeddedPythonVersion();
 
 // The prefix of the interpreter that the virtual environment `prefix` was made from, by its
-// pyvenv.cfg. Empty: it is no virtual environment.
+// pyvenv.cfg. Empty: it is not a virtual environment.
 std::filesystem::path BaseOfEnvironment(const std::filesystem::path& prefix);
 
 // libpython of that version, of the interpreter `python` or of the one that its virtual environment

@@ -119,7 +119,7 @@ absl::StatusOr<Descriptor> OpenRegularFile(const fs::path& path) {
   if (S_ISDIR(found.st_mode)) return SystemError("cannot read", path, EISDIR);
   if (!S_ISREG(found.st_mode))
     return absl::InvalidArgumentError(
-        absl::StrCat("cannot read ", path.string(), ": it is no regular file"));
+        absl::StrCat("cannot read ", path.string(), ": it is not a regular file"));
   return file;
 }
 

@@ -12,8 +12,8 @@
 
 namespace bkm {
 
-// Opens a file for reading. What is no regular file is an error: a run directory, bundle or store
-// of others may have a FIFO, which would block for ever, or a device in a file's place.
+// Opens a file for reading. What is not a regular file is an error: a run directory, bundle or
+// store of others may have a FIFO, which would block for ever, or a device in a file's place.
 absl::StatusOr<Descriptor> OpenRegularFile(const std::filesystem::path& path);
 
 // Reads the whole regular file, of at most 1 GiB. The error names the path and the system's reason.

@@ -131,7 +131,7 @@ TEST(FilesTest, OnlyRegularFilesAreReadAndAFifoDoesNotBlock) {
   fs::create_symlink(fifo, link);
   for (const fs::path& path : {fifo, link, fs::path("/dev/zero")}) {
     const std::string message =
-        absl::StrCat("cannot read ", path.string(), ": it is no regular file");
+        absl::StrCat("cannot read ", path.string(), ": it is not a regular file");
     EXPECT_EQ(ReadFile(path).status().message(), message);
     EXPECT_EQ(Sha256OfFile(path).status().message(), message);
   }

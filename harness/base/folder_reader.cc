@@ -54,7 +54,7 @@ absl::StatusOr<Descriptor> FolderReader::OpenAt(absl::string_view file, int flag
   const std::vector<absl::string_view> names = absl::StrSplit(file, '/');
   if (!std::all_of(names.begin(), names.end(), IsName)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", file, "' is no name of a file below ", folder_.string()));
+        absl::StrCat("'", file, "' is not the name of a file below ", folder_.string()));
   }
   Descriptor at(::open(folder_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   for (size_t i = 0; at.valid() && i < names.size(); ++i) {

@@ -52,7 +52,7 @@ TEST_F(FolderReaderTest, NamesThatLeaveTheFolderAreRefused) {
        {std::string("../secret"), std::string("tensors/../../secret"),
         (folder_ / "secret").string(), std::string(""), std::string("."), std::string("tensors//a"),
         std::string("tensors/"), std::string("tensors/a\0b", 11), std::string(300, 'x')}) {
-    EXPECT_THAT(ErrorOf(name), HasSubstr("is no name of a file below")) << name;
+    EXPECT_THAT(ErrorOf(name), HasSubstr("is not the name of a file below")) << name;
   }
 }
 

@@ -47,7 +47,7 @@ absl::Status CheckOneName(absl::string_view name) {
 absl::Status CheckSubject(const std::string& origin, const std::optional<PackedSubject>& subject) {
   if (!subject) return absl::OkStatus();
   if (subject->tree.empty() ? subject->listed : !IsPartName(subject->tree))
-    return Bad(origin, absl::StrCat("the tree ", subject->tree, " is no part"));
+    return Bad(origin, absl::StrCat("the tree ", subject->tree, " is not a part"));
   if (!subject->home.empty()) {
     const std::vector<std::string> names = absl::StrSplit(subject->home, '/');
     const bool sound =
@@ -213,7 +213,7 @@ absl::StatusOr<CellResult> ReadCellResult(absl::string_view text, const std::str
   ASSIGN_OR_RETURN(CellResult result, ReadDocument<CellResult>(text, origin));
   if (result.files.size() > kMostFiles) return Bad(origin, "too many files");
   if (!IsPartName(result.machine) || (!result.lock.empty() && !IsPartName(result.lock)))
-    return Bad(origin, "the machine or the lock is no part");
+    return Bad(origin, "the machine or the lock is not a part");
   static const std::set<std::string>& kAlone =
       *new std::set<std::string>{"observation.json", "observed.json", "stdout", "stderr"};
   std::set<std::string> paths;
@@ -236,14 +236,14 @@ absl::StatusOr<RuntimeLock> ReadPackedLock(absl::string_view text, const std::st
   const auto check = [&](const std::string& word) {
     return IsWord(word) ? absl::OkStatus()
                         : Bad(origin, absl::StrCat("'", word.substr(0, 100),
-                                                   "' is no name, version or hash"));
+                                                   "' is not a name, version or hash"));
   };
   RETURN_IF_ERROR(check(lock.python));
   if (lock.policy == "existing") return lock;  // nothing is installed by it
   for (const std::string& package : lock.exempt) RETURN_IF_ERROR(check(package));
   if (!lock.torch_backend.empty()) RETURN_IF_ERROR(check(lock.torch_backend));
   if (!HasOnly(lock.cutoff, ":.+-") || absl::StartsWith(lock.cutoff, "-"))
-    return Bad(origin, "the cutoff is no time");
+    return Bad(origin, "the cutoff is not a time");
   for (const LockedPackage& package : lock.packages) {
     RETURN_IF_ERROR(check(package.name));
     RETURN_IF_ERROR(check(package.version));

@@ -116,7 +116,7 @@ TEST(ManifestTest, SubjectsHaveProperNames) {
   }
   manifest = OneCell();
   manifest.cells[0].engine->tree = "";
-  EXPECT_THAT(Refusal(manifest), HasSubstr("is no part"));
+  EXPECT_THAT(Refusal(manifest), HasSubstr("is not a part"));
 }
 
 TEST(PackedTreeTest, PathsStayInTheTree) {
@@ -177,9 +177,9 @@ TEST(PackedLockTest, TellsAnInstallerNothingButPackages) {
     name.packages[0].name = word;
     version.packages[0].version = word;
     python.python = word;
-    EXPECT_THAT(refusal(name), HasSubstr("is no name, version or hash")) << word;
-    EXPECT_THAT(refusal(version), HasSubstr("is no name, version or hash")) << word;
-    EXPECT_THAT(refusal(python), HasSubstr("is no name, version or hash")) << word;
+    EXPECT_THAT(refusal(name), HasSubstr("is not a name, version or hash")) << word;
+    EXPECT_THAT(refusal(version), HasSubstr("is not a name, version or hash")) << word;
+    EXPECT_THAT(refusal(python), HasSubstr("is not a name, version or hash")) << word;
   }
   RuntimeLock unhashed = sound;
   unhashed.packages[0].sha256 = {"0"};

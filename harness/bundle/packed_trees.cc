@@ -77,7 +77,7 @@ absl::StatusOr<std::string> PackTree(const fs::path& folder, const TreeListing* 
         std::error_code error;
         content = fs::read_symlink(folder / path, error).string();
         if (error)
-          return absl::DataLossError(absl::StrCat((folder / path).string(), " is no link"));
+          return absl::DataLossError(absl::StrCat((folder / path).string(), " is not a link"));
       } else {
         ASSIGN_OR_RETURN(content, reader.Read(path, PartFile::kLargestPart));
       }

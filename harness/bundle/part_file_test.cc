@@ -126,7 +126,7 @@ TEST_F(PartFileTest, TheFileAloneHoldsWhatWasAdded) {
 }
 
 TEST_F(PartFileTest, AMissingFileIsTold) {
-  EXPECT_EQ(Refusal(), absl::StrCat(path_.string(), " is no file"));
+  EXPECT_EQ(Refusal(), absl::StrCat(path_.string(), " is not a file"));
 }
 
 TEST_F(PartFileTest, AnotherKindOfFileIsRefused) {

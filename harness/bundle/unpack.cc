@@ -222,7 +222,7 @@ absl::StatusOr<std::optional<RunRecord>> ReadOldRun(const RunDirectory& director
   if (!fs::exists(directory.run_json(), error)) {
     if (IsNewRun(directory)) return std::optional<RunRecord>();
     return absl::InvalidArgumentError(
-        absl::StrCat(directory.root().string(), " is no run directory: it has no run.json"));
+        absl::StrCat(directory.root().string(), " is not a run directory: it has no run.json"));
   }
   ASSIGN_OR_RETURN(RunRecord run, directory.ReadRun());
   if (run.matrix != matrix) {

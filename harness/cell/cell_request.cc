@@ -21,7 +21,7 @@ double CountOf(const Json& probe, const char* key) {
   return count.is_number_integer() ? std::clamp(count.get<double>(), 1.0, 1024.0) : 1;
 }
 
-// Empty, if it is no absolute path.
+// Empty, if it is not an absolute path.
 std::filesystem::path AbsolutePath(const Json& value) {
   if (!value.is_string()) return {};
   std::filesystem::path path = value.get<std::string>();

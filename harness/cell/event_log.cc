@@ -56,7 +56,7 @@ std::string WithoutNonFinite(absl::string_view text) {
   return result;
 }
 
-// How much a text holds, found without parsing it. For a text that is no JSON, the numbers only
+// How much a text holds, found without parsing it. For a text that is not JSON, the numbers only
 // bound the work of a parser.
 struct Extent {
   size_t values = 1;

@@ -175,7 +175,7 @@ std::string FatalOf(const fs::path& python) {
   const WorkerUnderTest worker(1, {"--alone"}, python);
   return worker.ready().is_object() && worker.ready()["type"] == "fatal"
              ? worker.ready()["message"].get<std::string>()
-             : "it is no fatal message: " + worker.ready().dump();
+             : "it is not a fatal message: " + worker.ready().dump();
 }
 
 TEST(HostedWorkerTest, AProgramThatDoesNotRunHereIsNamed) {

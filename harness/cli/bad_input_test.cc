@@ -176,7 +176,8 @@ TEST_F(BadInputTest, RunDirectoryThatIsNone) {
   for (const char* command : {"judge", "explain", "replay"}) {
     std::vector<std::string> arguments = {command, "nowhere"};
     if (arguments[0] != "judge") arguments.push_back("cell");
-    EXPECT_THAT(Complaint(arguments), HasSubstr("nowhere is no run directory: it has no run.json"));
+    EXPECT_THAT(Complaint(arguments),
+                HasSubstr("nowhere is not a run directory: it has no run.json"));
   }
 }
 

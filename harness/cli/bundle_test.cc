@@ -399,7 +399,7 @@ TEST_F(ForgedResultsTest, TruncatedOrDamagedFile) {
   ASSERT_TRUE(WriteFile(Results(), "").ok());
   EXPECT_THAT(Refusal(), HasSubstr("damaged or was made by another program"));
   fs::remove(Results());
-  EXPECT_EQ(Refusal(), "bkm: FOLDER/results.bkm is no file\n");
+  EXPECT_EQ(Refusal(), "bkm: FOLDER/results.bkm is not a file\n");
 }
 
 TEST_F(ForgedResultsTest, PartThatIsNotWhatItsHashSays) {
@@ -496,7 +496,7 @@ TEST_F(ForgedResultsTest, RunOfAnotherMatrixOrFolder) {
   EXPECT_THAT(Refusal(), HasSubstr("is a run of the matrix other, and the results are of chosen"));
   fs::remove(bkm_.out() / "run.json");
   before_ = Snapshot(bkm_.out());
-  EXPECT_THAT(Refusal(), HasSubstr("is no run directory"));
+  EXPECT_THAT(Refusal(), HasSubstr("is not a run directory"));
 }
 
 }  // namespace

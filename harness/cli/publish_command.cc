@@ -85,7 +85,7 @@ class PublishCommand : public CliCommand {
     if (date_.empty()) date_ = Today();
     if (DaysAfter(date_, 0) != date_)
       return absl::InvalidArgumentError(
-          absl::StrCat("--date '", date_, "' is no date: use YYYY-MM-DD"));
+          absl::StrCat("--date '", date_, "' is not a date: use YYYY-MM-DD"));
     if (!matrix_.empty()) {
       ASSIGN_OR_RETURN(const Matrix matrix, ReadMatrix(matrix_));
       RETURN_IF_ERROR(catalog_.Add(matrix.sources, matrix_, "$.sources"));

@@ -143,16 +143,16 @@ TEST_F(PublishTest, DiffTellsWhatBrokeAndExitsOne) {
   EXPECT_EQ(json["counts"]["regressed"], 1);
   EXPECT_THAT(bkm_.Run({"diff", "before", bkm_.out(), "--markdown"}).out,
               HasSubstr("&lt;b&gt;\\|"));
-  EXPECT_EQ(bkm_.Run({"diff", bkm_.out(), "before"}).exit_code, 0) << "mended is no regression";
+  EXPECT_EQ(bkm_.Run({"diff", bkm_.out(), "before"}).exit_code, 0) << "mended is not a regression";
 }
 
 TEST_F(PublishTest, BadInputIsToldInOneSentence) {
   const std::map<std::string, std::string> uv = {{"BKM_UV", "/bin/true"}};
   EXPECT_THAT(bkm_.Run({"publish"}, uv).err, StartsWith("bkm: name run directories to publish"));
   EXPECT_THAT(bkm_.Run({"publish", "nowhere"}, uv).err,
-              StartsWith("bkm: nowhere is no run directory: it has no run.json"));
+              StartsWith("bkm: nowhere is not a run directory: it has no run.json"));
   EXPECT_THAT(bkm_.Run({"publish", "x", "--date", "today"}, uv).err,
-              StartsWith("bkm: --date 'today' is no date"));
+              StartsWith("bkm: --date 'today' is not a date"));
   EXPECT_THAT(bkm_.Run({"publish", "--verify", "none.json"}, uv).err, HasSubstr("none.json"));
   ASSERT_TRUE(WriteFile(bkm_.folder() / "half/run.json",
                         R"({"schema": 1, "matrix": "m", "finished": false, "cells": []})")

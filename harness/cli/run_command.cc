@@ -161,7 +161,7 @@ class RunCommandLine : public CliCommand {
   static std::string CheckDuration(const std::string& text) {
     absl::Duration duration;
     const bool good = absl::ParseDuration(text, &duration) && duration > absl::ZeroDuration();
-    return good ? "" : absl::StrCat("'", text, "' is no duration such as 2h or 90m");
+    return good ? "" : absl::StrCat("'", text, "' is not a duration such as 2h or 90m");
   }
   absl::Duration TimeBudget() const {
     absl::Duration budget = absl::InfiniteDuration();

@@ -25,7 +25,7 @@ bool IsLibraryOf(const EngineKind& kind, const std::string& spec) {
   return !parsed.ok() || parsed->source == SourceKind::kPath || parsed->name == kind.library_source;
 }
 
-// `text` parsed as JSON; the text itself if it is no JSON.
+// `text` parsed as JSON; the text itself if it is not JSON.
 Json ValueOf(const std::string& text) {
   const Json value = Json::parse(text, nullptr, false);
   return value.is_discarded() ? Json(text) : value;

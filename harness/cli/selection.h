@@ -35,8 +35,8 @@ class Selection {
   std::filesystem::path MatrixFolder() const { return MatrixFile().parent_path(); }
 
  private:
-  // The matrix file as it was asked for. A bare word that is no file names a matrix that came with
-  // bkm: "quickstart".
+  // The matrix file as it was asked for. A bare word that is not a file names a matrix that came
+  // with bkm: "quickstart".
   std::filesystem::path MatrixPath() const;
   absl::StatusOr<Matrix> AdHoc() const;
   absl::StatusOr<Json> AdHocGroup(const std::string& engine) const;

@@ -15,7 +15,7 @@ class ServeCommand : public CliCommand {
   }
   const char* examples() const override {
     return "Reads JSON lines from stdin and writes JSON lines to stdout, until stdin ends "
-           "(harness/ray/README.md). It is no command for people.\n"
+           "(harness/ray/README.md). It is not a command for people.\n"
            "Examples:\n"
            "  bkm serve";
   }

@@ -64,11 +64,12 @@ TEST_F(SiteCommandTest, FilesOfAnotherKindAreToldInASentence) {
   };
   EXPECT_THAT(with("--table", other), HasSubstr("FOLDER/other.json"));
   EXPECT_THAT(with("--map", other), HasSubstr("FOLDER/other.json"));
-  EXPECT_EQ(with("--history", other),
-            "bkm: FOLDER/other.json: is no bisect.json, timeline.json or peel.json of schema 1\n");
+  EXPECT_EQ(
+      with("--history", other),
+      "bkm: FOLDER/other.json: is not a bisect.json, timeline.json or peel.json of schema 1\n");
   EXPECT_THAT(with("--history", bkm_.out()),
               HasSubstr("holds no bisect.json, timeline.json or peel.json"));
-  EXPECT_THAT(with("--detection", other), HasSubstr("is no detection table of schema 1"));
+  EXPECT_THAT(with("--detection", other), HasSubstr("is not a detection table of schema 1"));
 }
 
 }  // namespace

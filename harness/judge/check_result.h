@@ -24,7 +24,7 @@ struct CheckResult : Finding {
 
   // Sorts and keeps the places of a failure.
   CheckResult At(std::vector<FailedPlace> where) &&;
-  // That of the worst place; absent if it is no matter of more or less.
+  // That of the worst place; absent if it is not a matter of more or less.
   std::optional<double> size() const { return places.empty() ? std::nullopt : places.front().size; }
 
   static CheckResult Passed(Stage stage, Json facts = Json::object()) {

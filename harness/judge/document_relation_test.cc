@@ -123,7 +123,7 @@ TEST_F(DocumentRelationTest, ThinEvidenceOfGradientsSaysNothing) {
   for (int64_t t = 0; t < 12; ++t) batch_.input_ids[t] = t;
   seen_[40] = 9;
   rows = {{12, 4, places_, seen_, right_}};
-  EXPECT_FALSE(DescribeGradients(Documents(), rows, 0.001)) << "it is no factor";
+  EXPECT_FALSE(DescribeGradients(Documents(), rows, 0.001)) << "it is not a factor";
 }
 
 TEST_F(DocumentRelationTest, ShardsWithTheDocumentsOfTheirOwnRankAreNotReduced) {

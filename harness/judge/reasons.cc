@@ -42,7 +42,8 @@ constexpr Entry kEntries[] = {
     {kRequirementMalformed,
      "a subject's declared requirements or the file that declares them cannot be read"},
     {kRequirementNotAllowed,
-     "a subject declares a requirement that is no plain name with versions, such as a URL, a path "
+     "a subject declares a requirement that is not a plain name with versions, such as a URL, a "
+     "path "
      "or an option"},
     {kTimeoutOnce, "the time limit was hit once; the cell must be run again alone"},
     {kMachineMemory, "the machine ran out of memory"},

@@ -16,6 +16,9 @@ constexpr char kPublishedModel[] =
     "torchtitan builds flavors, and the one of the probe's sizes, debugmodel, scores experts by "
     "softmax: ask for deepseek_v3";
 
+// Adapters construct the engine's class themselves.
+constexpr char kVerlsOwn[] = "verl's workers and configuration files";
+
 }  // namespace
 
 const std::vector<EngineKind>& EngineKinds() {
@@ -38,6 +41,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .exports_weights = true,
        .saves_checkpoints = true,
        .layouts = {"dp_replicate", "dp_shard", "tp", "cp", "pp", "ep"},
+       .not_driven = kVerlsOwn,
        .without_golden = {{"qwen3_moe",
                            "verl looks a flavor of torchtitan up by width, layers and vocabulary, "
                            "and at the probe's sizes finds the dense one"},
@@ -67,6 +71,8 @@ const std::vector<EngineKind>& EngineKinds() {
        .exports_weights = true,
        .saves_checkpoints = true,
        .layouts = {"dp_replicate", "dp_shard", "ulysses"},
+       .chooses_fsdp = true,
+       .not_driven = kVerlsOwn,
        .without_golden = {{"deepseek_v3", kDebugFlavor}},
        .judged_by_ending_only = false},
       {.name = "torchtitan",

@@ -59,7 +59,7 @@ enum class ClaimOutcome {
 struct FailedPlace {
   std::string where;  // "step 2, model.norm.weight"
   std::string what;   // a sentence
-  // The error in units of what is allowed, which are floors for numbers; absent where it is no
+  // The error in units of what is allowed, which are floors for numbers; absent where it is not a
   // matter of more or less, or infinitely much.
   std::optional<double> size = {};
   bool operator==(const FailedPlace&) const = default;

@@ -104,7 +104,7 @@ TEST(SafetensorsTest, AMissingOrShortFileIsOneSentence) {
   EXPECT_THAT(OpenError("/nowhere/x.safetensors"), HasSubstr("No such file"));
   ASSERT_TRUE(WriteFile(TempFile("short"), "1234567").ok());
   EXPECT_THAT(OpenError(TempFile("short")), HasSubstr("too short"));
-  ASSERT_TRUE(WriteFile(TempFile("text"), "this is no tensor at all").ok());
+  ASSERT_TRUE(WriteFile(TempFile("text"), "this is not a tensor at all").ok());
   EXPECT_THAT(OpenError(TempFile("text")), HasSubstr("its header claims"));
 }
 

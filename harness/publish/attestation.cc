@@ -135,7 +135,7 @@ absl::StatusOr<Json> ReadStatement(const fs::path& file, const SigningKey& key) 
   if (text(envelope, "payloadType") != kPayloadType ||
       !absl::Base64Unescape(text(envelope, "payload"), &payload) || payload.empty() ||
       !envelope.contains("signatures") || !envelope["signatures"].is_array())
-    return broken("is no signed statement of bkm publish");
+    return broken("is not a signed statement of bkm publish");
   for (const Json& signature : envelope["signatures"]) {
     std::string bytes;
     if (absl::Base64Unescape(text(signature, "sig"), &bytes) &&

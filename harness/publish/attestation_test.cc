@@ -97,9 +97,9 @@ TEST_P(AttestationTest, AnotherKeyIsRefused) {
 
 TEST_P(AttestationTest, WhatIsNoKeyIsAnError) {
   ASSERT_TRUE(WriteFile(root_ / "none", "no key").ok());
-  EXPECT_THAT(std::string(Check("none").status().message()), HasSubstr("no public key"));
+  EXPECT_THAT(std::string(Check("none").status().message()), HasSubstr("is not a public key"));
   EXPECT_THAT(std::string(SigningKey::ReadPrivate(root_ / "key.pub").status().message()),
-              HasSubstr("no private key"));
+              HasSubstr("is not a private key"));
   EXPECT_FALSE(Check("absent").ok());
 }
 

@@ -58,7 +58,7 @@ constexpr AskedAspect kAsked[] = {
     {"options", "offloading", [](const Probe& p) { return HasOption(p, "param_offload", "true"); },
      "param_offload"},
     {"options", "FSDP1", [](const Probe& p) { return HasOption(p, "strategy", "\"fsdp\""); },
-     "strategy", "verl-fsdp"},
+     "strategy", [](const EngineKind& kind) { return kind.chooses_fsdp; }},
     {"rope_keys", "RoPE keys of transformers 4 only",
      [](const Probe& p) { return p.rope_keys == "rope_theta"; }},
     {"documents", "documents of other lengths",
@@ -100,6 +100,7 @@ bool IsPlain(const PublishedCell& cell) {
 }
 
 std::vector<Aspect> AspectsOf(const PublishedRow& row) {
+  const EngineKind* kind = FindEngineKind(row.engine);
   std::vector<Aspect> aspects;
   for (const std::string& model : ModelFamilies()) {
     aspects.push_back(
@@ -119,7 +120,7 @@ std::vector<Aspect> AspectsOf(const PublishedRow& row) {
                        /*is_told_by_models=*/true});
   }
   for (const AskedAspect& asked : kAsked) {
-    if (*asked.engine && row.engine != asked.engine) continue;
+    if (asked.of_kind && (kind == nullptr || !asked.of_kind(*kind))) continue;
     aspects.push_back(
         {asked.words,
          [is_asked = asked.is_asked](const PublishedCell& cell) { return is_asked(cell.probe); },
@@ -289,8 +290,8 @@ Coverage CoverageOf(const PublishedRow& row) {
   add(Hidden(row));
   add(LayoutsNotTested(row));
   add({"torch.compile"});  // no cell can be asked for it yet
-  // Adapters construct the engine's class themselves.
-  if (absl::StartsWith(row.engine, "verl-")) add({"verl's workers and configuration files"});
+  const EngineKind* kind = FindEngineKind(row.engine);
+  if (kind != nullptr && !kind->not_driven.empty()) add({kind->not_driven});
   add({row.device == "cpu" ? "a GPU" : "floors of this device (they were measured on a CPU)"});
   return coverage;
 }

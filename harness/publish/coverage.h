@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/model/engine_kind.h"
 #include "harness/publish/published_table.h"
 
 namespace bkm {
@@ -29,8 +30,8 @@ struct AskedAspect {
   const char* key;    // in the table of harness/model/cell_key.h
   const char* words;  // "a warm-up"
   bool (*is_asked)(const Probe& probe);
-  const char* engine_option = "";  // that must be seen to act
-  const char* engine = "";         // the only kind that has it; empty: every kind
+  const char* engine_option = "";                     // that must be seen to act
+  bool (*of_kind)(const EngineKind& kind) = nullptr;  // the kinds that have it; absent: every kind
 };
 std::span<const AskedAspect> AskedAspects();
 

@@ -27,7 +27,7 @@ class Priorities {
  public:
   Priorities(const PublishedTable& table, absl::string_view day);
 
-  // A control is no row of a table: it is never urgent.
+  // A control is not a row of a table: it is never urgent.
   Priority Of(const PlannedCell& planned) const;
   // Brings urgent cells to the front. Equally urgent ones keep their order.
   void Sort(std::vector<PlannedCell>& plan) const;

@@ -64,7 +64,7 @@ absl::StatusOr<SigningKey> SigningKey::ReadPrivate(const std::filesystem::path& 
   if (Key key = Read(text, &PEM_read_bio_PrivateKey)) return Make(std::move(key), file);
   return absl::InvalidArgumentError(
       absl::StrCat(file.string(),
-                   " is no private key in PEM form without a passphrase: make one with openssl "
+                   " is not a private key in PEM form without a passphrase: make one with openssl "
                    "genpkey -algorithm ed25519"));
 }
 
@@ -74,7 +74,7 @@ absl::StatusOr<SigningKey> SigningKey::ReadPublic(const std::filesystem::path& f
   if (!key) key = Read(text, &PEM_read_bio_PrivateKey);
   if (key) return Make(std::move(key), file);
   return absl::InvalidArgumentError(absl::StrCat(
-      file.string(), " is no public key in PEM form: write it with openssl pkey -pubout"));
+      file.string(), " is not a public key in PEM form: write it with openssl pkey -pubout"));
 }
 
 absl::StatusOr<std::string> SigningKey::Sign(absl::string_view message) const {

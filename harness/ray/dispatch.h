@@ -86,7 +86,7 @@ class Dispatch {
         slots_(send_, options_.labels) {}
 
   void Start(RayCell cell);
-  // A line of the driver. What is no message is ignored.
+  // A line of the driver. What is not a message is ignored.
   void OnLine(const std::string& line);
   // Everything that Ray did for us is gone; a new driver takes messages from now on.
   void OnDriverLost(const std::string& why);

@@ -26,7 +26,7 @@ std::string RayResourcesText(const RayResources& resources);
 // How many cells of this kind fit on a node that has `node` in all.
 int CellsThatFit(const RayResources& cell, const RayResources& node);
 
-// Ray's JSON of resources; what is no number is left out.
+// Ray's JSON of resources; what is not a number is left out.
 RayResources RayResourcesOf(const Json& json);
 
 }  // namespace bkm

@@ -65,7 +65,7 @@ absl::StatusOr<ResultFiles> ResultFilesOf(const Json& json) {
   for (const Json& file : json) {
     const std::string path = TextOf(file, "path");
     if (!IsEvidencePath(path))
-      return absl::DataLossError(absl::StrCat("a result has a file that is no evidence: ", path));
+      return absl::DataLossError(absl::StrCat("a result has a file that is not evidence: ", path));
     ASSIGN_OR_RETURN(std::string content, PartOfJson(file));
     files.emplace_back(path, std::move(content));
   }

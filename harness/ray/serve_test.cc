@@ -49,7 +49,7 @@ class ServeTest : public ::testing::Test {
   }
 
   void Say(const Json& message) { WriteAll(server_.to_child.get(), ToLine(message) + "\n"); }
-  // The next message that is no sign of life.
+  // The next message that is not a sign of life.
   Json Hear() {
     for (;;) {
       std::string line;

@@ -75,7 +75,7 @@ absl::StatusOr<std::vector<CudaDevice>> FindDevices(const std::string& program) 
   };
   if (asked->timed_out) return failed("no answer in 60 s");
   if (!asked->ok()) {
-    // It prints errors to either stream. A driver without devices is no error of the machine.
+    // It prints errors to either stream. A driver without devices is not an error of the machine.
     const std::string text = absl::StrCat(asked->out, asked->err);
     if (absl::StrContains(text, "No devices were found")) return std::vector<CudaDevice>();
     const std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipWhitespace());

@@ -27,7 +27,7 @@ class RunObserver {
   // The run needs a cell again.
   virtual void OnAgain(const CellRecord& /*cell*/, const std::string& /*why*/) {}
   virtual void OnTick(int /*running*/) {}
-  // Something worth knowing that is no progress: "12 source files scanned and cached".
+  // Something worth knowing that is not progress: "12 source files scanned and cached".
   virtual void OnNote(const std::string& /*what*/) {}
   // Something went wrong that does not stop the run.
   virtual void OnWarning(const std::string& /*what*/) {}

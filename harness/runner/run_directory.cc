@@ -215,7 +215,7 @@ absl::StatusOr<RunRecord> RunDirectory::ReadRun() const {
   absl::StatusOr<Json> json = ReadJsonFile(run_json());
   if (absl::IsNotFound(json.status())) {
     return absl::NotFoundError(
-        absl::StrCat(root_.string(), " is no run directory: it has no run.json"));
+        absl::StrCat(root_.string(), " is not a run directory: it has no run.json"));
   }
   RETURN_IF_ERROR(json.status());
   ASSIGN_OR_RETURN(RunRecord run, RunRecordFromJson(*json, run_json().string()));

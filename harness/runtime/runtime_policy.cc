@@ -96,7 +96,7 @@ std::vector<std::string> RuntimePolicyNames(const std::vector<fs::path>& folders
 bool Brings(const RuntimePolicy& policy, absl::string_view package) {
   return std::any_of(policy.base.begin(), policy.base.end(), [&](absl::string_view requirement) {
     if (!absl::ConsumePrefix(&requirement, package)) return false;
-    // "accelerate>=1", "accelerate [extra]": what follows a name is no part of one.
+    // "accelerate>=1", "accelerate [extra]": what follows a name is not a part of one.
     return requirement.empty() || (!absl::ascii_isalnum(requirement.front()) &&
                                    !absl::StrContains("-_.", requirement.substr(0, 1)));
   });

@@ -92,7 +92,7 @@ class FlakySearch : public HistorySearch {
   bool MeasureEnds();
   void Weigh();
   void Decide();
-  // The trials that show that the likeliest culprit is no commit that fails half of the time.
+  // The trials that show that the likeliest culprit is not a commit that fails half of the time.
   std::vector<Trial> Doubts() const;
   void Finish(SearchStatus status, std::string why);
   std::optional<Side> Judged(const Trial& trial) const;

@@ -141,8 +141,8 @@ absl::StatusOr<std::vector<MutatedPair>> ReadMutationReport(const std::filesyste
   ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
   if (!json.is_object() || json.value("schema", Json()) != Json(1) || !json.contains("pairs") ||
       !json["pairs"].is_array()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path.string(), ": is no report of schema 1 of bkm selftest --mutate --json"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        path.string(), ": is not a report of schema 1 of bkm selftest --mutate --json"));
   }
   std::vector<MutatedPair> pairs;
   for (const Json& pair : json["pairs"]) {

@@ -92,7 +92,7 @@ TEST(MutationReportTest, AnotherDocumentIsRefusedWithItsPath) {
   const fs::path file = fs::path(::testing::TempDir()) / "other.json";
   ASSERT_TRUE(WriteFile(file, R"({"schema": 1, "detections": []})").ok());
   EXPECT_THAT(std::string(ReadMutationReport(file).status().message()),
-              HasSubstr("other.json: is no report"));
+              HasSubstr("other.json: is not a report"));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ absl::StatusOr<ReadShard> Read(const fs::path& folder) {
   const Json& shard = MemberOf(read.run.made_by, "shard");
   if (!shard.is_object()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(folder.string(), " is no shard: bkm run --shard i/n writes one"));
+        absl::StrCat(folder.string(), " is not a shard: bkm run --shard i/n writes one"));
   }
   ASSIGN_OR_RETURN(read.shard, ReadFields<ShardRecord>(shard, read.directory.run_json().string()));
   if (!read.run.finished) {

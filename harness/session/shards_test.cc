@@ -182,7 +182,7 @@ TEST_F(MergeTest, UnfinishedOrDamagedShardsAreRefused) {
   EXPECT_THAT(Refusal({one, Write("2", 2, 2, [](RunRecord& run) { run.finished = false; })}),
               HasSubstr("/2 is not finished: give its bkm run command again"));
   EXPECT_THAT(Refusal({one, Write("2", 2, 2, [](RunRecord& run) { run.made_by.erase("shard"); })}),
-              HasSubstr("/2 is no shard: bkm run --shard i/n writes one"));
+              HasSubstr("/2 is not a shard: bkm run --shard i/n writes one"));
   EXPECT_THAT(Refusal({one, Write("2", 2, 2, [](RunRecord& run) { run.cells.pop_back(); })}),
               HasSubstr("has 1 cells, and its shard has 2"));
   EXPECT_THAT(Refusal({one, Write("2", 2, 2,

@@ -123,7 +123,7 @@ absl::StatusOr<std::vector<ShownDetection>> ReadDetections(const std::filesystem
       !json.contains("detections") || !json["detections"].is_array()) {
     return absl::InvalidArgumentError(
         absl::StrCat(path.string(),
-                     ": is no detection table of schema 1 (expected the output of bkm "
+                     ": is not a detection table of schema 1 (expected the output of bkm "
                      "selftest --json, or a file of golden/detection)"));
   }
   std::set<std::string> models;

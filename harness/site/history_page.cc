@@ -314,8 +314,8 @@ absl::StatusOr<AnyReport> ReadReport(const fs::path& file) {
     if (json.contains("stretches")) return TimelineReportFromJson(json, file.string());
     if (json.contains("culprits")) return PeelReportFromJson(json, file.string());
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(file.string(), ": is no bisect.json, timeline.json or peel.json of schema 1"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      file.string(), ": is not a bisect.json, timeline.json or peel.json of schema 1"));
 }
 
 }  // namespace

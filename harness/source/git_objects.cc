@@ -176,7 +176,7 @@ absl::StatusOr<GitObjectInfo> GitObjects::Ask(absl::string_view question) {
 }
 
 absl::StatusOr<std::optional<GitObjects::Object>> GitObjects::ReadLocked(absl::string_view id) {
-  if (!IsId(id)) return absl::InvalidArgumentError(absl::StrCat("'", id, "' is no object id"));
+  if (!IsId(id)) return absl::InvalidArgumentError(absl::StrCat("'", id, "' is not an object id"));
   // Ask for the size first: git would put a huge object into memory before it writes a byte.
   ASSIGN_OR_RETURN(const GitObjectInfo info, Ask(absl::StrCat("info ", id)));
   if (info.type.empty()) return std::optional<Object>();
@@ -205,7 +205,7 @@ absl::StatusOr<std::string> GitObjects::TreeOf(absl::string_view commit) {
   if (object && object->type == "commit") {
     if (std::optional<std::string> tree = TreeNamedBy(object->content)) return *std::move(tree);
   }
-  return TreeNotAllowed(absl::StrCat(commit, " is no commit that names a tree"));
+  return TreeNotAllowed(absl::StrCat(commit, " is not a commit that names a tree"));
 }
 
 absl::StatusOr<GitObjects::Object> GitObjects::ReadTreeLocked(const std::string& id) {

@@ -79,7 +79,8 @@ absl::StatusOr<PackageMetadata> MetadataFrom(const absl::StatusOr<Json>& json,
   if ((*json)["name"].is_string()) metadata.name = (*json)["name"].get<std::string>();
   // A name becomes part of paths.
   if (!metadata.name.empty() && !IsPackageName(metadata.name))
-    return absl::InvalidArgumentError(absl::StrCat(origin, ": the name is no package's name"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(origin, ": the name is not the name of a package"));
   for (const Json& requirement : (*json)["requirements"])
     metadata.requirements.push_back(requirement.get<std::string>());
   if (absl::Status status = CheckRequirements(metadata.requirements); !status.ok())

@@ -425,6 +425,6 @@ if __name__ == "__main__":
         result["origin"] = origins[-1]
     try:
         json.dumps(result, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError:  # one half of a surrogate pair, which is no character
+    except UnicodeEncodeError:  # one half of a surrogate pair, which is not a character
         result = {"kind": "malformed", "error": "not Unicode"}
     print(json.dumps(result))

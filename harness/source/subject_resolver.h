@@ -41,7 +41,7 @@ class SubjectResolver {
 
   // NotFound: no such package, version, source, revision or folder. Unavailable: network. The
   // message is one sentence that says what to do. What is wrong with the content of the subject,
-  // such as a tree or requirement that is not allowed, is no error: see
+  // such as a tree or requirement that is not allowed, is not an error: see
   // Subject::fault.
   absl::StatusOr<Subject> Resolve(const SubjectSpec& spec);
 

@@ -164,13 +164,13 @@ absl::Status Verify(int folder, const fs::path& root, const Entry& entry) {
     at = OpenIn(at.valid() ? at.get() : folder, part, &part == &parts.back() ? 0 : O_DIRECTORY);
     if (at.valid()) continue;
     if (errno == ENOENT || errno == ENOTDIR) return Damaged(path, "is missing");
-    if (errno == ELOOP || errno == ENXIO) return Damaged(path, "is no regular file");
+    if (errno == ELOOP || errno == ENXIO) return Damaged(path, "is not a regular file");
     if (errno == EIO) return Damaged(path, "cannot be read: Input/output error");
     return SystemError(path, errno);
   }
   struct stat info = {};
   if (::fstat(at.get(), &info) != 0) return SystemError(path, errno);
-  if (!S_ISREG(info.st_mode)) return Damaged(path, "is no regular file");
+  if (!S_ISREG(info.st_mode)) return Damaged(path, "is not a regular file");
   if (info.st_size != entry.size) {
     return Damaged(
         path, absl::StrCat("is damaged: it has ", info.st_size, " bytes instead of ", entry.size));
@@ -247,7 +247,7 @@ absl::Status VerifyManifest(const fs::path& folder) {
   const fs::path path = folder / kManifestFile;
   struct stat info = {};
   if (::lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
-    return Damaged(path, "is no regular file");
+    return Damaged(path, "is not a regular file");
   absl::StatusOr<std::string> text = ReadFile(path);
   if (absl::IsNotFound(text.status())) return text.status();
   if (!text.ok()) return Damaged(path, "cannot be read");
@@ -298,7 +298,7 @@ absl::StatusOr<Json> ReadKeptJson(const fs::path& path, const DamageReport& repo
   ASSIGN_OR_RETURN(const std::string text, ReadKeptFile(path, report));
   absl::StatusOr<Json> json = ParseJson(text, path.string());
   if (json.ok()) return json;
-  return MakeAgain(path, Damaged(path, "is damaged: it is no JSON"), report);
+  return MakeAgain(path, Damaged(path, "is damaged: it is not JSON"), report);
 }
 
 absl::StatusOr<fs::path> SetAside(const fs::path& path) {

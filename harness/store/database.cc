@@ -72,7 +72,7 @@ absl::StatusOr<Database> Database::Open(const Options& options) {
 absl::StatusOr<Database> Database::OpenForReading(const Options& options) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(options.path, error))
-    return absl::NotFoundError(absl::StrCat(options.path.string(), " is no file"));
+    return absl::NotFoundError(absl::StrCat(options.path.string(), " is not a file"));
   sqlite3* handle = nullptr;
   const int code = sqlite3_open_v2(options.path.c_str(), &handle,
                                    SQLITE_OPEN_READONLY | SQLITE_OPEN_FULLMUTEX, nullptr);

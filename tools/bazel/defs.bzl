@@ -27,7 +27,7 @@ _RESERVED = ["target_compatible_with"]
 _NEVER = "//third_party/constraints:incompatible"
 _AVAILABLE = {"cuda": CUDA_AVAILABLE, "python": PYTHON_AVAILABLE, "torch": TORCH_AVAILABLE}
 
-# A test that waits for a busy machine is no failure: limits are one class longer than Bazel's for the size.
+# A test that waits for a busy machine is not a failure: limits are one class longer than Bazel's for the size.
 _TIMEOUT = {"small": "moderate", "medium": "long", "large": "eternal", "enormous": "eternal"}
 
 def _attributes(name, needs, code, attributes):
