@@ -2,9 +2,12 @@
 // Copyright the bkm authors.
 #include "harness/site/about_page.h"
 
-#include <map>
+#include <algorithm>
+#include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "harness/judge/claims.h"
 #include "harness/judge/reasons.h"
 #include "harness/site/table.h"
 #include "harness/site/verdict_view.h"
@@ -27,6 +30,52 @@ Markup StageList() {
     rows << Element("dt", std::string(Name(stage))) << Element("dd", MeaningOf(stage));
   }
   return Element("dl", {{"class", "facts"}}, rows);
+}
+
+// A claim's text, whose Markdown has code and links only. Links lead into the sources: their words
+// stay.
+Markup ClaimText(absl::string_view markdown) {
+  Markup out;
+  std::string plain;
+  const auto end_plain = [&] {
+    if (!plain.empty()) out << Markup(plain);
+    plain.clear();
+  };
+  while (!markdown.empty()) {
+    const size_t middle = markdown.find("](");
+    const size_t close = markdown[0] == '`' ? markdown.find('`', 1)
+                         : markdown[0] == '['
+                             ? markdown.find(')', std::min(middle, markdown.size()))
+                             : absl::string_view::npos;
+    if (close == absl::string_view::npos) {
+      plain += markdown[0];
+      markdown.remove_prefix(1);
+      continue;
+    }
+    if (markdown[0] == '`') {
+      end_plain();
+      out << Element("code", std::string(markdown.substr(1, close - 1)));
+    } else {
+      absl::StrAppend(&plain, markdown.substr(1, middle - 1));
+    }
+    markdown.remove_prefix(close + 1);
+  }
+  end_plain();
+  return out;
+}
+
+Markup ClaimTable() {
+  Markup rows;
+  for (const Claim* claim : Claims()) {
+    Markup name = {Element("code", claim->name), ": ", ClaimText(claim->says)};
+    if (*claim->asked_by) name << Markup({" (if ", Element("code", claim->asked_by), " is asked)"});
+    rows << Element(
+        "tr", {Element("th", {{"scope", "row"}}, name), Element("td", ClaimText(claim->witness)),
+               Element("td", ClaimText(claim->cannot_see))});
+  }
+  return CaptionedTable("What an ok cell claims. Each claim has a witness that could have said no.",
+                        {"claim", "witness, and when it looks", "what it cannot see"}, rows,
+                        "Claims");
 }
 
 Markup ReasonTable() {
@@ -60,6 +109,7 @@ Page AboutPage() {
              "A cell climbs these rungs in order. Its verdict names the rung at which it stopped, "
              "or the first check that failed.")
       << StageList() << Element("h2", "Verdicts") << VerdictLegend()
+      << Element("h2", {{"id", "claims"}}, "What ok means") << ClaimTable()
       << Element("h2", {{"id", "mask"}}, "How a mask is judged")
       << Paragraphs(
              {"Who attends to whom is read from each layer's kernel after it ran: basis vectors "

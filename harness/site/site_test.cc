@@ -11,6 +11,7 @@
 #include <set>
 
 #include "harness/base/files.h"
+#include "harness/judge/claims.h"
 #include "harness/report/command_text.h"
 #include "harness/site/cell_page.h"
 #include "harness/site/testing_site.h"
@@ -244,6 +245,16 @@ TEST_F(SiteTest, APageOfACellOfSeveralRanksShowsEachRankAndTheCollectives) {
   const std::string other = CellPage(runs, *runs.all()[0], cell, alone).main.html();
   EXPECT_THAT(other, AllOf(HasSubstr("<dt>Layout</dt><dd>1 rank</dd>"),
                            Not(HasSubstr("<h2 id=\"ranks\">"))));
+}
+
+TEST_F(SiteTest, ThePageOnJudgingHasEveryClaim) {
+  const std::string& page = pages_["about.html"];
+  for (const Claim* claim : Claims()) {
+    EXPECT_THAT(page, HasSubstr(absl::StrCat("<code>", claim->name, "</code>: ")));
+  }
+  EXPECT_THAT(page, HasSubstr("forward that trains nothing (verl&#39;s <code>infer_batch</code>)"));
+  EXPECT_THAT(page, HasSubstr("no meaning here: harness/kernels/README.md</td>"));
+  EXPECT_THAT(page, Not(HasSubstr("](")));
 }
 
 // Of checks that share a rung, each can fail it: the mask is the verdict here.
