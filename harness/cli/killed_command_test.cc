@@ -25,12 +25,6 @@ using Clock = std::chrono::steady_clock;
 constexpr int kKills = 20;
 constexpr char kBare[] = "/usr/bin/python3";  // the interpreter of the runtime "bare"
 
-// A file whose writing was cut off (WriteFile) keeps its temporary name: nothing reads it.
-bool IsCutOff(const fs::path& file) {
-  const std::string extension = file.extension();
-  return extension.size() == 7 && fs::exists(fs::path(file).replace_extension());
-}
-
 // The names of the files at or below `path`, relative to it.
 std::set<std::string> FilesOf(const fs::path& path) {
   std::set<std::string> files;

@@ -189,7 +189,9 @@ TEST_P(PublishedRunTest, APublicationThatWasKilledIsRepeated) {
     const bool is_whole = fs::exists(out() / "table.json");
     EXPECT_TRUE(!is_whole || fs::exists(out() / "table.md")) << share;
     EXPECT_EQ(bkm_.Run(Publish(), environment_).exit_code, 0) << share;
-    EXPECT_EQ(TextsBelow(out(), "published"), published) << share;
+    Texts again = TextsBelow(out(), "published");
+    std::erase_if(again, [&](const auto& text) { return IsCutOff(bkm_.folder() / text.first); });
+    EXPECT_EQ(again, published) << share;
   }
 }
 

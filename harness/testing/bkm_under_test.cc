@@ -197,4 +197,9 @@ std::string Difference(const Json& wanted, const Json& got) {
   return wanted == got ? "" : ToText(Json::diff(wanted, got));
 }
 
+bool IsCutOff(const fs::path& file) {
+  const std::string extension = file.extension();
+  return extension.size() == 7 && fs::exists(fs::path(file).replace_extension());
+}
+
 }  // namespace bkm

@@ -77,6 +77,10 @@ std::filesystem::path Runfile(const std::string& path);
 // machine's packages, folders, how much over a limit a cell was.
 Json StableRun(const BkmUnderTest& bkm, const Json& run);
 
+// Whether the file's writing was cut off (WriteFile): it keeps its temporary name, and nothing
+// reads it.
+bool IsCutOff(const std::filesystem::path& file);
+
 // What differs, as a JSON patch; empty when nothing does. Two whole runs are too long to read.
 std::string Difference(const Json& wanted, const Json& got);
 
