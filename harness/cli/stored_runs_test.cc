@@ -181,11 +181,12 @@ TEST_P(PublishedRunTest, APublicationThatWasKilledIsRepeated) {
   const auto start = std::chrono::steady_clock::now();
   bkm_.Run(Publish(), environment_);
   const std::chrono::duration<double> usual = std::chrono::steady_clock::now() - start;
+  int killed = 0;
   for (const double share : {0.3, 0.9, 0.94, 0.96, 0.98, 0.99}) {
     ASSERT_TRUE(RemoveTree(out()).ok());
-    bkm_.RunAndKill(Publish(), environment_,
-                    std::chrono::duration_cast<std::chrono::microseconds>(usual * share),
-                    bkm_.folder() / "log");
+    killed += bkm_.RunAndKill(Publish(), environment_,
+                              std::chrono::duration_cast<std::chrono::microseconds>(usual * share),
+                              bkm_.folder() / "log");
     const bool is_whole = fs::exists(out() / "table.json");
     EXPECT_TRUE(!is_whole || fs::exists(out() / "table.md")) << share;
     EXPECT_EQ(bkm_.Run(Publish(), environment_).exit_code, 0) << share;
@@ -193,6 +194,7 @@ TEST_P(PublishedRunTest, APublicationThatWasKilledIsRepeated) {
     std::erase_if(again, [&](const auto& text) { return IsCutOff(bkm_.folder() / text.first); });
     EXPECT_EQ(again, published) << share;
   }
+  EXPECT_GE(killed, 2) << "most had ended before";
 }
 
 INSTANTIATE_TEST_SUITE_P(Runs, PublishedRunTest, ::testing::Values("real"),

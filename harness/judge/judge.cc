@@ -165,15 +165,16 @@ Finding FindingOf(const Claim& claim, const CheckResult& result) {
   return finding;
 }
 
-// Those that failed first, with all their places.
-std::vector<Finding> FindingsOf(const std::vector<CheckedClaim>& checks) {
-  std::vector<Finding> findings;
+// What the claims came to, into the verdict: those that failed first, with all their places.
+Verdict WithFindings(Verdict verdict, const std::vector<CheckedClaim>& checks) {
   for (const Failing& failing : FailingOf(checks))
-    findings.push_back(FindingOf(*failing.claim, *failing.result));
+    verdict.findings.push_back(FindingOf(*failing.claim, *failing.result));
+  verdict.failures = verdict.findings.size();
   for (const auto& [claim, result] : checks) {
-    if (result.outcome != ClaimOutcome::kFailed) findings.push_back(FindingOf(*claim, result));
+    if (result.outcome != ClaimOutcome::kFailed)
+      verdict.findings.push_back(FindingOf(*claim, result));
   }
-  return findings;
+  return verdict;
 }
 
 // Blame for a cell that finished and is wrong: the library if the control is wrong in the same way,
@@ -189,9 +190,9 @@ std::vector<std::string> BlameForWrong(const JudgeInput& input, const CheckResul
   return {};
 }
 
-Verdict FromCheck(VerdictKind kind, const CheckResult& check, std::vector<Finding> findings,
-                  std::vector<std::string> blame) {
-  return {kind, check.stage, check.reason, check.message, std::move(blame), std::move(findings)};
+Verdict FromCheck(VerdictKind kind, const CheckResult& check, std::vector<std::string> blame,
+                  const std::vector<CheckedClaim>& checks) {
+  return WithFindings({kind, check.stage, check.reason, check.message, std::move(blame)}, checks);
 }
 
 // Errors that would pass. See docs/verdicts.md.
@@ -235,17 +236,19 @@ Verdict JudgeFinished(const JudgeInput& input, const std::optional<Stop>& stop) 
     file.has_resumed = stop->stage == Stage::kResume && file.seen().checkpoint_files == 0;
   }
   const std::vector<CheckedClaim> checks = ChecksOf(file);
-  std::vector<Finding> findings = FindingsOf(checks);
   // A library that was never asked was not given what it was asked for either.
   const auto not_offered = std::find_if(
       checks.begin(), checks.end(),
       [](const CheckedClaim& check) { return check.result.reason == reason::kNotOffered; });
-  if (not_offered != checks.end())
-    return FromCheck(VerdictKind::kUnsupported, not_offered->result, std::move(findings), {});
+  if (not_offered != checks.end()) {
+    Verdict verdict = FromCheck(VerdictKind::kUnsupported, not_offered->result, {}, checks);
+    verdict.failures = 0;
+    return verdict;
+  }
   if (const std::vector<Failing> failing = FailingOf(checks); !failing.empty()) {
     const CheckResult& failure = *failing.front().result;
     Verdict verdict =
-        FromCheck(VerdictKind::kWrong, failure, std::move(findings), BlameForWrong(input, failure));
+        FromCheck(VerdictKind::kWrong, failure, BlameForWrong(input, failure), checks);
     verdict.diagnosis = DiagnoseOf(input, steps);
     if (verdict.diagnosis) absl::StrAppend(&verdict.message, "; ", Describe(*verdict.diagnosis));
     const RankDiagnosis ranks = RankDiagnosisOf(input, steps);
@@ -262,10 +265,9 @@ Verdict JudgeFinished(const JudgeInput& input, const std::optional<Stop>& stop) 
   if (const CheckResult* gap = FirstGap(checks)) {
     const bool machine = gap->reason == reason::kReferenceMissing;
     return FromCheck(machine ? VerdictKind::kSpurious : VerdictKind::kUnsupported, *gap,
-                     std::move(findings), {"harness"});
+                     {"harness"}, checks);
   }
-  Verdict verdict{
-      .kind = VerdictKind::kOk, .stage = Stage::kGolden, .findings = std::move(findings)};
+  Verdict verdict = WithFindings({.kind = VerdictKind::kOk, .stage = Stage::kGolden}, checks);
   const auto numbers = FactsOf<NumbersFacts>(verdict.Find(kNumbersClaim.name));
   verdict.message = SayOk(input.probe, numbers, *input.observation);
   verdict.blind = BlindOf(numbers, *input.observation, input.probe);
@@ -330,9 +332,8 @@ Verdict JudgeStopped(const JudgeInput& input, const Stop& stop) {
   // What this machine cannot run takes nothing from what was seen on it.
   if (wrong_mask && stop.reason == reason::kDeviceMissing) {
     absl::StrAppend(&wrong_mask->message, "; then the cell stopped: ", stop.message);
-    return WithEnding(*input.observation,
-                      FromCheck(VerdictKind::kWrong, *wrong_mask, FindingsOf(checks),
-                                BlameForWrong(input, *wrong_mask)));
+    return WithEnding(*input.observation, FromCheck(VerdictKind::kWrong, *wrong_mask,
+                                                    BlameForWrong(input, *wrong_mask), checks));
   }
   // What was already wrong must not hide behind what stopped the cell.
   const std::string also =
@@ -343,12 +344,12 @@ Verdict JudgeStopped(const JudgeInput& input, const Stop& stop) {
   if (stop.reason == reason::kHarnessError) blame = {"harness"};
   if (stop.kind == VerdictKind::kBroken || stop.kind == VerdictKind::kRefused)
     blame = BlameForStop(*input.observation, input.packages, UsableControl(input));
-  return WithEnding(*input.observation, {.kind = stop.kind,
-                                         .stage = stop.stage,
-                                         .reason = stop.reason,
-                                         .message = absl::StrCat(stop.message, also),
-                                         .blame = std::move(blame),
-                                         .findings = FindingsOf(checks)});
+  return WithEnding(*input.observation, WithFindings({.kind = stop.kind,
+                                                      .stage = stop.stage,
+                                                      .reason = stop.reason,
+                                                      .message = absl::StrCat(stop.message, also),
+                                                      .blame = std::move(blame)},
+                                                     checks));
 }
 
 // Says of each engine option whether it acts. One that was accepted and does nothing, or of which

@@ -190,13 +190,13 @@ TEST_F(JudgeTest, EveryClaimThatFailsIsToldAndTheOneThatExplainsMostIsTheVerdict
   Verdict verdict = Judged();
   EXPECT_EQ(verdict.reason, "gradients-off") << verdict.message;
   ASSERT_GE(verdict.Failed().size(), 2u);
-  EXPECT_EQ(verdict.Failed()[0], verdict.Deciding());
+  EXPECT_EQ(&verdict.Failed()[0], verdict.Deciding());
   const Finding* config = verdict.Find("model");
   ASSERT_NE(config, nullptr);
   EXPECT_EQ(config->reason, "config-ignored");
-  for (const Finding* failed : verdict.Failed()) {
+  for (const Finding& failed : verdict.Failed()) {
     double last = std::numeric_limits<double>::infinity();
-    for (const FailedPlace& place : failed->places) {
+    for (const FailedPlace& place : failed.places) {
       if (!place.size) continue;
       EXPECT_LE(*place.size, last);
       last = *place.size;
@@ -491,6 +491,20 @@ TEST_F(JudgeTest, SpuriousCellIsNobodysFault) {
   const Verdict verdict = Judge(input_);
   EXPECT_EQ(verdict.kind, VerdictKind::kSpurious);
   EXPECT_THAT(verdict.blame, IsEmpty());
+}
+
+// It has another attention, whose masks are not those that were asked for: no failure of its own.
+TEST_F(JudgeTest, ALibraryThatWasNotAskedFailsNothing) {
+  input_.packages.engine = "";
+  observation_.not_asked = "the library has one attention";
+  observation_.layers[0].class_name = "VarlenAttention";
+  observation_.reach->moved = {0, 1, 2, 3};
+  const Verdict verdict = Judged();
+  EXPECT_EQ(verdict.kind, VerdictKind::kUnsupported);
+  EXPECT_EQ(verdict.reason, "not-offered") << verdict.message;
+  EXPECT_EQ(OutcomeOf(verdict, "mask"), ClaimOutcome::kFailed);
+  EXPECT_THAT(verdict.Failed(), IsEmpty());
+  EXPECT_FALSE(ToJson(verdict).contains("failures"));
 }
 
 TEST_F(JudgeTest, EveryFindingIsOfAKnownClaim) {

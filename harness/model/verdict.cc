@@ -103,6 +103,7 @@ void AdoptFailures(const Json& evidence, Verdict& verdict) {
         WholeOf(failure, "of_places").value_or(0), static_cast<int64_t>(finding.places.size())));
     finding.places_left_out = all - finding.places.size();
   }
+  verdict.failures = verdict.findings.size();
 }
 
 void AdoptChecks(const Json& evidence, Verdict& verdict) {
@@ -157,26 +158,17 @@ const Finding* Verdict::Find(absl::string_view claim) const {
   return found == findings.end() ? nullptr : &*found;
 }
 
-std::vector<const Finding*> Verdict::Failed() const {
-  std::vector<const Finding*> failed;
-  for (const Finding& finding : findings) {
-    if (finding.outcome == ClaimOutcome::kFailed) failed.push_back(&finding);
-  }
-  return failed;
-}
-
 const Finding* Verdict::Deciding() const {
   if (kind != VerdictKind::kWrong) return nullptr;
-  const std::vector<const Finding*> failed = Failed();
-  const auto found = std::find_if(failed.begin(), failed.end(), [&](const Finding* finding) {
-    return finding->stage == stage && finding->reason == reason;
+  const std::span<const Finding> failed = Failed();
+  const auto found = std::find_if(failed.begin(), failed.end(), [&](const Finding& finding) {
+    return finding.stage == stage && finding.reason == reason;
   });
-  return found == failed.end() ? nullptr : *found;
+  return found == failed.end() ? nullptr : &*found;
 }
 
 Verdict OutlineOf(Verdict verdict) {
-  std::erase_if(verdict.findings,
-                [](const Finding& finding) { return finding.outcome != ClaimOutcome::kFailed; });
+  verdict.findings.resize(verdict.failures);
   for (Finding& finding : verdict.findings) {
     finding.facts = Json::object();
     finding.places.clear();
@@ -195,9 +187,8 @@ Json EvidenceOf(const Verdict& verdict) {
   for (const Finding& finding : verdict.findings) {
     if (&finding == verdict.Find(finding.claim))
       evidence["checks"][finding.claim] = CheckOf(finding);
-    if (finding.outcome == ClaimOutcome::kFailed)
-      evidence["failures"].push_back(FailureOf(finding));
   }
+  for (const Finding& failed : verdict.Failed()) evidence["failures"].push_back(FailureOf(failed));
   if (verdict.diagnosis)
     evidence["diagnosis"] = {{"answer", verdict.diagnosis->answer},
                              {"error", verdict.diagnosis->error},
@@ -242,8 +233,8 @@ void DescribeOutcome(Fields& fields, Verdict& verdict) {
   fields.Field("blame", verdict.blame, Presence::kOptional);
   fields.Field("blind", verdict.blind, Presence::kOmitted);
   std::vector<FailedClaim> failures;
-  for (const Finding* failed : verdict.Failed())
-    failures.push_back({failed->claim, failed->stage, failed->reason, failed->message});
+  for (const Finding& failed : verdict.Failed())
+    failures.push_back({failed.claim, failed.stage, failed.reason, failed.message});
   fields.Field("failures", failures, Presence::kOmitted);
   if (fields.reading()) {
     for (const FailedClaim& failed : failures)
@@ -252,6 +243,7 @@ void DescribeOutcome(Fields& fields, Verdict& verdict) {
                                   .stage = failed.stage,
                                   .reason = failed.reason,
                                   .message = failed.message});
+    verdict.failures = verdict.findings.size();
   }
   fields.Field("effects", verdict.effects, Presence::kOmitted);
 }

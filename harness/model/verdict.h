@@ -4,6 +4,7 @@
 #define HARNESS_MODEL_VERDICT_H_
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -141,6 +142,8 @@ struct Verdict {
   // What each claim came to: first those that failed, the one that explains most before the others.
   // run.json has only the failures, without facts and places.
   std::vector<Finding> findings = {};
+  // How many of them count as failures. A failed claim does not where the library was not asked.
+  size_t failures = 0;
   // Of an ok: the errors that no witness could have seen, such as "errors of 100 % in the gradients
   // of 3 of 9 tensors", because the floor allows them or nothing shows them.
   std::vector<std::string> blind = {};
@@ -158,7 +161,7 @@ struct Verdict {
 
   // The claim's first finding; nullptr if it was not judged.
   const Finding* Find(absl::string_view claim) const;
-  std::vector<const Finding*> Failed() const;
+  std::span<const Finding> Failed() const { return {findings.data(), failures}; }
   // The failed claim that the verdict names; nullptr where the cell's ending or nothing decides.
   const Finding* Deciding() const;
 };

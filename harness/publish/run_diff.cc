@@ -25,8 +25,8 @@ bool IsComparable(const CellRecord& cell) {
 
 std::set<std::string> FailedClaims(const Verdict& verdict) {
   std::set<std::string> claims;
-  for (const Finding* failed : verdict.Failed())
-    claims.insert(absl::StrCat(failed->claim, ": ", failed->reason));
+  for (const Finding& failed : verdict.Failed())
+    claims.insert(absl::StrCat(failed.claim, ": ", failed.reason));
   return claims;
 }
 

@@ -27,7 +27,7 @@ std::string QuantityLine(const char* name, const QuantityFacts& quantity) {
 }
 
 std::string WorstTokenLine(const NumbersFacts& facts) {
-  if (!facts.worst_token || !facts.worst_token->error) return "";
+  if (!facts.worst_token || !std::isfinite(facts.worst_token->error.value_or(NAN))) return "";
   const WorstToken& token = *facts.worst_token;
   const QuantityFacts* largest = facts.Find("log_probs_max");
   return absl::StrFormat(

@@ -77,13 +77,13 @@ void AppendStages(std::string& out, const Json& observation) {
 // Every claim that failed, with its places: the worst first.
 void AppendFailures(std::string& out, const Verdict& verdict) {
   constexpr size_t kMostPlaces = 12;
-  const std::vector<const Finding*> failures = verdict.Failed();
+  const std::span<const Finding> failures = verdict.Failed();
   if (failures.empty()) return;
   absl::StrAppend(&out, "\nFails, what explains most first\n");
-  for (const Finding* failed : failures) {
-    const std::vector<FailedPlace>& places = failed->places;
-    absl::StrAppend(&out, "  ", failed->claim, " at ", Name(failed->stage), " (", failed->reason,
-                    "): ", failed->message, "\n");
+  for (const Finding& failed : failures) {
+    const std::vector<FailedPlace>& places = failed.places;
+    absl::StrAppend(&out, "  ", failed.claim, " at ", Name(failed.stage), " (", failed.reason,
+                    "): ", failed.message, "\n");
     if (places.size() < 2) continue;  // the message says it
     for (size_t i = 0; i < std::min(places.size(), kMostPlaces); ++i) {
       const std::optional<double> size = places[i].size;

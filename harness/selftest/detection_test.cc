@@ -29,6 +29,7 @@ CellRecord Judged(VerdictKind kind, Stage stage, const char* reason, double floo
                                .reason = reason,
                                .message = "m",
                                .facts = FactsJson(facts)}};
+  record.verdict->failures = 1;
   return record;
 }
 

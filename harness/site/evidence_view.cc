@@ -97,7 +97,11 @@ Markup QuantityRows(const NumbersFacts& facts, double allowed) {
   Markup rows;
   for (const NumbersQuantity& quantity : NumbersQuantities()) {
     const QuantityFacts* found = facts.Find(quantity.key);
-    if (found == nullptr || !found->error || !found->floor || !found->multiple) continue;
+    // A null of a foreign file reads as NaN.
+    const auto is_finite = [](const std::optional<double>& x) { return x && std::isfinite(*x); };
+    if (found == nullptr || !is_finite(found->error) || !is_finite(found->floor) ||
+        !is_finite(found->multiple))
+      continue;
     std::string where;
     if (found->step) where = absl::StrCat("step ", *found->step + 1);
     if (!found->tensor.empty()) absl::StrAppend(&where, ", ", found->tensor);
