@@ -49,6 +49,8 @@ absl::StatusOr<CellSet> ReadCellSet(ObjectReader& outer, const char* key) {
   set.attentions = reader.Strings("attentions");
   CheckKnown(reader, "attentions", set.attentions, KnownAttentions());
   set.models = reader.Strings("models");
+  set.devices = reader.Strings("devices");
+  CheckKnown(reader, "devices", set.devices, {"cpu", "cuda"});
   RETURN_IF_ERROR(reader.Finish());
   return set;
 }
@@ -121,7 +123,7 @@ absl::StatusOr<CatalogueFault> ReadFault(const Json& json, const std::string& or
 
 bool CellSet::Has(const Cell& cell) const {
   return IsAmong(cell.engine, engines) && IsAmong(cell.probe.attention, attentions) &&
-         IsAmong(cell.probe.model, models);
+         IsAmong(cell.probe.model, models) && IsAmong(cell.probe.device, devices);
 }
 
 const Expectation* CatalogueFault::ExpectationFor(const Cell& cell) const {

@@ -19,6 +19,7 @@ struct CellSet {
   std::vector<std::string> engines;  // kinds
   std::vector<std::string> attentions;
   std::vector<std::string> models;
+  std::vector<std::string> devices;
   bool Has(const Cell& cell) const;
 };
 

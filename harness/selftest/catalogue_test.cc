@@ -118,5 +118,19 @@ TEST(CatalogueTest, TheHarmlessOneHasNothingThatACheckMustCatch) {
   EXPECT_FALSE(catalogue->smoke.empty());
 }
 
+TEST(CatalogueTest, AFaultCanBeCaughtForAnotherReasonOnAGpu) {
+  const absl::StatusOr<Json> json = ReadJsonFile("harness/selftest/catalogue.json");
+  ASSERT_TRUE(json.ok()) << json.status();
+  const absl::StatusOr<Catalogue> catalogue = CatalogueFromJson(*json, "c");
+  ASSERT_TRUE(catalogue.ok()) << catalogue.status();
+  const auto fault = std::find_if(catalogue->faults.begin(), catalogue->faults.end(),
+                                  [](const auto& f) { return f.id == "varlen-max-too-small"; });
+  ASSERT_NE(fault, catalogue->faults.end());
+  Cell cell = CellOf("torchtitan", "varlen");
+  EXPECT_EQ(fault->ExpectationFor(cell)->reasons, std::vector<std::string>{"kernel-arguments"});
+  cell.probe.device = "cuda";
+  EXPECT_EQ(fault->ExpectationFor(cell)->reasons, std::vector<std::string>{"mask-short"});
+}
+
 }  // namespace
 }  // namespace bkm
