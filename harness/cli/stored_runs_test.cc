@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <map>
@@ -178,18 +179,25 @@ TEST_P(PublishedRunTest, IsPublishedAsBefore) {
 // Most kills hit the end, where files are written.
 TEST_P(PublishedRunTest, APublicationThatWasKilledIsRepeated) {
   const Texts published = TextsBelow(out(), "published");
-  const auto start = std::chrono::steady_clock::now();
-  bkm_.Run(Publish(), environment_);
-  const std::chrono::duration<double> usual = std::chrono::steady_clock::now() - start;
+  auto usual = std::chrono::microseconds::max();  // on a machine that may be busy now and then
+  const auto run_to_its_end = [&] {
+    const auto start = std::chrono::steady_clock::now();
+    const int exit_code = bkm_.Run(Publish(), environment_).exit_code;
+    usual = std::min(usual, std::chrono::duration_cast<std::chrono::microseconds>(
+                                std::chrono::steady_clock::now() - start));
+    return exit_code;
+  };
+  run_to_its_end();
   int killed = 0;
-  for (const double share : {0.3, 0.9, 0.94, 0.96, 0.98, 0.99}) {
+  for (const double share : {0.3, 0.6, 0.9, 0.94, 0.97, 0.99}) {
     ASSERT_TRUE(RemoveTree(out()).ok());
-    killed += bkm_.RunAndKill(Publish(), environment_,
-                              std::chrono::duration_cast<std::chrono::microseconds>(usual * share),
-                              bkm_.folder() / "log");
+    killed +=
+        bkm_.RunAndKill(Publish(), environment_,
+                        std::chrono::microseconds(static_cast<int64_t>(usual.count() * share)),
+                        bkm_.folder() / "log");
     const bool is_whole = fs::exists(out() / "table.json");
     EXPECT_TRUE(!is_whole || fs::exists(out() / "table.md")) << share;
-    EXPECT_EQ(bkm_.Run(Publish(), environment_).exit_code, 0) << share;
+    EXPECT_EQ(run_to_its_end(), 0) << share;
     Texts again = TextsBelow(out(), "published");
     std::erase_if(again, [&](const auto& text) { return IsCutOff(bkm_.folder() / text.first); });
     EXPECT_EQ(again, published) << share;
