@@ -52,6 +52,7 @@ class JudgeTest : public ::testing::Test {
     observation_.load = *reference_.weights;
     observation_.reach = ObservedReach{1, {0, 1, 2}, {1, 1, 1}};
     observation_.steps = cell_.reported;
+    for (ObservedStep& step : observation_.steps) step.forwards = 1;
     input_.probe = Asking("flex");
     input_.probe.steps = static_cast<int>(cell_.reported.size());
     input_.probe.optimizer = cell_.optimizer;
@@ -505,6 +506,14 @@ TEST_F(JudgeTest, ALibraryThatWasNotAskedFailsNothing) {
   EXPECT_EQ(OutcomeOf(verdict, "mask"), ClaimOutcome::kFailed);
   EXPECT_THAT(verdict.Failed(), IsEmpty());
   EXPECT_FALSE(ToJson(verdict).contains("failures"));
+}
+
+TEST_F(JudgeTest, StepsWhoseForwardsNobodyCountedAreNotOk) {
+  observation_.steps[1].forwards.reset();
+  const Verdict verdict = Judged();
+  EXPECT_EQ(verdict.kind, VerdictKind::kUnsupported);
+  EXPECT_EQ(verdict.reason, reason::kWitnessMissing);
+  EXPECT_EQ(OutcomeOf(verdict, "micro_batches"), ClaimOutcome::kUnseen);
 }
 
 TEST_F(JudgeTest, EveryFindingIsOfAKnownClaim) {

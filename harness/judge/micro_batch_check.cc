@@ -20,6 +20,12 @@ CheckResult CheckMicroBatches(const Probe& asked, std::span<const ObservedStep> 
                      *reported[k].forwards),
         std::move(evidence));
   }
+  for (size_t k = 0; k < reported.size(); ++k) {
+    if (!reported[k].forwards)
+      return CheckResult::Unseen(Stage::kForward,
+                                 absl::StrCat("nobody counted the forward passes of step ", k + 1),
+                                 std::move(evidence));
+  }
   return CheckResult::Passed(Stage::kForward, std::move(evidence));
 }
 

@@ -11,8 +11,8 @@
 
 namespace bkm {
 
-// Whether each step ran the asked number of micro-batches, which right numbers do not show. Passes
-// if the number was not observed (observations of older workers).
+// Whether each step ran the asked number of micro-batches, which right numbers do not show. Unseen
+// if a step's number was not observed.
 CheckResult CheckMicroBatches(const Probe& asked, std::span<const ObservedStep> reported);
 
 }  // namespace bkm

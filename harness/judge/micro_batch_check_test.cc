@@ -21,8 +21,12 @@ TEST(MicroBatchCheckTest, AsManyForwardsAsMicroBatchesPass) {
   EXPECT_EQ(CheckOf(2, {2, 2}).outcome, ClaimOutcome::kPassed);
 }
 
-TEST(MicroBatchCheckTest, AnObservationThatDoesNotCountPasses) {
-  EXPECT_EQ(CheckOf(2, {std::nullopt}).outcome, ClaimOutcome::kPassed);
+TEST(MicroBatchCheckTest, AStepThatNobodyCountedIsUnseen) {
+  const CheckResult result = CheckOf(2, {2, std::nullopt});
+  EXPECT_EQ(result.outcome, ClaimOutcome::kUnseen);
+  EXPECT_EQ(result.message, "nobody counted the forward passes of step 2");
+  EXPECT_EQ(CheckOf(2, {std::nullopt, 1}).outcome, ClaimOutcome::kFailed)
+      << "what is wrong comes first";
 }
 
 TEST(MicroBatchCheckTest, AnotherNumberIsAnIgnoredRequest) {
