@@ -84,6 +84,17 @@ TEST_F(BadInputTest, NeitherMatrixNorFlags) {
   EXPECT_THAT(Complaint({"run"}), StartsWith("name a matrix file (bkm run "));
 }
 
+TEST_F(BadInputTest, AnOptionThatAMatrixFileWouldIgnoreIsRefused) {
+  const fs::path matrix = bkm_.WriteMatrix({"passes"});
+  for (const char* option : {"--attention=flex", "--steps=2", "--entropy", "--library=pypi:x==1",
+                             "--engine-option=a=1"}) {
+    const std::string flag = std::string(option).substr(0, std::string(option).find('='));
+    EXPECT_THAT(Complaint({"plan", matrix, option}),
+                StartsWith(flag + " selects cells without a matrix file: leave it out"))
+        << option;
+  }
+}
+
 TEST_F(BadInputTest, MatrixFileThatIsNotThere) {
   EXPECT_EQ(Complaint({"run", "none.json"}),
             "no matrix file: cannot read none.json: No such file or directory");

@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "harness/base/did_you_mean.h"
 #include "harness/base/status_macros.h"
+#include "harness/model/dimension.h"
 #include "harness/model/engine_kind.h"
 #include "harness/runner/installation.h"
 
@@ -55,15 +56,24 @@ std::vector<std::string> SplitOutsideJson(absl::string_view text) {
   return parts;
 }
 
-// "NAME<separator>VALUE" of the flag `flag`.
-absl::Status AddSetting(const char* flag, absl::string_view text, char separator, Json& settings) {
-  const std::vector<std::string> pair = absl::StrSplit(text, absl::MaxSplits(separator, 1));
-  if (pair.size() != 2) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flag, ": '", text, "' is not NAME", std::string(1, separator), "VALUE"));
-  }
-  settings[pair[0]] = ValueOf(pair[1]);
-  return absl::OkStatus();
+// The value of `dimension` that its flag spells.
+absl::StatusOr<Json> ValueOfFlag(const Dimension& dimension, const std::string& text) {
+  if (dimension.value == nullptr) return Json(text);
+  absl::StatusOr<Json> value = dimension.value(text);
+  if (!value.ok()) return WithContext(value.status(), dimension.Flag());
+  return value;
+}
+
+// Refuses words where the dimension has numbers.
+CLI::Validator NumbersOf(const Dimension& dimension) {
+  const bool has_numbers =
+      dimension.value != nullptr && dimension.value(dimension.default_text).value().is_number();
+  return CLI::Validator(
+      [has_numbers](const std::string& text) {
+        const bool is_number = Json::parse(text, nullptr, false).is_number();
+        return has_numbers && !is_number ? absl::StrCat("'", text, "' is not a number") : "";
+      },
+      "");
 }
 
 }  // namespace
@@ -72,70 +82,36 @@ void Selection::AddOptions(CLI::App& app) {
   app.add_option("matrix", matrix_path_,
                  "Matrix file, or the name of one that came with bkm: quickstart");
   const auto list = [&](const char* flags, std::vector<std::string>& into, const char* help) {
-    app.add_option(flags, into, help)->delimiter(',')->group(kProductGroup);
+    return app.add_option(flags, into, help)->delimiter(',')->group(kProductGroup);
   };
   list("--engine", engines_,
        "KIND@SPEC, or KIND alone for a control: verl-torchtitan@git:verl@v0.8.0, "
        "verl-fsdp@pypi:verl==0.9.1, torchtitan");
   list("--library", libraries_,
        "SPEC: pypi:torchtitan==0.3.0, git:torchtitan@baba6d82e, path:../my-torchtitan");
-  list("--attention", attentions_,
-       "flex, varlen, sdpa; for Hugging Face models: eager, sdpa, flex_attention, "
-       "flash_attention_2");
-  list("--model", models_, "Model, for example qwen3");
-  list("--precision", precisions_, "bf16 or fp32 (default: that of the engine kind)");
-  list("--runtime", runtimes_, "Name of a policy in matrices/runtimes (default: cpu)");
-  list("--torch", torch_, "torch version (default: that of the runtime)");
+  for (const Dimension& dimension : Dimensions()) {
+    const std::string flag = dimension.Flag();
+    switch (dimension.flag_form) {
+      case FlagForm::kNone:
+        break;
+      case FlagForm::kValues:
+        list(flag.c_str(), values_[dimension.name], dimension.help)->check(NumbersOf(dimension));
+        break;
+      case FlagForm::kValue:
+        app.add_option(flag, value_[dimension.name], dimension.help)
+            ->check(NumbersOf(dimension))
+            ->group(kProductGroup);
+        break;
+      case FlagForm::kSwitch:
+        app.add_flag(flag, switches_[dimension.name], dimension.help)->group(kProductGroup);
+        break;
+    }
+  }
   list("--relax", relax_,
        "Package whose declared version requirement is ignored when the runtime is resolved");
-  list("--head", heads_, "lm (language model) or value (critic)");
-  list("--input", inputs_, "packed, or padded (verl's use_remove_padding=False)");
-  list("--checkpoint", checkpoints_,
-       "Form of the weights: single-fp32, sharded-bf16 (several files and an index), or mxfp4 (the "
-       "same with experts in MXFP4: gpt_oss only)");
-  list("--rope-keys", rope_keys_,
-       "Rope keys of config.json: both, rope_theta (transformers 4) or rope_parameters "
-       "(transformers 5)");
-  list("--config", configs_,
-       "NAME:VALUE+NAME:VALUE: numbers of config.json that differ from the model's, for example "
-       "rms_norm_eps:1e-5");
-  list("--optimizer", optimizers_,
-       "NAME:VALUE+NAME:VALUE with the names learning_rate, beta1, beta2, epsilon, weight_decay, "
-       "clip_norm, warmup_steps, decay (linear or cosine), total_steps (of the decay), "
-       "min_lr_factor");
-  list("--temperature", temperatures_, "Number that logits are divided by (default: 1)");
-  app.add_flag("--entropy", entropy_,
-               "Also compare the entropy of each token's distribution, in the forward that trains "
-               "nothing")
-      ->group(kProductGroup);
-  app.add_option("--micro-batches", micro_batches_, "Number of micro-batches per step")
-      ->delimiter(',')
-      ->group(kProductGroup);
-  app.add_option("--documents", documents_,
-                 "Tokens of each packed document, for example 37+150+64; 37+150/64+20 for the "
-                 "documents of two steps")
-      ->group(kProductGroup);
-  list("--layout", layouts_,
-       "How the ranks of a cell share the work, for example dp_shard=2 or dp_replicate=2+tp=2 "
-       "(dp_replicate, dp_shard, tp, cp, pp, ep, ulysses; default: one rank)");
-  app.add_flag("--leftover-checkpoint", leftover_checkpoint_,
-               "Create an empty ./outputs/checkpoint in the cell's folder before it runs")
-      ->group(kProductGroup);
-  app.add_flag("--export-weights", export_weights_,
-               "Export the weights after the first step, load them with transformers and compare")
-      ->group(kProductGroup);
-  app.add_flag("--resume-checkpoint", resume_checkpoint_,
-               "Save a checkpoint after the first step, load it in a fresh engine and compare the "
-               "later steps bit by bit")
-      ->group(kProductGroup);
   app.add_option("--engine-option", engine_options_,
                  "NAME=JSON: a value in the engine's configuration, for example "
                  "param_offload=true or 'target_modules=[\"q_proj\",\"v_proj\"]'")
-      ->group(kProductGroup);
-  app.add_option("--steps", steps_, "Optimizer steps")->group(kProductGroup);
-  app.add_option("--seed", seeds_, "Seeds of weights and data")
-      ->delimiter(',')
-      ->check(CLI::NonNegativeNumber)
       ->group(kProductGroup);
   app.add_option("--filter", filters_,
                  "Only cells that match every key=glob, for example engine=v0.8.0,attention=f*; "
@@ -181,59 +157,37 @@ absl::StatusOr<Json> Selection::AdHocGroup(const std::string& engine) const {
   for (const std::string& library : libraries_) {
     if (IsLibraryOf(*kind, library)) group["library"].push_back(library);
   }
-  ASSIGN_OR_RETURN(group["probe"], AdHocProbe());
-  if (!runtimes_.empty()) group["runtime"] = runtimes_;
-  if (!torch_.empty()) group["torch"] = torch_;
   if (!relax_.empty()) group["relax"] = relax_;
+  for (const Dimension& dimension : Dimensions()) {
+    Json& asked = dimension.field ? group["probe"] : group;
+    const char* key = dimension.field ? dimension.field : dimension.name;
+    if (const auto all = values_.find(dimension.name); all != values_.end()) {
+      for (const std::string& text : all->second) {
+        ASSIGN_OR_RETURN(asked[key].emplace_back(), ValueOfFlag(dimension, text));
+      }
+    }
+    if (const auto one = value_.find(dimension.name); one != value_.end() && !one->second.empty()) {
+      ASSIGN_OR_RETURN(asked[key], ValueOfFlag(dimension, one->second));
+    }
+    if (const auto on = switches_.find(dimension.name); on != switches_.end() && on->second)
+      asked[key] = true;
+  }
+  ASSIGN_OR_RETURN(group["probe"]["engine_options"], AdHocEngineOptions());
   return group;
 }
 
-absl::StatusOr<Json> Selection::AdHocProbe() const {
-  Json probe = Json::object();
-  if (!attentions_.empty()) probe["attention"] = attentions_;
-  if (!models_.empty()) probe["model"] = models_;
-  if (!precisions_.empty()) probe["precision"] = precisions_;
-  if (steps_ > 0) probe["steps"] = steps_;
-  if (!seeds_.empty()) probe["seed"] = seeds_;
-  if (!heads_.empty()) probe["head"] = heads_;
-  if (!inputs_.empty()) probe["input"] = inputs_;
-  if (!micro_batches_.empty()) probe["micro_batches"] = micro_batches_;
-  if (!layouts_.empty()) probe["layout"] = layouts_;
-  if (leftover_checkpoint_) probe["leftover_checkpoint"] = true;
-  if (export_weights_) probe["export_weights"] = true;
-  if (resume_checkpoint_) probe["resume_checkpoint"] = true;
-  if (!checkpoints_.empty()) probe["checkpoint"] = checkpoints_;
-  if (!rope_keys_.empty()) probe["rope_keys"] = rope_keys_;
-  for (const std::string& temperature : temperatures_)
-    probe["temperature"].push_back(ValueOf(temperature));
-  if (entropy_) probe["entropy"] = true;
-  for (const std::string& config : configs_) {
-    Json numbers = Json::object();
-    for (absl::string_view number : absl::StrSplit(config, '+'))
-      RETURN_IF_ERROR(AddSetting("--config", number, ':', numbers));
-    probe["config"].push_back(std::move(numbers));
-  }
-  if (!documents_.empty()) {
-    for (const absl::string_view layout : absl::StrSplit(documents_, '/')) {
-      Json lengths = Json::array();
-      for (const absl::string_view length : absl::StrSplit(layout, '+'))
-        lengths.push_back(ValueOf(std::string(length)));
-      probe["documents"].push_back(std::move(lengths));
-    }
-  }
-  for (const std::string& optimizer : optimizers_) {
-    Json settings = Json::object();
-    for (absl::string_view setting : absl::StrSplit(optimizer, '+'))
-      RETURN_IF_ERROR(AddSetting("--optimizer", setting, ':', settings));
-    probe["optimizer"].push_back(std::move(settings));
-  }
+absl::StatusOr<Json> Selection::AdHocEngineOptions() const {
   Json options = Json::object();
   for (const std::string& list : engine_options_) {
-    for (const std::string& option : SplitOutsideJson(list))
-      RETURN_IF_ERROR(AddSetting("--engine-option", option, '=', options));
+    for (const std::string& option : SplitOutsideJson(list)) {
+      const std::vector<std::string> pair = absl::StrSplit(option, absl::MaxSplits('=', 1));
+      if (pair.size() != 2)
+        return absl::InvalidArgumentError(
+            absl::StrCat("--engine-option: '", option, "' is not NAME=VALUE"));
+      options[pair[0]] = ValueOf(pair[1]);
+    }
   }
-  probe["engine_options"] = Json::array({options});
-  return probe;
+  return Json::array({options});
 }
 
 absl::StatusOr<Matrix> Selection::AdHoc() const {
@@ -245,6 +199,22 @@ absl::StatusOr<Matrix> Selection::AdHoc() const {
   return MatrixFromJson(json, kOrigin);
 }
 
+std::string Selection::FlagOfOwnCells() const {
+  if (!libraries_.empty()) return "--library";
+  if (!relax_.empty()) return "--relax";
+  if (!engine_options_.empty()) return "--engine-option";
+  for (const Dimension& dimension : Dimensions()) {
+    const auto values = values_.find(dimension.name);
+    const auto value = value_.find(dimension.name);
+    const auto is_on = switches_.find(dimension.name);
+    if ((values != values_.end() && !values->second.empty()) ||
+        (value != value_.end() && !value->second.empty()) ||
+        (is_on != switches_.end() && is_on->second))
+      return dimension.Flag();
+  }
+  return "";
+}
+
 absl::StatusOr<Matrix> Selection::LoadMatrix() const {
   if (matrix_path_.empty() == engines_.empty()) {
     return absl::InvalidArgumentError(
@@ -252,6 +222,11 @@ absl::StatusOr<Matrix> Selection::LoadMatrix() const {
         "--engine verl-torchtitan@git:verl@v0.8.0 --library git:torchtitan@baba6d82e --attention "
         "flex), not "
         "both");
+  }
+  if (const std::string flag = FlagOfOwnCells(); !matrix_path_.empty() && !flag.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, " selects cells without a matrix file: leave it out, change ",
+                     matrix_path_, ", or take a part of it with --filter KEY=VALUE"));
   }
   ASSIGN_OR_RETURN(Matrix matrix, matrix_path_.empty() ? AdHoc() : ReadMatrix(MatrixPath()));
   if (timeout_s_ > 0) matrix.limits.timeout_s = timeout_s_;

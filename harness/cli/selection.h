@@ -4,6 +4,7 @@
 #define HARNESS_CLI_SELECTION_H_
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,8 @@ inline constexpr char kGitMirrorHelp[] =
 std::string GitMirrorFolder(const std::string& asked);
 
 // The cells that a command works on: those of a matrix file, or every combination of options;
-// --filter restricts either.
+// --filter restricts either. The flags and their help are those of the table of dimensions;
+// engines, libraries, relaxed requirements and engine options have a syntax of their own.
 class Selection {
  public:
   void AddOptions(CLI::App& app);
@@ -38,34 +40,20 @@ class Selection {
   // The matrix file as it was asked for. A bare word that is not a file names a matrix that came
   // with bkm: "quickstart".
   std::filesystem::path MatrixPath() const;
+  // The first option that was given and that a matrix file leaves no room for; empty: none.
+  std::string FlagOfOwnCells() const;
   absl::StatusOr<Matrix> AdHoc() const;
   absl::StatusOr<Json> AdHocGroup(const std::string& engine) const;
-  absl::StatusOr<Json> AdHocProbe() const;
+  absl::StatusOr<Json> AdHocEngineOptions() const;
 
   std::string matrix_path_;
-  std::vector<std::string> engines_;
-  std::vector<std::string> libraries_;
-  std::vector<std::string> attentions_;
-  std::vector<std::string> models_;
-  std::vector<std::string> precisions_;
-  std::vector<std::string> runtimes_;
-  std::vector<std::string> torch_;
-  std::vector<std::string> relax_;
-  std::vector<std::string> engine_options_;
-  std::string documents_;
-  std::vector<std::string> heads_;
-  std::vector<std::string> inputs_;
-  std::vector<int> micro_batches_;
-  std::vector<std::string> optimizers_;
-  bool leftover_checkpoint_ = false;
-  bool export_weights_ = false;
-  bool resume_checkpoint_ = false;
-  std::vector<std::string> checkpoints_, rope_keys_, configs_, layouts_, temperatures_;
-  bool entropy_ = false;
+  std::vector<std::string> engines_, libraries_, relax_, engine_options_;
+  // What was asked for of each dimension that has a flag, by its name.
+  std::map<std::string, std::vector<std::string>> values_;  // FlagForm::kValues
+  std::map<std::string, std::string> value_;                // FlagForm::kValue
+  std::map<std::string, bool> switches_;                    // FlagForm::kSwitch
   std::vector<std::string> filters_;
   std::string git_mirror_;
-  int steps_ = 0;
-  std::vector<int64_t> seeds_;
   int timeout_s_ = 0;
   int memory_mib_ = 0;
 };

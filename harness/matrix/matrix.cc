@@ -7,19 +7,15 @@
 #include "absl/strings/str_cat.h"
 #include "harness/base/did_you_mean.h"
 #include "harness/base/status_macros.h"
+#include "harness/model/dimension.h"
 #include "harness/model/engine_kind.h"
 
 namespace bkm {
 namespace {
 
-const std::vector<std::string>& Precisions() {
-  static const auto& names = *new std::vector<std::string>{"bf16", "fp32"};
-  return names;
-}
-
-const std::vector<std::string>& Devices() {
-  static const auto& names = *new std::vector<std::string>{"cpu", "cuda"};
-  return names;
+// The values that a dimension with names has.
+std::vector<std::string> NamesOf(const char* dimension) {
+  return Json::parse(FindDimension(dimension)->schema).at("enum");
 }
 
 // Fails `key` for each of `values` that is not in `known`.
@@ -45,57 +41,56 @@ std::vector<SubjectSpec> ParseSubjects(ObjectReader& reader, const char* key) {
   return subjects;
 }
 
-void ReadEngineOptions(ObjectReader& reader, MatrixGroup& group) {
-  const Json* options = reader.Child("engine_options");
-  if (!options) {
-    group.engine_options = {{}};
-    return;
-  }
-  if (!options->is_array() || options->empty()) {
-    reader.Fail("engine_options",
-                "a list of objects is needed here, [{}] for the engine's own defaults");
-    return;
-  }
-  for (const Json& choice : *options) {
-    if (!choice.is_object()) {
-      reader.Fail("engine_options",
-                  absl::StrCat("an object is needed here, not ", choice.type_name()));
-      return;
-    }
-    std::map<std::string, std::string> texts;
-    for (const auto& [name, value] : choice.items()) texts[name] = value.dump();
-    group.engine_options.push_back(std::move(texts));
-  }
-}
+constexpr absl::string_view kEngineOptions = "engine_options";
 
-// Keys that ProbeFromJson reads: axes have a value or a list of values, fields have one value.
-constexpr const char* kProbeAxes[] = {"head",
-                                      "input",
-                                      "micro_batches",
-                                      "leftover_checkpoint",
-                                      "checkpoint",
-                                      "rope_keys",
-                                      "config",
-                                      "export_weights",
-                                      "resume_checkpoint",
-                                      "temperature",
-                                      "entropy",
-                                      "layout",
-                                      "optimizer",
-                                      "seed"};
-constexpr const char* kProbeFields[] = {"steps", "documents", "ranks", "threads"};
-
-// The product of `probes` and the values of `key`.
-std::vector<Json> Times(ObjectReader& reader, const char* key, const std::vector<Json>& probes) {
-  const Json* value = reader.Child(key);
-  if (!value) return probes;
-  const Json values = value->is_array() ? *value : Json::array({*value});
-  if (values.empty()) reader.Fail(key, "a value or a list of values is needed here");
+// The product of `probes` and the values of an axis.
+std::vector<Json> Times(const std::vector<Json>& probes, const char* key, const Json& values) {
   std::vector<Json> product;
   for (const Json& probe : probes) {
     for (const Json& one : values) product.emplace_back(probe)[key] = one;
   }
   return product;
+}
+
+// The values of an axis: one, or a list.
+Json ValuesOf(ObjectReader& reader, const char* key, const Json& value) {
+  const Json values = value.is_array() ? value : Json::array({value});
+  if (values.empty()) reader.Fail(key, "a value or a list of values is needed here");
+  return values;
+}
+
+// Engine options are objects; a list of them, because an object alone would look like one value.
+Json EngineOptionsOf(ObjectReader& reader) {
+  const Json* options = reader.Child("engine_options");
+  if (!options) return Json::array({Json::object()});
+  if (!options->is_array() || options->empty()) {
+    reader.Fail("engine_options",
+                "a list of objects is needed here, [{}] for the engine's own defaults");
+    return Json::array();
+  }
+  for (const Json& choice : *options) {
+    if (!choice.is_object())
+      reader.Fail("engine_options",
+                  absl::StrCat("an object is needed here, not ", choice.type_name()));
+  }
+  return *options;
+}
+
+// What every id names: the product's fastest axes, by name and known values.
+std::vector<std::pair<const char*, Json>> MainAxes(ObjectReader& reader, const EngineKind& kind) {
+  const std::vector<std::string> attentions = reader.Strings("attention", {});
+  if (attentions.empty())
+    reader.Fail("attention", absl::StrCat("name at least one of the attentions of ", kind.name,
+                                          DidYouMean("", kind.attentions)));
+  CheckKnown(reader, "attention", attentions, kind.attentions);
+  const std::vector<std::string> precisions = reader.Strings("precision", {kind.precision});
+  CheckKnown(reader, "precision", precisions, NamesOf("precision"));
+  const std::vector<std::string> devices = reader.Strings("device", {"cpu"});
+  CheckKnown(reader, "device", devices, NamesOf("device"));
+  return {{"model", reader.Strings("model", {Probe().model})},
+          {"attention", attentions},
+          {"precision", precisions},
+          {"device", devices}};
 }
 
 // A warm-up without a schedule is counted as the engine counts it.
@@ -108,25 +103,24 @@ void FillInSchedule(const EngineKind& kind, Json& probe) {
 absl::Status ReadProbe(const Json& json, const std::string& origin, const std::string& path,
                        const EngineKind& kind, MatrixGroup& group) {
   ObjectReader reader(json, origin, path);
-  group.models = reader.Strings("model", {Probe().model});
-  group.attentions = reader.Strings("attention", {});
-  if (group.attentions.empty())
-    reader.Fail("attention", absl::StrCat("name at least one of the attentions of ", kind.name,
-                                          DidYouMean("", kind.attentions)));
-  CheckKnown(reader, "attention", group.attentions, kind.attentions);
-  group.precisions = reader.Strings("precision", {kind.precision});
-  CheckKnown(reader, "precision", group.precisions, Precisions());
-  group.devices = reader.Strings("device", {"cpu"});
-  CheckKnown(reader, "device", group.devices, Devices());
-  ReadEngineOptions(reader, group);
-  // ProbeFromJson reads the other keys.
-  Json rest = {{"model", group.models.empty() ? "" : group.models[0]}};
-  for (const char* key : kProbeFields) {
-    if (const Json* value = reader.Child(key)) rest[key] = *value;
+  Json fields = Json::object();
+  if (const Json* ranks = reader.Child("ranks")) fields["ranks"] = *ranks;  // before layouts
+  std::vector<std::pair<const char*, Json>> axes;
+  for (const Dimension& dimension : Dimensions()) {
+    if (dimension.field == nullptr || dimension.use == DimensionUse::kMain) continue;
+    if (dimension.field == kEngineOptions) continue;
+    const Json* value = reader.Child(dimension.field);
+    if (value == nullptr) continue;
+    if (dimension.is_axis)
+      axes.emplace_back(dimension.field, ValuesOf(reader, dimension.field, *value));
+    else
+      fields[dimension.field] = *value;
   }
-  std::vector<Json> probes = {rest};
-  for (const char* key : kProbeAxes) probes = Times(reader, key, probes);
+  for (auto& axis : MainAxes(reader, kind)) axes.push_back(std::move(axis));
+  axes.emplace_back(kEngineOptions.data(), EngineOptionsOf(reader));
   RETURN_IF_ERROR(reader.Finish());
+  std::vector<Json> probes = {fields};
+  for (const auto& [key, values] : axes) probes = Times(probes, key, values);
   for (Json& one : probes) {
     FillInSchedule(kind, one);
     absl::StatusOr<Probe> probe = ProbeFromJson(one, absl::StrCat(origin, ": ", path));

@@ -37,15 +37,7 @@ struct MatrixGroup {
   bool names_runtimes = false;     // else the planner may choose another one
   std::vector<std::string> torch;  // versions; empty: each runtime's default
   std::vector<std::string> relax;
-  std::vector<std::string> models;
-  std::vector<std::string> attentions;
-  std::vector<std::string> precisions;  // empty: the engine kind's default
-  std::vector<std::string> devices;
-  std::vector<std::map<std::string, std::string>> engine_options;  // name -> JSON text
-  // One per combination of head, input, micro_batches, leftover_checkpoint, checkpoint, rope_keys,
-  // config, export_weights, resume_checkpoint, temperature, entropy, layout, optimizer and seed,
-  // with steps, documents and threads. The other axes above are not set in them.
-  std::vector<Probe> probes;
+  std::vector<Probe> probes;  // one for each combination of the values of its axes
 };
 
 // Cells that are left out.

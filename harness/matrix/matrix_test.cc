@@ -19,9 +19,11 @@ TEST(MatrixTest, ReadsEveryAxisAndTheDefaults) {
                                                    "m.json"),
                                         "m.json");
   ASSERT_EQ(matrix.groups.size(), 1u);
-  EXPECT_EQ(matrix.groups[0].precisions, std::vector<std::string>{"fp32"});
   EXPECT_EQ(matrix.groups[0].runtimes, std::vector<std::string>{"cpu"});
-  EXPECT_EQ(matrix.groups[0].probes[0].steps, 2);
+  std::vector<std::string> probes;
+  for (const Probe& probe : matrix.groups[0].probes)
+    probes.push_back(absl::StrCat(probe.attention, " ", probe.precision, " ", probe.steps));
+  EXPECT_EQ(probes, (std::vector<std::string>{"eager fp32 2", "sdpa fp32 2"}));
   EXPECT_EQ(matrix.exclusions.at(0).why, "because");
 }
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/base/status_macros.h"
+#include "harness/model/dimension.h"
 #include "harness/model/engine_kind.h"
 #include "harness/numerics/model_shapes.h"
 
@@ -59,14 +60,10 @@ std::string WhyNoGolden(const Cell& cell) {
 std::string WhyNotApplicable(const Cell& cell) {
   const EngineKind& kind = *FindEngineKind(cell.engine);
   const Probe& probe = cell.probe;
-  if (probe.input == "padded" && !kind.takes_padded)
-    return absl::StrCat(kind.name, " takes packed input only");
-  if (probe.leftover_checkpoint && !kind.looks_for_checkpoints)
-    return absl::StrCat(kind.name, " does not look for checkpoints by itself");
-  if (probe.head == "value" && !kind.has_value_head)
-    return absl::StrCat(kind.name, " has no value head");
-  if (probe.export_weights && !kind.exports_weights)
-    return absl::StrCat(kind.name, " has no transformers beside it to load what it exports");
+  for (const Dimension& dimension : Dimensions()) {
+    if (dimension.of_kind != nullptr && !dimension.of_kind(kind) && !dimension.IsDefault(cell))
+      return absl::StrCat(kind.name, " ", dimension.lacks);
+  }
   if (probe.export_weights && probe.head != "lm")
     return "transformers cannot load what a critic exports as a language model";
   if (probe.head != "lm" && (probe.entropy || probe.temperature != 1))
@@ -75,8 +72,6 @@ std::string WhyNotApplicable(const Cell& cell) {
       !decay.empty() &&
       std::find(kind.decays.begin(), kind.decays.end(), decay) == kind.decays.end())
     return absl::StrCat(kind.name, " has no ", decay, " decay of the learning rate");
-  if (probe.resume_checkpoint && !kind.saves_checkpoints)
-    return absl::StrCat(kind.name, " is a library alone and saves no checkpoints");
   if ((probe.export_weights || probe.resume_checkpoint) && probe.steps < 2)
     return "what is handed over after the first step is compared with the second: steps must be at "
            "least 2";
@@ -165,7 +160,7 @@ class Expander {
                       .relax = group.relax};
             for (const Probe& probe : group.probes) {
               cell.probe = probe;
-              RETURN_IF_ERROR(AddProbes(group, cell));
+              RETURN_IF_ERROR(AddCell(group, cell));
             }
           }
         }
@@ -210,26 +205,6 @@ class Expander {
                                                          const std::string& runtime) {
     ASSIGN_OR_RETURN(const std::string own, environment_.torch_of_runtime(runtime));
     return group.torch.empty() ? std::vector<std::string>{own} : group.torch;
-  }
-
-  absl::Status AddProbes(const MatrixGroup& group, Cell cell) {
-    for (const std::string& model : group.models) {
-      for (const std::string& attention : group.attentions) {
-        for (const std::string& precision : group.precisions) {
-          for (const std::string& device : group.devices) {
-            for (const auto& options : group.engine_options) {
-              cell.probe.model = model;
-              cell.probe.attention = attention;
-              cell.probe.precision = precision;
-              cell.probe.device = device;
-              cell.probe.engine_options = options;
-              RETURN_IF_ERROR(AddCell(group, cell));
-            }
-          }
-        }
-      }
-    }
-    return absl::OkStatus();
   }
 
   // Puts the cell into a runtime that has what its probe needs.

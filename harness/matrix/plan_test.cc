@@ -99,7 +99,7 @@ TEST(PlanTest, AnExclusionWhoseValuesNoCellHasTogetherIsAnError) {
   matrix.groups.push_back(matrix.groups[0]);
   matrix.groups[0].engines.pop_back();
   matrix.groups[1].engines.erase(matrix.groups[1].engines.begin());
-  matrix.groups[1].attentions = {"sdpa"};
+  for (Probe& probe : matrix.groups[1].probes) probe.attention = "sdpa";
   EXPECT_EQ(
       ExpandMatrix(matrix, {}, Environment()).status().message(),
       "m.json: $.exclude[0]: no cell of the matrix has all of these values: remove the entry");
@@ -209,7 +209,9 @@ TEST(PlanTest, ACellThatTheDeviceCannotRunIsInAndUnsupported) {
 
 TEST(PlanTest, ACellForAGpuIsUnsupportedWhereThereIsNoneAndInForAnotherMachine) {
   Matrix matrix = TwoByTwo("");
-  matrix.groups[0].devices = {"cpu", "cuda"};
+  std::vector<Probe>& probes = matrix.groups[0].probes;
+  probes.insert(probes.end(), 2, probes[0]);
+  for (size_t i = 1; i < probes.size(); ++i) probes[i].device = i % 2 ? "cuda" : "cpu";
   PlanEnvironment environment = Environment();
   int asked = 0;
   std::vector<CudaDevice> devices;

@@ -14,7 +14,7 @@
 #include "harness/base/did_you_mean.h"
 #include "harness/base/hash.h"
 #include "harness/base/status_macros.h"
-#include "harness/model/cell_key.h"
+#include "harness/model/dimension.h"
 
 namespace bkm {
 namespace {
@@ -27,7 +27,7 @@ std::string Slug(absl::string_view text) {
 }
 
 // The error for a pattern that matches no cell.
-absl::Status NoSuchValue(const CellKey& key, const std::string& pattern,
+absl::Status NoSuchValue(const Dimension& key, const std::string& pattern,
                          const std::vector<const Cell*>& cells) {
   constexpr size_t kMostListed = 8;
   std::set<std::string> values, names;
@@ -52,7 +52,7 @@ absl::Status NoSuchValue(const CellKey& key, const std::string& pattern,
 
 std::vector<std::pair<std::string, std::string>> CellFields(const Cell& cell) {
   std::vector<std::pair<std::string, std::string>> fields;
-  for (const CellKey& key : CellKeys()) {
+  for (const Dimension& key : Dimensions()) {
     if (!key.IsOmitted(cell)) fields.emplace_back(key.name, key.text(cell));
   }
   return fields;
@@ -66,15 +66,14 @@ absl::StatusOr<CellFilter> CellFilter::FromPatterns(
     const std::map<std::string, std::string>& patterns) {
   CellFilter filter;
   for (const auto& [name, pattern] : patterns) {
-    const auto key = std::find_if(CellKeys().begin(), CellKeys().end(),
-                                  [&](const CellKey& known) { return known.name == name; });
-    if (key == CellKeys().end()) {
+    const Dimension* key = FindDimension(name);
+    if (key == nullptr) {
       std::vector<std::string> known;
-      for (const CellKey& one : CellKeys()) known.push_back(one.name);
+      for (const Dimension& one : Dimensions()) known.push_back(one.name);
       return absl::InvalidArgumentError(
           absl::StrCat("unknown key '", name, "'", DidYouMean(name, known)));
     }
-    filter.patterns_.emplace_back(&*key, CellPattern(pattern));
+    filter.patterns_.emplace_back(key, CellPattern(pattern));
   }
   return filter;
 }

@@ -36,7 +36,7 @@ struct Cell {
   bool is_control() const { return !engine_subject.has_value(); }
 };
 
-struct CellKey;  // harness/model/cell_key.h
+struct Dimension;  // harness/model/dimension.h
 
 // The fields that the id contains, in its order: (key, escaped value). A field with its default
 // value is left out unless it is one of the main ones.
@@ -62,7 +62,7 @@ class CellFilter {
   absl::Status CheckValues(const std::vector<const Cell*>& cells) const;
 
  private:
-  std::vector<std::pair<const CellKey*, CellPattern>> patterns_;
+  std::vector<std::pair<const Dimension*, CellPattern>> patterns_;
 };
 
 // A short name for people and folders, which ends with a hash of `id`:

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "harness/model/cell_key.h"
+#include "harness/model/dimension.h"
 
 namespace bkm {
 namespace {
@@ -209,7 +209,8 @@ Probe FarFromDefault() {
   probe.head = "value";
   probe.input = "padded";
   probe.micro_batches = 2;
-  probe.leftover_checkpoint = probe.export_weights = probe.resume_checkpoint = true;
+  probe.export_weights = probe.resume_checkpoint = true;
+  probe.adapter_options = {{"leftover_checkpoint", "true"}};
   probe.checkpoint = "sharded-bf16";
   probe.rope_keys = "rope_theta";
   probe.temperature = 0.7;
@@ -245,12 +246,27 @@ TEST(CellTest, AnIdNamesItsProbe) {
 TEST(CellTest, EveryFieldOfAProbeHasARowInTheTableOfKeys) {
   const Json plain = ToJson(Probe()), far = ToJson(FarFromDefault());
   std::set<std::string> fields = {"ranks"};  // follows from the layout
-  for (const CellKey& key : CellKeys()) {
+  for (const Dimension& key : Dimensions()) {
     if (key.field != nullptr) fields.insert(key.field);
   }
   for (const auto& [name, value] : far.items()) {
     EXPECT_TRUE(fields.contains(name)) << name;
     EXPECT_NE(plain.value(name, Json()), value) << name << ": FarFromDefault() leaves it out";
+  }
+}
+
+// What no aspect names would silently be taken for tested.
+TEST(DimensionsTest, EveryOptionOfAProbeHasWordsForWhatARowWasTestedWith) {
+  const std::set<std::string> without = {"layout",          // each has words of its own
+                                         "steps", "seed"};  // say how much, not what
+  for (const Dimension& dimension : Dimensions()) {
+    const bool is_option =
+        dimension.use == DimensionUse::kOption || dimension.use == DimensionUse::kDetail;
+    if (is_option && dimension.field != nullptr) {
+      EXPECT_EQ(dimension.aspects.empty(), without.contains(dimension.name)) << dimension.name;
+    }
+    for (const AskedAspect& aspect : dimension.aspects)
+      EXPECT_FALSE(aspect.is_asked(Probe())) << aspect.words << ": the default asks for it";
   }
 }
 

@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "harness/base/check.h"
 #include "harness/base/did_you_mean.h"
+#include "harness/base/json_facts.h"
+#include "harness/model/dimension.h"
 
 namespace bkm {
 namespace {
@@ -52,6 +54,46 @@ void DescribeValues(Fields& fields, const char* key, Presence presence,
   if (!fields.reading()) return;
   if (!json.is_object()) return fields.Fail(key, "an object is needed here");
   for (const auto& [name, value] : json.items()) values[name] = value.dump();
+}
+
+// Why `value` is not one that the JSON schema of a number, a boolean or names takes; empty if it
+// is.
+std::string WhyNotA(const Json& schema, const Json& value) {
+  if (const auto names = schema.find("enum"); names != schema.end()) {
+    const std::vector<std::string> known = names->get<std::vector<std::string>>();
+    if (std::find(names->begin(), names->end(), value) != names->end()) return "";
+    return absl::StrCat("unknown name ", value.dump(),
+                        DidYouMean(value.is_string() ? value.get<std::string>() : "", known));
+  }
+  const std::string type = TextOf(schema, "type");
+  if (type == "boolean")
+    return value.is_boolean()
+               ? ""
+               : absl::StrCat("true or false is needed here, not ", value.type_name());
+  if (type == "integer" ? !value.is_number_integer() : !value.is_number())
+    return absl::StrCat(type == "integer" ? "a whole number" : "a number", " is needed here, not ",
+                        value.type_name());
+  const double lowest = FiniteOf(schema, "minimum").value_or(-HUGE_VAL);
+  const double highest = FiniteOf(schema, "maximum").value_or(HUGE_VAL);
+  if (value.get<double>() < lowest || value.get<double>() > highest)
+    return absl::StrCat(value.dump(), " is out of range: ", lowest, " to ", highest);
+  return "";
+}
+
+void DescribeAdapterOptions(Fields& fields, std::map<std::string, std::string>& options) {
+  for (const Dimension& dimension : Dimensions()) {
+    if (dimension.adapter_default == nullptr) continue;
+    const Json plain = Json::parse(dimension.adapter_default);
+    const auto asked = options.find(dimension.name);
+    Json value = asked != options.end()        ? Json::parse(asked->second, nullptr, false)
+                 : dimension.is_always_written ? plain
+                                               : Json();
+    fields.Field(dimension.name, value, Presence::kOmitted);
+    if (!fields.reading() || value.is_null() || value == plain) continue;
+    const std::string why = WhyNotA(Json::parse(dimension.schema), value);
+    if (!why.empty()) return fields.Fail(dimension.name, why);
+    options[dimension.name] = value.dump();
+  }
 }
 
 void DescribeConfig(Fields& fields, std::map<std::string, std::string>& config) {
@@ -212,7 +254,7 @@ void Describe(Fields& fields, Probe& probe) {
   fields.OneOf("head", probe.head, {"lm", "value"}, Presence::kOptional);
   fields.OneOf("input", probe.input, {"packed", "padded"}, Presence::kOptional);
   fields.Int("micro_batches", probe.micro_batches, 1, FewestDocuments(probe), Presence::kOptional);
-  fields.Field("leftover_checkpoint", probe.leftover_checkpoint, Presence::kOptional);
+  DescribeAdapterOptions(fields, probe.adapter_options);
   fields.Field("export_weights", probe.export_weights, Presence::kOmitted);
   fields.Field("resume_checkpoint", probe.resume_checkpoint, Presence::kOmitted);
   DescribeLater(fields, "checkpoint", probe.checkpoint, {"single-fp32", "sharded-bf16", "mxfp4"});

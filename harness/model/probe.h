@@ -84,8 +84,9 @@ struct Probe {
   // Parts that each step's documents are cut into, in order. Gradients are accumulated and the loss
   // is normalized by the tokens of all parts. Results must not depend on it.
   int micro_batches = 1;
-  // The cell's folder starts with an empty ./outputs/checkpoint, as an earlier run may leave it.
-  bool leftover_checkpoint = false;
+  // Dimensions that only the cell's Python reads (Dimension::adapter_default): name -> value as
+  // JSON text, such as "true". What has its default is absent.
+  std::map<std::string, std::string> adapter_options = {};
   // After the first step the parameters are exported under their Hugging Face names, as for an
   // inference engine; transformers loads them and computes the second step's log-probs.
   bool export_weights = false;

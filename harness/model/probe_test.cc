@@ -64,7 +64,7 @@ TEST(ProbeTest, ComesBackFromItsJson) {
   probe.head = "value";
   probe.input = "padded";
   probe.micro_batches = 2;
-  probe.leftover_checkpoint = true;
+  probe.adapter_options = {{"leftover_checkpoint", "true"}};
   probe.checkpoint = "sharded-bf16";
   probe.rope_keys = "rope_parameters";
   probe.config = {{"rms_norm_eps", "1e-05"}, {"tie_word_embeddings", "false"}};
@@ -83,7 +83,7 @@ TEST(ProbeTest, NumbersDoNotDependOnHowTheBatchIsFed) {
   Probe probe;
   probe.input = "padded";
   probe.micro_batches = 2;
-  probe.leftover_checkpoint = true;
+  probe.adapter_options = {{"leftover_checkpoint", "true"}};
   EXPECT_EQ(NumericsOf(probe), NumericsOf(Probe()));
 }
 

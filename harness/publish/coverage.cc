@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "harness/model/dimension.h"
 #include "harness/model/engine_kind.h"
 #include "harness/numerics/model_shapes.h"
 #include "harness/publish/layouts.h"
@@ -18,56 +19,6 @@
 
 namespace bkm {
 namespace {
-
-bool HasOption(const Probe& probe, const char* name, absl::string_view value) {
-  const auto option = probe.engine_options.find(name);
-  return option != probe.engine_options.end() && option->second == value;
-}
-
-// Whether settings of AdamW differ that no other row names.
-bool HasOtherAdamW(const Probe& probe) {
-  const OptimizerSettings &asked = probe.optimizer, plain;
-  return asked.learning_rate != plain.learning_rate || asked.beta1 != plain.beta1 ||
-         asked.beta2 != plain.beta2 || asked.epsilon != plain.epsilon ||
-         asked.weight_decay != plain.weight_decay;
-}
-
-// What a matrix can ask for beside a model, an attention, a precision and a layout, by the key of
-// harness/model/cell_key.h that spells it.
-constexpr AskedAspect kAsked[] = {
-    {"micro_batches", "micro-batches", [](const Probe& p) { return p.micro_batches > 1; }},
-    {"input", "padded input", [](const Probe& p) { return p.input == "padded"; }},
-    {"optimizer", "a warm-up", [](const Probe& p) { return p.optimizer.warmup_steps > 0; }},
-    {"optimizer", "a decay of the learning rate",
-     [](const Probe& p) { return !p.optimizer.decay.empty(); }},
-    {"temperature", "a temperature other than 1",
-     [](const Probe& p) { return p.temperature != 1; }},
-    {"entropy", "entropy", [](const Probe& p) { return p.entropy; }},
-    {"optimizer", "a clipping norm that does not always act",
-     [](const Probe& p) { return p.optimizer.clip_norm != OptimizerSettings().clip_norm; }},
-    {"head", "a critic", [](const Probe& p) { return p.head == "value"; }},
-    {"export_weights", "the export of weights", [](const Probe& p) { return p.export_weights; }},
-    {"resume_checkpoint", "saving and loading a checkpoint",
-     [](const Probe& p) { return p.resume_checkpoint; }},
-    {"checkpoint", "a sharded bf16 checkpoint",
-     [](const Probe& p) { return p.checkpoint == "sharded-bf16"; }},
-    {"checkpoint", "MXFP4 weights", [](const Probe& p) { return p.checkpoint == "mxfp4"; }},
-    {"rope_keys", "RoPE keys of transformers 5 only",
-     [](const Probe& p) { return p.rope_keys == "rope_parameters"; }},
-    {"config", "other numbers in config.json", [](const Probe& p) { return !p.config.empty(); }},
-    {"options", "offloading", [](const Probe& p) { return HasOption(p, "param_offload", "true"); },
-     "param_offload"},
-    {"options", "FSDP1", [](const Probe& p) { return HasOption(p, "strategy", "\"fsdp\""); },
-     "strategy", [](const EngineKind& kind) { return kind.chooses_fsdp; }},
-    {"rope_keys", "RoPE keys of transformers 4 only",
-     [](const Probe& p) { return p.rope_keys == "rope_theta"; }},
-    {"documents", "documents of other lengths",
-     [](const Probe& p) { return p.documents != DefaultDocuments(); }},
-    {"leftover_checkpoint", "a checkpoint folder that an earlier run left",
-     [](const Probe& p) { return p.leftover_checkpoint; }},
-    {"threads", "more than 1 thread", [](const Probe& p) { return p.threads > 1; }},
-    {"optimizer", "other settings of AdamW", HasOtherAdamW},
-};
 
 // One thing that cells of a row may be asked for.
 struct Aspect {
@@ -119,12 +70,14 @@ std::vector<Aspect> AspectsOf(const PublishedRow& row) {
                        ModelAndAttention, "",
                        /*is_told_by_models=*/true});
   }
-  for (const AskedAspect& asked : kAsked) {
-    if (asked.of_kind && (kind == nullptr || !asked.of_kind(*kind))) continue;
-    aspects.push_back(
-        {asked.words,
-         [is_asked = asked.is_asked](const PublishedCell& cell) { return is_asked(cell.probe); },
-         ModelAndAttention, asked.engine_option});
+  for (const Dimension& dimension : Dimensions()) {
+    for (const AskedAspect& asked : dimension.aspects) {
+      if (asked.of_kind && (kind == nullptr || !asked.of_kind(*kind))) continue;
+      aspects.push_back(
+          {asked.words,
+           [is_asked = asked.is_asked](const PublishedCell& cell) { return is_asked(cell.probe); },
+           ModelAndAttention, asked.engine_option});
+    }
   }
   std::set<std::string> layouts;
   for (const PublishedCell& cell : row.cells) {
@@ -243,8 +196,6 @@ Seen SeenOf(const Aspect& aspect, const std::vector<const PublishedCell*>& cells
 }
 
 }  // namespace
-
-std::span<const AskedAspect> AskedAspects() { return kAsked; }
 
 Coverage CoverageOf(const PublishedRow& row) {
   Coverage coverage;

@@ -25,16 +25,6 @@ struct Coverage {
 
 Coverage CoverageOf(const PublishedRow& row);
 
-// Something that a probe may ask for and that a row was tested with, or was not.
-struct AskedAspect {
-  const char* key;    // in the table of harness/model/cell_key.h
-  const char* words;  // "a warm-up"
-  bool (*is_asked)(const Probe& probe);
-  const char* engine_option = "";                     // that must be seen to act
-  bool (*of_kind)(const EngineKind& kind) = nullptr;  // the kinds that have it; absent: every kind
-};
-std::span<const AskedAspect> AskedAspects();
-
 }  // namespace bkm
 
 #endif  // HARNESS_PUBLISH_COVERAGE_H_

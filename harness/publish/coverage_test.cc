@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "harness/model/cell_key.h"
+#include "harness/model/dimension.h"
 #include "harness/publish/testing_table.h"
 
 namespace bkm {
@@ -68,20 +68,6 @@ TEST_F(CoverageTest, ADecayOfWeightsIsNoDecayOfTheLearningRate) {
   Add("optimizer=weight_decay:0.1");
   EXPECT_THAT(Covered().not_tested, Contains("a decay of the learning rate"));
   EXPECT_THAT(Covered().ok, Contains("other settings of AdamW (qwen3 flex)"));
-}
-
-// What is in no list of aspects would silently be taken for tested.
-TEST(AskedAspectsTest, EveryOptionOfAProbeIsAnAspect) {
-  std::set<std::string> known = {"layout",          // each has an aspect of its own
-                                 "steps", "seed"};  // say how much, not what
-  for (const AskedAspect& aspect : AskedAspects()) known.insert(aspect.key);
-  for (const CellKey& key : CellKeys()) {
-    const bool is_option = key.use == CellKeyUse::kOption || key.use == CellKeyUse::kDetail;
-    if (!is_option || key.field == nullptr) continue;
-    EXPECT_TRUE(known.contains(key.name)) << key.name;
-  }
-  for (const AskedAspect& aspect : AskedAspects())
-    EXPECT_FALSE(aspect.is_asked(Probe())) << aspect.words << ": the default asks for it";
 }
 
 TEST_F(CoverageTest, AnAspectMayBeRightInOneCellAndWrongInAnother) {

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "harness/model/cell_key.h"
+#include "harness/model/dimension.h"
 
 namespace bkm {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/base/status_macros.h"
-#include "harness/model/cell_key.h"
+#include "harness/model/dimension.h"
 #include "harness/model/sandbox_level.h"
 #include "harness/publish/coverage.h"
 #include "harness/report/labels.h"

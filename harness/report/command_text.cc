@@ -3,41 +3,17 @@
 #include "harness/report/command_text.h"
 
 #include <algorithm>
-#include <map>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "harness/base/shown_text.h"
+#include "harness/model/dimension.h"
 #include "harness/model/plant.h"
 
 namespace bkm {
 namespace {
-
-// Fields of a cell that are one flag with the same value; what is not here has no flag, or one of
-// its own below.
-const std::map<std::string, std::string>& Flags() {
-  static const auto& flags =
-      *new std::map<std::string, std::string>{{"runtime", "--runtime"},
-                                              {"torch", "--torch"},
-                                              {"model", "--model"},
-                                              {"head", "--head"},
-                                              {"attention", "--attention"},
-                                              {"precision", "--precision"},
-                                              {"documents", "--documents"},
-                                              {"input", "--input"},
-                                              {"steps", "--steps"},
-                                              {"micro_batches", "--micro-batches"},
-                                              {"seed", "--seed"},
-                                              {"optimizer", "--optimizer"},
-                                              {"checkpoint", "--checkpoint"},
-                                              {"rope_keys", "--rope-keys"},
-                                              {"layout", "--layout"},
-                                              {"temperature", "--temperature"},
-                                              {"config", "--config"}};
-  return flags;
-}
 
 void Add(std::string& command, const std::string& flag, const std::string& value) {
   absl::StrAppend(&command, " ", flag, " ", ShellWord(value));
@@ -93,18 +69,19 @@ std::string CommandOf(const Cell& cell) {
       cell.engine_subject ? absl::StrCat(cell.engine, "@", cell.engine_subject->ToString())
                           : cell.engine);
   if (cell.library_subject) Add(command, "--library", cell.library_subject->ToString());
-  for (const auto& [key, value] : CellFields(cell)) {
-    const auto flag = Flags().find(key);
-    if (flag != Flags().end() && !value.empty()) Add(command, flag->second, value);
+  std::string switches;
+  for (const Dimension& dimension : Dimensions()) {
+    if (dimension.IsOmitted(cell) || dimension.flag_form == FlagForm::kNone) continue;
+    const std::string value = dimension.text(cell);
+    if (dimension.flag_form == FlagForm::kSwitch)
+      absl::StrAppend(&switches, " ", dimension.Flag());
+    else if (!value.empty())
+      Add(command, dimension.Flag(), value);
   }
   for (const std::string& pin : cell.relax) Add(command, "--relax", pin);
   for (const auto& [name, value] : cell.probe.engine_options)
     Add(command, "--engine-option", absl::StrCat(name, "=", value));
-  if (cell.probe.leftover_checkpoint) absl::StrAppend(&command, " --leftover-checkpoint");
-  if (cell.probe.entropy) absl::StrAppend(&command, " --entropy");
-  if (cell.probe.export_weights) absl::StrAppend(&command, " --export-weights");
-  if (cell.probe.resume_checkpoint) absl::StrAppend(&command, " --resume-checkpoint");
-  return command;
+  return command + switches;
 }
 
 }  // namespace bkm

@@ -17,7 +17,7 @@
 #include "harness/base/shown_text.h"
 #include "harness/base/status_macros.h"
 #include "harness/model/asked_cell.h"
-#include "harness/model/cell_key.h"
+#include "harness/model/dimension.h"
 #include "harness/report/labels.h"
 
 namespace bkm {
@@ -48,7 +48,7 @@ std::string Words(absl::string_view message) {
 // the cell from passing ones, since a key that a filter does not name matches everything.
 std::string FilterFor(const CellRecord& cell, const RunRecord& run) {
   std::string text = AskedText(cell.cell);
-  for (const CellKey& key : CellKeys()) {
+  for (const Dimension& key : Dimensions()) {
     if (!key.IsOmitted(cell.cell)) continue;
     const absl::StatusOr<CellFilter> filter = CellFilter::Parse(text);
     HARNESS_CHECK(filter.ok()) << filter.status();

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/base/shown_text.h"
-#include "harness/model/cell_key.h"
+#include "harness/model/dimension.h"
 #include "harness/model/engine_kind.h"
 #include "harness/model/plant.h"
 
@@ -50,8 +50,8 @@ std::string LibraryText(const CellRecord& record) {
 
 std::string OptionsText(const Cell& cell) {
   std::vector<std::string> parts;
-  for (const CellKey& key : CellKeys()) {
-    if (key.use == CellKeyUse::kOption && !key.IsOmitted(cell))
+  for (const Dimension& key : Dimensions()) {
+    if (key.use == DimensionUse::kOption && !key.IsOmitted(cell))
       parts.push_back(absl::StrCat(key.name, "=", key.text(cell)));
   }
   for (const auto& [name, value] : cell.probe.engine_options)

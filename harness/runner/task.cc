@@ -10,6 +10,7 @@
 #include "harness/base/check.h"
 #include "harness/base/hash.h"
 #include "harness/base/json_facts.h"
+#include "harness/model/dimension.h"
 #include "harness/model/engine_kind.h"
 #include "harness/model/layout.h"
 #include "harness/model/plant.h"
@@ -36,16 +37,10 @@ std::string LibraryPackage(const PreparedCell& cell) {
   return cell.library ? cell.library->package : KindOf(cell.record.cell).library_source;
 }
 
-// The probe of a control. Engine options, the input form and what is handed over are the engine's
-// own, and the library needs no micro-batches to be right or wrong.
 Probe ProbeOfControl(Probe probe) {
-  const Probe defaults;
-  probe.engine_options.clear();
-  probe.input = defaults.input;
-  probe.micro_batches = defaults.micro_batches;
-  probe.leftover_checkpoint = defaults.leftover_checkpoint;
-  probe.export_weights = defaults.export_weights;
-  probe.resume_checkpoint = defaults.resume_checkpoint;
+  for (const Dimension& dimension : Dimensions()) {
+    if (dimension.for_control != nullptr) dimension.for_control(probe);
+  }
   return probe;
 }
 
