@@ -71,6 +71,7 @@ Commands AllCommands() {
   commands.push_back(MakeDriftCommand());
   commands.push_back(MakeAcceptCommand());
   commands.push_back(MakeCheckCommand());
+  commands.push_back(MakeAuditCommand());
   commands.push_back(MakeCleanCommand());
   commands.push_back(MakeTortureCommand());
   commands.push_back(MakeCompletionCommand());

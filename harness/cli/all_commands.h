@@ -18,6 +18,7 @@ std::unique_ptr<CliCommand> MakeBisectCommand();
 std::unique_ptr<CliCommand> MakeDriftCommand();
 std::unique_ptr<CliCommand> MakeAcceptCommand();
 std::unique_ptr<CliCommand> MakeCheckCommand();
+std::unique_ptr<CliCommand> MakeAuditCommand();
 std::unique_ptr<CliCommand> MakeCleanCommand();
 std::unique_ptr<CliCommand> MakeTortureCommand();
 std::unique_ptr<CliCommand> MakeSelftestCommand();

@@ -184,5 +184,51 @@ TEST_F(CheckTest, WhatCannotBeCheckedIsOneSentence) {
   EXPECT_THAT(no_table.err, AllOf(HasSubstr("/nowhere/table.json"), Not(HasSubstr("\n\n"))));
 }
 
+class AuditCommandTest : public CheckTest {
+ protected:
+  ProcessResult Audit(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), {"audit", "--table", "table.json"});
+    return bkm_.Run(arguments);
+  }
+};
+
+TEST_F(AuditCommandTest, AFileIsLookedUpAndItsFaultsDecideTheExitCode) {
+  ASSERT_TRUE(WriteFile(bkm_.folder() / "r.txt",
+                        absl::StrCat("verl @ git+https://example.org/verl@", std::string(40, 'a'),
+                                     "\ntorchtitan==0.3.0\ntorch==2.13.0\n"))
+                  .ok());
+  const ProcessResult works = Audit({"r.txt"});
+  EXPECT_EQ(works.exit_code, 0) << works.out << works.err;
+  EXPECT_THAT(works.out, AllOf(HasSubstr("WORKS with flex"), HasSubstr("attention=sdpa: refused"),
+                               Not(HasSubstr("\x1b"))));
+  EXPECT_EQ(Audit({"r.txt", "--uses", "attention=sdpa"}).exit_code, 1);
+  EXPECT_THAT(Audit({"r.txt", "--format", "github"}).out, HasSubstr("::warning file=r.txt,line=1"));
+  EXPECT_EQ((*ParseJson(Audit({"r.txt", "--json"}).out, "stdout"))["pairs"][0]["answer"], "works");
+}
+
+TEST_F(AuditCommandTest, AnEnvironmentIsLookedUpAndUnknownCountsOnlyWhenItIsAsked) {
+  InstallABrokenPair(std::string(40, 'c'));
+  const std::string python = (environment_ / "bin/python").string();
+  const ProcessResult unknown = Audit({"--python", python});
+  EXPECT_EQ(unknown.exit_code, 0) << unknown.out << unknown.err;
+  EXPECT_THAT(unknown.out, HasSubstr("verl ccccccccc x torchtitan 0.3.0, torch 2.13.0+cpu\n"
+                                     "UNKNOWN: the table has no row of these versions"));
+  EXPECT_EQ(Audit({"--python", python, "--strict"}).exit_code, 1);
+}
+
+TEST_F(AuditCommandTest, WhatCannotBeReadIsOneSentence) {
+  ASSERT_TRUE(WriteFile(bkm_.folder() / "uv.lock", "[[package]\n").ok());
+  const auto complaint = [&](std::vector<std::string> arguments) {
+    const ProcessResult result = Audit(std::move(arguments));
+    EXPECT_EQ(result.exit_code, 2) << result.out;
+    return result.err;
+  };
+  EXPECT_THAT(complaint({"uv.lock"}), HasSubstr("bkm: uv.lock: line 1: not TOML: "));
+  EXPECT_THAT(complaint({"none.txt"}), HasSubstr("cannot read none.txt"));
+  EXPECT_THAT(complaint({"uv.lock", "--python", "python3"}),
+              HasSubstr("name a file or --python, not both"));
+  EXPECT_THAT(complaint({"uv.lock", "--uses", "layuot=tp"}), HasSubstr("did you mean 'layout'?"));
+}
+
 }  // namespace
 }  // namespace bkm

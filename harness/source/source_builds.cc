@@ -24,6 +24,7 @@
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
 #include "harness/base/subprocess.h"
+#include "harness/source/download.h"
 #include "harness/source/requirement_policy.h"
 #include "harness/source/source_catalog.h"
 
@@ -34,9 +35,6 @@ namespace {
 
 constexpr char kBuildProgram[] =
 #include "harness/source/wheel_build_py.inc"
-    ;
-constexpr char kDownloadProgram[] =
-#include "harness/source/package_download_py.inc"
     ;
 
 // Real runtimes need one or two.
@@ -300,22 +298,7 @@ absl::Status SourceBuilds::Make(const PinnedPackage& package,
 }
 
 absl::Status SourceBuilds::Download(const PinnedFile& file, const fs::path& target) const {
-  Command command;
-  command.argv = {python_.string(), "-I",     "-S",           "-B", "-c",
-                  kDownloadProgram, file.url, target.string()};
-  command.exact_env = true;
-  command.set_env = PackageSourceEnvironment();
-  command.directory = "/";
-  command.timeout = std::chrono::hours(4);
-  command.in_own_group = false;
-  command.may_run_again = true;
-  ASSIGN_OR_RETURN(const std::string output, RunForOutput(command));
-  ASSIGN_OR_RETURN(const Json json, ParseJson(output, "package_download.py"));
-  if (json.contains("error")) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot download ", file.url, ": ", json["error"].get<std::string>(),
-                     " (check the network and the registry: UV_DEFAULT_INDEX, HTTPS_PROXY)"));
-  }
+  RETURN_IF_ERROR(bkm::Download(python_, file.url, target));
   ASSIGN_OR_RETURN(const std::string sha256, Sha256OfFile(target));
   if (sha256 == file.sha256) return absl::OkStatus();
   return absl::AbortedError(absl::StrCat(file.url, " does not have the registry's hash"));
