@@ -17,6 +17,7 @@
 #include "harness/model/dimension.h"
 #include "harness/model/engine_kind.h"
 #include "harness/publish/coverage.h"
+#include "harness/publish/faults.h"
 #include "harness/publish/layouts.h"
 #include "harness/publish/ranges.h"
 #include "harness/publish/rows.h"
@@ -27,52 +28,6 @@ namespace {
 constexpr size_t kMostNeighbours = 3;
 
 constexpr const char* kAnswers[] = {"works", "wrong", "broken", "unknown"};
-
-// Dimension -> text, of what a probe asks for.
-using Asked = std::map<std::string, std::string>;
-
-Asked AskedOf(const Probe& probe) {
-  const Cell cell{.probe = probe};
-  Asked asked;
-  for (const Dimension& dimension : Dimensions()) {
-    if (dimension.field != nullptr) asked[dimension.name] = dimension.text(cell);
-  }
-  return asked;
-}
-
-bool AgreesWith(const Asked& asked, const Asked& condition) {
-  return std::all_of(condition.begin(), condition.end(),
-                     [&](const auto& part) { return asked.at(part.first) == part.second; });
-}
-
-// The least that a probe has and that no right probe has altogether: what is at its default is left
-// out first, then what every cell has (attention, precision, model), as far as no right probe
-// agrees with the rest.
-Asked ConditionOf(const Asked& red, const std::vector<Asked>& right) {
-  std::vector<const Dimension*> order;
-  const auto add = [&](auto is_next) {
-    for (const Dimension& dimension : Dimensions()) {
-      const bool is_known = std::find(order.begin(), order.end(), &dimension) != order.end();
-      if (dimension.field != nullptr && !is_known && is_next(dimension))
-        order.push_back(&dimension);
-    }
-  };
-  add([&](const Dimension& dimension) {
-    return dimension.use != DimensionUse::kMain && red.at(dimension.name) == dimension.default_text;
-  });
-  add([](const Dimension& dimension) { return dimension.use == DimensionUse::kDetail; });
-  add([](const Dimension& dimension) { return dimension.use == DimensionUse::kMain; });
-  add([](const Dimension&) { return true; });
-  Asked condition = red;
-  for (const Dimension* dimension : order) {
-    Asked wider = condition;
-    wider.erase(dimension->name);
-    const bool is_right = std::any_of(right.begin(), right.end(),
-                                      [&](const Asked& other) { return AgreesWith(other, wider); });
-    if (!is_right) condition = std::move(wider);
-  }
-  return condition;
-}
 
 // The names of a value's settings: "decay" of "decay:linear+total_steps:3", "tp" of
 // "dp_shard=2+tp=2".
@@ -91,7 +46,7 @@ bool IsNamedBy(const std::string& asked, const std::string& value) {
          std::find(settings.begin(), settings.end(), asked) != settings.end();
 }
 
-bool Applies(const Asked& condition, const Uses& uses) {
+bool Applies(const Condition& condition, const Uses& uses) {
   return std::all_of(condition.begin(), condition.end(), [&](const auto& part) {
     const auto named = uses.find(part.first);
     if (named == uses.end()) {
@@ -169,31 +124,17 @@ bool IsRowOf(const PublishedRow& row, const Pair& pair) {
          IsSameRelease(row.torch, pair.torch->version);
 }
 
-// The faults of these cells, one for each verdict and condition.
-std::vector<AuditFault> FaultsOf(const std::vector<const PublishedCell*>& cells, const Uses& uses) {
-  std::vector<Asked> right;
-  for (const PublishedCell* cell : cells) {
-    if (IsOk(*cell)) right.push_back(AskedOf(cell->probe));
-  }
+std::vector<AuditFault> AuditFaultsOf(const std::vector<const PublishedCell*>& cells,
+                                      const Uses& uses) {
   std::vector<AuditFault> faults;
-  std::set<std::pair<std::string, Asked>> known;
-  for (const PublishedCell* cell : cells) {
-    const Verdict& verdict = cell->evidence.verdict;
-    if (IsOk(*cell) || !SaysSomething(verdict)) continue;
-    const std::string text = absl::StrCat(cell->flaky ? "flaky: " : "", ShortText(verdict));
-    Asked condition = ConditionOf(AskedOf(cell->probe), right);
-    if (!known.emplace(text, condition).second) continue;
-    const bool applies = Applies(condition, uses);
-    faults.push_back({.verdict = text,
-                      .message = verdict.message,
-                      .is_silent = verdict.kind == VerdictKind::kWrong || cell->flaky,
-                      .condition = std::move(condition),
+  for (RowFault& fault : FaultsOf(cells)) {
+    const bool applies = Applies(fault.condition, uses);
+    faults.push_back({.verdict = FaultVerdict(*fault.cell),
+                      .message = fault.cell->evidence.verdict.message,
+                      .is_silent = fault.is_silent,
+                      .condition = std::move(fault.condition),
                       .applies = applies});
   }
-  std::stable_sort(faults.begin(), faults.end(), [](const AuditFault& a, const AuditFault& b) {
-    return std::pair(!a.is_silent, a.condition.size()) <
-           std::pair(!b.is_silent, b.condition.size());
-  });
   return faults;
 }
 
@@ -268,7 +209,7 @@ AuditedPair AuditOf(const Pair& pair, const PublishedTable& table, const Uses& u
     if (audited.not_tested.empty()) audited.not_tested = CoverageOf(row).not_tested;
   }
   audited.answer = AnswerOf(cells);
-  audited.faults = FaultsOf(cells, uses);
+  audited.faults = AuditFaultsOf(cells, uses);
   for (const PublishedCell* cell : cells) {
     const std::string& attention = cell->probe.attention;
     std::vector<std::string>& known = audited.works_with;

@@ -10,24 +10,15 @@
 #include "harness/base/shown_text.h"
 #include "harness/base/version.h"
 #include "harness/check/audit.h"
-#include "harness/model/dimension.h"
+#include "harness/publish/faults.h"
 #include "harness/report/labels.h"
 
 namespace bkm {
 namespace {
 
-std::string ConditionText(const AuditFault& fault) {
-  if (fault.condition.empty()) return "always";
-  return absl::StrJoin(fault.condition, ", ", [](std::string* out, const auto& part) {
-    const bool is_default = FindDimension(part.first)->default_text == part.second;
-    absl::StrAppend(out, is_default ? absl::StrCat("default ", part.first)
-                                    : absl::StrCat(part.first, "=", part.second));
-  });
-}
-
 std::string FaultText(const AuditFault& fault) {
-  return absl::StrCat(ConditionText(fault), ": ", fault.verdict, fault.message.empty() ? "" : ": ",
-                      fault.message);
+  return absl::StrCat(ConditionText(fault.condition), ": ", fault.verdict,
+                      fault.message.empty() ? "" : ": ", fault.message);
 }
 
 std::string AnswerText(const AuditedPair& pair) {

@@ -9,7 +9,9 @@
 #include <filesystem>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
+#include "harness/base/subprocess.h"
 #include "harness/publish/published_table.h"
 #include "harness/publish/table_markdown.h"
 
@@ -60,6 +62,22 @@ TEST(CommittedTableTest, ItsFilesAreWhatThisCodeWrites) {
     ADD_FAILURE() << "it is not what this code writes; to accept: cp " << copy << " "
                   << fs::path(kFolder) / name;
   }
+}
+
+TEST(CommittedTableTest, CanBeReadAtAGlance) {
+  const auto check = [](const std::string& file) {
+    return RunCommand({.argv = {"ci/check-table", file}});
+  };
+  const absl::StatusOr<ProcessResult> good = check("golden/table/table.md");
+  ASSERT_TRUE(good.ok()) << good.status();
+  EXPECT_EQ(good->exit_code, 0) << good->out << good->err;
+  const std::string bad = ::testing::TempDir() + "/bad.md";
+  ASSERT_TRUE(
+      WriteFile(bad, absl::StrCat("# T\n\n## verl-fsdp\n\n| ", std::string(101, 'x'), "\n")).ok());
+  const absl::StatusOr<ProcessResult> result = check(bad);
+  EXPECT_EQ(result->exit_code, 1);
+  EXPECT_THAT(result->out, HasSubstr("line 5 shows 103 columns"));
+  EXPECT_THAT(result->out, HasSubstr("0 of 1 engines are answered before the first table"));
 }
 
 TEST(CommittedTableTest, NamesNoPlaceOfTheMachineThatMadeIt) {

@@ -107,7 +107,7 @@ TEST(MarkdownTest, RowSaysItsSandboxWhereItIsWeakerOrNotRecorded) {
   table.rows[0].sandbox = "weak";
   table.rows[1].sandbox = "";
   const std::string text = TableMarkdown(table, EvidenceLinks::kNone);
-  EXPECT_THAT(text, HasSubstr("**fails** (sandbox: weak)"));
+  EXPECT_THAT(text, HasSubstr("- status: fails (sandbox: weak)\n"));
   EXPECT_THAT(text, HasSubstr("The sandbox level of 1 of 2 rows was not recorded."));
 }
 
@@ -154,19 +154,57 @@ TEST(MarkdownTest, TellsEveryVerdictItsEvidenceItsReasonAndHowToInstall) {
   EXPECT_EQ(TableMarkdown(AnOlderTable()),
             R"(# Which versions work together
 
-As of 2026-06-11. A pair that is not here was never run: that is unknown, not "no". Verdicts link to their evidence; a range names every version that was run, and its lock is that of the newest.
+As of 2026-06-11. A pair that is not here was never run: that is unknown, not "no". Marks link to
+their evidence. A range names every version that was run, and its lock is that of the newest. `bkm
+audit` looks up your own versions.
+
+**verl v0.8.0 (aaaaaaaaa, 2026-05-20): install torchtitan 0.3.0 (2026-05-30) with torch 2.13.0**
+([lock][1]). flex works on one rank. Of 1 pairs of two releases, none works.
+
+In the tables, **ok** means that every claim of bkm held in every cell without options that ran with
+this attention; `ok !` that some cell with it is not right, which the list below the table names;
+`-` that nothing was run. "layouts" says with how many of the layouts of several ranks a cell is
+right.
 
 ## verl-torchtitan
 
-| verl | torchtitan | runtime | device | status | flex | sdpa | layouts | ok with | not ok with | not tested | measured | expires | lock |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-| 0.9.1 (2026-06-10) | 0.3.0 (2026-05-30) | cpu, torch 2.13.0 | cpu | **fails** | [broken](../runs/bkm/cells/a-flex) \[1\] | unknown | 1 rank only: broken |  |  |  | 2026-06-01 | 2026-08-30 |  |
-| v0.8.0 (aaaaaaaaa, 2026-05-20) | 0.3.0 (2026-05-30) | cpu, torch 2.13.0 | cpu | **works-except** | [**ok**](../runs/bkm/cells/a-flex) | [refused](../runs/bkm/cells/a-sdpa) \[2\] | 1 rank only: 1 ok, 1 refused | the model qwen3 (flex bf16) | the model qwen3 (sdpa bf16: refused at construct, refused-option) | the model llama3; the model gpt\_oss; the model qwen3\_moe (bkm cannot judge it: verl looks a flavor of torchtitan up by width, layers and vocabulary, and at the probe's sizes finds the dense one); the model deepseek\_v3; the model deepseek\_v3\_published (bkm cannot judge it: torchtitan builds flavors, and the one of the probe's sizes, debugmodel, scores experts by softmax: ask for deepseek\_v3); fp32; a critic; more than 1 thread; documents of other lengths; padded input; micro-batches; a checkpoint folder that an earlier run left; the export of weights; saving and loading a checkpoint; a sharded bf16 checkpoint; MXFP4 weights; RoPE keys of transformers 5 only; RoPE keys of transformers 4 only; a temperature other than 1; entropy; other numbers in config.json; a warm-up; a decay of the learning rate; a clipping norm that does not always act; other settings of AdamW; offloading; more than 1 rank; torch.compile; verl's workers and configuration files; a GPU | 2026-06-01 | 2026-08-30 | [lock](pylock.verl-torchtitan-v0-8-0-torchtitan-0-3-0-cpu-torch-2-13-0.toml) |
+All rows: torch 2.13.0, runtime cpu, device cpu.
+
+| verl | torchtitan | its date | flex | sdpa | layouts | lock |
+| --- | --- | --- | --- | --- | --- | --- |
+| 0.9.1 | 0.3.0 | 2026-05-30 | [broken][2] | - | - |  |
+| v0.8.0 | 0.3.0 | 2026-05-30 | [**ok**][2] | [refused][3] | - | [lock][1] |
+
+### What is wrong
+
+0.9.1 x 0.3.0:
+
+- **broken** always: `no-solution` \[1\]
+
+v0.8.0 x 0.3.0:
+
+- **refused** with attention=sdpa: `refused-option` \[2\]
+
+### What was not tested
+
+- v0.8.0 x 0.3.0: the model llama3; the model gpt\_oss; the model qwen3\_moe (bkm cannot judge it:
+  verl looks a flavor of torchtitan up by width, layers and vocabulary, and at the probe's sizes
+  finds the dense one); the model deepseek\_v3; the model deepseek\_v3\_published (bkm cannot judge
+  it: torchtitan builds flavors, and the one of the probe's sizes, debugmodel, scores experts by
+  softmax: ask for deepseek\_v3); fp32; a critic; more than 1 thread; documents of other lengths;
+  padded input; micro-batches; a checkpoint folder that an earlier run left; the export of weights;
+  saving and loading a checkpoint; a sharded bf16 checkpoint; MXFP4 weights; RoPE keys of
+  transformers 5 only; RoPE keys of transformers 4 only; a temperature other than 1; entropy; other
+  numbers in config.json; a warm-up; a decay of the learning rate; a clipping norm that does not
+  always act; other settings of AdamW; offloading; more than 1 rank; torch.compile; verl's workers
+  and configuration files; a GPU
 
 ## Reasons
 
-1. **broken** at resolve, `no-solution`: numpy&lt;2 and numpy&gt;=2 contradict each other (blame: engine, library)
-2. **refused** at construct, `refused-option`: ValueError: &lt;b&gt;sdpa&lt;/b&gt; \| "not" supported &amp; =never)"
+1. **broken** at resolve, `no-solution`: numpy&lt;2 and numpy&gt;=2 contradict each other (blame:
+   engine, library)
+2. **refused** at construct, `refused-option`: ValueError: &lt;b&gt;sdpa&lt;/b&gt; \| "not"
+   supported &amp; =never)"
             "\xEF\xBF\xBD"
             R"( (blame: engine)
 
@@ -174,17 +212,45 @@ As of 2026-06-11. A pair that is not here was never run: that is unknown, not "n
 
 The newest counts.
 
-- `engine=verl-torchtitan@git:verl@v0.8.0,attention=flex`: ok on 2026-06-01, but [refused at construct, refused-option](../runs/bkm/cells/a-sdpa) on 2026-06-01
+- `engine=verl-torchtitan@git:verl@v0.8.0,attention=flex`: ok on 2026-06-01, but [refused at
+  construct, refused-option][3] on 2026-06-01
 
-## How to install what works
+## The rows
 
-### verl-torchtitan: v0.8.0 (aaaaaaaaa, 2026-05-20) with torchtitan 0.3.0 (2026-05-30)
+The command that measures a row again asks for the cells of the newest version without further
+options. Its run.json names the lock; the `key` in a cell's request.json is the same if the question
+is the same, down to the files of both subjects.
+
+### verl-torchtitan-0-9-1-torchtitan-0-3-0-cpu-torch-2-13-0
+
+- status: fails
+- versions: 0.9.1 (2026-06-10); torchtitan 0.3.0 (2026-05-30)
+- runtime: cpu, torch 2.13.0, cpu
+- measured: 2026-06-01; expires 2026-08-30
+- layouts: 1 rank only: broken
+
+### verl-torchtitan-v0-8-0-torchtitan-0-3-0-cpu-torch-2-13-0
+
+- status: works-except
+- versions: v0.8.0 (aaaaaaaaa, 2026-05-20); torchtitan 0.3.0 (2026-05-30)
+- runtime: cpu, torch 2.13.0, cpu
+- measured: 2026-06-01; expires 2026-08-30
+- layouts: 1 rank only: 1 ok, 1 refused
+- ok with: the model qwen3 (flex bf16)
+- not ok with: the model qwen3 (sdpa bf16: refused at construct, refused-option)
+- lock `bbbbbbbbbbbb`
+- cells: `eeeeeeeeeeee` flex qwen3 bf16
+
+To install it:
 
 ```sh
 uv venv --python 3.11
 uv pip sync pylock.verl-torchtitan-v0-8-0-torchtitan-0-3-0-cpu-torch-2-13-0.toml
 ```
 
+[1]: pylock.verl-torchtitan-v0-8-0-torchtitan-0-3-0-cpu-torch-2-13-0.toml
+[2]: ../runs/bkm/cells/a-flex
+[3]: ../runs/bkm/cells/a-sdpa
 )");
 }
 
@@ -199,21 +265,21 @@ TEST(MarkdownTest, ShowsTheSpeedOfThePlainestRightCells) {
     row.cells.insert(row.cells.begin(), other);
   }
   const std::string text = TableMarkdown(table);
-  EXPECT_THAT(text, HasSubstr(" | a step, memory | layouts | "));
-  EXPECT_THAT(text, HasSubstr(" | flex 0.52 s, 950 MiB | 1 rank only: "));
-  EXPECT_THAT(text, HasSubstr(" |  | 1 rank only: broken")) << "a red cell has no speed to rely on";
+  EXPECT_THAT(text, HasSubstr("\n- a step, memory: flex 0.52 s, 950 MiB\n"));
+  EXPECT_THAT(text.substr(text.find("- status: fails"), 200), Not(HasSubstr("a step, memory")))
+      << "a red cell has no speed to rely on";
 }
 
 TEST(MarkdownTest, ShowsTheHorizonOfTheSourcesAndOneCommandPerRow) {
   const std::string text = TableMarkdown(ATable(), EvidenceLinks::kToRuns);
-  EXPECT_THAT(text, HasSubstr("| measured | sources known up to | expires |"));
-  EXPECT_THAT(text, HasSubstr("| 2026-06-01 | verl 2026-06-05 | 2026-08-30 |"));
-  EXPECT_THAT(text, HasSubstr("--attention flex,sdpa --seed 0\n```\n\n- lock `bbbbbbbbbbbb`\n"
-                              "- cell `eeeeeeeeeeee`: flex qwen3 bf16\n"));
+  EXPECT_THAT(text, HasSubstr("\n- sources known up to: verl 2026-06-05\n"));
+  EXPECT_THAT(text, HasSubstr(" --attention \\\n    flex,sdpa --seed 0\n```\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\n- lock `bbbbbbbbbbbb`\n- cells: `eeeeeeeeeeee` flex qwen3 bf16\n"));
 
   const std::string old_text = TableMarkdown(AnOlderTable(), EvidenceLinks::kToRuns);
   EXPECT_THAT(old_text, Not(HasSubstr("sources known")));
-  EXPECT_THAT(old_text, Not(HasSubstr("How to measure a row again")));
+  EXPECT_THAT(old_text, Not(HasSubstr("To measure it again")));
 }
 
 TEST(MarkdownTest, SaysHowManyPairsNobodyRan) {
@@ -228,10 +294,12 @@ TEST(MarkdownTest, SaysHowManyPairsNobodyRan) {
 }
 
 TEST(MarkdownTest, LinksToNoEvidenceThatDoesNotTravelWithIt) {
-  EXPECT_THAT(TableMarkdown(ATable()), HasSubstr("[**ok**](../runs/bkm/cells/a-flex)"));
+  const std::string linked = TableMarkdown(ATable());
+  EXPECT_THAT(linked, HasSubstr("| [**ok**][2] |"));
+  EXPECT_THAT(linked, HasSubstr("\n[2]: ../runs/bkm/cells/a-flex\n"));
   const std::string unlinked = TableMarkdown(ATable(), EvidenceLinks::kNone);
   EXPECT_THAT(unlinked, HasSubstr("| **ok** |"));
-  EXPECT_THAT(unlinked, Not(HasSubstr("](../runs")));
+  EXPECT_THAT(unlinked, Not(HasSubstr("../runs")));
   EXPECT_THAT(unlinked, Not(HasSubstr("link to")));
 }
 

@@ -5,16 +5,21 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "harness/model/engine_kind.h"
+#include "harness/publish/answer.h"
 #include "harness/publish/coverage.h"
 #include "harness/publish/escape.h"
 #include "harness/publish/evidence.h"
+#include "harness/publish/faults.h"
 #include "harness/publish/layouts.h"
 #include "harness/publish/rows.h"
 #include "harness/report/labels.h"
@@ -24,9 +29,39 @@ namespace {
 
 constexpr size_t kWorkingShown = 10;
 constexpr size_t kReasonsShown = 5;
+constexpr size_t kColumns = 100;      // of a line, but for words that are longer
+constexpr size_t kVersionShown = 16;  // characters of a version in the narrow table
 
 std::string TableLine(const std::vector<std::string>& columns) {
   return absl::StrCat("| ", absl::StrJoin(columns, " | "), " |\n");
+}
+
+// Whether a line that starts with this word could be another block of Markdown than a paragraph: a
+// list, a heading, a quotation, a table, a fence or a rule.
+bool StartsABlock(absl::string_view word) {
+  if (word.empty()) return false;
+  if (word[0] == '>' || word[0] == '|' || absl::StartsWith(word, "```")) return true;
+  if (word.find_first_not_of("-+*#=~") == absl::string_view::npos) return true;
+  const absl::string_view number = word.substr(0, word.size() - 1);
+  return !number.empty() && (word.back() == '.' || word.back() == ')') &&
+         number.find_first_not_of("0123456789") == absl::string_view::npos;
+}
+
+// Markdown in lines of at most kColumns: the first starts with `lead`, the others with as many
+// spaces.
+std::string Wrapped(absl::string_view lead, absl::string_view text) {
+  std::string out, line(lead);
+  bool is_empty = true;
+  for (const absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+    if (!is_empty && line.size() + 1 + word.size() > kColumns && !StartsABlock(word)) {
+      absl::StrAppend(&out, line, "\n");
+      line.assign(lead.size(), ' ');
+      is_empty = true;
+    }
+    absl::StrAppend(&line, is_empty ? "" : " ", word);
+    is_empty = false;
+  }
+  return absl::StrCat(out, line, "\n");
 }
 
 // A link's target without spaces and brackets, which would end it.
@@ -41,10 +76,26 @@ std::string Target(const std::string& path) {
                                     {"\n", "%0A"}});
 }
 
-std::string Linked(const std::string& text, const Evidence& evidence, EvidenceLinks links) {
-  if (links == EvidenceLinks::kNone) return text;
-  return absl::StrCat("[", text, "](", Target(evidence.run + "/" + evidence.dir), ")");
-}
+// Targets of links, by number, so that no line is as long as a path.
+class Links {
+ public:
+  explicit Links(EvidenceLinks evidence) : evidence_(evidence) {}
+
+  std::string To(const std::string& text, const std::string& target) {
+    const auto [it, is_new] = numbers_.emplace(target, numbers_.size() + 1);
+    if (is_new) absl::StrAppend(&list_, "[", it->second, "]: ", Target(target), "\n");
+    return absl::StrCat("[", text, "][", it->second, "]");
+  }
+  std::string ToEvidence(const std::string& text, const Evidence& evidence) {
+    return evidence_ == EvidenceLinks::kNone ? text : To(text, evidence.run + "/" + evidence.dir);
+  }
+  const std::string& list() const { return list_; }
+
+ private:
+  const EvidenceLinks evidence_;
+  std::map<std::string, size_t> numbers_;
+  std::string list_;
+};
 
 // Why a cell is not ok. Equal causes have equal texts.
 std::string Cause(const PublishedCell& cell) {
@@ -58,14 +109,26 @@ std::string Cause(const PublishedCell& cell) {
           : absl::StrCat(" (blame: ", MarkdownText(absl::StrJoin(verdict.blame, ", ")), ")"));
 }
 
-// Lines of a fenced block of code, which none of them ends.
-std::string CodeLines(const std::vector<std::string>& lines) {
-  std::string out;
-  for (const std::string& line : lines) {
-    absl::StrAppend(&out, absl::StrReplaceAll(ShownText(line), {{"\n", " "}, {"```", "'''"}}),
-                    "\n");
+// A line of a fenced block of code, which it does not end. A long command goes on in further lines.
+std::string CodeLine(const std::string& line) {
+  const std::string shown = absl::StrReplaceAll(ShownText(line), {{"\n", " "}, {"```", "'''"}});
+  std::string out, current;
+  for (const absl::string_view word : absl::StrSplit(shown, ' ')) {
+    if (!current.empty() && current.size() + word.size() + 3 > kColumns) {
+      absl::StrAppend(&out, current, " \\\n");
+      current = "    ";
+    } else if (!current.empty()) {
+      current += ' ';
+    }
+    absl::StrAppend(&current, word);
   }
-  return out;
+  return absl::StrCat(out, current, "\n");
+}
+
+std::string CodeBlock(const std::vector<std::string>& lines) {
+  std::string out = "```sh\n";
+  for (const std::string& line : lines) out += CodeLine(line);
+  return out + "```\n\n";
 }
 
 // Numbers causes in order of appearance and counts their cells.
@@ -79,7 +142,8 @@ class Causes {
   }
   std::string List() const {
     std::string out;
-    for (size_t i = 0; i < texts_.size(); ++i) absl::StrAppend(&out, i + 1, ". ", texts_[i], "\n");
+    for (size_t i = 0; i < texts_.size(); ++i)
+      absl::StrAppend(&out, Wrapped(absl::StrCat(i + 1, ". "), texts_[i]));
     return out;
   }
   // The causes with the most cells.
@@ -108,35 +172,6 @@ class Causes {
 std::string ProbeText(const PublishedCell& cell) {
   return absl::StrCat(cell.probe.model, " ", cell.probe.precision,
                       OptionsText(cell.probe).empty() ? "" : ", ", OptionsText(cell.probe));
-}
-
-// One attention of a row: "[**ok**](evidence) qwen3 bf16, llama3 bf16; [broken](evidence) \[2\]".
-std::string AttentionText(const std::vector<const PublishedCell*>& cells, bool tell_probes,
-                          EvidenceLinks links, Causes& causes) {
-  struct Group {
-    const PublishedCell* first;
-    std::vector<std::string> probes;
-  };
-  std::vector<std::string> order;
-  std::map<std::string, Group> groups;  // by verdict
-  for (const PublishedCell* cell : cells) {
-    const std::string mark = IsOk(*cell) ? "" : absl::StrCat(" \\[", causes.NumberOf(*cell), "\\]");
-    const std::string text = absl::StrCat(CellText(*cell), mark);
-    const auto [it, is_new] = groups.emplace(text, Group{.first = cell});
-    if (is_new) order.push_back(text);
-    const std::string probe = MarkdownText(ProbeText(*cell));
-    std::vector<std::string>& probes = it->second.probes;
-    if (std::find(probes.begin(), probes.end(), probe) == probes.end()) probes.push_back(probe);
-  }
-  std::vector<std::string> parts;
-  for (const std::string& text : order) {
-    const Group& group = groups.at(text);
-    const std::string verdict = CellText(*group.first);
-    parts.push_back(absl::StrCat(
-        Linked(IsOk(*group.first) ? "**ok**" : verdict, group.first->evidence, links),
-        text.substr(verdict.size()), tell_probes ? " " + absl::StrJoin(group.probes, ", ") : ""));
-  }
-  return parts.empty() ? "unknown" : absl::StrJoin(parts, "; ");
 }
 
 // The plainest right cell of each attention: "flex 0.52 s, 950 MiB".
@@ -171,104 +206,285 @@ std::string NeverRunText(const PublishedTable& table, const EngineKind& kind) {
                       " were never run: unknown.\n\n");
 }
 
-std::string KindTable(const PublishedTable& table, const EngineKind& kind, EvidenceLinks links,
-                      Causes& causes) {
-  std::set<std::string> asked, probes;
-  std::string lines;
-  for (const PublishedRow& row : table.rows) {
-    if (row.engine != kind.name) continue;
-    for (const PublishedCell& cell : row.cells)
-      asked.insert(cell.probe.attention), probes.insert(ProbeText(cell));
-  }
-  if (asked.empty()) return "";
-  const bool tell_horizon = std::any_of(table.rows.begin(), table.rows.end(),
-                                        [](const auto& row) { return !row.horizon.empty(); });
-  const bool tell_speed = std::any_of(table.rows.begin(), table.rows.end(),
-                                      [](const auto& row) { return !SpeedText(row).empty(); });
-  for (const PublishedRow& row : table.rows) {
-    if (row.engine != kind.name) continue;
-    std::vector<std::string> columns = {
-        MarkdownText(VersionText(row.engine_version)), MarkdownText(LibraryText(row)),
-        MarkdownText(absl::StrCat(row.runtime, row.torch.empty() ? "" : ", torch ", row.torch,
-                                  row.relax.empty() ? "" : ", without the pins on ",
-                                  absl::StrJoin(row.relax, ", "))),
-        MarkdownText(row.device),
-        absl::StrCat("**", Name(row.status), "**", IsExpired(row, table.date) ? " (expired)" : "",
-                     SandboxNote(row))};
-    for (const std::string& attention : asked) {
-      std::vector<const PublishedCell*> cells = NewestCells(row);
-      std::erase_if(cells, [&](const auto* cell) { return cell->probe.attention != attention; });
-      columns.push_back(AttentionText(cells, probes.size() > 1, links, causes));
-    }
-    if (tell_speed) columns.push_back(MarkdownText(SpeedText(row)));
-    const Coverage coverage = CoverageOf(row);
-    columns.push_back(MarkdownText(LayoutsText(row)));
-    for (const auto* entries : {&coverage.ok, &coverage.not_ok, &coverage.not_tested})
-      columns.push_back(MarkdownText(absl::StrJoin(*entries, "; ")));
-    columns.push_back(MarkdownText(row.measured));
-    if (tell_horizon) columns.push_back(MarkdownText(HorizonText(row)));
-    columns.insert(columns.end(),
-                   {MarkdownText(row.expires),
-                    row.pylock.empty() ? "" : absl::StrCat("[lock](", Target(row.pylock), ")")});
-    absl::StrAppend(&lines, TableLine(columns));
-  }
-  std::vector<std::string> header = {kind.engine_source, kind.library_source, "runtime", "device",
-                                     "status"};
-  for (const std::string& attention : asked) header.push_back(MarkdownText(attention));
-  if (tell_speed) header.push_back("a step, memory");
-  header.insert(header.end(), {"layouts", "ok with", "not ok with", "not tested", "measured"});
-  if (tell_horizon) header.push_back("sources known up to");
-  header.insert(header.end(), {"expires", "lock"});
-  return absl::StrCat("## ", kind.name, "\n\n", TableLine(header),
-                      TableLine(std::vector<std::string>(header.size(), "---")), lines, "\n",
-                      NeverRunText(table, kind));
+// "flex" of flex_attention: the columns of a narrow table.
+std::string ShortAttention(const std::string& attention) {
+  static const auto& names = *new std::map<std::string, std::string>{
+      {"flex_attention", "flex"}, {"flash_attention_2", "flash2"}};
+  const auto it = names.find(attention);
+  return it == names.end() ? attention : it->second;
 }
 
-std::string InstallText(const PublishedTable& table) {
-  std::string out;
-  for (const PublishedRow& row : table.rows) {
-    if (row.install.empty() || IsExpired(row, table.date)) continue;
-    absl::StrAppend(&out, "### ", row.engine, ": ", MarkdownText(VersionText(row.engine_version)),
-                    " with ", row.library, " ", MarkdownText(VersionText(row.library_to)),
-                    "\n\n```sh\n", CodeLines(row.install), "```\n\n");
-  }
-  return out.empty() ? "" : absl::StrCat("## How to install what works\n\n", out);
+std::string ShortVersion(const std::string& version) {
+  return MarkdownText(version.size() <= kVersionShown ? version : version.substr(0, kVersionShown));
 }
 
-// One command for each row, with what it must find again: the lock, and the keys of the cells.
-std::string MeasureAgainText(const PublishedTable& table) {
-  std::string out;
-  for (const PublishedRow& row : table.rows) {
-    if (row.measure_again.empty()) continue;
-    absl::StrAppend(&out, "### ", MarkdownText(row.id), "\n\n```sh\n",
-                    CodeLines({row.measure_again}), "```\n\n");
-    if (!row.lock.empty())
-      absl::StrAppend(&out, "- lock ", MarkdownCode(row.lock.substr(0, 12)), "\n");
-    for (const PublishedCell* cell : NewestCells(row)) {
-      if (cell->key.empty()) continue;
-      absl::StrAppend(&out, "- cell ", MarkdownCode(cell->key.substr(0, 12)), ": ",
-                      MarkdownText(absl::StrCat(cell->probe.attention, " ", ProbeText(*cell))),
-                      "\n");
-    }
-    out += "\n";
+std::string ShortLibrary(const PublishedRow& row) {
+  const std::string newest = ShortLabel(row.library_to);
+  return row.library_from == row.library_to
+             ? newest
+             : absl::StrCat(ShortLabel(row.library_from), " to ", newest);
+}
+
+std::string PairText(const PublishedRow& row) {
+  return absl::StrCat(MarkdownText(ShortLabel(row.engine_version)), " x ",
+                      MarkdownText(ShortLibrary(row)));
+}
+
+std::string Enumerated(const std::set<std::string>& names) {
+  const std::vector<std::string> all(names.begin(), names.end());
+  if (all.size() < 2) return absl::StrJoin(all, "");
+  return absl::StrCat(absl::StrJoin(all.begin(), all.end() - 1, ", "), " and ", all.back());
+}
+
+bool IsPlainCell(const PublishedCell& cell) { return OptionsText(cell.probe).empty(); }
+
+// One attention of a row: "ok", "ok !" (with a fault in some other cell of it), "wrong", or "-"
+// where nothing was run. Cells without options decide, where there are any.
+std::string Mark(const PublishedRow& row, const std::string& attention, Links& links) {
+  std::vector<const PublishedCell*> cells = CellsByProbe(row);
+  std::erase_if(cells,
+                [&](const PublishedCell* cell) { return cell->probe.attention != attention; });
+  if (cells.empty()) return "-";
+  const auto is_red = [](const PublishedCell* cell) {
+    return !IsOk(*cell) && SaysSomething(cell->evidence.verdict);
+  };
+  std::vector<const PublishedCell*> plain = cells;
+  std::erase_if(plain, [](const PublishedCell* cell) { return !IsPlainCell(*cell); });
+  if (plain.empty()) plain = cells;
+  const auto ok = std::find_if(plain.begin(), plain.end(),
+                               [](const PublishedCell* cell) { return IsOk(*cell); });
+  if (ok != plain.end())
+    return absl::StrCat(links.ToEvidence("**ok**", (*ok)->evidence),
+                        std::any_of(cells.begin(), cells.end(), is_red) ? " !" : "");
+  const auto red = std::find_if(plain.begin(), plain.end(), is_red);
+  if (red == plain.end()) return "unknown";
+  return links.ToEvidence(
+      std::string((*red)->flaky ? "flaky" : Name((*red)->evidence.verdict.kind)), (*red)->evidence);
+}
+
+// "2 of 4": with how many of the layouts of several ranks that were run a cell is right.
+std::string LayoutMark(const PublishedRow& row) {
+  int run = 0, right = 0;
+  for (const LayoutCells& layout : ByLayout(CellsByProbe(row))) {
+    if (layout.layout == "1") continue;
+    ++run;
+    right += std::any_of(layout.cells.begin(), layout.cells.end(),
+                         [](const PublishedCell* cell) { return IsOk(*cell); });
   }
-  if (out.empty()) return "";
+  return run == 0 ? "-" : absl::StrCat(right, " of ", run);
+}
+
+std::set<std::string> Distinct(const std::vector<const PublishedRow*>& rows,
+                               std::string (*value)(const PublishedRow&)) {
+  std::set<std::string> values;
+  for (const PublishedRow* row : rows) values.insert(value(*row));
+  return values;
+}
+
+std::string NarrowTable(const EngineKind& kind, const std::vector<const PublishedRow*>& rows,
+                        Links& links) {
+  std::set<std::string> attentions;
+  for (const PublishedRow* row : rows) {
+    for (const PublishedCell& cell : row->cells) attentions.insert(cell.probe.attention);
+  }
+  // What is the same in all rows stands above the table.
+  const auto torch = [](const PublishedRow& row) { return row.torch; };
+  const auto runtime = [](const PublishedRow& row) { return row.runtime; };
+  const auto device = [](const PublishedRow& row) { return row.device; };
+  std::vector<std::pair<std::string, std::string (*)(const PublishedRow&)>> more;
+  std::vector<std::string> same;
+  for (const auto& [name, value] :
+       {std::pair<std::string, std::string (*)(const PublishedRow&)>{"torch", torch},
+        {"runtime", runtime},
+        {"device", device}}) {
+    const std::set<std::string> values = Distinct(rows, value);
+    if (values.size() > 1)
+      more.emplace_back(name, value);
+    else if (!values.begin()->empty())
+      same.push_back(absl::StrCat(name, " ", *values.begin()));
+  }
+  std::vector<std::string> header = {kind.engine_source, kind.library_source, "its date"};
+  for (const auto& [name, value] : more) header.push_back(name);
+  for (const std::string& attention : attentions)
+    header.push_back(MarkdownText(ShortAttention(attention)));
+  header.insert(header.end(), {"layouts", "lock"});
+  std::string out =
+      absl::StrCat("All rows: ", MarkdownText(absl::StrJoin(same, ", ")), ".\n\n",
+                   TableLine(header), TableLine(std::vector<std::string>(header.size(), "---")));
+  for (const PublishedRow* row : rows) {
+    std::vector<std::string> columns = {ShortVersion(ShortLabel(row->engine_version)),
+                                        ShortVersion(ShortLibrary(*row)),
+                                        MarkdownText(row->library_to.date)};
+    for (const auto& [name, value] : more) columns.push_back(ShortVersion(value(*row)));
+    for (const std::string& attention : attentions) columns.push_back(Mark(*row, attention, links));
+    columns.push_back(LayoutMark(*row));
+    columns.push_back(row->pylock.empty() ? "" : links.To("lock", row->pylock));
+    out += TableLine(columns);
+  }
+  return out + "\n";
+}
+
+// "verl 0.9.1: install torchtitan main (...) with torch 2.13.0; flex and varlen work on one rank".
+std::string AnswerBlock(const Answer& answer, Links& links) {
+  if (answer.best == nullptr)
+    return Wrapped("",
+                   absl::StrCat("**None of the ", answer.rows, " pairs that were run works.**")) +
+           "\n";
+  const PublishedRow& row = *answer.best;
+  const EngineKind* kind = FindEngineKind(row.engine);
+  std::set<std::string> attentions, layouts;
+  for (const PublishedCell* cell : CellsByProbe(row)) {
+    if (!IsOk(*cell)) continue;
+    const std::string layout = LayoutOf(*cell);
+    layout == "1" ? attentions.insert(cell->probe.attention) : layouts.insert(layout);
+  }
+  std::string text = absl::StrCat(
+      "**", kind ? kind->engine_source : row.engine, " ",
+      MarkdownText(VersionText(row.engine_version)), ": install ", row.library, " ",
+      MarkdownText(VersionText(row.library_to)), " with torch ", MarkdownText(row.torch), "**",
+      row.pylock.empty() ? "" : absl::StrCat(" (", links.To("lock", row.pylock), ")"), ". ",
+      MarkdownText(Enumerated(attentions)), attentions.size() == 1 ? " works" : " work",
+      " on one rank",
+      layouts.empty() ? ""
+                      : absl::StrCat("; so ", layouts.size() == 1 ? "does " : "do ",
+                                     MarkdownText(Enumerated(layouts))),
+      ".");
+  if (answer.releases != &row)
+    absl::StrAppend(
+        &text,
+        answer.releases == nullptr
+            ? absl::StrCat(" Of ", answer.release_rows, " pairs of two releases, none works.")
+            : absl::StrCat(" Of releases only: ", MarkdownText(PairLabel(*answer.releases)), "."));
+  std::string out = Wrapped("", text) + "\n";
+  std::vector<std::string> silent;
+  for (const RowFault& fault : FaultsOf(CellsByProbe(row))) {
+    if (fault.is_silent)
+      silent.push_back(absl::StrCat(ConditionText(fault.condition), " (",
+                                    fault.cell->evidence.verdict.reason, ")"));
+  }
+  if (!silent.empty())
+    out += Wrapped("", absl::StrCat("**Beware**, it trains and is silently wrong with: ",
+                                    MarkdownText(absl::StrJoin(silent, "; ")), ".")) +
+           "\n";
+  return out;
+}
+
+// A line for each fault, the silent ones of a pair first. Pairs with the same faults share them.
+std::string FaultLines(const std::vector<const PublishedRow*>& rows, Causes& causes) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // faults -> pairs
+  for (const PublishedRow* row : rows) {
+    std::string lines;
+    for (const RowFault& fault : FaultsOf(CellsByProbe(*row))) {
+      const Verdict& verdict = fault.cell->evidence.verdict;
+      absl::StrAppend(
+          &lines, Wrapped("- ", absl::StrCat("**", CellText(*fault.cell), "** ",
+                                             fault.condition.empty()
+                                                 ? "always"
+                                                 : absl::StrCat("with ", MarkdownText(ConditionText(
+                                                                             fault.condition))),
+                                             ": ", MarkdownCode(verdict.reason), " \\[",
+                                             causes.NumberOf(*fault.cell), "\\]")));
+    }
+
+    if (lines.empty()) continue;
+    const auto known = std::find_if(groups.begin(), groups.end(),
+                                    [&](const auto& group) { return group.first == lines; });
+    if (known == groups.end())
+      groups.push_back({lines, {PairText(*row)}});
+    else
+      known->second.push_back(PairText(*row));
+  }
+  std::string out;
+  for (const auto& [lines, pairs] : groups)
+    absl::StrAppend(&out, Wrapped("", absl::StrJoin(pairs, ", ") + ":"), "\n", lines, "\n");
+  return out;
+}
+
+// What rows that work were not tested with; rows with the same list share it.
+std::string NotTestedLines(const std::vector<const PublishedRow*>& rows) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups;
+  for (const PublishedRow* row : rows) {
+    const std::string text = absl::StrJoin(CoverageOf(*row).not_tested, "; ");
+    if (text.empty()) continue;
+    const auto known = std::find_if(groups.begin(), groups.end(),
+                                    [&](const auto& group) { return group.first == text; });
+    if (known == groups.end())
+      groups.push_back({text, {PairText(*row)}});
+    else
+      known->second.push_back(PairText(*row));
+  }
+  std::string out;
+  for (const auto& [text, pairs] : groups)
+    absl::StrAppend(
+        &out, Wrapped("- ", absl::StrCat(absl::StrJoin(pairs, ", "), ": ", MarkdownText(text))));
+  return out;
+}
+
+std::string KindSection(const PublishedTable& table, const EngineKind& kind, Links& links,
+                        Causes& causes) {
+  std::vector<const PublishedRow*> rows;
+  for (const PublishedRow& row : table.rows) {
+    if (row.engine == kind.name) rows.push_back(&row);
+  }
+  if (rows.empty()) return "";
+  const std::string faults = FaultLines(rows, causes), not_tested = NotTestedLines(rows);
   return absl::StrCat(
-      "## How to measure a row again\n\nThe command asks for the cells of the newest version "
-      "without further options. Its run.json names the lock; the `key` in a cell's request.json is "
-      "the same if the question is the same, down to the files of both subjects.\n\n",
-      out);
+      "## ", kind.name, "\n\n", NarrowTable(kind, rows, links), NeverRunText(table, kind),
+      faults.empty() ? "" : absl::StrCat("### What is wrong\n\n", faults),
+      not_tested.empty() ? "" : absl::StrCat("### What was not tested\n\n", not_tested, "\n"));
 }
 
-std::string ContradictionText(const PublishedTable& table, EvidenceLinks links) {
+std::string Bullet(absl::string_view name, const std::string& text) {
+  return text.empty() ? "" : Wrapped("- ", absl::StrCat(name, ": ", MarkdownText(text)));
+}
+
+// All of a row: where it was measured and until when it counts, what is right, how to install it
+// and how to measure it again.
+std::string RowSection(const PublishedTable& table, const PublishedRow& row) {
+  const Coverage coverage = CoverageOf(row);
+  std::string out = absl::StrCat(
+      "### ", MarkdownText(row.id), "\n\n",
+      Bullet("status",
+             absl::StrCat(Name(row.status), IsExpired(row, table.date) ? " (expired)" : "",
+                          SandboxNote(row))),
+      Bullet("versions", absl::StrCat(VersionText(row.engine_version), "; ", row.library, " ",
+                                      LibraryText(row))),
+      Bullet("runtime",
+             absl::StrCat(row.runtime, row.torch.empty() ? "" : ", torch ", row.torch, ", ",
+                          row.device, row.relax.empty() ? "" : ", without the pins on ",
+                          absl::StrJoin(row.relax, ", "))),
+      Bullet("measured", absl::StrCat(row.measured, "; expires ", row.expires)),
+      Bullet("sources known up to", HorizonText(row)), Bullet("a step, memory", SpeedText(row)),
+      Bullet("layouts", LayoutsText(row)), Bullet("ok with", absl::StrJoin(coverage.ok, "; ")),
+      Bullet("not ok with", absl::StrJoin(coverage.not_ok, "; ")));
+  if (!row.lock.empty())
+    absl::StrAppend(&out, "- lock ", MarkdownCode(row.lock.substr(0, 12)), "\n");
+  std::vector<std::string> keys;
+  for (const PublishedCell* cell : NewestCells(row)) {
+    if (!cell->key.empty())
+      keys.push_back(
+          absl::StrCat(MarkdownCode(cell->key.substr(0, 12)), " ",
+                       MarkdownText(absl::StrCat(cell->probe.attention, " ", ProbeText(*cell)))));
+  }
+  if (!keys.empty()) out += Wrapped("- ", absl::StrCat("cells: ", absl::StrJoin(keys, "; ")));
+  out += "\n";
+  if (!row.install.empty() && !IsExpired(row, table.date))
+    absl::StrAppend(&out, "To install it:\n\n", CodeBlock(row.install));
+  if (!row.measure_again.empty())
+    absl::StrAppend(&out, "To measure it again:\n\n", CodeBlock({row.measure_again}));
+  return out;
+}
+
+std::string ContradictionText(const PublishedTable& table, Links& links) {
   std::string out;
   for (const PublishedRow& row : table.rows) {
     for (const PublishedCell& cell : row.cells) {
       for (const Evidence& older : cell.contradicted_by) {
-        absl::StrAppend(&out, "- ", MarkdownCode(cell.id), ": ", CellText(cell), " on ",
-                        cell.evidence.measured, ", but ",
-                        Linked(MarkdownText(ShortText(older.verdict)), older, links), " on ",
-                        older.measured, "\n");
+        out += Wrapped("- ",
+                       absl::StrCat(MarkdownCode(cell.id), ": ", CellText(cell), " on ",
+                                    cell.evidence.measured, ", but ",
+                                    links.ToEvidence(MarkdownText(ShortText(older.verdict)), older),
+                                    " on ", older.measured));
       }
     }
   }
@@ -298,21 +514,40 @@ std::string SandboxText(const PublishedTable& table) {
 
 }  // namespace
 
-std::string TableMarkdown(const PublishedTable& table, EvidenceLinks links) {
+std::string TableMarkdown(const PublishedTable& table, EvidenceLinks evidence) {
   Causes causes;
+  Links links(evidence);
   std::string out = absl::StrCat(
-      "# Which versions work together\n\nAs of ", MarkdownText(table.date),
-      ". A pair that is not here was never run: that is unknown, not \"no\". ",
-      links == EvidenceLinks::kToRuns ? "Verdicts link to their evidence; a" : "A",
-      " range names every version that was run, and its lock is that of the newest.\n\n",
-      PartialText(table), SandboxText(table));
+      "# Which versions work together\n\n",
+      Wrapped("", absl::StrCat(
+                      "As of ", MarkdownText(table.date),
+                      ". A pair that is not here was never run: that is unknown, not "
+                      "\"no\".",
+                      evidence == EvidenceLinks::kToRuns ? " Marks link to their evidence." : "",
+                      " A range names every version that was run, and its lock is that of "
+                      "the newest. `bkm audit` looks up your own versions.")),
+      "\n", PartialText(table), SandboxText(table));
+  for (const Answer& answer : AnswersOf(table)) out += AnswerBlock(answer, links);
+  out += Wrapped("",
+                 "In the tables, **ok** means that every claim of bkm held in every cell without "
+                 "options that ran with this attention; `ok !` that some cell with it is not "
+                 "right, which the list below the table names; `-` that nothing was run. "
+                 "\"layouts\" says with how many of the layouts of several ranks a cell is "
+                 "right.") +
+         "\n";
   for (const EngineKind& kind : EngineKinds())
-    absl::StrAppend(&out, KindTable(table, kind, links, causes));
+    absl::StrAppend(&out, KindSection(table, kind, links, causes));
   const std::string reasons = causes.List();
   if (!reasons.empty()) absl::StrAppend(&out, "## Reasons\n\n", reasons, "\n");
-  absl::StrAppend(&out, ContradictionText(table, links), InstallText(table),
-                  MeasureAgainText(table));
-  return out;
+  absl::StrAppend(&out, ContradictionText(table, links), "## The rows\n\n",
+                  Wrapped("",
+                          "The command that measures a row again asks for the cells of the newest "
+                          "version without further options. Its run.json names the lock; the "
+                          "`key` in a cell's request.json is the same if the question is the "
+                          "same, down to the files of both subjects."),
+                  "\n");
+  for (const PublishedRow& row : table.rows) out += RowSection(table, row);
+  return out + links.list();
 }
 
 std::string StepSummary(const PublishedTable& table) {

@@ -12,8 +12,9 @@ namespace bkm {
 // kNone is for a table that is copied without the folders of its runs.
 enum class EvidenceLinks { kToRuns, kNone };
 
-// table.md: a table per engine kind with one column per attention, the reasons of failures, and how
-// to install the rows that work.
+// table.md: for each engine what to install and what to beware of, then a narrow table, what is
+// wrong with each pair (silent faults first), what was not tested, the reasons, and each row with
+// how to install it and measure it again. Lines have at most 100 columns where words allow it.
 std::string TableMarkdown(const PublishedTable& table,
                           EvidenceLinks links = EvidenceLinks::kToRuns);
 

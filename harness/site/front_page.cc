@@ -9,10 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/model/engine_kind.h"
+#include "harness/publish/answer.h"
 #include "harness/publish/coverage.h"
+#include "harness/publish/faults.h"
+#include "harness/publish/layouts.h"
 #include "harness/publish/rows.h"
 #include "harness/report/labels.h"
-#include "harness/site/answer.h"
 #include "harness/site/matrix_table.h"
 #include "harness/site/mutation_view.h"
 #include "harness/site/verdict_view.h"
@@ -92,11 +94,26 @@ class Front {
                          Element("a", {{"href", row.pylock}}, row.pylock)});
       }
     }
+    card << Beware(row);
     card << Element("p", {Element("strong", "Why this one. "), WhyThis(answer)}) << Covered(row)
          << Others(absl::StrCat("The same ", kind.engine_source, " with other versions of ",
                                 kind.library_source),
                    answer);
     return Element("article", {{"class", "card answer"}}, card);
+  }
+
+  // What trains and is silently something else than what was asked.
+  Markup Beware(const PublishedRow& row) const {
+    Markup items;
+    for (const RowFault& fault : FaultsOf(CellsByProbe(row))) {
+      if (!fault.is_silent) continue;
+      items << Element("li", {absl::StrCat(ConditionText(fault.condition), ": "),
+                              VerdictBadge(fault.cell->evidence.verdict.kind, LinkTo(*fault.cell),
+                                           fault.cell->evidence.verdict.reason)});
+    }
+    if (items.empty()) return {};
+    return {Element("p", {Element("strong", "Beware. "), "It trains, and is silently wrong with:"}),
+            Element("ul", items)};
   }
 
   static Markup Covered(const PublishedRow& row) {

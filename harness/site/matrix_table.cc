@@ -10,10 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/model/engine_kind.h"
+#include "harness/publish/answer.h"
 #include "harness/publish/layouts.h"
 #include "harness/publish/rows.h"
 #include "harness/report/labels.h"
-#include "harness/site/answer.h"
 #include "harness/site/page.h"
 #include "harness/site/verdict_view.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#ifndef HARNESS_SITE_ANSWER_H_
-#define HARNESS_SITE_ANSWER_H_
+#ifndef HARNESS_PUBLISH_ANSWER_H_
+#define HARNESS_PUBLISH_ANSWER_H_
 
 #include <string>
 #include <vector>
@@ -29,4 +29,4 @@ std::string PairLabel(const PublishedRow& row);
 
 }  // namespace bkm
 
-#endif  // HARNESS_SITE_ANSWER_H_
+#endif  // HARNESS_PUBLISH_ANSWER_H_

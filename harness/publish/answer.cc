@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#include "harness/site/answer.h"
+#include "harness/publish/answer.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/publish/faults.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "harness/model/cell.h"
+#include "harness/model/dimension.h"
+
+namespace bkm {
+namespace {
+
+// All that a probe asks for.
+Condition AskedOf(const Probe& probe) {
+  const Cell cell{.probe = probe};
+  Condition asked;
+  for (const Dimension& dimension : Dimensions()) {
+    if (dimension.field != nullptr) asked[dimension.name] = dimension.text(cell);
+  }
+  return asked;
+}
+
+bool AgreesWith(const Condition& asked, const Condition& condition) {
+  return std::all_of(condition.begin(), condition.end(),
+                     [&](const auto& part) { return asked.at(part.first) == part.second; });
+}
+
+// The least that a probe has and that no right probe has altogether: what is at its default is left
+// out first, then what every cell has (attention, precision, model), as far as no right probe
+// agrees with the rest.
+Condition ConditionOf(const Condition& red, const std::vector<Condition>& right) {
+  std::vector<const Dimension*> order;
+  const auto add = [&](auto is_next) {
+    for (const Dimension& dimension : Dimensions()) {
+      const bool is_known = std::find(order.begin(), order.end(), &dimension) != order.end();
+      if (dimension.field != nullptr && !is_known && is_next(dimension))
+        order.push_back(&dimension);
+    }
+  };
+  add([&](const Dimension& dimension) {
+    return dimension.use != DimensionUse::kMain && red.at(dimension.name) == dimension.default_text;
+  });
+  add([](const Dimension& dimension) { return dimension.use == DimensionUse::kDetail; });
+  add([](const Dimension& dimension) { return dimension.use == DimensionUse::kMain; });
+  add([](const Dimension&) { return true; });
+  Condition condition = red;
+  for (const Dimension* dimension : order) {
+    Condition wider = condition;
+    wider.erase(dimension->name);
+    const bool is_right = std::any_of(right.begin(), right.end(), [&](const Condition& other) {
+      return AgreesWith(other, wider);
+    });
+    if (!is_right) condition = std::move(wider);
+  }
+  return condition;
+}
+
+}  // namespace
+
+std::string FaultVerdict(const PublishedCell& cell) {
+  return absl::StrCat(cell.flaky ? "flaky: " : "", ShortText(cell.evidence.verdict));
+}
+
+std::vector<RowFault> FaultsOf(const std::vector<const PublishedCell*>& cells) {
+  std::vector<Condition> right;
+  for (const PublishedCell* cell : cells) {
+    if (IsOk(*cell)) right.push_back(AskedOf(cell->probe));
+  }
+  std::vector<RowFault> faults;
+  std::set<std::pair<std::string, Condition>> known;
+  for (const PublishedCell* cell : cells) {
+    const Verdict& verdict = cell->evidence.verdict;
+    if (IsOk(*cell) || !SaysSomething(verdict)) continue;
+    Condition condition = ConditionOf(AskedOf(cell->probe), right);
+    if (!known.emplace(FaultVerdict(*cell), condition).second) continue;
+    faults.push_back(
+        {cell, verdict.kind == VerdictKind::kWrong || cell->flaky, std::move(condition)});
+  }
+  std::stable_sort(faults.begin(), faults.end(), [](const RowFault& a, const RowFault& b) {
+    return std::pair(!a.is_silent, a.condition.size()) <
+           std::pair(!b.is_silent, b.condition.size());
+  });
+  return faults;
+}
+
+std::string ConditionText(const Condition& condition) {
+  if (condition.empty()) return "always";
+  return absl::StrJoin(condition, ", ", [](std::string* out, const auto& part) {
+    const Dimension* dimension = FindDimension(part.first);
+    const bool is_default = dimension != nullptr && dimension->default_text == part.second &&
+                            dimension->use != DimensionUse::kMain;
+    absl::StrAppend(out, is_default ? absl::StrCat("default ", part.first)
+                                    : absl::StrCat(part.first, "=", part.second));
+  });
+}
+
+}  // namespace bkm
