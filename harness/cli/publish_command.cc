@@ -35,7 +35,8 @@ class PublishCommand : public CliCommand {
     return "Make the table of supported versions, with locks, from finished runs";
   }
   const char* examples() const override {
-    return "Writes table.json, table.md, table.csv, junit.xml, summary.md, badges/*.json, and a "
+    return "Writes table.json, table.md, table.csv, junit.xml, summary.md, known-bad.json, "
+           "badges/*.json, constraints/*.txt, and a "
            "pylock.ROW.toml for each row that works. If several runs contain a cell, the newest "
            "result counts, and older results that contradict it are mentioned. Versions are "
            "joined into a range only if every version between them was run. For commits, this "

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "harness/model/cell.h"
 #include "harness/model/dimension.h"
+#include "harness/publish/layouts.h"
 
 namespace bkm {
 namespace {
@@ -97,5 +98,57 @@ std::string ConditionText(const Condition& condition) {
                                     : absl::StrCat(part.first, "=", part.second));
   });
 }
+
+KnownBadList KnownBadOf(const PublishedTable& table) {
+  KnownBadList list{.date = table.date};
+  for (const PublishedRow& row : table.rows) {
+    std::vector<std::string> versions;
+    for (const PublishedVersion& version : row.library_versions)
+      versions.push_back(version.subject);
+    for (RowFault& fault : FaultsOf(CellsByProbe(row))) {
+      const Verdict& verdict = fault.cell->evidence.verdict;
+      list.known_bad.push_back(
+          {.row = row.id,
+           .engine = row.engine,
+           .engine_version = row.engine_version.subject,
+           .library_versions = versions,
+           .torch = row.torch,
+           .device = row.device,
+           .verdict = fault.cell->flaky ? "flaky" : std::string(Name(verdict.kind)),
+           .stage = std::string(Name(verdict.stage)),
+           .reason = verdict.reason,
+           .message = verdict.message,
+           .is_silent = fault.is_silent,
+           .condition = std::move(fault.condition),
+           .measured = fault.cell->evidence.measured});
+    }
+  }
+  return list;
+}
+
+void Describe(Fields& fields, KnownBad& bad) {
+  fields.Field("row", bad.row);
+  fields.Field("engine", bad.engine);
+  fields.Field("engine_version", bad.engine_version);
+  fields.Field("library_versions", bad.library_versions);
+  fields.Field("torch", bad.torch);
+  fields.Field("device", bad.device);
+  fields.Field("verdict", bad.verdict);
+  fields.Field("stage", bad.stage);
+  fields.Field("reason", bad.reason);
+  fields.Field("message", bad.message);
+  fields.Field("silent", bad.is_silent);
+  fields.Field("condition", bad.condition);
+  fields.Field("measured", bad.measured);
+}
+
+void Describe(Fields& fields, KnownBadList& list) {
+  int schema = 1;
+  fields.Int("schema", schema, 1, 1);
+  fields.Field("date", list.date);
+  fields.Field("known_bad", list.known_bad);
+}
+
+OrderedJson ToJson(const KnownBadList& list) { return WriteFields(list); }
 
 }  // namespace bkm

@@ -34,6 +34,29 @@ std::string ConditionText(const Condition& condition);
 // "wrong at step, learning-rate-off", with "flaky: " before it.
 std::string FaultVerdict(const PublishedCell& cell);
 
+// known-bad.json: every fault of every row, for other tools.
+struct KnownBad {
+  std::string row;
+  std::string engine;                         // kind
+  std::string engine_version;                 // subject
+  std::vector<std::string> library_versions;  // subjects
+  std::string torch;
+  std::string device;
+  std::string verdict, stage, reason, message;
+  bool is_silent = false;
+  Condition condition;
+  std::string measured;
+};
+struct KnownBadList {
+  std::string date;
+  std::vector<KnownBad> known_bad;
+};
+KnownBadList KnownBadOf(const PublishedTable& table);
+// known-bad.schema.json agrees with them.
+void Describe(Fields& fields, KnownBad& bad);
+void Describe(Fields& fields, KnownBadList& list);
+OrderedJson ToJson(const KnownBadList& list);
+
 }  // namespace bkm
 
 #endif  // HARNESS_PUBLISH_FAULTS_H_

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 #include "harness/publish/badges.h"
+#include "harness/publish/faults.h"
 #include "harness/publish/row_lock.h"
 #include "harness/publish/rows.h"
 #include "harness/publish/table_csv.h"
@@ -21,6 +23,15 @@ namespace bkm {
 namespace {
 
 namespace fs = std::filesystem;
+
+// "verl-fsdp-0.9.1", of letters, digits and a few marks.
+std::string FileNameOf(const std::string& engine, const PublishedVersion& version) {
+  std::string name = absl::StrCat(engine, "-", ShortLabel(version));
+  for (char& c : name) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_') c = '-';
+  }
+  return name;
+}
 
 absl::Status AddLock(PublishedRow& row, LockFinder& locks, const SourceCatalog& catalog,
                      Registry& registry, Publication& publication) {
@@ -40,6 +51,13 @@ absl::Status AddLock(PublishedRow& row, LockFinder& locks, const SourceCatalog& 
         absl::StrCat("no lock for ", row.id, ": ", std::string(text.status().message())));
   }
   row.install = InstallLines(row, catalog);
+  // Rows are sorted newest first.
+  const std::string constraints =
+      absl::StrCat("constraints/", FileNameOf(row.engine, row.engine_version), ".txt");
+  if (lock.ok() && !publication.constraints.contains(constraints)) {
+    if (std::string lines = ConstraintsText(row, *lock, catalog); !lines.empty())
+      publication.constraints[constraints] = std::move(lines);
+  }
   return absl::OkStatus();
 }
 
@@ -54,6 +72,9 @@ absl::Status RemoveOlder(const fs::path& folder, const std::map<std::string, std
   }
   for (const fs::directory_entry& entry : fs::directory_iterator(folder / "badges", error)) {
     if (entry.path().extension() == ".json") old.push_back(entry.path());
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder / "constraints", error)) {
+    if (entry.path().extension() == ".txt") old.push_back(entry.path());
   }
   for (const fs::path& path : old) {
     if (!files.contains(path.lexically_relative(folder).string()))
@@ -156,6 +177,8 @@ absl::Status WritePublication(const Publication& publication, const fs::path& fo
   files["table.csv"] = TableCsv(table);
   files["junit.xml"] = TableJunit(table);
   files["summary.md"] = StepSummary(table);
+  files["known-bad.json"] = ToText(ToJson(KnownBadOf(table)));
+  files.insert(publication.constraints.begin(), publication.constraints.end());
   for (const auto& [name, badge] : Badges(table)) files["badges/" + name] = ToText(badge);
   std::error_code error;
   const bool replaces = fs::exists(folder / "table.json", error);

@@ -23,6 +23,8 @@ namespace bkm {
 struct Publication {
   PublishedTable table;
   std::map<std::string, std::string> pylocks;  // file name -> text
+  // "constraints/verl-fsdp-0.9.1.txt" -> text: of each engine version, its newest row that works.
+  std::map<std::string, std::string> constraints;
   // What is missing and why, one sentence each: ranges, locks, cells.
   std::vector<std::string> notes;
 };
@@ -40,8 +42,9 @@ absl::StatusOr<Publication> MakePublication(const std::vector<RunEvidence>& runs
                                             const SourceCatalog& catalog, VersionHistory& history,
                                             Registry& registry);
 
-// Writes table.json, table.md, table.csv, junit.xml, summary.md, badges/ and locks to `folder`.
-// Removes locks and badges of an older table that the new one lacks.
+// Writes table.json, table.md, table.csv, junit.xml, summary.md, known-bad.json, badges/,
+// constraints/ and locks to `folder`. Removes locks, constraints and badges of an older table that
+// the new one lacks.
 absl::Status WritePublication(const Publication& publication, const std::filesystem::path& folder,
                               EvidenceLinks links = EvidenceLinks::kToRuns);
 

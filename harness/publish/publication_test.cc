@@ -10,6 +10,7 @@
 
 #include "harness/base/files.h"
 #include "harness/base/shape_check.h"
+#include "harness/publish/faults.h"
 #include "harness/publish/testing_runs.h"
 #include "harness/runtime/runtime_lock.h"
 
@@ -82,15 +83,37 @@ TEST_F(PublicationTest, TheTableOfARunKeepsToItsSchemaAndReadsBack) {
 
 TEST_F(PublicationTest, WhatAnOlderTableHadAndThisOneHasNotIsRemoved) {
   const fs::path out = folder_ / "out";
-  for (const char* name :
-       {"table.json", "pylock.old.toml", "badges/old.json", "notes.txt", "badges/logo.svg"})
+  for (const char* name : {"table.json", "pylock.old.toml", "badges/old.json",
+                           "constraints/old.txt", "notes.txt", "badges/logo.svg"})
     ASSERT_TRUE(WriteFile(out / name, "{}").ok());
   ASSERT_TRUE(WritePublication(*Make({ARecord("flex", Broken())}), out).ok());
   EXPECT_THAT(FilesIn(out),
               ElementsAre("badges/logo.svg",
                           "badges/verl-torchtitan-v0-8-0-torchtitan-0-3-0-cpu-torch-2-13-0.json",
-                          "badges/verl-torchtitan.json", "junit.xml", "notes.txt", "summary.md",
-                          "table.csv", "table.json", "table.md"));
+                          "badges/verl-torchtitan.json", "junit.xml", "known-bad.json", "notes.txt",
+                          "summary.md", "table.csv", "table.json", "table.md"));
+}
+
+TEST_F(PublicationTest, WhatIsWrongIsAListForOtherTools) {
+  const Publication publication = *Make({ARecord("flex", Ok()), ARecord("sdpa", Broken())});
+  ASSERT_TRUE(WritePublication(publication, folder_ / "out").ok());
+  const Json json = *ReadJsonFile(folder_ / "out/known-bad.json");
+  constexpr char kSchema[] = "harness/publish/known-bad.schema.json";
+  EXPECT_TRUE(SchemaAccepts(kSchema, json)) << json;
+  EXPECT_THAT(SchemaDifferences<KnownBadList>(*ReadJsonFile(kSchema)), IsEmpty());
+  ASSERT_EQ(json["known_bad"].size(), 1u);
+  EXPECT_EQ(json["known_bad"][0]["condition"], Json({{"attention", "sdpa"}}));
+}
+
+TEST_F(PublicationTest, TheNewestGoodRowOfAnEngineGivesItsConstraints) {
+  KeepLock();
+  const Publication publication = *Make({WithLock(ARecord("flex", Ok()))});
+  ASSERT_EQ(publication.constraints.size(), 1u);
+  const auto& [name, text] = *publication.constraints.begin();
+  EXPECT_EQ(name, "constraints/verl-torchtitan-v0.8.0.txt");
+  EXPECT_THAT(text, HasSubstr("\ntorchtitan==0.3.0\n"));
+  EXPECT_THAT(text, HasSubstr("\nverl @ git+https://github.com/verl-project/verl@"));
+  EXPECT_THAT(text, HasSubstr("\nnumpy==2.4.6\n"));
 }
 
 TEST_F(PublicationTest, AGoodRowWhoseLockIsNowhereIsSaidToHaveNone) {

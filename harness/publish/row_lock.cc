@@ -204,6 +204,27 @@ absl::StatusOr<std::string> PylockText(const PublishedRow& row, const RuntimeLoc
   return text;
 }
 
+std::string ConstraintsText(const PublishedRow& row, const RuntimeLock& lock,
+                            const SourceCatalog& catalog) {
+  std::map<std::string, std::string> lines;  // by name
+  for (const LockedPackage& package : lock.packages)
+    lines[package.name] = absl::StrCat(
+        "==", package.name == "torch" ? package.version.substr(0, package.version.find('+'))
+                                      : package.version);
+  for (const SubjectSpec& subject : SubjectsOf(row)) {
+    const std::string name = NormalizedName(subject.name);
+    if (subject.source == SourceKind::kPypi) {
+      lines[name] = absl::StrCat("==", subject.revision);
+      continue;
+    }
+    const absl::StatusOr<std::string> url = RepositoryUrl(catalog, subject.name);
+    if (!url.ok()) return "";
+    lines[name] = absl::StrCat(" @ git+", *url, "@", subject.revision);
+  }
+  return absl::StrCat("# ", row.id, ", measured ", row.measured, "\n",
+                      absl::StrJoin(lines, "\n", absl::PairFormatter("")), "\n");
+}
+
 std::vector<std::string> InstallLines(const PublishedRow& row, const SourceCatalog& catalog) {
   std::vector<std::string> wanted;
   for (const SubjectSpec& subject : SubjectsOf(row)) {

@@ -44,6 +44,12 @@ std::string PylockName(const PublishedRow& row);
 absl::StatusOr<std::string> PylockText(const PublishedRow& row, const RuntimeLock& lock,
                                        const SourceCatalog& catalog, Registry& registry);
 
+// The row's newest pair and its packages as constraints for uv and pip (-c), one line for each:
+// "numpy==2.4.6", "torchtitan @ git+URL@COMMIT". torch is named without its local part, which
+// depends on the index. Empty if a repository is not known.
+std::string ConstraintsText(const PublishedRow& row, const RuntimeLock& lock,
+                            const SourceCatalog& catalog);
+
 // Shell commands that install the row from its lock, or without a lock by names and versions.
 std::vector<std::string> InstallLines(const PublishedRow& row, const SourceCatalog& catalog);
 

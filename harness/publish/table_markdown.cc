@@ -225,7 +225,7 @@ std::string ShortLibrary(const PublishedRow& row) {
              : absl::StrCat(ShortLabel(row.library_from), " to ", newest);
 }
 
-std::string PairText(const PublishedRow& row) {
+std::string ShortPair(const PublishedRow& row) {
   return absl::StrCat(MarkdownText(ShortLabel(row.engine_version)), " x ",
                       MarkdownText(ShortLibrary(row)));
 }
@@ -326,12 +326,12 @@ std::string NarrowTable(const EngineKind& kind, const std::vector<const Publishe
 
 // "verl 0.9.1: install torchtitan main (...) with torch 2.13.0; flex and varlen work on one rank".
 std::string AnswerBlock(const Answer& answer, Links& links) {
+  const EngineKind* kind = FindEngineKind(answer.engine);
   if (answer.best == nullptr)
-    return Wrapped("",
-                   absl::StrCat("**None of the ", answer.rows, " pairs that were run works.**")) +
+    return Wrapped("", absl::StrCat("**", answer.engine, ": none of the pairs that were run (",
+                                    answer.rows, ") works.**")) +
            "\n";
   const PublishedRow& row = *answer.best;
-  const EngineKind* kind = FindEngineKind(row.engine);
   std::set<std::string> attentions, layouts;
   for (const PublishedCell* cell : CellsByProbe(row)) {
     if (!IsOk(*cell)) continue;
@@ -353,7 +353,7 @@ std::string AnswerBlock(const Answer& answer, Links& links) {
     absl::StrAppend(
         &text,
         answer.releases == nullptr
-            ? absl::StrCat(" Of ", answer.release_rows, " pairs of two releases, none works.")
+            ? absl::StrCat(" No pair of two releases works (", answer.release_rows, " were run).")
             : absl::StrCat(" Of releases only: ", MarkdownText(PairLabel(*answer.releases)), "."));
   std::string out = Wrapped("", text) + "\n";
   std::vector<std::string> silent;
@@ -390,9 +390,9 @@ std::string FaultLines(const std::vector<const PublishedRow*>& rows, Causes& cau
     const auto known = std::find_if(groups.begin(), groups.end(),
                                     [&](const auto& group) { return group.first == lines; });
     if (known == groups.end())
-      groups.push_back({lines, {PairText(*row)}});
+      groups.push_back({lines, {ShortPair(*row)}});
     else
-      known->second.push_back(PairText(*row));
+      known->second.push_back(ShortPair(*row));
   }
   std::string out;
   for (const auto& [lines, pairs] : groups)
@@ -409,9 +409,9 @@ std::string NotTestedLines(const std::vector<const PublishedRow*>& rows) {
     const auto known = std::find_if(groups.begin(), groups.end(),
                                     [&](const auto& group) { return group.first == text; });
     if (known == groups.end())
-      groups.push_back({text, {PairText(*row)}});
+      groups.push_back({text, {ShortPair(*row)}});
     else
-      known->second.push_back(PairText(*row));
+      known->second.push_back(ShortPair(*row));
   }
   std::string out;
   for (const auto& [text, pairs] : groups)
