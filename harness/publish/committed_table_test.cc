@@ -7,10 +7,18 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "harness/base/files.h"
+#include "harness/base/generated_file.h"
 #include "harness/base/subprocess.h"
 #include "harness/publish/published_table.h"
 #include "harness/publish/table_markdown.h"
@@ -78,6 +86,43 @@ TEST(CommittedTableTest, CanBeReadAtAGlance) {
   EXPECT_EQ(result->exit_code, 1);
   EXPECT_THAT(result->out, HasSubstr("line 5 shows 103 columns"));
   EXPECT_THAT(result->out, HasSubstr("0 of 1 engines are answered before the first table"));
+}
+
+// The narrow tables of table.md with the rows that have a right attention, and links that hold in
+// README.md.
+std::string RowsForTheReadme(const std::string& table) {
+  std::map<std::string, std::string> targets;  // "[1]" -> file
+  const std::vector<std::string> lines = absl::StrSplit(table, '\n');
+  for (const std::string& line : lines) {
+    const std::pair<std::string, std::string> link = absl::StrSplit(line, absl::MaxSplits(": ", 1));
+    if (absl::StartsWith(line, "[") && absl::EndsWith(link.first, "]"))
+      targets[link.first] = link.second;
+  }
+  std::string rows, head;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (absl::StartsWith(lines[i], "| ---"))
+      absl::StrAppend(&rows, "\n", lines[i - 1], "\n", lines[i], "\n");
+    if (!absl::StartsWith(lines[i], "| ") || !absl::StrContains(lines[i], "**ok**")) continue;
+    std::string row = lines[i];
+    for (const auto& [number, target] : targets)
+      row = absl::StrReplaceAll(
+          row, {{absl::StrCat("]", number), absl::StrCat("](golden/table/", target, ")")}});
+    absl::StrAppend(&rows, row, "\n");
+  }
+  return rows;
+}
+
+TEST(CommittedTableTest, TheReadmeShowsItsRowsThatWork) {
+  const std::string readme = *ReadFile("README.md");
+  const size_t begin = readme.find("BKM_ACCEPT=1. -->\n"),
+               end = readme.find("<!-- The end of the rows");
+  ASSERT_TRUE(begin != std::string::npos && end != std::string::npos && begin < end);
+  const size_t start = readme.find('\n', begin) + 1;
+  const std::string rows = RowsForTheReadme(*ReadFile(fs::path(kFolder) / "table.md"));
+  ASSERT_THAT(rows, HasSubstr("**ok**"));
+  ExpectGenerated("README.md", readme,
+                  absl::StrCat(readme.substr(0, start), rows, "\n", readme.substr(end)),
+                  "//harness/publish:publish_test");
 }
 
 TEST(CommittedTableTest, NamesNoPlaceOfTheMachineThatMadeIt) {
