@@ -66,8 +66,13 @@ bool IsVersion(const PublishedVersion& published, const VersionPin& pinned) {
          IsSameRelease(spec->revision, pinned.version);
 }
 
+// "1.2.3" and not "1.2.3rc1", "1.2.3.dev4" or "1.2.3.post1": ranges say nothing of these.
+bool IsPlainRelease(absl::string_view version) {
+  return !version.empty() && version.find_first_not_of("0123456789.") == absl::string_view::npos;
+}
+
 // One of the row's versions, or a release between the first and the last of them: a range says that
-// nothing between them behaves differently.
+// no release between them behaves differently.
 bool HasLibrary(const PublishedRow& row, const VersionPin& pinned) {
   const std::vector<PublishedVersion>& versions = row.library_versions;
   if (std::any_of(versions.begin(), versions.end(),
@@ -76,7 +81,7 @@ bool HasLibrary(const PublishedRow& row, const VersionPin& pinned) {
   const absl::StatusOr<SubjectSpec> from = ParseSubjectSpec(row.library_from.subject);
   const absl::StatusOr<SubjectSpec> to = ParseSubjectSpec(row.library_to.subject);
   return from.ok() && to.ok() && from->source == SourceKind::kPypi &&
-         to->source == SourceKind::kPypi && !pinned.version.empty() &&
+         to->source == SourceKind::kPypi && IsPlainRelease(pinned.version) &&
          VersionLess(from->revision, pinned.version) && VersionLess(pinned.version, to->revision);
 }
 

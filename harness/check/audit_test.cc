@@ -140,13 +140,17 @@ TEST_F(AuditTest, WhatAFileLeavesOpenIsUnknown) {
             "verl has a range (>=0.8), torch is not named");
 }
 
-TEST_F(AuditTest, AReleaseInsideARangeIsThatOfTheRow) {
+TEST_F(AuditTest, AReleaseInsideARangeIsThatOfTheRowAndAPreReleaseIsNot) {
   row_.library_from = AVersion("pypi:torchtitan==0.2.0", "0.2.0", "2026-05-01");
-  EXPECT_EQ(Audited(absl::StrCat("verl @ git+https://example.org/verl@", kVerl,
-                                 "\ntorchtitan==0.2.5\ntorch==2.13.0\n"))
-                .pairs.at(0)
-                .answer,
-            AuditAnswer::kWorks);
+  const auto answer = [&](const std::string& version) {
+    return Audited(absl::StrCat("verl @ git+https://example.org/verl@", kVerl,
+                                "\ntorchtitan==", version, "\ntorch==2.13.0\n"))
+        .pairs.at(0)
+        .answer;
+  };
+  EXPECT_EQ(answer("0.2.5"), AuditAnswer::kWorks);
+  for (const char* version : {"0.2.5rc1", "0.2.5.dev20260601", "0.1.9", "0.3.1"})
+    EXPECT_EQ(answer(version), AuditAnswer::kUnknown) << version;
 }
 
 TEST_F(AuditTest, ALibraryAloneIsItsOwnPair) {

@@ -145,18 +145,24 @@ VersionPin OfLock(const toml::table& entry) {
   VersionPin package{.name = NormalizedName(StringIn(entry, "name")),
                      .version = StringIn(entry, "version"),
                      .line = LineOf(entry)};
-  if (const toml::table* source = entry["source"].as_table()) {  // uv.lock
-    if (const std::string url = StringIn(*source, "git"); !url.empty()) SetSource(package, url);
-    for (const char* folder : {"editable", "virtual", "directory", "path"}) {
-      if (source->contains(folder))
-        package.why_open = absl::StrCat("a folder (", StringIn(*source, folder), ")");
-    }
+  // Only an index has the version that it names: what comes from elsewhere may be anything.
+  if (const toml::table* source = entry["source"].as_table()) {
+    const std::string url = StringIn(*source, "git");                    // uv.lock
+    const std::string commit = StringIn(*source, "resolved_reference");  // poetry.lock
+    const bool is_index = source->contains("registry") || StringIn(*source, "type") == "legacy";
+    if (!url.empty())
+      SetSource(package, url);
+    else if (!commit.empty())
+      SetSource(package, absl::StrCat("@", commit));
+    else if (!is_index)
+      package.why_open = "a folder or a URL, not an index";
   }
   if (const toml::table* vcs = entry["vcs"].as_table()) {  // pylock.toml
     package.commit = CommitIn(absl::StrCat("@", StringIn(*vcs, "commit-id")));
     if (package.commit.empty()) package.why_open = "a repository without a commit";
   }
-  if (entry.contains("directory")) package.why_open = "a folder";
+  if (entry.contains("directory") || entry.contains("archive"))
+    package.why_open = "a folder or a URL, not an index";
   if (const std::string marker = StringIn(entry, "marker"); !marker.empty())
     package.why_open = absl::StrCat("a marker (only where ", marker, ")");
   if (package.version.empty() && package.commit.empty() && package.why_open.empty())

@@ -78,7 +78,8 @@ TEST(PinnedVersionsTest, ReadsUvLock) {
                                   "[[package]]\nname = \"torch\"\nversion = \"2.13.0\"\n"
                                   "[[package]]\nname = \"torch\"\nversion = \"2.13.0+cpu\"\n"),
                      "uv.lock"),
-              ElementsAre("verl 0.9.1", absl::StrCat("torchtitan ", kCommit), "mine: a folder (.)",
+              ElementsAre("verl 0.9.1", absl::StrCat("torchtitan ", kCommit),
+                          "mine: a folder or a URL, not an index",
                           "torch: several entries (lines 14 and 17)"));
 }
 
@@ -92,6 +93,25 @@ TEST(PinnedVersionsTest, ReadsPylock) {
                      "pylock.toml"),
               ElementsAre("verl 0.9.1", absl::StrCat("torchtitan ", kCommit),
                           "torch: a marker (only where sys_platform == 'linux')"));
+}
+
+// A fork has the version of what it was forked from.
+TEST(PinnedVersionsTest, WhatComesFromNoIndexIsNotTheReleaseOfThatVersion) {
+  const std::string package = "[[package]]\nname = \"verl\"\nversion = \"0.9.1\"\n";
+  EXPECT_THAT(PinsOf(package + "source = { url = \"https://example.org/v.whl\" }\n", "uv.lock"),
+              ElementsAre("verl: a folder or a URL, not an index"));
+  EXPECT_THAT(PinsOf(absl::StrCat(package, "[package.source]\ntype = \"git\"\nurl = \"u\"\n",
+                                  "resolved_reference = \"", kCommit, "\"\n"),
+                     "poetry.lock"),
+              ElementsAre(absl::StrCat("verl ", kCommit)));
+  EXPECT_THAT(PinsOf(package + "[package.source]\ntype = \"file\"\nurl = \"u\"\n", "poetry.lock"),
+              ElementsAre("verl: a folder or a URL, not an index"));
+  EXPECT_THAT(PinsOf(package + "[package.source]\ntype = \"legacy\"\nurl = \"u\"\n", "poetry.lock"),
+              ElementsAre("verl 0.9.1"));
+  EXPECT_THAT(PinsOf("[[packages]]\nname = \"verl\"\nversion = \"0.9.1\"\n"
+                     "archive = { url = \"u\" }\n",
+                     "pylock.toml"),
+              ElementsAre("verl: a folder or a URL, not an index"));
 }
 
 TEST(PinnedVersionsTest, ReadsPyproject) {
