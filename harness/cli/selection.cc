@@ -107,8 +107,7 @@ void Selection::AddOptions(CLI::App& app) {
         break;
     }
   }
-  list("--relax", relax_,
-       "Package whose declared version requirement is ignored when the runtime is resolved");
+  list("--relax", relax_, FindDimension("relax")->help);
   app.add_option("--engine-option", engine_options_,
                  "NAME=JSON: a value in the engine's configuration, for example "
                  "param_offload=true or 'target_modules=[\"q_proj\",\"v_proj\"]'")

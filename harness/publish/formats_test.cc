@@ -161,10 +161,10 @@ audit` looks up your own versions.
 **verl v0.8.0 (aaaaaaaaa, 2026-05-20): install torchtitan 0.3.0 (2026-05-30) with torch 2.13.0**
 ([lock][1]). flex works on one rank. No pair of two releases works (1 were run).
 
-In the tables, **ok** means that every claim of bkm held in every cell without options that ran with
-this attention; `ok !` that some cell with it is not right, which the list below the table names;
-`-` that nothing was run. "layouts" says with how many of the layouts of several ranks a cell is
-right.
+In the tables, **ok** means that every claim of bkm held in every cell that ran with this attention;
+`ok !` that a cell without options is right, and another one with this attention is not, which the
+list below the table names; `-` that nothing was run. "layouts" says with how many of the layouts of
+several ranks a cell is right.
 
 ## verl-torchtitan
 

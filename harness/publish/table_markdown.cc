@@ -385,7 +385,6 @@ std::string FaultLines(const std::vector<const PublishedRow*>& rows, Causes& cau
                                              ": ", MarkdownCode(verdict.reason), " \\[",
                                              causes.NumberOf(*fault.cell), "\\]")));
     }
-
     if (lines.empty()) continue;
     const auto known = std::find_if(groups.begin(), groups.end(),
                                     [&](const auto& group) { return group.first == lines; });
@@ -529,9 +528,10 @@ std::string TableMarkdown(const PublishedTable& table, EvidenceLinks evidence) {
       "\n", PartialText(table), SandboxText(table));
   for (const Answer& answer : AnswersOf(table)) out += AnswerBlock(answer, links);
   out += Wrapped("",
-                 "In the tables, **ok** means that every claim of bkm held in every cell without "
-                 "options that ran with this attention; `ok !` that some cell with it is not "
-                 "right, which the list below the table names; `-` that nothing was run. "
+                 "In the tables, **ok** means that every claim of bkm held in every cell that ran "
+                 "with this attention; `ok !` that a cell without options is right, and another "
+                 "one with this attention is not, which the list below the table names; `-` that "
+                 "nothing was run. "
                  "\"layouts\" says with how many of the layouts of several ranks a cell is "
                  "right.") +
          "\n";
