@@ -98,16 +98,10 @@ struct Pair {
 
 std::vector<Pair> PairsOf(const PinnedVersions& pins) {
   std::vector<Pair> pairs;
-  std::set<std::string> with_engine;
-  for (const EngineKind& kind : EngineKinds()) {
-    const VersionPin* library = pins.Find(kind.library_source);
-    const bool is_control = kind.engine_source.empty();
-    const VersionPin* engine = is_control ? nullptr : pins.Find(kind.engine_source);
-    if (kind.judged_by_ending_only || library == nullptr) continue;
-    if (is_control ? with_engine.contains(kind.library_source) : engine == nullptr) continue;
-    with_engine.insert(kind.library_source);
-    pairs.push_back({&kind, engine, library, pins.Find("torch")});
-  }
+  for (const EngineKind* kind :
+       KindsAmong([&](const std::string& source) { return pins.Find(source) != nullptr; }))
+    pairs.push_back({kind, pins.Find(kind->engine_source), pins.Find(kind->library_source),
+                     pins.Find("torch")});
   return pairs;
 }
 

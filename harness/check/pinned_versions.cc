@@ -205,7 +205,10 @@ absl::StatusOr<PinnedVersions> OfToml(const std::string& text, const std::string
     const toml::array* entries = root[key].as_array();
     if (entries == nullptr) continue;
     for (const toml::node& entry : *entries) {
-      if (entry.is_table()) pins.packages.push_back(OfLock(*entry.as_table()));
+      if (!entry.is_table()) continue;
+      VersionPin package = OfLock(*entry.as_table());
+      if (package.name.empty()) return BadLine(origin, LineOf(entry), "a package without a name");
+      pins.packages.push_back(std::move(package));
     }
     return pins;
   }

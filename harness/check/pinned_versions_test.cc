@@ -129,6 +129,8 @@ TEST(PinnedVersionsTest, ADamagedFileIsOneSentenceWithItsLine) {
       ElementsAre("r.txt: line 2: '<<<<<<< HEAD' is not a requirement, such as verl==0.9.1"));
   EXPECT_THAT(PinsOf("[[package]]\nname = \n", "uv.lock"),
               ElementsAre(HasSubstr("uv.lock: line 2: not TOML: ")));
+  EXPECT_THAT(PinsOf("[[package]]\nversion = \"1\"\n", "uv.lock"),
+              ElementsAre("uv.lock: line 1: a package without a name"));
   EXPECT_THAT(PinsOf("[tool.ruff]\nx = 1\n", "pyproject.toml"),
               ElementsAre(HasSubstr("pyproject.toml: it names no packages: ")));
   EXPECT_THAT(PinsOf(std::string("a\0b", 3), "r.txt"), ElementsAre("r.txt: it is not a text"));

@@ -151,16 +151,7 @@ std::string UserEnvironment::LabelOf(const std::string& source) const {
 }
 
 std::vector<const EngineKind*> UserEnvironment::Kinds() const {
-  std::vector<const EngineKind*> kinds;
-  std::set<std::string> with_engine;
-  for (const EngineKind& kind : EngineKinds()) {
-    if (kind.judged_by_ending_only || !Find(kind.library_source)) continue;
-    const bool control = kind.engine_source.empty();
-    if (control ? with_engine.contains(kind.library_source) : !Find(kind.engine_source)) continue;
-    with_engine.insert(kind.library_source);
-    kinds.push_back(&kind);
-  }
-  return kinds;
+  return KindsAmong([this](const std::string& source) { return Find(source) != nullptr; });
 }
 
 Subject UserEnvironment::SubjectOf(const SubjectSpec& spec, const std::string& source) const {

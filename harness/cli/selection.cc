@@ -2,6 +2,7 @@
 // Copyright the bkm authors.
 #include "harness/cli/selection.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "absl/strings/match.h"
@@ -118,6 +119,9 @@ void Selection::AddOptions(CLI::App& app) {
   app.add_option("--git-mirror", git_mirror_, kGitMirrorHelp);
   app.add_option("--timeout", timeout_s_, "Time limit of a cell, in seconds");
   app.add_option("--memory", memory_mib_, "Memory limit of a cell, in MiB");
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group() == kProductGroup) of_own_cells_.push_back(option);
+  }
 }
 
 std::filesystem::path Selection::MatrixPath() const {
@@ -198,22 +202,6 @@ absl::StatusOr<Matrix> Selection::AdHoc() const {
   return MatrixFromJson(json, kOrigin);
 }
 
-std::string Selection::FlagOfOwnCells() const {
-  if (!libraries_.empty()) return "--library";
-  if (!relax_.empty()) return "--relax";
-  if (!engine_options_.empty()) return "--engine-option";
-  for (const Dimension& dimension : Dimensions()) {
-    const auto values = values_.find(dimension.name);
-    const auto value = value_.find(dimension.name);
-    const auto is_on = switches_.find(dimension.name);
-    if ((values != values_.end() && !values->second.empty()) ||
-        (value != value_.end() && !value->second.empty()) ||
-        (is_on != switches_.end() && is_on->second))
-      return dimension.Flag();
-  }
-  return "";
-}
-
 absl::StatusOr<Matrix> Selection::LoadMatrix() const {
   if (matrix_path_.empty() == engines_.empty()) {
     return absl::InvalidArgumentError(
@@ -222,10 +210,12 @@ absl::StatusOr<Matrix> Selection::LoadMatrix() const {
         "flex), not "
         "both");
   }
-  if (const std::string flag = FlagOfOwnCells(); !matrix_path_.empty() && !flag.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flag, " selects cells without a matrix file: leave it out, change ",
-                     matrix_path_, ", or take a part of it with --filter KEY=VALUE"));
+  const auto given = std::find_if(of_own_cells_.begin(), of_own_cells_.end(),
+                                  [](const CLI::Option* option) { return option->count() > 0; });
+  if (!matrix_path_.empty() && given != of_own_cells_.end()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        (*given)->get_name(), " selects cells without a matrix file: leave it out, change ",
+        matrix_path_, ", or take a part of it with --filter KEY=VALUE"));
   }
   ASSIGN_OR_RETURN(Matrix matrix, matrix_path_.empty() ? AdHoc() : ReadMatrix(MatrixPath()));
   if (timeout_s_ > 0) matrix.limits.timeout_s = timeout_s_;

@@ -40,13 +40,12 @@ class Selection {
   // The matrix file as it was asked for. A bare word that is not a file names a matrix that came
   // with bkm: "quickstart".
   std::filesystem::path MatrixPath() const;
-  // The first option that was given and that a matrix file leaves no room for; empty: none.
-  std::string FlagOfOwnCells() const;
   absl::StatusOr<Matrix> AdHoc() const;
   absl::StatusOr<Json> AdHocGroup(const std::string& engine) const;
   absl::StatusOr<Json> AdHocEngineOptions() const;
 
   std::string matrix_path_;
+  std::vector<const CLI::Option*> of_own_cells_;  // options that a matrix file leaves no room for
   std::vector<std::string> engines_, libraries_, relax_, engine_options_;
   // What was asked for of each dimension that has a flag, by its name.
   std::map<std::string, std::vector<std::string>> values_;  // FlagForm::kValues

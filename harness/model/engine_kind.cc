@@ -2,6 +2,8 @@
 // Copyright the bkm authors.
 #include "harness/model/engine_kind.h"
 
+#include <set>
+
 #include "harness/model/probe.h"
 
 namespace bkm {
@@ -155,6 +157,21 @@ std::vector<std::string> EngineKindNames() {
   std::vector<std::string> names;
   for (const EngineKind& kind : EngineKinds()) names.push_back(kind.name);
   return names;
+}
+
+std::vector<const EngineKind*> KindsAmong(
+    const std::function<bool(const std::string& source)>& is_there) {
+  std::vector<const EngineKind*> kinds;
+  std::set<std::string> with_engine;
+  for (const EngineKind& kind : EngineKinds()) {
+    if (kind.judged_by_ending_only || !is_there(kind.library_source)) continue;
+    const bool is_control = kind.engine_source.empty();
+    if (is_control ? with_engine.contains(kind.library_source) : !is_there(kind.engine_source))
+      continue;
+    with_engine.insert(kind.library_source);
+    kinds.push_back(&kind);
+  }
+  return kinds;
 }
 
 }  // namespace bkm

@@ -3,6 +3,7 @@
 #ifndef HARNESS_MODEL_ENGINE_KIND_H_
 #define HARNESS_MODEL_ENGINE_KIND_H_
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -63,6 +64,10 @@ const std::vector<EngineKind>& EngineKinds();
 // nullptr for an unknown name.
 const EngineKind* FindEngineKind(absl::string_view name);
 std::vector<std::string> EngineKindNames();
+// The kinds whose engine and library are there, by the names of their sources; for a library
+// without any engine, its control.
+std::vector<const EngineKind*> KindsAmong(
+    const std::function<bool(const std::string& source)>& is_there);
 
 }  // namespace bkm
 

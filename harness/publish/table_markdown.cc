@@ -369,9 +369,31 @@ std::string AnswerBlock(const Answer& answer, Links& links) {
   return out;
 }
 
+// Texts, each with the pairs that it holds for, in the order of the rows.
+class PairsByText {
+ public:
+  void Add(const std::string& text, const PublishedRow& row) {
+    if (text.empty()) return;
+    const auto known = std::find_if(groups_.begin(), groups_.end(),
+                                    [&](const auto& group) { return group.first == text; });
+    (known == groups_.end() ? groups_.emplace_back(text, std::vector<std::string>()) : *known)
+        .second.push_back(ShortPair(row));
+  }
+  // what(pairs, text) of each, one after the other.
+  template <typename What>
+  std::string Told(const What& what) const {
+    std::string out;
+    for (const auto& [text, pairs] : groups_) out += what(absl::StrJoin(pairs, ", "), text);
+    return out;
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups_;
+};
+
 // A line for each fault, the silent ones of a pair first. Pairs with the same faults share them.
 std::string FaultLines(const std::vector<const PublishedRow*>& rows, Causes& causes) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // faults -> pairs
+  PairsByText groups;
   for (const PublishedRow* row : rows) {
     std::string lines;
     for (const RowFault& fault : FaultsOf(CellsByProbe(*row))) {
@@ -385,38 +407,21 @@ std::string FaultLines(const std::vector<const PublishedRow*>& rows, Causes& cau
                                              ": ", MarkdownCode(verdict.reason), " \\[",
                                              causes.NumberOf(*fault.cell), "\\]")));
     }
-    if (lines.empty()) continue;
-    const auto known = std::find_if(groups.begin(), groups.end(),
-                                    [&](const auto& group) { return group.first == lines; });
-    if (known == groups.end())
-      groups.push_back({lines, {ShortPair(*row)}});
-    else
-      known->second.push_back(ShortPair(*row));
+    groups.Add(lines, *row);
   }
-  std::string out;
-  for (const auto& [lines, pairs] : groups)
-    absl::StrAppend(&out, Wrapped("", absl::StrJoin(pairs, ", ") + ":"), "\n", lines, "\n");
-  return out;
+  return groups.Told([](const std::string& pairs, const std::string& lines) {
+    return absl::StrCat(Wrapped("", pairs + ":"), "\n", lines, "\n");
+  });
 }
 
 // What rows that work were not tested with; rows with the same list share it.
 std::string NotTestedLines(const std::vector<const PublishedRow*>& rows) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> groups;
-  for (const PublishedRow* row : rows) {
-    const std::string text = absl::StrJoin(CoverageOf(*row).not_tested, "; ");
-    if (text.empty()) continue;
-    const auto known = std::find_if(groups.begin(), groups.end(),
-                                    [&](const auto& group) { return group.first == text; });
-    if (known == groups.end())
-      groups.push_back({text, {ShortPair(*row)}});
-    else
-      known->second.push_back(ShortPair(*row));
-  }
-  std::string out;
-  for (const auto& [text, pairs] : groups)
-    absl::StrAppend(
-        &out, Wrapped("- ", absl::StrCat(absl::StrJoin(pairs, ", "), ": ", MarkdownText(text))));
-  return out;
+  PairsByText groups;
+  for (const PublishedRow* row : rows)
+    groups.Add(absl::StrJoin(CoverageOf(*row).not_tested, "; "), *row);
+  return groups.Told([](const std::string& pairs, const std::string& text) {
+    return Wrapped("- ", absl::StrCat(pairs, ": ", MarkdownText(text)));
+  });
 }
 
 std::string KindSection(const PublishedTable& table, const EngineKind& kind, Links& links,
