@@ -11,10 +11,15 @@
 
 namespace bkm {
 
+bool IsAccepting() {
+  const char* accept = std::getenv("BKM_ACCEPT");
+  return accept != nullptr && accept[0] == '1';
+}
+
 void ExpectGenerated(const std::string& file, const std::string& text, const std::string& expected,
                      const std::string& target) {
   if (text == expected) return;
-  if (const char* accept = std::getenv("BKM_ACCEPT"); accept && accept[0] == '1') {
+  if (IsAccepting()) {
     // A link of the test's runfiles: what it leads to is written.
     const absl::Status written = WriteFile(std::filesystem::canonical(file), expected);
     ASSERT_TRUE(written.ok()) << written;

@@ -209,7 +209,7 @@ AuditedPair AuditOf(const Pair& pair, const PublishedTable& table, const Uses& u
   }
   audited.answer = AnswerOf(cells);
   audited.faults = AuditFaultsOf(cells, uses);
-  for (const PublishedCell* cell : cells) {
+  for (const PublishedCell* cell : PlainCells(cells)) {
     const std::string& attention = cell->probe.attention;
     std::vector<std::string>& known = audited.works_with;
     if (IsOk(*cell) && std::find(known.begin(), known.end(), attention) == known.end())

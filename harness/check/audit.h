@@ -60,7 +60,7 @@ struct AuditedPair {
   AuditAnswer answer = AuditAnswer::kUnknown;
   std::string because;                  // why it is unknown
   std::vector<std::string> rows;        // ids of the rows that the answer comes from
-  std::vector<std::string> works_with;  // attentions with a right cell
+  std::vector<std::string> works_with;  // attentions with a right cell; by default, if any is so
   std::string measured;                 // day of the oldest of their evidence
   bool expired = false;
   std::vector<AuditFault> faults;  // silent ones first

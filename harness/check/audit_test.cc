@@ -33,7 +33,7 @@ class AuditTest : public ::testing::Test {
     PublishedCell cell =
         ACell("flex", {.kind = kind, .stage = Stage::kMask, .reason = "mask-leak"});
     if (kind == VerdictKind::kOk) cell.evidence.verdict.reason = "";
-    cell.probe = *ProbeOfId("attention=flex," + id);
+    cell.probe = *ProbeOfId("attention=flex," + id);  // the last of a key counts
     row_.cells.push_back(std::move(cell));
   }
 
@@ -72,6 +72,14 @@ TEST_F(AuditTest, ARowOfTheseVersionsAnswers) {
   EXPECT_THAT(pair.rows, ElementsAre(row_.id));
   EXPECT_EQ(pair.line, 1);
   EXPECT_THAT(FaultsOf(pair), ElementsAre("attention=sdpa refused at construct, refused-option"));
+}
+
+// An attention that is right with an option only does not work by default.
+TEST_F(AuditTest, WhatWorksIsSaidByCellsWithoutOptions) {
+  Add("attention=varlen,entropy=true", VerdictKind::kOk);
+  EXPECT_THAT(Known().works_with, ElementsAre("flex"));
+  row_.cells.erase(row_.cells.begin(), row_.cells.begin() + 2);
+  EXPECT_THAT(Known().works_with, ElementsAre("varlen"));
 }
 
 TEST_F(AuditTest, AFaultHasTheLeastConditionThatNoRightCellMeets) {

@@ -7,12 +7,12 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <cstdlib>
 #include <map>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"
+#include "harness/base/generated_file.h"
 #include "harness/testing/bkm_under_test.h"
 
 namespace bkm {
@@ -77,7 +77,7 @@ std::vector<std::string>* HostileScenarioTest::left_running_ = nullptr;
 
 TEST_F(HostileScenarioTest, ComesToWhatWasAccepted) {
   const Json run = StableRun(*bkm_, bkm_->ReadRun());
-  if (const char* accept = std::getenv("BKM_ACCEPT"); accept && accept[0] == '1') {
+  if (IsAccepting()) {
     ASSERT_EQ(run["finished"], true) << "a partial run is not accepted";
     for (const char* no_result : {"pending", "spurious", "unsupported"})
       ASSERT_FALSE(run["counts"].contains(no_result)) << no_result << " cells are not accepted";

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "harness/base/files.h"
+#include "harness/base/generated_file.h"
 #include "harness/base/subprocess.h"
 #include "harness/testing/bkm_under_test.h"
 #include "harness/testing/no_network.h"
@@ -105,7 +106,7 @@ class StoredRunsTest : public ::testing::TestWithParam<const char*> {
     const fs::path goldens = fs::canonical(Runfile(kRendered)).parent_path() / GetParam();
     std::erase_if(texts, [](const auto& text) { return !IsRendered(text.first); });
     for (auto& [path, text] : texts) text = WithoutToday(bkm_.WithoutPaths(text));
-    if (const char* accept = std::getenv("BKM_ACCEPT"); accept && accept[0] == '1') {
+    if (IsAccepting()) {
       for (const std::string& folder : folders) fs::remove_all(goldens / folder);
       for (const auto& [path, text] : texts) ASSERT_TRUE(WriteFile(goldens / path, text).ok());
       GTEST_SKIP() << "accepted: see git diff golden/rendered";

@@ -45,7 +45,7 @@ std::string ModelAndAttention(const PublishedCell& cell) {
   return absl::StrCat(cell.probe.model, " ", cell.probe.attention);
 }
 
-// Whether nothing but the model, the attention, the precision and the documents were chosen.
+// See PlainCells.
 bool IsPlain(const PublishedCell& cell) {
   return LayoutOf(cell) == "1" && FurtherOptions(cell).empty();
 }
@@ -196,6 +196,12 @@ Seen SeenOf(const Aspect& aspect, const std::vector<const PublishedCell*>& cells
 }
 
 }  // namespace
+
+std::vector<const PublishedCell*> PlainCells(std::vector<const PublishedCell*> cells) {
+  if (std::any_of(cells.begin(), cells.end(), [](const auto* cell) { return IsPlain(*cell); }))
+    std::erase_if(cells, [](const PublishedCell* cell) { return !IsPlain(*cell); });
+  return cells;
+}
 
 Coverage CoverageOf(const PublishedRow& row) {
   Coverage coverage;

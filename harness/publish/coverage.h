@@ -3,11 +3,9 @@
 #ifndef HARNESS_PUBLISH_COVERAGE_H_
 #define HARNESS_PUBLISH_COVERAGE_H_
 
-#include <span>
 #include <string>
 #include <vector>
 
-#include "harness/model/engine_kind.h"
 #include "harness/publish/published_table.h"
 
 namespace bkm {
@@ -24,6 +22,10 @@ struct Coverage {
 };
 
 Coverage CoverageOf(const PublishedRow& row);
+
+// Those for which nothing but the model, the attention, the precision and the documents was chosen:
+// they say whether something works by default. All of them, where none is so.
+std::vector<const PublishedCell*> PlainCells(std::vector<const PublishedCell*> cells);
 
 }  // namespace bkm
 

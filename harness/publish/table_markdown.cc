@@ -236,8 +236,6 @@ std::string Enumerated(const std::set<std::string>& names) {
   return absl::StrCat(absl::StrJoin(all.begin(), all.end() - 1, ", "), " and ", all.back());
 }
 
-bool IsPlainCell(const PublishedCell& cell) { return OptionsText(cell.probe).empty(); }
-
 // One attention of a row: "ok", "ok !" (with a fault in some other cell of it), "wrong", or "-"
 // where nothing was run. Cells without options decide, where there are any.
 std::string Mark(const PublishedRow& row, const std::string& attention, Links& links) {
@@ -248,9 +246,7 @@ std::string Mark(const PublishedRow& row, const std::string& attention, Links& l
   const auto is_red = [](const PublishedCell* cell) {
     return !IsOk(*cell) && SaysSomething(cell->evidence.verdict);
   };
-  std::vector<const PublishedCell*> plain = cells;
-  std::erase_if(plain, [](const PublishedCell* cell) { return !IsPlainCell(*cell); });
-  if (plain.empty()) plain = cells;
+  const std::vector<const PublishedCell*> plain = PlainCells(cells);
   const auto ok = std::find_if(plain.begin(), plain.end(),
                                [](const PublishedCell* cell) { return IsOk(*cell); });
   if (ok != plain.end())
@@ -333,10 +329,12 @@ std::string AnswerBlock(const Answer& answer, Links& links) {
            "\n";
   const PublishedRow& row = *answer.best;
   std::set<std::string> attentions, layouts;
-  for (const PublishedCell* cell : CellsByProbe(row)) {
-    if (!IsOk(*cell)) continue;
-    const std::string layout = LayoutOf(*cell);
-    layout == "1" ? attentions.insert(cell->probe.attention) : layouts.insert(layout);
+  for (const LayoutCells& layout : ByLayout(CellsByProbe(row))) {
+    const bool is_one_rank = layout.layout == "1";
+    for (const PublishedCell* cell : is_one_rank ? PlainCells(layout.cells) : layout.cells) {
+      if (!IsOk(*cell)) continue;
+      is_one_rank ? attentions.insert(cell->probe.attention) : layouts.insert(layout.layout);
+    }
   }
   std::string text = absl::StrCat(
       "**", kind ? kind->engine_source : row.engine, " ",
