@@ -3,6 +3,7 @@
 #include "harness/bundle/manifest.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "absl/strings/match.h"
@@ -136,6 +137,23 @@ void Describe(Fields& fields, SkippedCell& cell) {
 }
 
 void Describe(Fields& fields, SkippedCells& cells) { fields.Field("cells", cells.cells); }
+
+std::vector<std::string> SkippedTexts(const SkippedCells& cells) {
+  std::vector<SkippedCell> firsts;  // of each reason
+  std::map<std::string, int> counts;
+  for (const SkippedCell& cell : cells.cells)
+    if (counts[cell.why]++ == 0) firsts.push_back(cell);
+  std::vector<std::string> texts;
+  texts.reserve(firsts.size());
+  for (const SkippedCell& first : firsts) {
+    const int others = counts[first.why] - 1;
+    const std::string and_others =
+        others == 0 ? ""
+                    : absl::StrCat(" and ", others, others == 1 ? " other cell" : " other cells");
+    texts.push_back(absl::StrCat("cannot run ", first.cell, and_others, ": ", first.why));
+  }
+  return texts;
+}
 
 absl::StatusOr<Json> ParseDocument(absl::string_view text, const std::string& origin) {
   ASSIGN_OR_RETURN(Json json, ParseJson(text, origin));

@@ -88,6 +88,8 @@ struct SkippedCells {
 };
 void Describe(Fields& fields, SkippedCell& cell);
 void Describe(Fields& fields, SkippedCells& cells);
+// "cannot run CELL and 3 other cells: WHY" for each reason, in the order of their first cells.
+std::vector<std::string> SkippedTexts(const SkippedCells& cells);
 
 // The documents as they are written: an object with "schema" 1.
 template <typename T>

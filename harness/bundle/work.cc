@@ -168,12 +168,11 @@ struct Prepared {
 };
 
 absl::StatusOr<Prepared> Prepare(const PackedCells& cells, Placement& placement, Results& results,
-                                 RunObserver& observer, const InterruptSignals& signals) {
+                                 const InterruptSignals& signals) {
   Prepared prepared;
   for (const PackedCell& packed : cells.manifest().cells) {
     const auto skip = [&](const absl::Status& why) {
       prepared.skipped.cells.push_back({packed.record.id, std::string(why.message())});
-      observer.OnWarning(absl::StrCat("cannot run ", packed.record.id, ": ", why.message()));
     };
     if (signals.heard()) {
       prepared.interrupted = true;
@@ -257,8 +256,9 @@ absl::StatusOr<WorkSummary> Work(const Installation& installation, const WorkOpt
   const TaskSettings task{
       .cell_code = cell_code, .limits = cells.manifest().limits, .sandbox = options.sandbox};
   Results results(std::move(file), task, DocumentText(summary.machine));
-  ASSIGN_OR_RETURN(Prepared prepared, Prepare(cells, placement, results, observer, signals));
+  ASSIGN_OR_RETURN(Prepared prepared, Prepare(cells, placement, results, signals));
   summary.known = prepared.known;
+  for (const std::string& text : SkippedTexts(prepared.skipped)) observer.OnWarning(text);
   summary.skipped = std::move(prepared.skipped);
   summary.finished = !prepared.interrupted;
   if (summary.finished && !prepared.cells.empty()) {
@@ -266,9 +266,8 @@ absl::StatusOr<WorkSummary> Work(const Installation& installation, const WorkOpt
                      RunCells(installation, options, task, cells, std::move(prepared.cells),
                               results, observer, signals));
   }
+  for (const std::string& text : SkippedTexts(results.lost())) observer.OnWarning(text);
   const std::vector<SkippedCell>& lost = results.lost().cells;
-  for (const SkippedCell& cell : lost)
-    observer.OnWarning(absl::StrCat("cannot run ", cell.cell, ": ", cell.why));
   summary.skipped.cells.insert(summary.skipped.cells.end(), lost.begin(), lost.end());
   RETURN_IF_ERROR(results.SetSkipped(summary.skipped));
   summary.ran = results.added();

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
+
+#include <set>
+
 #include "absl/strings/str_cat.h"
 #include "harness/base/status_macros.h"
 #include "harness/bundle/unpack.h"
@@ -71,9 +74,12 @@ class UnpackCommand : public CliCommand {
     Printf("\n%d results unpacked, %d were there\n", unpacked.unpacked, unpacked.known);
     for (const MeasuredOn& measured : unpacked.measured_on)
       Printf("Measured on %s\n", MeasuredOnText(measured));
-    for (const std::string& cell : unpacked.missing) Printf("No result: %s\n", cell);
-    for (const SkippedCell& cell : unpacked.skipped.cells)
-      Printf("That machine cannot run %s: %s\n", cell.cell, cell.why.substr(0, 1000));
+    std::set<std::string> skipped;
+    for (const SkippedCell& cell : unpacked.skipped.cells) skipped.insert(cell.cell);
+    for (const std::string& cell : unpacked.missing)
+      if (!skipped.contains(cell)) Printf("No result: %s\n", cell);
+    for (const std::string& text : SkippedTexts(unpacked.skipped))
+      Printf("That machine %s\n", text.substr(0, 2000));
     Printf("Details of a cell: bkm explain %s CELL\n", ShellWord(run_));
   }
 
