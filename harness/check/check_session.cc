@@ -13,11 +13,11 @@
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
 #include "harness/check/declared_requirements.h"
+#include "harness/history/api_session.h"
 #include "harness/publish/layouts.h"
 #include "harness/publish/rows.h"
 #include "harness/report/command_text.h"
 #include "harness/runner/devices.h"
-#include "harness/session/api_session.h"
 #include "harness/session/measurement.h"
 #include "harness/session/sandbox_levels.h"
 

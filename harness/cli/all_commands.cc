@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "harness/base/status_macros.h"
 #include "harness/cli/run_commands.h"
+#include "harness/history/api_session.h"
 #include "harness/publish/priority.h"
 #include "harness/publish/published_table.h"
 #include "harness/publish/rows.h"
@@ -40,6 +41,15 @@ absl::StatusOr<std::string> BringUrgentFirst(const Installation& installation,
   return priorities.Counts(plan);
 }
 
+// A StaticCheck.
+absl::StatusOr<int> CheckSources(const std::filesystem::path& mirrors,
+                                 const std::filesystem::path& matrix_folder, const Matrix& matrix,
+                                 std::vector<PlannedCell>& plan, RunObserver& observer) {
+  ApiSession session(mirrors, matrix_folder);
+  RETURN_IF_ERROR(session.AddSources(matrix));
+  return MarkStaticallyRed(session, plan, observer);
+}
+
 }  // namespace
 
 absl::StatusOr<ExecutorMaker> MakeRayExecutors(const RayOptions& options) {
@@ -52,7 +62,7 @@ absl::StatusOr<ExecutorMaker> MakeRayExecutors(const RayOptions& options) {
 }
 
 Commands AllCommands() {
-  Commands commands = RunCommands(MakeRayExecutors, BringUrgentFirst);
+  Commands commands = RunCommands({MakeRayExecutors, BringUrgentFirst, CheckSources});
   commands.push_back(MakeSensitivityCommand());
   commands.push_back(MakeBisectCommand());
   commands.push_back(MakeTimelineCommand());

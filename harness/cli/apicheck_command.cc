@@ -7,8 +7,8 @@
 #include "harness/cli/console.h"
 #include "harness/cli/console_observer.h"
 #include "harness/cli/selection.h"
+#include "harness/history/api_session.h"
 #include "harness/report/labels.h"
-#include "harness/session/api_session.h"
 
 namespace bkm {
 namespace {

@@ -23,7 +23,6 @@
 #include "harness/runner/installation.h"
 #include "harness/runner/preparation.h"
 #include "harness/runner/repeats.h"
-#include "harness/session/api_session.h"
 #include "harness/session/expected_run.h"
 #include "harness/session/interrupt.h"
 #include "harness/session/measurement.h"
@@ -36,8 +35,8 @@ namespace fs = std::filesystem;
 
 class RunCommandLine : public CliCommand {
  public:
-  RunCommandLine(RayMaker ray, UrgencyOrder urgent_first)
-      : executor_(ray), plan_options_(urgent_first) {}
+  explicit RunCommandLine(const WholeProgram& whole)
+      : executor_(whole.ray), plan_options_(whole.urgent_first), check_(whole.static_check) {}
 
   const char* name() const override { return "run"; }
   const char* summary() const override {
@@ -243,9 +242,9 @@ class RunCommandLine : public CliCommand {
         observer.OnNote(absl::StrCat("some cells run ", planned.note));
     }
     if (!static_check_) return plan;
-    ApiSession session(selection_.GitMirrors(), selection_.MatrixFolder());
-    RETURN_IF_ERROR(session.AddSources(matrix));
-    ASSIGN_OR_RETURN(const int red, MarkStaticallyRed(session, plan, observer));
+    if (check_ == nullptr) return NeedsWholeProgram("--static-check");
+    ASSIGN_OR_RETURN(const int red, check_(selection_.GitMirrors(), selection_.MatrixFolder(),
+                                           matrix, plan, observer));
     if (!quiet_ && red > 0) PrintErrorf("bkm: %d cells fail the static check\n", red);
     for (PlannedCell& planned : plan) {
       if (IsMeasured(directory, planned)) planned.statically_red.clear();
@@ -295,6 +294,7 @@ class RunCommandLine : public CliCommand {
   bool no_store_ = false;
   int verify_inherited_ = MeasurementOptions().verify_inherited;
   bool no_controls_ = false;
+  StaticCheck check_;
   bool static_check_ = false;
   bool json_ = false;
   bool quiet_ = false;
@@ -303,8 +303,8 @@ class RunCommandLine : public CliCommand {
 
 }  // namespace
 
-std::unique_ptr<CliCommand> MakeRunCommand(RayMaker ray, UrgencyOrder urgent_first) {
-  return std::make_unique<RunCommandLine>(ray, urgent_first);
+std::unique_ptr<CliCommand> MakeRunCommand(const WholeProgram& whole) {
+  return std::make_unique<RunCommandLine>(whole);
 }
 
 }  // namespace bkm

@@ -11,10 +11,10 @@ absl::Status NeedsWholeProgram(const char* option) {
       option, " is not in this program (bkm_run): start bkm, or tools/bkm, which builds it"));
 }
 
-Commands RunCommands(RayMaker ray, UrgencyOrder urgent_first) {
+Commands RunCommands(const WholeProgram& whole) {
   Commands commands;
-  commands.push_back(MakeRunCommand(ray, urgent_first));
-  commands.push_back(MakePlanCommand(urgent_first));
+  commands.push_back(MakeRunCommand(whole));
+  commands.push_back(MakePlanCommand(whole.urgent_first));
   commands.push_back(MakeExplainCommand());
   commands.push_back(MakeJudgeCommand());
   commands.push_back(MakeReplayCommand());

@@ -3,7 +3,9 @@
 #ifndef HARNESS_CLI_RUN_COMMANDS_H_
 #define HARNESS_CLI_RUN_COMMANDS_H_
 
+#include <filesystem>
 #include <memory>
+#include <vector>
 
 #include "harness/cli/command.h"
 #include "harness/cli/executor_option.h"
@@ -14,7 +16,21 @@
 // stands here if it needs no room above `session`.
 namespace bkm {
 
-std::unique_ptr<CliCommand> MakeRunCommand(RayMaker ray, UrgencyOrder urgent_first);
+// Sets `statically_red` of the cells of a plan, as MarkStaticallyRed
+// (harness/history/api_session.h) does. Null in a program that reads no sources (bkm_run).
+using StaticCheck = absl::StatusOr<int> (*)(const std::filesystem::path& mirrors,
+                                            const std::filesystem::path& matrix_folder,
+                                            const Matrix& matrix, std::vector<PlannedCell>& plan,
+                                            RunObserver& observer);
+
+// What these commands take of rooms that bkm_run does not have.
+struct WholeProgram {
+  RayMaker ray = nullptr;
+  UrgencyOrder urgent_first = nullptr;
+  StaticCheck static_check = nullptr;
+};
+
+std::unique_ptr<CliCommand> MakeRunCommand(const WholeProgram& whole);
 std::unique_ptr<CliCommand> MakePlanCommand(UrgencyOrder urgent_first);
 std::unique_ptr<CliCommand> MakeExplainCommand();
 std::unique_ptr<CliCommand> MakeJudgeCommand();
@@ -22,7 +38,7 @@ std::unique_ptr<CliCommand> MakeReplayCommand();
 std::unique_ptr<CliCommand> MakeCostCommand();
 
 // In the order of `bkm --help`.
-Commands RunCommands(RayMaker ray = nullptr, UrgencyOrder urgent_first = nullptr);
+Commands RunCommands(const WholeProgram& whole = {});
 
 }  // namespace bkm
 

@@ -17,10 +17,10 @@
 #include "harness/runner/preparation.h"
 #include "harness/selftest/detection_table.h"
 #include "harness/selftest/fault_selection.h"
+#include "harness/selftest/mutation_session.h"
 #include "harness/selftest/selftest_plan.h"
 #include "harness/session/interrupt.h"
 #include "harness/session/measurement.h"
-#include "harness/session/mutation_session.h"
 
 namespace bkm {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "absl/status/statusor.h"
 #include "harness/base/json.h"
+#include "harness/history/api_session.h"
 #include "harness/history/search_session.h"
 #include "harness/search/criterion.h"
-#include "harness/session/api_session.h"
 #include "harness/session/one_cell.h"
 
 namespace bkm {

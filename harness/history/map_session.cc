@@ -10,9 +10,9 @@
 #include "harness/base/check.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
+#include "harness/history/api_session.h"
 #include "harness/runner/installation.h"
 #include "harness/runner/preparation.h"
-#include "harness/session/api_session.h"
 
 namespace bkm {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "harness/history/api_session.h"
 #include "harness/search/history_axis.h"
-#include "harness/session/api_session.h"
 
 namespace bkm {
 

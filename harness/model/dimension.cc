@@ -519,4 +519,11 @@ absl::StatusOr<Probe> ProbeOfId(absl::string_view id) {
   return ProbeFromJson(json, absl::StrCat("the id ", id));
 }
 
+Probe ProbeOfControl(Probe probe) {
+  for (const Dimension& dimension : Dimensions()) {
+    if (dimension.for_control != nullptr) dimension.for_control(probe);
+  }
+  return probe;
+}
+
 }  // namespace bkm

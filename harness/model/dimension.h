@@ -102,6 +102,9 @@ const Dimension* FindDimension(absl::string_view name);
 // The probe of the cell with this id, by today's defaults.
 absl::StatusOr<Probe> ProbeOfId(absl::string_view id);
 
+// What the control of a cell with this probe is asked.
+Probe ProbeOfControl(Probe probe);
+
 }  // namespace bkm
 
 #endif  // HARNESS_MODEL_DIMENSION_H_

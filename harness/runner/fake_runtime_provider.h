@@ -25,7 +25,8 @@ inline RuntimeLock LockOf(const std::string& package) {
           .packages = {{package, "1", {"ab"}}}};
 }
 
-// Answers by the request's torch. A call lasts until `together` calls have run at once.
+// Answers by the request's torch; "2.1+a" and "2.1+b" have the lock of "2.1". A call lasts until
+// `together` calls have run at once.
 class FakeRuntimeProvider : public RuntimeProvider {
  public:
   std::string KeyOf(const RuntimeRequest& request) const override { return request.torch; }
@@ -37,7 +38,7 @@ class FakeRuntimeProvider : public RuntimeProvider {
     Call(request.torch);
     if (request.torch == "offline") return absl::UnavailableError("no network");
     if (request.torch == "conflict") return NoSolutionOf(request, "numpy<2 against numpy>=2");
-    return LockOf(request.torch);
+    return LockOf(request.torch.substr(0, request.torch.find('+')));
   }
   std::optional<std::filesystem::path> FindEnvironment(const RuntimeLock& lock) const override {
     if (!cached.contains(lock.packages[0].name)) return std::nullopt;

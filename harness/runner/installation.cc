@@ -2,12 +2,19 @@
 // Copyright the bkm authors.
 #include "harness/runner/installation.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdlib>
 #include <map>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "harness/base/embedded_python.h"
+#include "harness/base/files.h"
 #include "harness/base/hash.h"
 #include "harness/base/status_macros.h"
 
@@ -44,6 +51,23 @@ absl::StatusOr<Installation> Installation::Find() {
         "cannot find bkm's own files: start it by tools/bkm, or set BKM_ROOT to the checkout");
   }
   return found;
+}
+
+absl::StatusOr<bool> Installation::IsBuilding() {
+  const fs::path path = FromEnvironment("BKM_BUILDING");
+  if (path.empty()) return false;
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0)
+    return absl::FailedPreconditionError(
+        absl::StrCat(path.string(), ", which tools/bkm writes while it builds, is not there"));
+  const bool is_locked = ::flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(file);
+  if (is_locked) return true;
+  ASSIGN_OR_RETURN(const std::string end, ReadFile(path));
+  if (end == "built\n") return false;
+  return absl::FailedPreconditionError(end.empty()
+                                           ? "the build was interrupted; the same command continues"
+                                           : absl::StripTrailingAsciiWhitespace(end));
 }
 
 absl::Status Installation::CheckBuilt() const {

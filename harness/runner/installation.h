@@ -40,6 +40,9 @@ struct Installation {
   std::filesystem::path matrices() const { return root / "matrices"; }
   std::filesystem::path runtimes() const { return root / "matrices/runtimes"; }
 
+  // Whether the launcher still builds the reference worker: the file that $BKM_BUILDING names is
+  // locked until that has ended (build_beside of tools/bkm). FailedPrecondition: the build failed.
+  static absl::StatusOr<bool> IsBuilding();
   // NotFound, with what to do, if the programs that run cells are not built.
   absl::Status CheckBuilt() const;
 

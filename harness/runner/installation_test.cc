@@ -2,7 +2,13 @@
 // Copyright the bkm authors.
 #include "harness/runner/installation.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
 
 #include "harness/base/files.h"
 
@@ -45,6 +51,40 @@ TEST(InstallationTest, WhatAFileHoldsAndWhereItLiesInThePackageCount) {
   const std::string digest = *Install("bin", "checkout").CellCodeDigest();
   EXPECT_NE(DigestWith("bkm_cell/cell.py", "x = 1"), digest);
   EXPECT_NE(DigestWith("bkm_cell/verl.py", "x"), DigestWith("bkm_cell/shims/verl.py", "x"));
+}
+
+// What the launcher does in build_beside.
+class IsBuildingTest : public ::testing::Test {
+ protected:
+  ~IsBuildingTest() override { ::unsetenv("BKM_BUILDING"); }
+  void Tell(const std::string& text) {
+    std::ofstream(file_) << text;  // in place: WriteFile would make another file
+    ::setenv("BKM_BUILDING", file_.c_str(), 1);
+  }
+  const fs::path file_ = *CreateTempDirectory(::testing::TempDir(), "built-") / "building";
+};
+
+TEST_F(IsBuildingTest, NobodyBuildsWhereTheLauncherSaysNothing) {
+  EXPECT_FALSE(*Installation::IsBuilding());
+}
+
+TEST_F(IsBuildingTest, TheLockSaysSoUntilTheBuildHasEnded) {
+  Tell("");
+  const int lock = ::open(file_.c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(::flock(lock, LOCK_EX), 0);
+  EXPECT_TRUE(*Installation::IsBuilding());
+  Tell("built\n");
+  EXPECT_TRUE(*Installation::IsBuilding()) << "it still holds the lock";
+  ::close(lock);
+  EXPECT_FALSE(*Installation::IsBuilding());
+}
+
+TEST_F(IsBuildingTest, ABuildThatFailedOrWasKilledIsAnError) {
+  Tell("a.cc:1: error: x\nthe build failed (log: l)\n");
+  EXPECT_EQ(Installation::IsBuilding().status().message(),
+            "a.cc:1: error: x\nthe build failed (log: l)");
+  Tell("");
+  EXPECT_FALSE(Installation::IsBuilding().ok());
 }
 
 }  // namespace

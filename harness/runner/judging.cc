@@ -125,7 +125,7 @@ RunJudge::Beside RunJudge::BesideOf(const RunRecord& run, const CellRecord& cell
 }
 
 absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cell,
-                                                           const Beside& beside, bool interrupted) {
+                                                           const Beside& beside, bool incomplete) {
   const CellRecord* const control = beside.control;
   if (HasNoFolder(cell)) return cell.verdict;
   if (const absl::Status sound = Verify(cell); !sound.ok())
@@ -167,14 +167,15 @@ absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cel
   Verdict verdict = Judge(input);
   const bool lacks_reference =
       verdict.kind == VerdictKind::kUnsupported || verdict.reason == reason::kReferenceMissing;
-  if (interrupted && lacks_reference && !IsComplete(*input.reference))
+  if (incomplete && lacks_reference && !IsComplete(*input.reference))
     return std::optional<Verdict>();
   return std::optional<Verdict>(std::move(verdict));
 }
 
 absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeCell(const RunRecord& run,
-                                                           const CellRecord& cell) {
-  return JudgeWith(cell, BesideOf(run, cell));
+                                                           const CellRecord& cell,
+                                                           bool incomplete) {
+  return JudgeWith(cell, BesideOf(run, cell), incomplete);
 }
 
 absl::StatusOr<Drift> RunJudge::DriftBetween(const CellRecord& cell,
@@ -211,9 +212,9 @@ void RunJudge::JudgeTogether(const RunRecord& run, CellRecord& cell) {
   cell.stability = std::move(stability);
 }
 
-absl::Status RunJudge::JudgeRun(RunRecord& run, bool interrupted) {
+absl::Status RunJudge::JudgeRun(RunRecord& run, bool incomplete) {
   for (CellRecord& cell : run.cells) {
-    ASSIGN_OR_RETURN(cell.verdict, JudgeWith(cell, BesideOf(run, cell), interrupted));
+    ASSIGN_OR_RETURN(cell.verdict, JudgeWith(cell, BesideOf(run, cell), incomplete));
   }
   for (CellRecord& cell : run.cells) {
     if (cell.role == CellRole::kSubject) JudgeTogether(run, cell);

@@ -24,12 +24,14 @@ class RunJudge {
   explicit RunJudge(const RunDirectory& directory) : directory_(directory) {}
 
   // Absent if the cell was not measured. The control for blame is one of the cells of `run`.
-  absl::StatusOr<std::optional<Verdict>> JudgeCell(const RunRecord& run, const CellRecord& cell);
+  // `incomplete`: goldens and floors may be missing because they are being made or the run was
+  // stopped, and a cell that cannot be judged without them gets no verdict.
+  absl::StatusOr<std::optional<Verdict>> JudgeCell(const RunRecord& run, const CellRecord& cell,
+                                                   bool incomplete = false);
 
   // Judges every cell anew and writes verdicts, run.json and table.md. A cell is judged together
-  // with its repeats. `interrupted`: goldens and floors may be missing because the run was stopped,
-  // and cells that cannot be judged without them get no verdict.
-  absl::Status JudgeRun(RunRecord& run, bool interrupted = false);
+  // with its repeats.
+  absl::Status JudgeRun(RunRecord& run, bool incomplete = false);
   // run.json and table.md, of verdicts that are known.
   absl::Status WriteResults(const RunRecord& run);
 
@@ -45,7 +47,7 @@ class RunJudge {
   };
   static Beside BesideOf(const RunRecord& run, const CellRecord& cell);
   absl::StatusOr<std::optional<Verdict>> JudgeWith(const CellRecord& cell, const Beside& beside,
-                                                   bool interrupted = false);
+                                                   bool incomplete = false);
   // DataLoss when the cell's evidence is not what was written.
   absl::Status Verify(const CellRecord& cell);
   void JudgeTogether(const RunRecord& run, CellRecord& cell);

@@ -41,10 +41,13 @@ TEST(JudgingTest, AnInterruptedRunLeavesOpenWhatOnlyAReferenceCanTell) {
   run.cells.push_back(Measured(directory, "flex", {{"kind", "completed"}}));
   run.cells.push_back(Measured(directory, "varlen", {{"kind", "signalled"}, {"signal", 11}}));
 
-  ASSERT_TRUE(RunJudge(directory).JudgeRun(run, /*interrupted=*/true).ok());
+  ASSERT_TRUE(RunJudge(directory).JudgeRun(run, /*incomplete=*/true).ok());
   EXPECT_FALSE(run.cells[0].verdict.has_value());
   ASSERT_TRUE(run.cells[1].verdict.has_value());
   EXPECT_EQ(run.cells[1].verdict->kind, VerdictKind::kBroken);
+  RunJudge judge(directory);
+  EXPECT_FALSE(judge.JudgeCell(run, run.cells[0], /*incomplete=*/true)->has_value());
+  EXPECT_TRUE(judge.JudgeCell(run, run.cells[1], /*incomplete=*/true)->has_value());
 
   ASSERT_TRUE(RunJudge(directory).JudgeRun(run).ok());
   ASSERT_TRUE(run.cells[0].verdict.has_value());

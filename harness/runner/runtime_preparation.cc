@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -60,6 +61,7 @@ RuntimePreparation::RuntimePreparation(RuntimeProvider& provider, RunObserver& o
                                        const Clock& clock, RuntimeLimits limits)
     : provider_(provider),
       observer_(observer),
+      clock_(clock),
       limits_(limits),
       pool_({limits.resolutions, limits.environments}, clock) {}
 
@@ -106,15 +108,18 @@ void RuntimePreparation::CreateEnvironment(const std::shared_ptr<const RuntimeLo
 void RuntimePreparation::Add(Kind kind, std::function<void()> run,
                              std::function<std::string()> ended) {
   Progress& progress = progress_[kind];
-  if (IsDone(progress)) progress = {};
+  if (IsDone(progress)) progress = {.start = clock_.Elapsed()};
   ++progress.added;
   pool_.Add({.kind = kind,
              .run = std::move(run),
              .ended = [this, &progress, ended = std::move(ended)](absl::Duration took) {
                ++progress.ended;
-               observer_.OnSetUp(absl::StrFormat("%s in %.1f s, %d of %d", ended(),
-                                                 absl::ToDoubleSeconds(took), progress.ended,
-                                                 progress.added));
+               const int64_t left_s =
+                   absl::ToInt64Seconds((clock_.Elapsed() - progress.start) *
+                                        (progress.added - progress.ended) / progress.ended);
+               observer_.OnSetUp(absl::StrFormat(
+                   "%s in %.1f s, %d of %d%s", ended(), absl::ToDoubleSeconds(took), progress.ended,
+                   progress.added, left_s < 5 ? "" : absl::StrCat(", about ", left_s, " s left")));
              }});
 }
 
@@ -130,6 +135,23 @@ void RuntimePreparation::Announce(Kind kind) {
                                  at_once == 1 ? "" : absl::StrCat(" (", at_once, " at once)")));
 }
 
+void RuntimePreparation::AnnounceShared() {
+  if (resolving() || shared_ == resolutions_.size()) return;
+  shared_ = resolutions_.size();
+  std::set<std::string> keys;
+  int locks = 0;
+  for (const auto& [key, resolution] : resolutions_) {
+    if (!resolution || !resolution->ok()) continue;
+    const RuntimeLock* lock = std::get_if<RuntimeLock>(&**resolution);
+    if (lock == nullptr) continue;
+    ++locks;
+    keys.insert(lock->Key());
+  }
+  if (keys.size() < static_cast<size_t>(locks))
+    observer_.OnSetUp(absl::StrCat(locks, " runtimes have ", keys.size(),
+                                   " different sets of packages: equal ones share an environment"));
+}
+
 const Resolution* RuntimePreparation::resolution(const std::string& key) const {
   const std::optional<Resolution>& known = resolutions_.at(key);
   return known ? &*known : nullptr;
@@ -143,6 +165,7 @@ const absl::StatusOr<fs::path>* RuntimePreparation::environment(const std::strin
 bool RuntimePreparation::Advance(absl::Duration wait) {
   Announce(kResolutions);
   Announce(kEnvironments);
+  AnnounceShared();
   return pool_.Advance(wait);
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "harness/base/clock.h"
 #include "harness/runner/job_pool.h"
 #include "harness/runner/observer.h"
@@ -18,10 +19,11 @@
 
 namespace bkm {
 
-// How many run at once. Resolving waits for the registry; creating downloads and links files.
+// How many run at once. Resolving waits for the registry. Of two environments one is installed
+// while the other is compiled (EnvironmentCreator).
 struct RuntimeLimits {
   int resolutions = 8;
-  int environments = 4;
+  int environments = 2;
 };
 
 // Makes the locks and environments of many cells in the background, several at once, and reports
@@ -58,19 +60,24 @@ class RuntimePreparation {
     int added = 0;
     int ended = 0;
     int announced = 0;
+    absl::Duration start = {};  // by clock_
   };
   static bool IsDone(const Progress& progress) { return progress.added == progress.ended; }
   void Add(Kind kind, std::function<void()> run, std::function<std::string()> ended);
   // Says how much there is to do, once it is known.
   void Announce(Kind kind);
+  // Says which runtimes share an environment, once all that were asked for are resolved.
+  void AnnounceShared();
 
   RuntimeProvider& provider_;
   RunObserver& observer_;
+  const Clock& clock_;
   const RuntimeLimits limits_;
   // Absent values are still being made.
   std::map<std::string, std::optional<Resolution>> resolutions_;
   std::map<std::string, std::optional<absl::StatusOr<std::filesystem::path>>> environments_;
   std::array<Progress, 2> progress_;
+  size_t shared_ = 0;  // of resolutions_, how many were there when AnnounceShared spoke
   JobPool pool_;
 };
 

@@ -115,6 +115,24 @@ TEST_F(RuntimePreparationTest, ProgressIsReportedAsResolutionsEnd) {
   EXPECT_THAT(observer_.lines, Contains(HasSubstr("could not resolve cpu in 0.0 s, ")));
 }
 
+TEST_F(RuntimePreparationTest, TheTimeThatIsLeftIsToldByWhatHasEnded) {
+  for (const char* name : {"2.1", "2.2", "2.3"}) preparation_.Resolve(Request(name));
+  clock_.elapsed = absl::Seconds(10);
+  Drain();
+  EXPECT_THAT(observer_.lines, Contains(HasSubstr(", 1 of 3, about 20 s left")));
+  EXPECT_THAT(observer_.lines, Contains(HasSubstr(", 2 of 3, about 5 s left")));
+}
+
+TEST_F(RuntimePreparationTest, ThatRuntimesShareAnEnvironmentIsToldOnce) {
+  ResolveAll({"2.1+a", "2.1+b", "2.2"});
+  preparation_.Advance(absl::ZeroDuration());
+  preparation_.Advance(absl::ZeroDuration());
+  EXPECT_EQ(std::count(observer_.lines.begin(), observer_.lines.end(),
+                       "3 runtimes have 2 different sets of packages: equal ones share an "
+                       "environment"),
+            1);
+}
+
 TEST_F(RuntimePreparationTest, WhatIsCachedIsNeitherResolvedNorReported) {
   provider_.cached = {"2.1"};
   preparation_.Resolve(Request("2.1"));
@@ -139,15 +157,15 @@ TEST_F(RuntimePreparationTest, FinishStartsNothingFurtherAndWaitsForWhatRuns) {
   EXPECT_TRUE(preparation_.resolution("2.19")->ok());
 }
 
-TEST_F(RuntimePreparationTest, FourEnvironmentsAreCreatedAtOnceAndNoMore) {
+TEST_F(RuntimePreparationTest, TwoEnvironmentsAreCreatedAtOnceAndNoMore) {
   CreateAll({"2.0", "2.1"});
-  provider_.together = 4;
+  provider_.together = 2;
   CreateAll(Names(10));
-  EXPECT_EQ(provider_.most, 4u);
+  EXPECT_EQ(provider_.most, 2u);
   EXPECT_THAT(provider_.calls, SizeIs(10));
   for (const std::string& name : Names(10))
     EXPECT_EQ(*EnvironmentOf(name), fs::path("/made") / name);
-  EXPECT_THAT(observer_.lines, Contains("creating 8 environments (4 at once)"));
+  EXPECT_THAT(observer_.lines, Contains("creating 8 environments (2 at once)"));
 }
 
 TEST_F(RuntimePreparationTest, AnEnvironmentIsCreatedWhileRuntimesAreResolved) {

@@ -37,13 +37,6 @@ std::string LibraryPackage(const PreparedCell& cell) {
   return cell.library ? cell.library->package : KindOf(cell.record.cell).library_source;
 }
 
-Probe ProbeOfControl(Probe probe) {
-  for (const Dimension& dimension : Dimensions()) {
-    if (dimension.for_control != nullptr) dimension.for_control(probe);
-  }
-  return probe;
-}
-
 // Whether the library alone can run the probe.
 bool HasControl(const EngineKind& control, const Probe& probe) {
   if (probe.head != "lm") return false;

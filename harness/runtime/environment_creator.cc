@@ -80,6 +80,7 @@ absl::Status EnvironmentCreator::Fill(const RuntimeLock& lock, const fs::path& f
   for (const std::string& argument : TorchBackendArguments(lock.torch_backend))
     arguments.push_back(argument);
   const auto install = [&]() -> absl::StatusOr<ProcessResult> {
+    const std::lock_guard<std::mutex> installing(installing_);
     ASSIGN_OR_RETURN(const ProcessResult venv,
                      uv_.Run({"venv", "--python", python_.string(), "--no-project",
                               "--allow-existing", folder.string()}));

@@ -45,7 +45,10 @@ class EnvironmentCreator {
   const std::filesystem::path python_;
   const SourceBuilds builds_;
   const FolderCache environments_;
-  // Environments are compiled one after the other: a second one links what the first compiled.
+  // Environments are installed one after the other: uv gets the packages of one at once, and two at
+  // a time would each fetch and unpack the packages that they share. Nor are they compiled at once:
+  // a second one links what the first compiled.
+  mutable std::mutex installing_;
   mutable std::mutex compiling_;
 };
 

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/clock.h"
@@ -139,11 +141,14 @@ class DirectoryJudge : public CellJudge {
       : judge_(judge), references_(references), run_(run) {}
 
   absl::Status Observe(const PreparedCell& cell, const Observation& seen) override {
+    if (seen.ending.kind != EndingKind::kCompleted) stopped_.insert(cell.record.id);
     return WantPrecisionThatRan(references_, cell, seen);
   }
   absl::StatusOr<std::optional<Verdict>> Judge(const CellRecord& cell) override {
-    if (references_.IsMaking(cell.cell.probe)) return std::optional<Verdict>();
-    return judge_.JudgeCell(run_, cell);
+    const bool is_making = references_.IsMaking(cell.cell.probe);
+    // What stopped a cell is known without any golden.
+    if (is_making && !stopped_.contains(cell.id)) return std::optional<Verdict>();
+    return judge_.JudgeCell(run_, cell, /*incomplete=*/is_making);
   }
   int Advance(int slots) override { return references_.Advance(slots); }
 
@@ -151,6 +156,7 @@ class DirectoryJudge : public CellJudge {
   RunJudge& judge_;
   References& references_;
   const RunRecord& run_;
+  std::set<std::string> stopped_;  // ids of cells that did not come to their end
 };
 
 // Asks for the references of the cells that another feed chooses, and remembers the cells.
@@ -173,7 +179,7 @@ class ReferencedFeed : public CellFeed {
   std::vector<PreparedCell>& chosen_;
 };
 
-// The same for the cells of a supply.
+// The same for the cells of a supply, which wait for the program that makes references to be built.
 class ReferencedSupply : public CellSupply {
  public:
   ReferencedSupply(CellSupply& cells, References& references, std::vector<PreparedCell>& taken)
@@ -182,18 +188,23 @@ class ReferencedSupply : public CellSupply {
   std::vector<CellRecord> records() const override { return cells_.records(); }
   absl::StatusOr<std::vector<Ready>> Take() override {
     ASSIGN_OR_RETURN(std::vector<Ready> ready, cells_.Take());
-    for (const Ready& each : ready) {
+    std::move(ready.begin(), ready.end(), std::back_inserter(held_));
+    if (held_.empty()) return held_;
+    ASSIGN_OR_RETURN(const bool is_building, Installation::IsBuilding());
+    if (is_building) return std::vector<Ready>();
+    for (const Ready& each : held_) {
       RETURN_IF_ERROR(WantReferences(references_, each.cell));
       taken_.push_back(each.cell);
     }
-    return ready;
+    return std::exchange(held_, {});
   }
-  bool done() const override { return cells_.done(); }
+  bool done() const override { return cells_.done() && held_.empty(); }
 
  private:
   CellSupply& cells_;
   References& references_;
   std::vector<PreparedCell>& taken_;
+  std::vector<Ready> held_;
 };
 
 // A cell that gave another result when it ran again is flaky, whatever its verdict is. Whether

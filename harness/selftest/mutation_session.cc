@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#include "harness/session/mutation_session.h"
+#include "harness/selftest/mutation_session.h"
 
 #include <algorithm>
 #include <cmath>

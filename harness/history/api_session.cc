@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#include "harness/session/api_session.h"
+#include "harness/history/api_session.h"
 
 #include "absl/strings/str_cat.h"
 #include "harness/base/files.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#ifndef HARNESS_SESSION_API_SESSION_H_
-#define HARNESS_SESSION_API_SESSION_H_
+#ifndef HARNESS_HISTORY_API_SESSION_H_
+#define HARNESS_HISTORY_API_SESSION_H_
 
 #include <filesystem>
 #include <map>
@@ -59,4 +59,4 @@ absl::StatusOr<int> MarkStaticallyRed(ApiSession& session, std::vector<PlannedCe
 
 }  // namespace bkm
 
-#endif  // HARNESS_SESSION_API_SESSION_H_
+#endif  // HARNESS_HISTORY_API_SESSION_H_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the bkm authors.
-#ifndef HARNESS_SESSION_MUTATION_SESSION_H_
-#define HARNESS_SESSION_MUTATION_SESSION_H_
+#ifndef HARNESS_SELFTEST_MUTATION_SESSION_H_
+#define HARNESS_SELFTEST_MUTATION_SESSION_H_
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -28,4 +28,4 @@ absl::StatusOr<MutatedPair> MutatePair(const MeasurementSetup& setup, const Prep
 
 }  // namespace bkm
 
-#endif  // HARNESS_SESSION_MUTATION_SESSION_H_
+#endif  // HARNESS_SELFTEST_MUTATION_SESSION_H_
