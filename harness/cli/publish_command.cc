@@ -35,8 +35,8 @@ class PublishCommand : public CliCommand {
     return "Make the table of supported versions, with locks, from finished runs";
   }
   const char* examples() const override {
-    return "Writes table.json, table.md, table.csv, junit.xml, summary.md, known-bad.json, "
-           "badges/*.json, constraints/*.txt, and a "
+    return "Writes table.json, table.md, findings.md, table.csv, junit.xml, summary.md, "
+           "known-bad.json, badges/*.json, constraints/*.txt, and a "
            "pylock.ROW.toml for each row that works. If several runs contain a cell, the newest "
            "result counts, and older results that contradict it are mentioned. Versions are "
            "joined into a range only if every version between them was run. For commits, this "
@@ -54,6 +54,9 @@ class PublishCommand : public CliCommand {
   void AddOptions(CLI::App& app) override {
     app.add_option("run", runs_, "Run directories");
     app.add_option("--out", out_, "Folder for the table and its locks")->capture_default_str();
+    app.add_option("--bisected", searches_,
+                   "Run directory of bkm bisect, whose commit findings.md names; repeat the option "
+                   "for further ones");
     app.add_option("--git-mirror", git_mirror_, kGitMirrorHelp);
     app.add_option("--matrix", matrix_,
                    "Matrix file whose \"sources\" locate further repositories");
@@ -151,6 +154,13 @@ class PublishCommand : public CliCommand {
     for (const std::string& run : runs_) {
       ASSIGN_OR_RETURN(runs.emplace_back(), ReadRunEvidence(run, out_, allow_partial_));
     }
+    std::map<std::string, BisectReport> searches;
+    for (const std::string& folder : searches_) {
+      const fs::path file = fs::path(folder) / "bisect.json";
+      ASSIGN_OR_RETURN(const Json json, ReadJsonFile(file));
+      ASSIGN_OR_RETURN(BisectReport search, BisectReportFromJson(json, file));
+      searches.emplace(fs::absolute(folder).lexically_normal().filename(), std::move(search));
+    }
     Progress("looking up intermediate versions and locks in the repositories and the registry");
     VersionHistory history(catalog_, sources,
                            [&](const std::string& package, const std::string& version) {
@@ -160,6 +170,7 @@ class PublishCommand : public CliCommand {
         Publication publication,
         MakePublication(runs, {.date = date_, .max_age_days = max_age_, .cache = CacheDirectory()},
                         catalog_, history, registry));
+    publication.searches = std::move(searches);
     for (std::string& note : AddHorizons(publication.table, sources))
       publication.notes.push_back(std::move(note));
     RETURN_IF_ERROR(WritePublication(
@@ -190,6 +201,7 @@ class PublishCommand : public CliCommand {
   }
 
   std::vector<std::string> runs_;
+  std::vector<std::string> searches_;
   std::string out_ = "published";
   std::string git_mirror_;
   std::string matrix_;

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -13,13 +14,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "harness/base/files.h"
 #include "harness/base/generated_file.h"
 #include "harness/base/subprocess.h"
+#include "harness/publish/findings.h"
 #include "harness/publish/published_table.h"
 #include "harness/publish/table_markdown.h"
 
@@ -88,26 +91,44 @@ TEST(CommittedTableTest, CanBeReadAtAGlance) {
   EXPECT_THAT(result->out, HasSubstr("0 of 1 engines are answered before the first table"));
 }
 
-// The narrow tables of table.md with the rows that have a right attention, and links that hold in
-// README.md.
+std::vector<std::string> ColumnsOf(const std::string& line) {
+  std::vector<std::string> columns = absl::StrSplit(line, '|');
+  for (std::string& column : columns) column = std::string(absl::StripAsciiWhitespace(column));
+  return {columns.begin() + 1, columns.end() - 1};
+}
+
+// Of each engine in table.md the newest versions that work, each with its newest library.
 std::string RowsForTheReadme(const std::string& table) {
-  std::map<std::string, std::string> targets;  // "[1]" -> file
+  constexpr int kOfEachEngine = 4;
   const std::vector<std::string> lines = absl::StrSplit(table, '\n');
+  std::map<std::string, std::string> targets;  // "[lock][1]" -> a link that holds in README.md
   for (const std::string& line : lines) {
     const std::pair<std::string, std::string> link = absl::StrSplit(line, absl::MaxSplits(": ", 1));
     if (absl::StartsWith(line, "[") && absl::EndsWith(link.first, "]"))
-      targets[link.first] = link.second;
+      targets[absl::StrCat("[lock]", link.first)] =
+          absl::StrCat("[lock](golden/table/", link.second, ")");
   }
-  std::string rows, head;
+  std::string rows =
+                  "| engine | library | of | works with (`!`: not always) | lock |\n| --- | --- | "
+                  "--- | --- | --- "
+                  "|\n",
+              kind;
+  std::vector<std::string> header;
+  std::set<std::string> versions;  // of this engine
   for (size_t i = 0; i < lines.size(); ++i) {
-    if (absl::StartsWith(lines[i], "| ---"))
-      absl::StrAppend(&rows, "\n", lines[i - 1], "\n", lines[i], "\n");
+    if (absl::StartsWith(lines[i], "## ")) kind = lines[i].substr(3), versions.clear();
+    if (absl::StartsWith(lines[i], "| ---")) header = ColumnsOf(lines[i - 1]);
     if (!absl::StartsWith(lines[i], "| ") || !absl::StrContains(lines[i], "**ok**")) continue;
-    std::string row = lines[i];
-    for (const auto& [number, target] : targets)
-      row = absl::StrReplaceAll(
-          row, {{absl::StrCat("]", number), absl::StrCat("](golden/table/", target, ")")}});
-    absl::StrAppend(&rows, row, "\n");
+    const std::vector<std::string> columns = ColumnsOf(lines[i]);
+    if (versions.size() == kOfEachEngine || !versions.insert(columns[0]).second) continue;
+    std::vector<std::string> attentions;
+    for (size_t j = 3; j < columns.size(); ++j) {
+      if (absl::StartsWith(columns[j], "**ok**"))
+        attentions.push_back(absl::StrCat(header[j], columns[j].substr(6)));
+    }
+    absl::StrAppend(&rows, "| ", header[0], " ", columns[0], " (", kind, ") | ", header[1], " ",
+                    columns[1], " | ", columns[2], " | ", absl::StrJoin(attentions, ", "), " | ",
+                    targets[columns.back()], " |\n");
   }
   return rows;
 }
@@ -119,9 +140,32 @@ TEST(CommittedTableTest, TheReadmeShowsItsRowsThatWork) {
   ASSERT_TRUE(begin != std::string::npos && end != std::string::npos && begin < end);
   const size_t start = readme.find('\n', begin) + 1;
   const std::string rows = RowsForTheReadme(*ReadFile(fs::path(kFolder) / "table.md"));
-  ASSERT_THAT(rows, HasSubstr("**ok**"));
+  ASSERT_EQ(std::count(rows.begin(), rows.end(), '\n'), 2 + 8);
   ExpectGenerated("README.md", readme,
-                  absl::StrCat(readme.substr(0, start), rows, "\n", readme.substr(end)),
+                  absl::StrCat(readme.substr(0, start), "\n", rows, "\n", readme.substr(end)),
+                  "//harness/publish:publish_test");
+}
+
+TEST(CommittedTableTest, ItsFindingsAreTold) {
+  std::vector<BisectReport> searches;
+  std::error_code absent;  // without any search there is no folder
+  for (const auto& entry : fs::directory_iterator(fs::path(kFolder) / "searches", absent)) {
+    const absl::StatusOr<BisectReport> search =
+        BisectReportFromJson(*ReadJsonFile(entry.path()), entry.path());
+    ASSERT_TRUE(search.ok()) << search.status();
+    searches.push_back(*search);
+  }
+  const PublishedTable table = ReadPublishedTable(kFolder)->table;
+  for (const BisectReport& search : searches) {
+    const auto is_of = [&](const PublishedFinding& finding) { return IsOf(search, finding); };
+    const PublishedTable alone = ControlTable(table);
+    const std::vector<PublishedFinding> pairs = FindingsOf(table), libraries = FindingsOf(alone);
+    EXPECT_TRUE(std::any_of(pairs.begin(), pairs.end(), is_of) ||
+                std::any_of(libraries.begin(), libraries.end(), is_of))
+        << search.cell;
+  }
+  const char kFindings[] = "docs/findings.md";
+  ExpectGenerated(kFindings, *ReadFile(kFindings), FindingsMarkdown(table, searches),
                   "//harness/publish:publish_test");
 }
 

@@ -99,6 +99,23 @@ std::string ConditionText(const Condition& condition) {
   });
 }
 
+std::vector<std::string> DistinctionsOf(const std::vector<const PublishedCell*>& cells) {
+  std::vector<Condition> asked;
+  for (const PublishedCell* cell : cells) asked.push_back(AskedOf(cell->probe));
+  std::vector<std::string> texts;
+  for (const Condition& own : asked) {
+    Condition different;
+    for (const auto& [name, text] : own) {
+      const bool is_shared = std::all_of(asked.begin(), asked.end(), [&](const Condition& other) {
+        return other.at(name) == text;
+      });
+      if (!is_shared) different[name] = text;
+    }
+    texts.push_back(different.empty() ? "" : ConditionText(different));
+  }
+  return texts;
+}
+
 KnownBadList KnownBadOf(const PublishedTable& table) {
   KnownBadList list{.date = table.date};
   for (const PublishedRow& row : table.rows) {

@@ -31,6 +31,10 @@ std::vector<RowFault> FaultsOf(const std::vector<const PublishedCell*>& cells);
 // "layout=tp=2, default documents"; "always" without a condition.
 std::string ConditionText(const Condition& condition);
 
+// Of each cell, what it was asked and others of them were not: "default options"; empty if there is
+// nothing.
+std::vector<std::string> DistinctionsOf(const std::vector<const PublishedCell*>& cells);
+
 // "wrong at step, learning-rate-off", with "flaky: " before it.
 std::string FaultVerdict(const PublishedCell& cell);
 

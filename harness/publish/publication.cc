@@ -12,6 +12,7 @@
 #include "harness/base/status_macros.h"
 #include "harness/publish/badges.h"
 #include "harness/publish/faults.h"
+#include "harness/publish/findings.h"
 #include "harness/publish/row_lock.h"
 #include "harness/publish/rows.h"
 #include "harness/publish/table_csv.h"
@@ -175,6 +176,12 @@ absl::Status WritePublication(const Publication& publication, const fs::path& fo
   std::map<std::string, std::string> files = publication.pylocks;
   files["table.md"] = TableMarkdown(table, links);
   files["table.csv"] = TableCsv(table);
+  std::vector<BisectReport> searches;
+  for (const auto& [name, search] : publication.searches) {
+    files[absl::StrCat("searches/", name, ".json")] = ToText(ToJson(search));
+    searches.push_back(search);
+  }
+  files["findings.md"] = FindingsMarkdown(table, searches);
   files["junit.xml"] = TableJunit(table);
   files["summary.md"] = StepSummary(table);
   files["known-bad.json"] = ToText(ToJson(KnownBadOf(table)));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "harness/history/bisect_report.h"
 #include "harness/publish/evidence.h"
 #include "harness/publish/published_table.h"
 #include "harness/publish/ranges.h"
@@ -25,6 +26,7 @@ struct Publication {
   std::map<std::string, std::string> pylocks;  // file name -> text
   // "constraints/verl-fsdp-0.9.1.txt" -> text: of each engine version, its newest row that works.
   std::map<std::string, std::string> constraints;
+  std::map<std::string, BisectReport> searches;  // by the name of their run directory
   // What is missing and why, one sentence each: ranges, locks, cells.
   std::vector<std::string> notes;
 };
@@ -42,9 +44,9 @@ absl::StatusOr<Publication> MakePublication(const std::vector<RunEvidence>& runs
                                             const SourceCatalog& catalog, VersionHistory& history,
                                             Registry& registry);
 
-// Writes table.json, table.md, table.csv, junit.xml, summary.md, known-bad.json, badges/,
-// constraints/ and locks to `folder`. Removes locks, constraints and badges of an older table that
-// the new one lacks.
+// Writes table.json, table.md, table.csv, findings.md, junit.xml, summary.md, known-bad.json,
+// badges/, constraints/, searches/ and locks to `folder`. Removes locks, constraints and badges of
+// an older table that the new one lacks.
 absl::Status WritePublication(const Publication& publication, const std::filesystem::path& folder,
                               EvidenceLinks links = EvidenceLinks::kToRuns);
 

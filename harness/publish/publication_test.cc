@@ -87,11 +87,12 @@ TEST_F(PublicationTest, WhatAnOlderTableHadAndThisOneHasNotIsRemoved) {
                            "constraints/old.txt", "notes.txt", "badges/logo.svg"})
     ASSERT_TRUE(WriteFile(out / name, "{}").ok());
   ASSERT_TRUE(WritePublication(*Make({ARecord("flex", Broken())}), out).ok());
-  EXPECT_THAT(FilesIn(out),
-              ElementsAre("badges/logo.svg",
-                          "badges/verl-torchtitan-v0-8-0-torchtitan-0-3-0-cpu-torch-2-13-0.json",
-                          "badges/verl-torchtitan.json", "junit.xml", "known-bad.json", "notes.txt",
-                          "summary.md", "table.csv", "table.json", "table.md"));
+  EXPECT_THAT(
+      FilesIn(out),
+      ElementsAre("badges/logo.svg",
+                  "badges/verl-torchtitan-v0-8-0-torchtitan-0-3-0-cpu-torch-2-13-0.json",
+                  "badges/verl-torchtitan.json", "findings.md", "junit.xml", "known-bad.json",
+                  "notes.txt", "summary.md", "table.csv", "table.json", "table.md"));
 }
 
 TEST_F(PublicationTest, WhatIsWrongIsAListForOtherTools) {

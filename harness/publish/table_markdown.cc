@@ -21,6 +21,7 @@
 #include "harness/publish/evidence.h"
 #include "harness/publish/faults.h"
 #include "harness/publish/layouts.h"
+#include "harness/publish/markdown_lines.h"
 #include "harness/publish/rows.h"
 #include "harness/report/labels.h"
 
@@ -29,39 +30,10 @@ namespace {
 
 constexpr size_t kWorkingShown = 10;
 constexpr size_t kReasonsShown = 5;
-constexpr size_t kColumns = 100;      // of a line, but for words that are longer
 constexpr size_t kVersionShown = 16;  // characters of a version in the narrow table
 
 std::string TableLine(const std::vector<std::string>& columns) {
   return absl::StrCat("| ", absl::StrJoin(columns, " | "), " |\n");
-}
-
-// Whether a line that starts with this word could be another block of Markdown than a paragraph: a
-// list, a heading, a quotation, a table, a fence or a rule.
-bool StartsABlock(absl::string_view word) {
-  if (word.empty()) return false;
-  if (word[0] == '>' || word[0] == '|' || absl::StartsWith(word, "```")) return true;
-  if (word.find_first_not_of("-+*#=~") == absl::string_view::npos) return true;
-  const absl::string_view number = word.substr(0, word.size() - 1);
-  return !number.empty() && (word.back() == '.' || word.back() == ')') &&
-         number.find_first_not_of("0123456789") == absl::string_view::npos;
-}
-
-// Markdown in lines of at most kColumns: the first starts with `lead`, the others with as many
-// spaces.
-std::string Wrapped(absl::string_view lead, absl::string_view text) {
-  std::string out, line(lead);
-  bool is_empty = true;
-  for (const absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
-    if (!is_empty && line.size() + 1 + word.size() > kColumns && !StartsABlock(word)) {
-      absl::StrAppend(&out, line, "\n");
-      line.assign(lead.size(), ' ');
-      is_empty = true;
-    }
-    absl::StrAppend(&line, is_empty ? "" : " ", word);
-    is_empty = false;
-  }
-  return absl::StrCat(out, line, "\n");
 }
 
 // A link's target without spaces and brackets, which would end it.
@@ -109,28 +81,6 @@ std::string Cause(const PublishedCell& cell) {
           : absl::StrCat(" (blame: ", MarkdownText(absl::StrJoin(verdict.blame, ", ")), ")"));
 }
 
-// A line of a fenced block of code, which it does not end. A long command goes on in further lines.
-std::string CodeLine(const std::string& line) {
-  const std::string shown = absl::StrReplaceAll(ShownText(line), {{"\n", " "}, {"```", "'''"}});
-  std::string out, current;
-  for (const absl::string_view word : absl::StrSplit(shown, ' ')) {
-    if (!current.empty() && current.size() + word.size() + 3 > kColumns) {
-      absl::StrAppend(&out, current, " \\\n");
-      current = "    ";
-    } else if (!current.empty()) {
-      current += ' ';
-    }
-    absl::StrAppend(&current, word);
-  }
-  return absl::StrCat(out, current, "\n");
-}
-
-std::string CodeBlock(const std::vector<std::string>& lines) {
-  std::string out = "```sh\n";
-  for (const std::string& line : lines) out += CodeLine(line);
-  return out + "```\n\n";
-}
-
 // Numbers causes in order of appearance and counts their cells.
 class Causes {
  public:
@@ -143,7 +93,7 @@ class Causes {
   std::string List() const {
     std::string out;
     for (size_t i = 0; i < texts_.size(); ++i)
-      absl::StrAppend(&out, Wrapped(absl::StrCat(i + 1, ". "), texts_[i]));
+      absl::StrAppend(&out, WrappedMarkdown(absl::StrCat(i + 1, ". "), texts_[i]));
     return out;
   }
   // The causes with the most cells.
@@ -324,8 +274,9 @@ std::string NarrowTable(const EngineKind& kind, const std::vector<const Publishe
 std::string AnswerBlock(const Answer& answer, Links& links) {
   const EngineKind* kind = FindEngineKind(answer.engine);
   if (answer.best == nullptr)
-    return Wrapped("", absl::StrCat("**", answer.engine, ": none of the pairs that were run (",
-                                    answer.rows, ") works.**")) +
+    return WrappedMarkdown("",
+                           absl::StrCat("**", answer.engine, ": none of the pairs that were run (",
+                                        answer.rows, ") works.**")) +
            "\n";
   const PublishedRow& row = *answer.best;
   std::set<std::string> attentions, layouts;
@@ -353,7 +304,7 @@ std::string AnswerBlock(const Answer& answer, Links& links) {
         answer.releases == nullptr
             ? absl::StrCat(" No pair of two releases works (", answer.release_rows, " were run).")
             : absl::StrCat(" Of releases only: ", MarkdownText(PairLabel(*answer.releases)), "."));
-  std::string out = Wrapped("", text) + "\n";
+  std::string out = WrappedMarkdown("", text) + "\n";
   std::vector<std::string> silent;
   for (const RowFault& fault : FaultsOf(CellsByProbe(row))) {
     if (fault.is_silent)
@@ -361,8 +312,8 @@ std::string AnswerBlock(const Answer& answer, Links& links) {
                                     fault.cell->evidence.verdict.reason, ")"));
   }
   if (!silent.empty())
-    out += Wrapped("", absl::StrCat("**Beware**, it trains and is silently wrong with: ",
-                                    MarkdownText(absl::StrJoin(silent, "; ")), ".")) +
+    out += WrappedMarkdown("", absl::StrCat("**Beware**, it trains and is silently wrong with: ",
+                                            MarkdownText(absl::StrJoin(silent, "; ")), ".")) +
            "\n";
   return out;
 }
@@ -397,18 +348,20 @@ std::string FaultLines(const std::vector<const PublishedRow*>& rows, Causes& cau
     for (const RowFault& fault : FaultsOf(CellsByProbe(*row))) {
       const Verdict& verdict = fault.cell->evidence.verdict;
       absl::StrAppend(
-          &lines, Wrapped("- ", absl::StrCat("**", CellText(*fault.cell), "** ",
-                                             fault.condition.empty()
-                                                 ? "always"
-                                                 : absl::StrCat("with ", MarkdownText(ConditionText(
-                                                                             fault.condition))),
-                                             ": ", MarkdownCode(verdict.reason), " \\[",
-                                             causes.NumberOf(*fault.cell), "\\]")));
+          &lines,
+          WrappedMarkdown(
+              "- ", absl::StrCat(
+                        "**", CellText(*fault.cell), "** ",
+                        fault.condition.empty()
+                            ? "always"
+                            : absl::StrCat("with ", MarkdownText(ConditionText(fault.condition))),
+                        ": ", MarkdownCode(verdict.reason), " \\[", causes.NumberOf(*fault.cell),
+                        "\\]")));
     }
     groups.Add(lines, *row);
   }
   return groups.Told([](const std::string& pairs, const std::string& lines) {
-    return absl::StrCat(Wrapped("", pairs + ":"), "\n", lines, "\n");
+    return absl::StrCat(WrappedMarkdown("", pairs + ":"), "\n", lines, "\n");
   });
 }
 
@@ -418,7 +371,7 @@ std::string NotTestedLines(const std::vector<const PublishedRow*>& rows) {
   for (const PublishedRow* row : rows)
     groups.Add(absl::StrJoin(CoverageOf(*row).not_tested, "; "), *row);
   return groups.Told([](const std::string& pairs, const std::string& text) {
-    return Wrapped("- ", absl::StrCat(pairs, ": ", MarkdownText(text)));
+    return WrappedMarkdown("- ", absl::StrCat(pairs, ": ", MarkdownText(text)));
   });
 }
 
@@ -437,7 +390,7 @@ std::string KindSection(const PublishedTable& table, const EngineKind& kind, Lin
 }
 
 std::string Bullet(absl::string_view name, const std::string& text) {
-  return text.empty() ? "" : Wrapped("- ", absl::StrCat(name, ": ", MarkdownText(text)));
+  return text.empty() ? "" : WrappedMarkdown("- ", absl::StrCat(name, ": ", MarkdownText(text)));
 }
 
 // All of a row: where it was measured and until when it counts, what is right, how to install it
@@ -468,12 +421,13 @@ std::string RowSection(const PublishedTable& table, const PublishedRow& row) {
           absl::StrCat(MarkdownCode(cell->key.substr(0, 12)), " ",
                        MarkdownText(absl::StrCat(cell->probe.attention, " ", ProbeText(*cell)))));
   }
-  if (!keys.empty()) out += Wrapped("- ", absl::StrCat("cells: ", absl::StrJoin(keys, "; ")));
+  if (!keys.empty())
+    out += WrappedMarkdown("- ", absl::StrCat("cells: ", absl::StrJoin(keys, "; ")));
   out += "\n";
   if (!row.install.empty() && !IsExpired(row, table.date))
-    absl::StrAppend(&out, "To install it:\n\n", CodeBlock(row.install));
+    absl::StrAppend(&out, "To install it:\n\n", ShellBlock(row.install));
   if (!row.measure_again.empty())
-    absl::StrAppend(&out, "To measure it again:\n\n", CodeBlock({row.measure_again}));
+    absl::StrAppend(&out, "To measure it again:\n\n", ShellBlock({row.measure_again}));
   return out;
 }
 
@@ -482,11 +436,11 @@ std::string ContradictionText(const PublishedTable& table, Links& links) {
   for (const PublishedRow& row : table.rows) {
     for (const PublishedCell& cell : row.cells) {
       for (const Evidence& older : cell.contradicted_by) {
-        out += Wrapped("- ",
-                       absl::StrCat(MarkdownCode(cell.id), ": ", CellText(cell), " on ",
-                                    cell.evidence.measured, ", but ",
-                                    links.ToEvidence(MarkdownText(ShortText(older.verdict)), older),
-                                    " on ", older.measured));
+        out += WrappedMarkdown(
+            "- ", absl::StrCat(MarkdownCode(cell.id), ": ", CellText(cell), " on ",
+                               cell.evidence.measured, ", but ",
+                               links.ToEvidence(MarkdownText(ShortText(older.verdict)), older),
+                               " on ", older.measured));
       }
     }
   }
@@ -521,34 +475,37 @@ std::string TableMarkdown(const PublishedTable& table, EvidenceLinks evidence) {
   Links links(evidence);
   std::string out = absl::StrCat(
       "# Which versions work together\n\n",
-      Wrapped("", absl::StrCat(
-                      "As of ", MarkdownText(table.date),
-                      ". A pair that is not here was never run: that is unknown, not "
-                      "\"no\".",
-                      evidence == EvidenceLinks::kToRuns ? " Marks link to their evidence." : "",
-                      " A range names every version that was run, and its lock is that of "
-                      "the newest. `bkm audit` looks up your own versions.")),
+      WrappedMarkdown(
+          "",
+          absl::StrCat("As of ", MarkdownText(table.date),
+                       ". A pair that is not here was never run: that is unknown, not "
+                       "\"no\".",
+                       evidence == EvidenceLinks::kToRuns ? " Marks link to their evidence." : "",
+                       " A range names every version that was run, and its lock is that of "
+                       "the newest. `bkm audit` looks up your own versions.")),
       "\n", PartialText(table), SandboxText(table));
   for (const Answer& answer : AnswersOf(table)) out += AnswerBlock(answer, links);
-  out += Wrapped("",
-                 "In the tables, **ok** means that every claim of bkm held in every cell that ran "
-                 "with this attention; `ok !` that a cell without options is right, and another "
-                 "one with this attention is not, which the list below the table names; `-` that "
-                 "nothing was run. "
-                 "\"layouts\" says with how many of the layouts of several ranks a cell is "
-                 "right.") +
+  out += WrappedMarkdown(
+             "",
+             "In the tables, **ok** means that every claim of bkm held in every cell that ran "
+             "with this attention; `ok !` that a cell without options is right, and another "
+             "one with this attention is not, which the list below the table names; `-` that "
+             "nothing was run. "
+             "\"layouts\" says with how many of the layouts of several ranks a cell is "
+             "right.") +
          "\n";
   for (const EngineKind& kind : EngineKinds())
     absl::StrAppend(&out, KindSection(table, kind, links, causes));
   const std::string reasons = causes.List();
   if (!reasons.empty()) absl::StrAppend(&out, "## Reasons\n\n", reasons, "\n");
-  absl::StrAppend(&out, ContradictionText(table, links), "## The rows\n\n",
-                  Wrapped("",
-                          "The command that measures a row again asks for the cells of the newest "
-                          "version without further options. Its run.json names the lock; the "
-                          "`key` in a cell's request.json is the same if the question is the "
-                          "same, down to the files of both subjects."),
-                  "\n");
+  absl::StrAppend(
+      &out, ContradictionText(table, links), "## The rows\n\n",
+      WrappedMarkdown("",
+                      "The command that measures a row again asks for the cells of the newest "
+                      "version without further options. Its run.json names the lock; the "
+                      "`key` in a cell's request.json is the same if the question is the "
+                      "same, down to the files of both subjects."),
+      "\n");
   for (const PublishedRow& row : table.rows) out += RowSection(table, row);
   return out + links.list();
 }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "harness/model/engine_kind.h"
 #include "harness/publish/answer.h"
+#include "harness/publish/faults.h"
 #include "harness/publish/layouts.h"
 #include "harness/publish/rows.h"
 #include "harness/report/labels.h"
@@ -75,15 +76,23 @@ Markup CellOf(const PublishedCell* cell, const std::string& attention, const Lin
                  content);
 }
 
-// A badge for each layout of several ranks and each verdict that its cells have.
+// A badge for each layout of several ranks and each verdict that its cells have: of more than one,
+// each with what tells its cell from the others.
 Markup LayoutChips(const std::vector<LayoutCells>& layouts, const Link& link) {
   Markup chips;
   for (const LayoutCells& one : layouts) {
-    std::set<VerdictKind> shown;
+    if (one.layout == "1") continue;
+    std::set<VerdictKind> kinds;
+    std::vector<const PublishedCell*> shown;
     for (const PublishedCell* cell : one.cells) {
-      const VerdictKind kind = cell->evidence.verdict.kind;
-      if (one.layout != "1" && shown.insert(kind).second)
-        chips << Element("li", VerdictBadge(kind, link(cell->evidence), one.layout));
+      if (kinds.insert(cell->evidence.verdict.kind).second) shown.push_back(cell);
+    }
+    const std::vector<std::string> distinctions = DistinctionsOf(shown);
+    for (size_t i = 0; i < shown.size(); ++i) {
+      const std::string& other = distinctions[i];
+      chips << Element(
+          "li", VerdictBadge(shown[i]->evidence.verdict.kind, link(shown[i]->evidence),
+                             other.empty() ? one.layout : absl::StrCat(one.layout, ", ", other)));
     }
   }
   return Element("ul", {{"class", "chips"}}, chips);
