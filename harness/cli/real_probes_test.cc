@@ -69,6 +69,7 @@ class RealProbesTest : public ProbesRun<RealProbesTest> {
          With(kTorchtitanEngine, "optimizer=clip_norm:0.5"),
          With(kFsdpEngine, "input=padded,micro_batches=2"), With(kFsdpEngine, "head=value"),
          With(kFsdpEngine, "library=pypi:transformers==5.10.2,resume_checkpoint=true"),
+         "engine=verl-fsdp*,attention=flash_attention_2,layout=ulysses=2",
          "engine=torchtitan,attention=flex_flash"},
         "probes");
   }
@@ -95,6 +96,14 @@ TEST_F(RealProbesTest, MicroBatchesComeToTheSameAnswer) {
 
 TEST_F(MoreRealProbesTest, AWarmupComesToTheSameAnswer) {
   EXPECT_EQ(VerdictOf({"engine=torchtitan", "warmup_steps:2"}), "ok at golden");
+}
+
+// sdpa is wrong there: a document that is cut across the ranks loses its first half.
+TEST_F(RealProbesTest, FlashAttentionIsRightWithUlyssesAndSaysThatItsKernelIsAStandIn) {
+  const Json& cell = Cell({"attention=flash_attention_2"});
+  EXPECT_EQ(VerdictOf({"attention=flash_attention_2"}), "ok at golden");
+  EXPECT_EQ(cell["stand_ins"], Json({"flash_attn"}));
+  EXPECT_THAT(std::string(cell["message"]), HasSubstr("stand-in kernel"));
 }
 
 TEST_F(RealProbesTest, PaddedInputHasNoWayIntoTorchtitansMasks) {

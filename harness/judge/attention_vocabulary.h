@@ -23,6 +23,8 @@ struct AttentionBackend {
   // An op of this backend that is composed of plain ops, so that its backward pass looks like eager
   // attention's.
   absl::string_view composite = "";
+  // The package that its kernels come with, where that is none of the subjects and not torch.
+  absl::string_view package = "";
 };
 
 std::span<const AttentionBackend> AttentionBackends();

@@ -146,6 +146,22 @@ absl::string_view SupportedList(absl::string_view message) {
   return "";
 }
 
+// Whether a frame is in the package of the kernel that was asked for.
+bool IsOfTheKernel(const ObservedFrame& frame, const Probe& probe) {
+  const AttentionBackend* asked = AskedBackend(probe.attention);
+  return asked != nullptr && !asked->package.empty() && frame.owner == FrameOwner::kRuntime &&
+         absl::StartsWith(frame.file, absl::StrCat(asked->package, "/"));
+}
+
+// Whether a kernel refuses what the probe asks for, such as fp32 or its heads, and speaks of
+// itself. It does not where it lists the precision that was asked for: then it was given another
+// one.
+bool KernelRefuses(const ObservedException& exception, const Probe& probe) {
+  const std::string message = absl::AsciiStrToLower(WithoutPaths(exception.message));
+  return Names(message, *AskedBackend(probe.attention)) &&
+         !absl::StrContains(SupportedList(message), probe.precision);
+}
+
 bool NamesSomeBackend(absl::string_view text) {
   const std::span<const AttentionBackend> backends = AttentionBackends();
   return std::any_of(backends.begin(), backends.end(),
@@ -200,6 +216,7 @@ bool NeedsOtherHardware(const ObservedException& exception, const Probe& probe) 
 bool IsRefusal(const ObservedException& exception, const Probe& probe) {
   const ObservedFrame* frame = DeepestFrame(exception);
   if (frame == nullptr) return false;
+  if (IsOfTheKernel(*frame, probe)) return KernelRefuses(exception, probe);
   if (frame->owner != FrameOwner::kEngine && frame->owner != FrameOwner::kLibrary) return false;
   if (frame->statement != "raise" && frame->statement != "assert") return false;
   if (frame->statement == "assert" && absl::StrContains(frame->text, "isinstance(")) return false;

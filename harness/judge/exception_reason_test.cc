@@ -55,6 +55,26 @@ TEST(RefusalTest, RealRefusalsNameTheOptionOrWhatIsSupported) {
   EXPECT_TRUE(Refuses(TransformersWithoutFlashAttention(), "flash_attention_2"));
 }
 
+TEST(RefusalTest, AKernelRefusesWhatWasAskedForAndNotWhatItWasGivenInstead) {
+  const auto refuses = [](const char* message, const char* precision, const char* file) {
+    Probe probe = Asking("flash_attention_2");
+    probe.precision = precision;
+    return IsRefusal(Exception("RuntimeError", message,
+                               {Frame(FrameOwner::kLibrary,
+                                      "transformers/modeling_flash_attention_utils.py", "call"),
+                                Frame(FrameOwner::kRuntime, file, "raise")}),
+                     probe);
+  };
+  constexpr char kOurs[] = "flash_attn/dense_attention.py";
+  constexpr char kTypes[] = "FlashAttention only support fp16 and bf16 data type";
+  EXPECT_TRUE(refuses(kTypes, "fp32", kOurs));
+  EXPECT_FALSE(refuses(kTypes, "bf16", kOurs)) << "somebody made fp32 of it";
+  EXPECT_TRUE(
+      refuses("FlashAttention forward only supports head dimension at most 256", "bf16", kOurs));
+  EXPECT_FALSE(refuses("cu_seqlens_q must have dtype int32", "bf16", kOurs));
+  EXPECT_FALSE(refuses(kTypes, "fp32", "other/flash_attn.py"));
+}
+
 TEST(RefusalTest, AnOptionInTheNameOfAFolderIsNotNamed) {
   const auto refuses = [](const char* message) {
     return IsRefusal(Exception("FileNotFoundError", message,

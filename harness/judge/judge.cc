@@ -369,6 +369,19 @@ void TellEffects(const JudgeInput& input, Verdict& verdict) {
   }
 }
 
+// Says that code of ours ran where users have a kernel: what reached it is proven, it is not.
+void TellStandIns(const Observation& observation, Verdict& verdict) {
+  if (verdict.kind != VerdictKind::kOk && verdict.kind != VerdictKind::kWrong) return;
+  verdict.stand_ins = observation.stand_ins;
+  for (const std::string& package : verdict.stand_ins) {
+    absl::StrAppend(&verdict.message, "; stand-in kernel: bkm's ", package,
+                    " ran in place of the real one");
+    if (verdict.kind == VerdictKind::kOk)
+      verdict.blind.push_back(
+          absl::StrCat("the kernels of ", package, " themselves: a stand-in ran in their place"));
+  }
+}
+
 }  // namespace
 
 Verdict Judge(const JudgeInput& input) {
@@ -382,6 +395,7 @@ Verdict Judge(const JudgeInput& input) {
     if (trained.kind == VerdictKind::kWrong) verdict = std::move(trained);
   }
   TellEffects(input, verdict);
+  TellStandIns(*input.observation, verdict);
   verdict.message = OneSentence(verdict.message);
   return verdict;
 }

@@ -142,8 +142,11 @@ Dimension OfAdapters(Dimension option, std::string words) {
   option.text = [name, plain](const Cell& cell) { return AdapterText(cell, name, plain); };
   option.field = name;
   option.value = ValueIn;
-  option.aspects = {{std::move(words),
-                     [name](const Probe& probe) { return probe.adapter_options.contains(name); }}};
+  if (!words.empty()) {
+    option.aspects = {{std::move(words), [name](const Probe& probe) {
+                         return probe.adapter_options.contains(name);
+                       }}};
+  }
   return option;
 }
 
@@ -313,6 +316,21 @@ std::vector<Dimension> OfFiles() {
            .lacks = "does not look for checkpoints by itself",
            .for_control = [](Probe& p) { p.adapter_options.erase("leftover_checkpoint"); }},
           "a checkpoint folder that an earlier run left"),
+      OfAdapters(
+          {.name = "kernels",
+           .use = kOption,
+           .schema = R"({"enum": ["stand-in", "real"]})",
+           .adapter_default = R"("stand-in")",
+           .flag_form = FlagForm::kValues,
+           .help = "real: give a cell with flash_attention_2 no stand-in for flash_attn on a CPU, "
+                   "where the real one does not run (default: stand-in)",
+           .of_kind =
+               [](const EngineKind& kind) {
+                 return std::find(kind.attentions.begin(), kind.attentions.end(),
+                                  "flash_attention_2") != kind.attentions.end();
+               },
+           .lacks = "has no attention by flash_attn"},
+          ""),  // a verdict says so where a stand-in ran (Verdict::blind)
       {.name = "export_weights",
        .use = kOption,
        .text = [](const Cell& c) { return BoolText(c.probe.export_weights); },

@@ -377,6 +377,7 @@ void Describe(Fields& fields, Observation& observation) {
     fields.Group("exception", [&](Fields& chain) { DescribeChain(chain, o.exceptions, 0); });
   }
   fields.Field("plant", o.plant);
+  fields.Field("stand_ins", o.stand_ins, Presence::kOmitted);
   fields.Group("adapter", [&](Fields& adapter) {
     adapter.Field("precision_ran", o.precision_ran);
     adapter.Field("not_asked", o.not_asked);

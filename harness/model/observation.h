@@ -198,7 +198,9 @@ struct Observation : ObservedBackend {
   std::vector<ObservedStage> stages;          // in the order entered
   std::vector<ObservedException> exceptions;  // the exception that ended the cell, then its causes
   std::vector<std::string> plant;             // faults planted by tests
-  std::string precision_ran;                  // bf16 or fp32; empty if unknown
+  // Packages for whose kernels code of ours ran: "flash_attn".
+  std::vector<std::string> stand_ins;
+  std::string precision_ran;  // bf16 or fp32; empty if unknown
   // Why the library was asked for no attention, in an adapter of a library that offers no choice.
   std::string not_asked;
   std::string configured;                              // backend in the engine's configuration

@@ -143,6 +143,10 @@ std::string ShortText(const Verdict& verdict) {
   return ShortText(Name(verdict.kind), Name(verdict.stage), verdict.reason);
 }
 
+std::string StandInNote(const Verdict& verdict) {
+  return verdict.stand_ins.empty() ? "" : " (stand-in kernel)";
+}
+
 bool SaysSomething(const Verdict& verdict) {
   return verdict.kind == VerdictKind::kOk || verdict.kind == VerdictKind::kRefused ||
          verdict.kind == VerdictKind::kBroken || verdict.kind == VerdictKind::kWrong;
@@ -246,6 +250,7 @@ void DescribeOutcome(Fields& fields, Verdict& verdict) {
     verdict.failures = verdict.findings.size();
   }
   fields.Field("effects", verdict.effects, Presence::kOmitted);
+  fields.Field("stand_ins", verdict.stand_ins, Presence::kOmitted);
 }
 
 void Describe(Fields& fields, Verdict& verdict) {

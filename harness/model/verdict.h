@@ -149,6 +149,8 @@ struct Verdict {
   std::vector<std::string> blind = {};
   // Of each engine option that was asked for, by name.
   std::vector<OptionEffect> effects = {};
+  // Of an ok or a wrong: packages for whose kernels a stand-in of bkm ran, such as "flash_attn".
+  std::vector<std::string> stand_ins = {};
   // Of a wrong: what its numbers are instead. Not in run.json.
   std::optional<Diagnosis> diagnosis = {};
   std::string factor = {};              // between its gradients and the right ones, as a clause
@@ -176,6 +178,9 @@ void AdoptEvidence(const Json& evidence, Verdict& verdict);
 // A verdict without its message: "ok" or "wrong at golden, log-probs-off".
 std::string ShortText(absl::string_view kind, absl::string_view stage, absl::string_view reason);
 std::string ShortText(const Verdict& verdict);
+
+// " (stand-in kernel)" behind a verdict's name where code of bkm ran for a kernel; else empty.
+std::string StandInNote(const Verdict& verdict);
 
 // False for spurious, unsupported and skipped, which say nothing about the pair.
 bool SaysSomething(const Verdict& verdict);

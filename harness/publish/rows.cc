@@ -259,7 +259,7 @@ std::vector<const PublishedCell*> NewestCells(const PublishedRow& row) {
 std::string CellText(const PublishedCell& cell) {
   const Verdict& verdict = cell.evidence.verdict;
   if (!SaysSomething(verdict)) return absl::StrCat("unknown (", Name(verdict.kind), ")");
-  return absl::StrCat(cell.flaky ? "flaky: " : "", Name(verdict.kind));
+  return absl::StrCat(cell.flaky ? "flaky: " : "", Name(verdict.kind), StandInNote(verdict));
 }
 
 }  // namespace bkm

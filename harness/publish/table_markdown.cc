@@ -201,6 +201,7 @@ std::string Mark(const PublishedRow& row, const std::string& attention, Links& l
                                [](const PublishedCell* cell) { return IsOk(*cell); });
   if (ok != plain.end())
     return absl::StrCat(links.ToEvidence("**ok**", (*ok)->evidence),
+                        StandInNote((*ok)->evidence.verdict),
                         std::any_of(cells.begin(), cells.end(), is_red) ? " !" : "");
   const auto red = std::find_if(plain.begin(), plain.end(), is_red);
   if (red == plain.end()) return "unknown";

@@ -94,7 +94,8 @@ std::string SummaryText(const RunRecord& run) {
   bool any_ok = false;
   for (const CellRecord& cell : run.cells) {
     if (!cell.is_green() || cell.role != CellRole::kSubject) continue;
-    absl::StrAppend(&out, any_ok ? "" : "\nWorks:\n", "  ", CellLabel(cell), "\n");
+    absl::StrAppend(&out, any_ok ? "" : "\nWorks:\n", "  ", CellLabel(cell),
+                    StandInNote(*cell.verdict), "\n");
     any_ok = true;
   }
   absl::StrAppend(&out, VariationText(run));

@@ -54,7 +54,7 @@ struct TableRow {
 
 std::string VerdictText(const CellRecord& cell, Notes& notes) {
   if (!cell.verdict) return "pending";
-  if (cell.is_green()) return "**ok**";
+  if (cell.is_green()) return absl::StrCat("**ok**", StandInNote(*cell.verdict));
   return absl::StrCat(cell.is_flaky() ? "flaky: " : "", Name(cell.verdict->kind), " [",
                       notes.NumberOf(*cell.verdict), "]");
 }

@@ -71,6 +71,7 @@ Markup CellOf(const PublishedCell* cell, const std::string& attention, const Lin
   }
   if (const std::string why = WhyText(verdict); !why.empty())
     content << Element("span", {{"class", "why clamp"}}, why);
+  if (!verdict.stand_ins.empty()) content << Element("span", {{"class", "why"}}, "stand-in kernel");
   return Element("td",
                  {{"data-attention", attention}, {"data-verdict", std::string(Name(verdict.kind))}},
                  content);

@@ -75,6 +75,8 @@ def _climb(request: dict[str, Any], report: Report, owners: Owners, start: float
         check_device(request.get("sandbox") or "")
     apply_shims(request)
     report.set(shims=acts.counts(), plant=request.get("plant") or [])
+    if acts.stand_ins():
+        report.set(stand_ins=acts.stand_ins())
     report.on_stage.append(lambda: report.set(shims=acts.counts()))
     probe = Probe(request["probe_dir"], request["probe"])
     packages, plant = request.get("packages") or {}, request.get("plant") or []

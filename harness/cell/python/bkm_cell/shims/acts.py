@@ -8,11 +8,17 @@ from collections.abc import Callable
 
 _INSTALLED: dict[str, int] = {}
 _COUNTED_BY: dict[str, Callable[[], int]] = {}
+_STAND_INS: list[str] = []
 
 
-def install(name: str, counted_by: Callable[[], int] | None = None) -> None:
-    """`counted_by` tells how often a shim acted that is not written in Python."""
+def install(
+    name: str, counted_by: Callable[[], int] | None = None, stands_in_for: str | None = None
+) -> None:
+    """`counted_by` tells how often a shim acted that is not written in Python; `stands_in_for`: the
+    package whose kernels it replaces."""
     _INSTALLED.setdefault(name, 0)
+    if stands_in_for is not None:
+        _STAND_INS.append(stands_in_for)
     if counted_by is not None:
         _COUNTED_BY[name] = counted_by
 
@@ -24,6 +30,10 @@ def is_installed(name: str) -> bool:
 def acted(name: str) -> None:
     if name in _INSTALLED:
         _INSTALLED[name] += 1
+
+
+def stand_ins() -> list[str]:
+    return list(_STAND_INS)
 
 
 def counts() -> dict[str, int]:

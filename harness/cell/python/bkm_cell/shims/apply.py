@@ -13,6 +13,7 @@ from bkm_cell.shims import (
     cpu_device,
     cuda_autocast,
     expert_kernels,
+    flash_attn_cpu,
     flex_cpu,
     fsdp1_cpu,
     gloo_all_to_all,
@@ -48,6 +49,9 @@ def apply_shims(request: dict[str, Any]) -> None:
     for shim in shims:
         shim.apply()
         acts.install(shim.NAME)
+    if flash_attn_cpu.is_asked(request):
+        flash_attn_cpu.apply()
+        acts.install(flash_attn_cpu.NAME, flash_attn_cpu.calls, stands_in_for="flash_attn")
     if path := varlen_cpu.library(request):
         try:
             varlen_cpu.apply(path)

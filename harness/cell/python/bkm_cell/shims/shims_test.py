@@ -20,6 +20,7 @@ from bkm_cell.shims import (
     cpu_device,
     cuda_autocast,
     expert_kernels,
+    flash_attn_cpu,
     fsdp1_cpu,
     gloo_sum,
     integer_histc,
@@ -36,6 +37,43 @@ class ShimsTest(unittest.TestCase):
     def test_a_gpu_cell_has_no_shim(self):
         apply_shims({"probe": {"device": "cuda"}})
         self.assertEqual(acts.counts(), {})
+
+    def test_only_a_cell_that_asks_for_flash_attention_gets_the_stand_in(self):
+        def asked(**probe):
+            return flash_attn_cpu.is_asked({"probe": probe})
+
+        self.assertTrue(asked(attention="flash_attention_2"))
+        self.assertFalse(asked(attention="flash_attention_2", kernels="real"))
+        self.assertFalse(asked(attention="flash_attention_3"))
+        self.assertFalse(asked(attention="sdpa"))
+
+    def test_a_transformers_that_was_loaded_before_sees_flash_attn(self):
+        module = ModuleType("import_utils")
+        module.PACKAGE_DISTRIBUTION_MAPPING = {}
+        exec(
+            "import functools\n"
+            "def is_flash_attn_2_available(): return False\n"
+            "@functools.lru_cache\n"
+            "def is_flash_attn_greater_or_equal(version):"
+            " return 'flash_attn' in PACKAGE_DISTRIBUTION_MAPPING\n",
+            vars(module),
+        )
+        copied = module.is_flash_attn_2_available
+        self.assertFalse(module.is_flash_attn_greater_or_equal("2.3.3"))
+        flash_attn_cpu._make_available(module)
+        self.assertTrue(copied(kernels_fallback_ok=True))
+        self.assertTrue(module.is_flash_attn_greater_or_equal("2.3.3"))
+
+    def test_who_asks_for_the_autocast_of_cuda_is_told_the_cells(self):
+        module = ModuleType("flash_attention")
+        module.torch = torch
+        flash_attn_cpu._answer_for_cuda(module)
+        self.assertFalse(module.torch.is_autocast_enabled())
+        with torch.autocast("cpu", torch.bfloat16):
+            self.assertTrue(module.torch.is_autocast_enabled())
+            self.assertTrue(module.torch.is_autocast_enabled("cuda"))
+            self.assertEqual(module.torch.get_autocast_gpu_dtype(), torch.bfloat16)
+        self.assertIs(module.torch.Tensor, torch.Tensor)
 
     def test_verls_platform_answers_what_it_knows_and_refuses_the_rest(self):
         class Base(abc.ABC):
