@@ -17,10 +17,10 @@ namespace bkm {
 namespace {
 
 // Whether a stand-in computes the asked attention on this device.
-bool HasStandIn(const Probe& asked) {
+bool HasStandIn(const Probe& asked, const Observation& observation) {
   const AttentionBackend* backend = AskedBackend(asked.attention);
-  return asked.device == "cpu" && backend != nullptr &&
-         (backend->name == "flex" || backend->name == "varlen");
+  return !observation.stand_ins.empty() || (asked.device == "cpu" && backend != nullptr &&
+                                            (backend->name == "flex" || backend->name == "varlen"));
 }
 
 std::string Place(const ObservedGpuDifference& difference) {
@@ -65,7 +65,8 @@ CheckResult CheckArguments(const Probe& asked, const Observation& observation) {
   Json evidence = Json::object();
   if (!observation.gpu_reads.empty()) evidence["calls_read"] = observation.gpu_reads;
   if (!observation.gpu_differences.empty()) return Fail(observation, std::move(evidence));
-  if (!HasStandIn(asked)) return CheckResult::Passed(Stage::kMask, std::move(evidence));
+  if (!HasStandIn(asked, observation))
+    return CheckResult::Passed(Stage::kMask, std::move(evidence));
   for (size_t step = 0; step < observation.steps.size(); ++step) {
     const int64_t read = step < observation.gpu_reads.size() ? observation.gpu_reads[step] : 0;
     const int64_t calls = CallsOf(observation, step);
@@ -92,7 +93,8 @@ extern const Claim kArgumentsClaim = {
     .says = "a GPU's kernel would compute the same",
     .witness =
         "on a CPU: the block table of each flex call against its mask, the lengths of each "
-        "varlen call, forward and backward, in each training step",
+        "varlen call, forward and backward, and the longest length of each call of flash_attn's "
+        "stand-in, in each training step",
     .cannot_see =
         "options of the GPU's kernel that have no meaning here: "
         "[harness/kernels/README.md](../harness/kernels/README.md)",

@@ -56,6 +56,16 @@ TEST(ArgumentCheckTest, CallThatNobodyReadIsUnseen) {
   EXPECT_EQ(CheckArguments(Asked("varlen"), observation).outcome, ClaimOutcome::kUnseen);
 }
 
+TEST(ArgumentCheckTest, CallsOfAStandInThatNobodyReadAreUnseen) {
+  Observation observation = Read();
+  observation.gpu_reads = {0, 0};
+  EXPECT_EQ(CheckArguments(Asked("flash_attention_2"), observation).outcome, ClaimOutcome::kPassed);
+  observation.stand_ins = {"flash_attn"};
+  EXPECT_EQ(CheckArguments(Asked("flash_attention_2"), observation).outcome, ClaimOutcome::kUnseen);
+  observation.gpu_reads = {2, 2};
+  EXPECT_EQ(CheckArguments(Asked("flash_attention_2"), observation).outcome, ClaimOutcome::kPassed);
+}
+
 TEST(ArgumentCheckTest, EachForwardOfAStepIsReadAndACheckpointedLayerOnce) {
   Observation observation = Read();
   for (ObservedKernels& kernels : observation.kernels) kernels.calls = {2, 2};

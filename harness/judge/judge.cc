@@ -375,7 +375,7 @@ void TellStandIns(const Observation& observation, Verdict& verdict) {
   verdict.stand_ins = observation.stand_ins;
   for (const std::string& package : verdict.stand_ins) {
     absl::StrAppend(&verdict.message, "; stand-in kernel: bkm's ", package,
-                    " ran in place of the real one");
+                    " stands in for the real one");
     if (verdict.kind == VerdictKind::kOk)
       verdict.blind.push_back(
           absl::StrCat("the kernels of ", package, " themselves: a stand-in ran in their place"));

@@ -534,9 +534,10 @@ TEST_F(JudgeTest, VerdictSurvivesItsJson) {
 
 TEST_F(JudgeTest, AStandInIsSaidInTheVerdict) {
   observation_.stand_ins = {"flash_attn"};
-  const Verdict verdict = Judged();
+  const Verdict verdict = Judged();  // its calls are read
   EXPECT_EQ(verdict.kind, VerdictKind::kOk) << verdict.message;
-  EXPECT_THAT(verdict.message, HasSubstr("stand-in kernel: bkm's flash_attn ran in place of"));
+  EXPECT_THAT(verdict.message,
+              HasSubstr("stand-in kernel: bkm's flash_attn stands in for the real one"));
   EXPECT_THAT(verdict.blind, ElementsAre(HasSubstr("the kernels of flash_attn themselves")));
   EXPECT_THAT(OutlineOf(verdict).stand_ins, ElementsAre("flash_attn"));
   observation_.stand_ins.clear();

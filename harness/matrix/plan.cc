@@ -64,6 +64,8 @@ std::string WhyNotApplicable(const Cell& cell) {
     if (dimension.of_kind != nullptr && !dimension.of_kind(kind) && !dimension.IsDefault(cell))
       return absl::StrCat(kind.name, " ", dimension.lacks);
   }
+  if (probe.adapter_options.contains("kernels") && probe.attention != "flash_attention_2")
+    return absl::StrCat(probe.attention, " has no kernels of flash_attn: leave kernels out");
   if (probe.export_weights && probe.head != "lm")
     return "transformers cannot load what a critic exports as a language model";
   if (probe.head != "lm" && (probe.entropy || probe.temperature != 1))

@@ -153,6 +153,16 @@ TEST(PlanTest, AWarmupIsCountedAsTheEngineKindCounts) {
             "zero-based");
 }
 
+TEST(PlanTest, KernelsAreAskedForWithTheAttentionThatHasThem) {
+  EXPECT_EQ(PlanOf("transformers", "", R"("attention": "sdpa", "kernels": "real")")[0].why,
+            "sdpa has no kernels of flash_attn: leave kernels out");
+  EXPECT_EQ(
+      PlanOf("transformers", "", R"("attention": "flash_attention_2", "kernels": "real")")[0].why,
+      "");
+  EXPECT_EQ(PlanOf("torchtitan", "", R"("attention": "sdpa", "kernels": "real")")[0].why,
+            "torchtitan has no attention by flash_attn");
+}
+
 TEST(PlanTest, TemperatureAndEntropyAreAxes) {
   const auto cells = PlanOf("torchtitan", "", R"("attention": "flex", "temperature": [1, 0.7],
                             "entropy": [false, true])");

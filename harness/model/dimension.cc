@@ -136,7 +136,8 @@ std::string AdapterText(const Cell& cell, const char* name, const char* default_
   return EscapedText(it == cell.probe.adapter_options.end() ? default_value : it->second);
 }
 
-// The rest of an option that only the cell's Python reads. `words` says what a row was tested with.
+// The rest of an option that only the cell's Python reads. `words` says what a row was tested with;
+// empty where something else says so.
 Dimension OfAdapters(Dimension option, std::string words) {
   const char *name = option.name, *plain = option.adapter_default;
   option.text = [name, plain](const Cell& cell) { return AdapterText(cell, name, plain); };

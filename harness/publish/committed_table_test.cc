@@ -156,10 +156,10 @@ TEST(CommittedTableTest, ItsFindingsAreTold) {
     searches.push_back(*search);
   }
   const PublishedTable table = ReadPublishedTable(kFolder)->table;
+  const PublishedTable alone = ControlTable(table);
+  const std::vector<PublishedFinding> pairs = FindingsOf(table), libraries = FindingsOf(alone);
   for (const BisectReport& search : searches) {
     const auto is_of = [&](const PublishedFinding& finding) { return IsOf(search, finding); };
-    const PublishedTable alone = ControlTable(table);
-    const std::vector<PublishedFinding> pairs = FindingsOf(table), libraries = FindingsOf(alone);
     EXPECT_TRUE(std::any_of(pairs.begin(), pairs.end(), is_of) ||
                 std::any_of(libraries.begin(), libraries.end(), is_of))
         << search.cell;

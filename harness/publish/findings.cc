@@ -40,11 +40,19 @@ Cell CellOf(const PublishedRow& row, const PublishedCell& cell) {
   return asked;
 }
 
-const PublishedCell* CellWith(const PublishedRow& row, const Probe& probe) {
-  for (const PublishedCell* cell : CellsByProbe(row)) {
-    if (cell->probe == probe) return cell;
+// The rows that are right, by what was asked of which kind on which device.
+using RightRows = std::map<std::string, std::vector<const PublishedRow*>>;
+std::string AskedOf(const PublishedRow& row, const PublishedCell& cell) {
+  return absl::StrCat(row.engine, "\n", row.device, "\n", ToJson(cell.probe).dump());
+}
+RightRows RightRowsOf(const PublishedTable& table) {
+  RightRows right;
+  for (const PublishedRow& row : table.rows) {
+    for (const PublishedCell* cell : CellsByProbe(row)) {
+      if (IsOk(*cell)) right[AskedOf(row, *cell)].push_back(&row);
+    }
   }
-  return nullptr;
+  return right;
 }
 
 bool IsLater(const PublishedVersion& a, const PublishedVersion& b) {
@@ -64,13 +72,13 @@ std::string FixedBy(const PublishedRow& red, const PublishedRow& right) {
   return "";
 }
 
-void AddRight(const PublishedTable& table, PublishedFinding& finding) {
-  for (const PublishedRow& row : table.rows) {
-    if (row.engine != finding.row->engine || row.device != finding.row->device) continue;
-    const PublishedCell* cell = CellWith(row, finding.fault.cell->probe);
-    if (cell == nullptr || !IsOk(*cell)) continue;
-    finding.right.push_back(PairLabel(row));
-    if (const std::string fixed = FixedBy(*finding.row, row); !fixed.empty()) finding.fixed = fixed;
+void AddRight(const RightRows& right, PublishedFinding& finding) {
+  const auto rows = right.find(AskedOf(*finding.row, *finding.fault.cell));
+  if (rows == right.end()) return;
+  for (const PublishedRow* row : rows->second) {
+    finding.right.push_back(PairLabel(*row));
+    if (const std::string fixed = FixedBy(*finding.row, *row); !fixed.empty())
+      finding.fixed = fixed;
   }
 }
 
@@ -85,7 +93,6 @@ std::string QuestionOf(absl::string_view id) {
   return absl::StrJoin(asked, ",");
 }
 
-// "git:torchtitan@<40 hex>" is told by its source and nine digits, as elsewhere.
 std::string FoundText(const BisectReport& search) {
   const std::string what = search.direction == Direction::kMended ? "mended by " : "made by ";
   if (search.culprit) return absl::StrCat(what, MarkdownText(ToText(*search.culprit)));
@@ -115,16 +122,15 @@ std::string Section(const PublishedFinding& finding, const std::vector<BisectRep
   const PublishedCell& cell = *finding.fault.cell;
   const Verdict& verdict = cell.evidence.verdict;
   std::string out = absl::StrCat(
-      "### ", finding.kind, ": ",
+      "### ", finding.row->engine, ": ",
       verdict.reason.empty() ? MarkdownText(CellText(cell)) : MarkdownText(verdict.reason), ", ",
       MarkdownText(ConditionText(finding.fault.condition)), "\n\n");
-  const auto line = [&](const char* name, const std::string& text) {
+  const auto line = [&](absl::string_view name, const std::string& text) {
     if (!text.empty()) out += WrappedMarkdown("- ", absl::StrCat(name, ": ", text));
   };
   line("with", PairsText(finding.pairs));
-  line(std::string(CellText(cell)).c_str(),
-       absl::StrCat("at ", Name(verdict.stage), ". ",
-                    MarkdownText(MessageWithoutPlace(verdict.message))));
+  line(CellText(cell), absl::StrCat("at ", Name(verdict.stage), ". ",
+                                    MarkdownText(MessageWithoutPlace(verdict.message))));
   line("blame", MarkdownText(absl::StrJoin(verdict.blame, ", ")));
   line("right, asked the same", PairsText(finding.right));
   line("fixed by", MarkdownText(finding.fixed));
@@ -148,6 +154,7 @@ std::string Sections(const char* title, const char* text,
 }  // namespace
 
 std::vector<PublishedFinding> FindingsOf(const PublishedTable& table) {
+  const RightRows right = RightRowsOf(table);
   std::vector<PublishedFinding> findings;
   std::map<std::string, size_t> known;
   for (const PublishedRow& row : table.rows) {
@@ -160,8 +167,8 @@ std::vector<PublishedFinding> FindingsOf(const PublishedTable& table) {
           "\n");
       const auto [it, is_new] = known.emplace(key, findings.size());
       if (is_new) {
-        findings.push_back({.kind = row.engine, .row = &row, .fault = std::move(fault)});
-        AddRight(table, findings.back());
+        findings.push_back({.row = &row, .fault = std::move(fault)});
+        AddRight(right, findings.back());
       }
       findings[it->second].pairs.push_back(PairLabel(row));
     }
@@ -209,8 +216,8 @@ PublishedTable ControlTable(const PublishedTable& table) {
 }
 
 bool IsOf(const BisectReport& search, const PublishedFinding& finding) {
-  if (!absl::StartsWith(search.cell, absl::StrCat("engine=", finding.kind, "@")) &&
-      !absl::StartsWith(search.cell, absl::StrCat("engine=", finding.kind, ",")))
+  if (!absl::StartsWith(search.cell, absl::StrCat("engine=", finding.row->engine, "@")) &&
+      !absl::StartsWith(search.cell, absl::StrCat("engine=", finding.row->engine, ",")))
     return false;
   const PublishedCell& cell = *finding.fault.cell;
   if (QuestionOf(search.cell) != QuestionOf(cell.id)) return false;

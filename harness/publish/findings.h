@@ -14,8 +14,7 @@ namespace bkm {
 
 // One fault with all the pairs that have it.
 struct PublishedFinding {
-  std::string kind;                // of the engine; of a library alone, its control
-  const PublishedRow* row;         // the newest pair
+  const PublishedRow* row;         // the newest pair; of a library alone, of its control
   RowFault fault;                  // as that pair shows it
   std::vector<std::string> pairs;  // that have it, newest first: "verl 0.9.1 with torchtitan main"
   std::vector<std::string> right;  // that were asked the same and are right

@@ -2,13 +2,9 @@
 // Copyright the bkm authors.
 #include "harness/runner/installation.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstdlib>
 #include <map>
+#include <optional>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -17,6 +13,7 @@
 #include "harness/base/files.h"
 #include "harness/base/hash.h"
 #include "harness/base/status_macros.h"
+#include "harness/store/file_lock.h"
 
 namespace bkm {
 namespace {
@@ -56,13 +53,8 @@ absl::StatusOr<Installation> Installation::Find() {
 absl::StatusOr<bool> Installation::IsBuilding() {
   const fs::path path = FromEnvironment("BKM_BUILDING");
   if (path.empty()) return false;
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0)
-    return absl::FailedPreconditionError(
-        absl::StrCat(path.string(), ", which tools/bkm writes while it builds, is not there"));
-  const bool is_locked = ::flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(file);
-  if (is_locked) return true;
+  ASSIGN_OR_RETURN(const std::optional<FileLock> lock, FileLock::TryAcquire(path));
+  if (!lock) return true;
   ASSIGN_OR_RETURN(const std::string end, ReadFile(path));
   if (end == "built\n") return false;
   return absl::FailedPreconditionError(end.empty()

@@ -51,7 +51,7 @@ def apply_shims(request: dict[str, Any]) -> None:
         acts.install(shim.NAME)
     if flash_attn_cpu.is_asked(request):
         flash_attn_cpu.apply()
-        acts.install(flash_attn_cpu.NAME, flash_attn_cpu.calls, stands_in_for="flash_attn")
+        acts.install(flash_attn_cpu.NAME, flash_attn_cpu.forward_calls, stands_in_for="flash_attn")
     if path := varlen_cpu.library(request):
         try:
             varlen_cpu.apply(path)

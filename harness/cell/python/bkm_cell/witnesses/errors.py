@@ -15,6 +15,7 @@ from functools import lru_cache
 from types import FrameType, ModuleType
 from typing import Any
 
+from bkm_cell.stand_ins import FOLDERS
 from bkm_cell.witnesses.own_imports import imported_by
 
 MAX_CHAIN = 8
@@ -43,8 +44,7 @@ class Owners:
             tuple[str, str, str]
         ] = []  # (prefix, owner, what file names are relative to)
         # A stand-in refuses what its package's kernels refuse.
-        for stand_in in ("flash_attn",):
-            folder = os.path.join(_HARNESS, "stand_ins", stand_in)
+        for folder in FOLDERS.values():
             self._add(folder, "runtime", folder)
         self._add(_HARNESS, "harness", os.path.dirname(_HARNESS))
         for party in ("engine", "library"):

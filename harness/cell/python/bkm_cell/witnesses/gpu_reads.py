@@ -3,7 +3,8 @@
 """Reads the arguments of each attention call as a GPU's kernel reads them.
 
 The CPU's stand-ins do not need all of them: flex follows the mask function and not the block table,
-varlen computes every token whatever maximum it is told. A GPU would not.
+varlen computes every token whatever maximum it is told. A GPU would not. What flash_attn's kernels
+leave unwritten is NaN in the stand-in, and noted.
 """
 
 from __future__ import annotations
@@ -16,12 +17,19 @@ from typing import Any
 
 import torch
 
-from bkm_cell.shims import acts, flex_cpu, varlen_cpu
+from bkm_cell.shims import acts, flash_attn_cpu, flex_cpu, varlen_cpu
 from bkm_cell.witnesses.block_table import Difference, Table, differences
 from bkm_cell.witnesses.layers import hf_attention, inner_attentions, numbered
 from bkm_cell.witnesses.ops import flex_watched
 
 MOST_DIFFERENCES = 1000
+
+# Stand-ins that count their calls and note what a GPU would compute differently.
+_COUNTING = (varlen_cpu, flash_attn_cpu)
+
+
+def _forward_calls() -> int:
+    return sum(stand_in.forward_calls() for stand_in in _COUNTING)
 
 
 def _captured(value: Any, found: list[torch.Tensor], seen: set[int]) -> None:
@@ -87,7 +95,7 @@ class GpuReads:
     @contextmanager
     def watching(self, step: int | None) -> Iterator[None]:
         self._step, self._layer, self._tables = step, -1, _KnownTables()
-        calls = varlen_cpu.forward_calls()
+        calls = _forward_calls()
         with ExitStack() as stack:
             for layer, module in numbered(inner_attentions(self._modules)):
                 enter = functools.partial(self._enter, layer)
@@ -98,21 +106,22 @@ class GpuReads:
             try:
                 yield
             finally:
-                self._take_varlen()
-                self._count(varlen_cpu.forward_calls() - calls)
+                self._take_differences()
+                self._count(_forward_calls() - calls)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
         """In this context calls are the witnesses' own: they are not read and do not count."""
-        self._take_varlen()
-        calls = varlen_cpu.forward_calls()
+        self._take_differences()
+        calls = _forward_calls()
         self._is_paused = True
         try:
             yield
         finally:
             self._is_paused = False
-            list(varlen_cpu.differences())
-            self._count(calls - varlen_cpu.forward_calls())
+            for stand_in in _COUNTING:
+                list(stand_in.differences())
+            self._count(calls - _forward_calls())
 
     def _count(self, calls: int) -> None:
         if self._step is not None:
@@ -126,12 +135,14 @@ class GpuReads:
     def _enter(self, layer: int, *_: Any) -> None:
         if self._is_paused:
             return
-        self._take_varlen()  # of the layer before
+        self._take_differences()  # of the layer before
         self._layer = layer
 
-    def _take_varlen(self) -> None:
-        for is_backward, argument, what in varlen_cpu.differences():
-            self._note(varlen_cpu.NAME, -1 if is_backward else self._layer, (argument, what))
+    def _take_differences(self) -> None:
+        for stand_in in _COUNTING:
+            for is_backward, argument, what in stand_in.differences():
+                layer = -1 if is_backward else self._layer
+                self._note(stand_in.NAME, layer, (argument, what))
 
     def _flex(self, _: Any, arguments: tuple[Any, ...]) -> None:
         """(query, key, value, score_mod, block mask as a tuple, ...)"""
