@@ -175,8 +175,16 @@ void DescribeDecay(Fields& fields, OptimizerSettings& settings) {
 
 }  // namespace
 
+const std::vector<std::string>& InputForms() {
+  static const auto& forms = *new std::vector<std::string>{"packed", "packed-lengths",
+                                                           "packed-tail", "padded", "padded-left"};
+  return forms;
+}
+
 const std::vector<std::string>& ConfigNumbers() {
-  static const auto& names = *new std::vector<std::string>{"head_dim",
+  static const auto& names = *new std::vector<std::string>{"attn_logit_softcapping",
+                                                           "final_logit_softcapping",
+                                                           "head_dim",
                                                            "hidden_size",
                                                            "intermediate_size",
                                                            "moe_intermediate_size",
@@ -184,6 +192,7 @@ const std::vector<std::string>& ConfigNumbers() {
                                                            "num_experts_per_tok",
                                                            "num_hidden_layers",
                                                            "num_key_value_heads",
+                                                           "query_pre_attn_scalar",
                                                            "rms_norm_eps",
                                                            "rope_theta",
                                                            "sliding_window",
@@ -252,7 +261,7 @@ void Describe(Fields& fields, Probe& probe) {
   DescribeDocuments(fields, probe.documents);
   if (probe.documents.empty()) return;  // not readable: the complaint is kept
   fields.OneOf("head", probe.head, {"lm", "value"}, Presence::kOptional);
-  fields.OneOf("input", probe.input, {"packed", "padded"}, Presence::kOptional);
+  fields.OneOf("input", probe.input, InputForms(), Presence::kOptional);
   fields.Int("micro_batches", probe.micro_batches, 1, FewestDocuments(probe), Presence::kOptional);
   DescribeAdapterOptions(fields, probe.adapter_options);
   fields.Field("export_weights", probe.export_weights, Presence::kOmitted);

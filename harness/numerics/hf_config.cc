@@ -70,13 +70,16 @@ void AddQwen3Moe(const ModelShape& shape, OrderedJson& config) {
   config["router_aux_loss_coef"] = 0.001;
 }
 
+OrderedJson LayerTypes(const ModelShape& shape) {
+  OrderedJson types = OrderedJson::array();
+  for (int64_t layer = 0; layer < shape.layers; ++layer)
+    types.push_back(shape.WindowOf(layer) > 0 ? "sliding_attention" : "full_attention");
+  return types;
+}
+
 void AddGptOss(const ModelShape& shape, OrderedJson& config) {
   config["intermediate_size"] = shape.experts.hidden;
-  config["layer_types"] = OrderedJson::array();
-  for (int64_t layer = 0; layer < shape.layers; ++layer) {
-    config["layer_types"].push_back(shape.WindowOf(layer) > 0 ? "sliding_attention"
-                                                              : "full_attention");
-  }
+  config["layer_types"] = LayerTypes(shape);
   config["num_experts_per_tok"] = shape.experts.active;
   config["experts_per_token"] = shape.experts.active;
   config["initial_context_length"] = shape.rope.original_positions;
@@ -114,6 +117,17 @@ void AddDeepseekV3(const ModelShape& shape, OrderedJson& config) {
   config["topk_group"] = shape.experts.active_groups;
   config["topk_method"] = "noaux_tc";
   config["v_head_dim"] = shape.latent.value_dim;
+}
+
+void AddGemma2(const ModelShape& shape, OrderedJson& config) {
+  config["attn_logit_softcapping"] = shape.attention_softcap;
+  config["final_logit_softcapping"] = shape.logit_softcap;
+  config["hidden_act"] = "gelu_pytorch_tanh";
+  config["hidden_activation"] = "gelu_pytorch_tanh";
+  config["layer_types"] = LayerTypes(shape);
+  config["pad_token_id"] = kPadToken;
+  config["query_pre_attn_scalar"] = shape.query_scalar;
+  config["sliding_window"] = shape.window;
 }
 
 // Read by transformers' ...ForTokenClassification, whose default dropout is 0.1.
@@ -158,6 +172,7 @@ OrderedJson HfConfig(const ModelShape& shape, const std::string& rope_keys,
   if (shape.hf_type == "qwen3") AddQwen3(shape, config);
   if (shape.hf_type == "qwen3_moe") AddQwen3Moe(shape, config);
   if (shape.hf_type == "gpt_oss") AddGptOss(shape, config);
+  if (shape.hf_type == "gemma2") AddGemma2(shape, config);
   if (shape.hf_type == "deepseek_v3") AddDeepseekV3(shape, config);
   return config;
 }

@@ -2,6 +2,7 @@
 // Copyright the bkm authors.
 #include "harness/numerics/model_shapes.h"
 
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -150,12 +151,52 @@ ModelShape DeepseekV3Published() {
   return shape;
 }
 
+// Smaller than any published one, and with numbers of its own where a fault must show: caps of the
+// size of the logits, a scale that is not that of head_dim, and a window that most documents
+// exceed. sqrt(hidden) is 16, which bf16 holds exactly.
+ModelShape Gemma2() {
+  return {.family = "gemma2",
+          .hf_type = "gemma2",
+          .architecture = "Gemma2ForCausalLM",
+          .hidden = 256,
+          .layers = 4,
+          .vocabulary = 2048,
+          .heads = 8,
+          .kv_heads = 4,
+          .head_dim = 64,
+          .feed_forward = 1024,
+          .positions = 8192,
+          .tied = true,
+          .window = 32,
+          .query_scalar = 24,
+          .attention_softcap = 2.5,
+          .logit_softcap = 4,
+          .embedding_scaled = true,
+          .gelu = true,
+          .norm_outputs = true,
+          .norm_offset = 1,
+          .norm_epsilon = 1e-6,
+          .rope = {.theta = 1e4}};
+}
+
 // Where a shape keeps a number of config.json; null for a number that the family does not have.
-using NumberOf = int64_t* (*)(ModelShape&);
-struct WholeNumber {
+template <typename Value>
+struct ConfigNumber {
   const char* name;
-  NumberOf place;
+  Value* (*place)(ModelShape&);
 };
+using RealNumber = ConfigNumber<double>;
+using WholeNumber = ConfigNumber<int64_t>;
+
+constexpr RealNumber kRealNumbers[] = {
+    {"attn_logit_softcapping",
+     [](ModelShape& m) { return m.attention_softcap > 0 ? &m.attention_softcap : nullptr; }},
+    {"final_logit_softcapping",
+     [](ModelShape& m) { return m.logit_softcap > 0 ? &m.logit_softcap : nullptr; }},
+    {"rms_norm_eps", [](ModelShape& m) { return &m.norm_epsilon; }},
+    {"rope_theta", [](ModelShape& m) { return &m.rope.theta; }},
+};
+
 constexpr WholeNumber kWholeNumbers[] = {
     {"head_dim", [](ModelShape& m) { return m.latent.rank > 0 ? nullptr : &m.head_dim; }},
     {"hidden_size", [](ModelShape& m) { return &m.hidden; }},
@@ -171,6 +212,8 @@ constexpr WholeNumber kWholeNumbers[] = {
     {"num_hidden_layers", [](ModelShape& m) { return &m.layers; }},
     {"num_key_value_heads",
      [](ModelShape& m) { return m.latent.rank > 0 ? nullptr : &m.kv_heads; }},
+    {"query_pre_attn_scalar",
+     [](ModelShape& m) { return m.query_scalar > 0 ? &m.query_scalar : nullptr; }},
     {"sliding_window", [](ModelShape& m) { return m.window > 0 ? &m.window : nullptr; }},
     {"vocab_size", [](ModelShape& m) { return &m.vocabulary; }},
 };
@@ -186,16 +229,20 @@ absl::Status SetNumber(const std::string& name, const Json& value, ModelShape& s
     (name == "use_cache" ? shape.use_cache : shape.tied) = value.get<bool>();
     return absl::OkStatus();
   }
-  if (name == "rms_norm_eps" || name == "rope_theta") {
+  constexpr char kLacking[] = "cannot be changed: it has no such number";
+  for (const RealNumber& number : kRealNumbers) {
+    if (name != number.name) continue;
+    double* place = number.place(shape);
+    if (place == nullptr) return Misfit(shape, name, kLacking);
     if (!value.is_number() || value.get<double>() <= 0)
       return Misfit(shape, name, "is a positive number");
-    (name == "rope_theta" ? shape.rope.theta : shape.norm_epsilon) = value.get<double>();
+    *place = value.get<double>();
     return absl::OkStatus();
   }
   for (const WholeNumber& number : kWholeNumbers) {
     if (name != number.name) continue;
     int64_t* place = number.place(shape);
-    if (place == nullptr) return Misfit(shape, name, "cannot be changed: it has no such number");
+    if (place == nullptr) return Misfit(shape, name, kLacking);
     constexpr int64_t kMost = 1 << 16;
     if (!value.is_number_integer() || value < 1 || value > kMost)
       return Misfit(shape, name, absl::StrCat("is a whole number from 1 to ", kMost));
@@ -231,12 +278,16 @@ absl::Status CheckMxfp4(const ModelShape& shape) {
 }
 
 std::vector<ModelShape> AllShapes() {
-  return {Qwen3(), Llama3(), GptOss(), Qwen3Moe(), DeepseekV3(), DeepseekV3Published()};
+  return {Qwen3(), Llama3(), GptOss(), Qwen3Moe(), DeepseekV3(), DeepseekV3Published(), Gemma2()};
 }
 
 }  // namespace
 
 int64_t ModelShape::WindowOf(int64_t layer) const { return layer % 2 == 0 ? window : 0; }
+
+double ModelShape::SoftmaxScale() const {
+  return 1 / std::sqrt(static_cast<double>(query_scalar > 0 ? query_scalar : head_dim));
+}
 
 bool ModelShape::HasExperts(int64_t layer) const {
   return experts.count > 0 && layer >= experts.first_layer;

@@ -83,6 +83,17 @@ struct ModelShape {
   bool use_cache = true;            // of config.json; the reference has no cache
   bool sinks = false;               // one extra softmax logit per head, for a key of value zero
   int64_t window = 0;               // in layers 0, 2, 4, ...; see WindowOf
+  // Softmax logits are scaled by 1 / sqrt(query_scalar) instead of 1 / sqrt(head_dim); 0: they are
+  // not.
+  int64_t query_scalar = 0;
+  // Logits x become cap * tanh(x / cap): those of the softmax of attention, and those of the head.
+  // 0: they stay (Gemma 2, arXiv 2408.00118, section 2).
+  double attention_softcap = 0;
+  double logit_softcap = 0;
+  bool embedding_scaled = false;  // by sqrt(hidden)
+  bool gelu = false;              // the gate of dense layers is a GELU by tanh; else SiLU
+  bool norm_outputs = false;      // attention's and feed-forward's outputs have norms of their own
+  double norm_offset = 0;         // a norm multiplies by norm_offset + its weight
   double norm_epsilon;
   RopeShape rope;
   ExpertsShape experts;
@@ -91,6 +102,8 @@ struct ModelShape {
   // The sliding window of a layer in tokens: a query sees itself and the WindowOf - 1 tokens before
   // it in its document. 0 means no window.
   int64_t WindowOf(int64_t layer) const;
+  // The factor on the products of queries and keys, without RopeSoftmaxFactor.
+  double SoftmaxScale() const;
   // Whether the layer's feed-forward is made of experts.
   bool HasExperts(int64_t layer) const;
 };

@@ -20,7 +20,9 @@ WeightShape Projection(std::string name, int64_t out, int64_t in) {
 }
 
 // Not all ones, so that a skipped or swapped norm weight shows.
-WeightShape Norm(std::string name, int64_t size) { return {std::move(name), {size}, 1.0, 0.1}; }
+WeightShape Norm(std::string name, int64_t size, const ModelShape& m) {
+  return {std::move(name), {size}, 1.0 - m.norm_offset, 0.1};
+}
 
 WeightShape Bias(std::string name, std::vector<int64_t> shape) {
   return {std::move(name), std::move(shape), 0.0, 0.1};
@@ -40,13 +42,17 @@ class WeightList {
 
   void AddLayer(int64_t layer) {
     const std::string p = absl::StrCat("model.layers.", layer, ".");
-    Add(Norm(p + "input_layernorm.weight", m_.hidden));
+    AddNorm(p + "input_layernorm", m_.hidden);
     if (m_.latent.rank > 0) {
       AddLatentAttention(p + "self_attn.");
     } else {
       AddAttention(p + "self_attn.");
     }
-    Add(Norm(p + "post_attention_layernorm.weight", m_.hidden));
+    AddNorm(p + "post_attention_layernorm", m_.hidden);
+    if (m_.norm_outputs) {
+      AddNorm(p + "pre_feedforward_layernorm", m_.hidden);
+      AddNorm(p + "post_feedforward_layernorm", m_.hidden);
+    }
     if (!m_.HasExperts(layer)) {
       AddFeedForward(p + "mlp.", m_.feed_forward);
     } else if (m_.experts.limit > 0) {
@@ -57,6 +63,7 @@ class WeightList {
   }
 
   void Add(WeightShape weight) { weights_.push_back(std::move(weight)); }
+  void AddNorm(const std::string& p, int64_t size) { Add(Norm(p + ".weight", size, m_)); }
 
   std::vector<WeightShape> Take() { return std::move(weights_); }
 
@@ -71,8 +78,8 @@ class WeightList {
     AddProjection(p + "k_proj", m_.kv_heads * m_.head_dim, m_.hidden);
     AddProjection(p + "v_proj", m_.kv_heads * m_.head_dim, m_.hidden);
     if (m_.qk_norm) {
-      Add(Norm(p + "q_norm.weight", m_.head_dim));
-      Add(Norm(p + "k_norm.weight", m_.head_dim));
+      AddNorm(p + "q_norm", m_.head_dim);
+      AddNorm(p + "k_norm", m_.head_dim);
     }
     // Gives the sink about a tenth of the softmax in a document of a hundred tokens.
     if (m_.sinks) Add({p + "sinks", {m_.heads}, 3.0, 1.0});
@@ -83,13 +90,13 @@ class WeightList {
     const LatentShape& latent = m_.latent;
     if (latent.query_rank > 0) {
       Add(Projection(p + "q_a_proj.weight", latent.query_rank, m_.hidden));
-      Add(Norm(p + "q_a_layernorm.weight", latent.query_rank));
+      AddNorm(p + "q_a_layernorm", latent.query_rank);
       Add(Projection(p + "q_b_proj.weight", m_.heads * m_.head_dim, latent.query_rank));
     } else {
       Add(Projection(p + "q_proj.weight", m_.heads * m_.head_dim, m_.hidden));
     }
     Add(Projection(p + "kv_a_proj_with_mqa.weight", latent.rank + latent.rope_dim, m_.hidden));
-    Add(Norm(p + "kv_a_layernorm.weight", latent.rank));
+    AddNorm(p + "kv_a_layernorm", latent.rank);
     Add(Projection(p + "kv_b_proj.weight", m_.heads * (latent.plain_dim + latent.value_dim),
                    latent.rank));
     Add(Projection(p + "o_proj.weight", m_.hidden, m_.heads * latent.value_dim));
@@ -146,7 +153,7 @@ std::vector<WeightShape> WeightsOf(const ModelShape& shape) {
   WeightList weights(shape);
   weights.Add(Projection("model.embed_tokens.weight", shape.vocabulary, shape.hidden));
   for (int64_t layer = 0; layer < shape.layers; ++layer) weights.AddLayer(layer);
-  weights.Add(Norm("model.norm.weight", shape.hidden));
+  weights.AddNorm("model.norm", shape.hidden);
   if (shape.value_head) {  // as transformers' ...ForTokenClassification calls it
     weights.Add(Projection("score.weight", 1, shape.hidden));
     weights.Add(Bias("score.bias", {1}));

@@ -83,12 +83,25 @@ TEST(WeightsOfTest, TotalsAreThoseOfTheLibraries) {
   EXPECT_EQ(TotalOf("deepseek_v3"), 33014016);
 }
 
+TEST(WeightsOfTest, GemmaHasFourNormsALayerAroundZero) {
+  const ModelShape gemma = *FindModelShape("gemma2");
+  int norms = 0;
+  for (const WeightShape& weight : WeightsOf(gemma)) {
+    if (weight.shape.size() != 1) continue;
+    EXPECT_EQ(weight.mean, 0) << weight.name;
+    ++norms;
+  }
+  EXPECT_EQ(norms, 4 * gemma.layers + 1);
+}
+
 TEST(WindowOfTest, EveryOtherLayerOfGptOssHasOne) {
   const ModelShape gpt_oss = *FindModelShape("gpt_oss");
   EXPECT_EQ(gpt_oss.WindowOf(0), 128);
   EXPECT_EQ(gpt_oss.WindowOf(1), 0);
   EXPECT_EQ(gpt_oss.WindowOf(2), 128);
   EXPECT_EQ(FindModelShape("qwen3")->WindowOf(0), 0);
+  EXPECT_EQ(FindModelShape("gemma2")->WindowOf(0), 32);
+  EXPECT_EQ(FindModelShape("gemma2")->WindowOf(1), 0);
 }
 
 TEST(BuffersOfTest, OnlyDeepseekHasThemInItsExpertLayers) {
@@ -111,6 +124,8 @@ TEST(ModelShapesTest, NumbersOfTheConfigurationChangeTheModel) {
   EXPECT_EQ(WithConfig("qwen3", {{"num_key_value_heads", "4"}})->kv_heads, 4);
   EXPECT_EQ(WithConfig("gpt_oss", {{"intermediate_size", "320"}})->experts.hidden, 320);
   EXPECT_EQ(WithConfig("gpt_oss", {{"sliding_window", "64"}})->WindowOf(0), 64);
+  EXPECT_EQ(WithConfig("gemma2", {{"attn_logit_softcapping", "50"}})->attention_softcap, 50);
+  EXPECT_EQ(WithConfig("gemma2", {{"query_pre_attn_scalar", "64"}})->SoftmaxScale(), 0.125);
   EXPECT_EQ(WeightsOf(*WithConfig("qwen3", {{"tie_word_embeddings", "false"}})).back().name,
             "lm_head.weight");
 }
@@ -121,7 +136,8 @@ TEST(ModelShapesTest, EveryKnownNumberIsImplemented) {
     const bool is_boolean = name == "tie_word_embeddings" || name == "use_cache";
     const std::string value = is_boolean ? "true" : "8";
     const bool is_known = WithConfig("qwen3_moe", {{name, value}}).ok() ||
-                          WithConfig("gpt_oss", {{name, value}}).ok();
+                          WithConfig("gpt_oss", {{name, value}}).ok() ||
+                          WithConfig("gemma2", {{name, value}}).ok();
     EXPECT_TRUE(is_known) << name;
   }
 }
@@ -133,6 +149,8 @@ TEST(ModelShapesTest, NumbersThatDoNotFitAreRefused) {
   };
   EXPECT_EQ(error("qwen3", "sliding_window", "64"),
             "config: sliding_window of qwen3 cannot be changed: it has no such number");
+  EXPECT_EQ(error("qwen3", "attn_logit_softcapping", "50"),
+            "config: attn_logit_softcapping of qwen3 cannot be changed: it has no such number");
   EXPECT_EQ(error("qwen3", "num_key_value_heads", "3"),
             "config: num_key_value_heads of qwen3 is 3, which does not divide 16 attention heads");
   EXPECT_EQ(error("qwen3", "num_key_value_heads", "0.5"),

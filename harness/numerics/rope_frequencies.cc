@@ -56,4 +56,10 @@ std::vector<double> ExactRopeFrequencies(const RopeShape& rope, int64_t dim) {
   return frequencies;
 }
 
+double RopeSoftmaxFactor(const RopeShape& rope) {
+  if (rope.scaling != "yarn") return 1;
+  const double factor = 0.1 * rope.mscale * std::log(rope.factor) + 1;
+  return factor * factor;
+}
+
 }  // namespace bkm

@@ -26,6 +26,10 @@ YarnRamp YarnRampOf(const RopeShape& rope, int64_t dim);
 // section 3.2). The reference computes them in the type of an implementation (reference/rope.h).
 std::vector<double> ExactRopeFrequencies(const RopeShape& rope, int64_t dim);
 
+// YaRN's factor on the softmax logits, 1 for other scalings (Peng et al. 2023, section 3.4; the
+// paper puts sqrt(1/t) on queries and on keys).
+double RopeSoftmaxFactor(const RopeShape& rope);
+
 }  // namespace bkm
 
 #endif  // HARNESS_NUMERICS_ROPE_FREQUENCIES_H_

@@ -13,6 +13,7 @@
 #include <cmath>
 #include <limits>
 
+#include "harness/numerics/rope_frequencies.h"
 #include "harness/reference/recomputed.h"
 #include "harness/reference/rope.h"
 
@@ -101,7 +102,8 @@ Tensor ProductOfQueries(const Tensor& left, const Tensor& right, const Arithmeti
 AttentionRule RuleOf(const ModelShape& shape, int64_t layer, const WeightScope& scope,
                      const AttentionVariant& variant) {
   AttentionRule rule;
-  rule.scale = RopeSoftmaxFactor(shape.rope) / std::sqrt(static_cast<double>(shape.head_dim));
+  rule.scale = shape.SoftmaxScale() * RopeSoftmaxFactor(shape.rope);
+  rule.softcap = variant.without_softcap ? 0 : shape.attention_softcap;
   rule.causal = variant.sees != Sees::kDocument && variant.sees != Sees::kAll;
   if (variant.sees == Sees::kRight) rule.window = shape.WindowOf(layer);
   if (shape.sinks) rule.sinks = scope.At("sinks");
@@ -125,6 +127,7 @@ Tensor DenseAttention(const Tensor& q, const Tensor& k, const Tensor& v, const A
   Tensor scores =
       ProductOfQueries(heads_first(q), heads_first(k).transpose(1, 2), arithmetic) * rule.scale;
   scores = scores.to(arithmetic.inner());
+  if (rule.softcap > 0) scores = Capped(scores, rule.softcap);
   Tensor hidden = at::zeros({tokens, tokens}, at::kBool);  // [queries, keys]
   if (rule.causal) hidden = at::ones_like(hidden).triu(1);
   if (rule.window > 0) hidden = hidden.logical_or(at::ones_like(hidden).tril(-rule.window));

@@ -30,6 +30,7 @@ struct AttentionVariant {
   bool transposed_heads = false;
   // Query head h reads key head h % kv_heads instead of h / (heads / kv_heads).
   bool interleaved_kv = false;
+  bool without_softcap = false;
 };
 
 // Packed documents: their lengths, and each token's position in its document.
@@ -42,6 +43,7 @@ struct Documents {
 // The parameters of attention within one document.
 struct AttentionRule {
   double scale;
+  double softcap = 0;  // see ModelShape::attention_softcap
   bool causal = true;
   int64_t window = 0;  // tokens that a query sees, itself the last; 0: no window
   at::Tensor sinks;    // [heads]: an extra logit for a key of value zero; may be undefined

@@ -17,7 +17,8 @@ namespace bkm {
 
 // A decoder-only transformer of any shape in model_shapes.cc, written from the papers and the
 // weights' layout alone: it shares no code with torchtitan or transformers. A block is x +
-// attention(norm(x)), then x + feed-forward(norm(x)).
+// attention(norm(x)), then x + feed-forward(norm(x)), with a norm of each sum's second part in
+// models with norm_outputs.
 class Decoder {
  public:
   // `buffers`: tensors that the forward pass reads but training does not change.

@@ -204,7 +204,7 @@ TEST_P(DecoderTest, TensorParallelismDividesEachProjectionByItsOwnSide) {
 
 INSTANTIATE_TEST_SUITE_P(Families, DecoderTest,
                          testing::Values("qwen3", "llama3", "gpt_oss", "qwen3_moe", "deepseek_v3",
-                                         "deepseek_v3_published", "critic"),
+                                         "deepseek_v3_published", "gemma2", "critic"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/logsumexp.h>
@@ -11,6 +12,7 @@
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/tanh.h>
 
 #include <vector>
 
@@ -66,11 +68,15 @@ Tensor RmsNorm(const Tensor& x, const Tensor& weight, double epsilon,
   return (wide * scale * weight.to(arithmetic.inner())).to(arithmetic.elementwise);
 }
 
-Tensor FeedForward(const Tensor& x, const WeightScope& scope, const Arithmetic& arithmetic) {
-  const Tensor gate = at::silu(Linear(x, scope.Below("gate_proj"), Divided::kOutputs, arithmetic));
+Tensor FeedForward(const Tensor& x, const WeightScope& scope, const Arithmetic& arithmetic,
+                   bool gelu) {
+  const Tensor product = Linear(x, scope.Below("gate_proj"), Divided::kOutputs, arithmetic);
+  const Tensor gate = gelu ? at::gelu(product, "tanh") : at::silu(product);
   const Tensor up = Linear(x, scope.Below("up_proj"), Divided::kOutputs, arithmetic);
   return Linear(gate * up, scope.Below("down_proj"), Divided::kInputs, arithmetic);
 }
+
+Tensor Capped(const Tensor& x, double cap) { return at::tanh(x / cap) * cap; }
 
 Tensor LabelLogProbs(const Tensor& logits, const Tensor& labels, const Arithmetic& arithmetic) {
   const Tensor log_probs = at::log_softmax(logits.to(arithmetic.log_probs), -1);

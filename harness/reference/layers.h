@@ -45,9 +45,13 @@ at::Tensor Linear(const at::Tensor& x, const WeightScope& scope, Divided divided
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double epsilon,
                    const Arithmetic& arithmetic);
 
-// SwiGLU (Shazeer 2020): down(silu(gate(x)) * up(x)), with the scope's gate_proj, up_proj,
-// down_proj.
-at::Tensor FeedForward(const at::Tensor& x, const WeightScope& scope, const Arithmetic& arithmetic);
+// SwiGLU or, with `gelu`, GEGLU with the GELU by tanh (Shazeer 2020): down(act(gate(x)) * up(x)),
+// with the scope's gate_proj, up_proj, down_proj.
+at::Tensor FeedForward(const at::Tensor& x, const WeightScope& scope, const Arithmetic& arithmetic,
+                       bool gelu = false);
+
+// cap * tanh(x / cap).
+at::Tensor Capped(const at::Tensor& x, double cap);
 
 // log_softmax(logits)[t, labels[t]] for logits [tokens, vocabulary].
 at::Tensor LabelLogProbs(const at::Tensor& logits, const at::Tensor& labels,

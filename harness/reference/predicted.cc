@@ -2,7 +2,7 @@
 // Copyright the bkm authors.
 #include "harness/reference/predicted.h"
 
-#include <ATen/ops/ones_like.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
@@ -16,16 +16,16 @@ using Sees = AttentionVariant::Sees;
 
 constexpr double kLeastDifference = 1e-4;  // nats, mean over judged tokens
 
-// The norms' weights are not loaded.
-Weights WithoutNormWeights(Weights weights) {
+// The norms' weights are not loaded: they multiply by one.
+Weights WithoutNormWeights(Weights weights, const ModelShape& shape) {
   for (auto& [name, weight] : weights) {
-    if (absl::EndsWith(name, "norm.weight")) weight = at::ones_like(weight);
+    if (absl::EndsWith(name, "norm.weight")) weight = at::full_like(weight, 1 - shape.norm_offset);
   }
   return weights;
 }
 
 // The correction of the experts' scores is not loaded.
-Weights Zeros(Weights buffers) {
+Weights Zeros(Weights buffers, const ModelShape&) {
   for (auto& [name, buffer] : buffers) buffer = at::zeros_like(buffer);
   return buffers;
 }
@@ -33,6 +33,23 @@ Weights Zeros(Weights buffers) {
 // The configuration's `rope_scaling` is not read, or not applied to short sequences.
 ModelShape WithoutRopeScaling(ModelShape shape) {
   shape.rope.scaling = "default";
+  return shape;
+}
+
+// `final_logit_softcapping` is not read, as by a loss that takes hidden states.
+ModelShape WithoutLogitSoftcap(ModelShape shape) {
+  shape.logit_softcap = 0;
+  return shape;
+}
+
+// `query_pre_attn_scalar` is not read.
+ModelShape WithPlainScale(ModelShape shape) {
+  shape.query_scalar = 0;
+  return shape;
+}
+
+ModelShape WithPlainEmbedding(ModelShape shape) {
+  shape.embedding_scaled = false;
   return shape;
 }
 
@@ -59,8 +76,8 @@ struct Fault {
   bool possible = true;
   AttentionVariant attention;
   ModelShape (*shape)(ModelShape) = nullptr;
-  Weights (*weights)(Weights) = nullptr;
-  Weights (*buffers)(Weights) = nullptr;
+  Weights (*weights)(Weights, const ModelShape&) = nullptr;
+  Weights (*buffers)(Weights, const ModelShape&) = nullptr;
 };
 
 std::vector<Fault> FaultsOf(const ModelShape& shape) {
@@ -71,6 +88,16 @@ std::vector<Fault> FaultsOf(const ModelShape& shape) {
       {.name = "window-dropped",
        .possible = shape.window > 0,
        .attention = {.sees = Sees::kWithoutWindow}},
+      {.name = "softcap-dropped",
+       .possible = shape.attention_softcap > 0,
+       .attention = {.without_softcap = true}},
+      {.name = "logit-softcap-dropped",
+       .possible = shape.logit_softcap > 0,
+       .shape = WithoutLogitSoftcap},
+      {.name = "scale-dropped", .possible = shape.query_scalar > 0, .shape = WithPlainScale},
+      {.name = "embedding-not-scaled",
+       .possible = shape.embedding_scaled,
+       .shape = WithPlainEmbedding},
       {.name = "transposed-heads", .attention = {.transposed_heads = true}},
       {.name = "no-rope", .attention = {.without_rope = true}},
       {.name = "rope-scaling-ignored",
@@ -108,8 +135,8 @@ std::map<std::string, std::vector<double>> PredictedAnswers(const LoadedProbe& p
   for (const Fault& fault : FaultsOf(probe.shape)) {
     if (!fault.possible) continue;
     const Decoder model(fault.shape ? fault.shape(probe.shape) : probe.shape, exact,
-                        fault.buffers ? fault.buffers(probe.buffers) : probe.buffers);
-    const Weights& seen = fault.weights ? fault.weights(weights) : weights;
+                        fault.buffers ? fault.buffers(probe.buffers, probe.shape) : probe.buffers);
+    const Weights& seen = fault.weights ? fault.weights(weights, probe.shape) : weights;
     const at::Tensor log_probs =
         SftLoss(model, seen, batch, exact, fault.attention, UseOf(probe)).log_probs;
     std::vector<double> answer(log_probs.data_ptr<double>(),

@@ -55,12 +55,6 @@ Tensor RopeFrequencies(const RopeShape& rope, int64_t dim, c10::ScalarType type)
   return frequencies;
 }
 
-double RopeSoftmaxFactor(const RopeShape& rope) {
-  if (rope.scaling != "yarn") return 1;
-  const double factor = 0.1 * rope.mscale * std::log(rope.factor) + 1;
-  return factor * factor;
-}
-
 Tensor ApplyRope(const Tensor& x, const Tensor& positions, const RopeShape& rope,
                  const Arithmetic& arithmetic) {
   const Tensor frequencies = RopeFrequencies(rope, x.size(2), arithmetic.inner());

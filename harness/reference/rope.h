@@ -14,10 +14,6 @@ namespace bkm {
 // 2021), slowed down as rope.scaling says.
 at::Tensor RopeFrequencies(const RopeShape& rope, int64_t dim, c10::ScalarType type);
 
-// YaRN's factor on the softmax logits, 1 for other scalings (Peng et al. 2023, section 3.4; the
-// paper puts sqrt(1/t) on queries and on keys).
-double RopeSoftmaxFactor(const RopeShape& rope);
-
 // Rotates each pair of x [tokens, heads, dim] by position * frequency. `positions` is int64
 // [tokens]. Pairs are (i, i + dim/2), or (2i, 2i + 1) if rope.neighbours is set.
 at::Tensor ApplyRope(const at::Tensor& x, const at::Tensor& positions, const RopeShape& rope,

@@ -127,7 +127,8 @@ TEST_P(TransformersTest, AgreesInEverythingWhenItsCastsToFp32AreUndone) {
 
 INSTANTIATE_TEST_SUITE_P(Models, TransformersTest,
                          testing::Values("qwen3", kCritic, kChanged, "llama3", "gpt_oss", kMxfp4,
-                                         "qwen3_moe", "deepseek_v3", "deepseek_v3_published"),
+                                         "qwen3_moe", "deepseek_v3", "deepseek_v3_published",
+                                         "gemma2"),
                          [](const auto& info) { return info.param; });
 
 using CommittedGoldenTest = TransformersTest;
@@ -149,7 +150,7 @@ TEST_P(CommittedGoldenTest, IsWhatTransformersComputes) {
 
 INSTANTIATE_TEST_SUITE_P(Models, CommittedGoldenTest,
                          testing::Values("qwen3", "llama3", "gpt_oss", "qwen3_moe", "deepseek_v3",
-                                         "deepseek_v3_published"),
+                                         "deepseek_v3_published", "gemma2"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace
