@@ -2,6 +2,7 @@
 // Copyright the bkm authors.
 #include "harness/judge/argument_check.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -16,11 +17,15 @@
 namespace bkm {
 namespace {
 
-// Whether a stand-in computes the asked attention on this device.
-bool HasStandIn(const Probe& asked, const Observation& observation) {
+constexpr char kFlash[] = "flash_attention_2";
+
+// Whether each call of the asked attention has a reader: those of a CPU's stand-ins, and those of
+// flash_attn's functions on any device.
+bool IsRead(const Probe& asked) {
   const AttentionBackend* backend = AskedBackend(asked.attention);
-  return !observation.stand_ins.empty() || (asked.device == "cpu" && backend != nullptr &&
-                                            (backend->name == "flex" || backend->name == "varlen"));
+  if (backend == nullptr) return false;
+  return backend->name == kFlash ||
+         (asked.device == "cpu" && (backend->name == "flex" || backend->name == "varlen"));
 }
 
 std::string Place(const ObservedGpuDifference& difference) {
@@ -30,12 +35,10 @@ std::string Place(const ObservedGpuDifference& difference) {
   return absl::StrCat("in layer ", difference.layer, ", ", step);
 }
 
-CheckResult Fail(const Observation& observation, Json evidence) {
-  const ObservedGpuDifference& first = observation.gpu_differences.front();
-  std::set<int64_t> layers;
+CheckResult Fail(const std::vector<ObservedGpuDifference>& differences, Json evidence) {
+  const ObservedGpuDifference& first = differences.front();
   Json list = Json::array();
-  for (const ObservedGpuDifference& difference : observation.gpu_differences) {
-    layers.insert(difference.layer);
+  for (const ObservedGpuDifference& difference : differences) {
     list.push_back({{"where", Place(difference)},
                     {"argument", difference.argument},
                     {"what", difference.what},
@@ -43,9 +46,12 @@ CheckResult Fail(const Observation& observation, Json evidence) {
   }
   evidence["differences"] = std::move(list);
   const bool is_table = first.stand_in == "flex-cpu";
+  const bool is_flash = first.stand_in == "flash_attn";
   return CheckResult::Failed(
       Stage::kMask, is_table ? reason::kBlockTable : reason::kKernelArguments,
-      absl::StrCat("a GPU computes something else, first ", Place(first), ": ", first.what),
+      absl::StrCat(is_flash ? "flash_attn is not called as batch and model need it"
+                            : "a GPU computes something else",
+                   ", first ", Place(first), ": ", first.what),
       std::move(evidence));
 }
 
@@ -59,14 +65,68 @@ int64_t CallsOf(const Observation& observation, size_t step) {
   return static_cast<int64_t>(layers.size()) * observation.steps[step].forwards.value_or(1);
 }
 
+// The documents of each step that a rank's calls are for.
+std::vector<DocumentLengths> DocumentsOf(const ObservedRank& rank,
+                                         const std::vector<DocumentLengths>& of_all) {
+  std::vector<DocumentLengths> own;
+  for (size_t step = 0; step < std::min(of_all.size(), rank.documents.size()); ++step) {
+    const auto [first, count] = rank.documents[step];
+    const auto size = static_cast<int64_t>(of_all[step].size());
+    own.emplace_back();
+    if (first >= 0 && count > 0 && first <= size && count <= size - first)
+      own.back().assign(of_all[step].begin() + first, of_all[step].begin() + first + count);
+  }
+  return own;
+}
+
+// The calls of flash_attn's functions, of all ranks: what is wrong with them, and what nobody read.
+struct FlashCalls {
+  std::vector<ObservedGpuDifference> differences;
+  std::string unread;
+
+  void Add(const ObservedBackend& seen, const NeededCalls& needed) {
+    for (ObservedGpuDifference& difference : CallDifferences(seen, needed))
+      differences.push_back(std::move(difference));
+    if (unread.empty()) unread = UnreadCalls(seen, needed);
+  }
+};
+
+FlashCalls FlashCallsOf(const Probe& asked, const Observation& observation,
+                        const std::vector<DocumentLengths>& documents) {
+  FlashCalls calls;
+  const absl::StatusOr<ModelShape> shape = ShapeOf(asked);
+  if (!shape.ok()) {
+    calls.unread = std::string(shape.status().message());
+    return calls;
+  }
+  NeededCalls needed = {*shape, asked.precision == "bf16" ? "bfloat16" : "", documents,
+                        asked.micro_batches};
+  if (observation.ranks.empty()) calls.Add(observation, needed);
+  for (const ObservedRank& rank : observation.ranks) {
+    needed.documents = DocumentsOf(rank, documents);
+    calls.Add(rank.rank == 0 ? static_cast<const ObservedBackend&>(observation) : rank, needed);
+  }
+  return calls;
+}
+
 }  // namespace
 
-CheckResult CheckArguments(const Probe& asked, const Observation& observation) {
+CheckResult CheckArguments(const Probe& asked, const Observation& observation,
+                           const std::vector<DocumentLengths>& documents) {
   Json evidence = Json::object();
   if (!observation.gpu_reads.empty()) evidence["calls_read"] = observation.gpu_reads;
-  if (!observation.gpu_differences.empty()) return Fail(observation, std::move(evidence));
-  if (!HasStandIn(asked, observation))
-    return CheckResult::Passed(Stage::kMask, std::move(evidence));
+  if (!observation.gpu_differences.empty())
+    return Fail(observation.gpu_differences, std::move(evidence));
+  if (!IsRead(asked)) return CheckResult::Passed(Stage::kMask, std::move(evidence));
+  if (asked.attention == kFlash) {
+    const FlashCalls calls = FlashCallsOf(asked, observation, documents);
+    if (!calls.differences.empty()) return Fail(calls.differences, std::move(evidence));
+    if (!calls.unread.empty())
+      return CheckResult::Unseen(
+          Stage::kMask,
+          absl::StrCat("with which arguments flash_attn is called was not read: ", calls.unread),
+          std::move(evidence));
+  }
   for (size_t step = 0; step < observation.steps.size(); ++step) {
     const int64_t read = step < observation.gpu_reads.size() ? observation.gpu_reads[step] : 0;
     const int64_t calls = CallsOf(observation, step);
@@ -82,7 +142,12 @@ CheckResult CheckArguments(const Probe& asked, const Observation& observation) {
 namespace {
 
 CheckResult CheckArgumentsOf(const CaseFile& file) {
-  return CheckArguments(file.probe(), file.seen());
+  if (!file.reference().folder.ok())
+    return CheckResult::Unreadable(Stage::kMask, file.reference().folder.status());
+  std::vector<DocumentLengths> documents;
+  for (const PackedBatch& batch : file.reference().folder->steps)
+    documents.push_back(batch.document_lengths);
+  return CheckArguments(file.probe(), file.seen(), documents);
 }
 
 }  // namespace
@@ -90,11 +155,13 @@ CheckResult CheckArgumentsOf(const CaseFile& file) {
 extern const Claim kArgumentsClaim = {
     .name = "arguments",
     .rung = Stage::kMask,
-    .says = "a GPU's kernel would compute the same",
+    .says = "a GPU's kernel would compute the same, and gets what batch and model need",
     .witness =
         "on a CPU: the block table of each flex call against its mask, the lengths of each "
-        "varlen call, forward and backward, and the longest length of each call of flash_attn's "
-        "stand-in, in each training step",
+        "varlen call, forward and backward, in each training step; on any device: borders, "
+        "lengths, "
+        "window, softcap, scale, dropout and type of each call of flash_attn's functions against "
+        "what batch and model need",
     .cannot_see =
         "options of the GPU's kernel that have no meaning here: "
         "[harness/kernels/README.md](../harness/kernels/README.md)",

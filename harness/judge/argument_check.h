@@ -3,7 +3,10 @@
 #ifndef HARNESS_JUDGE_ARGUMENT_CHECK_H_
 #define HARNESS_JUDGE_ARGUMENT_CHECK_H_
 
+#include <vector>
+
 #include "harness/judge/check_result.h"
+#include "harness/judge/kernel_calls.h"
 #include "harness/model/observation.h"
 #include "harness/model/probe.h"
 
@@ -11,8 +14,10 @@ namespace bkm {
 
 // Whether a GPU would compute the same with the arguments of each attention call. On a CPU
 // stand-ins run that do not need all of them: flex follows the mask function and not the block
-// table, and varlen computes every token whatever maximum it is told.
-CheckResult CheckArguments(const Probe& asked, const Observation& observation);
+// table, and varlen computes every token whatever maximum it is told. Calls of flash_attn's
+// functions must also be what the model, and `documents` (of each step), need.
+CheckResult CheckArguments(const Probe& asked, const Observation& observation,
+                           const std::vector<DocumentLengths>& documents = {});
 
 }  // namespace bkm
 

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/judge/testing_kernel_calls.h"
+
 namespace bkm {
 namespace {
 
@@ -56,14 +58,51 @@ TEST(ArgumentCheckTest, CallThatNobodyReadIsUnseen) {
   EXPECT_EQ(CheckArguments(Asked("varlen"), observation).outcome, ClaimOutcome::kUnseen);
 }
 
-TEST(ArgumentCheckTest, CallsOfAStandInThatNobodyReadAreUnseen) {
+// A call of each of gemma2's four layers in both steps.
+Observation Flash(const std::vector<DocumentLengths>& documents) {
   Observation observation = Read();
-  observation.gpu_reads = {0, 0};
-  EXPECT_EQ(CheckArguments(Asked("flash_attention_2"), observation).outcome, ClaimOutcome::kPassed);
-  observation.stand_ins = {"flash_attn"};
-  EXPECT_EQ(CheckArguments(Asked("flash_attention_2"), observation).outcome, ClaimOutcome::kUnseen);
-  observation.gpu_reads = {2, 2};
-  EXPECT_EQ(CheckArguments(Asked("flash_attention_2"), observation).outcome, ClaimOutcome::kPassed);
+  observation.gpu_reads = {4, 4};
+  for (int64_t step = 0; step < 2; ++step) {
+    for (int64_t layer = 0; layer < 4; ++layer)
+      observation.kernel_calls.push_back(RightCall(layer, step, documents[step]));
+  }
+  return observation;
+}
+
+TEST(ArgumentCheckTest, CallsOfFlashAttnAreReadOnAnyDevice) {
+  const std::vector<DocumentLengths> documents = {{40, 2}, {30, 12}};
+  Probe probe = Asked("flash_attention_2");
+  probe.model = "gemma2";
+  Observation observation = Flash(documents);
+  for (const char* device : {"cpu", "cuda"}) {
+    probe.device = device;
+    EXPECT_EQ(CheckArguments(probe, observation, documents).outcome, ClaimOutcome::kPassed);
+  }
+  observation.kernel_calls.pop_back();
+  CheckResult result = CheckArguments(probe, observation, documents);
+  EXPECT_EQ(result.outcome, ClaimOutcome::kUnseen);
+  EXPECT_THAT(result.message, HasSubstr("was not read: layer 3, step 2"));
+  observation.kernel_calls[5].softcap = 0;
+  result = CheckArguments(probe, observation, documents);
+  EXPECT_EQ(result.reason, reason::kKernelArguments);
+  EXPECT_THAT(result.message,
+              HasSubstr("first in layer 1, step 2: softcap is 0, and in the model 2.5"));
+}
+
+TEST(ArgumentCheckTest, EachRanksCallsAreForItsOwnDocuments) {
+  const std::vector<DocumentLengths> whole = {{40, 2, 7}, {30, 12, 7}};
+  Probe probe = Asked("flash_attention_2");
+  probe.model = "gemma2";
+  Observation observation = Flash({{40, 2}, {30, 12}});
+  observation.ranks.resize(2);
+  observation.ranks[0].documents = {{0, 2}, {0, 2}};
+  observation.ranks[1].rank = 1;
+  observation.ranks[1].documents = {{2, 1}, {2, 1}};
+  EXPECT_EQ(CheckArguments(probe, observation, whole).outcome, ClaimOutcome::kUnseen);
+  observation.ranks[1].kernel_calls = Flash({{7}, {7}}).kernel_calls;
+  EXPECT_EQ(CheckArguments(probe, observation, whole).outcome, ClaimOutcome::kPassed);
+  observation.ranks[1].kernel_calls = Flash({{7}, {6}}).kernel_calls;
+  EXPECT_EQ(CheckArguments(probe, observation, whole).outcome, ClaimOutcome::kFailed);
 }
 
 TEST(ArgumentCheckTest, EachForwardOfAStepIsReadAndACheckpointedLayerOnce) {

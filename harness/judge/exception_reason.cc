@@ -119,7 +119,7 @@ bool NamesSomethingElseAsked(absl::string_view message, absl::string_view text,
   }
   constexpr const char* kPadded[] = {"padded", "remove padding", "removing padding", "rmpad"};
   constexpr const char* kParts[] = {"micro batch", "microbatch", "gradient accumulation"};
-  return (probe.input == "padded" && HasOneOf(text, kPadded)) ||
+  return (absl::StartsWith(probe.input, "padded") && HasOneOf(text, kPadded)) ||
          (probe.micro_batches > 1 && HasOneOf(text, kParts));
 }
 

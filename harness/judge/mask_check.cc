@@ -141,11 +141,12 @@ bool NoMaskReachedTheLayers(const Observation& observation) {
                      [](const ObservedMaskCall& call) { return call.type == "NoneType"; });
 }
 
-// Changes the reason of a leak to mask-missing if no mask reached any layer.
-CheckResult WithoutMask(const Observation& observation, CheckResult result) {
+// Changes the reason of a leak to mask-missing if no mask reached any layer that needs one.
+CheckResult WithoutMask(const Observation& observation, const AskedMasks& asked,
+                        CheckResult result) {
   const bool sees_too_much =
       result.reason == reason::kMaskLeak || result.reason == reason::kMaskFuture;
-  if (sees_too_much && NoMaskReachedTheLayers(observation)) {
+  if (asked.has_masks && sees_too_much && NoMaskReachedTheLayers(observation)) {
     result.reason = reason::kMaskMissing;
     result.message = absl::StrCat("no mask reached the layers, and ", result.message);
   }
@@ -286,12 +287,12 @@ CheckResult CheckMask(const Observation& observation, const AskedMasks& asked,
     if (!masks.wrong.empty()) {
       evidence.update(
           FactsJson(MaskFacts{.picture = Picture(*masks.first_wrong, asked.documents)}));
-      return WithoutMask(observation, FailLayers(masks, std::move(evidence)));
+      return WithoutMask(observation, asked, FailLayers(masks, std::move(evidence)));
     }
   }
   std::optional<CheckResult> of_steps = CheckSteps(observation, asked, steps, evidence);
   if (of_steps && of_steps->outcome == ClaimOutcome::kFailed)
-    return WithoutMask(observation, *std::move(of_steps));
+    return WithoutMask(observation, asked, *std::move(of_steps));
   if (reaches.outcome == ClaimOutcome::kPassed) {
     const std::vector<int64_t> unread =
         UnreadLayers(observation.attended, asked, relations.value_or(Relations()));
@@ -301,7 +302,7 @@ CheckResult CheckMask(const Observation& observation, const AskedMasks& asked,
       reaches = *std::move(of_steps);
   }
   reaches.facts = std::move(evidence);
-  return WithoutMask(observation, std::move(reaches));
+  return WithoutMask(observation, asked, std::move(reaches));
 }
 
 namespace {
@@ -341,6 +342,7 @@ CheckResult CheckMaskOf(const CaseFile& file) {
                       {},
                       file.probe().device == "cpu" ? 0 : kReachNoise,
                       file.probe().head == "lm"};
+  asked.has_masks = file.probe().attention != "flash_attention_2";
   for (const ObservedRank& rank : file.seen().ranks) {
     const auto step = static_cast<size_t>(folder.reach.step);
     if (step >= rank.documents.size()) continue;

@@ -28,7 +28,7 @@ ObservedReach ReachOf(int64_t begin, int64_t end, int64_t position) {
 
 // A cell whose layers have these relations and whose reach test passes.
 CheckResult Check(const std::vector<Relation>& layers, std::vector<int64_t> windows,
-                  const std::string& type = "BlockMask") {
+                  const std::string& type = "BlockMask", bool has_masks = true) {
   Observation observation;
   observation.mask_calls = {{"layers.0", type, "ab", std::nullopt, "caller"}};
   observation.reach = ReachOf(7, 16, 8);
@@ -37,7 +37,9 @@ CheckResult Check(const std::vector<Relation>& layers, std::vector<int64_t> wind
     observation.attended.push_back({static_cast<int64_t>(i), absl::StrCat("r", i)});
     relations.emplace(absl::StrCat("r", i), layers[i]);
   }
-  return CheckMask(observation, {PackedDocuments(kLengths), std::move(windows)}, relations);
+  AskedMasks asked = {PackedDocuments(kLengths), std::move(windows)};
+  asked.has_masks = has_masks;
+  return CheckMask(observation, asked, relations);
 }
 
 TEST(MaskCheckTest, RightRelationsAndReachPass) {
@@ -74,6 +76,12 @@ TEST(MaskCheckTest, LeakWithoutAnyMaskIsAMissingMask) {
             "no mask reached the layers, and documents see each other in every layer: token 4 "
             "(document 1, position 0) sees token 3 (document 0, position 3)");
   EXPECT_EQ(Check({Window(0)}, {0}, "NoneType").outcome, ClaimOutcome::kPassed);
+}
+
+TEST(MaskCheckTest, AnAttentionThatIsToldBordersLacksNoMask) {
+  const CheckResult result = Check({RightOf({22})}, {0}, "NoneType", /*has_masks=*/false);
+  EXPECT_EQ(result.reason, "mask-leak");
+  EXPECT_THAT(result.message, testing::StartsWith("documents see each other in every layer"));
 }
 
 TEST(MaskCheckTest, FutureIsNotALeak) {

@@ -69,7 +69,9 @@ constexpr Entry kEntries[] = {
      "a sliding window is narrower than asked, or is there although none is asked"},
     {kWindowWrongLayers, "sliding windows are on other layers than asked"},
     {kBlockTable, "the block table that a GPU follows contradicts its mask function"},
-    {kKernelArguments, "a GPU computes something else with the arguments of an attention kernel"},
+    {kKernelArguments,
+     "a GPU computes something else with the arguments of an attention kernel, or batch and model "
+     "need others"},
     {kNotFinite, "a number is NaN or infinite"},
     {kWrongShape, "a tensor that was reported has the wrong number of elements"},
     {kWeightsNotLoaded, "parameters after loading are not those of the file"},

@@ -64,6 +64,11 @@ std::string WhyNotApplicable(const Cell& cell) {
     if (dimension.of_kind != nullptr && !dimension.of_kind(kind) && !dimension.IsDefault(cell))
       return absl::StrCat(kind.name, " ", dimension.lacks);
   }
+  if (const std::vector<std::string>& inputs = kind.inputs;
+      probe.input != Probe().input &&
+      std::find(inputs.begin(), inputs.end(), probe.input) == inputs.end())
+    return absl::StrCat(kind.name, " takes packed or ", absl::StrJoin(inputs, " or "),
+                        " input, not ", probe.input);
   if (probe.adapter_options.contains("kernels") && probe.attention != "flash_attention_2")
     return absl::StrCat(probe.attention, " has no kernels of flash_attn: leave kernels out");
   if (probe.export_weights && probe.head != "lm")

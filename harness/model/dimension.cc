@@ -46,6 +46,14 @@ std::string OptimizerText(const Cell& cell) {
   return absl::StrJoin(parts, "+");
 }
 
+// One of the kinds that take it.
+AskedAspect InputOf(const char* words, const std::string& form) {
+  return {words, [form](const Probe& probe) { return probe.input == form; }, "",
+          [form](const EngineKind& kind) {
+            return std::find(kind.inputs.begin(), kind.inputs.end(), form) != kind.inputs.end();
+          }};
+}
+
 // The inverses: what such a text is in a probe's JSON.
 absl::StatusOr<Json> WordIn(absl::string_view text) { return UnescapedText(text); }
 
@@ -283,11 +291,17 @@ std::vector<Dimension> OfTheWorkload() {
        .field = "input",
        .value = WordIn,
        .flag_form = FlagForm::kValues,
-       .help = "packed, or padded (verl's use_remove_padding=False)",
-       .of_kind = [](const EngineKind& kind) { return kind.takes_padded; },
+       .help =
+           "How the model is told where documents are: packed (positions), packed-lengths (also "
+           "cu_seq_lens), packed-tail (padding at the end of the row), padded (a row for each, "
+           "verl's use_remove_padding=False), padded-left",
+       .of_kind = [](const EngineKind& kind) { return !kind.inputs.empty(); },
        .lacks = "takes packed input only",
        .for_control = [](Probe& p) { p.input = Probe().input; },
-       .aspects = {{"padded input", [](const Probe& p) { return p.input == "padded"; }}}},
+       .aspects = {InputOf("padded input", "padded"),
+                   InputOf("input padded on the left", "padded-left"),
+                   InputOf("lengths of packed documents", "packed-lengths"),
+                   InputOf("a packed row that ends with padding", "packed-tail")}},
       {.name = "micro_batches",
        .use = kOption,
        .text = [](const Cell& c) { return absl::StrCat(c.probe.micro_batches); },

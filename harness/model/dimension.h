@@ -36,8 +36,8 @@ enum class FlagForm {
 struct AskedAspect {
   std::string words;  // "a warm-up"
   std::function<bool(const Probe& probe)> is_asked;
-  std::string engine_option = {};                     // that must be seen to act
-  bool (*of_kind)(const EngineKind& kind) = nullptr;  // that has it; absent: every kind
+  std::string engine_option = {};                            // that must be seen to act
+  std::function<bool(const EngineKind& kind)> of_kind = {};  // that has it; absent: every kind
 };
 
 // One thing that can be asked of a cell. Ids, filters, a matrix's axes and `exclude`, flags, their

@@ -98,6 +98,7 @@ absl::Status CheckBounds(const Observation& observation, const std::string& orig
                {"$.model.rope_frequencies", observation.model.rope_frequencies.size(), kMostLayers},
                {"$.backend.gpu_reads", observation.gpu_reads.size(), kMostSteps},
                {"$.backend.gpu_differences", observation.gpu_differences.size(), kMostLayers},
+               {"$.backend.kernel_calls", observation.kernel_calls.size(), kMostLayers},
                {"$.mask.attended", observation.attended.size(), kMostLayers},
                {"$.ranks", observation.ranks.size(), size_t{kMostRanks}},
                {"$.rank_differences", observation.rank_differences.size(), kMostLayers},
@@ -218,6 +219,24 @@ void Describe(Fields& fields, ObservedGpuDifference& difference) {
   fields.Field("calls", difference.calls);
 }
 
+void Describe(Fields& fields, ObservedKernelCalls& calls) {
+  fields.Field("layers", calls.layers);
+  fields.Field("calls", calls.calls);
+  fields.Field("step", calls.step);
+  fields.Field("dtype", calls.dtype);
+  fields.Field("q", calls.query_shape);
+  fields.Field("k", calls.key_shape);
+  fields.Field("cu_seqlens_q", calls.query_borders);
+  fields.Field("cu_seqlens_k", calls.key_borders);
+  fields.Field("max_seqlen_q", calls.longest_query);
+  fields.Field("max_seqlen_k", calls.longest_key);
+  fields.Field("causal", calls.causal);
+  fields.Field("window", calls.window);
+  fields.Field("softcap", calls.softcap);
+  fields.Field("scale", calls.scale);
+  fields.Field("dropout", calls.dropout);
+}
+
 void Describe(Fields& fields, ObservedMaskCall& call) {
   fields.Field("layer", call.layer);
   fields.Field("type", call.type);
@@ -297,6 +316,7 @@ void DescribeBackend(Fields& fields, ObservedBackend& seen, std::string* configu
     backend.Field("kernels", seen.kernels);
     backend.Field("gpu_reads", seen.gpu_reads);
     backend.Field("gpu_differences", seen.gpu_differences);
+    backend.Field("kernel_calls", seen.kernel_calls);
   });
 }
 

@@ -137,6 +137,7 @@ struct ObservedBackend {
   // step.
   std::vector<int64_t> gpu_reads;
   std::vector<ObservedGpuDifference> gpu_differences;
+  std::vector<ObservedKernelCalls> kernel_calls;
 };
 
 // What a rank has of the model, and of the tokens of its documents in the evidence forward.

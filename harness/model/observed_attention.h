@@ -62,6 +62,23 @@ struct ObservedGpuDifference {
   int64_t calls = 0;
 };
 
+// Calls of flash_attn's functions with the same arguments, in one training step.
+struct ObservedKernelCalls {
+  std::vector<int64_t> layers;  // -1: unknown
+  std::vector<int64_t> calls;   // of each of these layers
+  std::optional<int64_t> step;  // absent: in the evidence forwards
+  std::string dtype;            // of queries: bfloat16
+  // [tokens, heads, size] with borders, else [rows, tokens, heads, size].
+  std::vector<int64_t> query_shape, key_shape;
+  std::vector<int64_t> query_borders, key_borders;    // cu_seqlens: 0, then each sequence's end
+  std::optional<int64_t> longest_query, longest_key;  // max_seqlen, as told
+  bool causal = false;
+  std::vector<int64_t> window;  // tokens to the left and right of a query; -1: all
+  double softcap = 0;
+  double scale = 0;  // of the products of queries and keys
+  double dropout = 0;
+};
+
 }  // namespace bkm
 
 #endif  // HARNESS_MODEL_OBSERVED_ATTENTION_H_

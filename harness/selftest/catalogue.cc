@@ -65,6 +65,11 @@ absl::StatusOr<Expectation> ReadExpectation(const Json& json, const std::string&
     expectation.stage = *known;
   else
     reader.Fail("stage", absl::StrCat("unknown stage '", stage, "'"));
+  const std::string verdict = reader.String("verdict", std::string(Name(expectation.verdict)));
+  if (const auto known = VerdictKindFromName(verdict))
+    expectation.verdict = *known;
+  else
+    reader.Fail("verdict", absl::StrCat("unknown verdict '", verdict, "'"));
   expectation.reasons = reader.Strings("reasons");
   if (expectation.reasons.empty()) reader.Fail("reasons", "name at least one reason code");
   CheckKnown(reader, "reasons", expectation.reasons, KnownReasons());

@@ -28,6 +28,8 @@ struct Expectation {
   CellSet where;
   Stage stage = Stage::kGolden;
   std::vector<std::string> reasons;  // one of these
+  // kBroken: a kernel refuses what the fault gives it.
+  VerdictKind verdict = VerdictKind::kWrong;
 };
 
 // Cells in which a fault is seen less well than elsewhere, and the reason.

@@ -48,7 +48,7 @@ DetectionOutcome OutcomeOf(const CatalogueFault* fault, const CellRecord& cell,
     return is_ok ? DetectionOutcome::kAsExpected : DetectionOutcome::kStale;
   if (is_ok) return DetectionOutcome::kEscaped;
   const Expectation* expectation = fault->ExpectationFor(cell.cell);
-  const bool as_listed = verdict.kind == VerdictKind::kWrong && expectation != nullptr &&
+  const bool as_listed = expectation != nullptr && verdict.kind == expectation->verdict &&
                          verdict.stage == expectation->stage &&
                          Accepts(*expectation, verdict.reason);
   if (!as_listed) return DetectionOutcome::kWrongReason;

@@ -63,6 +63,10 @@ TEST(DetectionTest, AnotherStageReasonOrVerdictIsTheWrongReason) {
                                    Judged(VerdictKind::kBroken, Stage::kGolden, "log-probs-off")}) {
     EXPECT_EQ(OutcomeOf(Fault(false), record), DetectionOutcome::kWrongReason);
   }
+  CatalogueFault refused = Fault(false);
+  refused.caught_by[0].verdict = VerdictKind::kBroken;
+  EXPECT_EQ(OutcomeOf(refused, Judged(VerdictKind::kBroken, Stage::kGolden, "log-probs-off")),
+            DetectionOutcome::kAsExpected);
 }
 
 TEST(DetectionTest, ANumericFaultNeedsSixteenFloorsInAQuantityThatNamesIt) {

@@ -68,12 +68,14 @@ def _climb(request: dict[str, Any], report: Report, owners: Owners, start: float
     from bkm_cell.sft import Ladder
     from bkm_cell.shims import acts
     from bkm_cell.shims.apply import apply_shims
+    from bkm_cell.witnesses import flash_calls
     from bkm_cell.witnesses.lines import recorded_lines
 
     torch.set_num_threads(int(request["probe"].get("threads", 1)))
     if request["probe"].get("device", "cpu") != "cpu":
         check_device(request.get("sandbox") or "")
     apply_shims(request)
+    flash_calls.install()
     report.set(shims=acts.counts(), plant=request.get("plant") or [])
     if acts.stand_ins():
         report.set(stand_ins=acts.stand_ins())

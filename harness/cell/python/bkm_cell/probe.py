@@ -178,7 +178,13 @@ class Probe:
 
     @property
     def is_padded(self) -> bool:
-        return self.asked.get("input") == "padded"
+        """Whether each document has a row of its own."""
+        return self.input_form.startswith("padded")
+
+    @property
+    def input_form(self) -> str:
+        """How the model is told where documents are."""
+        return self.asked.get("input", "packed")
 
     @property
     def micro_batches(self) -> int:

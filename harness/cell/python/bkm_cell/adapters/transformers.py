@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""The control `transformers`: the HF model, given packed input as verl's FSDP engine gives it.
+"""The control `transformers`: the HF model, given packed input as verl's FSDP engine gives it, or
+another form of it that transformers' own data collators make.
 
 With the option call="model-card" it is called as its own documentation says: nothing is said about a
 cache, so that config.json decides.
@@ -128,10 +129,47 @@ class Adapter(ControlAdapter):
 
     def logits(self, batch: Batch) -> torch.Tensor:
         device = self.probe.device
-        as_verl_calls_it = {"attention_mask": None, "use_cache": False}
-        is_as_documented = self.probe.engine_options.get("call") == "model-card"
-        return self.model(
-            input_ids=batch.input_ids[None].to(device),
-            position_ids=batch.positions[None].to(device),
-            **({} if is_as_documented else as_verl_calls_it),
-        ).logits.squeeze(0)
+        given, is_token = _given(batch, self.probe.input_form, self.probe.pad_token_id)
+        if self.probe.engine_options.get("call") != "model-card":  # as verl calls it
+            given = {"attention_mask": None, "use_cache": False} | given
+        given = {
+            name: value.to(device) if isinstance(value, torch.Tensor) else value
+            for name, value in given.items()
+        }
+        return self.model(**given).logits[is_token.to(device)]
+
+
+_MULTIPLE = 64  # of tokens, to which collators pad a row
+
+
+def _given(batch: Batch, form: str, padding: int) -> tuple[dict[str, Any], torch.Tensor]:
+    """What the model is called with, and bool[rows, tokens of a row]: which places hold the tokens
+    of the batch, in its order."""
+    if form.startswith("padded"):
+        return _padded(batch, form == "padded-left", padding)
+    ids, positions = batch.input_ids[None], batch.positions[None]
+    given: dict[str, Any] = {}
+    if form == "packed-tail":  # as the collators' pad_to_multiple_of
+        missing = -ids.shape[1] % _MULTIPLE or _MULTIPLE
+        ids = torch.nn.functional.pad(ids, (0, missing), value=padding)
+        positions = torch.nn.functional.pad(positions, (0, missing))
+    if form == "packed-lengths":  # as DataCollatorWithFlattening with return_flash_attn_kwargs
+        lengths = torch.tensor([0, *batch.lengths], dtype=torch.int32)
+        borders, longest = lengths.cumsum(0, dtype=torch.int32), max(batch.lengths)
+        for part in ("q", "k"):
+            given |= {f"cu_seq_lens_{part}": borders, f"max_length_{part}": longest}
+    is_token = torch.arange(ids.shape[1])[None] < len(batch.input_ids)
+    return given | {"input_ids": ids, "position_ids": positions}, is_token
+
+
+def _padded(
+    batch: Batch, on_the_left: bool, padding: int
+) -> tuple[dict[str, Any], torch.Tensor]:
+    """A row for each document, as a tokenizer's pad() makes them: nothing tells positions."""
+    longest = max(batch.lengths)
+    lengths = torch.tensor(batch.lengths)[:, None]
+    at = torch.arange(longest)
+    is_token = at >= longest - lengths if on_the_left else at < lengths
+    ids = torch.full(is_token.shape, padding)
+    ids[is_token] = batch.input_ids
+    return {"input_ids": ids, "attention_mask": is_token.long()}, is_token

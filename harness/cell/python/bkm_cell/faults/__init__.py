@@ -15,6 +15,7 @@ from bkm_cell.faults import (
     backend,
     context,
     experts,
+    flash_arguments,
     gradients,
     hand_over,
     harmless_models,
@@ -37,6 +38,7 @@ _GROUPS = (
     backend,
     context,
     experts,
+    flash_arguments,
     gradients,
     hand_over,
     harmless_models,
@@ -65,6 +67,8 @@ class Planted:
         if unknown:
             raise CannotPlant(f"{unknown} are not in the catalogue: known are {sorted(known)}")
         self._adapter = adapter
+        if plant:
+            flash_arguments.open_calls()
         self._faults: list[tuple[Fault, Site]] = [
             (known[name], Site(name, adapter, library)) for name in plant
         ]

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from bkm_cell.faults import flash_arguments
 from bkm_cell.faults.attention_calls import AttentionCall, around_attention
 from bkm_cell.faults.registry import Phase, fault, register
 from bkm_cell.faults.site import Site
@@ -151,6 +152,9 @@ def plant_relation(
     layers: Collection[int] | None = None,
 ) -> None:
     """`bounds` and `window` tell a packed kernel the relation; without `bounds` it cannot."""
+    if site.adapter.attention == flash_arguments.ATTENTION:
+        _plant_arguments(site, bounds, window, layers)
+        return
     rewriter = Rewriter(site, relation, bounds)
 
     def wrap(call: AttentionCall) -> torch.Tensor:
@@ -162,6 +166,31 @@ def plant_relation(
         return call.run(mask=mask)
 
     around_attention(site, wrap, layers)
+
+
+def _plant_arguments(
+    site: Site,
+    bounds: Bounds | None,
+    window: tuple[int, int] | None,
+    layers: Collection[int] | None,
+) -> None:
+    """The relation as borders and a window of flash_attn's functions."""
+    if bounds is None:
+        raise site.cannot("cumulative lengths cannot express the relation")
+
+    def change(call: AttentionCall, given: dict[str, Any]) -> None:
+        if layers is not None and call.layer not in layers:
+            return
+        lengths = flash_arguments.borders(site, given)
+        changed = bounds(site, lengths)
+        if changed != lengths:
+            flash_arguments.set_borders(given, changed)
+        if window is not None:
+            given |= {"window_size": window, "causal": window[1] == 0}
+        if changed != lengths or window is not None:
+            site.act()
+
+    flash_arguments.plant(site, change)
 
 
 def _needs_block_table(site: Site, mask: Any) -> None:
@@ -381,6 +410,10 @@ def window_on_wrong_layers(site: Site) -> None:
 @fault("drop-mask", Phase.BEFORE_CONSTRUCT)
 def drop_mask(site: Site) -> None:
     """The caller builds the mask of a single document: causal over the whole batch."""
+    if site.adapter.attention == flash_arguments.ATTENTION:
+        flash = importlib.import_module("transformers.modeling_flash_attention_utils")
+        site.around(flash, "_is_packed_sequence", lambda *_, **__: site.act())
+        return
     if site.library == "transformers":
         masks = importlib.import_module("transformers.masking_utils")
 

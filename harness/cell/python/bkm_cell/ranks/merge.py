@@ -25,6 +25,10 @@ Tensors = dict[str, torch.Tensor]
 
 MOST_DIFFERENCES = 20
 _OF_EACH_RANK = ("data_rank", "data_ranks", "documents", "collectives", "part")
+_OF_ATTENTION = (
+    *("layers", "called", "ops", "kernels"),
+    *("gpu_reads", "gpu_differences", "kernel_calls"),
+)
 
 
 def merge_facts(into: Facts, more: Facts) -> None:
@@ -81,7 +85,7 @@ class Merge:
             facts["backend"] = {
                 key: value
                 for key, value in (mine.get("backend") or {}).items()
-                if key in ("layers", "called", "ops", "kernels", "gpu_reads", "gpu_differences")
+                if key in _OF_ATTENTION
             }
             if ran := (mine.get("adapter") or {}).get("precision_ran"):
                 facts["precision_ran"] = ran

@@ -24,6 +24,7 @@ from bkm_cell.shims import (
     varlen_cpu,
     verl_platform,
 )
+from bkm_cell.witnesses import flash_calls
 
 
 def apply_shims(request: dict[str, Any]) -> None:
@@ -51,7 +52,7 @@ def apply_shims(request: dict[str, Any]) -> None:
         acts.install(shim.NAME)
     if flash_attn_cpu.is_asked(request):
         flash_attn_cpu.apply()
-        acts.install(flash_attn_cpu.NAME, flash_attn_cpu.forward_calls, stands_in_for="flash_attn")
+        acts.install(flash_attn_cpu.NAME, flash_calls.count, stands_in_for="flash_attn")
     if path := varlen_cpu.library(request):
         try:
             varlen_cpu.apply(path)

@@ -8,7 +8,6 @@ No other cell gets it: its mere presence changes what engines and model files im
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -19,10 +18,6 @@ from bkm_cell.stand_ins import FOLDERS
 
 NAME = "flash-attn-cpu"
 
-_CALLS = [0]
-_DIFFERENCES: list[tuple[bool, str, str]] = []
-
-
 def is_asked(request: dict[str, Any]) -> bool:
     probe = request["probe"]
     return probe.get("attention") == "flash_attention_2" and probe.get("kernels") != "real"
@@ -32,19 +27,8 @@ def apply() -> None:
     sys.path.insert(0, FOLDERS["flash_attn"])
     # It asks whether a GPU is there besides the package.
     after_import("transformers.utils.import_utils", _make_available)
-    after_import("flash_attn.flash_attn_interface", _watch)
     for name in ("integrations.flash_attention", "modeling_flash_attention_utils"):
         after_import(f"transformers.{name}", _answer_for_cuda)
-
-
-def forward_calls() -> int:
-    return _CALLS[0]
-
-
-def differences() -> Iterator[tuple[bool, str, str]]:
-    """Takes (in the backward pass, argument, what) of calls whose result is not whole."""
-    while _DIFFERENCES:
-        yield _DIFFERENCES.pop(0)
 
 
 def _make_available(module: ModuleType) -> None:
@@ -88,24 +72,3 @@ class _Torch:
 def _answer_for_cuda(module: ModuleType) -> None:
     if vars(module).get("torch") is torch:
         module.torch = _Torch()
-
-
-def _watch(module: ModuleType) -> None:
-    for kind in (module.FlashAttnFunc, module.FlashAttnVarlenFunc):
-        forward = kind.forward
-
-        def watched(*arguments: Any, forward: Any = forward) -> Any:
-            _CALLS[0] += 1
-            result = forward(*arguments)
-            if isinstance(arguments[4], tuple):  # of packed sequences: their lengths
-                _note_unwritten(*arguments[4])
-            return result
-
-        kind.forward = staticmethod(watched)
-
-
-def _note_unwritten(cu_seqlens_q: torch.Tensor, _: Any, max_seqlen_q: Any, __: Any) -> None:
-    longest = int(cu_seqlens_q.diff().max())
-    if int(max_seqlen_q) < longest:
-        what = f"max_seqlen_q is {int(max_seqlen_q)}, and the longest sequence has {longest} tokens"
-        _DIFFERENCES.append((False, "max_seqlen_q", what))

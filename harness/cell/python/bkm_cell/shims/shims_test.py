@@ -64,30 +64,6 @@ class ShimsTest(unittest.TestCase):
         self.assertTrue(copied(kernels_fallback_ok=True))
         self.assertTrue(module.is_flash_attn_greater_or_equal("2.3.3"))
 
-    def test_a_maximum_that_leaves_tokens_out_is_noted(self):
-        given = []
-
-        class Func:
-            @staticmethod
-            def forward(ctx, q, k, v, lengths, *_):
-                given.append(lengths)
-
-        module = ModuleType("flash_attn_interface")
-        module.FlashAttnFunc = type("Dense", (), {"forward": staticmethod(lambda *_: None)})
-        module.FlashAttnVarlenFunc = Func
-        flash_attn_cpu._watch(module)
-        before = flash_attn_cpu.forward_calls()
-        cu = torch.tensor([0, 4, 9], dtype=torch.int32)
-        module.FlashAttnVarlenFunc.forward(None, None, None, None, (cu, cu, 5, 5))
-        module.FlashAttnFunc.forward(None, None, None, None, 0.5)
-        self.assertEqual(list(flash_attn_cpu.differences()), [])
-        module.FlashAttnVarlenFunc.forward(None, None, None, None, (cu, cu, 4, 5))
-        self.assertEqual(flash_attn_cpu.forward_calls(), before + 3)
-        [(is_backward, argument, what)] = flash_attn_cpu.differences()
-        self.assertEqual((is_backward, argument), (False, "max_seqlen_q"))
-        self.assertIn("max_seqlen_q is 4, and the longest sequence has 5 tokens", what)
-        self.assertEqual(list(flash_attn_cpu.differences()), [])
-
     def test_who_asks_for_the_autocast_of_cuda_is_told_the_cells(self):
         module = ModuleType("flash_attention")
         module.torch = torch

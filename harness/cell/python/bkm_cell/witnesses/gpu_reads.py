@@ -3,13 +3,14 @@
 """Reads the arguments of each attention call as a GPU's kernel reads them.
 
 The CPU's stand-ins do not need all of them: flex follows the mask function and not the block table,
-varlen computes every token whatever maximum it is told. A GPU would not. What flash_attn's kernels
-leave unwritten is NaN in the stand-in, and noted.
+varlen computes every token whatever maximum it is told. A GPU would not. What flash_attn's functions
+are given is recorded, for the judge to compare.
 """
 
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import FunctionType
@@ -17,19 +18,17 @@ from typing import Any
 
 import torch
 
-from bkm_cell.shims import acts, flash_attn_cpu, flex_cpu, varlen_cpu
+from bkm_cell.shims import acts, flex_cpu, varlen_cpu
+from bkm_cell.witnesses import flash_calls
 from bkm_cell.witnesses.block_table import Difference, Table, differences
 from bkm_cell.witnesses.layers import hf_attention, inner_attentions, numbered
 from bkm_cell.witnesses.ops import flex_watched
 
 MOST_DIFFERENCES = 1000
 
-# Stand-ins that count their calls and note what a GPU would compute differently.
-_COUNTING = (varlen_cpu, flash_attn_cpu)
-
 
 def _forward_calls() -> int:
-    return sum(stand_in.forward_calls() for stand_in in _COUNTING)
+    return varlen_cpu.forward_calls() + flash_calls.count()
 
 
 def _captured(value: Any, found: list[torch.Tensor], seen: set[int]) -> None:
@@ -82,6 +81,8 @@ class GpuReads:
         self._is_paused = False
         # (stand-in, layer, step, argument, what) -> calls
         self._differences: dict[tuple[str, int, int | None, str, str], int] = {}
+        # (step, arguments as JSON) -> layer -> calls
+        self._kernel_calls: dict[tuple[int | None, str], dict[int, int]] = {}
 
     def facts(self) -> dict[str, Any]:
         names = ("stand_in", "layer", "step", "argument", "what")
@@ -90,11 +91,19 @@ class GpuReads:
             named = {name: value for name, value in zip(names, key, strict=True)}
             found.append({k: v for k, v in named.items() if v is not None} | {"calls": calls})
         facts: dict[str, Any] = {"gpu_reads": self._reads, "gpu_differences": found}
+        if self._kernel_calls:
+            facts["kernel_calls"] = [
+                {"layers": list(layers), "calls": list(layers.values())}
+                | ({} if step is None else {"step": step})
+                | json.loads(arguments)
+                for (step, arguments), layers in self._kernel_calls.items()
+            ]
         return facts | ({"gpu_read_error": self._error} if self._error else {})
 
     @contextmanager
     def watching(self, step: int | None) -> Iterator[None]:
         self._step, self._layer, self._tables = step, -1, _KnownTables()
+        list(flash_calls.taken())  # of forwards that nobody watched
         calls = _forward_calls()
         with ExitStack() as stack:
             for layer, module in numbered(inner_attentions(self._modules)):
@@ -106,21 +115,21 @@ class GpuReads:
             try:
                 yield
             finally:
-                self._take_differences()
+                self._take_noted()
                 self._count(_forward_calls() - calls)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
         """In this context calls are the witnesses' own: they are not read and do not count."""
-        self._take_differences()
+        self._take_noted()
         calls = _forward_calls()
         self._is_paused = True
         try:
             yield
         finally:
             self._is_paused = False
-            for stand_in in _COUNTING:
-                list(stand_in.differences())
+            for noted in (varlen_cpu.differences(), flash_calls.taken()):
+                list(noted)
             self._count(calls - _forward_calls())
 
     def _count(self, calls: int) -> None:
@@ -135,14 +144,18 @@ class GpuReads:
     def _enter(self, layer: int, *_: Any) -> None:
         if self._is_paused:
             return
-        self._take_differences()  # of the layer before
+        self._take_noted()  # of the layer before
         self._layer = layer
 
-    def _take_differences(self) -> None:
-        for stand_in in _COUNTING:
-            for is_backward, argument, what in stand_in.differences():
-                layer = -1 if is_backward else self._layer
-                self._note(stand_in.NAME, layer, (argument, what))
+    def _take_noted(self) -> None:
+        for is_backward, argument, what in varlen_cpu.differences():
+            layer = -1 if is_backward else self._layer
+            self._note(varlen_cpu.NAME, layer, (argument, what))
+        for arguments in flash_calls.taken():
+            key = (self._step, json.dumps(arguments))
+            if key in self._kernel_calls or len(self._kernel_calls) < MOST_DIFFERENCES:
+                layers = self._kernel_calls.setdefault(key, {})
+                layers[self._layer] = layers.get(self._layer, 0) + 1
 
     def _flex(self, _: Any, arguments: tuple[Any, ...]) -> None:
         """(query, key, value, score_mod, block mask as a tuple, ...)"""

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from bkm_cell.shims import acts, flex_cpu, varlen_cpu
-from bkm_cell.witnesses import gpu_reads
+from bkm_cell.witnesses import flash_calls, gpu_reads
 from bkm_cell.witnesses.gpu_reads import GpuReads
 
 _TOKENS = 64
@@ -108,6 +108,20 @@ class GpuReadsTest(unittest.TestCase):
             [
                 {"stand_in": "varlen-cpu", "layer": -1, "argument": a, "what": w, "calls": 1}
                 for a, w in (("max_q", "it is 3"), ("max_k", "it is 4"))
+            ],
+        )
+
+    def test_arguments_of_flash_attn_are_grouped_by_step(self):
+        call = {"dtype": "bfloat16", "softcap": 2.5}
+        unwatched = [{"dtype": "float32"}]
+        taken = iter([unwatched, [call, call, {**call, "softcap": 0.0}], []])
+        with mock.patch.object(flash_calls, "taken", lambda: next(taken, [])):
+            facts = self._forward(1, [_mask([16, 48])] * 3)
+        self.assertEqual(
+            facts["kernel_calls"],
+            [
+                {"layers": [-1], "calls": [2], "step": 1, **call},
+                {"layers": [-1], "calls": [1], "step": 1, **call, "softcap": 0.0},
             ],
         )
 
