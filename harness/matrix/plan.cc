@@ -13,6 +13,7 @@
 #include "harness/base/status_macros.h"
 #include "harness/model/dimension.h"
 #include "harness/model/engine_kind.h"
+#include "harness/model/input_form.h"
 #include "harness/numerics/model_shapes.h"
 
 namespace bkm {
@@ -64,11 +65,11 @@ std::string WhyNotApplicable(const Cell& cell) {
     if (dimension.of_kind != nullptr && !dimension.of_kind(kind) && !dimension.IsDefault(cell))
       return absl::StrCat(kind.name, " ", dimension.lacks);
   }
-  if (const std::vector<std::string>& inputs = kind.inputs;
-      probe.input != Probe().input &&
-      std::find(inputs.begin(), inputs.end(), probe.input) == inputs.end())
-    return absl::StrCat(kind.name, " takes packed or ", absl::StrJoin(inputs, " or "),
-                        " input, not ", probe.input);
+  for (const std::string& word : WordsBesidePacked(probe.input)) {
+    if (std::find(kind.inputs.begin(), kind.inputs.end(), word) == kind.inputs.end())
+      return absl::StrCat(kind.name, " cannot be asked for input with '", word,
+                          "', beside packed for ", absl::StrJoin(kind.inputs, ", "), " only");
+  }
   if (probe.adapter_options.contains("kernels") && probe.attention != "flash_attention_2")
     return absl::StrCat(probe.attention, " has no kernels of flash_attn: leave kernels out");
   if (probe.export_weights && probe.head != "lm")

@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "harness/base/status_macros.h"
 #include "harness/model/engine_kind.h"
+#include "harness/model/input_form.h"
 
 namespace bkm {
 namespace {
@@ -46,12 +47,20 @@ std::string OptimizerText(const Cell& cell) {
   return absl::StrJoin(parts, "+");
 }
 
-// One of the kinds that take it.
-AskedAspect InputOf(const char* words, const std::string& form) {
-  return {words, [form](const Probe& probe) { return probe.input == form; }, "",
-          [form](const EngineKind& kind) {
-            return std::find(kind.inputs.begin(), kind.inputs.end(), form) != kind.inputs.end();
-          }};
+bool Has(const std::vector<std::string>& words, const char* word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// A word of the input's form, of the kinds that take it.
+std::vector<AskedAspect> InputAspects() {
+  std::vector<AskedAspect> aspects;
+  for (const InputWord& word : InputWords()) {
+    if (word.name == Probe().input) continue;
+    aspects.push_back(
+        {word.says, [word](const Probe& p) { return Has(WordsBesidePacked(p.input), word.name); },
+         "", [word](const EngineKind& kind) { return Has(kind.inputs, word.name); }});
+  }
+  return aspects;
 }
 
 // The inverses: what such a text is in a probe's JSON.
@@ -290,18 +299,17 @@ std::vector<Dimension> OfTheWorkload() {
        .text = [](const Cell& c) { return EscapedText(c.probe.input); },
        .field = "input",
        .value = WordIn,
+       .schema = R"({"pattern":
+         "^(packed([+]rows)?([+]tail)?([+]lengths)?([+]mask)?|padded([+]left)?([+]positions)?)$"})",
        .flag_form = FlagForm::kValues,
        .help =
-           "How the model is told where documents are: packed (positions), packed-lengths (also "
-           "cu_seq_lens), packed-tail (padding at the end of the row), padded (a row for each, "
-           "verl's use_remove_padding=False), padded-left",
+           "How the model is told where documents are: packed (positions) with +rows (two), +tail "
+           "(padding), +lengths (cu_seq_lens), +mask; or padded (a row for each, verl's "
+           "use_remove_padding=False) with +left, +positions",
        .of_kind = [](const EngineKind& kind) { return !kind.inputs.empty(); },
        .lacks = "takes packed input only",
        .for_control = [](Probe& p) { p.input = Probe().input; },
-       .aspects = {InputOf("padded input", "padded"),
-                   InputOf("input padded on the left", "padded-left"),
-                   InputOf("lengths of packed documents", "packed-lengths"),
-                   InputOf("a packed row that ends with padding", "packed-tail")}},
+       .aspects = InputAspects()},
       {.name = "micro_batches",
        .use = kOption,
        .text = [](const Cell& c) { return absl::StrCat(c.probe.micro_batches); },

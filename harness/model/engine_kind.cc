@@ -108,7 +108,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .own_options = {},
        .schedule = "zero-based",
        .decays = {"linear", "cosine"},
-       .inputs = {"padded", "padded-left", "packed-lengths", "packed-tail"},
+       .inputs = {"rows", "tail", "lengths", "mask", "padded", "left", "positions"},
        .cuts_by_tokens = false,
        .looks_for_checkpoints = false,
        .has_value_head = false,

@@ -39,7 +39,7 @@ struct EngineKind {
   std::map<std::string, std::string> own_options;
   std::string schedule;             // how it counts a warm-up: OptimizerSettings::schedule
   std::vector<std::string> decays;  // of the learning rate: OptimizerSettings::decay
-  std::vector<std::string> inputs;  // besides packed input: Probe::input
+  std::vector<std::string> inputs;  // words of Probe::input besides "packed"
   bool cuts_by_tokens;         // cuts batches that do not divide evenly by tokens, as verl does
   bool looks_for_checkpoints;  // in a default folder, without being told to
   bool has_value_head;         // can be a critic

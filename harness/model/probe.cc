@@ -10,6 +10,7 @@
 #include "harness/base/did_you_mean.h"
 #include "harness/base/json_facts.h"
 #include "harness/model/dimension.h"
+#include "harness/model/input_form.h"
 
 namespace bkm {
 namespace {
@@ -109,6 +110,14 @@ void DescribeConfig(Fields& fields, std::map<std::string, std::string>& config) 
   }
 }
 
+void DescribeInput(Fields& fields, std::string& input) {
+  fields.Field("input", input, Presence::kOptional);
+  if (!fields.reading()) return;
+  const absl::StatusOr<std::string> form = InputFormOf(input);
+  if (!form.ok()) return fields.Fail("input", std::string(form.status().message()));
+  input = *form;
+}
+
 // Left out at its default, so that what was recorded before the field existed stays valid.
 void DescribeLater(Fields& fields, const char* key, std::string& value,
                    const std::vector<std::string>& known) {
@@ -174,12 +183,6 @@ void DescribeDecay(Fields& fields, OptimizerSettings& settings) {
 }
 
 }  // namespace
-
-const std::vector<std::string>& InputForms() {
-  static const auto& forms = *new std::vector<std::string>{"packed", "packed-lengths",
-                                                           "packed-tail", "padded", "padded-left"};
-  return forms;
-}
 
 const std::vector<std::string>& ConfigNumbers() {
   static const auto& names = *new std::vector<std::string>{"attn_logit_softcapping",
@@ -261,7 +264,7 @@ void Describe(Fields& fields, Probe& probe) {
   DescribeDocuments(fields, probe.documents);
   if (probe.documents.empty()) return;  // not readable: the complaint is kept
   fields.OneOf("head", probe.head, {"lm", "value"}, Presence::kOptional);
-  fields.OneOf("input", probe.input, InputForms(), Presence::kOptional);
+  DescribeInput(fields, probe.input);
   fields.Int("micro_batches", probe.micro_batches, 1, FewestDocuments(probe), Presence::kOptional);
   DescribeAdapterOptions(fields, probe.adapter_options);
   fields.Field("export_weights", probe.export_weights, Presence::kOmitted);

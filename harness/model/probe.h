@@ -40,9 +40,6 @@ struct OptimizerSettings {
   bool operator==(const OptimizerSettings&) const = default;
 };
 
-// The values of Probe::input.
-const std::vector<std::string>& InputForms();
-
 // The names that Probe::config may have.
 const std::vector<std::string>& ConfigNumbers();
 
@@ -81,13 +78,8 @@ struct Probe {
   std::vector<std::vector<int64_t>> documents = DefaultDocuments();
   // "lm": log-probs of a language model. "value": a critic, one value per token.
   std::string head = "lm";
-  // How the model is told where documents are. Results must not depend on it.
-  // "packed": one after the other; positions begin anew in each.
-  // "packed-lengths": so, and cu_seq_lens_q and _k with max_length_q and _k (transformers'
-  //   DataCollatorWithFlattening with return_flash_attn_kwargs).
-  // "packed-tail": so, and the row ends with padding (pad_to_multiple_of), all of it at position 0.
-  // "padded": one row per document, padded on the right (verl's use_remove_padding=False).
-  // "padded-left": the same, padded on the left.
+  // How the model is told where documents are (input_form.h): "packed", "padded+left". Results must
+  // not depend on it.
   std::string input = "packed";
   // Parts that each step's documents are cut into, in order. Gradients are accumulated and the loss
   // is normalized by the tokens of all parts. Results must not depend on it.

@@ -192,8 +192,7 @@ TEST(ProbeTest, BadValuesAreNamed) {
   EXPECT_EQ(ProbeErrorOf(R"({"model": "qwen3", "checkpoint": "bf16"})"),
             "t: $.checkpoint: unknown name 'bf16' (known: single-fp32, sharded-bf16, mxfp4)");
   EXPECT_EQ(ProbeErrorOf(R"({"model": "qwen3", "input": "ragged"})"),
-            "t: $.input: unknown name 'ragged' (known: packed, packed-lengths, "
-            "packed-tail, padded, padded-left)");
+            "t: $.input: 'ragged' is neither packed nor padded, which comes first");
   EXPECT_EQ(ProbeErrorOf(R"({"model": "qwen3", "documents": [5, 5], "micro_batches": 3})"),
             "t: $.micro_batches: 3 is out of range: 1 to 2");
   EXPECT_EQ(ProbeErrorOf(R"({"model": "qwen3", "optimizer": {"warmup_steps": 2}})"),

@@ -144,32 +144,43 @@ _MULTIPLE = 64  # of tokens, to which collators pad a row
 
 def _given(batch: Batch, form: str, padding: int) -> tuple[dict[str, Any], torch.Tensor]:
     """What the model is called with, and bool[rows, tokens of a row]: which places hold the tokens
-    of the batch, in its order."""
-    if form.startswith("padded"):
-        return _padded(batch, form == "padded-left", padding)
-    ids, positions = batch.input_ids[None], batch.positions[None]
-    given: dict[str, Any] = {}
-    if form == "packed-tail":  # as the collators' pad_to_multiple_of
-        missing = -ids.shape[1] % _MULTIPLE or _MULTIPLE
-        ids = torch.nn.functional.pad(ids, (0, missing), value=padding)
-        positions = torch.nn.functional.pad(positions, (0, missing))
-    if form == "packed-lengths":  # as DataCollatorWithFlattening with return_flash_attn_kwargs
-        lengths = torch.tensor([0, *batch.lengths], dtype=torch.int32)
-        borders, longest = lengths.cumsum(0, dtype=torch.int32), max(batch.lengths)
+    of the batch, in its order. `form`: harness/model/input_form.h."""
+    first, *words = form.split("+")
+    return (_packed if first == "packed" else _padded)(batch, words, padding)
+
+
+def _packed(
+    batch: Batch, words: list[str], padding: int
+) -> tuple[dict[str, Any], torch.Tensor]:
+    rows = batch.micro_batches(2) if "rows" in words else [batch]
+    width = max(len(row.input_ids) for row in rows)
+    if "tail" in words:
+        width += -width % _MULTIPLE or _MULTIPLE
+    is_token = torch.arange(width) < torch.tensor([len(row.input_ids) for row in rows])[:, None]
+    ids, positions = torch.full(is_token.shape, padding), torch.zeros_like(is_token).long()
+    ids[is_token], positions[is_token] = batch.input_ids, batch.positions
+    given: dict[str, Any] = {"input_ids": ids, "position_ids": positions}
+    if "lengths" in words:
+        lengths = [n for row in rows for n in (*row.lengths, width - len(row.input_ids)) if n]
+        borders = torch.tensor([0, *lengths]).cumsum(0, dtype=torch.int32)
         for part in ("q", "k"):
-            given |= {f"cu_seq_lens_{part}": borders, f"max_length_{part}": longest}
-    is_token = torch.arange(ids.shape[1])[None] < len(batch.input_ids)
-    return given | {"input_ids": ids, "position_ids": positions}, is_token
+            given |= {f"cu_seq_lens_{part}": borders, f"max_length_{part}": max(lengths)}
+    if "mask" in words:
+        given["attention_mask"] = is_token.long()
+    return given, is_token
 
 
 def _padded(
-    batch: Batch, on_the_left: bool, padding: int
+    batch: Batch, words: list[str], padding: int
 ) -> tuple[dict[str, Any], torch.Tensor]:
-    """A row for each document, as a tokenizer's pad() makes them: nothing tells positions."""
+    """A row for each document, as a tokenizer's pad() makes them."""
     longest = max(batch.lengths)
     lengths = torch.tensor(batch.lengths)[:, None]
     at = torch.arange(longest)
-    is_token = at >= longest - lengths if on_the_left else at < lengths
+    is_token = at >= longest - lengths if "left" in words else at < lengths
     ids = torch.full(is_token.shape, padding)
     ids[is_token] = batch.input_ids
-    return {"input_ids": ids, "attention_mask": is_token.long()}, is_token
+    given = {"input_ids": ids, "attention_mask": is_token.long()}
+    if "positions" in words:
+        given["position_ids"] = (is_token.cumsum(1) - 1).clamp(min=0)
+    return given, is_token
