@@ -67,8 +67,8 @@ std::string WhyNotApplicable(const Cell& cell) {
   }
   for (const std::string& word : WordsBesidePacked(probe.input)) {
     if (std::find(kind.inputs.begin(), kind.inputs.end(), word) == kind.inputs.end())
-      return absl::StrCat(kind.name, " cannot be asked for input with '", word,
-                          "', beside packed for ", absl::StrJoin(kind.inputs, ", "), " only");
+      return absl::StrCat(kind.name, " takes no input with '", word, "', only packed input and ",
+                          absl::StrJoin(kind.inputs, ", "));
   }
   if (probe.adapter_options.contains("kernels") && probe.attention != "flash_attention_2")
     return absl::StrCat(probe.attention, " has no kernels of flash_attn: leave kernels out");

@@ -75,7 +75,9 @@ class EntriesTest(unittest.TestCase):
     def test_verl_torchtitan_is_entered_as_its_kind_says(self) -> None:
         kind = engine_kinds()["verl-torchtitan"]
         adapter_module = importlib.import_module("bkm_cell.adapters.verl_torchtitan")
-        probe = types.SimpleNamespace(hf_config={"model_type": "qwen3"}, device=None)
+        probe = types.SimpleNamespace(
+            hf_config={"model_type": "qwen3"}, device=None, engine_options={}
+        )
         adapter, imports = adapter_module.Adapter(probe, "flex"), Imports()
 
         with (

@@ -36,6 +36,12 @@ _TRAINER_DEFAULTS = {
 # Fields of verl's model configuration that its worker hands on.
 _COPIED_BY_WORKER = ("use_remove_padding", "use_fused_kernels")
 
+# Engine options that verl reads from variables: option -> variable, and its value for each value of
+# the option. Without flash_cross_entropy, log-probs come from torch although flash_attn is there.
+_VARIABLES = {
+    "flash_cross_entropy": ("VERL_DISABLE_FLASH_ATTN_CE", {False: "1", True: "0"}),
+}
+
 # Fields of an optimizer configuration: one of each tuple. An option that is dropped on the way is the
 # adapter's fault, and must not look like the engine's.
 _NEEDED_OPTIONS = (
@@ -65,6 +71,9 @@ class VerlAdapter(Adapter):
         """Model, engine and optimizer configurations: verl's classes, with verl's defaults."""
 
     def import_modules(self) -> None:
+        for option, (variable, values) in _VARIABLES.items():
+            if option in self.probe.engine_options:
+                os.environ[variable] = values[self.probe.engine_options[option]]
         import_all(_SHARED_MODULES)
         self._losses = find_module("verl.workers.utils.losses", "sft_loss")
         import_all([self.engine_module, transformers_module(self.probe.hf_config["model_type"])])
@@ -167,7 +176,7 @@ class VerlAdapter(Adapter):
 
     def engine_config(self, kind: type, **named: Any) -> Any:
         """The engine's own configuration. It accepts or refuses all other engine options."""
-        others = {*_fields(self.verl_config.HFModelConfig), *self.left_to_engine}
+        others = {*_fields(self.verl_config.HFModelConfig), *self.left_to_engine, *_VARIABLES}
         options = self.probe.engine_options.items()
         return kind(**{**named, **{k: v for k, v in options if k not in others}})
 
