@@ -42,6 +42,13 @@ std::string PlainAttentionOf(const EngineKind& kind) {
   return has_sdpa && kind.library_in_runtime ? "sdpa" : kind.attentions.front();
 }
 
+// What a user can run: nobody who does not have the package of flash_attention_3 asks for it.
+std::vector<std::string> AttentionsOf(const EngineKind& kind, bool has_flash_attn_3) {
+  std::vector<std::string> attentions = kind.attentions;
+  if (!has_flash_attn_3) std::erase(attentions, "flash_attention_3");
+  return attentions;
+}
+
 // The program of that name in PATH; empty where there is none.
 fs::path InPath(const std::string& name) {
   const char* path = std::getenv("PATH");
@@ -191,8 +198,14 @@ absl::StatusOr<std::vector<PreparedCell>> UserEnvironment::CellsOf(
                   {"steps", wanted.device == "cpu" ? 1 : Probe().steps},
                   {"documents", DocumentsFor(wanted.model, wanted.device)}}}};
   };
-  Json groups = {
-      group(kind.attentions, wanted.precision.empty() ? kind.own_precision : wanted.precision)};
+  const std::string precision = wanted.precision.empty() ? kind.own_precision : wanted.precision;
+  std::vector<std::string> attentions = AttentionsOf(kind, !VersionOf("flash-attn-3").empty());
+  Json groups = Json::array();
+  // flash_attn's kernels take no fp32: there, a cell in bf16 says more than a refusal.
+  if (wanted.precision.empty() && precision == "fp32" &&
+      std::erase(attentions, "flash_attention_2") > 0)
+    groups.push_back(group(Json::array({"flash_attention_2"}), "bf16"));
+  groups.insert(groups.begin(), group(attentions, precision));
   if (wanted.precision.empty() && !kind.engine_source.empty())
     groups.push_back(group(Json::array({PlainAttentionOf(kind)}),
                            kind.own_precision == "bf16" ? "fp32" : "bf16"));

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "harness/base/check.h"
@@ -376,6 +377,11 @@ void TellStandIns(const Observation& observation, Verdict& verdict) {
   for (const std::string& package : verdict.stand_ins) {
     absl::StrAppend(&verdict.message, "; stand-in kernel: bkm's ", package,
                     " stands in for the real one");
+    for (const std::string& hidden : observation.stand_ins_hide) {
+      if (absl::StartsWith(hidden, package))
+        absl::StrAppend(&verdict.message, " (", hidden,
+                        " is installed, and was not imported: it needs a GPU)");
+    }
     if (verdict.kind == VerdictKind::kOk)
       verdict.blind.push_back(
           absl::StrCat("the kernels of ", package, " themselves: a stand-in ran in their place"));

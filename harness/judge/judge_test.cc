@@ -540,6 +540,10 @@ TEST_F(JudgeTest, AStandInIsSaidInTheVerdict) {
               HasSubstr("stand-in kernel: bkm's flash_attn stands in for the real one"));
   EXPECT_THAT(verdict.blind, ElementsAre(HasSubstr("the kernels of flash_attn themselves")));
   EXPECT_THAT(OutlineOf(verdict).stand_ins, ElementsAre("flash_attn"));
+  observation_.stand_ins_hide = {"flash_attn 2.7.4"};
+  EXPECT_THAT(Judged().message,
+              HasSubstr("stands in for the real one (flash_attn 2.7.4 is installed, and was not "
+                        "imported: it needs a GPU)"));
   observation_.stand_ins.clear();
   EXPECT_EQ(StandInNote(Judged()), "");
 }

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "harness/base/did_you_mean.h"
 #include "harness/base/status_macros.h"
 #include "harness/model/dimension.h"
@@ -82,6 +84,15 @@ std::vector<std::pair<const char*, Json>> MainAxes(ObjectReader& reader, const E
   if (attentions.empty())
     reader.Fail("attention", absl::StrCat("name at least one of the attentions of ", kind.name,
                                           DidYouMean("", kind.attentions)));
+  for (const std::string& attention : attentions) {
+    if (!absl::StrContains(attention, '/')) continue;
+    reader.Fail("attention",
+                absl::StrCat(attention,
+                             " is fetched from the Hugging Face hub, and a cell has no "
+                             "network: ask for ",
+                             absl::StrJoin(kind.attentions, ", ")));
+    return {};
+  }
   CheckKnown(reader, "attention", attentions, kind.attentions);
   const std::vector<std::string> precisions = reader.Strings("precision", {kind.precision});
   CheckKnown(reader, "precision", precisions, NamesOf("precision"));

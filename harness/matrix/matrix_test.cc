@@ -38,6 +38,16 @@ TEST(MatrixTest, UnknownNameIsRefusedWithPathAndSuggestion) {
       "m.json: $.groups[0].probe.attention: unknown name 'felx': did you mean 'flex'?");
 }
 
+TEST(MatrixTest, AKernelOfTheHubIsRefusedForTheNetworkThatACellLacks) {
+  EXPECT_EQ(
+      ErrorOf(
+          R"({"name": "m", "groups": [{"engine": {"kind": "transformers"}, "library": ["pypi:transformers==5.10.2"],
+                     "probe": {"attention": ["kernels-community/flash-attn3"]}}]})"),
+      "m.json: $.groups[0].probe.attention: kernels-community/flash-attn3 is fetched from the "
+      "Hugging Face hub, and a cell has no network: ask for eager, sdpa, flex_attention, "
+      "flash_attention_2, flash_attention_3");
+}
+
 TEST(MatrixTest, ControlTakesNoSubjects) {
   EXPECT_EQ(
       ErrorOf(

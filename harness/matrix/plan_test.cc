@@ -209,6 +209,9 @@ TEST(PlanTest, SaysWhenDocumentsCannotBeCutAsAsked) {
 }
 
 TEST(PlanTest, ACellThatTheDeviceCannotRunIsInAndUnsupported) {
+  EXPECT_EQ(PlanOf("transformers", "", R"("attention": "flash_attention_3")")[0].unsupported,
+            "flash_attention_3 needs a CUDA device of compute capability 9.0 or higher, and the "
+            "device is a CPU");
   const PlannedCell cell = PlanOf("torchtitan", "", R"("attention": "flex_flash")")[0];
   EXPECT_TRUE(cell.included);
   EXPECT_EQ(

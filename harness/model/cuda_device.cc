@@ -16,15 +16,18 @@ struct Needed {
   const char* attention;
   int major;
   int minor;
+  bool on_cpu = true;  // there is a stand-in, or torch has kernels
 };
 // flex: Triton (its README, "Compatibility"). varlen, flash_attention_2: the check at the head of
-// ATen's flash_attn/flash_api.cpp, and the README of FlashAttention. flex_flash: the CuTe kernels
-// of FlashAttention, from Hopper on.
+// ATen's flash_attn/flash_api.cpp, and the README of FlashAttention. flash_attention_3: the same
+// README. flex_flash: the CuTe kernels of FlashAttention, from Hopper on; on a CPU, torch accepts
+// the option and runs plain flex.
 constexpr Needed kNeeded[] = {{"flex", 8, 0},
                               {"flex_attention", 8, 0},
                               {"varlen", 8, 0},
                               {"flash_attention_2", 8, 0},
-                              {"flex_flash", 9, 0}};
+                              {"flash_attention_3", 9, 0, /*on_cpu=*/false},
+                              {"flex_flash", 9, 0, /*on_cpu=*/false}};
 
 const Needed* NeededBy(const std::string& attention) {
   for (const Needed& needed : kNeeded)
@@ -61,8 +64,7 @@ std::string DevicesText(const std::vector<CudaDevice>& devices) {
 std::string WhyDevicesCannot(const Probe& probe, const std::vector<CudaDevice>& devices) {
   const Needed* needed = NeededBy(probe.attention);
   if (probe.device == "cpu") {
-    // On a CPU, torch accepts the option and runs plain flex.
-    if (probe.attention != "flex_flash") return "";
+    if (needed == nullptr || needed->on_cpu) return "";
     return absl::StrCat(probe.attention, " needs a CUDA device of compute capability ",
                         CapabilityText(needed->major, needed->minor),
                         " or higher, and the device is a CPU");

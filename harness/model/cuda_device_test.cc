@@ -35,6 +35,7 @@ TEST(CudaDeviceTest, ADeviceRunsWhatItHasKernelsFor) {
   for (const char* attention : {"sdpa", "eager"})
     EXPECT_EQ(WhyDevicesCannot(OnCuda(attention), {kTuring}), "");
   EXPECT_EQ(WhyDevicesCannot(OnCuda("flex_flash"), {kHopper}), "");
+  EXPECT_EQ(WhyDevicesCannot(OnCuda("flash_attention_3"), {kHopper}), "");
   EXPECT_EQ(WhyDevicesCannot(OnCuda("flex_flash"), {kAmpere}),
             "flex_flash needs compute capability 9.0 or higher, and NVIDIA A100 has 8.0");
 }

@@ -18,6 +18,8 @@ constexpr char kPublishedModel[] =
     "torchtitan builds flavors, and the one of the probe's sizes, debugmodel, scores experts by "
     "softmax: ask for deepseek_v3";
 
+constexpr char kNotInTorchtitan[] = "torchtitan has no such model";
+
 // Adapters construct the engine's class themselves.
 constexpr char kVerlsOwn[] = "verl's workers and configuration files";
 
@@ -47,7 +49,8 @@ const std::vector<EngineKind>& EngineKinds() {
        .without_golden = {{"qwen3_moe",
                            "verl looks a flavor of torchtitan up by width, layers and vocabulary, "
                            "and at the probe's sizes finds the dense one"},
-                          {"deepseek_v3_published", kPublishedModel}},
+                          {"deepseek_v3_published", kPublishedModel},
+                          {"gemma2", kNotInTorchtitan}},
        .judged_by_ending_only = false,
        .entry_modules = {"verl.trainer.config", "verl.utils.tensordict_utils",
                          "verl.utils.dataset.dataset_utils", "verl.workers.config",
@@ -60,7 +63,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .library_source = "transformers",
        .library_in_runtime = true,
        .control = "transformers",
-       .attentions = {"eager", "sdpa", "flex_attention", "flash_attention_2"},
+       .attentions = {"eager", "sdpa", "flex_attention", "flash_attention_2", "flash_attention_3"},
        .precision = "fp32",
        .own_precision = "bf16",
        .own_options = {{"strategy", "\"default\""}},
@@ -95,14 +98,14 @@ const std::vector<EngineKind>& EngineKinds() {
        .exports_weights = false,
        .saves_checkpoints = false,
        .layouts = {"dp_replicate", "dp_shard", "tp", "cp", "ep"},
-       .without_golden = {{"deepseek_v3_published", kPublishedModel}},
+       .without_golden = {{"deepseek_v3_published", kPublishedModel}, {"gemma2", kNotInTorchtitan}},
        .judged_by_ending_only = false},
       {.name = "transformers",
        .engine_source = "",
        .library_source = "transformers",
        .library_in_runtime = true,
        .control = "",
-       .attentions = {"eager", "sdpa", "flex_attention", "flash_attention_2"},
+       .attentions = {"eager", "sdpa", "flex_attention", "flash_attention_2", "flash_attention_3"},
        .precision = "fp32",
        .own_precision = "fp32",
        .own_options = {},

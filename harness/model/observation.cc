@@ -398,6 +398,7 @@ void Describe(Fields& fields, Observation& observation) {
   }
   fields.Field("plant", o.plant);
   fields.Field("stand_ins", o.stand_ins, Presence::kOmitted);
+  fields.Field("stand_ins_hide", o.stand_ins_hide, Presence::kOmitted);
   fields.Group("adapter", [&](Fields& adapter) {
     adapter.Field("precision_ran", o.precision_ran);
     adapter.Field("not_asked", o.not_asked);

@@ -201,7 +201,8 @@ struct Observation : ObservedBackend {
   std::vector<std::string> plant;             // faults planted by tests
   // Packages for whose kernels code of ours ran: "flash_attn".
   std::vector<std::string> stand_ins;
-  std::string precision_ran;  // bf16 or fp32; empty if unknown
+  std::vector<std::string> stand_ins_hide;  // that are installed, too: "flash_attn 2.8.3"
+  std::string precision_ran;                // bf16 or fp32; empty if unknown
   // Why the library was asked for no attention, in an adapter of a library that offers no choice.
   std::string not_asked;
   std::string configured;                              // backend in the engine's configuration

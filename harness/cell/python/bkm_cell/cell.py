@@ -78,7 +78,7 @@ def _climb(request: dict[str, Any], report: Report, owners: Owners, start: float
     flash_calls.install()
     report.set(shims=acts.counts(), plant=request.get("plant") or [])
     if acts.stand_ins():
-        report.set(stand_ins=acts.stand_ins())
+        report.set(stand_ins=acts.stand_ins(), stand_ins_hide=acts.hidden())
     report.on_stage.append(lambda: report.set(shims=acts.counts()))
     probe = Probe(request["probe_dir"], request["probe"])
     packages, plant = request.get("packages") or {}, request.get("plant") or []

@@ -9,16 +9,22 @@ from collections.abc import Callable
 _INSTALLED: dict[str, int] = {}
 _COUNTED_BY: dict[str, Callable[[], int]] = {}
 _STAND_INS: list[str] = []
+_HIDDEN: list[str] = []
 
 
 def install(
-    name: str, counted_by: Callable[[], int] | None = None, stands_in_for: str | None = None
+    name: str,
+    counted_by: Callable[[], int] | None = None,
+    stands_in_for: str | None = None,
+    hides: str | None = None,
 ) -> None:
     """`counted_by` tells how often a shim acted that is not written in Python; `stands_in_for`: the
-    package whose kernels it replaces."""
+    package whose kernels it replaces; `hides`: the version of it that is installed."""
     _INSTALLED.setdefault(name, 0)
     if stands_in_for is not None:
         _STAND_INS.append(stands_in_for)
+        if hides is not None:
+            _HIDDEN.append(f"{stands_in_for} {hides}".rstrip())
     if counted_by is not None:
         _COUNTED_BY[name] = counted_by
 
@@ -34,6 +40,11 @@ def acted(name: str) -> None:
 
 def stand_ins() -> list[str]:
     return list(_STAND_INS)
+
+
+def hidden() -> list[str]:
+    """Installed packages in whose place a stand-in is imported, with their versions."""
+    return list(_HIDDEN)
 
 
 def counts() -> dict[str, int]:

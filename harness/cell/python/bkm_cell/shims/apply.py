@@ -51,8 +51,13 @@ def apply_shims(request: dict[str, Any]) -> None:
         shim.apply()
         acts.install(shim.NAME)
     if flash_attn_cpu.is_asked(request):
+        acts.install(
+            flash_attn_cpu.NAME,
+            flash_calls.count,
+            stands_in_for="flash_attn",
+            hides=flash_attn_cpu.installed(),
+        )
         flash_attn_cpu.apply()
-        acts.install(flash_attn_cpu.NAME, flash_calls.count, stands_in_for="flash_attn")
     if path := varlen_cpu.library(request):
         try:
             varlen_cpu.apply(path)

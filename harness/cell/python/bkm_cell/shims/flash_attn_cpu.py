@@ -7,6 +7,8 @@ No other cell gets it: its mere presence changes what engines and model files im
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
 import sys
 from types import ModuleType
 from typing import Any
@@ -23,7 +25,19 @@ def is_asked(request: dict[str, Any]) -> bool:
     return probe.get("attention") == "flash_attention_2" and probe.get("kernels") != "real"
 
 
+def installed() -> str | None:
+    """The version of the environment's own flash_attn, if it has one; "": unknown. It is looked for
+    and not imported."""
+    if importlib.util.find_spec("flash_attn") is None:
+        return None
+    try:
+        return importlib.metadata.version("flash_attn")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
 def apply() -> None:
+    """Whoever asks for flash_attn gets the stand-in, also where the environment has its own."""
     sys.path.insert(0, FOLDERS["flash_attn"])
     # It asks whether a GPU is there besides the package.
     after_import("transformers.utils.import_utils", _make_available)

@@ -3,6 +3,8 @@
 """Shims answer for the device and align it with CUDA; hooks run before the importer continues."""
 
 import abc
+import importlib
+import pathlib
 import os
 import sys
 import tempfile
@@ -63,6 +65,22 @@ class ShimsTest(unittest.TestCase):
         flash_attn_cpu._make_available(module)
         self.assertTrue(copied(kernels_fallback_ok=True))
         self.assertTrue(module.is_flash_attn_greater_or_equal("2.3.3"))
+
+    def test_an_installed_flash_attn_is_told_and_not_imported(self):
+        self.assertIsNone(flash_attn_cpu.installed())
+        with tempfile.TemporaryDirectory() as folder:
+            package = pathlib.Path(folder, "flash_attn")
+            package.mkdir()
+            (package / "__init__.py").write_text("raise ImportError('undefined symbol')")
+            with mock.patch.object(sys, "path", [folder, *sys.path]):
+                importlib.invalidate_caches()
+                self.assertEqual(flash_attn_cpu.installed(), "")
+                about = pathlib.Path(folder, "flash_attn-2.7.4.dist-info")
+                about.mkdir()
+                (about / "METADATA").write_text("Name: flash_attn\nVersion: 2.7.4\n")
+                importlib.invalidate_caches()
+                self.assertEqual(flash_attn_cpu.installed(), "2.7.4")
+        self.assertNotIn("flash_attn", sys.modules)
 
     def test_who_asks_for_the_autocast_of_cuda_is_told_the_cells(self):
         module = ModuleType("flash_attention")
