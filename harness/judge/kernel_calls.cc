@@ -83,7 +83,7 @@ void CheckBorders(const char* name, const std::vector<int64_t>& borders, int64_t
   }
 }
 
-// How far a query sees to its left, at most `most` tokens; 0 or less for `window`: no window.
+// How far a query sees to its left, at most `most` tokens; below 0: no window.
 int64_t ReachOf(int64_t left, int64_t most) { return left < 0 ? most : std::min(left, most); }
 
 std::string SayReach(int64_t left) {
@@ -188,8 +188,9 @@ std::vector<ObservedGpuDifference> CallDifferences(const ObservedBackend& seen,
   std::vector<ObservedGpuDifference> differences;
   for (const ObservedKernelCalls& call : seen.kernel_calls) {
     const DocumentLengths sequences = SequencesOf(call);
+    const ArgumentFaults of_all_layers = FaultsOfCall(call, needed);
     for (size_t i = 0; i < std::min(call.layers.size(), call.calls.size()); ++i) {
-      ArgumentFaults faults = FaultsOfCall(call, needed);
+      ArgumentFaults faults = of_all_layers;
       const int64_t layer = call.layers[i];
       if (layer >= 0 && layer < needed.shape.layers)
         CheckWindow(call, sequences, needed.shape.WindowOf(layer), faults);
