@@ -200,12 +200,11 @@ absl::StatusOr<std::vector<PreparedCell>> UserEnvironment::CellsOf(
   };
   const std::string precision = wanted.precision.empty() ? kind.own_precision : wanted.precision;
   std::vector<std::string> attentions = AttentionsOf(kind, !VersionOf("flash-attn-3").empty());
-  Json groups = Json::array();
   // flash_attn's kernels take no fp32: there, a cell in bf16 says more than a refusal.
-  if (wanted.precision.empty() && precision == "fp32" &&
-      std::erase(attentions, "flash_attention_2") > 0)
-    groups.push_back(group(Json::array({"flash_attention_2"}), "bf16"));
-  groups.insert(groups.begin(), group(attentions, precision));
+  const bool flash_in_bf16 = wanted.precision.empty() && precision == "fp32" &&
+                             std::erase(attentions, "flash_attention_2") > 0;
+  Json groups = {group(attentions, precision)};
+  if (flash_in_bf16) groups.push_back(group(Json::array({"flash_attention_2"}), "bf16"));
   if (wanted.precision.empty() && !kind.engine_source.empty())
     groups.push_back(group(Json::array({PlainAttentionOf(kind)}),
                            kind.own_precision == "bf16" ? "fp32" : "bf16"));

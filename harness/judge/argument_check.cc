@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,15 +18,11 @@
 namespace bkm {
 namespace {
 
-constexpr char kFlash[] = "flash_attention_2";
-
-// Whether each call of the asked attention has a reader: those of a CPU's stand-ins, and those of
-// flash_attn's functions on any device.
-bool IsRead(const Probe& asked) {
-  const AttentionBackend* backend = AskedBackend(asked.attention);
-  if (backend == nullptr) return false;
-  return backend->name == kFlash ||
-         (asked.device == "cpu" && (backend->name == "flex" || backend->name == "varlen"));
+// Whether calls of the backend must be read: those of a CPU's stand-ins, and on any device those
+// whose arguments are borders. Nobody reads flash_attention_3's yet.
+bool MustBeRead(const AttentionBackend& backend, const std::string& device) {
+  return backend.told_borders ||
+         (device == "cpu" && (backend.name == "flex" || backend.name == "varlen"));
 }
 
 std::string Place(const ObservedGpuDifference& difference) {
@@ -65,51 +62,38 @@ int64_t CallsOf(const Observation& observation, size_t step) {
   return static_cast<int64_t>(layers.size()) * observation.steps[step].forwards.value_or(1);
 }
 
-// The documents of each step that a rank's calls are for.
+// What is wrong with the calls of flash_attn's functions; nullopt where nothing is.
+std::optional<CheckResult> CheckCalls(const Probe& asked, const Observation& observation,
+                                      const std::vector<DocumentLengths>& documents,
+                                      const Json& evidence) {
+  const absl::StatusOr<ModelShape> shape = ShapeOf(asked);
+  if (!shape.ok()) return CheckResult::Unreadable(Stage::kMask, shape.status());
+  const NeededCalls needed = {*shape, asked.precision == "bf16" ? "bfloat16" : "", documents,
+                              asked.micro_batches};
+  const std::vector<ObservedGpuDifference> differences = CallDifferences(observation, needed);
+  if (!differences.empty()) return Fail(differences, evidence);
+  std::string unread = UnreadCalls(observation, needed);
+  if (unread.empty() && documents.size() < observation.steps.size())
+    unread = absl::StrCat("nobody saw whose documents step ", documents.size() + 1, " has");
+  if (unread.empty()) return std::nullopt;
+  return CheckResult::Unseen(
+      Stage::kMask,
+      absl::StrCat("with which arguments flash_attn is called was not read: ", unread), evidence);
+}
+
+}  // namespace
+
 std::vector<DocumentLengths> DocumentsOf(const ObservedRank& rank,
                                          const std::vector<DocumentLengths>& of_all) {
   std::vector<DocumentLengths> own;
   for (size_t step = 0; step < std::min(of_all.size(), rank.documents.size()); ++step) {
     const auto [first, count] = rank.documents[step];
     const auto size = static_cast<int64_t>(of_all[step].size());
-    own.emplace_back();
-    if (first >= 0 && count > 0 && first <= size && count <= size - first)
-      own.back().assign(of_all[step].begin() + first, of_all[step].begin() + first + count);
+    if (first < 0 || count < 1 || first > size || count > size - first) break;
+    own.emplace_back(of_all[step].begin() + first, of_all[step].begin() + first + count);
   }
   return own;
 }
-
-// The calls of flash_attn's functions, of all ranks: what is wrong with them, and what nobody read.
-struct FlashCalls {
-  std::vector<ObservedGpuDifference> differences;
-  std::string unread;
-
-  void Add(const ObservedBackend& seen, const NeededCalls& needed) {
-    for (ObservedGpuDifference& difference : CallDifferences(seen, needed))
-      differences.push_back(std::move(difference));
-    if (unread.empty()) unread = UnreadCalls(seen, needed);
-  }
-};
-
-FlashCalls FlashCallsOf(const Probe& asked, const Observation& observation,
-                        const std::vector<DocumentLengths>& documents) {
-  FlashCalls calls;
-  const absl::StatusOr<ModelShape> shape = ShapeOf(asked);
-  if (!shape.ok()) {
-    calls.unread = std::string(shape.status().message());
-    return calls;
-  }
-  NeededCalls needed = {*shape, asked.precision == "bf16" ? "bfloat16" : "", documents,
-                        asked.micro_batches};
-  if (observation.ranks.empty()) calls.Add(observation, needed);
-  for (const ObservedRank& rank : observation.ranks) {
-    needed.documents = DocumentsOf(rank, documents);
-    calls.Add(rank.rank == 0 ? static_cast<const ObservedBackend&>(observation) : rank, needed);
-  }
-  return calls;
-}
-
-}  // namespace
 
 CheckResult CheckArguments(const Probe& asked, const Observation& observation,
                            const std::vector<DocumentLengths>& documents) {
@@ -117,15 +101,12 @@ CheckResult CheckArguments(const Probe& asked, const Observation& observation,
   if (!observation.gpu_reads.empty()) evidence["calls_read"] = observation.gpu_reads;
   if (!observation.gpu_differences.empty())
     return Fail(observation.gpu_differences, std::move(evidence));
-  if (!IsRead(asked)) return CheckResult::Passed(Stage::kMask, std::move(evidence));
-  if (asked.attention == kFlash) {
-    const FlashCalls calls = FlashCallsOf(asked, observation, documents);
-    if (!calls.differences.empty()) return Fail(calls.differences, std::move(evidence));
-    if (!calls.unread.empty())
-      return CheckResult::Unseen(
-          Stage::kMask,
-          absl::StrCat("with which arguments flash_attn is called was not read: ", calls.unread),
-          std::move(evidence));
+  const AttentionBackend* backend = AskedBackend(asked.attention);
+  if (backend == nullptr || !MustBeRead(*backend, asked.device))
+    return CheckResult::Passed(Stage::kMask, std::move(evidence));
+  if (backend->told_borders) {
+    if (auto result = CheckCalls(asked, observation, documents, evidence))
+      return *std::move(result);
   }
   for (size_t step = 0; step < observation.steps.size(); ++step) {
     const int64_t read = step < observation.gpu_reads.size() ? observation.gpu_reads[step] : 0;
@@ -142,11 +123,10 @@ CheckResult CheckArguments(const Probe& asked, const Observation& observation,
 namespace {
 
 CheckResult CheckArgumentsOf(const CaseFile& file) {
-  if (!file.reference().folder.ok())
-    return CheckResult::Unreadable(Stage::kMask, file.reference().folder.status());
-  std::vector<DocumentLengths> documents;
-  for (const PackedBatch& batch : file.reference().folder->steps)
-    documents.push_back(batch.document_lengths);
+  std::vector<DocumentLengths> documents = DocumentsOf(file);
+  for (const ObservedRank& rank : file.seen().ranks) {
+    if (rank.rank == 0) documents = DocumentsOf(rank, DocumentsOf(file));
+  }
   return CheckArguments(file.probe(), file.seen(), documents);
 }
 

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "harness/judge/testing_kernel_calls.h"
 
 namespace bkm {
@@ -94,15 +96,43 @@ TEST(ArgumentCheckTest, EachRanksCallsAreForItsOwnDocuments) {
   Probe probe = Asked("flash_attention_2");
   probe.model = "gemma2";
   Observation observation = Flash({{40, 2}, {30, 12}});
-  observation.ranks.resize(2);
-  observation.ranks[0].documents = {{0, 2}, {0, 2}};
-  observation.ranks[1].rank = 1;
-  observation.ranks[1].documents = {{2, 1}, {2, 1}};
-  EXPECT_EQ(CheckArguments(probe, observation, whole).outcome, ClaimOutcome::kUnseen);
-  observation.ranks[1].kernel_calls = Flash({{7}, {7}}).kernel_calls;
-  EXPECT_EQ(CheckArguments(probe, observation, whole).outcome, ClaimOutcome::kPassed);
-  observation.ranks[1].kernel_calls = Flash({{7}, {6}}).kernel_calls;
-  EXPECT_EQ(CheckArguments(probe, observation, whole).outcome, ClaimOutcome::kFailed);
+  const auto check = [&](std::vector<ObservedShare> shares) {
+    ObservedRank rank;
+    rank.documents = std::move(shares);
+    return CheckArguments(probe, observation, DocumentsOf(rank, whole)).outcome;
+  };
+  EXPECT_EQ(check({{0, 2}, {0, 2}}), ClaimOutcome::kPassed);
+  EXPECT_EQ(check({{2, 1}, {2, 1}}), ClaimOutcome::kPassed);  // padding is longer than the document
+  EXPECT_EQ(check({{0, 3}, {0, 2}}), ClaimOutcome::kFailed);
+  observation = Flash({{7}, {6}});
+  EXPECT_EQ(check({{2, 1}, {2, 1}}), ClaimOutcome::kFailed);
+  observation = Flash({{7}, {7}});
+  EXPECT_EQ(check({{2, 1}, {2, 1}}), ClaimOutcome::kPassed);
+  observation.kernel_calls.clear();
+  EXPECT_EQ(check({{2, 1}, {2, 1}}), ClaimOutcome::kUnseen);
+}
+
+TEST(ArgumentCheckTest, CallsForDocumentsThatNobodySawAreUnseen) {
+  const std::vector<DocumentLengths> whole = {{40, 2}, {30, 12}};
+  Probe probe = Asked("flash_attention_2");
+  probe.model = "gemma2";
+  const Observation observation = Flash(whole);
+  EXPECT_EQ(CheckArguments(probe, observation).outcome, ClaimOutcome::kUnseen);
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  for (const auto& shares : std::vector<std::vector<ObservedShare>>{
+           {}, {{0, 2}}, {{0, 2}, {0, 0}}, {{0, 2}, {-1, 2}}, {{0, 2}, {1, kMost}}, {{kMost, 1}}}) {
+    ObservedRank rank;
+    rank.documents = shares;
+    const CheckResult result = CheckArguments(probe, observation, DocumentsOf(rank, whole));
+    EXPECT_EQ(result.outcome, ClaimOutcome::kUnseen);
+    EXPECT_THAT(result.message, HasSubstr("nobody saw whose documents step"));
+  }
+}
+
+TEST(ArgumentCheckTest, FlashAttention3IsNeverRightByCallsThatNobodyReads) {
+  Probe probe = Asked("flash_attention_3");
+  probe.device = "cuda";
+  EXPECT_EQ(CheckArguments(probe, Read(), {{40}, {40}}).outcome, ClaimOutcome::kUnseen);
 }
 
 TEST(ArgumentCheckTest, EachForwardOfAStepIsReadAndACheckpointedLayerOnce) {

@@ -43,12 +43,14 @@ const std::vector<AttentionBackend>& Table() {
        .spoken = {"flashattention2", "flashattn2", "flashattention", "flashattn"},
        .ops = {"flash_attn::", "FlashAttn"},
        .nodes = {"flash_attn__", "FlashAttn"},
-       .package = "flash_attn"},
+       .package = "flash_attn",
+       .told_borders = true},
       {.name = "flash_attention_3",
        .asked = {"flash_attention_3"},
        .spoken = {"flashattention3", "flashattn3", "flashattention", "flashattn"},
        .ops = {"flash_attn_3::", "FlashAttn"},
-       .nodes = {"flash_attn_3__", "FlashAttn"}},
+       .nodes = {"flash_attn_3__", "FlashAttn"},
+       .told_borders = true},
       {.name = "eager", .asked = {"eager"}, .spoken = {"eager", "eagerattention"}},
   };
   return table;

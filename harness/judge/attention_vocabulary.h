@@ -25,6 +25,8 @@ struct AttentionBackend {
   absl::string_view composite = "";
   // The package that its kernels come with, where that is none of the subjects and not torch.
   absl::string_view package = "";
+  // Lengths tell it where documents are, as arguments of its package's functions: it gets no mask.
+  bool told_borders = false;
 };
 
 std::span<const AttentionBackend> AttentionBackends();

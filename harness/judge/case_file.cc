@@ -22,6 +22,14 @@ absl::StatusOr<const std::vector<FloorStep>*> FloorOf(const JudgeInput& input) {
   return &*floor->second;
 }
 
+std::vector<std::vector<int64_t>> DocumentsOf(const CaseFile& file) {
+  std::vector<std::vector<int64_t>> documents;
+  if (!file.reference().folder.ok()) return documents;
+  for (const PackedBatch& batch : file.reference().folder->steps)
+    documents.push_back(batch.document_lengths);
+  return documents;
+}
+
 CheckResult WithoutReference(Stage stage, const absl::Status& status) {
   CheckResult result = CheckResult::Unreadable(stage, status);
   if (absl::IsUnavailable(status)) result.reason = reason::kReferenceMissing;

@@ -52,6 +52,8 @@ std::string PrecisionOf(const Observation& observation, const Probe& probe);
 
 // The floor of that precision.
 absl::StatusOr<const std::vector<FloorStep>*> FloorOf(const JudgeInput& input);
+// The lengths of the documents of each training step; none where the probe cannot be read.
+std::vector<std::vector<int64_t>> DocumentsOf(const CaseFile& file);
 // The result of a check whose golden or floor cannot be read.
 CheckResult WithoutReference(Stage stage, const absl::Status& status);
 

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "harness/judge/attention_vocabulary.h"
 #include "harness/judge/case_file.h"
 #include "harness/judge/claims.h"
 #include "harness/judge/mask_difference.h"
@@ -342,7 +343,8 @@ CheckResult CheckMaskOf(const CaseFile& file) {
                       {},
                       file.probe().device == "cpu" ? 0 : kReachNoise,
                       file.probe().head == "lm"};
-  asked.has_masks = file.probe().attention != "flash_attention_2";
+  const AttentionBackend* backend = AskedBackend(file.probe().attention);
+  asked.has_masks = backend == nullptr || !backend->told_borders;
   for (const ObservedRank& rank : file.seen().ranks) {
     const auto step = static_cast<size_t>(folder.reach.step);
     if (step >= rank.documents.size()) continue;

@@ -67,7 +67,7 @@ CheckResult CheckPart(const ObservedRank& rank, const Layout& layout) {
 }
 
 CheckResult CheckOne(const Observation& observation, const ObservedRank& rank, const Probe& probe,
-                     const AskedAttention& asked) {
+                     const AskedAttention& asked, const std::vector<DocumentLengths>& documents) {
   if (rank.precision_ran != observation.precision_ran)
     return CheckResult::Failed(
         Stage::kForward, reason::kPrecisionIgnored,
@@ -83,7 +83,8 @@ CheckResult CheckOne(const Observation& observation, const ObservedRank& rank, c
     step.forwards = seen.forwards;
   }
   CheckResult result = CheckBackend(own, asked);
-  if (result.outcome == ClaimOutcome::kPassed) result = CheckArguments(probe, own);
+  if (result.outcome == ClaimOutcome::kPassed)
+    result = CheckArguments(probe, own, DocumentsOf(rank, documents));
   if (!result.message.empty())
     result.message = absl::StrCat(RankOf(rank.rank, probe.layout), ": ", result.message);
   return result;
@@ -110,7 +111,8 @@ std::string Describe(const ObservedRankDifference& difference, const Layout& lay
 }  // namespace
 
 CheckResult CheckRanks(const Observation& observation, const Probe& probe,
-                       const AskedAttention& asked, const DifferenceInFloors& floors) {
+                       const AskedAttention& asked, const std::vector<DocumentLengths>& documents,
+                       const DifferenceInFloors& floors) {
   const Layout& layout = probe.layout;
   if (layout == Layout()) return CheckResult::Passed(Stage::kGolden);
   const std::vector<ObservedRank>& ranks = observation.ranks;
@@ -140,7 +142,7 @@ CheckResult CheckRanks(const Observation& observation, const Probe& probe,
   }
   for (const ObservedRank& rank : ranks) {
     if (rank.rank == 0) continue;
-    CheckResult own = CheckOne(observation, rank, probe, asked);
+    CheckResult own = CheckOne(observation, rank, probe, asked, documents);
     if (own.outcome != ClaimOutcome::kPassed) return own;
   }
   if (!observation.rank_differences.empty()) {
@@ -192,7 +194,7 @@ CheckResult CheckRanksOf(const CaseFile& file) {
   const absl::StatusOr<AskedAttention> asked = AskedOf(file);
   if (!asked.ok()) return CheckResult::Unreadable(Stage::kBackend, asked.status());
   return CheckRanks(
-      file.seen(), file.probe(), *asked,
+      file.seen(), file.probe(), *asked, DocumentsOf(file),
       [&](const ObservedRankDifference& difference) { return FloorsOf(difference, file); });
 }
 

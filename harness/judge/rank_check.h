@@ -8,6 +8,7 @@
 
 #include "harness/judge/backend_check.h"
 #include "harness/judge/check_result.h"
+#include "harness/judge/kernel_calls.h"
 #include "harness/model/observation.h"
 #include "harness/model/probe.h"
 
@@ -20,9 +21,10 @@ using DifferenceInFloors = std::function<std::optional<double>(const ObservedRan
 // Whether all ranks took part, each with its documents, the asked attention and the precision of
 // rank 0, and hold the same bits of what they share: gathered gradients and parameters, and
 // log-probs of the same documents. Rank 0's attention is judged by CheckBackend and CheckArguments
-// themselves. Passes for one rank.
+// themselves. `documents`: those of each step, of all ranks. Passes for one rank.
 CheckResult CheckRanks(
     const Observation& observation, const Probe& probe, const AskedAttention& asked,
+    const std::vector<DocumentLengths>& documents = {},
     const DifferenceInFloors& floors = [](const auto&) { return std::nullopt; });
 
 }  // namespace bkm

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/judge/testing_kernel_calls.h"
+
 namespace bkm {
 namespace {
 
@@ -88,6 +90,38 @@ TEST(RankCheckTest, ALayoutThatIsNotInEffectFails) {
 TEST(RankCheckTest, RanksThatDidWhatWasAskedPass) {
   const CheckResult result = Check(TwoRanks());
   EXPECT_EQ(result.outcome, ClaimOutcome::kPassed) << result.message;
+}
+
+TEST(RankCheckTest, EachRanksCallsAreForItsOwnDocuments) {
+  Observation observation = TwoRanks();
+  for (ObservedRank& rank : observation.ranks) {
+    rank.layers = {{"model.layers.0.self_attn", "Gemma2Attention", "transformers.x"}};
+    rank.called = {"transformers.integrations.flash_attention.flash_attention_forward"};
+    rank.ops = {"flash_attn::_flash_attn_varlen_forward"};
+    rank.kernels = {{.layer = 0,
+                     .forward = {"FlashAttnVarlenFunc", "flash_attn::_flash_attn_varlen_forward"},
+                     .backward = {"FlashAttnVarlenFuncBackward"},
+                     .calls = {1},
+                     .precision = "bf16"}};
+    rank.kernel_calls = {RightCall(0, 0, {rank.rank == 0 ? 40 : 7})};
+  }
+  ObservedStep& step = observation.steps[0];
+  step.attention_nodes = {{"FlashAttnVarlenFuncBackward", 1}};
+  step.of_ranks = {{1, step.attention_nodes}, {1, step.attention_nodes}};
+  Probe probe;
+  probe.attention = "flash_attention_2";
+  probe.model = "gemma2";
+  probe.config = {{"num_hidden_layers", "1"}};
+  probe.steps = 1;
+  probe.layout = *ParseLayout("dp_shard=2");
+  const AskedAttention asked = {.name = "flash_attention_2", .layers = 1, .steps = 1};
+  const auto check = [&] { return CheckRanks(observation, probe, asked, {{40, 7}}); };
+  EXPECT_EQ(check().outcome, ClaimOutcome::kPassed) << check().message;
+  observation.ranks[1].kernel_calls = {RightCall(0, 0, {6})};
+  EXPECT_EQ(check().outcome, ClaimOutcome::kFailed);
+  EXPECT_THAT(check().message, HasSubstr("rank 1 of 2: flash_attn is not called as"));
+  observation.ranks[1].kernel_calls.clear();
+  EXPECT_EQ(check().outcome, ClaimOutcome::kUnseen);
 }
 
 TEST(RankCheckTest, OneRankNeedsNothing) {

@@ -44,7 +44,7 @@ struct AskedMasks {
   double rounding = 0;
   // The documents of each row, as first and count; empty: one row.
   std::vector<std::pair<int64_t, int64_t>> rows = {};
-  bool has_masks = true;  // false: the attention is told borders instead (flash_attention_2)
+  bool has_masks = true;  // false: AttentionBackend::told_borders
 };
 
 CheckResult CheckReach(const ObservedReach& reach, const AskedMasks& asked);
