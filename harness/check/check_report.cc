@@ -276,7 +276,7 @@ std::string ToSummary(const CheckReport& report) {
       if (!cell.verdict) continue;
       absl::StrAppend(&text, "  (in ", cell.cell.probe.precision, ", which ", pairing.kind->name,
                       " does not use by itself, ", cell.cell.probe.attention, " is ",
-                      ShortText(*cell.verdict), ")\n");
+                      ShortText(*cell.verdict), StandInNote(*cell.verdict), ")\n");
     }
     for (const Violation& broken : pairing.breaks)
       absl::StrAppend(&text, "  static check: ", ToText(broken), "\n");

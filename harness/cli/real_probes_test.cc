@@ -21,6 +21,7 @@ using ::testing::HasSubstr;
 
 constexpr char kTorchtitanEngine[] = "engine=v0.8.0,library=baba6d82e,attention=flex";
 constexpr char kFsdpEngine[] = "engine=verl-fsdp@pypi:verl==0.9.1,precision=fp32,attention=sdpa";
+constexpr char kGemma[] = "engine=transformers,library=pypi:transformers==5.10.2,model=gemma2";
 
 std::string With(const char* cell, const char* rest) { return absl::StrCat(cell, ",", rest); }
 
@@ -70,7 +71,9 @@ class RealProbesTest : public ProbesRun<RealProbesTest> {
          With(kFsdpEngine, "input=padded,micro_batches=2"), With(kFsdpEngine, "head=value"),
          With(kFsdpEngine, "library=pypi:transformers==5.10.2,resume_checkpoint=true"),
          "engine=verl-fsdp*,attention=flash_attention_2,layout=ulysses=2",
-         "engine=torchtitan,attention=flex_flash"},
+         With(kGemma, "attention=flash_attention_2,input=packed+tail+mask"),
+         With(kGemma, "attention=flash_attention_2,input=packed+rows+lengths"),
+         With(kGemma, "attention=sdpa"), "engine=torchtitan,attention=flex_flash"},
         "probes");
   }
 };
@@ -100,10 +103,21 @@ TEST_F(MoreRealProbesTest, AWarmupComesToTheSameAnswer) {
 
 // sdpa is wrong there: a document that is cut across the ranks loses its first half.
 TEST_F(RealProbesTest, FlashAttentionIsRightWithUlyssesAndSaysThatItsKernelIsAStandIn) {
-  const Json& cell = Cell({"attention=flash_attention_2"});
-  EXPECT_EQ(VerdictOf({"attention=flash_attention_2"}), "ok at golden");
+  const Json& cell = Cell({"verl-fsdp", "attention=flash_attention_2"});
+  EXPECT_EQ(VerdictOf({"verl-fsdp", "attention=flash_attention_2"}), "ok at golden");
   EXPECT_EQ(cell["stand_ins"], Json({"flash_attn"}));
   EXPECT_THAT(std::string(cell["message"]), HasSubstr("stand-in kernel"));
+}
+
+TEST_F(RealProbesTest, WhetherFlashAttentionIsToldWhereDocumentsAreDependsOnTheInput) {
+  EXPECT_EQ(VerdictOf({"input=packed+tail+mask"}), "wrong at mask, mask-leak");
+  EXPECT_EQ(VerdictOf({"input=packed+rows+lengths"}), "ok at golden");
+}
+
+TEST_F(RealProbesTest, ASoftcapThatSdpaDropsIsNamed) {
+  EXPECT_EQ(VerdictOf({"gemma2", "attention=sdpa"}), "wrong at golden, log-probs-off");
+  EXPECT_THAT(std::string(Cell({"gemma2", "attention=sdpa"})["message"]),
+              HasSubstr("softcap dropped"));
 }
 
 TEST_F(RealProbesTest, PaddedInputHasNoWayIntoTorchtitansMasks) {

@@ -51,6 +51,20 @@ bool Has(const std::vector<std::string>& words, const char* word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+// A pattern of the words in their order: "^(packed([+]rows)?|padded([+]left)?)$".
+const char* InputSchema() {
+  static const std::string& schema = *new std::string([] {
+    std::string forms;
+    for (const InputWord& word : InputWords()) {
+      const bool is_first = word.name == absl::string_view(word.of);
+      absl::StrAppend(&forms, is_first ? (forms.empty() ? "" : "|") : "([+]", word.name,
+                      is_first ? "" : ")?");
+    }
+    return Json({{"pattern", absl::StrCat("^(", forms, ")$")}}).dump();
+  }());
+  return schema.c_str();
+}
+
 // A word of the input's form, of the kinds that take it.
 std::vector<AskedAspect> InputAspects() {
   std::vector<AskedAspect> aspects;
@@ -299,8 +313,7 @@ std::vector<Dimension> OfTheWorkload() {
        .text = [](const Cell& c) { return EscapedText(c.probe.input); },
        .field = "input",
        .value = WordIn,
-       .schema = R"({"pattern":
-         "^(packed([+]rows)?([+]tail)?([+]lengths)?([+]mask)?|padded([+]left)?([+]positions)?)$"})",
+       .schema = InputSchema(),
        .flag_form = FlagForm::kValues,
        .help =
            "How the model is told where documents are: packed (positions) with +rows (two), +tail "
@@ -348,10 +361,7 @@ std::vector<Dimension> OfFiles() {
            .help = "real: give a cell with flash_attention_2 no stand-in for flash_attn on a CPU, "
                    "where the real one does not run (default: stand-in)",
            .of_kind =
-               [](const EngineKind& kind) {
-                 return std::find(kind.attentions.begin(), kind.attentions.end(),
-                                  "flash_attention_2") != kind.attentions.end();
-               },
+               [](const EngineKind& kind) { return Has(kind.attentions, "flash_attention_2"); },
            .lacks = "has no attention by flash_attn"},
           ""),  // a verdict says so where a stand-in ran (Verdict::blind)
       {.name = "export_weights",

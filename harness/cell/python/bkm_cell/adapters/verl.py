@@ -72,8 +72,11 @@ class VerlAdapter(Adapter):
 
     def import_modules(self) -> None:
         for option, (variable, values) in _VARIABLES.items():
-            if option in self.probe.engine_options:
-                os.environ[variable] = values[self.probe.engine_options[option]]
+            value = self.probe.engine_options.get(option)
+            if isinstance(value, bool):
+                os.environ[variable] = values[value]
+            elif option in self.probe.engine_options:
+                raise ValueError(f"engine option {option} is true or false, not {value!r}")
         import_all(_SHARED_MODULES)
         self._losses = find_module("verl.workers.utils.losses", "sft_loss")
         import_all([self.engine_module, transformers_module(self.probe.hf_config["model_type"])])

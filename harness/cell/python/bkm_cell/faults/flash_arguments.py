@@ -21,6 +21,7 @@ from bkm_cell.faults.attention_calls import AttentionCall, around_attention
 from bkm_cell.faults.registry import fault
 from bkm_cell.faults.site import Site
 from bkm_cell.shims.after_import import after_import
+from bkm_cell.witnesses.flash_calls import FUNCTIONS
 
 Change = Callable[[dict[str, Any]], None]  # of a call's arguments, by name
 
@@ -35,7 +36,7 @@ def open_calls() -> None:
 
 
 def _open(package: ModuleType) -> None:
-    for name in ("flash_attn_func", "flash_attn_varlen_func"):
+    for name in FUNCTIONS:
         setattr(package, name, _opened(getattr(package, name)))
 
 

@@ -18,8 +18,10 @@ import torch
 
 from bkm_cell.shims.after_import import after_import
 
-_WATCHED = ("flash_attn_func", "flash_attn_varlen_func")
-_LONGEST = 10_000  # sequences of one call that are recorded
+FUNCTIONS = ("flash_attn_func", "flash_attn_varlen_func")
+_BORDERS = ("cu_seqlens_q", "cu_seqlens_k")
+# What is longer is neither recorded nor counted: then the judge knows that it was not read.
+_MOST_BORDERS = 10_000  # of one call
 _MOST_CALLS = 10_000  # that nobody has taken
 
 _COUNT = [0]
@@ -44,7 +46,7 @@ def taken() -> Iterator[dict[str, Any]]:
 
 
 def _watch(module: ModuleType) -> None:
-    for name in _WATCHED:
+    for name in FUNCTIONS:
         setattr(module, name, _watched(getattr(module, name)))
 
 
@@ -55,12 +57,17 @@ def _watched(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*arguments: Any, **named: Any) -> Any:
         bound = signature.bind(*arguments, **named)
         bound.apply_defaults()
-        if len(_CALLS) < _MOST_CALLS:
+        if len(_CALLS) < _MOST_CALLS and _is_short(bound.arguments):
             _CALLS.append(_facts(bound.arguments))
             _COUNT[0] += 1
         return function(*arguments, **named)
 
     return call
+
+
+def _is_short(given: dict[str, Any]) -> bool:
+    borders = [given.get(name) for name in _BORDERS]
+    return all(b.numel() <= _MOST_BORDERS for b in borders if isinstance(b, torch.Tensor))
 
 
 def _facts(given: dict[str, Any]) -> dict[str, Any]:
@@ -75,9 +82,9 @@ def _facts(given: dict[str, Any]) -> dict[str, Any]:
         "scale": float(query.shape[-1] ** -0.5 if scale is None else scale),
         "dropout": float(given["dropout_p"]),
     }
-    for name in ("cu_seqlens_q", "cu_seqlens_k"):
+    for name in _BORDERS:
         borders = given.get(name)
-        if isinstance(borders, torch.Tensor) and borders.numel() <= _LONGEST:
+        if isinstance(borders, torch.Tensor):
             facts[name] = borders.detach().flatten().tolist()
     for name in ("max_seqlen_q", "max_seqlen_k"):
         if given.get(name) is not None:

@@ -81,6 +81,13 @@ class FlashCallsTest(unittest.TestCase):
         self.assertEqual(facts["scale"], 0.25)
         self.assertNotIn("cu_seqlens_q", facts)
 
+    def test_a_call_with_more_borders_than_are_kept_is_not_counted(self):
+        borders, before = torch.zeros(10_001, dtype=torch.int32), flash_calls.count()
+        q = torch.zeros(1, 4, 16)
+        self.module.flash_attn_varlen_func(q, q, q, borders, borders, 1, 1)
+        self.assertEqual(flash_calls.count(), before)
+        self.assertEqual(list(flash_calls.taken()), [])
+
     def test_a_call_that_the_function_does_not_take_raises_as_it_does(self):
         with self.assertRaises(TypeError):
             self.module.flash_attn_func(torch.zeros(1))
