@@ -11,8 +11,18 @@ std::string PrecisionOf(const Observation& observation, const Probe& probe) {
   return observation.precision_ran.empty() ? probe.precision : observation.precision_ran;
 }
 
+std::vector<std::string> FloorsFor(const Observation& observation, const Probe& probe) {
+  std::vector<std::string> precisions = {PrecisionOf(observation, probe)};
+  if (observation.forward_in_fp32 && precisions[0] != "fp32") precisions.push_back("fp32");
+  return precisions;
+}
+
 absl::StatusOr<const std::vector<FloorStep>*> FloorOf(const JudgeInput& input) {
-  const std::string precision = PrecisionOf(*input.observation, input.probe);
+  return FloorOf(input, PrecisionOf(*input.observation, input.probe));
+}
+
+absl::StatusOr<const std::vector<FloorStep>*> FloorOf(const JudgeInput& input,
+                                                      const std::string& precision) {
   const auto floor = input.reference->floors.find(precision);
   if (floor == input.reference->floors.end()) {
     return absl::NotFoundError(

@@ -50,7 +50,12 @@ struct CaseFile {
 // The precision that the cell ran, whatever was asked. Its floor judges the cell.
 std::string PrecisionOf(const Observation& observation, const Probe& probe);
 
-// The floor of that precision.
+// Whose floors judge the cell: first the one that it ran.
+std::vector<std::string> FloorsFor(const Observation& observation, const Probe& probe);
+
+absl::StatusOr<const std::vector<FloorStep>*> FloorOf(const JudgeInput& input,
+                                                      const std::string& precision);
+// Of the precision that the cell ran.
 absl::StatusOr<const std::vector<FloorStep>*> FloorOf(const JudgeInput& input);
 // The lengths of the documents of each training step; none where the probe cannot be read.
 std::vector<std::vector<int64_t>> DocumentsOf(const CaseFile& file);

@@ -22,7 +22,9 @@ constexpr size_t kMostFiles = 20'000;
 absl::Status CheckFiles(const Observation& observation, const fs::path& cell_dir) {
   std::vector<std::string> named;
   if (!observation.attended.empty()) named.push_back(kRelationsFile);
-  if (observation.forward_only) named.push_back(observation.forward_only->tensors);
+  for (const auto& forward : {observation.forward_only, observation.forward_in_fp32}) {
+    if (forward) named.push_back(forward->tensors);
+  }
   if (observation.exported) named.push_back(observation.exported->tensors);
   for (const auto* steps : {&observation.steps, &observation.resumed}) {
     for (const ObservedStep& step : *steps) {

@@ -386,6 +386,11 @@ void TellStandIns(const Observation& observation, Verdict& verdict) {
       verdict.blind.push_back(
           absl::StrCat("the kernels of ", package, " themselves: a stand-in ran in their place"));
   }
+  if (verdict.kind == VerdictKind::kOk && !observation.forward_in_fp32_error.empty())
+    verdict.blind.push_back(
+        absl::StrCat("what is smaller than bf16's rounding: the forward could not be repeated in "
+                     "fp32 (",
+                     observation.forward_in_fp32_error, ")"));
 }
 
 }  // namespace

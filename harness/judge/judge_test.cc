@@ -21,6 +21,7 @@
 namespace bkm {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -540,6 +541,9 @@ TEST_F(JudgeTest, AStandInIsSaidInTheVerdict) {
               HasSubstr("stand-in kernel: bkm's flash_attn stands in for the real one"));
   EXPECT_THAT(verdict.blind, ElementsAre(HasSubstr("the kernels of flash_attn themselves")));
   EXPECT_THAT(OutlineOf(verdict).stand_ins, ElementsAre("flash_attn"));
+  observation_.forward_in_fp32_error = "NotInFp32: it also computes in bfloat16";
+  EXPECT_THAT(Judged().blind, Contains(HasSubstr("could not be repeated in fp32 (NotInFp32: it "
+                                                 "also computes in bfloat16)")));
   observation_.stand_ins_hide = {"flash_attn 2.7.4"};
   EXPECT_THAT(Judged().message,
               HasSubstr("stands in for the real one (flash_attn 2.7.4 is installed, and was not "

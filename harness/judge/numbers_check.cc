@@ -32,6 +32,9 @@ enum Quantity {
   kInferredMean,
   kInferredQ99,
   kInferredMax,
+  kInFp32Mean,
+  kInFp32Q99,
+  kInFp32Max,
   kEntropyMean,
   kEntropyQ99,
   kEntropyMax,
@@ -57,6 +60,15 @@ constexpr NumbersQuantity kQuantities[kCount] = {
      reason::kLogProbsOff},
     {"inferred_max", "log-probs of inference, worst token", "",
      "the largest log-prob error of the forward that trains nothing", reason::kLogProbsOff},
+    {"in_fp32_mean", "log-probs in fp32 (the real kernel refuses it), mean error", " over tokens",
+     "the mean log-prob error of a forward in fp32, which only the stand-in takes,",
+     reason::kLogProbsOff},
+    {"in_fp32_q99", "log-probs in fp32 (the real kernel refuses it), 99 % quantile", "",
+     "the 99 % quantile of log-prob errors of a forward in fp32, which only the stand-in takes,",
+     reason::kLogProbsOff},
+    {"in_fp32_max", "log-probs in fp32 (the real kernel refuses it), worst token", "",
+     "the largest log-prob error of a forward in fp32, which only the stand-in takes,",
+     reason::kLogProbsOff},
     {"entropy_mean", "entropy, mean error", " over tokens", "the mean error of the tokens' entropy",
      reason::kEntropyOff},
     {"entropy_q99", "entropy, 99 % quantile", "", "the 99 % quantile of entropy errors",
@@ -69,6 +81,9 @@ constexpr NumbersQuantity kQuantities[kCount] = {
      "the gradient (zero in the golden; as a share of the total norm)", reason::kGradientsOff},
     {"total_norm", "total gradient norm", "", "the total gradient norm", reason::kGradNormOff},
 };
+
+// What no user can run: it tells where nothing else does.
+bool IsInFp32(int quantity) { return quantity >= kInFp32Mean && quantity <= kInFp32Max; }
 
 // One comparison.
 struct Comparison {
@@ -156,6 +171,7 @@ class Comparer {
 
   CheckResult Run() {
     if (std::optional<CheckResult> stop = Inference()) return WithEvidence(*std::move(stop));
+    if (std::optional<CheckResult> stop = InFp32()) return WithEvidence(*std::move(stop));
     if (std::optional<CheckResult> stop = Entropy()) return WithEvidence(*std::move(stop));
     for (size_t k = 0; k < input_.golden.size(); ++k) {
       if (std::optional<CheckResult> stop = Forward(k)) return WithEvidence(*std::move(stop));
@@ -188,10 +204,14 @@ class Comparer {
       std::optional<int> most;
       for (int quantity = 0; quantity < kCount; ++quantity) {
         const double excess = Excess(step, quantity);
-        if (excess == 0) continue;
+        if (excess == 0 || IsInFp32(quantity)) continue;
         if (!most || excess > kExplained * Excess(step, *most)) most = quantity;
       }
       if (most) return std::pair(step, *most);
+    }
+    for (int quantity = kInFp32Mean; quantity <= kInFp32Max; ++quantity) {
+      const std::optional<Comparison>& worst = worst_.Of(quantity);
+      if (worst && worst->Multiple() > Allowed(quantity)) return std::pair(worst->step, quantity);
     }
     return std::nullopt;
   }
@@ -260,6 +280,14 @@ class Comparer {
     }
     return LogProbs({forward.step, forward.log_probs, forward.log_probs_dtype, kInferredMean,
                      "of the forward that trains nothing "});
+  }
+
+  // The same forward, by a fresh engine in fp32.
+  std::optional<CheckResult> InFp32() {
+    const ForwardOnly& forward = input_.in_fp32;
+    if (forward.log_probs.empty() || forward.step > 0) return std::nullopt;
+    return LogProbs({forward.step, forward.log_probs, forward.log_probs_dtype, kInFp32Mean,
+                     "of the forward in fp32 "});
   }
 
   // Of each token: the last one of a document has an entropy, though it has no label.
@@ -340,8 +368,9 @@ class Comparer {
                        const std::vector<double>& expected) {
     const size_t k = reported.k;
     const double least = LeastOf(reported.dtype, expected);
+    const FloorStep& floors = IsInFp32(reported.mean) ? input_.fp32_floor[k] : input_.floor[k];
     const TokenFloor& floor =
-        input_.floor[k].Reports(AreInFp32(reported.dtype, reported.log_probs)).log_probs;
+        floors.Reports(AreInFp32(reported.dtype, reported.log_probs)).log_probs;
     const auto add = [&](int after_mean, double error, double of_floor) {
       worst_.Add(static_cast<Quantity>(reported.mean + after_mean),
                  {k, "", error, std::max(of_floor, least)});
@@ -620,15 +649,14 @@ CheckResult CheckNumbers(const NumbersInput& input) {
 
 namespace {
 
-absl::StatusOr<ForwardOnly> ForwardOnlyOf(const CaseFile& file) {
+absl::StatusOr<ForwardOnly> ForwardOnlyOf(const CaseFile& file,
+                                          const std::optional<ObservedForward>& seen) {
   ForwardOnly forward = {.step = static_cast<size_t>(file.reference().folder->reach.step)};
-  if (!file.seen().forward_only) return forward;
-  forward.log_probs_dtype = file.seen().forward_only->log_probs_dtype;
-  ASSIGN_OR_RETURN(forward.log_probs,
-                   ReadForwardOnly("log_probs", *file.seen().forward_only, file.input.cell_dir));
-  forward.entropy_dtype = file.seen().forward_only->entropy_dtype;
-  ASSIGN_OR_RETURN(forward.entropy,
-                   ReadForwardOnly("entropy", *file.seen().forward_only, file.input.cell_dir));
+  if (!seen) return forward;
+  forward.log_probs_dtype = seen->log_probs_dtype;
+  ASSIGN_OR_RETURN(forward.log_probs, ReadForwardOnly("log_probs", *seen, file.input.cell_dir));
+  forward.entropy_dtype = seen->entropy_dtype;
+  ASSIGN_OR_RETURN(forward.entropy, ReadForwardOnly("entropy", *seen, file.input.cell_dir));
   return forward;
 }
 
@@ -642,11 +670,25 @@ CheckResult CheckNumbersOf(const CaseFile& file, std::span<const ObservedStep> r
   if (!reference.golden.ok()) return WithoutReference(Stage::kGolden, reference.golden.status());
   const auto floor = FloorOf(file.input);
   if (!floor.ok()) return WithoutReference(Stage::kGolden, floor.status());
-  absl::StatusOr<ForwardOnly> forward = ForwardOnlyOf(file);
+  absl::StatusOr<ForwardOnly> forward = ForwardOnlyOf(file, file.seen().forward_only);
   if (!forward.ok()) return CheckResult::Unreadable(Stage::kForward, forward.status());
-  return CheckNumbers({reported, steps, reference.folder->steps, *reference.golden, **floor,
-                       *std::move(forward),
-                       AverageMultiple(PrecisionOf(file.seen(), file.probe()))});
+  NumbersInput input = {.reported = reported,
+                        .tensors = steps,
+                        .batches = reference.folder->steps,
+                        .golden = *reference.golden,
+                        .floor = **floor,
+                        .forward_only = *std::move(forward),
+                        .average_multiple =
+                            AverageMultiple(PrecisionOf(file.seen(), file.probe()))};
+  if (file.seen().forward_in_fp32) {
+    absl::StatusOr<ForwardOnly> in_fp32 = ForwardOnlyOf(file, file.seen().forward_in_fp32);
+    if (!in_fp32.ok()) return CheckResult::Unreadable(Stage::kForward, in_fp32.status());
+    const auto fp32_floor = FloorOf(file.input, "fp32");
+    if (!fp32_floor.ok()) return WithoutReference(Stage::kGolden, fp32_floor.status());
+    input.in_fp32 = *std::move(in_fp32);
+    input.fp32_floor = **fp32_floor;
+  }
+  return CheckNumbers(input);
 }
 
 namespace {
@@ -666,7 +708,9 @@ extern const Claim kNumbersClaim = {
         "log-probs of each token, in each training step and in a forward that trains nothing "
         "(verl's `infer_batch`), the loss, the gradient of each tensor at sampled places and "
         "in norm, the total norm; the entropy of each token in the forward that trains "
-        "nothing, if asked for",
+        "nothing, if asked for. Where a stand-in ran for a kernel that takes bf16 only, a fresh "
+        "engine repeats the forward that trains nothing in fp32, which no user can run, and its "
+        "log-probs have the floor of fp32; not if anything of it was computed in bf16",
     .cannot_see =
         "an error below 4 floors (2 for the mean log-prob error and for norms of gradients "
         "in bf16), unless it is one that the reference predicts. The entropies of "

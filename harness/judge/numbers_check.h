@@ -106,10 +106,13 @@ struct NumbersInput {
   std::span<const GoldenStep> golden;
   std::span<const FloorStep> floor;
   ForwardOnly forward_only = {};
+  // The same in fp32, of a cell in bf16 with a stand-in; and the floor of fp32 if it was seen.
+  ForwardOnly in_fp32 = {};
+  std::span<const FloorStep> fp32_floor = {};
   double average_multiple = kFloorMultiple;  // AverageMultiple() of the precision that ran
 };
 
-// Compares the log-probs of the forward that trains nothing, the entropy of its tokens if the
+// Compares the log-probs of the forward that trains nothing, those of the one in fp32, the entropy of its tokens if the
 // golden has one, and, per step: log-probs (mean, 99 % quantile and maximum of |difference| over
 // judged tokens), loss, total gradient norm, and per tensor the sampled gradient and the norm of
 // the whole gradient. The outcomes:

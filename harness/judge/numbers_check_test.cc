@@ -68,6 +68,36 @@ TEST(NumbersCheckTest, AveragesInBf16HaveANearerBorder) {
   EXPECT_EQ(check("fp32").outcome, ClaimOutcome::kPassed);
 }
 
+// bf16 hides it: its floor of the mean is 0.02.
+TEST(NumbersCheckTest, AForwardInFp32SeesWhatBf16Hides) {
+  RightCell cell = MakeRightCell();
+  std::vector<FloorStep> fp32_floor = cell.floor;
+  fp32_floor[0].reports.log_probs = {.mean = 1e-5, .q99 = 1e-5, .max = 1e-5};
+  const auto check = [&](const ForwardOnly& in_fp32) {
+    NumbersInput input = cell.numbers();
+    input.in_fp32 = in_fp32;
+    input.fp32_floor = fp32_floor;
+    return CheckNumbers(input);
+  };
+  ForwardOnly off = cell.forward_only;
+  EXPECT_EQ(check(off).outcome, ClaimOutcome::kPassed);
+  EXPECT_EQ(check(off).facts["in_fp32_max"]["floor"], 1e-5);
+  EXPECT_FALSE(CheckNumbers(cell.numbers()).facts.contains("in_fp32_max"));
+  for (double& value : off.log_probs) value += 0.001;
+  const CheckResult wrong = check(off);
+  EXPECT_EQ(wrong.outcome, ClaimOutcome::kFailed);
+  EXPECT_EQ(wrong.reason, "log-probs-off");
+  EXPECT_EQ(wrong.message,
+            "the mean log-prob error of a forward in fp32, which only the stand-in takes, in step "
+            "1 is off by 0.001, 100.0 times the floor (4 allowed)");
+  // What users run comes first.
+  cell.tensors[0].log_probs[0] += 3;
+  EXPECT_EQ(check(off).message.find("in fp32"), std::string::npos) << check(off).message;
+  off.log_probs.pop_back();
+  EXPECT_EQ(check(off).message,
+            "in step 1 4 log-probs of the forward in fp32 were reported for 5 tokens");
+}
+
 TEST(NumbersCheckTest, EarliestStepThatIsOffIsNamed) {
   RightCell cell = MakeRightCell();
   cell.tensors[1].log_probs = {-7, -7, -9, -7.5, -1};

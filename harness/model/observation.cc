@@ -114,12 +114,14 @@ absl::Status CheckBounds(const Observation& observation, const std::string& orig
   if (ran.size() > 32 || !std::all_of(ran.begin(), ran.end(), absl::ascii_isalnum))
     return OutOfBounds(origin, "$.adapter.precision_ran", "a plain name is needed here");
   std::set<absl::string_view> files;
-  if (observation.forward_only) {
-    files.insert(observation.forward_only->tensors);
-    if (!IsPlainTensorFile(observation.forward_only->tensors))
-      return OutOfBounds(origin, "$.forward_only.tensors",
-                         "a plain name below tensors/ is needed here");
-  }
+  const auto add_forward = [&](const std::optional<ObservedForward>& forward, const char* path) {
+    if (!forward) return absl::OkStatus();
+    files.insert(forward->tensors);
+    if (IsPlainTensorFile(forward->tensors)) return absl::OkStatus();
+    return OutOfBounds(origin, path, "a plain name below tensors/ is needed here");
+  };
+  RETURN_IF_ERROR(add_forward(observation.forward_only, "$.forward_only.tensors"));
+  RETURN_IF_ERROR(add_forward(observation.forward_in_fp32, "$.forward_in_fp32.tensors"));
   if (observation.exported) {
     files.insert(observation.exported->tensors);
     if (!IsPlainTensorFile(observation.exported->tensors))
@@ -421,6 +423,8 @@ void Describe(Fields& fields, Observation& observation) {
     model.Field("rope_frequencies", o.model.rope_frequencies);
   });
   fields.Field("forward_only", o.forward_only);
+  fields.Field("forward_in_fp32", o.forward_in_fp32, Presence::kOmitted);
+  fields.Field("forward_in_fp32_error", o.forward_in_fp32_error, Presence::kOmitted);
   fields.Field("steps", o.steps);
   fields.Field("export", o.exported);
   fields.Field("checkpoint_files", o.checkpoint_files);

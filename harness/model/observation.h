@@ -216,6 +216,10 @@ struct Observation : ObservedBackend {
   std::string attended_error;               // why `attended` could not be measured
   ObservedModel model;
   std::optional<ObservedForward> forward_only;
+  // The same forward by a fresh engine in fp32, where a stand-in ran for a kernel that refuses fp32:
+  // no user can run it.
+  std::optional<ObservedForward> forward_in_fp32;
+  std::string forward_in_fp32_error;  // why it could not be repeated so
   std::vector<ObservedStep> steps;
   std::optional<ObservedExport> exported;
   std::optional<int64_t> checkpoint_files;  // that saving a checkpoint after the first step wrote

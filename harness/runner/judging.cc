@@ -5,9 +5,11 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "harness/base/files.h"
 #include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
+#include "harness/judge/case_file.h"
 #include "harness/judge/judge.h"
 #include "harness/judge/reasons.h"
 #include "harness/model/engine_kind.h"
@@ -79,25 +81,30 @@ bool IsComplete(const ReferenceData& evidence) {
 
 }  // namespace
 
-const ReferenceData* RunJudge::EvidenceFor(const Probe& probe, const std::string& precision) {
-  std::unique_ptr<ReferenceData>& evidence = evidence_[FloorFile(probe, precision)];
+const ReferenceData* RunJudge::EvidenceFor(const Probe& probe,
+                                           const std::vector<std::string>& precisions) {
+  std::map<std::string, std::filesystem::path> floors;
+  for (const std::string& precision : precisions)
+    floors.emplace(precision, directory_.reference(FloorFile(probe, precision)));
+  std::unique_ptr<ReferenceData>& evidence =
+      evidence_[FloorFile(probe, absl::StrJoin(precisions, "+"))];
   // A golden or floor that was missing may have been computed since.
   if (!evidence || !IsComplete(*evidence)) {
     const std::filesystem::path folder = directory_.probe(ProbeKey(probe));
     const std::filesystem::path golden = directory_.reference(GoldenFile(probe));
-    const std::filesystem::path floor = directory_.reference(FloorFile(probe, precision));
-    evidence =
-        std::make_unique<ReferenceData>(ReadReferenceData(folder, golden, {{precision, floor}}));
+    evidence = std::make_unique<ReferenceData>(ReadReferenceData(folder, golden, floors));
     // Damaged references make cells unsupported, never wrong.
     if (const absl::Status sound = VerifyManifest(folder); absl::IsDataLoss(sound))
       evidence->folder = sound;
     if (const absl::Status sound = VerifySealedFile(golden); absl::IsDataLoss(sound))
       evidence->golden = sound;
-    if (const absl::Status sound = VerifySealedFile(floor); absl::IsDataLoss(sound))
-      evidence->floors.insert_or_assign(precision, sound);
     if (const absl::Status lack = LackOf(golden); !lack.ok()) evidence->golden = lack;
-    if (const absl::Status lack = LackOf(floor); !lack.ok())
-      evidence->floors.insert_or_assign(precision, lack);
+    for (const auto& [precision, floor] : floors) {
+      if (const absl::Status sound = VerifySealedFile(floor); absl::IsDataLoss(sound))
+        evidence->floors.insert_or_assign(precision, sound);
+      if (const absl::Status lack = LackOf(floor); !lack.ok())
+        evidence->floors.insert_or_assign(precision, lack);
+    }
   }
   return evidence.get();
 }
@@ -163,7 +170,7 @@ absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cel
     seen.seen = {&kept.facts.seen(), kept.lines(), directory_.cell(*twin)};
   }
   // After the control: judging it reads a reference of the same probe again that was incomplete.
-  input.reference = EvidenceFor(cell.cell.probe, PrecisionOf(files.facts.seen(), cell.cell.probe));
+  input.reference = EvidenceFor(cell.cell.probe, FloorsFor(files.facts.seen(), cell.cell.probe));
   Verdict verdict = Judge(input);
   const bool lacks_reference =
       verdict.kind == VerdictKind::kUnsupported || verdict.reason == reason::kReferenceMissing;
@@ -187,7 +194,7 @@ absl::StatusOr<Drift> RunJudge::DriftBetween(const CellRecord& cell,
   ASSIGN_OR_RETURN(const std::vector<StepTensors> old_steps,
                    ReadSteps(now->facts.seen().steps, before));
   const std::string precision = PrecisionOf(now->facts.seen(), cell.cell.probe);
-  const ReferenceData& evidence = *EvidenceFor(cell.cell.probe, precision);
+  const ReferenceData& evidence = *EvidenceFor(cell.cell.probe, {precision});
   RETURN_IF_ERROR(evidence.folder.status());
   const absl::StatusOr<std::vector<FloorStep>>& floor = evidence.floors.at(precision);
   RETURN_IF_ERROR(floor.status());

@@ -51,7 +51,7 @@ class RunJudge {
   // DataLoss when the cell's evidence is not what was written.
   absl::Status Verify(const CellRecord& cell);
   void JudgeTogether(const RunRecord& run, CellRecord& cell);
-  const ReferenceData* EvidenceFor(const Probe& probe, const std::string& precision);
+  const ReferenceData* EvidenceFor(const Probe& probe, const std::vector<std::string>& precisions);
 
   const RunDirectory& directory_;
   std::map<std::string, std::unique_ptr<ReferenceData>> evidence_;  // by floor

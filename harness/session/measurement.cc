@@ -18,6 +18,7 @@
 #include "harness/base/files.h"
 #include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
+#include "harness/judge/case_file.h"
 #include "harness/model/engine_kind.h"
 #include "harness/numerics/golden_key.h"
 #include "harness/runner/judging.h"
@@ -61,14 +62,18 @@ absl::StatusOr<std::unique_ptr<CellExecutor>> MakeExecutor(const ExecutorSetup& 
                            }});
 }
 
-// An engine that ran another precision than requested is judged by the floor of that precision.
-absl::Status WantPrecisionThatRan(References& references, const PreparedCell& cell,
-                                  const Observation& seen) {
-  const std::string& ran = seen.precision_ran;
-  if (ran == cell.record.cell.probe.precision) return absl::OkStatus();
-  // There is no floor for another precision, and the judge says so.
-  if (ran != "bf16" && ran != "fp32") return absl::OkStatus();
-  return references.Want(cell.record.cell.probe, cell.probe_folder, ran);
+// An engine that ran another precision than requested is judged by the floor of that precision; a
+// forward that was repeated in fp32 by that of fp32.
+absl::Status WantPrecisionsThatRan(References& references, const PreparedCell& cell,
+                                   const Observation& seen) {
+  const Probe& probe = cell.record.cell.probe;
+  for (const std::string& precision : FloorsFor(seen, probe)) {
+    if (precision == probe.precision) continue;
+    // There is no floor for another precision, and the judge says so.
+    if (precision != "bf16" && precision != "fp32") continue;
+    RETURN_IF_ERROR(references.Want(probe, cell.probe_folder, precision));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status WantReferences(References& references, const PreparedCell& cell) {
@@ -142,7 +147,7 @@ class DirectoryJudge : public CellJudge {
 
   absl::Status Observe(const PreparedCell& cell, const Observation& seen) override {
     if (seen.ending.kind != EndingKind::kCompleted) stopped_.insert(cell.record.id);
-    return WantPrecisionThatRan(references_, cell, seen);
+    return WantPrecisionsThatRan(references_, cell, seen);
   }
   absl::StatusOr<std::optional<Verdict>> Judge(const CellRecord& cell) override {
     const bool is_making = references_.IsMaking(cell.cell.probe);
@@ -369,7 +374,7 @@ absl::Status JudgeMeasured(const Installation& installation, const RunDirectory&
     RETURN_IF_ERROR(WantReferences(references, cell));
     ASSIGN_OR_RETURN(const std::optional<CellFacts> facts, directory.ReadObservation(cell.record));
     if (facts && !cell.stopped && !cell.probe_folder.empty())
-      RETURN_IF_ERROR(WantPrecisionThatRan(references, cell, facts->seen()));
+      RETURN_IF_ERROR(WantPrecisionsThatRan(references, cell, facts->seen()));
   }
   while (!signals.heard() && (references.Advance(kAllCores) > 0 || references.busy()))
     absl::SleepFor(kPatience);

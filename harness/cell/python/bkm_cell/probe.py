@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import os
@@ -131,6 +132,11 @@ class Probe:
     @property
     def precision(self) -> str:
         return self.asked["precision"]
+
+    def in_precision(self, precision: str) -> Probe:
+        other = copy.copy(self)
+        other.asked = {**self.asked, "precision": precision}
+        return other
 
     @property
     def device(self) -> torch.device:

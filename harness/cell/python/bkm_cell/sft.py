@@ -27,6 +27,7 @@ from bkm_cell.witnesses.attended import Attended
 from bkm_cell.witnesses.built import model_numbers
 from bkm_cell.witnesses.errors import Owners, describe
 from bkm_cell.witnesses.gpu_reads import GpuReads
+from bkm_cell.witnesses.in_fp32 import in_fp32, is_due
 from bkm_cell.witnesses.kernels import AttentionKernels, LossGraphs
 from bkm_cell.witnesses.load import loaded
 from bkm_cell.witnesses.numbers import StepNumbers
@@ -76,6 +77,7 @@ class Ladder:
         self._train()
         self._hand_over.after_training()
         self._planted.confirm()
+        self._repeat_in_fp32()
         if asked := self._request.get("measures"):
             # Not before: what it needs of torch, other cells do not need.
             measures = importlib.import_module("bkm_cell.measures")
@@ -193,6 +195,30 @@ class Ladder:
                 facts["entropy_dtype"] = dtype_name(entropy)
         save_file(tensors, path)
         self._report.set(forward_only={"tensors": self._report.written(path), **facts})
+
+    def _repeat_in_fp32(self) -> None:
+        """Last, so that it disturbs nothing. An exception here says nothing about the cell."""
+        probe, report = self._probe, self._report
+        if not is_due(probe):
+            return
+        whole = probe.batches[probe.reach.step]
+        self._enter("witness")
+
+        def evaluate(adapter: Adapter) -> torch.Tensor:
+            return self._share.whole(whole, adapter.evaluate(self._share.of(whole)))
+
+        with report.timed("in-fp32"):
+            try:
+                log_probs = in_fp32(self._adapter, probe, evaluate)
+            except Exception as error:
+                why = f"{type(error).__name__}: {error}"
+                report.set(forward_in_fp32_error=why[:500])
+                return
+        path = os.path.join(self._tensors_dir, "forward_in_fp32.safetensors")
+        tensors = {"log_probs": log_probs.detach().float().cpu().contiguous()}
+        save_file(tensors | self._share.beside(whole), path)
+        facts = {"tensors": report.written(path), "log_probs_dtype": dtype_name(log_probs)}
+        report.set(forward_in_fp32=facts)
 
     def _attended(self, batch: Batch) -> Attended:
         """Of this rank's share of a batch."""

@@ -86,6 +86,13 @@ class Adapter(abc.ABC):
         is dealt. Called after construct()."""
         return self.probe.layout.data_rank(rank), self.probe.layout.data_ranks
 
+    def fresh(self, probe: Probe) -> Adapter:
+        """Another engine of the same kind, constructed for this probe."""
+        other = type(self)(probe, self.attention)
+        other.import_modules()
+        other.construct()
+        return other
+
     # What follows is called only if the probe asks, which the planner allows to engines that have it.
 
     def exported(self) -> Iterable[tuple[str, torch.Tensor]]:

@@ -252,9 +252,7 @@ class VerlAdapter(Adapter):
         self.engine.save_checkpoint(local_path=folder, global_step=step)
 
     def resumed(self, folder: str) -> VerlAdapter:
-        fresh = type(self)(self.probe, self.attention)
-        fresh.import_modules()
-        fresh.construct()
+        fresh = self.fresh(self.probe)
         fresh.engine.load_checkpoint(local_path=folder)
         fresh.engine.to("cpu")
         fresh.engine.to(self.probe.device.type)

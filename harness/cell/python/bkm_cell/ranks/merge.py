@@ -25,6 +25,7 @@ Tensors = dict[str, torch.Tensor]
 
 MOST_DIFFERENCES = 20
 _OF_EACH_RANK = ("data_rank", "data_ranks", "documents", "collectives", "part")
+_FORWARDS = {"forward_only": "forward", "forward_in_fp32": "forward in fp32"}  # by their fact
 _OF_ATTENTION = (
     *("layers", "called", "ops", "kernels"),
     *("gpu_reads", "gpu_differences", "kernel_calls"),
@@ -61,7 +62,10 @@ class Merge:
         merge_facts(self._facts[rank], facts)
         if rank == 0:
             self._report.set(**self._of_one_rank(facts))
-        if "mask" in facts or "forward_only" in facts:
+        for name in _FORWARDS:
+            if name in facts:
+                self._merge_forwards(name)
+        if "mask" in facts:
             self._merge_masks()
 
     def append(self, rank: int, facts: Facts) -> None:
@@ -99,7 +103,7 @@ class Merge:
         kept = {
             key: value
             for key, value in facts.items()
-            if key not in ("forward_only", *_OF_EACH_RANK)
+            if key not in (*_FORWARDS, *_OF_EACH_RANK)
         }
         for value in kept.values():
             name = value.get("tensors") if isinstance(value, dict) else None
@@ -142,20 +146,20 @@ class Merge:
         save_file(tensors, path)
         return self._report.written(path)
 
+    def _merge_forwards(self, forward: str) -> None:
+        files = self._of_all(forward, "tensors")
+        if files is None or not self._once(forward):
+            return
+        read = self._files(files)
+        names = [
+            name for name in ("log_probs", "entropy") if all(name in tensors for tensors in read)
+        ]
+        merged = {name: self._of_tokens(name, read, _FORWARDS[forward]) for name in names}
+        file = self._save(merged, f"{forward}.safetensors")
+        types = {f"{name}_dtype": self._facts[0][forward][f"{name}_dtype"] for name in names}
+        self._report.set(**{forward: {"tensors": file, **types}})
+
     def _merge_masks(self) -> None:
-        forwards = self._of_all("forward_only", "tensors")
-        if forwards is not None and self._once("forward_only"):
-            read = self._files(forwards)
-            names = [
-                name
-                for name in ("log_probs", "entropy")
-                if all(name in tensors for tensors in read)
-            ]
-            merged = {name: self._of_tokens(name, read, "forward") for name in names}
-            file = self._save(merged, "forward_only.safetensors")
-            first = self._facts[0]["forward_only"]
-            types = {f"{name}_dtype": first[f"{name}_dtype"] for name in names}
-            self._report.set(forward_only={"tensors": file, **types})
         reaches = self._of_all("mask", "reach")
         if reaches is not None and self._once("reach"):
             self._report.set(mask={"reach": _reached(reaches)})

@@ -7,9 +7,12 @@ No other cell gets it: its mere presence changes what engines and model files im
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import importlib.util
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -62,6 +65,17 @@ def _make_available(module: ModuleType) -> None:
 
 def _is_available(*_: Any, **__: Any) -> bool:
     return True
+
+
+@contextmanager
+def taking_fp32() -> Iterator[None]:
+    """In this context the stand-in also takes fp32, which the real kernels refuse."""
+    types = importlib.import_module("flash_attn.dense_attention").DTYPES
+    types.add(torch.float32)
+    try:
+        yield
+    finally:
+        types.discard(torch.float32)
 
 
 class _Torch:

@@ -14,7 +14,7 @@ import itertools
 
 import torch
 
-# The types that the kernels take. A cell that repeats a forward in fp32 adds it, and says so.
+# The types that the kernels take. A repeated forward in fp32 (bkm_cell.witnesses.in_fp32) adds it.
 DTYPES = {torch.float16, torch.bfloat16}
 
 
