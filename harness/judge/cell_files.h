@@ -16,6 +16,7 @@ namespace bkm {
 inline constexpr char kRelationsFile[] = "tensors/attended.safetensors";
 // Of a relation in the file of a training step; its digest follows.
 inline constexpr char kRelationPrefix[] = "relation/";
+inline constexpr char kBatchPrefix[] = "batch/";
 
 // A tensor file that a cell wrote, `file` as in its observation. Follows no link, waits for no
 // pipe, and reads a bounded number of bytes once.

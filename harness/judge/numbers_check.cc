@@ -672,14 +672,14 @@ CheckResult CheckNumbersOf(const CaseFile& file, std::span<const ObservedStep> r
   if (!floor.ok()) return WithoutReference(Stage::kGolden, floor.status());
   absl::StatusOr<ForwardOnly> forward = ForwardOnlyOf(file, file.seen().forward_only);
   if (!forward.ok()) return CheckResult::Unreadable(Stage::kForward, forward.status());
-  NumbersInput input = {.reported = reported,
-                        .tensors = steps,
-                        .batches = reference.folder->steps,
-                        .golden = *reference.golden,
-                        .floor = **floor,
-                        .forward_only = *std::move(forward),
-                        .average_multiple =
-                            AverageMultiple(PrecisionOf(file.seen(), file.probe()))};
+  NumbersInput input = {
+      .reported = reported,
+      .tensors = steps,
+      .batches = reference.folder->steps,
+      .golden = *reference.golden,
+      .floor = **floor,
+      .forward_only = *std::move(forward),
+      .average_multiple = AverageMultiple(PrecisionOf(file.seen(), file.probe()))};
   if (file.seen().forward_in_fp32) {
     absl::StatusOr<ForwardOnly> in_fp32 = ForwardOnlyOf(file, file.seen().forward_in_fp32);
     if (!in_fp32.ok()) return CheckResult::Unreadable(Stage::kForward, in_fp32.status());

@@ -112,10 +112,10 @@ struct NumbersInput {
   double average_multiple = kFloorMultiple;  // AverageMultiple() of the precision that ran
 };
 
-// Compares the log-probs of the forward that trains nothing, those of the one in fp32, the entropy of its tokens if the
-// golden has one, and, per step: log-probs (mean, 99 % quantile and maximum of |difference| over
-// judged tokens), loss, total gradient norm, and per tensor the sampled gradient and the norm of
-// the whole gradient. The outcomes:
+// Compares the log-probs of the forward that trains nothing, those of the one in fp32, the entropy
+// of its tokens if the golden has one, and, per step: log-probs (mean, 99 % quantile and maximum of
+// |difference| over judged tokens), loss, total gradient norm, and per tensor the sampled gradient
+// and the norm of the whole gradient. The outcomes:
 // - wrong-shape at forward or backward: the number of log-probs differs from the batch, or the
 //   number of samples from the golden.
 // - not-finite at forward: NaN or infinity in the loss or in a log-prob of a judged token; at

@@ -143,11 +143,38 @@ double FloorStep::ShareFor(const std::string& name) const {
   return found == shares.end() ? 0 : found->second;
 }
 
+// Every place has a label and a weight, and the documents have all places.
+absl::StatusOr<TrainedBatch> ReadTrainedBatch(const SafetensorsFile& file) {
+  TrainedBatch batch;
+  const auto key = [](absl::string_view name) { return absl::StrCat(kBatchPrefix, name); };
+  ASSIGN_OR_RETURN(batch.input_ids, file.Ints(key("input_ids")));
+  ASSIGN_OR_RETURN(batch.document_lengths, file.Ints(key("document_lengths")));
+  ASSIGN_OR_RETURN(batch.labels, file.Ints(key("labels")));
+  ASSIGN_OR_RETURN(batch.weights, file.Doubles(key("weights")));
+  size_t places = 0;
+  for (const int64_t length : batch.document_lengths) {
+    if (length < 1 || static_cast<size_t>(length) > batch.input_ids.size())
+      return absl::InvalidArgumentError(absl::StrCat(file.path().string(), ": ",
+                                                     key("document_lengths"), ": a document of ",
+                                                     length, " tokens"));
+    places += length;
+  }
+  for (const size_t count : {places, batch.labels.size(), batch.weights.size()}) {
+    if (count != batch.input_ids.size())
+      return absl::InvalidArgumentError(
+          absl::StrCat(file.path().string(), ": ", batch.input_ids.size(), " tokens, ",
+                       batch.labels.size(), " labels, ", batch.weights.size(),
+                       " weights and documents of ", places, " tokens together do not fit"));
+  }
+  return batch;
+}
+
 absl::StatusOr<StepTensors> ReadStepTensors(const SafetensorsFile& file) {
   StepTensors step;
   for (const auto& [key, view] : file.tensors()) {
     absl::string_view name = key;
     if (absl::StartsWith(key, kRelationPrefix)) continue;  // ReadStepRelations reads these
+    if (absl::StartsWith(key, kBatchPrefix)) continue;
     ASSIGN_OR_RETURN(std::vector<double> values, file.Doubles(key));
     if (key == "log_probs") {
       step.log_probs = std::move(values);
@@ -164,6 +191,9 @@ absl::StatusOr<StepTensors> ReadStepTensors(const SafetensorsFile& file) {
       }
       std::copy(values.begin(), values.end(), step.tensors[std::string(name)].norms.begin());
     }
+  }
+  if (file.Has(absl::StrCat(kBatchPrefix, "input_ids"))) {
+    ASSIGN_OR_RETURN(step.batch, ReadTrainedBatch(file));
   }
   return step;
 }

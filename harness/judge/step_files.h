@@ -25,10 +25,21 @@ struct SampledTensor {
   std::array<double, 3> norms = {};  // whole tensor: gradient, parameter before, parameter after
 };
 
+// What a trainer gave to the model in one step, in its own order.
+struct TrainedBatch {
+  std::vector<int64_t> input_ids;  // [tokens]
+  std::vector<int64_t> document_lengths;
+  // By the gradient of the logits: the token that each place is trained to predict, or -1, and by
+  // how much the loss falls with its log-prob.
+  std::vector<int64_t> labels;  // [tokens]
+  std::vector<double> weights;  // [tokens]
+};
+
 // A cell's tensors/stepK.safetensors.
 struct StepTensors {
   std::vector<double> log_probs;  // [tokens]; empty if not observed
   std::map<std::string, SampledTensor> tensors;
+  std::optional<TrainedBatch> batch = {};  // of a cell that a trainer drives
 };
 
 // Whether the step changed a sampled parameter. If not, nothing tells what was handed over after it

@@ -57,6 +57,35 @@ std::string WhyNoGolden(const Cell& cell) {
   return "";
 }
 
+// What a trainer cannot be asked for yet; empty if it can be asked for all of the probe.
+std::string WhyNotByTrainer(const Probe& probe) {
+  if (probe.drive != "trainer") return "";
+  const OptimizerSettings& optimizer = probe.optimizer;
+  const std::pair<bool, const char*> lacks[] = {
+      {probe.head != "lm", "a value head: it trains language models"},
+      {probe.layout != Layout(), "several ranks"},
+      {probe.input != Probe().input, "another form of input"},
+      {probe.micro_batches != 1, "micro-batches"},
+      {probe.export_weights, "an export of weights"},
+      {probe.resume_checkpoint, "a restart from a checkpoint"},
+      {probe.temperature != 1 || probe.entropy, "a temperature or an entropy"},
+      {optimizer.warmup_steps > 0 || !optimizer.decay.empty(), "a schedule of the learning rate"},
+      {!probe.engine_options.empty(), "engine options"},
+      {!probe.adapter_options.empty(), "options of adapters"},
+  };
+  for (const auto& [is_asked, what] : lacks) {
+    if (is_asked)
+      return absl::StrCat("a cell that a trainer drives cannot be asked for ", what,
+                          " yet: leave drive=trainer or that out");
+  }
+  for (const int64_t length : probe.documents.front()) {
+    if (length < kShortestConversation)
+      return absl::StrCat("a trainer reads conversations, and none has ", length,
+                          " tokens: documents of at least ", kShortestConversation, " are needed");
+  }
+  return "";
+}
+
 // Why the probe does not apply to the engine kind; empty if it does.
 std::string WhyNotApplicable(const Cell& cell) {
   const EngineKind& kind = *FindEngineKind(cell.engine);
@@ -65,6 +94,7 @@ std::string WhyNotApplicable(const Cell& cell) {
     if (dimension.of_kind != nullptr && !dimension.of_kind(kind) && !dimension.IsDefault(cell))
       return absl::StrCat(kind.name, " ", dimension.lacks);
   }
+  if (std::string why = WhyNotByTrainer(probe); !why.empty()) return why;
   for (const std::string& word : WordsBesidePacked(probe.input)) {
     if (std::find(kind.inputs.begin(), kind.inputs.end(), word) == kind.inputs.end())
       return absl::StrCat(kind.name, " takes no input with '", word, "', only packed input and ",

@@ -178,6 +178,25 @@ TEST(PlanTest, SaysWhichDecayAnEngineKindLacks) {
   EXPECT_EQ(PlanOf("verl-torchtitan", kVerl, probe)[0].why, "");
 }
 
+TEST(PlanTest, ATrainerIsAskedForWhatItCanBeDrivenTo) {
+  const auto why = [](const char* kind, const char* more) {
+    return PlanOf(kind, kVerl,
+                  absl::StrCat(R"("attention": "sdpa", "drive": "trainer")", more).c_str())[0]
+        .why;
+  };
+  EXPECT_EQ(why("verl-fsdp", ""), "");
+  EXPECT_EQ(why("verl-torchtitan", ""), "verl-torchtitan has no trainer that a cell can start");
+  EXPECT_EQ(why("verl-fsdp", R"(, "micro_batches": 2)"),
+            "a cell that a trainer drives cannot be asked for micro-batches yet: leave "
+            "drive=trainer or that out");
+  EXPECT_EQ(why("verl-fsdp", R"(, "layout": "dp_shard=2")"),
+            "a cell that a trainer drives cannot be asked for several ranks yet: leave "
+            "drive=trainer or that out");
+  EXPECT_EQ(why("verl-fsdp", R"(, "documents": [20, 7])"),
+            "a trainer reads conversations, and none has 7 tokens: documents of at least 8 are "
+            "needed");
+}
+
 TEST(PlanTest, ACriticHasNoLogits) {
   for (const char* field : {R"("temperature": 0.7)", R"("entropy": true)"}) {
     const std::string probe = std::string(R"("attention": "sdpa", "head": "value", )") + field;

@@ -77,6 +77,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .saves_checkpoints = true,
        .layouts = {"dp_replicate", "dp_shard", "ulysses"},
        .chooses_fsdp = true,
+       .trainer = "verl.trainer.sft_trainer",
        .not_driven = kVerlsOwn,
        .without_golden = {{"deepseek_v3", kDebugFlavor}},
        .judged_by_ending_only = false},

@@ -47,7 +47,10 @@ struct EngineKind {
   bool saves_checkpoints;
   std::vector<std::string> layouts;  // names of the dimensions of Layout that it offers
   bool chooses_fsdp = false;         // between FSDP1 and FSDP2 (engine_options: strategy)
-  std::string not_driven = {};       // what of the engine no cell drives, in words
+  // The module of the trainer that users start, which probes with drive=trainer ask for; empty: no
+  // cell starts one.
+  std::string trainer = {};
+  std::string not_driven = {};  // what of the engine no cell drives, in words
   std::vector<RuntimeNeed> needs = {};
   // Models whose golden is not that of what these subjects build, and why: name -> clause.
   std::map<std::string, std::string> without_golden = {};

@@ -216,8 +216,8 @@ struct Observation : ObservedBackend {
   std::string attended_error;               // why `attended` could not be measured
   ObservedModel model;
   std::optional<ObservedForward> forward_only;
-  // The same forward by a fresh engine in fp32, where a stand-in ran for a kernel that refuses fp32:
-  // no user can run it.
+  // The same forward by a fresh engine in fp32, where a stand-in ran for a kernel that refuses
+  // fp32: no user can run it.
   std::optional<ObservedForward> forward_in_fp32;
   std::string forward_in_fp32_error;  // why it could not be repeated so
   std::vector<ObservedStep> steps;

@@ -220,6 +220,7 @@ std::vector<std::vector<int64_t>> DefaultDocuments() {
 }
 
 std::vector<int64_t> DocumentsOf(const Probe& probe, int step) {
+  if (probe.drive == "trainer") return probe.documents.front();
   const size_t layouts = probe.documents.size();
   std::vector<int64_t> lengths = probe.documents[step % layouts];
   std::rotate(lengths.begin(), lengths.begin() + step / layouts % lengths.size(), lengths.end());
@@ -263,6 +264,7 @@ void Describe(Fields& fields, Probe& probe) {
   fields.Int("seed", probe.seed, 0, INT64_MAX, Presence::kOptional);
   DescribeDocuments(fields, probe.documents);
   if (probe.documents.empty()) return;  // not readable: the complaint is kept
+  DescribeLater(fields, "drive", probe.drive, {"engine", "trainer"});
   fields.OneOf("head", probe.head, {"lm", "value"}, Presence::kOptional);
   DescribeInput(fields, probe.input);
   fields.Int("micro_batches", probe.micro_batches, 1, FewestDocuments(probe), Presence::kOptional);
@@ -293,7 +295,7 @@ Json NumericsOf(const Probe& probe) {
   Json json;
   for (const char* key : {"model", "seed", "steps", "documents", "optimizer"}) json[key] = all[key];
   if (probe.head != "lm") json["head"] = probe.head;
-  for (const char* key : {"checkpoint", "rope_keys", "config", "temperature", "entropy"}) {
+  for (const char* key : {"drive", "checkpoint", "rope_keys", "config", "temperature", "entropy"}) {
     if (all.contains(key)) json[key] = all[key];
   }
   return json;

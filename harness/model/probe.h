@@ -76,6 +76,10 @@ struct Probe {
   // Tokens per document. Step k has layout k (modulo their number), rotated by one document each
   // time the layouts begin again.
   std::vector<std::vector<int64_t>> documents = DefaultDocuments();
+  // Who makes batches and steps. "engine": a loop of bkm's own calls the engine. "trainer": the
+  // engine's own trainer, started from its entry point on files (EngineKind::trainer). Then every
+  // step has the same documents, the first layout's, as one epoch of a dataset of conversations.
+  std::string drive = "engine";
   // "lm": log-probs of a language model. "value": a critic, one value per token.
   std::string head = "lm";
   // How the model is told where documents are (input_form.h): "packed", "padded+left". Results must
@@ -111,6 +115,10 @@ struct Probe {
   OptimizerSettings optimizer;
   bool operator==(const Probe&) const = default;
 };
+
+// A conversation of a trainer's dataset has a user's turn and an answer, each of a begin, a role, a
+// word and an end (numerics/conversations.h).
+inline constexpr int64_t kShortestConversation = 8;
 
 // The tokens of the documents of step `step`, counted from 0.
 std::vector<int64_t> DocumentsOf(const Probe& probe, int step);

@@ -3,6 +3,7 @@
 #include "harness/numerics/hf_tokenizer.h"
 
 #include "absl/strings/str_cat.h"
+#include "harness/numerics/conversations.h"
 #include "harness/numerics/model_shapes.h"
 
 namespace bkm {
@@ -13,12 +14,12 @@ static_assert(std::size(kSpecialTokens) == kFirstOrdinaryToken);
 
 }  // namespace
 
-OrderedJson HfTokenizer(int64_t vocabulary) {
+OrderedJson HfTokenizer(int64_t vocabulary, bool has_roles) {
   OrderedJson added = OrderedJson::array();
   OrderedJson vocab = OrderedJson::object();
   for (int64_t id = 0; id < vocabulary; ++id) {
     if (id >= kFirstOrdinaryToken) {
-      vocab[absl::StrCat("t", id)] = id;
+      vocab[has_roles ? ChatWord(id) : absl::StrCat("t", id)] = id;
       continue;
     }
     vocab[kSpecialTokens[id]] = id;

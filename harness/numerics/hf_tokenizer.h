@@ -12,7 +12,8 @@ namespace bkm {
 // tokenizer.json of the smallest tokenizer that HF and torchtitan load: `vocabulary` words split at
 // white space, 0 <pad> (also for unknown words), 1 <bos>, 2 <eos>, then t3, t4, ... A probe never
 // tokenizes text, but libraries require a tokenizer.
-OrderedJson HfTokenizer(int64_t vocabulary);
+// `has_roles`: the first ordinary words are the roles of a chat template (conversations.h).
+OrderedJson HfTokenizer(int64_t vocabulary, bool has_roles = false);
 
 // tokenizer_config.json beside it.
 OrderedJson HfTokenizerConfig();

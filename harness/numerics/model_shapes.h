@@ -108,6 +108,7 @@ struct ModelShape {
   bool HasExperts(int64_t layer) const;
 };
 
+inline constexpr int64_t kBosToken = 1;
 inline constexpr int64_t kEosToken = 2;
 inline constexpr int64_t kPadToken = 0;
 inline constexpr int64_t kFirstOrdinaryToken = 3;  // below it: pad, bos, eos

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "harness/numerics/conversations.h"
 #include "harness/numerics/counter_generator.h"
 
 namespace bkm {
@@ -20,12 +21,13 @@ int64_t OrdinaryToken(const ModelShape& shape, const CounterStream& stream, uint
   return kFirstOrdinaryToken + stream.Below(shape.vocabulary - kFirstOrdinaryToken, index);
 }
 
-// Any ordinary token but `old`: 1 to n - 1 steps around the circle of the n ordinary tokens.
+// Any ordinary token but `old`: 1 to n - 1 steps around the circle of the n ordinary tokens. The
+// few special ones stand before their first.
 int64_t OtherToken(int64_t old, const ModelShape& shape, const CounterStream& stream,
                    uint64_t index) {
   const int64_t ordinary = shape.vocabulary - kFirstOrdinaryToken;
   const int64_t step = 1 + stream.Below(ordinary - 1, index);
-  return kFirstOrdinaryToken + (old - kFirstOrdinaryToken + step) % ordinary;
+  return kFirstOrdinaryToken + (old - kFirstOrdinaryToken + step + ordinary) % ordinary;
 }
 
 // 1 for each token of a document that counts in the loss: neither the prompt nor the hole, and
@@ -69,6 +71,7 @@ std::vector<float> DrawWeightAt(const WeightShape& weight, uint64_t seed,
 }
 
 PackedBatch DrawBatch(const Probe& probe, const ModelShape& shape, int step) {
+  if (probe.drive == "trainer") return Templated(DrawConversations(probe, shape));
   PackedBatch batch;
   batch.document_lengths = DocumentsOf(probe, step);
   const CounterStream stream(probe.seed, absl::StrCat("tokens/", step));

@@ -13,6 +13,7 @@
 #include "harness/base/hash.h"
 #include "harness/base/json.h"
 #include "harness/base/status_macros.h"
+#include "harness/numerics/conversations.h"
 #include "harness/numerics/hf_config.h"
 #include "harness/numerics/hf_tokenizer.h"
 #include "harness/numerics/model_checkpoint.h"
@@ -31,6 +32,7 @@ constexpr int kSchema = 1;
 constexpr int kModelFiles = 2;
 constexpr const char* kJsonFiles[] = {"model/config.json", "model/generation_config.json",
                                       "model/tokenizer.json", "model/tokenizer_config.json"};
+constexpr char kConversations[] = "conversations.jsonl";  // of probes with a trainer
 constexpr const char* kTensorFiles[] = {"batch.safetensors", "places.safetensors"};
 
 std::string FolderName(const Probe& probe) {
@@ -75,8 +77,16 @@ absl::Status WriteModel(const Probe& probe, const ModelShape& shape, const fs::p
   const OrderedJson generation = {
       {"bos_token_id", 1}, {"do_sample", false}, {"eos_token_id", kEosToken}};
   RETURN_IF_ERROR(WriteFile(folder / "generation_config.json", ToText(generation)));
-  RETURN_IF_ERROR(WriteFile(folder / "tokenizer.json", ToText(HfTokenizer(shape.vocabulary))));
-  RETURN_IF_ERROR(WriteFile(folder / "tokenizer_config.json", ToText(HfTokenizerConfig())));
+  const bool has_template = probe.drive == "trainer";
+  RETURN_IF_ERROR(
+      WriteFile(folder / "tokenizer.json", ToText(HfTokenizer(shape.vocabulary, has_template))));
+  OrderedJson tokenizer = HfTokenizerConfig();
+  if (has_template) {
+    tokenizer["chat_template"] = std::string(kChatTemplate);
+    // As published tokenizers of language models say: else there are token_type_ids.
+    tokenizer["model_input_names"] = {"input_ids", "attention_mask"};
+  }
+  RETURN_IF_ERROR(WriteFile(folder / "tokenizer_config.json", ToText(tokenizer)));
   return WriteCheckpoint(probe, shape, folder);
 }
 
@@ -108,6 +118,8 @@ absl::Status WriteAll(const Probe& probe, const ModelShape& shape, const fs::pat
   RETURN_IF_ERROR(WriteModel(probe, shape, folder / "model"));
   RETURN_IF_ERROR(WriteBatches(probe, shape, folder / "batch.safetensors"));
   RETURN_IF_ERROR(WritePlaces(probe, shape, folder / "places.safetensors"));
+  if (probe.drive == "trainer")
+    RETURN_IF_ERROR(WriteFile(folder / kConversations, JsonLines(DrawConversations(probe, shape))));
   return WriteFile(folder / "probe.json", ProbeJson(probe, shape));
 }
 
@@ -118,6 +130,10 @@ bool IsComplete(const fs::path& folder, const Probe& probe, const ModelShape& sh
   if (!found.ok() || *found != probe_json) return false;
   for (const char* name : kJsonFiles) {
     if (!ReadJsonFile(folder / name).ok()) return false;
+  }
+  if (probe.drive == "trainer") {
+    const absl::StatusOr<std::string> written = ReadFile(folder / kConversations);
+    if (!written.ok() || *written != JsonLines(DrawConversations(probe, shape))) return false;
   }
   for (const char* name : kTensorFiles) {
     if (!SafetensorsFile::Open(folder / name).ok()) return false;

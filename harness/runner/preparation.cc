@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "harness/base/files.h"
 #include "harness/base/status_macros.h"
+#include "harness/model/dimension.h"
 #include "harness/model/engine_kind.h"
 #include "harness/numerics/probe_folder.h"
 #include "harness/report/labels.h"
@@ -215,14 +216,22 @@ absl::Status Preparation::Finish(const fs::path& python, PreparedCell& prepared)
     UseDevices(devices, memory_mib_, prepared);
   }
   if (kind.judged_by_ending_only) return absl::OkStatus();
+  ASSIGN_OR_RETURN(prepared.probe_folder, FolderOf(probe));
+  const Probe of_control = ProbeOfControl(probe);
+  if (!kind.control.empty() && NumericsOf(of_control) != NumericsOf(probe)) {
+    ASSIGN_OR_RETURN(prepared.control_probe_folder, FolderOf(of_control));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<fs::path> Preparation::FolderOf(const Probe& probe) {
   fs::path& folder = probe_folders_[NumericsOf(probe).dump()];
   if (folder.empty()) {
     ASSIGN_OR_RETURN(folder, SoundProbeFolder(probe, cache_, [this](const std::string& what) {
                        observer_.OnWarning(what);
                      }));
   }
-  prepared.probe_folder = folder;
-  return absl::OkStatus();
+  return folder;
 }
 
 absl::StatusOr<std::vector<PreparedCell>> Preparation::PrepareAll(

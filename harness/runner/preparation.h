@@ -95,6 +95,8 @@ class Preparation : private CellSteps {
   void UseLock(std::shared_ptr<const RuntimeLock> lock, PreparedCell& prepared) override;
   absl::Status Finish(const std::filesystem::path& python, PreparedCell& prepared) override;
   absl::StatusOr<std::vector<CudaDevice>> Devices();
+  // The probe's folder, made if need be and verified once.
+  absl::StatusOr<std::filesystem::path> FolderOf(const Probe& probe);
 
   const Installation installation_;
   const PreparationOptions options_;

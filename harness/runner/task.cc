@@ -49,10 +49,11 @@ bool HasControl(const EngineKind& control, const Probe& probe) {
 }
 
 // What a cell may write beyond its limit because the probe asks for it: the largest model is 300
-// MiB, and a checkpoint has its two moments, too. On a GPU, attention is compiled: the caches of
-// torch's compiler took more than 64 MiB for one step of flex.
+// MiB, and a checkpoint has its two moments, too; a trainer saves one at its end. On a GPU,
+// attention is compiled: the caches of torch's compiler took more than 64 MiB for one step of flex.
 int MoreOutputMib(const Probe& probe) {
-  return (probe.export_weights ? 1024 : 0) + (probe.resume_checkpoint ? 1024 : 0) +
+  return (probe.export_weights ? 1024 : 0) +
+         (probe.resume_checkpoint || probe.drive == "trainer" ? 1024 : 0) +
          (probe.device != "cpu" ? 2048 : 0);
 }
 
@@ -197,6 +198,7 @@ std::optional<PreparedCell> ControlOf(const PreparedCell& cell) {
   what.repeat = 1;
   what.probe = ProbeOfControl(std::move(what.probe));
   what.plant.clear();
+  if (!cell.control_probe_folder.empty()) control.probe_folder = cell.control_probe_folder;
   control.engine.reset();
   control.engine_listing.reset();
   control.record.engine_date.clear();

@@ -31,6 +31,8 @@ struct PreparedCell {
   WorkerSetup worker;
   std::shared_ptr<const RuntimeLock> lock;  // may be null
   std::filesystem::path probe_folder;
+  // That of its control where it is another one: a control has no trainer's data.
+  std::filesystem::path control_probe_folder = {};
   // Of a cell on a CUDA device: how many such cells may run at once. 0: it uses no device.
   int device_cells = 0;
   std::optional<CellFacts> stopped;  // the observation of a cell that must not run

@@ -51,6 +51,8 @@ absl::StatusOr<CellSet> ReadCellSet(ObjectReader& outer, const char* key) {
   set.models = reader.Strings("models");
   set.devices = reader.Strings("devices");
   CheckKnown(reader, "devices", set.devices, {"cpu", "cuda"});
+  set.drives = reader.Strings("drives");
+  CheckKnown(reader, "drives", set.drives, {"engine", "trainer"});
   RETURN_IF_ERROR(reader.Finish());
   return set;
 }
@@ -128,7 +130,8 @@ absl::StatusOr<CatalogueFault> ReadFault(const Json& json, const std::string& or
 
 bool CellSet::Has(const Cell& cell) const {
   return IsAmong(cell.engine, engines) && IsAmong(cell.probe.attention, attentions) &&
-         IsAmong(cell.probe.model, models) && IsAmong(cell.probe.device, devices);
+         IsAmong(cell.probe.model, models) && IsAmong(cell.probe.device, devices) &&
+         IsAmong(cell.probe.drive, drives);
 }
 
 const Expectation* CatalogueFault::ExpectationFor(const Cell& cell) const {

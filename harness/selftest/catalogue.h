@@ -20,6 +20,7 @@ struct CellSet {
   std::vector<std::string> attentions;
   std::vector<std::string> models;
   std::vector<std::string> devices;
+  std::vector<std::string> drives;  // Probe::drive
   bool Has(const Cell& cell) const;
 };
 
@@ -44,6 +45,7 @@ struct CatalogueFault {
   std::string breaks;        // one sentence
   bool is_numeric = false;   // caught by its distance from the golden; else by a witness
   bool is_harmless = false;  // mathematically without effect: its cells must stay `ok`
+  // Only a fault that names the drive "trainer" is planted in a cell that a trainer drives.
   CellSet where;
   Json probe = Json::object();  // merge patch for the probe that makes the fault act
   std::vector<Expectation> caught_by;

@@ -32,7 +32,9 @@ class Planner {
   explicit Planner(const std::vector<CellFilter>& filters) : filters_(filters) {}
 
   absl::Status Add(const CatalogueFault& fault, const Cell& pairing) {
-    if (!fault.where.Has(pairing)) return absl::OkStatus();
+    const bool is_for_trainers = !fault.where.drives.empty();
+    if (!fault.where.Has(pairing) || (pairing.probe.drive == "trainer" && !is_for_trainers))
+      return absl::OkStatus();
     ASSIGN_OR_RETURN(const Cell plain, WithProbe(pairing, fault));
     Cell planted = plain;
     planted.plant = {fault.id};

@@ -41,6 +41,17 @@ TEST(SelftestPlanTest, EveryFaultIsPlantedWhereItExistsAfterAFaultFreeCell) {
                           "torchtitan varlen a", "torchtitan varlen b"));
 }
 
+TEST(SelftestPlanTest, OnlyFaultsOfTrainersArePlantedInTheCellOfATrainer) {
+  Catalogue catalogue{.faults = {Fault("a"), Fault("data")}};
+  catalogue.faults[1].where.drives = {"trainer"};
+  PlannedCell driven = Pairing("verl-fsdp", "sdpa");
+  driven.cell.probe.drive = "trainer";
+  const SelftestPlan plan =
+      *PlanSelftest(catalogue, {Pairing("verl-fsdp", "flex_attention"), driven}, {});
+  EXPECT_THAT(Names(plan), ElementsAre("verl-fsdp flex_attention -", "verl-fsdp flex_attention a",
+                                       "verl-fsdp sdpa -", "verl-fsdp sdpa data"));
+}
+
 TEST(SelftestPlanTest, APlantedCellIsNeverConfusedWithAPlainOne) {
   const Catalogue catalogue{.faults = {Fault("a")}};
   const SelftestPlan plan = *PlanSelftest(catalogue, {Pairing("torchtitan", "flex")}, {});

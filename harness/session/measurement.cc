@@ -63,12 +63,12 @@ absl::StatusOr<std::unique_ptr<CellExecutor>> MakeExecutor(const ExecutorSetup& 
 }
 
 // An engine that ran another precision than requested is judged by the floor of that precision; a
-// forward that was repeated in fp32 by that of fp32.
+// forward that was repeated in fp32 by that of fp32. A control may have another golden.
 absl::Status WantPrecisionsThatRan(References& references, const PreparedCell& cell,
                                    const Observation& seen) {
+  if (cell.probe_folder.empty()) return absl::OkStatus();  // judged by its ending only
   const Probe& probe = cell.record.cell.probe;
   for (const std::string& precision : FloorsFor(seen, probe)) {
-    if (precision == probe.precision) continue;
     // There is no floor for another precision, and the judge says so.
     if (precision != "bf16" && precision != "fp32") continue;
     RETURN_IF_ERROR(references.Want(probe, cell.probe_folder, precision));
@@ -373,7 +373,7 @@ absl::Status JudgeMeasured(const Installation& installation, const RunDirectory&
   for (const PreparedCell& cell : cells) {
     RETURN_IF_ERROR(WantReferences(references, cell));
     ASSIGN_OR_RETURN(const std::optional<CellFacts> facts, directory.ReadObservation(cell.record));
-    if (facts && !cell.stopped && !cell.probe_folder.empty())
+    if (facts && !cell.stopped)
       RETURN_IF_ERROR(WantPrecisionsThatRan(references, cell, facts->seen()));
   }
   while (!signals.heard() && (references.Advance(kAllCores) > 0 || references.busy()))

@@ -83,8 +83,12 @@ def _climb(request: dict[str, Any], report: Report, owners: Owners, start: float
     probe = Probe(request["probe_dir"], request["probe"])
     packages, plant = request.get("packages") or {}, request.get("plant") or []
     attention = attention_to_ask(probe.attention, packages.get("library") or "", plant)
+    kind = Ladder
+    if probe.drive == "trainer":
+        name += "_trainer"
+        kind = importlib.import_module("bkm_cell.driven").DrivenLadder
     adapter = importlib.import_module(f"bkm_cell.adapters.{name}").Adapter(probe, attention)
-    ladder = Ladder(request, probe, adapter, report, owners)
+    ladder = kind(request, probe, adapter, report, owners)
     layout = probe.layout
     try:
         with recorded_lines(request, report):
@@ -97,7 +101,7 @@ def _climb(request: dict[str, Any], report: Report, owners: Owners, start: float
                 def climb(number: int, own: Report, tell: Callable[[str | None], None]) -> None:
                     gather = Gather(memory, number, tell, own, is_pipeline=layout.pp > 1)
                     rank = Rank(number, tell, gather)
-                    Ladder(request, probe, adapter, own, owners, rank).climb()
+                    kind(request, probe, adapter, own, owners, rank).climb()
 
                 deadline = start + float(request["limits"]["timeout_s"])
                 run_ranks(request, layout, climb, report, owners, deadline)

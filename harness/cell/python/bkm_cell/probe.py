@@ -66,6 +66,7 @@ class Reach:
 class Probe:
     def __init__(self, folder: str, asked: dict[str, Any]) -> None:
         self.asked = asked
+        self._folder = folder
         self.model_dir = os.path.join(folder, "model")
         with open(os.path.join(folder, "probe.json")) as file:
             written = json.load(file)
@@ -88,8 +89,22 @@ class Probe:
                 flat[f"step{step}/loss_mask"],
                 flat[f"step{step}/document_lengths"].tolist(),
             )
-            for step in range(int(asked["steps"]))
+            for step in range(self.steps)
         ]
+
+    @property
+    def drive(self) -> str:
+        """Who makes the batches and steps: "engine" (bkm's own loop) or "trainer"."""
+        return self.asked.get("drive", "engine")
+
+    @property
+    def steps(self) -> int:
+        return int(self.asked["steps"])
+
+    @property
+    def conversations(self) -> str:
+        """The dataset of a trainer, as JSON lines."""
+        return os.path.join(self._folder, "conversations.jsonl")
 
     @cached_property
     def weight_files(self) -> list[str]:

@@ -130,7 +130,7 @@ class Ladder:
         report.stage("mask")
         whole = probe.batches[probe.reach.step]
         batch = self._share.of(whole)
-        self._reads = GpuReads(modules, len(probe.batches))
+        self._reads = GpuReads(modules, probe.steps)
         calls = backend.AttentionCalls(modules, self._attended(batch))
         with report.timed("evidence"):
             try:

@@ -12,7 +12,8 @@ from unittest import mock
 
 _ADAPTERS = pathlib.Path(__file__).absolute().parent
 _KINDS = _ADAPTERS.parents[3] / "model" / "engine_kind.cc"
-_SHARED = {"__init__", "base", "control", "verl"}  # files of adapters/ that drive no engine
+# Files of adapters/ that drive no engine.
+_SHARED = {"__init__", "base", "control", "trainer", "verl"}
 
 
 @dataclasses.dataclass
@@ -23,6 +24,7 @@ class Kind:
     entry_modules: list[str]
     entry_class: str
     entry_methods: list[str]
+    trainer: str
 
 
 def engine_kinds() -> dict[str, Kind]:
@@ -39,6 +41,7 @@ def engine_kinds() -> dict[str, Kind]:
             strings("entry_modules"),
             "".join(strings("entry_class")),
             strings("entry_methods"),
+            "".join(strings("trainer")),
         )
     return found
 
@@ -70,7 +73,17 @@ class EntriesTest(unittest.TestCase):
         files = {file.stem for file in _ADAPTERS.glob("*.py")}
         adapters = {name for name in files - _SHARED if not name.endswith("_test")}
 
-        self.assertEqual({name.replace("-", "_") for name in engine_kinds()}, adapters)
+        kinds = engine_kinds().items()
+        expected = {name for name, _ in kinds}
+        expected |= {f"{name}-trainer" for name, kind in kinds if kind.trainer}
+        self.assertEqual({name.replace("-", "_") for name in expected}, adapters)
+
+    def test_a_trainer_is_started_by_the_module_that_its_kind_names(self) -> None:
+        trainers = {name: kind.trainer for name, kind in engine_kinds().items() if kind.trainer}
+        self.assertTrue(trainers)
+        for name, trainer in trainers.items():
+            adapter = importlib.import_module(f"bkm_cell.adapters.{name.replace('-', '_')}_trainer")
+            self.assertEqual(adapter.ENTRY, trainer)
 
     def test_verl_torchtitan_is_entered_as_its_kind_says(self) -> None:
         kind = engine_kinds()["verl-torchtitan"]

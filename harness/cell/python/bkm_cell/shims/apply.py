@@ -21,6 +21,7 @@ from bkm_cell.shims import (
     integer_histc,
     no_compile,
     selective_checkpoint,
+    trainer_cpu,
     varlen_cpu,
     verl_platform,
 )
@@ -41,6 +42,8 @@ def apply_shims(request: dict[str, Any]) -> None:
         expert_kernels,
         fsdp1_cpu,
     ]
+    if request["probe"].get("drive") == "trainer":
+        shims.append(trainer_cpu)
     if flex is not None:
         shims.append(flex_cpu)
     if request["probe"].get("ranks", 1) > 1:

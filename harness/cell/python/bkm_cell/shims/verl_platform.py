@@ -45,6 +45,11 @@ _NOTHING_TO_DO = {
 }
 
 
+def answer(**answers: Any) -> None:
+    """From now on verl's platform answers so."""
+    _ANSWERS.update(answers)
+
+
 def _member(base: type, name: str) -> Any:
     if name == "nvtx_range":
         return lambda self, *a, **k: contextlib.nullcontext()

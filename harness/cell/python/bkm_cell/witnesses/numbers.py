@@ -97,6 +97,10 @@ class StepNumbers:
         for hook in self._hooks:
             hook.remove()
 
+    @property
+    def is_between_steps(self) -> bool:
+        return self._depth == 0
+
     def _sample(self, kind: str, tensors: Tensors) -> None:
         for name, value in tensors.items():
             if name in self._places:

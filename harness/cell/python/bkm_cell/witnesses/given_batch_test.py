@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""A trainer's batch is read from the model's keywords, and brought into the probe's order."""
+
+import unittest
+from types import SimpleNamespace
+
+import torch
+
+from bkm_cell.probe import Batch
+from bkm_cell.witnesses.given_batch import UnreadableBatch, given_batch, order_of
+
+PROBE = Batch(torch.tensor([5, 6, 7, 8, 9, 5]), torch.zeros(6).long(), [3, 2, 1])
+
+
+class GivenBatchTest(unittest.TestCase):
+    def test_positions_that_restart_are_borders(self):
+        ids = torch.tensor([[8, 9, 5, 6, 7, 5]])
+        given = given_batch({"input_ids": ids, "position_ids": torch.tensor([[0, 1, 0, 1, 2, 0]])})
+        self.assertEqual(given.batch.lengths, [2, 3, 1])
+        self.assertEqual(given.batch.input_ids.tolist(), ids[0].tolist())
+
+    def test_rows_are_documents_without_their_padding(self):
+        ids = torch.tensor([[5, 6, 7], [0, 8, 9], [5, 0, 0]])
+        mask = torch.tensor([[1, 1, 1], [0, 1, 1], [1, 0, 0]])
+        given = given_batch({"input_ids": ids, "attention_mask": mask})
+        self.assertEqual(given.batch.lengths, [3, 2, 1])
+        self.assertEqual(given.batch.input_ids.tolist(), PROBE.input_ids.tolist())
+        again = given.with_tokens({"input_ids": ids, "x": 1}, torch.arange(10, 16))
+        self.assertEqual(again["input_ids"].tolist(), [[10, 11, 12], [0, 13, 14], [15, 0, 0]])
+        self.assertEqual(again["x"], 1)
+        self.assertEqual(ids[0, 0], 5, "the trainer's own tensor stays")
+
+    def test_a_call_without_tokens_is_unreadable(self):
+        for named in ({}, {"input_ids": torch.tensor([1, 2])}, {"inputs_embeds": torch.ones(1, 2, 3)}):
+            with self.assertRaises(UnreadableBatch):
+                given_batch(named)
+
+
+class OrderTest(unittest.TestCase):
+    def setUp(self):
+        self.given = Batch(torch.tensor([5, 8, 9, 5, 6, 7]), torch.zeros(6).long(), [1, 2, 3])
+        self.order = order_of(PROBE, self.given)
+
+    def test_tokens_go_there_and_values_come_back(self):
+        theirs = self.order.of(PROBE)
+        self.assertEqual(theirs.input_ids.tolist(), self.given.input_ids.tolist())
+        self.assertEqual(theirs.lengths, [1, 2, 3])
+        self.assertEqual(self.order.whole(PROBE, theirs.input_ids).tolist(), PROBE.input_ids.tolist())
+        self.assertIsNone(self.order.whole(PROBE, None))
+
+    def test_relations_are_those_of_the_probe(self):
+        relation = torch.zeros(6, 6, dtype=torch.uint8)
+        relation[4, 3] = 1  # the second token of their last document sees its first
+        attended = SimpleNamespace(
+            relations={"x": relation}, layers=[{"layer": 0, "relation": "x"}]
+        )
+        self.order.whole_relations(PROBE, attended)
+        (digest,) = attended.relations
+        self.assertEqual(attended.layers, [{"layer": 0, "relation": digest}])
+        self.assertEqual(attended.relations[digest].nonzero().tolist(), [[1, 0]])
+
+    def test_equal_documents_are_dealt_once_each(self):
+        twice = Batch(torch.tensor([5, 6, 5, 6]), torch.zeros(4).long(), [2, 2])
+        order = order_of(twice, twice)
+        self.assertEqual(order.order.tolist(), [0, 1, 2, 3])
+
+    def test_other_documents_have_no_order(self):
+        def of(tokens, lengths):
+            return order_of(PROBE, Batch(torch.tensor(tokens), torch.zeros(len(tokens)).long(), lengths))
+
+        self.assertIsNone(of([5, 6, 7, 8, 9], [3, 2]), "one is lost")
+        self.assertIsNone(of([5, 6, 7, 8, 9, 5, 5], [3, 2, 1, 1]), "one came twice")
+        self.assertIsNone(of([5, 6, 7, 8, 8, 5], [3, 2, 1]), "one has another token")
+        self.assertIsNone(of([5, 6, 7, 8, 9, 5], [3, 1, 2]), "borders differ")
+
+
+if __name__ == "__main__":
+    unittest.main()

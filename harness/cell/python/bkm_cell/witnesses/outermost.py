@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""Sees the calls of a model from outside, whoever makes them: those of a module with parameters that
+happen inside no other module's call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+Entered = Callable[[torch.nn.Module, tuple[Any, ...], dict[str, Any]], None]
+Left = Callable[[torch.nn.Module, Any], None]
+
+
+@contextmanager
+def outermost_calls(entered: Entered, left: Left) -> Iterator[None]:
+    """Calls `entered(module, arguments, keywords)` before, and `left(module, result)` after.
+
+    Parts of a module that was outermost are not: a checkpoint calls layers alone in the backward.
+    Torch's own process-wide hooks are not given keywords.
+    """
+    inner = torch.nn.Module._call_impl
+    parts: set[int] = set()
+    running: list[torch.nn.Module] = []
+
+    def call(module: torch.nn.Module, *arguments: Any, **named: Any) -> Any:
+        if running or id(module) in parts or next(module.parameters(), None) is None:
+            return inner(module, *arguments, **named)
+        running.append(module)
+        try:
+            parts.update(id(part) for part in module.modules() if part is not module)
+            entered(module, arguments, named)
+            result = inner(module, *arguments, **named)
+            left(module, result)
+            return result
+        finally:
+            running.pop()
+
+    torch.nn.Module._call_impl = call  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        torch.nn.Module._call_impl = inner  # type: ignore[method-assign]

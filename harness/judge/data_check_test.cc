@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/judge/data_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace bkm {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Two conversations of one answer each; six labels.
+const PackedBatch& File() {
+  static const auto& batch =
+      *new PackedBatch{{1, 4, 17, 2, 1, 5, 23, 24, 2, 1, 4, 18, 2, 1, 5, 25, 26, 2},
+                       {0, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1, 1},
+                       {9, 9}};
+  return batch;
+}
+
+TrainedBatch RightBatch() {
+  return {.input_ids = File().input_ids,
+          .document_lengths = {9, 9},
+          .labels = {-1, -1, -1, -1, -1, 23, 24, 2, -1, -1, -1, -1, -1, -1, 25, 26, 2, -1},
+          .weights = {0, 0, 0, 0, 0, 1.0 / 6, 1.0 / 6, 1.0 / 6, 0, 0, 0, 0, 0, 0, 1.0 / 6, 1.0 / 6,
+                      1.0 / 6, 0}};
+}
+
+CheckResult Checked(const TrainedBatch& batch) {
+  StepTensors right, step;
+  right.batch = RightBatch();
+  step.batch = batch;
+  return CheckData({right, step}, {File(), File()});
+}
+
+void ExpectFailed(const TrainedBatch& batch, const char* reason, const char* message) {
+  const CheckResult result = Checked(batch);
+  EXPECT_EQ(result.outcome, ClaimOutcome::kFailed);
+  EXPECT_EQ(result.reason, reason);
+  EXPECT_EQ(result.message, message);
+  ASSERT_FALSE(result.places.empty());
+}
+
+TEST(DataCheckTest, EveryDocumentOnceInAnyOrderPasses) {
+  EXPECT_EQ(Checked(RightBatch()).outcome, ClaimOutcome::kPassed);
+  TrainedBatch turned = RightBatch();
+  std::ranges::rotate(turned.input_ids, turned.input_ids.begin() + 9);
+  std::ranges::rotate(turned.labels, turned.labels.begin() + 9);
+  EXPECT_EQ(Checked(turned).outcome, ClaimOutcome::kPassed);
+}
+
+TEST(DataCheckTest, AnUnseenBatchIsNotRight) {
+  StepTensors right;
+  right.batch = RightBatch();
+  const CheckResult result = CheckData({right, {}}, {File(), File()});
+  EXPECT_EQ(result.outcome, ClaimOutcome::kUnseen);
+  EXPECT_EQ(result.message, "in step 2 nobody saw the batch that the trainer made");
+  EXPECT_EQ(CheckData({right}, {File(), File()}).outcome, ClaimOutcome::kUnseen);
+}
+
+TEST(DataCheckTest, ADocumentTwiceIsOneLost) {
+  TrainedBatch batch = RightBatch();
+  std::copy_n(batch.input_ids.begin(), 9, batch.input_ids.begin() + 9);
+  ExpectFailed(
+      batch, "documents-off",
+      "in step 2, document 1 of the data file reached the model changed: its token 2 is 17 "
+      "instead of 18, and 9 tokens came instead of 9");
+}
+
+TEST(DataCheckTest, ATruncatedDocumentSaysOnWhichSide) {
+  TrainedBatch batch = RightBatch();
+  for (auto* list : {&batch.input_ids, &batch.labels}) list->resize(15);
+  batch.weights.resize(15);
+  batch.document_lengths = {9, 6};
+  ExpectFailed(batch, "documents-off",
+               "in step 2, document 1 of the data file reached the model changed: its last 3 of 9 "
+               "tokens are missing");
+  batch = RightBatch();
+  for (auto* list : {&batch.input_ids, &batch.labels})
+    list->erase(list->begin() + 9, list->begin() + 13);
+  batch.weights.resize(14);
+  batch.document_lengths = {9, 5};
+  ExpectFailed(batch, "documents-off",
+               "in step 2, document 1 of the data file reached the model changed: its first 4 of 9 "
+               "tokens are missing");
+}
+
+TEST(DataCheckTest, ADocumentTooManyIsTold) {
+  TrainedBatch batch = RightBatch();
+  batch.input_ids.push_back(7);
+  batch.labels.push_back(-1);
+  batch.weights.push_back(0);
+  batch.document_lengths = {9, 9, 1};
+  ExpectFailed(batch, "documents-off",
+               "in step 2, 1 documents more than the data file has reached the model, the first of "
+               "1 tokens");
+}
+
+TEST(DataCheckTest, AnEndTokenThatIsNotTrainedIsNamed) {
+  TrainedBatch batch = RightBatch();
+  batch.labels[7] = -1;
+  ExpectFailed(batch, "labels-off", "in step 2, document 0: its end token is not trained");
+}
+
+TEST(DataCheckTest, LabelsThatAreShiftedOnceMoreAreOthers) {
+  TrainedBatch batch = RightBatch();
+  std::ranges::rotate(batch.labels, batch.labels.begin() + 1);
+  std::ranges::rotate(batch.weights, batch.weights.begin() + 1);
+  ExpectFailed(batch, "labels-off",
+               "in step 2, document 0: 1 labels are missing, 1 are too many, 2 are others; place 4 "
+               "of 9 predicts token 23 instead of nothing");
+}
+
+TEST(DataCheckTest, AMaskThatIsLostTrainsThePromptToo) {
+  TrainedBatch batch = RightBatch();
+  for (size_t t = 0; t < 8; ++t) batch.labels[t] = batch.input_ids[t + 1];
+  ExpectFailed(batch, "labels-off",
+               "in step 2, document 0: 0 labels are missing, 5 are too many, 0 are others; place 0 "
+               "of 9 predicts token 4 instead of nothing");
+}
+
+// The mean of each document's mean is that over all tokens only if all documents have as many.
+TEST(DataCheckTest, AnotherNormalisationIsAnotherWeight) {
+  TrainedBatch batch = RightBatch();
+  for (double& weight : batch.weights) weight *= 0.9;
+  ExpectFailed(batch, "loss-weights-off",
+               "in step 2, document 0: the label of place 5 has the weight 0.15 instead of 0.1667, "
+               "one over all that count in the step");
+  for (double& weight : batch.weights) weight *= 1.01 / 0.9;
+  EXPECT_EQ(Checked(batch).outcome, ClaimOutcome::kPassed) << "bf16 reads no better";
+  batch.weights[15] = NAN;
+  EXPECT_THAT(Checked(batch).message, HasSubstr("document 1: the label of place 6"));
+}
+
+}  // namespace
+}  // namespace bkm

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/numerics/conversations.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "harness/base/json.h"
+#include "harness/numerics/counter_generator.h"
+
+namespace bkm {
+namespace {
+
+// Of each turn beside its words: <bos>, the role and <eos>.
+constexpr int64_t kTokensAroundWords = 3;
+constexpr int64_t kTokensForTwoAnswers = 40;
+constexpr int64_t kTokensForASystem = 100;
+
+int64_t TokenOfRole(const std::string& role) {
+  const std::vector<std::string>& roles = ChatRoles();
+  return kFirstOrdinaryToken + (std::find(roles.begin(), roles.end(), role) - roles.begin());
+}
+
+Conversation RolesFor(int64_t length) {
+  Conversation turns;
+  if (length >= kTokensForASystem) turns.push_back({"system", {}});
+  for (int answers = length >= kTokensForTwoAnswers ? 2 : 1; answers > 0; --answers) {
+    turns.push_back({"user", {}});
+    turns.push_back({"assistant", {}});
+  }
+  return turns;
+}
+
+}  // namespace
+
+const char kChatTemplate[] =
+    "{% for message in messages %}<bos> {{ message['role'] }} {{ message['content'] }} <eos> "
+    "{% endfor %}{% if add_generation_prompt %}<bos> assistant {% endif %}";
+
+const std::vector<std::string>& ChatRoles() {
+  static const auto& roles = *new std::vector<std::string>{"system", "user", "assistant"};
+  return roles;
+}
+
+std::string ChatWord(int64_t token) {
+  const auto role = static_cast<size_t>(token - kFirstOrdinaryToken);
+  return role < ChatRoles().size() ? ChatRoles()[role] : absl::StrCat("t", token);
+}
+
+std::vector<Conversation> DrawConversations(const Probe& probe, const ModelShape& shape) {
+  const CounterStream stream(probe.seed, "conversations");
+  uint64_t drawn = 0;
+  std::vector<Conversation> conversations;
+  for (const int64_t length : DocumentsOf(probe, 0)) {
+    Conversation turns = RolesFor(length);
+    const auto count = static_cast<int64_t>(turns.size());
+    const int64_t words = length - count * kTokensAroundWords;
+    for (int64_t turn = 0; turn < count; ++turn) {
+      int64_t own = words / count;
+      if (turn == count - 1) own += words % count;
+      for (; own > 0; --own) {
+        turns[turn].tokens.push_back(kFirstOrdinaryToken +
+                                     stream.Below(shape.vocabulary - kFirstOrdinaryToken, drawn++));
+      }
+    }
+    conversations.push_back(std::move(turns));
+  }
+  return conversations;
+}
+
+PackedBatch Templated(const std::vector<Conversation>& conversations) {
+  PackedBatch batch;
+  for (const Conversation& conversation : conversations) {
+    const size_t begin = batch.input_ids.size();
+    const auto add = [&](int64_t token, bool counts) {
+      batch.input_ids.push_back(token);
+      batch.loss_mask.push_back(counts ? 1 : 0);
+    };
+    for (const Turn& turn : conversation) {
+      const bool counts = turn.role == "assistant";
+      add(kBosToken, false);
+      add(TokenOfRole(turn.role), false);
+      for (const int64_t token : turn.tokens) add(token, counts);
+      add(kEosToken, counts);
+    }
+    batch.document_lengths.push_back(static_cast<int64_t>(batch.input_ids.size() - begin));
+  }
+  return batch;
+}
+
+std::string JsonLines(const std::vector<Conversation>& conversations) {
+  std::string lines;
+  for (const Conversation& conversation : conversations) {
+    Json messages = Json::array();
+    for (const Turn& turn : conversation) {
+      const std::string content = absl::StrJoin(
+          turn.tokens, " ",
+          [](std::string* out, int64_t token) { absl::StrAppend(out, ChatWord(token)); });
+      messages.push_back({{"role", turn.role}, {"content", content}});
+    }
+    absl::StrAppend(&lines, ToLine(Json{{"messages", messages}}), "\n");
+  }
+  return lines;
+}
+
+}  // namespace bkm

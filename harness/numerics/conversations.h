@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#ifndef HARNESS_NUMERICS_CONVERSATIONS_H_
+#define HARNESS_NUMERICS_CONVERSATIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "harness/model/probe.h"
+#include "harness/numerics/model_shapes.h"
+#include "harness/numerics/packed_batch.h"
+
+namespace bkm {
+
+// The dataset of a trainer: conversations, and what a trainer has to make of them. The tokens are
+// computed here from words and template alone, and by no tokenizer.
+
+struct Turn {
+  std::string role;  // "system", "user" or "assistant"
+  std::vector<int64_t> tokens;
+};
+using Conversation = std::vector<Turn>;
+
+// The roles, whose words are the first ordinary tokens of a tokenizer with a template.
+const std::vector<std::string>& ChatRoles();
+// The word of a token in text.
+std::string ChatWord(int64_t token);
+
+// A Jinja template in the form of ChatML: each turn is "<bos> ROLE WORDS <eos>", and a prompt for
+// an answer is "<bos> assistant".
+extern const char kChatTemplate[];
+
+// One for each document of a step, of as many tokens: a question and an answer; longer ones have
+// two of each, and the longest begin with a turn of the system.
+std::vector<Conversation> DrawConversations(const Probe& probe, const ModelShape& shape);
+
+// The conversations in the order of the file, packed. The words and the end of each answer count in
+// the loss, the template's beginning of it does not.
+PackedBatch Templated(const std::vector<Conversation>& conversations);
+
+// JSON lines of {"messages": [{"role": ..., "content": ...}]}.
+std::string JsonLines(const std::vector<Conversation>& conversations);
+
+}  // namespace bkm
+
+#endif  // HARNESS_NUMERICS_CONVERSATIONS_H_

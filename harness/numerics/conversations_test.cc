@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the bkm authors.
+#include "harness/numerics/conversations.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "harness/numerics/probe_data.h"
+
+namespace bkm {
+namespace {
+
+using ::testing::ElementsAre;
+
+Probe TrainerProbe() {
+  Probe probe;
+  probe.drive = "trainer";
+  probe.documents = {{8, 40, 100}};
+  return probe;
+}
+
+std::vector<std::string> RolesOf(const Conversation& conversation) {
+  std::vector<std::string> roles;
+  for (const Turn& turn : conversation) roles.push_back(turn.role);
+  return roles;
+}
+
+// Written down by hand: no tokenizer is asked.
+TEST(ConversationsTest, TheTemplateSurroundsEachTurnAndOnlyAnswersAreTrained) {
+  const std::vector<Conversation> conversations = {
+      {{"user", {17, 99}}, {"assistant", {23}}},
+      {{"system", {8}}, {"user", {4}}, {"assistant", {7, 6}}}};
+  const PackedBatch batch = Templated(conversations);
+  EXPECT_THAT(batch.input_ids, ElementsAre(1, 4, 17, 99, 2, 1, 5, 23, 2,  //
+                                           1, 3, 8, 2, 1, 4, 4, 2, 1, 5, 7, 6, 2));
+  EXPECT_THAT(batch.loss_mask, ElementsAre(0, 0, 0, 0, 0, 0, 0, 1, 1,  //
+                                           0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1));
+  EXPECT_THAT(batch.document_lengths, ElementsAre(9, 13));
+  // The word of token 4 is "user", also where it is content.
+  EXPECT_EQ(
+      JsonLines(conversations),
+      R"({"messages":[{"content":"t17 t99","role":"user"},{"content":"t23","role":"assistant"}]})"
+      "\n"
+      R"({"messages":[{"content":"t8","role":"system"},{"content":"user","role":"user"},)"
+      R"({"content":"t7 t6","role":"assistant"}]})"
+      "\n");
+}
+
+TEST(ConversationsTest, ADocumentHasItsLengthAndLongOnesHaveMoreTurns) {
+  const ModelShape shape = *ShapeOf(TrainerProbe());
+  const std::vector<Conversation> drawn = DrawConversations(TrainerProbe(), shape);
+  EXPECT_THAT(Templated(drawn).document_lengths, ElementsAre(8, 40, 100));
+  EXPECT_THAT(RolesOf(drawn[0]), ElementsAre("user", "assistant"));
+  EXPECT_THAT(RolesOf(drawn[1]), ElementsAre("user", "assistant", "user", "assistant"));
+  EXPECT_THAT(RolesOf(drawn[2]), ElementsAre("system", "user", "assistant", "user", "assistant"));
+  for (const Conversation& conversation : drawn) {
+    for (const Turn& turn : conversation) EXPECT_FALSE(turn.tokens.empty());
+  }
+}
+
+TEST(ConversationsTest, EveryStepIsAnEpochOfTheSameFile) {
+  const Probe probe = TrainerProbe();
+  const ModelShape shape = *ShapeOf(probe);
+  const PackedBatch first = DrawBatch(probe, shape, 0);
+  EXPECT_EQ(first, Templated(DrawConversations(probe, shape)));
+  EXPECT_EQ(DrawBatch(probe, shape, 2), first);
+  Probe other = probe;
+  other.seed = 2;
+  EXPECT_NE(DrawBatch(other, shape, 0), first);
+}
+
+// A place of the reach test may hold a token of the template.
+TEST(ConversationsTest, ReachTestsPutInOrdinaryTokensWhateverStandsThere) {
+  const ModelShape shape = *ShapeOf(TrainerProbe());
+  PackedBatch batch = Templated({{{"user", {9}}, {"assistant", {8}}}});
+  for (const int64_t special : {0, 1, 2}) {
+    std::ranges::fill(batch.input_ids, special);
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      EXPECT_GE(DrawReachTest(batch, shape, seed).token, kFirstOrdinaryToken);
+      for (const TokenChange& change : DrawReaches(batch, shape, seed))
+        EXPECT_NE(change.token, special);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bkm
