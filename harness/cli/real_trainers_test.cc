@@ -16,12 +16,12 @@ namespace {
 using ::testing::HasSubstr;
 using Fields = RealRun::Fields;
 
-constexpr char kMatrix[] = "matrices/trainers.json";
+constexpr char kTrainersMatrix[] = "matrices/trainers.json";
 
 class RealTrainersTest : public SharedRunTest<RealTrainersTest> {
  public:
   static absl::StatusOr<RealRun> MakeRun() {
-    return RealRun::Make(Filtered({kMatrix, "--no-controls"},
+    return RealRun::Make(Filtered({kTrainersMatrix, "--no-controls"},
                                   {"engine=0.9.1,runtime=cpu-serving,model=qwen3,precision=bf16",
                                    "engine=0.9.1,runtime=cpu,model=qwen3",
                                    "engine=0.9.1,model=gemma2,attention=flash_attention_2"}),
@@ -51,7 +51,7 @@ TEST_F(RealTrainersTest, FlashAttentionIsRightUnderTheTrainer) {
 class MoreRealTrainersTest : public SharedRunTest<MoreRealTrainersTest> {
  public:
   static absl::StatusOr<RealRun> MakeRun() {
-    return RealRun::Make({kMatrix, "--no-controls"}, "more-trainers");
+    return RealRun::Make({kTrainersMatrix, "--no-controls"}, "more-trainers");
   }
 };
 
