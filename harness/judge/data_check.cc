@@ -95,6 +95,14 @@ class StepData {
     }
   }
 
+  // How many places of the file's documents have one.
+  int64_t labels() const {
+    int64_t count = 0;
+    for (const Document& document : expected_)
+      count += std::ranges::count_if(document.labels, [](int64_t l) { return l != kNoLabel; });
+    return count;
+  }
+
   void AddDocuments(std::vector<FailedPlace>& places) const {
     for (size_t d = 0; d < expected_.size(); ++d) {
       if (partner_[d]) continue;
@@ -197,16 +205,11 @@ CheckResult CheckData(const std::vector<StepTensors>& steps,
       return CheckResult::Unseen(
           Stage::kForward,
           absl::StrCat("in step ", k + 1, " nobody saw the batch that the trainer made"));
-    const PackedBatch& right = expected[k];
-    int64_t labels_of_step = 0;
-    for (const Document& document : ExpectedOf(right))
-      labels_of_step +=
-          std::ranges::count_if(document.labels, [](int64_t label) { return label != kNoLabel; });
-    counted += labels_of_step;
-    const StepData step(k, right, *steps[k].batch);
+    const StepData step(k, expected[k], *steps[k].batch);
+    counted += step.labels();
     step.AddDocuments(documents);
     step.AddLabels(labels);
-    step.AddWeights(1.0 / static_cast<double>(labels_of_step), weights);
+    step.AddWeights(1.0 / static_cast<double>(step.labels()), weights);
   }
   const Json facts = {{"steps", expected.size()}, {"labels", counted}};
   const std::pair<const char*, std::vector<FailedPlace>*> kinds[] = {

@@ -189,6 +189,16 @@ def hf_names(
     return in_file
 
 
+def hf_tensors(
+    probe: Probe,
+    modules: list[torch.nn.Module],
+    whole: Callable[[Tensors], Tensors] | None = None,
+) -> NamedTensors:
+    """Of an engine that trains the HF model as it is. `whole`: gathers what ranks hold parts of."""
+    known = probe.places.keys()
+    return NamedTensors(modules, hf_names(modules[0], probe.buffer_names | known), known, whole)
+
+
 def accepted(options: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """The options whose names are in `names`."""
     known = set(names)

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from bkm_cell.adapters.base import hf_names, transformers_module
+from bkm_cell.adapters.base import hf_tensors, transformers_module
 from bkm_cell.adapters.control import ControlAdapter
 from bkm_cell.ranks.sharding import meshes, shard
 from bkm_cell.probe import Batch
@@ -76,9 +76,7 @@ class Adapter(ControlAdapter):
         )
 
     def tensors(self) -> NamedTensors:
-        known = self.probe.places.keys()
-        in_file = hf_names(self.model, self.probe.buffer_names | known)
-        return NamedTensors([self.model], in_file, known, self._whole())
+        return hf_tensors(self.probe, [self.model], self._whole())
 
     def _whole(self) -> Callable[[Tensors], Tensors] | None:
         """From version 5 on, tensor-parallel ranks hold plain parts; save_pretrained gathers so. FSDP2

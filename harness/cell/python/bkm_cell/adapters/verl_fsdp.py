@@ -14,12 +14,12 @@ from typing import Any
 
 import torch
 
-from bkm_cell.adapters.base import hf_names
+from bkm_cell.adapters.base import hf_tensors
 from bkm_cell.adapters.verl import VerlAdapter
 from bkm_cell.probe import Probe
 from bkm_cell.witnesses.named_tensors import NamedTensors
 
-_FP32 = {"param_dtype": "fp32", "reduce_dtype": "fp32", "buffer_dtype": "fp32"}
+FP32 = {"param_dtype": "fp32", "reduce_dtype": "fp32", "buffer_dtype": "fp32"}
 
 
 class Adapter(VerlAdapter):
@@ -43,7 +43,7 @@ class Adapter(VerlAdapter):
         config = self.verl_config
         options = {} if "strategy" in self.left_to_engine else {"strategy": "fsdp2"}
         if self.probe.precision == "fp32":
-            options["mixed_precision"] = _FP32
+            options["mixed_precision"] = FP32
         override = {"attn_implementation": self.attention}
         return (
             self.model_config(override_config=override),
@@ -67,9 +67,7 @@ class Adapter(VerlAdapter):
         return degrees
 
     def tensors(self) -> NamedTensors:
-        known = self.probe.places.keys()
-        in_file = hf_names(self.modules()[0], self.probe.buffer_names | known)
-        return NamedTensors(self.modules(), in_file, known)
+        return hf_tensors(self.probe, self.modules())
 
     def configured(self) -> str | None:
         return self.modules()[0].config._attn_implementation

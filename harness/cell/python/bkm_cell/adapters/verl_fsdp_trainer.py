@@ -13,9 +13,9 @@ import sys
 from types import ModuleType
 from typing import Any
 
-
-from bkm_cell.adapters.base import find_module, hf_names, import_all, transformers_module
+from bkm_cell.adapters.base import find_module, hf_tensors, import_all, transformers_module
 from bkm_cell.adapters.trainer import ReportedStep, TrainerAdapter
+from bkm_cell.adapters.verl_fsdp import FP32
 from bkm_cell.witnesses.named_tensors import NamedTensors
 
 ENTRY = "verl.trainer.sft_trainer"
@@ -65,8 +65,8 @@ class Adapter(TrainerAdapter):
             "engine.strategy": "fsdp2",
         }
         if probe.precision == "fp32":
-            types = ("param_dtype", "reduce_dtype", "buffer_dtype")
-            options["+engine.mixed_precision"] = "{" + ",".join(f"{t}:fp32" for t in types) + "}"
+            types = ",".join(f"{name}:{dtype}" for name, dtype in FP32.items())
+            options["+engine.mixed_precision"] = f"{{{types}}}"
         return [f"{name}={value}" for name, value in options.items()]
 
     def _of_the_cell(self, folder: str, data: str) -> list[str]:
@@ -101,9 +101,7 @@ class Adapter(TrainerAdapter):
         ]
 
     def tensors(self) -> NamedTensors:
-        known = self.probe.places.keys()
-        in_file = hf_names(self.modules()[0], self.probe.buffer_names | known)
-        return NamedTensors(self.modules(), in_file, known)
+        return hf_tensors(self.probe, self.modules())
 
     def facts(self) -> dict[str, Any]:
         return {"entry": ENTRY, "arguments": self._arguments}

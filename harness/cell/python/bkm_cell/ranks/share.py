@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -69,17 +70,29 @@ class Share:
             return
         tokens = self.tokens(batch)
         size = len(batch.input_ids)
-        digests: dict[str, str] = {}
-        relations: dict[str, torch.Tensor] = {}
-        for digest, relation in attended.relations.items():
-            spread = torch.zeros(size, size, dtype=torch.uint8)
-            spread[tokens, tokens] = relation
-            digests[digest] = digest_of(spread)
-            relations[digests[digest]] = spread
-        attended.relations = relations
-        attended.layers = [
-            {**layer, "relation": digests[layer["relation"]]} for layer in attended.layers
-        ]
+
+        def spread(relation: torch.Tensor) -> torch.Tensor:
+            whole = torch.zeros(size, size, dtype=torch.uint8)
+            whole[tokens, tokens] = relation
+            return whole
+
+        change_relations(attended, spread)
+
+
+def change_relations(
+    attended: Attended, change: Callable[[torch.Tensor], torch.Tensor]
+) -> None:
+    """Puts what `change` makes of each relation in its place."""
+    digests: dict[str, str] = {}
+    relations: dict[str, torch.Tensor] = {}
+    for digest, relation in attended.relations.items():
+        changed = change(relation)
+        digests[digest] = digest_of(changed)
+        relations[digests[digest]] = changed
+    attended.relations = relations
+    attended.layers = [
+        {**layer, "relation": digests[layer["relation"]]} for layer in attended.layers
+    ]
 
 
 def digest_of(relation: torch.Tensor) -> str:

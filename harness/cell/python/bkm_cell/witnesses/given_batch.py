@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from bkm_cell.probe import Batch
-from bkm_cell.ranks.share import Share, digest_of
+from bkm_cell.ranks.share import Share, change_relations
 from bkm_cell.witnesses.attended import Attended
 
 
@@ -23,7 +23,6 @@ class GivenBatch:
     """`places`: the flat places of the batch's tokens in the rows that the model was given."""
 
     batch: Batch
-    shape: tuple[int, ...]  # of input_ids
     places: torch.Tensor  # int64[T]
 
     def with_tokens(self, named: dict[str, Any], tokens: torch.Tensor) -> dict[str, Any]:
@@ -53,7 +52,7 @@ def given_batch(named: dict[str, Any]) -> GivenBatch:
     lengths = [end - begin for begin, end in zip(begins, ends)]
     tokens = ids.detach().cpu().flatten()[places]
     batch = Batch(tokens, torch.zeros_like(tokens), lengths)
-    return GivenBatch(batch, (rows, width), places)
+    return GivenBatch(batch, places)
 
 
 @dataclass(frozen=True)
@@ -62,8 +61,8 @@ class OrderOfTrainer(Share):
     probe's."""
 
     lengths: tuple[int, ...] = ()  # of the trainer's documents, in its order
+    # int64[T]: where each token of the probe's batch is in the trainer's.
     order: torch.Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
-    """int64[T]: where each token of the probe's batch is in the trainer's."""
 
     def of(self, batch: Batch) -> Batch:
         def moved(values: torch.Tensor) -> torch.Tensor:
@@ -82,16 +81,9 @@ class OrderOfTrainer(Share):
         return None if values is None else values[self.order.to(values.device)]
 
     def whole_relations(self, batch: Batch, attended: Attended) -> None:
-        digests: dict[str, str] = {}
-        relations: dict[str, torch.Tensor] = {}
-        for digest, relation in attended.relations.items():
-            moved = relation[self.order][:, self.order].contiguous()
-            digests[digest] = digest_of(moved)
-            relations[digests[digest]] = moved
-        attended.relations = relations
-        attended.layers = [
-            {**layer, "relation": digests[layer["relation"]]} for layer in attended.layers
-        ]
+        change_relations(
+            attended, lambda relation: relation[self.order][:, self.order].contiguous()
+        )
 
 
 def order_of(expected: Batch, given: Batch) -> OrderOfTrainer | None:
