@@ -16,7 +16,7 @@
 namespace bkm {
 namespace {
 
-constexpr int64_t kNoLabel = -1;
+bool IsLabel(int64_t label) { return label != kNoLabel; }
 
 struct Document {
   std::span<const int64_t> tokens;
@@ -25,15 +25,16 @@ struct Document {
 };
 
 std::vector<Document> ExpectedOf(const PackedBatch& batch) {
+  std::vector<int64_t> labels = batch.Labels();
+  const std::vector<int64_t> counted = batch.Counted();
+  for (size_t t = 0; t < labels.size(); ++t) {
+    if (counted[t] == 0) labels[t] = kNoLabel;
+  }
   std::vector<Document> documents;
   size_t begin = 0;
   for (const int64_t length : batch.document_lengths) {
-    Document document{.tokens = std::span(batch.input_ids).subspan(begin, length)};
-    for (int64_t t = 0; t < length; ++t) {
-      const bool counts = t + 1 < length && batch.loss_mask[begin + t + 1] == 1;
-      document.labels.push_back(counts ? document.tokens[t + 1] : kNoLabel);
-    }
-    documents.push_back(std::move(document));
+    documents.push_back({.tokens = std::span(batch.input_ids).subspan(begin, length),
+                         .labels = {labels.begin() + begin, labels.begin() + begin + length}});
     begin += length;
   }
   return documents;
@@ -99,7 +100,7 @@ class StepData {
   int64_t labels() const {
     int64_t count = 0;
     for (const Document& document : expected_)
-      count += std::ranges::count_if(document.labels, [](int64_t l) { return l != kNoLabel; });
+      count += std::ranges::count_if(document.labels, IsLabel);
     return count;
   }
 
@@ -135,7 +136,9 @@ class StepData {
       const auto label = [](int64_t value) {
         return value == kNoLabel ? std::string("nothing") : absl::StrCat("token ", value);
       };
-      const bool loses_end = missing == 1 && more + other == 0 && *first + 2 == right.size();
+      const size_t last =
+          std::ranges::find_if(right.rbegin(), right.rend(), IsLabel).base() - right.begin() - 1;
+      const bool loses_end = missing == 1 && more + other == 0 && *first == last;
       places.push_back(
           {Place(d),
            absl::StrCat(

@@ -125,9 +125,10 @@ std::optional<DocumentsOfRanks> DocumentsOfRanks::Of(const std::vector<ObservedR
 
 int64_t DocumentsOfRanks::TokensOf(int64_t rank) const {
   int64_t tokens = 0;
+  const std::vector<int64_t> counted = batch_->Counted();
   for (int64_t document = 0; document < documents(); ++document) {
     if (RankOf(document) != rank) continue;
-    for (int64_t t = begin(document) + 1; t < end(document); ++t) tokens += batch_->loss_mask[t];
+    for (int64_t t = begin(document); t < end(document); ++t) tokens += counted[t];
   }
   return tokens;
 }
@@ -166,13 +167,14 @@ std::optional<std::string> DescribeLoss(const DocumentsOfRanks& documents, doubl
                                         std::span<const double> log_probs, double allowed) {
   const PackedBatch& batch = documents.batch();
   if (log_probs.size() != batch.input_ids.size() || !std::isfinite(loss)) return std::nullopt;
+  const std::vector<int64_t> counted = batch.Counted();
   std::vector<double> sums(documents.ranks());
   std::vector<int64_t> tokens(documents.ranks());
   double sum = 0, count = 0;
   for (int64_t document = 0; document < documents.documents(); ++document) {
     const int64_t rank = documents.RankOf(document);
-    for (int64_t t = documents.begin(document); t + 1 < documents.end(document); ++t) {
-      if (batch.loss_mask[t + 1]) sums[rank] -= log_probs[t];
+    for (int64_t t = documents.begin(document); t < documents.end(document); ++t) {
+      if (counted[t]) sums[rank] -= log_probs[t];
     }
   }
   for (int64_t rank = 0; rank < documents.ranks(); ++rank) {

@@ -109,8 +109,8 @@ MaskFinding JudgeFault(const Differences& layers) {
     case MaskFault::kBoundary:
       return {reason::kMaskOffByOne, "documents begin one token too early or too late"};
     case MaskFault::kOtherDocument:
-      return {reason::kMaskLeak, difference.sees_later_documents ? "everything sees everything"
-                                                                 : "documents see each other"};
+      return {reason::kMaskLeak,
+              difference.is_mutual ? "everything sees everything" : "documents see each other"};
     case MaskFault::kFuture:
       return {reason::kMaskFuture, "tokens see the future"};
     case MaskFault::kTooWide:

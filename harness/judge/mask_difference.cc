@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 
@@ -70,19 +71,24 @@ MaskFault FaultOf(int64_t query, int64_t key, bool is_extra, const PackedDocumen
 // Counts the pairs that differ and keeps the most serious fault with its first pair.
 void CompareContents(const Relation& seen, const Relation& right, const PackedDocuments& documents,
                      MaskDifference& difference) {
+  std::set<std::pair<int64_t, int64_t>> seen_documents;  // (of the query, of the key)
   for (int64_t query = 0; query < seen.tokens(); ++query) {
     for (int64_t key = seen.tokens() - 1; key >= 0; --key) {
       const bool is_extra = seen.Sees(query, key);
       if (is_extra == right.Sees(query, key)) continue;
       ++(is_extra ? difference.extra : difference.missing);
       const MaskFault fault = FaultOf(query, key, is_extra, documents);
-      if (fault == MaskFault::kOtherDocument && key > query) difference.sees_later_documents = true;
+      if (fault == MaskFault::kOtherDocument)
+        seen_documents.emplace(documents.DocumentOf(query), documents.DocumentOf(key));
       if (fault >= difference.fault) continue;
       difference.fault = fault;
       difference.example = absl::StrCat(documents.Say(query),
                                         is_extra ? " sees " : " does not see ", documents.Say(key));
     }
   }
+  difference.is_mutual = std::ranges::any_of(seen_documents, [&](const auto& pair) {
+    return seen_documents.contains({pair.second, pair.first});
+  });
 }
 
 }  // namespace

@@ -27,11 +27,11 @@ absl::string_view Name(MaskFault fault);
 
 struct MaskDifference {
   MaskFault fault = MaskFault::kNone;
-  int64_t window = 0;   // kWindow: the observed width in tokens; 0: no window
-  int64_t extra = 0;    // (query, key) pairs that are seen and should not be
-  int64_t missing = 0;  // pairs that should be seen and are not
-  bool sees_later_documents = false;
-  std::string example;  // "token 41 (...) sees token 36 (...)"
+  int64_t window = 0;      // kWindow: the observed width in tokens; 0: no window
+  int64_t extra = 0;       // (query, key) pairs that are seen and should not be
+  int64_t missing = 0;     // pairs that should be seen and are not
+  bool is_mutual = false;  // two documents see each other, each the other
+  std::string example;     // "token 41 (...) sees token 36 (...)"
 };
 
 // `window` is that of RightRelation. A regular fault (boundary, window) takes precedence; otherwise

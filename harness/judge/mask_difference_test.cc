@@ -40,7 +40,7 @@ TEST(MaskDifferenceTest, RightRelationHasNone) {
 TEST(MaskDifferenceTest, CausalOverAllDocumentsSeesOtherDocuments) {
   const MaskDifference difference = Compare(RightFor({22}), Documents(), 0);
   EXPECT_EQ(difference.fault, MaskFault::kOtherDocument);
-  EXPECT_FALSE(difference.sees_later_documents);
+  EXPECT_FALSE(difference.is_mutual);
   EXPECT_EQ(difference.example,
             "token 4 (document 1, position 0) sees token 3 (document 0, position 3)");
   EXPECT_EQ(difference.extra, 12 * 4 + 6 * 16);
@@ -50,7 +50,16 @@ TEST(MaskDifferenceTest, CausalOverAllDocumentsSeesOtherDocuments) {
 TEST(MaskDifferenceTest, EverythingSeesLaterDocumentsToo) {
   const MaskDifference difference = Compare(Everything(), Documents(), 0);
   EXPECT_EQ(difference.fault, MaskFault::kOtherDocument);
-  EXPECT_TRUE(difference.sees_later_documents);
+  EXPECT_TRUE(difference.is_mutual);
+}
+
+// As in a row of a trainer that takes the documents in another order.
+TEST(MaskDifferenceTest, DocumentsThatSeeLaterOnesOnlyAreNotMutual) {
+  Relation seen = Right();
+  seen.Set(0, 10, true);
+  const MaskDifference difference = Compare(seen, Documents(), 0);
+  EXPECT_EQ(difference.fault, MaskFault::kOtherDocument);
+  EXPECT_FALSE(difference.is_mutual);
 }
 
 TEST(MaskDifferenceTest, LaterTokensOfTheOwnDocumentAreTheFuture) {

@@ -23,6 +23,9 @@
 namespace bkm {
 namespace {
 
+// Of a loss that a trainer rounds for its report: transformers' Trainer before version 5.
+constexpr int64_t kFewestDecimals = 4;
+
 // In the order in which failures of one step are reported: causes before consequences.
 enum Quantity {
   kLogProbsMean,
@@ -401,8 +404,11 @@ class Comparer {
     }
     if (!std::isfinite(*loss))
       return Failed(Stage::kForward, reason::kNotFinite, k, "the loss is not finite");
-    worst_.Add(kLoss, {k, "", std::abs(*loss - input_.golden[k].loss),
-                       input_.floor[k].Reports(IsLossInFp32(k)).loss});
+    double error = std::abs(*loss - input_.golden[k].loss);
+    const std::optional<int64_t>& decimals = input_.reported[k].loss_decimals;
+    if (decimals && *decimals >= kFewestDecimals)
+      error = std::max(0.0, error - 0.5 * std::pow(10.0, -static_cast<double>(*decimals)));
+    worst_.Add(kLoss, {k, "", error, input_.floor[k].Reports(IsLossInFp32(k)).loss});
     return std::nullopt;
   }
 

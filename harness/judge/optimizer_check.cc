@@ -66,13 +66,17 @@ bool MovesInBf16(const std::string& name, std::span<const StepTensors> steps) {
                      [&](const StepTensors& step) { return at(step).before != at(step).after; });
 }
 
-OptimizerSettings SettingsOf(const ObservedParamGroup& group) {
+// Those of a parameter. CheckSettings wants the same in all groups, but for what does not decay.
+OptimizerSettings SettingsOf(const OptimizerSettings& asked, const ObservedStep& step,
+                             const std::string& parameter) {
+  const ObservedParamGroup& group = step.param_groups.front();
   OptimizerSettings settings;
   settings.learning_rate = group.learning_rate;
   settings.beta1 = group.beta1;
   settings.beta2 = group.beta2;
   settings.epsilon = group.epsilon;
-  settings.weight_decay = group.weight_decay;
+  settings.weight_decay =
+      asked.undecayed.empty() ? group.weight_decay : asked.WeightDecayOf(parameter);
   return settings;
 }
 
@@ -88,6 +92,11 @@ std::optional<CheckResult> CheckSettings(const OptimizerSettings& asked, const O
       {"beta2", asked.beta2, &ObservedParamGroup::beta2},
       {"epsilon", asked.epsilon, &ObservedParamGroup::epsilon},
       {"weight decay", asked.weight_decay, &ObservedParamGroup::weight_decay}};
+  // Which parameters decay is seen in their updates.
+  const auto is_undecayed = [&](const Setting& setting, const ObservedParamGroup& group) {
+    return setting.seen == &ObservedParamGroup::weight_decay && !asked.undecayed.empty() &&
+           group.weight_decay == 0;
+  };
   const double rate = LearningRateAt(asked, static_cast<int>(k));
   for (const ObservedParamGroup& group : step.param_groups) {
     if (Near(group.learning_rate, rate, kSettingTolerance)) continue;
@@ -98,7 +107,8 @@ std::optional<CheckResult> CheckSettings(const OptimizerSettings& asked, const O
   for (const Setting& setting : settings) {
     const auto other =
         std::find_if(step.param_groups.begin(), step.param_groups.end(), [&](const auto& group) {
-          return !Near(group.*setting.seen, setting.asked, kSettingTolerance);
+          return !Near(group.*setting.seen, setting.asked, kSettingTolerance) &&
+                 !is_undecayed(setting, group);
         });
     if (other == step.param_groups.end()) continue;
     const std::string where =
@@ -191,14 +201,14 @@ struct UpdateFit {
   double before = 0, expected = 0, after = 0;  // at the largest misfit
 };
 
-// The settings are those of the first group: CheckSettings wants the same in all.
-UpdateFit FitTensor(const std::string& name, std::span<const ObservedStep> reported,
-                    std::span<const StepTensors> steps, bool is_bf16) {
+UpdateFit FitTensor(const OptimizerSettings& asked, const std::string& name,
+                    std::span<const ObservedStep> reported, std::span<const StepTensors> steps,
+                    bool is_bf16) {
   UpdateFit worst;
   Follower follower;
   for (size_t k = 0; k < steps.size(); ++k) {
     const SampledTensor& tensor = steps[k].tensors.at(name);
-    const Step expected = follower.Next(SettingsOf(reported[k].param_groups.front()), tensor);
+    const Step expected = follower.Next(SettingsOf(asked, reported[k], name), tensor);
     for (size_t i = 0; i < tensor.before.size(); ++i) {
       const double misfit = Misfit(tensor, expected, i, is_bf16);
       if (misfit > worst.misfit)
@@ -224,13 +234,13 @@ std::string SayUpdate(const std::string& name, const UpdateFit& fit) {
       fit.before, fit.expected, fit.step + 1, fit.after);
 }
 
-CheckResult CheckUpdates(std::span<const ObservedStep> reported, std::span<const StepTensors> steps,
-                         bool is_bf16, Json evidence) {
+CheckResult CheckUpdates(const OptimizerSettings& asked, std::span<const ObservedStep> reported,
+                         std::span<const StepTensors> steps, bool is_bf16, Json evidence) {
   UpdateFit worst;
   std::string worst_name;
   std::vector<FailedPlace> places;
   for (const auto& [name, tensor] : steps.front().tensors) {
-    const UpdateFit fit = FitTensor(name, reported, steps, is_bf16);
+    const UpdateFit fit = FitTensor(asked, name, reported, steps, is_bf16);
     if (fit.misfit > 1)
       places.push_back(
           {absl::StrCat("step ", fit.step + 1, ", ", name), SayUpdate(name, fit),
@@ -318,10 +328,11 @@ CheckResult CheckOptimizer(const OptimizerSettings& asked, std::span<const Obser
     if (auto stop = CheckClipping(asked, reported[k], tensors[k], k, is_bf16, unseen, evidence))
       return finish(*std::move(stop));
   }
-  return CheckUpdates(reported, tensors, is_bf16, std::move(evidence));
+  return CheckUpdates(asked, reported, tensors, is_bf16, std::move(evidence));
 }
 
-std::map<std::string, ExpectedUpdate> ExpectedUpdates(std::span<const ObservedStep> reported,
+std::map<std::string, ExpectedUpdate> ExpectedUpdates(const OptimizerSettings& asked,
+                                                      std::span<const ObservedStep> reported,
                                                       std::span<const StepTensors> steps,
                                                       size_t step) {
   std::map<std::string, ExpectedUpdate> updates;
@@ -337,7 +348,7 @@ std::map<std::string, ExpectedUpdate> ExpectedUpdates(std::span<const ObservedSt
       const SampledTensor& tensor = found->second;
       if (tensor.gradient.size() != last.after.size() || tensor.before.size() != last.after.size())
         break;
-      expected = follower.Next(SettingsOf(reported[k].param_groups.front()), tensor);
+      expected = follower.Next(SettingsOf(asked, reported[k], name), tensor);
     }
     if (expected.after.size() != last.after.size() || expected.after.empty()) continue;
     ExpectedUpdate update;

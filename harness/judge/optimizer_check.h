@@ -62,7 +62,8 @@ struct ExpectedUpdate {
   std::vector<bool> is_right;  // whether the cell has it, within the tolerance of CheckOptimizer
 };
 // By tensor; tensors that were not observed in every step up to `step` are left out.
-std::map<std::string, ExpectedUpdate> ExpectedUpdates(std::span<const ObservedStep> reported,
+std::map<std::string, ExpectedUpdate> ExpectedUpdates(const OptimizerSettings& asked,
+                                                      std::span<const ObservedStep> reported,
                                                       std::span<const StepTensors> steps,
                                                       size_t step);
 

@@ -53,6 +53,23 @@ TEST(OptimizerCheckTest, EverySettingShowsInTheUpdate) {
   EXPECT_EQ(Check(RanWith(other)).reason, "update-off");
 }
 
+TEST(OptimizerCheckTest, WhatNeedNotDecayIsToldByItsName) {
+  RightCell cell = MakeRightCell();
+  for (ObservedStep& step : cell.reported) {
+    step.param_groups.push_back(step.param_groups.front());
+    step.param_groups.back().weight_decay = 0;
+  }
+  EXPECT_EQ(Check(cell).reason, "override-ignored");
+  cell.optimizer.undecayed = "norms-and-biases";
+  EXPECT_EQ(Check(cell).outcome, ClaimOutcome::kPassed);
+  // A parameter that decayed though its name says that it does not.
+  for (StepTensors& step : cell.tensors) {
+    step.tensors["model.norm.weight"] = step.tensors.at("b");
+    step.tensors.erase("b");
+  }
+  EXPECT_EQ(Check(cell).reason, "update-off");
+}
+
 TEST(OptimizerCheckTest, MomentsAreCarriedFromStepToStep) {
   RightCell cell = MakeRightCell();
   // A different gradient in step 2: with fresh moments, the update would again be a sign.
@@ -82,10 +99,10 @@ RightCell CancelledMoment() {
 
 TEST(OptimizerCheckTest, AMomentThatCancelsMayHaveItsRoundings) {
   RightCell cell = CancelledMoment();
-  EXPECT_TRUE(ExpectedUpdates(cell.reported, cell.tensors, 1)["b"].is_right[0]);
+  EXPECT_TRUE(ExpectedUpdates(cell.optimizer, cell.reported, cell.tensors, 1)["b"].is_right[0]);
   // Ten times the rounding is none.
   cell.tensors[1].tensors["b"].after[0] -= 1e-10;
-  EXPECT_FALSE(ExpectedUpdates(cell.reported, cell.tensors, 1)["b"].is_right[0]);
+  EXPECT_FALSE(ExpectedUpdates(cell.optimizer, cell.reported, cell.tensors, 1)["b"].is_right[0]);
 }
 
 TEST(OptimizerCheckTest, SkippedUpdateFailsAndIsDescribed) {

@@ -175,7 +175,8 @@ class Diagnoser {
 
   std::map<std::string, ShardedSample> Updates(size_t k) const {
     std::map<std::string, ShardedSample> samples;
-    for (auto& [name, update] : ExpectedUpdates(input_.observation.steps, input_.steps, k)) {
+    for (auto& [name, update] :
+         ExpectedUpdates(input_.probe.optimizer, input_.observation.steps, input_.steps, k)) {
       std::optional<ShardedSample> sample = SampleOf(name);
       if (!sample || update.expected.size() != sample->places.size()) continue;
       const SampledTensor& seen = input_.steps[k].tensors.at(name);

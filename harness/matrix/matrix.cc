@@ -104,13 +104,6 @@ std::vector<std::pair<const char*, Json>> MainAxes(ObjectReader& reader, const E
           {"device", devices}};
 }
 
-// A warm-up without a schedule is counted as the engine counts it.
-void FillInSchedule(const EngineKind& kind, Json& probe) {
-  const Json warmup = probe.value("/optimizer/warmup_steps"_json_pointer, Json());
-  if (warmup.is_number_integer() && warmup != 0 && !probe["optimizer"].contains("schedule"))
-    probe["optimizer"]["schedule"] = kind.schedule;
-}
-
 absl::Status ReadProbe(const Json& json, const std::string& origin, const std::string& path,
                        const EngineKind& kind, MatrixGroup& group) {
   ObjectReader reader(json, origin, path);
@@ -133,7 +126,7 @@ absl::Status ReadProbe(const Json& json, const std::string& origin, const std::s
   std::vector<Json> probes = {fields};
   for (const auto& [key, values] : axes) probes = Times(probes, key, values);
   for (Json& one : probes) {
-    FillInSchedule(kind, one);
+    FillInFor(kind, one);
     absl::StatusOr<Probe> probe = ProbeFromJson(one, absl::StrCat(origin, ": ", path));
     if (!probe.ok()) return probe.status();
     group.probes.push_back(*std::move(probe));

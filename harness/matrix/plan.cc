@@ -58,18 +58,24 @@ std::string WhyNoGolden(const Cell& cell) {
 }
 
 // What a trainer cannot be asked for yet; empty if it can be asked for all of the probe.
-std::string WhyNotByTrainer(const Probe& probe) {
-  if (probe.drive != "trainer") return "";
+std::string WhyNotByTrainer(const EngineKind& kind, const Probe& probe) {
+  if (probe.drive != "trainer") {
+    if (kind.only_by_trainer)
+      return absl::StrCat(kind.name, " is a trainer: leave drive=engine out");
+    return probe.data == Probe().data ? ""
+                                      : "data is what a trainer reads: ask for drive=trainer, too";
+  }
   const OptimizerSettings& optimizer = probe.optimizer;
   const std::pair<bool, const char*> lacks[] = {
       {probe.head != "lm", "a value head: it trains language models"},
       {probe.layout != Layout(), "several ranks"},
-      {probe.input != Probe().input, "another form of input"},
-      {probe.micro_batches != 1, "micro-batches"},
+      {probe.input != Probe().input && !kind.only_by_trainer, "another form of input"},
+      {probe.micro_batches != 1 && kind.row_multiple > 1, "micro-batches: it packs rows itself"},
       {probe.export_weights, "an export of weights"},
       {probe.resume_checkpoint, "a restart from a checkpoint"},
       {probe.temperature != 1 || probe.entropy, "a temperature or an entropy"},
-      {optimizer.warmup_steps > 0 || !optimizer.decay.empty(), "a schedule of the learning rate"},
+      {!optimizer.decay.empty() && optimizer.total_steps != probe.steps,
+       "a decay that is made for more steps than it trains"},
       {!probe.engine_options.empty(), "engine options"},
       {!probe.adapter_options.empty(), "options of adapters"},
   };
@@ -78,7 +84,13 @@ std::string WhyNotByTrainer(const Probe& probe) {
       return absl::StrCat("a cell that a trainer drives cannot be asked for ", what,
                           " yet: leave drive=trainer or that out");
   }
-  for (const int64_t length : probe.documents.front()) {
+  const std::vector<int64_t>& lengths = probe.documents.front();
+  if (const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+      tokens % kind.row_multiple != 0)
+    return absl::StrCat("the trainer of ", kind.name, " cuts a row into ", kind.row_multiple,
+                        " equal parts, and the first documents have ", tokens,
+                        " tokens together: let them have a multiple of ", kind.row_multiple);
+  for (const int64_t length : lengths) {
     if (length < kShortestConversation)
       return absl::StrCat("a trainer reads conversations, and none has ", length,
                           " tokens: documents of at least ", kShortestConversation, " are needed");
@@ -94,7 +106,7 @@ std::string WhyNotApplicable(const Cell& cell) {
     if (dimension.of_kind != nullptr && !dimension.of_kind(kind) && !dimension.IsDefault(cell))
       return absl::StrCat(kind.name, " ", dimension.lacks);
   }
-  if (std::string why = WhyNotByTrainer(probe); !why.empty()) return why;
+  if (std::string why = WhyNotByTrainer(kind, probe); !why.empty()) return why;
   for (const std::string& word : WordsBesidePacked(probe.input)) {
     if (std::find(kind.inputs.begin(), kind.inputs.end(), word) == kind.inputs.end())
       return absl::StrCat(kind.name, " takes no input with '", word, "', only packed input and ",

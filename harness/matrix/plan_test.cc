@@ -180,21 +180,39 @@ TEST(PlanTest, SaysWhichDecayAnEngineKindLacks) {
 
 TEST(PlanTest, ATrainerIsAskedForWhatItCanBeDrivenTo) {
   const auto why = [](const char* kind, const char* more) {
-    return PlanOf(kind, kVerl,
+    return PlanOf(kind, FindEngineKind(kind)->engine_source.empty() ? "" : kVerl,
                   absl::StrCat(R"("attention": "sdpa", "drive": "trainer")", more).c_str())[0]
         .why;
   };
   EXPECT_EQ(why("verl-fsdp", ""), "");
-  EXPECT_EQ(why("verl-torchtitan", ""), "verl-torchtitan has no trainer that a cell can start");
-  EXPECT_EQ(why("verl-fsdp", R"(, "micro_batches": 2)"),
-            "a cell that a trainer drives cannot be asked for micro-batches yet: leave "
-            "drive=trainer or that out");
+  EXPECT_EQ(why("transformers", ""), "transformers has no trainer that a cell can start");
+  EXPECT_EQ(why("verl-fsdp",
+                R"(, "optimizer": {"warmup_steps": 2, "decay": "cosine", "total_steps": 3})"),
+            "");
+  EXPECT_EQ(
+      why("verl-fsdp", R"(, "optimizer": {"decay": "cosine", "total_steps": 9})"),
+      "a cell that a trainer drives cannot be asked for a decay that is made for more steps than "
+      "it trains yet: leave drive=trainer or that out");
   EXPECT_EQ(why("verl-fsdp", R"(, "layout": "dp_shard=2")"),
             "a cell that a trainer drives cannot be asked for several ranks yet: leave "
             "drive=trainer or that out");
   EXPECT_EQ(why("verl-fsdp", R"(, "documents": [20, 7])"),
             "a trainer reads conversations, and none has 7 tokens: documents of at least 8 are "
             "needed");
+}
+
+TEST(PlanTest, AKindThatIsATrainerHasItsDataAndItsUndecayedParameters) {
+  const Probe probe = PlanOf("transformers-trainer", "", R"("attention": "sdpa")")[0].cell.probe;
+  EXPECT_EQ(probe.drive, "trainer");
+  EXPECT_EQ(probe.data, "marked");
+  EXPECT_EQ(probe.optimizer.undecayed, "norms-and-biases");
+  EXPECT_EQ(PlanOf("transformers-trainer", "", R"("attention": "sdpa", "drive": "engine")")[0].why,
+            "transformers-trainer is a trainer: leave drive=engine out");
+  EXPECT_EQ(PlanOf("verl-fsdp", kVerl, R"("attention": "sdpa", "data": "marked")")[0].why,
+            "data is what a trainer reads: ask for drive=trainer, too");
+  EXPECT_EQ(
+      PlanOf("verl-fsdp", kVerl, R"("attention": "sdpa", "drive": "trainer")")[0].cell.probe.data,
+      "turns");
 }
 
 TEST(PlanTest, ACriticHasNoLogits) {

@@ -259,6 +259,7 @@ TEST(CellTest, EveryFieldOfAProbeHasARowInTheTableOfKeys) {
 TEST(DimensionsTest, EveryOptionOfAProbeHasWordsForWhatARowWasTestedWith) {
   const std::set<std::string> without = {"layout",          // each has words of its own
                                          "kernels",         // Verdict::blind says it
+                                         "data",            // the engine kind's own form
                                          "steps", "seed"};  // say how much, not what
   for (const Dimension& dimension : Dimensions()) {
     const bool is_option =

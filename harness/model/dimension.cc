@@ -40,7 +40,7 @@ std::string OptimizerText(const Cell& cell) {
   const Json settings = ToJson(cell.probe.optimizer);
   std::vector<std::string> parts;
   for (const auto& [name, value] : settings.items()) {
-    if (defaults.value(name, Json()) == value) continue;
+    if (defaults.value(name, Json()) == value || name == "undecayed") continue;  // the kind's
     parts.push_back(
         absl::StrCat(name, ":", value.is_string() ? value.get<std::string>() : value.dump()));
   }
@@ -249,9 +249,25 @@ std::vector<Dimension> OfTheWorkload() {
                "own, started from its entry point on data files)",
        .of_kind = [](const EngineKind& kind) { return !kind.trainer.empty(); },
        .lacks = "has no trainer that a cell can start",
-       .for_control = [](Probe& p) { p.drive = Probe().drive; },
+       .for_control =
+           [](Probe& p) {
+             p.drive = Probe().drive;
+             p.data = Probe().data;
+             p.optimizer.undecayed.clear();
+           },
        .aspects = {{"the engine's own trainer",
                     [](const Probe& p) { return p.drive == "trainer"; }}}},
+      {.name = "data",
+       .use = kDetail,
+       .text = [](const Cell& c) { return EscapedText(c.probe.data); },
+       .field = "data",
+       .value = WordIn,
+       .flag_form = FlagForm::kValues,
+       .help = "Form of a trainer's data: turns (conversations of several turns), marked (the "
+               "template marks what is trained) or single (a question and an answer, in rows of "
+               "shifted labels); the engine kind's own unless told",
+       .of_kind = [](const EngineKind& kind) { return !kind.trainer.empty(); },
+       .lacks = "has no trainer that a cell can start"},
       {.name = "head",
        .use = kOption,
        .text = [](const Cell& c) { return EscapedText(c.probe.head); },
@@ -569,17 +585,20 @@ bool Dimension::Matches(const CellPattern& pattern, const Cell& cell) const {
 absl::StatusOr<Probe> ProbeOfId(absl::string_view id) {
   Json json = ToJson(Probe());
   json.erase("ranks");  // they follow from the layout
+  const EngineKind* kind = nullptr;
   for (absl::string_view part : absl::StrSplit(id, ',', absl::SkipEmpty())) {
     const std::pair<std::string, std::string> pair = absl::StrSplit(part, absl::MaxSplits('=', 1));
     const Dimension* dimension = FindDimension(pair.first);
     if (dimension == nullptr)
       return absl::InvalidArgumentError(
           absl::StrCat("'", id, "' is not the id of a cell: unknown key '", pair.first, "'"));
+    if (pair.first == "engine") kind = FindEngineKind(pair.second.substr(0, pair.second.find('@')));
     if (dimension->field == nullptr) continue;
     absl::StatusOr<Json> value = dimension->value(pair.second);
     if (!value.ok()) return WithContext(value.status(), absl::StrCat("the id ", id));
     json[dimension->field] = *std::move(value);
   }
+  if (kind != nullptr) FillInFor(*kind, json);
   return ProbeFromJson(json, absl::StrCat("the id ", id));
 }
 

@@ -45,6 +45,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .exports_weights = true,
        .saves_checkpoints = true,
        .layouts = {"dp_replicate", "dp_shard", "tp", "cp", "pp", "ep"},
+       .trainer = "verl.trainer.sft_trainer",
        .not_driven = kVerlsOwn,
        .without_golden = {{"qwen3_moe",
                            "verl looks a flavor of torchtitan up by width, layers and vocabulary, "
@@ -99,6 +100,9 @@ const std::vector<EngineKind>& EngineKinds() {
        .exports_weights = false,
        .saves_checkpoints = false,
        .layouts = {"dp_replicate", "dp_shard", "tp", "cp", "ep"},
+       .trainer = "torchtitan.train",
+       .trainer_data = "single",
+       .row_multiple = 8,  // ChunkedLossWrapper.Config.num_chunks
        .without_golden = {{"deepseek_v3_published", kPublishedModel}, {"gemma2", kNotInTorchtitan}},
        .judged_by_ending_only = false},
       {.name = "transformers",
@@ -122,6 +126,31 @@ const std::vector<EngineKind>& EngineKinds() {
        .needs = {{"tp", "accelerate", [](const Probe& probe) { return probe.layout.tp > 1; }},
                  {"a checkpoint in mxfp4", "accelerate",
                   [](const Probe& probe) { return probe.checkpoint == "mxfp4"; }}},
+       .without_golden = {{"deepseek_v3", kDebugFlavor}},
+       .judged_by_ending_only = false},
+      {.name = "transformers-trainer",
+       .engine_source = "",
+       .library_source = "transformers",
+       .library_in_runtime = true,
+       .control = "",
+       .attentions = {"eager", "sdpa", "flex_attention", "flash_attention_2", "flash_attention_3"},
+       .precision = "fp32",
+       .own_precision = "fp32",
+       .own_options = {},
+       .schedule = "zero-based",
+       .decays = {"linear", "cosine"},
+       .inputs = {"padded"},
+       .cuts_by_tokens = false,
+       .looks_for_checkpoints = false,
+       .has_value_head = false,
+       .exports_weights = false,
+       .saves_checkpoints = false,
+       .layouts = {},
+       .trainer = "transformers.Trainer",
+       .only_by_trainer = true,
+       .trainer_data = "marked",
+       .undecayed = "norms-and-biases",
+       .needs = {{"its Trainer", "accelerate", [](const Probe&) { return true; }}},
        .without_golden = {{"deepseek_v3", kDebugFlavor}},
        .judged_by_ending_only = false},
       // Tiny pairs in fixtures/packages that test the harness, not a library.
@@ -155,6 +184,19 @@ const EngineKind* FindEngineKind(absl::string_view name) {
     if (kind.name == name) return &kind;
   }
   return nullptr;
+}
+
+void FillInFor(const EngineKind& kind, Json& probe) {
+  const auto optimizer = [&](const char* name, const std::string& value) {
+    if (!probe["optimizer"].contains(name)) probe["optimizer"][name] = value;
+  };
+  // A warm-up is counted as the engine counts it.
+  const Json warmup = probe.value("/optimizer/warmup_steps"_json_pointer, Json());
+  if (warmup.is_number_integer() && warmup != 0) optimizer("schedule", kind.schedule);
+  if (kind.only_by_trainer && !probe.contains("drive")) probe["drive"] = "trainer";
+  if (probe.value("/drive"_json_pointer, Json()) != "trainer") return;
+  if (!probe.contains("data")) probe["data"] = kind.trainer_data;
+  if (!kind.undecayed.empty()) optimizer("undecayed", kind.undecayed);
 }
 
 std::vector<std::string> EngineKindNames() {

@@ -50,7 +50,11 @@ struct EngineKind {
   // The module of the trainer that users start, which probes with drive=trainer ask for; empty: no
   // cell starts one.
   std::string trainer = {};
-  std::string not_driven = {};  // what of the engine no cell drives, in words
+  bool only_by_trainer = false;        // cells of this kind have no other drive than their trainer
+  std::string trainer_data = "turns";  // Probe::data, unless a matrix says
+  int64_t row_multiple = 1;            // tokens: its trainer cuts a row into equal parts
+  std::string undecayed = {};          // OptimizerSettings::undecayed, unless a matrix says
+  std::string not_driven = {};         // what of the engine no cell drives, in words
   std::vector<RuntimeNeed> needs = {};
   // Models whose golden is not that of what these subjects build, and why: name -> clause.
   std::map<std::string, std::string> without_golden = {};
@@ -67,6 +71,8 @@ const std::vector<EngineKind>& EngineKinds();
 // nullptr for an unknown name.
 const EngineKind* FindEngineKind(absl::string_view name);
 std::vector<std::string> EngineKindNames();
+// Fills in what the kind decides where the JSON of a probe does not say.
+void FillInFor(const EngineKind& kind, Json& probe);
 // The kinds whose engine and library are there, by the names of their sources; for a library
 // without any engine, its control.
 std::vector<const EngineKind*> KindsAmong(

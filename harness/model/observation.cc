@@ -373,6 +373,7 @@ void Describe(Fields& fields, ObservedRankStep& step) {
 
 void Describe(Fields& fields, ObservedStep& step) {
   fields.Field("loss", step.loss);
+  fields.Field("loss_decimals", step.loss_decimals);
   fields.Field("grad_norm", step.grad_norm);
   fields.Field("norm_error", step.norm_error);
   fields.Field("forwards", step.forwards);

@@ -173,6 +173,7 @@ struct ObservedRankDifference {
 
 struct ObservedStep {
   std::optional<double> loss, grad_norm, learning_rate;
+  std::optional<int64_t> loss_decimals;  // to which the loss was rounded for the report
   // Relative: of the total norm as torch sums it in the type of the gradients.
   std::optional<double> norm_error;
   std::string optimizer_class;

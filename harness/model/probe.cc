@@ -41,6 +41,7 @@ void DescribeDocuments(Fields& fields, std::vector<std::vector<int64_t>>& docume
 // A step is not cut into more parts than it has documents.
 int64_t FewestDocuments(const Probe& probe) {
   size_t fewest = probe.documents.front().size();
+  if (probe.drive == "trainer") return static_cast<int64_t>(fewest);  // it reads no other layout
   for (const std::vector<int64_t>& layout : probe.documents)
     fewest = std::min(fewest, layout.size());
   return static_cast<int64_t>(fewest);
@@ -227,6 +228,12 @@ std::vector<int64_t> DocumentsOf(const Probe& probe, int step) {
   return lengths;
 }
 
+double OptimizerSettings::WeightDecayOf(absl::string_view parameter) const {
+  const bool is_exempt =
+      absl::StrContains(parameter, "norm") || absl::StrContains(parameter, "bias");
+  return !undecayed.empty() && is_exempt ? 0 : weight_decay;
+}
+
 double LearningRateAt(const OptimizerSettings& settings, int step) {
   if (step >= settings.warmup_steps) return settings.learning_rate * DecayAt(settings, step);
   HARNESS_CHECK(!settings.schedule.empty()) << "a warm-up without a schedule";
@@ -244,6 +251,7 @@ void Describe(Fields& fields, OptimizerSettings& settings) {
   fields.Int("warmup_steps", settings.warmup_steps, 0, 100, Presence::kOmitted);
   fields.OneOf("schedule", settings.schedule, WarmupSchedules(), Presence::kOmitted);
   DescribeDecay(fields, settings);
+  fields.OneOf("undecayed", settings.undecayed, {"norms-and-biases"}, Presence::kOmitted);
   if (!fields.reading()) return;
   if (settings.warmup_steps > 0 && settings.schedule.empty())
     fields.Fail("schedule", "missing: zero-based (HF) or one-based (torchtitan)");
@@ -265,6 +273,7 @@ void Describe(Fields& fields, Probe& probe) {
   DescribeDocuments(fields, probe.documents);
   if (probe.documents.empty()) return;  // not readable: the complaint is kept
   DescribeLater(fields, "drive", probe.drive, {"engine", "trainer"});
+  DescribeLater(fields, "data", probe.data, {"turns", "marked", "single"});
   fields.OneOf("head", probe.head, {"lm", "value"}, Presence::kOptional);
   DescribeInput(fields, probe.input);
   fields.Int("micro_batches", probe.micro_batches, 1, FewestDocuments(probe), Presence::kOptional);
@@ -295,7 +304,8 @@ Json NumericsOf(const Probe& probe) {
   Json json;
   for (const char* key : {"model", "seed", "steps", "documents", "optimizer"}) json[key] = all[key];
   if (probe.head != "lm") json["head"] = probe.head;
-  for (const char* key : {"drive", "checkpoint", "rope_keys", "config", "temperature", "entropy"}) {
+  for (const char* key :
+       {"drive", "data", "checkpoint", "rope_keys", "config", "temperature", "entropy"}) {
     if (all.contains(key)) json[key] = all[key];
   }
   return json;

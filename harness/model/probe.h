@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "harness/base/fields.h"
 #include "harness/base/json.h"
 #include "harness/model/layout.h"
@@ -37,6 +38,11 @@ struct OptimizerSettings {
   std::string decay;
   int total_steps = 0;  // of the training; at least the probe's steps. 0 without a decay
   double min_lr_factor = 0;
+  // "norms-and-biases": they do not decay, as in transformers' Trainer (get_decay_parameter_names).
+  // A matrix that does not say gets the engine kind's.
+  std::string undecayed;
+  // The weight decay of a parameter, by its name in Hugging Face's files.
+  double WeightDecayOf(absl::string_view parameter) const;
   bool operator==(const OptimizerSettings&) const = default;
 };
 
@@ -80,6 +86,11 @@ struct Probe {
   // engine's own trainer, started from its entry point on files (EngineKind::trainer). Then every
   // step has the same documents, the first layout's, as one epoch of a dataset of conversations.
   std::string drive = "engine";
+  // The form of a trainer's data. "turns": conversations of one or two answers, some with a
+  // system's turn. "marked": the same, and the template marks what is trained. "single": one
+  // question and one answer; rows whose labels were shifted before they were packed, so without
+  // each document's last token. A matrix that does not say gets the engine kind's.
+  std::string data = "turns";
   // "lm": log-probs of a language model. "value": a critic, one value per token.
   std::string head = "lm";
   // How the model is told where documents are (input_form.h): "packed", "padded+left". Results must

@@ -22,10 +22,10 @@ int64_t TokenOfRole(const std::string& role) {
   return kFirstOrdinaryToken + (std::find(roles.begin(), roles.end(), role) - roles.begin());
 }
 
-Conversation RolesFor(int64_t length) {
+Conversation RolesFor(int64_t length, bool is_single) {
   Conversation turns;
-  if (length >= kTokensForASystem) turns.push_back({"system", {}});
-  for (int answers = length >= kTokensForTwoAnswers ? 2 : 1; answers > 0; --answers) {
+  if (!is_single && length >= kTokensForASystem) turns.push_back({"system", {}});
+  for (int answers = !is_single && length >= kTokensForTwoAnswers ? 2 : 1; answers > 0; --answers) {
     turns.push_back({"user", {}});
     turns.push_back({"assistant", {}});
   }
@@ -34,9 +34,16 @@ Conversation RolesFor(int64_t length) {
 
 }  // namespace
 
-const char kChatTemplate[] =
-    "{% for message in messages %}<bos> {{ message['role'] }} {{ message['content'] }} <eos> "
-    "{% endfor %}{% if add_generation_prompt %}<bos> assistant {% endif %}";
+std::string ChatTemplate(const std::string& data) {
+  constexpr char kEnd[] = "{% endfor %}{% if add_generation_prompt %}<bos> assistant {% endif %}";
+  constexpr char kBegin[] = "{% for message in messages %}<bos> {{ message['role'] }} ";
+  if (data != "marked") return absl::StrCat(kBegin, "{{ message['content'] }} <eos> ", kEnd);
+  return absl::StrCat(kBegin,
+                      "{% if message['role'] == 'assistant' %}{% generation %}"
+                      "{{ message['content'] }} <eos>{% endgeneration %} {% else %}"
+                      "{{ message['content'] }} <eos> {% endif %}",
+                      kEnd);
+}
 
 const std::vector<std::string>& ChatRoles() {
   static const auto& roles = *new std::vector<std::string>{"system", "user", "assistant"};
@@ -52,8 +59,10 @@ std::vector<Conversation> DrawConversations(const Probe& probe, const ModelShape
   const CounterStream stream(probe.seed, "conversations");
   uint64_t drawn = 0;
   std::vector<Conversation> conversations;
-  for (const int64_t length : DocumentsOf(probe, 0)) {
-    Conversation turns = RolesFor(length);
+  const bool is_single = probe.data == "single";
+  for (int64_t length : DocumentsOf(probe, 0)) {
+    if (is_single) ++length;
+    Conversation turns = RolesFor(length, is_single);
     const auto count = static_cast<int64_t>(turns.size());
     const int64_t words = length - count * kTokensAroundWords;
     for (int64_t turn = 0; turn < count; ++turn) {
@@ -69,7 +78,7 @@ std::vector<Conversation> DrawConversations(const Probe& probe, const ModelShape
   return conversations;
 }
 
-PackedBatch Templated(const std::vector<Conversation>& conversations) {
+PackedBatch Templated(const std::vector<Conversation>& conversations, const std::string& data) {
   PackedBatch batch;
   for (const Conversation& conversation : conversations) {
     const size_t begin = batch.input_ids.size();
@@ -83,6 +92,11 @@ PackedBatch Templated(const std::vector<Conversation>& conversations) {
       add(TokenOfRole(turn.role), false);
       for (const int64_t token : turn.tokens) add(token, counts);
       add(kEosToken, counts);
+    }
+    if (data == "single") {
+      batch.after.push_back(batch.input_ids.back());
+      batch.input_ids.pop_back();
+      batch.loss_mask.pop_back();
     }
     batch.document_lengths.push_back(static_cast<int64_t>(batch.input_ids.size() - begin));
   }

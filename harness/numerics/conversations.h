@@ -27,17 +27,20 @@ const std::vector<std::string>& ChatRoles();
 // The word of a token in text.
 std::string ChatWord(int64_t token);
 
-// A Jinja template in the form of ChatML: each turn is "<bos> ROLE WORDS <eos>", and a prompt for
-// an answer is "<bos> assistant".
-extern const char kChatTemplate[];
+// A Jinja template in the form of ChatML for Probe::data: each turn is "<bos> ROLE WORDS <eos>",
+// and a prompt for an answer is "<bos> assistant". Of "marked", answers and their ends stand in a
+// generation block (transformers' apply_chat_template, return_assistant_tokens_mask).
+std::string ChatTemplate(const std::string& data);
 
-// One for each document of a step, of as many tokens: a question and an answer; longer ones have
-// two of each, and the longest begin with a turn of the system.
+// One for each document of a step, of as many tokens (of "single" one more, which is no input): a
+// question and an answer; unless they are single, longer ones have two of each, and the longest
+// begin with a turn of the system.
 std::vector<Conversation> DrawConversations(const Probe& probe, const ModelShape& shape);
 
 // The conversations in the order of the file, packed. The words and the end of each answer count in
-// the loss, the template's beginning of it does not.
-PackedBatch Templated(const std::vector<Conversation>& conversations);
+// the loss, the template's beginning of it does not. `data`: Probe::data.
+PackedBatch Templated(const std::vector<Conversation>& conversations,
+                      const std::string& data = "turns");
 
 // JSON lines of {"messages": [{"role": ..., "content": ...}]}.
 std::string JsonLines(const std::vector<Conversation>& conversations);

@@ -48,6 +48,35 @@ TEST(ConversationsTest, TheTemplateSurroundsEachTurnAndOnlyAnswersAreTrained) {
       "\n");
 }
 
+TEST(ConversationsTest, RowsOfShiftedLabelsEndBeforeTheLastToken) {
+  const PackedBatch batch = Templated(
+      {{{"user", {17}}, {"assistant", {23, 24}}}, {{"user", {4}}, {"assistant", {7}}}}, "single");
+  EXPECT_THAT(batch.input_ids, ElementsAre(1, 4, 17, 2, 1, 5, 23, 24,  //
+                                           1, 4, 4, 2, 1, 5, 7));
+  EXPECT_THAT(batch.document_lengths, ElementsAre(8, 7));
+  EXPECT_THAT(batch.after, ElementsAre(2, 2));
+  EXPECT_THAT(batch.Labels(), ElementsAre(4, 17, 2, 1, 5, 23, 24, 2,  //
+                                          4, 4, 2, 1, 5, 7, 2));
+  EXPECT_THAT(batch.Counted(), ElementsAre(0, 0, 0, 0, 0, 1, 1, 1,  //
+                                           0, 0, 0, 0, 0, 1, 1));
+}
+
+TEST(ConversationsTest, SingleOnesHaveOneAnswerWhateverTheirLength) {
+  Probe probe = TrainerProbe();
+  probe.data = "single";
+  const std::vector<Conversation> drawn = DrawConversations(probe, *ShapeOf(probe));
+  for (const Conversation& conversation : drawn)
+    EXPECT_THAT(RolesOf(conversation), ElementsAre("user", "assistant"));
+  EXPECT_THAT(Templated(drawn, "single").document_lengths, ElementsAre(8, 40, 100));
+}
+
+TEST(ConversationsTest, AMarkedTemplateMarksAnswersAndTheirEndsOnly) {
+  const std::string marked = ChatTemplate("marked");
+  EXPECT_EQ(ChatTemplate("turns").find("generation %}"), std::string::npos);
+  EXPECT_NE(marked.find("{% generation %}{{ message['content'] }} <eos>{% endgeneration %}"),
+            std::string::npos);
+}
+
 TEST(ConversationsTest, ADocumentHasItsLengthAndLongOnesHaveMoreTurns) {
   const ModelShape shape = *ShapeOf(TrainerProbe());
   const std::vector<Conversation> drawn = DrawConversations(TrainerProbe(), shape);

@@ -7,11 +7,36 @@
 
 namespace bkm {
 
+std::vector<int64_t> PackedBatch::Labels() const {
+  std::vector<int64_t> labels(input_ids.size(), kNoLabel);
+  int64_t start = 0;
+  for (size_t document = 0; document < document_lengths.size(); ++document) {
+    const int64_t last = start + document_lengths[document] - 1;
+    std::copy(input_ids.begin() + start + 1, input_ids.begin() + last + 1, labels.begin() + start);
+    if (!after.empty()) labels[last] = after[document];
+    start = last + 1;
+  }
+  return labels;
+}
+
+std::vector<int64_t> PackedBatch::Counted() const {
+  const std::vector<int64_t> labels = Labels();
+  std::vector<int64_t> counted(labels.size());
+  int64_t last = -1;
+  for (const int64_t length : document_lengths) {
+    for (int64_t t = last + 1; t < last + length; ++t) counted[t] = loss_mask[t + 1];
+    last += length;
+    counted[last] = labels[last] != kNoLabel;
+  }
+  return counted;
+}
+
 std::vector<int64_t> PackedBatch::JudgedPositions() const {
+  const int64_t unlabelled = after.empty() ? 1 : 0;
   std::vector<int64_t> positions;
   int64_t start = 0;
   for (const int64_t length : document_lengths) {
-    for (int64_t i = 0; i + 1 < length; ++i) positions.push_back(start + i);
+    for (int64_t i = 0; i < length - unlabelled; ++i) positions.push_back(start + i);
     start += length;
   }
   return positions;

@@ -9,14 +9,24 @@
 
 namespace bkm {
 
+inline constexpr int64_t kNoLabel = -1;
+
 // The packed batch of one step: documents one after another; positions restart in each.
 struct PackedBatch {
   std::vector<int64_t> input_ids;
   std::vector<int64_t> loss_mask;  // 0 or 1 per token
   std::vector<int64_t> document_lengths;
+  // The token that each document's last position predicts, which counts in the loss and is no
+  // input, of rows whose labels were shifted before they were packed. Empty: nothing is predicted
+  // there.
+  std::vector<int64_t> after;
   bool operator==(const PackedBatch&) const = default;
 
-  // The positions that have a label: all but the last position of each document.
+  // [T] The token that each position predicts; kNoLabel if none.
+  std::vector<int64_t> Labels() const;
+  // [T] 1 where the label counts in the loss, else 0.
+  std::vector<int64_t> Counted() const;
+  // The positions that have a label.
   std::vector<int64_t> JudgedPositions() const;
 
   // The mean of |a - b| over the judged positions. Both have a value per token.

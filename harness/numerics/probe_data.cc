@@ -71,7 +71,7 @@ std::vector<float> DrawWeightAt(const WeightShape& weight, uint64_t seed,
 }
 
 PackedBatch DrawBatch(const Probe& probe, const ModelShape& shape, int step) {
-  if (probe.drive == "trainer") return Templated(DrawConversations(probe, shape));
+  if (probe.drive == "trainer") return Templated(DrawConversations(probe, shape), probe.data);
   PackedBatch batch;
   batch.document_lengths = DocumentsOf(probe, step);
   const CounterStream stream(probe.seed, absl::StrCat("tokens/", step));

@@ -141,5 +141,16 @@ TEST(PackedBatchTest, JudgedPositionsLeaveOutTheLastOfEachDocument) {
   EXPECT_THAT(batch.JudgedPositions(), ElementsAre(0, 1, 3));
 }
 
+TEST(PackedBatchTest, WhatFollowsADocumentMayBeALabelOfItsLastToken) {
+  PackedBatch batch = {
+      .input_ids = {5, 6, 7, 8, 9}, .loss_mask = {0, 0, 1, 0, 1}, .document_lengths = {3, 2}};
+  EXPECT_THAT(batch.Labels(), ElementsAre(6, 7, kNoLabel, 9, kNoLabel));
+  EXPECT_THAT(batch.Counted(), ElementsAre(0, 1, 0, 1, 0));
+  batch.after = {2, 2};
+  EXPECT_THAT(batch.Labels(), ElementsAre(6, 7, 2, 9, 2));
+  EXPECT_THAT(batch.Counted(), ElementsAre(0, 1, 1, 1, 1));
+  EXPECT_THAT(batch.JudgedPositions(), ElementsAre(0, 1, 2, 3, 4));
+}
+
 }  // namespace
 }  // namespace bkm

@@ -30,15 +30,18 @@ namespace fs = std::filesystem;
 constexpr int kSchema = 1;
 // Raise it if the files of the model beside its weights change (config.json, the tokenizer).
 constexpr int kModelFiles = 2;
+// The same for the tokenizer and the conversations of probes with a trainer.
+constexpr int kTrainerFiles = 2;
 constexpr const char* kJsonFiles[] = {"model/config.json", "model/generation_config.json",
                                       "model/tokenizer.json", "model/tokenizer_config.json"};
 constexpr char kConversations[] = "conversations.jsonl";  // of probes with a trainer
 constexpr const char* kTensorFiles[] = {"batch.safetensors", "places.safetensors"};
 
 std::string FolderName(const Probe& probe) {
-  const Json key = {{"generator", kGeneratorVersion},
-                    {"model_files", kModelFiles},
-                    {"numerics", NumericsOf(probe)}};
+  Json key = {{"generator", kGeneratorVersion},
+              {"model_files", kModelFiles},
+              {"numerics", NumericsOf(probe)}};
+  if (probe.drive == "trainer") key["trainer_files"] = kTrainerFiles;
   return Sha256(ToLine(key)).substr(0, 32);
 }
 
@@ -82,7 +85,10 @@ absl::Status WriteModel(const Probe& probe, const ModelShape& shape, const fs::p
       WriteFile(folder / "tokenizer.json", ToText(HfTokenizer(shape.vocabulary, has_template))));
   OrderedJson tokenizer = HfTokenizerConfig();
   if (has_template) {
-    tokenizer["chat_template"] = std::string(kChatTemplate);
+    tokenizer["chat_template"] = ChatTemplate(probe.data);
+    // As of Qwen3: the template's begin of a turn is none of a document, which a tokenizer would
+    // add.
+    tokenizer["bos_token"] = nullptr;
     // As published tokenizers of language models say: else there are token_type_ids.
     tokenizer["model_input_names"] = {"input_ids", "attention_mask"};
   }
@@ -101,6 +107,7 @@ absl::Status WriteBatches(const Probe& probe, const ModelShape& shape, const fs:
     add(StepKey(step, "input_ids"), batch.input_ids);
     add(StepKey(step, "loss_mask"), batch.loss_mask);
     add(StepKey(step, "document_lengths"), batch.document_lengths);
+    if (!batch.after.empty()) add(StepKey(step, "after"), batch.after);
   }
   return WriteSafetensors(path, std::move(tensors));
 }
@@ -194,6 +201,13 @@ absl::StatusOr<PackedBatch> ReadBatch(const SafetensorsFile& file, int step) {
   ASSIGN_OR_RETURN(batch.input_ids, file.Ints(StepKey(step, "input_ids")));
   ASSIGN_OR_RETURN(batch.loss_mask, file.Ints(StepKey(step, "loss_mask")));
   ASSIGN_OR_RETURN(batch.document_lengths, file.Ints(StepKey(step, "document_lengths")));
+  if (file.Has(StepKey(step, "after"))) {
+    ASSIGN_OR_RETURN(batch.after, file.Ints(StepKey(step, "after")));
+    if (batch.after.size() != batch.document_lengths.size())
+      return absl::InvalidArgumentError(absl::StrCat("step ", step, ": ", batch.after.size(),
+                                                     " labels after ",
+                                                     batch.document_lengths.size(), " documents"));
+  }
   size_t total = 0;
   for (const int64_t length : batch.document_lengths) total += length;
   if (batch.input_ids.empty() || batch.input_ids.size() != total ||

@@ -163,8 +163,8 @@ audit` looks up your own versions.
 
 In the tables, **ok** means that every claim of bkm held in every cell that ran with this attention;
 `ok !` that a cell without options is right, and another one with this attention is not, which the
-list below the table names; `-` that nothing was run. "layouts" says with how many of the layouts of
-several ranks a cell is right.
+list below the table names; `(s)` that a stand-in kernel of bkm's ran for the real one; `-` that
+nothing was run. "layouts" says with how many of the layouts of several ranks a cell is right.
 
 ## verl-torchtitan
 

@@ -201,7 +201,7 @@ std::string Mark(const PublishedRow& row, const std::string& attention, Links& l
                                [](const PublishedCell* cell) { return IsOk(*cell); });
   if (ok != plain.end())
     return absl::StrCat(links.ToEvidence("**ok**", (*ok)->evidence),
-                        StandInNote((*ok)->evidence.verdict),
+                        StandInNote((*ok)->evidence.verdict).empty() ? "" : " (s)",
                         std::any_of(cells.begin(), cells.end(), is_red) ? " !" : "");
   const auto red = std::find_if(plain.begin(), plain.end(), is_red);
   if (red == plain.end()) return "unknown";
@@ -490,8 +490,8 @@ std::string TableMarkdown(const PublishedTable& table, EvidenceLinks evidence) {
              "",
              "In the tables, **ok** means that every claim of bkm held in every cell that ran "
              "with this attention; `ok !` that a cell without options is right, and another "
-             "one with this attention is not, which the list below the table names; `-` that "
-             "nothing was run. "
+             "one with this attention is not, which the list below the table names; `(s)` that "
+             "a stand-in kernel of bkm's ran for the real one; `-` that nothing was run. "
              "\"layouts\" says with how many of the layouts of several ranks a cell is "
              "right.") +
          "\n";

@@ -49,7 +49,7 @@ LossAndLogProbs SftLoss(const Decoder& model, const Weights& weights, const Pack
                         const LogitsUse& use) {
   const Tensor input_ids = FromInts(batch.input_ids);
   const Tensor mask = FromInts(batch.loss_mask);
-  const double count = mask.sum().item<double>();
+  const Tensor counted = FromInts(batch.Counted());
   // Each rank casts the weights itself: its gradients are rounded before they are added up.
   std::vector<Tensor> parts;
   int64_t start = 0;
@@ -61,18 +61,15 @@ LossAndLogProbs SftLoss(const Decoder& model, const Weights& weights, const Pack
   Tensor logits = parts.size() == 1 ? parts[0] : at::cat(parts);
   if (model.is_critic()) {
     const Tensor values = logits.squeeze(-1).to(arithmetic.log_probs);
-    return {((values - 1).square() * mask).sum() / (2 * count), values, {}};
+    return {((values - 1).square() * mask).sum() / (2 * mask.sum().item<double>()), values, {}};
   }
   if (use.temperature != 1) logits = logits / use.temperature;
-  // The label of a position is the next token, except at the end of a document.
-  const Tensor labels = at::roll(input_ids, -1);
-  Tensor labelled = at::zeros({input_ids.size(0)}, at::kBool);
-  labelled.index_fill_(0, FromInts(batch.JudgedPositions()), true);
-  const Tensor log_probs =
-      LabelLogProbs(logits, labels, arithmetic).masked_fill(labelled.logical_not(), 0);
-  const Tensor counted = at::roll(mask, -1).to(log_probs.scalar_type());
-  return {-(log_probs * counted).sum() / count, log_probs,
-          use.entropy ? Entropy(logits.detach(), arithmetic) : Tensor()};
+  const Tensor labels = FromInts(batch.Labels());
+  const Tensor unlabelled = labels.eq(kNoLabel);
+  const Tensor log_probs = LabelLogProbs(logits, labels.masked_fill(unlabelled, 0), arithmetic)
+                               .masked_fill(unlabelled, 0);
+  return {-(log_probs * counted.to(log_probs.scalar_type())).sum() / counted.sum().item<double>(),
+          log_probs, use.entropy ? Entropy(logits.detach(), arithmetic) : Tensor()};
 }
 
 SftTrainer::SftTrainer(Decoder model, const Weights& weights, const OptimizerSettings& optimizer,
@@ -94,7 +91,7 @@ void SftTrainer::AdamW(const std::string& name, Tensor weight) {
     second = at::zeros_like(gradient);
   }
   const double rate = LearningRateAt(optimizer_, steps_ - 1);
-  weight.mul_(1 - rate * optimizer_.weight_decay);
+  weight.mul_(1 - rate * optimizer_.WeightDecayOf(name));
   first.lerp_(gradient, 1 - optimizer_.beta1);
   second.mul_(optimizer_.beta2).addcmul_(gradient, gradient, 1 - optimizer_.beta2);
   const double correction1 = 1 - std::pow(optimizer_.beta1, steps_);

@@ -33,8 +33,9 @@ struct StepFacts {
 };
 
 // The minimized loss and its [tokens] terms:
-// - A language model: -sum(log_prob[t] * loss_mask[t + 1]) / sum(loss_mask), and the log-probs of
-//   the labels, 0 where there is none.
+// - A language model: -sum(log_prob[t] * counted[t]) / sum(counted), and the log-probs of the
+// labels,
+//   0 where there is none (PackedBatch::Labels, PackedBatch::Counted).
 // - A critic: sum((value[t] - 1)^2 * loss_mask[t]) / (2 * sum(loss_mask)), and its values, which
 //   replace the log-probs everywhere.
 struct LossAndLogProbs {

@@ -70,6 +70,23 @@ TEST_F(SftTest, LossIsTheMeanOverMaskedLabels) {
 }
 
 // Every position has its own value: nothing is shifted, and the last tokens of documents count.
+TEST_F(SftTest, WhatFollowsADocumentIsPredictedByItsLastToken) {
+  const Arithmetic exact = ExactArithmetic();
+  const Decoder model(shape_, exact);
+  PackedBatch cut = batch_;  // the same documents without their last tokens
+  cut.input_ids = {3, 4, 5, 6, 7};
+  cut.loss_mask = {0, 0, 1, 0, 1};
+  cut.document_lengths = {3, 2};
+  cut.after = {2, 2};
+  const LossAndLogProbs whole = SftLoss(model, weights_, batch_, exact);
+  const LossAndLogProbs seen = SftLoss(model, weights_, cut, exact);
+  const std::vector<double> expected = ToDoubles(whole.log_probs),
+                            other = ToDoubles(seen.log_probs);
+  for (const auto& [position, label] : {std::pair(0, 0), {1, 1}, {2, 2}, {4, 3}, {5, 4}})
+    EXPECT_NEAR(other[label], expected[position], 1e-12) << position;
+  EXPECT_NEAR(seen.loss.item<double>(), whole.loss.item<double>(), 1e-12);
+}
+
 TEST_F(SftTest, ACriticsLossIsHalfTheMeanSquareOfItsValuesLessOne) {
   shape_.value_head = true;
   weights_["score.weight"] = at::ones({1, 8}, at::kDouble);

@@ -17,50 +17,80 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 
 from bkm_cell.adapters.trainer import ReportedStep, TrainerAdapter
 from bkm_cell.hand_over import probe_tensors
 from bkm_cell.probe import Batch
 from bkm_cell.sft import Ladder
-from bkm_cell.witnesses.attended import Attended
+from bkm_cell.witnesses.attended import Attended, AttendedOfParts
 from bkm_cell.witnesses.built import model_numbers
-from bkm_cell.witnesses.given_batch import GivenBatch, given_batch, order_of
+from bkm_cell.witnesses.given_batch import GivenCall, by_name, given_batch, order_of, together
 from bkm_cell.witnesses.gpu_reads import GpuReads
 from bkm_cell.witnesses.kernels import AttentionKernels, LossGraphs
 from bkm_cell.witnesses.load import loaded
-from bkm_cell.witnesses.loss_labels import Labels, labels_of
+from bkm_cell.witnesses.loss_labels import Labels, labels_of, on_gradient
 from bkm_cell.witnesses.numbers import StepNumbers
 from bkm_cell.witnesses.outermost import outermost_calls
 from bkm_cell.witnesses.step_masks import StepMasks
 from bkm_cell.witnesses.weights_read import first_weights_read
 
 
+_STAGES = ("construct", "load", "backend", "mask", "forward", "backward", "step")
+
+
+@dataclass
+class _Forward:
+    """One micro-batch, and its logits with their gradients: whole, or in chunks along the row."""
+
+    call: GivenCall
+    is_in_chunks: bool = False
+    logits: list[torch.Tensor] = field(default_factory=list)
+    gradients: dict[int, torch.Tensor] = field(default_factory=dict)  # by chunk
+
+    def watch(self, logits: torch.Tensor) -> None:
+        chunk = len(self.logits)
+        self.logits.append(logits.detach().clone())  # a trainer may change them in place
+
+        def backward(gradient: torch.Tensor) -> None:
+            self.gradients[chunk] = gradient.detach()
+
+        on_gradient(logits, backward)
+
+    def labels(self) -> Labels:
+        gradients = [
+            self.gradients.get(chunk, torch.zeros_like(logits))
+            for chunk, logits in enumerate(self.logits)
+        ]
+        places = self.call.given.places.to(self.logits[0].device)
+        both = (torch.cat(gradients, 1), torch.cat(self.logits, 1))
+        return labels_of(*(x.reshape(-1, x.shape[-1])[places] for x in both))
+
+
 @dataclass
 class _Step:
-    """`given`, `labels` and `log_probs` are those of each micro-batch."""
-
-    attended: Attended
+    attended: AttendedOfParts
     graphs: LossGraphs
     start: float
     seconds: float = 0.0
-    given: list[GivenBatch] = field(default_factory=list)
-    labels: list[Labels] = field(default_factory=list)
-    log_probs: list[torch.Tensor] = field(default_factory=list)
+    forwards: list[_Forward] = field(default_factory=list)
+    labels: list[Labels] = field(default_factory=list)  # of each forward, once the step is over
+    log_probs: list[torch.Tensor] = field(default_factory=list)  # likewise
     is_over: bool = False
 
     def batch(self) -> Batch:
-        parts = [each.batch for each in self.given]
-        return Batch(
-            torch.cat([part.input_ids for part in parts]),
-            torch.cat([part.loss_mask for part in parts]),
-            [length for part in parts for length in part.lengths],
-        )
+        return together([each.call.given.batch for each in self.forwards])
 
 
 class DrivenLadder(Ladder):
-    """What a trainer does beyond the probe's steps is not watched. Who attends to whom in a training
-    step is read where the step has one micro-batch."""
+    """What a trainer does beyond the probe's steps is not watched.
+
+    The forwards that train nothing repeat the calls of the first step's micro-batches, before the last
+    of these goes on: until then no weight has moved.
+    """
 
     _adapter: TrainerAdapter
 
@@ -75,9 +105,9 @@ class DrivenLadder(Ladder):
             self._report.stage("load")
             self._report.set(adapter={"weights_read_by": reader})
 
-        with ExitStack() as self._whole, ExitStack() as self._of_step:
+        with ExitStack() as self._whole, ExitStack() as self._of_step, ExitStack() as self._of_forward:
             self._whole.enter_context(first_weights_read(began))
-            self._whole.enter_context(outermost_calls(self._entered, self._left))
+            self._whole.enter_context(outermost_calls(self._entered, self._left, self._part_left))
             self._adapter.run()
         self._tell_last_step()
         self._planted.confirm()
@@ -93,39 +123,54 @@ class DrivenLadder(Ladder):
     ) -> None:
         if not self._is_training(module):
             return
-        given = given_batch(named)
+        named = by_name(module, arguments, named)
+        whole = self._probe.batches[0]
+        call = GivenCall(named, given_batch(named, whole.input_ids.split(whole.lengths)))
         if self._numbers is None:
-            self._found(module, named, given)
-        if not self._steps or self._steps[-1].is_over:
-            if len(self._steps) == len(self._probe.batches):
-                return
-            self._begin_step(given)
-        self._steps[-1].given.append(given)
+            self._found(module)
+        is_new = not self._steps or self._steps[-1].is_over
+        if is_new and len(self._steps) == len(self._probe.batches):
+            return
+        if is_new and self._probe.micro_batches == 1 and not self._steps:
+            self._witness_first_step([call])
+        if is_new:
+            self._begin_step()
+        self._of_forward.close()
+        step = self._steps[-1]
+        step.forwards.append(_Forward(call))
+        if len(self._steps) == 1 and 1 < self._probe.micro_batches == len(step.forwards):
+            reads = self._reads
+            with reads.paused():
+                self._witness_first_step([each.call for each in step.forwards])
+            self._reads = reads
+        attended = self._attended(call.given.batch)
+        step.attended.begin(attended)
+        masks = StepMasks(self._adapter.modules(), attended, self._own_calls)
+        self._of_forward.enter_context(masks.watching())
+        self._stage("forward")
         self._enter("forward")
 
     def _left(self, module: torch.nn.Module, result: Any) -> None:
         if not self._is_training(module) or not self._steps or self._steps[-1].is_over:
             return
-        step = self._steps[-1]
-        given, logits = step.given[-1], getattr(result, "logits", result)
-        seen = logits.detach().clone()  # a trainer may change them in place
-        with torch.no_grad():
-            log_probs = self._adapter.log_probs(seen, given, given.batch.input_ids)
-        step.log_probs.append(log_probs)
+        logits, forward = self._adapter.logits(result), self._steps[-1].forwards[-1]
+        forward.is_in_chunks = logits is None
+        if logits is not None:
+            forward.watch(logits)
 
-        def backward(gradient: torch.Tensor | None) -> None:
-            if gradient is not None:
-                places = given.places.to(gradient.device)
-                flat = [x.reshape(-1, x.shape[-1])[places] for x in (gradient, seen)]
-                step.labels.append(labels_of(*flat))
+    def _part_left(self, part: torch.nn.Module, result: Any) -> None:
+        """A loss that makes logits itself calls the head, chunk by chunk."""
+        if self._is_own or not self._steps or self._steps[-1].is_over:
+            return
+        forward = self._steps[-1].forwards[-1]
+        if forward.is_in_chunks and isinstance(result, torch.Tensor) and result.requires_grad:
+            logits = self._adapter.logits(result)
+            if logits is not None:
+                forward.watch(logits)
 
-        logits.register_hook(backward)
-
-    def _found(
-        self, module: torch.nn.Module, named: dict[str, Any], given: GivenBatch
-    ) -> None:
+    def _found(self, module: torch.nn.Module) -> None:
         report, adapter, probe = self._report, self._adapter, self._probe
-        adapter.found(module, named, given)
+        adapter.found(module)
         self._planted.after_construct()
         if report.stage_name != "load":  # no reader ran: the load witness shows the weights
             report.stage("load")
@@ -136,13 +181,7 @@ class DrivenLadder(Ladder):
             report.set(
                 model=model_numbers(adapter.modules()), **loaded(tensors, probe.buffer_names)
             )
-        order = order_of(probe.batches[0], given.batch)
-        if order is not None:
-            self._share = order
-            with self._own():
-                self._witness_attention()
-        else:  # nothing of them can be compared with the probe's
-            self._reads = GpuReads(adapter.modules(), probe.steps)
+        self._reads = GpuReads(adapter.modules(), probe.steps)
         self._attentions = AttentionKernels(adapter.modules(), len(probe.batches))
         self._numbers = StepNumbers(probe, tensors, self._tensors_dir, report)
         self._whole.enter_context(self._numbers)
@@ -150,41 +189,92 @@ class DrivenLadder(Ladder):
 
     @contextmanager
     def _own(self) -> Iterator[None]:
-        """In this context witnesses call the model: the trainer's random numbers stay as they are."""
-        state = torch.get_rng_state()
+        """In this context witnesses call the model: the trainer's random numbers stay as they are, and
+        so do the weights that autocast keeps cast, which would have no gradient."""
+        state, keeps_cast = torch.get_rng_state(), torch.is_autocast_cache_enabled()
+        torch.set_autocast_cache_enabled(False)
         self._is_own = True
         try:
             yield
         finally:
             self._is_own = False
+            torch.set_autocast_cache_enabled(keeps_cast)
             torch.set_rng_state(state)
 
-    def _begin_step(self, given: GivenBatch) -> None:
+    def _witness_first_step(self, calls: list[GivenCall]) -> None:
+        """Other documents than the probe's cannot be compared with anything: nothing is witnessed."""
+        order = order_of(self._probe.batches[0], together([call.given.batch for call in calls]))
+        if order is not None:
+            self._share, self._witnessed = order, calls
+            with self._own():
+                self._witness_attention()
+
+    def _attended_in_witness(self, batch: Batch) -> Attended:
+        return AttendedOfParts()
+
+    def _evaluate(self, batch: Batch, attended: Attended | None = None) -> torch.Tensor:
+        """Forward by forward, as the trainer cut its batch."""
+        sizes = [len(call.given.batch.input_ids) for call in self._witnessed]
+        parts = []
+        for call, tokens in zip(self._witnessed, self._share.of(batch).input_ids.split(sizes)):
+            if isinstance(attended, AttendedOfParts):
+                attended.begin(self._attended(call.given.batch))
+            parts.append(self._adapter.repeat(call, tokens))
+        if isinstance(attended, AttendedOfParts):
+            attended.end()
+        return self._share.whole(batch, torch.cat(parts))
+
+    def _begin_step(self) -> None:
         self._tell_last_step()
         number = len(self._steps)
         self._now(f"step {number + 1}")
-        attended = self._attended(given.batch)
         if number == 0:
-            if self._report.stage_name != "mask":
-                self._report.stage("mask")
             self._of_step.enter_context(self._stages_of_a_step())
-            self._report.stage("forward")
         graphs = self._of_step.enter_context(self._kernels(self._attentions, number))
-        masks = StepMasks(self._adapter.modules(), attended, self._own_calls)
-        self._of_step.enter_context(masks.watching())
-        self._steps.append(_Step(attended, graphs, time.monotonic()))
+        self._steps.append(_Step(AttendedOfParts(), graphs, time.monotonic()))
+
+    def _stage(self, name: str) -> None:
+        """Stages are entered once: a step of several micro-batches goes forward and backward again."""
+        if _STAGES.index(name) > _STAGES.index(self._report.stage_name):
+            super()._stage(name)
+
+    @contextmanager
+    def _stages_of_a_step(self) -> Iterator[None]:
+        backward = torch.autograd.backward
+
+        def watched(*arguments: Any, **named: Any) -> None:
+            self._stage("backward")
+            backward(*arguments, **named)
+
+        def stepping(*_: Any) -> None:
+            self._stage("step")
+
+        hook = register_optimizer_step_pre_hook(stepping)
+        torch.autograd.backward = watched
+        try:
+            yield
+        finally:
+            torch.autograd.backward = backward
+            hook.remove()
 
     def _stepped(self, *_: Any) -> None:
         """An optimizer may also be stepped while its states are loaded, before any backward."""
         step = self._steps[-1] if self._steps else None
         assert self._numbers is not None
-        if step is None or step.is_over or not step.labels:
+        if step is None or step.is_over or not any(each.gradients for each in step.forwards):
             return
         if not self._numbers.is_between_steps:  # of a container of optimizers
             return
         step.is_over = True
         step.seconds = time.monotonic() - step.start
+        self._of_forward.close()
         self._of_step.close()
+        step.attended.end()
+        for each in step.forwards:
+            given, logits = each.call.given, torch.cat(each.logits, 1)
+            step.labels.append(each.labels())
+            step.log_probs.append(self._adapter.log_probs(logits, given, given.batch.input_ids))
+            each.logits, each.gradients = [], {}
 
     def _tell_last_step(self) -> None:
         """Once the trainer has reported it, which it does after the optimizer's step."""
@@ -197,7 +287,8 @@ class DrivenLadder(Ladder):
         facts = {
             "loss": said.loss,
             "grad_norm": said.grad_norm,
-            "forwards": len(step.given),
+            **({} if said.loss_decimals is None else {"loss_decimals": said.loss_decimals}),
+            "forwards": len(step.forwards),
             "label_residual": max(each.residual for each in step.labels),
             **step.graphs.facts(),
         }
@@ -212,9 +303,8 @@ class DrivenLadder(Ladder):
         whole = self._probe.batches[number]
         if (order := order_of(whole, batch)) is not None:
             log_probs = order.whole(whole, torch.cat(step.log_probs))
-            if len(step.given) == 1:
-                order.whole_relations(whole, step.attended)
-                facts |= step.attended.facts()
-                stored |= step.attended.stored()
+            order.whole_relations(whole, step.attended)
+            facts |= step.attended.facts()
+            stored |= step.attended.stored()
         seconds = step.seconds - step.attended.seconds
         self._numbers.finish(number, facts, log_probs, seconds, stored)

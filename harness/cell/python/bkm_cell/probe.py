@@ -28,6 +28,8 @@ class Batch:
     # Of the whole batch, if this is a rank's share of it.
     documents_of_all: int | None = None
     tokens_that_count: int | None = None
+    # The token that each document's last position predicts, though it is no input; empty: none.
+    after: tuple[int, ...] = ()
 
     @cached_property
     def positions(self) -> torch.Tensor:
@@ -88,6 +90,7 @@ class Probe:
                 flat[f"step{step}/input_ids"],
                 flat[f"step{step}/loss_mask"],
                 flat[f"step{step}/document_lengths"].tolist(),
+                after=tuple(flat.get(f"step{step}/after", torch.empty(0)).tolist()),
             )
             for step in range(self.steps)
         ]

@@ -122,22 +122,22 @@ class Ladder:
         that step's own stage.
         """
         report, adapter, probe = self._report, self._adapter, self._probe
-        report.stage("backend")
+        self._stage("backend")
         modules = adapter.modules()
         report.set(backend={"layers": backend.built(modules)})
         with suppress(AttributeError):  # in some eras the engine keeps it elsewhere
             report.set(backend={"configured": adapter.configured()})
-        report.stage("mask")
+        self._stage("mask")
         whole = probe.batches[probe.reach.step]
         batch = self._share.of(whole)
         self._reads = GpuReads(modules, probe.steps)
-        calls = backend.AttentionCalls(modules, self._attended(batch))
+        calls = backend.AttentionCalls(modules, self._attended_in_witness(batch))
         with report.timed("evidence"):
             try:
                 self._enter("mask")
                 with adapter.evaluating():
                     with calls.watching(), self._reads.watching(None):
-                        before = self._evaluate(whole)
+                        before = self._evaluate(whole, calls.attended)
                     self._report_forward_only(whole, before)
                     report.set(mask={"reach": self._reach(whole, before, probe.reach)})
                     more = []
@@ -153,6 +153,9 @@ class Ladder:
         self._report_attended(calls.attended)
         report.set(backend={"called": calls.called, "ops": sorted(calls.ops)})
         self._report_precision(calls)
+
+    def _stage(self, name: str) -> None:
+        self._report.stage(name)
 
     def _enter(self, stage: str) -> None:
         """Says what the collectives of a rank are for from now on."""
@@ -174,8 +177,13 @@ class Ladder:
         if self._rank is not None:
             self._rank.gather.when = when
 
-    def _evaluate(self, batch: Batch) -> torch.Tensor:
-        """Log-probs of the whole batch; 0 at other ranks' documents."""
+    def _attended_in_witness(self, batch: Batch) -> Attended:
+        """What reads who attends to whom in the forward that trains nothing."""
+        return self._attended(batch)
+
+    def _evaluate(self, batch: Batch, attended: Attended | None = None) -> torch.Tensor:
+        """Log-probs of the whole batch; 0 at other ranks' documents. `attended`: what reads the
+        forward."""
         return self._share.whole(batch, self._adapter.evaluate(self._share.of(batch)))
 
     def _reach(self, batch: Batch, before: torch.Tensor, reach: Reach) -> dict[str, Any]:

@@ -223,11 +223,17 @@ def checked_logits(logits: torch.Tensor, tokens: int, vocabulary: int) -> torch.
 
 
 def log_probs_of(
-    logits: torch.Tensor, input_ids: torch.Tensor, vocabulary: int, temperature: float = 1.0
+    logits: torch.Tensor,
+    input_ids: torch.Tensor,
+    vocabulary: int,
+    temperature: float = 1.0,
+    labels: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """At flat position t, the fp32 log-prob of token t+1. The last position's label is token 0."""
+    """At flat position t, the fp32 log-prob of labels[t], or of token t+1. The last position's label is
+    token 0."""
     logits = checked_logits(logits, len(input_ids), vocabulary) / temperature
-    labels = torch.roll(input_ids, -1)
+    if labels is None:
+        labels = torch.roll(input_ids, -1)
     return torch.log_softmax(logits, -1).gather(-1, labels[:, None]).squeeze(-1)
 
 

@@ -13,7 +13,7 @@ from unittest import mock
 _ADAPTERS = pathlib.Path(__file__).absolute().parent
 _KINDS = _ADAPTERS.parents[3] / "model" / "engine_kind.cc"
 # Files of adapters/ that drive no engine.
-_SHARED = {"__init__", "base", "control", "trainer", "verl"}
+_SHARED = {"__init__", "base", "control", "trainer", "verl_trainer", "verl"}
 
 
 @dataclasses.dataclass
@@ -75,14 +75,15 @@ class EntriesTest(unittest.TestCase):
 
         kinds = engine_kinds().items()
         expected = {name for name, _ in kinds}
-        expected |= {f"{name}-trainer" for name, kind in kinds if kind.trainer}
+        expected |= {f"{name.removesuffix('-trainer')}-trainer" for name, kind in kinds if kind.trainer}
         self.assertEqual({name.replace("-", "_") for name in expected}, adapters)
 
     def test_a_trainer_is_started_by_the_module_that_its_kind_names(self) -> None:
         trainers = {name: kind.trainer for name, kind in engine_kinds().items() if kind.trainer}
         self.assertTrue(trainers)
         for name, trainer in trainers.items():
-            adapter = importlib.import_module(f"bkm_cell.adapters.{name.replace('-', '_')}_trainer")
+            module = name.replace("-", "_").removesuffix("_trainer")
+            adapter = importlib.import_module(f"bkm_cell.adapters.{module}_trainer")
             self.assertEqual(adapter.ENTRY, trainer)
 
     def test_verl_torchtitan_is_entered_as_its_kind_says(self) -> None:

@@ -5,15 +5,15 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import torch
 
 from bkm_cell.adapters.base import Adapter, StepOutcome, log_probs_of
 from bkm_cell.probe import Batch
-from bkm_cell.witnesses.given_batch import GivenBatch
+from bkm_cell.witnesses.given_batch import GivenBatch, GivenCall, UnreadableBatch
 
 
 @dataclass(frozen=True)
@@ -22,26 +22,31 @@ class ReportedStep:
 
     loss: float | None = None
     grad_norm: float | None = None
+    loss_decimals: int | None = None  # to which the reported loss is rounded; None: it is not
+
+
+# (tokens, counts) of one document -> the same, changed. int64[T] each; 1 where a token counts.
+EditDocument = Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 
 
 class TrainerAdapter(Adapter):
     """Starts a trainer from its entry point. The trainer makes the model, the batches and the steps."""
 
     _root: torch.nn.Module | None = None
-    _named: dict[str, Any]
-    _given: GivenBatch
 
     @abc.abstractmethod
     def run(self) -> None:
         """Starts the entry point, and returns when it has trained."""
 
-    @abc.abstractmethod
-    def dataset(self) -> type:
-        """The class from which the trainer takes its documents: faults change its items."""
+    # What faults change, before run().
 
     @abc.abstractmethod
-    def loss(self) -> tuple[ModuleType, str]:
-        """Where the trainer has its loss function from: faults change it."""
+    def edit_documents(self, edit: EditDocument) -> None:
+        """Changes each document where the trainer takes it from."""
+
+    @abc.abstractmethod
+    def scale_loss(self, factor: Callable[[int, int], float]) -> None:
+        """Multiplies the trainer's loss by factor(tokens that count, all tokens) of a micro-batch."""
 
     @abc.abstractmethod
     def reported(self) -> list[ReportedStep]:
@@ -50,29 +55,58 @@ class TrainerAdapter(Adapter):
     def construct(self) -> None:
         raise NotImplementedError("a trainer constructs its model itself")
 
-    def found(self, root: torch.nn.Module, named: dict[str, Any], given: GivenBatch) -> None:
-        """The model, and the keywords of its first training forward with the batch in them."""
-        self._root, self._named, self._given = root, dict(named), given
+    def found(self, root: torch.nn.Module) -> None:
+        """The model, at its first training forward."""
+        self._root = root
 
     def modules(self) -> list[torch.nn.Module]:
         assert self._root is not None, "the trainer has not called its model yet"
         return [self._root]
 
-    def evaluate(self, batch: Batch) -> torch.Tensor:
-        """The model again, with the very keywords that the trainer sent."""
-        with torch.no_grad():
-            result = self.modules()[0](**self._given.with_tokens(self._named, batch.input_ids))
-        return self.log_probs(result, self._given, batch.input_ids)
-
-    def log_probs(self, result: Any, given: GivenBatch, tokens: torch.Tensor) -> torch.Tensor:
-        """[T] of the next token; 0 at each document's last one, which has none. What follows it in
-        the trainer's order is no matter of the document."""
+    def logits(self, result: Any) -> torch.Tensor | None:
+        """Of what the model returns; None if it holds none, because the loss computes them."""
         logits = getattr(result, "logits", result)
+        vocabulary = int(self.probe.hf_config["vocab_size"])
+        return logits if logits.shape[-1] >= vocabulary else None
+
+    def logits_by_hand(self, result: Any) -> torch.Tensor:
+        """Of what the model returns without them."""
+        raise UnreadableBatch("the model returns no logits")
+
+    def evaluate(self, batch: Batch) -> torch.Tensor:
+        raise NotImplementedError("a trainer's forward is repeated by its own call")
+
+    def repeat(self, call: GivenCall, tokens: torch.Tensor) -> torch.Tensor:
+        """Log-probs of the model again, with the very keywords that the trainer sent, but for tokens."""
+        with torch.no_grad():
+            result = self.modules()[0](**call.with_tokens(tokens))
+            logits = self.logits(result)
+            if logits is None:
+                logits = self.logits_by_hand(result)
+        return self.log_probs(logits, call.given, tokens)
+
+    def log_probs(self, logits: torch.Tensor, given: GivenBatch, tokens: torch.Tensor) -> torch.Tensor:
+        """[T] of the next token; 0 at each document's last one, unless the probe says what it predicts.
+        What follows it in the trainer's order is no matter of the document."""
         flat = logits.reshape(-1, logits.shape[-1])[given.places.to(logits.device)]
+        labels = torch.roll(tokens, -1)
+        ends = torch.tensor(given.batch.lengths).cumsum(0) - 1
+        after = torch.tensor(self._after(given.batch))
+        labels[ends] = after.clamp(min=0)
         vocabulary = self.probe.hf_config["vocab_size"]
-        seen = log_probs_of(flat, tokens.to(flat.device), vocabulary, self.probe.temperature)
-        seen[torch.tensor(given.batch.lengths).cumsum(0) - 1] = 0
+        named = {"temperature": self.probe.temperature, "labels": labels.to(flat.device)}
+        seen = log_probs_of(flat, tokens, vocabulary, **named)
+        seen[ends[after < 0]] = 0
         return seen
+
+    def _after(self, batch: Batch) -> list[int]:
+        """What each document's last token predicts; -1 for nothing."""
+        known = {
+            tuple(document.tolist()): after
+            for whole in self.probe.batches
+            for document, after in zip(whole.input_ids.split(whole.lengths), whole.after)
+        }
+        return [known.get(tuple(d.tolist()), -1) for d in batch.input_ids.split(batch.lengths)]
 
     def train_step(self, batch: Batch) -> StepOutcome:
         raise NotImplementedError("the trainer makes its steps itself")

@@ -22,6 +22,13 @@ from bkm_cell.witnesses.named_tensors import NamedTensors
 FP32 = {"param_dtype": "fp32", "reduce_dtype": "fp32", "buffer_dtype": "fp32"}
 
 
+def schedule_of(probe: Probe) -> dict[str, Any]:
+    """Of the learning rate, under the names of verl's configuration; without the warm-up."""
+    if not probe.decay:
+        return {"lr_scheduler_type": "constant"}
+    return {"lr_scheduler_type": probe.decay, "min_lr_ratio": probe.min_lr_factor}
+
+
 class Adapter(VerlAdapter):
     engine_module = "verl.workers.engine.fsdp.transformer_impl"
 
@@ -48,13 +55,8 @@ class Adapter(VerlAdapter):
         return (
             self.model_config(override_config=override),
             self.engine_config(config.FSDPEngineConfig, **options, **self._degrees()),
-            self.optimizer_config(config.FSDPOptimizerConfig, self._schedule()),
+            self.optimizer_config(config.FSDPOptimizerConfig, schedule_of(self.probe)),
         )
-
-    def _schedule(self) -> dict[str, Any]:
-        if not self.probe.decay:
-            return {"lr_scheduler_type": "constant"}
-        return {"lr_scheduler_type": self.probe.decay, "min_lr_ratio": self.probe.min_lr_factor}
 
     def _degrees(self) -> dict[str, int]:
         """The layout, under the names of verl's configuration. -1 shards over all ranks."""

@@ -7,9 +7,20 @@ from __future__ import annotations
 from typing import Any
 
 from bkm_cell.adapters.base import import_if_there, torchtitan_package
-from bkm_cell.adapters.torchtitan_eras.configuration import configuration_of
+from bkm_cell.adapters.torchtitan_eras.trainer_object import configured_in, tensors_of
 from bkm_cell.adapters.verl import VerlAdapter
+from bkm_cell.probe import Probe
 from bkm_cell.witnesses.named_tensors import NamedTensors
+
+
+def schedule_of(probe: Probe) -> dict[str, Any]:
+    """Of the learning rate, under the names of verl's configuration; without the warm-up.
+
+    torchtitan always decays: without a decay in the probe, to the full rate.
+    """
+    if not probe.decay:
+        return {"min_lr_factor": 1.0}
+    return {"decay_type": probe.decay, "min_lr_factor": probe.min_lr_factor}
 
 
 class Adapter(VerlAdapter):
@@ -28,14 +39,8 @@ class Adapter(VerlAdapter):
             self.engine_config(
                 config.TorchtitanEngineConfig, attn_type=self.attention, **self._degrees()
             ),
-            self.optimizer_config(config.TorchtitanOptimizerConfig, self._schedule()),
+            self.optimizer_config(config.TorchtitanOptimizerConfig, schedule_of(self.probe)),
         )
-
-    def _schedule(self) -> dict[str, Any]:
-        """torchtitan always decays. Without a decay in the probe it decays to the full rate."""
-        if not self.probe.decay:
-            return {"min_lr_factor": 1.0}
-        return {"decay_type": self.probe.decay, "min_lr_factor": self.probe.min_lr_factor}
 
     def _degrees(self) -> dict[str, int]:
         """The layout, under the names of verl's configuration. One rank is its default."""
@@ -52,10 +57,7 @@ class Adapter(VerlAdapter):
         return {name: degree for name, degree in degrees.items() if degree > 1}
 
     def tensors(self) -> NamedTensors:
-        to_hf = self.engine.checkpointer.sd_adapter.to_hf
-        return NamedTensors(self.modules(), to_hf, self.probe.places.keys())
+        return tensors_of(self.engine.trainer, self.modules(), self.probe)
 
     def configured(self) -> str | None:
-        trainer = self.engine.trainer
-        config = getattr(trainer, "model_config", None) or getattr(trainer, "model_args", None)
-        return configuration_of(config).attention()
+        return configured_in(self.engine.trainer)

@@ -19,7 +19,6 @@ _ZEROS = (
     "memory_allocated",
     "max_memory_reserved",
     "memory_reserved",
-    "current_device",
 )
 _NOTHING = (
     "set_device",
@@ -35,6 +34,11 @@ _MEMORY = 1 << 34  # bytes; only ever logged
 
 class CpuDevice(ModuleType):
     """torch.cpu, plus the functions of an accelerator's module."""
+
+    @staticmethod
+    def current_device() -> int:
+        """A number, as of any accelerator: torch.cpu's own is a name."""
+        return 0
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(torch.cpu, name):

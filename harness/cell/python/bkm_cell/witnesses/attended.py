@@ -363,6 +363,9 @@ class Attended:
             return
         finally:
             self.seconds += time.monotonic() - start
+        self._add(layer, seen)
+
+    def _add(self, layer: int, seen: torch.Tensor) -> None:
         digest = hashlib.sha256(tensor_bytes(seen)).hexdigest()[:16]
         self.relations[digest] = seen
         self.layers.append({"layer": layer, "relation": digest})
@@ -382,3 +385,31 @@ class Attended:
         if self.error is not None:
             return {"attended_error": self.error}
         return {"attended": self.layers} if self.layers else {}
+
+
+class AttendedOfParts(Attended):
+    """Of several forwards, each with documents of its own: one after another, as in one batch."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self._forwards: list[Attended] = []
+
+    def begin(self, forward: Attended) -> None:
+        """From now on its documents are given to the model."""
+        self._forwards.append(forward)
+
+    def entered(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+        self._forwards[-1].entered(arguments, named)
+
+    def read(self, layer: int, function: Callable[..., Any], *more: Any) -> None:
+        self._forwards[-1].read(layer, function, *more)
+
+    def end(self) -> None:
+        """Puts the relations together; a layer that was not read in each forward is left out."""
+        self.seconds = sum(each.seconds for each in self._forwards)
+        self.error = next((each.error for each in self._forwards if each.error), None)
+        calls = [[call["layer"] for call in each.layers] for each in self._forwards]
+        for at, layer in enumerate(calls[0] if calls else []):
+            if all(of[at : at + 1] == [layer] for of in calls):
+                own = [each.relations[each.layers[at]["relation"]] for each in self._forwards]
+                self._add(layer, torch.block_diag(*own))

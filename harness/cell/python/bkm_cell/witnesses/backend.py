@@ -109,14 +109,18 @@ class AttentionCalls:
                 return holder, mask
         return None, None
 
-    def _top(self, module: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+    def _top(self, _: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
         self.masks.handed(arguments, named)
-        device = next(module.parameters()).device.type
-        if torch.is_autocast_enabled(device):
-            self.autocast = str(torch.get_autocast_dtype(device)).removeprefix("torch.")
+        self._see_autocast()
 
     def _entered(self, _: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
         self.attended.entered(arguments, named)
+        self._see_autocast()  # accelerate puts it around the model's forward alone
+
+    def _see_autocast(self) -> None:
+        device = next(self._modules[0].parameters()).device.type
+        if torch.is_autocast_enabled(device):
+            self.autocast = str(torch.get_autocast_dtype(device)).removeprefix("torch.")
 
     def _watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(

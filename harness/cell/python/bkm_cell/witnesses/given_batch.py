@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,27 +20,63 @@ class UnreadableBatch(Exception):
     """The call's arguments do not say what the batch is."""
 
 
+# The names that models have for the same argument: Hugging Face's and torchtitan's.
+_TOKENS = ("input_ids", "tokens")
+_POSITIONS = ("position_ids", "positions")
+
+
+def by_name(
+    module: torch.nn.Module, arguments: tuple[Any, ...], named: dict[str, Any]
+) -> dict[str, Any]:
+    """The arguments of a call, with those that came by place under the names of module.forward."""
+    if not arguments:
+        return named
+    names = list(inspect.signature(module.forward).parameters)
+    return {**dict(zip(names, arguments)), **named}
+
+
+def _first_of(named: dict[str, Any], names: tuple[str, ...]) -> str | None:
+    return next((name for name in names if isinstance(named.get(name), torch.Tensor)), None)
+
+
 @dataclass(frozen=True)
 class GivenBatch:
-    """`places`: the flat places of the batch's tokens in the rows that the model was given."""
+    """`places`: the flat places of the batch's tokens in the rows that the model was given as the
+    argument `name`."""
 
     batch: Batch
     places: torch.Tensor  # int64[T]
+    name: str
 
-    def with_tokens(self, named: dict[str, Any], tokens: torch.Tensor) -> dict[str, Any]:
+
+@dataclass(frozen=True)
+class GivenCall:
+    """A call of a model, and the batch in it."""
+
+    named: dict[str, Any]
+    given: GivenBatch
+
+    def with_tokens(self, tokens: torch.Tensor) -> dict[str, Any]:
         """The call's keywords with other tokens in the same places."""
-        ids = named["input_ids"].clone()
-        ids.view(-1)[self.places.to(ids.device)] = tokens.to(ids.device, ids.dtype)
-        return {**named, "input_ids": ids}
+        ids = self.named[self.given.name].clone()
+        ids.view(-1)[self.given.places.to(ids.device)] = tokens.to(ids.device, ids.dtype)
+        return {**self.named, self.given.name: ids}
 
 
-def given_batch(named: dict[str, Any]) -> GivenBatch:
-    """From a call model(input_ids=, position_ids=, attention_mask=)."""
-    ids = named.get("input_ids")
-    if not isinstance(ids, torch.Tensor) or ids.dim() != 2:
-        raise UnreadableBatch("the model is not called with input_ids of two dimensions")
+def given_batch(named: dict[str, Any], known: Iterable[torch.Tensor] = ()) -> GivenBatch:
+    """From the arguments of a call of a model, by name.
+
+    Positions that restart and rows are borders of documents. A single row without positions is cut
+    into the `known` documents, as far as they are found one after another.
+    """
+    name, of_positions = _first_of(named, _TOKENS), _first_of(named, _POSITIONS)
+    if name is None or named[name].dim() != 2:
+        raise UnreadableBatch(
+            f"the model is not called with {' or '.join(_TOKENS)} of two dimensions"
+        )
+    ids, positions = named[name], named.get(of_positions or "")
     rows, width = ids.shape
-    mask, positions = named.get("attention_mask"), named.get("position_ids")
+    mask = named.get("attention_mask")
     is_token = torch.ones(rows, width, dtype=torch.bool)
     if isinstance(mask, torch.Tensor) and tuple(mask.shape) == (rows, width):
         is_token = mask.detach().cpu().bool()
@@ -51,8 +89,31 @@ def given_batch(named: dict[str, Any]) -> GivenBatch:
     ends = [*begins[1:], len(places)]
     lengths = [end - begin for begin, end in zip(begins, ends)]
     tokens = ids.detach().cpu().flatten()[places]
+    if positions is None and rows == 1:
+        lengths = _cut(tokens, known)
     batch = Batch(tokens, torch.zeros_like(tokens), lengths)
-    return GivenBatch(batch, places)
+    return GivenBatch(batch, places, name)
+
+
+def _cut(tokens: torch.Tensor, known: Iterable[torch.Tensor]) -> list[int]:
+    """The lengths of the documents found; the rest of the row is one more."""
+    documents, lengths, begin = list(known), [], 0
+    while begin < len(tokens):
+        length = next(
+            (len(d) for d in documents if torch.equal(tokens[begin : begin + len(d)], d)),
+            len(tokens) - begin,
+        )
+        lengths.append(length)
+        begin += length
+    return lengths
+
+
+def together(parts: list[Batch]) -> Batch:
+    return Batch(
+        torch.cat([part.input_ids for part in parts]),
+        torch.cat([part.loss_mask for part in parts]),
+        [length for part in parts for length in part.lengths],
+    )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import torch
 
 from bkm_cell.probe import Batch
-from bkm_cell.witnesses.given_batch import UnreadableBatch, given_batch, order_of
+from bkm_cell.witnesses.given_batch import GivenCall, UnreadableBatch, by_name, given_batch, order_of
 
 PROBE = Batch(torch.tensor([5, 6, 7, 8, 9, 5]), torch.zeros(6).long(), [3, 2, 1])
 
@@ -26,10 +26,30 @@ class GivenBatchTest(unittest.TestCase):
         given = given_batch({"input_ids": ids, "attention_mask": mask})
         self.assertEqual(given.batch.lengths, [3, 2, 1])
         self.assertEqual(given.batch.input_ids.tolist(), PROBE.input_ids.tolist())
-        again = given.with_tokens({"input_ids": ids, "x": 1}, torch.arange(10, 16))
+        again = GivenCall({"input_ids": ids, "x": 1}, given).with_tokens(torch.arange(10, 16))
         self.assertEqual(again["input_ids"].tolist(), [[10, 11, 12], [0, 13, 14], [15, 0, 0]])
         self.assertEqual(again["x"], 1)
         self.assertEqual(ids[0, 0], 5, "the trainer's own tensor stays")
+
+    def test_a_row_without_positions_is_cut_into_the_documents_that_are_known(self):
+        known = [torch.tensor([5, 6, 7]), torch.tensor([8, 9])]
+        given = given_batch({"tokens": torch.tensor([[8, 9, 5, 6, 7]])}, known)
+        self.assertEqual(given.batch.lengths, [2, 3])
+        given = given_batch({"tokens": torch.tensor([[8, 9, 5, 6, 1, 8, 9]])}, known)
+        self.assertEqual(given.batch.lengths, [2, 5], "what is unknown stays whole")
+
+    def test_arguments_by_place_have_the_names_of_the_model(self):
+        class Model(torch.nn.Module):
+            def forward(self, tokens, attention_masks=None, positions=None):
+                return tokens
+
+        ids, positions = torch.tensor([[8, 9, 5]]), torch.tensor([[0, 1, 0]])
+        named = by_name(Model(), (ids,), {"positions": positions})
+        self.assertEqual(sorted(named), ["positions", "tokens"])
+        given = given_batch(named)
+        self.assertEqual(given.batch.lengths, [2, 1])
+        again = GivenCall(named, given).with_tokens(torch.tensor([1, 2, 3]))
+        self.assertEqual(again["tokens"].tolist(), [[1, 2, 3]])
 
     def test_a_call_without_tokens_is_unreadable(self):
         for named in ({}, {"input_ids": torch.tensor([1, 2])}, {"inputs_embeds": torch.ones(1, 2, 3)}):

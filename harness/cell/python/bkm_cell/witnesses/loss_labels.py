@@ -9,6 +9,7 @@ can be read without knowing it. Not for label smoothing or an entropy bonus: `re
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -19,6 +20,24 @@ class Labels:
     labels: torch.Tensor  # int64[T]; -1 where nothing is trained
     weights: torch.Tensor  # float32[T]; d loss / d log-prob, negated; 0 where nothing is trained
     residual: float  # the largest |gradient - w (softmax - onehot)|, as a share of |w|
+
+
+def on_gradient(logits: torch.Tensor, call: Callable[[torch.Tensor], None]) -> None:
+    """Calls `call` with the gradient of the logits that a model computed.
+
+    What it returns may be a copy in another type, as accelerate makes one under autocast; a loss that
+    the model computed itself does not go through the copy.
+    """
+    node, place = logits.grad_fn, logits.output_nr
+    while node is not None and node.name() == "ToCopyBackward0":
+        node, place = node.next_functions[0]
+
+    def backward(gradients: tuple[torch.Tensor | None, ...]) -> None:
+        if gradients[place] is not None:
+            call(gradients[place])
+
+    if node is not None:
+        node.register_prehook(backward)
 
 
 def labels_of(gradient: torch.Tensor, logits: torch.Tensor) -> Labels:

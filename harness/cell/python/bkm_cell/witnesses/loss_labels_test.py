@@ -7,7 +7,7 @@ import unittest
 import torch
 import torch.nn.functional as F
 
-from bkm_cell.witnesses.loss_labels import labels_of
+from bkm_cell.witnesses.loss_labels import labels_of, on_gradient
 
 TOKENS, VOCABULARY = 6, 11
 
@@ -27,6 +27,14 @@ class LossLabelsTest(unittest.TestCase):
         self.assertEqual(seen.labels.tolist(), self.labels.tolist())
         torch.testing.assert_close(seen.weights, torch.full((TOKENS,), 1 / TOKENS))
         self.assertLess(seen.residual, 1e-5)
+
+    def test_a_copy_in_another_type_has_the_gradient_of_what_was_copied(self):
+        inner = (self.logits * 1).bfloat16()
+        given, seen = inner.float(), []  # as accelerate gives it, beside the loss of the model itself
+        on_gradient(given, seen.append)
+        F.cross_entropy(inner.float(), self.labels).backward()
+        (gradient,) = seen
+        self.assertEqual(labels_of(gradient, given).labels.tolist(), self.labels.tolist())
 
     def test_what_does_not_count_has_no_label(self):
         self.labels[2] = -100

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -18,15 +18,28 @@ def is_telling(name: str) -> bool:
     return any(word in name.lower() for word in _TELLING)
 
 
+_recording: list[set[str]] = []
+
+
 @contextmanager
 def dispatched(names: set[str]) -> Iterator[None]:
-    """Adds the names to `names` when the block ends, also by an exception."""
+    """Adds the names to `names` when the block ends, also by an exception.
+
+    Nothing is recorded in a block inside another one: torch has one recorder for each thread. An
+    attention may run inside another: tracing a score_mod with a softcap takes a gradient inside a
+    checkpoint, which computes the layer again.
+    """
+    if _recording:
+        yield
+        return
     seen: set[str] = set()
+    _recording.append(seen)
     recorder = _profiled if torch.cuda.is_available() else _recorded
     try:
         with recorder(seen), _higher_order(seen):
             yield
     finally:
+        _recording.pop()
         names.update(name for name in seen if is_telling(name))
 
 
@@ -64,8 +77,10 @@ def _recorded(names: set[str]) -> Iterator[None]:
     try:
         yield
     finally:
-        for thread in _disable_profiler_legacy():
-            names.update(event.name() for event in thread)
+        # An error in a recomputation ends the backward, and with it the recorder that began there.
+        with suppress(RuntimeError):
+            for thread in _disable_profiler_legacy():
+                names.update(event.name() for event in thread)
 
 
 @contextmanager

@@ -16,21 +16,26 @@ Left = Callable[[torch.nn.Module, Any], None]
 
 
 @contextmanager
-def outermost_calls(entered: Entered, left: Left) -> Iterator[None]:
+def outermost_calls(entered: Entered, left: Left, part_left: Left) -> Iterator[None]:
     """Calls `entered(module, arguments, keywords)` before, and `left(module, result)` after.
 
-    Parts of a module that was outermost are not: a checkpoint calls layers alone in the backward.
-    Torch's own process-wide hooks are not given keywords.
+    Parts of a module that was outermost are not, but `part_left(part, result)` is called where one is
+    called by itself: a checkpoint calls layers alone in the backward, a loss the head. Torch's own
+    process-wide hooks are not given keywords.
     """
     inner = torch.nn.Module._call_impl
     parts: set[int] = set()
     running: list[torch.nn.Module] = []
 
     def call(module: torch.nn.Module, *arguments: Any, **named: Any) -> Any:
-        if running or id(module) in parts or next(module.parameters(), None) is None:
+        if running or next(module.parameters(), None) is None:
             return inner(module, *arguments, **named)
         running.append(module)
         try:
+            if id(module) in parts:
+                result = inner(module, *arguments, **named)
+                part_left(module, result)
+                return result
             parts.update(id(part) for part in module.modules() if part is not module)
             entered(module, arguments, named)
             result = inner(module, *arguments, **named)

@@ -27,6 +27,7 @@ class OutermostTest(unittest.TestCase):
         return outermost_calls(
             lambda module, arguments, named: self.seen.append(("entered", module, sorted(named))),
             lambda module, result: self.seen.append(("left", module, tuple(result.shape))),
+            lambda module, result: self.seen.append(("part", module, tuple(result.shape))),
         )
 
     def test_a_model_is_entered_once_with_its_keywords(self):
@@ -34,8 +35,19 @@ class OutermostTest(unittest.TestCase):
         with self.watching():
             model(torch.ones(2, 3, requires_grad=True), scale=2.0).sum().backward()
         self.assertEqual(
-            self.seen, [("entered", model, ["scale"]), ("left", model, (2, 3))],
-            "the layer that backward calls again is a part",
+            self.seen,
+            [("entered", model, ["scale"]), ("left", model, (2, 3))],
+            "the layer that backward calls again does not end there",
+        )
+
+    def test_a_part_that_is_called_by_itself_is_seen_as_one(self):
+        model = Model()
+        with self.watching():
+            model(torch.ones(2, 3))
+            model.layer(torch.ones(1, 3))
+        self.assertEqual(
+            self.seen,
+            [("entered", model, []), ("left", model, (2, 3)), ("part", model.layer, (1, 3))],
         )
 
     def test_a_loss_has_no_parameters(self):

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bkm authors.
+"""verl's SFT trainer, whatever its engine: `python -m verl.trainer.sft_trainer`, in this process."""
+
+from __future__ import annotations
+
+import abc
+import importlib
+import json
+import os
+import runpy
+import shutil
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from bkm_cell.adapters.base import find_module, import_all, transformers_module
+from bkm_cell.adapters.trainer import EditDocument, ReportedStep, TrainerAdapter
+
+ENTRY = "verl.trainer.sft_trainer"
+
+
+class VerlTrainer(TrainerAdapter):
+    def choices(self) -> list[str]:
+        """Which files of the trainer's configuration are taken instead of its defaults."""
+        return []
+
+    @abc.abstractmethod
+    def of_engine(self) -> dict[str, Any]:
+        """What the probe asks of the engine, as overrides of the trainer's configuration."""
+
+    def import_modules(self) -> None:
+        import_all(["pandas", ENTRY, transformers_module(self.probe.hf_config["model_type"])])
+
+    def run(self) -> None:
+        folder = os.path.abspath("trainer")
+        os.makedirs(folder)
+        self._metrics = os.path.join(folder, "metrics.jsonl")
+        os.environ["VERL_FILE_LOGGER_PATH"] = self._metrics
+        os.environ["DIST_INIT_METHOD"] = f"file://{folder}/rendezvous?rank=0&world_size=1"
+        os.environ["HYDRA_FULL_ERROR"] = "1"  # else hydra prints an exception and exits
+        data = os.path.join(folder, "train.parquet")
+        with open(self.probe.conversations) as file:
+            rows = [json.loads(line) for line in file]
+        importlib.import_module("pandas").DataFrame(rows).to_parquet(data)
+        self._arguments = [*self.choices(), *self._asked(), *self._of_the_cell(folder, data)]
+        sys.argv = [ENTRY, *self._arguments]
+        sys.modules.pop(ENTRY, None)  # it runs as __main__, and warns of another one
+        try:
+            runpy.run_module(ENTRY, run_name="__main__", alter_sys=True)
+        finally:  # it saves a checkpoint after the last step, whatever save_freq says
+            shutil.rmtree(os.path.join(folder, "checkpoints"), ignore_errors=True)
+
+    def _asked(self) -> list[str]:
+        """What the probe asks, in the trainer's own configuration."""
+        probe = self.probe
+        asked = probe.optimizer
+        lengths = probe.batches[0].lengths
+        options = {
+            "model.path": probe.model_dir,
+            "data.train_batch_size": len(lengths),
+            "data.max_length": max(lengths),
+            **self._cut(lengths),
+            "trainer.total_training_steps": len(probe.batches),
+            "optim.lr": asked["learning_rate"],
+            "optim.betas": f"[{asked['beta1']},{asked['beta2']}]",
+            "optim.weight_decay": asked["weight_decay"],
+            "optim.clip_grad": asked["clip_norm"],
+            "optim.lr_warmup_steps": probe.warmup_steps or -1,  # -1: verl's own default, none
+            **self.of_engine(),
+        }
+        return [f"{name}={value}" for name, value in options.items()]
+
+    def _cut(self, lengths: list[int]) -> dict[str, Any]:
+        """verl cuts a batch by documents if they divide evenly, otherwise by tokens, balanced."""
+        parts, tokens = self.probe.micro_batches, sum(lengths)
+        if parts == 1:
+            return {"data.max_token_len_per_gpu": max(8192, tokens)}  # verl's default, or one row
+        if len(lengths) % parts == 0:
+            return {
+                "data.use_dynamic_bsz": False,
+                "data.micro_batch_size_per_gpu": len(lengths) // parts,
+            }
+        return {"data.max_token_len_per_gpu": max(*lengths, -(-tokens // parts))}
+
+    def _of_the_cell(self, folder: str, data: str) -> list[str]:
+        """What no user of a CPU could leave as it is: where files lie, loggers, the device."""
+        return [
+            f"data.train_files={data}",
+            "data.num_workers=0",
+            "trainer.logger=[file]",
+            f"trainer.device={self.probe.device.type}",
+            "trainer.total_epochs=100",
+            f"trainer.default_local_dir={folder}/checkpoints",
+            f"hydra.run.dir={folder}/hydra",
+            "hydra.output_subdir=null",
+        ]
+
+    def edit_documents(self, edit: EditDocument) -> None:
+        home = importlib.import_module("verl.utils.dataset.multiturn_sft_dataset")
+        inner = home.MultiTurnSFTDataset.__getitem__
+
+        def edited(dataset: Any, index: int) -> dict[str, Any]:
+            item = dict(inner(dataset, index))
+            ids, mask = edit(item["input_ids"], item["loss_mask"])
+            return item | {
+                "input_ids": ids,
+                "loss_mask": mask,
+                "position_ids": torch.arange(len(ids)),
+            }
+
+        home.MultiTurnSFTDataset.__getitem__ = edited
+
+    def scale_loss(self, factor: Callable[[int, int], float]) -> None:
+        home = find_module("verl.workers.utils.losses", "sft_loss")
+        inner = home.sft_loss
+
+        def scaled(*arguments: Any, data: Any, **named: Any) -> Any:
+            mask = data["loss_mask"].values()
+            result, metrics = inner(*arguments, data=data, **named)
+            return result * factor(int(mask.sum()), mask.numel()), metrics
+
+        home.sft_loss = scaled
+
+    def reported(self) -> list[ReportedStep]:
+        if not os.path.exists(self._metrics):
+            return []
+        with open(self._metrics) as file:
+            logged = [json.loads(line)["data"] for line in file]
+        return [
+            ReportedStep(row["train/loss"], row["train/grad_norm"])
+            for row in logged
+            if "train/loss" in row
+        ]
+
+    def facts(self) -> dict[str, Any]:
+        return {"entry": ENTRY, "arguments": self._arguments}
+
+
+def in_section(section: str, options: dict[str, Any]) -> dict[str, Any]:
+    return {f"{section}.{name}": value for name, value in options.items()}
