@@ -17,7 +17,7 @@ from bkm_cell.witnesses.closure import Closure
 from bkm_cell.witnesses.errors import Owners, describe
 
 # The variables that a launcher sets; ranks have other numbers (bkm_cell.ranks.launcher).
-_LAUNCHER = {
+LAUNCHER = {
     "LOCAL_RANK": "0",
     "RANK": "0",
     "WORLD_SIZE": "1",
@@ -52,7 +52,7 @@ def run(request: dict[str, Any], emit: Callable[[str], None]) -> None:
 
 
 def _climb(request: dict[str, Any], report: Report, owners: Owners, start: float) -> None:
-    os.environ.update(_LAUNCHER)
+    os.environ.update(LAUNCHER)
     name = request["adapter"].replace("-", "_")
     if name == "fixture":
         importlib.import_module("bkm_cell.adapters.fixture").run(request, report)

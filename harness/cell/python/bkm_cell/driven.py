@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 from torch.optim.optimizer import (
+    Optimizer,
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
 )
@@ -26,6 +27,7 @@ from bkm_cell.adapters.trainer import ReportedStep, TrainerAdapter
 from bkm_cell.hand_over import probe_tensors
 from bkm_cell.probe import Batch
 from bkm_cell.sft import Ladder
+from bkm_cell.unwatched import parameters_digest
 from bkm_cell.witnesses.attended import Attended, AttendedOfParts
 from bkm_cell.witnesses.built import model_numbers
 from bkm_cell.witnesses.given_batch import GivenCall, by_name, given_batch, order_of, together
@@ -257,7 +259,7 @@ class DrivenLadder(Ladder):
             torch.autograd.backward = backward
             hook.remove()
 
-    def _stepped(self, *_: Any) -> None:
+    def _stepped(self, optimizer: Optimizer, *_: Any) -> None:
         """An optimizer may also be stepped while its states are loaded, before any backward."""
         step = self._steps[-1] if self._steps else None
         assert self._numbers is not None
@@ -267,6 +269,8 @@ class DrivenLadder(Ladder):
             return
         step.is_over = True
         step.seconds = time.monotonic() - step.start
+        if len(self._steps) == len(self._probe.batches):
+            self._report.set(adapter={"trained": parameters_digest(optimizer)})
         self._of_forward.close()
         self._of_step.close()
         step.attended.end()
