@@ -18,28 +18,15 @@ def is_telling(name: str) -> bool:
     return any(word in name.lower() for word in _TELLING)
 
 
-_recording: list[set[str]] = []
-
-
 @contextmanager
 def dispatched(names: set[str]) -> Iterator[None]:
-    """Adds the names to `names` when the block ends, also by an exception.
-
-    Nothing is recorded in a block inside another one: torch has one recorder for each thread. An
-    attention may run inside another: tracing a score_mod with a softcap takes a gradient inside a
-    checkpoint, which computes the layer again.
-    """
-    if _recording:
-        yield
-        return
+    """Adds the names to `names` when the block ends, also by an exception."""
     seen: set[str] = set()
-    _recording.append(seen)
     recorder = _profiled if torch.cuda.is_available() else _recorded
     try:
         with recorder(seen), _higher_order(seen):
             yield
     finally:
-        _recording.pop()
         names.update(name for name in seen if is_telling(name))
 
 
