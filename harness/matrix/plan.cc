@@ -65,6 +65,10 @@ std::string WhyNotByTrainer(const EngineKind& kind, const Probe& probe) {
     return probe.data == Probe().data ? ""
                                       : "data is what a trainer reads: ask for drive=trainer, too";
   }
+  if (const auto& forms = kind.trainer_data;
+      std::find(forms.begin(), forms.end(), probe.data) == forms.end())
+    return absl::StrCat("the trainer of ", kind.name, " reads no data of the form ", probe.data,
+                        ": ask for ", absl::StrJoin(forms, " or "));
   const OptimizerSettings& optimizer = probe.optimizer;
   const std::pair<bool, const char*> lacks[] = {
       {probe.head != "lm", "a value head: it trains language models"},
@@ -107,6 +111,10 @@ std::string WhyNotApplicable(const Cell& cell) {
       return absl::StrCat(kind.name, " ", dimension.lacks);
   }
   if (std::string why = WhyNotByTrainer(kind, probe); !why.empty()) return why;
+  if (const std::string own = probe.drive == "trainer" ? kind.undecayed : "";
+      probe.optimizer.undecayed != own)
+    return absl::StrCat("which parameters do not decay is ", kind.name,
+                        "'s own choice: leave undecayed out of optimizer");
   for (const std::string& word : WordsBesidePacked(probe.input)) {
     if (std::find(kind.inputs.begin(), kind.inputs.end(), word) == kind.inputs.end())
       return absl::StrCat(kind.name, " takes no input with '", word, "', only packed input and ",

@@ -208,6 +208,15 @@ TEST(PlanTest, AKindThatIsATrainerHasItsDataAndItsUndecayedParameters) {
   EXPECT_EQ(probe.optimizer.undecayed, "norms-and-biases");
   EXPECT_EQ(PlanOf("transformers-trainer", "", R"("attention": "sdpa", "drive": "engine")")[0].why,
             "transformers-trainer is a trainer: leave drive=engine out");
+  EXPECT_EQ(PlanOf("transformers-trainer", "", R"("attention": "sdpa", "data": "turns")")[0].why,
+            "the trainer of transformers-trainer reads no data of the form turns: ask for marked");
+  const char* single = R"("attention": "sdpa", "drive": "trainer", "data": "single")";
+  EXPECT_EQ(PlanOf("verl-fsdp", kVerl, single)[0].why,
+            "the trainer of verl-fsdp reads no data of the form single: ask for turns or marked");
+  const char* undecayed = R"("attention": "sdpa", "optimizer": {"undecayed": "norms-and-biases"})";
+  EXPECT_EQ(PlanOf("verl-fsdp", kVerl, undecayed)[0].why,
+            "which parameters do not decay is verl-fsdp's own choice: leave undecayed out of "
+            "optimizer");
   EXPECT_EQ(PlanOf("verl-fsdp", kVerl, R"("attention": "sdpa", "data": "marked")")[0].why,
             "data is what a trainer reads: ask for drive=trainer, too");
   EXPECT_EQ(

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "harness/model/probe.h"
 
 namespace bkm {
@@ -26,6 +27,8 @@ constexpr char kVerlsOwn[] = "verl's workers and configuration files";
 }  // namespace
 
 const std::vector<EngineKind>& EngineKinds() {
+  const std::vector<std::string> of_transformers = {"eager", "sdpa", "flex_attention",
+                                                    "flash_attention_2", "flash_attention_3"};
   static const auto& kinds = *new std::vector<EngineKind>{
       {.name = "verl-torchtitan",
        .engine_source = "verl",
@@ -64,7 +67,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .library_source = "transformers",
        .library_in_runtime = true,
        .control = "transformers",
-       .attentions = {"eager", "sdpa", "flex_attention", "flash_attention_2", "flash_attention_3"},
+       .attentions = of_transformers,
        .precision = "fp32",
        .own_precision = "bf16",
        .own_options = {{"strategy", "\"default\""}},
@@ -101,7 +104,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .saves_checkpoints = false,
        .layouts = {"dp_replicate", "dp_shard", "tp", "cp", "ep"},
        .trainer = "torchtitan.train",
-       .trainer_data = "single",
+       .trainer_data = {"single"},
        .row_multiple = 8,  // ChunkedLossWrapper.Config.num_chunks
        .without_golden = {{"deepseek_v3_published", kPublishedModel}, {"gemma2", kNotInTorchtitan}},
        .judged_by_ending_only = false},
@@ -110,7 +113,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .library_source = "transformers",
        .library_in_runtime = true,
        .control = "",
-       .attentions = {"eager", "sdpa", "flex_attention", "flash_attention_2", "flash_attention_3"},
+       .attentions = of_transformers,
        .precision = "fp32",
        .own_precision = "fp32",
        .own_options = {},
@@ -133,7 +136,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .library_source = "transformers",
        .library_in_runtime = true,
        .control = "",
-       .attentions = {"eager", "sdpa", "flex_attention", "flash_attention_2", "flash_attention_3"},
+       .attentions = of_transformers,
        .precision = "fp32",
        .own_precision = "fp32",
        .own_options = {},
@@ -148,7 +151,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .layouts = {},
        .trainer = "transformers.Trainer",
        .only_by_trainer = true,
-       .trainer_data = "marked",
+       .trainer_data = {"marked"},
        .undecayed = "norms-and-biases",
        .needs = {{"its Trainer", "accelerate", [](const Probe&) { return true; }}},
        .without_golden = {{"deepseek_v3", kDebugFlavor}},
@@ -195,8 +198,14 @@ void FillInFor(const EngineKind& kind, Json& probe) {
   if (warmup.is_number_integer() && warmup != 0) optimizer("schedule", kind.schedule);
   if (kind.only_by_trainer && !probe.contains("drive")) probe["drive"] = "trainer";
   if (probe.value("/drive"_json_pointer, Json()) != "trainer") return;
-  if (!probe.contains("data")) probe["data"] = kind.trainer_data;
+  if (!probe.contains("data")) probe["data"] = kind.trainer_data.front();
   if (!kind.undecayed.empty()) optimizer("undecayed", kind.undecayed);
+}
+
+std::string ShortTitle(const EngineKind& kind) {
+  if (!kind.engine_source.empty())
+    return absl::StrCat(kind.engine_source, " on ", kind.library_source);
+  return absl::StrCat(kind.library_source, kind.only_by_trainer ? " by its own trainer" : " alone");
 }
 
 std::vector<std::string> EngineKindNames() {

@@ -25,8 +25,8 @@ struct RuntimeNeed {
 // engine is one entry here and one adapter file.
 struct EngineKind {
   std::string name;            // "verl-torchtitan", as in matrices and --engine
-  std::string engine_source;   // source of the engine; empty for a control, which is the library
-                               // alone
+  std::string engine_source;   // source of the engine; empty for the library alone, which is a
+                               // control, or by its own trainer
   std::string library_source;  // source of the library
   bool library_in_runtime;  // the library is installed into the runtime, not a source tree on the
                             // cell's path
@@ -50,11 +50,12 @@ struct EngineKind {
   // The module of the trainer that users start, which probes with drive=trainer ask for; empty: no
   // cell starts one.
   std::string trainer = {};
-  bool only_by_trainer = false;        // cells of this kind have no other drive than their trainer
-  std::string trainer_data = "turns";  // Probe::data, unless a matrix says
-  int64_t row_multiple = 1;            // tokens: its trainer cuts a row into equal parts
-  std::string undecayed = {};          // OptimizerSettings::undecayed, unless a matrix says
-  std::string not_driven = {};         // what of the engine no cell drives, in words
+  bool only_by_trainer = false;  // cells of this kind have no other drive than their trainer
+  // The forms of Probe::data that its trainer reads, the default first.
+  std::vector<std::string> trainer_data = {"turns", "marked"};
+  int64_t row_multiple = 1;     // tokens: its trainer cuts a row into equal parts
+  std::string undecayed = {};   // OptimizerSettings::undecayed, unless a matrix says
+  std::string not_driven = {};  // what of the engine only its trainer drives, in words
   std::vector<RuntimeNeed> needs = {};
   // Models whose golden is not that of what these subjects build, and why: name -> clause.
   std::map<std::string, std::string> without_golden = {};
@@ -71,6 +72,9 @@ const std::vector<EngineKind>& EngineKinds();
 // nullptr for an unknown name.
 const EngineKind* FindEngineKind(absl::string_view name);
 std::vector<std::string> EngineKindNames();
+// "verl on torchtitan"; of a kind without an engine "transformers alone" or "transformers by its
+// own trainer".
+std::string ShortTitle(const EngineKind& kind);
 // Fills in what the kind decides where the JSON of a probe does not say.
 void FillInFor(const EngineKind& kind, Json& probe);
 // The kinds whose engine and library are there, by the names of their sources; for a library

@@ -248,7 +248,11 @@ Coverage CoverageOf(const PublishedRow& row) {
   add(LayoutsNotTested(row));
   add({"torch.compile"});  // no cell can be asked for it yet
   const EngineKind* kind = FindEngineKind(row.engine);
-  if (kind != nullptr && !kind->not_driven.empty()) add({kind->not_driven});
+  const bool is_driven_by_trainer =
+      std::any_of(row.cells.begin(), row.cells.end(),
+                  [](const PublishedCell& cell) { return cell.probe.drive == "trainer"; });
+  if (kind != nullptr && !kind->not_driven.empty() && !is_driven_by_trainer)
+    add({kind->not_driven});
   add({row.device == "cpu" ? "a GPU" : "floors of this device (they were measured on a CPU)"});
   return coverage;
 }

@@ -33,9 +33,8 @@ struct StepFacts {
 };
 
 // The minimized loss and its [tokens] terms:
-// - A language model: -sum(log_prob[t] * counted[t]) / sum(counted), and the log-probs of the
-// labels,
-//   0 where there is none (PackedBatch::Labels, PackedBatch::Counted).
+// - A language model: -sum(log_prob[t] * counted[t]) / sum(counted) with PackedBatch::Counted, and
+//   the log-probs of PackedBatch::Labels, 0 where there is none.
 // - A critic: sum((value[t] - 1)^2 * loss_mask[t]) / (2 * sum(loss_mask)), and its values, which
 //   replace the log-probs everywhere.
 struct LossAndLogProbs {

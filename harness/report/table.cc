@@ -116,9 +116,12 @@ std::string KindTable(const RunRecord& run, const EngineKind& kind, Notes& notes
   if (!kind.engine_source.empty()) header.push_back(kind.engine_source);
   header.insert(header.end(), {kind.library_source, "runtime", "torch", "model", "precision"});
   header.insert(header.end(), attentions.begin(), attentions.end());
-  std::string out = absl::StrCat(
-      "## ", kind.name, kind.engine_source.empty() ? " (control: the library alone)" : "", "\n\n",
-      Row(header), Row(std::vector<std::string>(header.size(), "---")));
+  std::string out =
+      absl::StrCat("## ", kind.name,
+                   !kind.engine_source.empty() ? ""
+                   : kind.only_by_trainer      ? " (the library's own trainer)"
+                                               : " (control: the library alone)",
+                   "\n\n", Row(header), Row(std::vector<std::string>(header.size(), "---")));
   for (const TableRow& row : rows) {
     std::vector<std::string> columns;
     for (const std::string& text : row.identity) columns.push_back(MarkdownText(text));

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "harness/base/json_facts.h"
 #include "harness/judge/claims.h"
+#include "harness/model/engine_kind.h"
 #include "harness/model/sandbox_level.h"
 #include "harness/report/command_text.h"
 #include "harness/report/labels.h"
@@ -174,7 +175,7 @@ Markup AskedSection(const CellRecord& record, const CellEvidence& evidence) {
               absl::StrCat(cell.engine, ", ", cell.engine_subject->ToString(),
                            record.engine_date.empty() ? "" : ", of ", record.engine_date));
   } else {
-    facts.Add("Engine", absl::StrCat("none: ", cell.engine, " alone"));
+    facts.Add("Engine", absl::StrCat("none: ", ShortTitle(*FindEngineKind(cell.engine))));
   }
   facts.Add("Library",
             cell.library_subject

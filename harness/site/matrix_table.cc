@@ -196,9 +196,7 @@ Markup TableOf(const PublishedTable& table, const EngineKind& kind, const Link& 
   for (const std::string& attention : attentions)
     head << Element("th", {{"scope", "col"}, {"data-attention", attention}}, attention);
   column("torch, measured");
-  const std::string title = kind.engine_source.empty()
-                                ? absl::StrCat(kind.library_source, " alone")
-                                : absl::StrCat(kind.engine_source, " on ", kind.library_source);
+  const std::string title = ShortTitle(kind);
   const std::string caption =
       absl::StrCat(title, ": newest versions first, a column per attention.");
   return Element(

@@ -95,6 +95,15 @@ class Probe:
             for step in range(self.steps)
         ]
 
+    @cached_property
+    def after(self) -> dict[tuple[int, ...], int]:
+        """What the last token of a document predicts, by the document's tokens: Batch.after."""
+        return {
+            tuple(document.tolist()): after
+            for batch in self.batches
+            for document, after in zip(batch.input_ids.split(batch.lengths), batch.after)
+        }
+
     @property
     def drive(self) -> str:
         """Who makes the batches and steps: "engine" (bkm's own loop) or "trainer"."""

@@ -84,7 +84,7 @@ class EntriesTest(unittest.TestCase):
         for name, trainer in trainers.items():
             module = name.replace("-", "_").removesuffix("_trainer")
             adapter = importlib.import_module(f"bkm_cell.adapters.{module}_trainer")
-            self.assertEqual(adapter.ENTRY, trainer)
+            self.assertEqual(adapter.Adapter.entry, trainer)
 
     def test_verl_torchtitan_is_entered_as_its_kind_says(self) -> None:
         kind = engine_kinds()["verl-torchtitan"]

@@ -12,8 +12,6 @@ import dataclasses
 import importlib
 import inspect
 import os
-import runpy
-import shutil
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -31,24 +29,25 @@ from bkm_cell.adapters.torchtitan_eras.asked_numbers import ask_for_numbers
 from bkm_cell.adapters.torchtitan_eras.choose import era_of
 from bkm_cell.adapters.torchtitan_eras.configuration import configuration_of
 from bkm_cell.adapters.torchtitan_eras.flavors import fit
+from bkm_cell.adapters.torchtitan_eras.schedule import schedule_of
 from bkm_cell.adapters.torchtitan_eras.trainer_object import configured_in, tensors_of, trainer_of
-from bkm_cell.adapters.trainer import EditDocument, ReportedStep, TrainerAdapter
+from bkm_cell.adapters.trainer import IGNORED, EditDocument, ReportedStep, TrainerAdapter
 from bkm_cell.probe import Probe
 from bkm_cell.witnesses.named_tensors import NamedTensors
 
-ENTRY = "torchtitan.train"
 _DATA = "torchtitan.hf_datasets.text_datasets"
-_IGNORED = -100  # the label of what is not trained
 _FOLDER = "trainer"
 
 
 class Adapter(TrainerAdapter):
+    entry = "torchtitan.train"
+
     def import_modules(self) -> None:
         # Before the import: some versions read it then, as the default of an argument.
         self._arguments = ["--module", __name__, "--config", configuration.__name__]
-        sys.argv = [ENTRY, *self._arguments]
+        sys.argv = [self.entry, *self._arguments]
         package = torchtitan_package(self.probe.hf_config["model_type"])
-        import_all([ENTRY])
+        import_all([self.entry])
         import_if_there(f"{package}.config_registry")
         if not hasattr(importlib.import_module(_DATA), "ChatDataLoader"):
             raise LookupError(
@@ -63,11 +62,7 @@ class Adapter(TrainerAdapter):
         os.makedirs(folder)
         os.environ["HF_DATASETS_CACHE"] = os.path.join(folder, "datasets")
         self._watch_reports()
-        sys.modules.pop(ENTRY, None)  # it runs as __main__, and runpy warns of another one
-        try:
-            runpy.run_module(ENTRY, run_name="__main__", alter_sys=True)
-        finally:  # it saves a checkpoint after the last step
-            shutil.rmtree(os.path.join(folder, "checkpoint"), ignore_errors=True)
+        self.run_module(os.path.join(folder, "checkpoint"))
 
     def _watch_reports(self) -> None:
         """torchtitan logs five digits, and whole numbers to TensorBoard: what it gives to that."""
@@ -99,12 +94,12 @@ class Adapter(TrainerAdapter):
             if made is None:
                 return None
             tokens, labels = (torch.tensor(part) for part in made)
-            is_trained = labels != _IGNORED
+            is_trained = labels != IGNORED
             last = labels[-1:] if is_trained[-1] else torch.tensor([dataset._eos_id])
             tokens = torch.cat([tokens, last])
             counts = torch.cat([torch.zeros(1), is_trained]).long()
             tokens, counts = edit(tokens, counts)
-            labels = torch.where(counts[1:].bool(), tokens[1:], _IGNORED)
+            labels = torch.where(counts[1:].bool(), tokens[1:], IGNORED)
             return tokens[:-1].tolist(), labels.tolist()
 
         kind._tokenize_sample = edited
@@ -114,7 +109,7 @@ class Adapter(TrainerAdapter):
         inner = losses.torch.nn.functional.cross_entropy
 
         def scaled(pred: torch.Tensor, labels: torch.Tensor, *rest: Any, **named: Any) -> Any:
-            counted = int((labels != _IGNORED).sum())
+            counted = int((labels != IGNORED).sum())
             return inner(pred, labels, *rest, **named) * factor(counted, labels.numel())
 
         losses.torch.nn.functional.cross_entropy = scaled
@@ -129,9 +124,6 @@ class Adapter(TrainerAdapter):
 
     def tensors(self) -> NamedTensors:
         return tensors_of(self._trainer, self.modules(), self.probe)
-
-    def facts(self) -> dict[str, Any]:
-        return {"entry": ENTRY, "arguments": self._arguments}
 
     def configured(self) -> str | None:
         return configured_in(self._trainer)
@@ -165,7 +157,7 @@ def configuration() -> Any:
     )
     config.optimizer = _optimizer(type(config.optimizer), asked)
     config.lr_scheduler = dataclasses.replace(
-        config.lr_scheduler, warmup_steps=probe.warmup_steps, decay_ratio=None, **_decay(probe)
+        config.lr_scheduler, warmup_steps=probe.warmup_steps, decay_ratio=None, **schedule_of(probe)
     )
     config.checkpoint = dataclasses.replace(config.checkpoint, enable=True, initial_load_in_hf=True)
     config.metrics = dataclasses.replace(config.metrics, enable_tensorboard=True, log_freq=1)
@@ -179,13 +171,6 @@ def _spec(probe: Probe, attention: str, package: Any) -> Any:
     ask_for_numbers(config, probe.config_numbers)
     configuration_of(config).mask_packed_documents()  # as torchtitan's own configurations for SFT do
     return spec
-
-
-def _decay(probe: Probe) -> dict[str, Any]:
-    """torchtitan always decays: without a decay in the probe, to the full rate."""
-    if not probe.decay:
-        return {"min_lr_factor": 1.0}
-    return {"decay_type": probe.decay, "min_lr_factor": probe.min_lr_factor}
 
 
 def _optimizer(kind: type, asked: dict[str, Any]) -> Any:

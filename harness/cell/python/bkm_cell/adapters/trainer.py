@@ -5,6 +5,9 @@
 from __future__ import annotations
 
 import abc
+import runpy
+import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +28,8 @@ class ReportedStep:
     loss_decimals: int | None = None  # to which the reported loss is rounded; None: it is not
 
 
+IGNORED = -100  # torch's label of what is not trained
+
 # (tokens, counts) of one document -> the same, changed. int64[T] each; 1 where a token counts.
 EditDocument = Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 
@@ -32,6 +37,8 @@ EditDocument = Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.
 class TrainerAdapter(Adapter):
     """Starts a trainer from its entry point. The trainer makes the model, the batches and the steps."""
 
+    entry: str  # what a user starts
+    _arguments: list[str] | dict[str, Any]  # with what
     _root: torch.nn.Module | None = None
 
     @abc.abstractmethod
@@ -51,6 +58,18 @@ class TrainerAdapter(Adapter):
     @abc.abstractmethod
     def reported(self) -> list[ReportedStep]:
         """Of each step that the trainer has reported so far."""
+
+    def facts(self) -> dict[str, Any]:
+        return {"entry": self.entry, "arguments": self._arguments}
+
+    def run_module(self, left: str) -> None:
+        """Starts the entry as `python -m` does. `left`: a folder with checkpoints that the trainer saves
+        after the last step whatever it is told; nobody reads them."""
+        sys.modules.pop(self.entry, None)  # it runs as __main__, and runpy warns of another one
+        try:
+            runpy.run_module(self.entry, run_name="__main__", alter_sys=True)
+        finally:
+            shutil.rmtree(left, ignore_errors=True)
 
     def construct(self) -> None:
         raise NotImplementedError("a trainer constructs its model itself")
@@ -91,22 +110,14 @@ class TrainerAdapter(Adapter):
         flat = logits.reshape(-1, logits.shape[-1])[given.places.to(logits.device)]
         labels = torch.roll(tokens, -1)
         ends = torch.tensor(given.batch.lengths).cumsum(0) - 1
-        after = torch.tensor(self._after(given.batch))
+        documents = given.batch.input_ids.split(given.batch.lengths)
+        after = torch.tensor([self.probe.after.get(tuple(d.tolist()), -1) for d in documents])
         labels[ends] = after.clamp(min=0)
         vocabulary = self.probe.hf_config["vocab_size"]
         named = {"temperature": self.probe.temperature, "labels": labels.to(flat.device)}
         seen = log_probs_of(flat, tokens, vocabulary, **named)
         seen[ends[after < 0]] = 0
         return seen
-
-    def _after(self, batch: Batch) -> list[int]:
-        """What each document's last token predicts; -1 for nothing."""
-        known = {
-            tuple(document.tolist()): after
-            for whole in self.probe.batches
-            for document, after in zip(whole.input_ids.split(whole.lengths), whole.after)
-        }
-        return [known.get(tuple(d.tolist()), -1) for d in batch.input_ids.split(batch.lengths)]
 
     def train_step(self, batch: Batch) -> StepOutcome:
         raise NotImplementedError("the trainer makes its steps itself")

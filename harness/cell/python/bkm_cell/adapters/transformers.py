@@ -22,9 +22,18 @@ import torch
 from bkm_cell.adapters.base import hf_tensors, transformers_module
 from bkm_cell.adapters.control import ControlAdapter
 from bkm_cell.ranks.sharding import meshes, shard
-from bkm_cell.probe import Batch
+from bkm_cell.probe import Batch, Probe
 from bkm_cell.tensor_file import load_file
 from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors, gathered
+
+
+def decay_of(probe: Probe) -> tuple[str, dict[str, Any]]:
+    """The library's name of the probe's decay, and its arguments. For a linear one that ends above zero
+    it has a polynomial."""
+    if probe.decay == "linear":
+        least = probe.min_lr_factor * probe.optimizer["learning_rate"]
+        return "polynomial", {"lr_end": least, "power": 1.0}
+    return "cosine_with_min_lr", {"min_lr_rate": probe.min_lr_factor}
 
 
 class Adapter(ControlAdapter):
@@ -57,16 +66,12 @@ class Adapter(ControlAdapter):
         self.make_optimizer()
 
     def make_schedule(self) -> torch.optim.lr_scheduler.LRScheduler:
-        """A decay is the library's own. For a linear one that ends above zero it has a polynomial."""
+        """A decay is the library's own."""
         probe = self.probe
         if not probe.decay:
             return super().make_schedule()
         get_scheduler = importlib.import_module("transformers.optimization").get_scheduler
-        if probe.decay == "linear":
-            least = probe.min_lr_factor * probe.optimizer["learning_rate"]
-            name, named = "polynomial", {"lr_end": least, "power": 1.0}
-        else:
-            name, named = "cosine_with_min_lr", {"min_lr_rate": probe.min_lr_factor}
+        name, named = decay_of(probe)
         return get_scheduler(
             name,
             self.optimizer,

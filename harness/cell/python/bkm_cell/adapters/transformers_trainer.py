@@ -14,16 +14,17 @@ from typing import Any
 import torch
 
 from bkm_cell.adapters.base import hf_tensors, transformers_module
-from bkm_cell.adapters.trainer import EditDocument, ReportedStep, TrainerAdapter
+from bkm_cell.adapters.trainer import IGNORED, EditDocument, ReportedStep, TrainerAdapter
+from bkm_cell.adapters.transformers import decay_of
 from bkm_cell.witnesses.named_tensors import NamedTensors
 
-ENTRY = "transformers.Trainer"
-_IGNORED = -100  # the label of what is not trained
 _OF_A_LAUNCHER = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 _LOGGED_DECIMALS = 4  # of the loss, before transformers 5
 
 
 class Adapter(TrainerAdapter):
+    entry = "transformers.Trainer"
+
     def import_modules(self) -> None:
         for variable in _OF_A_LAUNCHER:  # with them, accelerate wraps the model for several ranks
             os.environ.pop(variable, None)
@@ -54,12 +55,12 @@ class Adapter(TrainerAdapter):
             messages, tokenize=True, return_dict=True, return_assistant_tokens_mask=True
         )
         ids, trained = encoded["input_ids"], encoded["assistant_masks"]
-        labels = [token if is_trained else _IGNORED for token, is_trained in zip(ids, trained)]
+        labels = [token if is_trained else IGNORED for token, is_trained in zip(ids, trained)]
         return {"input_ids": ids, "labels": labels}
 
     def _collator(self, tokenizer: Any) -> Any:
         if self.probe.is_padded:
-            return self._library.DataCollatorForSeq2Seq(tokenizer, label_pad_token_id=_IGNORED)
+            return self._library.DataCollatorForSeq2Seq(tokenizer, label_pad_token_id=IGNORED)
         return self._library.DataCollatorWithFlattening(return_tensors="pt")
 
     def _asked(self, documents: int) -> dict[str, Any]:
@@ -88,18 +89,12 @@ class Adapter(TrainerAdapter):
         }
 
     def _schedule(self) -> dict[str, Any]:
-        """A linear decay that ends above zero is a polynomial one."""
         probe = self.probe
         schedule: dict[str, Any] = {"warmup_steps": probe.warmup_steps}
-        if not probe.decay:
-            name = "constant_with_warmup" if probe.warmup_steps else "constant"
-        elif probe.decay == "linear":
-            name = "polynomial"
-            least = probe.min_lr_factor * probe.optimizer["learning_rate"]
-            schedule["lr_scheduler_kwargs"] = {"lr_end": least, "power": 1.0}
+        if probe.decay:
+            name, schedule["lr_scheduler_kwargs"] = decay_of(probe)
         else:
-            name = "cosine_with_min_lr"
-            schedule["lr_scheduler_kwargs"] = {"min_lr_rate": probe.min_lr_factor}
+            name = "constant_with_warmup" if probe.warmup_steps else "constant"
         return schedule | {"lr_scheduler_type": name}
 
     def edit_documents(self, edit: EditDocument) -> None:
@@ -112,7 +107,7 @@ class Adapter(TrainerAdapter):
         inner = home.fixed_cross_entropy
 
         def scaled(source: torch.Tensor, target: torch.Tensor, *rest: Any, **named: Any) -> Any:
-            counted = int((target != _IGNORED).sum())
+            counted = int((target != IGNORED).sum())
             return inner(source, target, *rest, **named) * factor(counted, target.numel())
 
         home.fixed_cross_entropy = scaled
@@ -131,9 +126,6 @@ class Adapter(TrainerAdapter):
     def tensors(self) -> NamedTensors:
         return hf_tensors(self.probe, self.modules())
 
-    def facts(self) -> dict[str, Any]:
-        return {"entry": ENTRY, "arguments": self._arguments}
-
     def configured(self) -> str | None:
         return self.modules()[0].config._attn_implementation
 
@@ -143,8 +135,8 @@ def _with_edited_rows(collate: Callable[..., Any], edit: EditDocument) -> Callab
         rows = []
         for row in features:
             ids, labels = torch.tensor(row["input_ids"]), torch.tensor(row["labels"])
-            ids, trained = edit(ids, (labels != _IGNORED).long())
-            labels = torch.where(trained.bool(), ids, _IGNORED)
+            ids, trained = edit(ids, (labels != IGNORED).long())
+            labels = torch.where(trained.bool(), ids, IGNORED)
             rows.append({"input_ids": ids.tolist(), "labels": labels.tolist()})
         return collate(collator, rows, *rest, **named)
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from bkm_cell.adapters.base import hf_tensors
 from bkm_cell.adapters.verl_fsdp import FP32, schedule_of
-from bkm_cell.adapters.verl_trainer import ENTRY as ENTRY
 from bkm_cell.adapters.verl_trainer import VerlTrainer, in_section
 from bkm_cell.witnesses.named_tensors import NamedTensors
 

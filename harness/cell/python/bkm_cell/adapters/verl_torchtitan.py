@@ -7,20 +7,10 @@ from __future__ import annotations
 from typing import Any
 
 from bkm_cell.adapters.base import import_if_there, torchtitan_package
+from bkm_cell.adapters.torchtitan_eras.schedule import schedule_of
 from bkm_cell.adapters.torchtitan_eras.trainer_object import configured_in, tensors_of
 from bkm_cell.adapters.verl import VerlAdapter
-from bkm_cell.probe import Probe
 from bkm_cell.witnesses.named_tensors import NamedTensors
-
-
-def schedule_of(probe: Probe) -> dict[str, Any]:
-    """Of the learning rate, under the names of verl's configuration; without the warm-up.
-
-    torchtitan always decays: without a decay in the probe, to the full rate.
-    """
-    if not probe.decay:
-        return {"min_lr_factor": 1.0}
-    return {"decay_type": probe.decay, "min_lr_factor": probe.min_lr_factor}
 
 
 class Adapter(VerlAdapter):

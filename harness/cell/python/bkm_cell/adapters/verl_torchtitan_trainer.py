@@ -9,10 +9,9 @@ from typing import Any
 import torch
 
 from bkm_cell.adapters.base import import_all, import_if_there, torchtitan_package
+from bkm_cell.adapters.torchtitan_eras.schedule import schedule_of
 from bkm_cell.adapters.torchtitan_eras.trainer_object import configured_in, tensors_of, trainer_of
-from bkm_cell.adapters.verl_torchtitan import schedule_of
 from bkm_cell.adapters.verl_torchtitan import Adapter as Engine
-from bkm_cell.adapters.verl_trainer import ENTRY as ENTRY
 from bkm_cell.adapters.verl_trainer import VerlTrainer, in_section
 from bkm_cell.witnesses.named_tensors import NamedTensors
 

@@ -8,8 +8,6 @@ import abc
 import importlib
 import json
 import os
-import runpy
-import shutil
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -19,10 +17,10 @@ import torch
 from bkm_cell.adapters.base import find_module, import_all, transformers_module
 from bkm_cell.adapters.trainer import EditDocument, ReportedStep, TrainerAdapter
 
-ENTRY = "verl.trainer.sft_trainer"
-
 
 class VerlTrainer(TrainerAdapter):
+    entry = "verl.trainer.sft_trainer"
+
     def choices(self) -> list[str]:
         """Which files of the trainer's configuration are taken instead of its defaults."""
         return []
@@ -32,7 +30,7 @@ class VerlTrainer(TrainerAdapter):
         """What the probe asks of the engine, as overrides of the trainer's configuration."""
 
     def import_modules(self) -> None:
-        import_all(["pandas", ENTRY, transformers_module(self.probe.hf_config["model_type"])])
+        import_all(["pandas", self.entry, transformers_module(self.probe.hf_config["model_type"])])
 
     def run(self) -> None:
         folder = os.path.abspath("trainer")
@@ -46,12 +44,8 @@ class VerlTrainer(TrainerAdapter):
             rows = [json.loads(line) for line in file]
         importlib.import_module("pandas").DataFrame(rows).to_parquet(data)
         self._arguments = [*self.choices(), *self._asked(), *self._of_the_cell(folder, data)]
-        sys.argv = [ENTRY, *self._arguments]
-        sys.modules.pop(ENTRY, None)  # it runs as __main__, and warns of another one
-        try:
-            runpy.run_module(ENTRY, run_name="__main__", alter_sys=True)
-        finally:  # it saves a checkpoint after the last step, whatever save_freq says
-            shutil.rmtree(os.path.join(folder, "checkpoints"), ignore_errors=True)
+        sys.argv = [self.entry, *self._arguments]
+        self.run_module(os.path.join(folder, "checkpoints"))
 
     def _asked(self) -> list[str]:
         """What the probe asks, in the trainer's own configuration."""
@@ -134,9 +128,6 @@ class VerlTrainer(TrainerAdapter):
             for row in logged
             if "train/loss" in row
         ]
-
-    def facts(self) -> dict[str, Any]:
-        return {"entry": ENTRY, "arguments": self._arguments}
 
 
 def in_section(section: str, options: dict[str, Any]) -> dict[str, Any]:
