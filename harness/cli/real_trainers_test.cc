@@ -30,21 +30,36 @@ class RealTrainersTest : public SharedRunTest<RealTrainersTest> {
     return RealRun::Make(
         Filtered({kTrainersMatrix, "--no-controls"},
                  {"engine=verl-fsdp@pypi:verl==0.9.1,runtime=cpu-serving,model=qwen3,"
-                  "precision=bf16,micro_batches=1",
-                  "engine=transformers-trainer,input=packed,micro_batches=2",
-                  "engine=torchtitan,library=baba6d82e",
+                  "precision=bf16,micro_batches=1,global_batch_size=0",
+                  "engine=verl-fsdp@pypi:verl==0.9.1,truncation=left",
+                  "engine=transformers-trainer,library=5.10.2,input=padded,global_batch_size=4",
+                  "engine=torchtitan,library=baba6d82e,global_batch_size=2,micro_batches=2",
                   "engine=verl-fsdp@pypi:verl==0.9.1,runtime=cpu,model=qwen3",
                   "engine=0.9.1,model=gemma2,attention=flash_attention_2"}),
         "trainers");
   }
 };
 
+Fields CellOfVerl(const char* truncation) {
+  return {{"runtime", "cpu-serving"},
+          {"model", "qwen3"},
+          {"engine", "verl-fsdp"},
+          {"truncation", truncation}};
+}
+
 TEST_F(RealTrainersTest, VerlsTrainerTrainsWhatItsDataFileSays) {
-  const Fields cell = {{"runtime", "cpu-serving"}, {"model", "qwen3"}, {"engine", "verl-fsdp"}};
+  const Fields cell = CellOfVerl("");
   EXPECT_EQ(run().VerdictOf(cell), "ok at golden") << run().Cell(cell);
   const Json verdict = run().FileOf(cell, "verdict.json");
   const Json data = ObjectOf(ObjectOf(ObjectOf(verdict, "evidence"), "checks"), "data");
   EXPECT_EQ(data, (Json{{"outcome", "passed"}, {"steps", 3}, {"labels", 336}}));
+}
+
+// Its MultiTurnSFTDataset cuts off the end of a document that has no padding, whatever it is asked.
+TEST_F(RealTrainersTest, VerlsTrainerCutsOffTheOtherSideThanItIsAsked) {
+  const Fields cell = CellOfVerl("left");
+  EXPECT_EQ(run().ReasonOf(cell), "wrong at forward, documents-off");
+  EXPECT_THAT(TextOf(run().Cell(cell), "message"), HasSubstr("it lost the last "));
 }
 
 TEST_F(RealTrainersTest, VerlsTrainerAsksForAPackageThatVerlDoesNotDeclare) {
@@ -53,11 +68,12 @@ TEST_F(RealTrainersTest, VerlsTrainerAsksForAPackageThatVerlDoesNotDeclare) {
   EXPECT_THAT(TextOf(run().Cell(cell), "message"), HasSubstr("uvicorn"));
 }
 
-TEST_F(RealTrainersTest, TransformersTrainerIsRightWithMicroBatchesAndASchedule) {
+TEST_F(RealTrainersTest, TransformersTrainerDealsEachDocumentOnceAnEpoch) {
   const Fields cell = {{"engine", "transformers-trainer"}};
   EXPECT_EQ(run().VerdictOf(cell), "ok at golden") << run().Cell(cell);
 }
 
+// Of rows that are filled up, and without the document that is longer than a row.
 TEST_F(RealTrainersTest, TorchtitansTrainerTrainsTheLabelsOfItsRows) {
   const Fields cell = {{"engine", "torchtitan"}};
   EXPECT_EQ(run().VerdictOf(cell), "ok at golden") << run().Cell(cell);
@@ -65,9 +81,8 @@ TEST_F(RealTrainersTest, TorchtitansTrainerTrainsTheLabelsOfItsRows) {
 
 // The parameters after the last step, bit by bit, with all witnesses and with none.
 TEST_F(RealTrainersTest, WitnessesChangeNothingOfWhatATrainerTrains) {
-  const Fields cells[] = {{{"engine", "verl-fsdp"}, {"runtime", "cpu-serving"}, {"model", "qwen3"}},
-                          {{"engine", "torchtitan"}},
-                          {{"engine", "transformers-trainer"}}};
+  const Fields cells[] = {
+      CellOfVerl(""), {{"engine", "torchtitan"}}, {{"engine", "transformers-trainer"}}};
   const fs::path python =
       fs::canonical("harness/cell/python/bkm_cell/cell.py").parent_path().parent_path();
   for (const Fields& cell : cells) {
@@ -111,12 +126,13 @@ TEST_F(MoreRealTrainersTest, EveryVersionOfVerlThatStartsTrainsWhatItsDataFileSa
     const bool is_wrong =
         (TextOf(probe, "model") == "gemma2" && TextOf(probe, "attention") == "sdpa") ||
         absl::StrContains(TextOf(cell, "id"), "clip_norm") ||
+        TextOf(probe, "truncation") == "left" ||
         (TextOf(cell, "engine") == "verl-torchtitan" &&
          absl::StrContains(TextOf(cell, "id"), "warmup_steps"));
     EXPECT_EQ(TextOf(cell, "verdict"), is_wrong ? "wrong" : "ok")
         << TextOf(cell, "id") << ": " << TextOf(cell, "message");
   }
-  EXPECT_EQ(subjects, 23);
+  EXPECT_EQ(subjects, 26);
 }
 
 TEST_F(MoreRealTrainersTest, TransformersTrainerTrainsWhatItsDataFileSays) {
@@ -131,7 +147,7 @@ TEST_F(MoreRealTrainersTest, TransformersTrainerTrainsWhatItsDataFileSays) {
     EXPECT_EQ(TextOf(cell, "verdict"), is_wrong ? "wrong" : "ok")
         << TextOf(cell, "id") << ": " << TextOf(cell, "message");
   }
-  EXPECT_EQ(subjects, 16);
+  EXPECT_EQ(subjects, 20);
 }
 
 TEST_F(MoreRealTrainersTest, TorchtitansTrainerPacksConversationsRightFromBorders) {
@@ -139,7 +155,8 @@ TEST_F(MoreRealTrainersTest, TorchtitansTrainerPacksConversationsRightFromBorder
     return Fields{{"engine", "torchtitan"},
                   {"library_label", commit},
                   {"model", "qwen3"},
-                  {"attention", "flex"}};
+                  {"attention", "flex"},
+                  {"truncation", ""}};
   };
   EXPECT_EQ(run().ReasonOf(cell("c1465542e")), "wrong at mask, mask-leak");
   EXPECT_EQ(run().VerdictOf(cell("baba6d82e")), "ok at golden");

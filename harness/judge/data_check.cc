@@ -3,7 +3,9 @@
 #include "harness/judge/data_check.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <span>
 
@@ -12,6 +14,9 @@
 #include "harness/judge/case_file.h"
 #include "harness/judge/claims.h"
 #include "harness/judge/reasons.h"
+#include "harness/model/dealing.h"
+#include "harness/numerics/conversations.h"
+#include "harness/numerics/model_shapes.h"
 
 namespace bkm {
 namespace {
@@ -60,6 +65,12 @@ size_t CommonBeginning(std::span<const int64_t> a, std::span<const int64_t> b) {
   return std::mismatch(a.begin(), a.begin() + most, b.begin()).first - a.begin();
 }
 
+// How many tokens two documents have in common at their beginning or their end.
+size_t Likeness(std::span<const int64_t> a, std::span<const int64_t> b) {
+  const std::vector<int64_t> back(a.rbegin(), a.rend()), other_back(b.rbegin(), b.rend());
+  return std::max(CommonBeginning(a, b), CommonBeginning(back, other_back));
+}
+
 // How a document that reached the model differs from one of the file.
 std::string DifferenceOf(std::span<const int64_t> expected, std::span<const int64_t> seen) {
   const size_t same = CommonBeginning(expected, seen);
@@ -75,14 +86,30 @@ std::string DifferenceOf(std::span<const int64_t> expected, std::span<const int6
                       ", and ", seen.size(), " tokens came instead of ", expected.size());
 }
 
+// Why a document is another one than the file's, if that is where it was cut off; else empty.
+std::string WhyCut(std::span<const int64_t> uncut, std::span<const int64_t> seen) {
+  if (seen.size() >= uncut.size()) return "";
+  const size_t lost = uncut.size() - seen.size();
+  if (std::ranges::equal(uncut.first(seen.size()), seen))
+    return absl::StrCat("it lost the last ", lost, " of its ", uncut.size(), " tokens");
+  if (std::ranges::equal(uncut.last(seen.size()), seen))
+    return absl::StrCat("it lost the first ", lost, " of its ", uncut.size(), " tokens");
+  return "";
+}
+
 // Compares the documents of one step.
 class StepData {
  public:
-  StepData(size_t step, const PackedBatch& expected, const TrainedBatch& seen)
+  // `documents`: of the kept ones, which `batch` has.
+  StepData(size_t step, const PackedBatch& batch, std::span<const int64_t> documents,
+           const ExpectedData& all, const TrainedBatch& seen)
       : name_(absl::StrCat("step ", step + 1)),
-        expected_(ExpectedOf(expected)),
+        expected_(ExpectedOf(batch)),
         seen_(SeenIn(seen)),
+        outside_(seen.outside),
         partner_(expected_.size()) {
+    for (const int64_t document : documents) numbers_.push_back(all.numbers[document]);
+    if (all.uncut) uncut_ = all.uncut->Of(documents);
     std::vector<bool> taken(seen_.size());
     for (size_t d = 0; d < expected_.size(); ++d) {
       for (size_t s = 0; s < seen_.size() && !partner_[d]; ++s) {
@@ -107,10 +134,9 @@ class StepData {
   void AddDocuments(std::vector<FailedPlace>& places) const {
     for (size_t d = 0; d < expected_.size(); ++d) {
       if (partner_[d]) continue;
-      std::string what = absl::StrCat("document ", d, " of the data file did not reach the model");
-      if (const Document* like = MostLike(expected_[d]))
-        what = absl::StrCat("document ", d, " of the data file reached the model changed: ",
-                            DifferenceOf(expected_[d].tokens, like->tokens));
+      std::string what =
+          absl::StrCat("document ", numbers_[d], " of the data file did not reach the model");
+      if (const Document* like = MostLike(d)) what = Changed(d, *like);
       places.push_back({Place(d), absl::StrCat("in ", name_, ", ", what)});
     }
     if (places.empty() && !strangers_.empty())
@@ -120,7 +146,23 @@ class StepData {
                                             seen_[strangers_.front()].tokens.size(), " tokens")});
   }
 
+  // Of a step that has documents which are none of the expected ones: what they are made of.
+  void AddStrangers(std::vector<FailedPlace>& places) const {
+    for (const size_t s : strangers_) {
+      const std::optional<size_t> like = LikeSeen(seen_[s]);
+      places.push_back(
+          {name_, absl::StrCat("in ", name_, ", ",
+                               like ? Changed(*like, seen_[s])
+                                    : absl::StrCat(seen_[s].tokens.size(),
+                                                   " tokens reached the model that are no document "
+                                                   "of the data file"))});
+    }
+  }
+
   void AddLabels(std::vector<FailedPlace>& places) const {
+    if (outside_ > 0)
+      places.push_back({name_, absl::StrCat("in ", name_, ", ", outside_,
+                                            " places are trained that belong to no document")});
     for (size_t d = 0; d < expected_.size(); ++d) {
       if (!partner_[d]) continue;
       const std::vector<int64_t>& right = expected_[d].labels;
@@ -142,7 +184,7 @@ class StepData {
       places.push_back(
           {Place(d),
            absl::StrCat(
-               "in ", name_, ", document ", d, ": ",
+               "in ", name_, ", document ", numbers_[d], ": ",
                loses_end
                    ? std::string("its end token is not trained")
                    : absl::StrCat(missing, " labels are missing, ", more, " are too many, ", other,
@@ -168,53 +210,125 @@ class StepData {
       places.push_back(
           {Place(d), absl::StrFormat("in %s, document %d: the label of place %d has the weight "
                                      "%.4g instead of %.4g, one over all that count in the step",
-                                     name_, d, at, seen.weights[at], share)});
+                                     name_, numbers_[d], at, seen.weights[at], share)});
     }
   }
 
  private:
-  std::string Place(size_t document) const { return absl::StrCat(name_, ", document ", document); }
+  std::string Place(size_t document) const {
+    return absl::StrCat(name_, ", document ", numbers_[document]);
+  }
+  std::string Changed(size_t document, const Document& seen) const {
+    std::string why = WhyCut(Uncut(document), seen.tokens);
+    if (why.empty()) why = DifferenceOf(expected_[document].tokens, seen.tokens);
+    return absl::StrCat("document ", numbers_[document],
+                        " of the data file reached the model changed: ", why);
+  }
+  // An expected document before it was cut off; empty if none was.
+  std::vector<int64_t> Uncut(size_t document) const {
+    if (uncut_.input_ids.empty()) return {};
+    return uncut_.Of(std::array{static_cast<int64_t>(document)}).input_ids;
+  }
+  size_t LikenessOf(size_t document, const Document& seen) const {
+    return std::max(Likeness(expected_[document].tokens, seen.tokens),
+                    Likeness(Uncut(document), seen.tokens));
+  }
   // Of those that are none of the file's.
-  const Document* MostLike(const Document& document) const {
+  const Document* MostLike(size_t document) const {
     const Document* best = nullptr;
     size_t most = 0;
     for (const size_t s : strangers_) {
-      const std::span<const int64_t> tokens = seen_[s].tokens;
-      const size_t front = CommonBeginning(document.tokens, tokens);
-      const std::vector<int64_t> back(document.tokens.rbegin(), document.tokens.rend());
-      const std::vector<int64_t> other_back(tokens.rbegin(), tokens.rend());
-      const size_t alike = std::max(front, CommonBeginning(back, other_back));
+      const size_t alike = LikenessOf(document, seen_[s]);
       if (alike <= most) continue;
       most = alike;
       best = &seen_[s];
     }
     return best;
   }
+  // The expected document that one which is none of the file's was made of.
+  std::optional<size_t> LikeSeen(const Document& seen) const {
+    std::optional<size_t> best;
+    size_t most = 0;
+    for (size_t d = 0; d < expected_.size(); ++d) {
+      const size_t alike = LikenessOf(d, seen);
+      if (alike <= most) continue;
+      most = alike;
+      best = d;
+    }
+    return best;
+  }
 
   std::string name_;
-  std::vector<Document> expected_, seen_;
+  std::vector<Document> expected_;
+  std::vector<int64_t> numbers_;  // of these in the file
+  PackedBatch uncut_;             // these before they were cut off; empty if none was
+  std::vector<Document> seen_;
+  int64_t outside_;                             // places that are trained and belong to no document
   std::vector<std::optional<size_t>> partner_;  // of each expected document in `seen_`
   std::vector<size_t> strangers_;               // that are none of the file's
 };
 
 }  // namespace
 
-CheckResult CheckData(const std::vector<StepTensors>& steps,
-                      const std::vector<PackedBatch>& expected) {
+namespace {
+
+// The kept documents that a step has to have, in the order of its expected batch.
+std::vector<int64_t> DocumentsIn(const ExpectedData& expected, size_t step) {
+  std::vector<int64_t> documents(expected.numbers.size());
+  std::iota(documents.begin(), documents.end(), 0);
+  if (expected.dealt.empty()) return documents;
+  documents = expected.dealt[step];
+  std::sort(documents.begin(), documents.end());
+  return documents;
+}
+
+// What is wrong with how documents were dealt to the steps.
+void AddDealing(const std::vector<StepTensors>& steps, const ExpectedData& expected,
+                std::vector<FailedPlace>& places) {
+  std::vector<int64_t> all(expected.numbers.size());
+  std::iota(all.begin(), all.end(), 0);
+  for (size_t k = 0; k < expected.dealt.size(); ++k) {
+    if (expected.dealt[k].empty())
+      StepData(k, expected.kept, all, expected, *steps[k].batch).AddStrangers(places);
+  }
+  if (!places.empty()) return;
+  std::vector<std::vector<int64_t>> dealt = expected.dealt;
+  for (std::vector<int64_t>& documents : dealt) {
+    for (int64_t& document : documents) document = expected.numbers[document];
+  }
+  const std::string why = WhyNotInEpochs(dealt, std::ssize(expected.kept.document_lengths),
+                                         expected.documents_in_a_step);
+  if (!why.empty()) places.push_back({"epochs", why});
+}
+
+}  // namespace
+
+CheckResult CheckData(const std::vector<StepTensors>& steps, const ExpectedData& expected) {
   std::vector<FailedPlace> documents, labels, weights;
-  int64_t counted = 0;
-  for (size_t k = 0; k < expected.size(); ++k) {
+  for (size_t k = 0; k < expected.steps.size(); ++k) {
     if (k >= steps.size() || !steps[k].batch)
       return CheckResult::Unseen(
           Stage::kForward,
           absl::StrCat("in step ", k + 1, " nobody saw the batch that the trainer made"));
-    const StepData step(k, expected[k], *steps[k].batch);
+    if (const double residual = steps[k].batch->residual; !(residual <= kMostResidual))
+      return CheckResult::Unseen(
+          Stage::kForward,
+          absl::StrFormat(
+              "in step %d the gradient of the logits is that of no cross entropy (it is "
+              "off by %.2g of a label's weight): its labels cannot be read",
+              k + 1, residual));
+  }
+  if (!expected.dealt.empty()) AddDealing(steps, expected, documents);
+  int64_t counted = 0;
+  for (size_t k = 0; documents.empty() && k < expected.steps.size(); ++k) {
+    const StepData step(k, expected.steps[k], DocumentsIn(expected, k), expected, *steps[k].batch);
     counted += step.labels();
     step.AddDocuments(documents);
     step.AddLabels(labels);
     step.AddWeights(1.0 / static_cast<double>(step.labels()), weights);
   }
-  const Json facts = {{"steps", expected.size()}, {"labels", counted}};
+  Json facts = {{"steps", expected.steps.size()}, {"labels", counted}};
+  if (!expected.dealt.empty()) facts["documents"] = expected.dealt;
   const std::pair<const char*, std::vector<FailedPlace>*> kinds[] = {
       {reason::kDocumentsOff, &documents},
       {reason::kLabelsOff, &labels},
@@ -229,15 +343,43 @@ CheckResult CheckData(const std::vector<StepTensors>& steps,
 
 namespace {
 
+// The kept documents before any is cut off; none if no limit cuts them.
+std::optional<PackedBatch> UncutOf(const Probe& probe) {
+  const absl::StatusOr<ModelShape> shape = ShapeOf(probe);
+  if (probe.max_length == 0 || !shape.ok()) return std::nullopt;
+  Probe uncut = probe;
+  uncut.max_length = 0;
+  uncut.truncation.clear();
+  return KeptBatch(DrawConversations(uncut, *shape), uncut).Of(KeptDocuments(probe));
+}
+
 bool IsDrivenByATrainer(const CaseFile& file) {
   return OfFinishedCells(file) && file.probe().drive == "trainer";
 }
 
 CheckResult CheckDataOf(const CaseFile& file) {
   if (!file.steps.ok()) return CheckResult::Unreadable(Stage::kForward, file.steps.status());
-  if (!file.reference().folder.ok())
-    return CheckResult::Unreadable(Stage::kForward, file.reference().folder.status());
-  return CheckData(*file.steps, file.reference().folder->steps);
+  const auto& folder = file.reference().folder;
+  if (!folder.ok()) return CheckResult::Unreadable(Stage::kForward, folder.status());
+  // Of folders older than a choice of documents, every step has all.
+  ExpectedData expected = {.kept = folder->kept.value_or(folder->steps.front()),
+                           .numbers = KeptDocuments(file.probe()),
+                           .steps = folder->steps,
+                           .uncut = UncutOf(file.probe())};
+  if (IsDealtByTrainer(file.probe())) {
+    if (!IsPackedInRows(file.probe()))
+      expected.documents_in_a_step = file.probe().global_batch_size;
+    for (const ObservedStep& step : file.seen().steps) expected.dealt.push_back(step.documents);
+    expected.dealt.resize(expected.steps.size());
+    const bool is_known = !file.probe().dealt.empty();  // else some step has no possible documents
+    for (std::vector<int64_t>& documents : expected.dealt) {
+      const bool is_possible = std::ranges::all_of(documents, [&](int64_t document) {
+        return document >= 0 && document < std::ssize(expected.numbers);
+      });
+      if (!is_known && !is_possible) documents.clear();
+    }
+  }
+  return CheckData(*file.steps, expected);
 }
 
 }  // namespace
@@ -247,7 +389,7 @@ extern const Claim kDataClaim = {
     .rung = Stage::kForward,
     .asked_by = "drive",
     .says =
-        "the trainer gives the model every document of its data file once a step and trains "
+        "the trainer gives the model every document of its data file once an epoch and trains "
         "what counts in it",
     .witness =
         "the tokens and documents of each training forward, and the labels and weights of "
@@ -256,8 +398,8 @@ extern const Claim kDataClaim = {
         "trainer's",
     .cannot_see =
         "the order of documents, which is the trainer's; a weight that is off by less "
-        "than 2 %, which the loss against the golden shows; documents longer than the "
-        "limit, and a second epoch that differs from the first",
+        "than 2 %, which the loss against the golden shows; which documents are left over at the "
+        "end of an epoch, and without being asked (max_length) those longer than a limit",
     .applies = IsDrivenByATrainer,
     .check = CheckDataOf,
 };

@@ -29,11 +29,13 @@ TrainedBatch RightBatch() {
                       1.0 / 6, 0}};
 }
 
+ExpectedData TwoSteps() { return {.kept = File(), .numbers = {0, 1}, .steps = {File(), File()}}; }
+
 CheckResult Checked(const TrainedBatch& batch) {
   StepTensors right, step;
   right.batch = RightBatch();
   step.batch = batch;
-  return CheckData({right, step}, {File(), File()});
+  return CheckData({right, step}, TwoSteps());
 }
 
 void ExpectFailed(const TrainedBatch& batch, const char* reason, const char* message) {
@@ -55,10 +57,10 @@ TEST(DataCheckTest, EveryDocumentOnceInAnyOrderPasses) {
 TEST(DataCheckTest, AnUnseenBatchIsNotRight) {
   StepTensors right;
   right.batch = RightBatch();
-  const CheckResult result = CheckData({right, {}}, {File(), File()});
+  const CheckResult result = CheckData({right, {}}, TwoSteps());
   EXPECT_EQ(result.outcome, ClaimOutcome::kUnseen);
   EXPECT_EQ(result.message, "in step 2 nobody saw the batch that the trainer made");
-  EXPECT_EQ(CheckData({right}, {File(), File()}).outcome, ClaimOutcome::kUnseen);
+  EXPECT_EQ(CheckData({right}, TwoSteps()).outcome, ClaimOutcome::kUnseen);
 }
 
 TEST(DataCheckTest, ADocumentTwiceIsOneLost) {
@@ -133,6 +135,101 @@ TEST(DataCheckTest, AnotherNormalisationIsAnotherWeight) {
   EXPECT_EQ(Checked(batch).outcome, ClaimOutcome::kPassed) << "bf16 reads no better";
   batch.weights[15] = NAN;
   EXPECT_THAT(Checked(batch).message, HasSubstr("document 1: the label of place 6"));
+}
+
+TEST(DataCheckTest, PaddingThatIsTrainedIsALabelTooMany) {
+  TrainedBatch batch = RightBatch();
+  batch.outside = 3;
+  ExpectFailed(batch, "labels-off", "in step 2, 3 places are trained that belong to no document");
+}
+
+TEST(DataCheckTest, LabelsOfAnotherLossCannotBeRead) {
+  TrainedBatch batch = RightBatch();
+  batch.residual = 0.2;
+  EXPECT_EQ(Checked(batch).outcome, ClaimOutcome::kUnseen);
+  EXPECT_THAT(Checked(batch).message, HasSubstr("of no cross entropy"));
+  batch.residual = NAN;
+  EXPECT_EQ(Checked(batch).outcome, ClaimOutcome::kUnseen);
+}
+
+// One document of the file in each step, the second one first.
+struct DealtSteps {
+  std::vector<StepTensors> steps;
+  ExpectedData expected;
+
+  DealtSteps() : steps(2), expected{.kept = File(), .numbers = {3, 5}, .documents_in_a_step = 1} {
+    Deal({{1}, {0}});
+  }
+  void Deal(const std::vector<std::vector<int64_t>>& dealt) {
+    expected.dealt = dealt;
+    expected.steps.clear();
+    for (size_t k = 0; k < dealt.size(); ++k) {
+      const PackedBatch batch = File().Of(dealt[k]);
+      expected.steps.push_back(batch);
+      TrainedBatch& seen = steps[k].batch.emplace();
+      seen = {.input_ids = batch.input_ids,
+              .document_lengths = batch.document_lengths,
+              .labels = batch.Labels(),
+              .weights = std::vector<double>(batch.input_ids.size(), 1.0 / 3)};
+      const std::vector<int64_t> counted = batch.Counted();
+      for (size_t t = 0; t < counted.size(); ++t) {
+        if (counted[t] == 0) seen.labels[t] = -1;
+      }
+    }
+  }
+  CheckResult Check() const { return CheckData(steps, expected); }
+};
+
+TEST(DataCheckTest, AnEpochDealtOverStepsPasses) {
+  const DealtSteps right;
+  EXPECT_EQ(right.Check().outcome, ClaimOutcome::kPassed) << right.Check().message;
+  EXPECT_EQ(right.Check().facts["documents"], (Json{{1}, {0}}));
+}
+
+TEST(DataCheckTest, ADocumentAgainInItsEpochIsTold) {
+  DealtSteps again;
+  again.Deal({{1}, {1}});
+  EXPECT_EQ(again.Check().reason, "documents-off");
+  EXPECT_EQ(again.Check().message, "step 2 has document 5 again before 1 others came once");
+}
+
+TEST(DataCheckTest, PlacesAreNamedByTheirDocumentInTheFile) {
+  DealtSteps shifted;
+  std::ranges::rotate(shifted.steps[0].batch->labels, shifted.steps[0].batch->labels.begin() + 1);
+  EXPECT_EQ(shifted.Check().reason, "labels-off");
+  EXPECT_THAT(shifted.Check().message, HasSubstr("in step 1, document 5: "));
+}
+
+TEST(DataCheckTest, TheWrongSideOfACutIsTold) {
+  DealtSteps cut;
+  cut.expected.uncut = File();
+  cut.expected.dealt[1].clear();
+  TrainedBatch& seen = *cut.steps[1].batch;
+  seen.input_ids.resize(6);
+  seen.labels.resize(6);
+  seen.weights.resize(6);
+  seen.document_lengths = {6};
+  EXPECT_EQ(
+      cut.Check().message,
+      "in step 2, document 3 of the data file reached the model changed: it lost the last 3 of "
+      "its 9 tokens");
+  seen.input_ids.assign(File().input_ids.begin() + 2, File().input_ids.begin() + 9);
+  seen.labels.resize(7);
+  seen.weights.resize(7);
+  seen.document_lengths = {7};
+  EXPECT_THAT(cut.Check().message, HasSubstr("it lost the first 2 of its 9 tokens"));
+}
+
+TEST(DataCheckTest, AChangedDocumentIsNamedThoughNobodyKnowsWhatItsStepShouldHave) {
+  DealtSteps changed;
+  changed.expected.dealt[1].clear();
+  changed.steps[1].batch->input_ids.pop_back();
+  changed.steps[1].batch->labels.pop_back();
+  changed.steps[1].batch->weights.pop_back();
+  changed.steps[1].batch->document_lengths = {8};
+  EXPECT_EQ(changed.Check().message,
+            "in step 2, document 3 of the data file reached the model changed: its last 1 of 9 "
+            "tokens are missing");
 }
 
 }  // namespace

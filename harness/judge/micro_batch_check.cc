@@ -6,19 +6,20 @@
 #include "harness/judge/case_file.h"
 #include "harness/judge/claims.h"
 #include "harness/judge/reasons.h"
+#include "harness/model/dealing.h"
 
 namespace bkm {
 
 CheckResult CheckMicroBatches(const Probe& asked, std::span<const ObservedStep> reported) {
   Json evidence = {{"asked", asked.micro_batches}};
   for (size_t k = 0; k < reported.size(); ++k) {
-    if (!reported[k].forwards || *reported[k].forwards == asked.micro_batches) continue;
+    const int64_t expected = MicroBatchesOf(asked, std::ssize(reported[k].documents));
+    if (!reported[k].forwards || *reported[k].forwards == expected) continue;
     evidence["ran"] = *reported[k].forwards;
-    return CheckResult::Failed(
-        Stage::kForward, reason::kOverrideIgnored,
-        absl::StrCat("asked for ", asked.micro_batches, " micro-batches, but step ", k + 1, " ran ",
-                     *reported[k].forwards),
-        std::move(evidence));
+    return CheckResult::Failed(Stage::kForward, reason::kOverrideIgnored,
+                               absl::StrCat("asked for ", expected, " micro-batches, but step ",
+                                            k + 1, " ran ", *reported[k].forwards),
+                               std::move(evidence));
   }
   for (size_t k = 0; k < reported.size(); ++k) {
     if (!reported[k].forwards)

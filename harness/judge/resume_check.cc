@@ -53,6 +53,11 @@ std::vector<ResumedQuantity> QuantitiesOf(const ObservedStep& run, const StepTen
            is_computed});
     }
   };
+  const auto places = [](const std::vector<int64_t>& documents) {
+    return std::vector<double>(documents.begin(), documents.end());
+  };
+  quantities.push_back({"the choice of documents", places(run.documents), places(again.documents),
+                        /*is_computed=*/false});
   each_tensor(
       "the parameter before the step,", [](const SampledTensor& t) { return t.before; },
       /*is_computed=*/!is_first);
@@ -80,7 +85,7 @@ CheckResult CheckResume(std::optional<int64_t> files, const StepsSeen& uninterru
   if (steps < 2 || resumed.reported.size() + 1 != steps)
     return CheckResult::Unseen(
         Stage::kResume,
-        absl::StrCat(resumed.reported.size(), " steps of the fresh engine were seen, not ",
+        absl::StrCat(resumed.reported.size(), " steps after the restart were seen, not ",
                      std::max<size_t>(steps, 1) - 1));
   if (!MovedParameters(uninterrupted.tensors[0]))
     return CheckResult::Unseen(Stage::kResume,
@@ -153,12 +158,13 @@ extern const Claim kResumeClaim = {
     .asked_by = "resume_checkpoint",
     .says = "training goes on from a checkpoint as if it had not stopped",
     .witness =
-        "a fresh engine in the same process loads the checkpoint of step 1 and repeats steps "
-        "2 and 3: loss, norm, learning rate, log-probs, sampled gradients and parameters are "
-        "equal bit by bit",
+        "a fresh engine in the same process (a trainer in a fresh one, by its own option) loads "
+        "the "
+        "checkpoint of step 1 and repeats steps 2 and 3: documents, loss, norm, learning rate, "
+        "log-probs, sampled gradients and parameters are equal bit by bit",
     .cannot_see =
-        "a process that starts anew; without a warm-up or a decay, a schedule that is not "
-        "restored; offloading (the engine's `to()` is called, but on a CPU nothing moves)",
+        "of an engine a process that starts anew; without a warm-up or a decay, a schedule that is "
+        "not restored; offloading (the engine's `to()` is called, but on a CPU nothing moves)",
     .applies = AsksToResume,
     .check = CheckResumeOf,
 };

@@ -151,6 +151,15 @@ absl::StatusOr<TrainedBatch> ReadTrainedBatch(const SafetensorsFile& file) {
   ASSIGN_OR_RETURN(batch.document_lengths, file.Ints(key("document_lengths")));
   ASSIGN_OR_RETURN(batch.labels, file.Ints(key("labels")));
   ASSIGN_OR_RETURN(batch.weights, file.Doubles(key("weights")));
+  // Older runs have neither.
+  if (file.Has(key("outside"))) {
+    ASSIGN_OR_RETURN(const std::vector<int64_t> read, file.Ints(key("outside")));
+    if (read.size() == 1) batch.outside = read.front();
+  }
+  if (file.Has(key("residual"))) {
+    ASSIGN_OR_RETURN(const std::vector<double> read, file.Doubles(key("residual")));
+    if (read.size() == 1) batch.residual = read.front();
+  }
   size_t places = 0;
   for (const int64_t length : batch.document_lengths) {
     if (length < 1 || static_cast<size_t>(length) > batch.input_ids.size())

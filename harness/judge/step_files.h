@@ -33,6 +33,11 @@ struct TrainedBatch {
   // how much the loss falls with its log-prob.
   std::vector<int64_t> labels;  // [tokens]
   std::vector<double> weights;  // [tokens]
+  // How many places are trained that belong to no document, such as padding.
+  int64_t outside = 0;
+  // How far the gradient of the logits is from that of a cross entropy with these labels and
+  // weights, at most, as a share of the weight.
+  double residual = 0;
 };
 
 // A cell's tensors/stepK.safetensors.

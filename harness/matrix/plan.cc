@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/base/status_macros.h"
+#include "harness/model/dealing.h"
 #include "harness/model/dimension.h"
 #include "harness/model/engine_kind.h"
 #include "harness/model/input_form.h"
@@ -74,9 +75,9 @@ std::string WhyNotByTrainer(const EngineKind& kind, const Probe& probe) {
       {probe.head != "lm", "a value head: it trains language models"},
       {probe.layout != Layout(), "several ranks"},
       {probe.input != Probe().input && !kind.only_by_trainer, "another form of input"},
-      {probe.micro_batches != 1 && kind.row_multiple > 1, "micro-batches: it packs rows itself"},
+      {probe.micro_batches != 1 && kind.row_multiple > 1 && !IsDealtByTrainer(probe),
+       "micro-batches without a global_batch_size: it packs rows itself"},
       {probe.export_weights, "an export of weights"},
-      {probe.resume_checkpoint, "a restart from a checkpoint"},
       {probe.temperature != 1 || probe.entropy, "a temperature or an entropy"},
       {!optimizer.decay.empty() && optimizer.total_steps != probe.steps,
        "a decay that is made for more steps than it trains"},
@@ -88,16 +89,39 @@ std::string WhyNotByTrainer(const EngineKind& kind, const Probe& probe) {
       return absl::StrCat("a cell that a trainer drives cannot be asked for ", what,
                           " yet: leave drive=trainer or that out");
   }
+  if (const auto& known = kind.truncations;
+      probe.max_length > 0 &&
+      std::find(known.begin(), known.end(), probe.truncation) == known.end())
+    return absl::StrCat("the trainer of ", kind.name, " does not shorten documents by '",
+                        probe.truncation, "': ",
+                        known.empty() ? "leave max_length out"
+                                      : absl::StrCat("ask for ", absl::StrJoin(known, " or ")));
+  if (probe.global_batch_size % probe.micro_batches != 0)
+    return absl::StrCat("a global batch of ", probe.global_batch_size, " documents has no ",
+                        probe.micro_batches, " equal micro-batches");
   const std::vector<int64_t>& lengths = probe.documents.front();
-  if (const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
-      tokens % kind.row_multiple != 0)
+  const int64_t without_answer = std::count_if(
+      lengths.begin(), lengths.end(), [](int64_t length) { return length < kShortestWithAnswer; });
+  if (probe.data != "single" &&
+      without_answer >= (IsDealtByTrainer(probe) ? probe.global_batch_size : std::ssize(lengths)))
+    return absl::StrCat("a step may have no answer to train: documents of fewer than ",
+                        kShortestWithAnswer, " tokens have none");
+  if (IsPackedInRows(probe) && (probe.global_batch_size > 0) != (probe.max_length > 0))
+    return absl::StrCat("the trainer of ", kind.name,
+                        " packs rows: ask for both, their number (global_batch_size) and their "
+                        "length (max_length), or for neither");
+  const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+  if (const int64_t row = probe.max_length > 0 ? probe.max_length : tokens;
+      row % kind.row_multiple != 0)
     return absl::StrCat("the trainer of ", kind.name, " cuts a row into ", kind.row_multiple,
-                        " equal parts, and the first documents have ", tokens,
-                        " tokens together: let them have a multiple of ", kind.row_multiple);
+                        " equal parts, and ",
+                        probe.max_length > 0 ? "max_length is " : "the first documents have ", row,
+                        probe.max_length > 0 ? "" : " tokens together", ": a multiple of ",
+                        kind.row_multiple, " is needed");
   for (const int64_t length : lengths) {
-    if (length < kShortestConversation)
+    if (const int64_t shortest = ShortestConversation(probe.data); length < shortest)
       return absl::StrCat("a trainer reads conversations, and none has ", length,
-                          " tokens: documents of at least ", kShortestConversation, " are needed");
+                          " tokens: documents of at least ", shortest, " are needed");
   }
   return "";
 }
@@ -111,6 +135,8 @@ std::string WhyNotApplicable(const Cell& cell) {
       return absl::StrCat(kind.name, " ", dimension.lacks);
   }
   if (std::string why = WhyNotByTrainer(kind, probe); !why.empty()) return why;
+  if (probe.resume_checkpoint && probe.drive != "trainer" && !kind.saves_checkpoints)
+    return absl::StrCat(kind.name, " is a library alone and saves no checkpoints");
   if (const std::string own = probe.drive == "trainer" ? kind.undecayed : "";
       probe.optimizer.undecayed != own)
     return absl::StrCat("which parameters do not decay is ", kind.name,

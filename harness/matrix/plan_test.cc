@@ -196,9 +196,38 @@ TEST(PlanTest, ATrainerIsAskedForWhatItCanBeDrivenTo) {
   EXPECT_EQ(why("verl-fsdp", R"(, "layout": "dp_shard=2")"),
             "a cell that a trainer drives cannot be asked for several ranks yet: leave "
             "drive=trainer or that out");
-  EXPECT_EQ(why("verl-fsdp", R"(, "documents": [20, 7])"),
-            "a trainer reads conversations, and none has 7 tokens: documents of at least 8 are "
+  EXPECT_EQ(why("verl-fsdp", R"(, "documents": [20, 7, 3])"), "");
+  EXPECT_EQ(why("verl-fsdp", R"(, "documents": [20, 2])"),
+            "a trainer reads conversations, and none has 2 tokens: documents of at least 3 are "
             "needed");
+  EXPECT_EQ(why("verl-fsdp", R"(, "documents": [20, 5, 5], "global_batch_size": 2)"),
+            "a step may have no answer to train: documents of fewer than 6 tokens have none");
+}
+
+TEST(PlanTest, ATrainerDealsAndShortensDocumentsAsItsKindCan) {
+  const auto planned = [](const char* kind, const char* more) {
+    return PlanOf(
+        kind, FindEngineKind(kind)->engine_source.empty() ? "" : kVerl,
+        absl::StrCat(R"("attention": ")", std::string(kind) == "torchtitan" ? "flex" : "sdpa",
+                     R"(", "drive": "trainer")", more)
+            .c_str())[0];
+  };
+  const PlannedCell cut = planned("verl-fsdp", R"(, "global_batch_size": 2, "max_length": 60)");
+  EXPECT_EQ(cut.why, "");
+  EXPECT_EQ(cut.cell.probe.truncation, "right") << "the kind's own";
+  EXPECT_EQ(planned("verl-fsdp", R"(, "max_length": 60, "truncation": "drop")").why,
+            "the trainer of verl-fsdp does not shorten documents by 'drop': ask for right or left");
+  EXPECT_EQ(planned("verl-fsdp", R"(, "global_batch_size": 3, "micro_batches": 2)").why,
+            "a global batch of 3 documents has no 2 equal micro-batches");
+  const char* rows = R"(, "global_batch_size": 2, "max_length": 120, "micro_batches": 2)";
+  EXPECT_EQ(planned("torchtitan", rows).why, "");
+  EXPECT_EQ(planned("torchtitan", rows).cell.probe.truncation, "drop");
+  EXPECT_EQ(planned("torchtitan", R"(, "max_length": 120)").why,
+            "the trainer of torchtitan packs rows: ask for both, their number (global_batch_size) "
+            "and their length (max_length), or for neither");
+  EXPECT_EQ(planned("torchtitan", R"(, "global_batch_size": 2, "max_length": 90)").why,
+            "the trainer of torchtitan cuts a row into 8 equal parts, and max_length is 90: a "
+            "multiple of 8 is needed");
 }
 
 TEST(PlanTest, AKindThatIsATrainerHasItsDataAndItsUndecayedParameters) {

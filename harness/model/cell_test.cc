@@ -206,6 +206,11 @@ Probe FarFromDefault() {
   probe.steps = 2;
   probe.seed = 9;
   probe.documents = {{37, 150, 64}, {20, 30}};
+  probe.drive = "trainer";
+  probe.data = "marked";
+  probe.global_batch_size = 2;
+  probe.max_length = 40;
+  probe.truncation = "left";
   probe.head = "value";
   probe.input = "padded";
   probe.micro_batches = 2;
@@ -257,10 +262,11 @@ TEST(CellTest, EveryFieldOfAProbeHasARowInTheTableOfKeys) {
 
 // What no aspect names would silently be taken for tested.
 TEST(DimensionsTest, EveryOptionOfAProbeHasWordsForWhatARowWasTestedWith) {
-  const std::set<std::string> without = {"layout",          // each has words of its own
-                                         "kernels",         // Verdict::blind says it
-                                         "data",            // the engine kind's own form
-                                         "steps", "seed"};  // say how much, not what
+  const std::set<std::string> without = {"layout",               // each has words of its own
+                                         "kernels",              // Verdict::blind says it
+                                         "data",                 // the engine kind's own form
+                                         "truncation",           // max_length has them
+                                         "steps",      "seed"};  // say how much, not what
   for (const Dimension& dimension : Dimensions()) {
     const bool is_option =
         dimension.use == DimensionUse::kOption || dimension.use == DimensionUse::kDetail;

@@ -182,6 +182,16 @@ Dimension OfAdapters(Dimension option, std::string words) {
   return option;
 }
 
+// The rest of an option that only trainers read.
+Dimension OfTrainers(Dimension option) {
+  option.use = DimensionUse::kOption;
+  option.field = option.name;
+  option.flag_form = FlagForm::kValues;
+  option.of_kind = [](const EngineKind& kind) { return !kind.trainer.empty(); };
+  option.lacks = "has no trainer that a cell can start";
+  return option;
+}
+
 bool HasEngineOption(const Probe& probe, const char* name, absl::string_view value) {
   const auto option = probe.engine_options.find(name);
   return option != probe.engine_options.end() && option->second == value;
@@ -268,6 +278,30 @@ std::vector<Dimension> OfTheWorkload() {
                "shifted labels); the engine kind's own unless told",
        .of_kind = [](const EngineKind& kind) { return !kind.trainer.empty(); },
        .lacks = "has no trainer that a cell can start"},
+      OfTrainers({.name = "global_batch_size",
+                  .text = [](const Cell& c) { return absl::StrCat(c.probe.global_batch_size); },
+                  .value = ValueIn,
+                  .help = "Documents that a trainer takes for a step, as it deals them (default: "
+                          "all of its data file)",
+                  .for_control = [](Probe& p) { p.global_batch_size = 0; },
+                  .aspects = {{"batches of a part of the data",
+                               [](const Probe& p) { return p.global_batch_size > 0; }}}}),
+      OfTrainers({.name = "max_length",
+                  .text = [](const Cell& c) { return absl::StrCat(c.probe.max_length); },
+                  .value = ValueIn,
+                  .help = "The most tokens that a trainer keeps of a document (default: all)",
+                  .for_control =
+                      [](Probe& p) {
+                        p.max_length = 0;
+                        p.truncation.clear();
+                      },
+                  .aspects = {{"documents longer than the limit",
+                               [](const Probe& p) { return p.max_length > 0; }}}}),
+      OfTrainers({.name = "truncation",
+                  .text = [](const Cell& c) { return EscapedText(c.probe.truncation); },
+                  .value = WordIn,
+                  .help = "What a trainer does with a document that is longer: right or left (it "
+                          "cuts off that side); the engine kind's own unless told"}),
       {.name = "head",
        .use = kOption,
        .text = [](const Cell& c) { return EscapedText(c.probe.head); },
@@ -410,9 +444,10 @@ std::vector<Dimension> OfFiles() {
        .field = "resume_checkpoint",
        .value = ValueIn,
        .flag_form = FlagForm::kSwitch,
-       .help = "Save a checkpoint after the first step, load it in a fresh engine and compare the "
-               "later steps bit by bit",
-       .of_kind = [](const EngineKind& kind) { return kind.saves_checkpoints; },
+       .help = "Save a checkpoint after the first step, load it in a fresh engine (a trainer: in a "
+               "fresh process) and compare the later steps bit by bit",
+       .of_kind =
+           [](const EngineKind& kind) { return kind.saves_checkpoints || !kind.trainer.empty(); },
        .lacks = "is a library alone and saves no checkpoints",
        .for_control = [](Probe& p) { p.resume_checkpoint = false; },
        .aspects = {{"saving and loading a checkpoint",

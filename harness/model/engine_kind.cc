@@ -49,6 +49,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .saves_checkpoints = true,
        .layouts = {"dp_replicate", "dp_shard", "tp", "cp", "pp", "ep"},
        .trainer = "verl.trainer.sft_trainer",
+       .truncations = {"right", "left"},
        .not_driven = kVerlsOwn,
        .without_golden = {{"qwen3_moe",
                            "verl looks a flavor of torchtitan up by width, layers and vocabulary, "
@@ -82,6 +83,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .layouts = {"dp_replicate", "dp_shard", "ulysses"},
        .chooses_fsdp = true,
        .trainer = "verl.trainer.sft_trainer",
+       .truncations = {"right", "left"},
        .not_driven = kVerlsOwn,
        .without_golden = {{"deepseek_v3", kDebugFlavor}},
        .judged_by_ending_only = false},
@@ -105,6 +107,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .layouts = {"dp_replicate", "dp_shard", "tp", "cp", "ep"},
        .trainer = "torchtitan.train",
        .trainer_data = {"single"},
+       .truncations = {"drop"},
        .row_multiple = 8,  // ChunkedLossWrapper.Config.num_chunks
        .without_golden = {{"deepseek_v3_published", kPublishedModel}, {"gemma2", kNotInTorchtitan}},
        .judged_by_ending_only = false},
@@ -199,6 +202,8 @@ void FillInFor(const EngineKind& kind, Json& probe) {
   if (kind.only_by_trainer && !probe.contains("drive")) probe["drive"] = "trainer";
   if (probe.value("/drive"_json_pointer, Json()) != "trainer") return;
   if (!probe.contains("data")) probe["data"] = kind.trainer_data.front();
+  if (probe.contains("max_length") && !probe.contains("truncation") && !kind.truncations.empty())
+    probe["truncation"] = kind.truncations.front();
   if (!kind.undecayed.empty()) optimizer("undecayed", kind.undecayed);
 }
 

@@ -53,6 +53,8 @@ struct EngineKind {
   bool only_by_trainer = false;  // cells of this kind have no other drive than their trainer
   // The forms of Probe::data that its trainer reads, the default first.
   std::vector<std::string> trainer_data = {"turns", "marked"};
+  // Probe::truncation that its trainer offers, the default first.
+  std::vector<std::string> truncations = {};
   int64_t row_multiple = 1;     // tokens: its trainer cuts a row into equal parts
   std::string undecayed = {};   // OptimizerSettings::undecayed, unless a matrix says
   std::string not_driven = {};  // what of the engine only its trainer drives, in words

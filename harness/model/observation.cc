@@ -24,7 +24,8 @@ constexpr std::array<absl::string_view, 6> kOwners = {"engine",  "library", "tor
 // is shown of a cell.
 constexpr size_t kMostSteps = 10'000;
 constexpr size_t kMostParamGroups = 64;
-constexpr size_t kMostLayers = 10'000;  // also of what is reported per layer
+constexpr size_t kMostDocuments = 100'000;  // of a step
+constexpr size_t kMostLayers = 10'000;      // also of what is reported per layer
 constexpr size_t kMostMaskCalls = 200'000;
 constexpr size_t kMostFrames = 2'000;
 constexpr size_t kLongestText = 1'000'000;
@@ -75,6 +76,9 @@ absl::Status CheckSteps(const std::vector<ObservedStep>& steps, absl::string_vie
     if (step.attended.size() > kMostLayers)
       return OutOfBounds(origin, path + ".attended",
                          absl::StrCat("more than ", kMostLayers, " items"));
+    if (step.documents.size() > kMostDocuments)
+      return OutOfBounds(origin, path + ".documents",
+                         absl::StrCat("more than ", kMostDocuments, " items"));
     if (step.param_groups.size() > kMostParamGroups)
       return OutOfBounds(origin, path + ".optimizer.param_groups",
                          absl::StrCat("more than ", kMostParamGroups, " groups"));
@@ -377,6 +381,7 @@ void Describe(Fields& fields, ObservedStep& step) {
   fields.Field("grad_norm", step.grad_norm);
   fields.Field("norm_error", step.norm_error);
   fields.Field("forwards", step.forwards);
+  fields.Field("documents", step.documents);
   fields.Field("attention_nodes", step.attention_nodes);
   fields.Field("products", step.products);
   fields.Field("attended", step.attended);

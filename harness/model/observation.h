@@ -181,6 +181,9 @@ struct ObservedStep {
   std::string tensors;  // file in the cell's folder; empty if none was written
   std::string log_probs_dtype;
   std::optional<int64_t> forwards;  // calls of the model: one per micro-batch
+  // Of a trainer's step: its documents in the trainer's order, by their place among those that a
+  // trainer keeps of the data file. Empty: it had others.
+  std::vector<int64_t> documents;
   // Autograd nodes that the step's backward goes through, by name; only attention's.
   std::map<std::string, int64_t> attention_nodes;
   // Matrix products that the step's backward goes through, by type: bf16, fp32, ...

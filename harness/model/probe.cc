@@ -6,14 +6,30 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "harness/base/check.h"
 #include "harness/base/did_you_mean.h"
 #include "harness/base/json_facts.h"
+#include "harness/model/dealing.h"
 #include "harness/model/dimension.h"
 #include "harness/model/input_form.h"
 
 namespace bkm {
 namespace {
+
+// False if the JSON is not a list of lists of whole numbers.
+bool ReadLists(const Json& json, std::vector<std::vector<int64_t>>& lists) {
+  if (!json.is_array()) return false;
+  for (const Json& list : json) {
+    if (!list.is_array()) return false;
+    lists.emplace_back();
+    for (const Json& number : list) {
+      if (!number.is_number_integer()) return false;
+      lists.back().push_back(number.get<int64_t>());
+    }
+  }
+  return true;
+}
 
 // One layout is written as a list of token counts, more as a list of such lists.
 void DescribeDocuments(Fields& fields, std::vector<std::vector<int64_t>>& documents) {
@@ -24,23 +40,20 @@ void DescribeDocuments(Fields& fields, std::vector<std::vector<int64_t>>& docume
   if (json.is_array() && !json.empty() && !json.front().is_array()) json = Json::array({json});
   if (!json.is_array() || json.empty()) return fields.Fail("documents", kWanted);
   documents.clear();
-  for (const Json& layout : json) {
-    std::vector<int64_t> lengths;
-    if (!layout.is_array() || layout.empty()) return fields.Fail("documents", kWanted);
-    for (const Json& length : layout) {
-      if (!length.is_number_integer()) return fields.Fail("documents", kWanted);
-      lengths.push_back(length.get<int64_t>());
-      if (lengths.back() < 1) fields.Fail("documents", "a document has at least 1 token");
-    }
+  if (!ReadLists(json, documents)) return fields.Fail("documents", kWanted);
+  for (const std::vector<int64_t>& lengths : documents) {
+    if (lengths.empty()) return fields.Fail("documents", kWanted);
+    if (*std::min_element(lengths.begin(), lengths.end()) < 1)
+      fields.Fail("documents", "a document has at least 1 token");
     if (*std::max_element(lengths.begin(), lengths.end()) < 2)
       fields.Fail("documents", "one document of each step has at least 2 tokens");
-    documents.push_back(std::move(lengths));
   }
 }
 
 // A step is not cut into more parts than it has documents.
 int64_t FewestDocuments(const Probe& probe) {
   size_t fewest = probe.documents.front().size();
+  if (IsDealtByTrainer(probe)) fewest = std::min<size_t>(fewest, probe.global_batch_size);
   if (probe.drive == "trainer") return static_cast<int64_t>(fewest);  // it reads no other layout
   for (const std::vector<int64_t>& layout : probe.documents)
     fewest = std::min(fewest, layout.size());
@@ -127,6 +140,41 @@ void DescribeLater(Fields& fields, const char* key, std::string& value,
   if (fields.reading() && !written.empty()) value = written;
 }
 
+void DescribeDealing(Fields& fields, Probe& probe) {
+  constexpr int64_t kMost = 1 << 20;
+  fields.Int("global_batch_size", probe.global_batch_size, 0, kMost, Presence::kOmitted);
+  fields.Int("max_length", probe.max_length, 0, kMost, Presence::kOmitted);
+  fields.OneOf("truncation", probe.truncation, Truncations(), Presence::kOmitted);
+  Json dealt = probe.dealt.empty() ? Json() : Json(probe.dealt);
+  fields.Field("dealt", dealt, Presence::kOmitted);
+  if (!fields.reading()) return;
+  if (!dealt.is_null() && !ReadLists(dealt, probe.dealt))
+    return fields.Fail("dealt", "a list of lists of whole numbers is needed here");
+  if (probe.drive != "trainer") {
+    for (const auto& [is_asked, field] :
+         {std::pair(probe.global_batch_size > 0, "global_batch_size"),
+          std::pair(probe.max_length > 0, "max_length")}) {
+      if (is_asked) fields.Fail(field, "it is read by trainers: ask for drive=trainer, too");
+    }
+  }
+  if (probe.max_length == 0 && !probe.truncation.empty())
+    return fields.Fail("truncation", "set it only together with max_length");
+  if (probe.max_length > 0 && probe.truncation.empty())
+    return fields.Fail("truncation", absl::StrCat("missing: ", absl::StrJoin(Truncations(), ", ")));
+  const int64_t kept = std::ssize(KeptDocuments(probe));
+  if (kept == 0) return fields.Fail("max_length", "every document is longer");
+  if (probe.global_batch_size > kept)
+    fields.Fail("global_batch_size", absl::StrCat("a trainer cannot take ", probe.global_batch_size,
+                                                  " documents for a step: its file has ", kept));
+  if (!probe.dealt.empty() && std::ssize(probe.dealt) != probe.steps)
+    return fields.Fail("dealt", "each step has its documents");
+  for (const std::vector<int64_t>& documents : probe.dealt) {
+    for (const int64_t document : documents) {
+      if (document < 0 || document >= kept) return fields.Fail("dealt", "no such document");
+    }
+  }
+}
+
 // Left out at its default of 1.
 void DescribeTemperature(Fields& fields, double& temperature) {
   double written = temperature == 1 ? 0 : temperature;
@@ -211,6 +259,15 @@ const std::vector<std::string>& WarmupSchedules() {
   return names;
 }
 
+const std::vector<std::string>& Truncations() {
+  static const auto& names = *new std::vector<std::string>{"right", "left", "drop"};
+  return names;
+}
+
+int64_t ShortestConversation(const std::string& data) {
+  return data == "single" ? kShortestWithAnswer - 1 : kShortestWithAnswer / 2;
+}
+
 const std::vector<std::string>& DecayTypes() {
   static const auto& names = *new std::vector<std::string>{"linear", "cosine"};
   return names;
@@ -221,7 +278,12 @@ std::vector<std::vector<int64_t>> DefaultDocuments() {
 }
 
 std::vector<int64_t> DocumentsOf(const Probe& probe, int step) {
-  if (probe.drive == "trainer") return probe.documents.front();
+  if (probe.drive == "trainer") {
+    const std::vector<int64_t> kept = KeptLengths(probe);
+    std::vector<int64_t> dealt;
+    for (const int64_t document : DealtIn(probe, step)) dealt.push_back(kept[document]);
+    return dealt;
+  }
   const size_t layouts = probe.documents.size();
   std::vector<int64_t> lengths = probe.documents[step % layouts];
   std::rotate(lengths.begin(), lengths.begin() + step / layouts % lengths.size(), lengths.end());
@@ -274,6 +336,7 @@ void Describe(Fields& fields, Probe& probe) {
   if (probe.documents.empty()) return;  // not readable: the complaint is kept
   DescribeLater(fields, "drive", probe.drive, {"engine", "trainer"});
   DescribeLater(fields, "data", probe.data, {"turns", "marked", "single"});
+  DescribeDealing(fields, probe);
   fields.OneOf("head", probe.head, {"lm", "value"}, Presence::kOptional);
   DescribeInput(fields, probe.input);
   fields.Int("micro_batches", probe.micro_batches, 1, FewestDocuments(probe), Presence::kOptional);
@@ -304,8 +367,8 @@ Json NumericsOf(const Probe& probe) {
   Json json;
   for (const char* key : {"model", "seed", "steps", "documents", "optimizer"}) json[key] = all[key];
   if (probe.head != "lm") json["head"] = probe.head;
-  for (const char* key :
-       {"drive", "data", "checkpoint", "rope_keys", "config", "temperature", "entropy"}) {
+  for (const char* key : {"drive", "data", "global_batch_size", "max_length", "truncation", "dealt",
+                          "checkpoint", "rope_keys", "config", "temperature", "entropy"}) {
     if (all.contains(key)) json[key] = all[key];
   }
   return json;

@@ -88,9 +88,23 @@ struct Probe {
   std::string drive = "engine";
   // The form of a trainer's data. "turns": conversations of one or two answers, some with a
   // system's turn. "marked": the same, and the template marks what is trained. "single": one
-  // question and one answer; rows whose labels were shifted before they were packed, so without
-  // each document's last token. A matrix that does not say gets the engine kind's.
+  // question and one answer; rows of max_length tokens that the trainer packs, whose labels were
+  // shifted before, so without each document's last token. A matrix that does not say gets the
+  // engine kind's.
   std::string data = "turns";
+  // The rows that a trainer takes for a step, as it counts them (verl's data.train_batch_size, of
+  // transformers the size per device times accumulation, torchtitan's training.global_batch_size).
+  // Documents are dealt to them as it likes. 0: every step has all documents of the file.
+  int64_t global_batch_size = 0;
+  // The most tokens that a trainer keeps of a document (verl's data.max_length, torchtitan's
+  // training.seq_len). 0: all.
+  int64_t max_length = 0;
+  // What it does with a longer one: "right" and "left": cuts off that side; "drop": leaves it out.
+  // Empty without a max_length. A matrix that does not say gets the engine kind's.
+  std::string truncation = "";
+  // The documents that each step of an observed cell had (dealing.h), of a cell with a
+  // global_batch_size. Nobody asks for it.
+  std::vector<std::vector<int64_t>> dealt = {};
   // "lm": log-probs of a language model. "value": a critic, one value per token.
   std::string head = "lm";
   // How the model is told where documents are (input_form.h): "packed", "padded+left". Results must
@@ -127,9 +141,15 @@ struct Probe {
   bool operator==(const Probe&) const = default;
 };
 
-// A conversation of a trainer's dataset has a user's turn and an answer, each of a begin, a role, a
-// word and an end (numerics/conversations.h).
-inline constexpr int64_t kShortestConversation = 8;
+// A conversation of a trainer's dataset (numerics/conversations.h) has turns of a begin, a role,
+// words and an end. The shortest is a question without words; the shortest of the form "single" has
+// an answer, too, and its end is no input.
+int64_t ShortestConversation(const std::string& data);
+// The shortest with an answer, whose end counts in the loss.
+inline constexpr int64_t kShortestWithAnswer = 6;
+
+// The values of Probe::truncation.
+const std::vector<std::string>& Truncations();
 
 // The tokens of the documents of step `step`, counted from 0.
 std::vector<int64_t> DocumentsOf(const Probe& probe, int step);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "harness/base/json.h"
+#include "harness/model/dealing.h"
 #include "harness/numerics/counter_generator.h"
 
 namespace bkm {
@@ -27,7 +28,7 @@ Conversation RolesFor(int64_t length, bool is_single) {
   if (!is_single && length >= kTokensForASystem) turns.push_back({"system", {}});
   for (int answers = !is_single && length >= kTokensForTwoAnswers ? 2 : 1; answers > 0; --answers) {
     turns.push_back({"user", {}});
-    turns.push_back({"assistant", {}});
+    if (length >= kShortestWithAnswer) turns.push_back({"assistant", {}});
   }
   return turns;
 }
@@ -40,7 +41,9 @@ std::string ChatTemplate(const std::string& data) {
   if (data != "marked") return absl::StrCat(kBegin, "{{ message['content'] }} <eos> ", kEnd);
   return absl::StrCat(kBegin,
                       "{% if message['role'] == 'assistant' %}{% generation %}"
-                      "{{ message['content'] }} <eos>{% endgeneration %} {% else %}"
+                      // A mark begins with a token: what stands before one may be none.
+                      "{{ message['content'] }}{% if message['content'] %} {% endif %}<eos>"
+                      "{% endgeneration %} {% else %}"
                       "{{ message['content'] }} <eos> {% endif %}",
                       kEnd);
 }
@@ -60,7 +63,7 @@ std::vector<Conversation> DrawConversations(const Probe& probe, const ModelShape
   uint64_t drawn = 0;
   std::vector<Conversation> conversations;
   const bool is_single = probe.data == "single";
-  for (int64_t length : DocumentsOf(probe, 0)) {
+  for (int64_t length : probe.documents.front()) {
     if (is_single) ++length;
     Conversation turns = RolesFor(length, is_single);
     const auto count = static_cast<int64_t>(turns.size());
@@ -101,6 +104,26 @@ PackedBatch Templated(const std::vector<Conversation>& conversations, const std:
     batch.document_lengths.push_back(static_cast<int64_t>(batch.input_ids.size() - begin));
   }
   return batch;
+}
+
+PackedBatch KeptBatch(const std::vector<Conversation>& conversations, const Probe& probe) {
+  const PackedBatch all = Templated(conversations, probe.data).Of(KeptDocuments(probe));
+  const std::vector<int64_t> lengths = KeptLengths(probe);
+  PackedBatch kept;
+  int64_t begin = 0;
+  for (size_t d = 0; d < lengths.size(); ++d) {
+    const int64_t whole = all.document_lengths[d];
+    const int64_t first = begin + (probe.truncation == "left" ? whole - lengths[d] : 0);
+    const auto append = [&](const std::vector<int64_t>& from, std::vector<int64_t>& to) {
+      to.insert(to.end(), from.begin() + first, from.begin() + first + lengths[d]);
+    };
+    append(all.input_ids, kept.input_ids);
+    append(all.loss_mask, kept.loss_mask);
+    kept.document_lengths.push_back(lengths[d]);
+    begin += whole;
+  }
+  kept.after = all.after;
+  return kept;
 }
 
 std::string JsonLines(const std::vector<Conversation>& conversations) {

@@ -32,15 +32,19 @@ std::string ChatWord(int64_t token);
 // generation block (transformers' apply_chat_template, return_assistant_tokens_mask).
 std::string ChatTemplate(const std::string& data);
 
-// One for each document of a step, of as many tokens (of "single" one more, which is no input): a
-// question and an answer; unless they are single, longer ones have two of each, and the longest
-// begin with a turn of the system.
+// One for each document of the probe's first layout, of as many tokens (of "single" one more, which
+// is no input): a question and an answer; unless they are single, longer ones have two of each, the
+// longest begin with a turn of the system, and the shortest have no answer, or turns without words.
 std::vector<Conversation> DrawConversations(const Probe& probe, const ModelShape& shape);
 
 // The conversations in the order of the file, packed. The words and the end of each answer count in
 // the loss, the template's beginning of it does not. `data`: Probe::data.
 PackedBatch Templated(const std::vector<Conversation>& conversations,
                       const std::string& data = "turns");
+
+// What a trainer makes of the conversations: the documents that it keeps (KeptDocuments), cut off
+// at max_length tokens.
+PackedBatch KeptBatch(const std::vector<Conversation>& conversations, const Probe& probe);
 
 // JSON lines of {"messages": [{"role": ..., "content": ...}]}.
 std::string JsonLines(const std::vector<Conversation>& conversations);

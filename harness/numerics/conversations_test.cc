@@ -73,8 +73,40 @@ TEST(ConversationsTest, SingleOnesHaveOneAnswerWhateverTheirLength) {
 TEST(ConversationsTest, AMarkedTemplateMarksAnswersAndTheirEndsOnly) {
   const std::string marked = ChatTemplate("marked");
   EXPECT_EQ(ChatTemplate("turns").find("generation %}"), std::string::npos);
-  EXPECT_NE(marked.find("{% generation %}{{ message['content'] }} <eos>{% endgeneration %}"),
+  EXPECT_NE(marked.find("{% generation %}{{ message['content'] }}{% if message['content'] %} "
+                        "{% endif %}<eos>{% endgeneration %}"),
             std::string::npos);
+}
+
+TEST(ConversationsTest, TheShortestHaveNoWordsOrNoAnswer) {
+  Probe probe = TrainerProbe();
+  probe.documents = {{3, 5, 6, 7}};
+  const PackedBatch batch = Templated(DrawConversations(probe, *ShapeOf(probe)));
+  EXPECT_THAT(batch.document_lengths, ElementsAre(3, 5, 6, 7));
+  const std::vector<int64_t> counted = batch.Counted();
+  const auto labels = [&](int begin, int length) {
+    return std::count(counted.begin() + begin, counted.begin() + begin + length, 1);
+  };
+  EXPECT_EQ(labels(0, 3) + labels(3, 5), 0) << "questions alone";
+  EXPECT_EQ(labels(8, 6), 1) << "an answer of its end alone";
+  EXPECT_EQ(labels(14, 7), 2);
+}
+
+TEST(ConversationsTest, DocumentsThatAreTooLongAreCutOffOrLeftOut) {
+  Probe probe = TrainerProbe();
+  probe.documents = {{8, 100}};
+  probe.max_length = 40;
+  const std::vector<Conversation> drawn = DrawConversations(probe, *ShapeOf(probe));
+  const std::vector<int64_t> whole = Templated(drawn).input_ids;
+  probe.truncation = "right";
+  const std::vector<int64_t> right = KeptBatch(drawn, probe).input_ids;
+  EXPECT_EQ(right, (std::vector<int64_t>(whole.begin(), whole.begin() + 48)));
+  probe.truncation = "left";
+  const std::vector<int64_t> left = KeptBatch(drawn, probe).input_ids;
+  EXPECT_EQ(left.size(), 48u);
+  EXPECT_TRUE(std::equal(left.begin() + 8, left.end(), whole.end() - 40));
+  probe.truncation = "drop";
+  EXPECT_THAT(KeptBatch(drawn, probe).document_lengths, ElementsAre(8));
 }
 
 TEST(ConversationsTest, ADocumentHasItsLengthAndLongOnesHaveMoreTurns) {

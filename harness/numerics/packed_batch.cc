@@ -7,6 +7,22 @@
 
 namespace bkm {
 
+PackedBatch PackedBatch::Of(std::span<const int64_t> documents) const {
+  std::vector<int64_t> begins = {0};
+  for (const int64_t length : document_lengths) begins.push_back(begins.back() + length);
+  PackedBatch chosen;
+  for (const int64_t document : documents) {
+    const int64_t begin = begins[document], end = begins[document + 1];
+    chosen.input_ids.insert(chosen.input_ids.end(), input_ids.begin() + begin,
+                            input_ids.begin() + end);
+    chosen.loss_mask.insert(chosen.loss_mask.end(), loss_mask.begin() + begin,
+                            loss_mask.begin() + end);
+    chosen.document_lengths.push_back(end - begin);
+    if (!after.empty()) chosen.after.push_back(after[document]);
+  }
+  return chosen;
+}
+
 std::vector<int64_t> PackedBatch::Labels() const {
   std::vector<int64_t> labels(input_ids.size(), kNoLabel);
   int64_t start = 0;

@@ -22,6 +22,9 @@ struct PackedBatch {
   std::vector<int64_t> after;
   bool operator==(const PackedBatch&) const = default;
 
+  // The batch of these documents, one after another.
+  PackedBatch Of(std::span<const int64_t> documents) const;
+
   // [T] The token that each position predicts; kNoLabel if none.
   std::vector<int64_t> Labels() const;
   // [T] 1 where the label counts in the loss, else 0.

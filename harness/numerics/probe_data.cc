@@ -7,6 +7,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "harness/model/dealing.h"
 #include "harness/numerics/conversations.h"
 #include "harness/numerics/counter_generator.h"
 
@@ -71,7 +72,8 @@ std::vector<float> DrawWeightAt(const WeightShape& weight, uint64_t seed,
 }
 
 PackedBatch DrawBatch(const Probe& probe, const ModelShape& shape, int step) {
-  if (probe.drive == "trainer") return Templated(DrawConversations(probe, shape), probe.data);
+  if (probe.drive == "trainer")
+    return KeptBatch(DrawConversations(probe, shape), probe).Of(DealtIn(probe, step));
   PackedBatch batch;
   batch.document_lengths = DocumentsOf(probe, step);
   const CounterStream stream(probe.seed, absl::StrCat("tokens/", step));

@@ -31,7 +31,7 @@ constexpr int kSchema = 1;
 // Raise it if the files of the model beside its weights change (config.json, the tokenizer).
 constexpr int kModelFiles = 2;
 // The same for the tokenizer and the conversations of probes with a trainer.
-constexpr int kTrainerFiles = 2;
+constexpr int kTrainerFiles = 3;
 constexpr const char* kJsonFiles[] = {"model/config.json", "model/generation_config.json",
                                       "model/tokenizer.json", "model/tokenizer_config.json"};
 constexpr char kConversations[] = "conversations.jsonl";  // of probes with a trainer
@@ -45,9 +45,9 @@ std::string FolderName(const Probe& probe) {
   return Sha256(ToLine(key)).substr(0, 32);
 }
 
-std::string StepKey(int step, absl::string_view name) {
-  return absl::StrCat("step", step, "/", name);
-}
+// Where the tensors of a batch are in batch.safetensors.
+std::string StepKey(int step) { return absl::StrCat("step", step, "/"); }
+constexpr char kKept[] = "kept/";
 
 std::string ProbeJson(const Probe& probe, const ModelShape& shape) {
   const PackedBatch batch = DrawBatch(probe, shape, 0);
@@ -98,17 +98,18 @@ absl::Status WriteModel(const Probe& probe, const ModelShape& shape, const fs::p
 
 absl::Status WriteBatches(const Probe& probe, const ModelShape& shape, const fs::path& path) {
   std::vector<NamedTensor> tensors;
-  const auto add = [&](std::string name, const std::vector<int64_t>& values) {
-    tensors.push_back(
-        NamedTensor::I64(std::move(name), {static_cast<int64_t>(values.size())}, values));
+  const auto add = [&](const std::string& key, const PackedBatch& batch) {
+    for (const auto& [name, values] :
+         {std::pair("input_ids", &batch.input_ids), std::pair("loss_mask", &batch.loss_mask),
+          std::pair("document_lengths", &batch.document_lengths),
+          std::pair("after", &batch.after)}) {
+      if (values == &batch.after && values->empty()) continue;
+      tensors.push_back(
+          NamedTensor::I64(key + name, {static_cast<int64_t>(values->size())}, *values));
+    }
   };
-  for (int step = 0; step < probe.steps; ++step) {
-    const PackedBatch batch = DrawBatch(probe, shape, step);
-    add(StepKey(step, "input_ids"), batch.input_ids);
-    add(StepKey(step, "loss_mask"), batch.loss_mask);
-    add(StepKey(step, "document_lengths"), batch.document_lengths);
-    if (!batch.after.empty()) add(StepKey(step, "after"), batch.after);
-  }
+  for (int step = 0; step < probe.steps; ++step) add(StepKey(step), DrawBatch(probe, shape, step));
+  if (probe.drive == "trainer") add(kKept, KeptBatch(DrawConversations(probe, shape), probe));
   return WriteSafetensors(path, std::move(tensors));
 }
 
@@ -121,8 +122,28 @@ absl::Status WritePlaces(const Probe& probe, const ModelShape& shape, const fs::
   return WriteSafetensors(path, std::move(tensors));
 }
 
+// The model of a probe whose steps were dealt is that of the probe before, whose folder is beside.
+absl::Status LinkModel(const fs::path& from, const fs::path& to) {
+  RETURN_IF_ERROR(CreateDirectories(to));
+  std::error_code error;
+  for (const fs::directory_entry& file : fs::directory_iterator(from, error)) {
+    fs::create_hard_link(file.path(), to / file.path().filename(), error);
+    if (error) break;
+  }
+  if (!error) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("cannot link ", from.string(), " to ", to.string(), ": ", error.message()));
+}
+
 absl::Status WriteAll(const Probe& probe, const ModelShape& shape, const fs::path& folder) {
-  RETURN_IF_ERROR(WriteModel(probe, shape, folder / "model"));
+  Probe before = probe;
+  before.dealt.clear();
+  const fs::path model_before = folder.parent_path() / FolderName(before) / "model";
+  if (!probe.dealt.empty() && IsCheckpointComplete(before, shape, model_before)) {
+    RETURN_IF_ERROR(LinkModel(model_before, folder / "model"));
+  } else {
+    RETURN_IF_ERROR(WriteModel(probe, shape, folder / "model"));
+  }
   RETURN_IF_ERROR(WriteBatches(probe, shape, folder / "batch.safetensors"));
   RETURN_IF_ERROR(WritePlaces(probe, shape, folder / "places.safetensors"));
   if (probe.drive == "trainer")
@@ -196,15 +217,15 @@ absl::StatusOr<std::vector<TokenChange>> ReadReaches(const Json& json, const std
   return reaches;
 }
 
-absl::StatusOr<PackedBatch> ReadBatch(const SafetensorsFile& file, int step) {
+absl::StatusOr<PackedBatch> ReadBatch(const SafetensorsFile& file, const std::string& key) {
   PackedBatch batch;
-  ASSIGN_OR_RETURN(batch.input_ids, file.Ints(StepKey(step, "input_ids")));
-  ASSIGN_OR_RETURN(batch.loss_mask, file.Ints(StepKey(step, "loss_mask")));
-  ASSIGN_OR_RETURN(batch.document_lengths, file.Ints(StepKey(step, "document_lengths")));
-  if (file.Has(StepKey(step, "after"))) {
-    ASSIGN_OR_RETURN(batch.after, file.Ints(StepKey(step, "after")));
+  ASSIGN_OR_RETURN(batch.input_ids, file.Ints(key + "input_ids"));
+  ASSIGN_OR_RETURN(batch.loss_mask, file.Ints(key + "loss_mask"));
+  ASSIGN_OR_RETURN(batch.document_lengths, file.Ints(key + "document_lengths"));
+  if (file.Has(key + "after")) {
+    ASSIGN_OR_RETURN(batch.after, file.Ints(key + "after"));
     if (batch.after.size() != batch.document_lengths.size())
-      return absl::InvalidArgumentError(absl::StrCat("step ", step, ": ", batch.after.size(),
+      return absl::InvalidArgumentError(absl::StrCat(key, ": ", batch.after.size(),
                                                      " labels after ",
                                                      batch.document_lengths.size(), " documents"));
   }
@@ -212,9 +233,9 @@ absl::StatusOr<PackedBatch> ReadBatch(const SafetensorsFile& file, int step) {
   for (const int64_t length : batch.document_lengths) total += length;
   if (batch.input_ids.empty() || batch.input_ids.size() != total ||
       batch.loss_mask.size() != total) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "step ", step, ": ", batch.input_ids.size(), " tokens, ", batch.loss_mask.size(),
-        " loss mask entries and documents of ", total, " tokens together do not fit"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(key, ": ", batch.input_ids.size(), " tokens, ", batch.loss_mask.size(),
+                     " loss mask entries and documents of ", total, " tokens together do not fit"));
   }
   return batch;
 }
@@ -262,13 +283,17 @@ absl::StatusOr<ProbeFolder> ReadProbeFolder(const fs::path& path) {
   }
   ASSIGN_OR_RETURN(folder.probe,
                    ProbeFromJson(*numerics, absl::StrCat(json_path.string(), ": numerics")));
-  ASSIGN_OR_RETURN(const SafetensorsFile batches,
-                   SafetensorsFile::Open(folder.path / "batch.safetensors"));
+  const fs::path batches_path = folder.path / "batch.safetensors";
+  ASSIGN_OR_RETURN(const SafetensorsFile batches, SafetensorsFile::Open(batches_path));
   for (int step = 0; step < folder.probe.steps; ++step) {
-    absl::StatusOr<PackedBatch> batch = ReadBatch(batches, step);
-    if (!batch.ok())
-      return WithContext(batch.status(), (folder.path / "batch.safetensors").string());
+    absl::StatusOr<PackedBatch> batch = ReadBatch(batches, StepKey(step));
+    if (!batch.ok()) return WithContext(batch.status(), batches_path.string());
     folder.steps.push_back(*std::move(batch));
+  }
+  if (batches.Has(absl::StrCat(kKept, "input_ids"))) {
+    absl::StatusOr<PackedBatch> batch = ReadBatch(batches, kKept);
+    if (!batch.ok()) return WithContext(batch.status(), batches_path.string());
+    folder.kept = *std::move(batch);
   }
   ASSIGN_OR_RETURN(folder.reach, ReadReach(*reach, json_path.string(), "$.reach", folder.steps));
   ASSIGN_OR_RETURN(folder.reaches, ReadReaches(*reaches, json_path.string(), folder.steps.front()));

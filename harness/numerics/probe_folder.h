@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct ProbeFolder {
   ReachTest reach;
   std::vector<TokenChange> reaches;
   std::vector<PackedBatch> steps;
+  // Of a probe with a trainer: all documents that it keeps of its data file.
+  std::optional<PackedBatch> kept;
   std::map<std::string, std::vector<int64_t>> places;             // by HF tensor name
   std::filesystem::path model() const { return path / "model"; }  // model_checkpoint.h
 };

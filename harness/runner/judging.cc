@@ -12,6 +12,7 @@
 #include "harness/judge/case_file.h"
 #include "harness/judge/judge.h"
 #include "harness/judge/reasons.h"
+#include "harness/model/dealing.h"
 #include "harness/model/engine_kind.h"
 #include "harness/model/observation.h"
 #include "harness/report/table.h"
@@ -141,7 +142,8 @@ absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cel
   if (!read.ok()) return std::optional<Verdict>(Unreadable(read.status()));
   if (!*read) return std::optional<Verdict>();
   const CellFiles& files = **read;
-  JudgeInput input{.probe = cell.cell.probe,
+  const Probe probe = AsDealt(cell.cell.probe, files.facts.seen());
+  JudgeInput input{.probe = probe,
                    .packages = PackagesOf(files.request, cell.cell),
                    .observation = &files.facts.seen(),
                    .cell_dir = directory_.cell(cell)};
@@ -170,7 +172,7 @@ absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cel
     seen.seen = {&kept.facts.seen(), kept.lines(), directory_.cell(*twin)};
   }
   // After the control: judging it reads a reference of the same probe again that was incomplete.
-  input.reference = EvidenceFor(cell.cell.probe, FloorsFor(files.facts.seen(), cell.cell.probe));
+  input.reference = EvidenceFor(probe, FloorsFor(files.facts.seen(), probe));
   Verdict verdict = Judge(input);
   const bool lacks_reference =
       verdict.kind == VerdictKind::kUnsupported || verdict.reason == reason::kReferenceMissing;
@@ -193,8 +195,9 @@ absl::StatusOr<Drift> RunJudge::DriftBetween(const CellRecord& cell,
                    ReadSteps(now->facts.seen().steps, directory_.cell(cell)));
   ASSIGN_OR_RETURN(const std::vector<StepTensors> old_steps,
                    ReadSteps(now->facts.seen().steps, before));
-  const std::string precision = PrecisionOf(now->facts.seen(), cell.cell.probe);
-  const ReferenceData& evidence = *EvidenceFor(cell.cell.probe, {precision});
+  const Probe probe = AsDealt(cell.cell.probe, now->facts.seen());
+  const std::string precision = PrecisionOf(now->facts.seen(), probe);
+  const ReferenceData& evidence = *EvidenceFor(probe, {precision});
   RETURN_IF_ERROR(evidence.folder.status());
   const absl::StatusOr<std::vector<FloorStep>>& floor = evidence.floors.at(precision);
   RETURN_IF_ERROR(floor.status());

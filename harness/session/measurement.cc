@@ -7,6 +7,7 @@
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -19,8 +20,10 @@
 #include "harness/base/json_facts.h"
 #include "harness/base/status_macros.h"
 #include "harness/judge/case_file.h"
+#include "harness/model/dealing.h"
 #include "harness/model/engine_kind.h"
 #include "harness/numerics/golden_key.h"
+#include "harness/numerics/probe_folder.h"
 #include "harness/runner/judging.h"
 #include "harness/runner/local_executor.h"
 #include "harness/runner/observation_store.h"
@@ -63,23 +66,30 @@ absl::StatusOr<std::unique_ptr<CellExecutor>> MakeExecutor(const ExecutorSetup& 
 }
 
 // An engine that ran another precision than requested is judged by the floor of that precision; a
-// forward that was repeated in fp32 by that of fp32. A control may have another golden.
-absl::Status WantPrecisionsThatRan(References& references, const PreparedCell& cell,
-                                   const Observation& seen) {
+// forward that was repeated in fp32 by that of fp32. A control may have another golden, and what a
+// trainer dealt to its steps has one of its own.
+absl::Status WantReferencesOf(References& references, const PreparedCell& cell,
+                              const Observation& seen) {
   if (cell.probe_folder.empty()) return absl::OkStatus();  // judged by its ending only
-  const Probe& probe = cell.record.cell.probe;
+  const Probe probe = AsDealt(cell.record.cell.probe, seen);
+  std::filesystem::path folder = cell.probe_folder;
+  if (!probe.dealt.empty()) {
+    ASSIGN_OR_RETURN(folder, WriteProbeFolder(probe, CacheDirectory()));
+  }
   for (const std::string& precision : FloorsFor(seen, probe)) {
     // There is no floor for another precision, and the judge says so.
     if (precision != "bf16" && precision != "fp32") continue;
-    RETURN_IF_ERROR(references.Want(probe, cell.probe_folder, precision));
+    RETURN_IF_ERROR(references.Want(probe, folder, precision));
   }
   return absl::OkStatus();
 }
 
+// Before the cell runs, as far as they are known then.
 absl::Status WantReferences(References& references, const PreparedCell& cell) {
-  if (cell.stopped || FindEngineKind(cell.record.cell.engine)->judged_by_ending_only)
-    return absl::OkStatus();
   const Probe& probe = cell.record.cell.probe;
+  if (cell.stopped || FindEngineKind(cell.record.cell.engine)->judged_by_ending_only ||
+      IsDealtByTrainer(probe))
+    return absl::OkStatus();
   return references.Want(probe, cell.probe_folder, probe.precision);
 }
 
@@ -147,10 +157,14 @@ class DirectoryJudge : public CellJudge {
 
   absl::Status Observe(const PreparedCell& cell, const Observation& seen) override {
     if (seen.ending.kind != EndingKind::kCompleted) stopped_.insert(cell.record.id);
-    return WantPrecisionsThatRan(references_, cell, seen);
+    if (IsDealtByTrainer(cell.record.cell.probe))
+      dealt_.insert_or_assign(cell.record.id, AsDealt(cell.record.cell.probe, seen));
+    return WantReferencesOf(references_, cell, seen);
   }
   absl::StatusOr<std::optional<Verdict>> Judge(const CellRecord& cell) override {
-    const bool is_making = references_.IsMaking(cell.cell.probe);
+    const auto dealt = dealt_.find(cell.id);
+    const bool is_making =
+        references_.IsMaking(dealt == dealt_.end() ? cell.cell.probe : dealt->second);
     // What stopped a cell is known without any golden.
     if (is_making && !stopped_.contains(cell.id)) return std::optional<Verdict>();
     return judge_.JudgeCell(run_, cell, /*incomplete=*/is_making);
@@ -161,7 +175,8 @@ class DirectoryJudge : public CellJudge {
   RunJudge& judge_;
   References& references_;
   const RunRecord& run_;
-  std::set<std::string> stopped_;  // ids of cells that did not come to their end
+  std::set<std::string> stopped_;       // ids of cells that did not come to their end
+  std::map<std::string, Probe> dealt_;  // by id, of cells whose trainer deals documents
 };
 
 // Asks for the references of the cells that another feed chooses, and remembers the cells.
@@ -373,8 +388,7 @@ absl::Status JudgeMeasured(const Installation& installation, const RunDirectory&
   for (const PreparedCell& cell : cells) {
     RETURN_IF_ERROR(WantReferences(references, cell));
     ASSIGN_OR_RETURN(const std::optional<CellFacts> facts, directory.ReadObservation(cell.record));
-    if (facts && !cell.stopped)
-      RETURN_IF_ERROR(WantPrecisionsThatRan(references, cell, facts->seen()));
+    if (facts && !cell.stopped) RETURN_IF_ERROR(WantReferencesOf(references, cell, facts->seen()));
   }
   while (!signals.heard() && (references.Advance(kAllCores) > 0 || references.busy()))
     absl::SleepFor(kPatience);

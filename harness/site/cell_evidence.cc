@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "harness/judge/cell_files.h"
+#include "harness/model/dealing.h"
 #include "harness/numerics/model_shapes.h"
 #include "harness/runner/references.h"
 
@@ -28,8 +29,7 @@ std::vector<double> LogProbsOf(const std::filesystem::path& cell_dir, const std:
 
 }  // namespace
 
-const ReferenceData& EvidenceReader::ProbeOf(const CellRecord& cell, const std::string& precision) {
-  const Probe& probe = cell.cell.probe;
+const ReferenceData& EvidenceReader::ProbeOf(const Probe& probe, const std::string& precision) {
   std::unique_ptr<ReferenceData>& evidence = probes_[FloorFile(probe, precision)];
   if (!evidence) {
     const RunDirectory& directory = run_.directory();
@@ -42,7 +42,7 @@ const ReferenceData& EvidenceReader::ProbeOf(const CellRecord& cell, const std::
 
 void EvidenceReader::ReadErrors(const CellRecord& cell, CellEvidence& evidence) {
   const std::string precision = PrecisionOf(cell, evidence);
-  const ReferenceData& probe = ProbeOf(cell, precision);
+  const ReferenceData& probe = ProbeOf(AsDealt(cell.cell.probe, *evidence.observation), precision);
   if (!probe.folder.ok()) return;
   if (!probe.folder->steps.empty()) evidence.documents = probe.folder->steps[0].document_lengths;
   const absl::StatusOr<std::vector<FloorStep>>& floors = probe.floors.at(precision);

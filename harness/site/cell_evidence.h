@@ -53,7 +53,7 @@ class EvidenceReader {
   CellEvidence Read(const CellRecord& cell);
 
  private:
-  const ReferenceData& ProbeOf(const CellRecord& cell, const std::string& precision);
+  const ReferenceData& ProbeOf(const Probe& probe, const std::string& precision);
   void ReadErrors(const CellRecord& cell, CellEvidence& evidence);
   void ReadAttention(const CellRecord& cell, CellEvidence& evidence) const;
 

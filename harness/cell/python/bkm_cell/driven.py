@@ -10,6 +10,8 @@ forward to the end of the optimizer's step that follows.
 
 from __future__ import annotations
 
+import itertools
+import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -24,13 +26,22 @@ from torch.optim.optimizer import (
 )
 
 from bkm_cell.adapters.trainer import ReportedStep, TrainerAdapter
+from bkm_cell.fresh_process import FreshProcess
 from bkm_cell.hand_over import probe_tensors
-from bkm_cell.probe import Batch
+from bkm_cell.probe import Batch, Probe, Reach
+from bkm_cell.report import Report
 from bkm_cell.sft import Ladder
 from bkm_cell.unwatched import parameters_digest
 from bkm_cell.witnesses.attended import Attended, AttendedOfParts
 from bkm_cell.witnesses.built import model_numbers
-from bkm_cell.witnesses.given_batch import GivenCall, by_name, given_batch, order_of, together
+from bkm_cell.witnesses.given_batch import (
+    GivenCall,
+    OrderOfTrainer,
+    by_name,
+    given_batch,
+    order_of,
+    together,
+)
 from bkm_cell.witnesses.gpu_reads import GpuReads
 from bkm_cell.witnesses.kernels import AttentionKernels, LossGraphs
 from bkm_cell.witnesses.load import loaded
@@ -62,29 +73,55 @@ class _Forward:
 
         on_gradient(logits, backward)
 
-    def labels(self) -> Labels:
+    def labels(self) -> tuple[Labels, int]:
+        """Of the documents' places, and how many other places are trained."""
         gradients = [
             self.gradients.get(chunk, torch.zeros_like(logits))
             for chunk, logits in enumerate(self.logits)
         ]
         places = self.call.given.places.to(self.logits[0].device)
-        both = (torch.cat(gradients, 1), torch.cat(self.logits, 1))
-        return labels_of(*(x.reshape(-1, x.shape[-1])[places] for x in both))
+        gradient, logits = (
+            x.reshape(-1, x.shape[-1]) for x in (torch.cat(gradients, 1), torch.cat(self.logits, 1))
+        )
+        is_trained = gradient.abs().amax(-1) > 0
+        outside = int(is_trained.sum() - is_trained[places].sum())
+        return labels_of(gradient[places], logits[places]), outside
 
 
 @dataclass
 class _Step:
     attended: AttendedOfParts
-    graphs: LossGraphs
+    graphs: LossGraphs | None  # None: nobody watches
     start: float
     seconds: float = 0.0
     forwards: list[_Forward] = field(default_factory=list)
     labels: list[Labels] = field(default_factory=list)  # of each forward, once the step is over
+    outside: int = 0  # places that are trained and belong to no document
     log_probs: list[torch.Tensor] = field(default_factory=list)  # likewise
     is_over: bool = False
 
     def batch(self) -> Batch:
         return together([each.call.given.batch for each in self.forwards])
+
+
+def _reaches_in(batch: Batch, probe: Probe) -> list[Reach]:
+    """Tests of reach in a batch that the trainer chose: in its second document the middle, in its third
+    one the first token, one in the middle and the last before the end, and at a window's edge."""
+    begins = [0, *itertools.accumulate(batch.lengths)]
+    second, third = (min(document, len(batch.lengths) - 1) for document in (1, 2))
+    middle = [begins[d] + (batch.lengths[d] - 1) // 2 for d in (second, third)]
+    last = begins[third] + max(batch.lengths[third] - 2, 0)
+    positions = [middle[0], begins[third], middle[1], last]
+    longest = max(range(len(batch.lengths)), key=batch.lengths.__getitem__)
+    window = probe.hf_config.get("sliding_window") or 0
+    if 0 < window < batch.lengths[longest]:
+        edge = begins[longest + 1] - window
+        positions += [edge - 1, edge]
+    tokens = [probe.reach.token, *(reach.token for reach in probe.reaches)]
+    return [
+        Reach(0, position, next(t for t in tokens if t != int(batch.input_ids[position])))
+        for position in dict.fromkeys(positions)
+    ]
 
 
 class DrivenLadder(Ladder):
@@ -95,10 +132,33 @@ class DrivenLadder(Ladder):
     """
 
     _adapter: TrainerAdapter
+    _trained_before = 0  # steps
 
     def climb(self) -> None:
         self._report.stage("construct")
+        restart = self._ready_to_restart() if self._probe.resume_checkpoint else None
         self._planted.before_construct()
+        self._drive()
+        self._planted.confirm()
+        if restart is not None:
+            self._report.stage("resume")
+            checkpoint = self._adapter.checkpoint()
+            files = sum(len(files) for _, _, files in os.walk(checkpoint))
+            self._report.set(checkpoint_files=files)
+            restart.run(self._report)
+
+    def _ready_to_restart(self) -> FreshProcess:
+        """A process that goes on from the checkpoint of the first step, as a user's who starts the
+        trainer again."""
+
+        def act(report: Report) -> None:
+            self._adapter.restarts = True
+            given = (self._request, self._probe, self._adapter, report, self._owners)
+            RestartedLadder(*given).climb()
+
+        return FreshProcess(act, self._owners, self._request["dir"])
+
+    def _drive(self) -> None:
         self._steps: list[_Step] = []
         self._numbers: StepNumbers | None = None
         self._is_own = False  # whether a witness calls the model
@@ -112,7 +172,10 @@ class DrivenLadder(Ladder):
             self._whole.enter_context(outermost_calls(self._entered, self._left, self._part_left))
             self._adapter.run()
         self._tell_last_step()
-        self._planted.confirm()
+
+    def _has_trained(self) -> bool:
+        """All of the probe's steps, or its last one is at work."""
+        return self._trained_before + len(self._steps) == len(self._probe.batches)
 
     def _is_training(self, module: torch.nn.Module) -> bool:
         """Whether a call is the trainer's own, of the model that it trains."""
@@ -126,12 +189,12 @@ class DrivenLadder(Ladder):
         if not self._is_training(module):
             return
         named = by_name(module, arguments, named)
-        whole = self._probe.batches[0]
-        call = GivenCall(named, given_batch(named, whole.input_ids.split(whole.lengths)))
+        kept = self._probe.kept
+        call = GivenCall(named, given_batch(named, kept.input_ids.split(kept.lengths)))
         if self._numbers is None:
             self._found(module)
         is_new = not self._steps or self._steps[-1].is_over
-        if is_new and len(self._steps) == len(self._probe.batches):
+        if is_new and self._has_trained():
             return
         if is_new and self._probe.micro_batches == 1 and not self._steps:
             self._witness_first_step([call])
@@ -141,16 +204,16 @@ class DrivenLadder(Ladder):
         step = self._steps[-1]
         step.forwards.append(_Forward(call))
         if len(self._steps) == 1 and 1 < self._probe.micro_batches == len(step.forwards):
-            reads = self._reads
-            with reads.paused():
-                self._witness_first_step([each.call for each in step.forwards])
-            self._reads = reads
+            self._witness_in_step([each.call for each in step.forwards])
+        self._watch_forward(step, call)
+        self._stage("forward")
+        self._enter("forward")
+
+    def _watch_forward(self, step: _Step, call: GivenCall) -> None:
         attended = self._attended(call.given.batch)
         step.attended.begin(attended)
         masks = StepMasks(self._adapter.modules(), attended, self._own_calls)
         self._of_forward.enter_context(masks.watching())
-        self._stage("forward")
-        self._enter("forward")
 
     def _left(self, module: torch.nn.Module, result: Any) -> None:
         if not self._is_training(module) or not self._steps or self._steps[-1].is_over:
@@ -185,8 +248,11 @@ class DrivenLadder(Ladder):
             )
         self._reads = GpuReads(adapter.modules(), probe.steps)
         self._attentions = AttentionKernels(adapter.modules(), len(probe.batches))
-        self._numbers = StepNumbers(probe, tensors, self._tensors_dir, report)
-        self._whole.enter_context(self._numbers)
+        self._record_steps(StepNumbers(probe, tensors, self._tensors_dir, report))
+
+    def _record_steps(self, numbers: StepNumbers) -> None:
+        self._numbers = numbers
+        self._whole.enter_context(numbers)
         self._whole.callback(register_optimizer_step_post_hook(self._stepped).remove)
 
     @contextmanager
@@ -205,11 +271,33 @@ class DrivenLadder(Ladder):
 
     def _witness_first_step(self, calls: list[GivenCall]) -> None:
         """Other documents than the probe's cannot be compared with anything: nothing is witnessed."""
-        order = order_of(self._probe.batches[0], together([call.given.batch for call in calls]))
+        order = self._order_of(together([call.given.batch for call in calls]))
         if order is not None:
             self._share, self._witnessed = order, calls
             with self._own():
                 self._witness_attention()
+
+    def _witness_in_step(self, calls: list[GivenCall]) -> None:
+        """The same while the step's own reads go on."""
+        reads = self._reads
+        with reads.paused():
+            self._witness_first_step(calls)
+        self._reads = reads
+
+    def _order_of(self, batch: Batch) -> OrderOfTrainer | None:
+        """None if it has other documents than those of the data file, or not all that it has to."""
+        order = order_of(self._probe.kept, batch)
+        every = list(range(len(self._probe.kept.lengths)))
+        if order is None or (not self._probe.is_dealt and sorted(order.documents) != every):
+            return None
+        return order
+
+    def _tested(self) -> tuple[Batch, Reach, list[Reach]]:
+        if not self._probe.is_dealt:
+            return super()._tested()
+        batch = self._share.batch(self._probe.kept)
+        first, *more = _reaches_in(batch, self._probe)
+        return batch, first, more
 
     def _attended_in_witness(self, batch: Batch) -> Attended:
         return AttendedOfParts()
@@ -232,8 +320,10 @@ class DrivenLadder(Ladder):
         self._now(f"step {number + 1}")
         if number == 0:
             self._of_step.enter_context(self._stages_of_a_step())
-        graphs = self._of_step.enter_context(self._kernels(self._attentions, number))
-        self._steps.append(_Step(AttendedOfParts(), graphs, time.monotonic()))
+        self._steps.append(_Step(AttendedOfParts(), self._watch_step(number), time.monotonic()))
+
+    def _watch_step(self, number: int) -> LossGraphs | None:
+        return self._of_step.enter_context(self._kernels(self._attentions, number))
 
     def _stage(self, name: str) -> None:
         """Stages are entered once: a step of several micro-batches goes forward and backward again."""
@@ -269,14 +359,17 @@ class DrivenLadder(Ladder):
             return
         step.is_over = True
         step.seconds = time.monotonic() - step.start
-        if len(self._steps) == len(self._probe.batches):
-            self._report.set(adapter={"trained": parameters_digest(optimizer)})
+        if self._has_trained():
+            self._report_trained(parameters_digest(optimizer))
         self._of_forward.close()
         self._of_step.close()
-        step.attended.end()
+        if step.graphs is not None:
+            step.attended.end()
         for each in step.forwards:
             given, logits = each.call.given, torch.cat(each.logits, 1)
-            step.labels.append(each.labels())
+            labels, outside = each.labels()
+            step.labels.append(labels)
+            step.outside += outside
             step.log_probs.append(self._adapter.log_probs(logits, given, given.batch.input_ids))
             each.logits, each.gradients = [], {}
 
@@ -293,8 +386,7 @@ class DrivenLadder(Ladder):
             "grad_norm": said.grad_norm,
             **({} if said.loss_decimals is None else {"loss_decimals": said.loss_decimals}),
             "forwards": len(step.forwards),
-            "label_residual": max(each.residual for each in step.labels),
-            **step.graphs.facts(),
+            **(step.graphs.facts() if step.graphs is not None else {}),
         }
         batch = step.batch()
         stored = {
@@ -302,13 +394,56 @@ class DrivenLadder(Ladder):
             "batch/document_lengths": torch.tensor(batch.lengths),
             "batch/labels": torch.cat([each.labels for each in step.labels]),
             "batch/weights": torch.cat([each.weights for each in step.labels]),
+            "batch/outside": torch.tensor([step.outside]),
+            "batch/residual": torch.tensor([max(each.residual for each in step.labels)]),
         }
         log_probs = None
-        whole = self._probe.batches[number]
-        if (order := order_of(whole, batch)) is not None:
+        if (order := self._order_of(batch)) is not None:
+            facts["documents"] = list(order.documents)
+            whole = order.batch(self._probe.kept)
             log_probs = order.whole(whole, torch.cat(step.log_probs))
-            order.whole_relations(whole, step.attended)
-            facts |= step.attended.facts()
-            stored |= step.attended.stored()
+            if step.graphs is not None:
+                order.whole_relations(whole, step.attended)
+                facts |= step.attended.facts()
+                stored |= step.attended.stored()
         seconds = step.seconds - step.attended.seconds
-        self._numbers.finish(number, facts, log_probs, seconds, stored)
+        self._numbers.finish(self._trained_before + number, facts, log_probs, seconds, stored)
+
+    def _report_trained(self, digest: str) -> None:
+        self._report.set(adapter={"trained": digest})
+
+
+class RestartedLadder(DrivenLadder):
+    """Of a trainer that goes on from the checkpoint of the first step: its numbers, and no more."""
+
+    _trained_before = 1
+
+    def climb(self) -> None:
+        self._planted.before_construct()
+        self._drive()
+
+    def _found(self, module: torch.nn.Module) -> None:
+        self._adapter.found(module)
+        self._planted.after_construct()
+        tensors = probe_tensors(self._adapter, self._probe, self._rank)
+        self._record_steps(
+            StepNumbers(self._probe, tensors, self._tensors_dir, self._report, resumed=True)
+        )
+
+    def _witness_first_step(self, calls: list[GivenCall]) -> None:
+        pass
+
+    def _witness_in_step(self, calls: list[GivenCall]) -> None:
+        pass
+
+    def _watch_forward(self, step: _Step, call: GivenCall) -> None:
+        pass
+
+    def _watch_step(self, number: int) -> LossGraphs | None:
+        return None
+
+    def _stage(self, name: str) -> None:
+        pass
+
+    def _report_trained(self, digest: str) -> None:
+        pass

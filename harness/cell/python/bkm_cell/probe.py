@@ -50,6 +50,17 @@ class Batch:
             replace(self, input_ids=ids, loss_mask=mask, lengths=group) for ids, mask, group in parts
         ]
 
+    def take(self, documents: list[int]) -> Batch:
+        """The batch of these documents."""
+        ids, masks = (x.split(self.lengths) for x in (self.input_ids, self.loss_mask))
+        return replace(
+            self,
+            input_ids=torch.cat([ids[d] for d in documents]),
+            loss_mask=torch.cat([masks[d] for d in documents]),
+            lengths=[self.lengths[d] for d in documents],
+            after=tuple(self.after[d] for d in documents) if self.after else (),
+        )
+
     def with_token(self, position: int, token: int) -> Batch:
         changed = self.input_ids.clone()
         changed[position] = token
@@ -63,6 +74,15 @@ class Reach:
     step: int
     position: int
     token: int
+
+
+def _batch(flat: dict[str, torch.Tensor], key: str) -> Batch:
+    return Batch(
+        flat[f"{key}input_ids"],
+        flat[f"{key}loss_mask"],
+        flat[f"{key}document_lengths"].tolist(),
+        after=tuple(flat.get(f"{key}after", torch.empty(0)).tolist()),
+    )
 
 
 class Probe:
@@ -85,24 +105,15 @@ class Probe:
             os.path.join(folder, "places.safetensors")
         )  # HF name -> flat indices
         flat = load_file(os.path.join(folder, "batch.safetensors"))
-        self.batches = [
-            Batch(
-                flat[f"step{step}/input_ids"],
-                flat[f"step{step}/loss_mask"],
-                flat[f"step{step}/document_lengths"].tolist(),
-                after=tuple(flat.get(f"step{step}/after", torch.empty(0)).tolist()),
-            )
-            for step in range(self.steps)
-        ]
+        self.batches = [_batch(flat, f"step{step}/") for step in range(self.steps)]
+        # All documents that a trainer keeps of its dataset, in the order of the file.
+        self.kept = _batch(flat, "kept/") if "kept/input_ids" in flat else self.batches[0]
 
     @cached_property
     def after(self) -> dict[tuple[int, ...], int]:
         """What the last token of a document predicts, by the document's tokens: Batch.after."""
-        return {
-            tuple(document.tolist()): after
-            for batch in self.batches
-            for document, after in zip(batch.input_ids.split(batch.lengths), batch.after)
-        }
+        documents = self.kept.input_ids.split(self.kept.lengths)
+        return {tuple(document.tolist()): after for document, after in zip(documents, self.kept.after)}
 
     @property
     def drive(self) -> str:
@@ -222,6 +233,26 @@ class Probe:
     @property
     def micro_batches(self) -> int:
         return int(self.asked.get("micro_batches", 1))
+
+    @property
+    def is_dealt(self) -> bool:
+        """Whether a trainer deals documents to steps; else each step has all."""
+        return "global_batch_size" in self.asked
+
+    @property
+    def global_batch_size(self) -> int:
+        """Documents that a trainer takes for a step."""
+        return int(self.asked.get("global_batch_size", 0)) or len(self.kept.lengths)
+
+    @property
+    def max_length(self) -> int:
+        """The most tokens that a trainer keeps of a document."""
+        return int(self.asked.get("max_length", 0)) or max(self.kept.lengths)
+
+    @property
+    def truncation(self) -> str:
+        """What it does with a longer one; empty: there is none."""
+        return self.asked.get("truncation", "")
 
     @property
     def leftover_checkpoint(self) -> bool:

@@ -128,7 +128,7 @@ class Ladder:
         with suppress(AttributeError):  # in some eras the engine keeps it elsewhere
             report.set(backend={"configured": adapter.configured()})
         self._stage("mask")
-        whole = probe.batches[probe.reach.step]
+        whole, reach, reaches = self._tested()
         batch = self._share.of(whole)
         self._reads = GpuReads(modules, probe.steps)
         calls = backend.AttentionCalls(modules, self._attended_in_witness(batch))
@@ -139,20 +139,25 @@ class Ladder:
                     with calls.watching(), self._reads.watching(None):
                         before = self._evaluate(whole, calls.attended)
                     self._report_forward_only(whole, before)
-                    report.set(mask={"reach": self._reach(whole, before, probe.reach)})
+                    report.set(mask={"reach": self._reach(whole, before, reach)})
                     more = []
-                    for reach in probe.reaches:
-                        more.append(self._reach(whole, before, reach))
+                    for another in reaches:
+                        more.append(self._reach(whole, before, another))
                         report.set(mask={"reaches": more})
             except Exception as error:
                 report.set(mask={"evidence_error": describe(error, self._owners)})
             self._enter("witness")
-            report.set(mask={"calls": calls.masks.facts(probe.reach.step)})
+            report.set(mask={"calls": calls.masks.facts(reach.step)})
         self._report_part(batch, calls.attended)
         self._share.whole_relations(whole, calls.attended)
         self._report_attended(calls.attended)
         report.set(backend={"called": calls.called, "ops": sorted(calls.ops)})
         self._report_precision(calls)
+
+    def _tested(self) -> tuple[Batch, Reach, list[Reach]]:
+        """The batch of the forwards that train nothing, and what is changed in it."""
+        probe = self._probe
+        return probe.batches[probe.reach.step], probe.reach, probe.reaches
 
     def _stage(self, name: str) -> None:
         self._report.stage(name)

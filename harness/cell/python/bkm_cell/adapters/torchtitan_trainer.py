@@ -57,12 +57,15 @@ class Adapter(TrainerAdapter):
 
     def run(self) -> None:
         _asked.clear()
-        _asked.append((self.probe, self.attention))
+        _asked.append((self.probe, self.attention, self.restarts))
         folder = os.path.abspath(_FOLDER)
-        os.makedirs(folder)
+        os.makedirs(folder, exist_ok=True)
         os.environ["HF_DATASETS_CACHE"] = os.path.join(folder, "datasets")
         self._watch_reports()
         self.run_module(os.path.join(folder, "checkpoint"))
+
+    def checkpoint(self) -> str:
+        return os.path.abspath(os.path.join(_FOLDER, "checkpoint", "step-1"))
 
     def _watch_reports(self) -> None:
         """torchtitan logs five digits, and whole numbers to TensorBoard: what it gives to that."""
@@ -129,12 +132,13 @@ class Adapter(TrainerAdapter):
         return configured_in(self._trainer)
 
 
-_asked: list[tuple[Probe, str]] = []  # of the cell: a configuration function is given nothing
+# Of the cell: a configuration function is given nothing.
+_asked: list[tuple[Probe, str, bool]] = []
 
 
 def configuration() -> Any:
     """A user's configuration of torchtitan.train."""
-    ((probe, attention),) = _asked
+    ((probe, attention, restarts),) = _asked
     asked = probe.optimizer
     package = torchtitan_package(probe.hf_config["model_type"])
     registry = importlib.import_module(f"{package}.config_registry")
@@ -146,11 +150,12 @@ def configuration() -> Any:
         load_dataset_kwargs={"data_files": probe.conversations, "split": "train"},
         sample_processor=lambda row: row["messages"],
     )
+    rows = probe.global_batch_size if probe.is_dealt else 1
     config.training = dataclasses.replace(
         config.training,
-        local_batch_size=1,
-        global_batch_size=-1,
-        seq_len=sum(probe.batches[0].lengths),
+        local_batch_size=rows // probe.micro_batches,
+        global_batch_size=rows,
+        seq_len=probe.max_length if probe.is_dealt else sum(probe.kept.lengths),
         steps=len(probe.batches),
         max_norm=asked["clip_norm"],
         mixed_precision_param={"bf16": "bfloat16", "fp32": "float32"}[probe.precision],
@@ -160,6 +165,10 @@ def configuration() -> Any:
         config.lr_scheduler, warmup_steps=probe.warmup_steps, decay_ratio=None, **schedule_of(probe)
     )
     config.checkpoint = dataclasses.replace(config.checkpoint, enable=True, initial_load_in_hf=True)
+    if probe.resume_checkpoint:
+        config.checkpoint.interval, config.checkpoint.keep_latest_k = 1, 0
+    if restarts:
+        config.checkpoint.load_step = 1
     config.metrics = dataclasses.replace(config.metrics, enable_tensorboard=True, log_freq=1)
     config.validator.enable = False
     return config

@@ -40,10 +40,15 @@ class TrainerAdapter(Adapter):
     entry: str  # what a user starts
     _arguments: list[str] | dict[str, Any]  # with what
     _root: torch.nn.Module | None = None
+    restarts = False  # whether run() goes on from checkpoint(), as a user asks the trainer to
 
     @abc.abstractmethod
     def run(self) -> None:
         """Starts the entry point, and returns when it has trained."""
+
+    @abc.abstractmethod
+    def checkpoint(self) -> str:
+        """Where the trainer saves the first step, if the probe asks for a restart."""
 
     # What faults change, before run().
 
@@ -64,12 +69,13 @@ class TrainerAdapter(Adapter):
 
     def run_module(self, left: str) -> None:
         """Starts the entry as `python -m` does. `left`: a folder with checkpoints that the trainer saves
-        after the last step whatever it is told; nobody reads them."""
+        after the last step whatever it is told; only a restart reads them."""
         sys.modules.pop(self.entry, None)  # it runs as __main__, and runpy warns of another one
         try:
             runpy.run_module(self.entry, run_name="__main__", alter_sys=True)
         finally:
-            shutil.rmtree(left, ignore_errors=True)
+            if self.restarts or not self.probe.resume_checkpoint:
+                shutil.rmtree(left, ignore_errors=True)
 
     def construct(self) -> None:
         raise NotImplementedError("a trainer constructs its model itself")

@@ -19,6 +19,7 @@ from bkm_cell.adapters.transformers import decay_of
 from bkm_cell.witnesses.named_tensors import NamedTensors
 
 _OF_A_LAUNCHER = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+_FOLDER = "trainer"
 _LOGGED_DECIMALS = 4  # of the loss, before transformers 5
 
 
@@ -40,7 +41,7 @@ class Adapter(TrainerAdapter):
         model = library.AutoModelForCausalLM.from_pretrained(
             probe.model_dir, attn_implementation=self.attention, torch_dtype=torch.float32
         )
-        self._arguments = self._asked(len(rows))
+        self._arguments = self._asked()
         self._trainer = library.Trainer(
             model=model,
             args=library.TrainingArguments(**self._arguments),
@@ -48,7 +49,10 @@ class Adapter(TrainerAdapter):
             processing_class=tokenizer,
             data_collator=self._collator(tokenizer),
         )
-        self._trainer.train()
+        self._trainer.train(resume_from_checkpoint=self.checkpoint() if self.restarts else None)
+
+    def checkpoint(self) -> str:
+        return os.path.abspath(os.path.join(_FOLDER, "checkpoint-1"))
 
     def _row(self, tokenizer: Any, messages: list[dict[str, str]]) -> dict[str, list[int]]:
         encoded = tokenizer.apply_chat_template(
@@ -63,13 +67,13 @@ class Adapter(TrainerAdapter):
             return self._library.DataCollatorForSeq2Seq(tokenizer, label_pad_token_id=IGNORED)
         return self._library.DataCollatorWithFlattening(return_tensors="pt")
 
-    def _asked(self, documents: int) -> dict[str, Any]:
+    def _asked(self) -> dict[str, Any]:
         """What the probe asks, and what no cell could leave as it is: where files lie, loggers, the
         device."""
         probe = self.probe
         asked = probe.optimizer
         return {
-            "per_device_train_batch_size": -(-documents // probe.micro_batches),
+            "per_device_train_batch_size": -(-probe.global_batch_size // probe.micro_batches),
             "gradient_accumulation_steps": probe.micro_batches,
             "max_steps": len(probe.batches),
             "learning_rate": asked["learning_rate"],
@@ -80,10 +84,10 @@ class Adapter(TrainerAdapter):
             "max_grad_norm": asked["clip_norm"],
             **self._schedule(),
             "bf16": probe.precision == "bf16",
-            "output_dir": "trainer",
+            "output_dir": _FOLDER,
             "use_cpu": probe.device.type == "cpu",
             "logging_steps": 1,
-            "save_strategy": "no",
+            **({"save_steps": 1} if probe.resume_checkpoint else {"save_strategy": "no"}),
             "report_to": [],
             "disable_tqdm": True,
         }
@@ -113,7 +117,9 @@ class Adapter(TrainerAdapter):
         home.fixed_cross_entropy = scaled
 
     def reported(self) -> list[ReportedStep]:
-        logged = [row for row in self._trainer.state.log_history if "loss" in row]
+        loaded = 1 if self.restarts else 0  # steps that a checkpoint's history has
+        history = self._trainer.state.log_history
+        logged = [row for row in history if "loss" in row and row["step"] > loaded]
         return [
             ReportedStep(
                 row["loss"],

@@ -18,6 +18,9 @@ from bkm_cell.adapters.base import find_module, import_all, transformers_module
 from bkm_cell.adapters.trainer import EditDocument, ReportedStep, TrainerAdapter
 
 
+_FOLDER = "trainer"
+
+
 class VerlTrainer(TrainerAdapter):
     entry = "verl.trainer.sft_trainer"
 
@@ -33,11 +36,13 @@ class VerlTrainer(TrainerAdapter):
         import_all(["pandas", self.entry, transformers_module(self.probe.hf_config["model_type"])])
 
     def run(self) -> None:
-        folder = os.path.abspath("trainer")
-        os.makedirs(folder)
-        self._metrics = os.path.join(folder, "metrics.jsonl")
+        folder = os.path.abspath(_FOLDER)
+        os.makedirs(folder, exist_ok=True)
+        name = "restart" if self.restarts else "run"
+        self._metrics = os.path.join(folder, f"metrics-of-{name}.jsonl")
         os.environ["VERL_FILE_LOGGER_PATH"] = self._metrics
-        os.environ["DIST_INIT_METHOD"] = f"file://{folder}/rendezvous?rank=0&world_size=1"
+        rendezvous = os.path.join(folder, f"rendezvous-of-{name}")
+        os.environ["DIST_INIT_METHOD"] = f"file://{rendezvous}?rank=0&world_size=1"
         os.environ["HYDRA_FULL_ERROR"] = "1"  # else hydra prints an exception and exits
         data = os.path.join(folder, "train.parquet")
         with open(self.probe.conversations) as file:
@@ -51,12 +56,12 @@ class VerlTrainer(TrainerAdapter):
         """What the probe asks, in the trainer's own configuration."""
         probe = self.probe
         asked = probe.optimizer
-        lengths = probe.batches[0].lengths
         options = {
             "model.path": probe.model_dir,
-            "data.train_batch_size": len(lengths),
-            "data.max_length": max(lengths),
-            **self._cut(lengths),
+            "data.train_batch_size": probe.global_batch_size,
+            "data.max_length": probe.max_length,
+            **({"data.truncation": probe.truncation} if probe.truncation else {}),
+            **self._cut(probe.kept.lengths),
             "trainer.total_training_steps": len(probe.batches),
             "optim.lr": asked["learning_rate"],
             "optim.betas": f"[{asked['beta1']},{asked['beta2']}]",
@@ -69,13 +74,13 @@ class VerlTrainer(TrainerAdapter):
 
     def _cut(self, lengths: list[int]) -> dict[str, Any]:
         """verl cuts a batch by documents if they divide evenly, otherwise by tokens, balanced."""
-        parts, tokens = self.probe.micro_batches, sum(lengths)
+        parts, documents, tokens = self.probe.micro_batches, self.probe.global_batch_size, sum(lengths)
         if parts == 1:
             return {"data.max_token_len_per_gpu": max(8192, tokens)}  # verl's default, or one row
-        if len(lengths) % parts == 0:
+        if documents % parts == 0:
             return {
                 "data.use_dynamic_bsz": False,
-                "data.micro_batch_size_per_gpu": len(lengths) // parts,
+                "data.micro_batch_size_per_gpu": documents // parts,
             }
         return {"data.max_token_len_per_gpu": max(*lengths, -(-tokens // parts))}
 
@@ -88,9 +93,22 @@ class VerlTrainer(TrainerAdapter):
             f"trainer.device={self.probe.device.type}",
             "trainer.total_epochs=100",
             f"trainer.default_local_dir={folder}/checkpoints",
+            *(["trainer.save_freq=1"] if self.probe.resume_checkpoint else []),
+            *self._of_a_restart(),
             f"hydra.run.dir={folder}/hydra",
             "hydra.output_subdir=null",
         ]
+
+    def _of_a_restart(self) -> list[str]:
+        if not self.restarts:
+            return []
+        return [
+            "trainer.resume_mode=resume_path",
+            f"trainer.resume_from_path={self.checkpoint()}",
+        ]
+
+    def checkpoint(self) -> str:
+        return os.path.abspath(os.path.join(_FOLDER, "checkpoints", "global_step_1"))
 
     def edit_documents(self, edit: EditDocument) -> None:
         home = importlib.import_module("verl.utils.dataset.multiturn_sft_dataset")

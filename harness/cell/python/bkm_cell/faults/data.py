@@ -14,6 +14,7 @@ from bkm_cell.adapters.trainer import EditDocument
 from bkm_cell.faults.registry import Phase, fault
 from bkm_cell.faults.site import Site
 
+_NO_LIMIT = 1 << 16  # tokens
 Document = tuple[torch.Tensor, torch.Tensor]  # its tokens, and 1 where a token counts; [T] each
 
 
@@ -71,6 +72,40 @@ def document_twice(site: Site) -> None:
         return kept[0] if is_second else (tokens, counts)
 
     edit_documents(site, edit)
+
+
+@fault("data-epoch-repeats-a-document", Phase.BEFORE_CONSTRUCT)
+def epoch_repeats_a_document(site: Site) -> None:
+    """A document comes in two steps of an epoch, and another one in none."""
+    size = site.adapter.probe.global_batch_size
+    kept: list[Document] = []  # each once
+
+    def edit(tokens: torch.Tensor, counts: torch.Tensor) -> Document:
+        if not any(torch.equal(tokens, each) for each, _ in kept):
+            kept.append((tokens, counts))
+        is_of_next_step = len(kept) > size and torch.equal(tokens, kept[size][0])
+        return kept[0] if is_of_next_step else (tokens, counts)
+
+    edit_documents(site, edit)
+
+
+@fault("data-mask-lost-on-truncation", Phase.BEFORE_CONSTRUCT)
+def mask_lost_on_truncation(site: Site) -> None:
+    """What is left of a document that was cut off counts, prompts too."""
+    longest = site.adapter.probe.max_length
+
+    def edit(tokens: torch.Tensor, counts: torch.Tensor) -> Document:
+        return tokens, torch.ones_like(counts) if len(tokens) == longest else counts
+
+    edit_documents(site, edit)
+
+
+@fault("data-truncated-on-the-other-side", Phase.BEFORE_CONSTRUCT)
+def truncated_on_the_other_side(site: Site) -> None:
+    """A document that is too long loses its beginning where its end was to be cut off."""
+    longest = site.adapter.probe.max_length
+    site.adapter.probe.asked["max_length"] = _NO_LIMIT
+    edit_documents(site, lambda tokens, counts: (tokens[-longest:], counts[-longest:]))
 
 
 @fault("data-loss-over-all-tokens", Phase.BEFORE_CONSTRUCT)

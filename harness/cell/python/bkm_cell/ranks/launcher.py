@@ -9,7 +9,6 @@ another one. The subjects are imported before the fork, once for all ranks.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import faulthandler
 import gc
 import json
@@ -26,10 +25,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from bkm_cell.fresh_process import die_with_parent, end_as, report_over
 from bkm_cell.ranks.layout import Layout
 from bkm_cell.ranks.merge import Merge
 from bkm_cell.report import Report
-from bkm_cell.witnesses.errors import Described, Owners, describe, described_frame
+from bkm_cell.witnesses.errors import Described, Owners, described_frame
 
 # The other ranks may fail for the same reason, a moment later.
 GRACE_S = 3.0
@@ -37,7 +37,6 @@ GRACE_S = 3.0
 STUCK_S = 20.0
 # Before the cell's time limit ends it, its ranks say where they are.
 BEFORE_LIMIT_S = 5.0
-_PR_SET_PDEATHSIG = 1
 _LEAST_MOVED_S = 0.015  # more than one tick of the kernel's clock, between two looks
 _NAME_BYTES = 64  # of a collective
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
@@ -134,7 +133,7 @@ class _Launcher:
         pid = os.fork()
         if pid == 0:
             try:
-                ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+                die_with_parent()
                 for other in self._ranks:
                     os.close(other.events)
                     os.close(other.leave)
@@ -345,25 +344,13 @@ class _Launcher:
                 )
             raise Described(facts)
         self._report.set(rank_ended=f"rank {first.number} of {total}{while_others}")
-        _end_as(first.status or 0)
+        end_as(first.status or 0)
 
 
 def _same(one: dict[str, Any] | None, other: dict[str, Any] | None) -> bool:
     if one is None or other is None:
         return False
     return all(one.get(key) == other.get(key) for key in ("type", "message"))
-
-
-def _end_as(status: int) -> None:
-    """Ends this process as the rank ended, so that the worker names the cause."""
-    code = os.waitstatus_to_exitcode(status)
-    if code >= 0:
-        os._exit(code)
-    signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
-    faulthandler.disable()
-    os.kill(os.getpid(), -code)
-    time.sleep(10)
-    os._exit(1)
 
 
 def _write_name(shared: mmap.mmap, at: int, name: str | None) -> None:
@@ -383,19 +370,8 @@ def _be_rank(
     os.environ.update(RANK=str(number), LOCAL_RANK=str(number))
     with open(stacks, "w") as file:
         faulthandler.register(signal.SIGUSR1, file=file, all_threads=False)
-        with os.fdopen(events, "w", buffering=1) as pipe:
-            report = Report(lambda event: print(event, file=pipe, flush=True), folder)
-            report.watch_warnings()
-            try:
-                climb(report)
-            except BaseException as error:  # also SystemExit: a subject that exits is a finding
-                report.exception(describe(error, owners))
-            else:
-                report.done()
-            sys.stdout.flush()
-            sys.stderr.flush()
-            # A rank that left would break the connections of those that still work.
-            os.read(stay, 1)
+        # A rank that left would break the connections of those that still work.
+        report_over(events, climb, owners, folder, then=lambda: os.read(stay, 1))
     os._exit(0)
 
 

@@ -66,42 +66,58 @@ class GivenCall:
 def given_batch(named: dict[str, Any], known: Iterable[torch.Tensor] = ()) -> GivenBatch:
     """From the arguments of a call of a model, by name.
 
-    Positions that restart and rows are borders of documents. A single row without positions is cut
-    into the `known` documents, as far as they are found one after another.
+    Positions that restart and rows are borders of documents. A row without positions is cut into the
+    `known` documents, as far as they are found one after another. What fills up a row behind them is
+    no document: one token again and again, not known.
     """
     name, of_positions = _first_of(named, _TOKENS), _first_of(named, _POSITIONS)
     if name is None or named[name].dim() != 2:
         raise UnreadableBatch(
             f"the model is not called with {' or '.join(_TOKENS)} of two dimensions"
         )
-    ids, positions = named[name], named.get(of_positions or "")
+    ids, positions = named[name].detach().cpu(), named.get(of_positions or "")
     rows, width = ids.shape
-    mask = named.get("attention_mask")
+    documents, mask = list(known), named.get("attention_mask")
     is_token = torch.ones(rows, width, dtype=torch.bool)
     if isinstance(mask, torch.Tensor) and tuple(mask.shape) == (rows, width):
         is_token = mask.detach().cpu().bool()
-    starts = torch.zeros(rows, width, dtype=torch.bool)
-    starts[torch.arange(rows), is_token.int().argmax(1)] = True
-    if isinstance(positions, torch.Tensor) and tuple(positions.shape) == (rows, width):
-        starts |= (positions.detach().cpu() == 0) & is_token
-    places = is_token.flatten().nonzero().flatten()
-    begins = starts.flatten()[places].nonzero().flatten().tolist()
-    ends = [*begins[1:], len(places)]
-    lengths = [end - begin for begin, end in zip(begins, ends)]
-    tokens = ids.detach().cpu().flatten()[places]
-    if positions is None and rows == 1:
-        lengths = _cut(tokens, known)
-    batch = Batch(tokens, torch.zeros_like(tokens), lengths)
-    return GivenBatch(batch, places, name)
+    has_positions = isinstance(positions, torch.Tensor) and tuple(positions.shape) == (rows, width)
+    places, lengths = [], []
+    for row in range(rows):
+        own = is_token[row].nonzero().flatten()
+        tokens = ids[row, own]
+        if has_positions:
+            pieces = _between_zeros(positions[row].detach().cpu()[own])
+        elif positions is None:
+            pieces = _cut(tokens, documents)
+        else:
+            pieces = [len(own)]
+        if len(pieces) > 1 and _fills_up(tokens[len(tokens) - pieces[-1] :], documents):
+            own = own[: -pieces.pop()]
+        places.append(row * width + own)
+        lengths += pieces
+    flat = torch.cat(places)
+    tokens = ids.flatten()[flat]
+    return GivenBatch(Batch(tokens, torch.zeros_like(tokens), lengths), flat, name)
 
 
-def _cut(tokens: torch.Tensor, known: Iterable[torch.Tensor]) -> list[int]:
-    """The lengths of the documents found; the rest of the row is one more."""
-    documents, lengths, begin = list(known), [], 0
+def _between_zeros(positions: torch.Tensor) -> list[int]:
+    begins = sorted({0, *(positions == 0).nonzero().flatten().tolist()})
+    return [end - begin for begin, end in zip(begins, [*begins[1:], len(positions)])]
+
+
+def _fills_up(tokens: torch.Tensor, known: list[torch.Tensor]) -> bool:
+    is_constant = bool((tokens == tokens[0]).all())
+    return bool(known) and is_constant and not any(torch.equal(tokens, each) for each in known)
+
+
+def _cut(tokens: torch.Tensor, known: list[torch.Tensor]) -> list[int]:
+    """The lengths of the documents found, the longest first; the rest of the row is one more."""
+    lengths, begin = [], 0
     while begin < len(tokens):
-        length = next(
-            (len(d) for d in documents if torch.equal(tokens[begin : begin + len(d)], d)),
-            len(tokens) - begin,
+        length = max(
+            (len(d) for d in known if torch.equal(tokens[begin : begin + len(d)], d)),
+            default=len(tokens) - begin,
         )
         lengths.append(length)
         begin += length
@@ -118,12 +134,16 @@ def together(parts: list[Batch]) -> Batch:
 
 @dataclass(frozen=True)
 class OrderOfTrainer(Share):
-    """A trainer's batch has the documents of the probe's in another order; reports are in the
-    probe's."""
+    """A trainer's batch has some documents of its dataset, in any order; reports are in the dataset's."""
 
     lengths: tuple[int, ...] = ()  # of the trainer's documents, in its order
-    # int64[T]: where each token of the probe's batch is in the trainer's.
+    documents: tuple[int, ...] = ()  # their places in the dataset, likewise
+    # int64[T]: where each token of the batch in the dataset's order is in the trainer's.
     order: torch.Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
+
+    def batch(self, kept: Batch) -> Batch:
+        """The trainer's batch in the order of its dataset."""
+        return kept.take(sorted(self.documents))
 
     def of(self, batch: Batch) -> Batch:
         def moved(values: torch.Tensor) -> torch.Tensor:
@@ -147,20 +167,28 @@ class OrderOfTrainer(Share):
         )
 
 
-def order_of(expected: Batch, given: Batch) -> OrderOfTrainer | None:
-    """None if the trainer gave other documents than the probe's."""
-    begins: dict[tuple[int, ...], list[int]] = {}
+def order_of(kept: Batch, given: Batch) -> OrderOfTrainer | None:
+    """Of a trainer's batch, whose documents are some of the `kept` ones of its dataset; None if one of
+    them is not."""
+    places: dict[tuple[int, ...], list[int]] = {}
+    for place, document in enumerate(kept.input_ids.split(kept.lengths)):
+        places.setdefault(tuple(document.tolist()), []).append(place)
+    documents = []
+    begins: dict[int, list[int]] = {}  # in the trainer's batch, of each kept document
     at = 0
     for document in given.input_ids.split(given.lengths):
-        begins.setdefault(tuple(document.tolist()), []).append(at)
-        at += len(document)
-    order = []
-    for document in expected.input_ids.split(expected.lengths):
-        places = begins.get(tuple(document.tolist()))
-        if not places:
+        alike = places.get(tuple(document.tolist()))
+        if not alike:
             return None
-        begin = places.pop(0)
-        order.append(torch.arange(begin, begin + len(document)))
-    if any(begins.values()):
-        return None
-    return OrderOfTrainer(lengths=tuple(given.lengths), order=torch.cat(order))
+        place = min(alike, key=documents.count)  # equal documents in turn
+        documents.append(place)
+        begins.setdefault(place, []).append(at)
+        at += len(document)
+    order = [
+        torch.arange(begin, begin + kept.lengths[place])
+        for place in sorted(begins)
+        for begin in begins[place]
+    ]
+    return OrderOfTrainer(
+        lengths=tuple(given.lengths), order=torch.cat(order), documents=tuple(documents)
+    )
