@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "harness/judge/case_file.h"
 #include "harness/judge/cell_files.h"
 #include "harness/judge/claims.h"
@@ -53,11 +55,6 @@ std::vector<ResumedQuantity> QuantitiesOf(const ObservedStep& run, const StepTen
            is_computed});
     }
   };
-  const auto places = [](const std::vector<int64_t>& documents) {
-    return std::vector<double>(documents.begin(), documents.end());
-  };
-  quantities.push_back({"the choice of documents", places(run.documents), places(again.documents),
-                        /*is_computed=*/false});
   each_tensor(
       "the parameter before the step,", [](const SampledTensor& t) { return t.before; },
       /*is_computed=*/!is_first);
@@ -74,6 +71,34 @@ std::vector<ResumedQuantity> QuantitiesOf(const ObservedStep& run, const StepTen
   return quantities;
 }
 
+// The number of the first uninterrupted step that had these documents; empty if none had.
+std::string StepWith(const std::vector<int64_t>& documents, std::span<const ObservedStep> steps) {
+  for (size_t k = 0; k < steps.size(); ++k) {
+    if (steps[k].documents == documents)
+      return absl::StrCat(", which step ", k + 1, " had in the uninterrupted run");
+  }
+  return "";
+}
+
+// The documents that a trainer gave to steps after the restart, in its order.
+std::optional<CheckResult> OtherDocuments(const StepsSeen& uninterrupted,
+                                          const StepsSeen& resumed) {
+  for (size_t k = 1; k < uninterrupted.reported.size(); ++k) {
+    const std::vector<int64_t>& run = uninterrupted.reported[k].documents;
+    const std::vector<int64_t>& again = resumed.reported[k - 1].documents;
+    if (run == again) continue;
+    return CheckResult::Failed(
+        Stage::kResume, reason::kResumeOff,
+        absl::StrCat("after loading the checkpoint of step 1, step ", k + 1, " has ",
+                     again.empty() ? "documents that are none of the data file's"
+                                   : absl::StrCat("the documents ", absl::StrJoin(again, ", ")),
+                     " instead of ", absl::StrJoin(run, ", "),
+                     StepWith(again, uninterrupted.reported)),
+        {{"step", k + 1}, {"documents", again}, {"uninterrupted", run}});
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 CheckResult CheckResume(std::optional<int64_t> files, const StepsSeen& uninterrupted,
@@ -87,6 +112,7 @@ CheckResult CheckResume(std::optional<int64_t> files, const StepsSeen& uninterru
         Stage::kResume,
         absl::StrCat(resumed.reported.size(), " steps after the restart were seen, not ",
                      std::max<size_t>(steps, 1) - 1));
+  if (std::optional<CheckResult> other = OtherDocuments(uninterrupted, resumed)) return *other;
   if (!MovedParameters(uninterrupted.tensors[0]))
     return CheckResult::Unseen(Stage::kResume,
                                "step 1 changed no parameter, so a checkpoint without weights would "

@@ -20,10 +20,10 @@ struct StepsSeen {
 };
 
 // Whether the steps of a fresh engine that loaded the checkpoint of the first step equal the
-// uninterrupted run's steps from the second on, bit by bit: loss, total gradient norm, learning
-// rate, log-probs, sampled gradients and parameters, and norms. A failure is resume-off at the
-// stage `resume` and names the first quantity that differs in the first step. A checkpoint without
-// a file is resume-off, too. `files`: how many saving it wrote.
+// uninterrupted run's steps from the second on, bit by bit: a trainer's choice of documents, loss,
+// total gradient norm, learning rate, log-probs, sampled gradients and parameters, and norms. A
+// failure is resume-off at the stage `resume` and names the first quantity that differs in the
+// first step. A checkpoint without a file is resume-off, too. `files`: how many saving it wrote.
 // Unseen if the first step changed no parameter (a warm-up that begins with rate 0).
 // `repeats`: whether this device computes the same bits each time. If not (kernels of a GPU add in
 // any order), only what is loaded and not computed is compared: the parameters before the second

@@ -85,6 +85,27 @@ TEST(ResumeCheckTest, TheCauseIsNamedBeforeItsConsequences) {
             "step 2 by 0.5 from the uninterrupted run");
 }
 
+TEST(ResumeCheckTest, OtherDocumentsAreNamedBeforeTheirNumbers) {
+  struct Run run;
+  run.reported[0].documents = {4, 1};
+  run.reported[1].documents = {0, 3};
+  Resumed resumed;
+  resumed.reported[0].documents = {4, 1};
+  resumed.reported[0].loss = 7.5;
+  const auto check = [&] {
+    return CheckResume(3, {run.reported, run.tensors}, {resumed.reported, resumed.tensors});
+  };
+  EXPECT_EQ(
+      check().message,
+      "after loading the checkpoint of step 1, step 2 has the documents 4, 1 instead of 0, 3, "
+      "which step 1 had in the uninterrupted run");
+  resumed.reported[0].documents.clear();
+  EXPECT_EQ(
+      check().message,
+      "after loading the checkpoint of step 1, step 2 has documents that are none of the data "
+      "file's instead of 0, 3");
+}
+
 TEST(ResumeCheckTest, EveryQuantityCounts) {
   for (const auto& spoil : std::vector<std::function<void(Resumed&)>>{
            [](Resumed& r) { r.reported[0].loss.reset(); },

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -142,9 +143,9 @@ class DrivenLadder(Ladder):
         self._planted.confirm()
         if restart is not None:
             self._report.stage("resume")
-            checkpoint = self._adapter.checkpoint()
-            files = sum(len(files) for _, _, files in os.walk(checkpoint))
+            files = sum(len(files) for _, _, files in os.walk(self._adapter.checkpoint(1)))
             self._report.set(checkpoint_files=files)
+            self._remove_checkpoint(len(self._probe.batches))
             restart.run(self._report)
 
     def _ready_to_restart(self) -> FreshProcess:
@@ -157,6 +158,11 @@ class DrivenLadder(Ladder):
             RestartedLadder(*given).climb()
 
         return FreshProcess(act, self._owners, self._request["dir"])
+
+    def _remove_checkpoint(self, step: int) -> None:
+        """Of a later step than the first: no more than two fit into what a cell may write."""
+        if self._probe.resume_checkpoint and step > 1:
+            shutil.rmtree(self._adapter.checkpoint(step), ignore_errors=True)
 
     def _drive(self) -> None:
         self._steps: list[_Step] = []
@@ -318,6 +324,7 @@ class DrivenLadder(Ladder):
         self._tell_last_step()
         number = len(self._steps)
         self._now(f"step {number + 1}")
+        self._remove_checkpoint(self._trained_before + number)
         if number == 0:
             self._of_step.enter_context(self._stages_of_a_step())
         self._steps.append(_Step(AttendedOfParts(), self._watch_step(number), time.monotonic()))
@@ -420,7 +427,9 @@ class RestartedLadder(DrivenLadder):
 
     def climb(self) -> None:
         self._planted.before_construct()
+        self._planted.before_restart()
         self._drive()
+        self._planted.confirm(restarted=True)
 
     def _found(self, module: torch.nn.Module) -> None:
         self._adapter.found(module)

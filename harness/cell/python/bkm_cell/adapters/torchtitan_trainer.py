@@ -64,8 +64,8 @@ class Adapter(TrainerAdapter):
         self._watch_reports()
         self.run_module(os.path.join(folder, "checkpoint"))
 
-    def checkpoint(self) -> str:
-        return os.path.abspath(os.path.join(_FOLDER, "checkpoint", "step-1"))
+    def checkpoint(self, step: int) -> str:
+        return os.path.abspath(os.path.join(_FOLDER, "checkpoint", f"step-{step}"))
 
     def _watch_reports(self) -> None:
         """torchtitan logs five digits, and whole numbers to TensorBoard: what it gives to that."""

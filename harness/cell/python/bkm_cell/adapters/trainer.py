@@ -47,8 +47,9 @@ class TrainerAdapter(Adapter):
         """Starts the entry point, and returns when it has trained."""
 
     @abc.abstractmethod
-    def checkpoint(self) -> str:
-        """Where the trainer saves the first step, if the probe asks for a restart."""
+    def checkpoint(self, step: int) -> str:
+        """The folder in which the trainer saves a step (counted from 1), if the probe asks for a restart,
+        which is from the first one."""
 
     # What faults change, before run().
 

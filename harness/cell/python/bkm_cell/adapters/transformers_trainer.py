@@ -49,10 +49,10 @@ class Adapter(TrainerAdapter):
             processing_class=tokenizer,
             data_collator=self._collator(tokenizer),
         )
-        self._trainer.train(resume_from_checkpoint=self.checkpoint() if self.restarts else None)
+        self._trainer.train(resume_from_checkpoint=self.checkpoint(1) if self.restarts else None)
 
-    def checkpoint(self) -> str:
-        return os.path.abspath(os.path.join(_FOLDER, "checkpoint-1"))
+    def checkpoint(self, step: int) -> str:
+        return os.path.abspath(os.path.join(_FOLDER, f"checkpoint-{step}"))
 
     def _row(self, tokenizer: Any, messages: list[dict[str, str]]) -> dict[str, list[int]]:
         encoded = tokenizer.apply_chat_template(

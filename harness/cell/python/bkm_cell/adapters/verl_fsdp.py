@@ -17,6 +17,7 @@ import torch
 from bkm_cell.adapters.base import hf_tensors
 from bkm_cell.adapters.verl import VerlAdapter
 from bkm_cell.probe import Probe
+from bkm_cell.ranks.layout import Layout
 from bkm_cell.witnesses.named_tensors import NamedTensors
 
 FP32 = {"param_dtype": "fp32", "reduce_dtype": "fp32", "buffer_dtype": "fp32"}
@@ -27,6 +28,16 @@ def schedule_of(probe: Probe) -> dict[str, Any]:
     if not probe.decay:
         return {"lr_scheduler_type": "constant"}
     return {"lr_scheduler_type": probe.decay, "min_lr_ratio": probe.min_lr_factor}
+
+
+def degrees_of(layout: Layout) -> dict[str, int]:
+    """The layout, under the names of verl's configuration. -1 shards over all ranks."""
+    degrees = {}
+    if layout.ulysses > 1:
+        degrees["ulysses_sequence_parallel_size"] = layout.ulysses
+    if layout.dp_replicate > 1:
+        degrees["fsdp_size"] = layout.shards * layout.ulysses
+    return degrees
 
 
 class Adapter(VerlAdapter):
@@ -54,19 +65,9 @@ class Adapter(VerlAdapter):
         override = {"attn_implementation": self.attention}
         return (
             self.model_config(override_config=override),
-            self.engine_config(config.FSDPEngineConfig, **options, **self._degrees()),
+            self.engine_config(config.FSDPEngineConfig, **options, **degrees_of(self.probe.layout)),
             self.optimizer_config(config.FSDPOptimizerConfig, schedule_of(self.probe)),
         )
-
-    def _degrees(self) -> dict[str, int]:
-        """The layout, under the names of verl's configuration. -1 shards over all ranks."""
-        layout = self.probe.layout
-        degrees = {}
-        if layout.ulysses > 1:
-            degrees["ulysses_sequence_parallel_size"] = layout.ulysses
-        if layout.dp_replicate > 1:
-            degrees["fsdp_size"] = layout.shards * layout.ulysses
-        return degrees
 
     def tensors(self) -> NamedTensors:
         return hf_tensors(self.probe, self.modules())

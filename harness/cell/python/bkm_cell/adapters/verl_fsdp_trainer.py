@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from bkm_cell.adapters.base import hf_tensors
-from bkm_cell.adapters.verl_fsdp import FP32, schedule_of
+from bkm_cell.adapters.verl_fsdp import FP32, degrees_of, schedule_of
 from bkm_cell.adapters.verl_trainer import VerlTrainer, in_section
 from bkm_cell.witnesses.named_tensors import NamedTensors
 
@@ -19,6 +19,7 @@ class Adapter(VerlTrainer):
             "+optim.override_optimizer_config.eps": self.probe.optimizer["epsilon"],
             **in_section("optim", schedule_of(self.probe)),
             "engine.strategy": "fsdp2",
+            **in_section("engine", degrees_of(self.probe.layout)),
         }
         if self.probe.precision == "fp32":
             types = ",".join(f"{name}:{dtype}" for name, dtype in FP32.items())

@@ -10,7 +10,22 @@ from bkm_cell.adapters.base import import_if_there, torchtitan_package
 from bkm_cell.adapters.torchtitan_eras.schedule import schedule_of
 from bkm_cell.adapters.torchtitan_eras.trainer_object import configured_in, tensors_of
 from bkm_cell.adapters.verl import VerlAdapter
+from bkm_cell.ranks.layout import Layout
 from bkm_cell.witnesses.named_tensors import NamedTensors
+
+
+def degrees_of(layout: Layout) -> dict[str, int]:
+    """The layout, under the names of verl's configuration. One rank is its default."""
+    degrees = {
+        "data_parallel_size": layout.data_ranks,
+        "data_parallel_replicate_size": layout.dp_replicate,
+        "data_parallel_shard_size": layout.shards,
+        "tensor_parallel_size": layout.tp,
+        "context_parallel_size": layout.cp,
+        "pipeline_parallel_size": layout.pp,
+        "expert_parallel_size": layout.ep,
+    }
+    return {name: degree for name, degree in degrees.items() if degree > 1}
 
 
 class Adapter(VerlAdapter):
@@ -27,24 +42,10 @@ class Adapter(VerlAdapter):
         return (
             self.model_config(),
             self.engine_config(
-                config.TorchtitanEngineConfig, attn_type=self.attention, **self._degrees()
+                config.TorchtitanEngineConfig, attn_type=self.attention, **degrees_of(self.probe.layout)
             ),
             self.optimizer_config(config.TorchtitanOptimizerConfig, schedule_of(self.probe)),
         )
-
-    def _degrees(self) -> dict[str, int]:
-        """The layout, under the names of verl's configuration. One rank is its default."""
-        layout = self.probe.layout
-        degrees = {
-            "data_parallel_size": layout.data_ranks,
-            "data_parallel_replicate_size": layout.dp_replicate,
-            "data_parallel_shard_size": layout.shards,
-            "tensor_parallel_size": layout.tp,
-            "context_parallel_size": layout.cp,
-            "pipeline_parallel_size": layout.pp,
-            "expert_parallel_size": layout.ep,
-        }
-        return {name: degree for name, degree in degrees.items() if degree > 1}
 
     def tensors(self) -> NamedTensors:
         return tensors_of(self.engine.trainer, self.modules(), self.probe)

@@ -12,6 +12,7 @@ from bkm_cell.adapters.base import import_all, import_if_there, torchtitan_packa
 from bkm_cell.adapters.torchtitan_eras.schedule import schedule_of
 from bkm_cell.adapters.torchtitan_eras.trainer_object import configured_in, tensors_of, trainer_of
 from bkm_cell.adapters.verl_torchtitan import Adapter as Engine
+from bkm_cell.adapters.verl_torchtitan import degrees_of
 from bkm_cell.adapters.verl_trainer import VerlTrainer, in_section
 from bkm_cell.witnesses.named_tensors import NamedTensors
 
@@ -28,6 +29,7 @@ class Adapter(VerlTrainer):
     def of_engine(self) -> dict[str, Any]:
         return {
             "engine.attn_type": self.attention,
+            **in_section("engine", degrees_of(self.probe.layout)),
             "optim.eps": self.probe.optimizer["epsilon"],
             **in_section("optim", schedule_of(self.probe)),
         }

@@ -104,11 +104,11 @@ class VerlTrainer(TrainerAdapter):
             return []
         return [
             "trainer.resume_mode=resume_path",
-            f"trainer.resume_from_path={self.checkpoint()}",
+            f"trainer.resume_from_path={self.checkpoint(1)}",
         ]
 
-    def checkpoint(self) -> str:
-        return os.path.abspath(os.path.join(_FOLDER, "checkpoints", "global_step_1"))
+    def checkpoint(self, step: int) -> str:
+        return os.path.abspath(os.path.join(_FOLDER, "checkpoints", f"global_step_{step}"))
 
     def edit_documents(self, edit: EditDocument) -> None:
         home = importlib.import_module("verl.utils.dataset.multiturn_sft_dataset")

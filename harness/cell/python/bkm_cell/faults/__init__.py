@@ -85,13 +85,19 @@ class Planted:
             site.watch_documents()
         self._plant(Phase.AFTER_CONSTRUCT)
 
+    def before_restart(self) -> None:
+        """Plants faults where a trainer goes on from its checkpoint."""
+        self._plant(Phase.RESTART)
+
     def _plant(self, phase: Phase) -> None:
         for fault, site in self._faults:
             if fault.phase is phase:
                 fault.plant(site)
 
-    def confirm(self) -> None:
-        """At the end of a cell: a fault that never acted would prove nothing, so it raises."""
+    def confirm(self, restarted: bool = False) -> None:
+        """At the end of a cell, or of its restart: a fault that never acted would prove nothing, so it
+        raises."""
         for fault, site in self._faults:
-            if site.acted == 0 and fault.phase is not Phase.ASK:
+            is_due = fault.phase is not Phase.ASK and (fault.phase is Phase.RESTART) == restarted
+            if is_due and site.acted == 0:
                 raise CannotPlant(f"{fault.name} was planted and never acted")

@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from bkm_cell.faults.registry import fault
+from bkm_cell.faults.registry import Phase, fault
 from bkm_cell.faults.site import Site
 from bkm_cell.witnesses.named_tensors import NamedTensors, Tensors
 
@@ -123,3 +125,51 @@ def resume_without_moments(site: Site) -> None:
             one.state.clear()
 
     _edit_resumed(site, edit)
+
+
+@fault("restart-forgets-the-data", Phase.RESTART)
+def restart_forgets_the_data(site: Site) -> None:
+    """The data loader begins anew."""
+
+    def load(_: Callable[..., Any], *arguments: Any, **named: Any) -> None:
+        site.act()
+
+    def skip(_: Callable[..., Any], loader: Any, *arguments: Any, **named: Any) -> Any:
+        site.act()
+        return loader
+
+    for module, owner, name, wrap in (
+        ("torchdata.stateful_dataloader", "StatefulDataLoader", "load_state_dict", load),
+        ("transformers.trainer", "", "skip_first_batches", skip),
+    ):
+        found = sys.modules.get(module)
+        if found is not None:
+            site.around(getattr(found, owner) if owner else found, name, wrap)
+
+
+@fault("restart-forgets-the-schedule", Phase.RESTART)
+def restart_forgets_the_schedule(site: Site) -> None:
+    """The schedule of the learning rate begins anew."""
+
+    def load(_: Callable[..., Any], *arguments: Any, **named: Any) -> None:
+        site.act()
+
+    for kind in (torch.optim.lr_scheduler.LRScheduler, torch.optim.lr_scheduler.LambdaLR):
+        site.around(kind, "load_state_dict", load)
+
+
+@fault("restart-forgets-the-moments", Phase.RESTART)
+def restart_forgets_the_moments(site: Site) -> None:
+    """The optimizer's moments begin anew."""
+    begun: set[int] = set()
+
+    def before(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        rates = [group.get("lr", 0.0) for group in optimizer.param_groups]
+        # A checkpoint's reader steps with rate 0 to make the moments that it fills.
+        if id(optimizer) in begun or not any(rates) or not optimizer.state:
+            return
+        begun.add(id(optimizer))
+        optimizer.state.clear()
+        site.act()
+
+    register_optimizer_step_pre_hook(before)

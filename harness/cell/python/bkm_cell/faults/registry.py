@@ -23,6 +23,7 @@ class Phase(enum.Enum):
     ASK = "ask"  # in the request to the subject
     BEFORE_CONSTRUCT = "before-construct"
     AFTER_CONSTRUCT = "after-construct"
+    RESTART = "restart"  # only in the process that goes on from a trainer's checkpoint
 
 
 @dataclass(frozen=True)
