@@ -14,6 +14,7 @@
 #include "harness/judge/case_file.h"
 #include "harness/judge/claims.h"
 #include "harness/judge/reasons.h"
+#include "harness/model/dealing.h"
 
 namespace bkm {
 namespace {
@@ -83,8 +84,32 @@ std::optional<CheckResult> CheckCalls(const Probe& asked, const Observation& obs
 
 }  // namespace
 
-std::vector<DocumentLengths> DocumentsOf(const ObservedRank& rank,
+namespace {
+
+// Those that a trainer dealt to the rank.
+std::vector<DocumentLengths> DealtTo(const Probe& probe, const Observation& seen,
+                                     const ObservedRank& rank) {
+  const std::vector<int64_t> kept = KeptLengths(probe);
+  std::vector<DocumentLengths> own;
+  for (const ObservedStep& step : seen.steps) {
+    if (rank.rank < 0 || rank.rank >= std::ssize(step.of_ranks)) break;
+    DocumentLengths lengths;
+    for (const int64_t document : step.of_ranks[rank.rank].documents) {
+      if (document < 0 || document >= std::ssize(kept)) return own;
+      lengths.push_back(kept[document]);
+    }
+    if (lengths.empty()) break;
+    own.push_back(std::move(lengths));
+  }
+  return own;
+}
+
+}  // namespace
+
+std::vector<DocumentLengths> DocumentsOf(const Probe& probe, const Observation& seen,
+                                         const ObservedRank& rank,
                                          const std::vector<DocumentLengths>& of_all) {
+  if (probe.drive == "trainer") return DealtTo(probe, seen, rank);
   std::vector<DocumentLengths> own;
   for (size_t step = 0; step < std::min(of_all.size(), rank.documents.size()); ++step) {
     const auto [first, count] = rank.documents[step];
@@ -125,7 +150,7 @@ namespace {
 CheckResult CheckArgumentsOf(const CaseFile& file) {
   std::vector<DocumentLengths> documents = DocumentsOf(file);
   for (const ObservedRank& rank : file.seen().ranks) {
-    if (rank.rank == 0) documents = DocumentsOf(rank, DocumentsOf(file));
+    if (rank.rank == 0) documents = DocumentsOf(file.probe(), file.seen(), rank, DocumentsOf(file));
   }
   return CheckArguments(file.probe(), file.seen(), documents);
 }

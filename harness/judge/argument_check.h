@@ -21,8 +21,10 @@ CheckResult CheckArguments(const Probe& asked, const Observation& observation,
                            const std::vector<DocumentLengths>& documents = {});
 
 // A rank's share of the documents of each step, up to the first step in which it did not say which
-// it has, or said what cannot be.
-std::vector<DocumentLengths> DocumentsOf(const ObservedRank& rank,
+// it has, or said what cannot be. A trainer deals them as it likes; an engine gets neighbours of
+// the step's.
+std::vector<DocumentLengths> DocumentsOf(const Probe& probe, const Observation& seen,
+                                         const ObservedRank& rank,
                                          const std::vector<DocumentLengths>& of_all);
 
 }  // namespace bkm

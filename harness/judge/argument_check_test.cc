@@ -99,7 +99,7 @@ TEST(ArgumentCheckTest, EachRanksCallsAreForItsOwnDocuments) {
   const auto check = [&](std::vector<ObservedShare> shares) {
     ObservedRank rank;
     rank.documents = std::move(shares);
-    return CheckArguments(probe, observation, DocumentsOf(rank, whole)).outcome;
+    return CheckArguments(probe, observation, DocumentsOf(probe, observation, rank, whole)).outcome;
   };
   EXPECT_EQ(check({{0, 2}, {0, 2}}), ClaimOutcome::kPassed);
   EXPECT_EQ(check({{2, 1}, {2, 1}}), ClaimOutcome::kPassed);  // padding is longer than the document
@@ -110,6 +110,23 @@ TEST(ArgumentCheckTest, EachRanksCallsAreForItsOwnDocuments) {
   EXPECT_EQ(check({{2, 1}, {2, 1}}), ClaimOutcome::kPassed);
   observation.kernel_calls.clear();
   EXPECT_EQ(check({{2, 1}, {2, 1}}), ClaimOutcome::kUnseen);
+}
+
+TEST(ArgumentCheckTest, ATrainersDocumentsAreThoseThatItDealtToTheRank) {
+  Probe probe = Asked("flash_attention_2");
+  probe.drive = "trainer";
+  probe.documents = {{40, 2, 7, 30}};
+  Observation observation = Flash({{40, 2}, {7, 30}});
+  observation.steps[0].of_ranks = {{.documents = {1, 0}}, {.documents = {2, 3}}};
+  observation.steps[1].of_ranks = {{.documents = {3, 2}}, {.documents = {0, 9}}};
+  ObservedRank rank;
+  EXPECT_EQ(DocumentsOf(probe, observation, rank, {}),
+            (std::vector<DocumentLengths>{{2, 40}, {30, 7}}));
+  rank.rank = 1;
+  EXPECT_EQ(DocumentsOf(probe, observation, rank, {}), (std::vector<DocumentLengths>{{7, 30}}))
+      << "there is no document 9";
+  rank.rank = 2;
+  EXPECT_TRUE(DocumentsOf(probe, observation, rank, {}).empty());
 }
 
 TEST(ArgumentCheckTest, CallsForDocumentsThatNobodySawAreUnseen) {
@@ -123,7 +140,8 @@ TEST(ArgumentCheckTest, CallsForDocumentsThatNobodySawAreUnseen) {
            {}, {{0, 2}}, {{0, 2}, {0, 0}}, {{0, 2}, {-1, 2}}, {{0, 2}, {1, kMost}}, {{kMost, 1}}}) {
     ObservedRank rank;
     rank.documents = shares;
-    const CheckResult result = CheckArguments(probe, observation, DocumentsOf(rank, whole));
+    const CheckResult result =
+        CheckArguments(probe, observation, DocumentsOf(probe, observation, rank, whole));
     EXPECT_EQ(result.outcome, ClaimOutcome::kUnseen);
     EXPECT_THAT(result.message, HasSubstr("nobody saw whose documents step"));
   }

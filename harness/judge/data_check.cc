@@ -282,6 +282,15 @@ std::vector<int64_t> DocumentsIn(const ExpectedData& expected, size_t step) {
   return documents;
 }
 
+// The weight of each of a step's labels on its rank. Where the gradients of ranks are averaged, it
+// is as many times its part of the step as there are ranks; the gradients show whether they are.
+double ShareOf(int64_t labels, const TrainedBatch& seen, int64_t data_ranks) {
+  const double all = std::accumulate(seen.weights.begin(), seen.weights.end(), 0.0);
+  const auto ranks = static_cast<double>(data_ranks);
+  const double times = std::abs(all - ranks) < std::abs(all - 1) ? ranks : 1;
+  return times / static_cast<double>(labels);
+}
+
 // What is wrong with how documents were dealt to the steps.
 void AddDealing(const std::vector<StepTensors>& steps, const ExpectedData& expected,
                 std::vector<FailedPlace>& places) {
@@ -325,7 +334,7 @@ CheckResult CheckData(const std::vector<StepTensors>& steps, const ExpectedData&
     counted += step.labels();
     step.AddDocuments(documents);
     step.AddLabels(labels);
-    step.AddWeights(1.0 / static_cast<double>(step.labels()), weights);
+    step.AddWeights(ShareOf(step.labels(), *steps[k].batch, expected.data_ranks), weights);
   }
   Json facts = {{"steps", expected.steps.size()}, {"labels", counted}};
   if (!expected.dealt.empty()) facts["documents"] = expected.dealt;
@@ -365,6 +374,7 @@ CheckResult CheckDataOf(const CaseFile& file) {
   ExpectedData expected = {.kept = folder->kept.value_or(folder->steps.front()),
                            .numbers = KeptDocuments(file.probe()),
                            .steps = folder->steps,
+                           .data_ranks = file.probe().layout.data_ranks(),
                            .uncut = UncutOf(file.probe())};
   if (IsDealtByTrainer(file.probe())) {
     if (!IsPackedInRows(file.probe()))

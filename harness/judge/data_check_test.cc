@@ -137,6 +137,19 @@ TEST(DataCheckTest, AnotherNormalisationIsAnotherWeight) {
   EXPECT_THAT(Checked(batch).message, HasSubstr("document 1: the label of place 6"));
 }
 
+// Each of two ranks multiplies its loss by 2, because their gradients are averaged.
+TEST(DataCheckTest, WeightsMayBeThoseOfRanksWhoseGradientsAreAveraged) {
+  StepTensors step;
+  step.batch = RightBatch();
+  for (double& weight : step.batch->weights) weight *= 2;
+  ExpectedData expected = TwoSteps();
+  EXPECT_EQ(CheckData({step, step}, expected).reason, "loss-weights-off");
+  expected.data_ranks = 2;
+  EXPECT_EQ(CheckData({step, step}, expected).outcome, ClaimOutcome::kPassed);
+  step.batch->weights[5] *= 0.5;
+  EXPECT_EQ(CheckData({step, step}, expected).reason, "loss-weights-off");
+}
+
 TEST(DataCheckTest, PaddingThatIsTrainedIsALabelTooMany) {
   TrainedBatch batch = RightBatch();
   batch.outside = 3;

@@ -84,7 +84,7 @@ CheckResult CheckOne(const Observation& observation, const ObservedRank& rank, c
   }
   CheckResult result = CheckBackend(own, asked);
   if (result.outcome == ClaimOutcome::kPassed)
-    result = CheckArguments(probe, own, DocumentsOf(rank, documents));
+    result = CheckArguments(probe, own, DocumentsOf(probe, observation, rank, documents));
   if (!result.message.empty())
     result.message = absl::StrCat(RankOf(rank.rank, probe.layout), ": ", result.message);
   return result;
@@ -127,7 +127,10 @@ CheckResult CheckRanks(const Observation& observation, const Probe& probe,
       return CheckResult::Unseen(
           Stage::kStep, absl::StrCat(RankOf(rank.rank, layout), " did not finish: ", rank.ended),
           std::move(evidence));
-    if (rank.documents.size() < static_cast<size_t>(probe.steps))
+    const size_t steps_told = probe.drive == "trainer"
+                                  ? DocumentsOf(probe, observation, rank, documents).size()
+                                  : rank.documents.size();
+    if (steps_told < static_cast<size_t>(probe.steps))
       return CheckResult::Unseen(
           Stage::kLoad,
           absl::StrCat(RankOf(rank.rank, layout), " did not say which documents it has"),

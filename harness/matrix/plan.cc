@@ -40,8 +40,9 @@ std::string WhyNoGolden(const Cell& cell) {
   if (const auto model = without.find(probe.model); model != without.end())
     return absl::StrCat("there is no golden of ", probe.model, " for ", cell.engine, ": ",
                         model->second);
-  // verl's names: lora_rank, lora_adapter_path, lora: {rank: ...}.
-  for (const auto& [option, text] : probe.engine_options) {
+  // verl's names: lora_rank, lora_adapter_path, lora: {rank: ...}; by its trainer model.lora_rank.
+  for (const auto& [name, text] : probe.engine_options) {
+    const std::string option = name.substr(name.rfind('.') + 1);
     if (!absl::StartsWith(option, "lora")) continue;
     const Json value = Json::parse(text, nullptr, false);
     const bool is_off = value.is_null() || value == Json(0) || value == Json(false) ||
@@ -52,7 +53,7 @@ std::string WhyNoGolden(const Cell& cell) {
     const bool switches =
         option == "lora" || option == "lora_rank" || option == "lora_adapter_path";
     if (switches && !is_off)
-      return absl::StrCat("engine option ", option,
+      return absl::StrCat("engine option ", name,
                           ": LoRA trains adapters, and there is no golden of them yet");
   }
   return "";
@@ -73,15 +74,15 @@ std::string WhyNotByTrainer(const EngineKind& kind, const Probe& probe) {
   const OptimizerSettings& optimizer = probe.optimizer;
   const std::pair<bool, const char*> lacks[] = {
       {probe.head != "lm", "a value head: it trains language models"},
-      {probe.layout != Layout(), "several ranks"},
+      {probe.layout != Layout() && probe.resume_checkpoint, "a restart of several ranks"},
       {probe.input != Probe().input && !kind.only_by_trainer, "another form of input"},
       {probe.micro_batches != 1 && kind.row_multiple > 1 && !IsDealtByTrainer(probe),
        "micro-batches without a global_batch_size: it packs rows itself"},
-      {probe.export_weights, "an export of weights"},
+      {probe.export_weights && (!kind.trainer_exports || probe.layout != Layout()),
+       "an export of weights"},
       {probe.temperature != 1 || probe.entropy, "a temperature or an entropy"},
       {!optimizer.decay.empty() && optimizer.total_steps != probe.steps,
        "a decay that is made for more steps than it trains"},
-      {!probe.engine_options.empty(), "engine options"},
       {!probe.adapter_options.empty(), "options of adapters"},
   };
   for (const auto& [is_asked, what] : lacks) {
@@ -96,10 +97,14 @@ std::string WhyNotByTrainer(const EngineKind& kind, const Probe& probe) {
                         probe.truncation, "': ",
                         known.empty() ? "leave max_length out"
                                       : absl::StrCat("ask for ", absl::StrJoin(known, " or ")));
-  if (probe.global_batch_size % probe.micro_batches != 0)
-    return absl::StrCat("a global batch of ", probe.global_batch_size, " documents has no ",
-                        probe.micro_batches, " equal micro-batches");
   const std::vector<int64_t>& lengths = probe.documents.front();
+  const int64_t in_a_step = DealtIn(probe, 0).size(), data_ranks = probe.layout.data_ranks();
+  if (in_a_step % data_ranks != 0)
+    return absl::StrCat("a step of ", in_a_step, " documents has no ", data_ranks,
+                        " equal parts, one for each data-parallel rank");
+  if (IsDealtByTrainer(probe) && in_a_step % (data_ranks * probe.micro_batches) != 0)
+    return absl::StrCat("a global batch of ", in_a_step, " documents has no ", probe.micro_batches,
+                        " equal micro-batches", data_ranks > 1 ? " of each rank" : "");
   const int64_t without_answer = std::count_if(
       lengths.begin(), lengths.end(), [](int64_t length) { return length < kShortestWithAnswer; });
   if (probe.data != "single" &&
@@ -201,15 +206,17 @@ absl::Status CheckLayout(const Probe& probe, const ModelShape& shape, const Cell
 }
 
 // Why the engine kind has no such layout; empty if it has.
-std::string WhyNoSuchLayout(const EngineKind& kind, const Layout& layout) {
+std::string WhyNoSuchLayout(const EngineKind& kind, const Probe& probe) {
+  const bool by_trainer = probe.drive == "trainer";
+  const std::vector<std::string>& offered = by_trainer ? kind.trainer_layouts : kind.layouts;
   for (const LayoutDimension& dimension : LayoutDimensions()) {
-    const bool has_it =
-        std::find(kind.layouts.begin(), kind.layouts.end(), dimension.name) != kind.layouts.end();
-    if (layout.*dimension.degree == 1 || has_it) continue;
-    return absl::StrCat("cells of ", kind.name, " cannot be asked for ", dimension.name,
-                        kind.layouts.empty()
+    const bool has_it = std::find(offered.begin(), offered.end(), dimension.name) != offered.end();
+    if (probe.layout.*dimension.degree == 1 || has_it) continue;
+    return absl::StrCat("cells of ", kind.name, by_trainer ? " by its trainer" : "",
+                        " cannot be asked for ", dimension.name,
+                        offered.empty()
                             ? ": they have one rank"
-                            : absl::StrCat(", only for ", absl::StrJoin(kind.layouts, ", ")));
+                            : absl::StrCat(", only for ", absl::StrJoin(offered, ", ")));
   }
   return "";
 }
@@ -332,7 +339,7 @@ class Expander {
     planned.included = planned.why.empty();
     if (planned.included) {
       ASSIGN_OR_RETURN(planned.unsupported, WhyUnsupported(cell.probe));
-      if (const std::string why = WhyNoSuchLayout(*FindEngineKind(cell.engine), cell.probe.layout);
+      if (const std::string why = WhyNoSuchLayout(*FindEngineKind(cell.engine), cell.probe);
           !why.empty())
         planned.not_offered = why;
       if (const std::string why = WhyNoGolden(cell); !why.empty()) planned.not_offered = why;

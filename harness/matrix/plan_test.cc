@@ -193,9 +193,24 @@ TEST(PlanTest, ATrainerIsAskedForWhatItCanBeDrivenTo) {
       why("verl-fsdp", R"(, "optimizer": {"decay": "cosine", "total_steps": 9})"),
       "a cell that a trainer drives cannot be asked for a decay that is made for more steps than "
       "it trains yet: leave drive=trainer or that out");
+  EXPECT_EQ(why("verl-fsdp", R"(, "layout": "dp_shard=2", "global_batch_size": 4)"), "");
   EXPECT_EQ(why("verl-fsdp", R"(, "layout": "dp_shard=2")"),
-            "a cell that a trainer drives cannot be asked for several ranks yet: leave "
-            "drive=trainer or that out");
+            "a step of 5 documents has no 2 equal parts, one for each data-parallel rank");
+  EXPECT_EQ(
+      why("verl-fsdp",
+          R"(, "layout": "dp_shard=2", "global_batch_size": 4, "resume_checkpoint": true)"),
+      "a cell that a trainer drives cannot be asked for a restart of several ranks yet: leave "
+      "drive=trainer or that out");
+  const char* ulysses = R"("attention": "sdpa", "drive": "trainer", "layout": "ulysses=2")";
+  EXPECT_EQ(PlanOf("verl-fsdp", kVerl, ulysses)[0].not_offered,
+            "cells of verl-fsdp by its trainer cannot be asked for ulysses, only for dp_replicate, "
+            "dp_shard");
+  EXPECT_EQ(why("verl-fsdp", R"(, "engine_options": [{"engine.param_offload": true}])"), "");
+  const char* lora =
+      R"("attention": "sdpa", "drive": "trainer", "engine_options": [{"model.lora_rank": 8}])";
+  EXPECT_EQ(PlanOf("verl-fsdp", kVerl, lora)[0].not_offered,
+            "engine option model.lora_rank: LoRA trains adapters, and there is no golden of them "
+            "yet");
   EXPECT_EQ(why("verl-fsdp", R"(, "documents": [20, 7, 3])"), "");
   EXPECT_EQ(why("verl-fsdp", R"(, "documents": [20, 2])"),
             "a trainer reads conversations, and none has 2 tokens: documents of at least 3 are "

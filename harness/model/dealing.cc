@@ -47,7 +47,9 @@ std::vector<int64_t> DealtIn(const Probe& probe, int step) {
 int64_t MicroBatchesOf(const Probe& probe, int64_t documents) {
   if (!IsDealtByTrainer(probe) || IsPackedInRows(probe) || documents == 0)
     return probe.micro_batches;
-  const int64_t size = std::max<int64_t>(1, probe.global_batch_size / probe.micro_batches);
+  const int64_t parts = int64_t{probe.micro_batches} * probe.layout.data_ranks();
+  const int64_t size = std::max<int64_t>(1, probe.global_batch_size / parts);
+  documents /= probe.layout.data_ranks();
   return std::min<int64_t>(probe.micro_batches, (documents + size - 1) / size);
 }
 

@@ -32,7 +32,8 @@ std::vector<int64_t> KeptLengths(const Probe& probe);
 // `dealt` says, otherwise all of them, or `global_batch_size` in the order of the file.
 std::vector<int64_t> DealtIn(const Probe& probe, int step);
 
-// The micro-batches of a step that has `documents`: fewer where a short last step fills fewer.
+// The micro-batches of each rank in a step that has `documents`: fewer where a short last step
+// fills fewer.
 int64_t MicroBatchesOf(const Probe& probe, int64_t documents);
 
 // `probe` with `dealt` as the cell's steps say. `probe` itself if they need not say, or do not say

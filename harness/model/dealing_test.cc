@@ -69,6 +69,9 @@ TEST(DealingTest, AShortStepHasFewerMicroBatches) {
   EXPECT_EQ(MicroBatchesOf(probe, 3), 2);
   EXPECT_EQ(MicroBatchesOf(probe, 2), 1);
   EXPECT_EQ(MicroBatchesOf(probe, 0), 2) << "nobody knows its documents";
+  probe.layout.dp_shard = 2;
+  EXPECT_EQ(MicroBatchesOf(probe, 4), 2) << "of each rank's two";
+  EXPECT_EQ(MicroBatchesOf(probe, 2), 1);
   probe.data = "single";
   EXPECT_EQ(MicroBatchesOf(probe, 2), 2) << "rows are filled up";
 }

@@ -434,7 +434,8 @@ std::vector<Dimension> OfFiles() {
        .value = ValueIn,
        .flag_form = FlagForm::kSwitch,
        .help = "Export the weights after the first step, load them with transformers and compare",
-       .of_kind = [](const EngineKind& kind) { return kind.exports_weights; },
+       .of_kind =
+           [](const EngineKind& kind) { return kind.exports_weights || kind.trainer_exports; },
        .lacks = "has no transformers beside it to load what it exports",
        .for_control = [](Probe& p) { p.export_weights = false; },
        .aspects = {{"the export of weights", [](const Probe& p) { return p.export_weights; }}}},

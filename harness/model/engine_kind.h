@@ -51,8 +51,10 @@ struct EngineKind {
   // cell starts one.
   std::string trainer = {};
   bool only_by_trainer = false;  // cells of this kind have no other drive than their trainer
+  bool trainer_exports = false;  // its trainer can write a Hugging Face folder of a step
   // The forms of Probe::data that its trainer reads, the default first.
   std::vector<std::string> trainer_data = {"turns", "marked"};
+  std::vector<std::string> trainer_layouts = {};  // as `layouts`, of its trainer
   // Probe::truncation that its trainer offers, the default first.
   std::vector<std::string> truncations = {};
   int64_t row_multiple = 1;     // tokens: its trainer cuts a row into equal parts

@@ -373,6 +373,7 @@ void Describe(Fields& fields, ObservedShare& share) {
 void Describe(Fields& fields, ObservedRankStep& step) {
   fields.Field("forwards", step.forwards);
   fields.Field("attention_nodes", step.attention_nodes);
+  fields.Field("documents", step.documents);
 }
 
 void Describe(Fields& fields, ObservedStep& step) {

@@ -125,6 +125,7 @@ struct ObservedCollective {
 struct ObservedRankStep {
   std::optional<int64_t> forwards;
   std::map<std::string, int64_t> attention_nodes;
+  std::vector<int64_t> documents = {};  // as ObservedStep::documents, its own
 };
 
 // What showed which attention ran.

@@ -49,12 +49,14 @@ bool HasControl(const EngineKind& control, const Probe& probe) {
 }
 
 // What a cell may write beyond its limit because the probe asks for it: the largest model is 300
-// MiB, and a checkpoint has its two moments, too; a trainer saves one at its end. On a GPU,
-// attention is compiled: the caches of torch's compiler took more than 64 MiB for one step of flex.
+// MiB, and a checkpoint has its two moments, too. A trainer saves one at its end; of one that has
+// to save each step, two are there at once, and may hold the weights twice. On a GPU, attention is
+// compiled: the caches of torch's compiler took more than 64 MiB for one step of flex.
 int MoreOutputMib(const Probe& probe) {
-  return (probe.export_weights ? 1024 : 0) +
-         (probe.resume_checkpoint || probe.drive == "trainer" ? 1024 : 0) +
-         (probe.device != "cpu" ? 2048 : 0);
+  const int for_gpu = probe.device != "cpu" ? 2048 : 0;
+  if (probe.drive == "trainer")
+    return (probe.export_weights || probe.resume_checkpoint ? 3072 : 1024) + for_gpu;
+  return (probe.export_weights ? 1024 : 0) + (probe.resume_checkpoint ? 1024 : 0) + for_gpu;
 }
 
 // The faults that the worker plants in memory.

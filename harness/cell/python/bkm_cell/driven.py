@@ -10,6 +10,7 @@ forward to the end of the optimizer's step that follows.
 
 from __future__ import annotations
 
+import glob
 import itertools
 import os
 import shutil
@@ -28,10 +29,11 @@ from torch.optim.optimizer import (
 
 from bkm_cell.adapters.trainer import ReportedStep, TrainerAdapter
 from bkm_cell.fresh_process import FreshProcess
-from bkm_cell.hand_over import probe_tensors
+from bkm_cell.hand_over import probe_tensors, report_export
 from bkm_cell.probe import Batch, Probe, Reach
 from bkm_cell.report import Report
 from bkm_cell.sft import Ladder
+from bkm_cell.tensor_file import load_file
 from bkm_cell.unwatched import parameters_digest
 from bkm_cell.witnesses.attended import Attended, AttendedOfParts
 from bkm_cell.witnesses.built import model_numbers
@@ -39,6 +41,7 @@ from bkm_cell.witnesses.given_batch import (
     GivenCall,
     OrderOfTrainer,
     by_name,
+    documents_in,
     given_batch,
     order_of,
     together,
@@ -47,6 +50,7 @@ from bkm_cell.witnesses.gpu_reads import GpuReads
 from bkm_cell.witnesses.kernels import AttentionKernels, LossGraphs
 from bkm_cell.witnesses.load import loaded
 from bkm_cell.witnesses.loss_labels import Labels, labels_of, on_gradient
+from bkm_cell.witnesses.named_tensors import Tensors
 from bkm_cell.witnesses.numbers import StepNumbers
 from bkm_cell.witnesses.outermost import outermost_calls
 from bkm_cell.witnesses.step_masks import StepMasks
@@ -99,6 +103,7 @@ class _Step:
     labels: list[Labels] = field(default_factory=list)  # of each forward, once the step is over
     outside: int = 0  # places that are trained and belong to no document
     log_probs: list[torch.Tensor] = field(default_factory=list)  # likewise
+    order: OrderOfTrainer | None = None  # once the step is over; None: it has other documents
     is_over: bool = False
 
     def batch(self) -> Batch:
@@ -135,17 +140,26 @@ class DrivenLadder(Ladder):
     _adapter: TrainerAdapter
     _trained_before = 0  # steps
 
+    def begin(self) -> None:
+        super().begin()
+        self._adapter.write_inputs()
+
     def climb(self) -> None:
         self._report.stage("construct")
+        if self._collectives is not None:
+            self._collectives.install()
         restart = self._ready_to_restart() if self._probe.resume_checkpoint else None
         self._planted.before_construct()
         self._drive()
         self._planted.confirm()
+        self._remove_checkpoint(len(self._probe.batches))
+        if self._probe.export_weights:
+            self._report.stage("export")
+            self._read_export()
         if restart is not None:
             self._report.stage("resume")
             files = sum(len(files) for _, _, files in os.walk(self._adapter.checkpoint(1)))
             self._report.set(checkpoint_files=files)
-            self._remove_checkpoint(len(self._probe.batches))
             restart.run(self._report)
 
     def _ready_to_restart(self) -> FreshProcess:
@@ -159,9 +173,20 @@ class DrivenLadder(Ladder):
 
         return FreshProcess(act, self._owners, self._request["dir"])
 
+    def _read_export(self) -> None:
+        """The folder of the first step, with the batch of the second."""
+        folder, order = self._adapter.hf_folder(1), self._steps[1].order
+        weights: Tensors = {}
+        for file in sorted(glob.glob(os.path.join(folder, "*.safetensors"))):
+            weights |= load_file(file)
+        if order is not None:
+            path = os.path.join(self._tensors_dir, "export.safetensors")
+            batch = order.batch(self._probe.kept)
+            report_export(self._probe, self._report, path, weights, lambda: folder, batch)
+
     def _remove_checkpoint(self, step: int) -> None:
         """Of a later step than the first: no more than two fit into what a cell may write."""
-        if self._probe.resume_checkpoint and step > 1:
+        if self._probe.keeps_first_step and step > 1:
             shutil.rmtree(self._adapter.checkpoint(step), ignore_errors=True)
 
     def _drive(self) -> None:
@@ -247,6 +272,11 @@ class DrivenLadder(Ladder):
             report.stage("load")
         asked = {"attention": adapter.attention, "precision": probe.precision}
         report.set(adapter={**adapter.facts(), "asked": asked})
+        if self._rank is not None:
+            data_rank, data_ranks = adapter.data_rank(self._rank.number)
+            report.set(data_rank=data_rank, data_ranks=data_ranks)
+        self._enter("witness")
+        self._now("load")
         with report.timed("load-witness"):
             tensors = probe_tensors(adapter, probe, self._rank)
             report.set(
@@ -277,9 +307,10 @@ class DrivenLadder(Ladder):
 
     def _witness_first_step(self, calls: list[GivenCall]) -> None:
         """Other documents than the probe's cannot be compared with anything: nothing is witnessed."""
+        self._enter("witness")
         order = self._order_of(together([call.given.batch for call in calls]))
         if order is not None:
-            self._share, self._witnessed = order, calls
+            self._share, self._order, self._witnessed = order, order, calls
             with self._own():
                 self._witness_attention()
 
@@ -291,17 +322,25 @@ class DrivenLadder(Ladder):
         self._reads = reads
 
     def _order_of(self, batch: Batch) -> OrderOfTrainer | None:
-        """None if it has other documents than those of the data file, or not all that it has to."""
-        order = order_of(self._probe.kept, batch)
-        every = list(range(len(self._probe.kept.lengths)))
-        if order is None or (not self._probe.is_dealt and sorted(order.documents) != every):
+        """None if a rank has other documents than those of the data file, or not all are there that have
+        to be. All ranks get the same answer."""
+        kept, rank = self._probe.kept, self._rank
+        own = documents_in(kept, batch)
+        of_ranks: list[Any] = [own]
+        if rank is not None:
+            of_ranks = [None] * self._probe.layout.ranks
+            torch.distributed.all_gather_object(of_ranks, own)
+        if any(documents is None for documents in of_ranks):
             return None
-        return order
+        of_all = sorted(document for documents in of_ranks for document in documents)
+        if not self._probe.is_dealt and of_all != list(range(len(kept.lengths))):
+            return None
+        return order_of(kept, of_ranks, 0 if rank is None else rank.number)
 
     def _tested(self) -> tuple[Batch, Reach, list[Reach]]:
         if not self._probe.is_dealt:
             return super()._tested()
-        batch = self._share.batch(self._probe.kept)
+        batch = self._order.batch(self._probe.kept)
         first, *more = _reaches_in(batch, self._probe)
         return batch, first, more
 
@@ -370,6 +409,8 @@ class DrivenLadder(Ladder):
             self._report_trained(parameters_digest(optimizer))
         self._of_forward.close()
         self._of_step.close()
+        self._enter("witness")
+        step.order = self._order_of(step.batch())
         if step.graphs is not None:
             step.attended.end()
         for each in step.forwards:
@@ -386,7 +427,7 @@ class DrivenLadder(Ladder):
             return
         number, step = len(self._steps) - 1, self._steps[-1]
         assert self._numbers is not None
-        reported = self._adapter.reported()
+        reported = [] if self._rank is not None and self._rank.number > 0 else self._adapter.reported()
         said = reported[number] if number < len(reported) else ReportedStep()
         facts = {
             "loss": said.loss,
@@ -405,7 +446,7 @@ class DrivenLadder(Ladder):
             "batch/residual": torch.tensor([max(each.residual for each in step.labels)]),
         }
         log_probs = None
-        if (order := self._order_of(batch)) is not None:
+        if (order := step.order) is not None:
             facts["documents"] = list(order.documents)
             whole = order.batch(self._probe.kept)
             log_probs = order.whole(whole, torch.cat(step.log_probs))
@@ -413,6 +454,9 @@ class DrivenLadder(Ladder):
                 order.whole_relations(whole, step.attended)
                 facts |= step.attended.facts()
                 stored |= step.attended.stored()
+            stored |= order.beside(whole)
+        if self._collectives is not None:
+            self._report.set(collectives=self._collectives.facts())
         seconds = step.seconds - step.attended.seconds
         self._numbers.finish(self._trained_before + number, facts, log_probs, seconds, stored)
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from bkm_cell.adapters.base import Adapter, log_probs_of
-from bkm_cell.probe import Probe
+from bkm_cell.probe import Batch, Probe
 from bkm_cell.ranks.gather import Rank
 from bkm_cell.ranks.share import Share
 from bkm_cell.report import Report
@@ -37,6 +37,58 @@ def probe_tensors(adapter: Adapter, probe: Probe, rank: Rank | None) -> WithoutP
     if rank is not None:
         tensors.gather = rank.gather.whole
     return WithoutPadding(tensors, probe.shapes, probe.hf_config["vocab_size"])
+
+
+def report_export(
+    probe: Probe,
+    report: Report,
+    path: str,
+    weights: Tensors,
+    folder: Callable[[], str],
+    batch: Batch,
+) -> None:
+    """What exported weights are, and what transformers computes with them of the batch that comes after
+    the export. `path`: of the tensors that are kept. `folder`: gives the Hugging Face folder that holds
+    the weights, if they can be in one."""
+    facts: dict[str, Any] = {
+        "weights": {
+            name: {"dtype": dtype_name(value), "shape": list(value.shape), "norm": norm(value)}
+            for name, value in weights.items()
+        },
+    }
+    places = probe.places
+    seen = {
+        f"sample/{name}": value.flatten()[places[name]].float()
+        for name, value in weights.items()
+        if name in places and int(places[name].max()) < value.numel()
+    }
+
+    def tell() -> None:
+        save_file(seen, path)
+        report.set(export={"tensors": report.written(path), **facts})
+
+    tell()
+    if not weights or any(value.dtype not in _TYPES for value in weights.values()):
+        return  # the types are reported, and are not what a folder of HF's has
+    model, loading = importlib.import_module("transformers").AutoModelForCausalLM.from_pretrained(
+        folder(), attn_implementation="eager", torch_dtype=torch.float32, output_loading_info=True
+    )
+    facts["missing"] = sorted(map(str, loading["missing_keys"]))
+    facts["unexpected"] = sorted(map(str, loading["unexpected_keys"]))
+    seen["log_probs"] = _log_probs(probe, model, batch)
+    tell()
+
+
+def _log_probs(probe: Probe, model: torch.nn.Module, batch: Batch) -> torch.Tensor:
+    """Each document is alone, so no mask is needed."""
+    model.eval()
+    with torch.no_grad():
+        logits = [
+            model(input_ids=document[None], use_cache=False).logits[0]
+            for document in batch.input_ids.split(batch.lengths)
+        ]
+    vocabulary = probe.hf_config["vocab_size"]
+    return log_probs_of(torch.cat(logits), batch.input_ids, vocabulary, probe.temperature)
 
 
 class HandOver:
@@ -81,7 +133,7 @@ class HandOver:
             self._report.stage("export")
             self._raise_of("export")
             if self._rank is None or self._rank.number == 0:
-                self._load_with_transformers()
+                self._read_export()
         if self._probe.resume_checkpoint:
             self._report.stage("resume")
             self._raise_of("resume")
@@ -103,62 +155,22 @@ class HandOver:
                 name: gathered(value).cpu().clone() for name, value in self._adapter.exported()
             }
 
-    def _load_with_transformers(self) -> None:
-        facts: dict[str, Any] = {
-            "weights": {
-                name: {
-                    "dtype": dtype_name(value),
-                    "shape": list(value.shape),
-                    "norm": norm(value),
-                }
-                for name, value in self._weights.items()
-            },
-        }
-        places = self._probe.places
-        seen = {
-            f"sample/{name}": value.flatten()[places[name]].float()
-            for name, value in self._weights.items()
-            if name in places and int(places[name].max()) < value.numel()
-        }
-        self._report_export(facts, seen)
-        if any(value.dtype not in _TYPES for value in self._weights.values()):
-            return  # the types are reported, and are not what a folder of HF's has
+    def _read_export(self) -> None:
+        batch = self._probe.batches[_STEPS_TRAINED]
+        given = (self._export_file, self._weights, self._written_export, batch)
+        report_export(self._probe, self._report, *given)
+        shutil.rmtree(_EXPORT, ignore_errors=True)
+
+    def _written_export(self) -> str:
+        """The folder that somebody makes of the weights."""
         folder = os.path.abspath(_EXPORT)
         os.makedirs(folder)
         config = {k: v for k, v in self._probe.hf_config.items() if k != "quantization_config"}
         with open(os.path.join(folder, "config.json"), "w") as file:
             json.dump(config, file)
         # transformers refuses a file that does not say by what it was written.
-        path = os.path.join(folder, "model.safetensors")
-        save_file(self._weights, path, {"format": "pt"})
-        model, loading = importlib.import_module("transformers").AutoModelForCausalLM.from_pretrained(
-            folder, attn_implementation="eager", torch_dtype=torch.float32, output_loading_info=True
-        )
-        shutil.rmtree(folder)
-        facts["missing"] = sorted(map(str, loading["missing_keys"]))
-        facts["unexpected"] = sorted(map(str, loading["unexpected_keys"]))
-        seen["log_probs"] = self._log_probs(model)
-        self._report_export(facts, seen)
-
-    def _report_export(self, facts: dict[str, Any], seen: Tensors) -> None:
-        save_file(seen, self._export_file)
-        self._report.set(export={"tensors": self._report.written(self._export_file), **facts})
-
-    def _log_probs(self, model: torch.nn.Module) -> torch.Tensor:
-        """Of the batch that comes after the export. Each document is alone, so no mask is needed."""
-        batch = self._probe.batches[_STEPS_TRAINED]
-        model.eval()
-        with torch.no_grad():
-            logits = [
-                model(input_ids=document[None], use_cache=False).logits[0]
-                for document in batch.input_ids.split(batch.lengths)
-            ]
-        return log_probs_of(
-            torch.cat(logits),
-            batch.input_ids,
-            self._probe.hf_config["vocab_size"],
-            self._probe.temperature,
-        )
+        save_file(self._weights, os.path.join(folder, "model.safetensors"), {"format": "pt"})
+        return folder
 
     def _save(self) -> None:
         folder = os.path.abspath(_CHECKPOINT)

@@ -267,6 +267,11 @@ class Probe:
         return bool(self.asked.get("resume_checkpoint"))
 
     @property
+    def keeps_first_step(self) -> bool:
+        """Whether a trainer has to save its first step."""
+        return self.export_weights or self.resume_checkpoint
+
+    @property
     def head(self) -> str:
         return self.asked.get("head", "lm")
 

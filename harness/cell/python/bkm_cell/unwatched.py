@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Runs a trainer's cell again with no witness: `python -m bkm_cell.unwatched REQUEST`, in a folder of
+"""Runs a trainer's cell again with no witness and no checkpoint: `python -m bkm_cell.unwatched REQUEST`, in a folder of
 its own. Prints the digest of what it trained, which the watched cell must have, bit by bit."""
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def run(request: dict[str, Any]) -> str:
     tree_finder.install(paths)
     torch.set_num_threads(int(request["probe"].get("threads", 1)))
     importlib.import_module("bkm_cell.shims.apply").apply_shims(request)
-    probe = importlib.import_module("bkm_cell.probe").Probe(request["probe_dir"], request["probe"])
+    asked = {name: value for name, value in request["probe"].items() if name != "resume_checkpoint"}
+    probe = importlib.import_module("bkm_cell.probe").Probe(request["probe_dir"], asked)
     name = request["adapter"].replace("-", "_").removesuffix("_trainer")
     adapter = importlib.import_module(f"bkm_cell.adapters.{name}_trainer").Adapter(
         probe, probe.attention
@@ -51,6 +52,7 @@ def run(request: dict[str, Any]) -> str:
 
     register_optimizer_step_post_hook(stepped)
     adapter.import_modules()
+    adapter.write_inputs()
     adapter.run()
     return digests[-1]
 

@@ -31,7 +31,13 @@ from bkm_cell.adapters.torchtitan_eras.configuration import configuration_of
 from bkm_cell.adapters.torchtitan_eras.flavors import fit
 from bkm_cell.adapters.torchtitan_eras.schedule import schedule_of
 from bkm_cell.adapters.torchtitan_eras.trainer_object import configured_in, tensors_of, trainer_of
-from bkm_cell.adapters.trainer import IGNORED, EditDocument, ReportedStep, TrainerAdapter
+from bkm_cell.adapters.trainer import (
+    IGNORED,
+    EditDocument,
+    ReportedStep,
+    TrainerAdapter,
+    checked_option,
+)
 from bkm_cell.probe import Probe
 from bkm_cell.witnesses.named_tensors import NamedTensors
 
@@ -171,7 +177,33 @@ def configuration() -> Any:
         config.checkpoint.load_step = 1
     config.metrics = dataclasses.replace(config.metrics, enable_tensorboard=True, log_freq=1)
     config.validator.enable = False
+    for name, value in probe.engine_options.items():
+        _set(config, name, value)
     return config
+
+
+# Of a configuration, what other fields of the probe ask for, and the sections that say what is trained.
+_SET = {
+    *(f"training.{name}" for name in ("local_batch_size", "global_batch_size", "seq_len", "steps")),
+    *("training.max_norm", "training.mixed_precision_param", "hf_assets_path", "dump_folder"),
+}
+_CHANGING = ("dataloader", "optimizer", "lr_scheduler", "loss", "model_spec", "tokenizer")
+
+
+def _set(config: Any, name: str, value: Any) -> None:
+    """A setting by its name in torchtitan's configuration, as on its command line."""
+    *sections, setting = name.split(".")
+    at, path = config, ""
+    for section in sections:
+        checked_option(f"{path}{section}", _fields(at, path), _SET, _CHANGING)
+        at, path = getattr(at, section), f"{path}{section}."
+    checked_option(name, _fields(at, path), _SET, _CHANGING)
+    setattr(at, setting, value)
+
+
+def _fields(section: Any, path: str) -> list[str]:
+    names = dataclasses.fields(section) if dataclasses.is_dataclass(section) else ()
+    return [f"{path}{field.name}" for field in names]
 
 
 def _spec(probe: Probe, attention: str, package: Any) -> Any:

@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import abc
+import difflib
 import runpy
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,29 @@ class ReportedStep:
 
 IGNORED = -100  # torch's label of what is not trained
 
+class UnknownOption(LookupError):
+    """The probe asks for an option that the trainer does not have, or that another field asks for."""
+
+
+def checked_option(
+    name: str, known: Iterable[str], asked: Iterable[str], changing: tuple[str, ...] = ()
+) -> None:
+    """Raises UnknownOption if the trainer's option is none of the `known`, one of those that the
+    probe's other fields ask for, or begins with a name whose settings change what has to come out:
+    a cell with it would be judged by what comes out without it."""
+    if name in asked:
+        raise UnknownOption(f"option {name}: the cell sets it for another field of its probe")
+    names = list(known)
+    if name not in names:
+        near = difflib.get_close_matches(name, names, 1)
+        did_you_mean = f": did you mean {near[0]}?" if near else ""
+        raise UnknownOption(f"the trainer has no option {name}{did_you_mean}")
+    if name.startswith(changing):
+        raise UnknownOption(
+            f"option {name} changes what the trainer has to compute, which no cell can be asked for so"
+        )
+
+
 # (tokens, counts) of one document -> the same, changed. int64[T] each; 1 where a token counts.
 EditDocument = Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 
@@ -42,14 +66,21 @@ class TrainerAdapter(Adapter):
     _root: torch.nn.Module | None = None
     restarts = False  # whether run() goes on from checkpoint(), as a user asks the trainer to
 
+    def write_inputs(self) -> None:
+        """The files that it reads beside the model's: once, before there are ranks or a restart."""
+
     @abc.abstractmethod
     def run(self) -> None:
         """Starts the entry point, and returns when it has trained."""
 
     @abc.abstractmethod
     def checkpoint(self, step: int) -> str:
-        """The folder in which the trainer saves a step (counted from 1), if the probe asks for a restart,
-        which is from the first one."""
+        """The folder in which the trainer saves a step (counted from 1), if the probe asks for a restart
+        from the first one, or for an export of it."""
+
+    def hf_folder(self, step: int) -> str:
+        """The Hugging Face folder that it writes of a step, if the probe asks for an export."""
+        raise NotImplementedError("this trainer writes none")
 
     # What faults change, before run().
 
@@ -75,7 +106,7 @@ class TrainerAdapter(Adapter):
         try:
             runpy.run_module(self.entry, run_name="__main__", alter_sys=True)
         finally:
-            if self.restarts or not self.probe.resume_checkpoint:
+            if self.restarts or not self.probe.keeps_first_step:
                 shutil.rmtree(left, ignore_errors=True)
 
     def construct(self) -> None:

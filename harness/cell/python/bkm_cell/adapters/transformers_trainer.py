@@ -5,6 +5,7 @@ apply_chat_template made, a data collator, TrainingArguments."""
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import json
 import os
@@ -14,12 +15,19 @@ from typing import Any
 import torch
 
 from bkm_cell.adapters.base import hf_tensors, transformers_module
-from bkm_cell.adapters.trainer import IGNORED, EditDocument, ReportedStep, TrainerAdapter
+from bkm_cell.adapters.trainer import (
+    IGNORED,
+    EditDocument,
+    ReportedStep,
+    TrainerAdapter,
+    checked_option,
+)
 from bkm_cell.adapters.transformers import decay_of
 from bkm_cell.witnesses.named_tensors import NamedTensors
 
 _OF_A_LAUNCHER = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 _FOLDER = "trainer"
+_CHANGING = ("optim", "lr_", "warmup_", "num_train_epochs", "label_smoothing", "neftune", "fp16", "bf16")
 _LOGGED_DECIMALS = 4  # of the loss, before transformers 5
 
 
@@ -42,6 +50,10 @@ class Adapter(TrainerAdapter):
             probe.model_dir, attn_implementation=self.attention, torch_dtype=torch.float32
         )
         self._arguments = self._asked()
+        known = {field.name for field in dataclasses.fields(library.TrainingArguments)}
+        for name in probe.engine_options:
+            checked_option(name, known, self._arguments, _CHANGING)
+        self._arguments |= probe.engine_options
         self._trainer = library.Trainer(
             model=model,
             args=library.TrainingArguments(**self._arguments),
@@ -53,6 +65,9 @@ class Adapter(TrainerAdapter):
 
     def checkpoint(self, step: int) -> str:
         return os.path.abspath(os.path.join(_FOLDER, f"checkpoint-{step}"))
+
+    def hf_folder(self, step: int) -> str:
+        return self.checkpoint(step)
 
     def _row(self, tokenizer: Any, messages: list[dict[str, str]]) -> dict[str, list[int]]:
         encoded = tokenizer.apply_chat_template(
@@ -87,7 +102,7 @@ class Adapter(TrainerAdapter):
             "output_dir": _FOLDER,
             "use_cpu": probe.device.type == "cpu",
             "logging_steps": 1,
-            **({"save_steps": 1} if probe.resume_checkpoint else {"save_strategy": "no"}),
+            **({"save_steps": 1} if probe.keeps_first_step else {"save_strategy": "no"}),
             "report_to": [],
             "disable_tqdm": True,
         }

@@ -9,16 +9,25 @@ import importlib
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
 from bkm_cell.adapters.base import find_module, import_all, transformers_module
-from bkm_cell.adapters.trainer import EditDocument, ReportedStep, TrainerAdapter
+from bkm_cell.adapters.trainer import (
+    EditDocument,
+    ReportedStep,
+    TrainerAdapter,
+    checked_option,
+)
 
 
+# Of the sections that say what is trained, and how.
+_CHANGE_NOTHING = {"data.pad_mode", "data.num_workers", "data.balance_dp_token"}
+_WITH_HF_FOLDER = "checkpoint.save_contents=[model,optimizer,extra,hf_model]"
 _FOLDER = "trainer"
+_DATA = os.path.join(_FOLDER, "train.parquet")
 
 
 class VerlTrainer(TrainerAdapter):
@@ -35,20 +44,22 @@ class VerlTrainer(TrainerAdapter):
     def import_modules(self) -> None:
         import_all(["pandas", self.entry, transformers_module(self.probe.hf_config["model_type"])])
 
+    def write_inputs(self) -> None:
+        os.makedirs(_FOLDER)
+        with open(self.probe.conversations) as file:
+            rows = [json.loads(line) for line in file]
+        importlib.import_module("pandas").DataFrame(rows).to_parquet(_DATA)
+
     def run(self) -> None:
         folder = os.path.abspath(_FOLDER)
-        os.makedirs(folder, exist_ok=True)
         name = "restart" if self.restarts else "run"
         self._metrics = os.path.join(folder, f"metrics-of-{name}.jsonl")
         os.environ["VERL_FILE_LOGGER_PATH"] = self._metrics
-        rendezvous = os.path.join(folder, f"rendezvous-of-{name}")
-        os.environ["DIST_INIT_METHOD"] = f"file://{rendezvous}?rank=0&world_size=1"
+        ranks = f"rank={os.environ['RANK']}&world_size={os.environ['WORLD_SIZE']}"
+        os.environ["DIST_INIT_METHOD"] = f"file://{folder}/rendezvous-of-{name}?{ranks}"
         os.environ["HYDRA_FULL_ERROR"] = "1"  # else hydra prints an exception and exits
-        data = os.path.join(folder, "train.parquet")
-        with open(self.probe.conversations) as file:
-            rows = [json.loads(line) for line in file]
-        importlib.import_module("pandas").DataFrame(rows).to_parquet(data)
-        self._arguments = [*self.choices(), *self._asked(), *self._of_the_cell(folder, data)]
+        own = [*self._asked(), *self._of_the_cell(folder)]
+        self._arguments = [*self.choices(), *own, *self._of_options(own)]
         sys.argv = [self.entry, *self._arguments]
         self.run_module(os.path.join(folder, "checkpoints"))
 
@@ -72,9 +83,29 @@ class VerlTrainer(TrainerAdapter):
         }
         return [f"{name}={value}" for name, value in options.items()]
 
+    def _of_options(self, own: list[str]) -> list[str]:
+        """The probe's options, under the names of the trainer's configuration."""
+        options = self.probe.engine_options
+        if options:
+            asked = {override.partition("=")[0].lstrip("+") for override in own}
+            known = set(_leaves(self._configuration()))
+            # Hydra's sign of a key that the configuration lacks is a plus.
+            known |= {name for name in options if name.startswith("+")}
+            for name in options.keys() - _CHANGE_NOTHING:
+                checked_option(name, known, asked, ("data.", "optim.", "+data.", "+optim."))
+        return [f"{name}={_of_hydra(value)}" for name, value in options.items()]
+
+    def _configuration(self) -> dict[str, Any]:
+        """The trainer's, as it is without any override."""
+        hydra, omegaconf = (importlib.import_module(name) for name in ("hydra", "omegaconf"))
+        with hydra.initialize_config_module("verl.trainer.config", version_base=None):
+            config = hydra.compose("sft_trainer_engine", overrides=self.choices())
+        return omegaconf.OmegaConf.to_container(config, resolve=False)
+
     def _cut(self, lengths: list[int]) -> dict[str, Any]:
         """verl cuts a batch by documents if they divide evenly, otherwise by tokens, balanced."""
-        parts, documents, tokens = self.probe.micro_batches, self.probe.global_batch_size, sum(lengths)
+        parts, tokens = self.probe.micro_batches, sum(lengths)
+        documents = self.probe.global_batch_size // self.probe.layout.data_ranks
         if parts == 1:
             return {"data.max_token_len_per_gpu": max(8192, tokens)}  # verl's default, or one row
         if documents % parts == 0:
@@ -84,16 +115,17 @@ class VerlTrainer(TrainerAdapter):
             }
         return {"data.max_token_len_per_gpu": max(*lengths, -(-tokens // parts))}
 
-    def _of_the_cell(self, folder: str, data: str) -> list[str]:
+    def _of_the_cell(self, folder: str) -> list[str]:
         """What no user of a CPU could leave as it is: where files lie, loggers, the device."""
         return [
-            f"data.train_files={data}",
+            f"data.train_files={os.path.abspath(_DATA)}",
             "data.num_workers=0",
             "trainer.logger=[file]",
             f"trainer.device={self.probe.device.type}",
             "trainer.total_epochs=100",
             f"trainer.default_local_dir={folder}/checkpoints",
-            *(["trainer.save_freq=1"] if self.probe.resume_checkpoint else []),
+            *(["trainer.save_freq=1"] if self.probe.keeps_first_step else []),
+            *([_WITH_HF_FOLDER] if self.probe.export_weights else []),
             *self._of_a_restart(),
             f"hydra.run.dir={folder}/hydra",
             "hydra.output_subdir=null",
@@ -109,6 +141,9 @@ class VerlTrainer(TrainerAdapter):
 
     def checkpoint(self, step: int) -> str:
         return os.path.abspath(os.path.join(_FOLDER, "checkpoints", f"global_step_{step}"))
+
+    def hf_folder(self, step: int) -> str:
+        return os.path.join(self.checkpoint(step), "huggingface")
 
     def edit_documents(self, edit: EditDocument) -> None:
         home = importlib.import_module("verl.utils.dataset.multiturn_sft_dataset")
@@ -150,3 +185,23 @@ class VerlTrainer(TrainerAdapter):
 
 def in_section(section: str, options: dict[str, Any]) -> dict[str, Any]:
     return {f"{section}.{name}": value for name, value in options.items()}
+
+
+def _leaves(configuration: dict[str, Any], at: str = "") -> Iterator[str]:
+    """The names of all settings, and of the sections that hold them."""
+    for name, value in configuration.items():
+        yield f"{at}{name}"
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{at}{name}.")
+
+
+def _of_hydra(value: Any) -> str:
+    """A value in the grammar of hydra's overrides."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{key}:{_of_hydra(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_of_hydra, value)) + "]"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+        return f"'{escaped}'"
+    return json.dumps(value)

@@ -8,6 +8,8 @@ scale_loss), before it is started.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from bkm_cell.adapters.trainer import EditDocument
@@ -87,6 +89,18 @@ def epoch_repeats_a_document(site: Site) -> None:
         return kept[0] if is_of_next_step else (tokens, counts)
 
     edit_documents(site, edit)
+
+
+@fault("data-rank-gets-anothers-documents", Phase.BEFORE_CONSTRUCT)
+def rank_gets_anothers_documents(site: Site) -> None:
+    """Every rank's sampler gives the documents of the first rank."""
+    kind = torch.utils.data.distributed.DistributedSampler
+
+    def make(init: Any, self: Any, *arguments: Any, **named: Any) -> None:
+        site.act()
+        init(self, *arguments, **{**named, "rank": 0})
+
+    site.around(kind, "__init__", make)
 
 
 @fault("data-mask-lost-on-truncation", Phase.BEFORE_CONSTRUCT)

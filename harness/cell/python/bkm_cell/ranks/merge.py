@@ -24,6 +24,8 @@ Facts = dict[str, Any]
 Tensors = dict[str, torch.Tensor]
 
 MOST_DIFFERENCES = 20
+_BATCH = "batch/"  # of a step that a trainer made
+_OUTSIDE, _RESIDUAL = f"{_BATCH}outside", f"{_BATCH}residual"
 _OF_EACH_RANK = ("data_rank", "data_ranks", "documents", "collectives", "part")
 _FORWARDS = {"forward_only": "forward", "forward_in_fp32": "forward in fp32"}  # by their fact
 _OF_ATTENTION = (
@@ -251,8 +253,18 @@ class Merge:
             )
             merged["attended"] = layers
             tensors |= {f"relation/{digest}": relation for digest, relation in relations.items()}
+        if all("batch/input_ids" in own for own in read):
+            tensors |= _batch_of_all(read)
+            of_all = [facts.get("documents") for facts in ranks]
+            merged.pop("documents", None)
+            if None not in of_all:
+                merged["documents"] = [document for own in of_all for document in own]
         merged["of_ranks"] = [
-            {name: facts.get(name) for name in ("forwards", "attention_nodes", "loss")}
+            {
+                name: facts.get(name)
+                for name in ("forwards", "attention_nodes", "loss", "documents")
+                if name != "documents" or name in facts
+            }
             for facts in ranks
         ]
         merged["tensors"] = self._save(tensors, file)
@@ -269,9 +281,21 @@ class Merge:
         return sum(by_data_rank.values()) / len(by_data_rank) if by_data_rank else None
 
 
+def _batch_of_all(ranks: list[Tensors]) -> Tensors:
+    """What a trainer gave to each rank, one rank after another."""
+    joined = {
+        name: torch.cat([own[name] for own in ranks])
+        for name in ranks[0]
+        if name.startswith(_BATCH) and name not in (_OUTSIDE, _RESIDUAL)
+    }
+    joined[_OUTSIDE] = torch.stack([own[_OUTSIDE] for own in ranks]).sum(0)
+    joined[_RESIDUAL] = torch.stack([own[_RESIDUAL] for own in ranks]).amax(0)
+    return joined
+
+
 def _is_of_the_model(key: str) -> bool:
     """Whether a tensor of a step's file stands for all ranks."""
-    return key not in ("log_probs", "owned") and not key.startswith("relation/")
+    return key not in ("log_probs", "owned") and not key.startswith(("relation/", _BATCH))
 
 
 def _reached(ranks: list[Facts]) -> Facts:

@@ -14,6 +14,7 @@ import torch
 from bkm_cell.probe import Batch
 from bkm_cell.ranks.share import Share, change_relations
 from bkm_cell.witnesses.attended import Attended
+from bkm_cell.witnesses.named_tensors import Tensors
 
 
 class UnreadableBatch(Exception):
@@ -134,61 +135,88 @@ def together(parts: list[Batch]) -> Batch:
 
 @dataclass(frozen=True)
 class OrderOfTrainer(Share):
-    """A trainer's batch has some documents of its dataset, in any order; reports are in the dataset's."""
+    """A trainer's batch has some documents of its dataset, in any order, and one of several ranks has
+    some of them; reports are in terms of the whole batch, in the dataset's order."""
 
-    lengths: tuple[int, ...] = ()  # of the trainer's documents, in its order
+    lengths: tuple[int, ...] = ()  # of this rank's documents, in its order
     documents: tuple[int, ...] = ()  # their places in the dataset, likewise
-    # int64[T]: where each token of the batch in the dataset's order is in the trainer's.
-    order: torch.Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
+    of_all: tuple[int, ...] = ()  # those of all ranks, in their order
+    # int64[T], of this rank's tokens in its order: where each is in the whole batch.
+    places: torch.Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
 
     def batch(self, kept: Batch) -> Batch:
-        """The trainer's batch in the order of its dataset."""
-        return kept.take(sorted(self.documents))
+        """The whole batch in the order of its dataset."""
+        return kept.take(sorted(self.of_all))
 
     def of(self, batch: Batch) -> Batch:
-        def moved(values: torch.Tensor) -> torch.Tensor:
-            theirs = torch.empty_like(values)
-            theirs[self.order] = values
-            return theirs
-
         return replace(
             batch,
-            input_ids=moved(batch.input_ids),
-            loss_mask=moved(batch.loss_mask),
+            input_ids=batch.input_ids[self.places],
+            loss_mask=batch.loss_mask[self.places],
             lengths=list(self.lengths),
         )
 
     def whole(self, batch: Batch, values: torch.Tensor | None) -> torch.Tensor | None:
-        return None if values is None else values[self.order.to(values.device)]
+        """[T] of the whole batch; 0 where other ranks' documents are."""
+        if values is None:
+            return None
+        spread = values.new_zeros(len(batch.input_ids))
+        spread[self.places.to(values.device)] = values
+        return spread
+
+    def beside(self, batch: Batch) -> Tensors:
+        if not self.is_one_of_several:
+            return {}
+        owned = torch.zeros(len(batch.input_ids), dtype=torch.uint8)
+        owned[self.places] = 1
+        return {"owned": owned}
 
     def whole_relations(self, batch: Batch, attended: Attended) -> None:
-        change_relations(
-            attended, lambda relation: relation[self.order][:, self.order].contiguous()
-        )
+        size = len(batch.input_ids)
+
+        def spread(relation: torch.Tensor) -> torch.Tensor:
+            whole = torch.zeros(size, size, dtype=torch.uint8)
+            whole[self.places[:, None], self.places] = relation
+            return whole
+
+        change_relations(attended, spread)
 
 
-def order_of(kept: Batch, given: Batch) -> OrderOfTrainer | None:
-    """Of a trainer's batch, whose documents are some of the `kept` ones of its dataset; None if one of
-    them is not."""
+def documents_in(kept: Batch, given: Batch) -> list[int] | None:
+    """The places among the `kept` documents of a dataset of those of a trainer's batch, in its order;
+    None if one is none of them."""
     places: dict[tuple[int, ...], list[int]] = {}
     for place, document in enumerate(kept.input_ids.split(kept.lengths)):
         places.setdefault(tuple(document.tolist()), []).append(place)
-    documents = []
-    begins: dict[int, list[int]] = {}  # in the trainer's batch, of each kept document
-    at = 0
+    documents: list[int] = []
     for document in given.input_ids.split(given.lengths):
         alike = places.get(tuple(document.tolist()))
         if not alike:
             return None
-        place = min(alike, key=documents.count)  # equal documents in turn
-        documents.append(place)
-        begins.setdefault(place, []).append(at)
-        at += len(document)
-    order = [
-        torch.arange(begin, begin + kept.lengths[place])
-        for place in sorted(begins)
-        for begin in begins[place]
-    ]
+        documents.append(min(alike, key=documents.count))  # equal documents in turn
+    return documents
+
+
+def order_of(kept: Batch, of_ranks: list[list[int]], rank: int = 0) -> OrderOfTrainer:
+    """Of a rank's documents, given those of each rank."""
+    of_all = [document for documents in of_ranks for document in documents]
+    # Where each begins in the whole batch: one that came twice is there twice.
+    begins: dict[int, list[int]] = {}
+    at = 0
+    for document in sorted(of_all):
+        begins.setdefault(document, []).append(at)
+        at += kept.lengths[document]
+    places = []
+    for number, documents in enumerate(of_ranks):
+        for document in documents:
+            begin = begins[document].pop(0)
+            if number == rank:
+                places.append(torch.arange(begin, begin + kept.lengths[document]))
+    mine = of_ranks[rank]
     return OrderOfTrainer(
-        lengths=tuple(given.lengths), order=torch.cat(order), documents=tuple(documents)
+        is_one_of_several=len(of_ranks) > 1,
+        lengths=tuple(kept.lengths[document] for document in mine),
+        documents=tuple(mine),
+        of_all=tuple(of_all),
+        places=torch.cat(places),
     )

@@ -8,7 +8,14 @@ from types import SimpleNamespace
 import torch
 
 from bkm_cell.probe import Batch
-from bkm_cell.witnesses.given_batch import GivenCall, UnreadableBatch, by_name, given_batch, order_of
+from bkm_cell.witnesses.given_batch import (
+    GivenCall,
+    UnreadableBatch,
+    by_name,
+    documents_in,
+    given_batch,
+    order_of,
+)
 
 PROBE = Batch(torch.tensor([5, 6, 7, 8, 9, 5]), torch.zeros(6).long(), [3, 2, 1])
 
@@ -68,10 +75,19 @@ class GivenBatchTest(unittest.TestCase):
                 given_batch(named)
 
 
+def order_in(given, kept=PROBE):
+    documents = documents_in(kept, given)
+    return None if documents is None else order_of(kept, [documents])
+
+
+def batch_of(tokens, lengths):
+    return Batch(torch.tensor(tokens), torch.zeros(len(tokens)).long(), lengths)
+
+
 class OrderTest(unittest.TestCase):
     def setUp(self):
-        self.given = Batch(torch.tensor([5, 8, 9, 5, 6, 7]), torch.zeros(6).long(), [1, 2, 3])
-        self.order = order_of(PROBE, self.given)
+        self.given = batch_of([5, 8, 9, 5, 6, 7], [1, 2, 3])
+        self.order = order_in(self.given)
 
     def test_tokens_go_there_and_values_come_back(self):
         theirs = self.order.of(PROBE)
@@ -79,6 +95,7 @@ class OrderTest(unittest.TestCase):
         self.assertEqual(theirs.lengths, [1, 2, 3])
         self.assertEqual(self.order.whole(PROBE, theirs.input_ids).tolist(), PROBE.input_ids.tolist())
         self.assertIsNone(self.order.whole(PROBE, None))
+        self.assertEqual(self.order.beside(PROBE), {})
 
     def test_relations_are_those_of_the_probe(self):
         relation = torch.zeros(6, 6, dtype=torch.uint8)
@@ -92,34 +109,40 @@ class OrderTest(unittest.TestCase):
         self.assertEqual(attended.relations[digest].nonzero().tolist(), [[1, 0]])
 
     def test_equal_documents_are_dealt_once_each(self):
-        twice = Batch(torch.tensor([5, 6, 5, 6]), torch.zeros(4).long(), [2, 2])
-        order = order_of(twice, twice)
-        self.assertEqual(order.order.tolist(), [0, 1, 2, 3])
+        twice = batch_of([5, 6, 5, 6], [2, 2])
+        self.assertEqual(order_in(twice, twice).places.tolist(), [0, 1, 2, 3])
 
     def test_some_documents_are_a_batch_of_the_dataset(self):
         kept = Batch(torch.tensor([5, 6, 7, 8, 9, 4]), torch.ones(6).long(), [2, 3, 1], after=(1, 2, 3))
-        given = Batch(torch.tensor([4, 5, 6]), torch.zeros(3).long(), [1, 2])
-        order = order_of(kept, given)
+        order = order_in(batch_of([4, 5, 6], [1, 2]), kept)
         batch = order.batch(kept)
         self.assertEqual(order.documents, (2, 0))
         self.assertEqual(batch.input_ids.tolist(), [5, 6, 4])
         self.assertEqual((batch.lengths, batch.after), ([2, 1], (1, 3)))
         self.assertEqual(order.of(batch).input_ids.tolist(), [4, 5, 6])
-        self.assertEqual(order.whole(batch, given.input_ids).tolist(), [5, 6, 4])
+        self.assertEqual(order.whole(batch, torch.tensor([4, 5, 6])).tolist(), [5, 6, 4])
 
     def test_a_document_that_came_twice_is_there_twice(self):
-        given = Batch(torch.tensor([5, 8, 9, 5]), torch.zeros(4).long(), [1, 2, 1])
-        order = order_of(PROBE, given)
+        order = order_in(batch_of([5, 8, 9, 5], [1, 2, 1]))
         self.assertEqual(len(order.documents), 3)
         self.assertEqual(len(order.batch(PROBE).input_ids), 4)
-        self.assertEqual(sorted(order.order.tolist()), [0, 1, 2, 3])
+        self.assertEqual(sorted(order.places.tolist()), [0, 1, 2, 3])
+
+    def test_a_rank_has_a_part_of_the_whole_batch(self):
+        first, second = (order_of(PROBE, [[2], [1, 0]], rank) for rank in range(2))
+        self.assertEqual(first.of(PROBE).input_ids.tolist(), [5])
+        self.assertEqual(second.of(PROBE).input_ids.tolist(), [8, 9, 5, 6, 7])
+        self.assertEqual(first.whole(PROBE, torch.tensor([3])).tolist(), [0, 0, 0, 0, 0, 3])
+        self.assertEqual(second.beside(PROBE)["owned"].tolist(), [1, 1, 1, 1, 1, 0])
+        self.assertEqual(second.batch(PROBE).input_ids.tolist(), PROBE.input_ids.tolist())
+
+    def test_ranks_that_have_one_document_both_have_it_in_turn(self):
+        first, second = (order_of(PROBE, [[1], [1]], rank) for rank in range(2))
+        self.assertEqual(first.places.tolist() + second.places.tolist(), [0, 1, 2, 3])
 
     def test_other_documents_have_no_order(self):
-        def of(tokens, lengths):
-            return order_of(PROBE, Batch(torch.tensor(tokens), torch.zeros(len(tokens)).long(), lengths))
-
-        self.assertIsNone(of([5, 6, 7, 8, 8, 5], [3, 2, 1]), "one has another token")
-        self.assertIsNone(of([5, 6, 7, 8, 9, 5], [3, 1, 2]), "borders differ")
+        self.assertIsNone(order_in(batch_of([5, 6, 7, 8, 8, 5], [3, 2, 1])), "one has another token")
+        self.assertIsNone(order_in(batch_of([5, 6, 7, 8, 9, 5], [3, 1, 2])), "borders differ")
 
 
 if __name__ == "__main__":
