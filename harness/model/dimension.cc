@@ -283,9 +283,7 @@ std::vector<Dimension> OfTheWorkload() {
                   .value = ValueIn,
                   .help = "Documents that a trainer takes for a step, as it deals them (default: "
                           "all of its data file)",
-                  .for_control = [](Probe& p) { p.global_batch_size = 0; },
-                  .aspects = {{"batches of a part of the data",
-                               [](const Probe& p) { return p.global_batch_size > 0; }}}}),
+                  .for_control = [](Probe& p) { p.global_batch_size = 0; }}),
       OfTrainers({.name = "max_length",
                   .text = [](const Cell& c) { return absl::StrCat(c.probe.max_length); },
                   .value = ValueIn,
@@ -294,9 +292,7 @@ std::vector<Dimension> OfTheWorkload() {
                       [](Probe& p) {
                         p.max_length = 0;
                         p.truncation.clear();
-                      },
-                  .aspects = {{"documents longer than the limit",
-                               [](const Probe& p) { return p.max_length > 0; }}}}),
+                      }}),
       OfTrainers({.name = "truncation",
                   .text = [](const Cell& c) { return EscapedText(c.probe.truncation); },
                   .value = WordIn,

@@ -46,8 +46,10 @@ def after_backward(site: Site, edit: Callable[[Gradients, Gradients, int], None]
             backward(*arguments, **named)
         finally:
             state["depth"] = 0
-        edit(gradients(site), before, state["calls"])
-        site.act()
+        # A loss that goes backward by itself, before the model, leaves none.
+        if any(parameter.grad is not None for _, parameter in site.parameters("")):
+            edit(gradients(site), before, state["calls"])
+            site.act()
 
     torch.autograd.backward = edited
 

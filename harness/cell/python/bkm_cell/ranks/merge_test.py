@@ -55,6 +55,46 @@ class MergeTest(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "merges it nowhere"):
             self.merge.set(0, {"export": {"tensors": "tensors/rank0/export.safetensors"}})
 
+    def test_what_a_trainer_dealt_to_ranks_is_one_batch(self):
+        def of(rank, tokens, labels, documents, outside, residual):
+            self.write(
+                rank,
+                "step0.safetensors",
+                batch__input_ids=torch.tensor(tokens),
+                batch__labels=torch.tensor(labels),
+                batch__document_lengths=torch.tensor([len(tokens)]),
+                batch__weights=torch.ones(len(tokens)),
+                batch__outside=torch.tensor([outside]),
+                batch__residual=torch.tensor([residual]),
+            )
+            self.merge.set(rank, {"data_rank": rank, "data_ranks": 2})
+            facts = {"step": 0, "tensors": "tensors/step0.safetensors", **documents}
+            self.merge.append(rank, {"steps": facts})
+
+        of(0, [5, 6], [6, -1], {"documents": [3]}, 0, 0.25)
+        of(1, [7], [-1], {"documents": [1]}, 2, 0.5)
+        (step,) = self.seen["steps"]
+        merged = self.merged()
+        self.assertEqual(step["documents"], [3, 1])
+        self.assertEqual([own["documents"] for own in step["of_ranks"]], [[3], [1]])
+        self.assertEqual(merged["batch/input_ids"].tolist(), [5, 6, 7])
+        self.assertEqual(merged["batch/document_lengths"].tolist(), [2, 1])
+        self.assertEqual(merged["batch/outside"].tolist(), [2])
+        self.assertEqual(merged["batch/residual"].tolist(), [0.5])
+
+    def test_a_step_whose_documents_one_rank_does_not_know_has_none(self):
+        for rank, documents in ((0, {"documents": [3]}), (1, {})):
+            self.write(
+                rank,
+                "step0.safetensors",
+                batch__input_ids=torch.tensor([5]),
+                batch__outside=torch.tensor([0]),
+                batch__residual=torch.tensor([0.0]),
+            )
+            facts = {"step": 0, "tensors": "tensors/step0.safetensors", **documents}
+            self.merge.append(rank, {"steps": facts})
+        self.assertNotIn("documents", self.seen["steps"][0])
+
     def test_a_step_is_told_when_all_ranks_have_finished_it(self):
         self.step(0, [1.0, 2.0, 0.0], [1, 1, 0], [5.0], loss=1.0)
         self.assertNotIn("steps", self.seen)
