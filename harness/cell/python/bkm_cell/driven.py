@@ -174,8 +174,8 @@ class DrivenLadder(Ladder):
         return FreshProcess(act, self._owners, self._request["dir"])
 
     def _read_export(self) -> None:
-        """The folder of the first step, with the batch of the second."""
-        folder, order = self._adapter.hf_folder(1), self._steps[1].order
+        """The folder of the first step, with the batch of the second; nothing if it did not come to it."""
+        folder, order = self._adapter.hf_folder(1), next((s.order for s in self._steps[1:]), None)
         weights: Tensors = {}
         for file in sorted(glob.glob(os.path.join(folder, "*.safetensors"))):
             weights |= load_file(file)

@@ -186,6 +186,8 @@ def configuration() -> Any:
 _SET = {
     *(f"training.{name}" for name in ("local_batch_size", "global_batch_size", "seq_len", "steps")),
     *("training.max_norm", "training.mixed_precision_param", "hf_assets_path", "dump_folder"),
+    *(f"checkpoint.{name}" for name in ("enable", "initial_load_in_hf", "interval", "load_step")),
+    *("metrics.enable_tensorboard", "metrics.log_freq", "validator.enable"),
 }
 _CHANGING = ("dataloader", "optimizer", "lr_scheduler", "loss", "model_spec", "tokenizer")
 
@@ -197,7 +199,8 @@ def _set(config: Any, name: str, value: Any) -> None:
     for section in sections:
         checked_option(f"{path}{section}", _fields(at, path), _SET, _CHANGING)
         at, path = getattr(at, section), f"{path}{section}."
-    checked_option(name, _fields(at, path), _SET, _CHANGING)
+    settings = [field for field in _fields(at, path) if not _fields(getattr(at, field[len(path) :]), "")]
+    checked_option(name, settings, _SET, _CHANGING)
     setattr(at, setting, value)
 
 

@@ -31,6 +31,7 @@ class ReportedStep:
 
 IGNORED = -100  # torch's label of what is not trained
 
+
 class UnknownOption(LookupError):
     """The probe asks for an option that the trainer does not have, or that another field asks for."""
 

@@ -23,8 +23,8 @@ from bkm_cell.adapters.trainer import (
 )
 
 
-# Of the sections that say what is trained, and how.
-_CHANGE_NOTHING = {"data.pad_mode", "data.num_workers", "data.balance_dp_token"}
+# What says what is trained, and how.
+_CHANGING = ("data", "optim", *(f"model.{name}" for name in ("override", "hf_config", "tokenizer", "custom")))
 _WITH_HF_FOLDER = "checkpoint.save_contents=[model,optimizer,extra,hf_model]"
 _FOLDER = "trainer"
 _DATA = os.path.join(_FOLDER, "train.parquet")
@@ -89,10 +89,10 @@ class VerlTrainer(TrainerAdapter):
         if options:
             asked = {override.partition("=")[0].lstrip("+") for override in own}
             known = set(_leaves(self._configuration()))
-            # Hydra's sign of a key that the configuration lacks is a plus.
-            known |= {name for name in options if name.startswith("+")}
-            for name in options.keys() - _CHANGE_NOTHING:
-                checked_option(name, known, asked, ("data.", "optim.", "+data.", "+optim."))
+            for name in options:
+                setting = name.lstrip("+")  # hydra's sign of one that the configuration lacks
+                added = {setting} if setting != name else set()
+                checked_option(setting, known | added, asked, _CHANGING)
         return [f"{name}={_of_hydra(value)}" for name, value in options.items()]
 
     def _configuration(self) -> dict[str, Any]:
@@ -188,11 +188,12 @@ def in_section(section: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _leaves(configuration: dict[str, Any], at: str = "") -> Iterator[str]:
-    """The names of all settings, and of the sections that hold them."""
+    """The names of all settings; a section is one if it holds none."""
     for name, value in configuration.items():
-        yield f"{at}{name}"
-        if isinstance(value, dict):
+        if isinstance(value, dict) and value:
             yield from _leaves(value, f"{at}{name}.")
+        else:
+            yield f"{at}{name}"
 
 
 def _of_hydra(value: Any) -> str:
