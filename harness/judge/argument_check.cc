@@ -82,10 +82,6 @@ std::optional<CheckResult> CheckCalls(const Probe& asked, const Observation& obs
       absl::StrCat("with which arguments flash_attn is called was not read: ", unread), evidence);
 }
 
-}  // namespace
-
-namespace {
-
 // Those that a trainer dealt to the rank.
 std::vector<DocumentLengths> DealtTo(const Probe& probe, const Observation& seen,
                                      const ObservedRank& rank) {

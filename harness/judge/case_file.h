@@ -22,7 +22,8 @@ namespace bkm {
 // Everything that a verdict depends on. Pointers are borrowed and may be null where noted.
 struct JudgeInput {
   Probe probe;
-  Packages packages;  // packages.engine is empty in a control cell
+  Packages packages;                // packages.engine is empty in a control cell
+  bool trainer_drops_last = false;  // EngineKind::drops_last
   const Observation* observation = nullptr;
   std::filesystem::path cell_dir;            // holds the step files that the observation names
   const ReferenceData* reference = nullptr;  // null only if the cell did not finish

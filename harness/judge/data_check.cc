@@ -268,16 +268,16 @@ class StepData {
   std::vector<size_t> strangers_;               // that are none of the file's
 };
 
-}  // namespace
-
-namespace {
+std::vector<int64_t> AllDocuments(const ExpectedData& expected) {
+  std::vector<int64_t> documents(expected.numbers.size());
+  std::iota(documents.begin(), documents.end(), 0);
+  return documents;
+}
 
 // The kept documents that a step has to have, in the order of its expected batch.
 std::vector<int64_t> DocumentsIn(const ExpectedData& expected, size_t step) {
-  std::vector<int64_t> documents(expected.numbers.size());
-  std::iota(documents.begin(), documents.end(), 0);
-  if (expected.dealt.empty()) return documents;
-  documents = expected.dealt[step];
+  if (expected.dealt.empty()) return AllDocuments(expected);
+  std::vector<int64_t> documents = expected.dealt[step];
   std::sort(documents.begin(), documents.end());
   return documents;
 }
@@ -294,8 +294,7 @@ double ShareOf(int64_t labels, const TrainedBatch& seen, int64_t data_ranks) {
 // What is wrong with how documents were dealt to the steps.
 void AddDealing(const std::vector<StepTensors>& steps, const ExpectedData& expected,
                 std::vector<FailedPlace>& places) {
-  std::vector<int64_t> all(expected.numbers.size());
-  std::iota(all.begin(), all.end(), 0);
+  const std::vector<int64_t> all = AllDocuments(expected);
   for (size_t k = 0; k < expected.dealt.size(); ++k) {
     if (expected.dealt[k].empty())
       StepData(k, expected.kept, all, expected, *steps[k].batch).AddStrangers(places);
@@ -306,7 +305,7 @@ void AddDealing(const std::vector<StepTensors>& steps, const ExpectedData& expec
     for (int64_t& document : documents) document = expected.numbers[document];
   }
   const std::string why = WhyNotInEpochs(dealt, std::ssize(expected.kept.document_lengths),
-                                         expected.documents_in_a_step);
+                                         expected.documents_in_a_step, expected.drops_last);
   if (!why.empty()) places.push_back({"epochs", why});
 }
 
@@ -374,6 +373,7 @@ CheckResult CheckDataOf(const CaseFile& file) {
   ExpectedData expected = {.kept = folder->kept.value_or(folder->steps.front()),
                            .numbers = KeptDocuments(file.probe()),
                            .steps = folder->steps,
+                           .drops_last = file.input.trainer_drops_last,
                            .data_ranks = file.probe().layout.data_ranks(),
                            .uncut = UncutOf(file.probe())};
   if (IsDealtByTrainer(file.probe())) {
@@ -408,8 +408,9 @@ extern const Claim kDataClaim = {
         "trainer's",
     .cannot_see =
         "the order of documents, which is the trainer's; a weight that is off by less "
-        "than 2 %, which the loss against the golden shows; which documents are left over at the "
-        "end of an epoch, and without being asked (max_length) those longer than a limit",
+        "than 2 %, which the loss against the golden shows; a document that is never dealt, of a "
+        "trainer that leaves out what fills no step at the end of an epoch; and without being "
+        "asked (max_length) those longer than a limit",
     .applies = IsDrivenByATrainer,
     .check = CheckDataOf,
 };

@@ -27,6 +27,7 @@ struct ExpectedData {
   // A step without any had others. Empty: every step has to have all documents.
   std::vector<std::vector<int64_t>> dealt = {};
   int64_t documents_in_a_step = 0;        // that it deals; 0: as many as fit into its rows
+  bool drops_last = false;                // the trainer leaves out what fills no step
   int64_t data_ranks = 1;                 // whose gradients are summed, or averaged
   std::optional<PackedBatch> uncut = {};  // the kept documents before they were cut off, if any was
 };

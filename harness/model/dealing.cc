@@ -69,14 +69,13 @@ Probe AsDealt(const Probe& probe, const Observation& seen) {
 }
 
 std::string WhyNotInEpochs(const std::vector<std::vector<int64_t>>& steps, int64_t kept,
-                           int64_t size) {
+                           int64_t size, bool drops_last) {
   std::set<int64_t> had;  // in this epoch
   const auto left = [&] { return kept - static_cast<int64_t>(had.size()); };
   for (size_t k = 0; k < steps.size(); ++k) {
     const auto count = static_cast<int64_t>(steps[k].size());
     const std::string step = absl::StrCat("step ", k + 1);
-    // A full step where fewer are left begins an epoch: the last ones were left out.
-    if (left() == 0 || (left() < size && count == size)) had.clear();
+    if (left() == 0 || (drops_last && left() < size)) had.clear();
     const int64_t most = size == 0 ? count : std::min(size, left());
     if (count == 0 || count != most)
       return absl::StrCat(step, " has ", count, " documents instead of ",

@@ -42,10 +42,10 @@ Probe AsDealt(const Probe& probe, const Observation& seen);
 
 // Why steps with these documents, in the trainer's order, are not one epoch after another of `kept`
 // documents, in words; empty if they are. An epoch has each document once. Its steps have `size`
-// documents, unless that is 0; the last one may have what is left, or that is left out, as
-// drop_last says.
+// documents, unless that is 0; the last one has what is left, or with `drops_last` that is left
+// out.
 std::string WhyNotInEpochs(const std::vector<std::vector<int64_t>>& steps, int64_t kept,
-                           int64_t size);
+                           int64_t size, bool drops_last);
 
 }  // namespace bkm
 

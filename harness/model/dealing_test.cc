@@ -76,25 +76,35 @@ TEST(DealingTest, AShortStepHasFewerMicroBatches) {
   EXPECT_EQ(MicroBatchesOf(probe, 2), 2) << "rows are filled up";
 }
 
+std::string WhyNot(const std::vector<std::vector<int64_t>>& steps, bool drops_last = false) {
+  return WhyNotInEpochs(steps, /*kept=*/5, /*size=*/2, drops_last);
+}
+
 TEST(DealingTest, AnEpochHasEachDocumentOnce) {
-  EXPECT_EQ(WhyNotInEpochs({{4, 1}, {0, 3}, {2}, {2, 0}}, 5, 2), "") << "the last step is short";
-  EXPECT_EQ(WhyNotInEpochs({{4, 1}, {0, 3}, {0, 1}}, 5, 2), "") << "document 2 is left out";
-  EXPECT_EQ(WhyNotInEpochs({{4, 1, 0}, {4, 1, 0}}, 3, 3), "");
-  EXPECT_EQ(WhyNotInEpochs({{4, 1}, {1, 3}}, 5, 2),
-            "step 2 has document 1 again before 3 others came once");
-  EXPECT_EQ(WhyNotInEpochs({{4, 4}}, 5, 2),
-            "step 1 has document 4 again before 4 others came once");
-  EXPECT_EQ(WhyNotInEpochs({{4, 1}, {3}}, 5, 2), "step 2 has 1 documents instead of 2");
-  EXPECT_EQ(WhyNotInEpochs({{4, 1}, {0, 2, 3}}, 5, 2), "step 2 has 3 documents instead of 2");
-  EXPECT_EQ(WhyNotInEpochs({{}}, 5, 2), "step 1 has 0 documents instead of 2");
+  EXPECT_EQ(WhyNot({{4, 1}, {0, 3}, {2}, {2, 0}}), "") << "the last step is short";
+  EXPECT_EQ(WhyNotInEpochs({{4, 1, 0}, {4, 1, 0}}, 3, 3, false), "");
+  EXPECT_EQ(WhyNot({{4, 1}, {1, 3}}), "step 2 has document 1 again before 3 others came once");
+  EXPECT_EQ(WhyNot({{4, 4}}), "step 1 has document 4 again before 4 others came once");
+  EXPECT_EQ(WhyNot({{4, 1}, {3}}), "step 2 has 1 documents instead of 2");
+  EXPECT_EQ(WhyNot({{4, 1}, {0, 2, 3}}), "step 2 has 3 documents instead of 2");
+  EXPECT_EQ(WhyNot({{}}), "step 1 has 0 documents instead of 2");
+}
+
+TEST(DealingTest, OnlyATrainerThatDropsTheLastLeavesDocumentsOut) {
+  EXPECT_EQ(WhyNot({{4, 1}, {0, 3}, {0, 1}}, /*drops_last=*/true), "") << "document 2 is left out";
+  EXPECT_EQ(WhyNot({{4, 1}, {0, 3}, {0, 1}}), "step 3 has 2 documents instead of 1");
+  EXPECT_EQ(WhyNot({{4, 1}, {0, 3}, {2}}, /*drops_last=*/true),
+            "step 3 has 1 documents instead of 2");
 }
 
 TEST(DealingTest, RowsHoldAsManyDocumentsAsFit) {
-  EXPECT_EQ(WhyNotInEpochs({{4, 1, 0}, {2}, {3, 2}}, 5, 0), "");
-  EXPECT_EQ(WhyNotInEpochs({{4, 1, 0}, {2, 3, 0}}, 5, 0), "") << "the next epoch begins in a step";
-  EXPECT_EQ(WhyNotInEpochs({{4, 1, 0}, {2, 1}}, 5, 0),
-            "step 2 has document 1 again before 1 others came once");
-  EXPECT_EQ(WhyNotInEpochs({{4, 1, 0}, {}}, 5, 0), "step 2 has 0 documents instead of 1");
+  const auto rows = [](const std::vector<std::vector<int64_t>>& steps) {
+    return WhyNotInEpochs(steps, /*kept=*/5, /*size=*/0, /*drops_last=*/false);
+  };
+  EXPECT_EQ(rows({{4, 1, 0}, {2}, {3, 2}}), "");
+  EXPECT_EQ(rows({{4, 1, 0}, {2, 3, 0}}), "") << "the next epoch begins in a step";
+  EXPECT_EQ(rows({{4, 1, 0}, {2, 1}}), "step 2 has document 1 again before 1 others came once");
+  EXPECT_EQ(rows({{4, 1, 0}, {}}), "step 2 has 0 documents instead of 1");
 }
 
 }  // namespace

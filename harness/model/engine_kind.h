@@ -51,6 +51,7 @@ struct EngineKind {
   // cell starts one.
   std::string trainer = {};
   bool only_by_trainer = false;  // cells of this kind have no other drive than their trainer
+  bool drops_last = false;       // its trainer leaves out what fills no step at the end of an epoch
   bool trainer_exports = false;  // its trainer can write a Hugging Face folder of a step
   // The forms of Probe::data that its trainer reads, the default first.
   std::vector<std::string> trainer_data = {"turns", "marked"};

@@ -145,6 +145,7 @@ absl::StatusOr<std::optional<Verdict>> RunJudge::JudgeWith(const CellRecord& cel
   const Probe probe = AsDealt(cell.cell.probe, files.facts.seen());
   JudgeInput input{.probe = probe,
                    .packages = PackagesOf(files.request, cell.cell),
+                   .trainer_drops_last = FindEngineKind(cell.cell.engine)->drops_last,
                    .observation = &files.facts.seen(),
                    .cell_dir = directory_.cell(cell)};
   const EngineKind* kind = FindEngineKind(cell.cell.engine);
