@@ -96,12 +96,24 @@ struct Pair {
   const VersionPin *engine, *library, *torch;  // engine: null for a library alone
 };
 
-std::vector<Pair> PairsOf(const PinnedVersions& pins) {
+bool HasRowsOf(const PublishedTable& table, const EngineKind& kind) {
+  return std::any_of(table.rows.begin(), table.rows.end(),
+                     [&](const PublishedRow& row) { return row.engine == kind.name; });
+}
+
+// A library without an engine is looked up as its own trainer drives it, if the table knows that.
+std::vector<Pair> PairsOf(const PinnedVersions& pins, const PublishedTable& table) {
   std::vector<Pair> pairs;
   for (const EngineKind* kind :
-       KindsAmong([&](const std::string& source) { return pins.Find(source) != nullptr; }))
+       KindsAmong([&](const std::string& source) { return pins.Find(source) != nullptr; })) {
+    for (const EngineKind& other : EngineKinds()) {
+      if (kind->engine_source.empty() && other.engine_source.empty() &&
+          other.library_source == kind->library_source && HasRowsOf(table, other))
+        kind = &other;
+    }
     pairs.push_back({kind, pins.Find(kind->engine_source), pins.Find(kind->library_source),
                      pins.Find("torch")});
+  }
   return pairs;
 }
 
@@ -183,11 +195,6 @@ AuditAnswer AnswerOf(const std::vector<const PublishedCell*>& cells) {
   return is_silent ? AuditAnswer::kWrong : is_red ? AuditAnswer::kBroken : AuditAnswer::kUnknown;
 }
 
-bool HasRowsOf(const PublishedTable& table, const EngineKind& kind) {
-  return std::any_of(table.rows.begin(), table.rows.end(),
-                     [&](const PublishedRow& row) { return row.engine == kind.name; });
-}
-
 AuditedPair AuditOf(const Pair& pair, const PublishedTable& table, const Uses& uses,
                     const std::string& day) {
   AuditedPair audited{.engine = pair.kind->name,
@@ -251,7 +258,8 @@ absl::StatusOr<Uses> ParseUses(absl::string_view text) {
 AuditReport Audit(const PinnedVersions& pins, const PublishedTable& table, const Uses& uses,
                   const std::string& day) {
   AuditReport report{.origin = pins.origin, .table_date = table.date, .not_read = pins.not_read};
-  for (const Pair& pair : PairsOf(pins)) report.pairs.push_back(AuditOf(pair, table, uses, day));
+  for (const Pair& pair : PairsOf(pins, table))
+    report.pairs.push_back(AuditOf(pair, table, uses, day));
   return report;
 }
 

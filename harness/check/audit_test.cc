@@ -168,6 +168,17 @@ TEST_F(AuditTest, ALibraryAloneIsItsOwnPair) {
   EXPECT_THAT(Audited("numpy==2.0\n").pairs, IsEmpty());
 }
 
+TEST_F(AuditTest, ALibraryAloneIsLookedUpAsItsOwnTrainerDrivesIt) {
+  row_.engine = "transformers-trainer";
+  row_.engine_version = {};
+  row_.library = "transformers";
+  row_.library_from = row_.library_to = AVersion("pypi:transformers==5.10.2", "5.10.2", "");
+  row_.library_versions = {row_.library_to};
+  const AuditedPair pair = Audited("transformers==5.10.2\ntorch==2.13.0\n").pairs.at(0);
+  EXPECT_EQ(pair.engine, "transformers-trainer");
+  EXPECT_EQ(pair.answer, AuditAnswer::kWorks);
+}
+
 TEST_F(AuditTest, AnUnknownKeyOfUsesIsTold) {
   EXPECT_EQ(ParseUses("layuot=tp").status().message(),
             "--uses: unknown key 'layuot': did you mean 'layout'?");

@@ -46,6 +46,7 @@ class PublishCommand : public CliCommand {
            "Examples:\n"
            "  bkm publish runs/bkm --out published\n"
            "  bkm publish runs/releases runs/nightly --out published --max-age 30\n"
+           "  bkm publish runs/one-more --onto published --out published\n"
            "  bkm publish --verify published/table.json\n"
            "  bkm publish runs/bkm --out published --sign release.key\n"
            "  bkm publish --check-signature published --key release.pub";
@@ -54,6 +55,9 @@ class PublishCommand : public CliCommand {
   void AddOptions(CLI::App& app) override {
     app.add_option("run", runs_, "Run directories");
     app.add_option("--out", out_, "Folder for the table and its locks")->capture_default_str();
+    app.add_option("--onto", onto_,
+                   "Published table (table.json or its folder) to whose rows the runs are added; "
+                   "its own runs need not be here. A cell of both has its newer measurement");
     app.add_option("--bisected", searches_,
                    "Run directory of bkm bisect, whose commit findings.md names; repeat the option "
                    "for further ones");
@@ -86,6 +90,8 @@ class PublishCommand : public CliCommand {
     if (verify_.empty() == runs_.empty())
       return absl::InvalidArgumentError(
           "name run directories to publish, or a table with --verify (bkm publish --help)");
+    if (!onto_.empty() && !verify_.empty())
+      return absl::InvalidArgumentError("--onto adds runs to a table; --verify looks one up again");
     if (date_.empty()) date_ = Today();
     if (DaysAfter(date_, 0) != date_)
       return absl::InvalidArgumentError(
@@ -150,26 +156,42 @@ class PublishCommand : public CliCommand {
     if (!sign_.empty()) {
       ASSIGN_OR_RETURN(key, SigningKey::ReadPrivate(sign_));
     }
+    std::optional<TableOnDisk> older;
+    if (!onto_.empty()) {
+      ASSIGN_OR_RETURN(older, ReadPublishedTable(onto_));
+    }
     std::vector<RunEvidence> runs;
     for (const std::string& run : runs_) {
       ASSIGN_OR_RETURN(runs.emplace_back(), ReadRunEvidence(run, out_, allow_partial_));
     }
-    std::map<std::string, BisectReport> searches;
-    for (const std::string& folder : searches_) {
-      const fs::path file = fs::path(folder) / "bisect.json";
+    std::map<std::string, BisectReport> searches;  // by name
+    const auto read = [&](const std::string& name, const fs::path& file) -> absl::Status {
       ASSIGN_OR_RETURN(const Json json, ReadJsonFile(file));
-      ASSIGN_OR_RETURN(BisectReport search, BisectReportFromJson(json, file));
-      searches.emplace(fs::absolute(folder).lexically_normal().filename(), std::move(search));
+      ASSIGN_OR_RETURN(searches[name], BisectReportFromJson(json, file));
+      return absl::OkStatus();
+    };
+    if (older) {
+      std::error_code absent;
+      for (const auto& entry : fs::directory_iterator(older->folder / "searches", absent)) {
+        if (entry.path().extension() == ".json")
+          RETURN_IF_ERROR(read(entry.path().stem(), entry.path()));
+      }
     }
+    for (const std::string& folder : searches_)
+      RETURN_IF_ERROR(read(fs::absolute(folder).lexically_normal().filename(),
+                           fs::path(folder) / "bisect.json"));
     Progress("looking up intermediate versions and locks in the repositories and the registry");
     VersionHistory history(catalog_, sources,
                            [&](const std::string& package, const std::string& version) {
                              return registry.ReleaseBefore(package, version);
                            });
-    ASSIGN_OR_RETURN(
-        Publication publication,
-        MakePublication(runs, {.date = date_, .max_age_days = max_age_, .cache = CacheDirectory()},
-                        catalog_, history, registry));
+    ASSIGN_OR_RETURN(Publication publication, MakePublication(runs,
+                                                              {.date = date_,
+                                                               .max_age_days = max_age_,
+                                                               .cache = CacheDirectory(),
+                                                               .older = older ? &*older : nullptr,
+                                                               .folder = out_},
+                                                              catalog_, history, registry));
     publication.searches = std::move(searches);
     for (std::string& note : AddHorizons(publication.table, sources))
       publication.notes.push_back(std::move(note));
@@ -201,6 +223,7 @@ class PublishCommand : public CliCommand {
   }
 
   std::vector<std::string> runs_;
+  std::string onto_;
   std::vector<std::string> searches_;
   std::string out_ = "published";
   std::string git_mirror_;

@@ -11,15 +11,15 @@ namespace bkm {
 
 extern const Claim kBackendClaim, kRanksClaim, kMaskClaim, kArgumentsClaim, kPrecisionClaim,
     kLoadClaim, kBuffersClaim, kModelClaim, kMicroBatchesClaim, kOptimizerClaim, kNumbersClaim,
-    kExportClaim, kResumeClaim, kDataClaim;
+    kExportClaim, kResumeClaim, kDataClaim, kExpertBalanceClaim;
 
 namespace {
 
 // Other data, and weights that were not loaded, explain numbers that are off.
 constexpr const Claim* kClaims[] = {
-    &kBackendClaim,   &kDataClaim,    &kRanksClaim,   &kMaskClaim,   &kArgumentsClaim,
-    &kPrecisionClaim, &kLoadClaim,    &kBuffersClaim, &kModelClaim,  &kMicroBatchesClaim,
-    &kOptimizerClaim, &kNumbersClaim, &kExportClaim,  &kResumeClaim,
+    &kBackendClaim,   &kDataClaim,          &kRanksClaim,   &kMaskClaim,   &kArgumentsClaim,
+    &kPrecisionClaim, &kLoadClaim,          &kBuffersClaim, &kModelClaim,  &kMicroBatchesClaim,
+    &kOptimizerClaim, &kExpertBalanceClaim, &kNumbersClaim, &kExportClaim, &kResumeClaim,
 };
 
 }  // namespace

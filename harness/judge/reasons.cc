@@ -83,6 +83,7 @@ constexpr Entry kEntries[] = {
     {kLearningRateOff, "the optimizer ran with another learning rate than asked"},
     {kClippingOff, "gradients were not clipped as asked"},
     {kUpdateOff, "the optimizer's update does not follow from its own gradients"},
+    {kExpertBiasOff, "the biases that balance the load of experts do not move as configured"},
     {kDocumentsOff, "other documents reached the model than the data file and template make"},
     {kLabelsOff, "other tokens are trained than the data file and template say"},
     {kLossWeightsOff, "a token counts more or less in the loss than it should"},

@@ -82,6 +82,7 @@ inline constexpr char kGradNormOff[] = "grad-norm-off";
 inline constexpr char kLearningRateOff[] = "learning-rate-off";
 inline constexpr char kClippingOff[] = "clipping-off";
 inline constexpr char kUpdateOff[] = "update-off";
+inline constexpr char kExpertBiasOff[] = "expert-bias-off";
 inline constexpr char kDocumentsOff[] = "documents-off";
 inline constexpr char kLabelsOff[] = "labels-off";
 inline constexpr char kLossWeightsOff[] = "loss-weights-off";

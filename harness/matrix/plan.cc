@@ -78,6 +78,8 @@ std::string WhyNotByTrainer(const EngineKind& kind, const Probe& probe) {
       {probe.input != Probe().input && !kind.only_by_trainer, "another form of input"},
       {probe.micro_batches != 1 && kind.row_multiple > 1 && !IsDealtByTrainer(probe),
        "micro-batches without a global_batch_size: it packs rows itself"},
+      {probe.layout.data_ranks() > 1 && kind.row_multiple > 1 && !IsDealtByTrainer(probe),
+       "several ranks without a global_batch_size: each packs rows of its own"},
       {probe.export_weights && (!kind.trainer_exports || probe.layout != Layout()),
        "an export of weights"},
       {probe.temperature != 1 || probe.entropy, "a temperature or an entropy"},
@@ -105,12 +107,19 @@ std::string WhyNotByTrainer(const EngineKind& kind, const Probe& probe) {
   if (IsDealtByTrainer(probe) && in_a_step % (data_ranks * probe.micro_batches) != 0)
     return absl::StrCat("a global batch of ", in_a_step, " documents has no ", probe.micro_batches,
                         " equal micro-batches", data_ranks > 1 ? " of each rank" : "");
-  const int64_t without_answer = std::count_if(
-      lengths.begin(), lengths.end(), [](int64_t length) { return length < kShortestWithAnswer; });
+  if (const int64_t kept = std::ssize(KeptDocuments(probe));
+      data_ranks > 1 && !kind.drops_last && !IsPackedInRows(probe) && kept % in_a_step != 0)
+    return absl::StrCat("on several ranks the trainer of ", kind.name,
+                        " fills the last batch of an epoch up with documents that it had: ask for "
+                        "a number of documents that the global batch of ",
+                        in_a_step, " divides, which ", kept, " is not");
+  const int64_t without_answer = std::count_if(lengths.begin(), lengths.end(), [&](int64_t length) {
+    return length < ShortestWithAnswer(probe);
+  });
   if (probe.data != "single" &&
       without_answer >= (IsDealtByTrainer(probe) ? probe.global_batch_size : std::ssize(lengths)))
     return absl::StrCat("a step may have no answer to train: documents of fewer than ",
-                        kShortestWithAnswer, " tokens have none");
+                        ShortestWithAnswer(probe), " tokens have none");
   if (IsPackedInRows(probe) && (probe.global_batch_size > 0) != (probe.max_length > 0))
     return absl::StrCat("the trainer of ", kind.name,
                         " packs rows: ask for both, their number (global_batch_size) and their "
@@ -124,7 +133,7 @@ std::string WhyNotByTrainer(const EngineKind& kind, const Probe& probe) {
                         probe.max_length > 0 ? "" : " tokens together", ": a multiple of ",
                         kind.row_multiple, " is needed");
   for (const int64_t length : lengths) {
-    if (const int64_t shortest = ShortestConversation(probe.data); length < shortest)
+    if (const int64_t shortest = ShortestConversation(probe); length < shortest)
       return absl::StrCat("a trainer reads conversations, and none has ", length,
                           " tokens: documents of at least ", shortest, " are needed");
   }

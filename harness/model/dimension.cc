@@ -278,6 +278,17 @@ std::vector<Dimension> OfTheWorkload() {
                "shifted labels); the engine kind's own unless told",
        .of_kind = [](const EngineKind& kind) { return !kind.trainer.empty(); },
        .lacks = "has no trainer that a cell can start"},
+      OfTrainers(
+          {.name = "chat_template",
+           .text = [](const Cell& c) { return EscapedText(c.probe.chat_template); },
+           .value = WordIn,
+           .help = "Tokenizer and chat template of a trainer's data: words (a token a "
+                   "word), chatml (byte-level BPE, as Qwen) or llama3 (byte-level BPE with "
+                   "one begin token)",
+           .for_control = [](Probe& p) { p.chat_template = Probe().chat_template; },
+           .aspects = {{.words = "a byte-level tokenizer under its own trainer",
+                        .is_asked = [](const Probe& p) { return p.chat_template != "words"; },
+                        .of_kind = [](const EngineKind& kind) { return !kind.trainer.empty(); }}}}),
       OfTrainers({.name = "global_batch_size",
                   .text = [](const Cell& c) { return absl::StrCat(c.probe.global_batch_size); },
                   .value = ValueIn,

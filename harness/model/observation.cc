@@ -376,6 +376,13 @@ void Describe(Fields& fields, ObservedRankStep& step) {
   fields.Field("documents", step.documents);
 }
 
+void Describe(Fields& fields, ObservedExperts& experts) {
+  fields.Field("layer", experts.layer);
+  fields.Field("coefficient", experts.coefficient);
+  fields.Field("tokens", experts.tokens);
+  fields.Field("moved", experts.moved);
+}
+
 void Describe(Fields& fields, ObservedStep& step) {
   fields.Field("loss", step.loss);
   fields.Field("loss_decimals", step.loss_decimals);
@@ -383,6 +390,7 @@ void Describe(Fields& fields, ObservedStep& step) {
   fields.Field("norm_error", step.norm_error);
   fields.Field("forwards", step.forwards);
   fields.Field("documents", step.documents);
+  fields.Field("experts", step.experts, Presence::kOmitted);
   fields.Field("attention_nodes", step.attention_nodes);
   fields.Field("products", step.products);
   fields.Field("attended", step.attended);

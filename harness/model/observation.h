@@ -172,6 +172,16 @@ struct ObservedRankDifference {
   std::optional<double> largest;  // absent: another shape
 };
 
+// A layer of experts in one training step: how many tokens its router gave to each expert, and by
+// how much the bias that helps to choose each of them moved.
+struct ObservedExperts {
+  std::string layer;
+  double coefficient = 0;  // of the model's own configuration
+  std::vector<int64_t> tokens;
+  std::vector<double> moved;
+  bool operator==(const ObservedExperts&) const = default;
+};
+
 struct ObservedStep {
   std::optional<double> loss, grad_norm, learning_rate;
   std::optional<int64_t> loss_decimals;  // to which the loss was rounded for the report
@@ -185,6 +195,7 @@ struct ObservedStep {
   // Of a trainer's step: its documents in the trainer's order, by their place among those that a
   // trainer keeps of the data file. Empty: it had others.
   std::vector<int64_t> documents;
+  std::vector<ObservedExperts> experts;  // of layers whose load is balanced by biases
   // Autograd nodes that the step's backward goes through, by name; only attention's.
   std::map<std::string, int64_t> attention_nodes;
   // Matrix products that the step's backward goes through, by type: bf16, fp32, ...

@@ -264,8 +264,21 @@ const std::vector<std::string>& Truncations() {
   return names;
 }
 
-int64_t ShortestConversation(const std::string& data) {
-  return data == "single" ? kShortestWithAnswer - 1 : kShortestWithAnswer / 2;
+ChatLengths ChatLengthsOf(const std::string& chat_template) {
+  if (chat_template == "chatml") return {.document = 0, .turn = 5, .trailing = 1};
+  if (chat_template == "llama3") return {.document = 1, .turn = 5, .trailing = 0};
+  return {.document = 0, .turn = 3, .trailing = 0};
+}
+
+int64_t ShortestConversation(const Probe& probe) {
+  const ChatLengths lengths = ChatLengthsOf(probe.chat_template);
+  return probe.data == "single" ? ShortestWithAnswer(probe) : lengths.document + lengths.turn;
+}
+
+int64_t ShortestWithAnswer(const Probe& probe) {
+  const ChatLengths lengths = ChatLengthsOf(probe.chat_template);
+  // Of "single", a conversation ends with its last end token, which is no input.
+  return lengths.document + 2 * lengths.turn - (probe.data == "single" ? lengths.trailing + 1 : 0);
 }
 
 const std::vector<std::string>& DecayTypes() {
@@ -336,6 +349,7 @@ void Describe(Fields& fields, Probe& probe) {
   if (probe.documents.empty()) return;  // not readable: the complaint is kept
   DescribeLater(fields, "drive", probe.drive, {"engine", "trainer"});
   DescribeLater(fields, "data", probe.data, {"turns", "marked", "single"});
+  DescribeLater(fields, "chat_template", probe.chat_template, {"words", "chatml", "llama3"});
   DescribeDealing(fields, probe);
   fields.OneOf("head", probe.head, {"lm", "value"}, Presence::kOptional);
   DescribeInput(fields, probe.input);
@@ -367,8 +381,9 @@ Json NumericsOf(const Probe& probe) {
   Json json;
   for (const char* key : {"model", "seed", "steps", "documents", "optimizer"}) json[key] = all[key];
   if (probe.head != "lm") json["head"] = probe.head;
-  for (const char* key : {"drive", "data", "global_batch_size", "max_length", "truncation", "dealt",
-                          "checkpoint", "rope_keys", "config", "temperature", "entropy"}) {
+  for (const char* key :
+       {"drive", "data", "chat_template", "global_batch_size", "max_length", "truncation", "dealt",
+        "checkpoint", "rope_keys", "config", "temperature", "entropy"}) {
     if (all.contains(key)) json[key] = all[key];
   }
   return json;

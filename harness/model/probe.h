@@ -92,6 +92,10 @@ struct Probe {
   // shifted before, so without each document's last token. A matrix that does not say gets the
   // engine kind's.
   std::string data = "turns";
+  // Tokenizer and chat template of a trainer's data. "words": a token a word, turns between <bos>
+  // and <eos>. "chatml": byte-level BPE, the template of Qwen. "llama3": byte-level BPE with the
+  // template of Llama 3, one begin token before the first turn.
+  std::string chat_template = "words";
   // The rows that a trainer takes for a step, as it counts them (verl's data.train_batch_size, of
   // transformers the size per device times accumulation, torchtitan's training.global_batch_size).
   // Documents are dealt to them as it likes. 0: every step has all documents of the file.
@@ -141,12 +145,19 @@ struct Probe {
   bool operator==(const Probe&) const = default;
 };
 
-// A conversation of a trainer's dataset (numerics/conversations.h) has turns of a begin, a role,
-// words and an end. The shortest is a question without words; the shortest of the form "single" has
-// an answer, too, and its end is no input.
-int64_t ShortestConversation(const std::string& data);
+// How many tokens a chat template puts around the content of a conversation.
+struct ChatLengths {
+  int64_t document;  // before the first turn
+  int64_t turn;      // around each content
+  int64_t trailing;  // of a turn's, those after its end token
+};
+ChatLengths ChatLengthsOf(const std::string& chat_template);
+
+// The shortest conversation of a trainer's dataset (numerics/conversations.h), a question without
+// words; the shortest of the form "single" has an answer, too, and its end is no input.
+int64_t ShortestConversation(const Probe& probe);
 // The shortest with an answer, whose end counts in the loss.
-inline constexpr int64_t kShortestWithAnswer = 6;
+int64_t ShortestWithAnswer(const Probe& probe);
 
 // The values of Probe::truncation.
 const std::vector<std::string>& Truncations();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "harness/model/probe.h"
+#include "harness/numerics/chat_form.h"
 #include "harness/numerics/model_shapes.h"
 #include "harness/numerics/packed_batch.h"
 
@@ -22,32 +23,22 @@ struct Turn {
 };
 using Conversation = std::vector<Turn>;
 
-// The roles, whose words are the first ordinary tokens of a tokenizer with a template.
-const std::vector<std::string>& ChatRoles();
-// The word of a token in text.
-std::string ChatWord(int64_t token);
-
-// A Jinja template in the form of ChatML for Probe::data: each turn is "<bos> ROLE WORDS <eos>",
-// and a prompt for an answer is "<bos> assistant". Of "marked", answers and their ends stand in a
-// generation block (transformers' apply_chat_template, return_assistant_tokens_mask).
-std::string ChatTemplate(const std::string& data);
-
 // One for each document of the probe's first layout, of as many tokens (of "single" one more, which
 // is no input): a question and an answer; unless they are single, longer ones have two of each, the
 // longest begin with a turn of the system, and the shortest have no answer, or turns without words.
 std::vector<Conversation> DrawConversations(const Probe& probe, const ModelShape& shape);
 
-// The conversations in the order of the file, packed. The words and the end of each answer count in
-// the loss, the template's beginning of it does not. `data`: Probe::data.
-PackedBatch Templated(const std::vector<Conversation>& conversations,
-                      const std::string& data = "turns");
+// The conversations in the order of the file, packed, as Probe::data and Probe::chat_template say.
+// The words and the end of each answer count in the loss, the template's beginning of it does not.
+// What a template writes after an end token counts unless answers are marked.
+PackedBatch Templated(const std::vector<Conversation>& conversations, const Probe& probe);
 
 // What a trainer makes of the conversations: the documents that it keeps (KeptDocuments), cut off
 // at max_length tokens.
 PackedBatch KeptBatch(const std::vector<Conversation>& conversations, const Probe& probe);
 
 // JSON lines of {"messages": [{"role": ..., "content": ...}]}.
-std::string JsonLines(const std::vector<Conversation>& conversations);
+std::string JsonLines(const std::vector<Conversation>& conversations, const ChatForm& form);
 
 }  // namespace bkm
 

@@ -3,7 +3,6 @@
 #include "harness/numerics/hf_tokenizer.h"
 
 #include "absl/strings/str_cat.h"
-#include "harness/numerics/conversations.h"
 #include "harness/numerics/model_shapes.h"
 
 namespace bkm {
@@ -14,27 +13,35 @@ static_assert(std::size(kSpecialTokens) == kFirstOrdinaryToken);
 
 }  // namespace
 
-OrderedJson HfTokenizer(int64_t vocabulary, bool has_roles) {
+OrderedJson AddedTokens(const std::vector<std::string>& specials) {
   OrderedJson added = OrderedJson::array();
-  OrderedJson vocab = OrderedJson::object();
-  for (int64_t id = 0; id < vocabulary; ++id) {
-    if (id >= kFirstOrdinaryToken) {
-      vocab[has_roles ? ChatWord(id) : absl::StrCat("t", id)] = id;
-      continue;
-    }
-    vocab[kSpecialTokens[id]] = id;
-    added.push_back({{"id", id},
-                     {"content", kSpecialTokens[id]},
+  for (const std::string& special : specials) {
+    added.push_back({{"id", added.size()},
+                     {"content", special},
                      {"single_word", false},
                      {"lstrip", false},
                      {"rstrip", false},
                      {"normalized", false},
                      {"special", true}});
   }
+  return added;
+}
+
+std::vector<std::string> NumberedWords(int64_t vocabulary) {
+  std::vector<std::string> words;
+  for (int64_t id = kFirstOrdinaryToken; id < vocabulary; ++id)
+    words.push_back(absl::StrCat("t", id));
+  return words;
+}
+
+OrderedJson HfTokenizer(const std::vector<std::string>& words) {
+  OrderedJson vocab = OrderedJson::object();
+  for (const char* special : kSpecialTokens) vocab[special] = vocab.size();
+  for (const std::string& word : words) vocab[word] = vocab.size();
   return {{"version", "1.0"},
           {"truncation", nullptr},
           {"padding", nullptr},
-          {"added_tokens", added},
+          {"added_tokens", AddedTokens({std::begin(kSpecialTokens), std::end(kSpecialTokens)})},
           {"normalizer", nullptr},
           {"pre_tokenizer", {{"type", "WhitespaceSplit"}}},
           {"post_processor", nullptr},

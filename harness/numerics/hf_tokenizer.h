@@ -4,16 +4,22 @@
 #define HARNESS_NUMERICS_HF_TOKENIZER_H_
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "harness/base/json.h"
 
 namespace bkm {
 
-// tokenizer.json of the smallest tokenizer that HF and torchtitan load: `vocabulary` words split at
-// white space, 0 <pad> (also for unknown words), 1 <bos>, 2 <eos>, then t3, t4, ... A probe never
-// tokenizes text, but libraries require a tokenizer.
-// `has_roles`: the first ordinary words are the roles of a chat template (conversations.h).
-OrderedJson HfTokenizer(int64_t vocabulary, bool has_roles = false);
+// tokenizer.json of the smallest tokenizer that HF and torchtitan load: text split at white space,
+// 0 <pad> (also for unknown words), 1 <bos>, 2 <eos>, then `words`.
+OrderedJson HfTokenizer(const std::vector<std::string>& words);
+// The words t3, t4, ... up to `vocabulary` tokens, for a probe that tokenizes no text: libraries
+// require a tokenizer.
+std::vector<std::string> NumberedWords(int64_t vocabulary);
+
+// The field of a tokenizer.json for special tokens, whose ids count from 0.
+OrderedJson AddedTokens(const std::vector<std::string>& specials);
 
 // tokenizer_config.json beside it.
 OrderedJson HfTokenizerConfig();

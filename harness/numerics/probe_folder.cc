@@ -67,6 +67,11 @@ std::string ProbeJson(const Probe& probe, const ModelShape& shape) {
                      {"reaches", reaches}});
 }
 
+std::string ConversationsFileOf(const Probe& probe, const ModelShape& shape) {
+  return JsonLines(DrawConversations(probe, shape),
+                   *ChatFormOf(probe.chat_template, shape.vocabulary));
+}
+
 absl::Status WriteModel(const Probe& probe, const ModelShape& shape, const fs::path& folder) {
   const char* type = probe.checkpoint == "single-fp32" ? "float32" : "bfloat16";
   OrderedJson config = HfConfig(shape, probe.rope_keys, type);
@@ -80,19 +85,18 @@ absl::Status WriteModel(const Probe& probe, const ModelShape& shape, const fs::p
   const OrderedJson generation = {
       {"bos_token_id", 1}, {"do_sample", false}, {"eos_token_id", kEosToken}};
   RETURN_IF_ERROR(WriteFile(folder / "generation_config.json", ToText(generation)));
-  const bool has_template = probe.drive == "trainer";
-  RETURN_IF_ERROR(
-      WriteFile(folder / "tokenizer.json", ToText(HfTokenizer(shape.vocabulary, has_template))));
-  OrderedJson tokenizer = HfTokenizerConfig();
-  if (has_template) {
-    tokenizer["chat_template"] = ChatTemplate(probe.data);
-    // As of Qwen3: the template's begin of a turn is none of a document, which a tokenizer would
-    // add.
-    tokenizer["bos_token"] = nullptr;
+  OrderedJson tokenizer = HfTokenizer(NumberedWords(shape.vocabulary)),
+              tokenizer_config = HfTokenizerConfig();
+  if (probe.drive == "trainer") {
+    const auto form = ChatFormOf(probe.chat_template, shape.vocabulary);
+    tokenizer = form->TokenizerJson();
+    tokenizer_config = form->TokenizerConfig();
+    tokenizer_config["chat_template"] = form->Template(probe.data == "marked");
     // As published tokenizers of language models say: else there are token_type_ids.
-    tokenizer["model_input_names"] = {"input_ids", "attention_mask"};
+    tokenizer_config["model_input_names"] = {"input_ids", "attention_mask"};
   }
-  RETURN_IF_ERROR(WriteFile(folder / "tokenizer_config.json", ToText(tokenizer)));
+  RETURN_IF_ERROR(WriteFile(folder / "tokenizer.json", ToText(tokenizer)));
+  RETURN_IF_ERROR(WriteFile(folder / "tokenizer_config.json", ToText(tokenizer_config)));
   return WriteCheckpoint(probe, shape, folder);
 }
 
@@ -147,7 +151,7 @@ absl::Status WriteAll(const Probe& probe, const ModelShape& shape, const fs::pat
   RETURN_IF_ERROR(WriteBatches(probe, shape, folder / "batch.safetensors"));
   RETURN_IF_ERROR(WritePlaces(probe, shape, folder / "places.safetensors"));
   if (probe.drive == "trainer")
-    RETURN_IF_ERROR(WriteFile(folder / kConversations, JsonLines(DrawConversations(probe, shape))));
+    RETURN_IF_ERROR(WriteFile(folder / kConversations, ConversationsFileOf(probe, shape)));
   return WriteFile(folder / "probe.json", ProbeJson(probe, shape));
 }
 
@@ -161,7 +165,7 @@ bool IsComplete(const fs::path& folder, const Probe& probe, const ModelShape& sh
   }
   if (probe.drive == "trainer") {
     const absl::StatusOr<std::string> written = ReadFile(folder / kConversations);
-    if (!written.ok() || *written != JsonLines(DrawConversations(probe, shape))) return false;
+    if (!written.ok() || *written != ConversationsFileOf(probe, shape)) return false;
   }
   for (const char* name : kTensorFiles) {
     if (!SafetensorsFile::Open(folder / name).ok()) return false;

@@ -17,7 +17,8 @@ bool IsRelease(const PublishedVersion& version) {
 }
 
 bool IsOfReleases(const PublishedRow& row) {
-  return IsRelease(row.engine_version) && IsRelease(row.library_to);
+  const bool has_engine = !row.engine_version.subject.empty();
+  return (!has_engine || IsRelease(row.engine_version)) && IsRelease(row.library_to);
 }
 
 Answer AnswerFor(const EngineKind& kind, const PublishedTable& table) {
@@ -43,7 +44,7 @@ Answer AnswerFor(const EngineKind& kind, const PublishedTable& table) {
 std::vector<Answer> AnswersOf(const PublishedTable& table) {
   std::vector<Answer> answers;
   for (const EngineKind& kind : EngineKinds()) {
-    if (kind.engine_source.empty() || kind.judged_by_ending_only) continue;
+    if (kind.judged_by_ending_only) continue;
     Answer answer = AnswerFor(kind, table);
     if (answer.rows > 0) answers.push_back(std::move(answer));
   }
@@ -53,7 +54,7 @@ std::vector<Answer> AnswersOf(const PublishedTable& table) {
 std::string PairLabel(const PublishedRow& row) {
   const EngineKind* kind = FindEngineKind(row.engine);
   const std::string library = absl::StrCat(row.library, " ", ShortLabel(row.library_to));
-  if (!kind || kind->engine_source.empty()) return library;
+  if (!kind || row.engine_version.subject.empty()) return library;
   return absl::StrCat(kind->engine_source, " ", ShortLabel(row.engine_version), " with ", library);
 }
 

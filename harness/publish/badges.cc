@@ -30,8 +30,10 @@ const char* ColorOf(RowStatus status) {
 }
 
 std::string PairText(const PublishedRow& row) {
-  return absl::StrCat(ShortLabel(row.engine_version), " x ", row.library, " ",
-                      ShortLabel(row.library_to));
+  const std::string library = absl::StrCat(row.library, " ", ShortLabel(row.library_to));
+  return row.engine_version.subject.empty()
+             ? library
+             : absl::StrCat(ShortLabel(row.engine_version), " x ", library);
 }
 
 // Rows are sorted newest first.

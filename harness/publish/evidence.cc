@@ -50,27 +50,29 @@ bool IsMeasurement(const Evidence& evidence) {
          (evidence.verdict.kind == VerdictKind::kUnsupported && evidence.cost.seconds > 0);
 }
 
-// Merges `found` into `cell`. A measurement wins over what never ran or failed from outside; then
-// the newer wins.
 void Join(MergedCell found, MergedCell& cell) {
-  const bool is_measured = IsMeasurement(found.evidence);
-  const bool was_measured = IsMeasurement(cell.evidence);
-  const bool wins =
-      is_measured != was_measured ? is_measured : found.measured_at >= cell.measured_at;
-  if (wins) {
-    found.contradicted_by = std::move(cell.contradicted_by);
+  if (Replaces(found.evidence, found.measured_at, cell.evidence, cell.measured_at))
     std::swap(found, cell);
-  }
-  // `found` lost.
-  if (SaysSomething(found.evidence.verdict) &&
-      !SameVerdict(found.evidence.verdict, cell.evidence.verdict))
-    cell.contradicted_by.push_back(std::move(found.evidence));
-  std::erase_if(cell.contradicted_by, [&](const Evidence& older) {
-    return SameVerdict(older.verdict, cell.evidence.verdict);
-  });
+  KeepOlder(std::move(found), cell);
 }
 
 }  // namespace
+
+bool Replaces(const Evidence& found, const std::string& found_at, const Evidence& known,
+              const std::string& known_at) {
+  const bool is_measured = IsMeasurement(found);
+  return is_measured != IsMeasurement(known) ? is_measured : found_at >= known_at;
+}
+
+void AddContradictions(std::vector<Evidence> older, const Evidence& won,
+                       std::vector<Evidence>& contradicted_by) {
+  for (Evidence& evidence : older) {
+    if (SaysSomething(evidence.verdict)) contradicted_by.push_back(std::move(evidence));
+  }
+  std::erase_if(contradicted_by, [&](const Evidence& evidence) {
+    return SameVerdict(evidence.verdict, won.verdict);
+  });
+}
 
 absl::StatusOr<RunEvidence> ReadRunEvidence(const fs::path& root, const fs::path& table_folder,
                                             bool allow_partial) {
@@ -118,7 +120,7 @@ MergedEvidence Merge(const std::vector<RunEvidence>& runs) {
       const std::string at = MeasuredAt(run, cell);
       MergedCell found{
           .record = &cell, .run = &run, .measured_at = at, .evidence = EvidenceOf(run, cell, at)};
-      if (cell.cell.is_control()) {
+      if (cell.cell.is_control() && cell.cell.probe.drive != "trainer") {
         const auto [it, is_new] = controls.emplace(ControlKey(cell), found);
         if (!is_new) Join(std::move(found), it->second);
         continue;

@@ -41,8 +41,23 @@ struct MergedCell {
   std::vector<Evidence> contradicted_by;
 };
 
+// Whether one measurement of a cell counts rather than another: what ran rather than what never ran
+// or failed from outside, then the later one.
+bool Replaces(const Evidence& found, const std::string& found_at, const Evidence& known,
+              const std::string& known_at);
+// Adds evidence that lost against `won` and says otherwise.
+void AddContradictions(std::vector<Evidence> older, const Evidence& won,
+                       std::vector<Evidence>& contradicted_by);
+// A cell (MergedCell, PublishedCell) that lost against `cell`: what of it stays beside `cell`.
+template <typename Cell>
+void KeepOlder(Cell lost, Cell& cell) {
+  lost.contradicted_by.push_back(std::move(lost.evidence));
+  AddContradictions(std::move(lost.contradicted_by), cell.evidence, cell.contradicted_by);
+}
+
 struct MergedEvidence {
-  std::vector<MergedCell> cells;             // subjects with an engine, in the order of the runs
+  std::vector<MergedCell>
+      cells;  // of an engine, or of a library by its own trainer; as in the runs
   std::map<std::string, Evidence> controls;  // by ControlKey
   int folders = 0;                           // cells left out because a folder has no version
   int planted = 0;                           // cells left out because of planted faults

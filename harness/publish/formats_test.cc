@@ -192,13 +192,13 @@ v0.8.0 x 0.3.0:
   finds the dense one); the model deepseek\_v3; the model deepseek\_v3\_published (bkm cannot judge
   it: torchtitan builds flavors, and the one of the probe's sizes, debugmodel, scores experts by
   softmax: ask for deepseek\_v3); the model gemma2 (bkm cannot judge it: torchtitan has no such
-  model); fp32; the engine's own trainer; a critic; more than 1 thread; documents of other lengths;
-  padded input; micro-batches; a checkpoint folder that an earlier run left; the export of weights;
-  saving and loading a checkpoint; a sharded bf16 checkpoint; MXFP4 weights; RoPE keys of
-  transformers 5 only; RoPE keys of transformers 4 only; a temperature other than 1; entropy; other
-  numbers in config.json; a warm-up; a decay of the learning rate; a clipping norm that does not
-  always act; other settings of AdamW; offloading; more than 1 rank; torch.compile; verl's workers
-  and configuration files; a GPU
+  model); fp32; the engine's own trainer; a byte-level tokenizer under its own trainer; a critic;
+  more than 1 thread; documents of other lengths; padded input; micro-batches; a checkpoint folder
+  that an earlier run left; the export of weights; saving and loading a checkpoint; a sharded bf16
+  checkpoint; MXFP4 weights; RoPE keys of transformers 5 only; RoPE keys of transformers 4 only; a
+  temperature other than 1; entropy; other numbers in config.json; a warm-up; a decay of the
+  learning rate; a clipping norm that does not always act; other settings of AdamW; offloading; more
+  than 1 rank; torch.compile; verl's workers and configuration files; a GPU
 
 ## Reasons
 

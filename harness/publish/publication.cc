@@ -13,6 +13,7 @@
 #include "harness/publish/badges.h"
 #include "harness/publish/faults.h"
 #include "harness/publish/findings.h"
+#include "harness/publish/older_rows.h"
 #include "harness/publish/row_lock.h"
 #include "harness/publish/rows.h"
 #include "harness/publish/table_csv.h"
@@ -34,10 +35,40 @@ std::string FileNameOf(const std::string& engine, const PublishedVersion& versio
   return name;
 }
 
-absl::Status AddLock(PublishedRow& row, LockFinder& locks, const SourceCatalog& catalog,
-                     Registry& registry, Publication& publication) {
+std::string ConstraintsName(const PublishedRow& row) {
+  const PublishedVersion& version =
+      row.engine_version.subject.empty() ? row.library_to : row.engine_version;
+  return absl::StrCat("constraints/", FileNameOf(row.engine, version), ".txt");
+}
+
+// Takes a row's lock from an older table's folder, if the row was in it. Whether it did.
+absl::StatusOr<bool> TakeOlderLock(PublishedRow& row, const TableOnDisk& older,
+                                   const SourceCatalog& catalog, Publication& publication) {
+  const std::vector<PublishedRow>& rows = older.table.rows;
+  const auto known = std::find_if(rows.begin(), rows.end(), [&](const PublishedRow& other) {
+    return other.lock == row.lock && other.engine == row.engine &&
+           other.engine_version == row.engine_version && other.library_to == row.library_to;
+  });
+  if (known == rows.end()) return false;
+  row.python = known->python;
+  if (!Works(row) || known->pylock.empty()) return true;
+  row.pylock = PylockName(row);
+  ASSIGN_OR_RETURN(publication.pylocks[row.pylock], ReadFile(older.folder / known->pylock));
+  row.install = InstallLines(row, catalog);
+  const std::string name = ConstraintsName(row);
+  const absl::StatusOr<std::string> constraints = ReadFile(older.folder / name);
+  if (constraints.ok()) publication.constraints.emplace(name, *constraints);
+  return true;
+}
+
+absl::Status AddLock(PublishedRow& row, LockFinder& locks, const TableOnDisk* older,
+                     const SourceCatalog& catalog, Registry& registry, Publication& publication) {
   if (row.lock.empty()) return absl::OkStatus();
   const absl::StatusOr<RuntimeLock> lock = locks.Find(row.lock);
+  if (!lock.ok() && older != nullptr) {
+    ASSIGN_OR_RETURN(const bool is_taken, TakeOlderLock(row, *older, catalog, publication));
+    if (is_taken) return absl::OkStatus();
+  }
   if (lock.ok()) row.python = lock->python;
   if (lock.ok() && row.torch.empty()) row.torch = lock->VersionOf("torch");
   if (!Works(row)) return absl::OkStatus();
@@ -53,8 +84,7 @@ absl::Status AddLock(PublishedRow& row, LockFinder& locks, const SourceCatalog& 
   }
   row.install = InstallLines(row, catalog);
   // Rows are sorted newest first.
-  const std::string constraints =
-      absl::StrCat("constraints/", FileNameOf(row.engine, row.engine_version), ".txt");
+  const std::string constraints = ConstraintsName(row);
   if (lock.ok() && !publication.constraints.contains(constraints)) {
     if (std::string lines = ConstraintsText(row, *lock, catalog); !lines.empty())
       publication.constraints[constraints] = std::move(lines);
@@ -146,7 +176,12 @@ absl::StatusOr<Publication> MakePublication(const std::vector<RunEvidence>& runs
                                             Registry& registry) {
   Publication publication;
   publication.table.date = options.date;
-  for (const RunEvidence& run : runs) publication.table.runs.push_back(run.published);
+  if (options.older != nullptr) publication.table.runs = RunsOf(*options.older, options.folder);
+  for (const RunEvidence& run : runs) {
+    std::erase_if(publication.table.runs,
+                  [&](const PublishedRun& older) { return older.dir == run.published.dir; });
+    publication.table.runs.push_back(run.published);
+  }
   const MergedEvidence merged = Merge(runs);
   if (merged.folders > 0)
     publication.notes.push_back(absl::StrCat(
@@ -155,18 +190,21 @@ absl::StatusOr<Publication> MakePublication(const std::vector<RunEvidence>& runs
     publication.notes.push_back(
         absl::StrCat(merged.planted, " cells are left out: they have planted faults"));
   std::vector<PublishedRow>& rows = publication.table.rows;
-  rows = JoinRanges(RowsOf(merged, options.max_age_days), history);
+  rows = RowsOf(merged, options.max_age_days);
   if (rows.empty()) {
     return absl::InvalidArgumentError(
-        "there is no row to publish: no measured cell has a release or commit of an engine "
-        "(controls, folders and planted faults do not count)");
+        "there is no row to publish: no measured cell has a release or commit of an engine or of "
+        "a library by its own trainer (controls, folders and planted faults do not count)");
   }
+  if (options.older != nullptr)
+    rows = WithOlderRows(std::move(rows), *options.older, options.folder, options.max_age_days);
+  rows = JoinRanges(std::move(rows), history);
   SortAndName(rows);
   publication.notes.insert(publication.notes.end(), history.troubles().begin(),
                            history.troubles().end());
   LockFinder locks(runs, options.cache);
   for (PublishedRow& row : rows)
-    RETURN_IF_ERROR(AddLock(row, locks, catalog, registry, publication));
+    RETURN_IF_ERROR(AddLock(row, locks, options.older, catalog, registry, publication));
   return publication;
 }
 

@@ -24,7 +24,8 @@ namespace bkm {
 struct Publication {
   PublishedTable table;
   std::map<std::string, std::string> pylocks;  // file name -> text
-  // "constraints/verl-fsdp-0.9.1.txt" -> text: of each engine version, its newest row that works.
+  // "constraints/verl-fsdp-0.9.1.txt" -> text: of each engine version (of a library by its own
+  // trainer, each of its own), its newest row that works.
   std::map<std::string, std::string> constraints;
   std::map<std::string, BisectReport> searches;  // by the name of their run directory
   // What is missing and why, one sentence each: ranges, locks, cells.
@@ -35,6 +36,9 @@ struct PublicationOptions {
   std::string date;  // YYYY-MM-DD: today
   int max_age_days = kMaxAgeDays;
   std::filesystem::path cache;  // locks/ has the locks of runs that keep none
+  // An older table to which the runs are added, and the folder of the new one.
+  const TableOnDisk* older = nullptr;
+  std::filesystem::path folder = {};
 };
 
 // Makes the table of finished runs. InvalidArgument if they have no cell of a pair. Unavailable if

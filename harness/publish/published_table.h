@@ -88,8 +88,8 @@ std::optional<RowStatus> RowStatusFromName(absl::string_view name);
 struct PublishedRow {
   std::string id;      // stable from one table to the next; fit for file names and URLs
   std::string engine;  // kind: verl-torchtitan, ...
-  PublishedVersion engine_version;
-  std::string library;  // torchtitan, transformers
+  PublishedVersion engine_version;  // empty for a library by its own trainer
+  std::string library;              // torchtitan, transformers
   PublishedVersion library_from;
   PublishedVersion library_to;  // equal to library_from for one version
   // All versions from library_from to library_to that have evidence, oldest first.

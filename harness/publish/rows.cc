@@ -46,9 +46,10 @@ PublishedRow RowFor(const MergedCell& merged, const EngineKind& kind) {
   const CellRecord& record = *merged.record;
   PublishedRow row;
   row.engine = kind.name;
-  row.engine_version = {.subject = record.cell.engine_subject->ToString(),
-                        .label = record.cell.engine_label,
-                        .date = record.engine_date};
+  if (record.cell.engine_subject)
+    row.engine_version = {.subject = record.cell.engine_subject->ToString(),
+                          .label = record.cell.engine_label,
+                          .date = record.engine_date};
   row.library = kind.library_source;
   row.library_from = row.library_to = LibraryOf(record, kind);
   row.library_versions = {row.library_to};

@@ -58,6 +58,23 @@ TEST(RowsTest, RowHasOneCommandThatMeasuresItAgain) {
             "flex,sdpa --precision bf16 --seed 1");
 }
 
+TEST(RowsTest, ALibraryByItsOwnTrainerIsARowAndAControlIsNone) {
+  CellRecord alone = ARecord("flex", Ok());
+  alone.cell.engine = "torchtitan";
+  alone.cell.engine_subject.reset();
+  CellRecord driven = alone;
+  driven.cell.probe.drive = "trainer";
+  driven.id = CellId(driven.cell);
+  std::vector<PublishedRow> rows = RowsOf(Merge({ARun("a", {alone, driven})}), kMaxAgeDays);
+  ASSERT_THAT(rows, SizeIs(1));
+  EXPECT_EQ(rows[0].engine_version, PublishedVersion());
+  EXPECT_EQ(rows[0].library_to.subject, "pypi:torchtitan==0.3.0");
+  ASSERT_THAT(rows[0].cells, SizeIs(1));
+  EXPECT_EQ(rows[0].cells[0].id, driven.id);
+  SortAndName(rows);
+  EXPECT_EQ(rows[0].id, "torchtitan-torchtitan-0-3-0-cpu-torch-2-13-0");
+}
+
 TEST(RowsTest, CellHasTheKeyOfItsQuestion) {
   RunEvidence run = ARun("a", {ARecord("flex", Ok())});
   run.root = ::testing::TempDir() + "/keyed";

@@ -175,9 +175,19 @@ std::string ShortLibrary(const PublishedRow& row) {
              : absl::StrCat(ShortLabel(row.library_from), " to ", newest);
 }
 
+// Else it is a library by its own trainer.
+bool HasEngine(const PublishedRow& row) { return !row.engine_version.subject.empty(); }
+
+// "v0.8.0 (7aed6b230, 2026-06-01) x torchtitan 0.3.0".
+std::string LongPair(const PublishedRow& row, absl::string_view between) {
+  return absl::StrCat(HasEngine(row) ? absl::StrCat(VersionText(row.engine_version), between) : "",
+                      row.library, " ", LibraryText(row));
+}
+
 std::string ShortPair(const PublishedRow& row) {
-  return absl::StrCat(MarkdownText(ShortLabel(row.engine_version)), " x ",
-                      MarkdownText(ShortLibrary(row)));
+  const std::string library = MarkdownText(ShortLibrary(row));
+  return HasEngine(row) ? absl::StrCat(MarkdownText(ShortLabel(row.engine_version)), " x ", library)
+                        : library;
 }
 
 std::string Enumerated(const std::set<std::string>& names) {
@@ -250,7 +260,8 @@ std::string NarrowTable(const EngineKind& kind, const std::vector<const Publishe
     else if (!values.begin()->empty())
       same.push_back(absl::StrCat(name, " ", *values.begin()));
   }
-  std::vector<std::string> header = {kind.engine_source, kind.library_source, "its date"};
+  std::vector<std::string> header = {kind.library_source, "its date"};
+  if (!kind.engine_source.empty()) header.insert(header.begin(), kind.engine_source);
   for (const auto& [name, value] : more) header.push_back(name);
   for (const std::string& attention : attentions)
     header.push_back(MarkdownText(ShortAttention(attention)));
@@ -259,9 +270,10 @@ std::string NarrowTable(const EngineKind& kind, const std::vector<const Publishe
       absl::StrCat("All rows: ", MarkdownText(absl::StrJoin(same, ", ")), ".\n\n",
                    TableLine(header), TableLine(std::vector<std::string>(header.size(), "---")));
   for (const PublishedRow* row : rows) {
-    std::vector<std::string> columns = {ShortVersion(ShortLabel(row->engine_version)),
-                                        ShortVersion(ShortLibrary(*row)),
+    std::vector<std::string> columns = {ShortVersion(ShortLibrary(*row)),
                                         MarkdownText(row->library_to.date)};
+    if (!kind.engine_source.empty())
+      columns.insert(columns.begin(), ShortVersion(ShortLabel(row->engine_version)));
     for (const auto& [name, value] : more) columns.push_back(ShortVersion(value(*row)));
     for (const std::string& attention : attentions) columns.push_back(Mark(*row, attention, links));
     columns.push_back(LayoutMark(*row));
@@ -288,22 +300,26 @@ std::string AnswerBlock(const Answer& answer, Links& links) {
       is_one_rank ? attentions.insert(cell->probe.attention) : layouts.insert(layout.layout);
     }
   }
-  std::string text = absl::StrCat(
-      "**", kind ? kind->engine_source : row.engine, " ",
-      MarkdownText(VersionText(row.engine_version)), ": install ", row.library, " ",
-      MarkdownText(VersionText(row.library_to)), " with torch ", MarkdownText(row.torch), "**",
-      row.pylock.empty() ? "" : absl::StrCat(" (", links.To("lock", row.pylock), ")"), ". ",
-      MarkdownText(Enumerated(attentions)), attentions.size() == 1 ? " works" : " work",
-      " on one rank",
-      layouts.empty() ? ""
-                      : absl::StrCat("; so ", layouts.size() == 1 ? "does " : "do ",
-                                     MarkdownText(Enumerated(layouts))),
-      ".");
+  std::string text =
+      absl::StrCat("**",
+                   HasEngine(row) ? absl::StrCat(kind ? kind->engine_source : row.engine, " ",
+                                                 MarkdownText(VersionText(row.engine_version)))
+                                  : absl::StrCat(row.library, " by its own trainer"),
+                   ": install ", row.library, " ", MarkdownText(VersionText(row.library_to)),
+                   " with torch ", MarkdownText(row.torch), "**",
+                   row.pylock.empty() ? "" : absl::StrCat(" (", links.To("lock", row.pylock), ")"),
+                   ". ", MarkdownText(Enumerated(attentions)),
+                   attentions.size() == 1 ? " works" : " work", " on one rank",
+                   layouts.empty() ? ""
+                                   : absl::StrCat("; so ", layouts.size() == 1 ? "does " : "do ",
+                                                  MarkdownText(Enumerated(layouts))),
+                   ".");
   if (answer.releases != &row)
     absl::StrAppend(
         &text,
         answer.releases == nullptr
-            ? absl::StrCat(" No pair of two releases works (", answer.release_rows, " were run).")
+            ? absl::StrCat(HasEngine(row) ? " No pair of two releases" : " No release", " works (",
+                           answer.release_rows, " were run).")
             : absl::StrCat(" Of releases only: ", MarkdownText(PairLabel(*answer.releases)), "."));
   std::string out = WrappedMarkdown("", text) + "\n";
   std::vector<std::string> silent;
@@ -403,8 +419,7 @@ std::string RowSection(const PublishedTable& table, const PublishedRow& row) {
       Bullet("status",
              absl::StrCat(Name(row.status), IsExpired(row, table.date) ? " (expired)" : "",
                           SandboxNote(row))),
-      Bullet("versions", absl::StrCat(VersionText(row.engine_version), "; ", row.library, " ",
-                                      LibraryText(row))),
+      Bullet("versions", LongPair(row, "; ")),
       Bullet("runtime",
              absl::StrCat(row.runtime, row.torch.empty() ? "" : ", torch ", row.torch, ", ",
                           row.device, row.relax.empty() ? "" : ", without the pins on ",
@@ -524,9 +539,8 @@ std::string StepSummary(const PublishedTable& table) {
     }
     if (!Works(row)) continue;
     if (++works > kWorkingShown) continue;
-    absl::StrAppend(&working, "- ", row.engine, ": ", MarkdownText(VersionText(row.engine_version)),
-                    " x ", row.library, " ", MarkdownText(LibraryText(row)), " (", Name(row.status),
-                    ")\n");
+    absl::StrAppend(&working, "- ", row.engine, ": ", MarkdownText(LongPair(row, " x ")), " (",
+                    Name(row.status), ")\n");
   }
   if (works > kWorkingShown) absl::StrAppend(&working, "- and ", works - kWorkingShown, " more\n");
   std::vector<std::string> parts;

@@ -92,7 +92,8 @@ Detection Assess(const CatalogueFault* fault, const CellRecord& cell) {
   Detection detection{.fault = fault ? fault->id : "",
                       .engine = cell.cell.engine,
                       .attention = cell.cell.probe.attention,
-                      .model = cell.cell.probe.model};
+                      .model = cell.cell.probe.model,
+                      .drive = cell.cell.probe.drive};
   if (fault) SetLimit(*fault, cell.cell, detection);
   if (!cell.verdict) return detection;
   const Verdict& verdict = *cell.verdict;

@@ -32,6 +32,7 @@ struct Detection {
   std::string engine;
   std::string attention;
   std::string model;
+  std::string drive;
   std::string verdict;
   std::string stage;
   std::string reason;

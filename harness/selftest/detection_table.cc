@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "harness/base/status_macros.h"
+#include "harness/model/probe.h"
 #include "harness/report/labels.h"
 
 namespace bkm {
@@ -57,10 +58,22 @@ bool IsNearBand(double margin, double band) {
   return BandOf(margin) == band || (margin >= band / slack && margin < end * slack);
 }
 
-using Key = std::tuple<std::string, std::string, std::string, std::string>;
+using Key = std::tuple<std::string, std::string, std::string, std::string, std::string>;
 template <typename T>
 Key KeyOf(const T& row) {
-  return {row.engine, row.model, row.attention, row.fault};
+  return {row.engine, row.model, row.attention, row.drive, row.fault};
+}
+
+// "sdpa", "sdpa by the trainer".
+template <typename T>
+std::string AttentionText(const T& row) {
+  return absl::StrCat(row.attention, row.drive == Probe().drive ? "" : " by the trainer");
+}
+// "drop-mask, verl-fsdp, qwen3, sdpa"
+template <typename T>
+std::string WhereText(const T& row) {
+  return absl::StrCat(NameOf(row.fault), ", ", row.engine, ", ", row.model, ", ",
+                      AttentionText(row));
 }
 
 std::string Describe(const GoldenDetection& row) {
@@ -76,7 +89,7 @@ std::string DetectionText(const std::vector<Detection>& detections) {
       {"fault", "engine", "model", "attention", "verdict", "caught by", "floors", ""}};
   size_t planted = 0, unexpected = 0;
   for (const Detection& d : detections) {
-    rows.push_back({NameOf(d.fault), d.engine, d.model, d.attention, d.verdict, CaughtBy(d),
+    rows.push_back({NameOf(d.fault), d.engine, d.model, AttentionText(d), d.verdict, CaughtBy(d),
                     MarginText(d.margin), std::string(Name(d.outcome))});
     planted += !d.fault.empty();
     unexpected += d.outcome != DetectionOutcome::kAsExpected;
@@ -89,15 +102,12 @@ std::string DetectionText(const std::vector<Detection>& detections) {
   for (const auto& row : rows) text += Line(row, widths);
   for (const Detection& d : detections) {
     if (d.outcome == DetectionOutcome::kAsExpected) continue;
-    absl::StrAppend(&text, "\n", std::string(Name(d.outcome)), ": ", NameOf(d.fault), ", ",
-                    d.engine, ", ", d.model, ", ", d.attention, ": ",
+    absl::StrAppend(&text, "\n", std::string(Name(d.outcome)), ": ", WhereText(d), ": ",
                     d.message.empty() ? d.verdict : d.message);
   }
   std::set<std::string> whys;
   for (const Detection& d : detections) {
-    if (!d.limit.empty())
-      whys.insert(absl::StrCat(d.limit, ": ", NameOf(d.fault), ", ", d.engine, ", ", d.model, ", ",
-                               d.attention, ": ", d.why));
+    if (!d.limit.empty()) whys.insert(absl::StrCat(d.limit, ": ", WhereText(d), ": ", d.why));
   }
   for (const std::string& why : whys) absl::StrAppend(&text, "\n", why);
   absl::StrAppend(&text, unexpected || !whys.empty() ? "\n\n" : "\n", planted,
@@ -114,6 +124,7 @@ OrderedJson DetectionJson(const std::vector<Detection>& detections) {
                        {"engine", d.engine},
                        {"model", d.model},
                        {"attention", d.attention},
+                       {"drive", d.drive},
                        {"verdict", d.verdict},
                        {"stage", d.stage},
                        {"reason", d.reason},
@@ -142,6 +153,7 @@ absl::StatusOr<std::vector<GoldenDetection>> GoldenDetectionsFromJson(const Json
     row.engine = reader.String("engine");
     row.model = reader.String("model");
     row.attention = reader.String("attention");
+    row.drive = reader.String("drive", Probe().drive);
     row.verdict = reader.String("verdict");
     row.stage = reader.String("stage", "");
     row.reason = reader.String("reason", "");
@@ -169,6 +181,7 @@ OrderedJson ToJson(const std::vector<GoldenDetection>& golden) {
     json["engine"] = row.engine;
     json["model"] = row.model;
     json["attention"] = row.attention;
+    if (row.drive != Probe().drive) json["drive"] = row.drive;
     json["verdict"] = row.verdict;
     if (!row.reason.empty()) {
       json["stage"] = row.stage;
@@ -187,7 +200,8 @@ std::vector<GoldenDetection> GoldenOf(const std::vector<Detection>& detections,
   for (const GoldenDetection& row : before) known[KeyOf(row)] = &row;
   std::vector<GoldenDetection> golden;
   for (const Detection& d : detections) {
-    GoldenDetection row{d.fault, d.engine, d.attention, d.model, d.verdict, "", "", "", {}};
+    GoldenDetection row{d.fault,   d.engine, d.attention, d.model, d.drive,
+                        d.verdict, "",       "",          "",      {}};
     if (!d.reason.empty()) {
       row.stage = d.stage;
       row.reason = d.reason;
@@ -223,8 +237,7 @@ std::vector<std::string> DifferencesFrom(const std::vector<GoldenDetection>& gol
   std::set<Key> ran;
   std::vector<std::string> differences;
   for (const GoldenDetection& now : GoldenOf(detections, golden)) {
-    const std::string where =
-        absl::StrCat(NameOf(now.fault), ", ", now.engine, ", ", now.model, ", ", now.attention);
+    const std::string where = WhereText(now);
     const auto it = known.find(KeyOf(now));
     if (it == known.end()) {
       differences.push_back(absl::StrCat(where, ": not in the golden table; now ", Describe(now)));
@@ -237,9 +250,8 @@ std::vector<std::string> DifferencesFrom(const std::vector<GoldenDetection>& gol
   }
   for (const auto& [key, row] : known) {
     if (whole && !ran.contains(key))
-      differences.push_back(absl::StrCat(NameOf(row->fault), ", ", row->engine, ", ", row->model,
-                                         ", ", row->attention,
-                                         ": in the golden table, but no cell of this row ran"));
+      differences.push_back(
+          absl::StrCat(WhereText(*row), ": in the golden table, but no cell of this row ran"));
   }
   return differences;
 }

@@ -25,6 +25,7 @@ struct GoldenDetection {
   std::string engine;
   std::string attention;
   std::string model;
+  std::string drive;
   std::string verdict;
   std::string stage;
   std::string reason;

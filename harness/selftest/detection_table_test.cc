@@ -17,6 +17,7 @@ Detection Caught(const char* fault, std::optional<double> margin = std::nullopt)
           .engine = "torchtitan",
           .attention = "flex",
           .model = "qwen3",
+          .drive = "engine",
           .verdict = "wrong",
           .stage = "golden",
           .reason = "log-probs-off",
@@ -30,6 +31,17 @@ TEST(DetectionTableTest, GoldenSurvivesItsJson) {
   const auto golden = GoldenOf({Caught("b", 100.0), Caught("a")}, {});
   EXPECT_EQ(*GoldenDetectionsFromJson(Json::parse(ToJson(golden).dump()), "g.json"), golden);
   EXPECT_EQ(golden[0].fault, "a");
+}
+
+TEST(DetectionTableTest, TheSameFaultUnderATrainerIsARowOfItsOwn) {
+  Detection by_trainer = Caught("a", 16.0);
+  by_trainer.drive = "trainer";
+  const auto golden = GoldenOf({Caught("a", 4096.0), by_trainer}, {});
+  ASSERT_EQ(golden.size(), 2u);
+  EXPECT_EQ(golden[0].margin, 4096);
+  EXPECT_EQ(golden[1].margin, 16);
+  EXPECT_THAT(DifferencesFrom(golden, {Caught("a", 4096.0), by_trainer}, true), IsEmpty());
+  EXPECT_THAT(DetectionText({by_trainer}), HasSubstr("flex by the trainer"));
 }
 
 TEST(DetectionTableTest, MarginsAreKeptAsBandsOfAFactorOfFour) {

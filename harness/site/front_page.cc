@@ -67,9 +67,12 @@ class Front {
 
   Markup Card(const Answer& answer) const {
     const EngineKind& kind = *FindEngineKind(answer.engine);
-    const Markup eyebrow = Element(
-        "p", {{"class", "eyebrow"}},
-        absl::StrCat(kind.engine_source, " on ", kind.library_source, " (", kind.name, ")"));
+    const Markup eyebrow =
+        Element("p", {{"class", "eyebrow"}},
+                absl::StrCat(kind.engine_source.empty()
+                                 ? absl::StrCat(kind.library_source, " by its own trainer")
+                                 : ShortTitle(kind),
+                             " (", kind.name, ")"));
     if (!answer.best) {
       return Element("article", {{"class", "card answer none"}},
                      {eyebrow, Element("h2", absl::StrCat("None of ", answer.rows, " pairs works")),
@@ -78,11 +81,14 @@ class Front {
     const PublishedRow& row = *answer.best;
     Markup card = {
         eyebrow, Element("h2", absl::StrCat("Install ", PairLabel(row))),
-        Element("p", {{"class", "soft small"}},
-                absl::StrCat(kind.engine_source, " ", VersionText(row.engine_version), ", ",
-                             row.library, " ", LibraryText(row),
-                             row.torch.empty() ? "" : ", torch ", row.torch,
-                             row.python.empty() ? "" : ", Python ", row.python, ", ", row.device)),
+        Element(
+            "p", {{"class", "soft small"}},
+            absl::StrCat(
+                kind.engine_source.empty()
+                    ? ""
+                    : absl::StrCat(kind.engine_source, " ", VersionText(row.engine_version), ", "),
+                row.library, " ", LibraryText(row), row.torch.empty() ? "" : ", torch ", row.torch,
+                row.python.empty() ? "" : ", Python ", row.python, ", ", row.device)),
         Chips(row), LayoutsLine(row, [&](const Evidence& evidence) {
           return PageOfEvidence(evidence, table_, runs_);
         })};
@@ -96,8 +102,10 @@ class Front {
     }
     card << Beware(row);
     card << Element("p", {Element("strong", "Why this one. "), WhyThis(answer)}) << Covered(row)
-         << Others(absl::StrCat("The same ", kind.engine_source, " with other versions of ",
-                                kind.library_source),
+         << Others(kind.engine_source.empty()
+                       ? absl::StrCat("Other versions of ", kind.library_source)
+                       : absl::StrCat("The same ", kind.engine_source, " with other versions of ",
+                                      kind.library_source),
                    answer);
     return Element("article", {{"class", "card answer"}}, card);
   }
@@ -137,16 +145,19 @@ class Front {
       if (IsOk(cell) && proof.empty()) proof = cell.evidence.verdict.message;
     }
     std::string text =
-        absl::StrCat("It is the newest of ", answer.rows, " pairs that does what it is asked",
+        absl::StrCat("It is the newest of ", answer.rows, " rows that does what it is asked",
                      proof.empty() ? "" : absl::StrCat(": ", proof), ". Measured on ", row.measured,
                      row.expires.empty() ? "" : absl::StrCat(", expires on ", row.expires),
                      SandboxNote(row), ". ");
-    if (answer.releases == answer.best) return absl::StrCat(text, "Both sides are releases.");
+    const bool is_pair = !row.engine_version.subject.empty();
+    if (answer.releases == answer.best)
+      return absl::StrCat(text, is_pair ? "Both sides are releases." : "It is a release.");
     if (answer.releases)
-      return absl::StrCat(
-          text, "The newest pair of releases that works: ", PairLabel(*answer.releases), ".");
+      return absl::StrCat(text, "The newest ", is_pair ? "pair of releases" : "release",
+                          " that works: ", PairLabel(*answer.releases), ".");
     if (answer.release_rows == 0) return text;
-    return absl::StrCat(text, "No pair of releases works (", answer.release_rows,
+    return absl::StrCat(text, "No ", is_pair ? "pair of releases" : "release", " works (",
+                        answer.release_rows,
                         answer.release_rows == 1 ? " was run)." : " were run).");
   }
 

@@ -53,6 +53,7 @@ from bkm_cell.witnesses.loss_labels import Labels, labels_of, on_gradient
 from bkm_cell.witnesses.named_tensors import Tensors
 from bkm_cell.witnesses.numbers import StepNumbers
 from bkm_cell.witnesses.outermost import outermost_calls
+from bkm_cell.witnesses.put_back import put_back
 from bkm_cell.witnesses.step_masks import StepMasks
 from bkm_cell.witnesses.weights_read import first_weights_read
 
@@ -104,6 +105,7 @@ class _Step:
     outside: int = 0  # places that are trained and belong to no document
     log_probs: list[torch.Tensor] = field(default_factory=list)  # likewise
     order: OrderOfTrainer | None = None  # once the step is over; None: it has other documents
+    balance: dict[str, Any] = field(default_factory=dict)
     is_over: bool = False
 
     def batch(self) -> Batch:
@@ -212,7 +214,7 @@ class DrivenLadder(Ladder):
         """Whether a call is the trainer's own, of the model that it trains."""
         if self._is_own or not torch.is_grad_enabled():
             return False
-        return self._numbers is None or module is self._adapter.modules()[0]
+        return self._numbers is None or module is self._adapter.root()
 
     def _entered(
         self, module: torch.nn.Module, arguments: tuple[Any, ...], named: dict[str, Any]
@@ -284,6 +286,7 @@ class DrivenLadder(Ladder):
             )
         self._reads = GpuReads(adapter.modules(), probe.steps)
         self._attentions = AttentionKernels(adapter.modules(), len(probe.batches))
+        self._balance = self._expert_balance()
         self._record_steps(StepNumbers(probe, tensors, self._tensors_dir, report))
 
     def _record_steps(self, numbers: StepNumbers) -> None:
@@ -293,17 +296,13 @@ class DrivenLadder(Ladder):
 
     @contextmanager
     def _own(self) -> Iterator[None]:
-        """In this context witnesses call the model: the trainer's random numbers stay as they are, and
-        so do the weights that autocast keeps cast, which would have no gradient."""
-        state, keeps_cast = torch.get_rng_state(), torch.is_autocast_cache_enabled()
-        torch.set_autocast_cache_enabled(False)
+        """In this context witnesses call the model."""
         self._is_own = True
         try:
-            yield
+            with put_back(self._adapter.modules()):
+                yield
         finally:
             self._is_own = False
-            torch.set_autocast_cache_enabled(keeps_cast)
-            torch.set_rng_state(state)
 
     def _witness_first_step(self, calls: list[GivenCall]) -> None:
         """Other documents than the probe's cannot be compared with anything: nothing is witnessed."""
@@ -369,6 +368,7 @@ class DrivenLadder(Ladder):
         self._steps.append(_Step(AttendedOfParts(), self._watch_step(number), time.monotonic()))
 
     def _watch_step(self, number: int) -> LossGraphs | None:
+        self._of_step.enter_context(self._balance.watching())
         return self._of_step.enter_context(self._kernels(self._attentions, number))
 
     def _stage(self, name: str) -> None:
@@ -413,6 +413,7 @@ class DrivenLadder(Ladder):
         step.order = self._order_of(step.batch())
         if step.graphs is not None:
             step.attended.end()
+            step.balance = self._balance.facts()
         for each in step.forwards:
             given, logits = each.call.given, torch.cat(each.logits, 1)
             labels, outside = each.labels()
@@ -435,6 +436,7 @@ class DrivenLadder(Ladder):
             **({} if said.loss_decimals is None else {"loss_decimals": said.loss_decimals}),
             "forwards": len(step.forwards),
             **(step.graphs.facts() if step.graphs is not None else {}),
+            **step.balance,
         }
         batch = step.batch()
         stored = {

@@ -26,11 +26,13 @@ from bkm_cell.witnesses import backend, mask
 from bkm_cell.witnesses.attended import Attended
 from bkm_cell.witnesses.built import model_numbers
 from bkm_cell.witnesses.errors import Owners, describe
+from bkm_cell.witnesses.expert_balance import ExpertBalance
 from bkm_cell.witnesses.gpu_reads import GpuReads
 from bkm_cell.witnesses.in_fp32 import in_fp32, is_due
 from bkm_cell.witnesses.kernels import AttentionKernels, LossGraphs
 from bkm_cell.witnesses.load import loaded
 from bkm_cell.witnesses.numbers import StepNumbers
+from bkm_cell.witnesses.put_back import put_back
 from bkm_cell.witnesses.step_masks import StepMasks
 from bkm_cell.witnesses.weights_read import first_weights_read
 
@@ -135,7 +137,7 @@ class Ladder:
         with report.timed("evidence"):
             try:
                 self._enter("mask")
-                with adapter.evaluating():
+                with put_back(modules), adapter.evaluating():
                     with calls.watching(), self._reads.watching(None):
                         before = self._evaluate(whole, calls.attended)
                     self._report_forward_only(whole, before)
@@ -266,6 +268,7 @@ class Ladder:
         adapter, probe = self._adapter, self._probe
         attended_s = 0.0
         kernels = AttentionKernels(adapter.modules(), len(probe.batches))
+        balance = self._expert_balance()
         tensors = probe_tensors(adapter, probe, self._rank)
         with StepNumbers(probe, tensors, self._tensors_dir, self._report) as numbers:
             for step, whole in enumerate(probe.batches):
@@ -279,6 +282,7 @@ class Ladder:
                         stack.enter_context(self._stages_of_a_step())
                     forwards = stack.enter_context(self._forwards())
                     graphs = stack.enter_context(self._kernels(kernels, step))
+                    stack.enter_context(balance.watching())
                     if probe.micro_batches == 1:
                         stack.enter_context(masks)
                     self._enter("forward")
@@ -292,6 +296,7 @@ class Ladder:
                     "grad_norm": outcome.grad_norm,
                     "forwards": forwards[0],
                     **graphs.facts(),
+                    **balance.facts(),
                     **outcome.facts,
                 }
                 self._share.whole_relations(whole, attended)
@@ -307,6 +312,12 @@ class Ladder:
                     self._report.set(collectives=self._collectives.facts())
                 self._enter("export")
                 self._hand_over.after_step(step)
+
+    def _expert_balance(self) -> ExpertBalance:
+        """Of no layer where bkm makes the optimizer, or where ranks share more than the batch."""
+        layout = self._probe.layout
+        is_watched = self._adapter.makes_optimizer and layout.ranks == layout.data_ranks
+        return ExpertBalance(self._adapter.modules() if is_watched else [], layout.ranks)
 
     @contextmanager
     def _kernels(self, kernels: AttentionKernels, step: int) -> Iterator[LossGraphs]:

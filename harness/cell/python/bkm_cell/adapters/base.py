@@ -43,6 +43,8 @@ class Adapter(abc.ABC):
         self.probe = probe
         self.attention = attention  # as the subject is asked for it
 
+    makes_optimizer = True  # the subject does, with whatever hooks belong to it
+
     @abc.abstractmethod
     def import_modules(self) -> None:
         """Imports every module of the subjects that is needed; creates no object."""

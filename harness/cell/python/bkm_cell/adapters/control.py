@@ -49,6 +49,8 @@ class ControlAdapter(Adapter):
     def modules(self) -> list[torch.nn.Module]:
         return [self.model]
 
+    makes_optimizer = False
+
     def make_optimizer(self) -> None:
         asked = self.probe.optimizer
         self.optimizer = torch.optim.AdamW(

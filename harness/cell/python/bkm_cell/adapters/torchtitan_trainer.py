@@ -29,6 +29,7 @@ from bkm_cell.adapters.torchtitan_eras.asked_numbers import ask_for_numbers
 from bkm_cell.adapters.torchtitan_eras.choose import era_of
 from bkm_cell.adapters.torchtitan_eras.configuration import configuration_of
 from bkm_cell.adapters.torchtitan_eras.flavors import fit
+from bkm_cell.adapters.torchtitan_eras.parallel import degrees_of
 from bkm_cell.adapters.torchtitan_eras.schedule import schedule_of
 from bkm_cell.adapters.torchtitan_eras.trainer_object import configured_in, tensors_of, trainer_of
 from bkm_cell.adapters.trainer import (
@@ -39,6 +40,7 @@ from bkm_cell.adapters.trainer import (
     checked_option,
 )
 from bkm_cell.probe import Probe
+from bkm_cell.ranks.layout import Layout
 from bkm_cell.witnesses.named_tensors import NamedTensors
 
 _DATA = "torchtitan.hf_datasets.text_datasets"
@@ -159,13 +161,14 @@ def configuration() -> Any:
     rows = probe.global_batch_size if probe.is_dealt else 1
     config.training = dataclasses.replace(
         config.training,
-        local_batch_size=rows // probe.micro_batches,
+        local_batch_size=rows // (probe.micro_batches * probe.layout.data_ranks),
         global_batch_size=rows,
         seq_len=probe.max_length if probe.is_dealt else sum(probe.kept.lengths),
         steps=len(probe.batches),
         max_norm=asked["clip_norm"],
         mixed_precision_param={"bf16": "bfloat16", "fp32": "float32"}[probe.precision],
     )
+    config.parallelism = dataclasses.replace(config.parallelism, **degrees_of(probe.layout))
     config.optimizer = _optimizer(type(config.optimizer), asked)
     config.lr_scheduler = dataclasses.replace(
         config.lr_scheduler, warmup_steps=probe.warmup_steps, decay_ratio=None, **schedule_of(probe)
@@ -187,6 +190,7 @@ _SET = {
     *(f"training.{name}" for name in ("local_batch_size", "global_batch_size", "seq_len", "steps")),
     *("training.max_norm", "training.mixed_precision_param", "hf_assets_path", "dump_folder"),
     *(f"checkpoint.{name}" for name in ("enable", "initial_load_in_hf", "interval", "load_step")),
+    *(f"parallelism.{name}" for name in degrees_of(Layout())),
     *("metrics.enable_tensorboard", "metrics.log_freq", "validator.enable"),
 }
 _CHANGING = ("dataloader", "optimizer", "lr_scheduler", "loss", "model_spec", "tokenizer")

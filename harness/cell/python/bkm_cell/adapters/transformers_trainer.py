@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.nn.parallel import DistributedDataParallel
 
 from bkm_cell.adapters.base import hf_tensors, transformers_module
 from bkm_cell.adapters.trainer import (
@@ -23,6 +24,7 @@ from bkm_cell.adapters.trainer import (
     checked_option,
 )
 from bkm_cell.adapters.transformers import decay_of
+from bkm_cell.ranks.process_group import start_process_group
 from bkm_cell.witnesses.named_tensors import NamedTensors
 
 _OF_A_LAUNCHER = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
@@ -35,14 +37,17 @@ class Adapter(TrainerAdapter):
     entry = "transformers.Trainer"
 
     def import_modules(self) -> None:
-        for variable in _OF_A_LAUNCHER:  # with them, accelerate wraps the model for several ranks
-            os.environ.pop(variable, None)
+        if self.probe.layout.ranks == 1:  # else accelerate wraps the model for several ranks
+            for variable in _OF_A_LAUNCHER:
+                os.environ.pop(variable, None)
         self._library = importlib.import_module("transformers")
         importlib.import_module("transformers.trainer")
         importlib.import_module(transformers_module(self.probe.hf_config["model_type"]))
 
     def run(self) -> None:
         library, probe = self._library, self.probe
+        if probe.layout.ranks > 1:
+            start_process_group(probe.device)
         tokenizer = library.AutoTokenizer.from_pretrained(probe.model_dir)
         with open(probe.conversations) as file:
             rows = [self._row(tokenizer, json.loads(line)["messages"]) for line in file]
@@ -87,8 +92,9 @@ class Adapter(TrainerAdapter):
         device."""
         probe = self.probe
         asked = probe.optimizer
+        parts = probe.micro_batches * probe.layout.data_ranks
         return {
-            "per_device_train_batch_size": -(-probe.global_batch_size // probe.micro_batches),
+            "per_device_train_batch_size": -(-probe.global_batch_size // parts),
             "gradient_accumulation_steps": probe.micro_batches,
             "max_steps": len(probe.batches),
             "learning_rate": asked["learning_rate"],
@@ -143,6 +149,13 @@ class Adapter(TrainerAdapter):
             )
             for row in logged
         ]
+
+    def found(self, root: torch.nn.Module) -> None:
+        super().found(root)
+        self._model = root.module if isinstance(root, DistributedDataParallel) else root
+
+    def modules(self) -> list[torch.nn.Module]:
+        return [self._model]
 
     def tensors(self) -> NamedTensors:
         return hf_tensors(self.probe, self.modules())

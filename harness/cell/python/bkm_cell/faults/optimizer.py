@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -209,3 +210,12 @@ def gradient_halved_after_clipping(site: Site) -> None:
             gradient.mul_(0.5)
 
     before_step(site, halve)
+
+
+@fault("experts-not-balanced")
+def experts_not_balanced(site: Site) -> None:
+    """The hook of the optimizer that balances the load of experts is not installed."""
+    for held in gc.get_objects():
+        if isinstance(held, Optimizer) and held._optimizer_step_pre_hooks:
+            held._optimizer_step_pre_hooks.clear()
+            site.act()

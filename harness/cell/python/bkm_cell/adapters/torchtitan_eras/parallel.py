@@ -27,6 +27,17 @@ from bkm_cell.witnesses.named_tensors import Tensors
 _DTYPES = {"bf16": "bfloat16", "fp32": "float32"}
 
 
+def degrees_of(layout: Layout) -> dict[str, int]:
+    """In torchtitan's settings of parallelism."""
+    return {
+        "data_parallel_replicate_degree": layout.dp_replicate,
+        "data_parallel_shard_degree": layout.shards,
+        "tensor_parallel_degree": layout.tp,
+        "context_parallel_degree": layout.cp,
+        "expert_parallel_degree": layout.ep,
+    }
+
+
 class Parallel:
     """Makes a model of one layout, for this rank."""
 
@@ -35,11 +46,7 @@ class Parallel:
         self._settings = importlib.import_module("torchtitan.config")
         layout = probe.layout
         degrees = {
-            "data_parallel_replicate_degree": layout.dp_replicate,
-            "data_parallel_shard_degree": layout.shards,
-            "tensor_parallel_degree": layout.tp,
-            "context_parallel_degree": layout.cp,
-            "expert_parallel_degree": layout.ep,
+            **degrees_of(layout),
             **{k: v for k, v in probe.engine_options.items() if k != "mask"},
         }
         precision = {
