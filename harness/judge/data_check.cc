@@ -300,12 +300,19 @@ void AddDealing(const std::vector<StepTensors>& steps, const ExpectedData& expec
       StepData(k, expected.kept, all, expected, *steps[k].batch).AddStrangers(places);
   }
   if (!places.empty()) return;
-  std::vector<std::vector<int64_t>> dealt = expected.dealt;
-  for (std::vector<int64_t>& documents : dealt) {
-    for (int64_t& document : documents) document = expected.numbers[document];
-  }
-  const std::string why = WhyNotInEpochs(dealt, std::ssize(expected.kept.document_lengths),
-                                         expected.documents_in_a_step, expected.drops_last);
+  const auto in_the_file = [&](StepsOfRank steps) {
+    for (std::vector<int64_t>& documents : steps) {
+      for (int64_t& document : documents) document = expected.numbers[document];
+    }
+    return steps;
+  };
+  const auto kept = std::ssize(expected.kept.document_lengths);
+  std::vector<StepsOfRank> of_ranks;
+  for (const StepsOfRank& steps : expected.dealt_to_ranks) of_ranks.push_back(in_the_file(steps));
+  const std::string why = of_ranks.empty()
+                              ? WhyNotInEpochs(in_the_file(expected.dealt), kept,
+                                               expected.documents_in_a_step, expected.drops_last)
+                              : WhyNotInEpochsOfRanks(of_ranks, expected.numbers);
   if (!why.empty()) places.push_back({"epochs", why});
 }
 
@@ -361,6 +368,18 @@ std::optional<PackedBatch> UncutOf(const Probe& probe) {
   return KeptBatch(DrawConversations(uncut, *shape), uncut).Of(KeptDocuments(probe));
 }
 
+// What each rank said that it was dealt in each step; a step in which one said nothing has none.
+std::vector<StepsOfRank> DealtToRanks(const CaseFile& file) {
+  std::vector<StepsOfRank> ranks(file.probe().layout.ranks());
+  for (const ObservedStep& step : file.seen().steps) {
+    for (size_t r = 0; r < ranks.size(); ++r) {
+      const bool is_known = r < step.of_ranks.size();
+      ranks[r].push_back(is_known ? step.of_ranks[r].documents : std::vector<int64_t>());
+    }
+  }
+  return ranks;
+}
+
 bool IsDrivenByATrainer(const CaseFile& file) {
   return OfFinishedCells(file) && file.probe().drive == "trainer";
 }
@@ -381,6 +400,8 @@ CheckResult CheckDataOf(const CaseFile& file) {
       expected.documents_in_a_step = file.probe().global_batch_size;
     for (const ObservedStep& step : file.seen().steps) expected.dealt.push_back(step.documents);
     expected.dealt.resize(expected.steps.size());
+    if (IsPackedInRows(file.probe()) && expected.data_ranks > 1)
+      expected.dealt_to_ranks = DealtToRanks(file);
     const bool is_known = !file.probe().dealt.empty();  // else some step has no possible documents
     for (std::vector<int64_t>& documents : expected.dealt) {
       const bool is_possible = std::ranges::all_of(documents, [&](int64_t document) {

@@ -8,6 +8,7 @@
 
 #include "harness/judge/check_result.h"
 #include "harness/judge/step_files.h"
+#include "harness/model/dealing.h"
 #include "harness/numerics/packed_batch.h"
 
 namespace bkm {
@@ -26,6 +27,8 @@ struct ExpectedData {
   // The documents that each step had, by their place among the kept ones, in the trainer's order.
   // A step without any had others. Empty: every step has to have all documents.
   std::vector<std::vector<int64_t>> dealt = {};
+  // The same of each rank, where each packs rows of documents of its own; else empty.
+  std::vector<StepsOfRank> dealt_to_ranks = {};
   int64_t documents_in_a_step = 0;        // that it deals; 0: as many as fit into its rows
   bool drops_last = false;                // the trainer leaves out what fills no step
   int64_t data_ranks = 1;                 // whose gradients are summed, or averaged

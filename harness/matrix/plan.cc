@@ -74,7 +74,6 @@ std::string WhyNotByTrainer(const EngineKind& kind, const Probe& probe) {
   const OptimizerSettings& optimizer = probe.optimizer;
   const std::pair<bool, const char*> lacks[] = {
       {probe.head != "lm", "a value head: it trains language models"},
-      {probe.layout != Layout() && probe.resume_checkpoint, "a restart of several ranks"},
       {probe.input != Probe().input && !kind.only_by_trainer, "another form of input"},
       {probe.micro_batches != 1 && kind.row_multiple > 1 && !IsDealtByTrainer(probe),
        "micro-batches without a global_batch_size: it packs rows itself"},

@@ -3,6 +3,7 @@
 #include "harness/model/dealing.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -55,14 +56,20 @@ int64_t MicroBatchesOf(const Probe& probe, int64_t documents) {
 
 Probe AsDealt(const Probe& probe, const Observation& seen) {
   if (!IsDealtByTrainer(probe) || std::ssize(seen.steps) != probe.steps) return probe;
-  const int64_t kept = std::ssize(KeptDocuments(probe));
+  const std::vector<int64_t> lengths = KeptLengths(probe);
+  // Rows may have a document of two epochs.
+  const int64_t most = IsPackedInRows(probe)
+                           ? probe.global_batch_size * probe.max_length
+                           : std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   Probe dealt = probe;
   for (const ObservedStep& step : seen.steps) {
     std::vector<int64_t> documents = step.documents;
     std::sort(documents.begin(), documents.end());
-    const bool is_possible = !documents.empty() && std::ssize(documents) <= kept &&
-                             documents.front() >= 0 && documents.back() < kept;
-    if (!is_possible) return probe;
+    if (documents.empty() || documents.front() < 0 || documents.back() >= std::ssize(lengths))
+      return probe;
+    int64_t tokens = 0;
+    for (const int64_t document : documents) tokens += lengths[document];
+    if (tokens > most) return probe;
     dealt.dealt.push_back(std::move(documents));
   }
   return dealt;
@@ -86,6 +93,36 @@ std::string WhyNotInEpochs(const std::vector<std::vector<int64_t>>& steps, int64
       return absl::StrCat(step, " has document ", document, " again before ", left(),
                           " others came once");
     }
+  }
+  return "";
+}
+
+std::string WhyNotInEpochsOfRanks(const std::vector<StepsOfRank>& ranks,
+                                  const std::vector<int64_t>& kept) {
+  std::map<int64_t, size_t> owners;  // of documents
+  bool has_each_begun_again = true;  // every rank
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    std::set<int64_t> own;
+    int64_t dealt = 0;
+    for (const std::vector<int64_t>& documents : ranks[r]) {
+      own.insert(documents.begin(), documents.end());
+      dealt += std::ssize(documents);
+    }
+    for (const int64_t document : own) {
+      const auto [owner, is_new] = owners.emplace(document, r);
+      if (!is_new)
+        return absl::StrCat("document ", document, " was dealt to rank ", owner->second,
+                            " and to rank ", r);
+    }
+    const std::string why = WhyNotInEpochs(ranks[r], std::ssize(own), /*size=*/0,
+                                           /*drops_last=*/false);
+    if (!why.empty()) return absl::StrCat("on rank ", r, ", ", why);
+    has_each_begun_again = has_each_begun_again && dealt > std::ssize(own);
+  }
+  for (const int64_t document : kept) {
+    if (has_each_begun_again && !owners.contains(document))
+      return absl::StrCat("document ", document,
+                          " was dealt to no rank, and each has begun a second epoch");
   }
   return "";
 }

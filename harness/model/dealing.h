@@ -47,6 +47,14 @@ Probe AsDealt(const Probe& probe, const Observation& seen);
 std::string WhyNotInEpochs(const std::vector<std::vector<int64_t>>& steps, int64_t kept,
                            int64_t size, bool drops_last);
 
+// The documents of each step, of one rank, in its order.
+using StepsOfRank = std::vector<std::vector<int64_t>>;
+// The same where each rank packs rows of documents of its own, so that epochs are its own, too: no
+// document is of two ranks, and none of the `kept` is missing once every rank has begun a second
+// epoch.
+std::string WhyNotInEpochsOfRanks(const std::vector<StepsOfRank>& ranks,
+                                  const std::vector<int64_t>& kept);
+
 }  // namespace bkm
 
 #endif  // HARNESS_MODEL_DEALING_H_

@@ -80,6 +80,18 @@ std::string WhyNot(const std::vector<std::vector<int64_t>>& steps, bool drops_la
   return WhyNotInEpochs(steps, /*kept=*/5, /*size=*/2, drops_last);
 }
 
+TEST(DealingTest, RanksThatPackRowsHaveEpochsOfTheirOwn) {
+  EXPECT_EQ(WhyNotInEpochsOfRanks({{{0, 2}, {0, 2}}, {{1}, {3}}}, {0, 1, 2, 3}), "");
+  EXPECT_EQ(WhyNotInEpochsOfRanks({{{0, 2}}, {{1, 2}}}, {0, 1, 2}),
+            "document 2 was dealt to rank 0 and to rank 1");
+  EXPECT_EQ(WhyNotInEpochsOfRanks({{{0, 2}, {0, 0}}, {{1}, {3}}}, {0, 1, 2, 3}),
+            "on rank 0, step 2 has document 0 again before 1 others came once");
+  EXPECT_EQ(WhyNotInEpochsOfRanks({{{0}, {0}}, {{1}, {1}}}, {0, 1, 2}),
+            "document 2 was dealt to no rank, and each has begun a second epoch");
+  EXPECT_EQ(WhyNotInEpochsOfRanks({{{0}, {2}}, {{1}, {1}}}, {0, 1, 2, 3}), "")
+      << "rank 0 may have it later";
+}
+
 TEST(DealingTest, AnEpochHasEachDocumentOnce) {
   EXPECT_EQ(WhyNot({{4, 1}, {0, 3}, {2}, {2, 0}}), "") << "the last step is short";
   EXPECT_EQ(WhyNotInEpochs({{4, 1, 0}, {4, 1, 0}}, 3, 3, false), "");

@@ -171,7 +171,7 @@ class DrivenLadder(Ladder):
         def act(report: Report) -> None:
             self._adapter.restarts = True
             given = (self._request, self._probe, self._adapter, report, self._owners)
-            RestartedLadder(*given).climb()
+            RestartedLadder(*given, self._rank).climb()
 
         return FreshProcess(act, self._owners, self._request["dir"])
 
@@ -214,7 +214,7 @@ class DrivenLadder(Ladder):
         """Whether a call is the trainer's own, of the model that it trains."""
         if self._is_own or not torch.is_grad_enabled():
             return False
-        return self._numbers is None or module is self._adapter.root()
+        return self._numbers is None or module is self._adapter.modules()[0]
 
     def _entered(
         self, module: torch.nn.Module, arguments: tuple[Any, ...], named: dict[str, Any]
@@ -472,6 +472,9 @@ class RestartedLadder(DrivenLadder):
     _trained_before = 1
 
     def climb(self) -> None:
+        self._collectives = None  # the launcher watches the processes of the ranks, not this one
+        if port := os.environ.get("BKM_RESTART_PORT"):
+            os.environ["MASTER_PORT"] = port  # the other one is still in use
         self._planted.before_construct()
         self._planted.before_restart()
         self._drive()

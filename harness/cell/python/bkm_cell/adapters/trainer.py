@@ -117,13 +117,9 @@ class TrainerAdapter(Adapter):
         """The model, at its first training forward."""
         self._root = root
 
-    def root(self) -> torch.nn.Module:
-        """What the trainer calls: the model, or what wraps it."""
-        assert self._root is not None, "the trainer has not called its model yet"
-        return self._root
-
     def modules(self) -> list[torch.nn.Module]:
-        return [self.root()]
+        assert self._root is not None, "the trainer has not called its model yet"
+        return [self._root]
 
     def logits(self, result: Any) -> torch.Tensor | None:
         """Of what the model returns; None if it holds none, because the loss computes them."""

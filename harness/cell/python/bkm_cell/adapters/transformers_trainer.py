@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.nn.parallel import DistributedDataParallel
 
 from bkm_cell.adapters.base import hf_tensors, transformers_module
 from bkm_cell.adapters.trainer import (
@@ -47,7 +46,7 @@ class Adapter(TrainerAdapter):
     def run(self) -> None:
         library, probe = self._library, self.probe
         if probe.layout.ranks > 1:
-            start_process_group(probe.device)
+            start_process_group(probe.device, "rendezvous-of-restart" if self.restarts else "rendezvous")
         tokenizer = library.AutoTokenizer.from_pretrained(probe.model_dir)
         with open(probe.conversations) as file:
             rows = [self._row(tokenizer, json.loads(line)["messages"]) for line in file]
@@ -149,13 +148,6 @@ class Adapter(TrainerAdapter):
             )
             for row in logged
         ]
-
-    def found(self, root: torch.nn.Module) -> None:
-        super().found(root)
-        self._model = root.module if isinstance(root, DistributedDataParallel) else root
-
-    def modules(self) -> list[torch.nn.Module]:
-        return [self._model]
 
     def tensors(self) -> NamedTensors:
         return hf_tensors(self.probe, self.modules())

@@ -110,6 +110,7 @@ class _Launcher:
             "WORLD_SIZE": str(self._layout.ranks),
             "LOCAL_WORLD_SIZE": str(self._layout.ranks),
             "MASTER_PORT": str(_free_port()),
+            "BKM_RESTART_PORT": str(_free_port()),  # of a trainer that is started again
             "GLOO_SOCKET_IFNAME": "lo",
         }
         os.environ.update(variables)

@@ -10,8 +10,9 @@ import torch
 import torch.distributed as dist
 
 
-def start_process_group(device: torch.device) -> None:
-    """The process group that a launcher would set up, once. Each rank gets a device of its own."""
+def start_process_group(device: torch.device, name: str = "rendezvous") -> None:
+    """The process group that a launcher would set up, once. Each rank gets a device of its own. `name`:
+    of a file that no other group of the cell has used."""
     if dist.is_initialized():
         return
     if device.type == "cuda":
@@ -19,7 +20,7 @@ def start_process_group(device: torch.device) -> None:
     backend = "gloo" if device.type == "cpu" else f"cpu:gloo,{device.type}:nccl"
     dist.init_process_group(
         backend,
-        init_method=f"file://{os.path.abspath('rendezvous')}",
+        init_method=f"file://{os.path.abspath(name)}",
         rank=int(os.environ["RANK"]),
         world_size=int(os.environ["WORLD_SIZE"]),
     )

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch.nn.parallel import DistributedDataParallel
 
 Entered = Callable[[torch.nn.Module, tuple[Any, ...], dict[str, Any]], None]
 Left = Callable[[torch.nn.Module, Any], None]
@@ -21,14 +22,16 @@ def outermost_calls(entered: Entered, left: Left, part_left: Left) -> Iterator[N
 
     Parts of a module that was outermost are not, but `part_left(part, result)` is called where one is
     called by itself: a checkpoint calls layers alone in the backward, a loss the head. Torch's own
-    process-wide hooks are not given keywords.
+    process-wide hooks are not given keywords. What DDP wraps is the model: DDP returns copies, through
+    which no gradient of the logits comes.
     """
     inner = torch.nn.Module._call_impl
     parts: set[int] = set()
     running: list[torch.nn.Module] = []
 
     def call(module: torch.nn.Module, *arguments: Any, **named: Any) -> Any:
-        if running or next(module.parameters(), None) is None:
+        is_wrapper = isinstance(module, DistributedDataParallel)
+        if running or is_wrapper or next(module.parameters(), None) is None:
             return inner(module, *arguments, **named)
         running.append(module)
         try:

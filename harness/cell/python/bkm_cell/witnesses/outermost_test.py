@@ -2,9 +2,11 @@
 # Copyright the bkm authors.
 """A model's calls are seen from outside, with what it was given; its parts and losses are not."""
 
+import tempfile
 import unittest
 
 import torch
+from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
 from bkm_cell.witnesses.outermost import outermost_calls
@@ -49,6 +51,19 @@ class OutermostTest(unittest.TestCase):
             self.seen,
             [("entered", model, []), ("left", model, (2, 3)), ("part", model.layer, (1, 3))],
         )
+
+    def test_what_ddp_wraps_is_the_model(self):
+        with tempfile.TemporaryDirectory() as folder:
+            store = f"file://{folder}/store"
+            torch.distributed.init_process_group("gloo", init_method=store, rank=0, world_size=1)
+            try:
+                model = Model()
+                wrapped = DistributedDataParallel(model)
+                with self.watching():
+                    wrapped(torch.ones(2, 3), scale=2.0)
+            finally:
+                torch.distributed.destroy_process_group()
+        self.assertEqual(self.seen, [("entered", model, ["scale"]), ("left", model, (2, 3))])
 
     def test_a_loss_has_no_parameters(self):
         with self.watching():
