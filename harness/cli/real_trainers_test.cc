@@ -30,7 +30,10 @@ class RealTrainersTest : public SharedRunTest<RealTrainersTest> {
     return RealRun::Make(
         Filtered({kTrainersMatrix, "--no-controls"},
                  {"engine=verl-fsdp@pypi:verl==0.9.1,runtime=cpu-serving,model=qwen3,"
-                  "precision=bf16,micro_batches=1,global_batch_size=0,layout=1",
+                  "precision=bf16,micro_batches=1,global_batch_size=0,layout=1,chat_template=words",
+                  "engine=verl-fsdp@pypi:verl==0.9.1,chat_template=chatml",
+                  "engine=transformers-trainer,library=5.10.2,chat_template=llama3",
+                  "engine=transformers-trainer,library=5.10.2,layout=dp_replicate=2",
                   "engine=verl-fsdp@pypi:verl==0.9.1,layout=dp_shard=2",
                   "engine=verl-fsdp@pypi:verl==0.9.1,truncation=left",
                   "engine=transformers-trainer,library=5.10.2,input=padded,global_batch_size=4",
@@ -42,11 +45,9 @@ class RealTrainersTest : public SharedRunTest<RealTrainersTest> {
 };
 
 Fields CellOfVerl(const char* truncation) {
-  return {{"runtime", "cpu-serving"},
-          {"model", "qwen3"},
-          {"engine", "verl-fsdp"},
-          {"layout", ""},
-          {"truncation", truncation}};
+  return {{"runtime", "cpu-serving"}, {"model", "qwen3"},
+          {"engine", "verl-fsdp"},    {"layout", ""},
+          {"chat_template", ""},      {"truncation", truncation}};
 }
 
 TEST_F(RealTrainersTest, VerlsTrainerTrainsWhatItsDataFileSays) {
@@ -70,13 +71,33 @@ TEST_F(RealTrainersTest, VerlsTrainerAsksForAPackageThatVerlDoesNotDeclare) {
   EXPECT_THAT(TextOf(run().Cell(cell), "message"), HasSubstr("uvicorn"));
 }
 
+// They are dealt to them, and dealt on after a restart.
 TEST_F(RealTrainersTest, VerlsTrainerDealsDocumentsToTwoRanks) {
   const Fields cell = {{"engine", "verl-fsdp"}, {"layout", "dp_shard=2"}};
   EXPECT_EQ(run().VerdictOf(cell), "ok at golden") << run().Cell(cell);
 }
 
+// The library's tokenizer and template make of unicode, merges and special tokens what was drawn.
+TEST_F(RealTrainersTest, ByteLevelTokenizersMakeWhatTheirFamiliesPublish) {
+  for (const char* form : {"chatml", "llama3"}) {
+    const Fields cell = {{"chat_template", form}};
+    EXPECT_EQ(run().VerdictOf(cell), "ok at golden") << run().Cell(cell);
+  }
+}
+
+TEST_F(RealTrainersTest, TransformersTrainerTrainsOnTwoRanks) {
+  const Fields cell = {{"engine", "transformers-trainer"}, {"layout", "dp_replicate=2"}};
+  EXPECT_EQ(run().VerdictOf(cell), "ok at golden") << run().Cell(cell);
+}
+
+const Fields& RestartedTransformers() {
+  static const auto& cell =
+      *new Fields{{"engine", "transformers-trainer"}, {"chat_template", ""}, {"layout", ""}};
+  return cell;
+}
+
 TEST_F(RealTrainersTest, TransformersTrainerDealsEpochsAndGoesOnFromItsCheckpointAndWritesAFolder) {
-  const Fields cell = {{"engine", "transformers-trainer"}};
+  const Fields& cell = RestartedTransformers();
   EXPECT_EQ(run().VerdictOf(cell), "ok at golden") << run().Cell(cell);
 }
 
@@ -86,10 +107,18 @@ TEST_F(RealTrainersTest, TorchtitansTrainerTrainsTheLabelsOfItsRows) {
   EXPECT_EQ(run().VerdictOf(cell), "ok at golden") << run().Cell(cell);
 }
 
+TEST_F(RealTrainersTest, WhatATrainerDoesByItselfIsNamed) {
+  const auto named = [](const Fields& cell) {
+    return ListOf(ObjectOf(run().FileOf(cell, "observation.json"), "adapter"), "by_itself");
+  };
+  EXPECT_EQ(named({{"engine", "torchtitan"}})[0], "the loss computes logits in 8 chunks");
+  EXPECT_EQ(named(CellOfVerl("")), Json::array({"the backward computes activations again"}));
+  EXPECT_EQ(named(RestartedTransformers()), Json::array());
+}
+
 // The parameters after the last step, bit by bit, with all witnesses and with none.
 TEST_F(RealTrainersTest, WitnessesChangeNothingOfWhatATrainerTrains) {
-  const Fields cells[] = {
-      CellOfVerl(""), {{"engine", "torchtitan"}}, {{"engine", "transformers-trainer"}}};
+  const Fields cells[] = {CellOfVerl(""), {{"engine", "torchtitan"}}, RestartedTransformers()};
   const fs::path python =
       fs::canonical("harness/cell/python/bkm_cell/cell.py").parent_path().parent_path();
   for (const Fields& cell : cells) {
@@ -169,10 +198,8 @@ TEST_F(MoreRealTrainersTest, TransformersTrainerTrainsWhatItsDataFileSays) {
 
 TEST_F(MoreRealTrainersTest, TorchtitansTrainerPacksConversationsRightFromBorders) {
   const auto cell = [](const char* commit) {
-    return Fields{{"engine", "torchtitan"},
-                  {"library_label", commit},
-                  {"model", "qwen3"},
-                  {"attention", "flex"},
+    return Fields{{"engine", "torchtitan"}, {"library_label", commit}, {"model", "qwen3"},
+                  {"attention", "flex"},    {"torch", "2.13.0"},       {"chat_template", ""},
                   {"truncation", ""}};
   };
   EXPECT_EQ(run().ReasonOf(cell("c1465542e")), "wrong at mask, mask-leak");

@@ -195,6 +195,7 @@ class DrivenLadder(Ladder):
         self._steps: list[_Step] = []
         self._numbers: StepNumbers | None = None
         self._is_own = False  # whether a witness calls the model
+        self._recomputes = False  # whether a backward computes parts of the model again
 
         def began(reader: str) -> None:
             self._report.stage("load")
@@ -257,9 +258,10 @@ class DrivenLadder(Ladder):
             forward.watch(logits)
 
     def _part_left(self, part: torch.nn.Module, result: Any) -> None:
-        """A loss that makes logits itself calls the head, chunk by chunk."""
+        """A loss that makes logits itself calls the head, chunk by chunk; a checkpoint calls layers again."""
         if self._is_own or not self._steps or self._steps[-1].is_over:
             return
+        self._recomputes = self._recomputes or torch._C._current_graph_task_id() != -1
         forward = self._steps[-1].forwards[-1]
         if forward.is_in_chunks and isinstance(result, torch.Tensor) and result.requires_grad:
             logits = self._adapter.logits(result)
@@ -414,6 +416,8 @@ class DrivenLadder(Ladder):
         if step.graphs is not None:
             step.attended.end()
             step.balance = self._balance.facts()
+        if len(self._steps) == 1:
+            self._report_by_itself(step)
         for each in step.forwards:
             given, logits = each.call.given, torch.cat(each.logits, 1)
             labels, outside = each.labels()
@@ -421,6 +425,14 @@ class DrivenLadder(Ladder):
             step.outside += outside
             step.log_probs.append(self._adapter.log_probs(logits, given, given.batch.input_ids))
             each.logits, each.gradients = [], {}
+
+    def _report_by_itself(self, step: _Step) -> None:
+        """What the trainer does to save memory without being asked: it runs as it is."""
+        chunks = max(len(each.logits) for each in step.forwards)
+        found = [f"the loss computes logits in {chunks} chunks"] if chunks > 1 else []
+        if self._recomputes:
+            found.append("the backward computes activations again")
+        self._report.set(adapter={"by_itself": found})
 
     def _tell_last_step(self) -> None:
         """Once the trainer has reported it, which it does after the optimizer's step."""
@@ -472,7 +484,7 @@ class RestartedLadder(DrivenLadder):
     _trained_before = 1
 
     def climb(self) -> None:
-        self._collectives = None  # the launcher watches the processes of the ranks, not this one
+        self._collectives = None  # the rank's own are installed already
         if port := os.environ.get("BKM_RESTART_PORT"):
             os.environ["MASTER_PORT"] = port  # the other one is still in use
         self._planted.before_construct()
@@ -504,4 +516,7 @@ class RestartedLadder(DrivenLadder):
         pass
 
     def _report_trained(self, digest: str) -> None:
+        pass
+
+    def _report_by_itself(self, step: _Step) -> None:
         pass

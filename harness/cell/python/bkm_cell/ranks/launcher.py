@@ -383,11 +383,19 @@ def _free_port() -> int:
 
 
 def _use_of(pid: int) -> tuple[float, bool]:
-    """User and system seconds of a process, and whether it sleeps or is stopped."""
+    """User and system seconds of a process and of those that it started and that run, such as a trainer
+    that is started again; and whether all of them sleep or are stopped."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             fields = file.read().rpartition(")")[2].split()
     except OSError:
         return 0.0, False
+    children: list[int] = []
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children") as file:
+        children = [int(child) for child in file.read().split()]
     seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return seconds, fields[0] in "ST"
+    sleeps = fields[0] in "ST"
+    for used, is_asleep in map(_use_of, children):
+        seconds += used
+        sleeps = sleeps and is_asleep
+    return seconds, sleeps

@@ -119,6 +119,22 @@ def part(rank, own):
         self.assertIn("rank 1 waited in recv", facts["message"])
         self.assertTrue(facts["frames"])
 
+    def test_a_rank_whose_own_process_works_is_not_stuck(self):
+        part = """
+def part(rank, own):
+    if rank == 0:
+        worker = os.fork()
+        if worker == 0:
+            end = time.monotonic() + 4  # twice as long as a rank may be idle
+            while time.monotonic() < end:
+                pass
+            os._exit(0)
+        os.waitpid(worker, 0)
+    dist.barrier()
+"""
+        ended, *_ = run(part)
+        self.assertIn("finished", ended.stdout, ended.stderr)
+
     def test_a_rank_that_a_signal_ends_ends_the_cell_alike(self):
         ended, ranks, _, events = run(
             """

@@ -24,4 +24,5 @@ def put_back(modules: list[torch.nn.Module]) -> Iterator[None]:
         torch.set_rng_state(state)
         with torch.no_grad():
             for buffer, before in buffers:
-                buffer.copy_(before)
+                if not torch.equal(buffer, before):  # one may be read-only, or a view of one value
+                    buffer.copy_(before)
