@@ -111,7 +111,8 @@ void Selection::AddOptions(CLI::App& app) {
   list("--relax", relax_, FindDimension("relax")->help);
   app.add_option("--engine-option", engine_options_,
                  "NAME=JSON: a value in the engine's configuration, for example "
-                 "param_offload=true or 'target_modules=[\"q_proj\",\"v_proj\"]'")
+                 "param_offload=true or 'target_modules=[\"q_proj\",\"v_proj\"]'; with --drive "
+                 "trainer under the trainer's own name, for example data.train_batch_size=4")
       ->group(kProductGroup);
   app.add_option("--filter", filters_,
                  "Only cells that match every key=glob, for example engine=v0.8.0,attention=f*; "

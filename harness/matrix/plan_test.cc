@@ -9,6 +9,7 @@
 #include <string>
 #include <tuple>
 
+#include "absl/strings/str_cat.h"
 #include "harness/matrix/testing_plan.h"
 
 namespace bkm {
@@ -48,6 +49,32 @@ TEST(PlanTest, ExpandsTheProductInTheOrderOfTheFile) {
   const auto cells = *ExpandMatrix(TwoByTwo(""), {}, Environment());
   EXPECT_THAT(Summaries(cells), ElementsAre("v1 flex", "v1 varlen", "v2 flex", "v2 varlen"));
   EXPECT_EQ(cells[0].cell.engine_subject->revision, "commit-of-v1");
+}
+
+// Users know the trainer's names; the cell is the one that the probe's fields ask for.
+TEST(PlanTest, ATrainersOwnNamesAskForFields) {
+  const auto probe = [](const char* kind, const std::string& rest) {
+    const std::string subjects =
+        std::string(kind) == "verl-fsdp" ? R"(, "subjects": ["pypi:verl==0.9.1"])" : "";
+    const std::string text = absl::StrCat(
+        R"({"name": "m", "groups": [{"engine": {"kind": ")", kind, R"(")", subjects,
+        R"(}, "library": "pypi:transformers==5.10.2", "probe": {"attention": "sdpa", )",
+        R"("drive": "trainer", )", rest, "}}]}");
+    return MatrixFromJson(*ParseJson(text, "m.json"), "m.json")->groups[0].probes[0];
+  };
+  EXPECT_EQ(probe("verl-fsdp", R"("engine_options": [{"data.train_batch_size": 4,
+                    "optim.lr_scheduler_type": "cosine", "optim.lr_warmup_steps": 1}])"),
+            probe("verl-fsdp", R"("global_batch_size": 4, "optimizer": {"warmup_steps": 1,
+                    "decay": "cosine", "total_steps": 3})"));
+  EXPECT_EQ(probe("transformers-trainer", R"("engine_options": [{"gradient_accumulation_steps": 2,
+                    "lr_scheduler_type": "constant", "gradient_checkpointing": true}])"),
+            probe("transformers-trainer", R"("micro_batches": 2,
+                    "engine_options": [{"gradient_checkpointing": true}])"));
+  // Asked twice: the trainer's adapter says so.
+  EXPECT_EQ(probe("verl-fsdp", R"("global_batch_size": 4,
+                    "engine_options": [{"data.train_batch_size": 2}])")
+                .engine_options.count("data.train_batch_size"),
+            1u);
 }
 
 TEST(PlanTest, SaysWhyACellIsOut) {
@@ -196,11 +223,13 @@ TEST(PlanTest, ATrainerIsAskedForWhatItCanBeDrivenTo) {
   EXPECT_EQ(why("verl-fsdp", R"(, "layout": "dp_shard=2", "global_batch_size": 4)"), "");
   EXPECT_EQ(why("verl-fsdp", R"(, "layout": "dp_shard=2")"),
             "a step of 5 documents has no 2 equal parts, one for each data-parallel rank");
-  EXPECT_EQ(
-      why("verl-fsdp",
-          R"(, "layout": "dp_shard=2", "global_batch_size": 4, "resume_checkpoint": true)"),
-      "a cell that a trainer drives cannot be asked for a restart of several ranks yet: leave "
-      "drive=trainer or that out");
+  EXPECT_EQ(why("verl-fsdp",
+                R"(, "layout": "dp_shard=2", "global_batch_size": 4, "resume_checkpoint": true)"),
+            "");
+  EXPECT_EQ(why("transformers-trainer", R"(, "layout": "dp_replicate=2", "global_batch_size": 4)"),
+            "on several ranks the trainer of transformers-trainer fills the last batch of an epoch "
+            "up with documents that it had: ask for a number of documents that the global batch of "
+            "4 divides, which 5 is not");
   const char* ulysses = R"("attention": "sdpa", "drive": "trainer", "layout": "ulysses=2")";
   EXPECT_EQ(PlanOf("verl-fsdp", kVerl, ulysses)[0].not_offered,
             "cells of verl-fsdp by its trainer cannot be asked for ulysses, only for dp_replicate, "

@@ -21,6 +21,21 @@ constexpr char kPublishedModel[] =
 
 constexpr char kNotInTorchtitan[] = "torchtitan has no such model";
 
+// verl's configuration of its SFT trainer (trainer/config/sft_trainer_engine.yaml, optim/*.yaml).
+std::map<std::string, std::string> NamesOfVerl(const std::string& decay,
+                                               const std::string& least_rate) {
+  return {{"data.train_batch_size", "/global_batch_size"},
+          {"data.max_length", "/max_length"},
+          {"data.truncation", "/truncation"},
+          {"trainer.total_training_steps", "/steps"},
+          {"optim.lr", "/optimizer/learning_rate"},
+          {"optim.weight_decay", "/optimizer/weight_decay"},
+          {"optim.clip_grad", "/optimizer/clip_norm"},
+          {"optim.lr_warmup_steps", "/optimizer/warmup_steps"},
+          {decay, "/optimizer/decay"},
+          {least_rate, "/optimizer/min_lr_factor"}};
+}
+
 // Adapters construct the engine's class themselves.
 constexpr char kVerlsOwn[] = "verl's workers and configuration files";
 
@@ -52,6 +67,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .drops_last = true,
        .trainer_layouts = {"dp_replicate", "dp_shard"},
        .truncations = {"right", "left"},
+       .trainer_names = NamesOfVerl("optim.decay_type", "optim.min_lr_factor"),
        .not_driven = kVerlsOwn,
        .without_golden = {{"qwen3_moe",
                            "verl looks a flavor of torchtitan up by width, layers and vocabulary, "
@@ -89,6 +105,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .trainer_exports = true,
        .trainer_layouts = {"dp_replicate", "dp_shard"},
        .truncations = {"right", "left"},
+       .trainer_names = NamesOfVerl("optim.lr_scheduler_type", "optim.min_lr_ratio"),
        .not_driven = kVerlsOwn,
        .without_golden = {{"deepseek_v3", kDebugFlavor}},
        .judged_by_ending_only = false},
@@ -115,6 +132,12 @@ const std::vector<EngineKind>& EngineKinds() {
        .trainer_layouts = {"dp_replicate", "dp_shard"},
        .truncations = {"drop"},
        .row_multiple = 8,  // ChunkedLossWrapper.Config.num_chunks
+       .trainer_names = {{"training.global_batch_size", "/global_batch_size"},
+                         {"training.seq_len", "/max_length"},
+                         {"training.steps", "/steps"},
+                         {"training.max_norm", "/optimizer/clip_norm"},
+                         {"optimizer.lr", "/optimizer/learning_rate"},
+                         {"lr_scheduler.warmup_steps", "/optimizer/warmup_steps"}},
        .without_golden = {{"deepseek_v3_published", kPublishedModel}, {"gemma2", kNotInTorchtitan}},
        .judged_by_ending_only = false},
       {.name = "transformers",
@@ -163,6 +186,16 @@ const std::vector<EngineKind>& EngineKinds() {
        .trainer_exports = true,
        .trainer_data = {"marked"},
        .trainer_layouts = {"dp_replicate"},
+       .trainer_names = {{"gradient_accumulation_steps", "/micro_batches"},
+                         {"max_steps", "/steps"},
+                         {"learning_rate", "/optimizer/learning_rate"},
+                         {"adam_beta1", "/optimizer/beta1"},
+                         {"adam_beta2", "/optimizer/beta2"},
+                         {"adam_epsilon", "/optimizer/epsilon"},
+                         {"weight_decay", "/optimizer/weight_decay"},
+                         {"max_grad_norm", "/optimizer/clip_norm"},
+                         {"warmup_steps", "/optimizer/warmup_steps"},
+                         {"lr_scheduler_type", "/optimizer/decay"}},
        .undecayed = "norms-and-biases",
        .needs = {{"its Trainer", "accelerate", [](const Probe&) { return true; }}},
        .without_golden = {{"deepseek_v3", kDebugFlavor}},
@@ -200,14 +233,41 @@ const EngineKind* FindEngineKind(absl::string_view name) {
   return nullptr;
 }
 
+namespace {
+
+void TakeTrainersNames(const EngineKind& kind, Json& probe) {
+  const auto options = probe.find("engine_options");
+  if (options == probe.end() || !options->is_object()) return;
+  Json left = Json::object();
+  bool decays = false;
+  for (const auto& [name, value] : options->items()) {
+    const auto known = kind.trainer_names.find(name);
+    const Json::json_pointer field(known == kind.trainer_names.end() ? "" : known->second);
+    if (known == kind.trainer_names.end() || probe.contains(field)) {
+      left[name] = value;
+    } else if (known->second != "/optimizer/decay") {
+      probe[field] = value;
+    } else if (value != "constant") {
+      probe[field] = value;
+      decays = true;
+    }
+  }
+  probe["engine_options"] = left;
+  if (decays && !probe.contains("/optimizer/total_steps"_json_pointer))
+    probe["optimizer"]["total_steps"] = probe.value("/steps"_json_pointer, Json(Probe().steps));
+}
+
+}  // namespace
+
 void FillInFor(const EngineKind& kind, Json& probe) {
+  if (kind.only_by_trainer && !probe.contains("drive")) probe["drive"] = "trainer";
+  if (probe.value("/drive"_json_pointer, Json()) == "trainer") TakeTrainersNames(kind, probe);
   const auto optimizer = [&](const char* name, const std::string& value) {
     if (!probe["optimizer"].contains(name)) probe["optimizer"][name] = value;
   };
   // A warm-up is counted as the engine counts it.
   const Json warmup = probe.value("/optimizer/warmup_steps"_json_pointer, Json());
   if (warmup.is_number_integer() && warmup != 0) optimizer("schedule", kind.schedule);
-  if (kind.only_by_trainer && !probe.contains("drive")) probe["drive"] = "trainer";
   if (probe.value("/drive"_json_pointer, Json()) != "trainer") return;
   if (!probe.contains("data")) probe["data"] = kind.trainer_data.front();
   if (probe.contains("max_length") && !probe.contains("truncation") && !kind.truncations.empty())

@@ -58,7 +58,10 @@ struct EngineKind {
   std::vector<std::string> trainer_layouts = {};  // as `layouts`, of its trainer
   // Probe::truncation that its trainer offers, the default first.
   std::vector<std::string> truncations = {};
-  int64_t row_multiple = 1;     // tokens: its trainer cuts a row into equal parts
+  int64_t row_multiple = 1;  // tokens: its trainer cuts a row into equal parts
+  // Options of its trainer, under the trainer's own names, that fields of a probe ask for: name ->
+  // JSON pointer of the field. Of what names a schedule, see FillInFor.
+  std::map<std::string, std::string> trainer_names = {};
   std::string undecayed = {};   // OptimizerSettings::undecayed, unless a matrix says
   std::string not_driven = {};  // what of the engine only its trainer drives, in words
   std::vector<RuntimeNeed> needs = {};
@@ -80,7 +83,10 @@ std::vector<std::string> EngineKindNames();
 // "verl on torchtitan"; of a kind without an engine "transformers alone" or "transformers by its
 // own trainer".
 std::string ShortTitle(const EngineKind& kind);
-// Fills in what the kind decides where the JSON of a probe does not say.
+// Fills in what the kind decides where the JSON of a probe does not say. Of a probe that a trainer
+// drives, options that ask for what a field asks for become that field: data.train_batch_size=4 is
+// global_batch_size=4, and a schedule "cosine" or "linear" a decay over the cell's steps
+// ("constant": none). One whose field is given, too, stays.
 void FillInFor(const EngineKind& kind, Json& probe);
 // The kinds whose engine and library are there, by the names of their sources; for a library
 // without any engine, its control.
