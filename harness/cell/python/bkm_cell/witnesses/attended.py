@@ -18,7 +18,7 @@ import hashlib
 import inspect
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -150,14 +150,15 @@ def _output(result: Any) -> torch.Tensor:
     return _local(result)
 
 
-def _heads(result: Any, rows: Rows, width: int) -> torch.Tensor:
-    """One call's output as float32[tokens of a row, rows * heads, width]."""
-    output = _output(result)
+def _heads(output: torch.Tensor, rows: Rows, width: int) -> list[torch.Tensor]:
+    """One call's output as float32[tokens of a row, rows * heads, width], for each axis that may be that
+    of tokens."""
     if output.shape[-1] != width and output.shape[-1] % width == 0:  # the heads are concatenated
         output = output.unflatten(-1, (-1, width))
     if output.shape[-1] != width:
         raise Unreadable(f"output of shape {tuple(output.shape)} lacks v's {width} features")
-    return output.movedim(rows.axis(output.shape, "output"), 0).flatten(1, -2).float()
+    axes = rows.axes(output.shape, "output")
+    return [output.movedim(axis, 0).flatten(1, -2).float() for axis in axes]
 
 
 @dataclass(frozen=True)
@@ -216,10 +217,12 @@ class _Layout:
             raise Unreadable("its output does not keep the features of v in their places")
         place = torch.tensor([_BASE**digit for digit in range(self.digits)])
         heads = (numbers * place.to(numbers)).sum(-1).long()  # [T, heads]
-        heads = torch.where(mass[..., 0] > SEEN, heads, -1).amax(0)
-        if int(heads.max()) >= self.heads:
+        is_seen = mass[..., 0] > SEEN
+        of_column = torch.where(is_seen, heads, -1).amax(0)
+        # All queries of a head show the same one.
+        if int(of_column.max()) >= self.heads or bool((is_seen & (heads != of_column)).any()):
             raise Unreadable("its output does not keep the features of v in their places")
-        return heads.tolist()
+        return of_column.tolist()
 
 
 def probabilities(call: Call, query: torch.Tensor, value: torch.Tensor, rows: Rows) -> torch.Tensor:
@@ -227,8 +230,25 @@ def probabilities(call: Call, query: torch.Tensor, value: torch.Tensor, rows: Ro
 
     T counts the tokens of the documents, one document after the other, without padding.
     """
-    tokens = value.shape[rows.axis(value.shape, "v")]
-    return rows.flat(_shown(call, query, value, rows, torch.arange(tokens), tokens))
+    readings: list[torch.Tensor] = []
+    why: Unreadable | None = None
+    for axis in rows.axes(value.shape, "v"):
+        tokens = value.shape[axis]
+        try:
+            readings += _shown(call, query, value, rows, torch.arange(tokens), tokens, axis)
+        except Unreadable as error:
+            why = why or error
+    return rows.flat(_only(readings, why))
+
+
+def _only(readings: list[torch.Tensor], why: Unreadable | None) -> torch.Tensor:
+    """The one thing that was read; taken along another axis than that of tokens, an output is not made
+    of what was marked."""
+    if not readings:
+        raise why or Unreadable("nothing was read")
+    if any(not torch.equal(readings[0], other) for other in readings[1:]):
+        raise Unreadable("it has as many heads as tokens, and could be read in two ways")
+    return readings[0]
 
 
 def part_probabilities(
@@ -243,7 +263,11 @@ def part_probabilities(
     """
     is_own = part.places >= 0
     rows = Rows([int(is_own.sum())], [(0, 0)], 1, part.length)
-    (own,) = _shown(call, query, value, rows, part.places, tokens, at_once=True)
+    axes = rows.axes(value.shape, "v")
+    if len(axes) > 1:  # all ranks make the same calls: they cannot try
+        raise Unreadable(f"v of shape {tuple(value.shape)} has as many heads as tokens")
+    shown = _shown(call, query, value, rows, part.places, tokens, axes[0])
+    (own,) = _only(shown, None)
     seen = own.new_zeros(tokens, tokens)
     seen[part.places[is_own]] = own[is_own]
     return seen
@@ -256,36 +280,51 @@ def _shown(
     rows: Rows,
     places: torch.Tensor,
     keys: int,
-    at_once: bool = False,
-) -> torch.Tensor:
-    """float32[rows, tokens of a row, keys]; `places`: see _Layout. `at_once`: make all calls before
-    looking at what one of them returns."""
-    key_axis = rows.axis(value.shape, "v")
+    key_axis: int,
+) -> list[torch.Tensor]:
+    """float32[rows, tokens of a row, keys], at least one: for each axis of the output that may be that of
+    tokens and can be read so. `places`: see _Layout; `key_axis`: that of tokens in `value`. Makes all
+    calls before looking at what one of them returns."""
     shape = value.movedim(key_axis, -2).shape  # [..., tokens, width]
     layout = _Layout(math.prod(shape[:-2]), shape[-1], places, keys, rows.count)
     if layout.keys < 1:
         raise Unreadable(f"v of shape {tuple(value.shape)} has too few features")
     still = torch.zeros_like(query)
-    seen = torch.full((rows.count, shape[-2], keys), -1.0, device=value.device)
     firsts = range(0, layout.blocks, layout.heads_of_a_row)
     bases = (layout.basis(first).reshape(shape).movedim(-2, key_axis) for first in firsts)
-    results: Iterable[Any] = (call(still, torch.zeros_like(value).copy_(basis)) for basis in bases)
-    if at_once:
-        results = list(results)
-    for first, result in zip(firsts, results, strict=True):
-        shown = _heads(result, rows, layout.width)
-        if rows.count * len(places) > sum(rows.lengths):
-            # Padding may attend to anything, with NaN too.
-            shown = shown.nan_to_num(0)
-        if not bool(((shown >= _BELOW_ZERO) & (shown <= _ABOVE_ONE)).all()):
-            raise Unreadable("its output with basis vectors for v is not made of probabilities")
-        for column, head in enumerate(layout.head_of_v(shown)):
-            begin, count = layout.span(first, head)
-            part = seen[head // layout.heads_of_a_row, :, begin : begin + count]
-            part.copy_(torch.maximum(part, shown[:, column, 1 + layout.digits :][:, :count]))
-    if bool((seen < 0).any()):
-        raise Unreadable("some heads of v are in no head of its output")
-    return seen
+    outputs = [_output(call(still, torch.zeros_like(value).copy_(basis))) for basis in bases]
+    by_axis = zip(*(_heads(output, rows, layout.width) for output in outputs), strict=True)
+    found: list[torch.Tensor] = []
+    why: Unreadable | None = None
+    for shown in by_axis:
+        seen = torch.full((rows.count, shape[-2], keys), -1.0, device=value.device)
+        try:
+            for first, one in zip(firsts, shown, strict=True):
+                _note(one, first, layout, rows, seen)
+            if bool((seen < 0).any()):
+                raise Unreadable("some heads of v are in no head of its output")
+        except Unreadable as error:
+            why = why or error
+        else:
+            found.append(seen)
+    if why is not None and not found:
+        raise why
+    return found
+
+
+def _note(
+    shown: torch.Tensor, first: int, layout: _Layout, rows: Rows, seen: torch.Tensor
+) -> None:
+    """Takes over into `seen` what one output shows (see _heads)."""
+    if rows.count * len(layout.places) > sum(rows.lengths):
+        # Padding may attend to anything, with NaN too.
+        shown = shown.nan_to_num(0)
+    if not bool(((shown >= _BELOW_ZERO) & (shown <= _ABOVE_ONE)).all()):
+        raise Unreadable("its output with basis vectors for v is not made of probabilities")
+    for column, head in enumerate(layout.head_of_v(shown)):
+        begin, count = layout.span(first, head)
+        part = seen[head // layout.heads_of_a_row, :, begin : begin + count]
+        part.copy_(torch.maximum(part, shown[:, column, 1 + layout.digits :][:, :count]))
 
 
 class Attended:

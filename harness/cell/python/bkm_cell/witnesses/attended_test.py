@@ -299,6 +299,22 @@ class AttendedTest(unittest.TestCase):
                 (relation,) = attended.relations.values()
                 self.assertTrue(torch.equal(relation.bool(), expected))
 
+    def test_as_many_heads_as_tokens_are_told_apart_by_what_they_show(self):
+        lengths = [9, 7]
+        mask = torch.block_diag(*(torch.ones(n, n).tril() for n in lengths)).bool()
+        q, k, v = (torch.randn(1, 16, 16, 32) for _ in range(3))
+        for tokens_first in (False, True):
+
+            def attention(q, k, v, tokens_first=tokens_first):
+                out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+                return out.transpose(1, 2) if tokens_first else out
+
+            attended = Attended(lengths)
+            attended.read(0, attention, (q, k, v), {})
+            self.assertIsNone(attended.error)
+            (relation,) = attended.relations.values()
+            self.assertTrue(torch.equal(relation.bool(), mask))
+
     def test_what_is_no_attention_is_an_error(self):
         def mixed_up(q, k, v):  # features in the order (H, N)
             out = heads_first(q, k, v, mask=documents())

@@ -77,21 +77,21 @@ class Rows:
     def shape(self) -> tuple[int, int | None]:
         return self.count, self.length
 
-    def axis(self, shape: torch.Size, what: str) -> int:
-        """The axis of tokens; the last axis (features) is not considered."""
+    def axes(self, shape: torch.Size, what: str) -> list[int]:
+        """The axes that may be that of tokens: several where there are as many heads. The last axis
+        (features) is not considered."""
         least = max(at + size for (_, at), size in zip(self.places, self.lengths, strict=True))
         axes = list(enumerate(shape[:-1]))
         if self.count > 1:
             axes = axes[1:] if shape[0] == self.count else []
         found = [axis for axis, size in axes if size == (self.length or least)]
         found = found or [axis for axis, size in axes if size >= least]
-        if len(found) != 1:
+        if not found:
             rows = "" if self.count == 1 else f" in {self.count} rows"
             raise Unreadable(
-                f"{what} of shape {tuple(shape)} has {'no' if not found else 'more than one'} axis "
-                f"of {least} tokens or more{rows}"
+                f"{what} of shape {tuple(shape)} has no axis of {least} tokens or more{rows}"
             )
-        return found[0]
+        return found
 
     def flat(self, seen: torch.Tensor) -> torch.Tensor:
         """[rows, length, length] of pairs in rows as [T, T] of pairs in the batch's order."""
