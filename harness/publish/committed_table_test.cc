@@ -30,6 +30,7 @@ namespace bkm {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -50,12 +51,15 @@ TEST(CommittedTableTest, EachWorkingRowHasItsLockAndNoOtherLockIsThere) {
   EXPECT_EQ(there, named);
 }
 
-TEST(CommittedTableTest, IsOfARunOfTheWholeMatrix) {
+TEST(CommittedTableTest, IsOfFinishedRunsOfBothMatrices) {
   const PublishedTable table = ReadPublishedTable(kFolder)->table;
-  ASSERT_EQ(table.runs.size(), 1u);
-  EXPECT_EQ(table.runs[0].matrix, "bkm");
-  EXPECT_TRUE(table.runs[0].finished);
-  EXPECT_EQ(table.runs[0].dir, "../../runs/bkm");
+  std::vector<std::string> matrices;
+  for (const PublishedRun& run : table.runs) {
+    matrices.push_back(run.matrix);
+    EXPECT_TRUE(run.finished);
+    EXPECT_EQ(run.dir, absl::StrCat("../../runs/", run.matrix));
+  }
+  EXPECT_THAT(matrices, ElementsAre("bkm", "trainers"));
 }
 
 // Both files follow from the cells in table.json. Where only their form changed, the copies that
@@ -97,9 +101,10 @@ std::vector<std::string> ColumnsOf(const std::string& line) {
   return {columns.begin() + 1, columns.end() - 1};
 }
 
-// Of each engine in table.md the newest versions that work, each with its newest library.
+// Of each engine in table.md the newest versions that work, each with its newest library; of a
+// library by its own trainer the newest.
 std::string RowsForTheReadme(const std::string& table) {
-  constexpr int kOfEachEngine = 4;
+  constexpr size_t kOfEachEngine = 3, kOfEachLibrary = 1;
   const std::vector<std::string> lines = absl::StrSplit(table, '\n');
   std::map<std::string, std::string> targets;  // "[lock][1]" -> a link that holds in README.md
   for (const std::string& line : lines) {
@@ -120,15 +125,18 @@ std::string RowsForTheReadme(const std::string& table) {
     if (absl::StartsWith(lines[i], "| ---")) header = ColumnsOf(lines[i - 1]);
     if (!absl::StartsWith(lines[i], "| ") || !absl::StrContains(lines[i], "**ok**")) continue;
     const std::vector<std::string> columns = ColumnsOf(lines[i]);
-    if (versions.size() == kOfEachEngine || !versions.insert(columns[0]).second) continue;
+    const size_t library = header[1] == "its date" ? 0 : 1;  // its column
+    const size_t most = library == 0 ? kOfEachLibrary : kOfEachEngine;
+    if (versions.size() == most || !versions.insert(columns[0]).second) continue;
     std::vector<std::string> attentions;
-    for (size_t j = 3; j < columns.size(); ++j) {
+    for (size_t j = library + 2; j < columns.size(); ++j) {
       if (absl::StartsWith(columns[j], "**ok**"))
         attentions.push_back(absl::StrCat(header[j], columns[j].substr(6)));
     }
-    absl::StrAppend(&rows, "| ", header[0], " ", columns[0], " (", kind, ") | ", header[1], " ",
-                    columns[1], " | ", columns[2], " | ", absl::StrJoin(attentions, ", "), " | ",
-                    targets[columns.back()], " |\n");
+    absl::StrAppend(&rows, "| ", library == 0 ? "its own trainer" : header[0], " ",
+                    library == 0 ? "" : columns[0] + " ", "(", kind, ") | ", header[library], " ",
+                    columns[library], " | ", columns[library + 1], " | ",
+                    absl::StrJoin(attentions, ", "), " | ", targets[columns.back()], " |\n");
   }
   return rows;
 }

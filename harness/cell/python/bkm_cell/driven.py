@@ -203,7 +203,8 @@ class DrivenLadder(Ladder):
 
         with ExitStack() as self._whole, ExitStack() as self._of_step, ExitStack() as self._of_forward:
             self._whole.enter_context(first_weights_read(began))
-            self._whole.enter_context(outermost_calls(self._entered, self._left, self._part_left))
+            seen = (self._entered, self._left, self._part_left, self._part_entered)
+            self._whole.enter_context(outermost_calls(*seen))
             self._adapter.run()
         self._tell_last_step()
 
@@ -257,11 +258,13 @@ class DrivenLadder(Ladder):
         if logits is not None:
             forward.watch(logits)
 
+    def _part_entered(self, _: torch.nn.Module) -> None:
+        self._recomputes = self._recomputes or torch._C._current_graph_task_id() != -1
+
     def _part_left(self, part: torch.nn.Module, result: Any) -> None:
-        """A loss that makes logits itself calls the head, chunk by chunk; a checkpoint calls layers again."""
+        """A loss that makes logits itself calls the head, chunk by chunk."""
         if self._is_own or not self._steps or self._steps[-1].is_over:
             return
-        self._recomputes = self._recomputes or torch._C._current_graph_task_id() != -1
         forward = self._steps[-1].forwards[-1]
         if forward.is_in_chunks and isinstance(result, torch.Tensor) and result.requires_grad:
             logits = self._adapter.logits(result)

@@ -17,11 +17,17 @@ Left = Callable[[torch.nn.Module, Any], None]
 
 
 @contextmanager
-def outermost_calls(entered: Entered, left: Left, part_left: Left) -> Iterator[None]:
+def outermost_calls(
+    entered: Entered,
+    left: Left,
+    part_left: Left,
+    part_entered: Callable[[torch.nn.Module], None] = lambda _: None,
+) -> Iterator[None]:
     """Calls `entered(module, arguments, keywords)` before, and `left(module, result)` after.
 
-    Parts of a module that was outermost are not, but `part_left(part, result)` is called where one is
-    called by itself: a checkpoint calls layers alone in the backward, a loss the head. Torch's own
+    Parts of a module that was outermost are not, but `part_entered(part)` and `part_left(part, result)`
+    are called where one is called by itself: a checkpoint calls layers alone in the backward, which it
+    leaves before they end, a loss the head. Torch's own
     process-wide hooks are not given keywords. What DDP wraps is the model: DDP returns copies, through
     which no gradient of the logits comes.
     """
@@ -36,6 +42,7 @@ def outermost_calls(entered: Entered, left: Left, part_left: Left) -> Iterator[N
         running.append(module)
         try:
             if id(module) in parts:
+                part_entered(module)
                 result = inner(module, *arguments, **named)
                 part_left(module, result)
                 return result

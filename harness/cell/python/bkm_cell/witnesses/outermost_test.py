@@ -42,6 +42,12 @@ class OutermostTest(unittest.TestCase):
             "the layer that backward calls again does not end there",
         )
 
+    def test_a_layer_that_the_backward_computes_again_is_entered(self):
+        model, again = Model(), []
+        with outermost_calls(lambda *_: None, lambda *_: None, lambda *_: None, again.append):
+            model(torch.ones(2, 3, requires_grad=True)).sum().backward()
+        self.assertEqual(again, [model.layer])
+
     def test_a_part_that_is_called_by_itself_is_seen_as_one(self):
         model = Model()
         with self.watching():
