@@ -178,7 +178,7 @@ TEST_F(MoreRealTrainersTest, EveryVersionOfVerlThatStartsTrainsWhatItsDataFileSa
     EXPECT_EQ(TextOf(cell, "verdict"), ExpectedOfVerl(cell))
         << TextOf(cell, "id") << ": " << TextOf(cell, "message");
   }
-  EXPECT_EQ(subjects, 45);
+  EXPECT_EQ(subjects, 54);
 }
 
 TEST_F(MoreRealTrainersTest, TransformersTrainerTrainsWhatItsDataFileSays) {
@@ -193,7 +193,7 @@ TEST_F(MoreRealTrainersTest, TransformersTrainerTrainsWhatItsDataFileSays) {
     EXPECT_EQ(TextOf(cell, "verdict"), is_wrong ? "wrong" : "ok")
         << TextOf(cell, "id") << ": " << TextOf(cell, "message");
   }
-  EXPECT_EQ(subjects, 20);
+  EXPECT_EQ(subjects, 29);
 }
 
 TEST_F(MoreRealTrainersTest, TorchtitansTrainerPacksConversationsRightFromBorders) {
