@@ -129,8 +129,8 @@ std::string WhyOpen(const Pair& pair) {
 }
 
 bool IsRowOf(const PublishedRow& row, const Pair& pair) {
-  const bool has_engine = pair.engine == nullptr ? row.engine_version.subject.empty()
-                                                 : IsVersion(row.engine_version, *pair.engine);
+  const bool has_engine =
+      pair.engine == nullptr ? !HasEngine(row) : IsVersion(row.engine_version, *pair.engine);
   return row.engine == pair.kind->name && has_engine && HasLibrary(row, *pair.library) &&
          IsSameRelease(row.torch, pair.torch->version);
 }

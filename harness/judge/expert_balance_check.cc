@@ -37,6 +37,11 @@ CheckResult CheckExpertBalance(std::span<const ObservedStep> steps) {
   std::vector<FailedPlace> places;
   int64_t layers = 0;
   for (size_t k = 0; k < steps.size(); ++k) {
+    if (steps[k].experts.size() != steps.front().experts.size())
+      return CheckResult::Unseen(Stage::kStep,
+                                 absl::StrCat("in step ", k + 1, " ", steps[k].experts.size(),
+                                              " layers of experts were seen, and ",
+                                              steps.front().experts.size(), " in step 1"));
     for (const ObservedExperts& experts : steps[k].experts) {
       const std::string where = absl::StrCat("step ", k + 1, ", ", experts.layer);
       const bool is_counted = std::any_of(experts.tokens.begin(), experts.tokens.end(),
@@ -103,8 +108,9 @@ extern const Claim kExpertBalanceClaim = {
         "which experts each router chose in the training forwards, and the biases before and "
         "after the optimizer's step",
     .cannot_see =
-        "what the biases do to the routing, which the numbers show; layouts in which ranks "
-        "share more than the batch; the library alone, whose optimizer is bkm's",
+        "what the biases do to the routing, which the numbers show; a coefficient that is not the "
+        "configuration's, because it is read from the layer; a rank after the first; layouts in "
+        "which ranks share more than the batch; the library alone, whose optimizer is bkm's",
     .applies = HasBalancedExperts,
     .check = CheckExpertBalanceOf,
 };

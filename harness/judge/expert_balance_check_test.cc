@@ -57,6 +57,13 @@ TEST(ExpertBalanceCheckTest, AMoveThatIsNoNumberIsNoPass) {
             ClaimOutcome::kFailed);
 }
 
+TEST(ExpertBalanceCheckTest, AStepWithoutALayerOfTheOthersWasNotSeen) {
+  const ObservedStep right = StepWith({20, 10, 4, 6}, {-1.25e-3, -0.25e-3, 0.75e-3, 0.75e-3});
+  const CheckResult result = CheckExpertBalance(std::vector{right, ObservedStep()});
+  EXPECT_EQ(result.outcome, ClaimOutcome::kUnseen);
+  EXPECT_EQ(result.message, "in step 2 0 layers of experts were seen, and 1 in step 1");
+}
+
 TEST(ExpertBalanceCheckTest, WithoutTheRoutersChoiceNothingWasSeen) {
   EXPECT_EQ(Check(StepWith({0, 0}, {0, 0})).outcome, ClaimOutcome::kUnseen);
   EXPECT_EQ(Check(StepWith({1, 2}, {0})).outcome, ClaimOutcome::kUnseen);

@@ -33,7 +33,8 @@ struct Cell {
   std::vector<std::string> plant = {};
   int repeat = 1;  // 2 or more: a further run of the same cell, to see run-to-run variation
 
-  bool is_control() const { return !engine_subject.has_value(); }
+  // The library alone, called by bkm. Driven by its own trainer it is none, and a row of a table.
+  bool is_control() const { return !engine_subject && probe.drive != "trainer"; }
 };
 
 struct Dimension;  // harness/model/dimension.h

@@ -26,6 +26,13 @@ Cell Example() {
   return cell;
 }
 
+TEST(CellTest, ALibraryByItsOwnTrainerIsNoControl) {
+  Cell cell;
+  EXPECT_TRUE(cell.is_control());
+  cell.probe.drive = "trainer";
+  EXPECT_FALSE(cell.is_control());
+}
+
 TEST(CellTest, IdSpellsTheMainFieldsAndWhatIsNotDefault) {
   Cell cell = Example();
   cell.probe.seed = 7;

@@ -39,6 +39,28 @@ std::map<std::string, std::string> NamesOfVerl(const std::string& decay,
 // Adapters construct the engine's class themselves.
 constexpr char kVerlsOwn[] = "verl's workers and configuration files";
 
+void TakeTrainersNames(const EngineKind& kind, Json& probe) {
+  const auto options = probe.find("engine_options");
+  if (options == probe.end() || !options->is_object()) return;
+  Json left = Json::object();
+  bool decays = false;
+  for (const auto& [name, value] : options->items()) {
+    const auto known = kind.trainer_names.find(name);
+    const Json::json_pointer field(known == kind.trainer_names.end() ? "" : known->second);
+    if (known == kind.trainer_names.end() || probe.contains(field)) {
+      left[name] = value;
+    } else if (known->second != "/optimizer/decay") {
+      probe[field] = value;
+    } else if (value != "constant") {
+      probe[field] = value;
+      decays = true;
+    }
+  }
+  probe["engine_options"] = left;
+  if (decays && !probe.contains("/optimizer/total_steps"_json_pointer))
+    probe["optimizer"]["total_steps"] = probe.value("/steps"_json_pointer, Json(Probe().steps));
+}
+
 }  // namespace
 
 const std::vector<EngineKind>& EngineKinds() {
@@ -232,32 +254,6 @@ const EngineKind* FindEngineKind(absl::string_view name) {
   }
   return nullptr;
 }
-
-namespace {
-
-void TakeTrainersNames(const EngineKind& kind, Json& probe) {
-  const auto options = probe.find("engine_options");
-  if (options == probe.end() || !options->is_object()) return;
-  Json left = Json::object();
-  bool decays = false;
-  for (const auto& [name, value] : options->items()) {
-    const auto known = kind.trainer_names.find(name);
-    const Json::json_pointer field(known == kind.trainer_names.end() ? "" : known->second);
-    if (known == kind.trainer_names.end() || probe.contains(field)) {
-      left[name] = value;
-    } else if (known->second != "/optimizer/decay") {
-      probe[field] = value;
-    } else if (value != "constant") {
-      probe[field] = value;
-      decays = true;
-    }
-  }
-  probe["engine_options"] = left;
-  if (decays && !probe.contains("/optimizer/total_steps"_json_pointer))
-    probe["optimizer"]["total_steps"] = probe.value("/steps"_json_pointer, Json(Probe().steps));
-}
-
-}  // namespace
 
 void FillInFor(const EngineKind& kind, Json& probe) {
   if (kind.only_by_trainer && !probe.contains("drive")) probe["drive"] = "trainer";

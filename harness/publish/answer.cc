@@ -17,8 +17,7 @@ bool IsRelease(const PublishedVersion& version) {
 }
 
 bool IsOfReleases(const PublishedRow& row) {
-  const bool has_engine = !row.engine_version.subject.empty();
-  return (!has_engine || IsRelease(row.engine_version)) && IsRelease(row.library_to);
+  return (!HasEngine(row) || IsRelease(row.engine_version)) && IsRelease(row.library_to);
 }
 
 Answer AnswerFor(const EngineKind& kind, const PublishedTable& table) {
@@ -54,7 +53,7 @@ std::vector<Answer> AnswersOf(const PublishedTable& table) {
 std::string PairLabel(const PublishedRow& row) {
   const EngineKind* kind = FindEngineKind(row.engine);
   const std::string library = absl::StrCat(row.library, " ", ShortLabel(row.library_to));
-  if (!kind || row.engine_version.subject.empty()) return library;
+  if (!kind || !HasEngine(row)) return library;
   return absl::StrCat(kind->engine_source, " ", ShortLabel(row.engine_version), " with ", library);
 }
 

@@ -31,9 +31,7 @@ const char* ColorOf(RowStatus status) {
 
 std::string PairText(const PublishedRow& row) {
   const std::string library = absl::StrCat(row.library, " ", ShortLabel(row.library_to));
-  return row.engine_version.subject.empty()
-             ? library
-             : absl::StrCat(ShortLabel(row.engine_version), " x ", library);
+  return HasEngine(row) ? absl::StrCat(ShortLabel(row.engine_version), " x ", library) : library;
 }
 
 // Rows are sorted newest first.

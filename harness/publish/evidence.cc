@@ -120,7 +120,7 @@ MergedEvidence Merge(const std::vector<RunEvidence>& runs) {
       const std::string at = MeasuredAt(run, cell);
       MergedCell found{
           .record = &cell, .run = &run, .measured_at = at, .evidence = EvidenceOf(run, cell, at)};
-      if (cell.cell.is_control() && cell.cell.probe.drive != "trainer") {
+      if (cell.cell.is_control()) {
         const auto [it, is_new] = controls.emplace(ControlKey(cell), found);
         if (!is_new) Join(std::move(found), it->second);
         continue;

@@ -56,8 +56,7 @@ void KeepOlder(Cell lost, Cell& cell) {
 }
 
 struct MergedEvidence {
-  std::vector<MergedCell>
-      cells;  // of an engine, or of a library by its own trainer; as in the runs
+  std::vector<MergedCell> cells;             // all but controls, in the order of the runs
   std::map<std::string, Evidence> controls;  // by ControlKey
   int folders = 0;                           // cells left out because a folder has no version
   int planted = 0;                           // cells left out because of planted faults

@@ -46,6 +46,8 @@ TEST(PriorityTest, NewCellsComeFirstAndKnownOnesLast) {
   PlannedCell control = Planned("never seen");
   control.cell.engine_subject.reset();
   EXPECT_EQ(priorities.Of(control), Priority::kKnown);
+  control.cell.probe.drive = "trainer";  // the library's own: a row of the table, and none yet
+  EXPECT_EQ(priorities.Of(control), Priority::kNew);
   std::vector<PlannedCell> plan = {Planned("known"), Planned("contradicted"), Planned("b"),
                                    Planned("flaky"), Planned("a")};
   plan[4].included = false;

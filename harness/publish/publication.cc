@@ -36,8 +36,7 @@ std::string FileNameOf(const std::string& engine, const PublishedVersion& versio
 }
 
 std::string ConstraintsName(const PublishedRow& row) {
-  const PublishedVersion& version =
-      row.engine_version.subject.empty() ? row.library_to : row.engine_version;
+  const PublishedVersion& version = HasEngine(row) ? row.engine_version : row.library_to;
   return absl::StrCat("constraints/", FileNameOf(row.engine, version), ".txt");
 }
 

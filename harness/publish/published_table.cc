@@ -34,6 +34,8 @@ bool IsOk(const PublishedCell& cell) {
   return cell.evidence.verdict.kind == VerdictKind::kOk && !cell.flaky;
 }
 
+bool HasEngine(const PublishedRow& row) { return !row.engine_version.subject.empty(); }
+
 bool Works(const PublishedRow& row) {
   return row.status == RowStatus::kWorks || row.status == RowStatus::kWorksExcept;
 }
@@ -116,6 +118,8 @@ void Describe(Fields& fields, PublishedRow& row) {
   fields.Field("expires", row.expires);
   fields.Field("install", row.install, Presence::kOptional);
   fields.Field("pylock", row.pylock);
+  if (fields.reading() && row.pylock.find('/') != std::string::npos)
+    fields.Fail("pylock", "the name of a file beside the table is needed here, not a path");
   fields.OneOf("sandbox", row.sandbox, RecordedLevelNames(), Presence::kOmitted);
   fields.Field("measure_again", row.measure_again, Presence::kOmitted);
   fields.Field("horizon", row.horizon, Presence::kOmitted);

@@ -120,6 +120,8 @@ struct PublishedTable {
   bool operator==(const PublishedTable&) const = default;
 };
 
+// Else it is a library by its own trainer.
+bool HasEngine(const PublishedRow& row);
 // Whether any cell is ok and not flaky.
 bool Works(const PublishedRow& row);
 // "verl 2026-08-14, torchtitan 2026-08-13": up to when the row's sources were known; empty if

@@ -11,6 +11,8 @@
 namespace bkm {
 namespace {
 
+using ::testing::HasSubstr;
+
 bool TableSchemaAccepts(const Json& json) {
   return SchemaAccepts("harness/publish/table.schema.json", json);
 }
@@ -63,6 +65,17 @@ TEST(PublishedTableTest, RefusesARowWithoutEvidence) {
   EXPECT_EQ(PublishedTableFromJson(json, "t.json").status().message(),
             "t.json: $.rows[0].cells[0]: the key 'evidence' is missing");
   EXPECT_FALSE(TableSchemaAccepts(json));
+}
+
+// A row's lock is copied into the next table, and a table may come from anyone.
+TEST(PublishedTableTest, RefusesALockThatLiesElsewhere) {
+  for (const char* path : {"/etc/passwd", "../pylock.a.toml", "x/pylock.a.toml"}) {
+    Json json = AsJson(ATable());
+    json["rows"][0]["pylock"] = path;
+    EXPECT_THAT(PublishedTableFromJson(json, "table.json").status().message(),
+                HasSubstr("not a path"))
+        << path;
+  }
 }
 
 TEST(PublishedTableTest, RefusesWhatIsNoTable) {

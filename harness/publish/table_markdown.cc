@@ -175,9 +175,6 @@ std::string ShortLibrary(const PublishedRow& row) {
              : absl::StrCat(ShortLabel(row.library_from), " to ", newest);
 }
 
-// Else it is a library by its own trainer.
-bool HasEngine(const PublishedRow& row) { return !row.engine_version.subject.empty(); }
-
 // "v0.8.0 (7aed6b230, 2026-06-01) x torchtitan 0.3.0".
 std::string LongPair(const PublishedRow& row, absl::string_view between) {
   return absl::StrCat(HasEngine(row) ? absl::StrCat(VersionText(row.engine_version), between) : "",

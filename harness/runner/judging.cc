@@ -36,7 +36,7 @@ Packages PackagesOf(const std::optional<Json>& request, const Cell& cell) {
   const EngineKind* kind = FindEngineKind(cell.engine);
   const Json none;
   const Json& packages = ObjectOf(request ? *request : none, "packages");
-  return {.engine = cell.is_control() ? "" : TextOf(packages, "engine", kind->engine_source),
+  return {.engine = !cell.engine_subject ? "" : TextOf(packages, "engine", kind->engine_source),
           .library = TextOf(packages, "library", kind->library_source)};
 }
 

@@ -178,7 +178,7 @@ const CellRecord* FindTwin(const RunRecord& run, const CellRecord& cell,
 }
 
 const CellRecord* FindControl(const RunRecord& run, const CellRecord& cell) {
-  if (cell.cell.is_control()) return nullptr;
+  if (!cell.cell.engine_subject) return nullptr;
   const std::string key = ControlKey(cell);
   if (key.empty()) return nullptr;
   const auto it = std::find_if(run.cells.begin(), run.cells.end(), [&](const CellRecord& other) {

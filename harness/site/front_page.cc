@@ -149,7 +149,7 @@ class Front {
                      proof.empty() ? "" : absl::StrCat(": ", proof), ". Measured on ", row.measured,
                      row.expires.empty() ? "" : absl::StrCat(", expires on ", row.expires),
                      SandboxNote(row), ". ");
-    const bool is_pair = !row.engine_version.subject.empty();
+    const bool is_pair = HasEngine(row);
     if (answer.releases == answer.best)
       return absl::StrCat(text, is_pair ? "Both sides are releases." : "It is a release.");
     if (answer.releases)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the bkm authors.
-"""Names that torch moved, from where the torch of this cell has them (from 2.4 on).
+"""Names that torch moved, from where the torch of this cell has them (from 2.4 on), and what is made of
+them.
 
 A cell fails where its subjects do, not because our own code asks for a newer torch than they need.
 """
@@ -8,6 +9,8 @@ A cell fails where its subjects do, not because our own code asks for a newer to
 from __future__ import annotations
 
 from typing import Any
+
+import torch
 
 try:
     from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
@@ -26,6 +29,11 @@ except ImportError:
     flex = None
 
 
+def local_part(tensor: torch.Tensor) -> torch.Tensor:
+    """This rank's part of a tensor that is spread over ranks."""
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
 class _NoBlockMask:
     """The class of block masks where there are none."""
 
@@ -41,4 +49,5 @@ __all__ = [
     "Shard",
     "distribute_tensor",
     "flex",
+    "local_part",
 ]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import torch
 
-from bkm_cell.older_torch import DTensor, Shard
+from bkm_cell.older_torch import DTensor, local_part, Shard
 from bkm_cell.report import Report
 from bkm_cell.tensor_file import dtype_name
 from bkm_cell.witnesses.flat_parameters import FlatPart
@@ -262,5 +262,4 @@ def local_elements(parameter: torch.Tensor) -> int:
 def _local(tensor: torch.Tensor | FlatPart) -> torch.Tensor:
     if isinstance(tensor, FlatPart):
         return tensor.values
-    tensor = tensor.detach()
-    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+    return local_part(tensor.detach())

@@ -25,7 +25,7 @@ from typing import Any
 
 import torch
 
-from bkm_cell.older_torch import DTensor
+from bkm_cell.older_torch import DTensor, local_part
 from bkm_cell.tensor_file import tensor_bytes
 from bkm_cell.witnesses.rows import Part, Rows, Unreadable
 
@@ -104,7 +104,7 @@ def _value_shape(
         _, (_, _, value) = first_arguments(module.forward, arguments, named)
     except Unreadable:
         return None
-    return _local(value).shape
+    return local_part(value).shape
 
 
 def replaying(
@@ -125,19 +125,14 @@ def replaying(
                 keywords[place] = tensor
         return function(*given, **keywords)
 
-    return again, _local(query), _local(value)
-
-
-def _local(tensor: torch.Tensor) -> torch.Tensor:
-    """This rank's part of a tensor that tensor parallelism spreads over ranks."""
-    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+    return again, local_part(query), local_part(value)
 
 
 def _as(original: torch.Tensor, local: torch.Tensor) -> torch.Tensor:
     """This rank's part in the form of the original."""
     if not isinstance(original, DTensor):
         return local
-    return DTensor.from_local(
+    return DTensor.fromlocal_part(
         local, original.device_mesh, original.placements, run_check=False
     )
 
@@ -147,7 +142,7 @@ def _output(result: Any) -> torch.Tensor:
         result = result[0]
     if not isinstance(result, torch.Tensor):
         raise Unreadable(f"it returns {type(result).__name__}, not a tensor")
-    return _local(result)
+    return local_part(result)
 
 
 def _heads(output: torch.Tensor, rows: Rows, width: int) -> list[torch.Tensor]:

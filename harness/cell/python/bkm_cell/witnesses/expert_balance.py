@@ -12,24 +12,25 @@ from typing import Any
 
 import torch
 
-
-def _local(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+from bkm_cell.older_torch import local_part
 
 
 class _Layer:
-    """One layer of experts. Eras differ in the suffixes of names."""
+    """One layer of experts. Eras differ in the suffixes of names. Where it has no router or no bias, nothing
+    is seen."""
 
-    def __init__(self, name: str, module: torch.nn.Module, bias: torch.Tensor) -> None:
+    def __init__(self, name: str, module: torch.nn.Module, coefficient: float) -> None:
         self.name = name
-        self.router = module.get_submodule("router")
-        self.coefficient = float(getattr(module, "load_balance_coeff"))
-        self._bias = bias
-        self._before = bias
-        self._tokens = bias
+        self.coefficient = coefficient
+        biases = (b for n, b in module.named_buffers(recurse=False) if n.startswith("expert_bias"))
+        self._bias = next(biases, torch.zeros(0))
+        is_whole = self._bias.numel() > 0
+        self.router = dict(module.named_children()).get("router") if is_whole else None
+        self._before = self._bias
+        self._tokens = self._bias
 
     def begin(self) -> None:
-        self._before = _local(self._bias).detach().clone()
+        self._before = local_part(self._bias).detach().clone()
         self._tokens = torch.zeros(self._before.numel(), dtype=torch.int64)
 
     def count(self, _: Any, __: Any, result: Any) -> None:
@@ -38,7 +39,7 @@ class _Layer:
             return
         for chosen in result:
             if isinstance(chosen, torch.Tensor) and chosen.dtype == torch.int64 and chosen.dim() > 1:
-                flat = _local(chosen).flatten().cpu()
+                flat = local_part(chosen).flatten().cpu()
                 self._tokens += torch.bincount(flat, minlength=self._tokens.numel())
                 return
 
@@ -46,7 +47,7 @@ class _Layer:
         tokens = self._tokens
         if ranks > 1:
             torch.distributed.all_reduce(tokens)
-        moved = _local(self._bias).detach() - self._before
+        moved = local_part(self._bias).detach() - self._before
         return {
             "layer": self.name,
             "coefficient": self.coefficient,
@@ -63,16 +64,18 @@ class ExpertBalance:
         self._layers: list[_Layer] = []
         for root in modules:
             for name, module in root.named_modules():
-                biases = [b for n, b in module.named_buffers(recurse=False) if n.startswith("expert_bias")]
-                if biases and getattr(module, "load_balance_coeff", None) is not None:
-                    self._layers.append(_Layer(name, module, biases[0]))
+                # Its own attribute: a wrapper shows those of what it wraps, too.
+                coefficient = vars(module).get("load_balance_coeff")
+                if coefficient is not None:
+                    self._layers.append(_Layer(name, module, float(coefficient)))
 
     @contextmanager
     def watching(self) -> Iterator[None]:
         with ExitStack() as stack:
             for layer in self._layers:
                 layer.begin()
-                stack.callback(layer.router.register_forward_hook(layer.count).remove)
+                if layer.router is not None:
+                    stack.callback(layer.router.register_forward_hook(layer.count).remove)
             yield
 
     def facts(self) -> dict[str, Any]:

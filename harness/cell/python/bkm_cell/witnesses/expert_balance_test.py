@@ -5,6 +5,7 @@ from __future__ import annotations
 import unittest
 
 import torch
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.utils.checkpoint import checkpoint
 
 from bkm_cell.witnesses.expert_balance import ExpertBalance
@@ -54,6 +55,20 @@ class ExpertBalanceTest(unittest.TestCase):
             with balance.watching():
                 checkpoint(layer, x, use_reentrant=False).backward()
             self.assertEqual(sum(balance.facts()["experts"][0]["tokens"]), 10)
+
+    def test_a_layer_without_a_bias_or_a_router_is_told_and_shows_nothing(self) -> None:
+        unbiased, unrouted = _Experts(1e-3), _Experts(1e-3)
+        del unbiased.expert_bias
+        del unrouted.router
+        balance = ExpertBalance([unbiased, unrouted], ranks=1)
+        with balance.watching():
+            unbiased.router(torch.randn(5, 3))
+        first, second = balance.facts()["experts"]
+        self.assertEqual((first["moved"], sum(second["tokens"])), ([], 0))
+
+    def test_a_wrapper_is_no_second_layer(self) -> None:
+        wrapped = checkpoint_wrapper(_Experts(1e-3))
+        self.assertEqual(len(ExpertBalance([wrapped], ranks=1).facts()["experts"]), 1)
 
     def test_layers_that_are_not_balanced_are_none(self) -> None:
         self.assertEqual(ExpertBalance([_Experts(None), torch.nn.Linear(1, 1)], ranks=1).facts(), {})

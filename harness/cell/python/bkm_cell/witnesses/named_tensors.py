@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import torch
 
-from bkm_cell.older_torch import DTensor
+from bkm_cell.older_torch import DTensor, local_part
 from bkm_cell.witnesses.flat_parameters import flat_parts, is_flat
 from bkm_cell.witnesses.plain_name import plain_name
 
@@ -189,7 +189,7 @@ class NamedTensors:
     def own_gradients(self) -> list[torch.Tensor]:
         """The gradients as the modules hold them: of several ranks, this one's parts."""
         found = [p.grad for module in self._modules for p in module.parameters()]
-        return [g.to_local() if isinstance(g, DTensor) else g for g in found if g is not None]
+        return [local_part(g) for g in found if g is not None]
 
     def gradients(self) -> Tensors:
         if self._is_flat:

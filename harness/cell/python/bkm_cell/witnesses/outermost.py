@@ -26,10 +26,9 @@ def outermost_calls(
     """Calls `entered(module, arguments, keywords)` before, and `left(module, result)` after.
 
     Parts of a module that was outermost are not, but `part_entered(part)` and `part_left(part, result)`
-    are called where one is called by itself: a checkpoint calls layers alone in the backward, which it
-    leaves before they end, a loss the head. Torch's own
-    process-wide hooks are not given keywords. What DDP wraps is the model: DDP returns copies, through
-    which no gradient of the logits comes.
+    are called where one is called by itself: a loss calls the head, and a checkpoint calls layers in the
+    backward, which it often leaves by an exception. What DDP wraps is the model: DDP returns copies,
+    through which no gradient of the logits comes. Torch's own process-wide hooks are not given keywords.
     """
     inner = torch.nn.Module._call_impl
     parts: set[int] = set()

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from bkm_cell.older_torch import DTensor
+from bkm_cell.older_torch import local_part
 
 Place = tuple[int, int]  # the row, and where in it a document begins
 
@@ -197,7 +197,7 @@ def _integers(values: Any) -> Iterator[torch.Tensor]:
     for value in values:
         if isinstance(value, torch.Tensor) and value.dtype in (torch.int32, torch.int64):
             if value.dim() in (1, 2) and value.numel() > 0:
-                yield value.to_local() if isinstance(value, DTensor) else value
+                yield local_part(value)
 
 
 def _starts(positions: torch.Tensor | None, rows: torch.Tensor, length: int) -> torch.Tensor:
