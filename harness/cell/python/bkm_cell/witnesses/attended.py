@@ -132,7 +132,7 @@ def _as(original: torch.Tensor, local: torch.Tensor) -> torch.Tensor:
     """This rank's part in the form of the original."""
     if not isinstance(original, DTensor):
         return local
-    return DTensor.fromlocal_part(
+    return DTensor.from_local(
         local, original.device_mesh, original.placements, run_check=False
     )
 

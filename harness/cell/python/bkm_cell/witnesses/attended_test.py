@@ -3,6 +3,7 @@
 """Relations equal the mask in every layout; an unreadable call is an error."""
 
 import itertools
+import tempfile
 import threading
 import unittest
 from concurrent.futures import ThreadPoolExecutor
@@ -10,8 +11,10 @@ from contextlib import ExitStack
 
 import torch
 import torch.nn.functional as F
+from torch.distributed.device_mesh import init_device_mesh
 from torch.nn.attention.flex_attention import create_block_mask
 
+from bkm_cell.older_torch import DTensor, Replicate
 from bkm_cell.witnesses.attended import Attended, watch_calls
 
 LENGTHS = [7, 30, 3]
@@ -298,6 +301,27 @@ class AttendedTest(unittest.TestCase):
                 self.assertIsNone(attended.error)
                 (relation,) = attended.relations.values()
                 self.assertTrue(torch.equal(relation.bool(), expected))
+
+    def test_tensors_of_a_mesh_stay_of_it_and_their_own_part_is_read(self):
+        with tempfile.TemporaryDirectory() as folder:
+            store = f"file://{folder}/store"
+            torch.distributed.init_process_group("gloo", init_method=store, rank=0, world_size=1)
+            try:
+                mesh = init_device_mesh("cpu", (1,))
+
+                def attention(q, k, v):
+                    assert isinstance(q, DTensor) and isinstance(v, DTensor)
+                    local = (each.to_local() for each in (q, k, v))
+                    output = heads_first(*local, mask=documents())
+                    return DTensor.from_local(output, mesh, [Replicate()])
+
+                spread = [DTensor.from_local(each, mesh, [Replicate()]) for each in qkv()]
+                attended = read(attention, spread)
+            finally:
+                torch.distributed.destroy_process_group()
+        self.assertIsNone(attended.error)
+        (relation,) = attended.relations.values()
+        self.assertTrue(torch.equal(relation.bool(), documents()))
 
     def test_as_many_heads_as_tokens_are_told_apart_by_what_they_show(self):
         lengths = [9, 7]
