@@ -30,7 +30,7 @@ std::string VerdictIn(const RealRun& run, const std::string& engine, const std::
   return absl::StrCat(run.ReasonOf(fields), ": ", run.Cell(fields)["message"].get<std::string>());
 }
 
-class ShardedTableTest : public SharedRunTest<ShardedTableTest> {
+class MoreShardedTableTest : public SharedRunTest<MoreShardedTableTest> {
  public:
   static absl::StatusOr<RealRun> MakeRun() {
     return RunOf("matrices/bkm.json",
@@ -44,8 +44,7 @@ class RealRanksTest : public SharedRunTest<RealRanksTest> {
     return RunOf("matrices/layouts.json",
                  {absl::StrCat(kTorchtitan, ",options=spmd_backend:*,layout=dp_replicate=2"),
                   absl::StrCat(kTorchtitan, ",options=spmd_backend:*,layout=tp=2"),
-                  absl::StrCat(kFsdp, ",layout=ulysses=2"),
-                  absl::StrCat(kFsdp, ",options=strategy:*,layout=dp_replicate=2")},
+                  absl::StrCat(kFsdp, ",layout=ulysses=2")},
                  "layouts");
   }
 
@@ -64,6 +63,7 @@ class MoreRealRanksTest : public SharedRunTest<MoreRealRanksTest> {
                   absl::StrCat(kTorchtitan, ",options=spmd_backend:*,layout=pp=2"),
                   absl::StrCat(kTorchtitan, ",options=,layout=dp_shard=2"),
                   absl::StrCat(kFsdp, ",options=strategy:*,layout=dp_shard=2"),
+                  absl::StrCat(kFsdp, ",options=strategy:*,layout=dp_replicate=2"),
                   "engine=torchtitan,library=08da451,layout=cp=2"},
                  "more-layouts");
   }
@@ -79,7 +79,7 @@ TEST_F(RealRanksTest, TensorParallelRanksComputeWhatOneRankComputes) {
 }
 
 // The second rank's documents of step 2 have no token that counts.
-TEST_F(ShardedTableTest, ShardedRanksComputeWhatOneRankComputes) {
+TEST_F(MoreShardedTableTest, ShardedRanksComputeWhatOneRankComputes) {
   EXPECT_THAT(run().VerdictOf({{"engine", "verl-fsdp"}, {"layout", "dp_shard=2"}}),
               HasSubstr("ok at golden"));
 }
@@ -96,7 +96,7 @@ TEST_F(MoreRealRanksTest, Fsdp1ComputesWhatOneRankComputes) {
   EXPECT_THAT(Verdict("verl-fsdp", "dp_shard=2"), HasSubstr("ok at golden"));
 }
 
-TEST_F(RealRanksTest, Fsdp1ReducesNothingIfOneRankIsItsWholeGroup) {
+TEST_F(MoreRealRanksTest, Fsdp1ReducesNothingIfOneRankIsItsWholeGroup) {
   const std::string verdict = Verdict("verl-fsdp", "dp_replicate=2");
   EXPECT_THAT(verdict, HasSubstr("wrong at golden, ranks-differ"));
   EXPECT_THAT(verdict, HasSubstr("no collective reduced the gradients over the group of 2"));

@@ -11,15 +11,16 @@ namespace bkm {
 
 extern const Claim kBackendClaim, kRanksClaim, kMaskClaim, kArgumentsClaim, kPrecisionClaim,
     kLoadClaim, kBuffersClaim, kModelClaim, kMicroBatchesClaim, kOptimizerClaim, kNumbersClaim,
-    kExportClaim, kResumeClaim, kDataClaim, kExpertBalanceClaim;
+    kExportClaim, kResumeClaim, kDataClaim, kExpertBalanceClaim, kShardingClaim;
 
 namespace {
 
 // Other data, and weights that were not loaded, explain numbers that are off.
 constexpr const Claim* kClaims[] = {
-    &kBackendClaim,   &kDataClaim,          &kRanksClaim,   &kMaskClaim,   &kArgumentsClaim,
-    &kPrecisionClaim, &kLoadClaim,          &kBuffersClaim, &kModelClaim,  &kMicroBatchesClaim,
-    &kOptimizerClaim, &kExpertBalanceClaim, &kNumbersClaim, &kExportClaim, &kResumeClaim,
+    &kBackendClaim,       &kShardingClaim,  &kDataClaim,         &kRanksClaim,
+    &kMaskClaim,          &kArgumentsClaim, &kPrecisionClaim,    &kLoadClaim,
+    &kBuffersClaim,       &kModelClaim,     &kMicroBatchesClaim, &kOptimizerClaim,
+    &kExpertBalanceClaim, &kNumbersClaim,   &kExportClaim,       &kResumeClaim,
 };
 
 }  // namespace

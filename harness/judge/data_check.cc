@@ -16,6 +16,7 @@
 #include "harness/judge/reasons.h"
 #include "harness/model/dealing.h"
 #include "harness/numerics/conversations.h"
+#include "harness/numerics/error_measures.h"
 #include "harness/numerics/model_shapes.h"
 
 namespace bkm {
@@ -25,24 +26,102 @@ bool IsLabel(int64_t label) { return label != kNoLabel; }
 
 struct Document {
   std::span<const int64_t> tokens;
-  std::vector<int64_t> labels;  // [tokens]; kNoLabel where nothing is trained
-  std::vector<double> weights;  // [tokens]
+  std::vector<int64_t> labels;      // [tokens]; kNoLabel where nothing is trained
+  std::vector<double> weights;      // [tokens]; of expected ones, times the number that count
+  std::vector<double> slacks = {};  // [tokens] of expected ones, likewise: how far they may be off
+  // [tokens] Where rounding decides whether a loss is clipped; empty of a loss that is never.
+  std::vector<bool> may_be_clipped = {};
 };
 
-std::vector<Document> ExpectedOf(const PackedBatch& batch) {
-  std::vector<int64_t> labels = batch.Labels();
+constexpr int64_t kLabelOfValues = 0;  // which have no token to predict
+
+// By how much a roll-out's loss, times the number of tokens that count, falls with the log-prob of
+// the token that position `t` predicts, or with the critic's value there.
+struct RolloutWeight {
+  double weight = 0;
+  double slack = 0;  // by rounding of the log-prob or value
+  bool may_be_clipped = false;
+};
+
+// `rounding`: how far the log-prob of the loss may be from the one that was seen.
+RolloutWeight PolicyWeight(double log_prob, double rounding, double old, double advantage,
+                           const PpoSettings& ppo) {
+  const double ratio = std::exp(log_prob - old), weight = advantage * ratio;
+  const auto is_near = [&](double bound) {
+    return std::abs(ratio / bound - 1) < kNearClip + rounding;
+  };
+  const double least = 1 - ppo.clip_low, most = 1 + ppo.clip_high;
+  const bool is_clipped = advantage >= 0 ? ratio > most : ratio < least || ratio > ppo.clip_dual;
+  return {
+      .weight = is_clipped ? 0 : weight,
+      .slack = std::abs(weight) * rounding,
+      .may_be_clipped = advantage >= 0 ? is_near(most) : is_near(least) || is_near(ppo.clip_dual)};
+}
+
+RolloutWeight ValueWeight(double value, double rounding, double old, double aim,
+                          const PpoSettings& ppo) {
+  const double close = kNearClip + rounding;
+  const double near = std::clamp(value, old - ppo.clip_value, old + ppo.clip_value);
+  const double plain = std::abs(value - aim), clipped = std::abs(near - aim);
+  const bool at_edge = std::abs(std::abs(value - old) - ppo.clip_value) < close;
+  const bool is_tie = near != value && std::abs(plain - clipped) < close;
+  return {.weight = clipped > plain ? 0 : aim - value,
+          .slack = rounding,
+          .may_be_clipped = at_edge || is_tie};
+}
+
+// Of the position that predicts token t + 1. `seen`: log-probs or values.
+RolloutWeight WeightOf(const PackedBatch& batch, std::span<const double> seen, size_t t,
+                       const ExpectedData& all) {
+  const double old = batch.rollout.old[t + 1], credit = batch.rollout.credit[t + 1];
+  const double rounding = HalfUlp(seen[t], all.fraction_bits);
+  return all.of_values ? ValueWeight(seen[t], rounding, old, credit, all.ppo)
+                       : PolicyWeight(seen[t], rounding, old, credit, all.ppo);
+}
+
+// `log_probs`: those that were seen; of a roll-out's batch nothing is known of the loss without
+// them.
+std::vector<Document> ExpectedOf(const PackedBatch& batch, std::span<const double> log_probs,
+                                 const ExpectedData& all) {
   const std::vector<int64_t> counted = batch.Counted();
-  for (size_t t = 0; t < labels.size(); ++t) {
-    if (counted[t] == 0) labels[t] = kNoLabel;
+  const size_t tokens = counted.size();
+  std::vector<int64_t> labels =
+      all.of_values ? std::vector<int64_t>(tokens, kLabelOfValues) : batch.Labels();
+  std::vector<double> weights(tokens, 1), slacks(tokens, 0);
+  std::vector<bool> may_be_clipped;
+  if (!batch.rollout.old.empty()) may_be_clipped.resize(tokens);
+  for (size_t t = 0; t < tokens; ++t) {
+    if (counted[t] == 0) {
+      labels[t] = kNoLabel;
+    } else if (log_probs.size() != tokens && !may_be_clipped.empty()) {
+      may_be_clipped[t] = true;
+    } else if (!may_be_clipped.empty()) {
+      const RolloutWeight right = WeightOf(batch, log_probs, t, all);
+      weights[t] = right.weight;
+      slacks[t] = right.slack;
+      may_be_clipped[t] = right.may_be_clipped;
+      if (right.weight == 0) labels[t] = kNoLabel;
+    }
   }
   std::vector<Document> documents;
   size_t begin = 0;
   for (const int64_t length : batch.document_lengths) {
+    const auto part = [&]<typename T>(const std::vector<T>& of_all) {
+      if (of_all.empty()) return of_all;
+      return std::vector<T>(of_all.begin() + begin, of_all.begin() + begin + length);
+    };
     documents.push_back({.tokens = std::span(batch.input_ids).subspan(begin, length),
-                         .labels = {labels.begin() + begin, labels.begin() + begin + length}});
+                         .labels = part(labels),
+                         .weights = part(weights),
+                         .slacks = part(slacks),
+                         .may_be_clipped = part(may_be_clipped)});
     begin += length;
   }
   return documents;
+}
+
+bool MayBeClipped(const Document& expected, size_t t) {
+  return !expected.may_be_clipped.empty() && expected.may_be_clipped[t];
 }
 
 std::vector<Document> SeenIn(const TrainedBatch& batch) {
@@ -102,12 +181,15 @@ class StepData {
  public:
   // `documents`: of the kept ones, which `batch` has.
   StepData(size_t step, const PackedBatch& batch, std::span<const int64_t> documents,
-           const ExpectedData& all, const TrainedBatch& seen)
+           const ExpectedData& all, const StepTensors& seen)
       : name_(absl::StrCat("step ", step + 1)),
-        expected_(ExpectedOf(batch)),
-        seen_(SeenIn(seen)),
-        outside_(seen.outside),
+        expected_(ExpectedOf(batch, seen.log_probs, all)),
+        is_rollout_(!batch.rollout.old.empty()),
+        seen_(SeenIn(*seen.batch)),
+        outside_(seen.batch->outside),
         partner_(expected_.size()) {
+    const std::vector<int64_t> counted = batch.Counted();
+    labels_ = std::accumulate(counted.begin(), counted.end(), int64_t{0});
     for (const int64_t document : documents) numbers_.push_back(all.numbers[document]);
     if (all.uncut) uncut_ = all.uncut->Of(documents);
     std::vector<bool> taken(seen_.size());
@@ -123,13 +205,8 @@ class StepData {
     }
   }
 
-  // How many places of the file's documents have one.
-  int64_t labels() const {
-    int64_t count = 0;
-    for (const Document& document : expected_)
-      count += std::ranges::count_if(document.labels, IsLabel);
-    return count;
-  }
+  // How many places of the file's documents count.
+  int64_t labels() const { return labels_; }
 
   void AddDocuments(std::vector<FailedPlace>& places) const {
     for (size_t d = 0; d < expected_.size(); ++d) {
@@ -170,7 +247,7 @@ class StepData {
       int64_t missing = 0, more = 0, other = 0;
       std::optional<size_t> first;
       for (size_t t = 0; t < right.size(); ++t) {
-        if (right[t] == seen[t]) continue;
+        if (right[t] == seen[t] || MayBeClipped(expected_[d], t)) continue;
         if (!first) first = t;
         (seen[t] == kNoLabel ? missing : right[t] == kNoLabel ? more : other) += 1;
       }
@@ -201,16 +278,22 @@ class StepData {
       size_t at = 0;
       for (size_t t = 0; t < seen.labels.size(); ++t) {
         if (expected_[d].labels[t] == kNoLabel) continue;
-        const double off = std::abs(seen.weights[t] / share - 1);
+        if (MayBeClipped(expected_[d], t)) continue;
+        const double right = share * expected_[d].weights[t];
+        const double off =
+            (std::abs(seen.weights[t] - right) - share * expected_[d].slacks[t]) / std::abs(right);
         if (std::isfinite(off) && off <= worst) continue;
         worst = std::isfinite(off) ? off : HUGE_VAL;
         at = t;
       }
       if (worst <= kWeightTolerance) continue;
+      const char* why = is_rollout_ ? "that of the clipped loss at what was seen"
+                                    : "one over all that count in the step";
       places.push_back(
           {Place(d), absl::StrFormat("in %s, document %d: the label of place %d has the weight "
-                                     "%.4g instead of %.4g, one over all that count in the step",
-                                     name_, numbers_[d], at, seen.weights[at], share)});
+                                     "%.4g instead of %.4g, %s",
+                                     name_, numbers_[d], at, seen.weights[at],
+                                     share * expected_[d].weights[at], why)});
     }
   }
 
@@ -260,6 +343,8 @@ class StepData {
 
   std::string name_;
   std::vector<Document> expected_;
+  bool is_rollout_;
+  int64_t labels_ = 0;
   std::vector<int64_t> numbers_;  // of these in the file
   PackedBatch uncut_;             // these before they were cut off; empty if none was
   std::vector<Document> seen_;
@@ -297,7 +382,7 @@ void AddDealing(const std::vector<StepTensors>& steps, const ExpectedData& expec
   const std::vector<int64_t> all = AllDocuments(expected);
   for (size_t k = 0; k < expected.dealt.size(); ++k) {
     if (expected.dealt[k].empty())
-      StepData(k, expected.kept, all, expected, *steps[k].batch).AddStrangers(places);
+      StepData(k, expected.kept, all, expected, steps[k]).AddStrangers(places);
   }
   if (!places.empty()) return;
   const auto in_the_file = [&](StepsOfRank steps) {
@@ -336,9 +421,16 @@ CheckResult CheckData(const std::vector<StepTensors>& steps, const ExpectedData&
   if (!expected.dealt.empty()) AddDealing(steps, expected, documents);
   int64_t counted = 0;
   for (size_t k = 0; documents.empty() && k < expected.steps.size(); ++k) {
-    const StepData step(k, expected.steps[k], DocumentsIn(expected, k), expected, *steps[k].batch);
+    const StepData step(k, expected.steps[k], DocumentsIn(expected, k), expected, steps[k]);
     counted += step.labels();
     step.AddDocuments(documents);
+    if (const PackedBatch& batch = expected.steps[k];
+        documents.empty() && !batch.rollout.old.empty() &&
+        steps[k].log_probs.size() != batch.input_ids.size())
+      return CheckResult::Unseen(Stage::kForward,
+                                 absl::StrCat("in step ", k + 1,
+                                              " nobody saw the log-probs or values "
+                                              "that the loss was computed from"));
     step.AddLabels(labels);
     step.AddWeights(ShareOf(step.labels(), *steps[k].batch, expected.data_ranks), weights);
   }
@@ -389,12 +481,16 @@ CheckResult CheckDataOf(const CaseFile& file) {
   const auto& folder = file.reference().folder;
   if (!folder.ok()) return CheckResult::Unreadable(Stage::kForward, folder.status());
   // Of folders older than a choice of documents, every step has all.
-  ExpectedData expected = {.kept = folder->kept.value_or(folder->steps.front()),
-                           .numbers = KeptDocuments(file.probe()),
-                           .steps = folder->steps,
-                           .drops_last = file.input.trainer_drops_last,
-                           .data_ranks = file.probe().layout.data_ranks(),
-                           .uncut = UncutOf(file.probe())};
+  ExpectedData expected = {
+      .kept = folder->kept.value_or(folder->steps.front()),
+      .numbers = KeptDocuments(file.probe()),
+      .steps = folder->steps,
+      .drops_last = file.input.trainer_drops_last,
+      .data_ranks = file.probe().layout.data_ranks(),
+      .uncut = UncutOf(file.probe()),
+      .of_values = file.probe().head == "value",
+      .ppo = file.probe().ppo,
+      .fraction_bits = file.probe().precision == "bf16" ? kBf16FractionBits : kFp32FractionBits};
   if (IsDealtByTrainer(file.probe())) {
     if (!IsPackedInRows(file.probe()))
       expected.documents_in_a_step = file.probe().global_batch_size;

@@ -9,6 +9,7 @@
 #include "harness/judge/check_result.h"
 #include "harness/judge/step_files.h"
 #include "harness/model/dealing.h"
+#include "harness/numerics/error_measures.h"
 #include "harness/numerics/packed_batch.h"
 
 namespace bkm {
@@ -18,6 +19,10 @@ inline constexpr double kWeightTolerance = 0.02;
 // How far the gradient of the logits may be from that of a cross entropy (TrainedBatch::residual):
 // else its labels and weights say nothing.
 inline constexpr double kMostResidual = 0.05;
+
+// How close to being clipped a term of a roll-out's loss is, in parts of the bound or in the unit
+// of values, where rounding may decide.
+inline constexpr double kNearClip = 1e-3;
 
 // What a trainer's steps have to be.
 struct ExpectedData {
@@ -33,12 +38,17 @@ struct ExpectedData {
   bool drops_last = false;                // the trainer leaves out what fills no step
   int64_t data_ranks = 1;                 // whose gradients are summed, or averaged
   std::optional<PackedBatch> uncut = {};  // the kept documents before they were cut off, if any was
+  bool of_values = false;                 // a critic is trained, on a roll-out
+  PpoSettings ppo = {};                   // of steps with a roll-out
+  // Of the type in which a roll-out's loss may have its log-probs or values.
+  int fraction_bits = kFp32FractionBits;
 };
 
 // Whether a trainer gave the model, in each step, its documents of the data file, in any order:
 // all, or its part of an epoch, which has each document once. And whether it trained what counts in
 // them, shifted by one, each token with the same weight: one over the number of tokens that count
-// in the step. The outcomes:
+// in the step. On a roll-out, each with the weight that PPO's clipped loss has at the log-prob or
+// value that was seen, and none where it is clipped. The outcomes:
 // - documents-off: a document did not reach the model as data file and template make it, or not
 //   once in an epoch.
 // - labels-off: a document's place is trained to predict another token than its next one, or is

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace bkm {
 namespace {
@@ -99,6 +100,93 @@ TEST(DataCheckTest, ADocumentTooManyIsTold) {
   ExpectFailed(batch, "documents-off",
                "in step 2, 1 documents more than the data file has reached the model, the first of "
                "1 tokens");
+}
+
+// File(), as two samples of a roll-out: their log-probs were -3, and the last label's is clipped.
+struct UpdateTest : testing::Test {
+  UpdateTest() {
+    batch.rollout = {std::vector<float>(18, -3), std::vector<float>(18, 2)};
+    batch.rollout.credit[17] = -1;
+    step.log_probs.assign(18, -3);
+    step.log_probs[5] = -3.5;
+    step.log_probs[16] = -4;
+    step.batch = RightBatch();
+    for (double& weight : step.batch->weights) weight *= 2;
+    step.batch->weights[5] *= std::exp(-0.5);
+    step.batch->labels[16] = -1;
+    step.batch->weights[16] = 0;
+  }
+  CheckResult Checked() const {
+    ExpectedData expected = {.kept = batch, .numbers = {0, 1}, .steps = {batch}};
+    expected.of_values = of_values;
+    expected.ppo = {.clip_low = 0.2, .clip_high = 0.3, .clip_dual = 2.5, .clip_value = 0.5};
+    expected.fraction_bits = fraction_bits;
+    return CheckData({step}, expected);
+  }
+  void ExpectFailed(const char* reason, const char* message) const {
+    EXPECT_EQ(Checked().reason, reason);
+    EXPECT_EQ(Checked().message, message);
+  }
+
+  PackedBatch batch = File();
+  StepTensors step;
+  bool of_values = false;
+  int fraction_bits = kFp32FractionBits;
+};
+
+TEST_F(UpdateTest, LabelsThatWeighWhatTheClippedLossSaysPass) {
+  EXPECT_EQ(Checked().outcome, ClaimOutcome::kPassed) << Checked().message;
+}
+
+TEST_F(UpdateTest, AnotherWeightIsTold) {
+  step.batch->weights[6] = 1.0 / 6;
+  ExpectFailed("loss-weights-off",
+               "in step 1, document 0: the label of place 6 has the weight 0.1667 instead of "
+               "0.3333, that of the clipped loss at what was seen");
+}
+
+TEST_F(UpdateTest, AClippedLabelThatIsTrainedIsTooMany) {
+  step.batch->labels[16] = 2;
+  step.batch->weights[16] = -std::exp(-1) / 6;
+  ExpectFailed("labels-off",
+               "in step 1, document 1: 0 labels are missing, 1 are too many, 0 are others; place 7 "
+               "of 9 predicts token 2 instead of nothing");
+}
+
+TEST_F(UpdateTest, RoundingMayDecideAtAClip) {
+  step.log_probs[16] = -3 + std::log(0.8001);
+  EXPECT_EQ(Checked().outcome, ClaimOutcome::kPassed) << Checked().message;
+  step.log_probs[16] = -3 + std::log(0.81);
+  EXPECT_EQ(Checked().reason, "labels-off");
+}
+
+TEST_F(UpdateTest, ALossMayHaveItsLogProbsInTheTypeOfThePrecision) {
+  step.batch->weights[7] *= 1.025;  // bf16 has -3 to 0.8 %
+  EXPECT_EQ(Checked().reason, "loss-weights-off");
+  fraction_bits = kBf16FractionBits;
+  EXPECT_EQ(Checked().outcome, ClaimOutcome::kPassed) << Checked().message;
+  step.batch->weights[7] *= 1.01;
+  EXPECT_EQ(Checked().reason, "loss-weights-off");
+}
+
+TEST_F(UpdateTest, WithoutLogProbsNothingIsKnownOfTheLoss) {
+  step.log_probs.clear();
+  EXPECT_EQ(Checked().outcome, ClaimOutcome::kUnseen);
+}
+
+TEST_F(UpdateTest, ACriticsValuesArePulledToTheirReturns) {
+  of_values = true;
+  for (const int t : {5, 6, 7, 14, 15, 16}) {
+    step.log_probs[t] = -2.75;  // within 0.5 of the old one
+    step.batch->labels[t] = 0;
+    step.batch->weights[t] = 4.75 / 6;
+  }
+  step.batch->weights[16] = 1.75 / 6;
+  EXPECT_EQ(Checked().outcome, ClaimOutcome::kPassed) << Checked().message;
+  step.log_probs[5] = -2;  // one too far, on the way to its return: the clipped loss is larger
+  EXPECT_EQ(Checked().reason, "labels-off");
+  step.batch->labels[5] = -1;
+  EXPECT_EQ(Checked().outcome, ClaimOutcome::kPassed) << Checked().message;
 }
 
 TEST(DataCheckTest, AnEndTokenThatIsNotTrainedIsNamed) {

@@ -525,8 +525,8 @@ TEST_F(JudgeTest, EveryFindingIsOfAKnownClaim) {
   const Verdict verdict = Judged();
   for (const Finding& finding : verdict.findings)
     EXPECT_TRUE(known.erase(finding.claim)) << finding.claim;
-  EXPECT_THAT(known, ElementsAre("buffers", "data", "expert_balance"))
-      << "no buffers, no trainer and no experts are here";
+  EXPECT_THAT(known, ElementsAre("buffers", "data", "expert_balance", "sharding"))
+      << "no buffers, no trainer, no experts and nothing to shard by are here";
 }
 
 TEST_F(JudgeTest, VerdictSurvivesItsJson) {

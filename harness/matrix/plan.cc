@@ -72,8 +72,14 @@ std::string WhyNotByTrainer(const EngineKind& kind, const Probe& probe) {
     return absl::StrCat("the trainer of ", kind.name, " reads no data of the form ", probe.data,
                         ": ask for ", absl::StrJoin(forms, " or "));
   const OptimizerSettings& optimizer = probe.optimizer;
+  const bool updates = probe.objective == "ppo";
   const std::pair<bool, const char*> lacks[] = {
-      {probe.head != "lm", "a value head: it trains language models"},
+      {probe.head != "lm" && !updates, "a value head: it trains language models"},
+      {updates && probe.global_batch_size > 0, "mini-batches of a roll-out (global_batch_size)"},
+      {updates && probe.max_length > 0, "a roll-out whose documents are cut off (max_length)"},
+      {updates && probe.layout != Layout(), "an update on a roll-out with several ranks"},
+      {updates && (probe.export_weights || probe.resume_checkpoint),
+       "a checkpoint of an update on a roll-out"},
       {probe.input != Probe().input && !kind.only_by_trainer, "another form of input"},
       {probe.micro_batches != 1 && kind.row_multiple > 1 && !IsDealtByTrainer(probe),
        "micro-batches without a global_batch_size: it packs rows itself"},

@@ -205,6 +205,29 @@ TEST(PlanTest, SaysWhichDecayAnEngineKindLacks) {
   EXPECT_EQ(PlanOf("verl-torchtitan", kVerl, probe)[0].why, "");
 }
 
+TEST(PlanTest, AnUpdateOnARolloutIsByTheWorkersOfATrainer) {
+  const auto of = [](const char* kind, const char* more) {
+    return PlanOf(kind, kVerl,
+                  absl::StrCat(R"("attention": "sdpa", "objective": "ppo")", more).c_str())[0];
+  };
+  EXPECT_EQ(of("verl-fsdp", "").why, "");
+  EXPECT_EQ(of("verl-fsdp", "").cell.probe.drive, "trainer");
+  EXPECT_EQ(of("verl-fsdp", R"(, "head": "value", "micro_batches": 2)").why, "");
+  EXPECT_EQ(of("verl-torchtitan", "").why,
+            "verl-torchtitan has no workers that update a policy on a roll-out");
+  EXPECT_EQ(of("verl-fsdp", R"(, "resume_checkpoint": true)").why,
+            "a cell that a trainer drives cannot be asked for a checkpoint of an update on a "
+            "roll-out yet: leave drive=trainer or that out");
+  EXPECT_THAT(of("verl-fsdp", R"(, "ppo": {"clip_high": 0.5})").id,
+              testing::HasSubstr(",objective=ppo,ppo=clip_high:0.5,"));
+  const std::string without = R"({"model": "qwen3", "ppo": {"clip_high": 0.5}})";
+  EXPECT_THAT(ProbeFromJson(*ParseJson(without, "p"), "p").status().message(),
+              testing::HasSubstr("set it only together with objective=ppo"));
+  const std::string by_engine = R"({"model": "qwen3", "objective": "ppo"})";
+  EXPECT_THAT(ProbeFromJson(*ParseJson(by_engine, "p"), "p").status().message(),
+              testing::HasSubstr("ask for drive=trainer, too"));
+}
+
 TEST(PlanTest, ATrainerIsAskedForWhatItCanBeDrivenTo) {
   const auto why = [](const char* kind, const char* more) {
     return PlanOf(kind, FindEngineKind(kind)->engine_source.empty() ? "" : kVerl,
@@ -235,6 +258,9 @@ TEST(PlanTest, ATrainerIsAskedForWhatItCanBeDrivenTo) {
             "cells of verl-fsdp by its trainer cannot be asked for ulysses, only for dp_replicate, "
             "dp_shard");
   EXPECT_EQ(why("verl-fsdp", R"(, "engine_options": [{"engine.param_offload": true}])"), "");
+  EXPECT_EQ(why("verl-fsdp", R"(, "head": "value")"),
+            "a cell that a trainer drives cannot be asked for a value head: it trains language "
+            "models yet: leave drive=trainer or that out");
   const char* lora =
       R"("attention": "sdpa", "drive": "trainer", "engine_options": [{"model.lora_rank": 8}])";
   EXPECT_EQ(PlanOf("verl-fsdp", kVerl, lora)[0].not_offered,

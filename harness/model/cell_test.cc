@@ -274,6 +274,7 @@ TEST(DimensionsTest, EveryOptionOfAProbeHasWordsForWhatARowWasTestedWith) {
       "kernels",  // Verdict::blind says it
       "data",       "global_batch_size",
       "max_length", "truncation",  // of trainers: "drive" has words
+      "ppo",                       // "objective" has words
       "steps",      "seed"};       // say how much, not what
   for (const Dimension& dimension : Dimensions()) {
     const bool is_option =

@@ -35,9 +35,8 @@ std::string DocumentsText(const Cell& cell) {
   });
 }
 
-std::string OptimizerText(const Cell& cell) {
-  static const Json& defaults = *new Json(ToJson(OptimizerSettings()));
-  const Json settings = ToJson(cell.probe.optimizer);
+// Of settings, those that differ from their defaults: clip_norm:0.5+warmup_steps:1.
+std::string SettingsText(const Json& settings, const Json& defaults) {
   std::vector<std::string> parts;
   for (const auto& [name, value] : settings.items()) {
     if (defaults.value(name, Json()) == value || name == "undecayed") continue;  // the kind's
@@ -45,6 +44,16 @@ std::string OptimizerText(const Cell& cell) {
         absl::StrCat(name, ":", value.is_string() ? value.get<std::string>() : value.dump()));
   }
   return absl::StrJoin(parts, "+");
+}
+
+std::string OptimizerText(const Cell& cell) {
+  static const Json& defaults = *new Json(ToJson(OptimizerSettings()));
+  return SettingsText(ToJson(cell.probe.optimizer), defaults);
+}
+
+std::string PpoText(const Cell& cell) {
+  static const Json& defaults = *new Json(WriteFields(PpoSettings()));
+  return SettingsText(Json(WriteFields(cell.probe.ppo)), defaults);
 }
 
 bool Has(const std::vector<std::string>& words, const char* word) {
@@ -319,6 +328,37 @@ std::vector<Dimension> OfTheWorkload() {
        .of_kind = [](const EngineKind& kind) { return kind.has_value_head; },
        .lacks = "has no value head",
        .aspects = {{"a critic", [](const Probe& p) { return p.head == "value"; }}}},
+      {.name = "objective",
+       .use = kOption,
+       .text = [](const Cell& c) { return EscapedText(c.probe.objective); },
+       .field = "objective",
+       .value = WordIn,
+       .flag_form = FlagForm::kValues,
+       .help =
+           "What a step minimises: sft (cross entropy) or ppo (the clipped loss of a policy, or "
+           "with head=value of a critic, on a roll-out, by the workers of the engine's trainer)",
+       .of_kind = [](const EngineKind& kind) { return !kind.policy_trainer.empty(); },
+       .lacks = "has no workers that update a policy on a roll-out",
+       .for_control = [](Probe& p) { p.objective = Probe().objective; },
+       .aspects =
+           {{.words = "a policy's update on a roll-out (PPO)",
+             .is_asked = [](const Probe& p) { return p.objective == "ppo" && p.head == "lm"; },
+             .of_kind = [](const EngineKind& kind) { return !kind.policy_trainer.empty(); }},
+            {.words = "a critic's update on a roll-out (PPO)",
+             .is_asked = [](const Probe& p) { return p.objective == "ppo" && p.head == "value"; },
+             .of_kind = [](const EngineKind& kind) { return !kind.policy_trainer.empty(); }}}},
+      {.name = "ppo",
+       .use = kOption,
+       .text = PpoText,
+       .field = "ppo",
+       .value = ValuesIn,
+       .flag_form = FlagForm::kValues,
+       .help = "What objective=ppo clips: NAME:VALUE+NAME:VALUE with the names clip_low, clip_high "
+               "(of the policy's ratio), clip_dual (of a bad token's loss), clip_value (of a "
+               "critic's value)",
+       .of_kind = [](const EngineKind& kind) { return !kind.policy_trainer.empty(); },
+       .lacks = "has no workers that update a policy on a roll-out",
+       .for_control = [](Probe& p) { p.ppo = Probe().ppo; }},
       {.name = "attention",
        .use = kMain,
        .text = [](const Cell& c) { return EscapedText(c.probe.attention); },

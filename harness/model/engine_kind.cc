@@ -127,6 +127,7 @@ const std::vector<EngineKind>& EngineKinds() {
        .trainer_exports = true,
        .trainer_layouts = {"dp_replicate", "dp_shard"},
        .truncations = {"right", "left"},
+       .policy_trainer = "verl.trainer.ppo.ray_trainer",
        .trainer_names = NamesOfVerl("optim.lr_scheduler_type", "optim.min_lr_ratio"),
        .not_driven = kVerlsOwn,
        .without_golden = {{"deepseek_v3", kDebugFlavor}},
@@ -256,7 +257,9 @@ const EngineKind* FindEngineKind(absl::string_view name) {
 }
 
 void FillInFor(const EngineKind& kind, Json& probe) {
-  if (kind.only_by_trainer && !probe.contains("drive")) probe["drive"] = "trainer";
+  const bool is_for_trainers =
+      kind.only_by_trainer || probe.value("/objective"_json_pointer, Json()) == "ppo";
+  if (is_for_trainers && !probe.contains("drive")) probe["drive"] = "trainer";
   if (probe.value("/drive"_json_pointer, Json()) == "trainer") TakeTrainersNames(kind, probe);
   const auto optimizer = [&](const char* name, const std::string& value) {
     if (!probe["optimizer"].contains(name)) probe["optimizer"][name] = value;

@@ -59,6 +59,9 @@ struct EngineKind {
   // Probe::truncation that its trainer offers, the default first.
   std::vector<std::string> truncations = {};
   int64_t row_multiple = 1;  // tokens: its trainer cuts a row into equal parts
+  // The module of the trainer that updates a policy or a critic on a roll-out (Probe::objective
+  // "ppo"); empty: no cell runs one.
+  std::string policy_trainer = {};
   // Options of its trainer, under the trainer's own names, that fields of a probe ask for: name ->
   // JSON pointer of the field. Of what names a schedule, see FillInFor.
   std::map<std::string, std::string> trainer_names = {};

@@ -419,6 +419,8 @@ void Describe(Fields& fields, Observation& observation) {
   fields.Group("adapter", [&](Fields& adapter) {
     adapter.Field("precision_ran", o.precision_ran);
     adapter.Field("not_asked", o.not_asked);
+    adapter.Field("sharding_asked", o.sharding_asked);
+    adapter.Field("sharding", o.sharding);
   });
   DescribeBackend(fields, o, &o.configured);
   fields.Field("load", o.load);

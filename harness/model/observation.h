@@ -222,6 +222,8 @@ struct Observation : ObservedBackend {
   // Why the library was asked for no attention, in an adapter of a library that offers no choice.
   std::string not_asked;
   std::string configured;                              // backend in the engine's configuration
+  std::string sharding_asked;                          // "fsdp1" or "fsdp2"; empty: neither
+  std::string sharding;                                // that is seen, or "nothing"
   std::map<std::string, ObservedTensor> load;          // parameters after loading, by HF name
   std::optional<ObservedTensor> held;                  // all parameters as one tensor
   std::map<std::string, ObservedTensor> load_buffers;  // buffers that the file has, the same

@@ -175,6 +175,18 @@ void DescribeDealing(Fields& fields, Probe& probe) {
   }
 }
 
+// `ppo` is written with the objective that reads it.
+void DescribeObjective(Fields& fields, Probe& probe) {
+  DescribeLater(fields, "objective", probe.objective, {"sft", "ppo"});
+  const bool is_ppo = probe.objective == "ppo";
+  fields.Field("ppo", probe.ppo, is_ppo ? Presence::kOptional : Presence::kOmitted);
+  if (!fields.reading()) return;
+  if (is_ppo && probe.drive != "trainer")
+    fields.Fail("objective",
+                "ppo is what a trainer's workers minimise: ask for drive=trainer, too");
+  if (!is_ppo && !probe.ppo.empty()) fields.Fail("ppo", "set it only together with objective=ppo");
+}
+
 // Left out at its default of 1.
 void DescribeTemperature(Fields& fields, double& temperature) {
   double written = temperature == 1 ? 0 : temperature;
@@ -334,6 +346,19 @@ void Describe(Fields& fields, OptimizerSettings& settings) {
     fields.Fail("schedule", "set it only together with warmup_steps");
 }
 
+void Describe(Fields& fields, PpoSettings& settings) {
+  fields.Field("clip_low", settings.clip_low, Presence::kOptional);
+  fields.Field("clip_high", settings.clip_high, Presence::kOptional);
+  fields.Field("clip_dual", settings.clip_dual, Presence::kOptional);
+  fields.Field("clip_value", settings.clip_value, Presence::kOptional);
+  if (!fields.reading()) return;
+  if (!(settings.clip_low > 0 && settings.clip_low < 1))
+    fields.Fail("clip_low", "a number between 0 and 1 is needed here");
+  if (!(settings.clip_high > 0)) fields.Fail("clip_high", "a positive number is needed here");
+  if (!(settings.clip_dual > 1)) fields.Fail("clip_dual", "a number above 1 is needed here");
+  if (!(settings.clip_value > 0)) fields.Fail("clip_value", "a positive number is needed here");
+}
+
 Json ToJson(const OptimizerSettings& optimizer) { return Json(WriteFields(optimizer)); }
 
 void Describe(Fields& fields, Probe& probe) {
@@ -352,6 +377,7 @@ void Describe(Fields& fields, Probe& probe) {
   DescribeLater(fields, "chat_template", probe.chat_template, {"words", "chatml", "llama3"});
   DescribeDealing(fields, probe);
   fields.OneOf("head", probe.head, {"lm", "value"}, Presence::kOptional);
+  DescribeObjective(fields, probe);
   DescribeInput(fields, probe.input);
   fields.Int("micro_batches", probe.micro_batches, 1, FewestDocuments(probe), Presence::kOptional);
   DescribeAdapterOptions(fields, probe.adapter_options);
@@ -382,8 +408,8 @@ Json NumericsOf(const Probe& probe) {
   for (const char* key : {"model", "seed", "steps", "documents", "optimizer"}) json[key] = all[key];
   if (probe.head != "lm") json["head"] = probe.head;
   for (const char* key :
-       {"drive", "data", "chat_template", "global_batch_size", "max_length", "truncation", "dealt",
-        "checkpoint", "rope_keys", "config", "temperature", "entropy"}) {
+       {"drive", "data", "chat_template", "objective", "ppo", "global_batch_size", "max_length",
+        "truncation", "dealt", "checkpoint", "rope_keys", "config", "temperature", "entropy"}) {
     if (all.contains(key)) json[key] = all[key];
   }
   return json;

@@ -46,6 +46,21 @@ struct OptimizerSettings {
   bool operator==(const OptimizerSettings&) const = default;
 };
 
+// What an update of reinforcement learning clips. No value is a default of verl: one that an engine
+// drops shows.
+struct PpoSettings {
+  // The policy's ratio, the probability of a token over the one that it was drawn with, is clipped
+  // to [1 - clip_low, 1 + clip_high] (https://arxiv.org/abs/1707.06347), and of a token with a
+  // negative advantage the loss at clip_dual times it (https://arxiv.org/abs/1912.09729).
+  double clip_low = 0.15;
+  double clip_high = 0.3;
+  double clip_dual = 2.5;
+  // A critic's value is clipped to this distance from the old value.
+  double clip_value = 0.35;
+  bool empty() const { return *this == PpoSettings(); }  // nothing else is asked for
+  bool operator==(const PpoSettings&) const = default;
+};
+
 // The names that Probe::config may have.
 const std::vector<std::string>& ConfigNumbers();
 
@@ -111,6 +126,11 @@ struct Probe {
   std::vector<std::vector<int64_t>> dealt = {};
   // "lm": log-probs of a language model. "value": a critic, one value per token.
   std::string head = "lm";
+  // What a step minimises. "sft": the cross entropy of what counts. "ppo": the clipped loss of a
+  // policy, or of a critic, on a roll-out: its documents are those of a trainer, which each step
+  // has all, each a prompt (up to what first counts) and an answer (PackedBatch::rollout).
+  std::string objective = "sft";
+  PpoSettings ppo;
   // How the model is told where documents are (input_form.h): "packed", "padded+left". Results must
   // not depend on it.
   std::string input = "packed";
@@ -166,6 +186,7 @@ const std::vector<std::string>& Truncations();
 std::vector<int64_t> DocumentsOf(const Probe& probe, int step);
 
 void Describe(Fields& fields, OptimizerSettings& settings);
+void Describe(Fields& fields, PpoSettings& settings);
 void Describe(Fields& fields, Probe& probe);
 Json ToJson(const OptimizerSettings& optimizer);
 Json ToJson(const Probe& probe);

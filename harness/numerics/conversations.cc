@@ -2,6 +2,8 @@
 // Copyright the bkm authors.
 #include "harness/numerics/conversations.h"
 
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 #include "harness/base/json.h"
 #include "harness/model/dealing.h"
@@ -12,6 +14,8 @@ namespace {
 
 constexpr int64_t kTokensForTwoAnswers = 40;
 constexpr int64_t kTokensForASystem = 100;
+// Of a roll-out's old log-probs or values: some are clipped on either side, most are not.
+constexpr double kOldDeviation = 0.3;
 
 // `length`: of the conversation without what stands before its first turn.
 Conversation RolesFor(int64_t length, const Probe& probe) {
@@ -24,6 +28,23 @@ Conversation RolesFor(int64_t length, const Probe& probe) {
     if (length >= 2 * turn) turns.push_back({"assistant", {}});
   }
   return turns;
+}
+
+// A fresh model's log-probs are near that of one token in all, and its values near zero. Rounded,
+// so that no math library can change a bit.
+PackedBatch::Rollout DrawRollout(const Probe& probe, int64_t tokens) {
+  const CounterStream old(probe.seed, "rollout/old"), credit(probe.seed, "rollout/credit");
+  const double mean =
+      probe.head == "lm"
+          ? -std::round(100 * std::log(static_cast<double>(ShapeOf(probe)->vocabulary))) / 100
+          : 0;
+  PackedBatch::Rollout rollout;
+  for (int64_t t = 0; t < tokens; ++t) {
+    const auto noise = static_cast<float>(old.NormalLike(kOldDeviation, t));
+    rollout.old.push_back(static_cast<float>(mean + static_cast<double>(noise)));
+    rollout.credit.push_back(static_cast<float>(credit.NormalLike(1, t)));
+  }
+  return rollout;
 }
 
 }  // namespace
@@ -97,6 +118,7 @@ PackedBatch KeptBatch(const std::vector<Conversation>& conversations, const Prob
     begin += whole;
   }
   kept.after = all.after;
+  if (probe.objective == "ppo") kept.rollout = DrawRollout(probe, std::ssize(kept.input_ids));
   return kept;
 }
 

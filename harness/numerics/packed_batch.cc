@@ -19,6 +19,12 @@ PackedBatch PackedBatch::Of(std::span<const int64_t> documents) const {
                             loss_mask.begin() + end);
     chosen.document_lengths.push_back(end - begin);
     if (!after.empty()) chosen.after.push_back(after[document]);
+    if (rollout.old.empty()) continue;
+    const auto append = [&](const std::vector<float>& from, std::vector<float>& to) {
+      to.insert(to.end(), from.begin() + begin, from.begin() + end);
+    };
+    append(rollout.old, chosen.rollout.old);
+    append(rollout.credit, chosen.rollout.credit);
   }
   return chosen;
 }

@@ -20,6 +20,15 @@ struct PackedBatch {
   // input, of rows whose labels were shifted before they were packed. Empty: nothing is predicted
   // there.
   std::vector<int64_t> after;
+  // Of a roll-out (Probe::objective "ppo"), for each token: [T] the log-prob with which it was
+  // drawn, or a critic's value before it, in `old`; its advantage, or the return, in `credit`. The
+  // tokens that do not count have some, too. Empty without a roll-out.
+  struct Rollout {
+    std::vector<float> old;
+    std::vector<float> credit;
+    bool operator==(const Rollout&) const = default;
+  };
+  Rollout rollout = {};
   bool operator==(const PackedBatch&) const = default;
 
   // The batch of these documents, one after another.

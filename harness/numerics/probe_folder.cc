@@ -111,6 +111,12 @@ absl::Status WriteBatches(const Probe& probe, const ModelShape& shape, const fs:
       tensors.push_back(
           NamedTensor::I64(key + name, {static_cast<int64_t>(values->size())}, *values));
     }
+    for (const auto& [name, values] :
+         {std::pair("old", &batch.rollout.old), std::pair("credit", &batch.rollout.credit)}) {
+      if (values->empty()) continue;
+      tensors.push_back(
+          NamedTensor::F32(key + name, {static_cast<int64_t>(values->size())}, *values));
+    }
   };
   for (int step = 0; step < probe.steps; ++step) add(StepKey(step), DrawBatch(probe, shape, step));
   if (probe.drive == "trainer") add(kKept, KeptBatch(DrawConversations(probe, shape), probe));
@@ -235,6 +241,15 @@ absl::StatusOr<PackedBatch> ReadBatch(const SafetensorsFile& file, const std::st
   }
   size_t total = 0;
   for (const int64_t length : batch.document_lengths) total += length;
+  for (const auto& [name, values] :
+       {std::pair("old", &batch.rollout.old), std::pair("credit", &batch.rollout.credit)}) {
+    if (!file.Has(key + name)) continue;
+    ASSIGN_OR_RETURN(const std::vector<double> read, file.Doubles(key + name));
+    values->assign(read.begin(), read.end());
+    if (values->size() != total)
+      return absl::InvalidArgumentError(absl::StrCat(key, ": '", name, "' has ", values->size(),
+                                                     " values for ", total, " tokens"));
+  }
   if (batch.input_ids.empty() || batch.input_ids.size() != total ||
       batch.loss_mask.size() != total) {
     return absl::InvalidArgumentError(

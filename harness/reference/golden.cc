@@ -54,7 +54,8 @@ absl::StatusOr<LoadedProbe> LoadProbe(const std::filesystem::path& path) {
 }
 
 LogitsUse UseOf(const LoadedProbe& probe) {
-  return {probe.folder.probe.temperature, probe.folder.probe.entropy};
+  const Probe& asked = probe.folder.probe;
+  return {asked.temperature, asked.entropy, asked.ppo};
 }
 
 std::vector<StepFacts> RunSteps(const LoadedProbe& probe, const Weights& weights,

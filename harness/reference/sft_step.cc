@@ -5,9 +5,12 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/minimum.h>
 #include <ATen/ops/roll.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
@@ -38,6 +41,30 @@ double Norm(const Tensor& tensor) {
       .item<double>();
 }
 
+// [tokens] What a roll-out says of the token that each position predicts.
+Tensor OfNextToken(const std::vector<float>& values) {
+  return at::tensor(values, at::TensorOptions().dtype(at::kFloat)).roll(-1);
+}
+
+Tensor PolicyLoss(const Tensor& log_probs, const PackedBatch::Rollout& rollout,
+                  const PpoSettings& settings) {
+  const at::ScalarType type = log_probs.scalar_type();
+  const Tensor advantage = OfNextToken(rollout.credit).to(type);
+  const Tensor ratio = (log_probs - OfNextToken(rollout.old).to(type)).exp();
+  const Tensor clipped = ratio.clamp(1 - settings.clip_low, 1 + settings.clip_high);
+  const Tensor loss = at::maximum(-advantage * ratio, -advantage * clipped);
+  return at::where(advantage < 0, at::minimum(loss, -advantage * settings.clip_dual), loss);
+}
+
+Tensor ValueLoss(const Tensor& values, const PackedBatch::Rollout& rollout,
+                 const PpoSettings& settings) {
+  const at::ScalarType type = values.scalar_type();
+  const Tensor old = OfNextToken(rollout.old).to(type), aim = OfNextToken(rollout.credit).to(type);
+  const Tensor near =
+      at::minimum(at::maximum(values, old - settings.clip_value), old + settings.clip_value);
+  return at::maximum((values - aim).square(), (near - aim).square()) / 2;
+}
+
 // Gradients that a library may keep in one tensor: all experts of a layer. Torch's fp32 sum over
 // that many elements, most of them far below the largest, is off by 1e-4; over one expert by 1e-5.
 std::string NormGroup(const std::string& name) { return name.substr(0, name.find(".experts.")); }
@@ -50,6 +77,10 @@ LossAndLogProbs SftLoss(const Decoder& model, const Weights& weights, const Pack
   const Tensor input_ids = FromInts(batch.input_ids);
   const Tensor mask = FromInts(batch.loss_mask);
   const Tensor counted = FromInts(batch.Counted());
+  const bool is_rollout = !batch.rollout.old.empty();
+  const auto mean = [&](const Tensor& terms) {
+    return (terms * counted.to(terms.scalar_type())).sum() / counted.sum().item<double>();
+  };
   // Each rank casts the weights itself: its gradients are rounded before they are added up.
   std::vector<Tensor> parts;
   int64_t start = 0;
@@ -61,6 +92,7 @@ LossAndLogProbs SftLoss(const Decoder& model, const Weights& weights, const Pack
   Tensor logits = parts.size() == 1 ? parts[0] : at::cat(parts);
   if (model.is_critic()) {
     const Tensor values = logits.squeeze(-1).to(arithmetic.log_probs);
+    if (is_rollout) return {mean(ValueLoss(values, batch.rollout, use.ppo)), values, {}};
     return {((values - 1).square() * mask).sum() / (2 * mask.sum().item<double>()), values, {}};
   }
   if (use.temperature != 1) logits = logits / use.temperature;
@@ -68,8 +100,8 @@ LossAndLogProbs SftLoss(const Decoder& model, const Weights& weights, const Pack
   const Tensor unlabelled = labels.eq(kNoLabel);
   const Tensor log_probs = LabelLogProbs(logits, labels.masked_fill(unlabelled, 0), arithmetic)
                                .masked_fill(unlabelled, 0);
-  return {-(log_probs * counted.to(log_probs.scalar_type())).sum() / counted.sum().item<double>(),
-          log_probs, use.entropy ? Entropy(logits.detach(), arithmetic) : Tensor()};
+  const Tensor terms = is_rollout ? PolicyLoss(log_probs, batch.rollout, use.ppo) : -log_probs;
+  return {mean(terms), log_probs, use.entropy ? Entropy(logits.detach(), arithmetic) : Tensor()};
 }
 
 SftTrainer::SftTrainer(Decoder model, const Weights& weights, const OptimizerSettings& optimizer,

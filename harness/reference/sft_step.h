@@ -32,11 +32,15 @@ struct StepFacts {
   std::map<std::string, WeightFacts> weights;
 };
 
-// The minimized loss and its [tokens] terms:
+// The minimized loss and its [tokens] terms, of a batch without a roll-out:
 // - A language model: -sum(log_prob[t] * counted[t]) / sum(counted) with PackedBatch::Counted, and
 //   the log-probs of PackedBatch::Labels, 0 where there is none.
 // - A critic: sum((value[t] - 1)^2 * loss_mask[t]) / (2 * sum(loss_mask)), and its values, which
 //   replace the log-probs everywhere.
+// Of a batch with a roll-out, with the same log-probs or values; the mean over what
+// PackedBatch::Counted counts, whose token is the next one, of
+// - a language model: PPO's clipped policy loss with a dual clip (PpoSettings).
+// - a critic: max((v - return)^2, (w - return)^2) / 2, w being v clipped to the old value.
 struct LossAndLogProbs {
   at::Tensor loss;
   at::Tensor log_probs;
@@ -46,6 +50,7 @@ struct LossAndLogProbs {
 struct LogitsUse {
   double temperature = 1;
   bool entropy = false;
+  PpoSettings ppo = {};  // of a batch with a roll-out
 };
 LossAndLogProbs SftLoss(const Decoder& model, const Weights& weights, const PackedBatch& batch,
                         const Arithmetic& arithmetic, const AttentionVariant& variant = {},

@@ -120,6 +120,62 @@ TEST_F(SftTest, TheTemperatureDividesLogitsForLogProbsLossAndEntropy) {
   EXPECT_FALSE(SftLoss(model, weights_, batch_, exact).entropy.defined());
 }
 
+// One token of each case: written out here by hand, from the papers' formulas.
+TEST_F(SftTest, APolicysLossIsClippedWhereItWouldGoFurther) {
+  const Arithmetic exact = ExactArithmetic();
+  const Decoder model(shape_, exact);
+  const PpoSettings ppo = {.clip_low = 0.2, .clip_high = 0.3, .clip_dual = 2.5};
+  const std::vector<double> log_probs =
+      ToDoubles(SftLoss(model, weights_, batch_, exact).log_probs);
+  // What position t predicts is token t + 1.
+  const auto loss_of = [&](double ratio, float advantage) {
+    PackedBatch batch = batch_;
+    batch.loss_mask = {0, 0, 1, 0, 0, 0, 0};
+    batch.rollout = {std::vector<float>(7, -1), std::vector<float>(7, 9)};
+    batch.rollout.old[2] = static_cast<float>(log_probs[1] - std::log(ratio));
+    batch.rollout.credit[2] = advantage;
+    return SftLoss(model, weights_, batch, exact, {}, {.ppo = ppo}).loss.item<double>();
+  };
+  EXPECT_NEAR(loss_of(1.1, 2), -2.2, 1e-5);  // as it is
+  EXPECT_NEAR(loss_of(1.7, 2), -2.6, 1e-5);  // no more than 1.3 of a good token
+  EXPECT_NEAR(loss_of(0.5, 2), -1.0, 1e-5);  // but a good token may become likelier again
+  EXPECT_NEAR(loss_of(0.5, -2), 1.6, 1e-5);  // no less than 0.8 of a bad one
+  EXPECT_NEAR(loss_of(1.7, -2), 3.4, 1e-5);  // which may become less likely
+  EXPECT_NEAR(loss_of(4.0, -2), 5.0, 1e-5);  // up to 2.5 times its advantage
+}
+
+TEST_F(SftTest, ARolloutsLossIsTheMeanOverWhatCounts) {
+  const Arithmetic exact = ExactArithmetic();
+  const Decoder model(shape_, exact);
+  PackedBatch batch = batch_;
+  const std::vector<double> log_probs = ToDoubles(SftLoss(model, weights_, batch, exact).log_probs);
+  batch.rollout.credit = {9, 9, 1, -2, 9, 0.5, 0};
+  for (const int t : {6, 0, 1, 2, 3, 4, 5})
+    batch.rollout.old.push_back(static_cast<float>(log_probs[t]));  // ratio 1
+  EXPECT_NEAR(SftLoss(model, weights_, batch, exact).loss.item<double>(), -(1 - 2 + 0.5) / 4, 1e-6);
+}
+
+TEST_F(SftTest, ACriticsLossOnARolloutIsTheLargerOfPlainAndClipped) {
+  shape_.value_head = true;
+  weights_["score.weight"] = at::ones({1, 8}, at::kDouble);
+  weights_["score.bias"] = at::full({1}, 0.25, at::kDouble);
+  const Arithmetic exact = ExactArithmetic();
+  const Decoder critic(shape_, exact);
+  PackedBatch batch = batch_;
+  batch.loss_mask = {0, 0, 1, 0, 0, 0, 0};
+  const double value = ToDoubles(SftLoss(critic, weights_, batch, exact).log_probs)[1];
+  const auto loss_of = [&](double old, double aim) {
+    batch.rollout = {std::vector<float>(7, 0), std::vector<float>(7, 0)};
+    batch.rollout.old[2] = static_cast<float>(value + old);
+    batch.rollout.credit[2] = static_cast<float>(value + aim);
+    return SftLoss(critic, weights_, batch, exact, {}, {.ppo = {.clip_value = 0.5}})
+        .loss.item<double>();
+  };
+  EXPECT_NEAR(loss_of(0.25, 2), 2, 1e-5);    // within the bound
+  EXPECT_NEAR(loss_of(-2, 1), 3.125, 1e-5);  // v is above: clipped to v - 1.5, 2.5 away
+  EXPECT_NEAR(loss_of(-2, -1), 0.5, 1e-5);   // the plain one is larger
+}
+
 // The judge and the reference must use the same arithmetic: a judge that recomputes the update from
 // the reference's observations finds it right.
 TEST_F(SftTest, ClippingAndAdamWAgreeWithTheJudgesArithmetic) {

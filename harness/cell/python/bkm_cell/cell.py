@@ -85,7 +85,8 @@ def _climb(request: dict[str, Any], report: Report, owners: Owners, start: float
     attention = attention_to_ask(probe.attention, packages.get("library") or "", plant)
     kind = Ladder
     if probe.drive == "trainer":
-        name = f"{name.removesuffix('_trainer')}_trainer"
+        by = "update" if probe.objective == "ppo" else "trainer"
+        name = f"{name.removesuffix('_trainer')}_{by}"
         kind = importlib.import_module("bkm_cell.driven").DrivenLadder
     adapter = importlib.import_module(f"bkm_cell.adapters.{name}").Adapter(probe, attention)
     ladder = kind(request, probe, adapter, report, owners)

@@ -36,7 +36,7 @@ from bkm_cell.sft import Ladder
 from bkm_cell.tensor_file import load_file
 from bkm_cell.unwatched import parameters_digest
 from bkm_cell.witnesses.attended import Attended, AttendedOfParts
-from bkm_cell.witnesses.built import model_numbers
+from bkm_cell.witnesses.built import model_numbers, sharding_facts
 from bkm_cell.witnesses.given_batch import (
     GivenCall,
     OrderOfTrainer,
@@ -278,7 +278,8 @@ class DrivenLadder(Ladder):
         if report.stage_name != "load":  # no reader ran: the load witness shows the weights
             report.stage("load")
         asked = {"attention": adapter.attention, "precision": probe.precision}
-        report.set(adapter={**adapter.facts(), "asked": asked})
+        shards = sharding_facts(adapter.sharding(), adapter.modules())
+        report.set(adapter={**adapter.facts(), "asked": asked, **shards})
         if self._rank is not None:
             data_rank, data_ranks = adapter.data_rank(self._rank.number)
             report.set(data_rank=data_rank, data_ranks=data_ranks)

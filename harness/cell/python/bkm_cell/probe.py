@@ -68,6 +68,15 @@ class Batch:
 
 
 @dataclass(frozen=True)
+class Rollout:
+    """Of each token of the documents that a trainer keeps, float32[T]: the log-prob with which it was
+    drawn, or a critic's value before it; and its advantage, or the return."""
+
+    old: torch.Tensor
+    credit: torch.Tensor
+
+
+@dataclass(frozen=True)
 class Reach:
     """A change of one token: only the log-probs of its own document may move."""
 
@@ -108,6 +117,8 @@ class Probe:
         self.batches = [_batch(flat, f"step{step}/") for step in range(self.steps)]
         # All documents that a trainer keeps of its dataset, in the order of the file.
         self.kept = _batch(flat, "kept/") if "kept/input_ids" in flat else self.batches[0]
+        if self.objective == "ppo":
+            self.rollout = Rollout(flat["kept/old"], flat["kept/credit"])
 
     @cached_property
     def after(self) -> dict[tuple[int, ...], int]:
@@ -274,6 +285,16 @@ class Probe:
     @property
     def head(self) -> str:
         return self.asked.get("head", "lm")
+
+    @property
+    def objective(self) -> str:
+        """What a step minimises: "sft" or, on the roll-out, "ppo"."""
+        return self.asked.get("objective", "sft")
+
+    @property
+    def ppo(self) -> dict[str, float]:
+        """What an update on a roll-out clips."""
+        return self.asked["ppo"]
 
     @property
     def config_numbers(self) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from bkm_cell.report import Report
 from bkm_cell.tensor_file import dtype_name, save_file
 from bkm_cell.witnesses import backend, mask
 from bkm_cell.witnesses.attended import Attended
-from bkm_cell.witnesses.built import model_numbers
+from bkm_cell.witnesses.built import model_numbers, sharding_facts
 from bkm_cell.witnesses.errors import Owners, describe
 from bkm_cell.witnesses.expert_balance import ExpertBalance
 from bkm_cell.witnesses.gpu_reads import GpuReads
@@ -109,7 +109,8 @@ class Ladder:
             report.stage("load")
         self._take_share()
         asked = {"attention": adapter.attention, "precision": self._probe.precision}
-        report.set(adapter={**adapter.facts(), "asked": asked})
+        shards = sharding_facts(adapter.sharding(), adapter.modules())
+        report.set(adapter={**adapter.facts(), "asked": asked, **shards})
         with report.timed("load-witness"):
             self._now("load")
             tensors = probe_tensors(adapter, self._probe, self._rank)

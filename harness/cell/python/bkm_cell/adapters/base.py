@@ -64,6 +64,10 @@ class Adapter(abc.ABC):
     def facts(self) -> dict[str, Any]:
         """How the API was used: the engine class and what was asked for."""
 
+    def sharding(self) -> str:
+        """By what it was asked to shard: "fsdp1" or "fsdp2"; empty if that is left to the engine."""
+        return ""
+
     @abc.abstractmethod
     def configured(self) -> str | None:
         """The attention that the built model's own configuration names."""

@@ -25,6 +25,7 @@ class Kind:
     entry_class: str
     entry_methods: list[str]
     trainer: str
+    policy_trainer: str
 
 
 def engine_kinds() -> dict[str, Kind]:
@@ -42,6 +43,7 @@ def engine_kinds() -> dict[str, Kind]:
             "".join(strings("entry_class")),
             strings("entry_methods"),
             "".join(strings("trainer")),
+            "".join(strings("policy_trainer")),
         )
     return found
 
@@ -76,7 +78,15 @@ class EntriesTest(unittest.TestCase):
         kinds = engine_kinds().items()
         expected = {name for name, _ in kinds}
         expected |= {f"{name.removesuffix('-trainer')}-trainer" for name, kind in kinds if kind.trainer}
+        expected |= {f"{name}-update" for name, kind in kinds if kind.policy_trainer}
         self.assertEqual({name.replace("-", "_") for name in expected}, adapters)
+
+    def test_an_update_is_that_of_the_trainer_that_its_kind_names(self) -> None:
+        trainers = {name: kind.policy_trainer for name, kind in engine_kinds().items()}
+        for name, trainer in trainers.items():
+            if trainer:
+                module = f"bkm_cell.adapters.{name.replace('-', '_')}_update"
+                self.assertEqual(importlib.import_module(module).Adapter.entry, trainer)
 
     def test_a_trainer_is_started_by_the_module_that_its_kind_names(self) -> None:
         trainers = {name: kind.trainer for name, kind in engine_kinds().items() if kind.trainer}

@@ -124,8 +124,8 @@ class TrainerAdapter(Adapter):
     def logits(self, result: Any) -> torch.Tensor | None:
         """Of what the model returns; None if it holds none, because the loss computes them."""
         logits = getattr(result, "logits", result)
-        vocabulary = int(self.probe.hf_config["vocab_size"])
-        return logits if logits.shape[-1] >= vocabulary else None
+        fewest = int(self.probe.hf_config["vocab_size"]) if self.probe.head == "lm" else 1
+        return logits if logits.shape[-1] >= fewest else None
 
     def logits_by_hand(self, result: Any) -> torch.Tensor:
         """Of what the model returns without them."""
@@ -145,8 +145,10 @@ class TrainerAdapter(Adapter):
 
     def log_probs(self, logits: torch.Tensor, given: GivenBatch, tokens: torch.Tensor) -> torch.Tensor:
         """[T] of the next token; 0 at each document's last one, unless the probe says what it predicts.
-        What follows it in the trainer's order is no matter of the document."""
+        What follows it in the trainer's order is no matter of the document. Of a critic its values."""
         flat = logits.reshape(-1, logits.shape[-1])[given.places.to(logits.device)]
+        if self.probe.head == "value":
+            return flat[:, 0]
         labels = torch.roll(tokens, -1)
         ends = torch.tensor(given.batch.lengths).cumsum(0) - 1
         documents = given.batch.input_ids.split(given.batch.lengths)

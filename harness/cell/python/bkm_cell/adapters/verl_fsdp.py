@@ -69,6 +69,10 @@ class Adapter(VerlAdapter):
             self.optimizer_config(config.FSDPOptimizerConfig, schedule_of(self.probe)),
         )
 
+    def sharding(self) -> str:
+        strategy = self.probe.engine_options.get("strategy", "fsdp2")
+        return {"fsdp": "fsdp1", "fsdp2": "fsdp2"}.get(strategy, "")
+
     def tensors(self) -> NamedTensors:
         return hf_tensors(self.probe, self.modules())
 

@@ -26,6 +26,9 @@ class Adapter(VerlTrainer):
             options["+engine.mixed_precision"] = f"{{{types}}}"
         return options
 
+    def sharding(self) -> str:
+        return "fsdp2"
+
     def tensors(self) -> NamedTensors:
         return hf_tensors(self.probe, self.modules())
 

@@ -84,23 +84,8 @@ class VerlTrainer(TrainerAdapter):
         return [f"{name}={value}" for name, value in options.items()]
 
     def _of_options(self, own: list[str]) -> list[str]:
-        """The probe's options, under the names of the trainer's configuration."""
-        options = self.probe.engine_options
-        if options:
-            asked = {override.partition("=")[0].lstrip("+") for override in own}
-            known = set(_leaves(self._configuration()))
-            for name in options:
-                setting = name.lstrip("+")  # hydra's sign of one that the configuration lacks
-                added = {setting} if setting != name else set()
-                checked_option(setting, known | added, asked, _CHANGING)
-        return [f"{name}={_of_hydra(value)}" for name, value in options.items()]
-
-    def _configuration(self) -> dict[str, Any]:
-        """The trainer's, as it is without any override."""
-        hydra, omegaconf = (importlib.import_module(name) for name in ("hydra", "omegaconf"))
-        with hydra.initialize_config_module("verl.trainer.config", version_base=None):
-            config = hydra.compose("sft_trainer_engine", overrides=self.choices())
-        return omegaconf.OmegaConf.to_container(config, resolve=False)
+        known = lambda: composed("sft_trainer_engine", self.choices())
+        return overrides_of(self.probe.engine_options, known, own, _CHANGING)
 
     def _cut(self, lengths: list[int]) -> dict[str, Any]:
         """verl cuts a batch by documents if they divide evenly, otherwise by tokens, balanced."""
@@ -185,6 +170,29 @@ class VerlTrainer(TrainerAdapter):
 
 def in_section(section: str, options: dict[str, Any]) -> dict[str, Any]:
     return {f"{section}.{name}": value for name, value in options.items()}
+
+
+def composed(name: str, overrides: list[str]) -> Any:
+    """One of the configurations that verl ships."""
+    hydra = importlib.import_module("hydra")
+    with hydra.initialize_config_module("verl.trainer.config", version_base=None):
+        return hydra.compose(name, overrides=overrides)
+
+
+def overrides_of(
+    options: dict[str, Any], configuration: Callable[[], Any], own: list[str], changing: tuple[str, ...]
+) -> list[str]:
+    """A probe's options as overrides of a configuration, which is given as it is without any. `own`:
+    what the cell overrides itself."""
+    if options:
+        to_container = importlib.import_module("omegaconf").OmegaConf.to_container
+        asked = {override.partition("=")[0].lstrip("+") for override in own}
+        known = set(_leaves(to_container(configuration(), resolve=False)))
+        for name in options:
+            setting = name.lstrip("+")  # hydra's sign of one that the configuration lacks
+            added = {setting} if setting != name else set()
+            checked_option(setting, known | added, asked, changing)
+    return [f"{name}={_of_hydra(value)}" for name, value in options.items()]
 
 
 def _leaves(configuration: dict[str, Any], at: str = "") -> Iterator[str]:

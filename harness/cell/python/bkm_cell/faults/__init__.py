@@ -26,6 +26,7 @@ from bkm_cell.faults import (
     optimizer,
     ranks,
     reporting,
+    rollout,
     rope,
     weights,
 )
@@ -50,6 +51,7 @@ _GROUPS = (
     optimizer,
     ranks,
     reporting,
+    rollout,
     rope,
     weights,
 )

@@ -7,6 +7,7 @@ import inspect
 import pathlib
 import sys
 import unittest
+from unittest import mock
 
 import torch
 import torch.nn.functional as F
@@ -186,6 +187,12 @@ class RefusalTest(unittest.TestCase):
         lacks = NotImplementedError
         self.refuses("bkm's stand-in", flash_attn_func, q, q, q, dropout_p=0.1, error=lacks)
         self.refuses("bkm's stand-in", flash_attn.flash_attn_with_kvcache, q, q, q, error=lacks)
+
+
+    def test_names_of_einops_can_be_imported_without_it(self):
+        with mock.patch.dict(sys.modules, {"einops": None}):
+            from flash_attn.bert_padding import rearrange
+        self.refuses("einops", rearrange, torch.ones(1), "a -> a 1", error=NotImplementedError)
 
 
 class NamesTest(unittest.TestCase):

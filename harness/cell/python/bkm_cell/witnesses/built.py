@@ -12,8 +12,22 @@ import sys
 from typing import Any
 
 import torch
+from torch.distributed.fsdp import FullyShardedDataParallel
 
+from bkm_cell.older_torch import FSDPModule
 from bkm_cell.witnesses.plain_name import plain_name
+
+
+def sharding(modules: list[torch.nn.Module]) -> str:
+    """By what the modules are sharded: "fsdp1", "fsdp2" or "nothing"."""
+    kinds = {type(module) for top in modules for module in top.modules()}
+    if any(issubclass(kind, FullyShardedDataParallel) for kind in kinds):
+        return "fsdp1"
+    return "fsdp2" if any(issubclass(kind, FSDPModule) for kind in kinds) else "nothing"
+
+
+def sharding_facts(asked: str, modules: list[torch.nn.Module]) -> dict[str, str]:
+    return {"sharding_asked": asked, "sharding": sharding(modules)} if asked else {}
 
 
 def _norms(modules: list[torch.nn.Module]) -> list[dict[str, Any]]:

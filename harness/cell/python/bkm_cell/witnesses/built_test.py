@@ -4,10 +4,12 @@
 
 import sys
 import unittest
+from unittest import mock
 
 import torch
 
-from bkm_cell.witnesses.built import model_numbers
+from bkm_cell.witnesses import built
+from bkm_cell.witnesses.built import model_numbers, sharding_facts
 
 
 class Norm(torch.nn.Module):
@@ -21,6 +23,14 @@ class RMSNorm(Norm):
 
 
 class BuiltTest(unittest.TestCase):
+    def test_what_shards_a_model_is_read_from_the_classes_of_its_modules(self):
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2))
+        self.assertEqual(sharding_facts("", [model]), {})
+        for name, seen in ((None, "nothing"), ("FSDPModule", "fsdp2"), ("FullyShardedDataParallel", "fsdp1")):
+            with mock.patch.object(built, name or "FSDPModule", torch.nn.Linear if name else Norm):
+                facts = sharding_facts("fsdp2", [model])
+            self.assertEqual(facts, {"sharding_asked": "fsdp2", "sharding": seen})
+
     def test_the_epsilon_of_each_norm_with_its_name(self):
         model = torch.nn.Sequential(
             RMSNorm("variance_epsilon", 1e-6), torch.nn.RMSNorm(4, eps=1e-5), torch.nn.Linear(2, 2)

@@ -41,7 +41,14 @@ def on_gradient(logits: torch.Tensor, call: Callable[[torch.Tensor], None]) -> N
 
 
 def labels_of(gradient: torch.Tensor, logits: torch.Tensor) -> Labels:
-    """Of one call's logits, [..., V] each. Where ranks hold parts of the vocabulary it does not hold."""
+    """Of one call's logits, [..., V] each. Where ranks hold parts of the vocabulary it does not hold.
+
+    Of a critic's values, [..., 1], a label is 0, and its weight is by how much the loss falls with the
+    value.
+    """
+    if logits.shape[-1] == 1:
+        weights = -gradient.detach().float().flatten().cpu()
+        return Labels(torch.where(weights != 0, 0, -1), weights, 0.0)
     g = gradient.detach().float().reshape(-1, gradient.shape[-1])
     z = logits.detach().float().reshape(-1, logits.shape[-1])
     largest, label = g.abs().max(-1)  # |g| is largest at the label: 1 - p is the sum of the others

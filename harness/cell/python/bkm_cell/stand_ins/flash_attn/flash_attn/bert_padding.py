@@ -9,12 +9,17 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from bkm_cell.stand_ins.lacks import lacks
+
 
 def __getattr__(name: str) -> Any:
-    # The real module has these names from einops, which it requires; callers import them from here.
+    # The real module has these names from einops, which it requires and its stand-in cannot bring;
+    # callers import them from here, and not all call them.
     if name in ("rearrange", "repeat"):
-        import einops
-
+        try:
+            import einops
+        except ModuleNotFoundError:
+            return lambda *_, **__: lacks(f"{name}: einops, which flash_attn brings, is not there")
         return getattr(einops, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
