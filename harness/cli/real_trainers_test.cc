@@ -28,17 +28,18 @@ class RealTrainersTest : public SharedRunTest<RealTrainersTest> {
  public:
   static absl::StatusOr<RealRun> MakeRun() {
     return RealRun::Make(
-        Filtered({kTrainersMatrix, "--no-controls"},
-                 {"engine=verl-fsdp@pypi:verl==0.9.1,runtime=cpu-serving,model=qwen3,"
-                  "precision=bf16,micro_batches=1,global_batch_size=0,layout=1,chat_template=words",
-                  "engine=verl-fsdp@pypi:verl==0.9.1,chat_template=chatml",
-                  "engine=transformers-trainer,library=5.10.2,chat_template=llama3",
-                  "engine=verl-fsdp@pypi:verl==0.9.1,layout=dp_shard=2",
-                  "engine=verl-fsdp@pypi:verl==0.9.1,truncation=left",
-                  "engine=transformers-trainer,library=5.10.2,input=padded,global_batch_size=4",
-                  "engine=torchtitan,library=baba6d82e,global_batch_size=2,micro_batches=2",
-                  "engine=verl-fsdp@pypi:verl==0.9.1,runtime=cpu,model=qwen3",
-                  "engine=verl-fsdp@pypi:verl==0.9.1,objective=ppo,precision=fp32,micro_batches=2"}),
+        Filtered(
+            {kTrainersMatrix, "--no-controls"},
+            {"engine=verl-fsdp@pypi:verl==0.9.1,runtime=cpu-serving,model=qwen3,"
+             "precision=bf16,micro_batches=1,global_batch_size=0,layout=1,chat_template=words",
+             "engine=verl-fsdp@pypi:verl==0.9.1,chat_template=chatml",
+             "engine=transformers-trainer,library=5.10.2,chat_template=llama3",
+             "engine=verl-fsdp@pypi:verl==0.9.1,layout=dp_shard=2",
+             "engine=verl-fsdp@pypi:verl==0.9.1,truncation=left",
+             "engine=transformers-trainer,library=5.10.2,input=padded,global_batch_size=4",
+             "engine=torchtitan,library=baba6d82e,global_batch_size=2,micro_batches=2",
+             "engine=verl-fsdp@pypi:verl==0.9.1,runtime=cpu,model=qwen3",
+             "engine=verl-fsdp@pypi:verl==0.9.1,objective=ppo,precision=fp32,micro_batches=2"}),
         "trainers");
   }
 };
