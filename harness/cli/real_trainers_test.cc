@@ -7,6 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <future>
+#include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -116,21 +119,26 @@ TEST_F(RealTrainersTest, WitnessesChangeNothingOfWhatATrainerTrains) {
   const Fields cells[] = {CellOfVerl(""), {{"engine", "torchtitan"}}, RestartedTransformers()};
   const fs::path python =
       fs::canonical("harness/cell/python/bkm_cell/cell.py").parent_path().parent_path();
+  std::vector<std::future<absl::StatusOr<ProcessResult>>> started;  // a core each
   for (const Fields& cell : cells) {
     const Json request = run().FileOf(cell, "request.json");
-    const std::string watched =
-        TextOf(ObjectOf(run().FileOf(cell, "observation.json"), "adapter"), "trained");
-    ASSERT_EQ(watched.size(), 64u) << TextOf(request, "cell");
     const fs::path folder = fs::path(::testing::TempDir()) / TextOf(request, "adapter");
     ASSERT_TRUE(WriteFile(folder / "request.json", ToText(request)).ok());
-    const absl::StatusOr<ProcessResult> bare =
-        RunCommand({.argv = {TextOf(request, "python"), "-m", "bkm_cell.unwatched", "request.json"},
-                    .set_env = {{"PYTHONPATH", python.string()},
-                                {"OMP_NUM_THREADS", "1"},
-                                {"HF_HUB_OFFLINE", "1"}},
-                    .directory = folder});
+    const Command bare = {
+        .argv = {TextOf(request, "python"), "-m", "bkm_cell.unwatched", "request.json"},
+        .set_env = {{"PYTHONPATH", python.string()},
+                    {"OMP_NUM_THREADS", "1"},
+                    {"HF_HUB_OFFLINE", "1"}},
+        .directory = folder};
+    started.push_back(std::async(std::launch::async, [bare] { return RunCommand(bare); }));
+  }
+  for (size_t i = 0; i < started.size(); ++i) {
+    const std::string watched =
+        TextOf(ObjectOf(run().FileOf(cells[i], "observation.json"), "adapter"), "trained");
+    ASSERT_EQ(watched.size(), 64u) << run().Cell(cells[i]);
+    const absl::StatusOr<ProcessResult> bare = started[i].get();
     ASSERT_TRUE(bare.ok()) << bare.status();
-    EXPECT_THAT(bare->out, HasSubstr(watched)) << TextOf(request, "cell") << bare->err;
+    EXPECT_THAT(bare->out, HasSubstr(watched)) << run().Cell(cells[i]) << bare->err;
   }
 }
 

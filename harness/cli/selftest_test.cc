@@ -126,7 +126,7 @@ std::vector<std::string> MutantsOf(const Json& pair) {
 }
 
 // The rate is a figure, not a test.
-TEST(SelftestTest, SmokeMutantsOfKnownSourcesAreKilledForTheirReasons) {
+TEST(SelftestTest, AllMutantsOfKnownSourcesAreKilledForTheirReasons) {
   if (Mirrors().empty())
     GTEST_SKIP() << "no mirrors of verl and torchtitan: set BKM_GIT_MIRRORS to their folder";
   const std::string matrix = testing::TempDir() + "/pinned.json";

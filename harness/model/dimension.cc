@@ -341,10 +341,10 @@ std::vector<Dimension> OfTheWorkload() {
        .lacks = "has no workers that update a policy on a roll-out",
        .for_control = [](Probe& p) { p.objective = Probe().objective; },
        .aspects =
-           {{.words = "a policy's update on a roll-out (PPO)",
+           {{.words = "a policy's update on a drawn roll-out (PPO, without Ray)",
              .is_asked = [](const Probe& p) { return p.objective == "ppo" && p.head == "lm"; },
              .of_kind = [](const EngineKind& kind) { return !kind.policy_trainer.empty(); }},
-            {.words = "a critic's update on a roll-out (PPO)",
+            {.words = "a critic's update on a drawn roll-out (PPO, without Ray)",
              .is_asked = [](const Probe& p) { return p.objective == "ppo" && p.head == "value"; },
              .of_kind = [](const EngineKind& kind) { return !kind.policy_trainer.empty(); }}}},
       {.name = "ppo",
