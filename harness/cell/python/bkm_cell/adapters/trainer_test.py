@@ -5,7 +5,7 @@
 import unittest
 
 from bkm_cell.adapters.trainer import UnknownOption, checked_option
-from bkm_cell.adapters.verl_trainer import _leaves, _of_hydra
+from bkm_cell.adapters.verl_trainer import _leaves, of_hydra
 
 KNOWN = ["engine", "engine.param_offload", "engine.strategy", "optim.lr", "optim.override"]
 
@@ -34,11 +34,11 @@ class OptionTest(unittest.TestCase):
         self.assertEqual(list(_leaves({"a": {"b": 1, "c": {}}, "d": None})), ["a.b", "a.c", "d"])
 
     def test_values_are_written_as_hydra_reads_them(self):
-        self.assertEqual(_of_hydra(True), "true")
-        self.assertEqual(_of_hydra(None), "null")
-        self.assertEqual(_of_hydra(1e-5), "1e-05")
-        self.assertEqual(_of_hydra("it's"), "'it\\'s'")
-        self.assertEqual(_of_hydra({"a": [1, "x"]}), "{a:[1,'x']}")
+        self.assertEqual(of_hydra(True), "true")
+        self.assertEqual(of_hydra(None), "null")
+        self.assertEqual(of_hydra(1e-5), "1e-05")
+        self.assertEqual(of_hydra("it's"), "'it\\'s'")
+        self.assertEqual(of_hydra({"a": [1, "x"]}), "{a:[1,'x']}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any
 
 from bkm_cell.adapters.base import hf_tensors
 from bkm_cell.adapters.verl_fsdp import FP32, degrees_of, schedule_of
-from bkm_cell.adapters.verl_trainer import VerlTrainer, in_section
+from bkm_cell.adapters.verl_trainer import VerlTrainer, in_section, of_hydra
 from bkm_cell.witnesses.named_tensors import NamedTensors
 
 
@@ -22,8 +22,7 @@ class Adapter(VerlTrainer):
             **in_section("engine", degrees_of(self.probe.layout)),
         }
         if self.probe.precision == "fp32":
-            types = ",".join(f"{name}:{dtype}" for name, dtype in FP32.items())
-            options["+engine.mixed_precision"] = f"{{{types}}}"
+            options["+engine.mixed_precision"] = of_hydra(FP32)
         return options
 
     def sharding(self) -> str:

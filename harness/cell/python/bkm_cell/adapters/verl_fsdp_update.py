@@ -20,7 +20,7 @@ import torch
 from bkm_cell.adapters.base import hf_tensors, import_all, transformers_module
 from bkm_cell.adapters.trainer import EditDocument, ReportedStep, TrainerAdapter
 from bkm_cell.adapters.verl_fsdp import FP32, schedule_of
-from bkm_cell.adapters.verl_trainer import composed, in_section, overrides_of
+from bkm_cell.adapters.verl_trainer import composed, in_section, of_hydra, of_optimizer, overrides_of
 from bkm_cell.probe import Batch, Rollout
 from bkm_cell.witnesses.named_tensors import NamedTensors
 
@@ -124,7 +124,7 @@ class Adapter(TrainerAdapter):
         engine = f"{_ACTOR}.fsdp_config"
         if self._is_critic:
             engine = "critic.fsdp" if "fsdp" in shipped.critic else _OLDER_CRITIC
-        optimizer, ppo = probe.optimizer, probe.ppo
+        ppo = probe.ppo
         section = _CRITIC if self._is_critic else _ACTOR
         model = "critic.model" if self._is_critic else "actor_rollout_ref.model"
         documents, tokens = len(probe.kept.lengths), sum(probe.kept.lengths)
@@ -146,11 +146,7 @@ class Adapter(TrainerAdapter):
             **in_section(
                 "optim",
                 {
-                    "lr": optimizer["learning_rate"],
-                    "betas": f"[{optimizer['beta1']},{optimizer['beta2']}]",
-                    "weight_decay": optimizer["weight_decay"],
-                    "clip_grad": optimizer["clip_norm"],
-                    "lr_warmup_steps": probe.warmup_steps or -1,
+                    **of_optimizer(probe),
                     "total_training_steps": len(probe.batches),
                     **schedule_of(probe),
                 },
@@ -158,8 +154,7 @@ class Adapter(TrainerAdapter):
         }
         precision = {}
         if probe.precision == "fp32":
-            types = ",".join(f"{name}:{dtype}" for name, dtype in FP32.items())
-            precision[f"++{engine}.mixed_precision"] = f"{{{types}}}"
+            precision[f"++{engine}.mixed_precision"] = of_hydra(FP32)
         options = {
             "actor_rollout_ref.model.path": probe.model_dir,
             f"{model}.path": probe.model_dir,
@@ -170,7 +165,7 @@ class Adapter(TrainerAdapter):
             f"{model}.use_remove_padding": not probe.is_padded,
             **({_LEGACY: "disable"} if "use_legacy_worker_impl" in shipped.trainer else {}),
             **in_section(section, of_training),
-            f"++{section}.optim.override_optimizer_config.eps": optimizer["epsilon"],
+            f"++{section}.optim.override_optimizer_config.eps": probe.optimizer["epsilon"],
             # Before 0.8.0 the trainer makes critics by FSDP1 alone.
             **({} if engine == _OLDER_CRITIC else {f"{section}.strategy": "fsdp2"}),
             **precision,

@@ -21,6 +21,7 @@ from bkm_cell.adapters.trainer import (
     TrainerAdapter,
     checked_option,
 )
+from bkm_cell.probe import Probe
 
 
 # What says what is trained, and how.
@@ -66,7 +67,6 @@ class VerlTrainer(TrainerAdapter):
     def _asked(self) -> list[str]:
         """What the probe asks, in the trainer's own configuration."""
         probe = self.probe
-        asked = probe.optimizer
         options = {
             "model.path": probe.model_dir,
             "data.train_batch_size": probe.global_batch_size,
@@ -74,11 +74,7 @@ class VerlTrainer(TrainerAdapter):
             **({"data.truncation": probe.truncation} if probe.truncation else {}),
             **self._cut(probe.kept.lengths),
             "trainer.total_training_steps": len(probe.batches),
-            "optim.lr": asked["learning_rate"],
-            "optim.betas": f"[{asked['beta1']},{asked['beta2']}]",
-            "optim.weight_decay": asked["weight_decay"],
-            "optim.clip_grad": asked["clip_norm"],
-            "optim.lr_warmup_steps": probe.warmup_steps or -1,  # -1: verl's own default, none
+            **in_section("optim", of_optimizer(probe)),
             **self.of_engine(),
         }
         return [f"{name}={value}" for name, value in options.items()]
@@ -168,6 +164,18 @@ class VerlTrainer(TrainerAdapter):
         ]
 
 
+def of_optimizer(probe: Probe) -> dict[str, Any]:
+    """Its settings, under the names that all of verl's engines have for them."""
+    asked = probe.optimizer
+    return {
+        "lr": asked["learning_rate"],
+        "betas": f"[{asked['beta1']},{asked['beta2']}]",
+        "weight_decay": asked["weight_decay"],
+        "clip_grad": asked["clip_norm"],
+        "lr_warmup_steps": probe.warmup_steps or -1,  # -1: verl's own default, none
+    }
+
+
 def in_section(section: str, options: dict[str, Any]) -> dict[str, Any]:
     return {f"{section}.{name}": value for name, value in options.items()}
 
@@ -192,7 +200,7 @@ def overrides_of(
             setting = name.lstrip("+")  # hydra's sign of one that the configuration lacks
             added = {setting} if setting != name else set()
             checked_option(setting, known | added, asked, changing)
-    return [f"{name}={_of_hydra(value)}" for name, value in options.items()]
+    return [f"{name}={of_hydra(value)}" for name, value in options.items()]
 
 
 def _leaves(configuration: dict[str, Any], at: str = "") -> Iterator[str]:
@@ -204,12 +212,12 @@ def _leaves(configuration: dict[str, Any], at: str = "") -> Iterator[str]:
             yield f"{at}{name}"
 
 
-def _of_hydra(value: Any) -> str:
+def of_hydra(value: Any) -> str:
     """A value in the grammar of hydra's overrides."""
     if isinstance(value, dict):
-        return "{" + ",".join(f"{key}:{_of_hydra(item)}" for key, item in value.items()) + "}"
+        return "{" + ",".join(f"{key}:{of_hydra(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ",".join(map(_of_hydra, value)) + "]"
+        return "[" + ",".join(map(of_hydra, value)) + "]"
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace("'", "\\'")
         return f"'{escaped}'"
