@@ -526,8 +526,10 @@ extern const Claim kDataClaim = {
     .cannot_see =
         "the order of documents, which is the trainer's; a weight that is off by less "
         "than 2 %, which the loss against the golden shows; a document that is never dealt, of a "
-        "trainer that leaves out what fills no step at the end of an epoch; and without being "
-        "asked (max_length) those longer than a limit",
+        "trainer that leaves out what fills no step at the end of an epoch; without being "
+        "asked (max_length) those longer than a limit; and of an update on a roll-out, in bf16, a "
+        "weight that is off by rounding of its log-prob or value, and whether a label is trained "
+        "whose loss is within 0.001 and that rounding of being clipped",
     .applies = IsDrivenByATrainer,
     .check = CheckDataOf,
 };

@@ -32,7 +32,10 @@ extern const Claim kShardingClaim = {
     .rung = Stage::kConstruct,
     .says = "the model is sharded by what the engine was asked for, FSDP1 or FSDP2",
     .witness = "the classes of the model's modules when it was built",
-    .cannot_see = "how the engine set it up, which the ranks, the numbers and the optimizer show",
+    .cannot_see =
+        "how the engine set it up, which the ranks, the numbers and the optimizer show; a rank "
+        "after "
+        "the first; an engine that is not asked for either",
     .applies = WasAskedToShard,
     .check = CheckSharding,
 };
